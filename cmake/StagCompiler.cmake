@@ -1,0 +1,24 @@
+# Warnings, sanitizers and the one code-generation flag that coroutines need, as an interface target: stag_options.
+add_library(stag_options INTERFACE)
+target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wnon-virtual-dtor -Wshadow=local)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Symmetric transfer of coroutines is a tail call only with this flag (GCC bug 100897).
+  target_compile_options(stag_options INTERFACE -foptimize-sibling-calls)
+  # False positives of GCC 12 on std::string and inlined containers.
+  target_compile_options(stag_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+else()
+  target_compile_options(stag_options INTERFACE -Wno-shadow)
+endif()
+if(STAG_SANITIZE)
+  target_compile_options(stag_options INTERFACE -fsanitize=${STAG_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(stag_options INTERFACE -fsanitize=${STAG_SANITIZE})
+endif()
+if(STAG_FUZZ)
+  target_compile_options(stag_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_definitions(stag_options INTERFACE STAG_FUZZING=1)
+endif()
+
+find_program(STAG_CCACHE ccache)
+if(STAG_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STAG_CCACHE})
+endif()

@@ -1,0 +1,112 @@
+#include "base/buffer.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <new>
+
+namespace stag {
+namespace {
+
+// Size classes 256 B, 512 B, ... 1 MiB; anything larger comes from the heap each time.
+constexpr std::size_t kSmallest = 256;
+constexpr std::size_t kClasses = 13;
+constexpr std::size_t kLargest = kSmallest << (kClasses - 1);
+// How much one thread keeps per class for its next calls.
+constexpr std::size_t kKeptBytesPerClass = 4 << 20;
+constexpr std::size_t kKeptBlocksPerClass = 256;
+
+class PooledStorage;
+
+struct FreeList {
+  PooledStorage* head = nullptr;
+  std::size_t count = 0;
+};
+
+struct Pool {
+  std::array<FreeList, kClasses> lists;
+  ~Pool();
+};
+
+thread_local Pool* pool_of_thread = nullptr;
+
+// Owned by the thread; blocks released after its destruction go straight back to the heap.
+struct PoolLifetime {
+  Pool pool;
+  PoolLifetime() { pool_of_thread = &pool; }
+  ~PoolLifetime() { pool_of_thread = nullptr; }
+};
+
+Pool* thread_pool() {
+  thread_local PoolLifetime lifetime;
+  return pool_of_thread;
+}
+
+class PooledStorage final : public Storage {
+ public:
+  static PooledStorage* create(std::size_t capacity, std::size_t size_class) {
+    void* memory = ::operator new(sizeof(PooledStorage) + capacity);
+    return new (memory) PooledStorage(capacity, size_class);
+  }
+  MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), capacity_}; }
+  static void destroy(PooledStorage* storage) {
+    storage->~PooledStorage();
+    ::operator delete(storage);
+  }
+
+  PooledStorage* next = nullptr;
+
+ private:
+  PooledStorage(std::size_t capacity, std::size_t size_class)
+      : capacity_(capacity), size_class_(size_class) {}
+
+  void release() noexcept override {
+    Pool* pool = size_class_ < kClasses ? thread_pool() : nullptr;
+    if (pool == nullptr) return destroy(this);
+    FreeList& list = pool->lists[size_class_];
+    if (list.count >= kKeptBlocksPerClass || list.count * capacity_ >= kKeptBytesPerClass)
+      return destroy(this);
+    next = list.head;
+    list.head = this;
+    ++list.count;
+  }
+
+  std::size_t capacity_;
+  std::size_t size_class_;
+};
+
+Pool::~Pool() {
+  for (FreeList& list : lists)
+    while (list.head != nullptr)
+      PooledStorage::destroy(std::exchange(list.head, list.head->next));
+}
+
+PooledStorage* take(std::size_t capacity) {
+  if (capacity > kLargest) return PooledStorage::create(capacity, kClasses);
+  const std::size_t rounded = std::bit_ceil(std::max(capacity, kSmallest));
+  const auto size_class = static_cast<std::size_t>(std::countr_zero(rounded / kSmallest));
+  Pool* pool = thread_pool();
+  if (pool == nullptr || pool->lists[size_class].head == nullptr)
+    return PooledStorage::create(rounded, size_class);
+  FreeList& list = pool->lists[size_class];
+  PooledStorage* storage = std::exchange(list.head, list.head->next);
+  --list.count;
+  storage->retain();  // A listed block has none; its next owner holds the first.
+  return storage;
+}
+
+}  // namespace
+
+Block Block::allocate(std::size_t capacity) {
+  PooledStorage* storage = take(capacity);
+  return Block(storage, storage->bytes());
+}
+
+Buffer Buffer::copy_of(Bytes bytes) {
+  if (bytes.empty()) return {};
+  Block block = Block::allocate(bytes.size());
+  std::memcpy(block.data(), bytes.data(), bytes.size());
+  return std::move(block).freeze(bytes.size());
+}
+
+}  // namespace stag

@@ -1,0 +1,88 @@
+#include "base/buffer.h"
+
+#include <gtest/gtest.h>
+
+#include "base/cancel.h"
+#include "base/checked.h"
+#include "base/inline_vector.h"
+#include "base/reason.h"
+#include "base/rope.h"
+#include "base/unique_function.h"
+
+namespace stag {
+namespace {
+
+TEST(Buffer, slices_share_the_owner_and_outlive_the_first_reference) {
+  Buffer whole = Buffer::copy_of(bytes_of("steering tag"));
+  Buffer part = whole.slice(9, 3);
+  whole = {};
+  EXPECT_EQ(text_of(part.bytes()), "tag");
+}
+
+TEST(Block, is_taken_again_from_the_free_list) {
+  Block first = Block::allocate(1000);
+  const std::byte* where = first.data();
+  std::move(first).freeze(10);
+  EXPECT_EQ(Block::allocate(600).data(), where);  // Both are of the 1 KiB class.
+}
+
+TEST(Rope, slices_across_pieces_and_flattens) {
+  Rope rope;
+  rope.append(Buffer::copy_of(bytes_of("read ")));
+  rope.append(Buffer::copy_of(bytes_of("chunk")));
+  rope.append(Buffer::copy_of(bytes_of(" list")));
+  EXPECT_EQ(text_of(rope.slice(3, 9).flatten().bytes()), "d chunk l");
+  EXPECT_EQ(rope.slice(5, 5).pieces().size(), 1u);
+  EXPECT_EQ(rope, Rope::copy_of(bytes_of("read chunk list")));
+}
+
+TEST(InlineVector, keeps_its_elements_when_it_grows_and_moves) {
+  InlineVector<std::string, 2> values{"one", "two"};
+  values.push_back(values[0]);
+  InlineVector<std::string, 2> moved = std::move(values);
+  EXPECT_EQ(moved, (InlineVector<std::string, 2>{"one", "two", "one"}));
+  EXPECT_TRUE(values.empty());
+  values.push_back("again");
+  EXPECT_EQ(values.back(), "again");
+}
+
+TEST(UniqueFunction, carries_what_cannot_be_copied_small_or_large) {
+  auto small = std::make_unique<int>(4);
+  UniqueFunction<int()> call = [small = std::move(small)] { return *small; };
+  UniqueFunction<int()> moved = std::move(call);
+  EXPECT_FALSE(call);
+  EXPECT_EQ(moved(), 4);
+  std::array<long, 32> large{};
+  large[31] = 9;
+  UniqueFunction<long()> big = [large] { return large[31]; };
+  EXPECT_EQ(big(), 9);
+}
+
+TEST(Cancel, runs_each_callback_once_and_none_that_is_gone) {
+  CancelSource source;
+  int runs = 0;
+  CancelCallback kept(source, [&] { ++runs; });
+  { CancelCallback gone(source, [&] { runs += 100; }); }
+  source.cancel();
+  source.cancel();
+  EXPECT_EQ(runs, 1);
+  CancelCallback late(source, [&] { ++runs; });
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(Checked, says_when_a_sum_no_longer_fits) {
+  EXPECT_EQ(checked_add<std::uint32_t>(1, 2), 3u);
+  EXPECT_EQ(checked_add<std::uint32_t>(0xffffffff, 1), std::nullopt);
+  EXPECT_TRUE(range_within<std::uint64_t>(4, 4, 8));
+  EXPECT_FALSE(range_within<std::uint64_t>(~0ull, 2, 8));
+}
+
+TEST(Reason, counts_every_trace) {
+  const auto before = reason_counters().of(Reason::Shutdown);
+  trace(Reason::Shutdown);
+  EXPECT_EQ(reason_counters().of(Reason::Shutdown), before + 1);
+  EXPECT_EQ(to_string(Reason::Shutdown), "Shutdown");
+}
+
+}  // namespace
+}  // namespace stag

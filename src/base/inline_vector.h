@@ -1,0 +1,124 @@
+// A vector whose first N elements live inside it: chunk lists, ropes and action lists of ordinary calls allocate nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stag {
+
+template <class T, std::size_t N>
+class InlineVector {
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  InlineVector() = default;
+  InlineVector(std::initializer_list<T> values) {
+    for (const T& value : values) push_back(value);
+  }
+  InlineVector(const InlineVector& other) {
+    reserve(other.size_);
+    for (const T& value : other) push_back(value);
+  }
+  InlineVector(InlineVector&& other) noexcept { take(other); }
+  InlineVector& operator=(const InlineVector& other) {
+    if (this != &other) *this = InlineVector(other);
+    return *this;
+  }
+  InlineVector& operator=(InlineVector&& other) noexcept {
+    if (this != &other) {
+      release();
+      take(other);
+    }
+    return *this;
+  }
+  ~InlineVector() { release(); }
+
+  template <class... Args>
+  T& emplace_back(Args&&... args) {
+    if (size_ == capacity_) {
+      T value(std::forward<Args>(args)...);  // The argument may live in the storage about to move.
+      reserve(capacity_ * 2);
+      return *new (data_ + size_++) T(std::move(value));
+    }
+    return *new (data_ + size_++) T(std::forward<Args>(args)...);
+  }
+  void push_back(const T& value) { emplace_back(value); }
+  void push_back(T&& value) { emplace_back(std::move(value)); }
+  void pop_back() {
+    CHECK(size_ > 0);
+    data_[--size_].~T();
+  }
+  void clear() {
+    std::destroy_n(data_, size_);
+    size_ = 0;
+  }
+  void reserve(std::size_t wanted) {
+    if (wanted <= capacity_) return;
+    T* larger = std::allocator<T>().allocate(wanted);
+    std::uninitialized_move_n(data_, size_, larger);
+    std::destroy_n(data_, size_);
+    free_heap();
+    data_ = larger;
+    capacity_ = wanted;
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T& operator[](std::size_t i) { return CHECK(i < size_), data_[i]; }
+  const T& operator[](std::size_t i) const { return CHECK(i < size_), data_[i]; }
+  T& back() { return (*this)[size_ - 1]; }
+  const T& back() const { return (*this)[size_ - 1]; }
+  T& front() { return (*this)[0]; }
+  const T& front() const { return (*this)[0]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+
+  friend bool operator==(const InlineVector& a, const InlineVector& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  T* inline_data() { return std::launder(reinterpret_cast<T*>(inline_)); }
+  bool on_heap() const { return static_cast<const void*>(data_) != static_cast<const void*>(inline_); }
+  void free_heap() {
+    if (on_heap()) std::allocator<T>().deallocate(data_, capacity_);
+  }
+  void release() {
+    clear();
+    free_heap();
+    data_ = inline_data();
+    capacity_ = N;
+  }
+  void take(InlineVector& other) noexcept {
+    if (other.on_heap()) {
+      data_ = std::exchange(other.data_, other.inline_data());
+      capacity_ = std::exchange(other.capacity_, N);
+      size_ = std::exchange(other.size_, 0);
+    } else {
+      std::uninitialized_move_n(other.data_, other.size_, data_);
+      size_ = other.size_;
+      other.clear();
+    }
+  }
+
+  alignas(T) std::byte inline_[sizeof(T) * N];
+  T* data_ = inline_data();
+  std::size_t size_ = 0;
+  std::size_t capacity_ = N;
+};
+
+}  // namespace stag

@@ -1,0 +1,45 @@
+// A rope: bytes that lie in several Buffers, in order. What large opaques travel as: nobody copies them together.
+#pragma once
+
+#include "base/buffer.h"
+#include "base/inline_vector.h"
+
+namespace stag {
+
+class Rope {
+ public:
+  using Pieces = InlineVector<Buffer, 2>;
+
+  Rope() = default;
+  Rope(Buffer buffer) { append(std::move(buffer)); }
+  static Rope borrow(Bytes bytes) { return Rope(Buffer::borrow(bytes)); }
+  static Rope copy_of(Bytes bytes) { return Rope(Buffer::copy_of(bytes)); }
+
+  void append(Buffer buffer) {
+    if (buffer.empty()) return;
+    size_ += buffer.size();
+    pieces_.push_back(std::move(buffer));
+  }
+  void append(const Rope& other) {
+    for (const Buffer& piece : other.pieces_) append(piece);
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Pieces& pieces() const { return pieces_; }
+
+  // The range must lie inside.
+  Rope slice(std::size_t offset, std::size_t length) const;
+  // `to` holds at least size() bytes.
+  void copy_to(MutableBytes to) const;
+  // All bytes in one piece: the piece itself when there is only one, else a copy.
+  Buffer flatten() const;
+
+  friend bool operator==(const Rope& a, const Rope& b);
+
+ private:
+  Pieces pieces_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace stag

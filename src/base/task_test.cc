@@ -1,0 +1,94 @@
+#include "base/task.h"
+
+#include <gtest/gtest.h>
+
+#include "base/completion.h"
+#include "base/task_group.h"
+
+namespace stag {
+namespace {
+
+Task<int> ready(int value) { co_return value; }
+
+Task<void> await_many(int count, long* sum) {
+  for (int i = 0; i < count; ++i) *sum += co_await ready(1);
+}
+
+TEST(Task, awaits_a_million_ready_tasks_in_constant_stack) {
+  long sum = 0;
+  detach(await_many(1'000'000, &sum));
+  EXPECT_EQ(sum, 1'000'000);
+}
+
+Task<int> nest(int depth) {
+  if (depth == 0) co_return 0;
+  const int below = co_await nest(depth - 1);
+  co_return below + 1;
+}
+
+Task<void> store(Task<int> task, int* result) { *result = co_await std::move(task); }
+
+TEST(Task, runs_only_when_awaited) {
+  bool ran = false;
+  auto body = [](bool* flag) -> Task<int> {
+    *flag = true;
+    co_return 7;
+  };
+  Task<int> task = body(&ran);
+  EXPECT_FALSE(ran);
+  int result = 0;
+  detach(store(std::move(task), &result));
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(result, 7);
+}
+
+TEST(Task, returns_through_nested_awaits) {
+  int result = -1;
+  detach(store(nest(1000), &result));
+  EXPECT_EQ(result, 1000);
+}
+
+Task<void> wait_for(Completion<int>& completion, int* result) {
+  const int value = co_await completion;
+  *result += value;
+}
+
+TEST(Completion, resumes_the_waiter_with_its_value) {
+  Completion<int> completion;
+  int result = 0;
+  detach(wait_for(completion, &result));
+  EXPECT_EQ(result, 0);
+  completion.complete(5);
+  EXPECT_EQ(result, 5);
+}
+
+TEST(Completion, that_is_complete_already_does_not_suspend) {
+  Completion<int> completion;
+  completion.complete(3);
+  int result = 0;
+  detach(wait_for(completion, &result));
+  EXPECT_EQ(result, 3);
+}
+
+TEST(TaskGroup, holds_a_window_of_running_tasks_and_joins_them) {
+  Completion<int> first, second;
+  int sum = 0;
+  bool joined = false;
+  TaskGroup group;
+  group.add(wait_for(first, &sum));
+  group.add(wait_for(second, &sum));
+  EXPECT_EQ(group.running(), 2u);
+  auto join = [](TaskGroup& g, bool* done) -> Task<void> {
+    co_await g.join();
+    *done = true;
+  };
+  detach(join(group, &joined));
+  first.complete(1);
+  EXPECT_FALSE(joined);
+  second.complete(2);
+  EXPECT_TRUE(joined);
+  EXPECT_EQ(sum, 3);
+}
+
+}  // namespace
+}  // namespace stag
