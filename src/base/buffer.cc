@@ -77,8 +77,7 @@ class PooledStorage final : public Storage {
 
 Pool::~Pool() {
   for (FreeList& list : lists)
-    while (list.head != nullptr)
-      PooledStorage::destroy(std::exchange(list.head, list.head->next));
+    while (list.head != nullptr) PooledStorage::destroy(std::exchange(list.head, list.head->next));
 }
 
 PooledStorage* take(std::size_t capacity) {

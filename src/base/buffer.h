@@ -1,7 +1,8 @@
-// Bytes with an owner. A Buffer is an immutable, reference-counted slice: what is on its way to a peer never changes and
-// never goes away before it has left. A Block is the only writable form, owned by one, until it is frozen into a Buffer.
-// Blocks come from per-thread free lists by size class, so a steady flow of calls allocates nothing.
-// Buffers may be shared between threads; a Block belongs to one.
+// Bytes with an owner. A Buffer is an immutable, reference-counted slice: what is on its way to a
+// peer never changes and never goes away before it has left. A Block is the only writable form,
+// owned by one, until it is frozen into a Buffer. Blocks come from per-thread free lists by size
+// class, so a steady flow of calls allocates nothing. Buffers may be shared between threads; a
+// Block belongs to one.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,8 @@ class Storage {
 class Buffer {
  public:
   Buffer() = default;
-  // Takes over one reference of `owner`; null means the bytes outlive every use (static, or the caller's promise).
+  // Takes over one reference of `owner`; null means the bytes outlive every use (static, or the
+  // caller's promise).
   Buffer(Storage* owner, Bytes bytes) : owner_(owner), bytes_(bytes) {}
   static Buffer borrow(Bytes bytes) { return Buffer(nullptr, bytes); }
   static Buffer copy_of(Bytes bytes);

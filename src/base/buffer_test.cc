@@ -62,7 +62,9 @@ TEST(Cancel, runs_each_callback_once_and_none_that_is_gone) {
   CancelSource source;
   int runs = 0;
   CancelCallback kept(source, [&] { ++runs; });
-  { CancelCallback gone(source, [&] { runs += 100; }); }
+  {
+    CancelCallback gone(source, [&] { runs += 100; });
+  }
   source.cancel();
   source.cancel();
   EXPECT_EQ(runs, 1);

@@ -13,7 +13,9 @@ namespace stag {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+inline Bytes bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 inline std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -40,6 +42,8 @@ void store_be(std::byte* to, Integer value) {
 }
 
 // XDR pads every item with zeros to a multiple of four (RFC 4506 section 3).
-constexpr std::size_t xdr_pad(std::size_t length) { return (4 - length % 4) % 4; }
+constexpr std::size_t xdr_pad(std::size_t length) {
+  return (4 - length % 4) % 4;
+}
 
 }  // namespace stag

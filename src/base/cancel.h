@@ -1,5 +1,6 @@
-// Cancelling: a CancelSource is pulled once, every CancelCallback registered with its token runs, on the same loop.
-// Cancelling asks; what was asked still ends in its own way and time, and only then gives memory back.
+// Cancelling: a CancelSource is pulled once, every CancelCallback registered with its token runs,
+// on the same loop. Cancelling asks; what was asked still ends in its own way and time, and only
+// then gives memory back.
 #pragma once
 
 #include <utility>
@@ -39,7 +40,8 @@ class CancelToken {
   CancelSource* source_ = nullptr;
 };
 
-// Runs `callback` when the source is cancelled, or inside the constructor if it already is. Unhooks itself when destroyed.
+// Runs `callback` when the source is cancelled, or inside the constructor if it already is. Unhooks
+// itself when destroyed.
 class CancelCallback {
  public:
   CancelCallback(CancelToken token, UniqueFunction<void()> callback);

@@ -1,4 +1,5 @@
-// CHECK: an error of ours is a bug and ends the process; an error of the peer is a value (Result), never a CHECK.
+// CHECK: an error of ours is a bug and ends the process; an error of the peer is a value (Result),
+// never a CHECK.
 #pragma once
 
 namespace stag {

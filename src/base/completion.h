@@ -1,4 +1,5 @@
-// Completion<T>: the bridge from a callback to a coroutine. One side awaits, the other completes, once, on the same loop.
+// Completion<T>: the bridge from a callback to a coroutine. One side awaits, the other completes,
+// once, on the same loop.
 #pragma once
 
 #include <coroutine>

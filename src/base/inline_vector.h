@@ -1,4 +1,5 @@
-// A vector whose first N elements live inside it: chunk lists, ropes and action lists of ordinary calls allocate nothing.
+// A vector whose first N elements live inside it: chunk lists, ropes and action lists of ordinary
+// calls allocate nothing.
 #pragma once
 
 #include <algorithm>
@@ -93,7 +94,9 @@ class InlineVector {
 
  private:
   T* inline_data() { return std::launder(reinterpret_cast<T*>(inline_)); }
-  bool on_heap() const { return static_cast<const void*>(data_) != static_cast<const void*>(inline_); }
+  bool on_heap() const {
+    return static_cast<const void*>(data_) != static_cast<const void*>(inline_);
+  }
   void free_heap() {
     if (on_heap()) std::allocator<T>().deallocate(data_, capacity_);
   }

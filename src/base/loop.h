@@ -1,5 +1,6 @@
-// Loop: the one place where time, threads and order come from. One thread runs a Loop and everything that belongs to it;
-// net implements it on Asio, fabric/sim in virtual time. Nobody else starts a thread or reads a clock.
+// Loop: the one place where time, threads and order come from. One thread runs a Loop and
+// everything that belongs to it; net implements it on Asio, fabric/sim in virtual time. Nobody else
+// starts a thread or reads a clock.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,8 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 class Loop;
 
-// A pending timer; destroying or cancelling it means its function never runs. Belongs to the loop's thread.
+// A pending timer; destroying or cancelling it means its function never runs. Belongs to the loop's
+// thread.
 class Timer {
  public:
   Timer() = default;
@@ -44,11 +46,13 @@ class Loop {
   virtual ~Loop() = default;
 
   virtual TimePoint now() const = 0;
-  // Runs `function` on the loop's thread, never inside post() itself. Callable from any thread; order is kept.
+  // Runs `function` on the loop's thread, never inside post() itself. Callable from any thread;
+  // order is kept.
   virtual void post(Function function) = 0;
   // Runs `function` on the loop's thread once `delay` has passed. Call from the loop's thread.
   [[nodiscard]] virtual Timer after(Duration delay, Function function) = 0;
-  // Runs `work` where blocking is allowed, then `done` on the loop's thread. In virtual time `work` runs inline.
+  // Runs `work` where blocking is allowed, then `done` on the loop's thread. In virtual time `work`
+  // runs inline.
   virtual void offload(Function work, Function done) = 0;
   // Whether the caller is on the loop's thread.
   virtual bool on_thread() const = 0;
@@ -83,14 +87,16 @@ inline auto resume_on(Loop& loop) {
   struct Awaiter {
     Loop& loop;
     bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { loop.post([waiter] { waiter.resume(); }); }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      loop.post([waiter] { waiter.resume(); });
+    }
     void await_resume() const {}
   };
   return Awaiter{loop};
 }
 
-// co_await offloaded(loop, [&] { return blocking_call(); }): the result, back on the loop. `work` may use the caller's
-// frame: it is suspended meanwhile.
+// co_await offloaded(loop, [&] { return blocking_call(); }): the result, back on the loop. `work`
+// may use the caller's frame: it is suspended meanwhile.
 template <class Work>
 auto offloaded(Loop& loop, Work work) {
   using Value = decltype(work());

@@ -13,14 +13,18 @@ TraceSink trace_sink = nullptr;
 
 }  // namespace
 
-const ReasonInfo& info(Reason reason) { return kInfo[static_cast<std::size_t>(reason)]; }
+const ReasonInfo& info(Reason reason) {
+  return kInfo[static_cast<std::size_t>(reason)];
+}
 
 ReasonCounters& reason_counters() {
   static ReasonCounters counters;
   return counters;
 }
 
-void set_trace_sink(TraceSink sink) { trace_sink = sink; }
+void set_trace_sink(TraceSink sink) {
+  trace_sink = sink;
+}
 
 void trace(Reason reason, std::string_view where, std::string_view detail) {
   reason_counters().add(reason);

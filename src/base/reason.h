@@ -1,5 +1,5 @@
-// Every exit has a name. One enum for all drops, errors and closes; trace() is the one place that turns a reason into a
-// counter, a log line and a trace event. Tests assert on reasons.
+// Every exit has a name. One enum for all drops, errors and closes; trace() is the one place that
+// turns a reason into a counter, a log line and a trace event. Tests assert on reasons.
 #pragma once
 
 #include <array>
@@ -25,13 +25,17 @@ struct ReasonInfo {
   std::string_view text;
 };
 const ReasonInfo& info(Reason reason);
-inline std::string_view to_string(Reason reason) { return info(reason).name; }
+inline std::string_view to_string(Reason reason) {
+  return info(reason).name;
+}
 
 // How often each reason was reached in this process; readable from any thread.
 class ReasonCounters {
  public:
   void add(Reason reason) { counts_[index(reason)].fetch_add(1, std::memory_order_relaxed); }
-  std::uint64_t of(Reason reason) const { return counts_[index(reason)].load(std::memory_order_relaxed); }
+  std::uint64_t of(Reason reason) const {
+    return counts_[index(reason)].load(std::memory_order_relaxed);
+  }
 
  private:
   static std::size_t index(Reason reason) { return static_cast<std::size_t>(reason); }
@@ -39,7 +43,8 @@ class ReasonCounters {
 };
 ReasonCounters& reason_counters();
 
-// Where log lines go; set once at start, before any thread runs. `where` names the object ("rdma 127.0.0.1:4711").
+// Where log lines go; set once at start, before any thread runs. `where` names the object ("rdma
+// 127.0.0.1:4711").
 using TraceSink = void (*)(Reason reason, std::string_view where, std::string_view detail);
 void set_trace_sink(TraceSink sink);
 

@@ -1,5 +1,5 @@
-// Result<T, E>: a value, or the reason there is none. The project's only way to report what a peer or the system did
-// wrong; nothing throws across a module border.
+// Result<T, E>: a value, or the reason there is none. The project's only way to report what a peer
+// or the system did wrong; nothing throws across a module border.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
-// A rope: bytes that lie in several Buffers, in order. What large opaques travel as: nobody copies them together.
+// A rope: bytes that lie in several Buffers, in order. What large opaques travel as: nobody copies
+// them together.
 #pragma once
 
 #include "base/buffer.h"

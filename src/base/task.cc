@@ -6,7 +6,8 @@
 namespace stag::detail {
 namespace {
 
-// Frames in steps of 64 bytes up to 4 KiB are kept per thread; larger ones are rare and go to the heap.
+// Frames in steps of 64 bytes up to 4 KiB are kept per thread; larger ones are rare and go to the
+// heap.
 constexpr std::size_t kStep = 64;
 constexpr std::size_t kClasses = 64;
 constexpr std::size_t kKeptPerClass = 256;
@@ -30,7 +31,9 @@ FrameLists::~FrameLists() {
     while (head != nullptr) ::operator delete(std::exchange(head, head->next));
 }
 
-std::size_t class_of(std::size_t size) { return (size + kStep - 1) / kStep - 1; }
+std::size_t class_of(std::size_t size) {
+  return (size + kStep - 1) / kStep - 1;
+}
 
 }  // namespace
 

@@ -1,8 +1,9 @@
 // Task<T>: a coroutine that runs when awaited and belongs to one Loop.
 //
-// Lazy, move-only, resumed on its loop's thread only. A Task is never destroyed while it is suspended on a fabric
-// operation: cancelling is a token (base/cancel.h), not the end of the frame. Frames come from a per-thread free list.
-// g++ 12 turns symmetric transfer into a tail call only with -foptimize-sibling-calls; the build sets it.
+// Lazy, move-only, resumed on its loop's thread only. A Task is never destroyed while it is
+// suspended on a fabric operation: cancelling is a token (base/cancel.h), not the end of the frame.
+// Frames come from a per-thread free list. g++ 12 turns symmetric transfer into a tail call only
+// with -foptimize-sibling-calls; the build sets it.
 #pragma once
 
 #include <coroutine>
@@ -38,7 +39,9 @@ struct PromiseBase {
   std::suspend_always initial_suspend() noexcept { return {}; }
   FinalAwaiter final_suspend() noexcept { return {}; }
   // Nothing of ours throws; an exception out of a coroutine is a bug like any other.
-  [[noreturn]] void unhandled_exception() { check_failed("no exception leaves a Task", __FILE__, __LINE__); }
+  [[noreturn]] void unhandled_exception() {
+    check_failed("no exception leaves a Task", __FILE__, __LINE__);
+  }
 
   std::coroutine_handle<> continuation = std::noop_coroutine();
 };
@@ -47,7 +50,9 @@ template <class T>
 struct Promise : PromiseBase {
   Task<T> get_return_object();
   template <class U>
-  void return_value(U&& value) { result.emplace(std::forward<U>(value)); }
+  void return_value(U&& value) {
+    result.emplace(std::forward<U>(value));
+  }
   T take() { return CHECK(result.has_value()), *std::move(result); }
   std::optional<T> result;
 };
@@ -119,11 +124,15 @@ struct Detached {
     }
   };
 };
-inline Detached run_detached(Task<void> task) { co_await std::move(task); }
+inline Detached run_detached(Task<void> task) {
+  co_await std::move(task);
+}
 }  // namespace detail
 
-// Starts `task` now, on this thread; it owns itself until it ends. Whoever detaches makes sure that what the task
-// refers to outlives it (TaskGroup in base/task_group.h waits for its tasks).
-inline void detach(Task<void> task) { detail::run_detached(std::move(task)); }
+// Starts `task` now, on this thread; it owns itself until it ends. Whoever detaches makes sure that
+// what the task refers to outlives it (TaskGroup in base/task_group.h waits for its tasks).
+inline void detach(Task<void> task) {
+  detail::run_detached(std::move(task));
+}
 
 }  // namespace stag

@@ -1,5 +1,5 @@
-// TaskGroup: several Tasks at once, awaited together; with a window it is the "n operations in flight" of every bulk copy.
-// All on one loop. The group must be joined before it is destroyed.
+// TaskGroup: several Tasks at once, awaited together; with a window it is the "n operations in
+// flight" of every bulk copy. All on one loop. The group must be joined before it is destroyed.
 #pragma once
 
 #include <cstddef>

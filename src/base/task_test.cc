@@ -8,7 +8,9 @@
 namespace stag {
 namespace {
 
-Task<int> ready(int value) { co_return value; }
+Task<int> ready(int value) {
+  co_return value;
+}
 
 Task<void> await_many(int count, long* sum) {
   for (int i = 0; i < count; ++i) *sum += co_await ready(1);
@@ -26,7 +28,9 @@ Task<int> nest(int depth) {
   co_return below + 1;
 }
 
-Task<void> store(Task<int> task, int* result) { *result = co_await std::move(task); }
+Task<void> store(Task<int> task, int* result) {
+  *result = co_await std::move(task);
+}
 
 TEST(Task, runs_only_when_awaited) {
   bool ran = false;

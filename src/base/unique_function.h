@@ -1,4 +1,5 @@
-// A callable that is moved, never copied; callables of up to 48 bytes live inside it, so posting one allocates nothing.
+// A callable that is moved, never copied; callables of up to 48 bytes live inside it, so posting
+// one allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,8 @@ class UniqueFunction<R(Args...)> {
   UniqueFunction() = default;
   UniqueFunction(std::nullptr_t) {}
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
-             std::is_invocable_r_v<R, F&, Args...>)
-  UniqueFunction(F&& callable) {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
+           std::is_invocable_r_v<R, F&, Args...>) UniqueFunction(F&& callable) {
     emplace<std::remove_cvref_t<F>>(std::forward<F>(callable));
   }
   UniqueFunction(UniqueFunction&& other) noexcept { take(other); }
@@ -50,14 +50,17 @@ class UniqueFunction<R(Args...)> {
   static constexpr std::size_t kInline = 48;
 
   template <class F>
-  static constexpr bool kFits = sizeof(F) <= kInline && alignof(F) <= alignof(std::max_align_t) &&
-                                std::is_nothrow_move_constructible_v<F>;
+  static constexpr bool kFits =
+      sizeof(F) <= kInline &&
+      alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
 
   template <class F, class From>
   void emplace(From&& callable) {
     if constexpr (kFits<F>) {
       static constexpr Operations kOperations{
-          [](void* f, Args&&... args) -> R { return (*static_cast<F*>(f))(std::forward<Args>(args)...); },
+          [](void* f, Args&&... args) -> R {
+            return (*static_cast<F*>(f))(std::forward<Args>(args)...);
+          },
           [](void* from, void* to) noexcept {
             new (to) F(std::move(*static_cast<F*>(from)));
             static_cast<F*>(from)->~F();

@@ -1,0 +1,207 @@
+// The abstract RDMA operations that RPC-over-RDMA needs (RFC 8166 section 2.3.2): register memory,
+// Send, Send With Invalidate, Receive, RDMA Write, RDMA Read, and connections with private data
+// (RFC 8797). Providers implement them: fabric/iwarp (software iWARP over TCP), fabric/verbs (RDMA
+// hardware), fabric/sim (in process, virtual time).
+//
+// Thread: a Connection, its Events and everything posted to it belong to one Loop and are used on
+// its thread only. Ownership: the owner of a Connection destroys it, never inside one of its Events
+// calls (post to the loop instead). Events are never delivered from inside a function the owner
+// calls, unless the function says so. Memory: what is exposed, read into, or borrowed by a Rope
+// belongs to the fabric until the call that returns it: revoke()/abandon() + on_revoked for exposed
+// memory, on_done for everything else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/address.h"
+#include "base/bytes.h"
+#include "base/cancel.h"
+#include "base/loop.h"
+#include "base/reason.h"
+#include "base/result.h"
+#include "base/rope.h"
+#include "base/task.h"
+
+namespace stag::fabric {
+
+// A range of registered memory as it is named on the wire: opaque handle (STag, R_key), opaque
+// 64-bit offset, length in bytes. Offsets are not zero-based and may be of any value (RFC 8166
+// section 3.4.3; RFC 5041 Tagged Offset).
+struct RemoteMemory {
+  std::uint32_t handle = 0;
+  std::uint32_t length = 0;
+  std::uint64_t offset = 0;
+
+  friend bool operator==(const RemoteMemory&, const RemoteMemory&) = default;
+};
+
+// Names one posted operation in on_done; chosen by the owner. kNoToken: no on_done wanted.
+using Token = std::uint64_t;
+inline constexpr Token kNoToken = 0;
+
+// Operations of one flow are performed in the order posted: a Send after the RDMA Writes posted
+// before it (RFC 8166 4.4.2). Different flows may overtake each other between whole messages, so a
+// small Reply waits for no bulk data.
+using Flow = std::uint64_t;
+
+// Receives the owner is ready for: how many messages may arrive before it raises the number again,
+// and their size. A peer that exceeds either loses the connection.
+struct ReceiveCredit {
+  std::uint32_t count = 0;  // messages, in all since the connection began minus those delivered
+  std::uint32_t size = 0;   // bytes per message
+};
+
+enum class Revocation { Done, Pending };
+
+// What both sides agreed on.
+struct Parameters {
+  std::uint32_t outbound_reads =
+      0;  // ORD: RDMA Reads we keep outstanding; further ones wait in the provider
+  std::uint32_t inbound_reads = 0;     // IRD: RDMA Reads the peer may keep outstanding at our side
+  std::uint32_t max_registration = 0;  // bytes, the longest range one handle may cover
+  bool remote_invalidation = false;    // the provider can perform Send With Invalidate
+};
+
+// Counted since the connection began. Payload is what Sends, Writes and Reads carry, without any
+// framing.
+struct Traffic {
+  std::uint64_t sends_out = 0, sends_in = 0;
+  std::uint64_t writes_out = 0, write_bytes_out = 0, write_bytes_in = 0;
+  std::uint64_t reads_out = 0, read_bytes_in = 0, reads_in = 0, read_bytes_out = 0;
+  std::uint64_t payload_bytes_copied =
+      0;  // in user space, between socket and final place (tagged payload only)
+};
+
+class Events {
+ public:
+  // A Send arrived. When message.owned() is false its bytes are valid only during this call.
+  // `invalidated`: the handle of ours that the peer's Send With Invalidate revoked; that memory is
+  // free already.
+  virtual void on_receive(Buffer message, std::optional<std::uint32_t> invalidated) = 0;
+  // The operation has ended: Reason::None when it succeeded. A Send or Write is done when its bytes
+  // are no longer needed, a Read when its data is placed.
+  virtual void on_done(Token token, Reason outcome) = 0;
+  // A revocation that was Pending is complete; the memory is the owner's again.
+  virtual void on_revoked(std::uint32_t handle) = 0;
+  // The connection is gone, once, as the last event. Every outstanding operation has had its
+  // on_done with a reason before, and all memory is free.
+  virtual void on_disconnect(Reason reason) = 0;
+
+ protected:
+  ~Events() = default;
+};
+
+class Connection {
+ public:
+  // Closes at once when still open; no event follows. Memory is free when the destructor returns.
+  virtual ~Connection() = default;
+
+  // Events begin now (nothing is lost before). Called once.
+  virtual void start(Events& events) = 0;
+  // Ends the connection in good order; on_disconnect(reason) follows in a later loop turn.
+  virtual void close(Reason reason) = 0;
+
+  virtual Loop& loop() = 0;
+  virtual const Parameters& parameters() const = 0;
+  virtual Bytes peer_private_data() const = 0;
+  virtual Address peer_address() const = 0;
+  virtual Address local_address() const = 0;
+  virtual const Traffic& traffic() const = 0;
+
+  // Adds `more` to the number of messages that may still arrive; `size` bytes each from now on.
+  virtual void add_receive_credit(ReceiveCredit more) = 0;
+
+  // Lets the peer read `memory` / write into it, and nothing else, under a fresh unpredictable
+  // handle. At most parameters().max_registration bytes. Fails (Reason) when the provider's table
+  // or registration limits are full.
+  virtual Result<RemoteMemory, Reason> expose_source(Bytes memory) = 0;
+  virtual Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) = 0;
+
+  // Ends the peer's access; a later access by the peer is its error and ends the connection. Done:
+  // the memory is free now. Pending: on_revoked(handle) follows. A handle that is unknown (already
+  // invalidated by the peer) is Done.
+  virtual Revocation revoke(std::uint32_t handle) = 0;
+  // The same for a Call that was given up while the peer may still work on it: what it writes is
+  // dropped, what it reads is answered from a private copy where the provider can, else the
+  // connection closes.
+  virtual Revocation abandon(std::uint32_t handle) = 0;
+
+  // Posts operations. They never fail at once: the outcome is on_done's. On a connection that is
+  // gone, on_done brings the reason in a later loop turn.
+  //
+  // `invalidate`: the peer's handle to revoke with this Send (only when
+  // parameters().remote_invalidation).
+  virtual void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
+                    Token token) = 0;
+  // source.size() <= sink.length; places the bytes at sink.offset.
+  virtual void write(Rope source, RemoteMemory sink, Flow flow, Token token) = 0;
+  // sink.size() <= source.length; fetches the first sink.size() bytes.
+  virtual void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) = 0;
+  // Gives a posted Read up: its sink is the owner's again when on_done(token, Reason::Cancelled) is
+  // delivered, before this returns. Data that still arrives is dropped. A token that is not
+  // outstanding is ignored.
+  virtual void abandon_read(Token token) = 0;
+};
+
+// How a connection is asked for and answered.
+struct ConnectOptions {
+  std::vector<std::byte> private_data;  // at most 252 bytes on iWARP with Linux, 56 on InfiniBand
+  ReceiveCredit receive{1, 4096};       // in force before the peer's first message can arrive
+  std::uint32_t inbound_reads = 32;     // IRD offered
+  std::uint32_t outbound_reads = 32;    // ORD wished for
+  bool crc = false;                     // iWARP: ask for CRC32C on every FPDU
+  Duration timeout = std::chrono::seconds(10);
+};
+
+struct ConnectRequest {
+  Address peer;
+  Address local;
+  Bytes private_data;
+};
+
+class Acceptor {
+ public:
+  // A peer asks to connect: the answer's private data and receive credit, or the reason why not. On
+  // the listener's loop.
+  virtual Result<ConnectOptions, Reason> on_connect_request(const ConnectRequest& request) = 0;
+  // A connection is up. On the connection's own loop. The passive side sends nothing before the
+  // peer's first message; the provider holds back what is posted earlier.
+  virtual void on_connection(std::unique_ptr<Connection> connection) = 0;
+
+ protected:
+  ~Acceptor() = default;
+};
+
+class Listener {
+ public:
+  // Stops listening; connections that are up live on.
+  virtual ~Listener() = default;
+  virtual Address local_address() const = 0;  // with the real port when 0 was asked for
+};
+
+struct ListenOptions {
+  std::vector<Loop*> loops;  // connections are spread over them in turn; empty: the listener's own
+  std::uint32_t max_connections = 16384;
+  Duration setup_timeout =
+      std::chrono::seconds(5);  // for a peer's connection request to be complete
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  // Resolves when the connection is up (not yet started) or with the reason why not. Everything on
+  // `loop`.
+  virtual Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
+                                                                    ConnectOptions options,
+                                                                    CancelToken cancel) = 0;
+  // The acceptor outlives the listener and every connection set-up in progress ends with the
+  // listener.
+  virtual Result<std::unique_ptr<Listener>, Reason> listen(Loop& loop, Address address,
+                                                           ListenOptions options,
+                                                           Acceptor& acceptor) = 0;
+};
+
+}  // namespace stag::fabric
