@@ -1,0 +1,45 @@
+# The front door. `make help` lists what there is; each target does its own set-up.
+.DEFAULT_GOAL := help
+.PHONY: help build run test check bench fuzz format tidy clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+build: ## build/release/bin/stag and everything beside it
+	@tools/setup build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+run: ## the demo: serve a folder on loopback, copy a tree in and out over RPC-over-RDMA, compare
+	@tools/setup build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@tools/demo build/release/bin/stag
+
+test: ## everything: release, address+undefined sanitizers, thread sanitizer, fuzzing, conformance
+	@tools/setup build test
+	@tools/test all
+
+check: ## the fast loop while working: release tree, unit tests, 1,000 seeds under faults
+	@tools/setup build test
+	@tools/test check
+
+bench: ## round trips, rates and bandwidth next to the raw TCP reference of the same run
+	@tools/setup build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@build/release/bin/stag bench --self
+
+fuzz: ## every fuzz target, FUZZ_SECONDS (default 600) each
+	@tools/setup build test
+	@tools/fuzz $${FUZZ_SECONDS:-600}
+
+format: ## clang-format over the sources
+	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
+
+tidy: ## clang-tidy over the sources
+	@cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+	@git ls-files 'src/*.cc' 'xdrgen/*.cc' | xargs -P 2 -n 8 clang-tidy-14 -quiet -p build/release
+
+clean: ## remove build/
+	@rm -rf build
