@@ -1,0 +1,111 @@
+// Codecs of arrays, optionals and lists (RFC 4506 4.12, 4.13, 4.19), over the codec of one element.
+//
+// encode_*: one(Encoder&, const T&) writes an element. decode_*: one(Decoder&, T&) reads one and
+// returns whether it could. A list is written and read in a loop, never by recursion: its length
+// costs heap in proportion to the stream, no stack.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "xdr/decoder.h"
+#include "xdr/types.h"
+
+namespace stag::xdr {
+
+template <class T, std::size_t N, class One>
+void encode_array(Encoder& encoder, const std::array<T, N>& from, One one) {
+  for (const T& element : from) one(encoder, element);
+}
+template <class T, std::size_t N, class One>
+[[nodiscard]] bool decode_array(Decoder& decoder, std::array<T, N>& to, One one) {
+  for (T& element : to)
+    if (!one(decoder, element)) return false;
+  return true;
+}
+
+template <class T, class One>
+void encode_vector(Encoder& encoder, const std::vector<T>& from, std::uint32_t bound, One one) {
+  if (!encoder.count(from.size(), bound)) return;
+  for (const T& element : from) one(encoder, element);
+}
+
+// Appends one element; the vector grows with what was decoded, never with what a count promised.
+template <class T, class One>
+[[nodiscard]] bool decode_element(Decoder& decoder, std::vector<T>& to, One one) {
+  if (!decoder.charge(sizeof(T))) return false;
+  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no bool& to give.
+    bool element = false;
+    if (!one(decoder, element)) return false;
+    to.push_back(element);
+    return true;
+  } else {
+    return one(decoder, to.emplace_back());
+  }
+}
+
+// `least`: the fewest bytes one element takes in the stream.
+template <class T, class One>
+[[nodiscard]] bool decode_vector(Decoder& decoder, std::vector<T>& to, std::uint32_t bound,
+                                 std::uint32_t least, One one) {
+  to.clear();
+  std::uint32_t elements = 0;
+  if (!decoder.count(elements, bound, least)) return false;
+  for (std::uint32_t i = 0; i < elements; ++i)
+    if (!decode_element(decoder, to, one)) return false;
+  return true;
+}
+
+template <class Optional, class One>
+void encode_optional(Encoder& encoder, const Optional& from, One one) {
+  encoder.boolean(from.has_value());
+  if (from.has_value()) one(encoder, *from);
+}
+template <class T, class One>
+[[nodiscard]] bool decode_optional(Decoder& decoder, std::optional<T>& to, One one) {
+  to.reset();
+  bool present = false;
+  if (!decoder.boolean(present)) return false;
+  return !present || one(decoder, to.emplace());
+}
+template <class T, class One>
+[[nodiscard]] bool decode_optional(Decoder& decoder, Box<T>& to, One one) {
+  to.reset();
+  bool present = false;
+  if (!decoder.boolean(present)) return false;
+  return !present || (decoder.charge(sizeof(T)) && one(decoder, to.emplace()));
+}
+
+// `struct entry { ...; entry *next; }`: before each element a true, after the last a false.
+template <class T, class One>
+void encode_list(Encoder& encoder, const std::vector<T>& from, One one) {
+  for (const T& element : from) {
+    encoder.boolean(true);
+    one(encoder, element);
+  }
+  encoder.boolean(false);
+}
+template <class T, class One>
+[[nodiscard]] bool decode_list(Decoder& decoder, std::vector<T>& to, One one) {
+  to.clear();
+  bool more = false;
+  while (decoder.boolean(more)) {
+    if (!more) return true;
+    if (!decode_element(decoder, to, one)) return false;
+  }
+  return false;
+}
+
+template <std::uint32_t N>
+void encode_bounded(Encoder& encoder, const BoundedOpaque<N>& from) {
+  encoder.opaque(kNoItem, from.bytes(), N);
+}
+template <std::uint32_t N>
+[[nodiscard]] bool decode_bounded(Decoder& decoder, BoundedOpaque<N>& to) {
+  Bytes bytes;
+  return decoder.inline_opaque(bytes, N) && to.assign(bytes);
+}
+
+}  // namespace stag::xdr

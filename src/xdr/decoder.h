@@ -1,0 +1,134 @@
+// Reads XDR values from one contiguous Buffer. See encoder.h for the module.
+//
+// Bytes of a peer: every read is bounded, the first failure sticks, and what a value may cost in
+// memory and stack is limited in proportion to the bytes that were received. Padding is not
+// inspected: RFC 4506 3 wants zeros from the writer, and other implementations do not check either.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "xdr/encoder.h"
+
+namespace stag::xdr {
+
+// Where the Decoder finds data items that were reduced (RFC 8166 3.4.4).
+class ItemSource {
+ public:
+  // Asked for every variable-length opaque and string with a bound above 256, in stream order. When
+  // the item at this position was moved by chunk, its `length` bytes; the inline stream then holds
+  // neither its data nor its padding, and the position advances by both all the same. nullopt: the
+  // data is inline.
+  virtual std::optional<Rope> take(ItemId id, std::uint32_t position, std::uint32_t length) = 0;
+  // True once a chunk cannot belong to this stream; the Decoder then fails with ItemMismatch.
+  virtual bool failed() const { return false; }
+
+ protected:
+  ~ItemSource() = default;
+};
+
+struct Limits {
+  // How deep recursive types may nest.
+  std::uint32_t depth = 64;
+  // Memory for decoded arrays, lists and boxes: base + factor * bytes of the payload.
+  std::size_t memory_base = 256 << 10;
+  std::size_t memory_factor = 32;
+  // How many elements of no encoded size an array may have.
+  std::uint32_t empty_elements = 1024;
+};
+
+class Decoder {
+ public:
+  // `payload` is the inline stream; opaques become slices of it. `items`, when given, outlives the
+  // Decoder.
+  explicit Decoder(Buffer payload, ItemSource* items = nullptr, const Limits& limits = {});
+
+  // Each stores its value and returns true, or returns false with error() set.
+  [[nodiscard]] bool u32(std::uint32_t& to) {
+    if (!need(4)) return false;
+    to = load_be<std::uint32_t>(payload_.data() + offset_);
+    offset_ += 4;
+    return true;
+  }
+  [[nodiscard]] bool u64(std::uint64_t& to) {
+    if (!need(8)) return false;
+    to = load_be<std::uint64_t>(payload_.data() + offset_);
+    offset_ += 8;
+    return true;
+  }
+  [[nodiscard]] bool i32(std::int32_t& to);
+  [[nodiscard]] bool i64(std::int64_t& to);
+  [[nodiscard]] bool boolean(bool& to);
+  [[nodiscard]] bool f32(float& to);
+  [[nodiscard]] bool f64(double& to);
+  [[nodiscard]] bool fixed_opaque(MutableBytes to);
+  // Slices of the payload or what the ItemSource gave.
+  [[nodiscard]] bool opaque(ItemId id, Rope& to, std::uint32_t bound = kUnbounded);
+  [[nodiscard]] bool string(ItemId id, std::string& to, std::uint32_t bound = kUnbounded);
+  // Never reduced; a view into the payload, valid as long as that is.
+  [[nodiscard]] bool inline_opaque(Bytes& to, std::uint32_t bound);
+
+  // The element count of an array whose elements take at least `least` bytes each: at most `bound`,
+  // and not more than the rest of the stream can hold.
+  [[nodiscard]] bool count(std::uint32_t& to, std::uint32_t bound, std::uint32_t least);
+  // Accounts for memory a value is about to take.
+  [[nodiscard]] bool charge(std::size_t bytes);
+
+  // Recursive codecs enter before and leave after each level.
+  [[nodiscard]] bool enter() {
+    if (depth_ == limits_.depth) return fail(Error::TooDeep);
+    return ++depth_, true;
+  }
+  void leave() { --depth_; }
+
+  // In the complete stream: reduced data and its padding count.
+  std::uint32_t position() const { return static_cast<std::uint32_t>(offset_) + reduced_; }
+  // Inline bytes not yet read.
+  std::size_t remaining() const { return payload_.size() - offset_; }
+  // The bytes not yet read, which the Decoder then has passed.
+  Buffer rest();
+
+  // Sticks unless something failed before; always false.
+  bool fail(Error error);
+  bool ok() const { return error_ == Error::None; }
+  Error error() const { return error_; }
+  // Ok when nothing failed and no byte is left.
+  Result<Ok, Error> finish();
+
+ private:
+  bool need(std::size_t length) {
+    if (error_ != Error::None) return false;
+    return length <= payload_.size() - offset_ || fail(Error::Truncated);
+  }
+  bool length_word(std::uint32_t& to, std::uint32_t bound);
+  bool inline_bytes(std::uint32_t length, std::size_t& start);
+  bool take_reduced(ItemId id, std::uint32_t length, std::optional<Rope>& to);
+
+  Buffer payload_;
+  ItemSource* items_;
+  Limits limits_;
+  std::size_t offset_ = 0;
+  std::uint32_t reduced_ = 0;
+  std::uint32_t depth_ = 0;
+  std::size_t memory_;
+  Error error_ = Error::None;
+};
+
+inline bool decode(Decoder& decoder, Void&) {
+  return decoder.ok();
+}
+
+// One value that is the whole of `payload`.
+template <class T>
+Result<T, Error> decode(Buffer payload, ItemSource* items = nullptr) {
+  Decoder decoder(std::move(payload), items);
+  T value{};
+  if (!decode(decoder, value)) return Failure{decoder.error()};
+  Result<Ok, Error> finished = decoder.finish();
+  if (!finished) return Failure{finished.error()};
+  return value;
+}
+
+}  // namespace stag::xdr
