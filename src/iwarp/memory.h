@@ -1,0 +1,80 @@
+// The memory one connection lets its peer touch, by STag. Every registration has one right: a sink
+// of a Read accepts only the Read Response it was issued for, not a Write (design: RFC 5042 asks
+// for it, Linux siw does not check). STags are random, and one that was revoked names nothing again
+// before kQuarantine others have been revoked, so no message still under way can hit its successor.
+//
+// A lookup is valid for the current turn of the connection's loop only: look up again before every
+// transfer, never keep the bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace stag::iwarp {
+
+// Where STags come from; 64 unpredictable bits a call.
+class Entropy {
+ public:
+  virtual std::uint64_t next() = 0;
+
+ protected:
+  ~Entropy() = default;
+};
+
+enum class Right : std::uint8_t {
+  RemoteRead,   // the peer may fetch it with a Read Request
+  RemoteWrite,  // the peer may RDMA Write into it
+  ReadSink,     // only Read Responses to our own Read Requests
+};
+
+enum class StagFault : std::uint8_t { Unknown, Revoked, WrongRight, Bounds, Wrap };
+
+// Where a peer's bytes go: into `bytes`, or nowhere (`discard`), because the call was given up.
+struct Placement {
+  MutableBytes bytes;
+  bool discard = false;
+};
+
+class StagTable {
+ public:
+  // Registrations that may live at once; more are refused. Rounded up to a power of two.
+  static constexpr std::size_t kDefaultLimit = 8192;
+  static constexpr std::size_t kQuarantine = 256;
+
+  explicit StagTable(Entropy& entropy, std::size_t limit = kDefaultLimit);
+
+  // Registers memory whose first byte has Tagged Offset `offset`; offset + size must not wrap
+  // (CHECK). The memory is the caller's and stays valid until revoke() or discard(). Nothing when
+  // the table is full.
+  std::optional<std::uint32_t> expose_source(Bytes memory, std::uint64_t offset);
+  std::optional<std::uint32_t> expose_sink(MutableBytes memory, std::uint64_t offset);
+  std::optional<std::uint32_t> register_read_sink(MutableBytes memory, std::uint64_t offset);
+
+  // Ends a registration; false when `stag` names none. Afterwards its memory is not touched.
+  bool revoke(std::uint32_t stag);
+  // A sink that was given up: the peer's bytes are accepted and dropped, its memory is free at
+  // once. Ends with revoke(). False when `stag` names no sink.
+  bool discard(std::uint32_t stag);
+  // A source that was given up: the peer reads from `copy`, of the same size, instead; its memory
+  // is free at once. False when `stag` names no source.
+  bool substitute(std::uint32_t stag, Buffer copy);
+  // The peer's Send with Invalidate. Fails when the STag was never this connection's or is a Read
+  // sink, which a peer has no right to invalidate; succeeds on one revoked a moment ago.
+  Result<Ok, StagFault> invalidate(std::uint32_t stag);
+
+  // The registration's bytes from `offset` on, exactly `length` of them.
+  Result<Placement, StagFault> sink(std::uint32_t stag, Right right, std::uint64_t offset,
+                                    std::size_t length) const;
+  Result<Buffer, StagFault> source(std::uint32_t stag, std::uint64_t offset,
+                                   std::size_t length) const;
+
+  std::size_t live() const { return live_; }
+};
+
+}  // namespace stag::iwarp
