@@ -1,0 +1,115 @@
+// Client: calls the procedures of a program over any Channel. One call is one coroutine:
+//
+//   rpc::Client client(channel, nfs::ulb::kNfs3Binding, rpc::Credentials::sys("me", 0, 0));
+//   rpc::Result<READ3res> result = co_await client.call<NFSPROC3_READ>(args);
+//
+// Thread: the Channel's loop. A Client is a small value that refers to its Channel; copying it is
+// cheap. `args` and all that its opaques borrow live until the call has returned, which a temporary
+// in the co_await expression does.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "rpc/binding.h"
+#include "rpc/call_error.h"
+#include "rpc/channel.h"
+#include "rpc/credentials.h"
+#include "xdr/procedure.h"
+
+namespace stag::rpc {
+
+template <class T>
+using CallResult = Result<T, CallError>;
+
+struct CallOptions {
+  std::optional<Duration> timeout;  // none: the Client's
+  CancelToken cancel;
+  std::span<const Sink> sinks;               // see rpc/message.h
+  const Credentials* credentials = nullptr;  // null: the Client's; else outlives the call
+};
+
+struct ClientOptions {
+  Duration timeout = std::chrono::seconds(60);  // zero: waits for ever
+  // Reply bound of procedures whose results nothing bounds: no entry in the Binding, no bound in
+  // the .x file.
+  std::uint32_t unbounded_results_max = 64 << 10;
+};
+
+// After a call with a sink: makes `to` hold `data`, copying only when the transport did not place
+// it there. data.size() <= to.size().
+void land(const Rope& data, MutableBytes to);
+
+class Client {
+ public:
+  explicit Client(Channel& channel, Binding binding = {}, Credentials credentials = {},
+                  ClientOptions options = {})
+      : channel_(&channel),
+        binding_(binding),
+        credentials_(std::move(credentials)),
+        options_(options) {}
+
+  template <xdr::Procedure P>
+  Task<CallResult<typename P::Results>> call(const typename P::Args& args,
+                                             CallOptions options = {}) {
+    const ProcedureBinding* binding = binding_.find(P::program, P::version, P::number);
+    Outgoing out(P::program, P::version, P::number, binding, *this, options);
+    P::encode_args(out.encoder, args);
+    out.bound = results_bound<P>(binding, args);
+    Result<ReplyMessage, CallError> reply = co_await exchange(out);
+    if (!reply) co_return Failure{reply.error()};
+    Incoming in(*this, *reply);
+    typename P::Results results{};
+    if (!in.open() || !P::decode_results(in.decoder, results) || !in.close())
+      co_return Failure{in.error()};
+    co_return results;
+  }
+
+  // The procedure 0 that every program has (RFC 5531 section 12).
+  Task<CallResult<Ok>> ping(std::uint32_t program, std::uint32_t version, CallOptions options = {});
+
+  Channel& channel() const { return *channel_; }
+  const ClientOptions& options() const { return options_; }
+
+ private:
+  // A Call under construction: header written, arguments to follow.
+  struct Outgoing {
+    Outgoing(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
+             const ProcedureBinding* binding, Client& client, const CallOptions& options);
+    const ProcedureBinding* binding;
+    const CallOptions& options;
+    std::uint32_t reply_header_max;
+    CallMessage message;
+    xdr::Encoder encoder;
+    ReplyBound bound;
+  };
+  // A Reply under inspection.
+  struct Incoming {
+    Incoming(Client& client, ReplyMessage& reply);
+    bool open();
+    bool close();
+    CallError error() const;
+
+    Client& client;
+    ReplyMessage& reply;
+    xdr::Decoder decoder;
+    std::optional<CallError> fault;
+  };
+
+  template <xdr::Procedure P>
+  ReplyBound results_bound(const ProcedureBinding* binding, const typename P::Args& args) const {
+    if (binding != nullptr && binding->reply_bound != nullptr) return binding->reply_bound(&args);
+    const std::optional<std::uint32_t> max = P::max_results_size;
+    ReplyBound bound;
+    bound.payload_max = max ? *max : options_.unbounded_results_max;
+    return bound;
+  }
+  Task<Result<ReplyMessage, CallError>> exchange(Outgoing& out);
+
+  Channel* channel_;
+  Binding binding_;
+  Credentials credentials_;
+  ClientOptions options_;
+};
+
+}  // namespace stag::rpc

@@ -1,0 +1,122 @@
+// What passes between the user API and a transport: whole RPC messages, with the items that may
+// travel apart marked. The transport decides how they travel; neither side sees the other's types.
+//
+// Positions count bytes of the complete, unreduced RPC message, whose first byte is the XID
+// (RFC 8166 3.4.5).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/address.h"
+#include "base/buffer.h"
+#include "base/cancel.h"
+#include "base/inline_vector.h"
+#include "base/loop.h"
+#include "base/rope.h"
+#include "rpc/binding.h"
+#include "xdr/decoder.h"
+#include "xdr/stream.h"
+
+namespace stag::rpc {
+
+class Channel;
+
+enum class TransportKind : std::uint8_t { Tcp, Udp, Rdma, Memory };
+
+// Caller memory for the data of one eligible result item: an RDMA transport has the server write
+// straight into it. Several sinks for one id are used in the order of the items. After the call the
+// decoded item refers to this memory when the data went there; other transports deliver it
+// elsewhere (rpc::land() in rpc/client.h settles both).
+struct Sink {
+  xdr::ItemId item = 0;
+  MutableBytes memory;
+};
+
+// A Call on its way out. It and all it refers to live until Channel::call() returns, which is also
+// when memory exposed to the peer is the caller's alone again (design: call() ends only after
+// Free).
+struct CallMessage {
+  std::uint32_t xid = 0;  // from Channel::next_xid(); also the first word of `stream`
+  xdr::Stream stream;     // the RPC message; watched items = the eligible arguments
+  ReplyBound reply;       // of the whole Reply message, RPC header included
+  bool retry_short_reply = false;
+  std::optional<TimePoint> deadline;  // none: waits for ever; on the channel's loop clock
+  CancelToken cancel;
+  std::span<const Sink> sinks;
+};
+
+// The items of one received message that did not travel inline, for xdr::Decoder.
+class ReducedItems final : public xdr::ItemSource {
+ public:
+  // Read chunks: each names the position of its item (RFC 8166 3.4.5). `bytes` may end with the
+  // item's XDR pad.
+  void add(std::uint32_t position, Rope bytes);
+
+  // Write chunks: the k-th chunk belongs to the k-th result item with one of the `eligible` ids
+  // (storage outlives this). `bytes` is what the Responder wrote; empty when it left the chunk
+  // unused, and then the item's data is inline.
+  void pair(std::span<const xdr::ItemId> eligible, Pairing pairing);
+  void add_written(Rope bytes);
+
+  bool empty() const { return entries_.empty(); }
+  // Every Read chunk was asked for. False after decoding: a position named no item, the message is
+  // malformed (RFC 8166 3.4.5).
+  bool all_taken() const;
+
+  std::optional<Rope> take(xdr::ItemId id, std::uint32_t position, std::uint32_t length) override;
+  // A chunk met an item of another length.
+  bool failed() const override { return failed_; }
+
+ private:
+  struct Entry {
+    std::uint32_t position = 0;
+    Rope bytes;
+    bool taken = false;
+  };
+  std::optional<Rope> take_written(xdr::ItemId id, std::uint32_t length);
+
+  InlineVector<Entry, 2> entries_;
+  std::span<const xdr::ItemId> eligible_;
+  bool written_ = false;
+  std::size_t next_ = 0;
+  bool failed_ = false;
+};
+
+// A Reply as it came in: `payload` is the RPC message without the data of reduced items, owned.
+struct ReplyMessage {
+  Buffer payload;
+  ReducedItems items;
+};
+
+// Where a Call came from; one per connection, shared with the Calls it carried, which may outlive
+// it.
+struct Origin {
+  Address peer;
+  Address local;
+  TransportKind transport = TransportKind::Tcp;
+  std::string_view netid = "tcp";  // RFC 5665, RFC 8166 section 9: "tcp", "tcp6", "rdma", "rdma6"
+  Loop* loop = nullptr;            // the connection's; handlers run on it
+  // Calls in the reverse direction on this connection; expires with it. Never set when the
+  // transport has no such direction.
+  std::weak_ptr<Channel> reverse;
+};
+
+// A Call as it came in. `payload` is owned, or outlives the serve() Task.
+struct IncomingCall {
+  std::shared_ptr<const Origin> origin;
+  Buffer payload;
+  ReducedItems items;
+};
+
+// A Reply on its way out. `stream` watches the eligible results and owns (by reference) all its
+// bytes, so it may be kept for replays and sent again against other chunks.
+struct OutgoingReply {
+  xdr::Stream stream;
+  Pairing pairing = Pairing::Shift;
+};
+
+}  // namespace stag::rpc

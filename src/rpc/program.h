@@ -1,0 +1,139 @@
+// Program: one version of one RPC program as a table of typed handlers.
+//
+//   rpc::Program program(NFS_PROGRAM, NFS_V3, nfs::ulb::kNfs3Binding);
+//   program.add<NFSPROC3_GETATTR>([&](rpc::CallContext& call, GETATTR3args args)
+//                                     -> Task<GETATTR3res> { ... });
+//
+// A handler is a coroutine on the connection's loop: Task<Results>(CallContext&, Args), or
+// Task<Result<Results, CallRefusal>> when it may refuse. Several run at a time, on several loops.
+// Results go out by reference: their opaques own their bytes (owned Buffers) or borrow what
+// outlives the Server. Procedure 0 answers itself unless a handler is added.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "base/task.h"
+#include "rpc/authenticator.h"
+#include "rpc/binding.h"
+#include "rpc/message.h"
+#include "xdr/procedure.h"
+
+namespace stag::rpc {
+
+// How a handler declines: with an RPC status (GARBAGE_ARGS, SYSTEM_ERR, PROC_UNAVAIL, AUTH_ERROR)
+// or, `drop` set, with silence.
+struct CallRefusal {
+  oncrpc::ReplyStatus status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR);
+  bool drop = false;
+};
+
+// What a handler may know about its Call besides the arguments; lives until the handler ends.
+class CallContext {
+ public:
+  CallContext(const IncomingCall& call, const oncrpc::CallHeader& header, Caller caller)
+      : call_(call), header_(header), caller_(std::move(caller)) {}
+
+  const Origin& origin() const { return *call_.origin; }
+  Loop& loop() const { return *call_.origin->loop; }
+  const Caller& caller() const { return caller_; }
+  const oncrpc::CallHeader& header() const { return header_; }
+  // Calls to the client on this connection; null when it is gone or has no reverse direction. Held,
+  // it keeps the Channel object, not the connection.
+  std::shared_ptr<Channel> reverse_channel() const { return call_.origin->reverse.lock(); }
+
+ private:
+  const IncomingCall& call_;
+  const oncrpc::CallHeader& header_;
+  Caller caller_;
+};
+
+// What a procedure did with its Call.
+struct Outcome {
+  oncrpc::ReplyStatus status;
+  bool drop = false;
+  bool encoded = false;  // the results are in the encoder
+};
+
+// One procedure, type-erased.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // Decodes the arguments, runs, and encodes the results behind the header that `begin_results`
+  // writes; on any other outcome nothing is encoded.
+  virtual Task<Outcome> run(CallContext& context, xdr::Decoder& arguments,
+                            const ReducedItems& items, xdr::Encoder& results) = 0;
+};
+
+namespace detail {
+template <class T>
+struct HandlerValue;
+template <class T>
+struct HandlerValue<Task<T>> {
+  using Type = T;
+};
+void encode_success_header(CallContext& context, xdr::Encoder& results);
+bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items);
+
+template <xdr::Procedure P, class F>
+class TypedHandler final : public Handler {
+ public:
+  explicit TypedHandler(F function) : function_(std::move(function)) {}
+
+  Task<Outcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems& items,
+                    xdr::Encoder& results) override {
+    typename P::Args args{};
+    if (!P::decode_args(arguments, args) || !arguments_complete(arguments, items))
+      co_return Outcome{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
+    using Value =
+        typename HandlerValue<std::invoke_result_t<F&, CallContext&, typename P::Args>>::Type;
+    Value value = co_await function_(context, std::move(args));
+    if constexpr (std::is_same_v<Value, typename P::Results>) {
+      encode_success_header(context, results);
+      P::encode_results(results, value);
+    } else {
+      if (!value.ok()) co_return Outcome{value.error().status, value.error().drop};
+      encode_success_header(context, results);
+      P::encode_results(results, *value);
+    }
+    co_return Outcome{.status = {}, .drop = false, .encoded = true};
+  }
+
+ private:
+  F function_;
+};
+}  // namespace detail
+
+class Program {
+ public:
+  Program(std::uint32_t program, std::uint32_t version, Binding binding = {})
+      : program_(program), version_(version), binding_(binding) {}
+
+  // The handler lives as long as the Program and may be called from several loops at once.
+  template <xdr::Procedure P, class F>
+  Program& add(F function) {
+    CHECK(P::program == program_ && P::version == version_);
+    return add(P::number, std::make_unique<detail::TypedHandler<P, F>>(std::move(function)));
+  }
+
+  std::uint32_t program() const { return program_; }
+  std::uint32_t version() const { return version_; }
+
+  struct Entry {
+    std::unique_ptr<Handler> handler;
+    const ProcedureBinding* binding = nullptr;  // null: the default one
+  };
+  // Null when there is no such procedure.
+  const Entry* find(std::uint32_t procedure) const;
+
+ private:
+  Program& add(std::uint32_t procedure, std::unique_ptr<Handler> handler);
+
+  std::uint32_t program_;
+  std::uint32_t version_;
+  Binding binding_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace stag::rpc

@@ -1,0 +1,64 @@
+// Server: programs behind any number of transports and loops.
+//
+//   rpc::Server server;
+//   server.add(std::move(program));
+//   auto listener = endpoint::listen(server, ...);
+//
+// Everything is registered before the first transport starts; from then on the Server is read-only
+// but for its replay cache, and serve() runs on many loops at once. It outlives its transports and
+// the Calls they carried (idle() tells).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "rpc/authenticator.h"
+#include "rpc/program.h"
+#include "rpc/replay_cache.h"
+#include "rpc/service.h"
+
+namespace stag::rpc {
+
+struct ServerOptions {
+  ReplayCacheOptions replay_cache;
+};
+
+class Server : public Service {
+ public:
+  // Knows AUTH_NONE and AUTH_SYS.
+  explicit Server(ServerOptions options = {});
+  virtual ~Server();
+
+  void add(Program program);
+  // One program, one procedure: makes the Program when it is not there yet.
+  template <xdr::Procedure P, class F>
+  Server& add(F function) {
+    program(P::program, P::version).template add<P>(std::move(function));
+    return *this;
+  }
+  // Replaces the authenticator of the same flavor.
+  void add(std::unique_ptr<Authenticator> authenticator);
+
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
+
+  ReplayCache& replay_cache() { return replay_cache_; }
+  // Calls being served now, on all loops.
+  std::size_t active_calls() const { return active_.load(std::memory_order_acquire); }
+
+ private:
+  Program& program(std::uint32_t program, std::uint32_t version);
+  struct Found;
+  Found find(const oncrpc::CallHeader& header) const;
+  Task<std::optional<OutgoingReply>> answer(IncomingCall& call, xdr::Decoder& decoder,
+                                            const oncrpc::CallHeader& header);
+  Task<std::optional<OutgoingReply>> execute(CallContext& context, IncomingCall& call,
+                                             xdr::Decoder& decoder, const Program::Entry& entry);
+
+  std::vector<Program> programs_;
+  std::vector<std::unique_ptr<Authenticator>> authenticators_;
+  ReplayCache replay_cache_;
+  std::atomic<std::size_t> active_{0};
+};
+
+}  // namespace stag::rpc

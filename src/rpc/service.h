@@ -1,0 +1,23 @@
+// Service: what a server transport hands its Calls to. rpc::Server is one; tests make their own.
+#pragma once
+
+#include <optional>
+
+#include "base/task.h"
+#include "rpc/message.h"
+
+namespace stag::rpc {
+
+class Service {
+ public:
+  // Answers one Call, on the loop of `call.origin`; nullopt: there is no answer (the message is
+  // dropped, its reason traced). `call` outlives the Task. When the connection is gone meanwhile
+  // the Task still runs to its end and its Reply is not sent (design 3.12). Safe to call from
+  // several loops at once.
+  virtual Task<std::optional<OutgoingReply>> serve(IncomingCall& call) = 0;
+
+ protected:
+  ~Service() = default;
+};
+
+}  // namespace stag::rpc
