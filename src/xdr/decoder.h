@@ -17,10 +17,10 @@ namespace stag::xdr {
 // Where the Decoder finds data items that were reduced (RFC 8166 3.4.4).
 class ItemSource {
  public:
-  // Asked for every variable-length opaque and string with a bound above 256, in stream order. When
-  // the item at this position was moved by chunk, its `length` bytes; the inline stream then holds
-  // neither its data nor its padding, and the position advances by both all the same. nullopt: the
-  // data is inline.
+  // Asked for every variable-length opaque and string except a BoundedOpaque, in stream order; `id`
+  // is kNoItem for a field without a name. When the item at this position was moved by chunk: its
+  // `length` bytes; the inline stream then holds neither its data nor its padding, and the position
+  // advances by both all the same. nullopt: the data is inline.
   virtual std::optional<Rope> take(ItemId id, std::uint32_t position, std::uint32_t length) = 0;
   // True once a chunk cannot belong to this stream; the Decoder then fails with ItemMismatch.
   virtual bool failed() const { return false; }

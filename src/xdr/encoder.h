@@ -56,8 +56,7 @@ class Encoder {
   // `bound`.
   [[nodiscard]] bool count(std::size_t elements, std::uint32_t bound);
 
-  // Another complete stream, its items keeping their ids where this Encoder watches them or they
-  // are by reference.
+  // Another complete stream at this place, items and failure included.
   void append(const Stream& other);
 
   // Size of the complete stream so far: where the next byte will stand.

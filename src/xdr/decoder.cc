@@ -1,0 +1,154 @@
+#include "xdr/decoder.h"
+
+#include <bit>
+
+#include "base/checked.h"
+
+namespace stag::xdr {
+
+Decoder::Decoder(Buffer payload, ItemSource* items, const Limits& limits)
+    : payload_(std::move(payload)), items_(items), limits_(limits) {
+  memory_ = limits_.memory_base;
+  std::size_t proportional = 0;
+  if (__builtin_mul_overflow(limits_.memory_factor, payload_.size(), &proportional) ||
+      __builtin_add_overflow(memory_, proportional, &memory_))
+    memory_ = SIZE_MAX;
+}
+
+bool Decoder::fail(Error error) {
+  if (error_ == Error::None) error_ = error;
+  return false;
+}
+
+bool Decoder::i32(std::int32_t& to) {
+  std::uint32_t word = 0;
+  if (!u32(word)) return false;
+  to = static_cast<std::int32_t>(word);
+  return true;
+}
+
+bool Decoder::i64(std::int64_t& to) {
+  std::uint64_t word = 0;
+  if (!u64(word)) return false;
+  to = static_cast<std::int64_t>(word);
+  return true;
+}
+
+bool Decoder::boolean(bool& to) {
+  std::uint32_t word = 0;
+  if (!u32(word)) return false;
+  if (word > 1) return fail(Error::BadBoolean);
+  to = word == 1;
+  return true;
+}
+
+bool Decoder::f32(float& to) {
+  std::uint32_t word = 0;
+  if (!u32(word)) return false;
+  to = std::bit_cast<float>(word);
+  return true;
+}
+
+bool Decoder::f64(double& to) {
+  std::uint64_t word = 0;
+  if (!u64(word)) return false;
+  to = std::bit_cast<double>(word);
+  return true;
+}
+
+// Passes `length` inline bytes and their padding; `start` is where they stand in the payload.
+bool Decoder::inline_bytes(std::uint32_t length, std::size_t& start) {
+  const std::size_t padded = std::size_t{length} + xdr_pad(length);
+  if (!need(padded)) return false;
+  start = offset_;
+  offset_ += padded;
+  return true;
+}
+
+bool Decoder::length_word(std::uint32_t& to, std::uint32_t bound) {
+  if (!u32(to)) return false;
+  return to <= bound || fail(Error::TooLong);
+}
+
+bool Decoder::fixed_opaque(MutableBytes to) {
+  std::size_t start = 0;
+  if (!inline_bytes(static_cast<std::uint32_t>(to.size()), start)) return false;
+  if (!to.empty()) std::memcpy(to.data(), payload_.data() + start, to.size());
+  return true;
+}
+
+bool Decoder::take_reduced(ItemId id, std::uint32_t length, std::optional<Rope>& to) {
+  if (items_ == nullptr) return true;
+  to = items_->take(id, position(), length);
+  if (items_->failed()) return fail(Error::ItemMismatch);
+  if (!to) return true;
+  if (to->size() != length) return fail(Error::ItemMismatch);
+  // RFC 8166 3.4.5: Positions count the unreduced stream, whose length must stay a 32-bit number.
+  const std::uint64_t after = std::uint64_t{position()} + length + xdr_pad(length);
+  if (after + remaining() > kUnbounded) return fail(Error::TooLong);
+  reduced_ += length + static_cast<std::uint32_t>(xdr_pad(length));
+  return true;
+}
+
+bool Decoder::opaque(ItemId id, Rope& to, std::uint32_t bound) {
+  std::uint32_t length = 0;
+  std::optional<Rope> reduced;
+  if (!length_word(length, bound) || !take_reduced(id, length, reduced)) return false;
+  if (reduced) {
+    to = std::move(*reduced);
+    return true;
+  }
+  std::size_t start = 0;
+  if (!inline_bytes(length, start)) return false;
+  to = Rope(payload_.slice(start, length));
+  return true;
+}
+
+bool Decoder::string(ItemId id, std::string& to, std::uint32_t bound) {
+  std::uint32_t length = 0;
+  std::optional<Rope> reduced;
+  if (!length_word(length, bound) || !take_reduced(id, length, reduced)) return false;
+  if (reduced) {
+    to.resize(length);
+    reduced->copy_to(std::as_writable_bytes(std::span(to)));
+    return true;
+  }
+  std::size_t start = 0;
+  if (!inline_bytes(length, start)) return false;
+  to.assign(text_of(payload_.bytes().subspan(start, length)));
+  return true;
+}
+
+bool Decoder::inline_opaque(Bytes& to, std::uint32_t bound) {
+  std::uint32_t length = 0;
+  std::size_t start = 0;
+  if (!length_word(length, bound) || !inline_bytes(length, start)) return false;
+  to = payload_.bytes().subspan(start, length);
+  return true;
+}
+
+bool Decoder::count(std::uint32_t& to, std::uint32_t bound, std::uint32_t least) {
+  if (!length_word(to, bound)) return false;
+  if (least == 0) return to <= limits_.empty_elements || fail(Error::TooLarge);
+  return to <= remaining() / least || fail(Error::Truncated);
+}
+
+bool Decoder::charge(std::size_t bytes) {
+  if (bytes > memory_) return fail(Error::TooLarge);
+  memory_ -= bytes;
+  return true;
+}
+
+Buffer Decoder::rest() {
+  Buffer tail = ok() ? payload_.slice(offset_, remaining()) : Buffer();
+  offset_ = payload_.size();
+  return tail;
+}
+
+Result<Ok, Error> Decoder::finish() {
+  if (ok() && remaining() > 0) fail(Error::TrailingBytes);
+  if (!ok()) return Failure{error_};
+  return Ok{};
+}
+
+}  // namespace stag::xdr

@@ -1,0 +1,111 @@
+#include "xdr/encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stag::xdr {
+
+Encoder::Encoder(std::span<const ItemId> watched, std::size_t head_capacity)
+    : watched_(watched), head_(Block::allocate(head_capacity)) {}
+
+void Encoder::grow(std::size_t length) {
+  Block larger = Block::allocate(std::max(head_.capacity() * 2, used_ + length));
+  std::memcpy(larger.data(), head_.data(), used_);
+  head_ = std::move(larger);
+}
+
+void Encoder::pad_after(std::size_t length) {
+  const std::size_t pad = xdr_pad(length);
+  if (pad > 0) std::memset(room(pad), 0, pad);
+}
+
+bool Encoder::watches(ItemId id) const {
+  return id != kNoItem && std::ranges::find(watched_, id) != watched_.end();
+}
+
+void Encoder::fixed_opaque(Bytes bytes) {
+  if (bytes.empty()) return;
+  std::memcpy(room(bytes.size()), bytes.data(), bytes.size());
+  pad_after(bytes.size());
+}
+
+// The complete stream stays below 2^32 bytes: nothing longer can be described by a Position or a
+// record mark.
+bool Encoder::length_word(std::size_t length, std::uint32_t bound) {
+  if (length > bound || length > kUnbounded - 8 - std::size_t{position()}) {
+    fail(Error::TooLong);
+    return false;
+  }
+  u32(static_cast<std::uint32_t>(length));
+  return true;
+}
+
+void Encoder::note(ItemId id, std::size_t length, bool in_head, Rope bytes) {
+  Item item;
+  item.id = watches(id) ? id : kNoItem;
+  item.position = position();
+  item.length = static_cast<std::uint32_t>(length);
+  item.head_offset = static_cast<std::uint32_t>(used_);
+  item.in_head = in_head;
+  item.bytes = std::move(bytes);
+  items_.push_back(std::move(item));
+}
+
+void Encoder::opaque(ItemId id, const Rope& bytes, std::uint32_t bound) {
+  const std::size_t length = bytes.size();
+  if (!length_word(length, bound)) return;
+  if (length >= kReferencedFrom) {
+    note(id, length, false, bytes);
+    referenced_ += static_cast<std::uint32_t>(length);
+  } else {
+    if (watches(id)) note(id, length, true, {});
+    if (length > 0) bytes.copy_to({room(length), length});
+  }
+  pad_after(length);
+}
+
+void Encoder::opaque(ItemId id, Bytes bytes, std::uint32_t bound) {
+  if (!length_word(bytes.size(), bound)) return;
+  if (watches(id)) note(id, bytes.size(), true, {});
+  fixed_opaque(bytes);
+}
+
+bool Encoder::count(std::size_t elements, std::uint32_t bound) {
+  if (elements > bound) {
+    fail(Error::TooLong);
+    return false;
+  }
+  u32(static_cast<std::uint32_t>(elements));
+  return true;
+}
+
+void Encoder::append(const Stream& other) {
+  if (!other.ok() || other.size() > kUnbounded - position()) return fail(Error::TooLong);
+  const std::uint32_t position_before = position();
+  const std::size_t used_before = used_;
+  for (Item item : other.items()) {
+    item.position += position_before;
+    item.head_offset += static_cast<std::uint32_t>(used_before);
+    if (!item.in_head) referenced_ += item.length;
+    items_.push_back(std::move(item));
+  }
+  const Buffer& head = other.head();
+  if (!head.empty()) std::memcpy(room(head.size()), head.data(), head.size());
+}
+
+void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {
+  std::uint32_t in_head = offset;
+  for (const Item& item : items_) {
+    if (item.in_head || item.position > offset) continue;
+    CHECK(offset - item.position >= item.length);
+    in_head -= item.length;
+  }
+  CHECK(in_head <= used_ && used_ - in_head >= 4);
+  store_be(head_.data() + in_head, value);
+}
+
+Stream Encoder::finish() && {
+  return Stream(std::move(head_).freeze(used_), std::move(items_), ok());
+}
+
+}  // namespace stag::xdr

@@ -1,0 +1,68 @@
+#include "xdr/stream.h"
+
+#include <algorithm>
+
+namespace stag::xdr {
+
+Stream::Stream(Buffer head, Items items, bool ok)
+    : head_(std::move(head)), items_(std::move(items)), ok_(ok) {
+  std::size_t size = head_.size();
+  for (const Item& item : items_)
+    if (!item.in_head) size += item.length;
+  size_ = static_cast<std::uint32_t>(size);
+}
+
+Rope Stream::rope() const {
+  return without({});
+}
+
+Rope Stream::item_bytes(std::size_t index) const {
+  const Item& item = items_[index];
+  return item.in_head ? Rope(head_.slice(item.head_offset, item.length)) : item.bytes;
+}
+
+Rope Stream::without(std::span<const std::uint32_t> moved) const {
+  Rope result;
+  std::size_t done = 0;  // Head bytes already in the result or left out.
+  for (std::uint32_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    const bool leave_out = !moved.empty() && moved.front() == i;
+    if (leave_out) moved = moved.subspan(1);
+    if (item.in_head && !leave_out) continue;
+    result.append(head_.slice(done, item.head_offset - done));
+    done = item.head_offset;
+    if (!leave_out) {
+      result.append(item.bytes);
+    } else {
+      done += xdr_pad(item.length) + (item.in_head ? item.length : 0);
+    }
+  }
+  CHECK(moved.empty());
+  result.append(head_.slice(done, head_.size() - done));
+  return result;
+}
+
+std::uint32_t Stream::size_without(std::span<const std::uint32_t> moved) const {
+  std::uint32_t size = size_;
+  for (const std::uint32_t index : moved) {
+    const std::uint32_t length = items_[index].length;
+    size -= length + static_cast<std::uint32_t>(xdr_pad(length));
+  }
+  return size;
+}
+
+void Stream::patch_u32(std::uint32_t offset, std::uint32_t value) {
+  std::uint32_t in_head = offset;
+  for (const Item& item : items_) {
+    if (item.in_head || item.position > offset) continue;
+    CHECK(offset - item.position >= item.length);
+    in_head -= item.length;
+  }
+  CHECK(in_head <= head_.size() && head_.size() - in_head >= 4);
+  Block copy = Block::allocate(head_.size());
+  std::memcpy(copy.data(), head_.data(), head_.size());
+  store_be(copy.data() + in_head, value);
+  head_ = std::move(copy).freeze(head_.size());
+}
+
+}  // namespace stag::xdr
