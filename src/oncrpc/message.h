@@ -67,8 +67,8 @@ struct CallHeader {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
   std::uint32_t procedure = 0;
-  OpaqueAuth credential;
-  OpaqueAuth verifier;
+  OpaqueAuth credential{};
+  OpaqueAuth verifier{};
 };
 
 // The lowest and highest version that is served.
@@ -85,7 +85,7 @@ struct ReplyStatus {
   AcceptStat accept = AcceptStat::SUCCESS;
   RejectStat reject = RejectStat::RPC_MISMATCH;
   AuthStat auth = AuthStat::AUTH_OK;
-  VersionRange versions;
+  VersionRange versions{};
 
   bool success() const { return reply == ReplyStat::MSG_ACCEPTED && accept == AcceptStat::SUCCESS; }
   static ReplyStatus accepted(AcceptStat stat, VersionRange versions = {});
@@ -96,8 +96,8 @@ struct ReplyStatus {
 
 struct ReplyHeader {
   std::uint32_t xid = 0;
-  OpaqueAuth verifier;  // of an accepted Reply
-  ReplyStatus status;
+  OpaqueAuth verifier{};  // of an accepted Reply
+  ReplyStatus status{};
 };
 
 // Bytes of a Reply header with an AUTH_NONE verifier, in front of results or in an error Reply.

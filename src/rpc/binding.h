@@ -34,7 +34,7 @@ struct ReplyBound {
   // Bytes of the largest Reply without the data (and pad) of `items`. A binding gives the encoded
   // results only; the Client adds the RPC reply header before it hands the bound to a Channel.
   std::uint32_t payload_max = 0;
-  InlineVector<ItemBound, 2> items;
+  InlineVector<ItemBound, 2> items{};
 
   // The largest Reply when nothing is reduced.
   std::uint64_t total_max() const {

@@ -18,7 +18,7 @@ struct CallError {
   };
   Kind kind = Kind::Transport;
   Reason reason = Reason::None;
-  oncrpc::ReplyStatus status;
+  oncrpc::ReplyStatus status{};
   std::string where;  // the peer, in words: "rdma 127.0.0.1:20049"; may be empty
 
   static CallError transport(Reason reason, std::string where = {});

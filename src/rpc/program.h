@@ -51,7 +51,7 @@ class CallContext {
 
 // What a procedure did with its Call.
 struct Outcome {
-  oncrpc::ReplyStatus status;
+  oncrpc::ReplyStatus status{};
   bool drop = false;
   bool encoded = false;  // the results are in the encoder
 };

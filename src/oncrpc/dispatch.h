@@ -1,0 +1,54 @@
+// Which of several programs and versions a Call is for, and the RFC 5531 answer when it is for
+// none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "oncrpc/message.h"
+
+namespace stag::oncrpc {
+
+// T is what serves one version of one program.
+template <class T>
+class DispatchTable {
+ public:
+  // Null when nothing is registered there.
+  T* find(std::uint32_t program, std::uint32_t version) {
+    for (Entry& entry : entries_)
+      if (entry.program == program && entry.version == version) return &entry.target;
+    return nullptr;
+  }
+  const T* find(std::uint32_t program, std::uint32_t version) const {
+    return const_cast<DispatchTable*>(this)->find(program, version);
+  }
+  // There is none yet for this program and version.
+  T& add(std::uint32_t program, std::uint32_t version, T target) {
+    CHECK(find(program, version) == nullptr);
+    return entries_.emplace_back(Entry{program, version, std::move(target)}).target;
+  }
+
+  // The status for a Call that find() has nothing for: PROG_UNAVAIL, or PROG_MISMATCH with the
+  // lowest and highest version there is (RFC 5531 section 9).
+  ReplyStatus missing(std::uint32_t program) const {
+    VersionRange range{~0u, 0};
+    for (const Entry& entry : entries_) {
+      if (entry.program != program) continue;
+      range.low = std::min(range.low, entry.version);
+      range.high = std::max(range.high, entry.version);
+    }
+    if (range.low > range.high) return ReplyStatus::accepted(AcceptStat::PROG_UNAVAIL);
+    return ReplyStatus::accepted(AcceptStat::PROG_MISMATCH, range);
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t program;
+    std::uint32_t version;
+    T target;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace stag::oncrpc

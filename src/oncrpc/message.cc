@@ -1,0 +1,168 @@
+#include "oncrpc/message.h"
+
+namespace stag::oncrpc {
+namespace {
+
+using xdr::Decoder;
+using xdr::Encoder;
+
+void put_auth(Encoder& to, const OpaqueAuth& auth) {
+  CHECK(auth.body.size() <= kMaxAuthBody);
+  to.u32(static_cast<std::uint32_t>(auth.flavor));
+  to.opaque(xdr::kNoItem, auth.body);
+}
+
+Reason take_auth(Decoder& from, OpaqueAuth& auth) {
+  std::uint32_t flavor = 0;
+  const bool taken = from.u32(flavor) && from.inline_opaque(auth.body, kMaxAuthBody);
+  auth.flavor = static_cast<AuthFlavor>(flavor);
+  if (taken) return Reason::None;
+  return from.error() == xdr::Error::TooLong ? Reason::RpcAuthTooLong : Reason::RpcMessageTruncated;
+}
+
+// A number that must be one of an enumeration whose last value is `last`.
+template <class Enum>
+bool known(std::uint32_t value, Enum last, Enum& to) {
+  to = static_cast<Enum>(value);
+  return value <= static_cast<std::uint32_t>(last);
+}
+
+Reason take_versions(Decoder& from, VersionRange& versions) {
+  return from.u32(versions.low) && from.u32(versions.high) ? Reason::None
+                                                           : Reason::RpcMessageTruncated;
+}
+
+Reason take_accepted(Decoder& from, ReplyHeader& header) {
+  if (Reason why = take_auth(from, header.verifier); why != Reason::None) return why;
+  std::uint32_t stat = 0;
+  if (!from.u32(stat)) return Reason::RpcMessageTruncated;
+  if (!known(stat, AcceptStat::SYSTEM_ERR, header.status.accept))
+    return Reason::RpcReplyStatusUnknown;
+  if (header.status.accept != AcceptStat::PROG_MISMATCH) return Reason::None;
+  return take_versions(from, header.status.versions);
+}
+
+Reason take_denied(Decoder& from, ReplyStatus& status) {
+  std::uint32_t stat = 0;
+  if (!from.u32(stat)) return Reason::RpcMessageTruncated;
+  if (!known(stat, RejectStat::AUTH_ERROR, status.reject)) return Reason::RpcReplyStatusUnknown;
+  if (status.reject == RejectStat::RPC_MISMATCH) return take_versions(from, status.versions);
+  std::uint32_t auth = 0;
+  if (!from.u32(auth)) return Reason::RpcMessageTruncated;
+  // The registry of auth_stat grows (RFC 5531 section 9); an unknown one is still a refusal.
+  status.auth = static_cast<AuthStat>(auth);
+  return Reason::None;
+}
+
+}  // namespace
+
+ReplyStatus ReplyStatus::accepted(AcceptStat stat, VersionRange range) {
+  ReplyStatus status;
+  status.accept = stat;
+  status.versions = range;
+  return status;
+}
+
+ReplyStatus ReplyStatus::rpc_mismatch() {
+  ReplyStatus status;
+  status.reply = ReplyStat::MSG_DENIED;
+  status.reject = RejectStat::RPC_MISMATCH;
+  status.versions = {kRpcVersion, kRpcVersion};
+  return status;
+}
+
+ReplyStatus ReplyStatus::auth_error(AuthStat stat) {
+  ReplyStatus status;
+  status.reply = ReplyStat::MSG_DENIED;
+  status.reject = RejectStat::AUTH_ERROR;
+  status.auth = stat;
+  return status;
+}
+
+Result<MessageStart, Reason> peek(Bytes message) {
+  if (message.size() < 8) return Failure{Reason::RpcMessageTruncated};
+  MessageStart start;
+  start.xid = load_be<std::uint32_t>(message.data());
+  if (!known(load_be<std::uint32_t>(message.data() + 4), MessageType::REPLY, start.type))
+    return Failure{Reason::RpcMessageTypeUnknown};
+  return start;
+}
+
+Result<CallHeader, CallFault> decode_call(Decoder& from) {
+  CallHeader header;
+  std::uint32_t type = 0;
+  std::uint32_t rpc_version = 0;
+  CallFault fault;
+  if (!from.u32(header.xid) || !from.u32(type) || !from.u32(rpc_version)) {
+    fault.reason = Reason::RpcMessageTruncated;
+    return Failure{fault};
+  }
+  fault.xid = header.xid;
+  if (type != static_cast<std::uint32_t>(MessageType::CALL)) {
+    fault.reason = Reason::RpcMessageTypeUnknown;
+    return Failure{fault};
+  }
+  if (rpc_version != kRpcVersion) {
+    fault.reason = Reason::RpcVersionUnsupported;
+    fault.wrong_rpc_version = true;
+    return Failure{fault};
+  }
+  if (!from.u32(header.program) || !from.u32(header.version) || !from.u32(header.procedure)) {
+    fault.reason = Reason::RpcMessageTruncated;
+    return Failure{fault};
+  }
+  fault.reason = take_auth(from, header.credential);
+  if (fault.reason == Reason::None) fault.reason = take_auth(from, header.verifier);
+  if (fault.reason != Reason::None) return Failure{fault};
+  return header;
+}
+
+Result<ReplyHeader, Reason> decode_reply(Decoder& from) {
+  ReplyHeader header;
+  std::uint32_t type = 0;
+  std::uint32_t stat = 0;
+  if (!from.u32(header.xid) || !from.u32(type) || !from.u32(stat))
+    return Failure{Reason::RpcMessageTruncated};
+  if (type != static_cast<std::uint32_t>(MessageType::REPLY))
+    return Failure{Reason::RpcMessageTypeUnknown};
+  if (!known(stat, ReplyStat::MSG_DENIED, header.status.reply))
+    return Failure{Reason::RpcReplyStatusUnknown};
+  const Reason why = header.status.reply == ReplyStat::MSG_ACCEPTED
+                         ? take_accepted(from, header)
+                         : take_denied(from, header.status);
+  if (why != Reason::None) return Failure{why};
+  return header;
+}
+
+void encode(Encoder& to, const CallHeader& header) {
+  to.u32(header.xid);
+  to.u32(static_cast<std::uint32_t>(MessageType::CALL));
+  to.u32(kRpcVersion);
+  to.u32(header.program);
+  to.u32(header.version);
+  to.u32(header.procedure);
+  put_auth(to, header.credential);
+  put_auth(to, header.verifier);
+}
+
+void encode(Encoder& to, const ReplyHeader& header) {
+  const ReplyStatus& status = header.status;
+  to.u32(header.xid);
+  to.u32(static_cast<std::uint32_t>(MessageType::REPLY));
+  to.u32(static_cast<std::uint32_t>(status.reply));
+  bool versions = false;
+  if (status.reply == ReplyStat::MSG_ACCEPTED) {
+    put_auth(to, header.verifier);
+    to.u32(static_cast<std::uint32_t>(status.accept));
+    versions = status.accept == AcceptStat::PROG_MISMATCH;
+  } else {
+    to.u32(static_cast<std::uint32_t>(status.reject));
+    versions = status.reject == RejectStat::RPC_MISMATCH;
+    if (!versions) to.u32(static_cast<std::uint32_t>(status.auth));
+  }
+  if (!versions) return;
+  to.u32(status.versions.low);
+  to.u32(status.versions.high);
+}
+
+}  // namespace stag::oncrpc

@@ -1,0 +1,71 @@
+// Record marking (RFC 5531 section 11): how RPC messages are told apart on a byte stream. A record
+// is one or more fragments, each a 32-bit header (highest bit: last fragment; the rest: length) and
+// its bytes.
+//
+// The reader is pure and incremental: it names the memory where the next bytes of the stream
+// belong, the caller reads straight into it. Records and fragments are bounded; a length is
+// believed only up to the bytes that have really come, so an announced gigabyte costs a peer a
+// gigabyte.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/buffer.h"
+#include "base/reason.h"
+#include "base/result.h"
+
+namespace stag::oncrpc {
+
+inline constexpr std::uint32_t kLastFragment = 0x80000000u;
+inline constexpr std::uint32_t kRecordMarkSize = 4;
+
+// The mark in front of a record that is one fragment; `length` < 2^31.
+inline std::array<std::byte, kRecordMarkSize> record_mark(std::uint32_t length) {
+  std::array<std::byte, kRecordMarkSize> mark{};
+  store_be(mark.data(), length | kLastFragment);
+  return mark;
+}
+
+struct RecordLimits {
+  std::uint32_t record = 4 << 20;  // bytes of one record
+  std::uint32_t fragments = 4096;  // of one record
+};
+
+class RecordReader {
+ public:
+  explicit RecordReader(RecordLimits limits = {}) : limits_(limits) {}
+
+  // Consumes `bytes` of the stream from its front; returns how many, less than all only when a
+  // record is complete (take() it, then go on) or the stream is broken.
+  Result<std::size_t, Reason> feed(Bytes bytes);
+
+  // The place for the following bytes of the current fragment, empty when a mark is expected.
+  // Whoever fills the first `n` of them calls placed(n); nothing else is called in between.
+  MutableBytes room();
+  void placed(std::size_t n);
+
+  bool complete() const { return complete_; }
+  // The record that is complete; the reader starts on the next one.
+  Buffer take();
+  // Whether a record has begun and is not complete.
+  bool midway() const { return !complete_ && (mark_used_ > 0 || used_ > 0 || fragments_ > 0); }
+
+ private:
+  Reason begin_fragment();
+  void end_of_fragment();
+  void reserve(std::size_t wanted);
+
+  RecordLimits limits_;
+  std::array<std::byte, kRecordMarkSize> mark_{};
+  std::uint32_t mark_used_ = 0;
+  std::uint32_t fragment_left_ = 0;
+  std::uint32_t fragments_ = 0;
+  bool last_ = false;
+  bool complete_ = false;
+  Block block_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace stag::oncrpc
