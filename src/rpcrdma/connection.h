@@ -1,0 +1,106 @@
+// RPC-over-RDMA version 1 (RFC 8166, 8167, 8797) as a pure core: bytes and events in, actions out.
+//
+// One Connection serves one transport connection, at one end of it. It has a Requester for the
+// Calls this end sends and a Responder for those it receives; at the connecting end the first is
+// the forward direction and the second the reverse one, at the accepting end it is the other way
+// round (RFC 8167). Nothing else differs between the ends.
+//
+// It owns no socket, thread, clock or lock and holds no payload. The owner (rpc/rdma) feeds events
+// and performs the actions of its Sink in order: memory is named {call, item, offset, length}, and
+// only the owner knows where it lies. Everything on one thread. No allocation in steady state.
+//
+// What a peer sends is decided in this order: RDMA_ERROR goes to the Requester alone; a header that
+// does not decode is answered by the Responder when it can be a Call, else dropped; a Read list
+// makes a Call; then the RPC direction word decides, and XIDs are looked up only among Calls of
+// ours (RFC 8167 2.4). Every drop, error and close has its Reason.
+//
+// A life: construct, start(), events, on_disconnect(), destroy. Never destroyed inside a Sink call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/reason.h"
+#include "rpcrdma/header.h"
+#include "rpcrdma/private_data.h"
+#include "rpcrdma/requester.h"
+#include "rpcrdma/responder.h"
+#include "rpcrdma/sink.h"
+
+namespace stag::rpcrdma {
+
+struct Settings {
+  Thresholds thresholds;  // of this connection; fixed for its life
+  // Requester.
+  std::uint32_t credits_requested = 64;
+  bool reserve_probe_credit = false;
+  std::uint32_t max_segments = 16;  // per chunk we offer
+  PeerQuirks quirks;
+  // Responder. 0 credits: no Calls are served until serve_calls().
+  std::uint32_t credits_granted = 0;
+  bool serves_chunks = true;
+  std::uint64_t max_bytes = 64u << 20;
+  std::uint32_t max_result_bytes = 4u << 20;
+  ByteBudget* budget = nullptr;
+  // Both.
+  HeaderLimits header_limits;
+};
+
+class Connection {
+ public:
+  Connection(const Settings& settings, Sink& sink);
+
+  // The connection is up: posts the Receives for Replies and Calls.
+  void start();
+
+  // A message arrived. `invalidated`: the handle that a Send With Invalidate revoked.
+  void on_receive(Bytes message, std::optional<std::uint32_t> invalidated);
+
+  // Requester. A Call to send: at once when there is credit, else when there is; the outcome is
+  // deliver_reply() or fail_call(), possibly before this returns.
+  void on_call(OutgoingCall& call) { requester_.on_call(call); }
+  // The owner gives the Call up: it is forgotten, no more is heard of it. When it was on the wire,
+  // its memory must be abandoned and its credit returns with its Reply.
+  void on_cancel(OutgoingCall& call) { requester_.on_cancel(call); }
+
+  // Responder. Calls that are gone already (after on_disconnect) are ignored.
+  // An RDMA Read has ended; Reason::None: the data is there.
+  void on_read_done(IncomingCall call, Reason outcome) { responder_.on_read_done(call, outcome); }
+  // The answer to deliver_call().
+  void on_reply(IncomingCall call, const ReplyShape& shape) { responder_.on_reply(call, shape); }
+  // There will be no answer.
+  void on_no_reply(IncomingCall call) { responder_.on_no_reply(call); }
+  // The Call's chunks do not suit its arguments: ERR_CHUNK (RFC 8166 4.5.2).
+  void on_refusal(IncomingCall call, Reason reason) { responder_.on_refusal(call, reason); }
+  // The Send of send_reply() has ended, well or not: the Call is over.
+  void on_sent(IncomingCall call) { responder_.on_sent(call); }
+  // The shared ByteBudget may have room again. To be called now and then while has_waiting().
+  void on_budget() { responder_.on_budget(); }
+  bool has_waiting() const { return responder_.waiting() != 0; }
+
+  // The connection is gone. Calls of ours fail with `reason`; Calls of the peer that were not
+  // delivered are forgotten, delivered ones run on and their Replies go nowhere.
+  void on_disconnect(Reason reason);
+
+  // From now on Calls of the peer are served (the reverse direction is enabled, RFC 8167 section
+  // 6); their Receives are posted now. Only ever raises the number.
+  void serve_calls(std::uint32_t credits);
+
+  const Requester& requester() const { return requester_; }
+  const Responder& responder() const { return responder_; }
+
+ private:
+  void on_fault(const HeaderFault& fault);
+  void on_message(const ParsedHeader& parsed, Bytes payload,
+                  std::optional<std::uint32_t> invalidated);
+
+  const HeaderLimits header_limits_;
+  const std::uint32_t receives_;
+  Sink& sink_;
+  Requester requester_;
+  Responder responder_;
+  bool open_ = true;
+};
+
+}  // namespace stag::rpcrdma

@@ -1,0 +1,89 @@
+// How a message travels: Short, Chunked or Long (RFC 8166 section 3.5). Pure functions from shapes
+// and limits to a plan; performing a plan takes no further decision.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/inline_vector.h"
+#include "base/reason.h"
+#include "base/result.h"
+#include "rpcrdma/header.h"
+#include "rpcrdma/shape.h"
+#include "rpcrdma/wire.h"
+
+namespace stag::rpcrdma {
+
+// What some Responders cannot do although RFC 8166 asks it of them. The default suits Linux 6.1,
+// and nobody suffers from it.
+struct PeerQuirks {
+  bool one_data_read_chunk = true;         // several per Call are read to wrong places
+  bool no_data_with_position_zero = true;  // a data chunk beside Position Zero is ignored
+  bool no_write_list_with_reply_chunk = false;
+
+  static PeerQuirks none() { return {false, false, false}; }
+};
+
+struct CallLimits {
+  std::uint32_t call_threshold = kDefaultInlineThreshold;   // bytes of header and inline stream
+  std::uint32_t reply_threshold = kDefaultInlineThreshold;  // the same of a Reply
+  std::uint32_t max_segments = 16;                          // per chunk (RFC 8267 6.4.2)
+  PeerQuirks quirks;
+};
+
+// RDMA_MSG with the stream (less what was reduced) behind the header, or RDMA_NOMSG with the stream
+// in the Position Zero Read chunk or the Reply chunk.
+enum class Form : std::uint8_t { Inline, Long };
+
+struct CallPlan {
+  Form form = Form::Inline;
+  // Indices into CallShape::items, ascending: each travels in a Read chunk of its own, without pad.
+  InlineVector<std::uint32_t, 2> reduced;
+  // Bytes of the stream less reduced items with their pads: what is inline, or (Long) in the
+  // Position Zero Read chunk, complete with the pads of all items inside.
+  std::uint32_t stream_length = 0;
+  // One entry for each of ReplyBound::results, or none at all: room in bytes of the Write chunk,
+  // 0 for an empty chunk.
+  InlineVector<std::uint32_t, 2> write_chunks;
+  std::uint32_t reply_chunk = 0;  // bytes of room, 0: no Reply chunk
+  std::uint32_t header_size = 0;  // bytes at most
+
+  bool needs_memory() const {
+    return form == Form::Long || !reduced.empty() || !write_chunks.empty() || reply_chunk != 0;
+  }
+  friend bool operator==(const CallPlan&, const CallPlan&) = default;
+};
+
+// Fails when the header alone does not fit the threshold or a chunk needs more segments than
+// allowed (the owner then gathers memory and tries again, or gives up).
+Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
+                                   const CallLimits& limits);
+
+// One RDMA Write: `length` bytes from `offset` of the source to the peer's memory. Never pad.
+inline constexpr std::uint32_t kReplyStream = 0xffffffff;
+struct Placement {
+  std::uint32_t item = kReplyStream;  // index into ReplyShape::items, or the stream less `reduced`
+  std::uint32_t offset = 0;
+  Segment to;
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+struct ReplyPlan {
+  Form form = Form::Inline;
+  InlineVector<std::uint32_t, 2> reduced;  // indices into ReplyShape::items, ascending
+  std::uint32_t stream_length = 0;         // bytes inline, or (Long) in the Reply chunk
+  InlineVector<Placement, 4> writes;       // all before the Send (RFC 8166 4.4.2)
+  WriteList write_list;                    // the Call's, with the lengths returned
+  std::optional<WriteChunk> reply_chunk;   // the Call's, with the lengths returned
+
+  friend bool operator==(const ReplyPlan&, const ReplyPlan&) = default;
+};
+
+// `write_list` and `reply_chunk` are the Call's. All sizes are checked before anything is written;
+// a Failure is answered with ERR_CHUNK (RFC 8166 4.5.3, RFC 8267 3.1).
+Result<ReplyPlan, Reason> plan_reply(const ReplyShape& shape, const WriteList& write_list,
+                                     const std::optional<WriteChunk>& reply_chunk,
+                                     std::uint32_t reply_threshold);
+
+}  // namespace stag::rpcrdma

@@ -1,0 +1,101 @@
+// The Responder role of an endpoint: takes Calls within the credits it granted, fetches what was
+// reduced, and returns results as the Call's chunks ask (RFC 8166 3.3.1, 3.4, 4.3). Used through
+// Connection.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "rpcrdma/budget.h"
+#include "rpcrdma/header.h"
+#include "rpcrdma/plan.h"
+#include "rpcrdma/shape.h"
+#include "rpcrdma/sink.h"
+
+namespace stag::rpcrdma {
+
+struct ResponderSettings {
+  std::uint32_t credits = 0;  // granted in every Reply; 0: Calls of the peer are not served
+  bool serves_chunks = true;  // false: a Call with chunks draws ERR_CHUNK (RFC 8167 5.3)
+  std::uint32_t reply_threshold = kDefaultInlineThreshold;
+  bool may_invalidate = false;
+  // Bytes of chunks (Read chunks and room for results) that Calls in progress on this connection
+  // may take; further ones wait.
+  std::uint64_t max_bytes = 64u << 20;
+  // The most bytes one result can have: larger Write chunks are counted as this.
+  std::uint32_t max_result_bytes = 4u << 20;
+  ByteBudget* budget = nullptr;  // shared by all connections; outlives this
+};
+
+class Responder {
+ public:
+  Responder(const ResponderSettings& settings, Sink& sink);
+  ~Responder();
+
+  // A Call's message with a sound header; `payload` is what follows the header.
+  void on_call(const ParsedHeader& parsed, Bytes payload);
+  // A message that was meant as a Call but cannot be one.
+  void on_fault(const HeaderFault& fault);
+  void on_read_done(IncomingCall call, Reason outcome);
+  void on_reply(IncomingCall call, const ReplyShape& shape);
+  void on_no_reply(IncomingCall call);
+  void on_refusal(IncomingCall call, Reason reason);
+  void on_sent(IncomingCall call);
+  void on_budget();
+  void on_disconnect();
+
+  void serve(std::uint32_t credits) { settings_.credits = credits; }
+  bool serves() const { return settings_.credits != 0; }
+  // Calls received and not answered yet.
+  std::uint32_t in_service() const { return in_service_; }
+  // Calls that wait for bytes.
+  std::size_t waiting() const { return waiting_.size(); }
+  // What a Reply sent now would grant: at least 1, less than the setting when bytes run short.
+  std::uint32_t grant() const;
+  // Calls that came although the last grant did not allow them (but the Receives did).
+  std::uint64_t overruns() const { return overruns_; }
+
+ private:
+  enum class State : std::uint8_t { Free, Waiting, Reading, Delivered, Sending };
+
+  struct Slot {
+    State state = State::Free;
+    std::uint32_t generation = 1;
+    Header header;
+    InlineVector<ArrivedItem, 2> items;
+    std::uint32_t payload_size = 0;
+    std::uint64_t charged = 0;  // bytes reserved
+    std::uint32_t reads = 0;    // outstanding
+    bool held = false;
+    bool long_call = false;
+    Reason failed = Reason::None;
+  };
+
+  Slot* find(IncomingCall call);
+  IncomingCall id_of(const Slot& slot) const;
+  IncomingCall take_slot(const ParsedHeader& parsed, Bytes payload);
+  std::optional<Reason> refuse(const ParsedHeader& parsed, Bytes payload) const;
+  bool admit(Slot& slot);
+  void start(IncomingCall call, Bytes payload);
+  void deliver(IncomingCall call, Bytes payload);
+  void error(std::uint32_t xid, Reason reason);
+  void end(IncomingCall call, Reason reason);
+  void release(Slot& slot);
+  void admit_waiting();
+  std::optional<std::uint32_t> handle_to_invalidate(const Slot& slot) const;
+
+  ResponderSettings settings_;
+  Sink& sink_;
+  std::deque<Slot> slots_;             // grows only, to the most Calls ever in progress
+  std::vector<std::uint32_t> free_;    // indices into slots_
+  std::deque<std::uint32_t> waiting_;  // for bytes, oldest first
+  std::uint32_t in_service_ = 0;
+  std::uint32_t last_grant_ = 1;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t overruns_ = 0;
+  bool open_ = true;
+};
+
+}  // namespace stag::rpcrdma
