@@ -1,0 +1,71 @@
+// What one side of a connection has posted: every operation until it has ended, and the flows in
+// which those that have not left yet wait.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/rope.h"
+#include "fabric/fabric.h"
+#include "fabric/sim/random.h"
+
+namespace stag::fabric {
+
+enum class OperationKind : std::uint8_t { Send, Write, Read };
+
+struct Operation {
+  OperationKind kind = OperationKind::Send;
+  Flow flow = 0;
+  Token token = kNoToken;
+  Rope data;                                // Send, Write
+  RemoteMemory remote;                      // Write: the sink; Read: the source
+  MutableBytes sink;                        // Read; empty once it is given up
+  std::size_t read_size = 0;                // Read: bytes to fetch
+  std::optional<std::uint32_t> invalidate;  // Send
+  bool departed = false;
+};
+
+class Outbox {
+ public:
+  using Id = std::uint64_t;
+
+  // `queued`: it waits in its flow; otherwise it only waits to be failed.
+  Id post(Operation operation, bool queued);
+  // The next operation to leave: the oldest one of the flow whose turn it is, or of any flow by
+  // chance. A Read goes only when `may_read`, and holds its flow up until then.
+  std::optional<Id> depart(bool may_read, Random* shuffle);
+
+  // Null when it has ended.
+  Operation* find(Id id);
+  // Ends it.
+  std::optional<Operation> take(Id id);
+  std::optional<Id> find_read(Token token);
+  // Ends the oldest operation posted before `limit`.
+  std::optional<Operation> take_oldest(Id limit);
+
+  // Takes Reads that have not left out of their flows: they wait to be failed.
+  void hold_reads();
+  Id next_id() const { return next_id_; }
+  bool empty() const { return operations_.empty(); }
+  // Whether a Send or Write is still under way or waits to leave.
+  bool sending() const;
+  std::uint32_t outstanding_reads() const { return outstanding_reads_; }
+
+ private:
+  struct Lane {
+    Flow flow;
+    std::deque<Id> waiting;
+  };
+  void unqueue(Id id, const Operation& operation);
+  void ended(const Operation& operation);
+
+  Id next_id_ = 1;
+  std::uint32_t outstanding_reads_ = 0;
+  std::map<Id, Operation> operations_;
+  std::vector<Lane> lanes_;  // flows with something waiting, the next one's turn first
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,60 @@
+#include "fabric/sim/sim_fabric.h"
+
+#include <utility>
+#include <vector>
+
+#include "fabric/sim/sim_connection.h"
+#include "fabric/sim/sim_listener.h"
+
+namespace stag::fabric {
+
+SimFabric::SimFabric(SimLoop& loop, SimOptions options)
+    : loop_(loop),
+      options_(std::move(options)),
+      random_(options_.seed),
+      plan_(options_.faults, random_) {
+  set_faults(options_.faults);
+}
+
+SimFabric::~SimFabric() {
+  CHECK(connections_.empty());
+  CHECK(listeners_.empty());
+}
+
+void SimFabric::set_faults(const Faults& faults) {
+  plan_ = FaultPlan(faults, random_);
+  kill_timer_.cancel();
+  if (faults.kill_after) {
+    kill_timer_ = loop_.after(*faults.kill_after, [this] { lose_connections(); });
+  }
+}
+
+void SimFabric::lose_connections() {
+  for (const auto& [id, connection] : connections_) connection->lose();
+}
+
+// The parameters by value live in the coroutine's frame as long as the attempt does.
+Task<Result<std::unique_ptr<Connection>, Reason>> SimFabric::connect(Loop& loop, Address address,
+                                                                     ConnectOptions options,
+                                                                     CancelToken cancel) {
+  ConnectAttempt attempt(*this, loop, std::move(address), std::move(options));
+  attempt.begin();
+  CancelCallback on_cancel(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
+  Completion<ConnectAttempt::Outcome>& outcome = attempt.outcome();
+  co_return co_await outcome;
+}
+
+Result<std::unique_ptr<Listener>, Reason> SimFabric::listen(Loop& loop, Address address,
+                                                            ListenOptions options,
+                                                            Acceptor& acceptor) {
+  if (address.port == 0) {
+    do {
+      address.port = next_port_++;
+    } while (listeners_.count({address.host, address.port}) != 0);
+  }
+  if (listeners_.count({address.host, address.port}) != 0) return Failure{Reason::AddressInUse};
+  return std::unique_ptr<Listener>(
+      std::make_unique<SimListener>(*this, loop, std::move(address), std::move(options), acceptor));
+}
+
+}  // namespace stag::fabric
