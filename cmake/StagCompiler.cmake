@@ -1,9 +1,9 @@
 # Warnings, sanitizers and the one code-generation flag that coroutines need, as an interface target: stag_options.
 add_library(stag_options INTERFACE)
-target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wnon-virtual-dtor -Wshadow=local)
+target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wnon-virtual-dtor)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Symmetric transfer of coroutines is a tail call only with this flag (GCC bug 100897).
-  target_compile_options(stag_options INTERFACE -foptimize-sibling-calls)
+  target_compile_options(stag_options INTERFACE -foptimize-sibling-calls -Wshadow=local)
   # False positives of GCC 12 on std::string and inlined containers.
   target_compile_options(stag_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
 else()
