@@ -8,7 +8,6 @@
 
 #include "base/buffer.h"
 #include "base/inline_vector.h"
-#include "base/rope.h"
 
 namespace stag::iwarp {
 
@@ -25,6 +24,32 @@ class Batch {
   void take_private_copies();
   // Forgets everything; the connection is gone.
   void clear();
+  // Bytes that ever went in and ever left. A message is written when written() has reached what
+  // appended() was behind its last FPDU.
+  std::uint64_t appended() const { return appended_; }
+  std::uint64_t written() const { return appended_ - bytes_left_; }
+
+  // For the Sender.
+  //
+  // `size` contiguous writable bytes of the batch's own block; at most room().
+  std::byte* take(std::size_t size);
+  std::size_t room() const;
+  std::size_t ranges() const { return ranges_.size() - first_; }
+  // Appends bytes that take() gave.
+  void append_own(Bytes bytes);
+  void append(Buffer payload);
+
+ private:
+  void push(Bytes bytes, Buffer owner);
+
+  Block block_;
+  std::size_t taken_ = 0;  // bytes of block_
+  // Range i stays alive through owners_[i], which is empty for bytes of block_.
+  InlineVector<Bytes, 8> ranges_;
+  InlineVector<Buffer, 8> owners_;
+  std::size_t first_ = 0;  // the first range that is not written
+  std::size_t bytes_left_ = 0;
+  std::uint64_t appended_ = 0;
 };
 
 }  // namespace stag::iwarp

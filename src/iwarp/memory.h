@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/result.h"
+#include "iwarp/terminate.h"
 
 namespace stag::iwarp {
 
@@ -34,6 +35,10 @@ enum class Right : std::uint8_t {
 };
 
 enum class StagFault : std::uint8_t { Unknown, Revoked, WrongRight, Bounds, Wrap };
+Reason reason_of(StagFault fault);
+// What the peer is told: for a Read Request RDMAP answers, for a Write or Read Response DDP does.
+ErrorCode read_error_of(StagFault fault);
+ErrorCode tagged_error_of(StagFault fault);
 
 // Where a peer's bytes go: into `bytes`, or nowhere (`discard`), because the call was given up.
 struct Placement {
@@ -43,7 +48,7 @@ struct Placement {
 
 class StagTable {
  public:
-  // Registrations that may live at once; more are refused. Rounded up to a power of two.
+  // Registrations that may live at once; more are refused.
   static constexpr std::size_t kDefaultLimit = 8192;
   static constexpr std::size_t kQuarantine = 256;
 
@@ -75,6 +80,37 @@ class StagTable {
                                    std::size_t length) const;
 
   std::size_t live() const { return live_; }
+
+ private:
+  enum class State : std::uint8_t { Free, Exposed, Discarding, Revoked };
+  struct Entry {
+    std::uint32_t stag = 0;
+    State state = State::Free;
+    Right right = Right::RemoteRead;
+    std::uint64_t offset = 0;
+    std::size_t size = 0;
+    std::byte* writable = nullptr;        // sinks
+    const std::byte* readable = nullptr;  // sources
+    Buffer copy;                          // owns what `readable` names after substitute()
+  };
+
+  std::optional<std::uint32_t> add(Entry entry);
+  std::uint32_t fresh_stag();
+  // Linear probing from the STag's low bits, which are random. Null when it names nothing.
+  Entry* find(std::uint32_t stag);
+  const Entry* find(std::uint32_t stag) const;
+  void insert(Entry entry);
+  void erase(std::uint32_t stag);
+  void grow();
+  void quarantine(std::uint32_t stag);
+
+  Entropy& entropy_;
+  std::size_t limit_;
+  std::vector<Entry> entries_;  // a power of two, at most half full; empty until first used
+  std::size_t used_ = 0;        // live and quarantined
+  std::size_t live_ = 0;
+  std::array<std::uint32_t, kQuarantine> revoked_{};  // a ring of the latest
+  std::size_t revocations_ = 0;
 };
 
 }  // namespace stag::iwarp

@@ -88,7 +88,7 @@ class Receiver {
 
   // We are about to send this Read Request; at most options.ord may be expected at once (CHECK).
   void expect_read_response(const ReadRequest& request);
-  std::size_t reads_outstanding() const { return reads_.size(); }
+  std::size_t reads_outstanding() const { return reads_count_; }
   void read_response_sent();
 
   // RFC 5044 7.1.2 rule 4: a responder sends nothing before.
@@ -98,6 +98,103 @@ class Receiver {
   // Whether the stream ended between two FPDUs, so that an end of file is no loss of data.
   bool at_boundary() const;
   const ReceiverTraffic& traffic() const { return traffic_; }
+
+ private:
+  // Where in an FPDU the next byte of the stream lies.
+  enum class Phase : std::uint8_t { Header, Payload, Trailer };
+
+  struct Fault {
+    Reason reason;
+    ErrorCode error;
+  };
+  using Verdict = std::optional<Fault>;
+
+  // The segment being received. Of an untagged one `stag` is the Invalidate STag, `offset` the MO.
+  struct Segment {
+    Control control;
+    Opcode opcode = Opcode::Write;
+    std::uint32_t stag = 0;
+    std::uint64_t offset = 0;
+    std::uint32_t queue = 0;
+    std::uint32_t sequence = 0;
+    std::size_t ulpdu = 0;    // octets
+    std::size_t header = 0;   // octets of it, once they are all here
+    std::size_t payload = 0;  // octets of it behind the header
+    std::size_t placed = 0;   // octets of the payload that have come
+  };
+
+  // A message whose last segment has not come yet.
+  struct OpenWrite {
+    std::uint32_t stag = 0;
+    std::uint64_t next = 0;
+  };
+
+  // Framing. Each takes its share of `bytes` off the front.
+  bool collect(Bytes& bytes, std::size_t wanted);
+  bool collect_header(Bytes& bytes);
+  void begin_segment(Bytes& bytes);
+  void whole_segment(Bytes& bytes);
+  void add_payload(Bytes& bytes);
+  void add_trailer(Bytes& bytes);
+  void advance(std::size_t count);
+  std::size_t trailer_size() const { return fpdu_pad(segment_.ulpdu) + kCrcSize; }
+  // `whole` is the payload when it lies in one piece, else empty.
+  void end_segment(Bytes whole);
+  void fail(Reason reason, ErrorCode error);
+
+  // Checks of a header before anything of its payload is placed.
+  void parse_header();
+  Verdict check_header();
+  Verdict check_write();
+  Verdict check_read_response();
+  Verdict check_untagged();
+  Verdict check_send();
+  Verdict check_read_request() const;
+
+  // The end of a message.
+  Result<Placement, StagFault> sink_at(std::size_t length) const;
+  bool place(Bytes part);
+  MutableBytes assembly_rest();
+  void deliver_send(Bytes whole);
+  void deliver_read_request();
+  void deliver_read_response();
+  void deliver_terminate();
+
+  ReceiverOptions options_;
+  StagTable& table_;
+  ReceiverSink& sink_;
+
+  Phase phase_ = Phase::Header;
+  bool stopped_ = false;
+  bool first_fpdu_seen_ = false;
+  std::array<std::byte, kLengthSize + kUntaggedHeaderSize> header_{};
+  std::size_t header_size_ = 0;
+  std::array<std::byte, 8> trailer_{};  // pad and CRC
+  std::size_t trailer_filled_ = 0;
+  Crc32c crc_;
+  Segment segment_;
+  MutableBytes direct_;
+
+  std::optional<OpenWrite> open_write_;
+
+  std::uint32_t next_send_ = 1;  // MSN
+  std::uint32_t credit_ = 0;
+  std::uint32_t receive_size_ = 0;
+  Block assembly_;  // a Send that does not lie in one piece
+  std::size_t assembled_ = 0;
+  std::size_t message_limit_ = 0;
+  bool send_open_ = false;
+
+  std::uint32_t next_read_request_ = 1;  // MSN
+  std::uint32_t read_requests_waiting_ = 0;
+  std::array<std::byte, kMaxTerminateSize> control_message_{};  // a Read Request or Terminate
+
+  std::vector<ReadRequest> reads_;  // expected Responses: a ring of options.ord places
+  std::size_t reads_first_ = 0;
+  std::size_t reads_count_ = 0;
+  std::uint32_t read_progress_ = 0;  // bytes of the oldest
+
+  ReceiverTraffic traffic_;
 };
 
 }  // namespace stag::iwarp

@@ -1,0 +1,238 @@
+#include "iwarp/sender.h"
+
+#include <algorithm>
+
+namespace stag::iwarp {
+namespace {
+
+// A batch is full beyond this many ranges; what one sendmsg takes is limited as well.
+constexpr std::size_t kMostRanges = 128;
+// A Send header, or that of a Read Request or Terminate with its payload; pad and CRC.
+constexpr std::size_t kMostOwnBytes =
+    kLengthSize + kUntaggedHeaderSize + kMaxTerminateSize + 3 + kCrcSize;
+// And the markers inside the largest FPDU.
+constexpr std::size_t kMostMarkerBytes = kMarkerSize * (65536 / kMarkerInterval + 2);
+
+}  // namespace
+
+class Sender::Fpdu {
+ public:
+  Fpdu(Sender& sender, Batch& batch) : sender_(sender), batch_(batch) {}
+
+  // Bytes that Batch::take() gave.
+  void add_own(Bytes bytes) {
+    in_stretches(bytes.size(), [&](std::size_t from, std::size_t count) {
+      batch_.append_own(sum(bytes.subspan(from, count)));
+    });
+  }
+  void add(const Buffer& payload) {
+    in_stretches(payload.size(), [&](std::size_t from, std::size_t count) {
+      Buffer stretch = payload.slice(from, count);
+      sum(stretch.bytes());
+      batch_.append(std::move(stretch));
+    });
+  }
+  void finish(std::size_t ulpdu) {
+    const std::size_t pad = fpdu_pad(ulpdu);
+    if (pad > 0) {
+      std::byte* zeros = batch_.take(pad);
+      std::fill_n(zeros, pad, std::byte{0});
+      add_own(Bytes(zeros, pad));
+    }
+    // RFC 5044 4.4: a marker between pad and CRC belongs to this FPDU and its CRC.
+    add_marker_if_due();
+    std::byte* crc = batch_.take(kCrcSize);
+    std::fill_n(crc, kCrcSize, std::byte{0});
+    if (sender_.options_.crc) crc_.store(crc);
+    batch_.append_own(Bytes(crc, kCrcSize));
+    if (sender_.options_.markers) sender_.until_marker_ -= kCrcSize;
+  }
+
+ private:
+  // Walks `size` octets of the stream, stopping wherever a marker is due.
+  template <class Stretch>
+  void in_stretches(std::size_t size, Stretch stretch) {
+    for (std::size_t from = 0; from < size;) {
+      std::size_t count = size - from;
+      if (sender_.options_.markers) {
+        add_marker_if_due();
+        count = std::min(count, sender_.until_marker_);
+        sender_.until_marker_ -= count;
+      }
+      stretch(from, count);
+      since_length_ += count;
+      from += count;
+    }
+  }
+
+  // RFC 5044 4.3: a marker holds the octets from the FPDU's length field to itself; 0 in front of
+  // the length field.
+  void add_marker_if_due() {
+    if (!sender_.options_.markers || sender_.until_marker_ > 0) return;
+    std::byte* marker = batch_.take(kMarkerSize);
+    store_be(marker, static_cast<std::uint32_t>(since_length_));
+    batch_.append_own(sum(Bytes(marker, kMarkerSize)));
+    if (since_length_ > 0) since_length_ += kMarkerSize;
+    sender_.until_marker_ = kMarkerInterval - kMarkerSize;
+  }
+
+  Bytes sum(Bytes bytes) {
+    if (sender_.options_.crc) crc_.add(bytes);
+    return bytes;
+  }
+
+  Sender& sender_;
+  Batch& batch_;
+  Crc32c crc_;
+  std::size_t since_length_ = 0;
+};
+
+Sender::Sender(const SenderOptions& options, const StagTable& table)
+    : options_(options), table_(table) {
+  // RFC 5044 4.5: never below 128; and a marker's pointer has sixteen bits for the whole FPDU.
+  const std::size_t most = options.markers ? mulpdu(kMaxUlpdu, true) : kMaxUlpdu;
+  options_.max_ulpdu = std::clamp<std::size_t>(options.max_ulpdu, 128, most);
+}
+
+void Sender::begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size) {
+  CHECK(idle());
+  active_ = true;
+  opcode_ = opcode;
+  stag_ = stag;
+  offset_ = offset;
+  size_ = size;
+  sent_ = 0;
+  piece_ = 0;
+  in_piece_ = 0;
+}
+
+void Sender::begin_send(Rope message, std::optional<std::uint32_t> invalidate, bool solicited) {
+  const Opcode opcode = invalidate.has_value()
+                            ? (solicited ? Opcode::SendSolicitedInvalidate : Opcode::SendInvalidate)
+                            : (solicited ? Opcode::SendSolicited : Opcode::Send);
+  begin(opcode, invalidate.value_or(0), 0, message.size());
+  payload_ = std::move(message);
+}
+
+void Sender::begin_write(std::uint32_t stag, std::uint64_t offset, Rope data) {
+  begin(Opcode::Write, stag, offset, data.size());
+  payload_ = std::move(data);
+}
+
+void Sender::begin_read_request(const ReadRequest& request) {
+  begin(Opcode::ReadRequest, 0, 0, kReadRequestSize);
+  Block block = Block::allocate(kReadRequestSize);
+  encode_read_request(request, block.data());
+  payload_ = Rope(std::move(block).freeze(kReadRequestSize));
+}
+
+void Sender::begin_read_response(const ReadRequest& request) {
+  begin(Opcode::ReadResponse, request.sink_stag, request.sink_offset, request.size);
+  request_ = request;
+  ++responses_;
+}
+
+void Sender::begin_terminate(const Terminate& terminate) {
+  Block block = Block::allocate(kMaxTerminateSize);
+  const std::size_t size = encode_terminate(terminate, block.bytes());
+  begin(Opcode::Terminate, 0, 0, size);
+  payload_ = Rope(std::move(block).freeze(size));
+}
+
+void Sender::abort() {
+  active_ = false;
+  payload_ = Rope();
+}
+
+bool Sender::full(const Batch& batch) const {
+  const std::size_t own = kMostOwnBytes + (options_.markers ? kMostMarkerBytes : 0);
+  return batch.bytes_left() >= options_.batch_bytes || batch.ranges() >= kMostRanges ||
+         batch.room() < own;
+}
+
+// Whole words, so that only a message's last FPDU has a pad.
+std::size_t Sender::largest_payload() const {
+  return (options_.max_ulpdu - header_size(is_tagged(opcode_))) & ~std::size_t{3};
+}
+
+Result<Ok, Violation> Sender::fill(Batch& batch) {
+  while (active_ && !full(batch)) {
+    const std::size_t length = std::min(size_ - sent_, largest_payload());
+    const bool last = sent_ + length == size_;
+    if (opcode_ == Opcode::ReadResponse && length > 0) {
+      Result<Buffer, StagFault> source =
+          table_.source(request_.source_stag, request_.source_offset + sent_, length);
+      if (!source.ok()) {
+        Violation violation = source_fault(source.error());
+        abort();
+        return Failure{std::move(violation)};
+      }
+      payload_ = Rope(std::move(*source));
+      piece_ = 0;
+      in_piece_ = 0;
+    }
+    add_segment(batch, length, last);
+    sent_ += length;
+    if (!last) continue;
+    if (!is_tagged(opcode_)) ++next_sequence_[queue_of(opcode_)];
+    abort();
+  }
+  return Ok{};
+}
+
+void Sender::add_segment(Batch& batch, std::size_t length, bool last) {
+  Fpdu fpdu(*this, batch);
+  add_header(fpdu, batch, length, last);
+  add_rope(fpdu, length);
+  fpdu.finish(header_size(is_tagged(opcode_)) + length);
+}
+
+void Sender::add_header(Fpdu& fpdu, Batch& batch, std::size_t length, bool last) {
+  const bool tagged = is_tagged(opcode_);
+  const std::size_t header = header_size(tagged);
+  std::byte* to = batch.take(kLengthSize + header);
+  store_be(to, static_cast<std::uint16_t>(header + length));
+  Control control;
+  control.tagged = tagged;
+  control.last = last;
+  control.opcode = static_cast<std::uint8_t>(opcode_);
+  if (tagged) {
+    encode_tagged({control, stag_, offset_ + sent_}, to + kLengthSize);
+  } else {
+    const std::uint32_t queue = queue_of(opcode_);
+    encode_untagged(
+        {control, stag_, queue, next_sequence_[queue], static_cast<std::uint32_t>(sent_)},
+        to + kLengthSize);
+  }
+  fpdu.add_own(Bytes(to, kLengthSize + header));
+}
+
+void Sender::add_rope(Fpdu& fpdu, std::size_t length) {
+  while (length > 0) {
+    const Buffer& piece = payload_.pieces()[piece_];
+    const std::size_t count = std::min(length, piece.size() - in_piece_);
+    fpdu.add(piece.slice(in_piece_, count));
+    length -= count;
+    in_piece_ += count;
+    if (in_piece_ < piece.size()) continue;
+    ++piece_;
+    in_piece_ = 0;
+  }
+}
+
+// RFC 5040 4.8: a Read that ends half-way is reported with its header moved on to where it stands.
+Violation Sender::source_fault(StagFault fault) const {
+  std::array<std::byte, kUntaggedHeaderSize + kReadRequestSize> ulpdu{};
+  Control control;
+  control.last = true;
+  control.opcode = static_cast<std::uint8_t>(Opcode::ReadRequest);
+  encode_untagged({control, 0, kReadRequestQueue, responses_, 0}, ulpdu.data());
+  ReadRequest rest = request_;
+  rest.sink_offset += sent_;
+  rest.source_offset += sent_;
+  rest.size -= static_cast<std::uint32_t>(sent_);
+  encode_read_request(rest, ulpdu.data() + kUntaggedHeaderSize);
+  return {reason_of(fault), make_terminate(read_error_of(fault), ulpdu, ulpdu.size())};
+}
+
+}  // namespace stag::iwarp
