@@ -1,0 +1,49 @@
+// A file descriptor watched by a loop: the readiness that every socket of this module is built on.
+#pragma once
+
+#include <memory>
+
+#include "base/reason.h"
+#include "base/result.h"
+#include "base/unique_function.h"
+#include "net/unique_fd.h"
+
+namespace stag::net {
+
+class AsioLoop;
+
+// Used and destroyed on the loop's thread.
+class Descriptor {
+ public:
+  using Function = UniqueFunction<void()>;
+
+  Descriptor() = default;
+  // Takes over `fd`, which must be non-blocking.
+  static Result<Descriptor, Reason> watch(AsioLoop& loop, UniqueFd fd);
+  Descriptor(Descriptor&& other) noexcept = default;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  // Functions still waiting are dropped.
+  ~Descriptor();
+
+  // -1 once closed.
+  int fd() const;
+  AsioLoop& loop() const;
+  bool closed() const { return fd() < 0; }
+
+  // Runs `function` once, in a later turn, when reading (or an accept) may succeed, has failed or
+  // the descriptor was closed. It may come early: try, and wait again. A function still waiting is
+  // replaced. Costs a system call, so read until a short read first.
+  void when_readable(Function function);
+  void when_writable(Function function);
+  void ignore_readable();
+
+  // Idempotent. Functions that wait run in a later turn.
+  void close();
+
+ private:
+  struct State;
+  explicit Descriptor(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace stag::net

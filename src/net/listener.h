@@ -1,0 +1,55 @@
+// Accepting TCP connections.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/address.h"
+#include "base/loop.h"
+#include "base/reason.h"
+#include "base/result.h"
+#include "net/descriptor.h"
+#include "net/unique_fd.h"
+
+namespace stag::net {
+
+struct AcceptedSocket {
+  // Give it to TcpSocket::adopt(), on this loop or (moved through post()) on another.
+  UniqueFd fd;
+  Address peer;
+};
+
+struct ListenOptions {
+  int backlog = 512;
+  // How long accepting pauses when the system has no descriptor or memory for one more connection.
+  Duration pause = std::chrono::milliseconds(100);
+};
+
+// Used and destroyed on its loop's thread; destroying it stops listening.
+class TcpListener {
+ public:
+  using OnAccept = UniqueFunction<void(AcceptedSocket)>;
+
+  // `at` with port 0 takes a free port (see local()); an empty host means every address, IPv6 and
+  // IPv4. A host name is resolved here and may block: listening starts at start-up. Its first
+  // address is used.
+  static Result<TcpListener, Reason> listen(AsioLoop& loop, const Address& at,
+                                            ListenOptions options = {});
+  TcpListener(TcpListener&&) noexcept;
+  TcpListener& operator=(TcpListener&&) noexcept;
+  ~TcpListener();
+
+  // From now on `on_accept` gets every connection, on the loop's thread; it may destroy the
+  // listener. When the system is short of descriptors (counted as TooManyOpenFiles) or memory the
+  // connections wait in the backlog.
+  void start(OnAccept on_accept);
+  // With the port the system chose.
+  Address local() const;
+
+ private:
+  struct State;
+  explicit TcpListener(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace stag::net

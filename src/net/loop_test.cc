@@ -1,0 +1,267 @@
+#include "net/loop.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <future>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/task.h"
+#include "net/signals.h"
+#include "net/timer_heap.h"
+#include "net/worker_pool.h"
+
+namespace stag::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Loop, runs_what_is_posted_in_order_and_never_inside_post) {
+  AsioLoop loop;
+  std::vector<int> ran;
+  loop.post([&] {
+    loop.post([&] { ran.push_back(3); });
+    loop.post([&] { loop.stop(); });
+    ran.push_back(1);
+  });
+  loop.post([&] { ran.push_back(2); });
+  EXPECT_TRUE(ran.empty());
+  loop.run();
+  EXPECT_EQ(ran, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(Loop, keeps_the_order_of_each_thread_that_posts) {
+  LoopThread server;
+  std::vector<int> from_first;
+  std::vector<int> from_second;
+  const auto post_many = [&server](std::vector<int>* to) {
+    for (int i = 0; i < 2000; ++i) server.loop().post([to, i] { to->push_back(i); });
+  };
+  std::thread first(post_many, &from_first);
+  std::thread second(post_many, &from_second);
+  first.join();
+  second.join();
+  std::promise<void> all_ran;
+  server.loop().post([&] { all_ran.set_value(); });
+  all_ran.get_future().wait();
+  ASSERT_EQ(from_first.size(), 2000u);
+  EXPECT_TRUE(std::is_sorted(from_first.begin(), from_first.end()));
+  ASSERT_EQ(from_second.size(), 2000u);
+  EXPECT_TRUE(std::is_sorted(from_second.begin(), from_second.end()));
+}
+
+TEST(Loop, fires_timers_by_time_and_not_before_it) {
+  AsioLoop loop;
+  std::vector<int> fired;
+  const TimePoint start = loop.now();
+  TimePoint second_at;
+  const Timer late = loop.after(20ms, [&] {
+    fired.push_back(2);
+    second_at = loop.now();
+    loop.stop();
+  });
+  const Timer early = loop.after(1ms, [&] { fired.push_back(1); });
+  loop.run();
+  EXPECT_EQ(fired, (std::vector<int>{1, 2}));
+  EXPECT_GE(second_at - start, 20ms);
+}
+
+TEST(Loop, never_fires_a_timer_that_was_cancelled_or_destroyed) {
+  AsioLoop loop;
+  bool wrong = false;
+  Timer cancelled = loop.after(1ms, [&] { wrong = true; });
+  {
+    const Timer destroyed = loop.after(1ms, [&] { wrong = true; });
+  }
+  const Timer last = loop.after(3ms, [&] { loop.stop(); });
+  cancelled.cancel();
+  loop.run();
+  EXPECT_FALSE(wrong);
+}
+
+TEST(Loop, is_not_starved_by_a_timer_that_starts_itself_anew) {
+  AsioLoop loop;
+  Timer again;
+  bool posted_ran = false;
+  struct Self {
+    AsioLoop* loop;
+    Timer* timer;
+    void operator()() const { *timer = loop->after(0ns, Self{loop, timer}); }
+  };
+  again = loop.after(0ns, Self{&loop, &again});
+  const Timer post_later = loop.after(1ms, [&] {
+    loop.post([&] {
+      posted_ran = true;
+      loop.stop();
+    });
+  });
+  loop.run();
+  EXPECT_TRUE(posted_ran);
+}
+
+TEST(Loop, offloads_to_another_thread_and_finishes_on_its_own) {
+  AsioLoop loop;
+  std::thread::id worked_on;
+  sigset_t mask;
+  loop.offload(
+      [&] {
+        worked_on = std::this_thread::get_id();
+        pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+      },
+      [&] {
+        EXPECT_TRUE(loop.on_thread());
+        loop.stop();
+      });
+  loop.run();
+  EXPECT_NE(worked_on, std::this_thread::get_id());
+  EXPECT_EQ(sigismember(&mask, SIGPIPE), 1);
+  EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);
+}
+
+TEST(Loop, gives_the_result_of_offloaded_work_to_a_coroutine) {
+  AsioLoop loop;
+  std::string result;
+  const auto work = [](AsioLoop* on, std::string* to) -> Task<> {
+    *to = co_await offloaded(*on, [] { return std::string("done elsewhere"); });
+    co_await sleep_for(*on, 1ms);
+    co_await resume_on(*on);
+    on->stop();
+  };
+  detach(work(&loop, &result));
+  loop.run();
+  EXPECT_EQ(result, "done elsewhere");
+}
+
+TEST(Loop, waits_for_offloaded_work_before_it_is_gone) {
+  std::promise<void> may_end;
+  std::atomic<bool> ended = false;
+  std::thread releaser;
+  {
+    AsioLoop loop;
+    loop.offload(
+        [&] {
+          may_end.get_future().wait();
+          ended = true;
+        },
+        [] {});
+    releaser = std::thread([&] { may_end.set_value(); });
+  }
+  EXPECT_TRUE(ended);
+  releaser.join();
+}
+
+TEST(Loop, serves_events_while_it_polls_busily) {
+  AsioLoop loop({nullptr, 200});
+  int fired = 0;
+  std::thread poster;
+  const Timer first = loop.after(1ms, [&] {
+    ++fired;
+    poster = std::thread([&] {
+      loop.post([&] {
+        ++fired;
+        loop.stop();
+      });
+    });
+  });
+  loop.run();
+  poster.join();
+  EXPECT_EQ(fired, 2);
+}
+
+TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {
+  AsioLoop loop;
+  int ran = 0;
+  loop.post([&] { ++ran; });
+  loop.stop();
+  loop.run();
+  EXPECT_EQ(ran, 0);
+  loop.post([&] { loop.stop(); });
+  loop.run();
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(WorkerPool, runs_jobs_at_once_but_never_more_than_its_threads) {
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  std::atomic<int> done = 0;
+  std::latch two_at_once(2);
+  {
+    WorkerPool pool(2);
+    for (int i = 0; i < 20; ++i) {
+      pool.submit(
+          [&, i] {
+            const int now_running = ++running;
+            if (now_running > most) most = now_running;
+            // Ends only if the first two run at the same time.
+            if (i < 2) two_at_once.arrive_and_wait();
+            --running;
+          },
+          [](void* counter, WorkerPool::Function) { ++*static_cast<std::atomic<int>*>(counter); },
+          &done, {});
+    }
+  }
+  EXPECT_EQ(most, 2);
+  EXPECT_EQ(done, 20);
+}
+
+TEST(SignalWatch, hands_a_signal_to_the_loop_and_gives_it_back) {
+  AsioLoop loop;
+  int seen = 0;
+  {
+    SignalWatch watch(loop, {SIGHUP, SIGUSR1}, [&](int number) {
+      seen = number;
+      loop.stop();
+    });
+    loop.post([] { kill(getpid(), SIGHUP); });
+    loop.run();
+  }
+  EXPECT_EQ(seen, SIGHUP);
+  struct sigaction action;
+  sigaction(SIGHUP, nullptr, &action);
+  EXPECT_EQ(action.sa_handler, SIG_DFL);
+}
+
+TEST(TimerHeap, takes_timers_in_time_order_whatever_was_added_and_cancelled) {
+  TimerHeap heap;
+  std::vector<std::pair<int, std::uint64_t>> timers;
+  std::vector<int> ran;
+  std::uint32_t random = 12345;
+  for (int i = 0; i < 500; ++i) {
+    random = random * 1664525 + 1013904223;
+    const int when = static_cast<int>(random >> 24);
+    timers.emplace_back(when,
+                        heap.add(TimePoint(Duration(when)), [&ran, when] { ran.push_back(when); }));
+  }
+  std::vector<int> expected;
+  for (std::size_t i = 0; i < timers.size(); ++i)
+    if (i % 3 == 0) {
+      heap.cancel(timers[i].second);
+    } else {
+      expected.push_back(timers[i].first);
+    }
+  std::sort(expected.begin(), expected.end());
+  while (auto function = heap.take_due(TimePoint(Duration(1000)), heap.newest())) function();
+  EXPECT_EQ(ran, expected);
+  EXPECT_FALSE(heap.earliest().has_value());
+}
+
+TEST(TimerHeap, ignores_an_old_id_whose_slot_is_used_again) {
+  TimerHeap heap;
+  const std::uint64_t first = heap.add(TimePoint(Duration(1)), [] {});
+  heap.cancel(first);
+  const std::uint64_t second = heap.add(TimePoint(Duration(2)), [] {});
+  heap.cancel(first);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(heap.earliest(), TimePoint(Duration(2)));
+}
+
+}  // namespace
+}  // namespace stag::net

@@ -1,0 +1,29 @@
+// Waiting for signals, for programs (`stag serve`); the library itself never makes one.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+
+#include "base/unique_function.h"
+
+namespace stag::net {
+
+class AsioLoop;
+
+// From construction to destruction the named signals no longer have their default effect on the
+// process; instead `on_signal` runs on the loop's thread, once for each arrival (arrivals close
+// together may be merged).
+class SignalWatch {
+ public:
+  SignalWatch(AsioLoop& loop, std::initializer_list<int> signals,
+              UniqueFunction<void(int)> on_signal);
+  ~SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace stag::net

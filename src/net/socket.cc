@@ -1,0 +1,195 @@
+#include "net/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <coroutine>
+
+#include "net/loop.h"
+#include "net/race.h"
+#include "net/socket_address.h"
+#include "net/system_error.h"
+
+namespace stag::net {
+namespace {
+
+void set_option(int fd, int level, int name, int value) {
+  // Best effort: a stream works without, only less well.
+  setsockopt(fd, level, name, &value, sizeof value);
+}
+
+// Buffer sizes must be set before the connection exists to take part in the window's scale.
+void apply_sizes(int fd, const TcpOptions& options) {
+  if (options.send_buffer > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, options.send_buffer);
+  if (options.receive_buffer > 0) set_option(fd, SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
+}
+
+std::size_t total(std::span<const iovec> pieces) {
+  std::size_t sum = 0;
+  for (const iovec& piece : pieces) sum += piece.iov_len;
+  return sum;
+}
+
+msghdr message_of(std::span<const iovec> pieces) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces.data());
+  message.msg_iovlen = pieces.size();
+  return message;
+}
+
+Transfer failed(int error) {
+  if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR)
+    return {0, Reason::None, error != EINTR};
+  return {0, reason_of_errno(error), true};
+}
+
+// co_await ready(socket, &TcpSocket::when_readable)
+auto ready(TcpSocket& socket, void (TcpSocket::*when)(Descriptor::Function)) {
+  struct Awaiter {
+    TcpSocket& socket;
+    void (TcpSocket::*when)(Descriptor::Function);
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      (socket.*when)([waiter] { waiter.resume(); });
+    }
+    void await_resume() const {}
+  };
+  return Awaiter{socket, when};
+}
+
+// What of a rope is still to be written, a window of pieces at a time.
+class Unwritten {
+ public:
+  explicit Unwritten(const Rope& rope) : rope_(rope) {}
+  bool empty() const { return piece_ == rope_.pieces().size(); }
+  std::span<const iovec> window() {
+    std::size_t count = 0;
+    std::size_t offset = offset_;
+    for (std::size_t i = piece_; i < rope_.pieces().size() && count < window_.size(); ++i) {
+      const Bytes bytes = rope_.pieces()[i].bytes().subspan(std::exchange(offset, 0));
+      window_[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+    }
+    return std::span(window_).first(count);
+  }
+  void advance(std::size_t bytes) {
+    offset_ += bytes;
+    while (!empty() && offset_ >= rope_.pieces()[piece_].size())
+      offset_ -= rope_.pieces()[piece_++].size();
+  }
+
+ private:
+  const Rope& rope_;
+  std::size_t piece_ = 0;
+  std::size_t offset_ = 0;
+  std::array<iovec, 64> window_;
+};
+
+Task<Result<Descriptor, Reason>> connect_one(AsioLoop& loop, SocketAddress to, TimePoint deadline,
+                                             TcpOptions options, CancelToken token) {
+  UniqueFd fd(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) co_return Failure{reason_of_errno(errno)};
+  apply_sizes(fd.fd(), options);
+  const bool pending = ::connect(fd.fd(), to.data(), to.size()) != 0;
+  if (pending && errno != EINPROGRESS) co_return Failure{reason_of_errno(errno)};
+  Result<Descriptor, Reason> watched = Descriptor::watch(loop, std::move(fd));
+  if (!watched || !pending) co_return watched;
+  const auto race = Race::start(loop, deadline - loop.now(), token);
+  watched->when_writable([race] { race->end(Reason::None); });
+  Completion<Reason>& ended = race->ended();
+  const Reason reason = co_await ended;
+  if (reason != Reason::None) co_return Failure{reason};
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(watched->fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) co_return Failure{reason_of_errno(error)};
+  co_return watched;
+}
+
+}  // namespace
+
+Result<TcpSocket, Reason> TcpSocket::adopt(AsioLoop& loop, UniqueFd fd, const TcpOptions& options) {
+  apply_sizes(fd.fd(), options);
+  Result<Descriptor, Reason> watched = Descriptor::watch(loop, std::move(fd));
+  if (!watched) return Failure{watched.error()};
+  return adopt(*std::move(watched), options);
+}
+
+TcpSocket TcpSocket::adopt(Descriptor connected, const TcpOptions& options) {
+  if (options.no_delay) set_option(connected.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
+  return TcpSocket(std::move(connected));
+}
+
+Transfer TcpSocket::try_read(std::span<const iovec> pieces) {
+  msghdr message = message_of(pieces);
+  const ssize_t moved = recvmsg(fd(), &message, MSG_DONTWAIT);
+  if (moved < 0) return failed(errno);
+  if (moved == 0) return {0, Reason::ConnectionClosed, true};
+  const auto bytes = static_cast<std::size_t>(moved);
+  return {bytes, Reason::None, bytes < total(pieces)};
+}
+
+Transfer TcpSocket::try_write(std::span<const iovec> pieces) {
+  const msghdr message = message_of(pieces);
+  const ssize_t moved = sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (moved < 0) return failed(errno);
+  const auto bytes = static_cast<std::size_t>(moved);
+  return {bytes, Reason::None, bytes < total(pieces)};
+}
+
+Task<Result<std::size_t, Reason>> TcpSocket::read_some(MutableBytes to) {
+  CHECK(!to.empty());
+  const iovec piece{to.data(), to.size()};
+  for (;;) {
+    const Transfer transfer = try_read(std::span(&piece, 1));
+    if (transfer.reason != Reason::None) co_return Failure{transfer.reason};
+    if (transfer.bytes > 0) co_return transfer.bytes;
+    co_await ready(*this, &TcpSocket::when_readable);
+  }
+}
+
+Task<Result<Ok, Reason>> TcpSocket::write_all(Rope bytes) {
+  Unwritten rest(bytes);
+  while (!rest.empty()) {
+    const Transfer transfer = try_write(rest.window());
+    if (transfer.reason != Reason::None) co_return Failure{transfer.reason};
+    rest.advance(transfer.bytes);
+    if (transfer.drained && !rest.empty()) co_await ready(*this, &TcpSocket::when_writable);
+  }
+  co_return Ok{};
+}
+
+void TcpSocket::shutdown_write() {
+  ::shutdown(fd(), SHUT_WR);
+}
+
+Address TcpSocket::local() const {
+  return SocketAddress::local_of(fd()).address();
+}
+
+Address TcpSocket::peer() const {
+  return SocketAddress::peer_of(fd()).address();
+}
+
+Task<Result<TcpSocket, Reason>> connect(AsioLoop& loop, Address to, ConnectOptions options,
+                                        CancelToken token) {
+  const TimePoint deadline = loop.now() + options.timeout;
+  auto addresses = co_await resolve(loop, std::move(to), options.timeout, token);
+  if (!addresses) co_return Failure{addresses.error()};
+  Reason reason = Reason::HostNotFound;
+  for (const SocketAddress& address : *addresses) {
+    if (token.cancelled()) co_return Failure{Reason::Cancelled};
+    auto connected = co_await connect_one(loop, address, deadline, options.tcp, token);
+    if (connected) {
+      co_return TcpSocket::adopt(*std::move(connected), options.tcp);
+    }
+    reason = connected.error();
+    if (reason == Reason::Cancelled || reason == Reason::ConnectTimedOut) break;
+  }
+  co_return Failure{reason};
+}
+
+}  // namespace stag::net

@@ -1,0 +1,98 @@
+// TCP streams. Two ways to use one: the readiness style (try_read, try_write, when_readable,
+// when_writable) for whoever schedules its own I/O, and awaitable calls for straight-line code. One
+// reader and one writer at a time.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+
+#include "base/address.h"
+#include "base/bytes.h"
+#include "base/cancel.h"
+#include "base/loop.h"
+#include "base/reason.h"
+#include "base/result.h"
+#include "base/rope.h"
+#include "base/task.h"
+#include "net/descriptor.h"
+#include "net/unique_fd.h"
+
+namespace stag::net {
+
+struct TcpOptions {
+  // Bytes; 0 leaves the size to the system, which tunes it.
+  int send_buffer = 0;
+  int receive_buffer = 0;
+  // Small messages leave at once.
+  bool no_delay = true;
+};
+
+// What one non-blocking read or write did.
+struct Transfer {
+  // Moved now; may be less than asked for.
+  std::size_t bytes = 0;
+  // None: go on (with bytes == 0: wait for readiness). ConnectionClosed: the peer has sent its last
+  // byte. Otherwise the connection is broken.
+  Reason reason = Reason::None;
+  // The socket had nothing more to give or take just now: wait for readiness instead of trying
+  // again.
+  bool drained = false;
+};
+
+class TcpSocket {
+ public:
+  TcpSocket() = default;
+  // Takes over a connected socket (from an accept, perhaps on another loop).
+  static Result<TcpSocket, Reason> adopt(AsioLoop& loop, UniqueFd fd,
+                                         const TcpOptions& options = {});
+  // The same for one that is watched already; of the options only `no_delay` is left to choose.
+  static TcpSocket adopt(Descriptor connected, const TcpOptions& options);
+
+  // At most 1024 pieces; the bytes asked for must not be zero.
+  Transfer try_read(std::span<const iovec> pieces);
+  Transfer try_write(std::span<const iovec> pieces);
+  // See Descriptor.
+  void when_readable(Descriptor::Function function) {
+    descriptor_.when_readable(std::move(function));
+  }
+  void when_writable(Descriptor::Function function) {
+    descriptor_.when_writable(std::move(function));
+  }
+  void ignore_readable() { descriptor_.ignore_readable(); }
+
+  // At least one byte of what comes next, into the front of `to` (not empty). The end of the stream
+  // is ConnectionClosed. The socket must outlive the call; close() ends it with SocketClosed.
+  Task<Result<std::size_t, Reason>> read_some(MutableBytes to);
+  // All of `bytes`, or the connection is broken.
+  Task<Result<Ok, Reason>> write_all(Rope bytes);
+
+  // Ends the outgoing stream; what was written still arrives.
+  void shutdown_write();
+  // Idempotent; ends both directions, and what waits.
+  void close() { descriptor_.close(); }
+  bool closed() const { return descriptor_.closed(); }
+
+  Address local() const;
+  Address peer() const;
+  int fd() const { return descriptor_.fd(); }
+  AsioLoop& loop() const { return descriptor_.loop(); }
+
+ private:
+  explicit TcpSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  Descriptor descriptor_;
+};
+
+struct ConnectOptions {
+  // For everything: name service, all addresses.
+  Duration timeout = std::chrono::seconds(10);
+  TcpOptions tcp;
+};
+
+// Tries the addresses of `to` one after the other. Fails with the reason of the last one,
+// ConnectTimedOut or Cancelled.
+Task<Result<TcpSocket, Reason>> connect(AsioLoop& loop, Address to, ConnectOptions options = {},
+                                        CancelToken token = {});
+
+}  // namespace stag::net

@@ -1,0 +1,123 @@
+#include "net/socket_address.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "net/loop.h"
+#include "net/race.h"
+
+namespace stag::net {
+namespace {
+
+using Addresses = Result<std::vector<SocketAddress>, Reason>;
+
+Reason reason_of_lookup(int error) {
+  switch (error) {
+    case EAI_AGAIN:
+    case EAI_FAIL:
+      return Reason::NameServiceFailed;
+    case EAI_MEMORY:
+      return Reason::OutOfMemory;
+    default:
+      return Reason::HostNotFound;
+  }
+}
+
+Addresses look_up(const Address& address, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  const char* host = address.host.empty() ? "::" : address.host.c_str();
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &list);
+  if (error != 0) return Failure{reason_of_lookup(error)};
+  std::vector<SocketAddress> found;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next)
+    if (entry->ai_family == AF_INET || entry->ai_family == AF_INET6)
+      found.emplace_back(entry->ai_addr, entry->ai_addrlen);
+  freeaddrinfo(list);
+  if (found.empty()) return Failure{Reason::HostNotFound};
+  return found;
+}
+
+std::string text_of(int family, const void* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(family, address, text, sizeof text);
+  return text;
+}
+
+}  // namespace
+
+SocketAddress::SocketAddress(const sockaddr* from, socklen_t length)
+    : size_(std::min<socklen_t>(length, sizeof storage_)) {
+  std::memcpy(&storage_, from, size_);
+}
+
+std::uint16_t SocketAddress::port() const {
+  if (family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+  if (family() == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port);
+  return 0;
+}
+
+Address SocketAddress::address() const {
+  if (family() == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage_);
+    return {text_of(AF_INET, &v4->sin_addr), port()};
+  }
+  if (family() != AF_INET6) return {};
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&storage_);
+  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+    return {text_of(AF_INET, &v6->sin6_addr.s6_addr[12]), port()};
+  std::string host = text_of(AF_INET6, &v6->sin6_addr);
+  char name[IF_NAMESIZE];
+  if (v6->sin6_scope_id != 0 && if_indextoname(v6->sin6_scope_id, name) != nullptr)
+    host += "%" + std::string(name);
+  return {host, port()};
+}
+
+SocketAddress SocketAddress::local_of(int fd) {
+  SocketAddress result;
+  socklen_t size = sizeof result.storage_;
+  if (getsockname(fd, result.data(), &size) == 0) result.size_ = size;
+  return result;
+}
+
+SocketAddress SocketAddress::peer_of(int fd) {
+  SocketAddress result;
+  socklen_t size = sizeof result.storage_;
+  if (getpeername(fd, result.data(), &size) == 0) result.size_ = size;
+  return result;
+}
+
+std::optional<SocketAddress> numeric_address(const Address& address) {
+  const Addresses found = look_up(address, AI_NUMERICHOST);
+  if (!found) return std::nullopt;
+  return found->front();
+}
+
+Addresses resolve_blocking(const Address& address) {
+  return look_up(address, 0);
+}
+
+Task<Addresses> resolve(AsioLoop& loop, Address address, Duration limit, CancelToken token) {
+  if (token.cancelled()) co_return Failure{Reason::Cancelled};
+  if (const auto numeric = numeric_address(address)) co_return std::vector<SocketAddress>{*numeric};
+  // Shared with the worker, which may still be asking when this coroutine has given up.
+  const auto answer = std::make_shared<Addresses>(Failure{Reason::None});
+  const auto race = Race::start(loop, limit, token);
+  loop.offload([answer, address = std::move(address)] { *answer = resolve_blocking(address); },
+               [race] { race->end(Reason::None); });
+  Completion<Reason>& ended = race->ended();
+  const Reason reason = co_await ended;
+  if (reason != Reason::None) co_return Failure{reason};
+  co_return std::move(*answer);
+}
+
+}  // namespace stag::net

@@ -1,0 +1,372 @@
+#include "net/socket.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/task_group.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "net/race.h"
+#include "net/socket_address.h"
+#include "net/udp.h"
+
+namespace stag::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Runs `task` on `loop` until it ends.
+void run(AsioLoop& loop, Task<> task) {
+  const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
+    co_await std::move(inner);
+    on->stop();
+  };
+  loop.post([&] { detach(body(&loop, std::move(task))); });
+  loop.run();
+}
+
+struct Pair {
+  std::optional<TcpSocket> client;
+  std::optional<TcpSocket> server;
+};
+
+Task<> make_pair_at(AsioLoop* loop, std::string host, TcpOptions options, Pair* pair) {
+  auto listener = TcpListener::listen(*loop, {host, 0});
+  if (!listener) co_return;
+  Completion<AcceptedSocket> accepted;
+  listener->start([&accepted](AcceptedSocket socket) { accepted.complete(std::move(socket)); });
+  ConnectOptions connect_options;
+  connect_options.tcp = options;
+  const Address at{host, listener->local().port};
+  auto connected = co_await connect(*loop, at, connect_options);
+  AcceptedSocket socket = co_await accepted;
+  if (!connected) co_return;
+  pair->client.emplace(*std::move(connected));
+  EXPECT_EQ(socket.peer, pair->client->local());
+  auto adopted = TcpSocket::adopt(*loop, std::move(socket.fd), options);
+  if (adopted) pair->server.emplace(*std::move(adopted));
+}
+
+class Sockets : public ::testing::Test {
+ protected:
+  Pair connected_pair(const std::string& host = "127.0.0.1", TcpOptions options = {}) {
+    Pair pair;
+    run(loop_, make_pair_at(&loop_, host, options, &pair));
+    EXPECT_TRUE(pair.client.has_value() && pair.server.has_value());
+    return pair;
+  }
+  AsioLoop loop_;
+};
+
+std::vector<std::byte> pattern(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31 + i / 251);
+  return bytes;
+}
+
+Task<> read_until_end(TcpSocket* socket, std::size_t step, std::vector<std::byte>* all,
+                      Reason* end) {
+  std::vector<std::byte> part(step);
+  for (;;) {
+    const auto size = co_await socket->read_some(part);
+    if (!size) {
+      *end = size.error();
+      co_return;
+    }
+    all->insert(all->end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(*size));
+  }
+}
+
+TEST_F(Sockets, carry_more_than_the_buffers_hold_and_then_the_end) {
+  Pair pair = connected_pair();
+  const auto sent = pattern(16'000'000);
+  std::vector<std::byte> received;
+  Reason end = Reason::None;
+  bool waited = false;
+  const auto writer = [](Pair* sockets, const std::vector<std::byte>* bytes) -> Task<> {
+    Rope rope;
+    const Buffer whole = Buffer::borrow(*bytes);
+    for (std::size_t at = 0; at < bytes->size(); at += 160'000)
+      rope.append(whole.slice(at, 160'000));
+    const auto written = co_await sockets->client->write_all(std::move(rope));
+    EXPECT_TRUE(written.ok());
+    sockets->client->shutdown_write();
+  };
+  const auto both = [&writer](Pair* sockets, const std::vector<std::byte>* bytes, bool* blocked,
+                              std::vector<std::byte>* all, Reason* why) -> Task<> {
+    TaskGroup group;
+    group.add(writer(sockets, bytes));
+    // Nobody has read yet, so the writer must be waiting for room.
+    *blocked = group.running() == 1;
+    group.add(read_until_end(&*sockets->server, 100'000, all, why));
+    co_await group.join();
+  };
+  run(loop_, both(&pair, &sent, &waited, &received, &end));
+  EXPECT_TRUE(waited);
+  EXPECT_EQ(end, Reason::ConnectionClosed);
+  EXPECT_TRUE(received == sent);
+}
+
+TEST_F(Sockets, speak_IPv6_and_print_its_addresses) {
+  Pair pair = connected_pair("::1");
+  EXPECT_EQ(pair.client->peer().host, "::1");
+  EXPECT_EQ(to_string(pair.client->peer()), "[::1]:" + std::to_string(pair.server->local().port));
+}
+
+TEST_F(Sockets, reach_a_listener_on_every_address_by_IPv4_and_see_an_IPv4_peer) {
+  auto listener = TcpListener::listen(loop_, {"", 0});
+  ASSERT_TRUE(listener.ok());
+  Address peer;
+  const auto body = [](AsioLoop* loop, TcpListener* at, Address* seen) -> Task<> {
+    Completion<AcceptedSocket> accepted;
+    at->start([&accepted](AcceptedSocket socket) { accepted.complete(std::move(socket)); });
+    const Address localhost{"localhost", at->local().port};
+    const auto connected = co_await connect(*loop, localhost);
+    EXPECT_TRUE(connected.ok());
+    const AcceptedSocket socket = co_await accepted;
+    *seen = socket.peer;
+    EXPECT_EQ(connected->local(), socket.peer);
+  };
+  run(loop_, body(&loop_, &*listener, &peer));
+  EXPECT_TRUE(peer.host == "127.0.0.1" || peer.host == "::1") << peer.host;
+}
+
+TEST_F(Sockets, scatter_what_they_read_and_say_when_there_is_no_more) {
+  Pair pair = connected_pair();
+  std::string text = "steering tag";
+  const iovec whole{text.data(), text.size()};
+  EXPECT_EQ(pair.client->try_write(std::span(&whole, 1)).bytes, text.size());
+  std::string front(8, '-');
+  std::string back(8, '-');
+  const iovec pieces[] = {{front.data(), 8}, {back.data(), 8}};
+  pair.server->when_readable([&] {
+    const Transfer got = pair.server->try_read(pieces);
+    EXPECT_EQ(got.bytes, 12u);
+    EXPECT_TRUE(got.drained);
+    EXPECT_EQ(pair.server->try_read(pieces).bytes, 0u);
+    EXPECT_EQ(pair.server->try_read(pieces).reason, Reason::None);
+    loop_.stop();
+  });
+  loop_.run();
+  EXPECT_EQ(front + back, "steering tag----");
+}
+
+TEST_F(Sockets, wake_who_waits_when_they_are_closed) {
+  Pair pair = connected_pair();
+  Reason end = Reason::None;
+  const auto body = [](Pair* sockets, Reason* why) -> Task<> {
+    std::vector<std::byte> all;
+    TaskGroup group;
+    group.add(read_until_end(&*sockets->server, 16, &all, why));
+    sockets->server->close();
+    co_await group.join();
+  };
+  run(loop_, body(&pair, &end));
+  EXPECT_EQ(end, Reason::SocketClosed);
+}
+
+TEST_F(Sockets, report_a_reset_of_the_peer_without_a_signal) {
+  Pair pair = connected_pair();
+  const linger now{1, 0};
+  setsockopt(pair.client->fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  pair.client->close();
+  Reason end = Reason::None;
+  Reason write_end = Reason::None;
+  const auto body = [](Pair* sockets, Reason* why, Reason* write_why) -> Task<> {
+    std::vector<std::byte> all;
+    co_await read_until_end(&*sockets->server, 16, &all, why);
+    const auto written = co_await sockets->server->write_all(Rope::borrow(bytes_of("too late")));
+    if (!written) *write_why = written.error();
+  };
+  run(loop_, body(&pair, &end, &write_end));
+  EXPECT_EQ(end, Reason::ConnectionReset);
+  EXPECT_EQ(write_end, Reason::ConnectionReset);
+}
+
+Task<> connect_and_say_why(AsioLoop* loop, Address to, Duration timeout, CancelToken token,
+                           Reason* why) {
+  ConnectOptions options;
+  options.timeout = timeout;
+  const auto connected = co_await connect(*loop, to, options, token);
+  if (!connected) *why = connected.error();
+}
+
+TEST(Connect, says_that_the_connection_was_refused) {
+  AsioLoop loop;
+  // A port that is bound but not listened on refuses, and nobody else can take it meanwhile.
+  const UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto any = numeric_address({"127.0.0.1", 0});
+  ASSERT_EQ(::bind(taken.fd(), any->data(), any->size()), 0);
+  Reason why = Reason::None;
+  run(loop,
+      connect_and_say_why(&loop, SocketAddress::local_of(taken.fd()).address(), 5s, {}, &why));
+  EXPECT_EQ(why, Reason::ConnectionRefused);
+}
+
+TEST(Connect, says_that_there_is_no_such_host) {
+  AsioLoop loop;
+  Reason why = Reason::None;
+  // Longer than a name can be, so no name service is asked.
+  const Address nowhere{std::string(300, 'a'), 1};
+  run(loop, connect_and_say_why(&loop, nowhere, 60s, {}, &why));
+  EXPECT_EQ(why, Reason::HostNotFound);
+}
+
+// A listener whose backlog is full answers no further connection request, so connecting to it
+// hangs.
+class Unanswering {
+ public:
+  Unanswering() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const auto any = numeric_address({"127.0.0.1", 0});
+    EXPECT_EQ(::bind(listener_.fd(), any->data(), any->size()), 0);
+    EXPECT_EQ(::listen(listener_.fd(), 0), 0);
+    const auto at = SocketAddress::local_of(listener_.fd());
+    for (UniqueFd& fd : fillers_) {
+      fd = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      EXPECT_NE(::connect(fd.fd(), at.data(), at.size()), 0);
+    }
+  }
+  Address address() const { return SocketAddress::local_of(listener_.fd()).address(); }
+
+ private:
+  UniqueFd listener_;
+  UniqueFd fillers_[4];
+};
+
+TEST(Connect, gives_up_when_its_time_is_over) {
+  AsioLoop loop;
+  const Unanswering peer;
+  Reason why = Reason::None;
+  run(loop, connect_and_say_why(&loop, peer.address(), 10ms, {}, &why));
+  EXPECT_EQ(why, Reason::ConnectTimedOut);
+}
+
+TEST(Connect, ends_at_once_when_it_is_cancelled) {
+  AsioLoop loop;
+  const Unanswering peer;
+  Reason why = Reason::None;
+  CancelSource source;
+  loop.post([&] { loop.post([&] { source.cancel(); }); });
+  run(loop, connect_and_say_why(&loop, peer.address(), 1h, source, &why));
+  EXPECT_EQ(why, Reason::Cancelled);
+  why = Reason::None;
+  run(loop, connect_and_say_why(&loop, {"localhost", 1}, 1h, source, &why));
+  EXPECT_EQ(why, Reason::Cancelled);
+}
+
+TEST(Listener, says_that_the_port_is_taken_or_the_address_is_not_ours) {
+  AsioLoop loop;
+  const auto first = TcpListener::listen(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(TcpListener::listen(loop, first->local()).error(), Reason::AddressInUse);
+  EXPECT_EQ(TcpListener::listen(loop, {"192.0.2.1", 0}).error(), Reason::AddressNotAvailable);
+}
+
+// Lowers the limit of open files so that `spare` more can be opened.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t spare) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const UniqueFd next(::dup(0));
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(next.fd()) + spare;
+    setrlimit(RLIMIT_NOFILE, &low);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
+  AsioLoop loop;
+  ListenOptions options;
+  options.pause = 1ms;
+  auto listener = TcpListener::listen(loop, {"127.0.0.1", 0}, options);
+  ASSERT_TRUE(listener.ok());
+  const auto at = *numeric_address(listener->local());
+  UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(client.fd(), at.data(), at.size()), 0);
+
+  std::optional<FewFiles> limit(std::in_place, 0);
+  const std::uint64_t before = reason_counters().of(Reason::TooManyOpenFiles);
+  bool accepted = false;
+  listener->start([&](AcceptedSocket) {
+    EXPECT_FALSE(limit.has_value());
+    accepted = true;
+    loop.stop();
+  });
+  const auto lift_after_two_pauses = [](AsioLoop* on, std::optional<FewFiles>* files,
+                                        std::uint64_t start) -> Task<> {
+    while (reason_counters().of(Reason::TooManyOpenFiles) < start + 2) co_await sleep_for(*on, 1ms);
+    files->reset();
+  };
+  detach(lift_after_two_pauses(&loop, &limit, before));
+  loop.run();
+  EXPECT_TRUE(accepted);
+}
+
+TEST(Listener, lets_a_connection_move_to_another_loop) {
+  AsioLoop accepting;
+  LoopThread serving;
+  auto listener = TcpListener::listen(accepting, {"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  const auto serve = [](AsioLoop* loop, AcceptedSocket accepted) -> Task<> {
+    auto socket = TcpSocket::adopt(*loop, std::move(accepted.fd));
+    EXPECT_TRUE(loop->on_thread());
+    const auto written = co_await socket->write_all(Rope::borrow(bytes_of("hello")));
+    EXPECT_TRUE(written.ok());
+  };
+  listener->start([&](AcceptedSocket accepted) {
+    serving.loop().post([&serving, &serve, moved = std::move(accepted)]() mutable {
+      detach(serve(&serving.loop(), std::move(moved)));
+    });
+  });
+  std::vector<std::byte> received;
+  const auto client = [](AsioLoop* loop, Address to, std::vector<std::byte>* all) -> Task<> {
+    auto socket = co_await connect(*loop, to);
+    Reason end;
+    co_await read_until_end(&*socket, 16, all, &end);
+  };
+  run(accepting, client(&accepting, listener->local(), &received));
+  EXPECT_EQ(text_of(received), "hello");
+}
+
+TEST(Udp, carries_datagrams_whole_and_says_when_one_was_too_long) {
+  AsioLoop loop;
+  auto one = UdpSocket::open(loop, {"127.0.0.1", 0});
+  auto two = UdpSocket::open(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(one.ok() && two.ok());
+  const SocketAddress to = *numeric_address(two->local());
+  EXPECT_TRUE(one->send_to(bytes_of("a datagram"), to).ok());
+  EXPECT_TRUE(one->send_to(bytes_of("another datagram, a longer one"), to).ok());
+  std::vector<std::byte> room(16);
+  two->when_readable([&] {
+    const auto first = two->try_receive(room);
+    ASSERT_TRUE(first.ok() && first->has_value());
+    EXPECT_EQ((*first)->size, 10u);
+    EXPECT_EQ((*first)->from.address(), one->local());
+    EXPECT_EQ(two->try_receive(room).error(), Reason::DatagramTooLong);
+    const auto none = two->try_receive(room);
+    EXPECT_TRUE(none.ok() && !none->has_value());
+    loop.stop();
+  });
+  loop.run();
+}
+
+TEST(SocketAddress, prints_what_it_was_made_of) {
+  EXPECT_EQ(to_string(numeric_address({"127.0.0.1", 2049})->address()), "127.0.0.1:2049");
+  EXPECT_EQ(to_string(numeric_address({"2001:db8::1", 20049})->address()), "[2001:db8::1]:20049");
+  EXPECT_EQ(numeric_address({"::ffff:192.0.2.7", 1})->address().host, "192.0.2.7");
+  EXPECT_FALSE(numeric_address({"localhost", 1}).has_value());
+}
+
+}  // namespace
+}  // namespace stag::net
