@@ -1,0 +1,45 @@
+#include "fabric/sim/sim_fabric.h"
+#include "testing/fabric_contract.h"
+
+namespace stag::testing {
+namespace {
+
+class SimHarness final : public FabricHarness {
+ public:
+  explicit SimHarness(const fabric::SimOptions& options, std::optional<std::uint64_t> shuffle)
+      : loop_(shuffle), fabric_(loop_, options) {}
+
+  Loop& loop() override { return loop_; }
+  fabric::Fabric& fabric() override { return fabric_; }
+  Address any_address() override { return {"server", 0}; }
+  bool run_until(const std::function<bool()>& predicate) override {
+    return loop_.run_until(predicate);
+  }
+  void settle() override { loop_.run_until_idle(); }
+
+ private:
+  fabric::SimLoop loop_;
+  fabric::SimFabric fabric_;
+};
+
+FabricFactory calm() {
+  return {"calm", [] { return std::make_unique<SimHarness>(fabric::SimOptions(), std::nullopt); }};
+}
+
+// All that the contract leaves open, left to chance.
+FabricFactory rough(std::uint64_t seed) {
+  fabric::SimOptions options;
+  options.seed = seed;
+  options.faults.max_delay = std::chrono::milliseconds(1);
+  options.faults.reorder_flows = true;
+  options.faults.pending_revocation_permille = 500;
+  return {"rough" + std::to_string(seed),
+          [options, seed] { return std::make_unique<SimHarness>(options, seed); }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, FabricContract,
+                         ::testing::Values(calm(), rough(1), rough(2), rough(3)),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace stag::testing
