@@ -55,8 +55,7 @@ struct ReadResult {
 };
 
 struct WriteResult {
-  std::uint32_t count =
-      0;  // bytes written; fewer than asked only when the store ran full on the way
+  std::uint32_t count = 0;  // bytes written; fewer than asked only when the store ran full
   Stability committed = Stability::Unstable;
   Change file;
 };
@@ -130,7 +129,9 @@ class DirectorySink {
 
 struct ListFrom {
   std::uint64_t cookie = 0;  // 0: from the start
-  Verifier verifier{};       // of the listing the cookie comes from; ignored with cookie 0
+  // Of the listing the cookie comes from; absent (NFSv2 has none) or with cookie 0 it is not
+  // checked.
+  std::optional<Verifier> verifier;
   bool with_nodes = false;
   // About how many bytes of names the sink can take; the store prepares no more than that (each
   // entry counts its name and 24 bytes, with nodes 160).

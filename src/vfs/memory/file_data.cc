@@ -1,0 +1,191 @@
+#include "vfs/memory/file_data.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stag::vfs::memory {
+namespace {
+
+constexpr std::size_t kAdoptFrom = 8 * 1024;
+constexpr std::uint64_t kUnit = 512;  // what an extent is charged in
+constexpr std::uint64_t kWindow = 64 * 1024;
+constexpr std::size_t kExtentsPerWindow = 17;  // 16 aligned 4 KiB writes and one that straddles
+
+std::uint64_t charge_of(std::uint64_t length) {
+  return (length + kUnit - 1) / kUnit * kUnit;
+}
+
+const Buffer& zeros() {
+  static const Buffer kZeros = [] {
+    Block block = Block::allocate(256 * 1024);
+    std::memset(block.data(), 0, block.capacity());
+    return std::move(block).freeze(256 * 1024);
+  }();
+  return kZeros;
+}
+
+void append_zeros(Rope& to, std::uint64_t length) {
+  while (length > 0) {
+    const std::uint64_t step = std::min<std::uint64_t>(length, zeros().size());
+    to.append(zeros().slice(0, step));
+    length -= step;
+  }
+}
+
+}  // namespace
+
+Rope adoptable(Rope data) {
+  const bool as_it_is = std::ranges::all_of(data.pieces(), [](const Buffer& piece) {
+    return piece.owned() && piece.size() >= kAdoptFrom;
+  });
+  if (as_it_is) return data;
+  Rope kept;
+  Rope small;
+  auto flush = [&] {
+    if (small.empty()) return;
+    Block block = Block::allocate(small.size());
+    small.copy_to(block.bytes());
+    const std::size_t size = small.size();
+    kept.append(std::move(block).freeze(size));
+    small = {};
+  };
+  for (const Buffer& piece : data.pieces()) {
+    if (piece.owned() && piece.size() >= kAdoptFrom) {
+      flush();
+      kept.append(piece);
+    } else {
+      small.append(piece);
+    }
+  }
+  flush();
+  return kept;
+}
+
+FileData::Extents::const_iterator FileData::first_overlapping(std::uint64_t offset) const {
+  auto at = extents_.upper_bound(offset);
+  if (at == extents_.begin()) return at;
+  const auto previous = std::prev(at);
+  return previous->first + previous->second.length > offset ? previous : at;
+}
+
+std::uint64_t FileData::covered(std::uint64_t offset, std::uint64_t length) const {
+  std::uint64_t sum = 0;
+  const std::uint64_t end = offset + length;
+  for (auto at = first_overlapping(offset); at != extents_.end() && at->first < end; ++at)
+    sum += std::min(end, at->first + at->second.length) - std::max(offset, at->first);
+  return sum;
+}
+
+Rope FileData::read(std::uint64_t offset, std::uint64_t length) const {
+  Rope rope;
+  Extent pending;
+  auto flush = [&] {
+    if (pending.length > 0) rope.append(pending.whole.slice(pending.start, pending.length));
+    pending = {};
+  };
+  const std::uint64_t end = offset + length;
+  for (auto at = first_overlapping(offset); at != extents_.end() && at->first < end; ++at) {
+    if (at->first > offset) {
+      flush();
+      append_zeros(rope, at->first - offset);
+      offset = at->first;
+    }
+    const Extent& extent = at->second;
+    const std::size_t start = extent.start + static_cast<std::size_t>(offset - at->first);
+    const std::size_t step = static_cast<std::size_t>(
+        std::min<std::uint64_t>(end - offset, at->first + extent.length - offset));
+    const bool follows = pending.length > 0 && pending.whole.data() == extent.whole.data() &&
+                         pending.start + pending.length == start;
+    if (!follows) {
+      flush();
+      pending = {extent.whole, start, 0};
+    }
+    pending.length += step;
+    offset += step;
+  }
+  flush();
+  append_zeros(rope, end - offset);
+  return rope;
+}
+
+void FileData::put(std::uint64_t offset, Extent extent) {
+  stored_ += charge_of(extent.length);
+  extents_.insert_or_assign(offset, std::move(extent));
+}
+
+void FileData::put_remnant(std::uint64_t offset, Extent extent) {
+  if (extent.length < extent.whole.size() / 4)
+    extent = {Buffer::copy_of(extent.whole.bytes().subspan(extent.start, extent.length)), 0,
+              extent.length};
+  put(offset, std::move(extent));
+}
+
+FileData::Extents::iterator FileData::take(Extents::iterator at) {
+  stored_ -= charge_of(at->second.length);
+  return extents_.erase(at);
+}
+
+// Makes [offset, end) a hole.
+void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) {
+  auto constant = first_overlapping(offset);
+  auto at = extents_.erase(constant, constant);  // the same position, mutable
+  while (at != extents_.end() && at->first < end) {
+    const std::uint64_t from = at->first;
+    const Extent old = std::move(at->second);
+    at = take(at);
+    if (from < offset)
+      put_remnant(from, {old.whole, old.start, static_cast<std::size_t>(offset - from)});
+    const std::uint64_t old_end = from + old.length;
+    if (old_end > end)
+      put_remnant(end, {old.whole, old.start + static_cast<std::size_t>(end - from),
+                        static_cast<std::size_t>(old_end - end)});
+    replaced.push_back(old.whole);
+  }
+}
+
+void FileData::write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced) {
+  const auto exact = extents_.find(offset);
+  if (exact != extents_.end() && exact->second.length == piece.size()) {
+    replaced.push_back(std::move(exact->second.whole));
+    exact->second = {piece, 0, piece.size()};
+    return;
+  }
+  cut(offset, offset + piece.size(), replaced);
+  put(offset, {piece, 0, piece.size()});
+  if (piece.size() < kWindow) copy_together(offset, replaced);
+}
+
+// Keeps many small writes from becoming many small extents: the window around `within` is copied
+// into one when it is too crowded. Its few holes become zeros.
+void FileData::copy_together(std::uint64_t within, Replaced& replaced) {
+  const std::uint64_t window = within / kWindow * kWindow;
+  std::size_t count = 0;
+  std::uint64_t from = 0;
+  std::uint64_t end = 0;
+  for (auto at = first_overlapping(window); at != extents_.end() && at->first < window + kWindow;
+       ++at) {
+    if (count++ == 0) from = std::max(window, at->first);
+    end = std::min(window + kWindow, at->first + at->second.length);
+  }
+  if (count <= kExtentsPerWindow) return;
+  const std::size_t length = static_cast<std::size_t>(end - from);
+  Block block = Block::allocate(length);
+  read(from, length).copy_to(block.bytes());
+  cut(from, end, replaced);
+  put(from, {std::move(block).freeze(length), 0, length});
+}
+
+void FileData::write(std::uint64_t offset, const Rope& data, Replaced& replaced) {
+  for (const Buffer& piece : data.pieces()) {
+    write_piece(offset, piece, replaced);
+    offset += piece.size();
+  }
+  size_ = std::max(size_, offset);
+}
+
+void FileData::resize(std::uint64_t size, Replaced& replaced) {
+  if (size < size_) cut(size, size_, replaced);
+  size_ = size;
+}
+
+}  // namespace stag::vfs::memory

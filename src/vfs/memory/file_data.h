@@ -1,0 +1,64 @@
+// The bytes of one file in memory: extents that are never written again. A write puts a new extent
+// in the place of what it covers, a read hands out references, so a Buffer on its way to a peer
+// never changes and nothing is copied.
+//
+// What keeps this bounded: small pieces are copied instead of adopted (a slice of a receive buffer
+// would pin all of it), a remnant that uses less than a quarter of its buffer moves to one of its
+// own, and a stretch of 64 KiB holds at most 17 extents before it is copied together. So memory
+// stays within a small multiple of stored().
+//
+// Not synchronised; the store holds the file's shard.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/inline_vector.h"
+#include "base/rope.h"
+
+namespace stag::vfs::memory {
+
+// Buffers that were replaced; whoever holds a lock lets them go after it.
+using Replaced = InlineVector<Buffer, 8>;
+
+// What write() will keep of `data`: large owned pieces as they are, everything else as a copy.
+Rope adoptable(Rope data);
+
+class FileData {
+ public:
+  std::uint64_t size() const { return size_; }
+  // What the file's extents are charged with, in bytes.
+  std::uint64_t stored() const { return stored_; }
+  // How much of the range has storage already.
+  std::uint64_t covered(std::uint64_t offset, std::uint64_t length) const;
+
+  // The range must lie inside the file. Holes are zeros.
+  Rope read(std::uint64_t offset, std::uint64_t length) const;
+  // `data` comes from adoptable() and is not empty; offset + size does not overflow.
+  void write(std::uint64_t offset, const Rope& data, Replaced& replaced);
+  void resize(std::uint64_t size, Replaced& replaced);
+
+ private:
+  // `length` bytes of `whole` from `start`. The whole is kept so that neighbours from one write can
+  // leave as one piece.
+  struct Extent {
+    Buffer whole;
+    std::size_t start = 0;
+    std::size_t length = 0;
+  };
+  using Extents = std::map<std::uint64_t, Extent>;
+
+  Extents::const_iterator first_overlapping(std::uint64_t offset) const;
+  void put(std::uint64_t offset, Extent extent);
+  void put_remnant(std::uint64_t offset, Extent extent);
+  Extents::iterator take(Extents::iterator at);
+  void cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced);
+  void write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced);
+  void copy_together(std::uint64_t within, Replaced& replaced);
+
+  Extents extents_;  // by offset in the file; never overlapping, never empty
+  std::uint64_t size_ = 0;
+  std::uint64_t stored_ = 0;
+};
+
+}  // namespace stag::vfs::memory

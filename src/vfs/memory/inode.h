@@ -1,0 +1,73 @@
+// One object of the memory store, and who may do what with it. Not synchronised; the store holds
+// its shard.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "vfs/memory/directory_table.h"
+#include "vfs/memory/file_data.h"
+#include "vfs/types.h"
+
+namespace stag::vfs::memory {
+
+inline constexpr std::uint32_t kSetUid = 04000;
+inline constexpr std::uint32_t kSetGid = 02000;
+inline constexpr std::uint32_t kSticky = 01000;
+inline constexpr std::uint32_t kModeBits = 07777;
+
+struct Inode {
+  InodeId id = 0;
+  InodeId parent = 0;  // of a directory; the root is its own
+  FileType type = FileType::Regular;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t links = 1;
+  Device device;
+  Time accessed;
+  Time modified;
+  Time changed;
+  std::uint64_t change = 1;
+  FileData data;                            // of a regular file
+  std::string target;                       // of a symlink
+  std::unique_ptr<DirectoryTable> entries;  // of a directory
+
+  bool is_directory() const { return type == FileType::Directory; }
+  Attributes attributes(std::uint64_t file_system_id) const;
+
+  // The data or the entries changed.
+  void touch_data(Time now);
+  // Attributes or links changed.
+  void touch(Time now);
+};
+
+// Permission bits as in a mode, shifted to the right.
+inline constexpr std::uint32_t kMayRead = 4;
+inline constexpr std::uint32_t kMayWrite = 2;
+inline constexpr std::uint32_t kMayExecute = 1;
+
+// What open(2) would ask: one class of mode bits decides; root passes, except for executing what
+// nobody may execute.
+bool permits(const Inode& inode, const Credentials& credentials, std::uint32_t wanted);
+
+inline bool is_root(const Credentials& credentials) {
+  return credentials.uid == 0;
+}
+inline bool owns(const Inode& inode, const Credentials& credentials) {
+  return is_root(credentials) || credentials.uid == inode.uid;
+}
+// The client's open(2) has checked already, so the owner passes whatever the mode says now, and
+// execute permission suffices for reading (RFC 1813 4.4).
+bool may_read_data(const Inode& inode, const Credentials& credentials);
+bool may_write_data(const Inode& inode, const Credentials& credentials);
+// Whether an entry that leads to `child` may be taken out of `directory`.
+bool may_unlink(const Inode& directory, const Inode& child, const Credentials& credentials);
+
+// The bits of vfs::access granted.
+std::uint32_t granted(const Inode& inode, const Credentials& credentials);
+
+// A write or chown takes set-user-id and set-group-id away, as on a local disk.
+void drop_set_id(Inode& inode);
+
+}  // namespace stag::vfs::memory

@@ -1,0 +1,163 @@
+#include "vfs/memory/memory.h"
+
+#include "testing/vfs/contract.h"
+
+namespace stag::vfs {
+namespace {
+
+using testing::Contract;
+using testing::finish;
+using testing::InlineLoop;
+
+struct MemoryBackend final : testing::Backend {
+  FileSystem& fs() override { return store; }
+  bool restart() override { return false; }
+  bool knows_users() const override { return true; }
+  MemoryFileSystem store;
+};
+
+}  // namespace
+
+namespace testing {
+INSTANTIATE_TEST_SUITE_P(Memory, Contract,
+                         ::testing::Values(BackendFactory{
+                             "memory", [] { return std::make_unique<MemoryBackend>(); }}),
+                         [](const auto& backend) { return backend.param.name; });
+}  // namespace testing
+
+namespace {
+
+class Memory : public ::testing::Test {
+ protected:
+  explicit Memory(memory::Options options = {}) : fs(options) {}
+  template <class T>
+  T run(Operation<T> operation) {
+    Outcome<T> outcome = finish(loop, std::move(operation));
+    CHECK(outcome.ok());
+    return *std::move(outcome);
+  }
+  Handle make(std::string_view name) {
+    return run(fs.create(caller(), fs.root(), name, {})).node.handle;
+  }
+  Caller caller() { return {loop, root}; }
+  Rope read(const Handle& file, std::uint64_t offset, std::uint32_t count) {
+    return run(fs.read(caller(), file, offset, count)).data;
+  }
+  void write(const Handle& file, std::uint64_t offset, Rope data) {
+    run(fs.write(caller(), file, offset, std::move(data), Stability::Unstable));
+  }
+
+  InlineLoop loop;
+  const Credentials root{0, 0, {}};
+  MemoryFileSystem fs;
+};
+
+class SmallMemory : public Memory {
+ protected:
+  SmallMemory() : Memory(small()) {}
+  static memory::Options small() {
+    memory::Options options;
+    options.max_bytes = 1 << 20;
+    return options;
+  }
+  Rope zeros(std::size_t size) { return Rope::copy_of(bytes_of(std::string(size, '\0'))); }
+  std::uint64_t free_bytes() { return run(fs.usage(caller())).free_bytes; }
+};
+
+TEST_F(Memory, the_fresh_root_is_open_to_all_and_sticky) {
+  EXPECT_EQ(run(fs.attributes(caller(), fs.root())).mode, 01777u);
+}
+
+TEST_F(Memory, a_placed_block_becomes_the_storage_and_is_read_without_a_copy) {
+  const Handle file = make("file");
+  Block block = fs.placement(1 << 20);
+  std::memset(block.data(), 'p', 1 << 20);
+  const std::byte* place = block.data();
+  write(file, 0, Rope(std::move(block).freeze(1 << 20)));
+  const Rope whole = read(file, 0, 1 << 20);
+  ASSERT_EQ(whole.pieces().size(), 1u);
+  EXPECT_EQ(whole.pieces()[0].data(), place);
+  const Rope part = read(file, 65'536, 65'536);
+  ASSERT_EQ(part.pieces().size(), 1u);
+  EXPECT_EQ(part.pieces()[0].data(), place + 65'536);
+}
+
+TEST_F(Memory, neighbours_of_one_placement_leave_as_one_piece_after_a_write_elsewhere) {
+  const Handle file = make("file");
+  write(file, 0, Rope::copy_of(bytes_of(std::string(1 << 20, 'a'))));
+  write(file, 900'000, Rope::copy_of(bytes_of("b")));
+  EXPECT_EQ(read(file, 0, 900'000).pieces().size(), 1u);
+}
+
+TEST_F(Memory, borrowed_and_small_pieces_are_copied) {
+  const Handle file = make("file");
+  const std::string lent(100'000, 'l');
+  write(file, 0, Rope::borrow(bytes_of(lent)));
+  EXPECT_NE(read(file, 0, 100'000).pieces()[0].data(), bytes_of(lent).data());
+  const Buffer receive_buffer = Buffer::copy_of(bytes_of(std::string(100'000, 'r')));
+  write(file, 0, Rope(receive_buffer.slice(50, 1000)));
+  EXPECT_NE(read(file, 0, 1000).pieces()[0].data(), receive_buffer.data() + 50);
+}
+
+TEST_F(Memory, many_small_appends_leave_few_pieces) {
+  const Handle file = make("log");
+  for (int i = 0; i < 5000; ++i)
+    write(file, static_cast<std::uint64_t>(i) * 100,
+          Rope::copy_of(bytes_of(std::string(100, 'x'))));
+  const Rope all = read(file, 0, 500'000);
+  EXPECT_EQ(all.size(), 500'000u);
+  EXPECT_LE(all.pieces().size(), 8u * 18u);
+}
+
+TEST_F(Memory, random_4k_writes_over_a_large_one_keep_storage_near_the_size) {
+  const Handle file = make("file");
+  write(file, 0, Rope::copy_of(bytes_of(std::string(1 << 20, 'a'))));
+  for (std::uint64_t i = 0; i < 256; ++i)
+    write(file, i * 37 % 256 * 4096, Rope::copy_of(bytes_of(std::string(4096, 'b'))));
+  const Attributes attributes = run(fs.attributes(caller(), file));
+  EXPECT_EQ(attributes.used, 1u << 20);
+  EXPECT_EQ(read(file, 0, 1 << 20), Rope::copy_of(bytes_of(std::string(1 << 20, 'b'))));
+}
+
+TEST_F(Memory, handles_of_another_store_are_stale) {
+  MemoryFileSystem other;
+  const auto outcome = finish(loop, fs.attributes(caller(), other.root()));
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error(), Status::Stale);
+}
+
+TEST_F(SmallMemory, a_full_store_refuses_and_gives_back_what_is_removed) {
+  const std::uint64_t free_at_start = free_bytes();
+  const Handle file = make("file");
+  write(file, 0, zeros(1'000'000));
+  const auto refused =
+      finish(loop, fs.write(caller(), file, 1'000'000, zeros(100'000), Stability::Unstable));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Status::NoSpace);
+  EXPECT_EQ(run(fs.attributes(caller(), file)).size, 1'000'000u);
+  write(file, 0, zeros(1'000'000));  // Replacing needs nothing more.
+  run(fs.remove(caller(), fs.root(), "file"));
+  EXPECT_EQ(free_bytes(), free_at_start);
+}
+
+TEST_F(SmallMemory, objects_count_too) {
+  Outcome<Created> last = Failure{Status::Io};
+  for (int i = 0; i < 2000; ++i) {
+    last = finish(loop, fs.create(caller(), fs.root(), std::to_string(i), {}));
+    if (!last) break;
+  }
+  ASSERT_FALSE(last.ok());
+  EXPECT_EQ(last.error(), Status::NoSpace);
+}
+
+TEST_F(SmallMemory, a_truncated_file_frees_its_tail) {
+  const Handle file = make("file");
+  write(file, 0, zeros(900'000));
+  SetAttributes changes;
+  changes.size = 1000;
+  run(fs.set_attributes(caller(), file, changes, std::nullopt));
+  EXPECT_GT(free_bytes(), 1'000'000u);
+}
+
+}  // namespace
+}  // namespace stag::vfs

@@ -1,0 +1,150 @@
+// The memory store behind vfs/memory: objects by number in shards, each shard behind a mutex that
+// is held for the few steps of one operation and never while anything waits. An operation on
+// several objects locks their shards in one order, after finding out which they are; when an entry
+// changed in between it starts again.
+//
+// Every function may be called from any thread. They mirror FileSystem (vfs/vfs.h), which says what
+// they do.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/inline_vector.h"
+#include "vfs/memory/inode.h"
+#include "vfs/vfs.h"
+
+namespace stag::vfs::memory {
+
+inline constexpr std::size_t kMaxName = 255;
+inline constexpr std::uint32_t kMaxLinks = 1'000'000'000;
+inline constexpr std::uint64_t kMaxFileSize = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::uint64_t kObjectCharge =
+    512;  // what an object, or an entry, counts against max_bytes
+
+struct Options {
+  std::uint64_t max_bytes = std::uint64_t{4}
+                            << 30;  // data, and 512 bytes for each object and entry
+  std::uint32_t root_mode = 01777;
+  std::uint32_t root_uid = 0;
+  std::uint32_t root_gid = 0;
+  // Distinguishes this store's handles from those of another or an earlier one; 0 draws a number.
+  std::uint64_t instance = 0;
+  // Time of day; null reads the system's clock.
+  Time (*now)() = nullptr;
+};
+
+class Store {
+ public:
+  explicit Store(const Options& options);
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  ~Store();
+
+  Handle root() const { return handle_of(root_); }
+  Usage usage() const;
+
+  Outcome<Attributes> attributes(const Handle& object);
+  Outcome<Change> set_attributes(const Credentials& who, const Handle& object,
+                                 const SetAttributes& changes, std::optional<Time> guard);
+  Outcome<Access> access(const Credentials& who, const Handle& object, std::uint32_t asked);
+  Outcome<Link> readlink(const Handle& symlink);
+  Outcome<ReadResult> read(const Credentials& who, const Handle& file, std::uint64_t offset,
+                           std::uint32_t count);
+  Outcome<WriteResult> write(const Credentials& who, const Handle& file, std::uint64_t offset,
+                             Rope data);
+  Outcome<Change> commit(const Handle& file);
+
+  Outcome<Found> lookup(const Credentials& who, const Handle& directory, std::string_view name);
+  Outcome<Created> create(const Credentials& who, const Handle& directory, std::string_view name,
+                          const CreateHow& how);
+  Outcome<Created> mkdir(const Credentials& who, const Handle& directory, std::string_view name,
+                         const SetAttributes& attributes);
+  Outcome<Created> symlink(const Credentials& who, const Handle& directory, std::string_view name,
+                           std::string_view target, const SetAttributes& attributes);
+  Outcome<Created> mknod(const Credentials& who, const Handle& directory, std::string_view name,
+                         Special special, const SetAttributes& attributes);
+  Outcome<Linked> link(const Credentials& who, const Handle& file, const Handle& directory,
+                       std::string_view name);
+  Outcome<Change> remove(const Credentials& who, const Handle& directory, std::string_view name);
+  Outcome<Change> rmdir(const Credentials& who, const Handle& directory, std::string_view name);
+  Outcome<Renamed> rename(const Credentials& who, const Handle& from_directory,
+                          std::string_view from, const Handle& to_directory, std::string_view to);
+  Outcome<Listed> list(const Credentials& who, const Handle& directory, const ListFrom& from,
+                       DirectorySink& sink);
+
+ private:
+  static constexpr std::size_t kShards = 64;
+  struct Shard {
+    std::mutex mutex;
+    std::unordered_map<InodeId, std::unique_ptr<Inode>> inodes;
+  };
+  using Ids = InlineVector<InodeId, 4>;
+  class Locked;  // the shards of some objects, held
+
+  struct Entry {
+    InodeId directory;
+    InodeId child;
+  };
+  struct Page;
+
+  Handle handle_of(InodeId id) const;
+  Outcome<InodeId> id_of(const Handle& handle) const;
+  Shard& shard_of(InodeId id) { return shards_[id % kShards]; }
+  Inode* find(InodeId id);  // with its shard held
+  Node node_of(const Inode& inode) const { return {handle_of(inode.id), attributes_of(inode)}; }
+  Attributes attributes_of(const Inode& inode) const { return inode.attributes(instance_); }
+  Change changed(const BeforeChange& before, const Inode& inode) const {
+    return {before, attributes_of(inode)};
+  }
+
+  bool charge(std::uint64_t bytes);
+  void refund(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void resize(Inode& file, std::uint64_t size, Replaced& replaced);
+
+  Outcome<std::optional<InodeId>> peek(InodeId directory, std::string_view name);
+  Outcome<Created> make(const Credentials& who, const Handle& directory, std::string_view name,
+                        std::unique_ptr<Inode> made, const SetAttributes& attributes);
+  Outcome<Created> reopen(const Credentials& who, InodeId directory, InodeId child,
+                          const CreateHow& how);
+  void drop_link(Inode& child, Time now, Replaced& replaced);
+  Outcome<Change> unlink(const Credentials& who, const Handle& directory, std::string_view name,
+                         bool directories);
+  std::optional<Status> unlink_fault(const Credentials& who, const Inode& directory,
+                                     const Inode* child, bool directories) const;
+  bool lies_within(InodeId directory, InodeId ancestor);
+  struct Move;
+  Outcome<Renamed> move(const Credentials& who, const Move& move);
+  std::optional<Status> move_fault(const Credentials& who, const Inode& from, const Inode& to,
+                                   const Inode& child, const Inode* target) const;
+  void collect(const Inode& directory, const ListFrom& from, Page& page) const;
+
+  const std::uint64_t instance_;
+  const std::uint64_t max_bytes_;
+  Time (*const now_)();
+  InodeId root_ = 1;
+  std::array<Shard, kShards> shards_;
+  std::atomic<InodeId> next_id_{2};
+  std::atomic<std::uint64_t> used_{0};
+  // Directories change their parent one at a time, so that none moves into itself while another
+  // looks.
+  std::mutex moving_;
+};
+
+// The shards of up to four objects, held in shard order from construction to destruction.
+class Store::Locked {
+ public:
+  Locked(Store& store, Ids ids);
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  InlineVector<Shard*, 4> held_;
+};
+
+}  // namespace stag::vfs::memory

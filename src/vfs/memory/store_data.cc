@@ -1,0 +1,145 @@
+// Contents and attributes of single objects: read, write, commit, set_attributes.
+#include "base/checked.h"
+#include "vfs/memory/store.h"
+
+namespace stag::vfs::memory {
+namespace {
+
+std::optional<Status> data_fault(const Inode* inode) {
+  if (inode == nullptr) return Status::Stale;
+  if (inode->is_directory()) return Status::IsDirectory;
+  if (inode->type != FileType::Regular) return Status::Invalid;
+  return std::nullopt;
+}
+
+// Everything is checked before anything changes.
+std::optional<Status> change_fault(const Inode& inode, const Credentials& who,
+                                   const SetAttributes& changes) {
+  const bool owner = owns(inode, who);
+  if (changes.uid && !is_root(who) && (!owner || *changes.uid != inode.uid)) return Status::Perm;
+  if (changes.gid && !is_root(who)) {
+    if (!owner || (*changes.gid != inode.gid && !who.in_group(*changes.gid))) return Status::Perm;
+  }
+  if (changes.mode && !owner) return Status::Perm;
+  for (const SetTime& time : {changes.accessed, changes.modified}) {
+    if (time.how == SetTime::How::To && !owner) return Status::Perm;
+    if (time.how == SetTime::How::Now && !owner && !permits(inode, who, kMayWrite))
+      return Status::Access;
+  }
+  if (changes.size) {
+    if (const auto fault = data_fault(&inode)) return fault;
+    if (!may_write_data(inode, who)) return Status::Access;
+    if (*changes.size > kMaxFileSize) return Status::FileTooBig;
+  }
+  return std::nullopt;
+}
+
+bool changes_anything(const SetAttributes& changes) {
+  return changes.mode || changes.uid || changes.gid || changes.size ||
+         changes.accessed.how != SetTime::How::Keep || changes.modified.how != SetTime::How::Keep;
+}
+
+void apply_time(const SetTime& change, Time now, Time& time) {
+  if (change.how == SetTime::How::Now) time = now;
+  if (change.how == SetTime::How::To) time = change.time;
+}
+
+void apply(const Credentials& who, const SetAttributes& changes, Time now, Inode& inode) {
+  if (changes.uid || changes.gid) {
+    inode.uid = changes.uid.value_or(inode.uid);
+    inode.gid = changes.gid.value_or(inode.gid);
+    drop_set_id(inode);
+  }
+  if (changes.mode) {
+    inode.mode = *changes.mode & kModeBits;
+    if (!is_root(who) && !inode.is_directory() && !who.in_group(inode.gid)) inode.mode &= ~kSetGid;
+  }
+  if (changes.size) {
+    inode.modified = now;
+    if (!is_root(who)) drop_set_id(inode);
+  }
+  apply_time(changes.accessed, now, inode.accessed);
+  apply_time(changes.modified, now, inode.modified);
+  inode.touch(now);
+}
+
+}  // namespace
+
+void Store::resize(Inode& file, std::uint64_t size, Replaced& replaced) {
+  const std::uint64_t before = file.data.stored();
+  file.data.resize(size, replaced);
+  used_.fetch_add(file.data.stored() - before, std::memory_order_relaxed);
+}
+
+Outcome<Change> Store::set_attributes(const Credentials& who, const Handle& object,
+                                      const SetAttributes& changes, std::optional<Time> guard) {
+  const auto id = id_of(object);
+  if (!id) return Failure{id.error()};
+  Replaced replaced;  // let go after the lock
+  Locked lock(*this, {*id});
+  Inode* inode = find(*id);
+  if (inode == nullptr) return Failure{Status::Stale};
+  if (guard && *guard != inode->changed) return Failure{Status::Changed};
+  if (const auto fault = change_fault(*inode, who, changes)) return Failure{*fault};
+  const BeforeChange before = before_of(attributes_of(*inode));
+  if (changes.size) resize(*inode, *changes.size, replaced);
+  if (changes_anything(changes)) apply(who, changes, now_(), *inode);
+  return changed(before, *inode);
+}
+
+Outcome<ReadResult> Store::read(const Credentials& who, const Handle& file, std::uint64_t offset,
+                                std::uint32_t count) {
+  const auto id = id_of(file);
+  if (!id) return Failure{id.error()};
+  Locked lock(*this, {*id});
+  Inode* inode = find(*id);
+  if (const auto fault = data_fault(inode)) return Failure{*fault};
+  if (!may_read_data(*inode, who)) return Failure{Status::Access};
+  const std::uint64_t size = inode->data.size();
+  const std::uint64_t from = std::min(offset, size);
+  const std::uint64_t length = std::min<std::uint64_t>(count, size - from);
+  ReadResult result;
+  result.data = inode->data.read(from, length);
+  result.eof = from + length == size;
+  // As relatime does: readers of an unchanged file do not change it again and again.
+  if (inode->accessed <= inode->modified) inode->accessed = now_();
+  result.attributes = attributes_of(*inode);
+  return result;
+}
+
+Outcome<WriteResult> Store::write(const Credentials& who, const Handle& file, std::uint64_t offset,
+                                  Rope data) {
+  const auto id = id_of(file);
+  if (!id) return Failure{id.error()};
+  const std::uint64_t length = data.size();
+  if (!range_within(offset, length, kMaxFileSize)) return Failure{Status::FileTooBig};
+  const Rope kept = adoptable(std::move(data));
+  Replaced replaced;
+  Locked lock(*this, {*id});
+  Inode* inode = find(*id);
+  if (const auto fault = data_fault(inode)) return Failure{*fault};
+  if (!may_write_data(*inode, who)) return Failure{Status::Access};
+  const BeforeChange before = before_of(attributes_of(*inode));
+  if (length > 0) {
+    const std::uint64_t fresh = length - inode->data.covered(offset, length);
+    if (!charge(fresh)) return Failure{Status::NoSpace};
+    const std::uint64_t stored = inode->data.stored();
+    inode->data.write(offset, kept, replaced);
+    used_.fetch_add(inode->data.stored() - stored - fresh, std::memory_order_relaxed);
+    if (!is_root(who)) drop_set_id(*inode);
+    inode->touch_data(now_());
+  }
+  return WriteResult{static_cast<std::uint32_t>(length), Stability::FileSync,
+                     changed(before, *inode)};
+}
+
+Outcome<Change> Store::commit(const Handle& file) {
+  const auto id = id_of(file);
+  if (!id) return Failure{id.error()};
+  Locked lock(*this, {*id});
+  Inode* inode = find(*id);
+  if (const auto fault = data_fault(inode)) return Failure{*fault};
+  return changed(before_of(attributes_of(*inode)), *inode);
+}
+
+}  // namespace stag::vfs::memory
