@@ -96,11 +96,10 @@ class Connection {
                   std::optional<std::uint32_t> invalidated);
 
   const HeaderLimits header_limits_;
-  const std::uint32_t receives_;
   Sink& sink_;
   Requester requester_;
   Responder responder_;
-  bool open_ = true;
+  bool closed_ = false;
 };
 
 }  // namespace stag::rpcrdma

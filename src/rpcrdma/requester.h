@@ -56,6 +56,9 @@ struct RequesterSettings {
 class Requester {
  public:
   Requester(const RequesterSettings& settings, Sink& sink);
+  ~Requester();
+  Requester(const Requester&) = delete;
+  Requester& operator=(const Requester&) = delete;
 
   void on_call(OutgoingCall& call);
   void on_cancel(OutgoingCall& call);
@@ -66,8 +69,13 @@ class Requester {
 
   // A Call with this XID is on the wire and has had no Reply, cancelled ones included.
   bool awaits(std::uint32_t xid) const;
+  // Whether the peer may invalidate this handle with a Reply to this XID: we offered it, and no
+  // other Call in progress depends on it (RFC 8797 4.1).
+  bool may_invalidate(std::uint32_t xid, std::uint32_t handle) const;
   // Calls on the wire without a Reply, cancelled ones included: each holds a credit.
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(flights_.size()); }
+  // Requested in every Call.
+  std::uint32_t credits() const { return settings_.credits; }
   // Calls that may be on the wire now: 1 before the first Reply (RFC 8166 3.3.3).
   std::uint32_t credit_limit() const;
 
@@ -80,21 +88,22 @@ class Requester {
 
   void send_ready();
   OutgoingCall* next_ready();
-  bool send(OutgoingCall& call);
+  void send(OutgoingCall& call);
   void fail(OutgoingCall& call, const CallFailure& failure);
   void unlink(OutgoingCall& call);
   std::vector<Flight>::iterator find(std::uint32_t xid);
+  OutgoingCall* land(std::vector<Flight>::iterator flight, std::uint32_t credits);
   void grant(std::uint32_t credits);
-  bool invalidates_another(std::uint32_t handle, const OutgoingCall* matched) const;
 
   const RequesterSettings settings_;
   Sink& sink_;
   std::vector<Flight> flights_;
-  OutgoingCall* first_ = nullptr;  // waiting for credit, oldest first
+  OutgoingCall* first_ = nullptr;  // waiting for credit, probes first, then oldest first
   OutgoingCall* last_ = nullptr;
   std::uint32_t granted_ = 1;
   bool open_ = true;
   bool sending_ = false;
+  Reason closed_ = Reason::None;
 };
 
 }  // namespace stag::rpcrdma

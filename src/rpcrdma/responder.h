@@ -33,6 +33,8 @@ class Responder {
  public:
   Responder(const ResponderSettings& settings, Sink& sink);
   ~Responder();
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
 
   // A Call's message with a sound header; `payload` is what follows the header.
   void on_call(const ParsedHeader& parsed, Bytes payload);
@@ -44,9 +46,10 @@ class Responder {
   void on_refusal(IncomingCall call, Reason reason);
   void on_sent(IncomingCall call);
   void on_budget();
-  void on_disconnect();
+  void on_disconnect(Reason reason);
 
-  void serve(std::uint32_t credits) { settings_.credits = credits; }
+  void serve(std::uint32_t credits);
+  std::uint32_t credits() const { return settings_.credits; }
   bool serves() const { return settings_.credits != 0; }
   // Calls received and not answered yet.
   std::uint32_t in_service() const { return in_service_; }
@@ -61,11 +64,11 @@ class Responder {
   enum class State : std::uint8_t { Free, Waiting, Reading, Delivered, Sending };
 
   struct Slot {
+    std::uint32_t index = 0;
     State state = State::Free;
     std::uint32_t generation = 1;
-    Header header;
+    Header header;  // read list by Position
     InlineVector<ArrivedItem, 2> items;
-    std::uint32_t payload_size = 0;
     std::uint64_t charged = 0;  // bytes reserved
     std::uint32_t reads = 0;    // outstanding
     bool held = false;
@@ -74,23 +77,27 @@ class Responder {
   };
 
   Slot* find(IncomingCall call);
-  IncomingCall id_of(const Slot& slot) const;
-  IncomingCall take_slot(const ParsedHeader& parsed, Bytes payload);
-  std::optional<Reason> refuse(const ParsedHeader& parsed, Bytes payload) const;
+  IncomingCall id_of(const Slot& slot) const { return {slot.index, slot.generation}; }
+  Slot& take_slot(const Header& header);
+  bool in_service(std::uint32_t xid) const;
+  Reason unfit(const Slot& slot, Bytes payload) const;
+  std::uint64_t charge(const Header& header) const;
   bool admit(Slot& slot);
-  void start(IncomingCall call, Bytes payload);
-  void deliver(IncomingCall call, Bytes payload);
-  void error(std::uint32_t xid, Reason reason);
-  void end(IncomingCall call, Reason reason);
+  void begin(Slot& slot, Bytes payload);
+  void read_all(Slot& slot);
+  void deliver(Slot& slot, Bytes payload);
+  void send_error(std::uint32_t xid, std::uint32_t version, rpc_rdma_errcode code, Reason reason);
+  void refuse(Slot& slot, Reason reason);
+  void end(Slot& slot, Reason reason);
   void release(Slot& slot);
-  void admit_waiting();
+  void close(Reason reason);
   std::optional<std::uint32_t> handle_to_invalidate(const Slot& slot) const;
 
   ResponderSettings settings_;
   Sink& sink_;
-  std::deque<Slot> slots_;             // grows only, to the most Calls ever in progress
-  std::vector<std::uint32_t> free_;    // indices into slots_
-  std::deque<std::uint32_t> waiting_;  // for bytes, oldest first
+  std::deque<Slot> slots_;              // grows only, to the most Calls ever in progress
+  std::vector<std::uint32_t> free_;     // indices into slots_
+  std::vector<std::uint32_t> waiting_;  // for bytes, oldest first
   std::uint32_t in_service_ = 0;
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;

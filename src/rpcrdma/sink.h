@@ -30,7 +30,7 @@ struct IncomingCall {
 };
 
 // The memory of a CallPlan as it was registered. The lengths of each chunk's segments add up to
-// what the plan says.
+// what the plan says, and there are no more segments than the shape and bound announced.
 struct ExposedChunks {
   Segments position_zero;               // CallPlan::form Long: readable, stream_length bytes
   InlineVector<Segments, 2> arguments;  // for each CallPlan::reduced: readable

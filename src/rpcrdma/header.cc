@@ -1,0 +1,282 @@
+#include "rpcrdma/header.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stag::rpcrdma {
+namespace {
+
+// A Call's first 40 bytes are its XID, type, versions, program, procedure and two authentication
+// heads (RFC 5531 section 9): no argument can stand there.
+constexpr std::uint32_t kFirstArgument = 40;
+
+// Reads big-endian words; after the end it yields zeros and is not ok.
+class Words {
+ public:
+  explicit Words(Bytes bytes) : bytes_(bytes) {}
+
+  std::uint32_t u32() { return take<std::uint32_t>(); }
+  std::uint64_t u64() { return take<std::uint64_t>(); }
+  bool ok() const { return ok_; }
+  std::size_t left() const { return bytes_.size() - at_; }
+  std::uint32_t at() const { return static_cast<std::uint32_t>(at_); }
+
+ private:
+  template <class Integer>
+  Integer take() {
+    if (left() < sizeof(Integer)) {
+      ok_ = false;
+      at_ = bytes_.size();
+      return 0;
+    }
+    const Integer value = load_be<Integer>(bytes_.data() + at_);
+    at_ += sizeof(Integer);
+    return value;
+  }
+
+  Bytes bytes_;
+  std::size_t at_ = 0;
+  bool ok_ = true;
+};
+
+// The three lists. `reason_` is the first thing found wrong.
+class ListParser {
+ public:
+  ListParser(Words& words, const HeaderLimits& limits) : words_(words), limits_(limits) {}
+
+  Reason parse(Header& header, bool& has_read_list) {
+    while (present()) {
+      has_read_list = true;
+      read_segment(header.read_list);
+    }
+    while (present()) {
+      if (header.write_list.size() >= limits_.max_chunks) {
+        fail(Reason::RdmaChunksTooMany);
+        break;
+      }
+      write_chunk(header.write_list.emplace_back());
+    }
+    if (present()) write_chunk(header.reply_chunk.emplace());
+    return reason_;
+  }
+
+ private:
+  void fail(Reason reason) {
+    if (reason_ == Reason::None) reason_ = reason;
+  }
+
+  // The word before a list entry: 1 or 0, nothing else (RFC 4506 4.19).
+  bool present() {
+    if (reason_ != Reason::None) return false;
+    const std::uint32_t word = words_.u32();
+    if (!words_.ok() || word > 1) fail(Reason::RdmaHeaderMalformed);
+    return reason_ == Reason::None && word == 1;
+  }
+
+  Segment segment() {
+    Segment segment;
+    segment.handle = words_.u32();
+    segment.length = words_.u32();
+    segment.offset = words_.u64();
+    if (!words_.ok()) fail(Reason::RdmaHeaderMalformed);
+    const auto last = std::numeric_limits<std::uint64_t>::max();
+    if (segment.length != 0 && segment.offset > last - (segment.length - 1))
+      fail(Reason::RdmaSegmentWraps);
+    return segment;
+  }
+
+  // RFC 8166 4.3.1: one flat list; segments of equal Position are one chunk, wherever they stand.
+  void read_segment(ReadList& list) {
+    const std::uint32_t position = words_.u32();
+    const Segment piece = segment();
+    if (position % 4 != 0 || (position != 0 && position < kFirstArgument))
+      fail(Reason::RdmaPositionBad);
+    if (reason_ != Reason::None) return;
+    auto* chunk = std::find_if(list.begin(), list.end(), [position](const ReadChunk& other) {
+      return other.position == position;
+    });
+    if (chunk == list.end()) {
+      if (list.size() >= limits_.max_chunks) return fail(Reason::RdmaChunksTooMany);
+      list.emplace_back().position = position;
+      chunk = &list.back();
+    }
+    if (chunk->segments.size() >= limits_.max_segments) return fail(Reason::RdmaChunksTooMany);
+    chunk->segments.push_back(piece);
+    if (total_length(chunk->segments) > limits_.max_chunk_bytes) fail(Reason::RdmaChunkTooLarge);
+  }
+
+  void write_chunk(WriteChunk& chunk) {
+    const std::uint32_t count = words_.u32();
+    if (!words_.ok() || count > words_.left() / kSegmentSize)
+      return fail(Reason::RdmaHeaderMalformed);
+    if (count > limits_.max_segments) return fail(Reason::RdmaChunksTooMany);
+    chunk.segments.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) chunk.segments.push_back(segment());
+  }
+
+  Words& words_;
+  const HeaderLimits& limits_;
+  Reason reason_ = Reason::None;
+};
+
+// RFC 8166 3.5.3, 4.2.4: where the Payload stream is said to be.
+Reason stream_fault(const Header& header) {
+  const auto* zero = std::find_if(header.read_list.begin(), header.read_list.end(),
+                                  [](const ReadChunk& chunk) { return chunk.position == 0; });
+  const bool position_zero = zero != header.read_list.end();
+  if (header.proc == RDMA_MSG) return position_zero ? Reason::RdmaStreamTwice : Reason::None;
+  if (position_zero)
+    return total_length(zero->segments) == 0 ? Reason::RdmaStreamMissing : Reason::None;
+  const bool can_be_reply = header.read_list.empty() && header.reply_chunk.has_value();
+  return can_be_reply ? Reason::None : Reason::RdmaStreamMissing;
+}
+
+// Writes big-endian words into memory known to be large enough.
+class WordWriter {
+ public:
+  explicit WordWriter(std::byte* to) : to_(to) {}
+  void u32(std::uint32_t value) {
+    store_be(to_, value);
+    to_ += 4;
+  }
+  void segment(const Segment& segment) {
+    u32(segment.handle);
+    u32(segment.length);
+    store_be(to_, segment.offset);
+    to_ += 8;
+  }
+  void chunk(const WriteChunk& chunk) {
+    u32(1);
+    u32(static_cast<std::uint32_t>(chunk.segments.size()));
+    for (const Segment& piece : chunk.segments) segment(piece);
+  }
+
+ private:
+  std::byte* to_;
+};
+
+}  // namespace
+
+std::uint64_t total_length(const Segments& segments) {
+  std::uint64_t total = 0;
+  for (const Segment& segment : segments) total += segment.length;
+  return total;
+}
+
+bool is_error(Bytes message) {
+  return message.size() >= kFixedSize && load_be<std::uint32_t>(message.data() + 12) == RDMA_ERROR;
+}
+
+Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits) {
+  if (message.size() < kFixedSize) return Failure{HeaderFault{Reason::RdmaMessageTooShort}};
+  Words words(message);
+  ParsedHeader parsed;
+  HeaderFault fault;
+  parsed.header.xid = fault.xid = words.u32();
+  fault.version = words.u32();
+  parsed.header.credits = words.u32();
+  const std::uint32_t proc = words.u32();
+  const auto failed = [&fault](Reason reason, Answer answer) {
+    fault.reason = reason;
+    fault.answer = answer;
+    return Failure{fault};
+  };
+  // The numbers of these two are the same in all versions, and neither is ever answered.
+  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, Answer::Nothing);
+  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, Answer::Nothing);
+  // RFC 8166 4.5: nothing shorter is parsed.
+  if (message.size() < kMinHeaderSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
+  if (fault.version != kVersion) return failed(Reason::RdmaVersionUnsupported, Answer::ErrVers);
+  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, Answer::ErrChunk);
+  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, Answer::ErrChunk);
+
+  parsed.header.proc = static_cast<rdma_proc>(proc);
+  Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
+  if (reason == Reason::None) reason = stream_fault(parsed.header);
+  if (reason != Reason::None) return failed(reason, Answer::ErrChunk);
+  parsed.size = words.at();
+  return parsed;
+}
+
+Result<ErrorMessage, Reason> decode_error(Bytes message) {
+  Words words(message);
+  ErrorMessage error;
+  error.xid = words.u32();
+  error.version = words.u32();
+  error.credits = words.u32();
+  const std::uint32_t proc = words.u32();
+  const std::uint32_t code = words.u32();
+  error.code = static_cast<rpc_rdma_errcode>(code);
+  if (code == ERR_VERS) {
+    error.lowest = words.u32();
+    error.highest = words.u32();
+  } else if (code != ERR_CHUNK || error.version != kVersion) {
+    return Failure{Reason::RdmaErrorMalformed};
+  }
+  if (!words.ok() || proc != RDMA_ERROR) return Failure{Reason::RdmaErrorMalformed};
+  return error;
+}
+
+std::uint32_t header_size(std::uint32_t read_segments, std::span<const std::uint32_t> write_chunks,
+                          std::optional<std::uint32_t> reply_chunk) {
+  std::uint32_t size = kMinHeaderSize + read_segments * kReadEntrySize;
+  for (std::uint32_t segments : write_chunks) size += kWriteChunkHead + segments * kSegmentSize;
+  // The Reply chunk is one optional entry, not a list: no zero word closes it (RFC 8166 4.7).
+  if (reply_chunk) size += kWriteChunkHead - 4 + *reply_chunk * kSegmentSize;
+  return size;
+}
+
+std::uint32_t encoded_size(const Header& header) {
+  std::uint32_t read_segments = 0;
+  for (const ReadChunk& chunk : header.read_list)
+    read_segments += static_cast<std::uint32_t>(chunk.segments.size());
+  InlineVector<std::uint32_t, 4> counts;
+  for (const WriteChunk& chunk : header.write_list)
+    counts.push_back(static_cast<std::uint32_t>(chunk.segments.size()));
+  std::optional<std::uint32_t> reply;
+  if (header.reply_chunk) reply = static_cast<std::uint32_t>(header.reply_chunk->segments.size());
+  return header_size(read_segments, {counts.data(), counts.size()}, reply);
+}
+
+Buffer encode_header(const Header& header) {
+  const std::uint32_t size = encoded_size(header);
+  Block block = Block::allocate(size);
+  WordWriter words(block.data());
+  words.u32(header.xid);
+  words.u32(kVersion);
+  words.u32(header.credits);
+  words.u32(header.proc);
+  for (const ReadChunk& chunk : header.read_list) {
+    for (const Segment& segment : chunk.segments) {
+      words.u32(1);
+      words.u32(chunk.position);
+      words.segment(segment);
+    }
+  }
+  words.u32(0);
+  for (const WriteChunk& chunk : header.write_list) words.chunk(chunk);
+  words.u32(0);
+  if (header.reply_chunk)
+    words.chunk(*header.reply_chunk);
+  else
+    words.u32(0);
+  return std::move(block).freeze(size);
+}
+
+Buffer encode_error(const ErrorMessage& error) {
+  const std::uint32_t size = error.code == ERR_VERS ? kErrVersSize : kErrChunkSize;
+  Block block = Block::allocate(size);
+  WordWriter words(block.data());
+  words.u32(error.xid);
+  words.u32(error.version);
+  words.u32(error.credits);
+  words.u32(RDMA_ERROR);
+  words.u32(error.code);
+  if (error.code == ERR_VERS) {
+    words.u32(error.lowest);
+    words.u32(error.highest);
+  }
+  return std::move(block).freeze(size);
+}
+
+}  // namespace stag::rpcrdma

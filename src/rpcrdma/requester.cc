@@ -1,0 +1,264 @@
+#include "rpcrdma/requester.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stag::rpcrdma {
+namespace {
+
+bool names(const Segments& segments, std::uint32_t handle) {
+  return std::any_of(segments.begin(), segments.end(),
+                     [handle](const Segment& segment) { return segment.handle == handle; });
+}
+
+bool names(const Header& header, std::uint32_t handle) {
+  for (const ReadChunk& chunk : header.read_list)
+    if (names(chunk.segments, handle)) return true;
+  for (const WriteChunk& chunk : header.write_list)
+    if (names(chunk.segments, handle)) return true;
+  return header.reply_chunk && names(header.reply_chunk->segments, handle);
+}
+
+// The lists of a Call, from memory the owner registered. Its lengths are ours to check: a mistake
+// would expose the wrong bytes.
+Header call_header(const OutgoingCall& call, const CallPlan& plan, const ExposedChunks& exposed,
+                   std::uint32_t credits) {
+  Header header;
+  header.xid = call.xid;
+  header.credits = credits;
+  header.proc = plan.form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
+  if (plan.form == Form::Long) {
+    CHECK(total_length(exposed.position_zero) == plan.stream_length);
+    header.read_list.push_back({0, exposed.position_zero});
+  }
+  CHECK(exposed.arguments.size() == plan.reduced.size());
+  for (std::size_t i = 0; i < plan.reduced.size(); ++i) {
+    const Item& item = call.shape.items[plan.reduced[i]];
+    // RFC 8166 3.4.5.2: without the item's pad.
+    CHECK(total_length(exposed.arguments[i]) == item.length);
+    header.read_list.push_back({item.position, exposed.arguments[i]});
+  }
+  CHECK(exposed.results.size() == plan.write_chunks.size());
+  for (std::size_t i = 0; i < plan.write_chunks.size(); ++i) {
+    CHECK(total_length(exposed.results[i]) == plan.write_chunks[i]);
+    header.write_list.push_back({exposed.results[i]});
+  }
+  if (plan.reply_chunk != 0) {
+    CHECK(total_length(exposed.reply) == plan.reply_chunk);
+    header.reply_chunk = WriteChunk{exposed.reply};
+  }
+  CHECK(encoded_size(header) <= plan.header_size);
+  return header;
+}
+
+// Bytes returned in a chunk we offered; nullopt when it is not that chunk (RFC 8166 3.4.6, 4.3.2).
+// An empty chunk in place of an unused one is RFC 8267 6.4.1's way to say "nothing".
+std::optional<std::uint32_t> returned_length(const WriteChunk& offered,
+                                             const WriteChunk& returned) {
+  if (returned.segments.empty()) return 0;
+  if (returned.segments.size() != offered.segments.size()) return std::nullopt;
+  std::uint32_t total = 0;
+  bool full = true;
+  for (std::size_t i = 0; i < offered.segments.size(); ++i) {
+    const Segment& ours = offered.segments[i];
+    const Segment& theirs = returned.segments[i];
+    if (ours.handle != theirs.handle || ours.offset != theirs.offset) return std::nullopt;
+    if (theirs.length > ours.length || (theirs.length != 0 && !full)) return std::nullopt;
+    full = theirs.length == ours.length;
+    total += theirs.length;
+  }
+  return total;
+}
+
+// RFC 8166 3.5.3, 4.2.4: RDMA_NOMSG has its stream in the Reply chunk, RDMA_MSG has none there.
+Reason read_reply_chunk(const Header& sent, const Header& reply, ReplyArrival& arrival) {
+  arrival.long_reply = reply.proc == RDMA_NOMSG;
+  if (reply.reply_chunk) {
+    if (!sent.reply_chunk) return Reason::RdmaReplyChunksDiffer;
+    const auto length = returned_length(*sent.reply_chunk, *reply.reply_chunk);
+    if (!length) return Reason::RdmaReplyChunksDiffer;
+    arrival.reply_chunk_length = *length;
+  }
+  const bool used = arrival.reply_chunk_length != 0;
+  return used == arrival.long_reply ? Reason::None : Reason::RdmaReplyFormBad;
+}
+
+// Compares a Reply with its Call. Write chunks that did not come back returned nothing.
+Reason read_reply(const Header& sent, const Header& reply, Bytes payload, ReplyArrival& arrival) {
+  if (const Reason reason = read_reply_chunk(sent, reply, arrival); reason != Reason::None)
+    return reason;
+  if (reply.write_list.size() > sent.write_list.size()) return Reason::RdmaReplyChunksDiffer;
+  for (std::size_t i = 0; i < sent.write_list.size(); ++i) {
+    std::optional<std::uint32_t> length = 0;
+    if (i < reply.write_list.size())
+      length = returned_length(sent.write_list[i], reply.write_list[i]);
+    if (!length) return Reason::RdmaReplyChunksDiffer;
+    arrival.written.push_back(*length);
+  }
+  if (!arrival.long_reply && load_be<std::uint32_t>(payload.data()) != reply.xid)
+    return Reason::RdmaXidMismatch;
+  arrival.payload = payload;
+  return Reason::None;
+}
+
+}  // namespace
+
+Requester::Requester(const RequesterSettings& settings, Sink& sink)
+    : settings_(settings), sink_(sink) {
+  flights_.reserve(settings_.credits);
+}
+
+Requester::~Requester() {
+  CHECK(first_ == nullptr);
+  for (const Flight& flight : flights_) CHECK(flight.call == nullptr);
+}
+
+std::uint32_t Requester::credit_limit() const {
+  return std::min(std::max(1u, settings_.credits), granted_);
+}
+
+void Requester::grant(std::uint32_t credits) {
+  // RFC 8166 3.3.1 forbids a grant of 0; taken as such it would be a deadlock.
+  granted_ = std::max(1u, credits);
+}
+
+void Requester::on_call(OutgoingCall& call) {
+  CHECK(call.state_ == OutgoingCall::State::Idle);
+  if (!open_) return fail(call, {closed_});
+  call.state_ = OutgoingCall::State::Queued;
+  // A probe goes first: there is at most one or two of them.
+  OutgoingCall* const before = call.probe ? nullptr : last_;
+  OutgoingCall* const after = call.probe ? first_ : nullptr;
+  call.previous_ = before;
+  call.next_ = after;
+  (before != nullptr ? before->next_ : first_) = &call;
+  (after != nullptr ? after->previous_ : last_) = &call;
+  send_ready();
+}
+
+void Requester::unlink(OutgoingCall& call) {
+  (call.previous_ != nullptr ? call.previous_->next_ : first_) = call.next_;
+  (call.next_ != nullptr ? call.next_->previous_ : last_) = call.previous_;
+  call.next_ = call.previous_ = nullptr;
+  call.state_ = OutgoingCall::State::Idle;
+}
+
+void Requester::on_cancel(OutgoingCall& call) {
+  if (call.state_ == OutgoingCall::State::Queued) return unlink(call);
+  if (call.state_ == OutgoingCall::State::Idle) return;
+  find(call.xid)->call = nullptr;
+  call.state_ = OutgoingCall::State::Idle;
+}
+
+// Re-entered by a Sink that makes a call from inside fail_call(): the outer loop goes on with it.
+void Requester::send_ready() {
+  if (sending_) return;
+  sending_ = true;
+  while (OutgoingCall* call = next_ready()) {
+    unlink(*call);
+    send(*call);
+  }
+  sending_ = false;
+}
+
+OutgoingCall* Requester::next_ready() {
+  if (!open_ || first_ == nullptr) return nullptr;
+  const std::uint32_t limit = credit_limit();
+  const bool reserve = settings_.reserve_probe_credit && limit > 1 && !first_->probe;
+  return in_flight() < (reserve ? limit - 1 : limit) ? first_ : nullptr;
+}
+
+void Requester::send(OutgoingCall& call) {
+  if (awaits(call.xid)) return fail(call, {Reason::RdmaOwnXidDuplicate});
+  Result<CallPlan, Reason> plan = plan_call(call.shape, call.bound, settings_.limits);
+  if (!plan) return fail(call, {plan.error()});
+  call.plan_ = *plan;
+  ExposedChunks exposed;
+  if (call.plan_.needs_memory()) {
+    Result<ExposedChunks, Reason> registered = sink_.expose(call);
+    if (!registered) return fail(call, {registered.error()});
+    exposed = std::move(*registered);
+  }
+  call.header_ = call_header(call, call.plan_, exposed, settings_.credits);
+  call.state_ = OutgoingCall::State::Sent;
+  flights_.push_back({call.xid, &call});
+  sink_.send_call(call, encode_header(call.header_));
+}
+
+void Requester::fail(OutgoingCall& call, const CallFailure& failure) {
+  call.state_ = OutgoingCall::State::Idle;
+  sink_.fail_call(call, failure);
+}
+
+std::vector<Requester::Flight>::iterator Requester::find(std::uint32_t xid) {
+  return std::find_if(flights_.begin(), flights_.end(),
+                      [xid](const Flight& flight) { return flight.xid == xid; });
+}
+
+bool Requester::awaits(std::uint32_t xid) const {
+  return std::any_of(flights_.begin(), flights_.end(),
+                     [xid](const Flight& flight) { return flight.xid == xid; });
+}
+
+bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
+  if (!settings_.may_be_invalidated) return false;
+  return std::none_of(flights_.begin(), flights_.end(), [xid, handle](const Flight& flight) {
+    return flight.xid != xid && flight.call != nullptr && names(flight.call->header_, handle);
+  });
+}
+
+// Ends the flight: its credit is free, and the message's grant is in force.
+OutgoingCall* Requester::land(std::vector<Flight>::iterator flight, std::uint32_t credits) {
+  OutgoingCall* const call = flight->call;
+  *flight = flights_.back();
+  flights_.pop_back();
+  grant(credits);
+  if (call == nullptr)
+    sink_.drop(Reason::RdmaReplyCancelled);
+  else
+    call->state_ = OutgoingCall::State::Idle;
+  return call;
+}
+
+void Requester::on_reply(const ParsedHeader& parsed, Bytes payload,
+                         std::optional<std::uint32_t> invalidated) {
+  const auto flight = find(parsed.header.xid);
+  if (flight == flights_.end()) return sink_.drop(Reason::RdmaReplyUnmatched);
+  ReplyArrival arrival;
+  arrival.invalidated = invalidated;
+  if (flight->call != nullptr) {
+    const Reason reason = read_reply(flight->call->header_, parsed.header, payload, arrival);
+    // RFC 8166 4.5: the Call stays pending, until a good Reply, its time-out, or the connection's
+    // end.
+    if (reason != Reason::None) return sink_.drop(reason);
+  }
+  if (OutgoingCall* call = land(flight, parsed.header.credits)) sink_.deliver_reply(*call, arrival);
+  send_ready();
+}
+
+void Requester::on_error(const ErrorMessage& error) {
+  const auto flight = find(error.xid);
+  if (flight == flights_.end()) return sink_.drop(Reason::RdmaErrorUnmatched);
+  const Reason reason =
+      error.code == ERR_VERS ? Reason::RdmaPeerRefusedVersion : Reason::RdmaPeerRefusedChunks;
+  if (OutgoingCall* call = land(flight, error.credits))
+    fail(*call, {reason, error.lowest, error.highest});
+  send_ready();
+}
+
+void Requester::on_disconnect(Reason reason) {
+  open_ = false;
+  closed_ = reason;
+  while (!flights_.empty()) {
+    OutgoingCall* const call = flights_.back().call;
+    flights_.pop_back();
+    if (call != nullptr) fail(*call, {reason});
+  }
+  while (OutgoingCall* call = first_) {
+    unlink(*call);
+    fail(*call, {reason});
+  }
+}
+
+}  // namespace stag::rpcrdma
