@@ -26,12 +26,18 @@ class Completion {
     if (waiter_) std::exchange(waiter_, {}).resume();
   }
 
-  bool await_ready() const { return value_.has_value(); }
-  void await_suspend(std::coroutine_handle<> waiter) {
-    CHECK(!waiter_);
-    waiter_ = waiter;
+  auto operator co_await() {
+    struct Awaiter {
+      Completion* completion;
+      bool await_ready() const { return completion->value_.has_value(); }
+      void await_suspend(std::coroutine_handle<> waiter) {
+        CHECK(!completion->waiter_);
+        completion->waiter_ = waiter;
+      }
+      T await_resume() { return *std::move(completion->value_); }
+    };
+    return Awaiter{this};
   }
-  T await_resume() { return *std::move(value_); }
 
  private:
   std::optional<T> value_;

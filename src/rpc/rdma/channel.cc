@@ -1,0 +1,285 @@
+#include "rpc/rdma/channel.h"
+
+#include <algorithm>
+
+#include "oncrpc/message.h"
+
+namespace stag::rpc::rdma {
+namespace {
+
+constexpr Duration kFirstBackOff = std::chrono::milliseconds(50);
+constexpr Duration kLongestBackOff = std::chrono::seconds(5);
+// RFC 8267 3.1: how often a Call is made again with twice the room for its Reply.
+constexpr std::uint32_t kReplyEnlargements = 6;
+
+std::uint64_t seed_of(const ChannelOptions& options) {
+  return options.seed != 0 ? options.seed : std::random_device{}();
+}
+
+std::uint32_t word(const xdr::Stream& stream, std::size_t index) {
+  const Bytes head = stream.head().bytes();
+  return head.size() < (index + 1) * 4 ? 0 : load_be<std::uint32_t>(head.data() + index * 4);
+}
+
+xdr::Stream null_call(std::uint32_t xid, std::uint32_t program, std::uint32_t version) {
+  oncrpc::CallHeader header;
+  header.xid = xid;
+  header.program = program;
+  header.version = version;
+  xdr::Encoder encoder;
+  oncrpc::encode(encoder, header);
+  return std::move(encoder).finish();
+}
+
+}  // namespace
+
+struct Channel::Entry {
+  explicit Entry(CallMessage& message) : call(message) {}
+  PendingCall call;
+  Link* link = nullptr;                          // while an attempt is on it
+  std::optional<Completion<Reason>> connection;  // while waiting for one
+  Reason given_up = Reason::None;
+  std::uint32_t enlargements = 0;
+};
+
+Channel::Channel(fabric::Fabric& fabric, Loop& loop, Address server, ChannelOptions options)
+    : rpc::Channel(static_cast<std::uint32_t>(seed_of(options) * 2654435761u >> 3)),
+      fabric_(fabric),
+      loop_(loop),
+      server_(std::move(server)),
+      options_(options),
+      random_(static_cast<std::uint32_t>(seed_of(options))) {}
+
+Channel::~Channel() {
+  CHECK(active_ == 0 && !connecting_);
+  if (link_ == nullptr) return;
+  link_->disown();
+  link_->close(Reason::Shutdown);
+}
+
+// Connecting.
+
+fabric::ConnectOptions Channel::connect_options() const {
+  fabric::ConnectOptions options;
+  options.private_data = private_data_of(options_.transport);
+  options.receive = {0, options_.transport.inline_size};
+  options.inbound_reads = options_.transport.inbound_reads;
+  options.outbound_reads = options_.transport.outbound_reads;
+  options.crc = options_.transport.crc;
+  options.timeout = options_.connect_timeout;
+  return options;
+}
+
+Result<Ok, Reason> Channel::adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection) {
+  if (!connection) return Failure{connection.error()};
+  LinkSettings settings;
+  settings.transport = options_.transport;
+  settings.credits_requested = options_.credits;
+  settings.credits_granted = reverse_service_ != nullptr ? options_.reverse_credits : 0;
+  settings.reserve_probe_credit = options_.probe_after > Duration::zero();
+  settings.quirks = options_.quirks;
+  settings.moved = options_.moved;
+  link_ = std::make_shared<Link>(*std::move(connection), settings, static_cast<LinkOwner&>(*this));
+  link_->open(reverse_service_, {});
+  return Ok{};
+}
+
+Task<Result<Ok, Reason>> Channel::connect(CancelToken cancel) {
+  connecting_ = true;
+  auto connection = co_await fabric_.connect(loop_, server_, connect_options(), cancel);
+  connecting_ = false;
+  co_return adopt(std::move(connection));
+}
+
+Task<void> Channel::reconnect() {
+  const TimePoint begun = loop_.now();
+  while (!closing_ && !waiting_.empty()) {
+    if (failures_ > 0) co_await back_off();
+    if (closing_ || waiting_.empty()) break;
+    auto connection = co_await fabric_.connect(loop_, server_, connect_options(), connect_cancel_);
+    const Result<Ok, Reason> adopted = adopt(std::move(connection));
+    // Until a Reply proves the connection good the next one has to wait.
+    ++failures_;
+    if (adopted) break;
+    trace(adopted.error(), where());
+    if (loop_.now() - begun >= options_.reconnect_for) {
+      connecting_ = false;
+      wake_waiting(adopted.error());
+      co_return;
+    }
+  }
+  connecting_ = false;
+  wake_waiting(closing_ ? Reason::Shutdown : Reason::None);
+}
+
+Task<void> Channel::back_off() {
+  const Duration doubled = kFirstBackOff * (1 << std::min(failures_ - 1, 10u));
+  Completion<Ok> done;
+  back_off_done_ = &done;
+  back_off_timer_ =
+      loop_.after(jittered(std::min(doubled, kLongestBackOff)), [&done] { done.complete(Ok{}); });
+  co_await done;
+  back_off_done_ = nullptr;
+}
+
+// Between half and the whole, so that many clients of one server do not come back at once.
+Duration Channel::jittered(Duration duration) {
+  return duration / 2 + Duration(static_cast<Duration::rep>(
+                            static_cast<double>(duration.count()) / 2 *
+                            (static_cast<double>(random_()) / static_cast<double>(random_.max()))));
+}
+
+void Channel::wake_waiting(Reason reason) {
+  for (Entry* entry : std::exchange(waiting_, {})) entry->connection->complete(reason);
+}
+
+void Channel::on_link_down(Link& link, Reason) {
+  if (link_.get() != &link) return;
+  link_.reset();
+  end_if_quiet();
+}
+
+// Calls.
+
+Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
+  ++active_;
+  last_program_ = word(message.stream, 3);
+  last_version_ = word(message.stream, 4);
+  Entry entry(message);
+  Timer deadline;
+  if (message.deadline)
+    deadline = loop_.after(std::max(Duration::zero(), *message.deadline - loop_.now()),
+                           [this, &entry] { give_up(entry, Reason::TimedOut); });
+  CancelCallback cancel(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
+  Outcome outcome = co_await attempt(entry);
+  while (entry.given_up == Reason::None && !closing_ &&
+         (outcome.connection_lost || enlarge(entry, outcome)))
+    outcome = co_await attempt(entry);
+  --active_;
+  end_if_quiet();
+  if (outcome.reason == Reason::None) co_return std::move(outcome.reply);
+  co_return Failure{CallError::transport(outcome.reason, where())};
+}
+
+Task<Outcome> Channel::attempt(Entry& entry) {
+  Reason reason = entry.given_up;
+  if (reason == Reason::None) reason = co_await connected(entry);
+  if (reason != Reason::None) co_return Outcome{reason, false, {}};
+  const std::shared_ptr<Link> link = link_;
+  entry.link = link.get();
+  link->start(entry.call);
+  watch_health();
+  Outcome outcome = co_await entry.call.done();
+  entry.link = nullptr;
+  if (outcome.reason == Reason::None) failures_ = 0;
+  co_return outcome;
+}
+
+Task<Reason> Channel::connected(Entry& entry) {
+  while (link_ == nullptr || !link_->up()) {
+    if (closing_) co_return Reason::Shutdown;
+    entry.connection.emplace();
+    waiting_.push_back(&entry);
+    if (!connecting_) {
+      connecting_ = true;
+      tasks_.add(reconnect());
+    }
+    const Reason reason = co_await *entry.connection;
+    entry.connection.reset();
+    if (reason != Reason::None) co_return reason;
+  }
+  co_return Reason::None;
+}
+
+// RFC 8267 3.1: the size of some Replies cannot be known before; a Call whose Reply chunk was too
+// small is made again, as another Call, with more room.
+bool Channel::enlarge(Entry& entry, const Outcome& outcome) {
+  CallMessage& message = entry.call.message();
+  if (outcome.reason != Reason::RdmaPeerRefusedChunks || !message.retry_short_reply) return false;
+  if (++entry.enlargements > kReplyEnlargements) return false;
+  message.reply.payload_max *= 2;
+  message.xid = next_xid();
+  message.stream.patch_u32(0, message.xid);
+  return true;
+}
+
+void Channel::give_up(Entry& entry, Reason reason) {
+  if (entry.given_up != Reason::None) return;
+  entry.given_up = reason;
+  if (entry.link != nullptr) return entry.link->give_up(entry.call, reason);
+  auto found = std::find(waiting_.begin(), waiting_.end(), &entry);
+  if (found == waiting_.end()) return;
+  waiting_.erase(found);
+  entry.connection->complete(reason);
+}
+
+// Health: calls are waiting and nothing is heard.
+
+void Channel::watch_health() {
+  if (options_.probe_after <= Duration::zero() || health_watched_) return;
+  health_watched_ = true;
+  if (link_ != nullptr) link_->heard();
+  health_timer_ = loop_.after(options_.probe_after, [this] { on_health_tick(); });
+}
+
+void Channel::on_health_tick() {
+  health_watched_ = false;
+  if (closing_ || link_ == nullptr || !link_->up() || link_->in_flight() == 0) return;
+  const bool alive = link_->heard();
+  if (!alive && probing_) return link_->close(Reason::RpcServerSilent);
+  if (!alive) tasks_.add(probe(link_));
+  watch_health();
+}
+
+Task<void> Channel::probe(std::shared_ptr<Link> link) {
+  probing_ = true;
+  CallMessage message;
+  message.xid = next_xid();
+  message.stream = null_call(message.xid, last_program_, last_version_);
+  message.reply.payload_max = oncrpc::kReplyHeaderSize + oncrpc::kMaxErrorReplySize;
+  PendingCall call(message);
+  call.probe = true;
+  link->start(call);
+  co_await call.done();
+  probing_ = false;
+}
+
+// Ending.
+
+void Channel::serve_reverse(Service& service) {
+  reverse_service_ = &service;
+  if (link_ != nullptr && link_->up()) link_->serve(service, options_.reverse_credits);
+}
+
+Task<void> Channel::close() {
+  closing_ = true;
+  connect_cancel_.cancel();
+  back_off_timer_.cancel();
+  health_timer_.cancel();
+  if (back_off_done_ != nullptr) back_off_done_->complete(Ok{});
+  wake_waiting(Reason::Shutdown);
+  if (link_ != nullptr) link_->close(Reason::Shutdown);
+  co_await tasks_.join();
+  Completion<Ok> quiet;
+  quiet_ = &quiet;
+  end_if_quiet();
+  co_await quiet;
+  // Whoever awaits may destroy the Channel: leave its callbacks first.
+  co_await resume_on(loop_);
+}
+
+void Channel::end_if_quiet() {
+  if (quiet_ != nullptr && active_ == 0 && link_ == nullptr)
+    std::exchange(quiet_, nullptr)->complete(Ok{});
+}
+
+Task<Result<std::unique_ptr<rpc::Channel>, CallError>> Connector::connect(Loop& loop,
+                                                                          Address server,
+                                                                          CancelToken cancel) {
+  auto channel = std::make_unique<Channel>(fabric_, loop, std::move(server), options_);
+  const Result<Ok, Reason> connected = co_await channel->connect(cancel);
+  if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};
+  co_return std::unique_ptr<rpc::Channel>(std::move(channel));
+}
+
+}  // namespace stag::rpc::rdma

@@ -1,0 +1,99 @@
+// RPC-over-RDMA as an rpc::Channel: one server, one connection at a time, made again when it is
+// lost.
+//
+// A new connection is a new core (RFC 8166 3.3.3, RFC 8797): one credit and its own thresholds
+// until its first Reply. Calls that were in progress are sent again there with the same XID and new
+// registrations; nothing is ever sent twice on one connection. Back-off between attempts doubles
+// and has jitter.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/completion.h"
+#include "base/task_group.h"
+#include "fabric/fabric.h"
+#include "rpc/channel.h"
+#include "rpc/rdma/link.h"
+#include "rpc/rdma/options.h"
+
+namespace stag::rpc::rdma {
+
+class Channel final : public rpc::Channel, private LinkOwner {
+ public:
+  // `fabric` outlives the Channel.
+  Channel(fabric::Fabric& fabric, Loop& loop, Address server, ChannelOptions options);
+  // No call in progress; close() awaited, or never connected.
+  ~Channel() override;
+
+  // One attempt; the reason when it fails.
+  Task<Result<Ok, Reason>> connect(CancelToken cancel);
+
+  Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override;
+  Task<void> close() override;
+  void serve_reverse(Service& service) override;
+  Loop& loop() override { return loop_; }
+  TransportKind kind() const override { return TransportKind::Rdma; }
+  std::string where() const override { return "rdma " + to_string(server_); }
+
+ private:
+  // A call between attempts or on a Link; lives in its coroutine.
+  struct Entry;
+
+  void on_link_down(Link& link, Reason reason) override;
+  Task<Reason> connected(Entry& entry);
+  Task<Outcome> attempt(Entry& entry);
+  Task<void> reconnect();
+  Task<void> back_off();
+  Result<Ok, Reason> adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection);
+  void give_up(Entry& entry, Reason reason);
+  void wake_waiting(Reason reason);
+  bool enlarge(Entry& entry, const Outcome& outcome);
+  void watch_health();
+  void on_health_tick();
+  Task<void> probe(std::shared_ptr<Link> link);
+  fabric::ConnectOptions connect_options() const;
+  Duration jittered(Duration duration);
+  void end_if_quiet();
+
+  fabric::Fabric& fabric_;
+  Loop& loop_;
+  const Address server_;
+  const ChannelOptions options_;
+  std::minstd_rand random_;
+  Service* reverse_service_ = nullptr;
+
+  std::shared_ptr<Link> link_;
+  bool connecting_ = false;
+  bool closing_ = false;
+  CancelSource connect_cancel_;
+  std::vector<Entry*> waiting_;  // for a connection
+  std::uint32_t failures_ = 0;   // attempts and connections in a row that brought no Reply
+  std::uint32_t active_ = 0;     // calls in progress
+  std::uint32_t last_program_ = 0, last_version_ = 0;  // what a probe asks
+  Timer health_timer_;
+  Timer back_off_timer_;
+  Completion<Ok>* back_off_done_ = nullptr;
+  bool health_watched_ = false;
+  bool probing_ = false;
+  TaskGroup tasks_;  // reconnecting, probing
+  Completion<Ok>* quiet_ = nullptr;
+};
+
+class Connector final : public rpc::Connector {
+ public:
+  // `fabric` outlives the Connector and its Channels.
+  explicit Connector(fabric::Fabric& fabric, ChannelOptions options = {})
+      : fabric_(fabric), options_(options) {}
+
+  Task<Result<std::unique_ptr<rpc::Channel>, CallError>> connect(Loop& loop, Address server,
+                                                                 CancelToken cancel) override;
+
+ private:
+  fabric::Fabric& fabric_;
+  ChannelOptions options_;
+};
+
+}  // namespace stag::rpc::rdma

@@ -1,0 +1,77 @@
+#include "rpc/rdma/leases.h"
+
+#include <algorithm>
+
+namespace stag::rpc::rdma {
+namespace {
+
+std::uint32_t parts_of(std::size_t length, std::uint32_t max) {
+  return static_cast<std::uint32_t>((length + max - 1) / max);
+}
+
+rpcrdma::Segment segment_of(const fabric::RemoteMemory& memory) {
+  return {memory.handle, memory.length, memory.offset};
+}
+
+}  // namespace
+
+std::uint32_t segments_of(const Rope& bytes, std::uint32_t max_registration) {
+  std::uint32_t count = 0;
+  for (const Buffer& piece : bytes.pieces()) count += parts_of(piece.size(), max_registration);
+  return count;
+}
+
+Result<rpcrdma::Segments, Reason> Leases::expose_source(fabric::Connection& connection,
+                                                        const Rope& bytes) {
+  const std::size_t max = connection.parameters().max_registration;
+  rpcrdma::Segments segments;
+  for (const Buffer& piece : bytes.pieces())
+    for (std::size_t at = 0; at < piece.size(); at += max) {
+      const Bytes part = piece.bytes().subspan(at, std::min(max, piece.size() - at));
+      Result<fabric::RemoteMemory, Reason> memory = connection.expose_source(part);
+      if (!memory) return Failure{memory.error()};
+      handles_.push_back(memory->handle);
+      segments.push_back(segment_of(*memory));
+    }
+  return segments;
+}
+
+Result<rpcrdma::Segments, Reason> Leases::expose_sink(fabric::Connection& connection,
+                                                      MutableBytes memory) {
+  const std::size_t max = connection.parameters().max_registration;
+  rpcrdma::Segments segments;
+  for (std::size_t at = 0; at < memory.size(); at += max) {
+    const MutableBytes part = memory.subspan(at, std::min(max, memory.size() - at));
+    Result<fabric::RemoteMemory, Reason> exposed = connection.expose_sink(part);
+    if (!exposed) return Failure{exposed.error()};
+    handles_.push_back(exposed->handle);
+    segments.push_back(segment_of(*exposed));
+  }
+  return segments;
+}
+
+void Leases::revoke(fabric::Connection& connection, std::optional<std::uint32_t> invalidated) {
+  InlineVector<std::uint32_t, 4> pending;
+  for (const std::uint32_t handle : handles_)
+    if (handle != invalidated && connection.revoke(handle) == fabric::Revocation::Pending)
+      pending.push_back(handle);
+  handles_ = std::move(pending);
+}
+
+InlineVector<std::uint32_t, 4> Leases::abandon(fabric::Connection& connection) {
+  InlineVector<std::uint32_t, 4> all = handles_, pending;
+  for (const std::uint32_t handle : handles_)
+    if (connection.abandon(handle) == fabric::Revocation::Pending) pending.push_back(handle);
+  handles_ = std::move(pending);
+  return all;
+}
+
+bool Leases::on_revoked(std::uint32_t handle) {
+  auto found = std::find(handles_.begin(), handles_.end(), handle);
+  if (found == handles_.end()) return false;
+  *found = handles_.back();
+  handles_.pop_back();
+  return true;
+}
+
+}  // namespace stag::rpc::rdma

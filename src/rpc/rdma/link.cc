@@ -1,0 +1,297 @@
+#include "rpc/rdma/link.h"
+
+#include <algorithm>
+
+namespace stag::rpc::rdma {
+namespace {
+
+// A Token names the Call of the peer that the operation belongs to and what it was.
+enum class Operation : std::uint64_t { Read = 1, Reply = 2 };
+
+fabric::Token token_of(Operation operation, rpcrdma::IncomingCall call) {
+  return static_cast<std::uint64_t>(operation) << 62 | std::uint64_t{call.index} << 32 |
+         call.generation;
+}
+rpcrdma::IncomingCall call_of(fabric::Token token) {
+  return {static_cast<std::uint32_t>(token >> 32) & 0x3fffffff, static_cast<std::uint32_t>(token)};
+}
+Operation operation_of(fabric::Token token) {
+  return static_cast<Operation>(token >> 62);
+}
+
+// Flows of Replies and of Calls never meet.
+fabric::Flow flow_of(rpcrdma::IncomingCall call) {
+  return 1ull << 63 | call.index;
+}
+
+rpcrdma::PrivateData own_properties(const TransportOptions& options) {
+  return {.send_size = options.inline_size,
+          .receive_size = options.inline_size,
+          .remote_invalidation = options.remote_invalidation};
+}
+
+rpcrdma::Settings core_settings(const fabric::Connection& connection,
+                                const LinkSettings& settings) {
+  rpcrdma::Settings core;
+  core.thresholds =
+      rpcrdma::negotiate(own_properties(settings.transport),
+                         rpcrdma::decode_private_data(connection.peer_private_data()));
+  core.thresholds.may_invalidate &= connection.parameters().remote_invalidation;
+  core.credits_requested = settings.credits_requested;
+  core.reserve_probe_credit = settings.reserve_probe_credit;
+  core.max_segments = settings.transport.max_segments;
+  core.quirks = settings.quirks;
+  core.credits_granted = settings.credits_granted;
+  core.max_bytes = settings.transport.max_bytes;
+  core.budget = settings.budget;
+  core.header_limits.max_chunk_bytes = settings.transport.max_chunk_bytes;
+  return core;
+}
+
+// How often Calls that wait for the bytes of other connections look again.
+constexpr Duration kBudgetInterval = std::chrono::milliseconds(5);
+
+}  // namespace
+
+std::vector<std::byte> private_data_of(const TransportOptions& options) {
+  const auto octets = rpcrdma::encode_private_data(own_properties(options));
+  return {octets.begin(), octets.end()};
+}
+
+Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,
+           LinkOwner& owner)
+    : connection_(std::move(connection)),
+      loop_(connection_->loop()),
+      settings_(settings),
+      owner_(&owner),
+      where_("rdma " + to_string(connection_->peer_address())),
+      origin_(std::make_shared<Origin>()),
+      core_(core_settings(*connection_, settings), *this) {
+  origin_->peer = connection_->peer_address();
+  origin_->local = connection_->local_address();
+  origin_->transport = TransportKind::Rdma;
+  origin_->netid = origin_->peer.host.find(':') == std::string::npos ? "rdma" : "rdma6";
+  origin_->loop = &loop_;
+}
+
+Link::~Link() {
+  CHECK(settling_.empty());
+}
+
+void Link::open(Service* service, std::weak_ptr<Channel> reverse) {
+  service_ = service;
+  origin_->reverse = std::move(reverse);
+  core_.start();
+  connection_->start(*this);
+}
+
+void Link::close(Reason reason) {
+  if (up_) connection_->close(reason);
+}
+
+void Link::serve(Service& service, std::uint32_t credits) {
+  service_ = &service;
+  core_.serve_calls(credits);
+}
+
+// Requester.
+
+void Link::start(PendingCall& call) {
+  if (!up_)
+    return finish(call, {.reason = Reason::ConnectionLost, .connection_lost = true, .reply = {}});
+  call.prepare(connection_->parameters().max_registration, settings_.transport.max_segments);
+  core_.on_call(call);
+}
+
+void Link::give_up(PendingCall& call, Reason reason) {
+  if (call.outcome) return;  // Ended already; only its memory is still on its way back.
+  const bool sent = call.sent();
+  core_.on_cancel(call);
+  if (sent && up_) {
+    auto handles = call.leases().abandon(*connection_);
+    if (!handles.empty()) abandoned_.push_back({call.xid, std::move(handles)});
+  }
+  call.outcome = Outcome{.reason = reason, .connection_lost = false, .reply = {}};
+  settle(call);
+}
+
+Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call) {
+  auto& pending = static_cast<PendingCall&>(call);
+  auto chunks = pending.expose(*connection_);
+  if (!chunks) pending.leases().revoke(*connection_);
+  return chunks;
+}
+
+void Link::send_call(rpcrdma::OutgoingCall& call, Buffer header) {
+  Rope message(std::move(header));
+  if (call.plan().form == rpcrdma::Form::Inline)
+    message.append(static_cast<PendingCall&>(call).inline_stream());
+  connection_->send(std::move(message), std::nullopt, next_flow_++, fabric::kNoToken);
+}
+
+void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) {
+  auto& pending = static_cast<PendingCall&>(call);
+  // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
+  pending.leases().revoke(*connection_, reply.invalidated);
+  if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
+  finish(pending,
+         {.reason = Reason::None, .connection_lost = false, .reply = pending.collect(reply)});
+}
+
+void Link::fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) {
+  auto& pending = static_cast<PendingCall&>(call);
+  if (up_) pending.leases().revoke(*connection_);
+  finish(pending, {.reason = failure.reason, .connection_lost = !up_, .reply = {}});
+}
+
+void Link::finish(PendingCall& call, Outcome outcome) {
+  if (!up_) call.leases().on_disconnect();
+  call.outcome = std::move(outcome);
+  settle(call);
+}
+
+void Link::settle(PendingCall& call) {
+  if (call.leases().held()) return settling_.push_back(&call);
+  call.release();
+  call.done().complete(*std::move(call.outcome));
+}
+
+void Link::release_abandoned(std::uint32_t xid) {
+  if (core_.requester().awaits(xid)) return;
+  for (auto entry = abandoned_.begin(); entry != abandoned_.end(); ++entry) {
+    if (entry->xid != xid) continue;
+    for (const std::uint32_t handle : entry->handles) connection_->revoke(handle);
+    abandoned_.erase(entry);
+    return;
+  }
+}
+
+// Responder.
+
+ServedCall& Link::served(rpcrdma::IncomingCall call) {
+  while (served_.size() <= call.index) served_.emplace_back();
+  return served_[call.index];
+}
+
+void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
+  served(call).hold(payload);
+  watch_budget();
+}
+
+void Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
+  served(call).make_room(items);
+}
+
+void Link::read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
+                const rpcrdma::Segment& from) {
+  connection_->read({from.handle, from.length, from.offset},
+                    served(call).room(item).subspan(offset, from.length), flow_of(call),
+                    token_of(Operation::Read, call));
+}
+
+Bytes Link::long_call(rpcrdma::IncomingCall call) {
+  return served(call).room(0);
+}
+
+void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
+  IncomingCall message = served(call).arrival(arrival, origin_);
+  CHECK(service_ != nullptr);
+  detach(run(shared_from_this(), call, std::move(message)));
+}
+
+Task<void> Link::run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id, IncomingCall call) {
+  std::optional<OutgoingReply> reply = co_await link->service_->serve(call);
+  link->answer(id, std::move(reply));
+}
+
+void Link::answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply> reply) {
+  if (!up_) return;
+  if (!reply || !reply->stream.ok()) return core_.on_no_reply(id);
+  core_.on_reply(id, served(id).answer(*std::move(reply)));
+}
+
+void Link::write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) {
+  connection_->write(served(call).placed(placement),
+                     {placement.to.handle, placement.to.length, placement.to.offset}, flow_of(call),
+                     fabric::kNoToken);
+}
+
+void Link::send_reply(rpcrdma::IncomingCall call, Buffer header, const rpcrdma::ReplyPlan& plan,
+                      std::optional<std::uint32_t> invalidate) {
+  Rope message(std::move(header));
+  if (plan.form == rpcrdma::Form::Inline) message.append(served(call).inline_stream(plan));
+  served(call).release();
+  connection_->send(std::move(message), invalidate, flow_of(call),
+                    token_of(Operation::Reply, call));
+}
+
+void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {
+  if (reason != Reason::None) trace(reason, where_);
+  served(call).release();
+}
+
+void Link::watch_budget() {
+  budget_timer_ = loop_.after(kBudgetInterval, [this] {
+    core_.on_budget();
+    if (core_.has_waiting()) watch_budget();
+  });
+}
+
+// Connection.
+
+void Link::post_receives(std::uint32_t count) {
+  connection_->add_receive_credit({count, settings_.transport.inline_size});
+}
+
+void Link::drop(Reason reason) {
+  trace(reason, where_);
+}
+
+void Link::send_error(Buffer message, Reason reason) {
+  trace(reason, where_);
+  connection_->send(Rope(std::move(message)), std::nullopt, next_flow_++, fabric::kNoToken);
+}
+
+void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) {
+  heard_ = true;
+  const Bytes bytes = message.bytes();
+  core_.on_receive(bytes, invalidated);
+  if (!abandoned_.empty() && bytes.size() >= 4 && up_)
+    release_abandoned(load_be<std::uint32_t>(bytes.data()));
+}
+
+void Link::on_done(fabric::Token token, Reason outcome) {
+  if (operation_of(token) == Operation::Read)
+    core_.on_read_done(call_of(token), outcome);
+  else
+    core_.on_sent(call_of(token));
+}
+
+void Link::on_revoked(std::uint32_t handle) {
+  for (PendingCall*& entry : settling_) {
+    PendingCall* call = entry;
+    if (!call->leases().on_revoked(handle)) continue;
+    if (call->leases().held()) return;
+    entry = settling_.back();
+    settling_.pop_back();
+    return settle(*call);
+  }
+}
+
+void Link::on_disconnect(Reason reason) {
+  const std::shared_ptr<Link> self = shared_from_this();
+  up_ = false;
+  trace(reason, where_);
+  budget_timer_.cancel();
+  abandoned_.clear();
+  for (PendingCall* call : std::exchange(settling_, {})) {
+    call->leases().on_disconnect();
+    settle(*call);
+  }
+  core_.on_disconnect(reason);
+  // An event of the connection is being delivered: it ends in a later turn.
+  loop_.post([self] { self->connection_.reset(); });
+  if (owner_ != nullptr) owner_->on_link_down(*this, reason);
+}
+
+}  // namespace stag::rpc::rdma

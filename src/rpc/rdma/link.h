@@ -1,0 +1,142 @@
+// Link: one RDMA connection with its RPC-over-RDMA core, at either end. The one place where
+// `rpcrdma` and `fabric` meet: fabric events go into the core, the core's actions become fabric
+// operations, {call, item, offset, length} becomes memory. It decides nothing itself.
+//
+// Requester side: start()/give_up() on PendingCalls (the Channels). Responder side: Calls go to a
+// Service, each in a coroutine of its own that keeps the Link alive; when the connection is gone
+// meanwhile its Reply goes nowhere.
+//
+// Thread: the connection's loop. A Link is shared between its owner and the Calls it serves;
+// close() it before letting go of it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "rpc/rdma/options.h"
+#include "rpc/rdma/pending_call.h"
+#include "rpc/rdma/served_call.h"
+#include "rpc/service.h"
+#include "rpcrdma/connection.h"
+
+namespace stag::rpc::rdma {
+
+class Link;
+
+class LinkOwner {
+ public:
+  // The connection is gone and every PendingCall on it has ended. The Link may be let go, not
+  // destroyed, inside.
+  virtual void on_link_down(Link& link, Reason reason) = 0;
+
+ protected:
+  ~LinkOwner() = default;
+};
+
+struct LinkSettings {
+  TransportOptions transport;
+  std::uint32_t credits_requested = 64;
+  std::uint32_t credits_granted = 0;  // 0: no Calls are served yet
+  bool reserve_probe_credit = false;
+  rpcrdma::PeerQuirks quirks;
+  rpcrdma::ByteBudget* budget = nullptr;
+  Moved* moved = nullptr;
+};
+
+// The private data we announce, for the connection set-up.
+std::vector<std::byte> private_data_of(const TransportOptions& options);
+
+class Link final : public std::enable_shared_from_this<Link>,
+                   private fabric::Events,
+                   private rpcrdma::Sink {
+ public:
+  Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,
+       LinkOwner& owner);
+  ~Link();
+
+  // Events begin. `service` may be null; `reverse` becomes Origin::reverse.
+  void open(Service* service, std::weak_ptr<Channel> reverse);
+  // The owner lets go: nobody hears of this Link any more.
+  void disown() { owner_ = nullptr; }
+  // Ends the connection; on_link_down() follows later. Also what the core asks for.
+  void close(Reason reason) override;
+  bool up() const { return up_; }
+
+  // Sends `call` when there is credit; call.done() resolves, possibly before this returns.
+  void start(PendingCall& call);
+  // Ends it without waiting for the peer; done() resolves with `reason` as soon as its memory is
+  // free.
+  void give_up(PendingCall& call, Reason reason);
+
+  // Calls of the peer are served from now on (RFC 8167).
+  void serve(Service& service, std::uint32_t credits);
+
+  Loop& loop() { return loop_; }
+  const std::string& where() const { return where_; }
+  // Calls on the wire without a Reply.
+  std::uint32_t in_flight() const { return core_.requester().in_flight(); }
+  // Whether a message arrived since the last time this was asked.
+  bool heard() { return std::exchange(heard_, false); }
+
+ private:
+  // fabric::Events
+  void on_receive(Buffer message, std::optional<std::uint32_t> invalidated) override;
+  void on_done(fabric::Token token, Reason outcome) override;
+  void on_revoked(std::uint32_t handle) override;
+  void on_disconnect(Reason reason) override;
+
+  // rpcrdma::Sink
+  void post_receives(std::uint32_t count) override;
+  void drop(Reason reason) override;
+  void send_error(Buffer message, Reason reason) override;
+  Result<rpcrdma::ExposedChunks, Reason> expose(rpcrdma::OutgoingCall& call) override;
+  void send_call(rpcrdma::OutgoingCall& call, Buffer header) override;
+  void deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) override;
+  void fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) override;
+  void hold_call(rpcrdma::IncomingCall call, Bytes payload) override;
+  void start_reads(rpcrdma::IncomingCall call,
+                   std::span<const rpcrdma::ArrivedItem> items) override;
+  void read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
+            const rpcrdma::Segment& from) override;
+  Bytes long_call(rpcrdma::IncomingCall call) override;
+  void deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) override;
+  void write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) override;
+  void send_reply(rpcrdma::IncomingCall call, Buffer header, const rpcrdma::ReplyPlan& plan,
+                  std::optional<std::uint32_t> invalidate) override;
+  void forget_call(rpcrdma::IncomingCall call, Reason reason) override;
+
+  ServedCall& served(rpcrdma::IncomingCall call);
+  static Task<void> run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id, IncomingCall call);
+  void answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply> reply);
+  void finish(PendingCall& call, Outcome outcome);
+  void settle(PendingCall& call);
+  void release_abandoned(std::uint32_t xid);
+  void watch_budget();
+
+  // Memory of given-up Calls that the peer may name until it has answered.
+  struct Abandoned {
+    std::uint32_t xid;
+    InlineVector<std::uint32_t, 4> handles;
+  };
+
+  std::unique_ptr<fabric::Connection> connection_;
+  Loop& loop_;
+  const LinkSettings settings_;
+  LinkOwner* owner_;
+  std::string where_;
+  Service* service_ = nullptr;
+  std::shared_ptr<Origin> origin_;
+  rpcrdma::Connection core_;
+  std::deque<ServedCall> served_;       // by IncomingCall::index
+  std::vector<PendingCall*> settling_;  // ended, memory not free yet
+  std::vector<Abandoned> abandoned_;
+  fabric::Flow next_flow_ = 1;
+  Timer budget_timer_;
+  bool up_ = true;
+  bool heard_ = false;
+};
+
+}  // namespace stag::rpc::rdma

@@ -1,0 +1,62 @@
+// What an owner may choose about RPC-over-RDMA, with the defaults most want.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/loop.h"
+#include "rpcrdma/plan.h"
+
+namespace stag::rpc::rdma {
+
+// What travelled how, counted at the Requester; written on the loop, readable from any thread.
+// Bytes are payload.
+struct Moved {
+  using Count = std::atomic<std::uint64_t>;
+  Count calls{0};
+  Count inline_bytes{0};                        // of Calls and Replies, Transport headers excluded
+  Count read_chunks{0}, read_chunk_bytes{0};    // arguments the server fetched
+  Count write_chunks{0}, write_chunk_bytes{0};  // results the server placed
+  Count position_zero_chunks{0}, position_zero_bytes{0};  // Long Calls
+  Count reply_chunks{0}, reply_chunk_bytes{0};            // Long Replies
+};
+
+// Both ends. Sizes are announced in private data (RFC 8797) and cut to what the peer can take; a
+// peer that announces nothing gets 1024 bytes.
+struct TransportOptions {
+  std::uint32_t inline_size = 16384;          // bytes, longest Send and Receive, header included
+  bool remote_invalidation = true;            // RFC 8797 4.1
+  std::uint32_t max_segments = 16;            // per chunk we offer (RFC 8267 6.4.2)
+  std::uint32_t inbound_reads = 32;           // IRD: a power of two suits Linux
+  std::uint32_t outbound_reads = 32;          // ORD
+  bool crc = false;                           // iWARP: CRC32C on every FPDU
+  std::uint32_t max_chunk_bytes = 16u << 20;  // refused above (RFC 8166 8.1.4)
+  // Bytes of chunks that the peer's Calls in progress may take on one connection.
+  std::uint64_t max_bytes = 64u << 20;
+};
+
+struct ChannelOptions {
+  TransportOptions transport;
+  std::uint32_t credits = 64;          // requested in every Call
+  std::uint32_t reverse_credits = 16;  // granted once serve_reverse() was called (RFC 8167)
+  rpcrdma::PeerQuirks quirks;
+  Duration connect_timeout = std::chrono::seconds(10);
+  // A lost connection is tried again this long, with back-off and jitter; then waiting calls fail.
+  Duration reconnect_for = std::chrono::seconds(120);
+  // Calls are in progress and nothing was heard for so long: a NULL call asks whether the server
+  // lives, in a credit kept free for it (RFC 8267 6.7.2); no answer in the same time ends the
+  // connection. Zero: never.
+  Duration probe_after = std::chrono::seconds(15);
+  std::uint64_t seed = 0;  // of XIDs and jitter; 0: from the system
+  Moved* moved = nullptr;  // outlives the Channel
+};
+
+struct ServerOptions {
+  TransportOptions transport;
+  std::uint32_t credits = 128;             // granted to every connection
+  std::uint32_t reverse_credits = 16;      // requested for Calls to the client
+  std::uint64_t max_bytes_all = 1u << 30;  // of chunks, all connections together
+  std::uint32_t max_connections = 16384;
+};
+
+}  // namespace stag::rpc::rdma

@@ -1,0 +1,171 @@
+#include "rpc/rdma/pending_call.h"
+
+#include <algorithm>
+
+namespace stag::rpc::rdma {
+namespace {
+
+std::uint32_t parts_of(std::uint64_t length, std::uint32_t max) {
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (length + max - 1) / max));
+}
+
+}  // namespace
+
+void PendingCall::prepare(std::uint32_t max_registration, std::uint32_t max_segments) {
+  max_registration_ = max_registration;
+  max_segments_ = max_segments;
+  xid = message_.xid;
+  const xdr::Stream& stream = message_.stream;
+  shape = {};
+  shape.length = stream.size();
+  shape.segments = segments_of(gathered(stream.rope()), max_registration);
+  for (std::uint32_t i = 0; i < stream.items().size(); ++i) {
+    const xdr::Item& item = stream.items()[i];
+    if (item.id == xdr::kNoItem) continue;
+    const std::uint32_t segments =
+        item.in_head ? 1 : segments_of(gathered(item.bytes), max_registration);
+    shape.items.push_back({.position = item.position,
+                           .length = item.length,
+                           .segments = segments,
+                           .source = i,
+                           .ordinal = static_cast<std::uint32_t>(shape.items.size())});
+  }
+  bound = {};
+  bound.payload_max = message_.reply.payload_max;
+  bound.segments = parts_of(message_.reply.total_max(), max_registration);
+  for (const ItemBound& item : message_.reply.items)
+    bound.results.push_back({.max_length = item.max_length,
+                             .segments = parts_of(item.max_length, max_registration),
+                             .wanted_inline = false});
+  outcome.reset();
+  done_.emplace();
+}
+
+// More pieces than a chunk may have segments are worth one copy.
+Rope PendingCall::gathered(Rope bytes) const {
+  return segments_of(bytes, max_registration_) > max_segments_ ? Rope(bytes.flatten()) : bytes;
+}
+
+PendingCall::Room PendingCall::room_for(std::size_t result, std::uint32_t length,
+                                        InlineVector<bool, 4>& used) const {
+  const xdr::ItemId wanted = message_.reply.items[result].item;
+  for (std::size_t i = 0; i < message_.sinks.size(); ++i) {
+    const Sink& sink = message_.sinks[i];
+    if (used[i] || sink.item != wanted) continue;
+    used[i] = true;
+    if (sink.memory.size() < length) break;
+    return {sink.memory.first(length), {}};
+  }
+  Room room{{}, Block::allocate(length)};
+  room.memory = room.block.bytes().first(length);
+  return room;
+}
+
+Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& connection) {
+  rpcrdma::ExposedChunks chunks;
+  const xdr::Stream& stream = message_.stream;
+  InlineVector<std::uint32_t, 2> moved;
+  for (const std::uint32_t index : plan().reduced) moved.push_back(shape.items[index].source);
+  if (plan().form == rpcrdma::Form::Long) {
+    position_zero_ = gathered(stream.without({moved.data(), moved.size()}));
+    auto segments = leases_.expose_source(connection, position_zero_);
+    if (!segments) return Failure{segments.error()};
+    chunks.position_zero = *std::move(segments);
+  }
+  for (const std::uint32_t source : moved) {
+    arguments_.push_back(gathered(stream.item_bytes(source)));
+    auto segments = leases_.expose_source(connection, arguments_.back());
+    if (!segments) return Failure{segments.error()};
+    chunks.arguments.push_back(*std::move(segments));
+  }
+  InlineVector<bool, 4> used;
+  for (std::size_t i = 0; i < message_.sinks.size(); ++i) used.push_back(false);
+  for (std::size_t i = 0; i < plan().write_chunks.size(); ++i) {
+    const std::uint32_t length = plan().write_chunks[i];
+    rooms_.push_back(length == 0 ? Room{} : room_for(i, length, used));
+    auto segments = leases_.expose_sink(connection, rooms_.back().memory);
+    if (!segments) return Failure{segments.error()};
+    chunks.results.push_back(*std::move(segments));
+  }
+  if (plan().reply_chunk != 0) {
+    reply_room_ = Block::allocate(plan().reply_chunk);
+    auto segments = leases_.expose_sink(connection, reply_room_.bytes().first(plan().reply_chunk));
+    if (!segments) return Failure{segments.error()};
+    chunks.reply = *std::move(segments);
+  }
+  return chunks;
+}
+
+// Owned bytes: a Reply may end the call while the Send is still queued, and then nothing may point
+// into the caller's memory.
+Rope PendingCall::inline_stream() const {
+  InlineVector<std::uint32_t, 2> moved;
+  for (const std::uint32_t index : plan().reduced) moved.push_back(shape.items[index].source);
+  Rope stream = message_.stream.without({moved.data(), moved.size()});
+  const bool owned = std::all_of(stream.pieces().begin(), stream.pieces().end(),
+                                 [](const Buffer& piece) { return piece.owned(); });
+  if (owned) return stream;
+  return Rope::copy_of(stream.flatten().bytes());
+}
+
+ReplyMessage PendingCall::collect(const rpcrdma::ReplyArrival& arrival) {
+  ReplyMessage reply;
+  if (arrival.long_reply) {
+    const std::size_t length =
+        std::min<std::size_t>(arrival.reply_chunk_length, reply_room_.capacity());
+    reply.payload = std::move(reply_room_).freeze(length);
+  } else {
+    reply.payload = Buffer::copy_of(arrival.payload);
+  }
+  for (std::size_t i = 0; i < rooms_.size(); ++i) {
+    const std::size_t length =
+        i < arrival.written.size()
+            ? std::min<std::size_t>(arrival.written[i], rooms_[i].memory.size())
+            : 0;
+    Room& room = rooms_[i];
+    if (length == 0)
+      reply.items.add_written({});
+    else if (room.block)
+      reply.items.add_written(Rope(std::move(room.block).freeze(length)));
+    else
+      reply.items.add_written(Rope::borrow(room.memory.first(length)));
+  }
+  return reply;
+}
+
+void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const {
+  const auto add = [](Moved::Count& counter, std::uint64_t n) {
+    counter.fetch_add(n, std::memory_order_relaxed);
+  };
+  add(moved.calls, 1);
+  if (plan().form == rpcrdma::Form::Long) {
+    add(moved.position_zero_chunks, 1);
+    add(moved.position_zero_bytes, plan().stream_length);
+  } else {
+    add(moved.inline_bytes, plan().stream_length);
+  }
+  for (const std::uint32_t index : plan().reduced) {
+    add(moved.read_chunks, 1);
+    add(moved.read_chunk_bytes, shape.items[index].length);
+  }
+  for (const std::uint32_t written : arrival.written) {
+    add(moved.write_chunks, written != 0 ? 1 : 0);
+    add(moved.write_chunk_bytes, written);
+  }
+  if (arrival.long_reply) {
+    add(moved.reply_chunks, 1);
+    add(moved.reply_chunk_bytes, arrival.reply_chunk_length);
+  } else {
+    add(moved.inline_bytes, arrival.payload.size());
+  }
+}
+
+void PendingCall::release() {
+  CHECK(!leases_.held());
+  rooms_.clear();
+  reply_room_ = {};
+  position_zero_ = {};
+  arguments_.clear();
+}
+
+}  // namespace stag::rpc::rdma

@@ -1,0 +1,69 @@
+// A Call of ours on its way: what the core knows of it, the memory it exposes and who waits for it.
+// Lives in the coroutine that makes the call, which ends only when nothing of it is exposed any
+// more.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/buffer.h"
+#include "base/completion.h"
+#include "rpc/message.h"
+#include "rpc/rdma/leases.h"
+#include "rpc/rdma/options.h"
+#include "rpcrdma/requester.h"
+#include "rpcrdma/sink.h"
+
+namespace stag::rpc::rdma {
+
+// How an attempt on one connection ended.
+struct Outcome {
+  Reason reason = Reason::None;  // None: `reply` is there
+  bool connection_lost = false;  // so another connection may do better
+  ReplyMessage reply;
+};
+
+class PendingCall : public rpcrdma::OutgoingCall {
+ public:
+  // `message` outlives this.
+  explicit PendingCall(CallMessage& message) : message_(message) {}
+
+  // Describes the message to the core, for a connection with these limits; before each attempt.
+  void prepare(std::uint32_t max_registration, std::uint32_t max_segments);
+
+  // The actions of the core on this Call.
+  Result<rpcrdma::ExposedChunks, Reason> expose(fabric::Connection& connection);
+  Rope inline_stream() const;
+  ReplyMessage collect(const rpcrdma::ReplyArrival& arrival);
+  void count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const;
+
+  CallMessage& message() { return message_; }
+  Leases& leases() { return leases_; }
+  // Forgets the memory of the attempt; nothing of it may be exposed.
+  void release();
+
+  // Resolves once an attempt has ended and its memory is free.
+  Completion<Outcome>& done() { return *done_; }
+  // What done() will yield as soon as the last lease has ended.
+  std::optional<Outcome> outcome;
+
+ private:
+  struct Room {
+    MutableBytes memory;
+    Block block;  // when the caller gave no memory
+  };
+  Room room_for(std::size_t result, std::uint32_t length, InlineVector<bool, 4>& used) const;
+  Rope gathered(Rope bytes) const;
+
+  CallMessage& message_;
+  Leases leases_;
+  InlineVector<Room, 2> rooms_;
+  Block reply_room_;
+  Rope position_zero_;
+  InlineVector<Rope, 2> arguments_;
+  std::uint32_t max_registration_ = 0;
+  std::uint32_t max_segments_ = 0;
+  std::optional<Completion<Outcome>> done_;
+};
+
+}  // namespace stag::rpc::rdma

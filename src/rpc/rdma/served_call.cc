@@ -1,0 +1,80 @@
+#include "rpc/rdma/served_call.h"
+
+#include <algorithm>
+
+namespace stag::rpc::rdma {
+
+void ServedCall::make_room(std::span<const rpcrdma::ArrivedItem> items) {
+  for (const rpcrdma::ArrivedItem& item : items)
+    rooms_.push_back({Block::allocate(item.length), item.length});
+}
+
+MutableBytes ServedCall::room(std::uint32_t item) {
+  return rooms_[item].block.bytes().first(rooms_[item].length);
+}
+
+IncomingCall ServedCall::arrival(const rpcrdma::CallArrival& arrival,
+                                 std::shared_ptr<const Origin> origin) {
+  IncomingCall call;
+  call.origin = std::move(origin);
+  std::size_t first = 0;
+  if (arrival.long_call) {
+    call.payload = std::move(rooms_[0].block).freeze(rooms_[0].length);
+    first = 1;
+  } else {
+    call.payload = arrival.held ? std::move(held_) : Buffer::copy_of(arrival.payload);
+  }
+  for (std::size_t i = first; i < arrival.items.size(); ++i)
+    call.items.add(arrival.items[i].position,
+                   Rope(std::move(rooms_[i].block).freeze(rooms_[i].length)));
+  rooms_.clear();
+  held_ = {};
+  return call;
+}
+
+rpcrdma::ReplyShape ServedCall::answer(OutgoingReply reply) {
+  stream_ = std::move(reply.stream);
+  shape_ = {};
+  shape_.length = stream_.size();
+  shape_.pairing =
+      reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift : rpcrdma::Pairing::ByIndex;
+  for (std::uint32_t i = 0; i < stream_.items().size(); ++i) {
+    const xdr::Item& item = stream_.items()[i];
+    if (item.id == xdr::kNoItem) continue;
+    shape_.items.push_back({.position = item.position,
+                            .length = item.length,
+                            .segments = 1,
+                            .source = i,
+                            .ordinal = static_cast<std::uint32_t>(shape_.items.size())});
+  }
+  return shape_;
+}
+
+Rope ServedCall::placed(const rpcrdma::Placement& placement) {
+  if (placement.item == rpcrdma::kReplyStream)
+    return stream_without_reduced().slice(placement.offset, placement.to.length);
+  const std::uint32_t source = shape_.items[placement.item].source;
+  if (std::find(reduced_.begin(), reduced_.end(), source) == reduced_.end())
+    reduced_.push_back(source);
+  return stream_.item_bytes(source).slice(placement.offset, placement.to.length);
+}
+
+Rope ServedCall::stream_without_reduced() const {
+  return stream_.without({reduced_.data(), reduced_.size()});
+}
+
+Rope ServedCall::inline_stream(const rpcrdma::ReplyPlan& plan) const {
+  InlineVector<std::uint32_t, 2> moved;
+  for (const std::uint32_t index : plan.reduced) moved.push_back(shape_.items[index].source);
+  return stream_.without({moved.data(), moved.size()});
+}
+
+void ServedCall::release() {
+  held_ = {};
+  rooms_.clear();
+  stream_ = {};
+  shape_ = {};
+  reduced_.clear();
+}
+
+}  // namespace stag::rpc::rdma

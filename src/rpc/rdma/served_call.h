@@ -1,0 +1,49 @@
+// A Call of the peer in progress: where its reduced arguments are read to, and the Reply while it
+// leaves.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/buffer.h"
+#include "rpc/message.h"
+#include "rpcrdma/plan.h"
+#include "rpcrdma/sink.h"
+
+namespace stag::rpc::rdma {
+
+class ServedCall {
+ public:
+  void hold(Bytes payload) { held_ = Buffer::copy_of(payload); }
+
+  // Memory for the items the core is about to read, `length` bytes each.
+  void make_room(std::span<const rpcrdma::ArrivedItem> items);
+  // The bytes of one item.
+  MutableBytes room(std::uint32_t item);
+
+  // The Call as the Service sees it; hands the read memory over.
+  IncomingCall arrival(const rpcrdma::CallArrival& arrival, std::shared_ptr<const Origin> origin);
+
+  // The answer, described to the core.
+  rpcrdma::ReplyShape answer(OutgoingReply reply);
+  // The bytes of one RDMA Write. The core places items before the rest of the stream.
+  Rope placed(const rpcrdma::Placement& placement);
+  Rope inline_stream(const rpcrdma::ReplyPlan& plan) const;
+
+  void release();
+
+ private:
+  struct Room {
+    Block block;
+    std::uint32_t length = 0;
+  };
+  Rope stream_without_reduced() const;
+
+  Buffer held_;
+  InlineVector<Room, 2> rooms_;
+  xdr::Stream stream_;
+  rpcrdma::ReplyShape shape_;
+  InlineVector<std::uint32_t, 2> reduced_;  // indices into stream_.items(), ascending
+};
+
+}  // namespace stag::rpc::rdma

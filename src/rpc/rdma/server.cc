@@ -1,0 +1,119 @@
+#include "rpc/rdma/server.h"
+
+#include "base/completion.h"
+#include "rpc/rdma/reverse_channel.h"
+
+namespace stag::rpc::rdma {
+
+class Server::Shard final : private LinkOwner {
+ public:
+  explicit Shard(Loop& loop) : loop_(loop) {}
+  ~Shard() { CHECK(links_.empty()); }
+
+  Loop& loop() { return loop_; }
+
+  void add(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,
+           Service& service) {
+    auto link =
+        std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
+    auto reverse = std::make_shared<ReverseChannel>(link, next_reverse_xid_ += 0x10001);
+    links_.emplace(link.get(), Entry{link, reverse});
+    if (closing_) link->close(Reason::Shutdown);
+    link->open(&service, reverse);
+  }
+
+  // `done` runs on this shard's loop once every connection is gone.
+  void close(Loop::Function done) {
+    closing_ = true;
+    done_ = std::move(done);
+    for (auto& [link, entry] : links_) link->close(Reason::Shutdown);
+    end_if_empty();
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Link> link;
+    std::shared_ptr<ReverseChannel> reverse;
+  };
+
+  void on_link_down(Link& link, Reason) override {
+    links_.erase(&link);
+    end_if_empty();
+  }
+  void end_if_empty() {
+    if (closing_ && links_.empty() && done_) std::exchange(done_, nullptr)();
+  }
+
+  Loop& loop_;
+  std::unordered_map<Link*, Entry> links_;
+  std::uint32_t next_reverse_xid_ = 0x7f000000;
+  bool closing_ = false;
+  Loop::Function done_;
+};
+
+Server::Server(Service& service, ServerOptions options)
+    : service_(service), options_(options), budget_(options.max_bytes_all) {}
+
+Server::~Server() {
+  CHECK(listener_ == nullptr);
+}
+
+Result<Address, Reason> Server::listen(fabric::Fabric& fabric, Loop& loop, const Address& address,
+                                       std::vector<Loop*> loops) {
+  CHECK(listener_ == nullptr);
+  loop_ = &loop;
+  if (loops.empty()) loops = {&loop};
+  shards_.clear();
+  for (Loop* each : loops) shards_.push_back(std::make_unique<Shard>(*each));
+  fabric::ListenOptions options;
+  options.loops = std::move(loops);
+  options.max_connections = options_.max_connections;
+  auto listener = fabric.listen(loop, address, std::move(options), *this);
+  if (!listener) return Failure{listener.error()};
+  listener_ = *std::move(listener);
+  return listener_->local_address();
+}
+
+Task<void> Server::close() {
+  listener_.reset();
+  Completion<Ok> all_closed;
+  std::size_t left = shards_.size();
+  for (const std::unique_ptr<Shard>& shard : shards_)
+    shard->loop().post([&, shard = shard.get()] {
+      shard->close([&] {
+        loop_->post([&] {
+          if (--left == 0) all_closed.complete(Ok{});
+        });
+      });
+    });
+  if (left != 0) co_await all_closed;
+}
+
+Result<fabric::ConnectOptions, Reason> Server::on_connect_request(const fabric::ConnectRequest&) {
+  fabric::ConnectOptions options;
+  options.private_data = private_data_of(options_.transport);
+  options.receive = {0, options_.transport.inline_size};
+  options.inbound_reads = options_.transport.inbound_reads;
+  options.outbound_reads = options_.transport.outbound_reads;
+  options.crc = options_.transport.crc;
+  return options;
+}
+
+void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
+  LinkSettings settings;
+  settings.transport = options_.transport;
+  settings.credits_requested = options_.reverse_credits;
+  settings.credits_granted = options_.credits;
+  settings.budget = &budget_;
+  Shard& shard = shard_of(connection->loop());
+  shard.add(std::move(connection), settings, service_);
+}
+
+Server::Shard& Server::shard_of(Loop& loop) {
+  for (const std::unique_ptr<Shard>& shard : shards_)
+    if (&shard->loop() == &loop) return *shard;
+  CHECK(false);
+  return *shards_.front();
+}
+
+}  // namespace stag::rpc::rdma

@@ -1,0 +1,50 @@
+// RPC-over-RDMA in front of an rpc::Service: accepts connections on a fabric, on any number of
+// loops, and serves the Calls they carry. Connections of one loop share nothing with those of
+// another but the byte budget.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "rpc/rdma/link.h"
+#include "rpc/rdma/options.h"
+#include "rpcrdma/budget.h"
+
+namespace stag::rpc::rdma {
+
+class Server final : private fabric::Acceptor {
+ public:
+  // `service` outlives the Server and its Calls.
+  Server(Service& service, ServerOptions options = {});
+  // Closed, or never listened.
+  ~Server();
+
+  // Listens on `address`, from `loop`; connections are spread over `loops` (empty: `loop` alone).
+  // One fabric a Server. Yields the address with its real port.
+  Result<Address, Reason> listen(fabric::Fabric& fabric, Loop& loop, const Address& address,
+                                 std::vector<Loop*> loops = {});
+
+  // On the listening loop: stops accepting, ends every connection and completes when all are gone.
+  // Calls being served run on; their Replies go nowhere.
+  Task<void> close();
+
+ private:
+  // The connections of one loop; touched on its thread only.
+  class Shard;
+
+  Result<fabric::ConnectOptions, Reason> on_connect_request(
+      const fabric::ConnectRequest& request) override;
+  void on_connection(std::unique_ptr<fabric::Connection> connection) override;
+  Shard& shard_of(Loop& loop);
+
+  Service& service_;
+  const ServerOptions options_;
+  rpcrdma::ByteBudget budget_;
+  Loop* loop_ = nullptr;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<fabric::Listener> listener_;
+};
+
+}  // namespace stag::rpc::rdma
