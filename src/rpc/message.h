@@ -43,46 +43,61 @@ struct CallMessage {
   std::uint32_t xid = 0;  // from Channel::next_xid(); also the first word of `stream`
   xdr::Stream stream;     // the RPC message; watched items = the eligible arguments
   ReplyBound reply;       // of the whole Reply message, RPC header included
+  // Eligible arguments and results of the procedure; the storage outlives the call.
+  std::span<const xdr::ItemId> eligible_arguments;
+  std::span<const xdr::ItemId> eligible_results;
   bool retry_short_reply = false;
   std::optional<TimePoint> deadline;  // none: waits for ever; on the channel's loop clock
   CancelToken cancel;
   std::span<const Sink> sinks;
 };
 
-// The items of one received message that did not travel inline, for xdr::Decoder.
+// The items of one received message that did not travel inline, for xdr::Decoder. Only items with
+// an eligible id may have moved (RFC 8166 6.1); any other that did makes decoding fail.
 class ReducedItems final : public xdr::ItemSource {
  public:
+  // Nothing is eligible until this is said. The storage outlives this object.
+  void allow(std::span<const xdr::ItemId> eligible) { eligible_ = eligible; }
+
   // Read chunks: each names the position of its item (RFC 8166 3.4.5). `bytes` may end with the
   // item's XDR pad.
   void add(std::uint32_t position, Rope bytes);
 
-  // Write chunks: the k-th chunk belongs to the k-th result item with one of the `eligible` ids
-  // (storage outlives this). `bytes` is what the Responder wrote; empty when it left the chunk
-  // unused, and then the item's data is inline.
-  void pair(std::span<const xdr::ItemId> eligible, Pairing pairing);
+  // Write chunks: the k-th chunk belongs to the k-th eligible result item. `bytes` is what the
+  // Responder wrote.
   void add_written(Rope bytes);
+  // A chunk that was offered empty: its item stays inline (RFC 8166 4.3.2.3).
+  void add_inline();
 
   bool empty() const { return entries_.empty(); }
   // Every Read chunk was asked for. False after decoding: a position named no item, the message is
   // malformed (RFC 8166 3.4.5).
   bool all_taken() const;
 
+  // The chunks, in the order they were added.
+  std::size_t size() const { return entries_.size(); }
+  std::uint32_t position(std::size_t index) const { return entries_[index].position; }
+  const Rope& bytes(std::size_t index) const { return entries_[index].bytes; }
+
   std::optional<Rope> take(xdr::ItemId id, std::uint32_t position, std::uint32_t length) override;
-  // A chunk met an item of another length.
+  // A chunk met an item of another length, one that may not move, or one that should have moved.
   bool failed() const override { return failed_; }
 
  private:
+  enum class Kind : std::uint8_t { Read, Written, Inline };
   struct Entry {
+    Kind kind = Kind::Read;
     std::uint32_t position = 0;
-    Rope bytes;
+    Rope bytes{};
     bool taken = false;
   };
-  std::optional<Rope> take_written(xdr::ItemId id, std::uint32_t length);
+  std::optional<Rope> take_read(Entry& entry, bool eligible, std::uint32_t length);
+  std::optional<Rope> take_written(std::uint32_t length);
+  std::optional<Rope> fail();
 
   InlineVector<Entry, 2> entries_;
   std::span<const xdr::ItemId> eligible_;
-  bool written_ = false;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0;  // of the Write chunks
   bool failed_ = false;
 };
 
@@ -116,6 +131,7 @@ struct IncomingCall {
 // bytes, so it may be kept for replays and sent again against other chunks.
 struct OutgoingReply {
   xdr::Stream stream;
+  std::span<const xdr::ItemId> eligible;  // results; the storage outlives the Server
   Pairing pairing = Pairing::Shift;
 };
 

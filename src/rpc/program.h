@@ -60,8 +60,8 @@ struct Outcome {
 class Handler {
  public:
   virtual ~Handler() = default;
-  // Decodes the arguments, runs, and encodes the results behind the header that `begin_results`
-  // writes; on any other outcome nothing is encoded.
+  // Decodes the arguments, runs, and encodes a whole successful Reply, header and results; on any
+  // other outcome nothing is encoded.
   virtual Task<Outcome> run(CallContext& context, xdr::Decoder& arguments,
                             const ReducedItems& items, xdr::Encoder& results) = 0;
 };
@@ -107,8 +107,7 @@ class TypedHandler final : public Handler {
 
 class Program {
  public:
-  Program(std::uint32_t program, std::uint32_t version, Binding binding = {})
-      : program_(program), version_(version), binding_(binding) {}
+  Program(std::uint32_t program, std::uint32_t version, Binding binding = {});
 
   // The handler lives as long as the Program and may be called from several loops at once.
   template <xdr::Procedure P, class F>

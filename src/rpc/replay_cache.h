@@ -64,7 +64,11 @@ class ReplayCache {
   std::size_t entries() const;
 
  private:
+  struct Entry;
+  struct Waiter;
   struct Shard;
+  // True: decided, in waiter.admitted. False: `waiter` is resumed later.
+  bool admit_now(const ReplayKey& key, Waiter& waiter);
   Shard& shard_of(const ReplayKey& key) const;
 
   ReplayCacheOptions options_;

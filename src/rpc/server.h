@@ -6,13 +6,14 @@
 //
 // Everything is registered before the first transport starts; from then on the Server is read-only
 // but for its replay cache, and serve() runs on many loops at once. It outlives its transports and
-// the Calls they carried (idle() tells).
+// the Calls they carried (active_calls() tells).
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <vector>
 
+#include "oncrpc/dispatch.h"
 #include "rpc/authenticator.h"
 #include "rpc/program.h"
 #include "rpc/replay_cache.h"
@@ -48,14 +49,20 @@ class Server : public Service {
 
  private:
   Program& program(std::uint32_t program, std::uint32_t version);
-  struct Found;
-  Found find(const oncrpc::CallHeader& header) const;
+  Authenticator* authenticator(oncrpc::AuthFlavor flavor) const;
+  // The caller, or the status that refuses the Call.
+  Result<Caller, oncrpc::ReplyStatus> authenticate(const oncrpc::CallHeader& header,
+                                                   const Origin& origin) const;
+  Result<const Program::Entry*, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header) const;
   Task<std::optional<OutgoingReply>> answer(IncomingCall& call, xdr::Decoder& decoder,
                                             const oncrpc::CallHeader& header);
-  Task<std::optional<OutgoingReply>> execute(CallContext& context, IncomingCall& call,
-                                             xdr::Decoder& decoder, const Program::Entry& entry);
+  Task<std::optional<OutgoingReply>> once(CallContext& context, IncomingCall& call,
+                                          xdr::Decoder& decoder, const Program::Entry& entry);
+  static Task<std::optional<OutgoingReply>> execute(CallContext& context, IncomingCall& call,
+                                                    xdr::Decoder& decoder,
+                                                    const Program::Entry& entry);
 
-  std::vector<Program> programs_;
+  oncrpc::DispatchTable<Program> programs_;
   std::vector<std::unique_ptr<Authenticator>> authenticators_;
   ReplayCache replay_cache_;
   std::atomic<std::size_t> active_{0};

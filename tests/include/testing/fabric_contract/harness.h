@@ -146,15 +146,16 @@ inline std::vector<std::byte> pattern(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-class FabricContract : public ::testing::TestWithParam<FabricFactory> {
+// A fabric, a listener's acceptor and the two sides of a connection.
+class FabricTest : public ::testing::Test {
  protected:
   using ConnectOutcome = Result<std::unique_ptr<fabric::Connection>, Reason>;
 
-  FabricContract() : harness(GetParam().make()) {
+  explicit FabricTest(std::unique_ptr<FabricHarness> made) : harness(std::move(made)) {
     // A plenty that tests of credit lower.
     options.receive = acceptor.answer.receive = {100'000, 70'000};
   }
-  ~FabricContract() override {
+  ~FabricTest() override {
     if (active.connected()) active.destroy();
     if (passive.connected()) passive.destroy();
     acceptor.arrived.clear();
@@ -217,6 +218,11 @@ class FabricContract : public ::testing::TestWithParam<FabricFactory> {
   TestAcceptor acceptor;
   std::unique_ptr<fabric::Listener> listener;
   Side active, passive;
+};
+
+class FabricContract : public FabricTest, public ::testing::WithParamInterface<FabricFactory> {
+ protected:
+  FabricContract() : FabricTest(GetParam().make()) {}
 };
 
 }  // namespace stag::testing

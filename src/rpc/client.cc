@@ -1,0 +1,106 @@
+#include "rpc/client.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stag::rpc {
+namespace {
+
+std::span<const xdr::ItemId> watched_arguments(const ProcedureBinding* binding) {
+  return binding == nullptr ? std::span<const xdr::ItemId>() : binding->arguments.ids();
+}
+
+std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) {
+  return a > std::numeric_limits<std::uint32_t>::max() - b
+             ? std::numeric_limits<std::uint32_t>::max()
+             : a + b;
+}
+
+}  // namespace
+
+void land(const Rope& data, MutableBytes to) {
+  CHECK(data.size() <= to.size());
+  std::byte* next = to.data();
+  for (const Buffer& piece : data.pieces()) {
+    if (piece.data() != next) std::memmove(next, piece.data(), piece.size());
+    next += piece.size();
+  }
+}
+
+Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
+                           const ProcedureBinding* procedure_binding, Client& client,
+                           const CallOptions& call_options)
+    : binding(procedure_binding),
+      options(call_options),
+      encoder(watched_arguments(procedure_binding)) {
+  const Credentials& credentials =
+      options.credentials != nullptr ? *options.credentials : client.credentials_;
+  reply_header_max = oncrpc::kReplyHeaderSize + credentials.reply_verifier_max();
+  message.xid = client.channel_->next_xid();
+  oncrpc::CallHeader header;
+  header.xid = message.xid;
+  header.program = program;
+  header.version = version;
+  header.procedure = procedure;
+  header.credential = credentials.credential();
+  header.verifier = credentials.verifier();
+  oncrpc::encode(encoder, header);
+}
+
+Task<Result<ReplyMessage, CallError>> Client::exchange(Outgoing& out) {
+  CallMessage& message = out.message;
+  message.stream = std::move(out.encoder).finish();
+  if (!message.stream.ok())
+    co_return Failure{CallError::transport(Reason::RpcArgumentsUnencodable, channel_->where())};
+  message.reply = std::move(out.bound);
+  // An error Reply must fit too.
+  constexpr std::uint32_t kErrorBody = oncrpc::kMaxErrorReplySize - oncrpc::kReplyHeaderSize;
+  message.reply.payload_max =
+      saturating_add(std::max(message.reply.payload_max, kErrorBody), out.reply_header_max);
+  if (out.binding != nullptr) {
+    message.eligible_arguments = out.binding->arguments.ids();
+    message.eligible_results = out.binding->results.ids();
+    message.retry_short_reply = out.binding->retry_short_reply;
+  }
+  message.cancel = out.options.cancel;
+  message.sinks = out.options.sinks;
+  const Duration timeout = out.options.timeout.value_or(options_.timeout);
+  if (timeout > Duration::zero()) message.deadline = channel_->loop().now() + timeout;
+  co_return co_await channel_->call(message);
+}
+
+Client::Incoming::Incoming(Client& from, ReplyMessage& message)
+    : client(from),
+      reply(message),
+      decoder(message.payload, message.items.empty() ? nullptr : &message.items) {}
+
+bool Client::Incoming::open() {
+  Result<oncrpc::ReplyHeader, Reason> header = oncrpc::decode_reply(decoder);
+  if (!header)
+    fault = CallError::malformed(header.error(), client.channel_->where());
+  else if (!header->status.success())
+    fault = CallError::answered(header->status, client.channel_->where());
+  return !fault.has_value();
+}
+
+bool Client::Incoming::close() {
+  return decoder.finish().ok() && reply.items.all_taken();
+}
+
+CallError Client::Incoming::error() const {
+  if (fault) return *fault;
+  trace(Reason::RpcResultsMalformed, client.channel_->where(), xdr::to_string(decoder.error()));
+  return CallError::malformed(Reason::RpcResultsMalformed, client.channel_->where());
+}
+
+Task<CallResult<Ok>> Client::ping(std::uint32_t program, std::uint32_t version,
+                                  CallOptions options) {
+  Outgoing out(program, version, 0, nullptr, *this, options);
+  Result<ReplyMessage, CallError> reply = co_await exchange(out);
+  if (!reply) co_return Failure{reply.error()};
+  Incoming in(*this, *reply);
+  if (!in.open() || !in.close()) co_return Failure{in.error()};
+  co_return Ok{};
+}
+
+}  // namespace stag::rpc

@@ -1,0 +1,83 @@
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a 64-bit hash under a secret key, so that no client
+// can make two different Calls look the same to the replay cache.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "base/bytes.h"
+
+namespace stag::rpc {
+
+class KeyedHash {
+ public:
+  struct Key {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+  };
+
+  explicit KeyedHash(const Key& key)
+      : a_(key.low ^ 0x736f6d6570736575ull),
+        b_(key.high ^ 0x646f72616e646f6dull),
+        c_(key.low ^ 0x6c7967656e657261ull),
+        d_(key.high ^ 0x7465646279746573ull) {}
+
+  void add(Bytes bytes) {
+    total_ += bytes.size();
+    while (!bytes.empty()) {
+      if (used_ == 0 && bytes.size() >= 8) {
+        absorb(word(bytes.data(), 8));
+        bytes = bytes.subspan(8);
+        continue;
+      }
+      tail_[used_++] = bytes.front();
+      bytes = bytes.subspan(1);
+      if (used_ < 8) continue;
+      absorb(word(tail_, 8));
+      used_ = 0;
+    }
+  }
+
+  // Once, at the end.
+  std::uint64_t finish() {
+    absorb(word(tail_, used_) | (total_ << 56));
+    c_ ^= 0xff;
+    for (int i = 0; i < 4; ++i) round();
+    return a_ ^ b_ ^ c_ ^ d_;
+  }
+
+ private:
+  // Little-endian, as the algorithm is defined.
+  static std::uint64_t word(const std::byte* from, std::size_t length) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < length; ++i)
+      value |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
+    return value;
+  }
+  void absorb(std::uint64_t value) {
+    d_ ^= value;
+    round();
+    round();
+    a_ ^= value;
+  }
+  void round() {
+    a_ += b_;
+    b_ = std::rotl(b_, 13) ^ a_;
+    a_ = std::rotl(a_, 32);
+    c_ += d_;
+    d_ = std::rotl(d_, 16) ^ c_;
+    a_ += d_;
+    d_ = std::rotl(d_, 21) ^ a_;
+    c_ += b_;
+    b_ = std::rotl(b_, 17) ^ c_;
+    c_ = std::rotl(c_, 32);
+  }
+
+  std::uint64_t a_, b_, c_, d_;
+  std::byte tail_[8] = {};
+  std::size_t used_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace stag::rpc

@@ -1,0 +1,53 @@
+#include "rpc/program.h"
+
+namespace stag::rpc {
+namespace detail {
+
+void encode_success_header(CallContext& context, xdr::Encoder& results) {
+  oncrpc::ReplyHeader header;
+  header.xid = context.header().xid;
+  oncrpc::encode(results, header);
+}
+
+bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items) {
+  return arguments.finish().ok() && items.all_taken();
+}
+
+}  // namespace detail
+
+namespace {
+
+class NullHandler final : public Handler {
+ public:
+  Task<Outcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems& items,
+                    xdr::Encoder& results) override {
+    Outcome outcome;
+    outcome.encoded = detail::arguments_complete(arguments, items);
+    if (outcome.encoded)
+      detail::encode_success_header(context, results);
+    else
+      outcome.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS);
+    co_return outcome;
+  }
+};
+
+}  // namespace
+
+Program::Program(std::uint32_t program, std::uint32_t version, Binding binding)
+    : program_(program), version_(version), binding_(binding) {
+  add(0, std::make_unique<NullHandler>());
+}
+
+Program& Program::add(std::uint32_t procedure, std::unique_ptr<Handler> handler) {
+  CHECK(procedure < 4096);  // a table, not a map: procedure numbers are small
+  if (procedure >= entries_.size()) entries_.resize(procedure + 1);
+  entries_[procedure] = {std::move(handler), binding_.find(program_, version_, procedure)};
+  return *this;
+}
+
+const Program::Entry* Program::find(std::uint32_t procedure) const {
+  if (procedure >= entries_.size() || entries_[procedure].handler == nullptr) return nullptr;
+  return &entries_[procedure];
+}
+
+}  // namespace stag::rpc

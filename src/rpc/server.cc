@@ -1,0 +1,169 @@
+#include "rpc/server.h"
+
+#include <string>
+
+namespace stag::rpc {
+namespace {
+
+using oncrpc::AcceptStat;
+using oncrpc::AuthStat;
+using oncrpc::ReplyStatus;
+
+OutgoingReply error_reply(std::uint32_t xid, const ReplyStatus& status) {
+  oncrpc::ReplyHeader header;
+  header.xid = xid;
+  header.status = status;
+  xdr::Encoder encoder({}, 64);
+  oncrpc::encode(encoder, header);
+  OutgoingReply reply;
+  reply.stream = std::move(encoder).finish();
+  return reply;
+}
+
+void trace_call(Reason reason, const IncomingCall& call) {
+  // Refusals and the like: rare enough to spell the peer out.
+  trace(reason, to_string(call.origin->peer));
+}
+
+Reason reason_of(const ReplyStatus& status) {
+  if (status.reply == oncrpc::ReplyStat::MSG_DENIED) return Reason::RpcCallUnauthorized;
+  if (status.accept == AcceptStat::GARBAGE_ARGS) return Reason::RpcArgumentsMalformed;
+  return Reason::RpcProgramUnavailable;
+}
+
+struct Counted {
+  explicit Counted(std::atomic<std::size_t>& count) : count_(count) { count_.fetch_add(1); }
+  ~Counted() { count_.fetch_sub(1, std::memory_order_release); }
+  std::atomic<std::size_t>& count_;
+};
+
+}  // namespace
+
+Server::Server(ServerOptions options) : replay_cache_(options.replay_cache) {
+  add(auth_none());
+  add(auth_sys());
+}
+
+Server::~Server() {
+  CHECK(active_calls() == 0);
+}
+
+void Server::add(Program program) {
+  const std::uint32_t number = program.program();
+  const std::uint32_t version = program.version();
+  programs_.add(number, version, std::move(program));
+}
+
+Program& Server::program(std::uint32_t program, std::uint32_t version) {
+  if (Program* found = programs_.find(program, version)) return *found;
+  return programs_.add(program, version, Program(program, version));
+}
+
+void Server::add(std::unique_ptr<Authenticator> authenticator) {
+  for (std::unique_ptr<Authenticator>& own : authenticators_) {
+    if (own->flavor() != authenticator->flavor()) continue;
+    own = std::move(authenticator);
+    return;
+  }
+  authenticators_.push_back(std::move(authenticator));
+}
+
+Authenticator* Server::authenticator(oncrpc::AuthFlavor flavor) const {
+  for (const std::unique_ptr<Authenticator>& own : authenticators_)
+    if (own->flavor() == flavor) return own.get();
+  return nullptr;
+}
+
+Result<Caller, ReplyStatus> Server::authenticate(const oncrpc::CallHeader& header,
+                                                 const Origin& origin) const {
+  Authenticator* knows = authenticator(header.credential.flavor);
+  if (knows == nullptr) return Failure{ReplyStatus::auth_error(AuthStat::AUTH_REJECTEDCRED)};
+  Result<Caller, AuthStat> caller = knows->authenticate(header, origin);
+  if (!caller) return Failure{ReplyStatus::auth_error(caller.error())};
+  return std::move(*caller);
+}
+
+Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader& header) const {
+  const Program* program = programs_.find(header.program, header.version);
+  if (program == nullptr) return Failure{programs_.missing(header.program)};
+  const Program::Entry* entry = program->find(header.procedure);
+  if (entry == nullptr) return Failure{ReplyStatus::accepted(AcceptStat::PROC_UNAVAIL)};
+  return entry;
+}
+
+Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
+  const Counted counted(active_);
+  xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
+  Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
+  if (header.ok()) co_return co_await answer(call, decoder, *header);
+  trace_call(header.error().reason, call);
+  // Who sends another RPC version is told which one is served (RFC 5531 section 9); what is no Call
+  // at all gets nothing.
+  if (!header.error().wrong_rpc_version) co_return std::nullopt;
+  co_return error_reply(header.error().xid, ReplyStatus::rpc_mismatch());
+}
+
+Task<std::optional<OutgoingReply>> Server::answer(IncomingCall& call, xdr::Decoder& decoder,
+                                                  const oncrpc::CallHeader& header) {
+  Result<Caller, ReplyStatus> caller = authenticate(header, *call.origin);
+  if (!caller) {
+    trace_call(reason_of(caller.error()), call);
+    co_return error_reply(header.xid, caller.error());
+  }
+  Result<const Program::Entry*, ReplyStatus> entry = find(header);
+  if (!entry) {
+    trace_call(reason_of(entry.error()), call);
+    co_return error_reply(header.xid, entry.error());
+  }
+  CallContext context(call, header, std::move(*caller));
+  const ProcedureBinding* binding = (*entry)->binding;
+  if (binding != nullptr) call.items.allow(binding->arguments.ids());
+  if (binding != nullptr && binding->non_idempotent)
+    co_return co_await once(context, call, decoder, **entry);
+  co_return co_await execute(context, call, decoder, **entry);
+}
+
+Task<std::optional<OutgoingReply>> Server::once(CallContext& context, IncomingCall& call,
+                                                xdr::Decoder& decoder,
+                                                const Program::Entry& entry) {
+  const ReplayKey key =
+      replay_key(*call.origin, context.header(), call.payload.bytes(), call.items);
+  ReplayCache::Admitted admitted = co_await replay_cache_.admit(key, context.loop());
+  if (admitted.admission == ReplayCache::Admission::Replay) {
+    trace_call(Reason::RpcReplayed, call);
+    co_return std::move(admitted.reply);
+  }
+  if (admitted.admission == ReplayCache::Admission::Drop) {
+    trace_call(Reason::RpcDuplicateDropped, call);
+    co_return std::nullopt;
+  }
+  std::optional<OutgoingReply> reply = co_await execute(context, call, decoder, entry);
+  replay_cache_.finish(key, context.loop(), reply);
+  co_return reply;
+}
+
+Task<std::optional<OutgoingReply>> Server::execute(CallContext& context, IncomingCall& call,
+                                                   xdr::Decoder& decoder,
+                                                   const Program::Entry& entry) {
+  std::span<const xdr::ItemId> eligible;
+  if (entry.binding != nullptr) eligible = entry.binding->results.ids();
+  xdr::Encoder encoder(eligible);
+  Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+  if (outcome.encoded) {
+    OutgoingReply reply;
+    reply.stream = std::move(encoder).finish();
+    reply.eligible = eligible;
+    if (entry.binding != nullptr) reply.pairing = entry.binding->pairing;
+    if (reply.stream.ok()) co_return reply;
+    trace_call(Reason::RpcResultsUnencodable, call);
+    outcome.status = ReplyStatus::accepted(AcceptStat::SYSTEM_ERR);
+  } else if (outcome.drop) {
+    trace_call(Reason::RpcCallDropped, call);
+    co_return std::nullopt;
+  } else {
+    trace_call(reason_of(outcome.status), call);
+  }
+  co_return error_reply(context.header().xid, outcome.status);
+}
+
+}  // namespace stag::rpc
