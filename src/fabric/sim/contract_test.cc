@@ -1,26 +1,8 @@
-#include "fabric/sim/sim_fabric.h"
 #include "testing/fabric_contract.h"
+#include "testing/sim_harness.h"
 
 namespace stag::testing {
 namespace {
-
-class SimHarness final : public FabricHarness {
- public:
-  explicit SimHarness(const fabric::SimOptions& options, std::optional<std::uint64_t> shuffle)
-      : loop_(shuffle), fabric_(loop_, options) {}
-
-  Loop& loop() override { return loop_; }
-  fabric::Fabric& fabric() override { return fabric_; }
-  Address any_address() override { return {"server", 0}; }
-  bool run_until(const std::function<bool()>& predicate) override {
-    return loop_.run_until(predicate);
-  }
-  void settle() override { loop_.run_until_idle(); }
-
- private:
-  fabric::SimLoop loop_;
-  fabric::SimFabric fabric_;
-};
 
 FabricFactory calm() {
   return {"calm", [] { return std::make_unique<SimHarness>(fabric::SimOptions(), std::nullopt); }};
