@@ -11,6 +11,8 @@ set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
 set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlplusplus;nlohmann_json::nlohmann_json")
 set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
 set(STAG_SUBFOLDERS_nfs_server state)
+# What a module's tests use besides the module itself.
+set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
 
 function(stag_module_name out module)
   string(REPLACE "/" "_" name ${module})
@@ -54,7 +56,7 @@ function(stag_module module)
   set_property(GLOBAL APPEND PROPERTY STAG_MODULES ${module})
 
   if(STAG_TESTS AND tests)
-    stag_test(${name}_test SOURCES ${tests} MODULES ${module} LABELS unit)
+    stag_test(${name}_test SOURCES ${tests} MODULES ${module} ${STAG_TEST_MODULES_${name}} LABELS unit)
   endif()
 endfunction()
 
