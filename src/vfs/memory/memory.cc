@@ -1,10 +1,12 @@
 #include "vfs/memory/memory.h"
 
+#include "vfs/change_rules.h"
+
 namespace stag::vfs {
 
 Limits MemoryFileSystem::limits() const {
   Limits limits;
-  limits.max_file_size = memory::kMaxFileSize;
+  limits.max_file_size = kLargestFile;
   limits.max_links = memory::kMaxLinks;
   return limits;
 }

@@ -119,6 +119,23 @@ TEST_F(Memory, random_4k_writes_over_a_large_one_keep_storage_near_the_size) {
   EXPECT_EQ(read(file, 0, 1 << 20), Rope::copy_of(bytes_of(std::string(1 << 20, 'b'))));
 }
 
+TEST_F(Memory, every_change_is_seen_in_the_change_attribute) {
+  const Handle file = make("file");
+  const auto change_of = [&](const Handle& object) {
+    return run(fs.attributes(caller(), object)).change;
+  };
+  const std::uint64_t made = change_of(file);
+  const std::uint64_t root_made = change_of(fs.root());
+  write(file, 0, Rope::copy_of(bytes_of("x")));
+  const std::uint64_t written = change_of(file);
+  EXPECT_NE(written, made);
+  run(fs.set_attributes(caller(), file, testing::mode_of(0600), std::nullopt));
+  EXPECT_NE(change_of(file), written);
+  EXPECT_EQ(change_of(fs.root()), root_made);
+  run(fs.remove(caller(), fs.root(), "file"));
+  EXPECT_NE(change_of(fs.root()), root_made);
+}
+
 TEST_F(Memory, handles_of_another_store_are_stale) {
   MemoryFileSystem other;
   const auto outcome = finish(loop, fs.attributes(caller(), other.root()));

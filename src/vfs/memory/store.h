@@ -9,7 +9,6 @@
 
 #include <array>
 #include <atomic>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -22,7 +21,6 @@ namespace stag::vfs::memory {
 
 inline constexpr std::size_t kMaxName = 255;
 inline constexpr std::uint32_t kMaxLinks = 1'000'000'000;
-inline constexpr std::uint64_t kMaxFileSize = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint64_t kObjectCharge =
     512;  // what an object, or an entry, counts against max_bytes
 

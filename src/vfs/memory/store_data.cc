@@ -1,5 +1,6 @@
 // Contents and attributes of single objects: read, write, commit, set_attributes.
 #include "base/checked.h"
+#include "vfs/change_rules.h"
 #include "vfs/memory/store.h"
 
 namespace stag::vfs::memory {
@@ -13,30 +14,14 @@ std::optional<Status> data_fault(const Inode* inode) {
 }
 
 // Everything is checked before anything changes.
-std::optional<Status> change_fault(const Inode& inode, const Credentials& who,
-                                   const SetAttributes& changes) {
-  const bool owner = owns(inode, who);
-  if (changes.uid && !is_root(who) && (!owner || *changes.uid != inode.uid)) return Status::Perm;
-  if (changes.gid && !is_root(who)) {
-    if (!owner || (*changes.gid != inode.gid && !who.in_group(*changes.gid))) return Status::Perm;
-  }
-  if (changes.mode && !owner) return Status::Perm;
-  for (const SetTime& time : {changes.accessed, changes.modified}) {
-    if (time.how == SetTime::How::To && !owner) return Status::Perm;
-    if (time.how == SetTime::How::Now && !owner && !permits(inode, who, kMayWrite))
-      return Status::Access;
-  }
-  if (changes.size) {
-    if (const auto fault = data_fault(&inode)) return fault;
-    if (!may_write_data(inode, who)) return Status::Access;
-    if (*changes.size > kMaxFileSize) return Status::FileTooBig;
-  }
+std::optional<Status> change_fault(const Attributes& attributes, const Inode& inode,
+                                   const Credentials& who, const SetAttributes& changes) {
+  if (const auto fault = fault_of_change(attributes, who, changes)) return fault;
+  if (changes.size && !may_write_data(inode, who)) return Status::Access;
+  const bool to_now =
+      changes.accessed.how == SetTime::How::Now || changes.modified.how == SetTime::How::Now;
+  if (to_now && !owns(inode, who) && !permits(inode, who, kMayWrite)) return Status::Access;
   return std::nullopt;
-}
-
-bool changes_anything(const SetAttributes& changes) {
-  return changes.mode || changes.uid || changes.gid || changes.size ||
-         changes.accessed.how != SetTime::How::Keep || changes.modified.how != SetTime::How::Keep;
 }
 
 void apply_time(const SetTime& change, Time now, Time& time) {
@@ -80,8 +65,9 @@ Outcome<Change> Store::set_attributes(const Credentials& who, const Handle& obje
   Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
   if (guard && *guard != inode->changed) return Failure{Status::Changed};
-  if (const auto fault = change_fault(*inode, who, changes)) return Failure{*fault};
-  const BeforeChange before = before_of(attributes_of(*inode));
+  const Attributes old = attributes_of(*inode);
+  if (const auto fault = change_fault(old, *inode, who, changes)) return Failure{*fault};
+  const BeforeChange before = before_of(old);
   if (changes.size) resize(*inode, *changes.size, replaced);
   if (changes_anything(changes)) apply(who, changes, now_(), *inode);
   return changed(before, *inode);
@@ -112,7 +98,7 @@ Outcome<WriteResult> Store::write(const Credentials& who, const Handle& file, st
   const auto id = id_of(file);
   if (!id) return Failure{id.error()};
   const std::uint64_t length = data.size();
-  if (!range_within(offset, length, kMaxFileSize)) return Failure{Status::FileTooBig};
+  if (!range_within(offset, length, kLargestFile)) return Failure{Status::FileTooBig};
   const Rope kept = adoptable(std::move(data));
   Replaced replaced;
   Locked lock(*this, {*id});

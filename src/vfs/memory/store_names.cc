@@ -1,4 +1,5 @@
 // Entries that are found and made: lookup, create, mkdir, symlink, mknod, link.
+#include "vfs/change_rules.h"
 #include "vfs/exclusive.h"
 #include "vfs/memory/store.h"
 #include "vfs/name.h"
@@ -137,7 +138,7 @@ Outcome<Created> Store::create(const Credentials& who, const Handle& directory,
     attributes.accessed = {SetTime::How::To, times.accessed};
     attributes.modified = {SetTime::How::To, times.modified};
   }
-  if (attributes.size && *attributes.size > kMaxFileSize) return Failure{Status::FileTooBig};
+  if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
   // Ends when the name is free for make() or there for reopen(); others may come and go in between.
   while (true) {
     auto made = new_inode(FileType::Regular);

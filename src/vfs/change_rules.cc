@@ -1,0 +1,28 @@
+#include "vfs/change_rules.h"
+
+namespace stag::vfs {
+namespace {
+
+bool needs_owner(const SetAttributes& changes) {
+  return changes.mode || changes.uid || changes.gid || changes.accessed.how == SetTime::How::To ||
+         changes.modified.how == SetTime::How::To;
+}
+
+}  // namespace
+
+std::optional<Status> fault_of_change(const Attributes& object, const Credentials& who,
+                                      const SetAttributes& changes) {
+  if (who.uid != 0) {
+    if (needs_owner(changes) && who.uid != object.uid) return Status::Perm;
+    if (changes.uid && *changes.uid != object.uid) return Status::Perm;
+    if (changes.gid && *changes.gid != object.gid && !who.in_group(*changes.gid))
+      return Status::Perm;
+  }
+  if (!changes.size) return std::nullopt;
+  if (object.type == FileType::Directory) return Status::IsDirectory;
+  if (object.type != FileType::Regular) return Status::Invalid;
+  if (*changes.size > kLargestFile) return Status::FileTooBig;
+  return std::nullopt;
+}
+
+}  // namespace stag::vfs

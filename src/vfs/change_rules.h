@@ -1,0 +1,24 @@
+// Who may change which attributes of an object, as far as ownership decides it. Permission to
+// write, which is what changing the size and setting times to now need, is the store's to check.
+#pragma once
+
+#include <optional>
+
+#include "vfs/status.h"
+#include "vfs/types.h"
+
+namespace stag::vfs {
+
+inline constexpr std::uint64_t kLargestFile =
+    0x7fff'ffff'ffff'ffff;  // offsets are signed in the systems that ask
+
+// Perm, IsDirectory, Invalid or FileTooBig; nothing when the caller may, or root asks.
+std::optional<Status> fault_of_change(const Attributes& object, const Credentials& who,
+                                      const SetAttributes& changes);
+
+inline bool changes_anything(const SetAttributes& changes) {
+  return changes.mode || changes.uid || changes.gid || changes.size ||
+         changes.accessed.how != SetTime::How::Keep || changes.modified.how != SetTime::How::Keep;
+}
+
+}  // namespace stag::vfs
