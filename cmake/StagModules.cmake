@@ -3,7 +3,7 @@
 #   stag_modules(FILE)        one library stag::<module> for every module of FILE that has a folder under src/
 #
 # A module's sources are the *.cc of its own folder (and of the folders named in STAG_SUBFOLDERS_<module>), without
-# *_test.cc; those become one test program <module>_test.
+# *_test.cc, and what xdrgen makes of its *.x (<build>/gen/<module>/<name>.h and .cc); the tests become one test program <module>_test.
 
 set(STAG_LIBS_net "Threads::Threads")
 set(STAG_LIBS_iwarp "PkgConfig::ISAL")
@@ -33,7 +33,8 @@ function(stag_module module)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
-  get_property(generated GLOBAL PROPERTY STAG_GENERATED_${name})
+  file(GLOB specifications CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${module}/*.x)
+  stag_generate(generated FILES ${specifications} OUTPUT_DIR ${PROJECT_BINARY_DIR}/gen INCLUDE_PREFIX ${module})
 
   if(sources OR generated)
     add_library(stag_${name} STATIC ${sources} ${generated})

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "xdrgen/emitter.h"
+
+namespace xdrgen {
+namespace {
+
+template <class... Args>
+void print(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+std::string constant_text(ast::Integer value) {
+  if (value < 0 && value >= std::numeric_limits<std::int32_t>::min())
+    return fmt::format("std::int32_t NAME = {}", static_cast<std::int64_t>(value));
+  // The most negative number has no literal of its own.
+  if (value < 0)
+    return fmt::format("std::int64_t NAME = {} - 1", static_cast<std::int64_t>(value + 1));
+  const auto number = static_cast<std::uint64_t>(value);
+  return fmt::format("std::uint{}_t NAME = {}", number > kUnbounded ? 64 : 32, number);
+}
+
+// An int32 as C++ source.
+std::string enumerator_text(std::int32_t value) {
+  return value == std::numeric_limits<std::int32_t>::min() ? "-2147483647 - 1"
+                                                           : std::to_string(value);
+}
+
+std::set<std::string> names_of(const Struct& from) {
+  std::set<std::string> result;
+  for (const Field& field : from.fields) result.insert(field.name);
+  return result;
+}
+
+}  // namespace
+
+Emitter::Emitter(const Model& model, std::string name_space, Origin origin)
+    : model_(model),
+      names_(std::move(name_space)),
+      text_(names_, sizes_),
+      origin_(std::move(origin)) {}
+
+std::string Emitter::header() {
+  std::string out;
+  print(out, "// Made by xdrgen from {}; changes belong there.\n", origin_.specification);
+  out += "#pragma once\n\n";
+  for (const char* name :
+       {"array", "cstdint", "optional", "string", "string_view", "variant", "vector"})
+    print(out, "#include <{}>\n", name);
+  out += "\n#include \"xdr/procedure.h\"\n#include \"xdr/types.h\"\n";
+  print(out, "\nnamespace {} {{\n", names_.name_space());
+  constants(out);
+  forward_declarations(out);
+  for (const Named* named : model_.types) type(out, *named);
+  items(out);
+  declarations(out);
+  procedure_declarations(out);
+  print(out, "\n}}  // namespace {}\n", names_.name_space());
+  size_constants(out);
+  return out;
+}
+
+void Emitter::constants(std::string& out) const {
+  if (!model_.constants.empty()) out += "\n";
+  for (const Constant& constant : model_.constants) {
+    if (constant.text) {
+      print(out, "inline constexpr std::string_view {} = \"{}\";\n", cpp_name(constant.name),
+            *constant.text);
+      continue;
+    }
+    std::string text = constant_text(constant.value);
+    text.replace(text.find("NAME"), 4, cpp_name(constant.name));
+    print(out, "inline constexpr {};\n", text);
+  }
+}
+
+void Emitter::forward_declarations(std::string& out) const {
+  bool first = true;
+  for (const Named* named : model_.types) {
+    const bool is_class =
+        std::holds_alternative<Struct>(named->body) || std::holds_alternative<Union>(named->body);
+    if (!is_class) continue;
+    if (std::exchange(first, false)) out += "\n";
+    print(out, "struct {};\n", cpp_name(named->name));
+  }
+}
+
+void Emitter::type(std::string& out, const Named& named) {
+  out += "\n";
+  if (const auto* from = std::get_if<Enum>(&named.body)) enumeration(out, named, *from);
+  if (const auto* from = std::get_if<Struct>(&named.body)) structure(out, named, *from);
+  if (const auto* from = std::get_if<Union>(&named.body)) discriminated_union(out, named, *from);
+  if (const auto* from = std::get_if<Alias>(&named.body))
+    print(out, "using {} = {};\n", cpp_name(named.name), names_.spell(*from->field.type));
+  emitted_.insert(&named);
+}
+
+void Emitter::enumeration(std::string& out, const Named& named, const Enum& from) const {
+  print(out, "enum {} : std::int32_t {{\n", cpp_name(named.name));
+  for (const Enumerator& one : from.enumerators)
+    print(out, "  {} = {},\n", cpp_name(one.name), enumerator_text(one.value));
+  out += "};\n";
+}
+
+// Containers of types that are not complete yet must not be given an initialiser inside a class.
+std::string Emitter::initialiser(const Type& type) const {
+  const Type* at = &strip(type);
+  while (at->element != nullptr) at = &strip(*at->element);
+  return at->named == nullptr || emitted_.contains(at->named) ? "{}" : "";
+}
+
+void Emitter::structure(std::string& out, const Named& named, const Struct& from) const {
+  const std::set<std::string> hidden = names_of(from);
+  if (named.list_node) out += "// A node of a linked list, which is a std::vector of these.\n";
+  print(out, "struct {} {{\n", cpp_name(named.name));
+  for (const Field& field : from.fields)
+    print(out, "  {} {}{};\n", names_.spell(*field.type, hidden), member_name(named, field),
+          initialiser(*field.type));
+  print(out, "\n  bool operator==(const {}&) const = default;\n}};\n", cpp_name(named.name));
+}
+
+void Emitter::discriminated_union(std::string& out, const Named& named, const Union& from) const {
+  std::set<std::string> hidden = {from.discriminant.name};
+  for (const Arm& arm : from.arms) hidden.insert(arm.field.name);
+  print(out, "struct {} {{\n  {} {}{{}};\n", cpp_name(named.name),
+        names_.spell(*from.discriminant.type, hidden), member_name(named, from.discriminant));
+  std::string arms = "std::monostate";
+  std::size_t index = 0;
+  for (const Arm& arm : from.arms) {
+    if (arm.field.type->kind == Kind::Void) continue;
+    const std::string type = names_.spell(*arm.field.type, hidden);
+    const std::string name = member_name(named, arm.field);
+    const std::string& runtime = names_.runtime();
+    print(out, "\n  {0}& {1}() {{ return {2}arm_for_writing<{3}>(arms_); }}\n", type, name, runtime,
+          ++index);
+    print(out, "  const {0}& {1}() const {{ return {2}arm_held<{3}>(arms_); }}\n", type, name,
+          runtime, index);
+    arms += ", " + type;
+  }
+  print(out, "\n  bool operator==(const {}&) const = default;\n\n", cpp_name(named.name));
+  print(out, "  std::variant<{}> arms_;\n}};\n", arms);
+}
+
+void Emitter::items(std::string& out) const {
+  if (model_.items.empty()) return;
+  out += "\n// The variable-length opaques and strings that may become data items of their own.\n";
+  out += "namespace item {\n";
+  for (std::size_t i = 0; i < model_.items.size(); ++i)
+    print(out, "inline constexpr {}ItemId {} = {};\n", names_.runtime(), model_.items[i], i + 1);
+  out += "}  // namespace item\n";
+}
+
+void Emitter::declarations(std::string& out) const {
+  if (!model_.types.empty()) out += "\n";
+  for (const Named* named : model_.types) {
+    if (std::holds_alternative<Alias>(named->body) && !has_own_codec(*named)) continue;
+    print(out, "{};\n[[nodiscard]] {};\n", encode_declaration(*named), decode_declaration(*named));
+    if (std::holds_alternative<Enum>(named->body))
+      print(out, "std::string_view to_string({} value);\n", cpp_name(named->name));
+  }
+}
+
+void Emitter::size_constants(std::string& out) {
+  std::string text;
+  for (const Named* named : model_.types) {
+    if (std::holds_alternative<Alias>(named->body)) continue;
+    const Size size = sizes_.of(*named);
+    const std::string name = fmt::format("::{}::{}", names_.name_space(), cpp_name(named->name));
+    if (size.most)
+      print(text, "template <>\ninline constexpr std::optional<std::uint32_t> max_size<{}> = {};\n",
+            name, *size.most);
+    print(text, "template <>\ninline constexpr std::uint32_t min_size<{}> = {};\n", name,
+          size.least);
+  }
+  if (!text.empty())
+    print(out, "\nnamespace stag::xdr {{\n\n{}\n}}  // namespace stag::xdr\n", text);
+}
+
+}  // namespace xdrgen

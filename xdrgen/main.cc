@@ -1,0 +1,119 @@
+// xdrgen: compiles XDR specifications (RFC 4506, RFC 5531) to C++.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+
+#include "xdrgen/compile.h"
+
+namespace {
+
+constexpr const char* kUsage =
+    R"(usage: xdrgen [--namespace NS] --header OUT.h --source OUT.cc [--include NAME] IN.x
+
+Compiles an XDR specification (RFC 4506, with the program definitions of RFC 5531)
+to a C++20 header and source file.
+
+  --namespace NS   the C++ namespace, e.g. my::protocol; may also stand in the
+                   specification as a line  %// namespace: my::protocol
+  --header FILE    where to write the types and declarations
+  --source FILE    where to write the codecs
+  --include NAME   how the source file includes the header (default: FILE of --header)
+  --help           this text
+
+Example: xdrgen --namespace demo --header hello.h --source hello.cc hello.x
+)";
+
+struct Arguments {
+  std::string name_space, header, source, include, input;
+};
+
+int refuse(const std::string& message) {
+  fmt::print(stderr, "xdrgen: {}\nTry 'xdrgen --help'.\n", message);
+  return 2;
+}
+
+std::optional<std::string> read_file(const std::string& name) {
+  std::ifstream file(name, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool write_file(const std::string& name, const std::string& text) {
+  std::ofstream file(name, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file.good()) return true;
+  fmt::print(stderr, "xdrgen: cannot write {}\n", name);
+  return false;
+}
+
+// Empty when the arguments make sense.
+std::string parse(int argc, char** argv, Arguments& to) {
+  const std::pair<std::string_view, std::string*> options[] = {{"--namespace", &to.name_space},
+                                                               {"--header", &to.header},
+                                                               {"--source", &to.source},
+                                                               {"--include", &to.include}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    std::string* target = nullptr;
+    for (const auto& [name, value] : options)
+      if (word == name) target = value;
+    if (target != nullptr) {
+      if (++i == argc) return fmt::format("{} needs a value", word);
+      *target = argv[i];
+    } else if (word.starts_with('-')) {
+      return fmt::format("unknown option {}", word);
+    } else if (!to.input.empty()) {
+      return "one specification at a time";
+    } else {
+      to.input = word;
+    }
+  }
+  if (to.input.empty()) return "which specification?";
+  if (to.header.empty() || to.source.empty()) return "--header and --source are needed";
+  if (to.include.empty()) to.include = to.header;
+  return {};
+}
+
+int run(const Arguments& arguments) {
+  const std::optional<std::string> text = read_file(arguments.input);
+  if (!text) {
+    fmt::print(stderr, "xdrgen: cannot read {}\n", arguments.input);
+    return 1;
+  }
+  const std::string folder = arguments.input.substr(0, arguments.input.find_last_of('/') + 1);
+  xdrgen::Options options;
+  options.name_space = arguments.name_space;
+  options.file = arguments.input;
+  options.header = arguments.include;
+  options.reader = [&folder](const std::string& name) {
+    return read_file(name.starts_with('/') ? name : folder + name);
+  };
+  const auto result = xdrgen::compile(*text, options);
+  if (const auto* complaint = std::get_if<xdrgen::Complaint>(&result)) {
+    fmt::print(stderr, "{}\n", *complaint);
+    return 1;
+  }
+  const auto& output = std::get<xdrgen::Output>(result);
+  const bool written =
+      write_file(arguments.header, output.header) && write_file(arguments.source, output.source);
+  return written ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--help") {
+      fmt::print("{}", kUsage);
+      return 0;
+    }
+  }
+  Arguments arguments;
+  const std::string complaint = parse(argc, argv, arguments);
+  return complaint.empty() ? run(arguments) : refuse(complaint);
+}

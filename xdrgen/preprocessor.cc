@@ -1,0 +1,203 @@
+#include "xdrgen/preprocessor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "xdrgen/number.h"
+
+namespace xdrgen {
+namespace {
+
+constexpr std::size_t kMaxIncludeDepth = 16;
+constexpr std::size_t kMaxIncludes = 256;
+constexpr std::size_t kMaxTokens = 1'000'000;
+constexpr std::size_t kMaxBranches = 256;
+constexpr std::size_t kMaxReplacement = 64;
+constexpr ast::Integer kLargestPassed = std::numeric_limits<std::int64_t>::max();
+
+std::string_view trim(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(" \t\r");
+  if (start == std::string_view::npos) return {};
+  return text.substr(start, text.find_last_not_of(" \t\r") - start + 1);
+}
+
+std::string_view first_word(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() &&
+         (std::isalnum(static_cast<unsigned char>(text[length])) != 0 || text[length] == '_'))
+    ++length;
+  return text.substr(0, length);
+}
+
+}  // namespace
+
+Preprocessor::Preprocessor(std::string_view file, std::string_view text, FileReader reader)
+    : reader_(std::move(reader)) {
+  files_.emplace_back(keep(std::string(file)), keep(std::string(text)));
+  define("RPC_HDR 1", Location{});
+}
+
+std::string_view Preprocessor::keep(std::string text) {
+  return kept_.emplace_back(std::move(text));
+}
+
+Token Preprocessor::raw() {
+  if (++produced_ > kMaxTokens) complain({}, "the input is too large");
+  if (!pending_.empty()) {
+    Token token = pending_.back();
+    pending_.pop_back();
+    return token;
+  }
+  Token token = files_.back().next();
+  while (token.kind == TokenKind::End && files_.size() > 1) {
+    files_.pop_back();
+    token = files_.back().next();
+  }
+  return token;
+}
+
+Token Preprocessor::next() {
+  for (;;) {
+    const bool replaced = !pending_.empty();
+    const Token token = raw();
+    if (token.kind == TokenKind::Directive) {
+      perform(token);
+    } else if (token.kind == TokenKind::Passed) {
+      if (active()) passed(token);
+    } else if (token.kind == TokenKind::End) {
+      if (!branches_.empty()) complain(branches_.back().where, "this conditional has no #endif");
+      return token;
+    } else if (active() && (replaced || !replace(token))) {
+      if (token.kind == TokenKind::Invalid)
+        complain(token.where, fmt::format("unexpected character '{}'", token.text));
+      return token;
+    }
+  }
+}
+
+// Replacements were themselves replaced when they were defined and are not looked up again, so
+// nothing can run away.
+bool Preprocessor::replace(const Token& token) {
+  if (token.kind != TokenKind::Identifier) return false;
+  const auto macro = macros_.find(token.text);
+  if (macro == macros_.end()) return false;
+  for (auto at = macro->second.rbegin(); at != macro->second.rend(); ++at) {
+    Token copy = *at;
+    copy.where = token.where;
+    pending_.push_back(copy);
+  }
+  return true;
+}
+
+void Preprocessor::perform(const Token& directive) {
+  const std::string_view text = trim(directive.text);
+  const std::string_view word = first_word(text);
+  const std::string_view rest = trim(text.substr(word.size()));
+  if (conditional(word, rest, directive.where) || !active()) return;
+  if (word == "define") define(rest, directive.where);
+  if (word == "include") include(rest, directive.where);
+  if (word == "undef") macros_.erase(std::string(first_word(rest)));
+  if (word == "error") complain(directive.where, fmt::format("#error {}", rest));
+}
+
+// Numbers and names of numbers, added up.
+void Preprocessor::passed(const Token& directive) {
+  const std::string_view text = trim(directive.text);
+  if (first_word(text) != "define") return;
+  Lexer lexer(directive.where.file, text.substr(6));
+  const Token name = lexer.next();
+  ast::Integer sum = 0;
+  Token token = lexer.next();
+  for (bool more = true; more; token = lexer.next()) {
+    const auto macro = macros_.find(token.text);
+    if (macro != macros_.end() && macro->second.size() == 1) token = macro->second.front();
+    if (name.kind != TokenKind::Identifier || token.kind != TokenKind::Number) return;
+    sum += parse_number(token);
+    token = lexer.next();
+    more = token.text == "+";
+    if (!more && token.kind != TokenKind::End) return;
+  }
+  if (sum > kLargestPassed || sum < -kLargestPassed) return;
+  const std::string number = std::to_string(static_cast<std::int64_t>(sum));
+  define(keep(fmt::format("{} {}", name.text, number)), directive.where);
+}
+
+// True when the directive was one of the conditional ones.
+bool Preprocessor::conditional(std::string_view word, std::string_view rest,
+                               const Location& where) {
+  if (word == "if" || word == "ifdef" || word == "ifndef") {
+    if (branches_.size() == kMaxBranches) complain(where, "conditionals are nested too deeply");
+    const bool defined = macros_.contains(first_word(rest));
+    const bool holds = word == "if" ? condition(rest) : defined == (word == "ifdef");
+    branches_.push_back({active(), holds, active() && holds, where});
+    return true;
+  }
+  if (word != "else" && word != "elif" && word != "endif") return false;
+  if (branches_.empty()) complain(where, fmt::format("#{} without #if", word));
+  if (word == "endif") {
+    branches_.pop_back();
+  } else {
+    otherwise(word, rest, where);
+  }
+  return true;
+}
+
+void Preprocessor::otherwise(std::string_view word, std::string_view rest, const Location&) {
+  Branch& branch = branches_.back();
+  const bool holds = !branch.taken && (word == "else" || condition(rest));
+  branch.active = branch.outer && holds;
+  branch.taken = branch.taken || holds;
+}
+
+bool Preprocessor::condition(std::string_view text) const {
+  text = trim(text);
+  bool wanted = true;
+  while (text.starts_with('!')) {
+    wanted = !wanted;
+    text = trim(text.substr(1));
+  }
+  if (first_word(text) == "defined") {
+    text = trim(text.substr(7));
+    if (text.starts_with('(')) text = trim(text.substr(1));
+    return macros_.contains(first_word(text)) == wanted;
+  }
+  std::string_view value = first_word(text);
+  if (const auto macro = macros_.find(value); macro != macros_.end())
+    value = macro->second.empty() ? "0" : macro->second.front().text;
+  const bool number = !value.empty() && std::isdigit(static_cast<unsigned char>(value[0])) != 0;
+  const bool holds = number && value.find_first_not_of("0xX") != std::string_view::npos;
+  return holds == wanted;
+}
+
+void Preprocessor::define(std::string_view rest, const Location& where) {
+  const std::string_view name = first_word(rest);
+  if (name.empty()) complain(where, "#define needs a name");
+  if (rest.substr(name.size()).starts_with('('))
+    complain(where, "macros with parameters are not supported");
+  std::vector<Token> tokens;
+  Lexer lexer(where.file, rest.substr(name.size()));
+  for (Token token = lexer.next(); token.kind != TokenKind::End; token = lexer.next()) {
+    const auto earlier = macros_.find(token.text);
+    if (earlier == macros_.end()) {
+      tokens.push_back(token);
+    } else {
+      tokens.insert(tokens.end(), earlier->second.begin(), earlier->second.end());
+    }
+    if (tokens.size() > kMaxReplacement) complain(where, "this macro is too long");
+  }
+  macros_.insert_or_assign(std::string(name), std::move(tokens));
+}
+
+void Preprocessor::include(std::string_view rest, const Location& where) {
+  if (!rest.starts_with('"')) return;
+  const std::string name(rest.substr(1, rest.find('"', 1) - 1));
+  if (files_.size() == kMaxIncludeDepth || kept_.size() > 2 * kMaxIncludes)
+    complain(where, "too many files are included");
+  std::optional<std::string> text = reader_ ? reader_(name) : std::nullopt;
+  if (!text) complain(where, fmt::format("cannot read \"{}\"", name));
+  const std::string_view file = keep(name);
+  files_.emplace_back(file, keep(std::move(*text)));
+}
+
+}  // namespace xdrgen

@@ -1,0 +1,57 @@
+// The part of the C preprocessor that .x files use: #define NAME [tokens], #undef, #if NAME |
+// number | defined(NAME) |
+// !..., #ifdef, #ifndef, #elif, #else, #endif, #include "file". Other directives are ignored, as
+// are #include <...>. RPC_HDR is defined as 1: types are what this compiler is after. A
+// passed-through `%#define NAME number` counts as well: specifications use the number in bounds.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "xdrgen/lexer.h"
+
+namespace xdrgen {
+
+// The text of an included file by the name in the directive; nullopt when there is none.
+using FileReader = std::function<std::optional<std::string>(const std::string& name)>;
+
+class Preprocessor {
+ public:
+  Preprocessor(std::string_view file, std::string_view text, FileReader reader);
+
+  // Every token outside of untaken branches, macros replaced; End at last.
+  Token next();
+
+ private:
+  struct Branch {
+    bool outer;  // Whether what surrounds the conditional is taken.
+    bool taken;  // Whether one of its branches was.
+    bool active;
+    Location where;
+  };
+  Token raw();
+  void perform(const Token& directive);
+  bool conditional(std::string_view word, std::string_view rest, const Location& where);
+  void otherwise(std::string_view word, std::string_view rest, const Location& where);
+  void passed(const Token& directive);
+  void define(std::string_view rest, const Location& where);
+  void include(std::string_view rest, const Location& where);
+  bool condition(std::string_view text) const;
+  bool active() const { return branches_.empty() || branches_.back().active; }
+  bool replace(const Token& token);
+  std::string_view keep(std::string text);
+
+  FileReader reader_;
+  std::deque<std::string> kept_;
+  std::vector<Lexer> files_;
+  std::vector<Branch> branches_;
+  std::map<std::string, std::vector<Token>, std::less<>> macros_;
+  std::vector<Token> pending_;  // In reverse.
+  std::size_t produced_ = 0;
+};
+
+}  // namespace xdrgen
