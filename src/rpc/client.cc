@@ -66,7 +66,9 @@ Task<Result<ReplyMessage, CallError>> Client::exchange(Outgoing& out) {
   message.sinks = out.options.sinks;
   const Duration timeout = out.options.timeout.value_or(options_.timeout);
   if (timeout > Duration::zero()) message.deadline = channel_->loop().now() + timeout;
-  co_return co_await channel_->call(message);
+  Result<ReplyMessage, CallError> reply = co_await channel_->call(message);
+  if (reply && out.binding != nullptr) reply->items.allow(out.binding->results.ids());
+  co_return reply;
 }
 
 Client::Incoming::Incoming(Client& from, ReplyMessage& message)

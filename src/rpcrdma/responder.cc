@@ -135,8 +135,9 @@ Reason Responder::unfit(const Slot& slot, Bytes payload) const {
 
 Responder::Slot& Responder::take_slot(const Header& header) {
   if (free_.empty()) {
-    slots_.emplace_back().index = static_cast<std::uint32_t>(slots_.size() - 1);
-    free_.push_back(slots_.back().index);
+    const auto index = static_cast<std::uint32_t>(slots_.size());
+    slots_.emplace_back().index = index;
+    free_.push_back(index);
   }
   Slot& slot = slots_[free_.back()];
   free_.pop_back();

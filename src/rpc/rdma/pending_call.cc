@@ -118,13 +118,11 @@ ReplyMessage PendingCall::collect(const rpcrdma::ReplyArrival& arrival) {
     reply.payload = Buffer::copy_of(arrival.payload);
   }
   for (std::size_t i = 0; i < rooms_.size(); ++i) {
-    const std::size_t length =
-        i < arrival.written.size()
-            ? std::min<std::size_t>(arrival.written[i], rooms_[i].memory.size())
-            : 0;
     Room& room = rooms_[i];
-    if (length == 0)
-      reply.items.add_written({});
+    const std::size_t written = i < arrival.written.size() ? arrival.written[i] : 0;
+    const std::size_t length = std::min(written, room.memory.size());
+    if (room.memory.empty())
+      reply.items.add_inline();
     else if (room.block)
       reply.items.add_written(Rope(std::move(room.block).freeze(length)));
     else

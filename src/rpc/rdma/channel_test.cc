@@ -1,0 +1,186 @@
+#include "rpc/rdma/channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fabric/sim/sim_fabric.h"
+#include "rpc/client.h"
+#include "rpc/rdma/server.h"
+#include "rpc/server.h"
+#include "testing/blob_program.h"
+#include "testing/proves.h"
+
+namespace stag::rpc::rdma {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kSizes[] = {0, 1, 3, 4, 1000, 4096, 16384, 65537, 1 << 20, (1 << 20) + 1};
+
+// A client and a server on one simulated network.
+class RdmaChannel : public ::testing::Test {
+ protected:
+  explicit RdmaChannel(fabric::SimOptions sim = {}) : network(loop, sim) {}
+
+  void connect(ChannelOptions options = {}, ServerOptions server_options = {}) {
+    program_server.add(blob_program());
+    server = std::make_unique<Server>(program_server, server_options);
+    const Address address = *server->listen(network, loop, {"server", 20049});
+    options.seed = 7;
+    options.moved = &moved;
+    channel = std::make_unique<Channel>(network, loop, address, options);
+    ASSERT_TRUE(loop.run(channel->connect({})).ok());
+    client.emplace(*channel, kBlobBinding);
+  }
+  void TearDown() override {
+    if (channel) loop.run(closing(*channel));
+    if (server) loop.run(closing(*server));
+    channel.reset();
+    server.reset();
+  }
+  template <class T>
+  static Task<bool> closing(T& object) {
+    co_await object.close();
+    co_return true;
+  }
+  template <class P>
+  CallResult<typename P::Results> call(const typename P::Args& args, CallOptions options = {}) {
+    return loop.run(client->call<P>(args, options));
+  }
+
+  fabric::SimLoop loop;
+  fabric::SimFabric network;
+  rpc::Server program_server;
+  std::unique_ptr<Server> server;
+  std::unique_ptr<Channel> channel;
+  std::optional<Client> client;
+  Moved moved;
+};
+
+TEST_F(RdmaChannel, answers_NULL_inline) {
+  connect();
+  EXPECT_TRUE(loop.run(client->ping(kBlobProgram, 1)).ok());
+  EXPECT_EQ(moved.calls, 1u);
+  EXPECT_EQ(moved.inline_bytes, 40u + 24u);
+}
+
+TEST_F(RdmaChannel, moves_eligible_arguments_by_Read_chunk_of_every_length) {
+  connect();
+  for (const std::uint32_t size : kSizes) {
+    auto stored = call<Store>({size, pattern(size, size)});
+    ASSERT_TRUE(stored.ok()) << size << " " << stored.error().message();
+    EXPECT_TRUE(stored->intact) << size;
+    EXPECT_EQ(stored->length, size);
+  }
+  EXPECT_GE(moved.read_chunks, 3u);
+  EXPECT_EQ(moved.position_zero_chunks, 0u);
+}
+
+TEST_F(RdmaChannel, moves_eligible_results_by_Write_chunk_of_every_length) {
+  connect();
+  for (const std::uint32_t size : kSizes) {
+    auto blob = call<Fetch>({size, size});
+    ASSERT_TRUE(blob.ok()) << size << " " << blob.error().message();
+    EXPECT_EQ(blob->data, pattern(size, size)) << size;
+  }
+  EXPECT_GE(moved.write_chunks, 3u);
+  EXPECT_EQ(moved.reply_chunks, 0u);
+}
+
+TEST_F(RdmaChannel, moves_what_is_not_eligible_by_Long_Call_and_Long_Reply) {
+  connect();
+  for (const std::uint32_t size : kSizes) {
+    auto stored = call<StoreWhole>({size, pattern(size, size)});
+    ASSERT_TRUE(stored.ok()) << size << " " << stored.error().message();
+    EXPECT_TRUE(stored->intact) << size;
+    auto blob = call<FetchWhole>({size, size});
+    ASSERT_TRUE(blob.ok()) << size << " " << blob.error().message();
+    EXPECT_EQ(blob->data, pattern(size, size)) << size;
+  }
+  EXPECT_GE(moved.position_zero_chunks, 3u);
+  EXPECT_GE(moved.reply_chunks, 3u);
+  EXPECT_EQ(moved.read_chunks, 0u);
+  EXPECT_EQ(moved.write_chunks, 0u);
+}
+
+TEST_F(RdmaChannel, moves_arguments_and_results_of_one_call_by_chunk) {
+  connect();
+  for (const std::uint32_t size : kSizes) {
+    auto blob = call<Echo>({size, pattern(size, size)});
+    ASSERT_TRUE(blob.ok()) << size << " " << blob.error().message();
+    EXPECT_EQ(blob->data, pattern(size, size)) << size;
+  }
+}
+
+TEST_F(RdmaChannel, places_results_in_the_callers_memory) {
+  connect();
+  std::vector<std::byte> memory(1 << 20);
+  const Sink sinks[] = {{kBlobData, memory}};
+  CallOptions options;
+  options.sinks = sinks;
+  auto blob = call<Fetch>({9, 1 << 20}, options);
+  ASSERT_TRUE(blob.ok());
+  ASSERT_EQ(blob->data.pieces().size(), 1u);
+  EXPECT_EQ(blob->data.pieces().front().data(), memory.data());
+  EXPECT_EQ(Rope::borrow(memory), pattern(9, 1 << 20));
+}
+
+Task<void> fetch_many(Client& client, std::uint32_t first, std::uint32_t count, int& good) {
+  for (std::uint32_t i = first; i < first + count; ++i) {
+    auto blob = co_await client.call<Fetch>({i, (i * 7919) % 100000});
+    good += blob.ok() && blob->data == pattern(i, (i * 7919) % 100000);
+  }
+}
+
+TEST_F(RdmaChannel, keeps_many_calls_in_flight_within_few_credits) {
+  ServerOptions few;
+  few.credits = 4;
+  connect({}, few);
+  int good = 0;
+  TaskGroup group;
+  for (std::uint32_t i = 0; i < 40; ++i) group.add(fetch_many(*client, i * 100, 10, good));
+  EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_EQ(good, 400);
+}
+
+TEST_F(RdmaChannel, sends_calls_in_progress_again_when_the_connection_is_lost) {
+  connect();
+  int good = 0;
+  TaskGroup group;
+  for (std::uint32_t i = 0; i < 8; ++i) group.add(fetch_many(*client, i * 100, 20, good));
+  for (int losses = 0; losses < 5; ++losses) {
+    const std::uint64_t before = network.steps();
+    loop.run_until([&] { return network.steps() > before + 60 || group.running() == 0; });
+    network.lose_connections();
+  }
+  EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_EQ(good, 160);
+}
+
+TEST_F(RdmaChannel, times_out_a_call_and_serves_the_next_on_the_same_connection) {
+  connect();
+  CallOptions options;
+  options.timeout = 1us;  // less than the network takes
+  auto blob = call<Fetch>({1, 1 << 20}, options);
+  ASSERT_FALSE(blob.ok());
+  EXPECT_EQ(blob.error().reason, Reason::TimedOut);
+  auto next = call<Fetch>({2, 100000});
+  ASSERT_TRUE(next.ok()) << next.error().message();
+  EXPECT_EQ(next->data, pattern(2, 100000));
+  EXPECT_EQ(network.open_connections(), 2u);
+}
+
+TEST_F(RdmaChannel, fails_calls_with_Shutdown_when_it_closes) {
+  connect();
+  std::optional<CallResult<Blob>> result;
+  detach([](Client& c, std::optional<CallResult<Blob>>& to) -> Task<void> {
+    to.emplace(co_await c.call<Fetch>({1, 1 << 20}));
+  }(*client, result));
+  loop.run(closing(*channel));
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->error().reason, Reason::Shutdown);
+}
+
+}  // namespace
+}  // namespace stag::rpc::rdma
