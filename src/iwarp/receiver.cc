@@ -5,7 +5,12 @@
 namespace stag::iwarp {
 
 Receiver::Receiver(const ReceiverOptions& options, StagTable& table, ReceiverSink& sink)
-    : options_(options), table_(table), sink_(sink), reads_(options.ord) {}
+    : options_(options),
+      table_(table),
+      sink_(sink),
+      next_send_(options.first_sequence),
+      next_read_request_(options.first_sequence),
+      reads_(options.ord) {}
 
 void Receiver::on_bytes(Bytes bytes) {
   direct_ = {};

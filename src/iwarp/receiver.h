@@ -58,6 +58,8 @@ struct ReceiverOptions {
   std::uint16_t ord = 0;  // Read Requests of ours that may be outstanding
   // A payload with at least this much still missing is offered for direct placement.
   std::size_t direct_threshold = 4096;
+  // MSN of every queue's first message. RFC 5041 4.3 fixes it at 1; tests begin near the wrap.
+  std::uint32_t first_sequence = 1;
 };
 
 struct PlacementTarget {
@@ -177,7 +179,7 @@ class Receiver {
 
   std::optional<OpenWrite> open_write_;
 
-  std::uint32_t next_send_ = 1;  // MSN
+  std::uint32_t next_send_;  // MSN
   std::uint32_t credit_ = 0;
   std::uint32_t receive_size_ = 0;
   Block assembly_;  // a Send that does not lie in one piece
@@ -185,7 +187,7 @@ class Receiver {
   std::size_t message_limit_ = 0;
   bool send_open_ = false;
 
-  std::uint32_t next_read_request_ = 1;  // MSN
+  std::uint32_t next_read_request_;  // MSN
   std::uint32_t read_requests_waiting_ = 0;
   std::array<std::byte, kMaxTerminateSize> control_message_{};  // a Read Request or Terminate
 

@@ -88,7 +88,8 @@ class Sender::Fpdu {
 };
 
 Sender::Sender(const SenderOptions& options, const StagTable& table)
-    : options_(options), table_(table) {
+    : options_(options), table_(table), answered_(options.first_sequence - 1) {
+  next_sequence_.fill(options.first_sequence);
   // RFC 5044 4.5: never below 128; and a marker's pointer has sixteen bits for the whole FPDU.
   const std::size_t most = options.markers ? mulpdu(kMaxUlpdu, true) : kMaxUlpdu;
   options_.max_ulpdu = std::clamp<std::size_t>(options.max_ulpdu, 128, most);
@@ -129,7 +130,7 @@ void Sender::begin_read_request(const ReadRequest& request) {
 void Sender::begin_read_response(const ReadRequest& request) {
   begin(Opcode::ReadResponse, request.sink_stag, request.sink_offset, request.size);
   request_ = request;
-  ++responses_;
+  ++answered_;
 }
 
 void Sender::begin_terminate(const Terminate& terminate) {
@@ -226,7 +227,7 @@ Violation Sender::source_fault(StagFault fault) const {
   Control control;
   control.last = true;
   control.opcode = static_cast<std::uint8_t>(Opcode::ReadRequest);
-  encode_untagged({control, 0, kReadRequestQueue, responses_, 0}, ulpdu.data());
+  encode_untagged({control, 0, kReadRequestQueue, answered_, 0}, ulpdu.data());
   ReadRequest rest = request_;
   rest.sink_offset += sent_;
   rest.source_offset += sent_;

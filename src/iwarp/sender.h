@@ -25,6 +25,7 @@ struct SenderOptions {
   // for a peer that wants FPDUs aligned with TCP segments.
   std::size_t max_ulpdu = kMaxUlpdu;
   std::size_t batch_bytes = 1 << 20;  // fill() stops when a batch holds this much
+  std::uint32_t first_sequence = 1;   // as in ReceiverOptions
 };
 
 class Sender {
@@ -62,8 +63,8 @@ class Sender {
 
   SenderOptions options_;
   const StagTable& table_;
-  std::array<std::uint32_t, 3> next_sequence_{1, 1, 1};  // MSN by queue
-  std::uint32_t responses_ = 0;  // begun: the MSN of the Read Request being answered
+  std::array<std::uint32_t, 3> next_sequence_;  // MSN by queue
+  std::uint32_t answered_;                      // the MSN of the Read Request being answered
   // Stream octets until the next marker is due (RFC 5044 4.3: one precedes the first FPDU).
   std::size_t until_marker_ = 0;
 
