@@ -2,25 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "xdrgen/model.h"
 
 namespace xdrgen {
 namespace {
-
-using Visit = std::function<void(Type&)>;
-
-void each_field(Named& named, const Visit& visit) {
-  if (auto* alias = std::get_if<Alias>(&named.body)) visit(*alias->field.type);
-  if (auto* structure = std::get_if<Struct>(&named.body))
-    for (Field& field : structure->fields) visit(*field.type);
-  if (auto* unions = std::get_if<Union>(&named.body)) {
-    visit(*unions->discriminant.type);
-    for (Arm& arm : unions->arms) visit(*arm.field.type);
-  }
-}
 
 // What an optional, through any typedefs, points at; null for other types.
 Named* pointee(const Type& type) {
@@ -31,7 +18,7 @@ Named* pointee(const Type& type) {
 // The types that occur other than behind an optional.
 std::set<const Named*> used_by_value(Model& model) {
   std::set<const Named*> result;
-  const Visit note = [&](Type& type) {
+  const TypeVisitor note = [&](const Type& type) {
     const Type* at = &type;
     while (at->element != nullptr && at->kind != Kind::Optional) at = at->element;
     if (at->element == nullptr) result.insert(strip(*at).named);
@@ -78,7 +65,7 @@ class Recursion {
     index_[&named] = index;
     low_[&named] = index;
     stack_.push_back(&named);
-    each_field(named, [&](Type& type) { follow(named, type); });
+    each_field(named, [&](const Type& type) { follow(named, type); });
     if (low_[&named] != index) return;
     const auto start = std::ranges::find(stack_, &named);
     if (stack_.end() - start > 1)
@@ -118,7 +105,7 @@ class Order {
     if (!open_.insert(&named).second)
       complain(named.where, fmt::format("'{}' contains itself", named.name));
     const bool alias = std::holds_alternative<Alias>(named.body);
-    each_field(named, [&](Type& type) { alias ? declare(type) : complete(type); });
+    each_field(named, [&](const Type& type) { alias ? declare(type) : complete(type); });
     open_.erase(&named);
     done_.insert(&named);
     result_.push_back(&named);
@@ -143,6 +130,16 @@ class Order {
 };
 
 }  // namespace
+
+void each_field(const Named& named, const TypeVisitor& visit) {
+  if (const auto* alias = std::get_if<Alias>(&named.body)) visit(*alias->field.type);
+  if (const auto* structure = std::get_if<Struct>(&named.body))
+    for (const Field& field : structure->fields) visit(*field.type);
+  if (const auto* unions = std::get_if<Union>(&named.body)) {
+    visit(*unions->discriminant.type);
+    for (const Arm& arm : unions->arms) visit(*arm.field.type);
+  }
+}
 
 void analyse(Model& model) {
   find_lists(model);

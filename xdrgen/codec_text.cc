@@ -83,18 +83,18 @@ std::string CodecText::encode(const Type& type, std::string_view coder, std::str
 std::string CodecText::encode_container(const Type& type, std::string_view coder,
                                         std::string_view value, std::string_view item) const {
   const std::string& runtime = names_.runtime();
-  const std::string one = fmt::format("[]({}Encoder& inner, const auto& element) {{ {}; }}",
+  const std::string one = fmt::format("\n      []({}Encoder& inner, const auto& element) {{ {}; }}",
                                       runtime, encode(*type.element, "inner", "element", item));
   switch (type.kind) {
     case Kind::Array:
-      return fmt::format("{}encode_array({}, {}, {})", runtime, coder, value, one);
+      return fmt::format("{}encode_array({}, {},{})", runtime, coder, value, one);
     case Kind::Vector:
-      return fmt::format("{}encode_vector({}, {}, {}, {})", runtime, coder, value,
+      return fmt::format("{}encode_vector({}, {}, {},{})", runtime, coder, value,
                          bound_or_unbounded(type), one);
     case Kind::Optional:
-      return fmt::format("{}encode_optional({}, {}, {})", runtime, coder, value, one);
+      return fmt::format("{}encode_optional({}, {},{})", runtime, coder, value, one);
     default:
-      return fmt::format("{}encode_list({}, {}, {})", runtime, coder, value, one);
+      return fmt::format("{}encode_list({}, {},{})", runtime, coder, value, one);
   }
 }
 
@@ -124,18 +124,19 @@ std::string CodecText::decode(const Type& type, std::string_view coder, std::str
 std::string CodecText::decode_container(const Type& type, std::string_view coder,
                                         std::string_view value, std::string_view item) const {
   const std::string& runtime = names_.runtime();
-  const std::string one = fmt::format("[]({}Decoder& inner, auto& element) {{ return {}; }}",
-                                      runtime, decode(*type.element, "inner", "element", item));
+  const std::string one =
+      fmt::format("\n      []({}Decoder& inner, auto& element) {{ return {}; }}", runtime,
+                  decode(*type.element, "inner", "element", item));
   switch (type.kind) {
     case Kind::Array:
-      return fmt::format("{}decode_array({}, {}, {})", runtime, coder, value, one);
+      return fmt::format("{}decode_array({}, {},{})", runtime, coder, value, one);
     case Kind::Vector:
-      return fmt::format("{}decode_vector({}, {}, {}, {}, {})", runtime, coder, value,
+      return fmt::format("{}decode_vector({}, {}, {}, {},{})", runtime, coder, value,
                          bound_or_unbounded(type), sizes_.of(*type.element).least, one);
     case Kind::Optional:
-      return fmt::format("{}decode_optional({}, {}, {})", runtime, coder, value, one);
+      return fmt::format("{}decode_optional({}, {},{})", runtime, coder, value, one);
     default:
-      return fmt::format("{}decode_list({}, {}, {})", runtime, coder, value, one);
+      return fmt::format("{}decode_list({}, {},{})", runtime, coder, value, one);
   }
 }
 

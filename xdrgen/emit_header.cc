@@ -76,15 +76,21 @@ void Emitter::constants(std::string& out) const {
   }
 }
 
+// Only what is named before it is defined.
 void Emitter::forward_declarations(std::string& out) const {
-  bool first = true;
+  std::set<const Named*> seen;
+  std::string text;
   for (const Named* named : model_.types) {
-    const bool is_class =
-        std::holds_alternative<Struct>(named->body) || std::holds_alternative<Union>(named->body);
-    if (!is_class) continue;
-    if (std::exchange(first, false)) out += "\n";
-    print(out, "struct {};\n", cpp_name(named->name));
+    each_field(*named, [&](const Type& type) {
+      const Type* at = &type;
+      while (at->element != nullptr) at = at->element;
+      const bool is_class = at->kind == Kind::Struct || at->kind == Kind::Union;
+      if (is_class && at->named != named && seen.insert(at->named).second)
+        print(text, "struct {};\n", cpp_name(at->named->name));
+    });
+    seen.insert(named);
   }
+  if (!text.empty()) out += "\n" + text;
 }
 
 void Emitter::type(std::string& out, const Named& named) {

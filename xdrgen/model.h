@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -133,6 +134,10 @@ void analyse(Model& model);
 
 // Whether an optional is a Box: its value contains itself. Known after analyse().
 bool is_boxed(const Type& optional);
+
+// Calls `visit` for the type of every field, discriminant and arm, or of what a typedef names.
+using TypeVisitor = std::function<void(const Type&)>;
+void each_field(const Named& named, const TypeVisitor& visit);
 
 // The type behind any number of plain typedefs.
 const Type& strip(const Type& type);
