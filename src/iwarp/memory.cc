@@ -113,6 +113,13 @@ bool StagTable::discard(std::uint32_t stag) {
   return true;
 }
 
+std::optional<Bytes> StagTable::exposed_source(std::uint32_t stag) const {
+  const Entry* entry = find(stag);
+  if (entry == nullptr || entry->state != State::Exposed) return std::nullopt;
+  if (entry->right != Right::RemoteRead) return std::nullopt;
+  return Bytes(entry->readable, entry->size);
+}
+
 bool StagTable::substitute(std::uint32_t stag, Buffer copy) {
   Entry* entry = find(stag);
   if (entry == nullptr || entry->state != State::Exposed) return false;

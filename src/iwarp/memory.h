@@ -66,6 +66,8 @@ class StagTable {
   // A sink that was given up: the peer's bytes are accepted and dropped, its memory is free at
   // once. Ends with revoke(). False when `stag` names no sink.
   bool discard(std::uint32_t stag);
+  // The memory of a source; nothing when `stag` names none.
+  std::optional<Bytes> exposed_source(std::uint32_t stag) const;
   // A source that was given up: the peer reads from `copy`, of the same size, instead; its memory
   // is free at once. False when `stag` names no source.
   bool substitute(std::uint32_t stag, Buffer copy);

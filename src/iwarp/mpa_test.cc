@@ -94,6 +94,13 @@ TEST(MpaFrame, ignores_reserved_flags) {
   EXPECT_EQ(frame->depths->ird, 128);
 }
 
+TEST(MpaFrame, ignores_the_reject_flag_of_a_request) {
+  const Octets bytes = request("30 02", "00800000");
+  const auto frame = decode_mpa_frame(kRequest, bytes);
+  ASSERT_TRUE(frame.ok());
+  EXPECT_FALSE(frame->rejected);
+}
+
 TEST(MpaFrame, of_revision_1_has_no_depths_even_with_the_reserved_bit_set) {
   const Octets bytes = request("10 01", "00800000");
   const auto frame = decode_mpa_frame(kRequest, bytes);
