@@ -1,0 +1,139 @@
+#include "rpc/tcp/channel.h"
+
+#include <algorithm>
+
+#include "oncrpc/message.h"
+
+namespace stag::rpc::tcp {
+namespace {
+
+ChannelOptions seeded(ChannelOptions options) {
+  while (options.seed == 0) options.seed = std::random_device{}();
+  return options;
+}
+
+// Sleeps, but not beyond the pull of `token`.
+Task<void> sleep_or_stop(Loop& loop, Duration time, CancelToken token) {
+  Completion<Ok> over;
+  Timer timer = loop.after(time, [&over] { over.complete(Ok{}); });
+  const CancelCallback pulled(token, [&] {
+    timer.cancel();
+    loop.post([&over] {
+      if (!over.completed()) over.complete(Ok{});
+    });
+  });
+  co_await over;
+}
+
+}  // namespace
+
+TcpChannel::TcpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options)
+    : Channel(seeded(options).seed),
+      loop_(loop),
+      server_(std::move(server)),
+      options_(options),
+      random_(next_xid()),
+      requester_(loop, *this, "tcp " + to_string(server_)) {}
+
+TcpChannel::~TcpChannel() {
+  CHECK(stream_ == nullptr && !connecting_);
+}
+
+Task<Result<Ok, Reason>> TcpChannel::connect(CancelToken cancel) {
+  net::ConnectOptions options;
+  options.timeout = options_.connect_timeout;
+  connecting_ = true;
+  Result<net::TcpSocket, Reason> socket = co_await net::connect(loop_, server_, options, cancel);
+  connecting_ = false;
+  if (!socket) co_return Failure{socket.error()};
+  if (stop_.cancelled()) co_return Failure{Reason::Shutdown};
+  adopt(std::move(*socket));
+  co_return Ok{};
+}
+
+void TcpChannel::adopt(net::TcpSocket socket) {
+  stream_ = std::make_shared<RecordStream>(std::move(socket), options_.stream);
+  if (service_ != nullptr) serve_reverse_on(stream_);
+  stream_->start(*this);
+  requester_.attach(stream_);
+}
+
+void TcpChannel::serve_reverse_on(const std::shared_ptr<RecordStream>& stream) {
+  auto origin = std::make_shared<Origin>();
+  origin->peer = stream->peer();
+  origin->local = stream->local();
+  origin->loop = &loop_;
+  responder_ = std::make_shared<Responder>(*service_, std::move(origin), stream,
+                                           options_.max_reverse_calls, tasks_);
+}
+
+void TcpChannel::on_stream_wanted() {
+  if (!connecting_ && !stop_.cancelled()) tasks_.add(reconnect());
+}
+
+void TcpChannel::on_silence() {
+  if (stream_ != nullptr) stream_->close(Reason::TimedOut);
+}
+
+void TcpChannel::on_record(Buffer record) {
+  backoff_ = Duration::zero();
+  Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(record.bytes());
+  if (!start) {
+    trace(start.error(), where());
+    return stream_->close(start.error());
+  }
+  if (start->type == oncrpc::MessageType::REPLY) return requester_.on_reply(std::move(record));
+  if (responder_ == nullptr) return trace(Reason::RpcNoReverseService, where());
+  responder_->on_call(std::move(record));
+}
+
+void TcpChannel::on_stream_closed(Reason reason) {
+  trace(Reason::RpcConnectionLost, where(), info(reason).text);
+  if (responder_ != nullptr) responder_->detach();
+  responder_ = nullptr;
+  stream_ = nullptr;
+  requester_.detach(reason);
+  if (requester_.waiting() > 0) on_stream_wanted();
+}
+
+Duration TcpChannel::next_backoff() {
+  const Duration now = backoff_;
+  backoff_ = std::clamp(2 * backoff_, options_.backoff_min, options_.backoff_max);
+  if (now == Duration::zero()) return now;
+  // Between half and all of it, so that clients of one server do not return in step.
+  const auto half = now.count() / 2;
+  return Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
+}
+
+Task<void> TcpChannel::reconnect() {
+  connecting_ = true;
+  while (!stop_.cancelled() && requester_.waiting() > 0) {
+    const Duration wait = next_backoff();
+    if (wait > Duration::zero()) co_await sleep_or_stop(loop_, wait, stop_);
+    Result<Ok, Reason> connected = co_await connect(stop_);
+    if (connected.ok()) break;
+    requester_.detach(connected.error());
+    connecting_ = true;
+  }
+  connecting_ = false;
+}
+
+Task<void> TcpChannel::close() {
+  stop_.cancel();
+  requester_.shut(Reason::Shutdown);
+  if (stream_ != nullptr) stream_->close(Reason::Shutdown);
+  co_await tasks_.join();
+  while (stream_ != nullptr || connecting_ || requester_.active() > 0) co_await resume_on(loop_);
+}
+
+Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Loop& loop, Address server,
+                                                                        CancelToken cancel) {
+  auto* asio = dynamic_cast<net::AsioLoop*>(&loop);
+  CHECK(asio != nullptr);
+  auto channel = std::make_unique<TcpChannel>(*asio, std::move(server), options_);
+  Result<Ok, Reason> connected = co_await channel->connect(cancel);
+  if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};
+  co_return std::unique_ptr<Channel>(std::move(channel));
+}
+
+}  // namespace stag::rpc::tcp

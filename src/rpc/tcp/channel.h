@@ -1,0 +1,83 @@
+// RPC over TCP with record marking (RFC 5531 section 11): the client's side. Many calls in flight
+// on one connection. A lost connection is made again when calls wait for it, after a back-off that
+// doubles, with jitter; they are sent again on the new one only.
+#pragma once
+
+#include <memory>
+#include <random>
+
+#include "base/task_group.h"
+#include "net/loop.h"
+#include "rpc/channel.h"
+#include "rpc/tcp/requester.h"
+#include "rpc/tcp/responder.h"
+#include "rpc/tcp/stream.h"
+
+namespace stag::rpc::tcp {
+
+struct ChannelOptions {
+  Duration connect_timeout = std::chrono::seconds(10);
+  Duration backoff_min = std::chrono::milliseconds(100);
+  Duration backoff_max = std::chrono::seconds(10);
+  // No stall limit: a server may take its time, calls have deadlines of their own.
+  StreamLimits stream{.records = {}, .queued = 0, .stall = Duration::zero()};
+  std::size_t max_reverse_calls = 16;
+  // Of XIDs and jitter; 0 takes one from the system.
+  std::uint32_t seed = 0;
+};
+
+class TcpChannel final : public Channel, private Requester::Owner, private RecordStream::Events {
+ public:
+  TcpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options);
+  // Only after close(), or when it never connected.
+  ~TcpChannel() override;
+
+  // One attempt, now.
+  Task<Result<Ok, Reason>> connect(CancelToken cancel);
+
+  Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override {
+    return requester_.call(message);
+  }
+  Task<void> close() override;
+  void serve_reverse(Service& service) override { service_ = &service; }
+  Loop& loop() override { return loop_; }
+  TransportKind kind() const override { return TransportKind::Tcp; }
+  std::string where() const override { return requester_.where(); }
+
+ private:
+  void on_stream_wanted() override;
+  void on_silence() override;
+  void on_record(Buffer record) override;
+  void on_stream_closed(Reason reason) override;
+
+  Task<void> reconnect();
+  Duration next_backoff();
+  void adopt(net::TcpSocket socket);
+  void serve_reverse_on(const std::shared_ptr<RecordStream>& stream);
+
+  net::AsioLoop& loop_;
+  Address server_;
+  ChannelOptions options_;
+  std::minstd_rand random_;
+  Requester requester_;
+  std::shared_ptr<RecordStream> stream_;
+  Service* service_ = nullptr;
+  std::shared_ptr<Responder> responder_;
+  TaskGroup tasks_;
+  CancelSource stop_;
+  Duration backoff_{};
+  bool connecting_ = false;
+};
+
+class TcpConnector final : public Connector {
+ public:
+  explicit TcpConnector(const ChannelOptions& options = {}) : options_(options) {}
+  // `loop` is a net::AsioLoop.
+  Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
+                                                            CancelToken cancel) override;
+
+ private:
+  ChannelOptions options_;
+};
+
+}  // namespace stag::rpc::tcp

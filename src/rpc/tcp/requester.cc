@@ -1,0 +1,114 @@
+#include "rpc/tcp/requester.h"
+
+#include "oncrpc/message.h"
+
+namespace stag::rpc::tcp {
+
+// Lives in the frame of its call().
+struct Requester::Pending {
+  CallMessage& message;
+  Completion<Result<ReplyMessage, CallError>> done{};
+  Timer deadline{};
+  RecordStream::Ticket ticket = 0;
+  std::uint64_t received_when_sent = 0;
+  Pending* chain = nullptr;
+};
+
+Task<Result<ReplyMessage, CallError>> Requester::call(CallMessage& message) {
+  if (shut_ != Reason::None) co_return Failure{CallError::transport(shut_, where_)};
+  if (message.cancel.cancelled())
+    co_return Failure{CallError::transport(Reason::Cancelled, where_)};
+  Pending pending{message};
+  ++active_;
+  insert(pending);
+  if (message.deadline)
+    pending.deadline =
+        loop_.after(*message.deadline - loop_.now(), [this, &pending] { expire(pending); });
+  // The callback ends the call in a later turn: it must not destroy itself while it runs.
+  const CancelCallback cancelled(message.cancel, [this, &pending] {
+    if (!remove(pending)) return;
+    loop_.post([this, &pending] {
+      pending.done.complete(Failure{CallError::transport(Reason::Cancelled, where_)});
+    });
+  });
+  if (stream_ != nullptr)
+    transmit(pending);
+  else
+    owner_.on_stream_wanted();
+  Result<ReplyMessage, CallError> result = co_await pending.done;
+  --active_;
+  co_return result;
+}
+
+void Requester::insert(Pending& pending) {
+  Pending*& bucket = buckets_[pending.message.xid % kBuckets];
+  pending.chain = bucket;
+  bucket = &pending;
+  ++waiting_;
+}
+
+// False when it has been ended already. Afterwards the stream refers to no memory of the call.
+bool Requester::remove(Pending& pending) {
+  Pending** at = &buckets_[pending.message.xid % kBuckets];
+  while (*at != nullptr && *at != &pending) at = &(*at)->chain;
+  if (*at == nullptr) return false;
+  *at = pending.chain;
+  --waiting_;
+  pending.deadline.cancel();
+  if (stream_ != nullptr) stream_->abandon(pending.ticket);
+  return true;
+}
+
+Requester::Pending* Requester::find(std::uint32_t xid) const {
+  Pending* pending = buckets_[xid % kBuckets];
+  while (pending != nullptr && pending->message.xid != xid) pending = pending->chain;
+  return pending;
+}
+
+void Requester::transmit(Pending& pending) {
+  pending.received_when_sent = stream_->received_bytes();
+  pending.ticket = stream_->send(pending.message.stream.rope());
+}
+
+void Requester::end(Pending& pending, Result<ReplyMessage, CallError> result) {
+  if (remove(pending)) pending.done.complete(std::move(result));
+}
+
+void Requester::expire(Pending& pending) {
+  const bool silent = stream_ != nullptr && stream_->received_bytes() == pending.received_when_sent;
+  // Without a connection the reason why there is none says more than the time.
+  const Reason reason = stream_ != nullptr || lost_ == Reason::None ? Reason::TimedOut : lost_;
+  trace(Reason::TimedOut, where_);
+  end(pending, Failure{CallError::transport(reason, where_)});
+  if (silent) owner_.on_silence();
+}
+
+void Requester::attach(std::shared_ptr<RecordStream> stream) {
+  stream_ = std::move(stream);
+  lost_ = Reason::None;
+  for (Pending* bucket : buckets_)
+    for (Pending* pending = bucket; pending != nullptr; pending = pending->chain)
+      transmit(*pending);
+}
+
+void Requester::detach(Reason reason) {
+  stream_ = nullptr;
+  lost_ = reason;
+}
+
+void Requester::shut(Reason reason) {
+  shut_ = reason;
+  for (Pending*& bucket : buckets_)
+    while (bucket != nullptr) end(*bucket, Failure{CallError::transport(reason, where_)});
+}
+
+void Requester::on_reply(Buffer record) {
+  Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(record.bytes());
+  Pending* pending = start.ok() ? find(start->xid) : nullptr;
+  if (pending == nullptr) return trace(Reason::RpcReplyUnmatched, where_);
+  ReplyMessage reply;
+  reply.payload = std::move(record);
+  end(*pending, std::move(reply));
+}
+
+}  // namespace stag::rpc::tcp

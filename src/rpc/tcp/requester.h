@@ -1,0 +1,76 @@
+// The calls in progress of one client and their Replies, matched by XID. It outlives streams: a
+// call waits while there is none and is sent on the next one, once each (RFC 5531 section 9:
+// retransmissions keep their XID).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/completion.h"
+#include "rpc/channel.h"
+#include "rpc/tcp/stream.h"
+
+namespace stag::rpc::tcp {
+
+class Requester {
+ public:
+  class Owner {
+   public:
+    // A call waits and there is no stream.
+    virtual void on_stream_wanted() = 0;
+    // A call timed out and nothing at all came since it was sent: the connection is as good as
+    // lost.
+    virtual void on_silence() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  Requester(Loop& loop, Owner& owner, std::string where)
+      : loop_(loop), owner_(owner), where_(std::move(where)) {}
+  ~Requester() { CHECK(active_ == 0); }
+  Requester(const Requester&) = delete;
+  Requester& operator=(const Requester&) = delete;
+
+  Task<Result<ReplyMessage, CallError>> call(CallMessage& message);
+
+  // Sends every call in progress on `stream`.
+  void attach(std::shared_ptr<RecordStream> stream);
+  // The stream is gone because of `reason`; calls wait for the next one.
+  void detach(Reason reason);
+  // Ends every call in progress, and each that comes later, with `reason`.
+  void shut(Reason reason);
+
+  // A record of type REPLY.
+  void on_reply(Buffer record);
+
+  // Calls whose coroutine has not returned.
+  std::size_t active() const { return active_; }
+  // Calls that wait for their Reply.
+  std::size_t waiting() const { return waiting_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  struct Pending;
+  static constexpr std::size_t kBuckets = 256;
+
+  void insert(Pending& pending);
+  bool remove(Pending& pending);
+  Pending* find(std::uint32_t xid) const;
+  void transmit(Pending& pending);
+  void end(Pending& pending, Result<ReplyMessage, CallError> result);
+  void expire(Pending& pending);
+
+  Loop& loop_;
+  Owner& owner_;
+  std::string where_;
+  std::shared_ptr<RecordStream> stream_;
+  std::array<Pending*, kBuckets> buckets_{};  // chains by XID
+  std::size_t waiting_ = 0;
+  std::size_t active_ = 0;
+  Reason lost_ = Reason::None;  // why there is no stream
+  Reason shut_ = Reason::None;
+};
+
+}  // namespace stag::rpc::tcp

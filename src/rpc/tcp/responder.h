@@ -1,0 +1,42 @@
+// Serves the Calls that arrive on one stream: a bounded number at a time, each in a coroutine of
+// its own that outlives the stream when it must; its Reply then goes nowhere.
+#pragma once
+
+#include <memory>
+
+#include "base/task_group.h"
+#include "rpc/service.h"
+#include "rpc/tcp/stream.h"
+
+namespace stag::rpc::tcp {
+
+class Responder final : public std::enable_shared_from_this<Responder> {
+ public:
+  // At `max_calls` in progress the stream is not read. `service` and `tasks` outlive every Call;
+  // joining `tasks` waits for them.
+  Responder(Service& service, std::shared_ptr<const Origin> origin,
+            std::shared_ptr<RecordStream> stream, std::size_t max_calls, TaskGroup& tasks)
+      : service_(service),
+        origin_(std::move(origin)),
+        stream_(std::move(stream)),
+        max_calls_(max_calls),
+        tasks_(tasks) {}
+
+  // A record of type CALL.
+  void on_call(Buffer record);
+  // The stream is gone; Replies are dropped from now on.
+  void detach() { stream_ = nullptr; }
+
+ private:
+  static Task<void> serve(std::shared_ptr<Responder> self, Buffer record);
+  void send(const std::optional<OutgoingReply>& reply);
+
+  Service& service_;
+  std::shared_ptr<const Origin> origin_;
+  std::shared_ptr<RecordStream> stream_;
+  std::size_t max_calls_;
+  std::size_t active_ = 0;
+  TaskGroup& tasks_;
+};
+
+}  // namespace stag::rpc::tcp

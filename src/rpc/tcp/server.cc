@@ -1,0 +1,52 @@
+#include "rpc/tcp/server.h"
+
+#include "rpc/tcp/worker.h"
+
+namespace stag::rpc::tcp {
+
+Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::AsioLoop& loop, const Address& at,
+                                                             Service& service,
+                                                             std::vector<net::AsioLoop*> loops,
+                                                             const ServerOptions& options) {
+  Result<net::TcpListener, Reason> listener = net::TcpListener::listen(loop, at);
+  if (!listener) return Failure{listener.error()};
+  if (loops.empty()) loops.push_back(&loop);
+  std::unique_ptr<TcpServer> server(
+      new TcpServer(loop, std::move(*listener), service, std::move(loops), options));
+  server->listener_->start([self = server.get()](net::AcceptedSocket accepted) {
+    self->on_accept(std::move(accepted));
+  });
+  return server;
+}
+
+TcpServer::TcpServer(net::AsioLoop& loop, net::TcpListener listener, Service& service,
+                     std::vector<net::AsioLoop*> loops, const ServerOptions& options)
+    : loop_(loop), listener_(std::move(listener)), local_(listener_->local()), options_(options) {
+  for (net::AsioLoop* each : loops)
+    workers_.push_back(std::make_unique<Worker>(*each, service, options_, connections_));
+}
+
+TcpServer::~TcpServer() {
+  CHECK(!listener_.has_value());
+}
+
+void TcpServer::on_accept(net::AcceptedSocket accepted) {
+  if (connections_.load(std::memory_order_relaxed) >= options_.max_connections)
+    return trace(Reason::RpcTooManyConnections, to_string(accepted.peer));
+  connections_.fetch_add(1, std::memory_order_relaxed);
+  Worker* worker = workers_[next_++ % workers_.size()].get();
+  if (&worker->loop() == &loop_) return worker->adopt(std::move(accepted.fd));
+  worker->loop().post(
+      [worker, fd = std::move(accepted.fd)]() mutable { worker->adopt(std::move(fd)); });
+}
+
+Task<void> TcpServer::close() {
+  listener_.reset();
+  for (std::unique_ptr<Worker>& worker : workers_) {
+    co_await resume_on(worker->loop());
+    co_await worker->close();
+    co_await resume_on(loop_);
+  }
+}
+
+}  // namespace stag::rpc::tcp

@@ -1,0 +1,60 @@
+// RPC over TCP: the server's side. One listener, connections spread over loops, each bounded in
+// calls, bytes and patience.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "net/listener.h"
+#include "net/loop.h"
+#include "rpc/service.h"
+#include "rpc/tcp/stream.h"
+
+namespace stag::rpc::tcp {
+
+struct ServerOptions {
+  std::size_t max_connections = 4096;  // over all loops; one more is closed at once
+  // In progress on one connection; at that many it is not read until one ends. Calls already read
+  // (64 KiB at most) still start.
+  std::size_t max_calls = 128;
+  StreamLimits stream{.records = {}, .queued = 8 << 20, .stall = std::chrono::seconds(60)};
+};
+
+class Worker;
+
+// Thread: made, closed and destroyed on the listener's loop.
+class TcpServer {
+ public:
+  // `at` with port 0 takes a free port. `loops` get the connections in turn; empty: the listener's.
+  // `service` and the loops outlive the server.
+  static Result<std::unique_ptr<TcpServer>, Reason> listen(net::AsioLoop& loop, const Address& at,
+                                                           Service& service,
+                                                           std::vector<net::AsioLoop*> loops = {},
+                                                           const ServerOptions& options = {});
+  // After close().
+  ~TcpServer();
+
+  // With the real port.
+  const Address& local() const { return local_; }
+  std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+
+  // Stops listening, ends every connection and waits for the Calls in progress.
+  Task<void> close();
+
+ private:
+  TcpServer(net::AsioLoop& loop, net::TcpListener listener, Service& service,
+            std::vector<net::AsioLoop*> loops, const ServerOptions& options);
+  void on_accept(net::AcceptedSocket accepted);
+
+  net::AsioLoop& loop_;
+  std::optional<net::TcpListener> listener_;
+  Address local_;
+  ServerOptions options_;
+  std::atomic<std::size_t> connections_{0};
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace stag::rpc::tcp

@@ -1,0 +1,232 @@
+#include "rpc/tcp/stream.h"
+
+#include <algorithm>
+#include <array>
+
+#include "net/loop.h"
+
+namespace stag::rpc::tcp {
+namespace {
+
+// One per thread: connections hold no buffer while nothing of theirs is being read.
+constexpr std::size_t kReadAhead = 64 << 10;
+// Per turn and connection, so that one busy peer does not starve the others.
+constexpr std::size_t kReadBudget = 1 << 20;
+constexpr std::size_t kPiecesPerWrite = 64;
+
+MutableBytes read_ahead() {
+  static thread_local std::array<std::byte, kReadAhead> buffer;
+  return buffer;
+}
+
+}  // namespace
+
+RecordStream::RecordStream(net::TcpSocket socket, const StreamLimits& limits)
+    : socket_(std::move(socket)), limits_(limits), reader_(limits.records) {}
+
+Loop& RecordStream::loop() const {
+  return socket_.loop();
+}
+
+void RecordStream::start(Events& events) {
+  events_ = &events;
+  read_later();
+}
+
+RecordStream::Ticket RecordStream::send(Rope message) {
+  CHECK(message.size() < oncrpc::kLastFragment);
+  if (closed_) return 0;
+  Outgoing record;
+  record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
+  record.message = std::move(message);
+  record.ticket = ++last_ticket_;
+  queued_ += record.size();
+  queue_.push_back(std::move(record));
+  watch_for_stall();
+  // While reading, the flush at the end of the batch takes it along.
+  if (!reading_ && !waiting_writable_ && !std::exchange(flush_scheduled_, true))
+    loop().post([self = weak_from_this()] {
+      if (const auto stream = self.lock()) stream->flush();
+    });
+  return last_ticket_;
+}
+
+void RecordStream::abandon(Ticket ticket) {
+  for (std::size_t i = first_; i < queue_.size(); ++i) {
+    Outgoing& record = queue_[i];
+    if (record.ticket != ticket) continue;
+    if (record.sent > 0) {
+      // Its length is on the wire; the rest leaves from memory of our own.
+      Block copy = Block::allocate(record.message.size());
+      record.message.copy_to(copy.bytes());
+      const std::size_t size = record.message.size();
+      record.message = Rope(std::move(copy).freeze(size));
+    } else {
+      queued_ -= record.size();
+      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return;
+  }
+}
+
+void RecordStream::pause() {
+  paused_ = true;
+}
+
+void RecordStream::resume() {
+  if (!std::exchange(paused_, false)) return;
+  read_later();
+}
+
+void RecordStream::read_later() {
+  if (!may_read() || waiting_readable_ || reading_) return;
+  waiting_readable_ = true;
+  loop().post([self = weak_from_this()] {
+    const auto stream = self.lock();
+    if (stream == nullptr) return;
+    stream->waiting_readable_ = false;
+    stream->read();
+  });
+}
+
+void RecordStream::await_readable() {
+  if (!may_read() || std::exchange(waiting_readable_, true)) return;
+  socket_.when_readable([this] {
+    waiting_readable_ = false;
+    read();
+  });
+}
+
+void RecordStream::read() {
+  if (reading_ || !may_read()) return;
+  reading_ = true;
+  bool drained = false;
+  std::size_t budget = kReadBudget;
+  while (may_read() && !drained && budget > 0) budget -= std::min(budget, read_once(drained));
+  reading_ = false;
+  flush();
+  watch_for_stall();
+  if (drained)
+    await_readable();
+  else
+    read_later();
+}
+
+// Reads what the socket has into the record in progress and, behind it, the read-ahead buffer.
+std::size_t RecordStream::read_once(bool& drained) {
+  const MutableBytes room = reader_.room();
+  const MutableBytes ahead = read_ahead();
+  std::array<iovec, 2> pieces{iovec{room.data(), room.size()}, iovec{ahead.data(), ahead.size()}};
+  const auto used = std::span(pieces).subspan(room.empty() ? 1 : 0);
+  const net::Transfer transfer = socket_.try_read(used);
+  drained = transfer.drained || transfer.bytes == 0;
+  if (transfer.reason != Reason::None) {
+    close(transfer.reason);
+    return transfer.bytes;
+  }
+  received_ += transfer.bytes;
+  moved_ += transfer.bytes;
+  const std::size_t placed = std::min(transfer.bytes, room.size());
+  if (placed > 0) {
+    reader_.placed(placed);
+    if (reader_.complete()) events_->on_record(reader_.take());
+  }
+  deliver(Bytes(ahead).first(transfer.bytes - placed));
+  return transfer.bytes;
+}
+
+bool RecordStream::deliver(Bytes bytes) {
+  while (!bytes.empty() && !closed_) {
+    Result<std::size_t, Reason> used = reader_.feed(bytes);
+    if (!used) {
+      close(used.error());
+      return false;
+    }
+    bytes = bytes.subspan(*used);
+    if (reader_.complete()) events_->on_record(reader_.take());
+  }
+  return true;
+}
+
+void RecordStream::flush() {
+  flush_scheduled_ = false;
+  while (!closed_ && !waiting_writable_ && queued_ > 0) {
+    std::array<iovec, kPiecesPerWrite> pieces;
+    const std::size_t count = gather(pieces);
+    const net::Transfer transfer = socket_.try_write(std::span(pieces).first(count));
+    if (transfer.reason != Reason::None) return close(transfer.reason);
+    moved_ += transfer.bytes;
+    consume(transfer.bytes);
+    if (queued_ == 0 || !transfer.drained) continue;
+    waiting_writable_ = true;
+    socket_.when_writable([this] {
+      waiting_writable_ = false;
+      flush();
+      read_later();
+    });
+  }
+}
+
+std::size_t RecordStream::gather(std::span<iovec> pieces) const {
+  std::size_t count = 0;
+  const auto add = [&](Bytes bytes, std::size_t& skip) {
+    const std::size_t skipped = std::min(skip, bytes.size());
+    skip -= skipped;
+    bytes = bytes.subspan(skipped);
+    if (!bytes.empty() && count < pieces.size())
+      pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  };
+  for (std::size_t i = first_; i < queue_.size() && count < pieces.size(); ++i) {
+    std::size_t skip = queue_[i].sent;
+    add(queue_[i].mark, skip);
+    for (const Buffer& piece : queue_[i].message.pieces()) add(piece.bytes(), skip);
+  }
+  return count;
+}
+
+void RecordStream::consume(std::size_t bytes) {
+  queued_ -= bytes;
+  while (bytes > 0) {
+    Outgoing& record = queue_[first_];
+    const std::size_t part = std::min(bytes, record.size() - record.sent);
+    record.sent += part;
+    bytes -= part;
+    if (record.sent < record.size()) break;
+    record.message = Rope();
+    ++first_;
+  }
+  if (first_ == queue_.size()) {
+    queue_.clear();
+    first_ = 0;
+  } else if (first_ >= 256) {
+    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+}
+
+// One timer while anything is under way; idle connections have none.
+void RecordStream::watch_for_stall() {
+  if (limits_.stall == Duration::zero() || !busy() || closed_ || stall_watched_) return;
+  stall_watched_ = true;
+  moved_at_watch_ = moved_;
+  stall_timer_ = loop().after(limits_.stall, [this] {
+    stall_watched_ = false;
+    // A reader that we hold back ourselves is not to blame.
+    const bool ours = reader_.midway() && !may_read() && queued_ == 0;
+    if (busy() && moved_ == moved_at_watch_ && !ours) return close(Reason::RpcPeerTooSlow);
+    watch_for_stall();
+  });
+}
+
+void RecordStream::close(Reason reason) {
+  if (std::exchange(closed_, true)) return;
+  stall_timer_.cancel();
+  socket_.close();
+  queue_.clear();
+  first_ = queued_ = 0;
+  loop().post([self = shared_from_this(), reason] {
+    if (self->events_ != nullptr) self->events_->on_stream_closed(reason);
+  });
+}
+
+}  // namespace stag::rpc::tcp

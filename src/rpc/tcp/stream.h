@@ -1,0 +1,113 @@
+// RPC records on one TCP connection: reads them whole, writes them in order, and is bounded in both
+// directions. Both the client's and the server's side stand on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/rope.h"
+#include "net/socket.h"
+#include "oncrpc/record.h"
+
+namespace stag::rpc::tcp {
+
+struct StreamLimits {
+  oncrpc::RecordLimits records;
+  // Bytes waiting to be sent beyond which nothing is read: the peer must take its Replies first.
+  // Zero: reading never stops (a client's side; two sides that stop would wait for each other).
+  std::size_t queued = 0;
+  // A record that is begun, or bytes that wait to be sent, must move within this time. Zero: no
+  // limit.
+  Duration stall = std::chrono::seconds(60);
+};
+
+// Thread: the socket's loop. Held by shared_ptr; the last reference is not let go inside its own
+// events (post it away).
+class RecordStream final : public std::enable_shared_from_this<RecordStream> {
+ public:
+  class Events {
+   public:
+    virtual void on_record(Buffer record) = 0;
+    // Once, as the last event, never from inside a call of the owner.
+    virtual void on_stream_closed(Reason reason) = 0;
+
+   protected:
+    ~Events() = default;
+  };
+  // Names one record on its way out.
+  using Ticket = std::uint64_t;
+
+  RecordStream(net::TcpSocket socket, const StreamLimits& limits);
+  RecordStream(const RecordStream&) = delete;
+  RecordStream& operator=(const RecordStream&) = delete;
+
+  void start(Events& events);
+  // All that is sent in one turn leaves together. `message` is shorter than 2^31 bytes; what it
+  // borrows stays until sent or abandoned.
+  Ticket send(Rope message);
+  // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
+  // rest of one that has is sent from a private copy. Unknown tickets are ignored.
+  void abandon(Ticket ticket);
+
+  // Stops and goes on reading; what is read already is still delivered.
+  void pause();
+  void resume();
+
+  // on_stream_closed(reason) follows in a later turn, unless disowned.
+  void close(Reason reason);
+  // The owner hears nothing any more.
+  void disown() { events_ = nullptr; }
+  bool closed() const { return closed_; }
+
+  std::size_t queued_bytes() const { return queued_; }
+  std::uint64_t received_bytes() const { return received_; }
+  Address peer() const { return socket_.peer(); }
+  Address local() const { return socket_.local(); }
+  Loop& loop() const;
+
+ private:
+  struct Outgoing {
+    std::array<std::byte, oncrpc::kRecordMarkSize> mark;
+    Rope message;
+    std::size_t sent = 0;  // of mark and message
+    Ticket ticket = 0;
+    std::size_t size() const { return mark.size() + message.size(); }
+  };
+
+  bool may_read() const { return !closed_ && !paused_ && !congested(); }
+  bool congested() const { return limits_.queued != 0 && queued_ > limits_.queued; }
+  void await_readable();
+  void read();
+  std::size_t read_once(bool& drained);
+  bool deliver(Bytes bytes);
+  void read_later();
+  void flush();
+  std::size_t gather(std::span<iovec> pieces) const;
+  void consume(std::size_t bytes);
+  void watch_for_stall();
+  bool busy() const { return queued_ > 0 || reader_.midway(); }
+
+  net::TcpSocket socket_;
+  StreamLimits limits_;
+  Events* events_ = nullptr;
+  oncrpc::RecordReader reader_;
+  std::vector<Outgoing> queue_;  // from first_ on
+  std::size_t first_ = 0;
+  std::size_t queued_ = 0;
+  Ticket last_ticket_ = 0;
+  std::uint64_t received_ = 0;
+  std::uint64_t moved_ = 0;  // bytes in both directions
+  std::uint64_t moved_at_watch_ = 0;
+  Timer stall_timer_;
+  bool paused_ = false;
+  bool waiting_readable_ = false;
+  bool waiting_writable_ = false;
+  bool reading_ = false;
+  bool flush_scheduled_ = false;
+  bool stall_watched_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace stag::rpc::tcp

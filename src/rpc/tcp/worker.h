@@ -1,0 +1,45 @@
+// The server's connections on one loop.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+
+#include "base/task_group.h"
+#include "net/loop.h"
+#include "net/socket.h"
+#include "rpc/tcp/server.h"
+
+namespace stag::rpc::tcp {
+
+class ServerConnection;
+
+// Thread: its loop, from the first adopt() to the end of close().
+class Worker {
+ public:
+  // `connections` counts those of all workers.
+  Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options,
+         std::atomic<std::size_t>& connections);
+  ~Worker();
+
+  net::AsioLoop& loop() const { return loop_; }
+  // Serves the connection; it is counted already.
+  void adopt(net::UniqueFd fd);
+  // Ends every connection and waits for the Calls in progress.
+  Task<void> close();
+
+ private:
+  friend class ServerConnection;
+  // Destroys it.
+  void forget(ServerConnection* connection);
+
+  net::AsioLoop& loop_;
+  Service& service_;
+  const ServerOptions& options_;
+  std::atomic<std::size_t>& connections_;
+  std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;
+  TaskGroup tasks_;
+  bool closing_ = false;
+};
+
+}  // namespace stag::rpc::tcp
