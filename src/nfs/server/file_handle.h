@@ -1,0 +1,50 @@
+// File handles as clients see them (RFC 1813 2.3.3): which export, which object, and a keyed MAC
+// that nobody without the server's key can make. A client therefore only ever holds handles it was
+// given, and those reach what their export holds.
+//
+//   byte 0        format, 1
+//   bytes 1..4    export id
+//   then          the vfs handle, up to 40 bytes
+//   last 8        SipHash-2-4 of all before
+//
+// 13 bytes more than the vfs handle: within 64 always, within the 32 of NFSv2 for vfs handles of up
+// to 19 bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/inline_vector.h"
+#include "nfs/server/state/siphash.h"
+#include "vfs/types.h"
+
+namespace stag::nfs {
+
+class FileHandles {
+ public:
+  static constexpr std::size_t kMaxSize = 64;
+
+  explicit FileHandles(const MacKey& key) : key_(key) {}
+
+  struct Sealed {
+    std::array<std::byte, kMaxSize> data;
+    std::size_t size = 0;
+    Bytes bytes() const { return Bytes(data).first(size); }
+  };
+  Sealed seal(std::uint32_t export_id, const vfs::Handle& object) const;
+
+  struct Opened {
+    std::uint32_t export_id = 0;
+    vfs::Handle object;
+  };
+  // Nothing when this server did not make it. Takes the same time wherever the MAC differs.
+  std::optional<Opened> open(Bytes handle) const;
+
+  // The id of an export follows from its name, so handles stay good when the table is reordered.
+  std::uint32_t export_id(std::string_view path) const;
+
+ private:
+  MacKey key_;
+};
+
+}  // namespace stag::nfs

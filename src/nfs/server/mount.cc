@@ -1,0 +1,101 @@
+#include "nfs/server/mount.h"
+
+namespace stag::nfs::mount {
+
+namespace {
+
+// RFC 1813 5.2.1, ERRORS: fewer than the store knows.
+mount3::mountstat3 to_mountstat3(vfs::Status status) {
+  switch (status) {
+    case vfs::Status::NoEntry:
+    case vfs::Status::Stale:
+    case vfs::Status::BadHandle:
+      return mount3::MNT3ERR_NOENT;
+    case vfs::Status::Access:
+    case vfs::Status::Perm:
+      return mount3::MNT3ERR_ACCES;
+    case vfs::Status::NotDirectory:
+      return mount3::MNT3ERR_NOTDIR;
+    case vfs::Status::NameTooLong:
+      return mount3::MNT3ERR_NAMETOOLONG;
+    default:
+      return mount3::MNT3ERR_IO;
+  }
+}
+
+// The directory at the end of `rest`, from the root of the object's export on.
+Task<vfs::Outcome<vfs::Handle>> walk(const Object& root, std::string_view rest) {
+  const auto attributes = co_await root.store().attributes(root.caller(), root.handle);
+  if (!attributes) co_return Failure{attributes.error()};
+  vfs::Node at{root.handle, *attributes};
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const auto found = co_await root.store().lookup(root.caller(), at.handle, rest.substr(0, end));
+    if (!found) co_return Failure{found.error()};
+    at = found->node;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (at.attributes.type != vfs::FileType::Directory) co_return Failure{vfs::Status::NotDirectory};
+  co_return at.handle;
+}
+
+mount3::mountres3 failed(mount3::mountstat3 status) {
+  mount3::mountres3 res;
+  res.fhs_status = status;
+  return res;
+}
+
+// Enough for every path of a list; what DUMP and EXPORT send stays below kMaxMountList.
+constexpr std::size_t kListBudget = 1 << 19;
+
+}  // namespace
+
+Task<mount3::mountres3> mnt(const Served& served, MountList& mounts, const rpc::CallContext& call,
+                            mount3::dirpath path) {
+  const auto normal = normal_path(path);
+  const auto match = normal ? served.exports.match(*normal) : std::nullopt;
+  // The same answer for what is not exported and what is not there, as for any stranger.
+  if (!match) co_return failed(normal ? mount3::MNT3ERR_NOENT : mount3::MNT3ERR_ACCES);
+  if (!match->found->admits(call.origin())) co_return failed(mount3::MNT3ERR_ACCES);
+  const Object root{match->found, match->found->file_system->root(),
+                    match->found->credentials(call.caller()), &call.loop()};
+  const auto directory = co_await walk(root, match->rest);
+  if (!directory) co_return failed(to_mountstat3(directory.error()));
+
+  mount3::mountres3 res;
+  res.fhs_status = mount3::MNT3_OK;
+  const FileHandles::Sealed handle = served.handles.seal(match->found->id, *directory);
+  CHECK(res.mountinfo().fhandle.assign(handle.bytes()));
+  res.mountinfo().auth_flavors = {static_cast<std::int32_t>(oncrpc::AuthFlavor::AUTH_SYS)};
+  mounts.add(host_of(call), *normal);
+  co_return res;
+}
+
+std::string_view host_of(const rpc::CallContext& call) {
+  return std::string_view(call.origin().peer.host).substr(0, mount3::MNTNAMLEN);
+}
+
+mount3::mountlist dump(const MountList& mounts) {
+  mount3::mountlist list;
+  std::size_t bytes = 0;
+  for (MountList::Entry& entry : mounts.all()) {
+    bytes += entry.host.size() + entry.path.size() + 20;
+    if (bytes > kListBudget) break;
+    list.push_back({std::move(entry.host), std::move(entry.path)});
+  }
+  return list;
+}
+
+mount3::exports exports(const Served& served) {
+  mount3::exports list;
+  std::size_t bytes = 0;
+  for (const auto& entry : served.exports.all()) {
+    bytes += entry->path.size() + 20;
+    if (bytes > kListBudget) break;
+    // No groups: open to everybody.
+    list.push_back({entry->path, {}});
+  }
+  return list;
+}
+
+}  // namespace stag::nfs::mount

@@ -1,0 +1,46 @@
+#include "nfs/server/request.h"
+
+namespace stag::nfs {
+
+v3::writeverf3 Served::write_verifier(const vfs::FileSystem& file_system) const {
+  v3::writeverf3 verifier;
+  store_be(verifier.data(), boot_verifier + file_system.losses());
+  return verifier;
+}
+
+Result<Object, v3::nfsstat3> Request::resolve(const v3::nfs_fh3& handle) const {
+  const auto opened = served_.handles.open(handle.data.bytes());
+  if (!opened) return Failure{failure(v3::NFS3ERR_BADHANDLE)};
+  const Export* found = served_.exports.find(opened->export_id);
+  if (found == nullptr) return Failure{failure(v3::NFS3ERR_STALE)};
+  if (!found->admits(call_.origin())) return Failure{failure(v3::NFS3ERR_ACCES)};
+  return Object{found, opened->object, found->credentials(call_.caller()), &call_.loop()};
+}
+
+v3::nfs_fh3 Request::handle_of(const Object& relative, const vfs::Handle& object) const {
+  const FileHandles::Sealed sealed = served_.handles.seal(relative.export_->id, object);
+  v3::nfs_fh3 handle;
+  CHECK(handle.data.assign(sealed.bytes()));
+  return handle;
+}
+
+v3::post_op_fh3 Request::post_op_fh(const Object& relative, const vfs::Handle& object) const {
+  v3::post_op_fh3 handle;
+  handle.handle_follows = true;
+  handle.handle() = handle_of(relative, object);
+  return handle;
+}
+
+Task<v3::post_op_attr> attributes_now(const Object& object) {
+  const auto found = co_await object.store().attributes(object.caller(), object.handle);
+  if (!found) co_return v3::post_op_attr{};
+  co_return to_post_op_attr(*found);
+}
+
+Task<v3::wcc_data> wcc_now(const Object& object) {
+  v3::wcc_data wcc;
+  wcc.after = co_await attributes_now(object);
+  co_return wcc;
+}
+
+}  // namespace stag::nfs

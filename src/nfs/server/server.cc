@@ -1,0 +1,105 @@
+#include "nfs/server/server.h"
+
+#include "nfs/server/mount.h"
+#include "nfs/server/procedures.h"
+#include "nfs/ulb/nfs3.h"
+#include "rpc/server.h"
+
+namespace stag::nfs {
+
+namespace {
+
+// An answer that needed no waiting.
+template <class T>
+Task<T> ready(T value) {
+  co_return value;
+}
+
+// A procedure as a handler of the program.
+template <class P, auto procedure>
+void add(rpc::Program& program, const Served& served) {
+  program.add<P>([&served](rpc::CallContext& call, typename P::Args args) {
+    return procedure(Request(served, call, P::number), std::move(args));
+  });
+}
+
+void add_data_procedures(rpc::Program& program, const Served& served) {
+  add<v3::NFSPROC3_GETATTR, nfs3::getattr>(program, served);
+  add<v3::NFSPROC3_SETATTR, nfs3::setattr>(program, served);
+  add<v3::NFSPROC3_LOOKUP, nfs3::lookup>(program, served);
+  add<v3::NFSPROC3_ACCESS, nfs3::access>(program, served);
+  add<v3::NFSPROC3_READLINK, nfs3::readlink>(program, served);
+  add<v3::NFSPROC3_READ, nfs3::read>(program, served);
+  add<v3::NFSPROC3_WRITE, nfs3::write>(program, served);
+  add<v3::NFSPROC3_COMMIT, nfs3::commit>(program, served);
+  add<v3::NFSPROC3_FSSTAT, nfs3::fsstat>(program, served);
+  add<v3::NFSPROC3_FSINFO, nfs3::fsinfo>(program, served);
+  add<v3::NFSPROC3_PATHCONF, nfs3::pathconf>(program, served);
+}
+
+void add_directory_procedures(rpc::Program& program, const Served& served) {
+  add<v3::NFSPROC3_CREATE, nfs3::create>(program, served);
+  add<v3::NFSPROC3_MKDIR, nfs3::mkdir>(program, served);
+  add<v3::NFSPROC3_SYMLINK, nfs3::symlink>(program, served);
+  add<v3::NFSPROC3_MKNOD, nfs3::mknod>(program, served);
+  add<v3::NFSPROC3_REMOVE, nfs3::remove>(program, served);
+  add<v3::NFSPROC3_RMDIR, nfs3::rmdir>(program, served);
+  add<v3::NFSPROC3_RENAME, nfs3::rename>(program, served);
+  add<v3::NFSPROC3_LINK, nfs3::link>(program, served);
+  add<v3::NFSPROC3_READDIR, nfs3::readdir>(program, served);
+  add<v3::NFSPROC3_READDIRPLUS, nfs3::readdirplus>(program, served);
+}
+
+void add_mount_procedures(rpc::Program& program, const Served& served, MountList& mounts) {
+  program.add<mount3::MOUNTPROC3_MNT>(
+      [&served, &mounts](rpc::CallContext& call, mount3::dirpath path) {
+        return mount::mnt(served, mounts, call, std::move(path));
+      });
+  program.add<mount3::MOUNTPROC3_DUMP>(
+      [&mounts](rpc::CallContext&, xdr::Void) { return ready(mount::dump(mounts)); });
+  program.add<mount3::MOUNTPROC3_UMNT>([&mounts](rpc::CallContext& call, mount3::dirpath path) {
+    if (const auto normal = normal_path(path)) mounts.remove(mount::host_of(call), *normal);
+    return ready(xdr::Void{});
+  });
+  program.add<mount3::MOUNTPROC3_UMNTALL>([&mounts](rpc::CallContext& call, xdr::Void) {
+    mounts.remove_all(mount::host_of(call));
+    return ready(xdr::Void{});
+  });
+  program.add<mount3::MOUNTPROC3_EXPORT>(
+      [&served](rpc::CallContext&, xdr::Void) { return ready(mount::exports(served)); });
+}
+
+}  // namespace
+
+NfsServer::NfsServer(const ServerState& state)
+    : served_(std::make_unique<Served>(
+          Served{FileHandles(state.handle_key), state.boot_verifier, Exports{}})),
+      mounts_(std::make_unique<MountList>()) {}
+
+NfsServer::~NfsServer() = default;
+
+Result<Ok, ExportError> NfsServer::add_export(std::string_view path,
+                                              std::shared_ptr<vfs::FileSystem> file_system,
+                                              const ExportOptions& options) {
+  const std::string normal = normal_path(path).value_or(std::string(path));
+  return served_->exports.add(served_->handles.export_id(normal), normal, std::move(file_system),
+                              options);
+}
+
+const Exports& NfsServer::exports() const {
+  return served_->exports;
+}
+
+void NfsServer::add_programs(rpc::Server& server) {
+  rpc::Program nfs(v3::NFSPROC3_READ::program, v3::NFSPROC3_READ::version, ulb::nfs3());
+  add_data_procedures(nfs, *served_);
+  add_directory_procedures(nfs, *served_);
+  server.add(std::move(nfs));
+
+  rpc::Program mount(mount3::MOUNTPROC3_MNT::program, mount3::MOUNTPROC3_MNT::version,
+                     ulb::mount3());
+  add_mount_procedures(mount, *served_, *mounts_);
+  server.add(std::move(mount));
+}
+
+}  // namespace stag::nfs

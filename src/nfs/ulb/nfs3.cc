@@ -1,0 +1,102 @@
+#include "nfs/ulb/nfs3.h"
+
+#include <algorithm>
+
+#include "nfs/proto/mount3.h"
+#include "nfs/proto/nfs3.h"
+
+namespace stag::nfs::ulb {
+
+namespace {
+
+using rpc::bind;
+using rpc::ItemBound;
+using rpc::ProcedureBinding;
+using rpc::ReplyBound;
+
+// Encoded sizes in bytes (RFC 1813 2.5).
+constexpr std::uint32_t kStatus = 4;
+constexpr std::uint32_t kPostOpAttr = 4 + 84;
+
+// No server fills more than this, whatever a client asks for; sums with it cannot wrap.
+constexpr std::uint32_t kMaxListing = 1u << 30;
+
+constexpr std::uint32_t padded(std::uint32_t length) {
+  return (std::min(length, kMaxListing) + 3) / 4 * 4;
+}
+
+ReplyBound with_item(std::uint32_t payload, xdr::ItemId item, std::uint32_t length) {
+  ReplyBound bound;
+  bound.payload_max = payload;
+  bound.items.push_back(ItemBound{item, length});
+  return bound;
+}
+
+// RFC 1813 3.3.16, 3.3.17: count and maxcount limit the whole resok structure. The smallest one
+// (attributes, verifier, end of list, eof) is what a too small count can still bring.
+ReplyBound listing(std::uint32_t count) {
+  constexpr std::uint32_t kEmptyList = kPostOpAttr + 8 + 4 + 4;
+  ReplyBound bound;
+  bound.payload_max = kStatus + padded(std::max(count, kEmptyList));
+  return bound;
+}
+
+ReplyBound mount_list() {
+  ReplyBound bound;
+  bound.payload_max = kMaxMountList;
+  return bound;
+}
+
+// RFC 8267 section 4 names exactly four eligible items. RFC 1813 4.5 tells which procedures must
+// not run twice. The other procedures need no entry: nothing eligible, and the result type bounds
+// the Reply.
+constexpr std::array kNfs3{
+    bind<v3::NFSPROC3_READ>({}, {v3::item::READ3resok_data},
+                            [](const v3::READ3args& args) {
+                              return with_item(kStatus + kPostOpAttr + 12,
+                                               v3::item::READ3resok_data, args.count);
+                            }),
+    bind<v3::NFSPROC3_READLINK>({}, {v3::item::READLINK3resok_data},
+                                [](const v3::READLINK3args&) {
+                                  return with_item(kStatus + kPostOpAttr + 4,
+                                                   v3::item::READLINK3resok_data, kMaxLinkText);
+                                }),
+    bind<v3::NFSPROC3_WRITE>({v3::item::WRITE3args_data}),
+    bind<v3::NFSPROC3_SYMLINK>({v3::item::symlinkdata3_symlink_data}).once_only(),
+    bind<v3::NFSPROC3_READDIR>({}, {},
+                               [](const v3::READDIR3args& args) { return listing(args.count); }),
+    bind<v3::NFSPROC3_READDIRPLUS>(
+        {}, {}, [](const v3::READDIRPLUS3args& args) { return listing(args.maxcount); }),
+    bind<v3::NFSPROC3_SETATTR>().once_only(),
+    bind<v3::NFSPROC3_CREATE>().once_only(),
+    bind<v3::NFSPROC3_MKDIR>().once_only(),
+    bind<v3::NFSPROC3_MKNOD>().once_only(),
+    bind<v3::NFSPROC3_REMOVE>().once_only(),
+    bind<v3::NFSPROC3_RMDIR>().once_only(),
+    bind<v3::NFSPROC3_RENAME>().once_only(),
+    bind<v3::NFSPROC3_LINK>().once_only(),
+};
+
+constexpr std::array kMount3{
+    bind<mount3::MOUNTPROC3_MNT>({}, {},
+                                 [](const mount3::dirpath&) {
+                                   ReplyBound bound;
+                                   // Status, handle, and up to 64 flavors.
+                                   bound.payload_max = kStatus + 68 + 4 + 64 * 4;
+                                   return bound;
+                                 }),
+    bind<mount3::MOUNTPROC3_DUMP>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC3_EXPORT>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+};
+
+}  // namespace
+
+rpc::Binding nfs3() {
+  return rpc::Binding(kNfs3);
+}
+
+rpc::Binding mount3() {
+  return rpc::Binding(kMount3);
+}
+
+}  // namespace stag::nfs::ulb
