@@ -81,6 +81,13 @@ void Descriptor::ignore_readable() {
   if (state_ != nullptr) state_->reading.function = {};
 }
 
+UniqueFd Descriptor::release() {
+  if (closed()) return {};
+  state_->reading.function = {};
+  state_->writing.function = {};
+  return UniqueFd(state_->stream.release());
+}
+
 void Descriptor::close() {
   if (state_ == nullptr) return;
   asio::error_code ignored;

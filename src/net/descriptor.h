@@ -39,6 +39,9 @@ class Descriptor {
 
   // Idempotent. Functions that wait run in a later turn.
   void close();
+  // Ends the watching but not the descriptor, which another loop may then watch. Functions that
+  // wait are dropped.
+  UniqueFd release();
 
  private:
   struct State;

@@ -20,7 +20,7 @@ AsioLoop::Core::Core(LoopOptions options)
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
 }
 
-AsioLoop::Core::~Core() {
+void AsioLoop::Core::drop_functions() {
   std::unique_lock lock(mutex);
   offload_ended.wait(lock, [this] { return offloads == 0; });
   // Destroying a function may post or cancel again, so the queues are emptied while all of this
@@ -104,7 +104,10 @@ void AsioLoop::Core::offload(Function work, Function done) {
 }
 
 AsioLoop::AsioLoop(LoopOptions options) : core_(std::make_unique<Core>(std::move(options))) {}
-AsioLoop::~AsioLoop() = default;
+
+AsioLoop::~AsioLoop() {
+  core_->drop_functions();
+}
 
 void AsioLoop::run() {
   core_->thread = std::this_thread::get_id();

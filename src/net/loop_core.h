@@ -29,8 +29,8 @@ namespace stag::net {
 
 struct AsioLoop::Core {
   explicit Core(LoopOptions options);
-  ~Core();
 
+  void drop_functions();
   void post(Function function);
   void run_posted();
   void arm(TimePoint when);

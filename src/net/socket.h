@@ -73,6 +73,8 @@ class TcpSocket {
   // Idempotent; ends both directions, and what waits.
   void close() { descriptor_.close(); }
   bool closed() const { return descriptor_.closed(); }
+  // To go on on another loop: adopt() it there.
+  UniqueFd release() { return descriptor_.release(); }
 
   Address local() const;
   Address peer() const;

@@ -1,0 +1,175 @@
+// One software iWARP connection: the pure core of module iwarp between a TCP socket and
+// fabric::Events.
+//
+// Receiving. The loop's read-ahead buffer belongs to the thread, so idle connections hold none;
+// whole FPDUs are used where they lie in it. The rest of a large tagged FPDU is received straight
+// into its target, with a little room behind it for the header of the next.
+//
+// Sending. All that becomes ready in one turn of the loop leaves together: at the end of a turn
+// that received, or in a turn of its own. Events come from those turns only, never from inside an
+// owner's call.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/iwarp/iwarp_options.h"
+#include "fabric/iwarp/ring.h"
+#include "fabric/iwarp/system_entropy.h"
+#include "fabric/iwarp/transmit_queue.h"
+#include "iwarp/batch.h"
+#include "iwarp/memory.h"
+#include "iwarp/negotiation.h"
+#include "iwarp/receiver.h"
+#include "iwarp/sender.h"
+#include "net/loop.h"
+#include "net/socket.h"
+
+namespace stag::fabric {
+
+// A connection whose MPA set-up is complete.
+struct IwarpSetup {
+  std::shared_ptr<const IwarpOptions> options;
+  net::TcpSocket socket;
+  bool active = false;
+  iwarp::Negotiated negotiated;
+  std::vector<std::byte> peer_private_data;
+  ReceiveCredit receive;
+  // Kept as long as the connection is; how a listener counts those it has.
+  std::shared_ptr<void> place;
+};
+
+class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
+ public:
+  explicit IwarpConnection(IwarpSetup setup);
+  ~IwarpConnection() override;
+
+  void start(Events& events) override;
+  void close(Reason reason) override;
+  Loop& loop() override { return loop_; }
+  const Parameters& parameters() const override { return parameters_; }
+  Bytes peer_private_data() const override { return private_data_; }
+  Address peer_address() const override { return peer_; }
+  Address local_address() const override { return local_; }
+  const Traffic& traffic() const override;
+  void add_receive_credit(ReceiveCredit more) override;
+  Result<RemoteMemory, Reason> expose_source(Bytes memory) override;
+  Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) override;
+  Revocation revoke(std::uint32_t handle) override;
+  Revocation abandon(std::uint32_t handle) override;
+  void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
+  void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
+  void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;
+  void abandon_read(Token token) override;
+
+ private:
+  // Closing: no more events of the peer's; what is posted still leaves.
+  enum class State : std::uint8_t { Open, Closing, Ended };
+  // A message whose last byte is the `end`th of the outgoing stream.
+  struct Leaving {
+    std::uint64_t end = 0;
+    Token token = kNoToken;
+  };
+  struct OutstandingRead {
+    Token token = kNoToken;
+    std::uint32_t stag = 0;
+  };
+  // Outlives the connection, for what was posted to the loop.
+  struct Anchor {
+    IwarpConnection* connection;
+  };
+
+  // iwarp::ReceiverSink
+  void on_send(Buffer message, std::optional<std::uint32_t> invalidated, bool solicited) override;
+  void on_read_request(const iwarp::ReadRequest& request) override;
+  void on_read_done(const iwarp::ReadRequest& request) override;
+  void on_terminate(const iwarp::Terminate& terminate) override;
+  void on_violation(const iwarp::Violation& violation) override;
+
+  void begin_events();
+
+  // iwarp_receive.cc: a turn of the loop that reads.
+  void on_readable();
+  // Whether to wait for readiness (else the turn's budget is spent).
+  bool read_some();
+  void on_stream_end(Reason reason);
+
+  // iwarp_transmit.cc: a turn that writes.
+  bool may_transmit() const;
+  void post(Operation operation);
+  void schedule_flush();
+  void flush();
+  bool write_some();
+  // False when the connection has ended meanwhile.
+  bool fill_batch();
+  bool begin(Outgoing& outgoing);
+  bool begin_read(const Operation& operation);
+  void message_filled();
+  void report_written();
+  void start_kicks();
+  void kick();
+
+  // The memory behind bytes that are still to be written is about to be its owner's again.
+  void release_unwritten();
+  void drop_private_copy(std::uint32_t handle);
+  Result<RemoteMemory, Reason> exposed(std::optional<std::uint32_t> stag, std::uint64_t offset,
+                                       std::size_t length);
+
+  // iwarp_ending.cc
+  void close_when_flushed();
+  void end_with(const iwarp::Violation& violation);
+  void end(Reason reason);
+  void tell_end();
+  std::vector<Token> outstanding();
+
+  // Runs `step` in a later turn, if this is still there then.
+  void later(void (IwarpConnection::*step)());
+
+  std::shared_ptr<const IwarpOptions> options_;
+  net::TcpSocket socket_;
+  net::AsioLoop& loop_;
+  const bool active_;
+  const Parameters parameters_;
+  const std::vector<std::byte> private_data_;
+  const Address peer_, local_;
+  std::shared_ptr<void> place_;
+  std::shared_ptr<Anchor> anchor_;
+
+  Events* events_ = nullptr;
+  State state_ = State::Open;
+  Reason reason_ = Reason::None;  // why it closes or has ended
+  bool close_due_ = false;        // a later turn than close()'s has come
+  bool end_told_ = false;
+  Timer close_limit_;
+
+  SystemEntropy entropy_;
+  iwarp::StagTable table_;
+  iwarp::Receiver receiver_;
+  iwarp::Sender sender_;
+  iwarp::Batch batch_;
+  TransmitQueue queue_;
+
+  Token filling_ = kNoToken;       // of the message the sender is at
+  bool filling_response_ = false;  // or it is a Read Response
+  Ring<Leaving> leaving_;          // in the batch
+  std::uint64_t borrowed_until_ =
+      0;                         // the batch refers to exposed memory up to this byte of the stream
+  Ring<OutstandingRead> reads_;  // in the order of their requests
+  std::vector<std::pair<std::uint32_t, std::size_t>> private_copies_;  // handle, bytes
+  std::vector<Token> late_;  // posted after the end, not yet reported
+
+  bool busy_ = false;  // in a turn that flushes at its end
+  bool flush_posted_ = false;
+  bool wait_writable_ = false;
+  bool held_ = false;  // first_fpdu_delay
+  bool heard_ = false;
+  int kicks_ = 0;
+  Timer hold_;
+  Timer kick_;
+  mutable Traffic traffic_;
+};
+
+}  // namespace stag::fabric

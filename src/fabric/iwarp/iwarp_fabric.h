@@ -1,0 +1,35 @@
+// fabric/iwarp: RDMA for every machine that has TCP. Software iWARP (RFC 5040, 5041, 5044, 6581) in
+// user space, wire-compatible with Linux siw and iWARP adapters, on net::AsioLoop.
+//
+// Plaintext: whoever can reach the port can speak to the service, and whoever can read the network
+// can read the data. Handles are unpredictable and good for one connection, one direction and one
+// range.
+//
+// Loops given to connect() and listen() must be net::AsioLoops. The fabric may go before its
+// connections.
+#pragma once
+
+#include <memory>
+
+#include "fabric/fabric.h"
+#include "fabric/iwarp/iwarp_options.h"
+
+namespace stag::fabric {
+
+class IwarpFabric final : public Fabric {
+ public:
+  explicit IwarpFabric(IwarpOptions options = {});
+
+  Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
+                                                            ConnectOptions options,
+                                                            CancelToken cancel) override;
+  // A host name is resolved on the spot; an empty host is every address of this machine.
+  Result<std::unique_ptr<Listener>, Reason> listen(Loop& loop, Address address,
+                                                   ListenOptions options,
+                                                   Acceptor& acceptor) override;
+
+ private:
+  std::shared_ptr<const IwarpOptions> options_;
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,129 @@
+#include "fabric/iwarp/iwarp_listener.h"
+
+#include <utility>
+
+#include "fabric/iwarp/linger.h"
+
+namespace stag::fabric {
+
+struct IwarpListener::Peer {
+  explicit Peer(net::TcpSocket socket) : setup(std::move(socket)) {}
+  PassiveSetup setup;
+};
+
+void IwarpListener::Gate::enter() {
+  while (taken.test_and_set(std::memory_order_acquire)) taken.wait(true, std::memory_order_relaxed);
+}
+
+void IwarpListener::Gate::leave() {
+  taken.clear(std::memory_order_release);
+  taken.notify_all();
+}
+
+Result<std::unique_ptr<Listener>, Reason> IwarpListener::open(
+    std::shared_ptr<const IwarpOptions> options, net::AsioLoop& loop, const Address& at,
+    ListenOptions listen, Acceptor& acceptor) {
+  auto tcp = net::TcpListener::listen(loop, at);
+  if (!tcp) return Failure{tcp.error()};
+  return std::unique_ptr<Listener>(
+      new IwarpListener(std::move(options), loop, *std::move(tcp), std::move(listen), acceptor));
+}
+
+IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::AsioLoop& loop,
+                             net::TcpListener tcp, ListenOptions listen, Acceptor& acceptor)
+    : options_(std::move(options)),
+      loop_(loop),
+      tcp_(std::move(tcp)),
+      listen_(std::move(listen)),
+      acceptor_(acceptor),
+      connections_(std::make_shared<std::atomic<std::uint32_t>>(0)),
+      gate_(std::make_shared<Gate>()) {
+  tcp_.start([this](net::AcceptedSocket accepted) { on_accept(std::move(accepted)); });
+}
+
+IwarpListener::~IwarpListener() {
+  gate_->enter();
+  gate_->closed = true;
+  gate_->leave();
+}
+
+void IwarpListener::on_accept(net::AcceptedSocket accepted) {
+  if (*connections_ + half_open_.size() >= listen_.max_connections)
+    return trace(Reason::TooManyConnections, to_string(accepted.peer));
+  auto socket = net::TcpSocket::adopt(loop_, std::move(accepted.fd), options_->tcp);
+  if (!socket) return trace(socket.error(), to_string(accepted.peer));
+  // Whoever only connects cannot keep others out: the oldest goes first.
+  if (half_open_.size() >= options_->max_half_open)
+    drop(half_open_.begin(), Reason::SetupUnfinished);
+  const auto peer = half_open_.emplace(half_open_.end(), *std::move(socket));
+  peer->setup.start(listen_.setup_timeout, [this, peer](Reason reason) {
+    reason == Reason::None ? on_request(peer) : drop(peer, reason);
+  });
+}
+
+void IwarpListener::drop(std::list<Peer>::iterator peer, Reason reason) {
+  trace(reason, to_string(peer->setup.socket().peer()), "connection request");
+  half_open_.erase(peer);
+}
+
+void IwarpListener::reject(std::list<Peer>::iterator peer, const iwarp::MpaFrame& request) {
+  const iwarp::MpaOptions mpa = mpa_options(*options_, ConnectOptions{});
+  peer->setup.answer(iwarp::make_reject(mpa, request, {}));
+  linger(std::move(peer->setup.socket()), {});
+  half_open_.erase(peer);
+}
+
+void IwarpListener::on_request(std::list<Peer>::iterator peer) {
+  const auto request = peer->setup.request();
+  if (!request) return drop(peer, request.error());
+  net::TcpSocket& socket = peer->setup.socket();
+  const auto wishes =
+      acceptor_.on_connect_request({socket.peer(), socket.local(), request->private_data});
+  if (!wishes) {
+    trace(Reason::ConnectionRejected, to_string(socket.peer()), to_string(wishes.error()));
+    return reject(peer, *request);
+  }
+  const iwarp::MpaOptions mpa = mpa_options(*options_, *wishes);
+  const auto negotiated = iwarp::judge_request(mpa, *request);
+  if (!negotiated) return drop(peer, negotiated.error());
+  if (wishes->private_data.size() > kMostPrivateData) {
+    trace(Reason::PrivateDataTooLong, to_string(socket.peer()));
+    return reject(peer, *request);
+  }
+  if (!peer->setup.answer(iwarp::make_reply(mpa, *request, *negotiated, wishes->private_data)))
+    return drop(peer, Reason::SetupUnfinished);
+  IwarpSetup setup;
+  setup.options = options_;
+  setup.socket = std::move(socket);
+  setup.negotiated = *negotiated;
+  setup.peer_private_data.assign(request->private_data.begin(), request->private_data.end());
+  setup.receive = wishes->receive;
+  setup.place = take_place();
+  half_open_.erase(peer);
+  deliver(std::move(setup));
+}
+
+std::shared_ptr<void> IwarpListener::take_place() {
+  ++*connections_;
+  return {this, [connections = connections_](void*) { --*connections; }};
+}
+
+void IwarpListener::deliver(IwarpSetup setup) {
+  Loop* target =
+      listen_.loops.empty() ? &loop_ : listen_.loops[next_loop_++ % listen_.loops.size()];
+  if (target == &loop_)
+    return acceptor_.on_connection(std::make_unique<IwarpConnection>(std::move(setup)));
+  auto& other = dynamic_cast<net::AsioLoop&>(*target);
+  other.post([&other, gate = gate_, &acceptor = acceptor_, fd = setup.socket.release(),
+              rest = std::move(setup)]() mutable {
+    auto socket = net::TcpSocket::adopt(other, std::move(fd), rest.options->tcp);
+    if (!socket) return trace(socket.error());
+    rest.socket = *std::move(socket);
+    auto connection = std::make_unique<IwarpConnection>(std::move(rest));
+    gate->enter();
+    if (!gate->closed) acceptor.on_connection(std::move(connection));
+    gate->leave();
+  });
+}
+
+}  // namespace stag::fabric

@@ -1,0 +1,55 @@
+// The passive side: TCP connections become iWARP connections.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "fabric/fabric.h"
+#include "fabric/iwarp/iwarp_options.h"
+#include "fabric/iwarp/mpa_setup.h"
+#include "net/listener.h"
+
+namespace stag::fabric {
+
+class IwarpListener final : public Listener {
+ public:
+  static Result<std::unique_ptr<Listener>, Reason> open(std::shared_ptr<const IwarpOptions> options,
+                                                        net::AsioLoop& loop, const Address& at,
+                                                        ListenOptions listen, Acceptor& acceptor);
+  ~IwarpListener() override;
+  Address local_address() const override { return tcp_.local(); }
+
+ private:
+  struct Peer;
+  // What connections on their way to another loop still need when the listener goes: whether it
+  // has. Held while one is delivered, so that the acceptor is not called after the listener's end.
+  struct Gate {
+    void enter();
+    void leave();
+    std::atomic_flag taken;
+    bool closed = false;
+  };
+
+  IwarpListener(std::shared_ptr<const IwarpOptions> options, net::AsioLoop& loop,
+                net::TcpListener tcp, ListenOptions listen, Acceptor& acceptor);
+  void on_accept(net::AcceptedSocket accepted);
+  void on_request(std::list<Peer>::iterator peer);
+  void drop(std::list<Peer>::iterator peer, Reason reason);
+  void reject(std::list<Peer>::iterator peer, const iwarp::MpaFrame& request);
+  std::shared_ptr<void> take_place();
+  void deliver(IwarpSetup setup);
+
+  std::shared_ptr<const IwarpOptions> options_;
+  net::AsioLoop& loop_;
+  net::TcpListener tcp_;
+  ListenOptions listen_;
+  Acceptor& acceptor_;
+  std::list<Peer> half_open_;  // the oldest first
+  std::size_t next_loop_ = 0;
+  std::shared_ptr<std::atomic<std::uint32_t>> connections_;
+  std::shared_ptr<Gate> gate_;
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,99 @@
+// IwarpConnection's turns that read, and what the receiver makes of the bytes.
+#include <array>
+#include <memory>
+
+#include "fabric/iwarp/iwarp_connection.h"
+#include "net/loop.h"
+
+namespace stag::fabric {
+namespace {
+
+// Room for small messages that come many at a time. Larger would mean more payload to copy out of
+// it.
+constexpr std::size_t kReadAhead = 64 * 1024;
+// Room behind a direct target: the end of its FPDU, and the next one's header or a whole small
+// message.
+constexpr std::size_t kBehindDirect = 1024;
+
+// Used only within one turn of a connection, hence one for a thread.
+MutableBytes read_ahead() {
+  static thread_local const std::unique_ptr<std::byte[]> buffer(new std::byte[kReadAhead]);
+  return {buffer.get(), kReadAhead};
+}
+
+}  // namespace
+
+void IwarpConnection::on_readable() {
+  if (state_ != State::Open) return;
+  busy_ = true;
+  const bool wait = read_some();
+  busy_ = false;
+  if (state_ == State::Open) {
+    if (wait) {
+      socket_.when_readable([this] { on_readable(); });
+    } else {
+      later(&IwarpConnection::on_readable);
+    }
+  }
+  flush();
+}
+
+bool IwarpConnection::read_some() {
+  std::size_t moved = 0;
+  while (state_ == State::Open && moved < options_->turn_bytes) {
+    const MutableBytes direct = receiver_.direct_target().where;
+    const MutableBytes ahead = direct.empty() ? read_ahead() : read_ahead().first(kBehindDirect);
+    const std::array<iovec, 2> pieces{
+        {{direct.data(), direct.size()}, {ahead.data(), ahead.size()}}};
+    const net::Transfer transfer =
+        socket_.try_read(std::span(pieces).subspan(direct.empty() ? 1 : 0));
+    if (transfer.reason != Reason::None) {
+      on_stream_end(transfer.reason);
+      return true;
+    }
+    moved += transfer.bytes;
+    if (transfer.bytes > 0) heard_ = true;
+    const std::size_t placed = std::min(transfer.bytes, direct.size());
+    if (placed > 0) receiver_.on_placed(placed);
+    if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
+    if (transfer.drained) return true;
+  }
+  return false;
+}
+
+void IwarpConnection::on_stream_end(Reason reason) {
+  const bool orderly = reason == Reason::ConnectionClosed && receiver_.at_boundary();
+  end(orderly ? Reason::ConnectionClosed : Reason::ConnectionLost);
+}
+
+void IwarpConnection::on_send(Buffer message, std::optional<std::uint32_t> invalidated, bool) {
+  if (state_ != State::Open) return;
+  if (invalidated) {
+    release_unwritten();
+    drop_private_copy(*invalidated);
+  }
+  events_->on_receive(std::move(message), invalidated);
+}
+
+void IwarpConnection::on_read_request(const iwarp::ReadRequest& request) {
+  queue_.respond(request);
+  schedule_flush();
+}
+
+void IwarpConnection::on_read_done(const iwarp::ReadRequest&) {
+  if (state_ != State::Open) return;
+  const OutstandingRead read = reads_.pop();
+  table_.revoke(read.stag);
+  if (read.token != kNoToken) events_->on_done(read.token, Reason::None);
+}
+
+void IwarpConnection::on_terminate(const iwarp::Terminate& terminate) {
+  trace(Reason::TerminateReceived, to_string(peer_), iwarp::to_string(terminate.error));
+  end(Reason::PeerReportedError);
+}
+
+void IwarpConnection::on_violation(const iwarp::Violation& violation) {
+  end_with(violation);
+}
+
+}  // namespace stag::fabric

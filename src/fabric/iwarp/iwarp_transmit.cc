@@ -1,0 +1,184 @@
+// IwarpConnection's turns that write.
+#include "fabric/iwarp/gather.h"
+#include "fabric/iwarp/iwarp_connection.h"
+#include "net/loop.h"
+
+namespace stag::fabric {
+namespace {
+
+// Once a batch holds this much no further message is begun: what is posted meanwhile may be more
+// urgent.
+constexpr std::size_t kBatchBytes = 256 * 1024;
+// Linux siw needs one kick; several only in case that one came too early as well.
+constexpr int kMaxKicks = 4;
+
+}  // namespace
+
+// RFC 5044 7.1.2 rule 4: the responder sends nothing before it has received an FPDU.
+bool IwarpConnection::may_transmit() const {
+  return !held_ && (active_ || receiver_.first_fpdu_seen());
+}
+
+void IwarpConnection::post(Operation operation) {
+  if (state_ != State::Open) {
+    if (operation.token == kNoToken) return;
+    late_.push_back(operation.token);
+    if (late_.size() == 1) {
+      loop_.post([anchor = anchor_] {
+        if (anchor->connection == nullptr) return;
+        IwarpConnection& self = *anchor->connection;
+        for (Token token : std::exchange(self.late_, {}))
+          if (self.events_ != nullptr) self.events_->on_done(token, self.reason_);
+      });
+    }
+    return;
+  }
+  queue_.post(std::move(operation));
+  schedule_flush();
+}
+
+void IwarpConnection::schedule_flush() {
+  if (busy_ || wait_writable_ || std::exchange(flush_posted_, true)) return;
+  loop_.post([anchor = anchor_] {
+    if (anchor->connection == nullptr) return;
+    anchor->connection->flush_posted_ = false;
+    anchor->connection->flush();
+  });
+}
+
+void IwarpConnection::flush() {
+  if (state_ == State::Ended || wait_writable_ || busy_ || events_ == nullptr) return;
+  busy_ = true;
+  const bool all = !may_transmit() || write_some();
+  busy_ = false;
+  if (state_ == State::Ended) return;
+  if (!all && !wait_writable_) schedule_flush();
+  if (all && state_ == State::Closing && close_due_) end(reason_);
+}
+
+// Whether nothing is left that could be sent now.
+bool IwarpConnection::write_some() {
+  std::size_t moved = 0;
+  while (moved < options_->turn_bytes) {
+    if (!fill_batch()) return true;
+    if (batch_.empty()) return true;
+    const net::Transfer transfer = write_batch(socket_, batch_);
+    if (transfer.reason != Reason::None) {
+      end(Reason::ConnectionLost);
+      return true;
+    }
+    moved += transfer.bytes;
+    report_written();
+    if (state_ == State::Ended) return true;
+    if (transfer.drained) {
+      wait_writable_ = true;
+      socket_.when_writable([this] {
+        wait_writable_ = false;
+        flush();
+      });
+      return false;
+    }
+  }
+  return false;
+}
+
+bool IwarpConnection::fill_batch() {
+  while (batch_.bytes_left() < kBatchBytes && !sender_.full(batch_)) {
+    if (sender_.idle()) {
+      const bool may_read = state_ == State::Open && reads_.size() < parameters_.outbound_reads;
+      std::optional<Outgoing> outgoing = queue_.next(may_read || parameters_.outbound_reads == 0);
+      if (!outgoing) return true;
+      if (!begin(*outgoing)) {
+        if (state_ == State::Ended) return false;
+        continue;
+      }
+    }
+    const auto filled = sender_.fill(batch_);
+    if (filling_response_) borrowed_until_ = batch_.appended();
+    if (!filled) {
+      end_with(filled.error());
+      return false;
+    }
+    if (sender_.idle()) message_filled();
+  }
+  return true;
+}
+
+// Whether a message has begun; else its operation has ended.
+bool IwarpConnection::begin(Outgoing& outgoing) {
+  if (active_ && kicks_ == 0) start_kicks();
+  Operation& operation = outgoing.operation;
+  filling_ = operation.token;
+  filling_response_ = outgoing.response.has_value();
+  if (outgoing.response) {
+    traffic_.read_bytes_out += outgoing.response->size;
+    sender_.begin_read_response(*outgoing.response);
+    return true;
+  }
+  switch (operation.kind) {
+    case OperationKind::Send:
+      ++traffic_.sends_out;
+      sender_.begin_send(std::move(operation.bytes), operation.invalidate);
+      return true;
+    case OperationKind::Write:
+      if (!operation.bytes.empty()) ++traffic_.writes_out;
+      traffic_.write_bytes_out += operation.bytes.size();
+      sender_.begin_write(operation.remote.handle, operation.remote.offset,
+                          std::move(operation.bytes));
+      return true;
+    case OperationKind::Read:
+      break;
+  }
+  return begin_read(operation);
+}
+
+bool IwarpConnection::begin_read(const Operation& operation) {
+  filling_ = kNoToken;
+  const std::uint64_t offset = entropy_.next() >> 1;
+  std::optional<std::uint32_t> stag;
+  if (parameters_.outbound_reads > 0) stag = table_.register_read_sink(operation.sink, offset);
+  if (!stag) {
+    const bool none = parameters_.outbound_reads == 0;
+    if (operation.token != kNoToken)
+      events_->on_done(operation.token,
+                       none ? Reason::ReadsUnavailable : Reason::RegistrationsExhausted);
+    return false;
+  }
+  const iwarp::ReadRequest request{*stag, offset, static_cast<std::uint32_t>(operation.sink.size()),
+                                   operation.remote.handle, operation.remote.offset};
+  ++traffic_.reads_out;
+  reads_.push({operation.token, *stag});
+  receiver_.expect_read_response(request);
+  sender_.begin_read_request(request);
+  return true;
+}
+
+void IwarpConnection::message_filled() {
+  if (filling_response_) receiver_.read_response_sent();
+  if (filling_ != kNoToken) leaving_.push({batch_.appended(), filling_});
+  filling_ = kNoToken;
+  filling_response_ = false;
+}
+
+void IwarpConnection::report_written() {
+  while (!leaving_.empty() && leaving_.front().end <= batch_.written()) {
+    const Token token = leaving_.pop().token;
+    events_->on_done(token, Reason::None);
+    if (state_ == State::Ended) return;
+  }
+}
+
+void IwarpConnection::start_kicks() {
+  kicks_ = 1;
+  kick_ = loop_.after(options_->kick_after, [this] { kick(); });
+}
+
+void IwarpConnection::kick() {
+  if (heard_ || state_ != State::Open || kicks_ > kMaxKicks) return;
+  queue_.post(Operation{OperationKind::Write, 0, kNoToken, {}, {}, {}, std::nullopt});
+  schedule_flush();
+  kick_ = loop_.after(options_->kick_after * (1 << kicks_), [this] { kick(); });
+  ++kicks_;
+}
+
+}  // namespace stag::fabric

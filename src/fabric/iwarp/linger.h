@@ -1,0 +1,15 @@
+// The good end of a TCP stream whose connection is gone already: what is left to send leaves, then
+// FIN, then the peer's last bytes are read and dropped, so that the system does not answer them
+// with a reset that would overtake our Terminate.
+#pragma once
+
+#include "iwarp/batch.h"
+#include "net/socket.h"
+
+namespace stag::fabric {
+
+// Takes both over and ends by itself: when the peer closes too, or after a second. `batch` refers
+// to no memory of others.
+void linger(net::TcpSocket socket, iwarp::Batch batch);
+
+}  // namespace stag::fabric

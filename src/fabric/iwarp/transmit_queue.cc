@@ -1,0 +1,145 @@
+#include "fabric/iwarp/transmit_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stag::fabric {
+
+void TransmitQueue::List::push(FlowQueue* queue) {
+  queue->next = nullptr;
+  (head == nullptr ? head : tail->next) = queue;
+  tail = queue;
+}
+
+TransmitQueue::FlowQueue* TransmitQueue::List::pop() {
+  FlowQueue* first = head;
+  head = first->next;
+  return first;
+}
+
+void TransmitQueue::List::remove(FlowQueue* queue) {
+  FlowQueue* before = nullptr;
+  for (FlowQueue* at = head; at != queue; at = at->next) before = at;
+  (before == nullptr ? head : before->next) = queue->next;
+  if (tail == queue) tail = before;
+}
+
+template <class T>
+T* TransmitQueue::Pool<T>::take() {
+  if (free == nullptr) return &all.emplace_back();
+  return std::exchange(free, free->next);
+}
+
+template <class T>
+void TransmitQueue::Pool<T>::give(T* item) {
+  *item = T();
+  item->next = free;
+  free = item;
+}
+
+TransmitQueue::List& TransmitQueue::list_of(const FlowQueue& queue) {
+  switch (queue.head->operation.kind) {
+    case OperationKind::Send:
+      return sends_;
+    case OperationKind::Read:
+      return reads_;
+    case OperationKind::Write:
+      break;
+  }
+  return writes_;
+}
+
+TransmitQueue::FlowQueue* TransmitQueue::find(Flow flow) {
+  // The latest first: who posts a Write posts its Send next.
+  for (std::size_t i = active_.size(); i > 0; --i)
+    if (active_[i - 1]->flow == flow) return active_[i - 1];
+  return nullptr;
+}
+
+void TransmitQueue::post(Operation operation) {
+  Node* node = nodes_.take();
+  node->operation = std::move(operation);
+  if (FlowQueue* queue = find(node->operation.flow)) {
+    queue->tail = queue->tail->next = node;
+    return;
+  }
+  FlowQueue* queue = flows_.take();
+  queue->flow = node->operation.flow;
+  queue->head = queue->tail = node;
+  active_.push_back(queue);
+  list_of(*queue).push(queue);
+}
+
+void TransmitQueue::put_back(FlowQueue* queue) {
+  if (queue->head != nullptr) return list_of(*queue).push(queue);
+  active_.erase(std::find(active_.begin(), active_.end(), queue));
+  flows_.give(queue);
+}
+
+Operation TransmitQueue::take_head(FlowQueue* queue) {
+  Node* node = queue->head;
+  Operation operation = std::move(node->operation);
+  queue->head = node->next;
+  nodes_.give(node);
+  put_back(queue);
+  return operation;
+}
+
+Operation TransmitQueue::take_part(FlowQueue* queue) {
+  Node* node = queue->head;
+  Operation& whole = node->operation;
+  if (node->sent == 0 && whole.bytes.size() <= write_limit_) return take_head(queue);
+  const std::size_t size = std::min(write_limit_, whole.bytes.size() - node->sent);
+  Operation part;
+  part.kind = OperationKind::Write;
+  part.flow = whole.flow;
+  part.bytes = whole.bytes.slice(node->sent, size);
+  part.remote = whole.remote;
+  part.remote.offset += node->sent;
+  node->sent += size;
+  if (node->sent == whole.bytes.size()) {
+    part.token = whole.token;
+    take_head(queue);
+  } else {
+    put_back(queue);
+  }
+  return part;
+}
+
+std::optional<Outgoing> TransmitQueue::next(bool may_read) {
+  if (sends_.head != nullptr) return Outgoing{std::nullopt, take_head(sends_.pop())};
+  if (may_read && reads_.head != nullptr) return Outgoing{std::nullopt, take_head(reads_.pop())};
+  const bool respond_now = !responses_.empty() && (responses_turn_ || writes_.head == nullptr);
+  responses_turn_ = !respond_now;
+  if (respond_now) return Outgoing{responses_.pop(), {}};
+  if (writes_.head != nullptr) return Outgoing{std::nullopt, take_part(writes_.pop())};
+  return std::nullopt;
+}
+
+bool TransmitQueue::withdraw_read(Token token) {
+  for (FlowQueue* queue : active_) {
+    Node* before = nullptr;
+    for (Node* node = queue->head; node != nullptr; before = std::exchange(node, node->next)) {
+      if (node->operation.kind != OperationKind::Read || node->operation.token != token) continue;
+      if (before == nullptr) {
+        list_of(*queue).remove(queue);
+        take_head(queue);
+      } else {
+        before->next = node->next;
+        if (queue->tail == node) queue->tail = before;
+        nodes_.give(node);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<Operation> TransmitQueue::drop() {
+  if (active_.empty()) return std::nullopt;
+  FlowQueue* queue = active_.front();
+  list_of(*queue).remove(queue);
+  return take_head(queue);
+}
+
+}  // namespace stag::fabric

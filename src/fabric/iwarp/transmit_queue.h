@@ -1,0 +1,97 @@
+// What a connection has still to send, and in which order: the transmit scheduler.
+//
+// Whole messages leave one after the other, because two tagged messages must never interleave (RFC
+// 5041 section 5.1). Within a flow the order posted is kept. Between flows small messages go first:
+// a Send whose Writes are done, then Read Requests as far as the limit of outstanding ones allows,
+// then bulk, where Read Responses and the Writes of the flows take turns. A Write longer than
+// `write_limit` is cut into several messages, so that a small Reply waits for one of them at most.
+// Operations and flows are pooled.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/iwarp/ring.h"
+#include "iwarp/rdmap.h"
+
+namespace stag::fabric {
+
+enum class OperationKind : std::uint8_t { Send, Write, Read };
+
+struct Operation {
+  OperationKind kind = OperationKind::Send;
+  Flow flow = 0;
+  Token token = kNoToken;
+  Rope bytes;                               // Send, Write
+  RemoteMemory remote;                      // Write: the sink, Read: the source
+  MutableBytes sink;                        // Read
+  std::optional<std::uint32_t> invalidate;  // Send
+};
+
+// One message to begin now. An operation whose last message this is not carries kNoToken.
+struct Outgoing {
+  std::optional<iwarp::ReadRequest> response;  // a Read Response; `operation` means nothing then
+  Operation operation;
+};
+
+class TransmitQueue {
+ public:
+  // In bytes of payload.
+  explicit TransmitQueue(std::size_t write_limit) : write_limit_(write_limit) {}
+
+  void post(Operation operation);
+  // Responses are sent in the order of their requests (RFC 5040 section 5.2.1).
+  void respond(const iwarp::ReadRequest& request) { responses_.push(request); }
+  std::optional<Outgoing> next(bool may_read);
+  // Removes a Read that has not been handed out; false when there is none with this token.
+  bool withdraw_read(Token token);
+  // Removes any operation, for a connection that is gone; nothing when none is left.
+  std::optional<Operation> drop();
+  bool empty() const { return active_.empty() && responses_.empty(); }
+
+ private:
+  struct Node {
+    Operation operation;
+    std::size_t sent = 0;  // bytes of a Write in messages handed out
+    Node* next = nullptr;
+  };
+  struct FlowQueue {
+    Flow flow = 0;
+    Node* head = nullptr;
+    Node* tail = nullptr;
+    FlowQueue* next = nullptr;
+  };
+  struct List {
+    FlowQueue* head = nullptr;
+    FlowQueue* tail = nullptr;
+    void push(FlowQueue* queue);
+    FlowQueue* pop();
+    void remove(FlowQueue* queue);
+  };
+  template <class T>
+  struct Pool {
+    std::deque<T> all;
+    T* free = nullptr;
+    T* take();
+    void give(T* item);
+  };
+
+  List& list_of(const FlowQueue& queue);
+  FlowQueue* find(Flow flow);
+  // The head of a flow that is in no list; afterwards the flow is in its list again, or gone.
+  Operation take_head(FlowQueue* queue);
+  Operation take_part(FlowQueue* queue);
+  void put_back(FlowQueue* queue);
+
+  std::size_t write_limit_;
+  List sends_, reads_, writes_;  // flows by the kind of their first operation
+  Ring<iwarp::ReadRequest> responses_;
+  bool responses_turn_ = false;
+  std::vector<FlowQueue*> active_;
+  Pool<Node> nodes_;
+  Pool<FlowQueue> flows_;
+};
+
+}  // namespace stag::fabric
