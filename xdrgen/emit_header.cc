@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "xdrgen/emitter.h"
@@ -19,7 +20,8 @@ std::string constant_text(ast::Integer value) {
   if (value < 0)
     return fmt::format("std::int64_t NAME = {} - 1", static_cast<std::int64_t>(value + 1));
   const auto number = static_cast<std::uint64_t>(value);
-  return fmt::format("std::uint{}_t NAME = {}", number > kUnbounded ? 64 : 32, number);
+  if (number > kUnbounded) return fmt::format("std::uint64_t NAME = {}u", number);
+  return fmt::format("std::uint32_t NAME = {}", number);
 }
 
 // An int32 as C++ source.
@@ -110,9 +112,15 @@ void Emitter::enumeration(std::string& out, const Named& named, const Enum& from
   out += "};\n";
 }
 
-// Containers of types that are not complete yet must not be given an initialiser inside a class.
+// Containers of types that are not complete yet must not be given an initialiser inside a class; an
+// enum without a zero starts as its first enumerator, for that can be encoded.
 std::string Emitter::initialiser(const Type& type) const {
   const Type* at = &strip(type);
+  if (at->kind == Kind::Enum) {
+    const auto& enumerators = std::get<Enum>(at->named->body).enumerators;
+    const bool zero = std::ranges::any_of(enumerators, [](const auto& e) { return e.value == 0; });
+    return fmt::format("{{{}}}", zero ? "" : cpp_name(enumerators.front().name));
+  }
   while (at->element != nullptr) at = &strip(*at->element);
   return at->named == nullptr || emitted_.contains(at->named) ? "{}" : "";
 }
@@ -130,8 +138,9 @@ void Emitter::structure(std::string& out, const Named& named, const Struct& from
 void Emitter::discriminated_union(std::string& out, const Named& named, const Union& from) const {
   std::set<std::string> hidden = {from.discriminant.name};
   for (const Arm& arm : from.arms) hidden.insert(arm.field.name);
-  print(out, "struct {} {{\n  {} {}{{}};\n", cpp_name(named.name),
-        names_.spell(*from.discriminant.type, hidden), member_name(named, from.discriminant));
+  print(out, "struct {} {{\n  {} {}{};\n", cpp_name(named.name),
+        names_.spell(*from.discriminant.type, hidden), member_name(named, from.discriminant),
+        initialiser(*from.discriminant.type));
   std::string arms = "std::monostate";
   std::size_t index = 0;
   for (const Arm& arm : from.arms) {

@@ -85,14 +85,11 @@ int run(const Arguments& arguments) {
     fmt::print(stderr, "xdrgen: cannot read {}\n", arguments.input);
     return 1;
   }
-  const std::string folder = arguments.input.substr(0, arguments.input.find_last_of('/') + 1);
   xdrgen::Options options;
   options.name_space = arguments.name_space;
   options.file = arguments.input;
   options.header = arguments.include;
-  options.reader = [&folder](const std::string& name) {
-    return read_file(name.starts_with('/') ? name : folder + name);
-  };
+  options.reader = read_file;
   const auto result = xdrgen::compile(*text, options);
   if (const auto* complaint = std::get_if<xdrgen::Complaint>(&result)) {
     fmt::print(stderr, "{}\n", *complaint);

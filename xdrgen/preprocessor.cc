@@ -191,7 +191,9 @@ void Preprocessor::define(std::string_view rest, const Location& where) {
 
 void Preprocessor::include(std::string_view rest, const Location& where) {
   if (!rest.starts_with('"')) return;
-  const std::string name(rest.substr(1, rest.find('"', 1) - 1));
+  std::string name(rest.substr(1, rest.find('"', 1) - 1));
+  if (!name.starts_with('/'))
+    name.insert(0, where.file.substr(0, where.file.find_last_of('/') + 1));
   if (files_.size() == kMaxIncludeDepth || kept_.size() > 2 * kMaxIncludes)
     complain(where, "too many files are included");
   std::optional<std::string> text = reader_ ? reader_(name) : std::nullopt;

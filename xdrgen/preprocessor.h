@@ -16,7 +16,8 @@
 
 namespace xdrgen {
 
-// The text of an included file by the name in the directive; nullopt when there is none.
+// The text of an included file, its name relative to the folder of the file with the directive made
+// whole; nullopt when there is none.
 using FileReader = std::function<std::optional<std::string>(const std::string& name)>;
 
 class Preprocessor {

@@ -1,0 +1,178 @@
+#include "xdrgen/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace xdrgen {
+namespace {
+
+// Everything but the mistake itself: where and what.
+std::string complaint(std::string_view text, FileReader reader = {}) {
+  Options options;
+  options.name_space = "t";
+  options.file = "in.x";
+  options.reader = std::move(reader);
+  const auto result = compile(text, options);
+  const auto* message = std::get_if<Complaint>(&result);
+  return message != nullptr ? *message : "fine";
+}
+
+std::string header_of(std::string_view text) {
+  Options options;
+  options.name_space = "t";
+  const auto result = compile(text, options);
+  if (const auto* message = std::get_if<Complaint>(&result)) return *message;
+  return std::get<Output>(result).header;
+}
+
+struct Case {
+  const char* text;
+  const char* complaint;
+};
+
+class Mistakes : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Mistakes, are_reported_with_place_and_cause) {
+  EXPECT_EQ(complaint(GetParam().text), GetParam().complaint);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Grammar, Mistakes,
+    ::testing::Values(
+        Case{"const A = ;", "in.x:1:11: expected a number or the name of a constant but found ';'"},
+        Case{"const A = 09;", "in.x:1:11: '09' is not a number"},
+        Case{"const A = 0x1ffffffffffffffff;",
+             "in.x:1:11: 0x1ffffffffffffffff does not fit 64 bits"},
+        Case{"struct a {\n  int x\n};", "in.x:3:1: expected ';' but found '}'"},
+        Case{"struct a { };", "in.x:1:12: expected a type but found '}'"},
+        Case{"struct a { int int; };", "in.x:1:16: expected a name but found 'int'"},
+        Case{"union u { case 1: int a; };", "in.x:1:9: expected 'switch' but found '{'"},
+        Case{"foo",
+             "in.x:1:1: expected a definition (const, enum, struct, union, typedef or program) "
+             "but found 'foo'"},
+        Case{"enum e { A = 1 }", "in.x:1:17: expected ';' but found the end of the input"},
+        Case{"struct a { int @; };", "in.x:1:16: unexpected character '@'"},
+        Case{"/* no end", "in.x:1:1: this comment has no end"},
+        Case{"const A = \"x\n\";", "in.x:1:11: this string has no end"},
+        Case{"#if 1\n", "in.x:1:1: this conditional has no #endif"},
+        Case{"#endif\n", "in.x:1:1: #endif without #if"},
+        Case{"#define F(x) x\n", "in.x:1:1: macros with parameters are not supported"},
+        Case{"#include \"none.x\"\n", "in.x:1:1: cannot read \"none.x\""}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, Mistakes,
+    ::testing::Values(
+        Case{"struct a { b x; };", "in.x:1:12: type 'b' is not defined"},
+        Case{"struct a { int x<N>; };", "in.x:1:18: constant 'N' is not defined before its use"},
+        Case{"const N = 1; struct a { N x; };", "in.x:1:25: 'N' is not a type"},
+        Case{"struct a { int x; }; struct a { int y; };",
+             "in.x:1:22: 'a' is already defined at in.x:1:1"},
+        Case{"enum e { A = 1 }; const A = 2;", "in.x:1:25: 'A' is already defined at in.x:1:10"},
+        Case{"struct a { int x; int x; };", "in.x:1:23: field 'x' is there twice"},
+        Case{"typedef a b; typedef b a;", "in.x:1:11: typedef 'b' leads back to itself"},
+        Case{"typedef a b<>; typedef b a<>;", "in.x:1:11: typedef 'b' leads back to itself"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Mistakes,
+    ::testing::Values(
+        Case{"struct a { int x<-1>; };", "in.x:1:18: a bound must be between 0 and 4294967295"},
+        Case{"struct a { opaque x; };",
+             "in.x:1:19: opaque is declared as name[size], name<> or name<bound>"},
+        Case{"struct a { string x[3]; };",
+             "in.x:1:19: a string is declared as name<> or name<bound>"},
+        Case{"struct a { void; };", "in.x:1:12: a struct cannot hold void"},
+        Case{"struct a { a x; };", "in.x:1:1: 'a' contains itself"},
+        Case{"struct a { b x; }; struct b { a x[2]; };", "in.x:1:1: 'a' contains itself"},
+        Case{"union u switch (hyper x) { case 1: void; };",
+             "in.x:1:23: a union is switched by an int, unsigned int, bool or enum"},
+        Case{"union u switch (int x) { case 1: void; case 1: int a; };",
+             "in.x:1:45: this case is there twice"},
+        Case{"union u switch (bool x) { case 2: void; };",
+             "in.x:1:32: this case is not TRUE or FALSE"},
+        Case{"union u switch (unsigned x) { case -2: void; };",
+             "in.x:1:36: this case is not an unsigned int"},
+        Case{"enum e { A = 1 }; union u switch (e x) { case 2: void; };",
+             "in.x:1:47: this case is not a member of e"},
+        Case{"enum e { A = 0x100000000 };", "in.x:1:10: 'A' does not fit 32 bits"},
+        Case{"program P { version V { void F(void) = 1; void G(void) = 1; } = 1; } = 1;",
+             "in.x:1:48: two procedures of this version have the same number"}));
+
+TEST(Compiler, refuses_deep_nesting_and_endless_includes) {
+  std::string deep = "struct a { ";
+  for (int i = 0; i < 100'000; ++i) deep += "struct { ";
+  EXPECT_EQ(complaint(deep), "in.x:1:156: types are nested too deeply");
+  const FileReader again = [](const std::string&) { return "#include \"again.x\"\n"; };
+  EXPECT_EQ(complaint("#include \"again.x\"\n", again), "again.x:1:1: too many files are included");
+}
+
+TEST(Compiler, follows_chains_of_types_without_running_out_of_stack) {
+  std::string text = "struct s0 { int x; };\n";
+  for (int i = 1; i < 4000; ++i)
+    text += "struct s" + std::to_string(i) + " { s" + std::to_string(i - 1) + " x; };\n";
+  EXPECT_EQ(complaint(text), "fine");
+}
+
+TEST(Compiler, reports_mistakes_of_included_files_there) {
+  const FileReader reader = [](const std::string&) { return "struct a {\n  nothing x;\n};\n"; };
+  EXPECT_EQ(complaint("#include \"part.x\"\n", reader),
+            "part.x:2:3: type 'nothing' is not defined");
+}
+
+TEST(Compiler, takes_the_namespace_from_the_text_unless_told) {
+  Options options;
+  EXPECT_TRUE(std::holds_alternative<Complaint>(compile("const A = 1;", options)));
+  const auto named = compile("%// namespace: a::b\nconst A = 1;", options);
+  EXPECT_NE(std::get<Output>(named).header.find("namespace a::b {"), std::string::npos);
+  options.name_space = "not a name";
+  EXPECT_TRUE(std::holds_alternative<Complaint>(compile("const A = 1;", options)));
+}
+
+TEST(Compiler, macros_cannot_run_away) {
+  std::string text = "#define A0 1\n";
+  for (int i = 1; i < 40; ++i)
+    text += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " A" +
+            std::to_string(i - 1) + "\n";
+  EXPECT_EQ(complaint(text), "in.x:8:1: this macro is too long");
+  EXPECT_EQ(complaint("#define A B\n#define B A\nconst A = 1;"), "fine");
+}
+
+TEST(Compiler, spells_types_as_a_reader_would) {
+  const std::string header = header_of(
+      "const MAX = 4; struct item_list { string names<MAX>; opaque id[MAX]; int *next_id; };");
+  EXPECT_NE(header.find("struct item_list {\n"
+                        "  std::string names{};\n"
+                        "  std::array<std::byte, MAX> id{};\n"
+                        "  std::optional<std::int32_t> next_id{};\n"),
+            std::string::npos)
+      << header;
+}
+
+#ifdef RPCSVC_FOLDER
+// nis_callback.x uses types of nis.x and expects its C header; here it gets the specification
+// itself.
+std::string with_its_types(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (path.filename() == "nis_callback.x") text.insert(0, "#include \"nis.x\"\n");
+  return text;
+}
+
+TEST(Compiler, takes_every_specification_of_rpcsvc_proto) {
+  std::size_t compiled = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RPCSVC_FOLDER)) {
+    if (entry.path().extension() != ".x") continue;
+    const FileReader reader = [](const std::string& name) {
+      return with_its_types(std::filesystem::path(RPCSVC_FOLDER) / name);
+    };
+    EXPECT_EQ(complaint(with_its_types(entry.path()), reader), "fine") << entry.path();
+    ++compiled;
+  }
+  EXPECT_GE(compiled, 17u);
+}
+#endif
+
+}  // namespace
+}  // namespace xdrgen
