@@ -226,22 +226,23 @@ void Channel::on_health_tick() {
   health_watched_ = false;
   if (closing_ || link_ == nullptr || !link_->up() || link_->in_flight() == 0) return;
   const bool alive = link_->heard();
-  if (!alive && probing_) return link_->close(Reason::RpcServerSilent);
-  if (!alive) tasks_.add(probe(link_));
+  // A probe that found no credit yet says nothing about the server.
+  if (!alive && probe_ != nullptr && probe_->sent()) return link_->close(Reason::RpcServerSilent);
+  if (!alive && probe_ == nullptr) tasks_.add(probe(link_));
   watch_health();
 }
 
 Task<void> Channel::probe(std::shared_ptr<Link> link) {
-  probing_ = true;
   CallMessage message;
   message.xid = next_xid();
   message.stream = null_call(message.xid, last_program_, last_version_);
   message.reply.payload_max = oncrpc::kReplyHeaderSize + oncrpc::kMaxErrorReplySize;
   PendingCall call(message);
   call.probe = true;
+  probe_ = &call;
   link->start(call);
   co_await call.done();
-  probing_ = false;
+  probe_ = nullptr;
 }
 
 // Ending.

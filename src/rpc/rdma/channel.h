@@ -77,8 +77,8 @@ class Channel final : public rpc::Channel, private LinkOwner {
   Timer back_off_timer_;
   Completion<Ok>* back_off_done_ = nullptr;
   bool health_watched_ = false;
-  bool probing_ = false;
-  TaskGroup tasks_;  // reconnecting, probing
+  PendingCall* probe_ = nullptr;  // the health check under way
+  TaskGroup tasks_;               // reconnecting, probing
   Completion<Ok>* quiet_ = nullptr;
 };
 
