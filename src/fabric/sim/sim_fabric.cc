@@ -21,6 +21,12 @@ SimFabric::~SimFabric() {
   CHECK(listeners_.empty());
 }
 
+std::uint16_t SimFabric::fresh_port() {
+  constexpr std::uint16_t kFirst = 49152;
+  if (next_port_ < kFirst) next_port_ = kFirst;  // it has wrapped
+  return next_port_++;
+}
+
 void SimFabric::set_faults(const Faults& faults) {
   plan_ = FaultPlan(faults, random_);
   kill_timer_.cancel();
@@ -49,7 +55,7 @@ Result<std::unique_ptr<Listener>, Reason> SimFabric::listen(Loop& loop, Address 
                                                             Acceptor& acceptor) {
   if (address.port == 0) {
     do {
-      address.port = next_port_++;
+      address.port = fresh_port();
     } while (listeners_.count({address.host, address.port}) != 0);
   }
   if (listeners_.count({address.host, address.port}) != 0) return Failure{Reason::AddressInUse};

@@ -11,7 +11,8 @@
 // Everything follows from SimOptions::seed and the input: print the seed of a run that failed and
 // run it again.
 //
-// One SimFabric is one network; any number of hosts, told apart by Address, live on one SimLoop.
+// One SimFabric is one network on one SimLoop. Listeners are told apart by Address; who connects is
+// a port of the host "client".
 // The fabric outlives its connections, listeners and connection attempts.
 #pragma once
 
@@ -71,6 +72,8 @@ class SimFabric final : public Fabric {
   friend class SimConnection;
   friend class SimListener;
   friend class ConnectAttempt;
+
+  std::uint16_t fresh_port();
 
   SimLoop& loop_;
   SimOptions options_;
