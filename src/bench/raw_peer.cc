@@ -1,0 +1,299 @@
+#include "bench/raw_peer.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace stag::bench {
+namespace {
+
+enum class Mode : std::uint32_t { Exchange, StreamToClient, StreamToServer };
+
+// What the measuring side orders from the peer before each measurement; the peer answers it with one byte.
+struct Order {
+  Mode mode;
+  std::uint32_t request_bytes;
+  std::uint32_t reply_bytes;
+  std::uint64_t total_bytes;  // of a stream
+};
+
+constexpr std::size_t kSocketBuffer = 4 << 20;
+constexpr std::size_t kBatchBytes = 256 << 10;
+
+// A non-blocking socket and the epoll that waits for it.
+class Wire {
+ public:
+  explicit Wire(int socket) : socket_(socket), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    fcntl(socket_, F_SETFL, O_NONBLOCK);
+    const int on = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const int size = kSocketBuffer;
+    setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    epoll_event event{EPOLLIN, {}};
+    epoll_ctl(epoll_, EPOLL_CTL_ADD, socket_, &event);
+  }
+  ~Wire() { close(epoll_); }
+  Wire(const Wire&) = delete;
+
+  // Up to `size` bytes, waiting for the first; 0 at the end of the connection.
+  std::size_t read_some(std::byte* to, std::size_t size) {
+    while (true) {
+      const ssize_t n = recv(socket_, to, size, 0);
+      if (n >= 0) return static_cast<std::size_t>(n);
+      if (errno != EAGAIN && errno != EINTR) return 0;
+      wait(EPOLLIN);
+    }
+  }
+  bool read_all(std::byte* to, std::size_t size) {
+    while (size > 0) {
+      const std::size_t n = read_some(to, size);
+      if (n == 0) return false;
+      to += n;
+      size -= n;
+    }
+    return true;
+  }
+  bool write_all(const std::byte* from, std::size_t size) {
+    while (size > 0) {
+      const ssize_t n = send(socket_, from, size, MSG_NOSIGNAL);
+      if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
+      if (n < 0) {
+        wait(EPOLLOUT);
+        continue;
+      }
+      from += n;
+      size -= static_cast<std::size_t>(n);
+    }
+    return true;
+  }
+
+ private:
+  void wait(std::uint32_t events) {
+    epoll_event event{events, {}};
+    if (events != armed_) epoll_ctl(epoll_, EPOLL_CTL_MOD, socket_, &event);
+    armed_ = events;
+    epoll_wait(epoll_, &event, 1, -1);
+  }
+
+  int socket_;
+  int epoll_;
+  std::uint32_t armed_ = EPOLLIN;
+};
+
+template <class T>
+bool write_value(Wire& wire, const T& value) {
+  return wire.write_all(reinterpret_cast<const std::byte*>(&value), sizeof value);
+}
+template <class T>
+bool read_value(Wire& wire, T& value) {
+  return wire.read_all(reinterpret_cast<std::byte*>(&value), sizeof value);
+}
+
+// Requests are counted, not looked at; one request whose first byte is 1 ends the exchange.
+bool answer_exchange(Wire& wire, const Order& order) {
+  std::vector<std::byte> in(std::max<std::size_t>(kBatchBytes, order.request_bytes));
+  std::vector<std::byte> out(std::max<std::size_t>(kBatchBytes, order.reply_bytes));
+  std::size_t filled = 0;
+  while (true) {
+    const std::size_t n = wire.read_some(in.data() + filled, in.size() - filled);
+    if (n == 0) return false;
+    filled += n;
+    std::size_t requests = filled / order.request_bytes;
+    const std::size_t used = requests * order.request_bytes;
+    const bool last = requests > 0 && in[used - order.request_bytes] == std::byte{1};
+    while (requests > 0) {
+      const std::size_t batch = std::min(requests, out.size() / order.reply_bytes);
+      if (!wire.write_all(out.data(), batch * order.reply_bytes)) return false;
+      requests -= batch;
+    }
+    filled -= used;
+    std::memmove(in.data(), in.data() + used, filled);
+    if (last) return true;
+  }
+}
+
+bool send_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
+  const std::vector<std::byte> block(block_bytes, std::byte{0x5a});
+  for (std::uint64_t sent = 0; sent < total; sent += block_bytes)
+    if (!wire.write_all(block.data(), block_bytes)) return false;
+  return true;
+}
+
+bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
+  std::vector<std::byte> block(block_bytes);
+  for (std::uint64_t received = 0; received < total; received += block_bytes)
+    if (!wire.read_all(block.data(), block_bytes)) return false;
+  return true;
+}
+
+[[noreturn]] void serve_orders(int socket) {
+  Wire wire(socket);
+  Order order;
+  const std::byte done{1};
+  while (read_value(wire, order)) {
+    bool ok = write_value(wire, done);
+    switch (order.mode) {
+      case Mode::Exchange: ok = ok && answer_exchange(wire, order); break;
+      case Mode::StreamToClient: ok = ok && send_stream(wire, order.reply_bytes, order.total_bytes); break;
+      case Mode::StreamToServer:
+        ok = ok && receive_stream(wire, order.request_bytes, order.total_bytes) && write_value(wire, done);
+        break;
+    }
+    if (!ok) break;
+  }
+  _exit(0);
+}
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Wall and CPU time from construction to stop().
+class Stopwatch {
+ public:
+  explicit Stopwatch(pid_t peer) : peer_(peer) {
+    cpu_ = cpu_seconds_of(getpid()) + cpu_seconds_of(peer_);
+    wall_ = now_seconds();
+  }
+  double elapsed() const { return now_seconds() - wall_; }
+  Sample stop(std::uint64_t operations, std::uint64_t bytes) const {
+    const double wall = elapsed();
+    return {wall, cpu_seconds_of(getpid()) + cpu_seconds_of(peer_) - cpu_, operations, bytes};
+  }
+
+ private:
+  pid_t peer_;
+  double wall_, cpu_;
+};
+
+bool give_order(Wire& wire, const Order& order) {
+  std::byte ready;
+  return write_value(wire, order) && read_value(wire, ready);
+}
+
+}  // namespace
+
+double cpu_seconds_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
+  double nanoseconds = 0;
+  file >> nanoseconds;
+  return nanoseconds / 1e9;
+}
+
+Result<RawPeer, std::string> RawPeer::start() {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      listen(listener, 1) != 0 ||
+      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return Failure{std::string("cannot listen on loopback: ") + std::strerror(errno)};
+  const pid_t pid = fork();
+  if (pid < 0) return Failure{std::string("cannot start the peer process: ") + std::strerror(errno)};
+  if (pid == 0) {
+    const int accepted = accept(listener, nullptr, nullptr);
+    close(listener);
+    serve_orders(accepted);
+  }
+  const int connected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int status = connect(connected, reinterpret_cast<sockaddr*>(&address), length);
+  close(listener);
+  RawPeer peer(pid, connected);
+  if (status != 0) return Failure{std::string("cannot connect on loopback: ") + std::strerror(errno)};
+  return peer;
+}
+
+RawPeer::RawPeer(RawPeer&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), socket_(std::exchange(other.socket_, -1)) {}
+
+RawPeer::~RawPeer() {
+  if (socket_ >= 0) close(socket_);
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+}
+
+Sample RawPeer::exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth,
+                         double seconds) {
+  Wire wire(socket_);
+  if (!give_order(wire, {Mode::Exchange, static_cast<std::uint32_t>(request_bytes),
+                         static_cast<std::uint32_t>(reply_bytes), 0}))
+    return {};
+  const std::vector<std::byte> requests(request_bytes * depth);
+  std::vector<std::byte> last(request_bytes);
+  last[0] = std::byte{1};
+  std::vector<std::byte> in(std::max<std::size_t>(kBatchBytes, reply_bytes));
+  Stopwatch watch(pid_);
+  if (!wire.write_all(requests.data(), requests.size())) return {};
+  std::uint64_t operations = 0, in_flight = depth;
+  std::size_t filled = 0;
+  for (bool going = true; in_flight > 0;) {
+    const std::size_t n = wire.read_some(in.data() + filled, in.size() - filled);
+    if (n == 0) return {};
+    filled += n;
+    const std::size_t replies = filled / reply_bytes;
+    filled %= reply_bytes;
+    operations += replies;
+    in_flight -= replies;
+    if (going && operations % 64 < replies) going = watch.elapsed() < seconds;
+    if (!going || replies == 0) continue;
+    if (!wire.write_all(requests.data(), replies * request_bytes)) return {};
+    in_flight += replies;
+  }
+  const Sample sample = watch.stop(operations, operations * (request_bytes + reply_bytes));
+  std::vector<std::byte> answer(reply_bytes);
+  if (!wire.write_all(last.data(), last.size()) || !wire.read_all(answer.data(), answer.size())) return {};
+  return sample;
+}
+
+namespace {
+// How much to stream so that a measurement takes about `seconds`, at the several GB/s of a loopback.
+std::uint64_t stream_total(std::size_t block_bytes, double seconds) {
+  const auto wanted = static_cast<std::uint64_t>(seconds * 3e9);
+  return std::max<std::uint64_t>(1, wanted / block_bytes) * block_bytes;
+}
+}  // namespace
+
+Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
+  Wire wire(socket_);
+  const std::uint64_t total = stream_total(block_bytes, seconds);
+  Stopwatch watch(pid_);
+  if (!give_order(wire, {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), total}) ||
+      !receive_stream(wire, block_bytes, total))
+    return {};
+  return watch.stop(total / block_bytes, total);
+}
+
+Sample RawPeer::stream_out(std::size_t block_bytes, double seconds) {
+  Wire wire(socket_);
+  const std::uint64_t total = stream_total(block_bytes, seconds);
+  Stopwatch watch(pid_);
+  std::byte done;
+  if (!give_order(wire, {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
+      !send_stream(wire, block_bytes, total) || !read_value(wire, done))
+    return {};
+  return watch.stop(total / block_bytes, total);
+}
+
+}  // namespace stag::bench

@@ -1,0 +1,55 @@
+// The physical reference: plain TCP on loopback between this process and a second one, with the same bytes as the RPCs
+// they are compared with and the same way of waiting (epoll, then read until it is empty). Nothing here knows RPC; what
+// it measures is what the kernel allows.
+//
+// Thread: one. The second process is forked in the constructor, before any thread is started, and ends with the object.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace stag::bench {
+
+// What one measurement of one side yields.
+struct Sample {
+  double seconds = 0;      // wall clock
+  double cpu_seconds = 0;  // of both processes, user and system
+  std::uint64_t operations = 0;
+  std::uint64_t bytes = 0;
+
+  double per_operation() const { return operations == 0 ? 0 : seconds / static_cast<double>(operations); }
+  double rate() const { return seconds == 0 ? 0 : static_cast<double>(operations) / seconds; }
+  double bandwidth() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
+};
+
+class RawPeer {
+ public:
+  // Fails with a sentence when the system refuses the process or the connection.
+  static Result<RawPeer, std::string> start();
+  RawPeer(RawPeer&& other) noexcept;
+  RawPeer& operator=(RawPeer&&) = delete;
+  ~RawPeer();
+
+  // `depth` requests in flight, each of `request_bytes`, each answered by `reply_bytes`.
+  Sample exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth, double seconds);
+  // Blocks of `block_bytes`, one write call each, towards this process / away from it.
+  Sample stream_in(std::size_t block_bytes, double seconds);
+  Sample stream_out(std::size_t block_bytes, double seconds);
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  RawPeer(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+// CPU time the process has used so far, user and system, in seconds.
+double cpu_seconds_of(pid_t pid);
+
+}  // namespace stag::bench
