@@ -1,0 +1,599 @@
+#include "rpcrdma/responder.h"
+
+#include <gtest/gtest.h>
+
+#include "rpcrdma/recorder_test.h"
+#include "testing/proves.h"
+
+namespace stag::rpcrdma {
+namespace {
+
+using namespace testing;
+using Reasons = std::vector<Reason>;
+
+Segment segment(std::uint32_t handle, std::uint32_t length) {
+  return {handle, length, std::uint64_t{handle} << 16};
+}
+
+ReplyShape reply_of(std::uint32_t length) {
+  ReplyShape shape;
+  shape.length = length;
+  return shape;
+}
+ReplyShape reply_with(std::uint32_t length, std::uint32_t position, std::uint32_t data) {
+  ReplyShape shape = reply_of(length);
+  Item item;
+  item.position = position;
+  item.length = data;
+  shape.items.push_back(item);
+  return shape;
+}
+
+// A Call with a data Read chunk at `position` of these segments in a stream of 160 bytes.
+Message call_with_read(std::uint32_t xid, std::uint32_t position, const Segments& segments) {
+  Header header = header_of(xid, 8);
+  header.read_list.push_back({position, segments});
+  return with_stream(header, rpc_stream(xid, CALL, 160));
+}
+Message call_with_write(std::uint32_t xid, const Segments& segments) {
+  Header header = header_of(xid, 8);
+  header.write_list.push_back({segments});
+  return with_stream(header, rpc_stream(xid, CALL, 160));
+}
+Message long_call(std::uint32_t xid, const Segments& segments) {
+  Header header = header_of(xid, 8, RDMA_NOMSG);
+  header.read_list.push_back({0, segments});
+  return with_stream(header, {});
+}
+
+void expect_error(const Message& error, std::uint32_t xid, std::uint32_t code) {
+  ASSERT_EQ(error.size(), code == ERR_VERS ? 28u : 20u);
+  EXPECT_EQ(word(error, 0), xid);
+  EXPECT_GE(word(error, 2), 1u);
+  EXPECT_EQ(word(error, 3), RDMA_ERROR);
+  EXPECT_EQ(word(error, 4), code);
+}
+
+// Answers the latest Call with 40 bytes and lets the Reply be sent.
+void answer(Endpoint& server) {
+  const IncomingCall call = server.sink.delivered.back().call;
+  server.core.on_reply(call, reply_of(40));
+  server.core.on_sent(call);
+}
+
+TEST(Responder, delivers_a_Short_Call_at_once_and_answers_it_with_one_Send) {
+  PROVES("R8166-3.5.1-a", "R8166-3.2-a", "R8166-4.2.1-a");
+  Endpoint server(server_settings());
+  const Message stream = rpc_stream(5, CALL, 80);
+  server.receive(with_stream(header_of(5, 8), stream));
+  EXPECT_EQ(server.sink.actions(), "deliver");
+  EXPECT_EQ(server.sink.delivered[0].payload, stream);
+  EXPECT_EQ(server.sink.delivered[0].arrival.inline_reply_max, 1024u - 28);
+  server.core.on_reply(server.sink.delivered[0].call, reply_of(100));
+  EXPECT_EQ(server.sink.actions(), "send");
+  const Message& header = server.sink.sent[0].header;
+  EXPECT_EQ(header.size(), 28u);
+  EXPECT_EQ(word(header, 0), 5u);
+  EXPECT_EQ(word(header, 1), 1u);
+  EXPECT_EQ(word(header, 3), RDMA_MSG);
+  EXPECT_EQ(server.sink.sent[0].plan.stream_length, 100u);
+}
+
+TEST(Responder, grants_its_credits_in_every_Reply_and_error_and_never_zero) {
+  PROVES("R8166-3.3.1-b", "R8166-4.2.3-b");
+  Endpoint server(server_settings(12));
+  for (std::uint32_t requested : {0u, 1u, 500u}) {
+    server.receive(short_call(requested + 1, requested));
+    answer(server);
+    EXPECT_EQ(word(server.sink.sent.back().header, 2), 12u);
+  }
+  Message broken = short_call(9);
+  set_word(broken, 3, 77);
+  server.receive(broken);
+  EXPECT_EQ(word(server.sink.errors.back(), 2), 12u);
+}
+
+TEST(Responder, has_Receives_for_its_grant_before_it_grants) {
+  PROVES("R8166-3.3.1-h", "R8167-4.3.2-a", "R8167-6-c");
+  Endpoint server(server_settings(12));
+  EXPECT_GE(server.sink.receives, 12u);
+  const std::uint32_t before = server.sink.receives;
+  server.core.serve_calls(20);
+  EXPECT_EQ(server.sink.receives, before + 8);
+  server.core.serve_calls(5);
+  EXPECT_EQ(server.core.responder().credits(), 20u);
+  server.receive(short_call(1));
+  EXPECT_EQ(server.sink.receives, before + 9) << "the Receive is replaced";
+  answer(server);
+  EXPECT_EQ(word(server.sink.sent.back().header, 2), 20u);
+}
+
+TEST(Responder, sends_nothing_that_was_not_asked_for) {
+  PROVES("R8166-3.3.1-j", "R8167-2-a");
+  Endpoint server(server_settings());
+  server.receive(short_call(1));
+  answer(server);
+  server.core.on_budget();
+  EXPECT_EQ(server.sink.actions(), "deliver send");
+  // A Reply to a Call that was answered already, or never was there, is not sent.
+  server.core.on_reply(server.sink.delivered[0].call, reply_of(40));
+  server.core.on_reply({.index = 7, .generation = 1}, reply_of(40));
+  EXPECT_EQ(server.sink.actions(), "");
+}
+
+TEST(Responder, reads_the_segments_of_a_chunk_in_list_order_into_one_item) {
+  PROVES("R8166-3.4.5-e", "R8166-3.4.5-f", "R8166-3.4.5-g");
+  Endpoint server(server_settings());
+  server.receive(call_with_read(5, 112, {segment(3, 3), segment(1, 5), segment(2, 2)}));
+  EXPECT_EQ(server.sink.actions(), "hold start_reads read read read");
+  ASSERT_EQ(server.sink.reads.size(), 3u);
+  std::uint32_t offset = 0;
+  for (const ReadAction& read : server.sink.reads) {
+    EXPECT_EQ(read.item, 0u);
+    EXPECT_EQ(read.offset, offset);
+    offset += read.from.length;
+  }
+  EXPECT_EQ(server.sink.reads[0].from, segment(3, 3));
+  EXPECT_EQ(server.sink.reads[1].from, segment(1, 5));
+  EXPECT_EQ(server.sink.reads[2].from, segment(2, 2));
+  for (const ReadAction& read : server.sink.reads) {
+    EXPECT_TRUE(server.sink.delivered.empty());
+    server.core.on_read_done(read.call, Reason::None);
+  }
+  ASSERT_EQ(server.sink.delivered.size(), 1u);
+  EXPECT_TRUE(server.sink.delivered[0].arrival.held);
+  EXPECT_EQ(server.sink.held[0], rpc_stream(5, CALL, 160));
+  ASSERT_EQ(server.sink.delivered[0].items.size(), 1u);
+  EXPECT_EQ(server.sink.delivered[0].items[0].position, 112u);
+  EXPECT_EQ(server.sink.delivered[0].items[0].length, 10u);
+}
+
+TEST(Responder, issues_no_Read_for_an_empty_segment) {
+  Endpoint server(server_settings());
+  server.receive(call_with_read(5, 112, {segment(1, 4), segment(2, 0), segment(3, 4)}));
+  ASSERT_EQ(server.sink.reads.size(), 2u);
+  EXPECT_EQ(server.sink.reads[1].offset, 4u);
+  server.receive(call_with_read(6, 112, {segment(1, 0)}));
+  EXPECT_EQ(server.sink.reads.size(), 2u);
+  EXPECT_EQ(server.sink.delivered.size(), 1u) << "an item without bytes needs no Read";
+}
+
+TEST(Responder, takes_a_Long_Call_from_its_Position_Zero_chunk_however_small) {
+  PROVES("R8166-3.5.3-f", "R8166-4-b");
+  Endpoint server(server_settings());
+  server.sink.long_stream = rpc_stream(5, CALL, 40);
+  server.receive(long_call(5, {segment(1, 24), segment(2, 16)}));
+  EXPECT_EQ(server.sink.actions(), "hold start_reads read read");
+  for (const ReadAction& read : server.sink.reads)
+    server.core.on_read_done(read.call, Reason::None);
+  ASSERT_EQ(server.sink.delivered.size(), 1u);
+  EXPECT_TRUE(server.sink.delivered[0].arrival.long_call);
+  EXPECT_EQ(server.sink.delivered[0].items[0].length, 40u);
+  answer(server);
+  EXPECT_EQ(server.sink.sent[0].xid, 5u);
+}
+
+TEST(Responder, sorts_reduced_items_of_a_Long_Call_behind_its_stream) {
+  Endpoint server(server_settings());
+  Header header = header_of(5, 8, RDMA_NOMSG);
+  header.read_list = {{600, {segment(1, 100)}}, {0, {segment(2, 700)}}, {200, {segment(3, 5)}}};
+  server.sink.long_stream = rpc_stream(5, CALL, 700);
+  server.receive(with_stream(header, {}));
+  ASSERT_EQ(server.sink.reads.size(), 3u);
+  EXPECT_EQ(server.sink.reads[0].from.handle, 2u);
+  EXPECT_EQ(server.sink.reads[1].from.handle, 3u);
+  EXPECT_EQ(server.sink.reads[2].from.handle, 1u);
+  for (const ReadAction& read : server.sink.reads)
+    server.core.on_read_done(read.call, Reason::None);
+  EXPECT_EQ(server.sink.delivered[0].items[2].position, 600u);
+}
+
+TEST(Responder, accepts_a_chunk_with_its_pad_and_the_next_item_at_the_same_Position) {
+  Endpoint server(server_settings());
+  for (std::uint32_t length : {5u, 8u}) {
+    Header header = header_of(length, 8);
+    header.read_list = {{112, {segment(1, length)}}, {124, {segment(2, 100)}}};
+    server.receive(with_stream(header, rpc_stream(length, CALL, 116)));
+    EXPECT_EQ(server.sink.reads.back().call.index, server.sink.reads[0].call.index + (length == 8));
+  }
+  EXPECT_TRUE(server.sink.errors.empty());
+}
+
+TEST(Responder, refuses_Positions_that_do_not_fit_the_stream) {
+  PROVES("R8166-4.5-c", "R8166-4.5-a");
+  Endpoint server(server_settings());
+  const auto refused = [&](const ReadList& list) {
+    const std::size_t errors = server.sink.errors.size();
+    Header header = header_of(5, 8);
+    header.read_list = list;
+    server.receive(with_stream(header, rpc_stream(5, CALL, 160)));
+    ASSERT_EQ(server.sink.errors.size(), errors + 1);
+    expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
+    EXPECT_EQ(server.sink.error_reasons.back(), Reason::RdmaPositionBad);
+  };
+  refused({{164, {segment(1, 8)}}});
+  refused({{112, {segment(1, 8)}}, {116, {segment(2, 8)}}});
+  refused({{112, {segment(1, 8)}}, {172, {segment(2, 8)}}});
+  refused({{0xfffffffc, {segment(1, 8)}}});
+  EXPECT_TRUE(server.sink.delivered.empty());
+  EXPECT_TRUE(server.sink.reads.empty());
+  server.receive(call_with_read(6, 160, {segment(1, 8)}));
+  EXPECT_EQ(server.sink.reads.size(), 1u) << "the end of the stream is a place";
+}
+
+TEST(Responder, returns_an_empty_Read_list_whatever_the_Call_had) {
+  PROVES("R8166-4.3.1-c");
+  Endpoint server(server_settings());
+  server.receive(call_with_read(5, 112, {segment(3, 8)}));
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  answer(server);
+  EXPECT_EQ(word(server.sink.sent[0].header, 4), 0u);
+  EXPECT_EQ(server.sink.sent[0].header.size(), 28u);
+}
+
+TEST(Responder, writes_all_results_before_it_sends_the_Reply) {
+  PROVES("R8166-3.4.6-i");
+  Endpoint server(server_settings());
+  server.receive(call_with_write(5, {segment(1, 64), segment(2, 64)}));
+  server.core.on_reply(server.sink.delivered[0].call, reply_with(200, 80, 100));
+  EXPECT_EQ(server.sink.actions(), "deliver write write send");
+  EXPECT_EQ(server.sink.writes[0], (Placement{0, 0, segment(1, 64)}));
+  EXPECT_EQ(server.sink.writes[1], (Placement{0, 64, segment(2, 36)}));
+  const auto header = decode_header(server.sink.sent[0].header);
+  ASSERT_TRUE(header.ok());
+  EXPECT_EQ(header->header.write_list[0].segments[1].length, 36u);
+}
+
+TEST(Responder, sends_a_Long_Reply_as_a_header_alone) {
+  Endpoint server(server_settings());
+  Header header = header_of(5, 8);
+  header.reply_chunk = WriteChunk{{segment(1, 4096)}};
+  server.receive(with_stream(header, rpc_stream(5, CALL, 80)));
+  EXPECT_EQ(server.sink.delivered[0].arrival.reply_chunk_max, 4096u);
+  EXPECT_EQ(server.sink.delivered[0].arrival.inline_reply_max, 1024u - 48);
+  server.core.on_reply(server.sink.delivered[0].call, reply_of(3000));
+  EXPECT_EQ(server.sink.actions(), "deliver write send");
+  EXPECT_EQ(word(server.sink.sent[0].header, 3), RDMA_NOMSG);
+  EXPECT_EQ(server.sink.sent[0].plan.form, Form::Long);
+}
+
+TEST(Responder, answers_ERR_CHUNK_before_any_Write_when_the_Reply_does_not_fit) {
+  Endpoint server(server_settings());
+  server.receive(call_with_write(5, {segment(1, 64), segment(2, 35)}));
+  server.core.on_reply(server.sink.delivered[0].call, reply_with(200, 80, 100));
+  EXPECT_EQ(server.sink.actions(), "deliver error forget");
+  expect_error(server.sink.errors[0], 5, ERR_CHUNK);
+  EXPECT_EQ(server.sink.error_reasons[0], Reason::RdmaWriteChunkTooSmall);
+  server.receive(short_call(6));
+  server.core.on_reply(server.sink.delivered[1].call, reply_of(5000));
+  EXPECT_EQ(server.sink.error_reasons[1], Reason::RdmaReplyTooLarge);
+  EXPECT_EQ(server.core.responder().in_service(), 0u);
+  EXPECT_TRUE(server.sink.closes.empty());
+}
+
+TEST(Responder, answers_ERR_VERS_and_keeps_the_connection) {
+  PROVES("R8166-4.5.1-a", "R8166-4.5.1-b", "R8166-4.5-f");
+  Endpoint server(server_settings());
+  for (std::uint32_t version : {0u, 2u, 7u, 0xffffffffu}) {
+    Message message = short_call(5);
+    set_word(message, 1, version);
+    set_word(message, 4, 0xdead);  // what follows may be anything
+    server.receive(message);
+    const Message& error = server.sink.errors.back();
+    expect_error(error, 5, ERR_VERS);
+    EXPECT_EQ(word(error, 1), version);
+    EXPECT_EQ(word(error, 5), 1u);
+    EXPECT_EQ(word(error, 6), 1u);
+  }
+  EXPECT_EQ(server.sink.errors.size(), 4u);
+  EXPECT_TRUE(server.sink.closes.empty());
+  server.receive(short_call(6));
+  EXPECT_EQ(server.sink.delivered.size(), 1u);
+}
+
+TEST(Responder, answers_ERR_CHUNK_to_a_header_it_cannot_parse) {
+  PROVES("R8166-4.5.2-a", "R8166-4.5-e", "R8166-4.5-g");
+  Endpoint server(server_settings());
+  const Message message = golden("long_call");
+  for (std::size_t length = 28; length < message.size(); ++length) {
+    server.receive({message.begin(), message.begin() + static_cast<std::ptrdiff_t>(length)});
+    ASSERT_EQ(server.sink.errors.size(), length - 27);
+    expect_error(server.sink.errors.back(), 0x11223344, ERR_CHUNK);
+    EXPECT_EQ(word(server.sink.errors.back(), 1), 1u);
+  }
+  EXPECT_TRUE(server.sink.delivered.empty());
+  EXPECT_TRUE(server.sink.reads.empty());
+}
+
+TEST(Responder, answers_ERR_CHUNK_to_unknown_and_obsolete_procedures) {
+  PROVES("R8166-4.5.2-b", "R8166-4.6.1-b");
+  Endpoint server(server_settings());
+  for (std::uint32_t proc : {2u, 5u, 0x80000000u}) {
+    Message message = short_call(5);
+    set_word(message, 3, proc);
+    server.receive(message);
+    expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
+  }
+  EXPECT_EQ(server.sink.error_reasons, (Reasons{Reason::RdmaMsgp, Reason::RdmaProcedureUnknown,
+                                                Reason::RdmaProcedureUnknown}));
+}
+
+TEST(Responder, answers_ERR_CHUNK_to_RDMA_NOMSG_without_a_stream) {
+  PROVES("R8166-4.5.2-c", "R8166-4.2.4-c");
+  Endpoint server(server_settings());
+  server.receive(with_stream(header_of(5, 8, RDMA_NOMSG), {}));
+  expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
+  // Without a Call of ours under way it cannot be a Long Reply either.
+  Header header = header_of(6, 8, RDMA_NOMSG);
+  header.reply_chunk = WriteChunk{{segment(1, 4096)}};
+  server.receive(with_stream(header, {}));
+  expect_error(server.sink.errors.back(), 6, ERR_CHUNK);
+  EXPECT_EQ(server.sink.error_reasons,
+            (Reasons{Reason::RdmaStreamMissing, Reason::RdmaStreamMissing}));
+}
+
+TEST(Responder, answers_ERR_CHUNK_when_the_XIDs_differ_inline_and_in_a_Long_Call) {
+  PROVES("R8166-4.5.2-d");
+  Endpoint server(server_settings());
+  server.receive(with_stream(header_of(5, 8), rpc_stream(4, CALL, 80)));
+  expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
+  server.sink.long_stream = rpc_stream(4, CALL, 80);
+  server.receive(long_call(5, {segment(1, 80)}));
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  ASSERT_EQ(server.sink.errors.size(), 2u);
+  expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
+  EXPECT_EQ(server.sink.actions(), "error hold start_reads read error forget");
+  EXPECT_EQ(server.sink.error_reasons, (Reasons{Reason::RdmaXidMismatch, Reason::RdmaXidMismatch}));
+}
+
+TEST(Responder, refuses_a_Long_Call_that_is_no_Call_or_too_short_to_tell) {
+  Endpoint server(server_settings());
+  server.sink.long_stream = rpc_stream(5, REPLY, 80);
+  server.receive(long_call(5, {segment(1, 80)}));
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  server.receive(long_call(6, {segment(1, 4)}));
+  EXPECT_EQ(server.sink.error_reasons,
+            (Reasons{Reason::RdmaDirectionBad, Reason::RdmaPayloadTooShort}));
+}
+
+TEST(Responder, refuses_a_Call_whose_chunks_do_not_suit_its_arguments) {
+  PROVES("R8166-6.1-c", "R8166-6.1-d");
+  Endpoint server(server_settings());
+  server.receive(call_with_read(5, 112, {segment(3, 8)}));
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  server.core.on_refusal(server.sink.delivered[0].call, Reason::RdmaPositionBad);
+  expect_error(server.sink.errors[0], 5, ERR_CHUNK);
+  EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::RdmaPositionBad}));
+  EXPECT_EQ(server.core.responder().in_service(), 0u);
+}
+
+TEST(Responder, drops_what_it_must_not_answer_and_replaces_every_Receive) {
+  PROVES("R8166-4.5-j", "R8166-4.2.4-f", "R8166-4.6.2-b", "R8166-4.5-i");
+  Endpoint server(server_settings(4));
+  Message done = short_call(5);
+  set_word(done, 3, RDMA_DONE);
+  Message odd_error = error_chunk(5);
+  set_word(odd_error, 4, 99);
+  const std::uint32_t before = server.sink.receives;
+  for (int i = 0; i < 100; ++i) {
+    server.receive(Message(20, std::byte{0}));
+    server.receive(done);
+    server.receive({done.begin(), done.begin() + 16});
+    server.receive(error_chunk(5));
+    server.receive(odd_error);
+  }
+  EXPECT_EQ(server.sink.receives, before + 500);
+  EXPECT_EQ(server.sink.drops.size(), 500u);
+  EXPECT_EQ(Reasons(server.sink.drops.begin(), server.sink.drops.begin() + 5),
+            (Reasons{Reason::RdmaMessageTooShort, Reason::RdmaDone, Reason::RdmaDone,
+                     Reason::RdmaErrorUnmatched, Reason::RdmaErrorMalformed}));
+  EXPECT_TRUE(server.sink.errors.empty());
+  EXPECT_TRUE(server.sink.closes.empty());
+  server.receive(short_call(6));
+  answer(server);
+  EXPECT_EQ(server.sink.sent.size(), 1u);
+}
+
+TEST(Responder, drops_a_second_Call_with_the_XID_of_one_in_progress) {
+  Endpoint server(server_settings());
+  server.receive(short_call(5));
+  server.receive(short_call(5));
+  EXPECT_EQ(server.sink.drops, (Reasons{Reason::RdmaCallXidDuplicate}));
+  answer(server);
+  server.receive(short_call(5));
+  EXPECT_EQ(server.sink.delivered.size(), 2u) << "its XID is free after the Reply";
+}
+
+TEST(Responder, closes_when_more_Calls_come_than_it_has_Receives_for) {
+  Endpoint server(server_settings(3));
+  for (std::uint32_t xid = 1; xid <= 3; ++xid) server.receive(short_call(xid));
+  EXPECT_TRUE(server.sink.closes.empty());
+  EXPECT_EQ(server.core.responder().overruns(), 2u) << "one is allowed before the first Reply";
+  server.receive(short_call(4));
+  EXPECT_EQ(server.sink.closes, (Reasons{Reason::RdmaCreditsExceeded}));
+  EXPECT_EQ(server.sink.delivered.size(), 3u);
+  server.receive(short_call(5));
+  EXPECT_EQ(server.sink.closes.size(), 1u);
+}
+
+TEST(Responder, gives_the_credit_back_when_there_will_be_no_Reply) {
+  Endpoint server(server_settings(1));
+  for (std::uint32_t xid = 1; xid <= 3; ++xid) {
+    server.receive(short_call(xid));
+    server.core.on_no_reply(server.sink.delivered.back().call);
+  }
+  EXPECT_EQ(server.sink.delivered.size(), 3u);
+  EXPECT_TRUE(server.sink.closes.empty());
+  EXPECT_EQ(server.sink.forgotten.size(), 3u);
+}
+
+TEST(Responder, does_not_execute_a_Call_whose_Reads_failed) {
+  PROVES("R8166-4.5.3-a");
+  Endpoint server(server_settings());
+  server.receive(call_with_read(5, 112, {segment(3, 8), segment(4, 8)}));
+  const IncomingCall call = server.sink.reads[0].call;
+  server.core.on_read_done(call, Reason::Shutdown);
+  EXPECT_EQ(server.sink.closes, (Reasons{Reason::RdmaReadFailed}));
+  EXPECT_TRUE(server.sink.forgotten.empty()) << "a Read is still under way";
+  server.core.on_read_done(call, Reason::None);
+  EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::RdmaReadFailed}));
+  EXPECT_TRUE(server.sink.delivered.empty());
+  server.core.on_read_done(call, Reason::None);
+  EXPECT_EQ(server.sink.forgotten.size(), 1u);
+}
+
+TEST(Responder, lets_delivered_Calls_run_on_when_the_connection_is_lost) {
+  Settings settings = server_settings();
+  settings.max_bytes = 100;
+  Endpoint server(settings);
+  server.receive(short_call(1));
+  const IncomingCall running = server.sink.delivered[0].call;
+  server.receive(call_with_read(2, 112, {segment(3, 100)}));
+  server.receive(call_with_read(3, 112, {segment(4, 100)}));
+  EXPECT_TRUE(server.core.has_waiting());
+  server.sink.actions();
+  server.core.on_disconnect(Reason::TimedOut);
+  EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::TimedOut, Reason::TimedOut}));
+  server.core.on_reply(running, reply_of(40));
+  EXPECT_EQ(server.sink.actions(), "forget forget forget");
+  EXPECT_TRUE(server.sink.sent.empty());
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  EXPECT_EQ(server.sink.delivered.size(), 1u);
+}
+
+TEST(Responder, invalidates_the_handle_of_the_Call_only_when_it_is_the_only_one) {
+  PROVES("R8797-4.1-b");
+  Settings settings = server_settings();
+  settings.thresholds.may_invalidate = true;
+  Endpoint server(settings);
+  const auto invalidated = [&](const Message& message) {
+    server.receive(message);
+    server.core.on_reply(server.sink.delivered.back().call, reply_of(40));
+    return server.sink.sent.back().invalidate;
+  };
+  EXPECT_EQ(invalidated(call_with_write(1, {segment(7, 64)})), std::optional(7u));
+  EXPECT_EQ(invalidated(call_with_write(2, {segment(8, 64), segment(8, 4)})), std::optional(8u));
+  EXPECT_EQ(invalidated(call_with_write(3, {segment(9, 64), segment(10, 4)})), std::nullopt);
+  EXPECT_EQ(invalidated(short_call(4)), std::nullopt);
+  // The same handle in another Call that is still in progress.
+  server.receive(call_with_write(5, {segment(11, 64)}));
+  EXPECT_EQ(invalidated(call_with_write(6, {segment(11, 64)})), std::nullopt);
+}
+
+TEST(Responder, invalidates_nothing_unless_both_sides_agreed) {
+  PROVES("R8797-4.1-c");
+  Endpoint server(server_settings());
+  server.receive(call_with_write(1, {segment(7, 64)}));
+  server.core.on_reply(server.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(server.sink.sent[0].invalidate, std::nullopt);
+}
+
+TEST(Responder, serves_no_Calls_until_told_to) {
+  Endpoint client(client_settings());
+  client.receive(short_call(5));
+  EXPECT_EQ(client.sink.drops, (Reasons{Reason::RdmaCallsNotServed}));
+  Message broken = short_call(5);
+  set_word(broken, 3, 9);
+  client.receive(broken);
+  EXPECT_TRUE(client.sink.errors.empty());
+  client.core.serve_calls(2);
+  client.receive(short_call(5));
+  EXPECT_EQ(client.sink.delivered.size(), 1u);
+  client.core.on_reply(client.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(client.sink.sent[0].header.size(), 28u);
+}
+
+TEST(Responder, without_chunk_support_answers_ERR_CHUNK_to_any_chunk) {
+  PROVES("R8167-5.3-d");
+  Settings settings = client_settings();
+  settings.serves_chunks = false;
+  settings.credits_granted = 2;
+  Endpoint client(settings);
+  Header reply_chunk = header_of(7, 2);
+  reply_chunk.reply_chunk = WriteChunk{{segment(1, 64)}};
+  client.receive(call_with_read(5, 112, {segment(1, 8)}));
+  client.receive(call_with_write(6, {segment(1, 8)}));
+  client.receive(with_stream(reply_chunk, rpc_stream(7, CALL, 80)));
+  client.receive(long_call(8, {segment(1, 80)}));
+  ASSERT_EQ(client.sink.errors.size(), 4u);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    expect_error(client.sink.errors[i], 5 + i, ERR_CHUNK);
+    EXPECT_EQ(client.sink.error_reasons[i], Reason::RdmaChunksNotServed);
+  }
+  EXPECT_TRUE(client.sink.closes.empty());
+  client.receive(short_call(9));
+  EXPECT_EQ(client.sink.delivered.size(), 1u);
+}
+
+TEST(Responder, lets_a_Call_beyond_the_byte_limit_wait_without_Reads) {
+  PROVES("R8166-3.4.4-c");
+  Settings settings = server_settings(16);
+  settings.max_bytes = 1000;
+  settings.max_result_bytes = 300;
+  Endpoint server(settings);
+  server.receive(call_with_read(1, 112, {segment(1, 600)}));
+  server.receive(call_with_write(2, {segment(2, 0xffffffff)}));  // counted as 300
+  server.receive(call_with_read(3, 112, {segment(3, 200)}));
+  server.receive(call_with_write(4, {segment(4, 50)}));
+  server.receive(short_call(5));
+  EXPECT_EQ(server.sink.reads.size(), 1u);
+  ASSERT_EQ(server.sink.delivered.size(), 2u);
+  EXPECT_EQ(server.sink.delivered[0].arrival.xid, 2u);
+  EXPECT_EQ(server.sink.delivered[1].arrival.xid, 5u) << "without chunks there is no wait";
+  EXPECT_EQ(server.core.responder().waiting(), 2u) << "in order: 4 does not overtake 3";
+
+  const IncomingCall first = server.sink.reads[0].call;
+  server.core.on_read_done(first, Reason::None);
+  server.core.on_reply(first, reply_of(40));
+  EXPECT_EQ(word(server.sink.sent[0].header, 2), 2u) << "no new Calls are asked for";
+  EXPECT_EQ(server.sink.reads.size(), 1u) << "the memory is in use until the Reply is sent";
+  server.core.on_sent(first);
+  EXPECT_EQ(server.sink.reads.size(), 2u);
+  EXPECT_EQ(server.core.responder().waiting(), 0u);
+  EXPECT_EQ(server.sink.delivered.back().arrival.xid, 4u);
+  EXPECT_EQ(server.sink.held.size(), 3u);
+}
+
+TEST(Responder, serves_a_Call_larger_than_the_limit_when_it_is_alone) {
+  Settings settings = server_settings();
+  settings.max_bytes = 100;
+  ByteBudget budget(100);
+  settings.budget = &budget;
+  Endpoint server(settings);
+  server.receive(call_with_read(1, 112, {segment(1, 500)}));
+  EXPECT_EQ(server.sink.reads.size(), 1u);
+  server.receive(call_with_read(2, 112, {segment(2, 1)}));
+  EXPECT_EQ(server.sink.reads.size(), 1u);
+}
+
+TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
+  Settings settings = server_settings(16);
+  ByteBudget budget(1000);
+  settings.budget = &budget;
+  {
+    Endpoint one(settings), two(settings);
+    one.receive(call_with_read(1, 112, {segment(1, 1000)}));
+    two.receive(call_with_read(1, 112, {segment(1, 10)}));
+    EXPECT_TRUE(two.core.has_waiting());
+    two.receive(short_call(2));
+    two.core.on_reply(two.sink.delivered[0].call, reply_of(40));
+    EXPECT_EQ(word(two.sink.sent[0].header, 2), 1u);
+    two.core.on_budget();
+    EXPECT_TRUE(two.sink.reads.empty());
+
+    const IncomingCall call = one.sink.reads[0].call;
+    one.core.on_read_done(call, Reason::None);
+    one.core.on_reply(call, reply_of(40));
+    one.core.on_sent(call);
+    two.core.on_budget();
+    EXPECT_EQ(two.sink.reads.size(), 1u);
+    EXPECT_EQ(budget.used(), 10u);
+    two.receive(short_call(3));
+    two.core.on_reply(two.sink.delivered.back().call, reply_of(40));
+    EXPECT_EQ(word(two.sink.sent.back().header, 2), 16u);
+  }
+  EXPECT_EQ(budget.used(), 0u) << "a connection that ends gives back what it held";
+}
+
+}  // namespace
+}  // namespace stag::rpcrdma
