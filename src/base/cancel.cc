@@ -8,8 +8,14 @@ CancelSource::~CancelSource() {
 
 void CancelSource::cancel() {
   cancelled_ = true;
-  while (first_ != nullptr) {
-    CancelCallback* hook = first_;
+  // A callback may end the coroutine whose frame holds this source: from here on only `hooks` is
+  // touched.
+  CancelSource hooks;
+  std::swap(hooks.first_, first_);
+  for (CancelCallback* hook = hooks.first_; hook != nullptr; hook = hook->next_)
+    hook->source_ = &hooks;
+  while (hooks.first_ != nullptr) {
+    CancelCallback* hook = hooks.first_;
     hook->unhook();
     // The callback may destroy its own hook.
     UniqueFunction<void()> callback = std::move(hook->callback_);

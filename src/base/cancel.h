@@ -19,7 +19,7 @@ class CancelSource {
   ~CancelSource();
 
   bool cancelled() const { return cancelled_; }
-  // Idempotent. Callbacks run inside, each unhooked before it runs.
+  // Idempotent. Callbacks run inside, each unhooked before it runs; one of them may destroy this.
   void cancel();
 
  private:
