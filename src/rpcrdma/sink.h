@@ -111,7 +111,7 @@ class Sink {
   virtual Bytes long_call(IncomingCall call) = 0;
   // Execute it; on_reply() or on_no_reply() answers. May call back.
   virtual void deliver_call(IncomingCall call, const CallArrival& arrival) = 0;
-  // RDMA Write, part of the Reply under way.
+  // RDMA Write, part of the Reply under way. Those of items come before those of the stream.
   virtual void write(IncomingCall call, const Placement& placement) = 0;
   // Send after the Writes: `header`, and the stream less plan.reduced behind it when the form is
   // Inline; with `invalidate` as Send With Invalidate. on_sent() when it is gone.

@@ -1,0 +1,237 @@
+#include "rpcrdma/connection.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "rpcrdma/recorder_test.h"
+#include "testing/proves.h"
+
+namespace stag::rpcrdma {
+namespace {
+
+using namespace testing;
+using Xids = std::vector<std::uint32_t>;
+using Reasons = std::vector<Reason>;
+
+// An end with both roles: `requested` for its own Calls, `granted` for the peer's.
+Settings both(std::uint32_t requested, std::uint32_t granted) {
+  Settings settings;
+  settings.credits_requested = requested;
+  settings.credits_granted = granted;
+  return settings;
+}
+
+ReplyShape reply_of(std::uint32_t length) {
+  ReplyShape shape;
+  shape.length = length;
+  return shape;
+}
+
+TEST(Connection, tells_a_Call_from_a_Reply_with_the_same_XID_by_the_direction_word) {
+  PROVES("R8167-2.4-b", "R8167-2.4.1-a", "R8166-2.2.2-a");
+  TestCall call(5);
+  Endpoint end(both(8, 8));
+  end.core.on_call(call);
+  end.receive(short_call(5));
+  ASSERT_EQ(end.sink.delivered.size(), 1u) << "the peer's Call is executed";
+  EXPECT_TRUE(end.sink.replies.empty()) << "ours stays pending";
+  end.receive(short_reply(5, 8));
+  EXPECT_EQ(end.sink.replies, (Xids{5}));
+  end.core.on_reply(end.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(end.sink.sent[0].xid, 5u);
+}
+
+TEST(Connection, counts_credits_of_the_two_directions_apart) {
+  PROVES("R8167-4.1-a", "R8167-4.1-b", "R8167-4.1-d", "R8167-4.1-e");
+  std::deque<TestCall> calls;
+  Endpoint end(both(64, 2));
+  for (std::uint32_t xid = 1; xid <= 40; ++xid) end.core.on_call(calls.emplace_back(xid));
+  end.receive(short_reply(1, 30));
+  EXPECT_EQ(end.core.requester().in_flight(), 30u);
+  // The peer's Calls ask for one credit: no grant. Ours are exhausted and do not hold it up.
+  end.receive(short_call(1, 1));
+  end.core.on_reply(end.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(word(end.sink.sent[0].header, 2), 2u);
+  end.receive(short_reply(2, 30));
+  EXPECT_EQ(end.core.requester().credit_limit(), 30u);
+  EXPECT_EQ(end.core.requester().in_flight(), 30u);
+  EXPECT_EQ(word(end.sink.call_headers[5], 2), 64u);
+}
+
+TEST(Connection, uses_one_credit_for_its_own_Calls_before_their_first_Reply_in_either_direction) {
+  PROVES("R8167-4.1-g", "R8167-4.1-h", "R8167-5.1-c");
+  std::deque<TestCall> calls;
+  Endpoint server(both(4, 64));
+  // Calls of the peer carry no grant for ours.
+  server.receive(short_call(100, 50));
+  for (std::uint32_t xid = 1; xid <= 10; ++xid) server.core.on_call(calls.emplace_back(xid));
+  EXPECT_EQ(server.sink.calls, (Xids{1}));
+  EXPECT_EQ(word(server.sink.call_headers[0], 2), 4u);
+  server.receive(short_reply(1, 2));
+  EXPECT_EQ(server.sink.calls, (Xids{1, 2, 3}));
+}
+
+TEST(Connection, has_Receives_for_its_Replies_and_for_Calls_of_the_peer) {
+  PROVES("R8167-4.3.1-a", "R8167-4.3.2-b");
+  Endpoint end(both(10, 7));
+  EXPECT_GE(end.sink.receives, 17u);
+}
+
+TEST(Connection, ignores_the_credits_of_a_message_whose_direction_it_cannot_tell) {
+  PROVES("R8167-4.1-f");
+  std::deque<TestCall> calls;
+  Endpoint end(both(32, 8));
+  for (std::uint32_t xid = 1; xid <= 20; ++xid) end.core.on_call(calls.emplace_back(xid));
+  end.receive(short_reply(1, 16));
+  ASSERT_EQ(end.core.requester().credit_limit(), 16u);
+  Header ambiguous = header_of(999, 1, RDMA_NOMSG);
+  ambiguous.reply_chunk = WriteChunk{};
+  ambiguous.reply_chunk->segments.push_back({1, 100, 0});
+  end.receive(with_stream(ambiguous, {}));
+  end.receive(error_chunk(999, 1));
+  Message odd = short_reply(2, 1);
+  set_word(odd, 8, 7);  // neither Call nor Reply
+  end.receive(odd);
+  end.receive(with_stream(header_of(2, 1), Message(4)));
+  EXPECT_EQ(end.core.requester().credit_limit(), 16u);
+  EXPECT_EQ(end.core.responder().grant(), 8u);
+  EXPECT_EQ(end.sink.drops, (Reasons{Reason::RdmaReplyUnmatched, Reason::RdmaErrorUnmatched,
+                                     Reason::RdmaDirectionBad, Reason::RdmaPayloadTooShort}));
+  EXPECT_TRUE(end.sink.errors.empty());
+}
+
+TEST(Connection, drops_a_broken_message_that_may_be_a_Reply_and_answers_what_may_be_a_Call) {
+  TestCall call(5);
+  Endpoint end(both(8, 8));
+  end.core.on_call(call);
+  for (std::uint32_t xid : {5u, 6u}) {
+    Message broken = short_reply(xid, 8);
+    set_word(broken, 5, 3);  // a presence word
+    end.receive(broken);
+  }
+  EXPECT_EQ(end.sink.drops, (Reasons{Reason::RdmaHeaderMalformed}));
+  ASSERT_EQ(end.sink.errors.size(), 1u);
+  EXPECT_EQ(word(end.sink.errors[0], 0), 6u);
+  // With a Read list it cannot be a Reply, whatever its XID.
+  Message call_like = golden("long_call");
+  set_word(call_like, 0, 5);
+  call_like.resize(60);
+  end.receive(call_like);
+  EXPECT_EQ(end.sink.errors.size(), 2u);
+  EXPECT_EQ(end.core.requester().in_flight(), 1u);
+}
+
+TEST(Connection, as_a_Requester_alone_never_sends_an_error_whatever_it_receives) {
+  PROVES("R8166-4.6.1-c");
+  TestCall call(0x11223344);
+  Endpoint client(both(8, 0));
+  client.core.on_call(call);
+  for (const char* name : {"read_list_of_three", "write_list", "reply_chunk", "long_call"}) {
+    const Message message = golden(name);
+    for (std::size_t length = 0; length <= message.size(); ++length)
+      client.receive({message.begin(), message.begin() + static_cast<std::ptrdiff_t>(length)});
+  }
+  for (std::uint32_t proc : {2u, 3u, 5u}) {
+    Message message = short_reply(call.xid, 8);
+    set_word(message, 3, proc);
+    client.receive(message);
+    EXPECT_EQ(client.sink.drops.back(), proc == 2   ? Reason::RdmaMsgp
+                                        : proc == 3 ? Reason::RdmaDone
+                                                    : Reason::RdmaProcedureUnknown);
+  }
+  EXPECT_TRUE(client.sink.errors.empty());
+  EXPECT_TRUE(client.sink.closes.empty());
+  EXPECT_EQ(client.core.requester().in_flight(), 1u);
+  client.receive(short_reply(call.xid, 8));
+  EXPECT_EQ(client.sink.replies.size(), 1u);
+}
+
+TEST(Connection, drops_a_Reply_with_a_Read_list) {
+  TestCall call(5);
+  Endpoint client(both(8, 8));
+  client.core.on_call(call);
+  Header header = header_of(5, 8);
+  header.read_list.push_back({112, {{1, 8, 0}}});
+  client.receive(with_stream(header, rpc_stream(5, REPLY, 160)));
+  EXPECT_EQ(client.sink.drops, (Reasons{Reason::RdmaReplyHasReadList}));
+  EXPECT_TRUE(client.sink.errors.empty());
+  EXPECT_TRUE(client.sink.replies.empty());
+}
+
+TEST(Connection, looks_an_error_up_among_its_own_Calls_only) {
+  TestCall call(5);
+  Endpoint end(both(8, 8));
+  end.receive(short_call(6));
+  end.core.on_call(call);
+  end.receive(error_chunk(6));
+  EXPECT_EQ(end.sink.drops, (Reasons{Reason::RdmaErrorUnmatched}));
+  EXPECT_EQ(end.core.responder().in_service(), 1u) << "the peer's Call goes on";
+  end.receive(error_chunk(5, 0));
+  EXPECT_EQ(end.sink.failed, (Xids{5}));
+  EXPECT_EQ(end.core.requester().credit_limit(), 1u);
+}
+
+TEST(Connection, understands_ERR_VERS_of_any_version_and_nothing_else_of_another_version) {
+  TestCall call(5);
+  Endpoint client(both(8, 8));
+  client.core.on_call(call);
+  Message reply = short_reply(5, 8);
+  set_word(reply, 1, 2);
+  client.receive(reply);
+  EXPECT_EQ(client.sink.drops, (Reasons{Reason::RdmaVersionUnsupported}));
+  Message error = error_chunk(5);
+  set_word(error, 1, 2);
+  client.receive(error);
+  EXPECT_EQ(client.sink.drops.back(), Reason::RdmaErrorMalformed);
+  EXPECT_EQ(client.core.requester().in_flight(), 1u);
+  client.receive(copy(encode_error({5, 2, 8, ERR_VERS, 2, 2}).bytes()));
+  ASSERT_EQ(client.sink.failures.size(), 1u);
+  EXPECT_EQ(client.sink.failures[0].reason, Reason::RdmaPeerRefusedVersion);
+  EXPECT_TRUE(client.sink.errors.empty());
+}
+
+TEST(Connection, does_nothing_more_after_a_wrong_invalidation) {
+  TestCall call(5);
+  Endpoint end(both(8, 8));
+  end.core.on_call(call);
+  end.receive(short_reply(5, 8), 77);
+  EXPECT_EQ(end.sink.closes, (Reasons{Reason::RdmaWrongHandleInvalidated}));
+  end.receive(short_call(6));
+  end.receive(short_reply(5, 8));
+  EXPECT_TRUE(end.sink.delivered.empty());
+  EXPECT_TRUE(end.sink.replies.empty());
+}
+
+TEST(Connection, survives_every_single_changed_word_of_every_golden_message) {
+  for (const char* name : {"null_call", "read_list_of_three", "write_list", "empty_write_chunk",
+                           "reply_chunk", "long_call", "err_vers", "err_chunk"}) {
+    const Message message = golden(name);
+    for (std::size_t index = 0; index < message.size() / 4; ++index) {
+      TestCall call(0x11223344, 80, 5000);
+      Endpoint end(both(4, 4));
+      end.core.on_call(call);
+      end.sink.long_stream = rpc_stream(0x11223344, CALL, 80);
+      for (std::uint32_t value : {0u, 1u, 2u, 3u, 28u, 0x7fffffffu, 0xffffffffu}) {
+        Message changed = message;
+        set_word(changed, index, value);
+        end.receive(changed);
+        while (!end.sink.reads.empty()) {
+          const IncomingCall read = end.sink.reads.back().call;
+          end.sink.reads.pop_back();
+          end.core.on_read_done(read, Reason::None);
+        }
+        for (const Delivered& delivered : end.sink.delivered) {
+          end.core.on_reply(delivered.call, reply_of(2000));
+          end.core.on_sent(delivered.call);
+        }
+        end.sink.delivered.clear();
+      }
+      EXPECT_EQ(end.core.responder().in_service(), 0u);
+      EXPECT_TRUE(end.sink.closes.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stag::rpcrdma
