@@ -47,14 +47,14 @@ FabricFactory with_crc() {
   return iwarp("crc", options);
 }
 
-// FPDUs the size of Ethernet frames, tiny turns and small socket buffers: everything comes in
+// FPDUs the size of Ethernet frames, short turns and small socket buffers: everything comes in
 // parts.
 FabricFactory in_parts() {
   fabric::IwarpOptions options;
   options.max_ulpdu = 1440;
   options.write_message = 5000;
   options.turn_bytes = 10'000;
-  options.tcp.send_buffer = options.tcp.receive_buffer = 8192;
+  options.tcp.send_buffer = options.tcp.receive_buffer = 128 * 1024;
   return iwarp("parts", options);
 }
 

@@ -27,7 +27,9 @@ void TransmitQueue::List::remove(FlowQueue* queue) {
 template <class T>
 T* TransmitQueue::Pool<T>::take() {
   if (free == nullptr) return &all.emplace_back();
-  return std::exchange(free, free->next);
+  T* item = std::exchange(free, free->next);
+  item->next = nullptr;
+  return item;
 }
 
 template <class T>
