@@ -97,7 +97,7 @@ void Link::serve(Service& service, std::uint32_t credits) {
 // Requester.
 
 void Link::start(PendingCall& call) {
-  if (!up_)
+  if (!up())
     return finish(call, {.reason = Reason::ConnectionLost, .connection_lost = true, .reply = {}});
   call.prepare(connection_->parameters().max_registration, settings_.transport.max_segments);
   core_.on_call(call);
@@ -118,7 +118,11 @@ void Link::give_up(PendingCall& call, Reason reason) {
 Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call) {
   auto& pending = static_cast<PendingCall&>(call);
   auto chunks = pending.expose(*connection_);
-  if (!chunks) pending.leases().revoke(*connection_);
+  if (chunks) return chunks;
+  pending.leases().revoke(*connection_);
+  // Not for want of room: the connection is about to end. Its calls belong on the next one.
+  ending_ |= chunks.error() != Reason::RegistrationsExhausted &&
+             chunks.error() != Reason::RegistrationTooLong;
   return chunks;
 }
 
@@ -141,7 +145,7 @@ void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArriva
 void Link::fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) {
   auto& pending = static_cast<PendingCall&>(call);
   if (up_) pending.leases().revoke(*connection_);
-  finish(pending, {.reason = failure.reason, .connection_lost = !up_, .reply = {}});
+  finish(pending, {.reason = failure.reason, .connection_lost = !up(), .reply = {}});
 }
 
 void Link::finish(PendingCall& call, Outcome outcome) {

@@ -63,7 +63,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void disown() { owner_ = nullptr; }
   // Ends the connection; on_link_down() follows later. Also what the core asks for.
   void close(Reason reason) override;
-  bool up() const { return up_; }
+  bool up() const { return up_ && !ending_; }
 
   // Sends `call` when there is credit; call.done() resolves, possibly before this returns.
   void start(PendingCall& call);
@@ -136,6 +136,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   fabric::Flow next_flow_ = 1;
   Timer budget_timer_;
   bool up_ = true;
+  bool ending_ = false;  // no new call gets anywhere; on_disconnect is on its way
   bool heard_ = false;
 };
 
