@@ -67,6 +67,12 @@ struct Backend {
   virtual FileSystem& fs() = 0;
   // As a server restart: everything in memory is lost. False when nothing survives it.
   virtual bool restart() = 0;
+  // Makes `count` empty files prefix0, prefix1, ... in the directory `name` of the root, by the
+  // shortest way there is. False when that is through the store itself.
+  virtual bool fill(std::string_view name, std::string_view prefix, int count) {
+    (void)name, (void)prefix, (void)count;
+    return false;
+  }
   // Whether several users are told apart (a store that runs without root serves one).
   virtual bool knows_users() const = 0;
 };

@@ -1,0 +1,105 @@
+#include "vfs/posix/credentials.h"
+
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace stag::vfs::posix {
+namespace {
+
+using Groups = InlineVector<std::uint32_t, 16>;
+
+constexpr std::uint32_t kNobody = ~std::uint32_t{0};  // "no change" to the kernel; never a user
+
+#ifdef SYS_setgroups32
+constexpr long kSetGroups = SYS_setgroups32;
+#else
+constexpr long kSetGroups = SYS_setgroups;
+#endif
+
+// The supplementary groups this thread has now, once we have set them.
+std::optional<Groups>& groups_of_thread() {
+  thread_local std::optional<Groups> groups;
+  return groups;
+}
+
+// The raw call: glibc's setgroups() changes every thread of the process.
+bool switch_groups(const Groups& groups) {
+  auto& current = groups_of_thread();
+  if (current && *current == groups) return true;
+  if (::syscall(kSetGroups, groups.size(), groups.data()) != 0) return false;
+  current = groups;
+  return true;
+}
+
+bool switch_user(std::uint32_t uid) {
+  ::setfsuid(uid);
+  return static_cast<std::uint32_t>(::setfsuid(kNobody)) == uid;
+}
+bool switch_group(std::uint32_t gid) {
+  ::setfsgid(gid);
+  return static_cast<std::uint32_t>(::setfsgid(kNobody)) == gid;
+}
+
+bool try_to_switch() {
+  if (::geteuid() != 0) return false;
+  const bool group = switch_group(1);
+  ::setfsgid(::getegid());
+  const bool user = switch_user(1);
+  ::setfsuid(::geteuid());
+  return group && user;
+}
+
+void drop_resource_capability() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (::syscall(SYS_capget, &header, data) != 0) return;
+  data[0].effective &= ~(std::uint32_t{1} << CAP_SYS_RESOURCE);
+  ::syscall(SYS_capset, &header, data);
+}
+
+}  // namespace
+
+bool can_switch_users() {
+  static const bool kCan = try_to_switch();
+  return kCan;
+}
+
+CredentialScope::CredentialScope(const Credentials& who) {
+  if (!can_switch_users()) return;
+  if (who.uid == kNobody || who.gid == kNobody) {
+    acts_ = false;
+    return;
+  }
+  switched_ = true;
+  // Groups and group first: afterwards the right to change them may be gone.
+  if (who.uid != 0) {
+    Groups groups = who.groups;
+    std::replace(groups.begin(), groups.end(), kNobody, who.gid);
+    acts_ = switch_groups(groups);
+  }
+  acts_ = acts_ && switch_group(who.gid) && switch_user(who.uid);
+}
+
+CredentialScope::~CredentialScope() {
+  if (!switched_) return;
+  ::setfsuid(::geteuid());
+  ::setfsgid(::getegid());
+}
+
+void prepare_worker_thread() {
+  thread_local const bool kPrepared = [] {
+    if (::unshare(CLONE_FS) == 0) ::umask(0);
+    if (can_switch_users()) drop_resource_capability();
+    return true;
+  }();
+  (void)kPrepared;
+}
+
+}  // namespace stag::vfs::posix

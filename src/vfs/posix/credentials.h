@@ -1,0 +1,37 @@
+// Acting as another user, for the length of a few system calls on one thread.
+//
+// A CredentialScope switches this thread's file-system user and group and its supplementary groups
+// (setfsuid(2): the kernel then checks permissions, owns new files and counts quotas as for that
+// user) and switches user and group back at its end. Never held over a co_await: the thread would
+// go on as somebody else. Groups stay as they are between scopes, which spares most calls; they
+// mean nothing to root. Without root nothing is switched and everybody is the server's user.
+#pragma once
+
+#include "vfs/types.h"
+
+namespace stag::vfs::posix {
+
+// Whether this process may switch users; found out once.
+bool can_switch_users();
+
+class CredentialScope {
+ public:
+  explicit CredentialScope(const Credentials& who);
+  CredentialScope(const CredentialScope&) = delete;
+  CredentialScope& operator=(const CredentialScope&) = delete;
+  ~CredentialScope();
+
+  // False: the kernel knows no such user and the scope acts as the server; nothing may be done in
+  // it.
+  bool acts() const { return acts_; }
+
+ private:
+  bool acts_ = true;
+  bool switched_ = false;
+};
+
+// Once per thread that runs blocking work for others: an umask of its own, of 0, since modes are
+// the client's to choose; and no right to ignore quotas and the blocks reserved for root.
+void prepare_worker_thread();
+
+}  // namespace stag::vfs::posix

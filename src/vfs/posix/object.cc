@@ -1,0 +1,104 @@
+#include "vfs/posix/object.h"
+
+#include <fcntl.h>
+
+#include <cstdio>
+
+#include "vfs/posix/errors.h"
+
+namespace stag::vfs::posix {
+
+ProcPath::ProcPath(const Descriptor& descriptor) {
+  std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", descriptor.number());
+}
+
+Outcome<SharedDescriptor> Object::open(SharedDescriptor& slot, int flags) {
+  if (auto opened = load(slot)) return opened;
+  if (type == FileType::Directory)
+    flags |= O_DIRECTORY;
+  else if (type != FileType::Regular)
+    return Failure{Status::Invalid};
+  Descriptor descriptor(::open(ProcPath(path).text(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!descriptor) return last_error();
+  auto opened = std::make_shared<const Descriptor>(std::move(descriptor));
+  std::lock_guard lock(mutex_);
+  if (slot == nullptr) slot = opened;
+  return opened;
+}
+
+Outcome<SharedDescriptor> Object::open_reader() {
+  return open(reader_, O_RDONLY);
+}
+Outcome<SharedDescriptor> Object::open_writer() {
+  return open(writer_, O_WRONLY);
+}
+
+void Object::set_writer(Descriptor descriptor) {
+  auto opened = std::make_shared<const Descriptor>(std::move(descriptor));
+  std::lock_guard lock(mutex_);
+  if (writer_ == nullptr) writer_ = std::move(opened);
+}
+
+void Object::close_writer() {
+  SharedDescriptor closed;
+  std::lock_guard lock(mutex_);
+  closed.swap(writer_);
+}
+
+ObjectRef ObjectCache::find(const Handle& handle) {
+  Shard& shard = shard_of(handle);
+  std::lock_guard lock(shard.mutex);
+  const auto at = shard.index.find(handle);
+  if (at == shard.index.end()) return nullptr;
+  shard.recent.splice(shard.recent.begin(), shard.recent, at->second);
+  return *at->second;
+}
+
+// References are only handed out under the shard's lock, so what nobody else holds stays so until
+// it is unlinked.
+void ObjectCache::evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted) {
+  auto at = shard.recent.end();
+  while (shard.recent.size() > keep && at != shard.recent.begin()) {
+    --at;
+    if (at->use_count() > 1) continue;
+    shard.index.erase((*at)->handle);
+    evicted.push_back(std::move(*at));
+    at = shard.recent.erase(at);
+  }
+}
+
+ObjectRef ObjectCache::insert(ObjectRef object) {
+  std::vector<ObjectRef> evicted;  // closed after the lock
+  Shard& shard = shard_of(object->handle);
+  std::lock_guard lock(shard.mutex);
+  const auto at = shard.index.find(object->handle);
+  if (at != shard.index.end()) {
+    evicted.push_back(std::move(object));
+    return *at->second;
+  }
+  shard.recent.push_front(object);
+  shard.index.emplace(object->handle, shard.recent.begin());
+  evict(shard, per_shard_, evicted);
+  return object;
+}
+
+void ObjectCache::drop(const Handle& handle) {
+  ObjectRef dropped;
+  Shard& shard = shard_of(handle);
+  std::lock_guard lock(shard.mutex);
+  const auto at = shard.index.find(handle);
+  if (at == shard.index.end()) return;
+  dropped = std::move(*at->second);
+  shard.recent.erase(at->second);
+  shard.index.erase(at);
+}
+
+void ObjectCache::drop_all() {
+  for (Shard& shard : shards_) {
+    std::vector<ObjectRef> evicted;
+    std::lock_guard lock(shard.mutex);
+    evict(shard, 0, evicted);
+  }
+}
+
+}  // namespace stag::vfs::posix

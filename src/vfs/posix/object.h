@@ -1,0 +1,119 @@
+// An object of the exported tree that is open: a path descriptor (O_PATH) that names it whatever
+// happens to its names, and, once data moved, descriptors for reading and writing. Shared by all
+// threads that work on the object.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "vfs/posix/descriptor.h"
+#include "vfs/types.h"
+#include "vfs/vfs.h"
+
+namespace stag::vfs::posix {
+
+// Notices when changes of one object overlap in time, because then "before" and "after" do not
+// belong together and a client must not take them for the effect of its own change alone (RFC
+// 1813 2.6, wcc_data).
+class ChangeWatch {
+ public:
+  struct Ticket {
+    std::uint32_t order;
+    bool alone;
+  };
+  Ticket begin() {
+    const bool alone = under_way_.fetch_add(1) == 0;
+    return {begun_.fetch_add(1), alone};
+  }
+  // Whether no other change was under way between begin() and now.
+  bool end(Ticket ticket) {
+    const bool alone = ticket.alone && begun_.load() == ticket.order + 1;
+    under_way_.fetch_sub(1);
+    return alone;
+  }
+
+ private:
+  std::atomic<std::uint32_t> under_way_{0};
+  std::atomic<std::uint32_t> begun_{0};
+};
+
+using SharedDescriptor = std::shared_ptr<const Descriptor>;
+
+class Object {
+ public:
+  Object(const Handle& handle, Descriptor path, FileType type)
+      : handle(handle), path(std::move(path)), type(type) {}
+
+  const Handle handle;
+  const Descriptor path;
+  const FileType type;
+  ChangeWatch changes;
+
+  // Null until opened.
+  SharedDescriptor reader() const { return load(reader_); }
+  SharedDescriptor writer() const { return load(writer_); }
+  // Opens on first use, with the server's rights: the caller's were checked. Regular files and
+  // directories (for reading) only; anything else is never opened.
+  Outcome<SharedDescriptor> open_reader();
+  Outcome<SharedDescriptor> open_writer();
+  void set_writer(Descriptor descriptor);
+  // A file that is open for writing cannot be executed on the server.
+  void close_writer();
+
+ private:
+  SharedDescriptor load(const SharedDescriptor& slot) const {
+    std::lock_guard lock(mutex_);
+    return slot;
+  }
+  Outcome<SharedDescriptor> open(SharedDescriptor& slot, int flags);
+
+  mutable std::mutex mutex_;
+  SharedDescriptor reader_;
+  SharedDescriptor writer_;
+};
+using ObjectRef = std::shared_ptr<Object>;
+
+// "/proc/self/fd/N": the object behind a path descriptor, for the calls that take no descriptor of
+// that kind.
+class ProcPath {
+ public:
+  explicit ProcPath(const Descriptor& descriptor);
+  const char* text() const { return text_; }
+
+ private:
+  char text_[40];
+};
+
+// The objects used last, by handle. Bounded in number; objects in use are never dropped.
+class ObjectCache {
+ public:
+  explicit ObjectCache(std::size_t capacity)
+      : per_shard_(std::max<std::size_t>(capacity / kShards, 4)) {}
+
+  ObjectRef find(const Handle& handle);
+  // The object already cached under this handle, if there is one, else `object`.
+  ObjectRef insert(ObjectRef object);
+  // The object is gone, or its identity in doubt.
+  void drop(const Handle& handle);
+  // Out of descriptors: lets go all that is not in use.
+  void drop_all();
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  struct Shard {
+    std::mutex mutex;
+    std::list<ObjectRef> recent;  // most recent first
+    std::unordered_map<Handle, std::list<ObjectRef>::iterator, HandleHash> index;
+  };
+  Shard& shard_of(const Handle& handle) { return shards_[HandleHash()(handle) % kShards]; }
+  static void evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted);
+
+  const std::size_t per_shard_;
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace stag::vfs::posix

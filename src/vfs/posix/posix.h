@@ -1,0 +1,74 @@
+// vfs/posix: a FileSystem that exports a folder of this machine (posix/tree.h says how it keeps
+// what it promises).
+//
+// Threads. One PosixFileSystem serves any number of loops. What cannot block runs on the caller's
+// loop (attributes of an open object, cached data with RWF_NOWAIT, cached names); everything else
+// goes to the loop's offload pool, and only there does a thread become another user, for the length
+// of the system calls.
+//
+// Users. As root, every operation runs as the caller's user and groups. Without root, everybody is
+// the user the server runs as, whatever the credentials say (serves_all_as_one()).
+//
+// `Unstable` writes are in the page cache; a sync that fails raises losses(), for the write
+// verifier to follow.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "vfs/posix/tree.h"
+#include "vfs/vfs.h"
+
+namespace stag::vfs {
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  using Options = posix::Options;
+
+  // Fails with one sentence for the user: no such folder, no state directory.
+  static Result<std::unique_ptr<PosixFileSystem>, std::string> open(const Options& options);
+
+  // Whether callers are not told apart because the server does not run as root.
+  static bool serves_all_as_one();
+  bool uses_kernel_handles() const { return tree_->uses_kernel_handles(); }
+
+  Handle root() const override { return tree_->root(); }
+  Limits limits() const override { return tree_->limits(); }
+  std::uint64_t losses() const override { return tree_->losses(); }
+  Operation<Attributes> attributes(Caller caller, const Handle& object) override;
+  Operation<Change> set_attributes(Caller caller, const Handle& object,
+                                   const SetAttributes& changes,
+                                   std::optional<Time> guard) override;
+  Operation<Found> lookup(Caller caller, const Handle& directory, std::string_view name) override;
+  Operation<Access> access(Caller caller, const Handle& object, std::uint32_t asked) override;
+  Operation<Link> readlink(Caller caller, const Handle& symlink) override;
+  Operation<ReadResult> read(Caller caller, const Handle& file, std::uint64_t offset,
+                             std::uint32_t count) override;
+  Operation<WriteResult> write(Caller caller, const Handle& file, std::uint64_t offset, Rope data,
+                               Stability stability) override;
+  Operation<Change> commit(Caller caller, const Handle& file, std::uint64_t offset,
+                           std::uint32_t count) override;
+  Operation<Created> create(Caller caller, const Handle& directory, std::string_view name,
+                            const CreateHow& how) override;
+  Operation<Created> mkdir(Caller caller, const Handle& directory, std::string_view name,
+                           const SetAttributes& attributes) override;
+  Operation<Created> symlink(Caller caller, const Handle& directory, std::string_view name,
+                             std::string_view target, const SetAttributes& attributes) override;
+  Operation<Created> mknod(Caller caller, const Handle& directory, std::string_view name,
+                           Special special, const SetAttributes& attributes) override;
+  Operation<Linked> link(Caller caller, const Handle& file, const Handle& directory,
+                         std::string_view name) override;
+  Operation<Change> remove(Caller caller, const Handle& directory, std::string_view name) override;
+  Operation<Change> rmdir(Caller caller, const Handle& directory, std::string_view name) override;
+  Operation<Renamed> rename(Caller caller, const Handle& from_directory, std::string_view from,
+                            const Handle& to_directory, std::string_view to) override;
+  Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
+                         DirectorySink& sink) override;
+  Operation<Usage> usage(Caller caller) override;
+
+ private:
+  explicit PosixFileSystem(std::unique_ptr<posix::Tree> tree) : tree_(std::move(tree)) {}
+  std::unique_ptr<posix::Tree> tree_;
+};
+
+}  // namespace stag::vfs

@@ -1,0 +1,402 @@
+#include "vfs/posix/posix.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "testing/vfs/contract.h"
+#include "vfs/posix/credentials.h"
+
+namespace stag::vfs {
+namespace {
+
+namespace files = std::filesystem;
+using posix::HandleKind;
+
+// A fresh folder that goes with its owner.
+class Folder {
+ public:
+  explicit Folder(const std::string& under) {
+    std::string pattern = under + "/stag-vfs-XXXXXX";
+    CHECK(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  Folder(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    files::remove_all(path_, ignored);
+  }
+  const files::path& path() const { return path_; }
+
+ private:
+  files::path path_;
+};
+
+class PosixBackend final : public testing::Backend {
+ public:
+  PosixBackend(const std::string& under, HandleKind kind, bool durable = false) : folder_(under) {
+    files::create_directory(export_path());
+    files::create_directory(folder_.path() / "state");
+    CHECK(::chmod(export_path().c_str(), 01777) == 0);
+    options_.root = export_path();
+    options_.state_directory = folder_.path() / "state";
+    options_.handles = kind;
+    options_.durable_names = durable;
+    open();
+  }
+  FileSystem& fs() override { return *fs_; }
+  PosixFileSystem& posix() { return *fs_; }
+  bool restart() override {
+    fs_.reset();
+    open();
+    return true;
+  }
+  bool fill(std::string_view name, std::string_view prefix, int count) override {
+    const std::string start = export_path() / name / prefix;
+    for (int i = 0; i < count; ++i)
+      CHECK(::mknod((start + std::to_string(i)).c_str(), S_IFREG | 0644, 0) == 0);
+    return true;
+  }
+  bool knows_users() const override { return !PosixFileSystem::serves_all_as_one(); }
+  files::path export_path() const { return folder_.path() / "export"; }
+  files::path outside() const { return folder_.path(); }
+
+ private:
+  void open() {
+    auto opened = PosixFileSystem::open(options_);
+    CHECK(opened.ok());
+    fs_ = *std::move(opened);
+  }
+  Folder folder_;
+  PosixFileSystem::Options options_;
+  std::unique_ptr<PosixFileSystem> fs_;
+};
+
+constexpr const char* kDisk = "/tmp";
+constexpr const char* kMemory = "/dev/shm";
+
+testing::BackendFactory factory(const char* name, const char* under, HandleKind kind) {
+  return {name, [under, kind] { return std::make_unique<PosixBackend>(under, kind); }};
+}
+
+// Both kinds of handles, and the directory positions of a disk and of a tmpfs.
+std::vector<testing::BackendFactory> backends() {
+  std::error_code none;
+  const char* under = files::is_directory(kMemory, none) ? kMemory : kDisk;
+  std::vector<testing::BackendFactory> all{factory("table", under, HandleKind::Table)};
+  if (PosixBackend(kDisk, HandleKind::Automatic).posix().uses_kernel_handles())
+    all.push_back(factory("kernel", kDisk, HandleKind::Kernel));
+  return all;
+}
+
+}  // namespace
+
+namespace testing {
+INSTANTIATE_TEST_SUITE_P(Posix, Contract, ::testing::ValuesIn(backends()),
+                         [](const auto& backend) { return backend.param.name; });
+}  // namespace testing
+
+namespace {
+
+using testing::finish;
+
+class Posix : public ::testing::TestWithParam<HandleKind> {
+ protected:
+  Posix() : backend(kDisk, GetParam()) {}
+  FileSystem& fs() { return backend.fs(); }
+  Caller caller() { return {loop, root}; }
+  template <class T>
+  Outcome<T> outcome(Operation<T> operation) {
+    return finish(loop, std::move(operation));
+  }
+  template <class T>
+  T good(Operation<T> operation) {
+    Outcome<T> result = outcome(std::move(operation));
+    if (!result) ADD_FAILURE() << to_string(result.error());
+    CHECK(result.ok());
+    return *std::move(result);
+  }
+  template <class T>
+  std::optional<Status> status(Operation<T> operation) {
+    const Outcome<T> result = outcome(std::move(operation));
+    return result ? std::nullopt : std::optional(result.error());
+  }
+  Node find(const Handle& directory, std::string_view name) {
+    return good(fs().lookup(caller(), directory, name)).node;
+  }
+  Node make_directory(const Handle& directory, std::string_view name) {
+    return good(fs().mkdir(caller(), directory, name, testing::mode_of(0777))).node;
+  }
+  Node make_file(const Handle& directory, std::string_view name) {
+    return good(fs().create(caller(), directory, name, {})).node;
+  }
+  std::optional<Status> attributes_status(const Handle& object) {
+    return status(fs().attributes(caller(), object));
+  }
+  void put(const files::path& path, std::string_view text) { std::ofstream(path) << text; }
+
+  testing::InlineLoop loop;
+  const Credentials root{0, 0, {}};
+  PosixBackend backend;
+};
+
+INSTANTIATE_TEST_SUITE_P(Handles, Posix,
+                         ::testing::Values(HandleKind::Automatic, HandleKind::Table),
+                         [](const auto& kind) {
+                           return std::string(kind.param == HandleKind::Table ? "table"
+                                                                              : "automatic");
+                         });
+
+TEST_P(Posix, what_is_done_on_the_server_is_seen) {
+  put(backend.export_path() / "file", "local");
+  const Node file = find(fs().root(), "file");
+  EXPECT_EQ(good(fs().read(caller(), file.handle, 0, 100)).data, Rope::copy_of(bytes_of("local")));
+  files::rename(backend.export_path() / "file", backend.export_path() / "moved");
+  EXPECT_EQ(attributes_status(file.handle), std::nullopt);
+  EXPECT_EQ(find(fs().root(), "moved").handle, file.handle);
+  files::remove(backend.export_path() / "moved");
+  EXPECT_EQ(attributes_status(file.handle), Status::Stale);
+}
+
+TEST_P(Posix, a_directory_moved_out_of_the_export_is_stale) {
+  const Node directory = make_directory(fs().root(), "d");
+  const Node inner = make_directory(directory.handle, "inner");
+  make_file(inner.handle, "file");
+  put(backend.outside() / "secret", "secret");
+  files::rename(backend.export_path() / "d", backend.outside() / "d");
+  for (const bool restarted : {false, true}) {
+    if (restarted) backend.restart();
+    EXPECT_EQ(status(fs().lookup(caller(), directory.handle, "..")), Status::Stale);
+    EXPECT_EQ(status(fs().lookup(caller(), inner.handle, "file")), Status::Stale);
+    EXPECT_EQ(status(fs().create(caller(), directory.handle, "new", {})), Status::Stale);
+    testing::Names names;
+    EXPECT_EQ(status(fs().list(caller(), inner.handle, {}, names)), Status::Stale);
+  }
+}
+
+TEST_P(Posix, no_symlink_leads_out_even_while_directories_turn_into_symlinks) {
+  put(backend.outside() / "secret", "secret");
+  files::create_directory(backend.export_path() / "real");
+  put(backend.export_path() / "real" / "secret", "");
+  files::create_symlink("..", backend.export_path() / "link");
+  EXPECT_EQ(find(fs().root(), "link").attributes.type, FileType::Symlink);
+  std::atomic<bool> done = false;
+  std::thread swapper([&] {
+    const std::string a = backend.export_path() / "real";
+    const std::string b = backend.export_path() / "link";
+    while (!done) ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const auto found = outcome(fs().lookup(caller(), fs().root(), i % 2 == 0 ? "real" : "link"));
+    if (!found || found->node.attributes.type != FileType::Directory) continue;
+    const auto inside = outcome(fs().lookup(caller(), found->node.handle, "secret"));
+    if (inside) {
+      EXPECT_EQ(inside->node.attributes.size, 0u) << "the one outside has bytes";
+    }
+  }
+  done = true;
+  swapper.join();
+}
+
+TEST_P(Posix, mounts_inside_the_export_are_not_crossed) {
+  bool mounted = false;
+  // A thread with a mount namespace of its own, so that nobody else sees the mount.
+  std::thread elsewhere([&] {
+    if (::unshare(CLONE_NEWNS) != 0) return;
+    const std::string point = backend.export_path() / "mount";
+    files::create_directory(point);
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
+    if (::mount(backend.outside().c_str(), point.c_str(), nullptr, MS_BIND, nullptr) != 0) return;
+    mounted = true;
+    backend.restart();
+    EXPECT_EQ(status(fs().lookup(caller(), fs().root(), "mount")), Status::Access);
+    testing::Names names;
+    ListFrom from;
+    from.with_nodes = true;
+    EXPECT_TRUE(good(fs().list(caller(), fs().root(), from, names)).eof);
+    EXPECT_EQ(names.names.size(), 3u);
+    EXPECT_FALSE(names.nodes.contains("mount"));
+    ::umount(point.c_str());
+  });
+  elsewhere.join();
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+}
+
+TEST_P(Posix, every_handle_works_with_a_cache_of_a_few) {
+  PosixFileSystem::Options options;
+  options.root = backend.export_path();
+  options.handles = GetParam();
+  options.cached_objects = 1;
+  auto opened = PosixFileSystem::open(options);
+  ASSERT_TRUE(opened.ok());
+  FileSystem& small = **opened;
+  std::vector<Node> files;
+  for (int i = 0; i < 300; ++i)
+    files.push_back(good(small.create(caller(), small.root(), std::to_string(i), {})).node);
+  for (const Node& file : files)
+    EXPECT_EQ(good(small.attributes(caller(), file.handle)).file_id, file.attributes.file_id);
+}
+
+TEST_P(Posix, bytes_made_up_never_open_anything) {
+  std::uint32_t seed = 1;
+  const auto next = [&seed] {
+    return static_cast<std::byte>((seed = seed * 1664525 + 1013904223) >> 24);
+  };
+  for (int i = 0; i < 5000; ++i) {
+    std::array<std::byte, Handle::kMaxSize> bytes;
+    for (std::byte& byte : bytes) byte = next();
+    bytes[0] = std::byte(i % 4);
+    if (i % 3 == 0) bytes[1] = std::byte{1};
+    const Handle handle =
+        *Handle::from(Bytes(bytes).first(static_cast<std::size_t>(i) % (Handle::kMaxSize + 1)));
+    const auto answer = attributes_status(handle);
+    EXPECT_TRUE(answer == Status::BadHandle || answer == Status::Stale) << i;
+  }
+}
+
+TEST_P(Posix, a_link_that_is_left_leads_to_the_object_after_a_restart) {
+  const Node file = make_file(fs().root(), "one");
+  good(fs().link(caller(), file.handle, fs().root(), "two"));
+  good(fs().remove(caller(), fs().root(), "one"));
+  backend.restart();
+  EXPECT_EQ(good(fs().attributes(caller(), file.handle)).file_id, file.attributes.file_id);
+}
+
+TEST_P(Posix, a_removed_object_is_stale_although_its_number_is_used_again) {
+  std::vector<Node> gone;
+  for (int i = 0; i < 20; ++i) {
+    gone.push_back(make_file(fs().root(), "file"));
+    good(fs().remove(caller(), fs().root(), "file"));
+  }
+  const Node last = make_file(fs().root(), "file");
+  for (const Node& file : gone) EXPECT_EQ(attributes_status(file.handle), Status::Stale);
+  EXPECT_EQ(attributes_status(last.handle), std::nullopt);
+}
+
+TEST_P(Posix, attributes_of_what_is_open_are_answered_on_the_loop) {
+  const Node file = make_file(fs().root(), "file");
+  const std::size_t before = loop.offloads;
+  for (int i = 0; i < 10; ++i) good(fs().attributes(caller(), file.handle));
+  for (int i = 0; i < 10; ++i) good(fs().access(caller(), file.handle, access::kAll));
+  EXPECT_EQ(loop.offloads, before);
+}
+
+TEST_P(Posix, nobody_can_be_the_user_that_means_no_change) {
+  if (!backend.knows_users()) GTEST_SKIP() << "needs root";
+  const Credentials none{~std::uint32_t{0}, 0, {}};
+  EXPECT_EQ(status(fs().create({loop, none}, fs().root(), "file", {})), Status::Access);
+  const Credentials odd_groups{1000, 1000, {~std::uint32_t{0}, 5}};
+  EXPECT_EQ(good(fs().create({loop, odd_groups}, fs().root(), "file", {})).node.attributes.uid,
+            1000u);
+}
+
+TEST_P(Posix, the_thread_is_the_server_again_afterwards) {
+  if (!backend.knows_users()) GTEST_SKIP() << "needs root";
+  const Credentials alice{1000, 1000, {7, 8}};
+  good(fs().create({loop, alice}, fs().root(), "hers", {}));
+  put(backend.outside() / "ours", "x");
+  struct stat stat {};
+  ASSERT_EQ(::stat((backend.outside() / "ours").c_str(), &stat), 0);
+  EXPECT_EQ(stat.st_uid, 0u);
+  EXPECT_EQ(stat.st_gid, 0u);
+}
+
+TEST_P(Posix, threads_act_for_different_users_at_the_same_time) {
+  if (!backend.knows_users()) GTEST_SKIP() << "needs root";
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      testing::InlineLoop own;
+      for (std::uint32_t i = 0; i < 100; ++i) {
+        const Credentials who{2000 + t, 3000 + i % 3, {4000 + t}};
+        const std::string name = std::to_string(t) + "-" + std::to_string(i);
+        const auto made = finish(own, fs().create({own, who}, fs().root(), name, {}));
+        ASSERT_TRUE(made.ok());
+        EXPECT_EQ(made->node.attributes.uid, who.uid);
+        EXPECT_EQ(made->node.attributes.gid, who.gid);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(PosixOpen, says_what_is_wrong) {
+  PosixFileSystem::Options options;
+  options.root = "/nonexistent/folder";
+  const auto missing = PosixFileSystem::open(options);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error(),
+            "cannot open the folder /nonexistent/folder: No such file or directory");
+  options.root = "/tmp";
+  options.handles = HandleKind::Table;
+  options.state_directory = "/nonexistent/state";
+  const auto no_state = PosixFileSystem::open(options);
+  ASSERT_FALSE(no_state.ok());
+  EXPECT_NE(no_state.error().find("/nonexistent/state"), std::string::npos);
+}
+
+TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
+  PosixBackend backend(kDisk, HandleKind::Automatic, true);
+  testing::InlineLoop loop;
+  const Credentials root{0, 0, {}};
+  const Caller caller{loop, root};
+  FileSystem& fs = backend.fs();
+  CreateHow how;
+  how.mode = CreateMode::Exclusive;
+  const auto made = finish(loop, fs.create(caller, fs.root(), "file", how));
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(finish(loop, fs.set_attributes(caller, made->node.handle, testing::mode_of(0600),
+                                             std::nullopt))
+                  .ok());
+  EXPECT_TRUE(finish(loop, fs.mkdir(caller, fs.root(), "d", {})).ok());
+  const Handle directory = finish(loop, fs.lookup(caller, fs.root(), "d"))->node.handle;
+  EXPECT_TRUE(finish(loop, fs.rename(caller, fs.root(), "file", directory, "file")).ok());
+  EXPECT_TRUE(finish(loop, fs.remove(caller, directory, "file")).ok());
+  EXPECT_EQ(fs.losses(), 0u);
+}
+
+TEST(ChangeWatch, tells_overlapping_changes) {
+  posix::ChangeWatch watch;
+  const auto first = watch.begin();
+  EXPECT_TRUE(watch.end(first));
+  const auto second = watch.begin();
+  const auto third = watch.begin();
+  EXPECT_FALSE(watch.end(second));
+  EXPECT_FALSE(watch.end(third));
+  const auto outer = watch.begin();
+  EXPECT_FALSE(watch.end(watch.begin()));
+  EXPECT_FALSE(watch.end(outer)) << "something came and went within";
+  EXPECT_TRUE(watch.end(watch.begin()));
+}
+
+TEST(InodeTable, keeps_names_over_a_reopening) {
+  Folder folder(kDisk);
+  const std::string path = folder.path() / "table";
+  const posix::InodeKey root{2, 1};
+  const posix::InodeKey object{10, 20};
+  {
+    auto table = posix::InodeTable::open(path);
+    ASSERT_TRUE(table.ok());
+    EXPECT_TRUE((*table)->record(root, "a", object));
+    EXPECT_TRUE((*table)->record(root, std::string_view("\xff'b", 3), object));
+    EXPECT_TRUE((*table)->record(root, "c", {11, 20}));
+    (*table)->forget(root, "c");
+  }
+  auto table = posix::InodeTable::open(path);
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ((*table)->names_of(object).size(), 2u);
+  EXPECT_TRUE((*table)->names_of({11, 20}).empty());
+  EXPECT_TRUE((*table)->record(root, "a", {12, 20}));
+  ASSERT_EQ((*table)->names_of(object).size(), 1u);
+  EXPECT_EQ((*table)->names_of(object)[0].name, std::string("\xff'b", 3));
+  EXPECT_EQ((*table)->names_of(object)[0].directory, root);
+}
+
+}  // namespace
+}  // namespace stag::vfs

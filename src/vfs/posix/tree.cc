@@ -1,0 +1,197 @@
+#include "vfs/posix/tree.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#include <cstring>
+
+#include "vfs/change_rules.h"
+#include "vfs/posix/errors.h"
+
+namespace stag::vfs::posix {
+namespace {
+
+std::size_t default_cache_size() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+  return std::clamp<std::size_t>(limit.rlim_cur / 8, 64, 8192);
+}
+
+FileType type_of(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return FileType::Directory;
+    case S_IFLNK:
+      return FileType::Symlink;
+    case S_IFIFO:
+      return FileType::Fifo;
+    case S_IFSOCK:
+      return FileType::Socket;
+    case S_IFBLK:
+      return FileType::BlockDevice;
+    case S_IFCHR:
+      return FileType::CharacterDevice;
+    default:
+      return FileType::Regular;
+  }
+}
+
+Time time_of(const struct statx_timestamp& time) {
+  return {time.tv_sec, time.tv_nsec};
+}
+
+std::string sentence(const std::string& what) {
+  return what + ": " + std::strerror(errno);
+}
+
+}  // namespace
+
+Tree::~Tree() = default;
+
+Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
+  std::unique_ptr<Tree> tree(new Tree);
+  tree->durable_names_ = options.durable_names;
+  tree->cache_ = std::make_unique<ObjectCache>(options.cached_objects != 0 ? options.cached_objects
+                                                                           : default_cache_size());
+  std::string fault = tree->open_root(options);
+  if (!fault.empty()) return Failure{std::move(fault)};
+  return tree;
+}
+
+std::string Tree::open_root(const Options& options) {
+  Descriptor root(::open(options.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return sentence("cannot open the folder " + options.root);
+  struct statvfs space {};
+  if (::statvfs(ProcPath(root).text(), &space) != 0)
+    return sentence("cannot reach " + options.root + " through /proc");
+  struct statx root_stat {};
+  if (::statx(root.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &root_stat) != 0)
+    return sentence("cannot read the attributes of " + options.root);
+  device_ = ::makedev(root_stat.stx_dev_major, root_stat.stx_dev_minor);
+  // f_fsid stays the same over a restart of the machine where the file system has an identity;
+  // device numbers may not.
+  file_system_id_ = space.f_fsid != 0 ? space.f_fsid : device_;
+  limits_.max_file_size = kLargestFile;
+  limits_.max_links =
+      static_cast<std::uint32_t>(std::max(1L, ::pathconf(ProcPath(root).text(), _PC_LINK_MAX)));
+  limits_.max_name = static_cast<std::uint32_t>(space.f_namemax);
+  limits_.read_only = (space.f_flag & ST_RDONLY) != 0;
+  root_ = std::make_shared<Object>(Handle(), std::move(root), FileType::Directory);
+  return choose_handles(options, root_stat);
+}
+
+std::string Tree::choose_handles(const Options& options, const struct statx& root) {
+  const bool kernel = options.handles != HandleKind::Table && kernel_handles_work();
+  if (options.handles == HandleKind::Kernel && !kernel)
+    return "the kernel does not open files of " + options.root +
+           " by handle (this needs root and a file system that can)";
+  if (!kernel) {
+    std::string path = ":memory:";
+    if (!options.state_directory.empty()) {
+      char name[64];
+      std::snprintf(name, sizeof name, "/inodes-%016llx-%llu.sqlite",
+                    static_cast<unsigned long long>(file_system_id_),
+                    static_cast<unsigned long long>(root.stx_ino));
+      path = options.state_directory + name;
+    }
+    auto table = InodeTable::open(path);
+    if (!table) return "cannot keep file handles in " + table.error();
+    table_ = *std::move(table);
+  }
+  const auto handle = handle_of(root_->path, root);
+  if (!handle) return "cannot name " + options.root + ": " + std::string(to_string(handle.error()));
+  Descriptor path(::fcntl(root_->path.number(), F_DUPFD_CLOEXEC, 0));
+  if (!path) return sentence("cannot open the folder " + options.root);
+  root_ = std::make_shared<Object>(*handle, std::move(path), FileType::Directory);
+  return {};
+}
+
+Outcome<struct statx> Tree::stat(const Descriptor& descriptor) const {
+  struct statx stat {};
+  if (::statx(descriptor.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stat) != 0)
+    return last_error();
+  if (stat.stx_nlink == 0)
+    return Failure{Status::Stale};  // We keep it open; to the world it is gone.
+  return stat;
+}
+
+Attributes Tree::attributes_of(const struct statx& stat) const {
+  Attributes result;
+  result.type = type_of(stat.stx_mode);
+  result.mode = stat.stx_mode & 07777u;
+  result.links = stat.stx_nlink;
+  result.uid = stat.stx_uid;
+  result.gid = stat.stx_gid;
+  result.size = stat.stx_size;
+  result.used = stat.stx_blocks * 512;
+  result.device = {stat.stx_rdev_major, stat.stx_rdev_minor};
+  result.file_system_id = file_system_id_;
+  result.file_id = stat.stx_ino;
+  result.accessed = time_of(stat.stx_atime);
+  result.modified = time_of(stat.stx_mtime);
+  result.changed = time_of(stat.stx_ctime);
+  result.change =
+      static_cast<std::uint64_t>(stat.stx_ctime.tv_sec) * 1'000'000'000 + stat.stx_ctime.tv_nsec;
+  return result;
+}
+
+Outcome<Attributes> Tree::attributes_of(const Object& object) const {
+  const auto looked = stat(object.path);
+  if (!looked) return Failure{looked.error()};
+  return attributes_of(*looked);
+}
+
+Outcome<Usage> Tree::usage() {
+  struct statvfs space {};
+  if (::statvfs(ProcPath(root_->path).text(), &space) != 0) return last_error();
+  Usage usage;
+  usage.total_bytes = space.f_blocks * space.f_frsize;
+  usage.free_bytes = space.f_bfree * space.f_frsize;
+  usage.available_bytes = space.f_bavail * space.f_frsize;
+  usage.total_files = space.f_files;
+  usage.free_files = space.f_ffree;
+  usage.available_files = space.f_favail;
+  return usage;
+}
+
+// What was written before may be gone, although no restart happened.
+Status Tree::lost() {
+  losses_.fetch_add(1);
+  return Status::Io;
+}
+
+std::optional<Status> Tree::sync(Object& object) {
+  const auto reader = object.open_reader();
+  if (!reader) return reader.error();
+  if (::fsync((*reader)->number()) != 0) return lost();
+  return std::nullopt;
+}
+
+// Changed names are durable before the answer (RFC 1813 4.8).
+std::optional<Status> Tree::sync_names(Object& directory) {
+  if (!durable_names_) return std::nullopt;
+  return sync(directory);
+}
+
+Tree::Observation::Observation(const Tree& tree, ObjectRef object)
+    : tree_(tree),
+      object_(std::move(object)),
+      ticket_(object_->changes.begin()),
+      before_(tree.attributes_of(*object_)) {}
+
+Tree::Observation::~Observation() {
+  if (!finished_) object_->changes.end(ticket_);
+}
+
+Change Tree::Observation::finish() {
+  Change change;
+  const auto after = tree_.attributes_of(*object_);
+  if (after) change.after = *after;
+  finished_ = true;
+  if (object_->changes.end(ticket_) && before_) change.before = before_of(*before_);
+  return change;
+}
+
+}  // namespace stag::vfs::posix

@@ -1,0 +1,181 @@
+// Contents of files: read, write, commit.
+#include <sys/uio.h>
+
+#include <climits>
+
+#include "base/checked.h"
+#include "vfs/change_rules.h"
+#include "vfs/posix/credentials.h"
+#include "vfs/posix/errors.h"
+#include "vfs/posix/tree.h"
+
+namespace stag::vfs::posix {
+namespace {
+
+// What is copied on a loop's own thread at most; more than that is shared out.
+constexpr std::uint32_t kLargestAtOnce = 128 * 1024;
+
+int flags_of(Stability stability) {
+  if (stability == Stability::FileSync) return RWF_SYNC;
+  return stability == Stability::DataSync ? RWF_DSYNC : 0;
+}
+
+struct Written {
+  std::size_t count = 0;
+  int error = 0;  // why it is not all
+};
+
+// Writes the rope from `done` on, as many pieces per call as the system takes.
+Written write_rope(int fd, const Rope& data, std::uint64_t offset, int flags) {
+  Written written;
+  std::size_t piece = 0;
+  std::size_t within = 0;
+  while (written.count < data.size()) {
+    iovec vectors[64];
+    int used = 0;
+    for (std::size_t i = piece; i < data.pieces().size() && used < 64; ++i) {
+      const Bytes bytes = data.pieces()[i].bytes().subspan(i == piece ? within : 0);
+      vectors[used++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+    }
+    const ssize_t moved =
+        ::pwritev2(fd, vectors, used, static_cast<off_t>(offset + written.count), flags);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) {
+      written.error = moved < 0 ? errno : EIO;
+      return written;
+    }
+    written.count += static_cast<std::size_t>(moved);
+    within += static_cast<std::size_t>(moved);
+    while (piece < data.pieces().size() && within >= data.pieces()[piece].size())
+      within -= data.pieces()[piece++].size();
+  }
+  return written;
+}
+
+// File systems that do not know the flags get a sync of their own.
+Written write_stably(int fd, const Rope& data, std::uint64_t offset, Stability stability) {
+  const int flags = flags_of(stability);
+  Written written = write_rope(fd, data, offset, flags);
+  if (written.count > 0 || written.error != EOPNOTSUPP || flags == 0) return written;
+  written = write_rope(fd, data, offset, 0);
+  const int synced = stability == Stability::FileSync ? ::fsync(fd) : ::fdatasync(fd);
+  if (synced != 0) return {0, EIO};
+  return written;
+}
+
+struct ReadRange {
+  std::uint64_t offset;
+  std::size_t length;
+};
+
+// Never asks for more than there is: the block to hold it is the file's size at most, whatever the
+// client claims.
+ReadRange range_of(const Attributes& file, std::uint64_t offset, std::uint32_t count) {
+  if (offset >= file.size) return {offset, 0};
+  return {offset, static_cast<std::size_t>(std::min<std::uint64_t>(count, file.size - offset))};
+}
+
+}  // namespace
+
+Outcome<Tree::Opened> Tree::resolve_file(const Handle& handle) {
+  auto resolved = resolve(handle);
+  if (!resolved) return Failure{resolved.error()};
+  const auto attributes = attributes_of(**resolved);
+  if (!attributes) return Failure{attributes.error()};
+  if (attributes->type == FileType::Directory) return Failure{Status::IsDirectory};
+  if (attributes->type != FileType::Regular) return Failure{Status::Invalid};
+  return Opened{*std::move(resolved), *attributes};
+}
+
+Outcome<ReadResult> Tree::read(const Credentials& who, const Handle& file, std::uint64_t offset,
+                               std::uint32_t count) {
+  const auto opened = resolve_file(file);
+  if (!opened) return Failure{opened.error()};
+  if (const auto fault = data_fault(who, *opened->object, opened->attributes, false))
+    return Failure{*fault};
+  const auto reader = opened->object->open_reader();
+  if (!reader) return Failure{reader.error()};
+  const ReadRange range = range_of(opened->attributes, offset, count);
+  Block block = Block::allocate(range.length);
+  std::size_t filled = 0;
+  while (filled < range.length) {
+    const ssize_t moved = ::pread((*reader)->number(), block.data() + filled, range.length - filled,
+                                  static_cast<off_t>(offset + filled));
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) return last_error();
+    if (moved == 0) break;  // Truncated meanwhile.
+    filled += static_cast<std::size_t>(moved);
+  }
+  const auto after = attributes_of(*opened->object);
+  ReadResult result;
+  result.data = Rope(std::move(block).freeze(filled));
+  result.attributes = after ? *after : opened->attributes;
+  result.eof = filled < range.length || offset >= result.attributes.size ||
+               filled >= result.attributes.size - offset;
+  return result;
+}
+
+std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, const Handle& file,
+                                                      std::uint64_t offset, std::uint32_t count) {
+  const ObjectRef cached = cache_->find(file);
+  const SharedDescriptor reader = cached != nullptr ? cached->reader() : nullptr;
+  if (reader == nullptr || cached->type != FileType::Regular || count > kLargestAtOnce)
+    return std::nullopt;
+  const auto attributes = attributes_of(*cached);
+  if (!attributes || data_fault(who, *cached, *attributes, false)) return std::nullopt;
+  const ReadRange range = range_of(*attributes, offset, count);
+  Block block = Block::allocate(range.length);
+  iovec vector{block.data(), range.length};
+  if (range.length > 0) {
+    const ssize_t moved =
+        ::preadv2(reader->number(), &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    if (moved != static_cast<ssize_t>(range.length)) return std::nullopt;
+  }
+  ReadResult result;
+  result.data = Rope(std::move(block).freeze(range.length));
+  result.attributes = *attributes;
+  result.eof = offset >= attributes->size || range.length == attributes->size - offset;
+  return result;
+}
+
+Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std::uint64_t offset,
+                                 const Rope& data, Stability stability) {
+  if (!range_within<std::uint64_t>(offset, data.size(), kLargestFile))
+    return Failure{Status::FileTooBig};
+  const auto opened = resolve_file(file);
+  if (!opened) return Failure{opened.error()};
+  Observation observation(*this, opened->object);
+  if (!observation.before()) return Failure{observation.before().error()};
+  if (const auto fault = data_fault(who, *opened->object, *observation.before(), true))
+    return Failure{*fault};
+  const auto writer = opened->object->open_writer();
+  if (!writer) return Failure{writer.error()};
+  Written written;
+  {
+    const CredentialScope scope(who);
+    if (!scope.acts()) return Failure{Status::Access};
+    written = write_stably((*writer)->number(), data, offset, stability);
+  }
+  if (written.error == EIO) return Failure{lost()};
+  if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
+  return WriteResult{static_cast<std::uint32_t>(written.count), stability, observation.finish()};
+}
+
+// The whole file: the system has no durable sync of a range.
+Outcome<Change> Tree::commit(const Handle& file) {
+  const auto opened = resolve_file(file);
+  if (!opened) return Failure{opened.error()};
+  Observation observation(*this, opened->object);
+  SharedDescriptor descriptor = opened->object->writer();
+  if (descriptor == nullptr) {
+    auto reader = opened->object->open_reader();
+    if (!reader) reader = opened->object->open_writer();
+    if (!reader) return Failure{reader.error()};
+    descriptor = *std::move(reader);
+  }
+  if (::fdatasync(descriptor->number()) != 0) return Failure{lost()};
+  opened->object->close_writer();
+  return observation.finish();
+}
+
+}  // namespace stag::vfs::posix

@@ -1,0 +1,104 @@
+// Entries that go away or move: remove, rmdir, rename.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "vfs/name.h"
+#include "vfs/posix/credentials.h"
+#include "vfs/posix/errors.h"
+#include "vfs/posix/tree.h"
+
+namespace stag::vfs::posix {
+
+// What the entry leads to, so that a last name that goes does not leave an open object behind.
+Outcome<Handle> Tree::entry_handle(const Object& directory, std::string_view name) {
+  const auto opened = open_entry(directory, name);
+  if (!opened) return Failure{opened.error()};
+  return opened->object->handle;
+}
+
+Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, std::string_view name,
+                             int flags) {
+  if (const auto fault = fault_of_old_name(name, limits_.max_name)) return Failure{*fault};
+  const auto parent = resolve_directory(directory);
+  if (!parent) return Failure{parent.error()};
+  Observation observation(*this, *parent);
+  if (!observation.before()) return Failure{observation.before().error()};
+  const auto removed = entry_handle(**parent, name);
+  {
+    const CredentialScope scope(who);
+    if (!scope.acts()) return Failure{Status::Access};
+    if (::unlinkat((*parent)->path.number(), std::string(name).c_str(), flags) != 0) {
+      // POSIX lets a directory that is not empty be Exists.
+      return Failure{errno == EEXIST ? Status::NotEmpty : status_of(errno)};
+    }
+  }
+  forget(**parent, name);
+  if (removed) cache_->drop(*removed);
+  if (const auto fault = sync_names(**parent)) return Failure{*fault};
+  return observation.finish();
+}
+
+Outcome<Change> Tree::remove(const Credentials& who, const Handle& directory,
+                             std::string_view name) {
+  return unlink(who, directory, name, 0);
+}
+
+Outcome<Change> Tree::rmdir(const Credentials& who, const Handle& directory,
+                            std::string_view name) {
+  return unlink(who, directory, name, AT_REMOVEDIR);
+}
+
+namespace {
+
+// RFC 1813 3.3.14: a target of the other kind is Exists. That the parents are directories is known
+// by now.
+Status rename_status(int error) {
+  if (error == ENOTDIR || error == EISDIR) return Status::Exists;
+  if (error == EEXIST) return Status::NotEmpty;
+  return status_of(error);
+}
+
+}  // namespace
+
+Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directory,
+                              std::string_view from, const Handle& to_directory,
+                              std::string_view to) {
+  if (const auto fault = fault_of_old_name(from, limits_.max_name)) return Failure{*fault};
+  if (const auto fault = fault_of_old_name(to, limits_.max_name)) return Failure{*fault};
+  const auto source = resolve_directory(from_directory);
+  if (!source) return Failure{source.error()};
+  const auto target = resolve_directory(to_directory);
+  if (!target) return Failure{target.error()};
+  Observation from_observation(*this, *source);
+  std::optional<Observation> to_observation;
+  if (*source != *target) to_observation.emplace(*this, *target);
+  if (!from_observation.before()) return Failure{from_observation.before().error()};
+  if (to_observation && !to_observation->before()) return Failure{to_observation->before().error()};
+  const auto moved = open_entry(**source, from);
+  const auto replaced = entry_handle(**target, to);
+  {
+    const CredentialScope scope(who);
+    if (!scope.acts()) return Failure{Status::Access};
+    if (::renameat((*source)->path.number(), std::string(from).c_str(), (*target)->path.number(),
+                   std::string(to).c_str()) != 0)
+      return Failure{rename_status(errno)};
+  }
+  if (moved) {
+    if (const auto fault = remember(**target, to, *moved->object)) return Failure{*fault};
+    const bool same_object = replaced && *replaced == moved->object->handle;
+    if (!same_object) forget(**source, from);
+    if (replaced && !same_object) cache_->drop(*replaced);
+  }
+  if (const auto fault = sync_names(**target)) return Failure{*fault};
+  if (to_observation) {
+    if (const auto fault = sync_names(**source)) return Failure{*fault};
+  }
+  Renamed renamed;
+  renamed.from = from_observation.finish();
+  renamed.to = to_observation ? to_observation->finish() : renamed.from;
+  return renamed;
+}
+
+}  // namespace stag::vfs::posix

@@ -1,0 +1,266 @@
+// Entries that are found and made: lookup, create, mkdir, symlink, mknod, link.
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "vfs/change_rules.h"
+#include "vfs/exclusive.h"
+#include "vfs/name.h"
+#include "vfs/posix/credentials.h"
+#include "vfs/posix/errors.h"
+#include "vfs/posix/tree.h"
+
+namespace stag::vfs::posix {
+namespace {
+
+constexpr std::uint32_t kSetIds = 06000;
+
+mode_t format_of(FileType type) {
+  switch (type) {
+    case FileType::Fifo:
+      return S_IFIFO;
+    case FileType::Socket:
+      return S_IFSOCK;
+    case FileType::BlockDevice:
+      return S_IFBLK;
+    case FileType::CharacterDevice:
+      return S_IFCHR;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::string_view name,
+                          std::uint64_t resolve) {
+  const auto attributes = attributes_of(directory);
+  if (!attributes) return Failure{attributes.error()};
+  const CredentialScope scope(who);
+  if (!scope.acts()) return Failure{Status::Access};
+  const auto opened = name == ".." ? open_parent(directory) : open_entry(directory, name, resolve);
+  if (!opened) return Failure{opened.error()};
+  if (!is_dot_or_dot_dot(name)) {
+    if (const auto fault = remember(directory, name, *opened->object)) return Failure{*fault};
+  }
+  return Found{opened->node(), *attributes};
+}
+
+Outcome<Found> Tree::lookup(const Credentials& who, const Handle& directory,
+                            std::string_view name) {
+  if (const auto fault = fault_of_name(name, limits_.max_name)) return Failure{*fault};
+  const auto resolved = resolve_directory(directory);
+  if (!resolved) return Failure{resolved.error()};
+  return find(who, **resolved, name, 0);
+}
+
+std::optional<Outcome<Found>> Tree::lookup_at_once(const Credentials& who, const Handle& directory,
+                                                   std::string_view name) {
+  if (table_ != nullptr || fault_of_name(name, limits_.max_name) || is_dot_or_dot_dot(name))
+    return std::nullopt;
+  const ObjectRef cached = directory == root_->handle ? root_ : cache_->find(directory);
+  if (cached == nullptr || directory_fault(*cached)) return std::nullopt;
+  auto found = find(who, *cached, name, RESOLVE_CACHED);
+  // Delay: not all of it is in memory.
+  if (!found && found.error() == Status::Delay) return std::nullopt;
+  return found;
+}
+
+// What every creation has around it: the checks, the observed directory, the durable end. `make`
+// does it.
+template <class Make>
+Outcome<Created> Tree::make(const Handle& directory, std::string_view name, Make make) {
+  if (const auto fault = fault_of_new_name(name, limits_.max_name)) return Failure{*fault};
+  const auto resolved = resolve_directory(directory);
+  if (!resolved) return Failure{resolved.error()};
+  Observation observation(*this, *resolved);
+  if (!observation.before()) return Failure{observation.before().error()};
+  Outcome<Opened> made = make(observation.object());
+  if (!made) return Failure{made.error()};
+  if (const auto fault = remember(**resolved, name, *made->object)) return Failure{*fault};
+  if (const auto fault = sync_names(observation.object())) return Failure{*fault};
+  return Created{made->node(), observation.finish()};
+}
+
+// The attributes that the system's call could not set while it made the object.
+std::optional<Status> Tree::settle(const Credentials& who, Opened& made,
+                                   const SetAttributes& wanted) {
+  SetAttributes rest = wanted;
+  rest.mode.reset();
+  if (can_switch_users() && who.uid != 0) {
+    rest.uid.reset();
+    rest.gid.reset();
+  }
+  const std::uint32_t mode = wanted.mode.value_or(0);
+  const bool owner_changes = rest.uid || rest.gid;
+  const bool lost_bits =
+      (mode & kSetIds & ~made.attributes.mode) != 0 || (owner_changes && (mode & kSetIds) != 0);
+  if (lost_bits && made.attributes.type != FileType::Symlink)
+    rest.mode = mode | (made.attributes.mode & kSetIds);
+  if (!changes_anything(rest)) return std::nullopt;
+  if (const auto fault = apply(who, *made.object, made.attributes, rest)) return fault;
+  const auto after = attributes_of(*made.object);
+  if (after) made.attributes = *after;
+  return std::nullopt;
+}
+
+Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& directory,
+                                          std::string_view name, const SetAttributes& attributes) {
+  auto made = open_entry(directory, name);
+  if (!made) return made;
+  if (const auto fault = settle(who, *made, attributes)) return Failure{*fault};
+  return made;
+}
+
+Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& directory,
+                                        std::string_view name, const SetAttributes& attributes) {
+  const std::string terminated(name);
+  Outcome<Opened> made = Failure{Status::Access};
+  {
+    const CredentialScope scope(who);
+    if (!scope.acts()) return made;
+    // O_EXCL: whatever has the name, a symlink or a FIFO, is neither followed nor opened.
+    const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    Descriptor writer(::openat(directory.path.number(), terminated.c_str(), flags,
+                               attributes.mode.value_or(0600) & 07777));
+    if (!writer) return last_error();
+    Descriptor path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
+    if (!path) return last_error();
+    made = adopt(std::move(path));
+    if (!made) return made;
+    made->object->set_writer(std::move(writer));
+  }
+  if (const auto fault = settle(who, *made, attributes)) {
+    ::unlinkat(directory.path.number(), terminated.c_str(), 0);
+    return Failure{*fault};
+  }
+  return made;
+}
+
+// create() on a name that is taken and may be.
+Outcome<Tree::Opened> Tree::reopen(const Credentials& who, Object& directory, std::string_view name,
+                                   const CreateHow& how) {
+  Outcome<Opened> opened = Failure{Status::Access};
+  {
+    const CredentialScope scope(who);
+    if (scope.acts()) opened = open_entry(directory, name);
+  }
+  if (!opened) return opened;
+  if (how.mode == CreateMode::Exclusive) {
+    if (made_by(how.verifier, opened->attributes)) return opened;
+    return Failure{Status::Exists};
+  }
+  if (opened->attributes.type == FileType::Directory) return Failure{Status::IsDirectory};
+  if (opened->attributes.type != FileType::Regular) return Failure{Status::Exists};
+  if (!how.attributes.size) return opened;
+  Observation observation(*this, opened->object);
+  if (const auto fault = apply_size(who, *opened->object, opened->attributes, *how.attributes.size))
+    return Failure{*fault};
+  const Change change = observation.finish();
+  if (change.after) opened->attributes = *change.after;
+  return opened;
+}
+
+Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
+                              std::string_view name, const CreateHow& how) {
+  SetAttributes attributes = how.attributes;
+  if (how.mode == CreateMode::Exclusive) {
+    const VerifierTimes times = times_of(how.verifier);
+    attributes = {};
+    attributes.accessed = {SetTime::How::To, times.accessed};
+    attributes.modified = {SetTime::How::To, times.modified};
+  }
+  if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
+  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+    while (true) {
+      auto made = create_file(who, parent, name, attributes);
+      const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
+      if (synced) {
+        // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
+        if (const auto fault = sync(*made->object)) return Failure{*fault};
+      }
+      if (made || made.error() != Status::Exists || how.mode == CreateMode::Guarded) return made;
+      made = reopen(who, parent, name, how);
+      // Gone between the two looks: make it after all.
+      if (made || made.error() != Status::NoEntry) return made;
+    }
+  });
+}
+
+Outcome<Created> Tree::mkdir(const Credentials& who, const Handle& directory, std::string_view name,
+                             const SetAttributes& attributes) {
+  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+    const std::string terminated(name);
+    {
+      const CredentialScope scope(who);
+      if (!scope.acts()) return Failure{Status::Access};
+      if (::mkdirat(parent.path.number(), terminated.c_str(),
+                    attributes.mode.value_or(0700) & 07777) != 0)
+        return last_error();
+    }
+    return finish_making(who, parent, name, attributes);
+  });
+}
+
+Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
+                               std::string_view name, std::string_view target,
+                               const SetAttributes& attributes) {
+  if (target.empty() || target.find('\0') != target.npos) return Failure{Status::Invalid};
+  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+    {
+      const CredentialScope scope(who);
+      if (!scope.acts()) return Failure{Status::Access};
+      if (::symlinkat(std::string(target).c_str(), parent.path.number(),
+                      std::string(name).c_str()) != 0)
+        return last_error();
+    }
+    return finish_making(who, parent, name, attributes);
+  });
+}
+
+Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, std::string_view name,
+                             Special special, const SetAttributes& attributes) {
+  const mode_t format = format_of(special.type);
+  if (format == 0) return Failure{Status::BadType};
+  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+    {
+      const CredentialScope scope(who);
+      if (!scope.acts()) return Failure{Status::Access};
+      const mode_t mode = format | (attributes.mode.value_or(0600) & 07777);
+      const bool device = format == S_IFBLK || format == S_IFCHR;
+      const dev_t number = device ? ::makedev(special.device.major, special.device.minor) : 0;
+      if (::mknodat(parent.path.number(), std::string(name).c_str(), mode, number) != 0)
+        return last_error();
+    }
+    return finish_making(who, parent, name, attributes);
+  });
+}
+
+Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Handle& directory,
+                           std::string_view name) {
+  if (const auto fault = fault_of_new_name(name, limits_.max_name)) return Failure{*fault};
+  const auto object = resolve(file);
+  if (!object) return Failure{object.error()};
+  const auto parent = resolve_directory(directory);
+  if (!parent) return Failure{parent.error()};
+  if ((*object)->type == FileType::Directory) return Failure{Status::IsDirectory};
+  if (const auto alive = attributes_of(**object); !alive) return Failure{alive.error()};
+  Observation observation(*this, *parent);
+  if (!observation.before()) return Failure{observation.before().error()};
+  {
+    const CredentialScope scope(who);
+    if (!scope.acts()) return Failure{Status::Access};
+    // Through /proc: linking a descriptor directly is for those who may open by handle.
+    if (::linkat(AT_FDCWD, ProcPath((*object)->path).text(), (*parent)->path.number(),
+                 std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
+      return last_error();
+  }
+  if (const auto fault = remember(**parent, name, **object)) return Failure{*fault};
+  if (const auto fault = sync_names(**parent)) return Failure{*fault};
+  const auto attributes = attributes_of(**object);
+  if (!attributes) return Failure{attributes.error()};
+  return Linked{*attributes, observation.finish()};
+}
+
+}  // namespace stag::vfs::posix
