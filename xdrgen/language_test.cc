@@ -267,7 +267,9 @@ TEST(Generated, procedures_describe_their_calls) {
   EXPECT_EQ(LANGUAGE_MOVE::version, 1u);
   EXPECT_EQ(LANGUAGE_MOVE::number, 1u);
   EXPECT_EQ(LANGUAGE_MOVE::name, "LANGUAGE_MOVE");
+  EXPECT_EQ(LANGUAGE_SAME::number, 3u);
   EXPECT_EQ(LANGUAGE_V2_procedures::LANGUAGE_NULL::version, 2u);
+  EXPECT_EQ(LANGUAGE_SAME::number, 3u);
   EXPECT_EQ(LANGUAGE_V2_procedures::LANGUAGE_NULL::max_results_size, 0u);
   EXPECT_EQ(LANGUAGE_MOVE::max_args_size, std::nullopt);
   EXPECT_EQ(LANGUAGE_MOVE::max_results_size, 8u);

@@ -44,6 +44,8 @@ ast::Integer Resolver::evaluate(const ast::Value& value) const {
     complain(value.where, fmt::format("'{}' is not a number", value.name));
   }
   if (value.name == "TRUE" || value.name == "FALSE") return value.name == "TRUE" ? 1 : 0;
+  if (const auto at = procedure_numbers_.find(value.name); at != procedure_numbers_.end())
+    return at->second;
   if (value.name == "MAXNETNAMELEN") return kMaxNetNameLength;
   complain(value.where, fmt::format("constant '{}' is not defined before its use", value.name));
 }
@@ -103,6 +105,7 @@ void Resolver::fill(const ast::Definition& definition, Named& to) {
 }
 
 void Resolver::run(const ast::Specification& specification) {
+  collect_procedure_numbers(specification);
   declare_all(specification);
   for (const bool typedefs : {true, false}) {
     for (const ast::Definition& definition : specification.definitions) {

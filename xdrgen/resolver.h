@@ -41,6 +41,7 @@ class Resolver {
   std::string case_label(const ast::Value& value, const Type& discriminant,
                          std::set<ast::Integer>& seen);
 
+  void collect_procedure_numbers(const ast::Specification& specification);
   Program program(const ast::Program& from);
   Version version(const ast::Version& from);
   Procedure procedure(const ast::Procedure& from);
@@ -56,6 +57,8 @@ class Resolver {
   Model& model_;
   std::map<std::string, Global, std::less<>> globals_;
   std::map<std::string, Type*, std::less<>> external_;
+  // To rpcgen the names of procedures are constants, too, before and after their definition.
+  std::map<std::string, ast::Integer, std::less<>> procedure_numbers_;
 };
 
 }  // namespace xdrgen

@@ -23,6 +23,13 @@ void Resolver::number_constant(const std::string& name, const Location& where,
   model_.constants.push_back({name, value, {}});
 }
 
+void Resolver::collect_procedure_numbers(const ast::Specification& specification) {
+  for (const ast::Program& program : specification.programs)
+    for (const ast::Version& version : program.versions)
+      for (const ast::Procedure& one : version.procedures)
+        if (one.number.literal) procedure_numbers_.emplace(one.name, *one.number.literal);
+}
+
 Program Resolver::program(const ast::Program& from) {
   Program result{from.name, unsigned_32(from.number, "a program number"), {}};
   number_constant(from.name, from.where, result.number);

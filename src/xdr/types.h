@@ -7,6 +7,15 @@
 //   T x[N], T x<>                std::array<T, N>, std::vector<T>
 //   T *x                         std::optional<T>; Box<T> where T contains itself
 //   the list idiom (entry *next as last member)    std::vector<entry>, the member left out
+//
+// A union becomes a struct: its discriminant under its own name, and a function for each arm that
+// is not void.
+//   READ3res res;  res.status = NFS3_OK;  res.resok().count = 5;
+// The caller sets the discriminant; writing through resok() makes that arm the one that is held;
+// reading it from a const union CHECKs that it is (a decoded union holds the arm its discriminant
+// selects, so test that first). Encoding sends the arm the discriminant selects, or its default
+// value when another is held: an error reply need not touch its arm. Equality compares what is
+// held. A discriminant without an arm fails the Encoder.
 #pragma once
 
 #include <algorithm>
