@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "testing/proves.h"
 #include "xdr/container.h"
 
 namespace stag::xdr {
@@ -111,10 +112,12 @@ TEST(Decoder, refuses_lengths_above_the_bound_and_beyond_the_stream) {
   EXPECT_EQ(over.error(), Error::TooLong);
 }
 
-TEST(Decoder, accepts_any_padding) {
+TEST(Decoder, accepts_any_padding_and_never_shows_it) {
+  PROVES("R8166-2.2.4.2-b");
   Rope opaque;
-  Decoder decoder(text(std::string_view("\0\0\0\1a\xff\xff\xff", 8)));
+  Decoder decoder(text(std::string_view("\0\0\0\5abcde\xff\xff\xff", 12)));
   EXPECT_TRUE(decoder.opaque(kNoItem, opaque));
+  EXPECT_EQ(text_of(opaque.flatten().bytes()), "abcde");
   EXPECT_TRUE(decoder.finish().ok());
 }
 
@@ -190,6 +193,7 @@ class Chunks final : public ItemSource {
 };
 
 TEST(Decoder, finds_reduced_items_by_their_position_in_the_unreduced_stream) {
+  PROVES("R8166-3.4.5.1-a");
   static constexpr std::array<ItemId, 2> kWatched = {1, 2};
   Encoder encoder(kWatched);
   encoder.u32(1);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "testing/proves.h"
+
 namespace stag::xdr {
 namespace {
 
@@ -46,10 +48,14 @@ TEST(Encoder, writes_floating_point_as_RFC_4506_4_6_and_4_7) {
 }
 
 TEST(Encoder, pads_opaques_and_strings_with_zeros_as_RFC_4506_4_9_to_4_11) {
+  PROVES("R8166-2.2.4.2-a");
   EXPECT_EQ(encoded([](Encoder& e) { e.fixed_opaque(bytes_of("abcde")); }), "61626364 65000000");
   EXPECT_EQ(encoded([](Encoder& e) { e.opaque(kNoItem, bytes_of("ab")); }), "00000002 61620000");
   EXPECT_EQ(encoded([](Encoder& e) { e.string(kNoItem, "abcd"); }), "00000004 61626364");
   EXPECT_EQ(encoded([](Encoder& e) { e.string(kNoItem, ""); }), "00000000");
+  EXPECT_EQ(encoded([](Encoder& e) { e.string(kNoItem, "a"); }), "00000001 61000000");
+  EXPECT_EQ(encoded([](Encoder& e) { e.string(kNoItem, "abc"); }), "00000003 61626300");
+  EXPECT_EQ(encoded([](Encoder& e) { e.string(kNoItem, "abcde"); }), "00000005 61626364 65000000");
 }
 
 TEST(Encoder, writes_the_file_of_RFC_4506_section_7) {
@@ -135,6 +141,7 @@ Stream mixed() {
 }
 
 TEST(Stream, leaves_out_moved_items_with_their_padding_and_keeps_length_words) {
+  PROVES("R8166-3.4.4.1-b", "R8166-3.4.4.4-b");
   const Stream stream = mixed();
   ASSERT_EQ(stream.items().size(), 3u);
   const std::vector<std::uint32_t> both = {0, 1};
@@ -150,6 +157,7 @@ TEST(Stream, leaves_out_moved_items_with_their_padding_and_keeps_length_words) {
 }
 
 TEST(Stream, positions_count_the_unreduced_stream) {
+  PROVES("R8166-3.4.5-b");
   const Stream stream = mixed();
   const Buffer whole = stream.rope().flatten();
   for (std::size_t i = 0; i < stream.items().size(); ++i) {
