@@ -191,6 +191,58 @@ TEST(Connection, understands_ERR_VERS_of_any_version_and_nothing_else_of_another
   EXPECT_TRUE(client.sink.errors.empty());
 }
 
+TEST(Connection, sends_Calls_and_Replies_of_the_reverse_direction_like_those_of_the_forward_one) {
+  PROVES("R8167-5.1-b", "R8167-5.2-a", "R8167-5.2-b", "R8167-5.2-c");
+  TestCall callback(77);
+  Endpoint server(both(2, 64)), client(both(128, 0));
+  client.core.serve_calls(16);
+  server.core.on_call(callback);
+  const Message& header = server.sink.call_headers[0];
+  EXPECT_EQ(copy(header),
+            from_hex("0000004d 00000001 00000002 00000000 00000000 00000000 00000000"));
+  Message message = header;
+  const Message stream = rpc_stream(77, CALL, 80);
+  message.insert(message.end(), stream.begin(), stream.end());
+  client.receive(message);
+  ASSERT_EQ(client.sink.delivered.size(), 1u);
+  client.core.on_reply(client.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(client.sink.sent[0].header,
+            from_hex("0000004d 00000001 00000010 00000000 00000000 00000000 00000000"));
+}
+
+TEST(Connection, takes_and_sends_messages_of_1024_bytes_from_the_start) {
+  PROVES("R8166-3.3.3-a");
+  TestCall call(5, 1024 - 28);
+  call.bound.payload_max = 1024 - 28;
+  Endpoint client(both(8, 0)), server(both(1, 8));
+  client.core.on_call(call);
+  EXPECT_FALSE(call.plan().needs_memory());
+  Message message = client.sink.call_headers[0];
+  const Message stream = rpc_stream(5, CALL, 1024 - 28);
+  message.insert(message.end(), stream.begin(), stream.end());
+  ASSERT_EQ(message.size(), 1024u);
+  server.receive(message);
+  server.core.on_reply(server.sink.delivered[0].call, reply_of(1024 - 28));
+  EXPECT_EQ(server.sink.sent[0].plan.form, Form::Inline);
+  message = server.sink.sent[0].header;
+  const Message reply = rpc_stream(5, REPLY, 1024 - 28);
+  message.insert(message.end(), reply.begin(), reply.end());
+  client.receive(message);
+  EXPECT_EQ(client.sink.replies, (Xids{5}));
+}
+
+TEST(Connection, sends_the_same_headers_whatever_private_data_was_exchanged) {
+  PROVES("R8797-1-b");
+  TestCall one(5), two(5);
+  Settings settings = both(8, 8);
+  Endpoint plain(settings);
+  settings.thresholds = negotiate({65536, 65536, true}, PrivateData{65536, 65536, true});
+  Endpoint negotiated(settings);
+  plain.core.on_call(one);
+  negotiated.core.on_call(two);
+  EXPECT_EQ(plain.sink.call_headers, negotiated.sink.call_headers);
+}
+
 TEST(Connection, does_nothing_more_after_a_wrong_invalidation) {
   TestCall call(5);
   Endpoint end(both(8, 8));

@@ -8,7 +8,6 @@
 #include <random>
 
 #include "base/checked.h"
-
 #include "rpcrdma/recorder_test.h"
 #include "testing/proves.h"
 
@@ -60,7 +59,7 @@ Message merge(const Message& rest, const std::vector<std::pair<std::uint32_t, Me
 Spoken speak(std::mt19937& chance, std::uint32_t xid, std::uint32_t direction, std::uint32_t count,
              std::uint32_t longest) {
   Spoken spoken;
-  spoken.stream = rpc_stream(xid, direction, 40 + 4 * (chance() % 30));
+  spoken.stream = rpc_stream(xid, direction, 40 + 4 * (chance() % (chance() % 4 ? 30 : 1500)));
   for (std::uint32_t i = 0; i < count; ++i) {
     Item item;
     item.position = static_cast<std::uint32_t>(spoken.stream.size());
@@ -179,7 +178,7 @@ class Peer final : public Sink {
       const Message rest = talk.said.without(talk.plan().reduced);
       message.insert(message.end(), rest.begin(), rest.end());
     }
-    EXPECT_LE(message.size(), limits_.thresholds.send);
+    check_sent(message, talk.plan().form, talk.xid);
     EXPECT_LE(core.requester().in_flight(), core.requester().credit_limit());
     other_->inbox.push_back({std::move(message), std::nullopt});
   }
@@ -251,8 +250,7 @@ class Peer final : public Sink {
       message.insert(message.end(), rest.begin(), rest.end());
     }
     forms[2 + static_cast<int>(plan.form)] += 1;
-    EXPECT_LE(message.size(), limits_.thresholds.send);
-    EXPECT_GE(word(message, 2), 1u);
+    check_sent(message, plan.form, xids_[call.index]);
     other_->inbox.push_back({std::move(message), invalidate});
     sent_.push_back(call);
   }
@@ -267,6 +265,21 @@ class Peer final : public Sink {
   Connection core;
 
  private:
+  // What holds for every message, of either role in either direction.
+  void check_sent(const Message& message, Form form, std::uint32_t xid) {
+    EXPECT_LE(message.size(), limits_.thresholds.send);
+    EXPECT_EQ(word(message, 0), xid);
+    EXPECT_EQ(word(message, 1), 1u);
+    EXPECT_GE(word(message, 2), 1u);
+    EXPECT_EQ(word(message, 3), form == Form::Long ? RDMA_NOMSG : RDMA_MSG);
+    const auto parsed = decode_header(message);
+    ASSERT_TRUE(parsed.ok());
+    if (form == Form::Long)
+      EXPECT_EQ(parsed->size, message.size());
+    else
+      EXPECT_EQ(word(message, parsed->size / 4), xid);
+  }
+
   void answer(IncomingCall call) {
     const Spoken& reply = replies_[xids_[call.index]];
     ReplyShape shape;
@@ -384,6 +397,15 @@ Settings settings_of(std::uint32_t send, std::uint32_t receive, std::uint32_t cr
   return settings;
 }
 
+TEST(Conversation, has_no_obsolete_message_and_the_same_version_and_XID_everywhere) {
+  PROVES("R8166-4.6.1-a", "R8166-4.6.2-a", "R8167-5.1-d", "R8167-5.2-d");
+  // Checked in every message sent; here with all forms of it.
+  Conversation talk(3, settings_of(1024, 1024, 4, {}), settings_of(1024, 1024, 4, {}));
+  talk.run(60);
+  for (const Peer* peer : {&talk.client_, &talk.server_})
+    for (int form : peer->forms) EXPECT_GT(form, 0);
+}
+
 TEST(Conversation, carries_every_byte_in_both_directions_at_once) {
   PROVES("R8167-2.3-a", "R8166-6.3-b", "R8167-5.3-a", "R8167-5.3-b");
   int forms[4] = {};
@@ -406,8 +428,35 @@ TEST(Conversation, carries_every_byte_in_both_directions_at_once) {
   EXPECT_GT(invalidations, 20);
 }
 
+TEST(Conversation, moves_whole_items_and_whole_messages_however_their_memory_is_cut) {
+  PROVES("R8166-3.4.4-a", "R8166-3.4.4.4-a", "R8166-3.5.3-d", "R8166-6.1-b");
+  Conversation talk(99, settings_of(1024, 1024, 16, PeerQuirks::none()),
+                    settings_of(1024, 1024, 16, PeerQuirks::none()));
+  talk.run(80);
+  for (const Peer* peer : {&talk.client_, &talk.server_})
+    for (int form : peer->forms) EXPECT_GT(form, 0);
+}
+
+TEST(Conversation, needs_no_private_data_from_either_side) {
+  PROVES("R8797-1-a", "R8166-3.3.3-f");
+  const PrivateData large{4096, 4096, false};
+  for (int who = 0; who < 4; ++who) {
+    const bool client_speaks = who & 1, server_speaks = who & 2;
+    // Who says nothing keeps to the default as well.
+    const auto of = [&](bool own, bool theirs) {
+      Settings settings = settings_of(0, 0, 8, {});
+      settings.thresholds =
+          negotiate(own ? large : PrivateData{}, theirs ? std::optional(large) : std::nullopt);
+      return settings;
+    };
+    Conversation talk(static_cast<std::uint32_t>(who), of(client_speaks, server_speaks),
+                      of(server_speaks, client_speaks));
+    talk.run(20);
+  }
+}
+
 TEST(Conversation, keeps_each_direction_within_its_own_threshold_both_ways) {
-  PROVES("R8167-4.2-a", "R8166-3.3.2-c");
+  PROVES("R8167-4.2-a", "R8166-3.3.2-c", "R8797-3.1-a", "R8797-4-l");
   // Checked at every Send of every message; here with very different values.
   Conversation talk(7, settings_of(1024, 16384, 8, {}), settings_of(16384, 1024, 8, {}));
   talk.run(60);

@@ -28,9 +28,10 @@ class CallPlanner {
     std::uint64_t everything = bound_.payload_max;
     std::uint64_t rest = bound_.payload_max;  // when Write chunks take what they can
     bool any_chunk = false;
-    for (const ResultBound& result : bound_.results) {
+    for (std::uint32_t i = 0; i < bound_.results.size(); ++i) {
+      const ResultBound& result = bound_.results[i];
       everything += padded(result.max_length);
-      if (result.wanted_inline) rest += padded(result.max_length);
+      if (result.wanted_inline) rest += padded(room(i).max_length);
       any_chunk |= !result.wanted_inline && result.max_length != 0;
     }
     if (kMinHeaderSize + everything <= limits_.reply_threshold) return Reason::None;
@@ -48,11 +49,24 @@ class CallPlanner {
     return fits_segments();
   }
 
+  // What may be placed at this place of the Write list: where an absent result leaves its chunk to
+  // the next one, every later result as well (RFC 8166 4.3.2.2).
+  ResultBound room(std::uint32_t place) const {
+    ResultBound largest = bound_.results[place];
+    if (bound_.pairing == Pairing::ByIndex) return largest;
+    for (std::uint32_t i = place + 1; i < bound_.results.size(); ++i) {
+      largest.max_length = std::max(largest.max_length, bound_.results[i].max_length);
+      largest.segments = std::max(largest.segments, bound_.results[i].segments);
+    }
+    return largest;
+  }
+
   void offer_write_chunks() {
-    for (const ResultBound& result : bound_.results) {
-      const std::uint32_t room = result.wanted_inline ? 0 : result.max_length;
-      plan_.write_chunks.push_back(room);
-      write_counts_.push_back(room == 0 ? 0 : result.segments);
+    for (std::uint32_t i = 0; i < bound_.results.size(); ++i) {
+      const ResultBound largest = room(i);
+      const std::uint32_t length = bound_.results[i].wanted_inline ? 0 : largest.max_length;
+      plan_.write_chunks.push_back(length);
+      write_counts_.push_back(length == 0 ? 0 : largest.segments);
     }
   }
 

@@ -189,8 +189,17 @@ TEST(PlanCall, offers_one_Write_chunk_of_the_largest_size_for_each_eligible_resu
   EXPECT_EQ(read.write_chunks, (Indices{65537}));
   EXPECT_EQ(read.reply_chunk, 0u);
   EXPECT_EQ(read.header_size, 28u + 8 + 16);
-  const CallPlan three = plan(shape(140), bound(128, {4096, 65536, 5}), limits_of(4096));
-  EXPECT_EQ(three.write_chunks, (InlineVector<std::uint32_t, 2>{4096, 65536, 5}));
+}
+
+TEST(PlanCall, makes_room_in_each_Write_chunk_for_every_result_that_may_shift_into_it) {
+  PROVES("R8166-4.3.2.2-b");
+  ReplyBound reply = bound(128, {4096, 65536, 5});
+  reply.results[1].segments = 3;
+  const CallPlan shift = plan(shape(140), reply, limits_of(4096));
+  EXPECT_EQ(shift.write_chunks, (Indices{65536, 65536, 5}));
+  EXPECT_EQ(shift.header_size, 28u + 3 * 8 + (3 + 3 + 1) * 16);
+  reply.pairing = Pairing::ByIndex;
+  EXPECT_EQ(plan(shape(140), reply, limits_of(4096)).write_chunks, (Indices{4096, 65536, 5}));
 }
 
 TEST(PlanCall, lets_small_eligible_results_come_inline) {
@@ -207,10 +216,14 @@ TEST(PlanCall, asks_for_one_of_several_results_inline_with_an_empty_chunk) {
   PROVES("R8166-4.3.2.3-b");
   ReplyBound reply = bound(128, {8000, 100, 8000});
   reply.results[1].wanted_inline = true;
+  reply.pairing = Pairing::ByIndex;
   const CallPlan made = plan(shape(140), reply, limits_of(1024));
   EXPECT_EQ(made.write_chunks, (Indices{8000, 0, 8000}));
   EXPECT_EQ(made.header_size, 28u + 24 + 8 + 24);
   EXPECT_EQ(made.reply_chunk, 0u);
+  // Where results shift, the last one may come to the empty chunk, and so inline.
+  reply.pairing = Pairing::Shift;
+  EXPECT_EQ(plan(shape(140), reply, limits_of(1024)).reply_chunk, 128u + 8000);
 }
 
 TEST(PlanCall, is_ready_for_a_Long_Reply_when_results_wanted_inline_need_one) {

@@ -88,7 +88,19 @@ TEST(Thresholds, use_the_size_that_was_told_and_not_the_odd_bytes_above_it) {
             (Thresholds{4096, 6144, false, false}));
 }
 
+TEST(PrivateData, of_another_kind_is_no_concern_of_ours) {
+  PROVES("R8797-5-a");
+  Message field;
+  std::uint32_t chance = 12345;
+  for (int i = 0; i < 500; ++i) {
+    chance = chance * 1664525 + 1013904223;
+    field.push_back(static_cast<std::byte>(chance >> 24));
+    EXPECT_EQ(decode_private_data(field), std::nullopt);
+  }
+}
+
 TEST(Thresholds, allow_Send_With_Invalidate_only_when_both_sides_set_R) {
+  PROVES("R8797-3.2-c");
   const PrivateData clear{4096, 4096, false};
   const PrivateData set{4096, 4096, true};
   EXPECT_TRUE(negotiate(set, set).may_invalidate);

@@ -199,6 +199,47 @@ TEST(Responder, accepts_a_chunk_with_its_pad_and_the_next_item_at_the_same_Posit
   EXPECT_TRUE(server.sink.errors.empty());
 }
 
+TEST(Responder, accepts_a_pad_as_a_segment_of_its_own_or_at_the_end_of_the_last) {
+  PROVES("R8166-3.4.5.2-d");
+  Endpoint server(server_settings());
+  server.receive(call_with_read(1, 112, {segment(1, 5), segment(2, 3)}));
+  server.receive(call_with_read(2, 112, {segment(3, 8)}));
+  for (const ReadAction& read : std::vector(server.sink.reads))
+    server.core.on_read_done(read.call, Reason::None);
+  ASSERT_EQ(server.sink.delivered.size(), 2u);
+  EXPECT_EQ(server.sink.delivered[0].items[0].length, 8u);
+  EXPECT_EQ(server.sink.delivered[1].items[0].length, 8u);
+}
+
+TEST(Responder, sends_no_Reply_while_Reads_are_under_way) {
+  PROVES("R8166-3.4.5.1-b");
+  Endpoint server(server_settings());
+  server.receive(call_with_read(1, 112, {segment(1, 8), segment(2, 8)}));
+  const IncomingCall call = server.sink.reads[0].call;
+  server.core.on_read_done(call, Reason::None);
+  server.core.on_reply(call, reply_of(40));
+  EXPECT_TRUE(server.sink.sent.empty());
+  server.core.on_read_done(call, Reason::None);
+  server.core.on_reply(call, reply_of(40));
+  EXPECT_EQ(server.sink.sent.size(), 1u);
+  EXPECT_EQ(server.sink.reads.size(), 2u);
+}
+
+TEST(Responder, refuses_the_same_Call_again_on_a_new_connection_while_its_room_is_too_small) {
+  PROVES("R8166-4.5.3-c");
+  for (int connection = 0; connection < 2; ++connection) {
+    Endpoint server(server_settings());
+    Header header = header_of(5, 8);
+    header.reply_chunk = WriteChunk{{segment(1, 1000)}};
+    server.receive(with_stream(header, rpc_stream(5, CALL, 80)));
+    server.core.on_reply(server.sink.delivered[0].call, reply_of(1500));
+    expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
+    EXPECT_EQ(server.sink.error_reasons[0], Reason::RdmaReplyChunkTooSmall);
+    EXPECT_TRUE(server.sink.closes.empty());
+    EXPECT_TRUE(server.sink.writes.empty());
+  }
+}
+
 TEST(Responder, refuses_Positions_that_do_not_fit_the_stream) {
   PROVES("R8166-4.5-c", "R8166-4.5-a");
   Endpoint server(server_settings());

@@ -43,16 +43,17 @@ struct ResultBound {
   bool wanted_inline = false;  // ask for it inline with an empty Write chunk (RFC 8166 4.3.2.3)
 };
 
+// RFC 8166 4.3.2.2: the next result takes the chunk an absent one left (Shift). RFC 8267 6.4.1 for
+// NFSv4: each result has its own place in the Write list (ByIndex, by Item::ordinal).
+enum class Pairing : std::uint8_t { Shift, ByIndex };
+
 // RFC 8166 6.2: the largest Reply, known before the Call is sent.
 struct ReplyBound {
   std::uint32_t payload_max = 0;         // of the Reply's stream without data and pad of `results`
   std::uint32_t segments = 1;            // registrations needed for a Reply chunk
   InlineVector<ResultBound, 2> results;  // eligible results, in order
+  Pairing pairing = Pairing::Shift;
 };
-
-// RFC 8166 4.3.2.2: the next result takes the chunk an absent one left (Shift). RFC 8267 6.4.1 for
-// NFSv4: each result has its own place in the Write list (ByIndex, by Item::ordinal).
-enum class Pairing : std::uint8_t { Shift, ByIndex };
 
 struct ReplyShape {
   std::uint32_t length = 0;  // of the complete stream, a multiple of 4
