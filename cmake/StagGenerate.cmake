@@ -22,6 +22,10 @@ function(stag_generate target)
   if(arg_NAMESPACE)
     set(options --namespace ${arg_NAMESPACE})
   endif()
+  # Set by the installed package, whose headers live in <stag/...>.
+  if(STAG_RUNTIME_INCLUDE)
+    list(APPEND options --runtime ${STAG_RUNTIME_INCLUDE})
+  endif()
 
   set(sources)
   foreach(file ${arg_FILES})

@@ -53,7 +53,7 @@ std::variant<Output, Complaint> compile(std::string_view text, const Options& op
     const std::unique_ptr<Model> model = resolve(specification);
     analyse(*model);
     const std::string name = options.file.substr(options.file.find_last_of('/') + 1);
-    Emitter emitter(*model, std::move(name_space), Origin{name, options.header});
+    Emitter emitter(*model, std::move(name_space), Origin{name, options.header, options.runtime});
     Output output;
     output.header = emitter.header();
     output.source = emitter.source();

@@ -16,6 +16,7 @@ struct Options {
       name_space;  // "stag::nfs::v3". Empty: what the text's own `%// namespace: X` line says.
   std::string file = "<input>";  // The text's name in messages.
   std::string header = "out.h";  // How the source file includes the header.
+  std::string runtime;           // Where the runtime's headers are installed: "stag".
   FileReader reader;             // For #include "file"; none: such a directive is a mistake.
 };
 

@@ -44,6 +44,11 @@ Emitter::Emitter(const Model& model, std::string name_space, Origin origin)
       text_(names_, sizes_),
       origin_(std::move(origin)) {}
 
+std::string Emitter::runtime_include(std::string_view header) const {
+  if (origin_.runtime.empty()) return fmt::format("#include \"{}\"\n", header);
+  return fmt::format("#include <{}/{}>\n", origin_.runtime, header);
+}
+
 std::string Emitter::header() {
   std::string out;
   print(out, "// Made by xdrgen from {}; changes belong there.\n", origin_.specification);
@@ -51,7 +56,7 @@ std::string Emitter::header() {
   for (const char* name :
        {"array", "cstdint", "optional", "string", "string_view", "variant", "vector"})
     print(out, "#include <{}>\n", name);
-  out += "\n#include \"xdr/procedure.h\"\n#include \"xdr/types.h\"\n";
+  out += "\n" + runtime_include("xdr/procedure.h") + runtime_include("xdr/types.h");
   print(out, "\nnamespace {} {{\n", names_.name_space());
   constants(out);
   forward_declarations(out);

@@ -45,7 +45,7 @@ std::string Emitter::decode_declaration(const Named& named) const {
 std::string Emitter::source() {
   std::string out;
   print(out, "// Made by xdrgen from {}; changes belong there.\n", origin_.specification);
-  print(out, "#include \"{}\"\n\n#include \"xdr/container.h\"\n", origin_.header);
+  print(out, "#include \"{}\"\n\n{}", origin_.header, runtime_include("xdr/container.h"));
   print(out, "\nnamespace {} {{\n", names_.name_space());
   for (const Named* named : model_.types) codecs(out, *named);
   procedure_definitions(out);

@@ -8,6 +8,7 @@ namespace xdrgen {
 struct Origin {
   std::string specification;  // File name for the comment at the top.
   std::string header;         // How the source file includes the header.
+  std::string runtime;        // Folder of the installed runtime's headers; empty: Stag's own tree.
 };
 
 class Emitter {
@@ -19,6 +20,7 @@ class Emitter {
 
  private:
   // emit_header.cc
+  std::string runtime_include(std::string_view header) const;
   void constants(std::string& out) const;
   void forward_declarations(std::string& out) const;
   void type(std::string& out, const Named& named);

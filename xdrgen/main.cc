@@ -12,7 +12,7 @@
 namespace {
 
 constexpr const char* kUsage =
-    R"(usage: xdrgen [--namespace NS] --header OUT.h --source OUT.cc [--include NAME] IN.x
+    R"(usage: xdrgen [--namespace NS] --header OUT.h --source OUT.cc [--include NAME] [--runtime DIR] IN.x
 
 Compiles an XDR specification (RFC 4506, with the program definitions of RFC 5531)
 to a C++20 header and source file.
@@ -22,13 +22,14 @@ to a C++20 header and source file.
   --header FILE    where to write the types and declarations
   --source FILE    where to write the codecs
   --include NAME   how the source file includes the header (default: FILE of --header)
+  --runtime DIR    where the runtime's headers are installed: <DIR/xdr/types.h>
   --help           this text
 
 Example: xdrgen --namespace demo --header hello.h --source hello.cc hello.x
 )";
 
 struct Arguments {
-  std::string name_space, header, source, include, input;
+  std::string name_space, header, source, include, runtime, input;
 };
 
 int refuse(const std::string& message) {
@@ -56,7 +57,8 @@ std::string parse(int argc, char** argv, Arguments& to) {
   const std::pair<std::string_view, std::string*> options[] = {{"--namespace", &to.name_space},
                                                                {"--header", &to.header},
                                                                {"--source", &to.source},
-                                                               {"--include", &to.include}};
+                                                               {"--include", &to.include},
+                                                               {"--runtime", &to.runtime}};
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     std::string* target = nullptr;
@@ -89,6 +91,7 @@ int run(const Arguments& arguments) {
   options.name_space = arguments.name_space;
   options.file = arguments.input;
   options.header = arguments.include;
+  options.runtime = arguments.runtime;
   options.reader = read_file;
   const auto result = xdrgen::compile(*text, options);
   if (const auto* complaint = std::get_if<xdrgen::Complaint>(&result)) {

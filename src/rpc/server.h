@@ -44,8 +44,7 @@ class Server : public Service {
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
 
   ReplayCache& replay_cache() { return replay_cache_; }
-  // Calls being served now, on all loops.
-  std::size_t active_calls() const { return active_.load(std::memory_order_acquire); }
+  std::size_t active_calls() const override { return active_.load(std::memory_order_acquire); }
 
  private:
   Program& program(std::uint32_t program, std::uint32_t version);

@@ -1,6 +1,7 @@
 // Service: what a server transport hands its Calls to. rpc::Server is one; tests make their own.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "base/task.h"
@@ -15,6 +16,8 @@ class Service {
   // the Task still runs to its end and its Reply is not sent (design 3.12). Safe to call from
   // several loops at once.
   virtual Task<std::optional<OutgoingReply>> serve(IncomingCall& call) = 0;
+  // Calls being served now, on all loops; whoever stops the loops waits for none.
+  virtual std::size_t active_calls() const { return 0; }
 
  protected:
   ~Service() = default;

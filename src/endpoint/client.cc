@@ -1,0 +1,50 @@
+#include "endpoint/client.h"
+
+#include <optional>
+
+#include "endpoint/connector.h"
+
+namespace stag::endpoint {
+
+struct Client::State {
+  std::shared_ptr<Loops> loops;
+  std::unique_ptr<rpc::Connector> connector;
+  std::unique_ptr<rpc::Channel> channel;
+  std::optional<rpc::Client> client;
+
+  net::AsioLoop& loop() const { return loops->at(0); }
+  ~State() {
+    if (channel == nullptr) return;
+    wait_on(loop(), [this] { return channel->close(); });
+    run_on(loop(), [this] { channel = nullptr; });
+  }
+};
+
+Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+Client::~Client() = default;
+
+rpc::Client& Client::rpc() const {
+  return *state_->client;
+}
+net::AsioLoop& Client::loop() const {
+  return state_->loop();
+}
+
+Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions options) {
+  Result<std::unique_ptr<rpc::Connector>, Reason> connector = make_connector(options.connector);
+  if (!connector) return Failure{rpc::CallError::transport(connector.error(), to_string(server))};
+  auto state = std::make_unique<Client::State>();
+  state->connector = *std::move(connector);
+  state->loops = options.loops != nullptr ? std::move(options.loops) : std::make_shared<Loops>();
+  Result<std::unique_ptr<rpc::Channel>, rpc::CallError> channel =
+      wait_on(state->loop(), [&] { return state->connector->connect(state->loop(), server, {}); });
+  if (!channel) return Failure{channel.error()};
+  state->channel = *std::move(channel);
+  state->client.emplace(*state->channel, options.binding, std::move(options.credentials),
+                        options.client);
+  return Client(std::move(state));
+}
+
+}  // namespace stag::endpoint

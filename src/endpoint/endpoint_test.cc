@@ -1,0 +1,209 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "endpoint/client.h"
+#include "endpoint/connector.h"
+#include "endpoint/listener.h"
+#include "rpc/server.h"
+#include "testing/proves.h"
+#include "testing/store_service.h"
+
+namespace stag::endpoint {
+namespace {
+
+using namespace testing::store;
+using namespace std::chrono_literals;
+
+ListenOptions listen_on(Transport transport, std::shared_ptr<Loops> loops = nullptr) {
+  ListenOptions options;
+  options.transport = transport;
+  options.loops = std::move(loops);
+  return options;
+}
+
+ConnectOptions connect_by(Transport transport) {
+  ConnectOptions options;
+  options.connector.transport = transport;
+  options.binding = kBinding;
+  return options;
+}
+
+class Endpoint : public ::testing::TestWithParam<Transport> {
+ protected:
+  Endpoint() { server_.add(make_program(state_)); }
+  Listener listening(std::shared_ptr<Loops> loops = nullptr, const char* host = "127.0.0.1") {
+    auto listener = listen(server_, {host, 0}, listen_on(GetParam(), std::move(loops)));
+    EXPECT_TRUE(listener.ok()) << info(listener.error()).text;
+    return *std::move(listener);
+  }
+  Client connected(const Address& to) {
+    auto client = connect(to, connect_by(GetParam()));
+    EXPECT_TRUE(client.ok()) << client.error().message();
+    return *std::move(client);
+  }
+
+  State state_;
+  rpc::Server server_;
+};
+
+TEST_P(Endpoint, calls_without_a_coroutine_in_sight) {
+  Listener listener = listening();
+  Client client = connected(listener.address());
+  auto result = client.call<INCREMENT>(41);
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(*result, 42u);
+  EXPECT_TRUE(client.ping(kProgram, kVersion).ok());
+}
+
+TEST_P(Endpoint, moves_bulk_of_every_size_both_ways) {
+  Listener listener = listening();
+  Client client = connected(listener.address());
+  for (std::uint32_t size : {0u, 1u, 1000u, 70'001u, 1u << 20}) {
+    const Rope data = pattern(size, size);
+    const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
+    auto stored = client.call<PUT>(put);
+    ASSERT_TRUE(stored.ok()) << stored.error().message();
+    EXPECT_EQ(stored->checksum, checksum(data));
+    std::vector<std::byte> memory(size);
+    const std::array<rpc::Sink, 1> sinks{rpc::Sink{item::get_data, memory}};
+    rpc::CallOptions options;
+    options.sinks = sinks;
+    const GetArgs get{.slot = 1, .count = size};
+    auto back = client.call<GET>(get, options);
+    ASSERT_TRUE(back.ok()) << back.error().message();
+    rpc::land(back->data, memory);
+    EXPECT_EQ(Rope::borrow(memory), data) << size;
+    const std::string text(size, 'a');
+    auto reversed = client.call<REVERSE>(text + "b");
+    ASSERT_TRUE(reversed.ok()) << reversed.error().message();
+    EXPECT_EQ(*reversed, "b" + text);
+  }
+}
+
+TEST_P(Endpoint, serves_many_threads_on_many_loops) {
+  Listener listener = listening(std::make_shared<Loops>(3));
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  Client shared = connected(listener.address());
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      Client own = connected(listener.address());
+      for (std::uint32_t n = 0; n < 50; ++n) {
+        auto one = own.call<INCREMENT>(n);
+        auto two = shared.call<INCREMENT>(n);
+        if (one.ok() && two.ok() && *one == n + 1 && *two == n + 1) ++good;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 200);
+}
+
+TEST_P(Endpoint, works_over_IPv6) {
+  Listener listener = listening(nullptr, "::1");
+  Client client = connected(listener.address());
+  EXPECT_TRUE(client.ping(kProgram, kVersion).ok());
+}
+
+TEST_P(Endpoint, says_where_nobody_listens) {
+  Address nowhere;
+  {
+    Listener listener = listening();
+    nowhere = listener.address();
+  }
+  auto client = connect(nowhere, connect_by(GetParam()));
+  ASSERT_FALSE(client.ok());
+  EXPECT_EQ(client.error().reason, Reason::ConnectionRefused);
+  EXPECT_NE(client.error().message().find(to_string(nowhere)), std::string::npos);
+}
+
+TEST_P(Endpoint, says_that_a_port_is_taken) {
+  Listener listener = listening();
+  auto second = listen(server_, listener.address(), listen_on(GetParam()));
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error(), Reason::AddressInUse);
+}
+
+TEST_P(Endpoint, ends_in_either_order) {
+  std::optional<Listener> listener(listening());
+  Client client = connected(listener->address());
+  EXPECT_TRUE(client.ping(kProgram, kVersion).ok());
+  listener.reset();
+  rpc::CallOptions options;
+  options.timeout = 50ms;
+  EXPECT_FALSE(client.ping(kProgram, kVersion, options).ok());
+}
+
+struct Slow : INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007a;
+};
+
+TEST_P(Endpoint, waits_for_calls_in_progress_before_its_threads_end) {
+  std::atomic<bool> ended{false};
+  std::promise<void> begun;
+  server_.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
+    const auto body = [](Loop& loop, std::promise<void>& started, std::atomic<bool>& done,
+                         std::uint32_t v) -> Task<std::uint32_t> {
+      started.set_value();
+      co_await sleep_for(loop, 30ms);
+      done = true;
+      co_return v;
+    };
+    return body(call.loop(), begun, ended, value);
+  });
+  std::optional<Listener> listener(listening());
+  Client client = connected(listener->address());
+  std::thread caller([&] {
+    rpc::CallOptions options;
+    options.timeout = 200ms;
+    static_cast<void>(client.call<Slow>(1, options));
+  });
+  begun.get_future().wait();
+  listener.reset();
+  EXPECT_TRUE(ended);
+  caller.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Endpoint, ::testing::Values(Transport::Rdma, Transport::Tcp),
+                         [](const auto& transport) {
+                           return transport.param == Transport::Rdma ? "rdma" : "tcp";
+                         });
+
+TEST(Endpoints, of_one_server_may_use_several_transports_on_the_same_threads) {
+  State state;
+  rpc::Server server;
+  server.add(make_program(state));
+  auto loops = std::make_shared<Loops>(2);
+  auto rdma = listen(server, {"127.0.0.1", 0}, listen_on(Transport::Rdma, loops));
+  auto tcp = listen(server, {"127.0.0.1", 0}, listen_on(Transport::Tcp, loops));
+  ASSERT_TRUE(rdma.ok() && tcp.ok());
+  auto writer = connect(rdma->address(), connect_by(Transport::Rdma));
+  auto reader = connect(tcp->address(), connect_by(Transport::Tcp));
+  ASSERT_TRUE(writer.ok() && reader.ok());
+  const Rope data = pattern(100'000, 1);
+  const PutArgs put{.slot = 9, .data = data, .checksum = checksum(data)};
+  ASSERT_TRUE(writer->call<PUT>(put).ok());
+  auto back = reader->call<GET>({.slot = 9, .count = 100'000});
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->data, data);
+}
+
+TEST(Endpoints, have_no_verbs_in_this_build_and_say_so) {
+  ConnectOptions options;
+  options.connector.fabric = FabricKind::Verbs;
+  auto client = connect({"127.0.0.1", 1}, options);
+  ASSERT_FALSE(client.ok());
+  EXPECT_EQ(client.error().reason, Reason::FabricUnavailable);
+  rpc::Server server;
+  ListenOptions listening;
+  listening.fabric = FabricKind::Verbs;
+  EXPECT_EQ(listen(server, {"127.0.0.1", 0}, listening).error(), Reason::FabricUnavailable);
+}
+
+TEST(Endpoints, know_the_registered_port_of_NFS_over_RDMA) {
+  PROVES("R8267-9-a");
+  EXPECT_EQ(kRdmaPort, 20049);
+}
+
+}  // namespace
+}  // namespace stag::endpoint

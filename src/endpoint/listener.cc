@@ -1,0 +1,86 @@
+#include "endpoint/listener.h"
+
+#include "fabric/iwarp/iwarp_fabric.h"
+#include "rpc/rdma/server.h"
+
+namespace stag::endpoint {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<Loop*> plain(const std::vector<net::AsioLoop*>& loops) {
+  return {loops.begin(), loops.end()};
+}
+
+// Calls outlive their connections; before the loops go they have ended.
+Task<> quiet(Loop& loop, const rpc::Service& service) {
+  while (service.active_calls() > 0) co_await sleep_for(loop, 1ms);
+}
+
+}  // namespace
+
+struct Listener::State {
+  State(rpc::Service& served, std::shared_ptr<Loops> on) : service(served), loops(std::move(on)) {}
+
+  rpc::Service& service;
+  std::shared_ptr<Loops> loops;
+  Address address;
+  std::unique_ptr<rpc::tcp::TcpServer> tcp;
+  std::unique_ptr<fabric::IwarpFabric> fabric;
+  std::unique_ptr<rpc::rdma::Server> rdma;
+
+  net::AsioLoop& loop() const { return loops->at(0); }
+
+  Reason listen_tcp(const Address& at, const ListenOptions& options) {
+    auto server = rpc::tcp::TcpServer::listen(loop(), at, service, loops->all(), options.tcp);
+    if (!server) return server.error();
+    tcp = *std::move(server);
+    address = tcp->local();
+    return Reason::None;
+  }
+  Reason listen_rdma(const Address& at, const ListenOptions& options) {
+    if (options.fabric != FabricKind::Iwarp) return Reason::FabricUnavailable;
+    fabric = std::make_unique<fabric::IwarpFabric>(options.iwarp);
+    auto server = std::make_unique<rpc::rdma::Server>(service, options.rdma);
+    Result<Address, Reason> bound = server->listen(*fabric, loop(), at, plain(loops->all()));
+    if (!bound) return bound.error();
+    rdma = std::move(server);
+    address = *std::move(bound);
+    return Reason::None;
+  }
+  ~State() {
+    if (tcp != nullptr) wait_on(loop(), [this] { return tcp->close(); });
+    if (rdma != nullptr) wait_on(loop(), [this] { return rdma->close(); });
+    run_on(loop(), [this] {
+      tcp = nullptr;
+      rdma = nullptr;
+    });
+    if (loops.use_count() == 1) wait_on(loop(), [this] { return quiet(loop(), service); });
+  }
+};
+
+Listener::Listener(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Listener::Listener(Listener&&) noexcept = default;
+Listener& Listener::operator=(Listener&&) noexcept = default;
+Listener::~Listener() = default;
+
+const Address& Listener::address() const {
+  return state_->address;
+}
+const std::shared_ptr<Loops>& Listener::loops() const {
+  return state_->loops;
+}
+
+Result<Listener, Reason> listen(rpc::Service& service, const Address& at, ListenOptions options) {
+  auto loops = options.loops != nullptr ? options.loops : std::make_shared<Loops>();
+  options.loops = nullptr;
+  auto state = std::make_unique<Listener::State>(service, std::move(loops));
+  const Reason reason = run_on(state->loop(), [&] {
+    return options.transport == Transport::Tcp ? state->listen_tcp(at, options)
+                                               : state->listen_rdma(at, options);
+  });
+  if (reason != Reason::None) return Failure{reason};
+  return Listener(std::move(state));
+}
+
+}  // namespace stag::endpoint

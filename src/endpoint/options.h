@@ -1,0 +1,55 @@
+// What a user chooses when connecting or listening; the defaults are RPC-over-RDMA on software
+// iWARP.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "endpoint/loops.h"
+#include "fabric/iwarp/iwarp_options.h"
+#include "rpc/binding.h"
+#include "rpc/client.h"
+#include "rpc/credentials.h"
+#include "rpc/rdma/options.h"
+#include "rpc/tcp/channel.h"
+#include "rpc/tcp/server.h"
+
+namespace stag::endpoint {
+
+// NFS over RDMA (RFC 8166 section 5, RFC 8267 section 9), and over TCP.
+inline constexpr std::uint16_t kRdmaPort = 20049;
+inline constexpr std::uint16_t kTcpPort = 2049;
+
+enum class Transport : std::uint8_t { Rdma, Tcp };
+// Where the RDMA operations come from. Verbs needs an adapter or a kernel driver and is not in
+// every build (Reason::FabricUnavailable).
+enum class FabricKind : std::uint8_t { Iwarp, Verbs };
+
+struct ConnectorOptions {
+  Transport transport = Transport::Rdma;
+  FabricKind fabric = FabricKind::Iwarp;
+  rpc::rdma::ChannelOptions rdma{};
+  rpc::tcp::ChannelOptions tcp{};
+  fabric::IwarpOptions iwarp{};
+};
+
+struct ConnectOptions {
+  ConnectorOptions connector{};
+  rpc::Binding binding{};  // of the programs to be called
+  rpc::Credentials credentials{};
+  rpc::ClientOptions client{};
+  // Shared by what should run on the same threads; null: one loop of its own.
+  std::shared_ptr<Loops> loops{};
+};
+
+struct ListenOptions {
+  Transport transport = Transport::Rdma;
+  FabricKind fabric = FabricKind::Iwarp;
+  rpc::rdma::ServerOptions rdma{};
+  rpc::tcp::ServerOptions tcp{};
+  fabric::IwarpOptions iwarp{};
+  // Connections are spread over all of them; null: one loop of its own.
+  std::shared_ptr<Loops> loops{};
+};
+
+}  // namespace stag::endpoint
