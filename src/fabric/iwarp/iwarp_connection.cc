@@ -16,11 +16,12 @@ Parameters parameters_of(const IwarpSetup& setup) {
   return parameters;
 }
 
-iwarp::ReceiverOptions receiver_options(const iwarp::Negotiated& negotiated) {
+iwarp::ReceiverOptions receiver_options(const iwarp::Negotiated& negotiated, std::size_t direct) {
   iwarp::ReceiverOptions options;
   options.crc = negotiated.crc;
   options.ird = negotiated.ird;
   options.ord = negotiated.ord;
+  options.direct_threshold = direct;
   return options;
 }
 
@@ -52,7 +53,7 @@ IwarpConnection::IwarpConnection(IwarpSetup setup)
       place_(std::move(setup.place)),
       anchor_(std::make_shared<Anchor>(Anchor{this})),
       table_(entropy_),
-      receiver_(receiver_options(setup.negotiated), table_, *this),
+      receiver_(receiver_options(setup.negotiated, kDirectThreshold), table_, *this),
       sender_(sender_options(setup), table_),
       queue_(write_message(*options_)) {
   receiver_.add_receive_credit(setup.receive.count, setup.receive.size);

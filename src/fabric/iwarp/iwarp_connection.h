@@ -66,6 +66,10 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   void abandon_read(Token token) override;
 
  private:
+  // An FPDU's payload is received straight into its place while at least this much of it is
+  // missing.
+  static constexpr std::size_t kDirectThreshold = 4096;
+
   // Closing: no more events of the peer's; what is posted still leaves.
   enum class State : std::uint8_t { Open, Closing, Ended };
   // A message whose last byte is the `end`th of the outgoing stream.
@@ -164,8 +168,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   bool busy_ = false;  // in a turn that flushes at its end
   bool flush_posted_ = false;
   bool wait_writable_ = false;
-  bool held_ = false;  // first_fpdu_delay
-  bool heard_ = false;
+  bool held_ = false;     // first_fpdu_delay
+  bool heard_ = false;    // anything, since the set-up
+  bool in_bulk_ = false;  // the last read had a direct target
   int kicks_ = 0;
   Timer hold_;
   Timer kick_;

@@ -51,7 +51,8 @@ void IwarpConnection::end_with(const iwarp::Violation& violation) {
   // The message on its way is cut between two FPDUs; what is in the batch is finished from a copy.
   sender_.abort();
   sender_.begin_terminate(violation.terminate);
-  if (may_transmit() && !sender_.full(batch_)) static_cast<void>(sender_.fill(batch_));
+  // RFC 5044 7.1.2: who has sent a byte of an FPDU, even a bad one, is ready to receive ours.
+  if ((active_ || heard_) && !sender_.full(batch_)) static_cast<void>(sender_.fill(batch_));
   end(fabric_reason(violation.reason));
 }
 
@@ -69,8 +70,8 @@ std::vector<Token> IwarpConnection::outstanding() {
 
 void IwarpConnection::end(Reason reason) {
   if (state_ == State::Ended) return;
+  if (state_ == State::Open) reason_ = reason;
   state_ = State::Ended;
-  reason_ = reason;
   receiver_.stop();
   close_limit_.cancel();
   kick_.cancel();
@@ -79,7 +80,7 @@ void IwarpConnection::end(Reason reason) {
   batch_.take_private_copies();
   linger(std::exchange(socket_, {}), std::exchange(batch_, {}));
   for (Token token : outstanding())
-    if (events_ != nullptr) events_->on_done(token, reason);
+    if (events_ != nullptr) events_->on_done(token, reason_);
   tell_end();
 }
 

@@ -8,12 +8,14 @@
 namespace stag::fabric {
 namespace {
 
-// Room for small messages that come many at a time. Larger would mean more payload to copy out of
-// it.
-constexpr std::size_t kReadAhead = 64 * 1024;
+// Room for small messages that come many at a time. What a large FPDU begins with is copied out of
+// it, so not more.
+constexpr std::size_t kReadAhead = 16 * 1024;
 // Room behind a direct target: the end of its FPDU, and the next one's header or a whole small
 // message.
 constexpr std::size_t kBehindDirect = 1024;
+// Room for the end of an FPDU too short to be a direct target, and as much again.
+constexpr std::size_t kAfterDirect = 5 * 1024;
 
 // Used only within one turn of a connection, hence one for a thread.
 MutableBytes read_ahead() {
@@ -42,7 +44,10 @@ bool IwarpConnection::read_some() {
   std::size_t moved = 0;
   while (state_ == State::Open && moved < options_->turn_bytes) {
     const MutableBytes direct = receiver_.direct_target().where;
-    const MutableBytes ahead = direct.empty() ? read_ahead() : read_ahead().first(kBehindDirect);
+    // Between two parts of bulk data a full read-ahead would take in more of it, only to copy it.
+    const std::size_t room = !direct.empty() ? kBehindDirect : in_bulk_ ? kAfterDirect : kReadAhead;
+    in_bulk_ = !direct.empty();
+    const MutableBytes ahead = read_ahead().first(room);
     const std::array<iovec, 2> pieces{
         {{direct.data(), direct.size()}, {ahead.data(), ahead.size()}}};
     const net::Transfer transfer =

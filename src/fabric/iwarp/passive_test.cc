@@ -1,0 +1,147 @@
+// The passive side against peers that are nothing but bytes.
+#include <gtest/gtest.h>
+
+#include "fabric/iwarp/service_test.h"
+
+namespace stag::fabric::testing {
+namespace {
+
+const std::vector<std::byte> kHello = unhex("68 65 6c 6c 6f");
+
+TEST(Passive, answers_the_request_of_a_Linux_client_in_its_form) {
+  Service service;
+  RawPeer peer = RawPeer::connected(service.address());
+  // As captured: IRD 128, ORD 0, RPC-over-RDMA private data.
+  peer.send(unhex("4d504120494420526571204672616d65 10 02 000c 0080 0000 f6ab0e18 01010303"));
+  // The answer's ORD is what we wished, within the client's IRD; IRD 0, as the client will not
+  // read.
+  EXPECT_EQ(hex(peer.receive(24)),
+            "4d 50 41 20 49 44 20 52 65 70 20 46 72 61 6d 65 10 02 00 04 00 00 00 20");
+  peer.send(fpdu(untagged(iwarp::Opcode::Send, 1, kHello)));
+  EXPECT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
+}
+
+TEST(Passive, takes_everything_byte_by_byte) {
+  Service service;
+  RawPeer peer = RawPeer::connected(service.address());
+  std::vector<std::byte> stream = unhex(kRequest);
+  const auto first = fpdu(untagged(iwarp::Opcode::Send, 1, kHello));
+  stream.insert(stream.end(), first.begin(), first.end());
+  for (const std::byte byte : stream) peer.send(Bytes(&byte, 1));
+  EXPECT_EQ(peer.receive(24).size(), 24u);
+  EXPECT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
+}
+
+TEST(Passive, serves_a_first_FPDU_that_comes_with_the_request) {
+  Service service;
+  RawPeer peer = RawPeer::connected(service.address());
+  std::vector<std::byte> stream = unhex(kRequest);
+  const auto first = fpdu(untagged(iwarp::Opcode::Send, 1, kHello));
+  stream.insert(stream.end(), first.begin(), first.end());
+  peer.send(stream);
+  EXPECT_EQ(peer.receive(24).size(), 24u);
+  EXPECT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
+}
+
+TEST(Passive, says_nothing_behind_its_reply_before_the_first_FPDU) {
+  Service service;
+  service.greeting = "too early";
+  RawPeer peer = RawPeer::connected(service.address());
+  peer.shake_hands();
+  // The greeting is posted by now, and would have left in the turns since.
+  for (int turn = 0; turn < 10; ++turn) service.connections();
+  EXPECT_FALSE(peer.has_bytes());
+  // A Write of no bytes is a first FPDU as well.
+  peer.send(fpdu(tagged_write({}, {})));
+  EXPECT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, bytes_of("too early")));
+}
+
+TEST(Passive, closes_without_an_answer_on_what_is_no_MPA_request) {
+  Service service;
+  for (const char* garbage : {
+           "47 45 54 20 2f 20 48 54 54 50 2f 31 2e 31 0d 0a 0d 0a 0d 0a",  // another protocol
+           "4d504120494420526570204672616d65 10 02 0004",                  // a Reply
+           "4d504120494420526571204672616d65 10 03 0004",                  // revision 3
+           "4d504120494420526571204672616d65 10 02 0201",  // 513 bytes of private data
+           "4d504120494420526571204672616d65 10 02 0003",  // no room for IRD and ORD
+       }) {
+    RawPeer peer = RawPeer::connected(service.address());
+    peer.send(unhex(garbage));
+    EXPECT_TRUE(peer.at_end()) << garbage;
+  }
+  EXPECT_EQ(service.connections(), 0u);
+}
+
+TEST(Passive, tells_a_peer_it_turns_down_in_an_MPA_reply) {
+  Service service;
+  service.refusal = Reason::Shutdown;
+  RawPeer peer = RawPeer::connected(service.address());
+  peer.send(unhex(kRequest));
+  const auto reply = peer.receive(24);
+  ASSERT_EQ(reply.size(), 24u);
+  EXPECT_EQ(hex(Bytes(reply).subspan(16, 4)), "30 02 00 04");
+  EXPECT_TRUE(peer.at_end());
+}
+
+TEST(Passive, gives_up_on_a_request_that_stays_incomplete) {
+  ListenOptions listening;
+  listening.setup_timeout = std::chrono::milliseconds(5);
+  Service service({}, listening);
+  RawPeer peer = RawPeer::connected(service.address());
+  peer.send(Bytes(unhex(kRequest)).first(23));
+  EXPECT_TRUE(peer.at_end());
+}
+
+TEST(Passive, drops_the_oldest_of_too_many_half_open_connections_and_serves_the_rest) {
+  IwarpOptions options;
+  options.max_half_open = 2;
+  Service service(options);
+  RawPeer first = RawPeer::connected(service.address());
+  RawPeer second = RawPeer::connected(service.address());
+  RawPeer third = RawPeer::connected(service.address());
+  EXPECT_TRUE(first.at_end());
+  second.shake_hands();
+  third.shake_hands();
+}
+
+TEST(Passive, turns_away_connections_beyond_the_limit_until_one_has_gone) {
+  ListenOptions listening;
+  listening.max_connections = 1;
+  Service service({}, listening);
+  RawPeer first = RawPeer::connected(service.address());
+  first.shake_hands();
+  RawPeer second = RawPeer::connected(service.address());
+  EXPECT_TRUE(second.at_end());
+  EXPECT_GE(reason_counters().of(Reason::TooManyConnections), 1u);
+}
+
+TEST(Passive, ends_unfinished_set_ups_with_the_listener) {
+  Service service;
+  RawPeer peer = RawPeer::connected(service.address());
+  peer.send(Bytes(unhex(kRequest)).first(10));
+  RawPeer other = RawPeer::connected(service.address());
+  other.shake_hands();  // By now the first one is accepted as well.
+  service.stop_listening();
+  EXPECT_TRUE(peer.at_end());
+  other.send(fpdu(untagged(iwarp::Opcode::Send, 1, kHello)));
+  EXPECT_EQ(other.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
+}
+
+TEST(Passive, serves_a_peer_that_knows_only_revision_1_and_refuses_it_when_told_to) {
+  Service service;
+  RawPeer old = RawPeer::connected(service.address());
+  old.send(unhex("4d504120494420526571204672616d65 00 01 0000"));
+  EXPECT_EQ(hex(Bytes(old.receive(20)).subspan(16)), "00 01 00 00");
+  old.send(fpdu(untagged(iwarp::Opcode::Send, 1, kHello)));
+  EXPECT_EQ(old.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
+
+  IwarpOptions strict;
+  strict.accept_unenhanced = false;
+  Service modern(strict);
+  RawPeer refused = RawPeer::connected(modern.address());
+  refused.send(unhex("4d504120494420526571204672616d65 00 01 0000"));
+  EXPECT_TRUE(refused.at_end());
+}
+
+}  // namespace
+}  // namespace stag::fabric::testing

@@ -1,0 +1,87 @@
+// For tests of the provider: a service that echoes, on a loop of its own.
+#pragma once
+
+#include "fabric/iwarp/raw_peer_test.h"
+
+namespace stag::fabric::testing {
+
+// Used on the loop's thread; what the test may look at is atomic.
+class Service final : public Acceptor {
+ public:
+  explicit Service(IwarpOptions options = {}, ListenOptions listening = {}) : fabric_(options) {
+    on_loop(loop(), [&] {
+      auto listener = fabric_.listen(loop(), {"127.0.0.1", 0}, listening, *this);
+      listener_ = std::move(*listener);
+      address_ = listener_->local_address();
+      return true;
+    });
+  }
+  ~Service() {
+    on_loop(loop(), [this] {
+      listener_.reset();
+      peers_.clear();
+      return true;
+    });
+  }
+
+  Loop& loop() { return thread_.loop(); }
+  Address address() const { return address_; }
+  // Of the first connection that ended.
+  Reason ended() { return end_.get_future().get(); }
+  std::size_t connections() {
+    return on_loop(loop(), [this] { return peers_.size(); });
+  }
+  // Runs `function` with the latest connection.
+  template <class Function>
+  auto with_connection(Function function) {
+    return on_loop(loop(), [&] { return function(*peers_.back()->connection); });
+  }
+  void stop_listening() {
+    on_loop(loop(), [this] {
+      listener_.reset();
+      return true;
+    });
+  }
+
+  ConnectOptions answer;
+  std::optional<Reason> refusal;
+  std::string greeting;  // posted on every connection as soon as it is there
+
+  Result<ConnectOptions, Reason> on_connect_request(const ConnectRequest&) override {
+    if (refusal) return Failure{*refusal};
+    return answer;
+  }
+  void on_connection(std::unique_ptr<Connection> connection) override {
+    peers_.push_back(std::make_unique<Peer>(*this, std::move(connection)));
+    Peer& peer = *peers_.back();
+    peer.connection->start(peer);
+    if (!greeting.empty())
+      peer.connection->send(Rope::copy_of(bytes_of(greeting)), std::nullopt, 0, kNoToken);
+  }
+
+ private:
+  struct Peer final : Events {
+    Peer(Service& owner, std::unique_ptr<Connection> its)
+        : service(owner), connection(std::move(its)) {}
+    void on_receive(Buffer message, std::optional<std::uint32_t>) override {
+      connection->send(Rope::copy_of(message.bytes()), std::nullopt, 0, kNoToken);
+    }
+    void on_done(Token, Reason) override {}
+    void on_revoked(std::uint32_t) override {}
+    void on_disconnect(Reason reason) override {
+      if (!std::exchange(service.ended_, true)) service.end_.set_value(reason);
+    }
+    Service& service;
+    std::unique_ptr<Connection> connection;
+  };
+
+  net::LoopThread thread_;
+  IwarpFabric fabric_;
+  std::unique_ptr<Listener> listener_;
+  Address address_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  bool ended_ = false;
+  std::promise<Reason> end_;
+};
+
+}  // namespace stag::fabric::testing
