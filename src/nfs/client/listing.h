@@ -33,8 +33,6 @@ class Listing {
   Task<Outcome<std::vector<Entry>>> next();
 
  private:
-  template <class P, class Args>
-  Task<Outcome<typename Caller::Resok<P>>> ask(Args args);
   Task<Outcome<std::vector<Entry>>> plain();
   Task<Outcome<std::vector<Entry>>> plus();
   template <class Resok>

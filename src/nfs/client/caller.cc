@@ -1,0 +1,50 @@
+#include "nfs/client/caller.h"
+
+#include <algorithm>
+
+#include "base/completion.h"
+#include "nfs/ulb/nfs3.h"
+
+namespace stag::nfs::client {
+
+Caller::Caller(rpc::Channel& channel, const CallerOptions& options)
+    : client_(channel, ulb::nfs3(), options.credentials), options_(options) {}
+
+rpc::CallOptions Caller::call_options(std::span<const rpc::Sink> sinks) const {
+  rpc::CallOptions options;
+  options.timeout = options_.timeout;
+  options.cancel = options_.cancel;
+  options.sinks = sinks;
+  return options;
+}
+
+Task<Outcome<Ok>> Caller::ping(Doing doing) {
+  const rpc::CallResult<Ok> answer =
+      co_await client_.ping(v3::NFS_PROGRAM, v3::NFS_V3, call_options({}));
+  if (!answer) co_return Failure{Error::of_call(doing, answer.error())};
+  co_return Ok{};
+}
+
+Caller::Patience::Patience(Caller& caller)
+    : caller_(caller),
+      end_(caller.channel().loop().now() + caller.options_.jukebox_for),
+      next_(caller.options_.jukebox_pause_min) {}
+
+bool Caller::Patience::left() const {
+  return caller_.channel().loop().now() < end_ && !caller_.options_.cancel.cancelled();
+}
+
+Task<void> Caller::Patience::pause() {
+  Loop& loop = caller_.channel().loop();
+  Completion<Ok> over;
+  const auto finish = [&over] {
+    if (!over.completed()) over.complete(Ok{});
+  };
+  const Duration left = std::max(end_ - loop.now(), Duration::zero());
+  Timer timer = loop.after(std::min(next_, left), finish);
+  next_ = std::min(next_ * 2, caller_.options_.jukebox_pause_max);
+  const CancelCallback cancelled(caller_.options_.cancel, finish);
+  co_await over;
+}
+
+}  // namespace stag::nfs::client

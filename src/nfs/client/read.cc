@@ -1,0 +1,179 @@
+// READ, alone and in bulk. A bulk read keeps a queue of flights in the order of their offsets: the
+// oldest is delivered to the sink while the others are on their way.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <limits>
+#include <vector>
+
+#include "base/completion.h"
+#include "base/task_group.h"
+#include "nfs/client/file_system.h"
+
+namespace stag::nfs::client {
+namespace {
+
+constexpr Doing kReading{"read the file", {}};
+// Asked for beyond what the file was said to hold.
+constexpr std::uint32_t kProbeSize = 64u << 10;
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t expected_end = 0;  // several operations are in flight up to here
+  std::uint64_t limit = kNoLimit;  // never read beyond
+};
+
+class Reading {
+ public:
+  Reading(FileSystem& files, const Handle& file, DataSink& sink, const Range& range,
+          std::uint32_t window)
+      : files_(files),
+        file_(file),
+        sink_(sink),
+        range_(range),
+        window_(window),
+        next_(range.begin) {}
+
+  Task<Outcome<std::uint64_t>> run() {
+    Outcome<std::uint64_t> total = co_await deliver_all();
+    // Nobody else may use the memory that the others still fill.
+    co_await group_.join();
+    co_return total;
+  }
+
+ private:
+  struct Flight {
+    std::uint64_t offset = 0;
+    Block block{};
+    MutableBytes room{};
+    Completion<Outcome<FileSystem::ReadPart>> done{};
+  };
+
+  Task<Outcome<std::uint64_t>> deliver_all() {
+    std::uint64_t total = 0;
+    for (;;) {
+      while (worthwhile()) launch();
+      if (flights_.empty()) co_return total;
+      Flight& oldest = flights_.front();
+      const Outcome<FileSystem::ReadPart> part = co_await oldest.done;
+      if (!part) co_return Failure{part.error()};
+      if (part->count > 0) {
+        const Outcome<Ok> taken =
+            co_await sink_.write(oldest.offset, Bytes(oldest.room).first(part->count));
+        if (!taken) co_return Failure{taken.error()};
+      }
+      total += part->count;
+      if (part->eof) co_return total;
+      if (oldest.block) spare_.push_back(std::move(oldest.block));
+      flights_.pop_front();
+    }
+  }
+
+  bool worthwhile() const {
+    if (next_ >= range_.limit) return false;
+    return flights_.empty() || (flights_.size() < window_ && next_ < range_.expected_end);
+  }
+
+  void launch() {
+    const bool expected = next_ < range_.expected_end;
+    const std::uint64_t wanted = expected ? range_.expected_end - next_ : kProbeSize;
+    const std::uint64_t most = std::min<std::uint64_t>(files_.sizes().read, range_.limit - next_);
+    const auto length = static_cast<std::uint32_t>(std::min(wanted, most));
+    Flight& flight = flights_.emplace_back();
+    flight.offset = next_;
+    const MutableBytes lent = sink_.room(next_, length);
+    if (lent.empty()) flight.block = spare_block(length);
+    flight.room = lent.empty() ? flight.block.bytes().first(length)
+                               : lent.first(std::min<std::size_t>(lent.size(), length));
+    next_ += flight.room.size();
+    group_.add(fly(flight));
+  }
+
+  Block spare_block(std::uint32_t length) {
+    while (!spare_.empty()) {
+      Block block = std::move(spare_.back());
+      spare_.pop_back();
+      if (block.capacity() >= length) return block;
+    }
+    return Block::allocate(length);
+  }
+
+  // Fills the room of `flight`, which may be gone when complete() returns.
+  Task<void> fly(Flight& flight) {
+    FileSystem::ReadPart total;
+    while (total.count < flight.room.size() && !total.eof) {
+      const Outcome<FileSystem::ReadPart> part = co_await files_.read(
+          file_, flight.offset + total.count, flight.room.subspan(total.count));
+      if (!part) {
+        flight.done.complete(Failure{part.error()});
+        co_return;
+      }
+      if (part->count == 0 && !part->eof) {
+        flight.done.complete(
+            Failure{Error::of_protocol(kReading, "sent neither data nor the end of the file")});
+        co_return;
+      }
+      total.count += part->count;
+      total.eof = part->eof;
+    }
+    flight.done.complete(total);
+  }
+
+  FileSystem& files_;
+  const Handle file_;
+  DataSink& sink_;
+  const Range range_;
+  const std::uint32_t window_;
+  std::uint64_t next_;          // where the next flight starts
+  std::deque<Flight> flights_;  // in order of their offsets; addresses stay
+  std::vector<Block> spare_;
+  TaskGroup group_;
+};
+
+}  // namespace
+
+Task<Outcome<FileSystem::ReadPart>> FileSystem::read(Handle file, std::uint64_t offset,
+                                                     MutableBytes to) {
+  const MutableBytes room = to.first(std::min<std::size_t>(to.size(), sizes_.read));
+  v3::READ3args args;
+  args.file = file;
+  args.offset = offset;
+  args.count = static_cast<std::uint32_t>(room.size());
+  const std::array<rpc::Sink, 1> sinks{rpc::Sink{v3::item::READ3resok_data, room}};
+  const std::span<const rpc::Sink> used = std::span(sinks).first(room.empty() ? 0 : 1);
+  const auto resok = co_await caller_.call<v3::NFSPROC3_READ>(args, kReading, used);
+  if (!resok) co_return Failure{resok.error()};
+  if (resok->data.size() != resok->count)
+    co_return Failure{Error::of_protocol(kReading, "sent another amount of data than it said")};
+  if (resok->count > room.size())
+    co_return Failure{Error::of_protocol(kReading, "sent more data than asked for")};
+  rpc::land(resok->data, room);
+  co_return ReadPart{resok->count, resok->eof};
+}
+
+Task<Outcome<std::uint64_t>> FileSystem::read_file(Handle file, DataSink& sink,
+                                                   std::optional<std::uint64_t> size) {
+  if (!size) {
+    const Outcome<Attributes> attributes = co_await getattr(file);
+    if (!attributes) co_return Failure{attributes.error()};
+    size = attributes->size;
+  }
+  Range range;
+  range.expected_end = *size;
+  Reading reading(*this, file, sink, range, options_.window);
+  co_return co_await reading.run();
+}
+
+Task<Outcome<std::uint64_t>> FileSystem::read_into(Handle file, std::uint64_t offset,
+                                                   MutableBytes to) {
+  MemorySink sink(to, offset);
+  Range range;
+  range.begin = offset;
+  range.limit = offset + std::min<std::uint64_t>(to.size(), kNoLimit - offset);
+  range.expected_end = range.limit;
+  Reading reading(*this, file, sink, range, options_.window);
+  co_return co_await reading.run();
+}
+
+}  // namespace stag::nfs::client

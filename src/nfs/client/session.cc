@@ -1,0 +1,86 @@
+#include "nfs/client/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nfs/client/mount.h"
+
+namespace stag::nfs::client {
+namespace {
+
+// UMNT is a courtesy; nobody waits for it long.
+constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
+
+rpc::CallOptions call_options(const CallerOptions& calls) {
+  rpc::CallOptions options;
+  options.timeout = calls.timeout;
+  options.cancel = calls.cancel;
+  return options;
+}
+
+FileSystemOptions with_sizes(FileSystemOptions options, const Url& url) {
+  options.sizes.read = url.read_size.value_or(options.sizes.read);
+  options.sizes.write = url.write_size.value_or(options.sizes.write);
+  return options;
+}
+
+}  // namespace
+
+Session::Session(Url url, const FileSystemOptions& options)
+    : url_(std::move(url)), options_(with_sizes(options, url_)) {}
+
+Session::~Session() = default;
+
+Task<Outcome<std::unique_ptr<Session>>> Session::open(Loop& loop, Connectors connectors, Url url,
+                                                      FileSystemOptions options) {
+  std::unique_ptr<Session> session(new Session(std::move(url), options));
+  Outcome<Ok> ready = co_await session->connect(loop, connectors);
+  if (ready) ready = co_await session->mount();
+  if (ready) ready = co_await session->files_->adopt_sizes();
+  if (ready) co_return std::move(session);
+  co_await session->close();
+  co_return Failure{ready.error()};
+}
+
+Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
+  const CancelToken cancel = options_.calls.cancel;
+  rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
+      co_await connectors.nfs.connect(loop, url_.nfs_address(), cancel);
+  if (!nfs) co_return Failure{Error::of_call({"connect to the NFS service", {}}, nfs.error())};
+  nfs_ = std::move(*nfs);
+  // One TCP port may carry both programs.
+  const bool shared =
+      url_.protocol == Url::Protocol::Tcp && url_.mount_address() == url_.nfs_address();
+  if (shared) co_return Ok{};
+  rpc::CallResult<std::unique_ptr<rpc::Channel>> mount =
+      co_await connectors.mount.connect(loop, url_.mount_address(), cancel);
+  if (!mount)
+    co_return Failure{
+        Error::of_call({"connect to the MOUNT service (mountport= in the URL names its port)", {}},
+                       mount.error())};
+  mount_ = std::move(*mount);
+  co_return Ok{};
+}
+
+Task<Outcome<Ok>> Session::mount() {
+  const Outcome<MountPoint> point = co_await client::mount(
+      mount_channel(), url_.path, options_.calls.credentials, call_options(options_.calls));
+  if (!point) co_return Failure{point.error()};
+  path_ = point->rest;
+  files_ = std::make_unique<FileSystem>(*nfs_, point->root, point->root_path, options_);
+  co_return Ok{};
+}
+
+Task<void> Session::close() {
+  if (files_ && !options_.calls.cancel.cancelled()) {
+    rpc::CallOptions options = call_options(options_.calls);
+    options.timeout = kUnmountTimeout;
+    // Nothing to tell the caller: the server forgets clients anyhow.
+    static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
+                                       options_.calls.credentials, options));
+  }
+  if (mount_) co_await mount_->close();
+  if (nfs_) co_await nfs_->close();
+}
+
+}  // namespace stag::nfs::client
