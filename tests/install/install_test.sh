@@ -1,0 +1,54 @@
+#!/bin/sh
+# install_test.sh CMAKE BUILD HELLO CXX LIBDIR: installs BUILD to a temporary prefix, builds HELLO against it in two ways
+# and lets its client talk to its server over RPC-over-RDMA.
+set -eu
+cmake=$1 build=$2 hello=$3 cxx=$4 libdir=$5
+work=$(mktemp -d)
+server=
+trap 'test -z "$server" || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+fail() {
+  echo "install: $*" >&2
+  exit 1
+}
+
+# What a reader of the example is promised: 40 non-blank lines, laid out by clang-format at 100 columns.
+lines=$(cat "$hello"/*.x "$hello"/*.cc | grep -c '[^[:space:]]')
+test "$lines" -le 40 || fail "hello has $lines lines"
+if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror "$hello"/*.cc; fi
+
+"$cmake" --install "$build" --prefix "$prefix" --component devel >"$work/install.log"
+grep -rlE '#include "[a-z]+/' "$prefix/include" && fail "a header includes by a path of the source tree"
+
+# Outside the tree: nothing but the example's own files is there.
+mkdir "$work/hello"
+cp "$hello"/* "$work/hello"
+
+greet() { # FOLDER: runs the server and the client built there
+  mkfifo "$work/enter"
+  "$1/hello_server" 0 <"$work/enter" >"$work/port" &
+  server=$!
+  exec 3>"$work/enter"
+  while ! test -s "$work/port"; do kill -0 "$server" || fail "no server"; done
+  answer=$("$1/hello_client" "$(cat "$work/port")" Stag)
+  test "$answer" = "Hello, Stag!" || fail "unexpected answer: $answer"
+  exec 3>&-
+  wait "$server" || fail "the server did not end well"
+  server=
+  rm "$work/enter" "$work/port"
+}
+
+"$cmake" -S "$work/hello" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/cmake.log"
+"$cmake" --build "$work/cmake"
+greet "$work/cmake"
+
+export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
+mkdir "$work/pkg-config"
+cd "$work/pkg-config"
+"$(pkg-config --variable=xdrgen stag)" --namespace hello --runtime stag --header hello.h --source hello.cc "$work/hello/hello.x"
+for side in server client; do
+  # shellcheck disable=SC2046
+  "$cxx" $(pkg-config --cflags stag) -I. "$work/hello/$side.cc" hello.cc $(pkg-config --libs stag) -o "hello_$side"
+done
+greet "$work/pkg-config"
