@@ -34,10 +34,10 @@ struct SetTime {
 // What setattr() and the creating operations change; what is absent stays, or gets the server's
 // default.
 struct SetAttributes {
-  std::optional<std::uint32_t> mode;  // 07777
-  std::optional<std::uint32_t> uid;
-  std::optional<std::uint32_t> gid;
-  std::optional<std::uint64_t> size;  // truncates or extends with zeros
+  std::optional<std::uint32_t> mode{};  // 07777
+  std::optional<std::uint32_t> uid{};
+  std::optional<std::uint32_t> gid{};
+  std::optional<std::uint64_t> size{};  // truncates or extends with zeros
   SetTime accessed{};
   SetTime modified{};
 };

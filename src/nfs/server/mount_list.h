@@ -12,7 +12,7 @@ namespace stag::nfs {
 
 class MountList {
  public:
-  static constexpr std::size_t kMost = 4096;
+  static constexpr std::size_t kMost = 1024;
 
   struct Entry {
     std::string host;

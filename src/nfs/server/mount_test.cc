@@ -14,7 +14,6 @@ class Mount : public testing::NfsServed {
 };
 
 TEST_F(Mount, gives_the_root_handle_and_the_flavors_it_takes) {
-  PROVES("R8267-5.1-a");
   const auto res = call<MOUNTPROC3_MNT>("/data");
   ASSERT_EQ(res.fhs_status, MNT3_OK);
   EXPECT_EQ(res.mountinfo().auth_flavors, std::vector<std::int32_t>{1});

@@ -1,0 +1,221 @@
+#include <algorithm>
+
+#include "nfs/client/harness_test.h"
+
+namespace stag::nfs::client {
+namespace {
+
+// A server that keeps unstable data in memory and loses it when it restarts.
+struct Volatile {
+  explicit Volatile(FileSystemOptions options = {}) : world(options) {
+    world.on<v3::NFSPROC3_WRITE>(
+        [this](const v3::WRITE3args& args, v3::WRITE3res& res) { write(args, res); });
+    world.on<v3::NFSPROC3_COMMIT>([this](const v3::COMMIT3args& args, v3::COMMIT3res& res) {
+      ++commits;
+      EXPECT_EQ(args.offset, 0u);
+      EXPECT_EQ(args.count, 0u);
+      if (restart_before_commit-- > 0) restart();
+      disk = memory;
+      res.resok().verf = verifier();
+    });
+    world.on<v3::NFSPROC3_SETATTR>([this](const v3::SETATTR3args& args, v3::SETATTR3res& res) {
+      if (args.new_attributes.size.set_it) disk.resize(args.new_attributes.size.size());
+      res.resok() = {};
+    });
+  }
+
+  void write(const v3::WRITE3args& args, v3::WRITE3res& res) {
+    ++writes;
+    if (writes == restart_at_write) restart();
+    const std::size_t count = std::min<std::size_t>(args.count, most);
+    memory.resize(std::max<std::size_t>(memory.size(), args.offset + count));
+    args.data.slice(0, count).copy_to(writable(memory).subspan(args.offset, count));
+    res.resok().count = static_cast<std::uint32_t>(count);
+    res.resok().committed = args.stable;
+    if (args.stable != v3::UNSTABLE) disk = memory;
+    res.resok().verf = verifier();
+  }
+  void restart() {
+    ++starts;
+    memory = disk;
+  }
+  Verifier verifier() const {
+    Verifier verifier{};
+    verifier[7] = static_cast<std::byte>(starts);
+    return verifier;
+  }
+  Outcome<std::uint64_t> store(const std::string& text) {
+    return world.run(world.files.write_from(handle_of("file"), 0, bytes_of(text)));
+  }
+
+  Scripted world;
+  std::string disk;    // what survives
+  std::string memory;  // what READ would see
+  int writes = 0, commits = 0, starts = 1;
+  int restart_at_write = 0;
+  int restart_before_commit = 0;
+  std::uint32_t most = 1u << 20;
+};
+
+class Writes : public Served {};
+
+TEST_F(Writes, bring_big_files_to_a_real_server_reduced_or_not) {
+  const std::string text = pattern((9u << 20) + 77);
+  for (const bool reduce : {false, true}) {
+    channel_.reduce = reduce;
+    const Handle file = made_file(reduce ? "r" : "i", text);
+    EXPECT_EQ(must(files().getattr(file)).size, text.size());
+    EXPECT_TRUE(content(file, text.size()) == text);
+  }
+}
+
+TEST_F(Writes, alone_say_what_became_of_the_data) {
+  const Handle file = made_file("f");
+  const auto part = must(files().write(file, 2, bytes_of("data"), v3::FILE_SYNC));
+  EXPECT_EQ(part.count, 4u);
+  EXPECT_EQ(part.committed, v3::FILE_SYNC);
+  EXPECT_EQ(must(files().commit(file)), part.verifier);
+  EXPECT_EQ(content(file, 10), std::string("\0\0data", 6));
+}
+
+TEST_F(Writes, without_permission_fail) {
+  const Handle file = made_file("f");
+  options_.calls.credentials = rpc::Credentials::sys("tests", 5, 5);
+  FileSystem stranger(channel_, files().root(), "/data", options_);
+  EXPECT_EQ(status(stranger.write_from(file, 0, bytes_of("x"))), v3::NFS3ERR_ACCES);
+}
+
+TEST(WriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
+  FileSystemOptions options;
+  options.window = 4;
+  Volatile server(options);
+  const std::string text = pattern(20u << 20);
+  const TimePoint start = server.world.loop.now();
+  const auto written = server.store(text);
+  ASSERT_TRUE(written.ok()) << written.error().sentence;
+  EXPECT_EQ(*written, text.size());
+  EXPECT_TRUE(server.disk == text);
+  EXPECT_EQ(server.writes, 20);
+  EXPECT_EQ(server.commits, 1);
+  EXPECT_EQ(server.world.loop.now() - start, std::chrono::milliseconds(20 / 4 + 1));
+}
+
+TEST(WriteFile, makes_a_single_write_durable_at_once) {
+  Volatile server;
+  ASSERT_TRUE(server.store("small").ok());
+  EXPECT_EQ(server.disk, "small");
+  EXPECT_EQ(server.writes, 1);
+  EXPECT_EQ(server.commits, 0);
+  ASSERT_TRUE(server.store("").ok());
+  EXPECT_EQ(server.writes, 1);
+}
+
+TEST(WriteFile, goes_on_after_short_writes) {
+  Volatile server;
+  server.most = 300'000;
+  const std::string text = pattern(3'000'000);
+  ASSERT_TRUE(server.store(text).ok());
+  EXPECT_TRUE(server.disk == text);
+}
+
+TEST(WriteFile, writes_again_what_a_restart_between_writes_has_lost) {
+  Volatile server;
+  server.restart_at_write = 5;
+  const std::string text = pattern(12u << 20);
+  ASSERT_TRUE(server.store(text).ok());
+  EXPECT_EQ(server.starts, 2);
+  EXPECT_TRUE(server.disk == text);
+  EXPECT_GT(server.writes, 12);
+}
+
+TEST(WriteFile, writes_again_what_a_restart_before_COMMIT_has_lost) {
+  Volatile server;
+  server.restart_before_commit = 2;
+  const std::string text = pattern(3u << 20);
+  ASSERT_TRUE(server.store(text).ok());
+  EXPECT_EQ(server.commits, 3);
+  EXPECT_EQ(server.writes, 9);
+  EXPECT_TRUE(server.disk == text);
+}
+
+TEST(WriteFile, gives_up_on_a_server_that_restarts_for_ever) {
+  Volatile server;
+  server.restart_before_commit = 1'000'000;
+  const auto written = server.store(pattern(3u << 20));
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().kind, Error::Kind::Protocol);
+}
+
+// "ab", a hole, "cd", and zeros to the end.
+class Sparse final : public DataSource {
+ public:
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes) override {
+    if (offset == 0) co_return Piece{0, bytes_of("ab")};
+    if (offset == 2) co_return Piece{5'000'000, bytes_of("cd")};
+    if (offset == 5'000'004) co_return Piece{96, {}};
+    co_return Piece{};
+  }
+};
+
+TEST(WriteFile, leaves_out_holes_and_sets_the_size_for_one_at_the_end) {
+  Volatile server;
+  Sparse source;
+  const auto written = server.world.run(server.world.files.write_file(handle_of("f"), source));
+  ASSERT_TRUE(written.ok()) << written.error().sentence;
+  EXPECT_EQ(*written, 5'000'100u);
+  EXPECT_EQ(server.writes, 2);
+  ASSERT_EQ(server.disk.size(), 5'000'100u);
+  EXPECT_EQ(server.disk.substr(0, 2), "ab");
+  EXPECT_EQ(server.disk.substr(5'000'002, 2), "cd");
+}
+
+// Fails after some bytes.
+class Failing final : public DataSource {
+ public:
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override {
+    if (offset >= 3u << 20) co_return Failure{Error::of_local("the disk is broken")};
+    co_return Piece{0, room};
+  }
+};
+
+TEST(WriteFile, ends_with_the_error_of_the_source) {
+  Volatile server;
+  Failing source;
+  const auto written = server.world.run(server.world.files.write_file(handle_of("f"), source));
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().kind, Error::Kind::Local);
+  EXPECT_EQ(server.commits, 0);
+}
+
+TEST(WriteFile, ends_with_the_first_error_of_the_server) {
+  Scripted world;
+  int writes = 0;
+  world.on<v3::NFSPROC3_WRITE>([&](const v3::WRITE3args& args, v3::WRITE3res& res) {
+    if (++writes == 3) {
+      res.status = v3::NFS3ERR_NOSPC;
+      res.resfail() = {};
+      return;
+    }
+    res.resok().count = args.count;
+  });
+  const std::string text = pattern(40u << 20);
+  const auto written = world.run(world.files.write_from(handle_of("f"), 0, bytes_of(text)));
+  ASSERT_FALSE(written.ok());
+  EXPECT_TRUE(written.error().is(v3::NFS3ERR_NOSPC));
+  EXPECT_EQ(written.error().sentence, "cannot write the file: no space left on the server");
+  EXPECT_LT(writes, 20);
+}
+
+TEST(Write, refuses_an_answer_that_takes_nothing_or_too_much) {
+  for (const std::uint32_t count : {0u, 5u}) {
+    Scripted world;
+    world.on<v3::NFSPROC3_WRITE>(
+        [count](const auto&, v3::WRITE3res& res) { res.resok().count = count; });
+    const auto part = world.run(world.files.write(handle_of("f"), 0, bytes_of("four")));
+    ASSERT_FALSE(part.ok());
+    EXPECT_EQ(part.error().kind, Error::Kind::Protocol);
+  }
+}
+
+}  // namespace
+}  // namespace stag::nfs::client
