@@ -113,8 +113,8 @@ class FabricTraffic final : fabric::Acceptor {
   std::unique_ptr<FabricPeer> client_, server_, old_server_;
   Timer tick_, again_;
   bool calm_ = false, over_ = false;
-  int client_wants_ = 30;
-  int server_wants_ = 30;
+  int client_wants_ = 20;
+  int server_wants_ = 20;
 };
 
 TEST(FabricTraffic, keeps_the_contract_under_faults_whatever_the_seed) {

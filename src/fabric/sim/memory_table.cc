@@ -35,8 +35,8 @@ Result<MemoryTable::Target, Reason> MemoryTable::access(Right right, std::uint32
   if (found == entries_.end() || found->second.right != right)
     return Failure{Reason::RemoteAccessDenied};
   const Entry& entry = found->second;
-  const std::uint64_t start = offset - entry.offset;
-  if (offset < entry.offset || !range_within<std::uint64_t>(start, length, entry.length))
+  const std::uint64_t start = offset - entry.offset;  // huge when it lies before
+  if (!range_within<std::uint64_t>(start, length, entry.length))
     return Failure{Reason::RemoteAccessOutOfBounds};
   Target target;
   if (right == Right::Write) {

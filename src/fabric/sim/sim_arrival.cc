@@ -101,6 +101,8 @@ void SimConnection::on_read_request(Outbox::Id id) {
   const RemoteMemory& remote = operation.remote;
   // What the requester will place; a Read it has given up is served all the same.
   const std::size_t size = operation.read_size;
+  if (peer_->outbox_.outstanding_reads() > setup_.parameters.inbound_reads)
+    return violation(Reason::ReadOverflow);
   Buffer data;
   if (size != 0) {
     const auto target = memory_.access(Right::Read, remote.handle, remote.offset, size);
