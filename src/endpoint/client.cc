@@ -42,6 +42,8 @@ Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions opt
       wait_on(state->loop(), [&] { return state->connector->connect(state->loop(), server, {}); });
   if (!channel) return Failure{channel.error()};
   state->channel = *std::move(channel);
+  if (options.reverse != nullptr)
+    run_on(state->loop(), [&] { state->channel->serve_reverse(*options.reverse); });
   state->client.emplace(*state->channel, options.binding, std::move(options.credentials),
                         options.client);
   return Client(std::move(state));

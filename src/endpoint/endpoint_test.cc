@@ -164,6 +164,34 @@ TEST_P(Endpoint, waits_for_calls_in_progress_before_its_threads_end) {
   caller.join();
 }
 
+struct AskBack : INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007b;
+};
+
+Task<std::uint32_t> ask_back(rpc::CallContext& call, std::uint32_t value) {
+  std::shared_ptr<rpc::Channel> back = call.reverse_channel();
+  EXPECT_NE(back, nullptr);
+  rpc::Client client(*back, kBinding);
+  auto answer = co_await client.call<INCREMENT>(value);
+  EXPECT_TRUE(answer.ok()) << answer.error().message();
+  co_return answer.ok() ? *answer * 10 : 0;
+}
+
+TEST_P(Endpoint, serves_what_the_server_calls_back_on_the_same_connection) {
+  server_.add<AskBack>(ask_back);
+  State state;
+  rpc::Server reverse;
+  reverse.add(make_program(state));
+  Listener listener = listening();
+  ConnectOptions options = connect_by(GetParam());
+  options.reverse = &reverse;
+  auto client = connect(listener.address(), options);
+  ASSERT_TRUE(client.ok()) << client.error().message();
+  auto result = client->call<AskBack>(4);
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(*result, 50u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Endpoint, ::testing::Values(Transport::Rdma, Transport::Tcp),
                          [](const auto& transport) {
                            return transport.param == Transport::Rdma ? "rdma" : "tcp";

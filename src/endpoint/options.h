@@ -11,6 +11,7 @@
 #include "rpc/client.h"
 #include "rpc/credentials.h"
 #include "rpc/rdma/options.h"
+#include "rpc/service.h"
 #include "rpc/tcp/channel.h"
 #include "rpc/tcp/server.h"
 
@@ -38,6 +39,9 @@ struct ConnectOptions {
   rpc::Binding binding{};  // of the programs to be called
   rpc::Credentials credentials{};
   rpc::ClientOptions client{};
+  // Serves what the server calls back on this connection (RFC 8167); outlives the client. Null:
+  // nothing does.
+  rpc::Service* reverse = nullptr;
   // Shared by what should run on the same threads; null: one loop of its own.
   std::shared_ptr<Loops> loops{};
 };

@@ -58,6 +58,11 @@ void TcpChannel::adopt(net::TcpSocket socket) {
   requester_.attach(stream_);
 }
 
+void TcpChannel::serve_reverse(Service& service) {
+  service_ = &service;
+  if (stream_ != nullptr) serve_reverse_on(stream_);
+}
+
 void TcpChannel::serve_reverse_on(const std::shared_ptr<RecordStream>& stream) {
   auto origin = std::make_shared<Origin>();
   origin->peer = stream->peer();

@@ -39,7 +39,7 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
     return requester_.call(message);
   }
   Task<void> close() override;
-  void serve_reverse(Service& service) override { service_ = &service; }
+  void serve_reverse(Service& service) override;
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Tcp; }
   std::string where() const override { return requester_.where(); }
