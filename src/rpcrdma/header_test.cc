@@ -246,6 +246,10 @@ TEST(Header, refuses_more_than_its_limits_and_never_believes_a_count) {
             Reason::RdmaChunksTooMany);
   EXPECT_EQ(fault_of(message_of(RDMA_MSG, entry + other + none), limits).reason,
             Reason::RdmaChunksTooMany);
+  const std::string write = "00000001 00000001 000000b1 00100000 00000000 00000000";
+  EXPECT_EQ(fault_of(message_of(RDMA_MSG, "00000000" + write + write + "00000000 00000000"), limits)
+                .reason,
+            Reason::RdmaChunksTooMany);
   limits.max_chunk_bytes = (2u << 20) - 1;
   EXPECT_EQ(fault_of(message_of(RDMA_MSG, entry + entry + none), limits).reason,
             Reason::RdmaChunkTooLarge);

@@ -483,6 +483,19 @@ TEST(Responder, does_not_execute_a_Call_whose_Reads_failed) {
   EXPECT_EQ(server.sink.forgotten.size(), 1u);
 }
 
+TEST(Responder, executes_nothing_more_on_a_connection_it_closed) {
+  Endpoint server(server_settings(2));
+  server.receive(call_with_read(1, 112, {segment(3, 8)}));
+  server.receive(short_call(2));
+  server.receive(short_call(3));
+  EXPECT_EQ(server.sink.closes, (Reasons{Reason::RdmaCreditsExceeded}));
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  EXPECT_EQ(server.sink.delivered.size(), 1u);
+  EXPECT_EQ(server.sink.forgotten.size(), 1u);
+  server.core.on_reply(server.sink.delivered[0].call, reply_of(40));
+  EXPECT_TRUE(server.sink.sent.empty());
+}
+
 TEST(Responder, lets_delivered_Calls_run_on_when_the_connection_is_lost) {
   Settings settings = server_settings();
   settings.max_bytes = 100;
@@ -613,12 +626,12 @@ TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
   settings.budget = &budget;
   {
     Endpoint one(settings), two(settings);
-    one.receive(call_with_read(1, 112, {segment(1, 1000)}));
-    two.receive(call_with_read(1, 112, {segment(1, 10)}));
-    EXPECT_TRUE(two.core.has_waiting());
     two.receive(short_call(2));
+    one.receive(call_with_read(1, 112, {segment(1, 1000)}));
     two.core.on_reply(two.sink.delivered[0].call, reply_of(40));
     EXPECT_EQ(word(two.sink.sent[0].header, 2), 1u);
+    two.receive(call_with_read(1, 112, {segment(1, 10)}));
+    EXPECT_TRUE(two.core.has_waiting());
     two.core.on_budget();
     EXPECT_TRUE(two.sink.reads.empty());
 
