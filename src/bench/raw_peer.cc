@@ -14,8 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -26,7 +25,8 @@ namespace {
 
 enum class Mode : std::uint32_t { Exchange, StreamToClient, StreamToServer };
 
-// What the measuring side orders from the peer before each measurement; the peer answers it with one byte.
+// What the measuring side orders from the peer before each measurement; the peer answers it with
+// one byte.
 struct Order {
   Mode mode;
   std::uint32_t request_bytes;
@@ -151,10 +151,15 @@ bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
   while (read_value(wire, order)) {
     bool ok = write_value(wire, done);
     switch (order.mode) {
-      case Mode::Exchange: ok = ok && answer_exchange(wire, order); break;
-      case Mode::StreamToClient: ok = ok && send_stream(wire, order.reply_bytes, order.total_bytes); break;
+      case Mode::Exchange:
+        ok = ok && answer_exchange(wire, order);
+        break;
+      case Mode::StreamToClient:
+        ok = ok && send_stream(wire, order.reply_bytes, order.total_bytes);
+        break;
       case Mode::StreamToServer:
-        ok = ok && receive_stream(wire, order.request_bytes, order.total_bytes) && write_value(wire, done);
+        ok = ok && receive_stream(wire, order.request_bytes, order.total_bytes) &&
+             write_value(wire, done);
         break;
     }
     if (!ok) break;
@@ -192,10 +197,10 @@ bool give_order(Wire& wire, const Order& order) {
 }  // namespace
 
 double cpu_seconds_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
-  double nanoseconds = 0;
-  file >> nanoseconds;
-  return nanoseconds / 1e9;
+  clockid_t clock;
+  timespec time{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
 Result<RawPeer, std::string> RawPeer::start() {
@@ -209,7 +214,8 @@ Result<RawPeer, std::string> RawPeer::start() {
       getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
     return Failure{std::string("cannot listen on loopback: ") + std::strerror(errno)};
   const pid_t pid = fork();
-  if (pid < 0) return Failure{std::string("cannot start the peer process: ") + std::strerror(errno)};
+  if (pid < 0)
+    return Failure{std::string("cannot start the peer process: ") + std::strerror(errno)};
   if (pid == 0) {
     const int accepted = accept(listener, nullptr, nullptr);
     close(listener);
@@ -219,7 +225,8 @@ Result<RawPeer, std::string> RawPeer::start() {
   const int status = connect(connected, reinterpret_cast<sockaddr*>(&address), length);
   close(listener);
   RawPeer peer(pid, connected);
-  if (status != 0) return Failure{std::string("cannot connect on loopback: ") + std::strerror(errno)};
+  if (status != 0)
+    return Failure{std::string("cannot connect on loopback: ") + std::strerror(errno)};
   return peer;
 }
 
@@ -263,12 +270,14 @@ Sample RawPeer::exchange(std::size_t request_bytes, std::size_t reply_bytes, uns
   }
   const Sample sample = watch.stop(operations, operations * (request_bytes + reply_bytes));
   std::vector<std::byte> answer(reply_bytes);
-  if (!wire.write_all(last.data(), last.size()) || !wire.read_all(answer.data(), answer.size())) return {};
+  if (!wire.write_all(last.data(), last.size()) || !wire.read_all(answer.data(), answer.size()))
+    return {};
   return sample;
 }
 
 namespace {
-// How much to stream so that a measurement takes about `seconds`, at the several GB/s of a loopback.
+// How much to stream so that a measurement takes about `seconds`, at the several GB/s of a
+// loopback.
 std::uint64_t stream_total(std::size_t block_bytes, double seconds) {
   const auto wanted = static_cast<std::uint64_t>(seconds * 3e9);
   return std::max<std::uint64_t>(1, wanted / block_bytes) * block_bytes;
@@ -279,7 +288,8 @@ Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
   Wire wire(socket_);
   const std::uint64_t total = stream_total(block_bytes, seconds);
   Stopwatch watch(pid_);
-  if (!give_order(wire, {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), total}) ||
+  if (!give_order(wire,
+                  {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), total}) ||
       !receive_stream(wire, block_bytes, total))
     return {};
   return watch.stop(total / block_bytes, total);
@@ -290,7 +300,8 @@ Sample RawPeer::stream_out(std::size_t block_bytes, double seconds) {
   const std::uint64_t total = stream_total(block_bytes, seconds);
   Stopwatch watch(pid_);
   std::byte done;
-  if (!give_order(wire, {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
+  if (!give_order(wire,
+                  {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
       !send_stream(wire, block_bytes, total) || !read_value(wire, done))
     return {};
   return watch.stop(total / block_bytes, total);

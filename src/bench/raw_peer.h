@@ -1,8 +1,9 @@
-// The physical reference: plain TCP on loopback between this process and a second one, with the same bytes as the RPCs
-// they are compared with and the same way of waiting (epoll, then read until it is empty). Nothing here knows RPC; what
-// it measures is what the kernel allows.
+// The physical reference: plain TCP on loopback between this process and a second one, with the
+// same bytes as the RPCs they are compared with and the same way of waiting (epoll, then read until
+// it is empty). Nothing here knows RPC; what it measures is what the kernel allows.
 //
-// Thread: one. The second process is forked in the constructor, before any thread is started, and ends with the object.
+// Thread: one. The second process is forked in the constructor, before any thread is started, and
+// ends with the object.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,9 @@ struct Sample {
   std::uint64_t operations = 0;
   std::uint64_t bytes = 0;
 
-  double per_operation() const { return operations == 0 ? 0 : seconds / static_cast<double>(operations); }
+  double per_operation() const {
+    return operations == 0 ? 0 : seconds / static_cast<double>(operations);
+  }
   double rate() const { return seconds == 0 ? 0 : static_cast<double>(operations) / seconds; }
   double bandwidth() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
 };
@@ -36,7 +39,8 @@ class RawPeer {
   ~RawPeer();
 
   // `depth` requests in flight, each of `request_bytes`, each answered by `reply_bytes`.
-  Sample exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth, double seconds);
+  Sample exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth,
+                  double seconds);
   // Blocks of `block_bytes`, one write call each, towards this process / away from it.
   Sample stream_in(std::size_t block_bytes, double seconds);
   Sample stream_out(std::size_t block_bytes, double seconds);

@@ -1,0 +1,64 @@
+// The measured side: operations of the NFS client against a server process, so many in flight, for
+// so long.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/raw_peer.h"
+#include "endpoint/loops.h"
+#include "nfs/client/session.h"
+#include "rpc/rdma/options.h"
+
+namespace stag::bench {
+
+enum class Operation { Null, Getattr, Read, Write };
+
+struct LoadOptions {
+  bool crc = false;
+  std::uint32_t busy_poll_us = 0;
+};
+
+// One connection to a server, and a file on it. Blocks its caller; the work is done on a loop of
+// its own.
+class Load {
+ public:
+  // `url` names a directory that may be written to. Fails with a sentence.
+  static Result<std::unique_ptr<Load>, std::string> open(const std::string& url,
+                                                         const LoadOptions& options = {});
+  ~Load();
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+  // `depth` operations in flight, each of `bytes`: at random places of the file below 64 KiB, one
+  // block after the other from there on. CPU time is this process's and `server`'s.
+  Sample run(Operation operation, std::size_t bytes, unsigned depth, double seconds, pid_t server);
+
+  // Bytes of a request and its reply on the wire, as measured over the last run() when all of it
+  // went inline.
+  struct WireBytes {
+    std::size_t request = 0, reply = 0;
+  };
+  WireBytes wire_bytes(Operation operation, std::size_t bytes) const;
+
+ private:
+  struct Running;
+  explicit Load(const LoadOptions& options);
+  Task<Result<Ok, std::string>> prepare(nfs::client::Url url, LoadOptions options);
+  Task<void> worker(Running& running, std::size_t index);
+  Task<void> run_workers(Running& running, unsigned depth);
+  Task<bool> once(Running& running, MutableBytes memory);
+
+  endpoint::Loops loops_;
+  rpc::rdma::Moved moved_;
+  std::unique_ptr<rpc::Connector> connector_, mount_connector_;
+  std::unique_ptr<nfs::client::Session> session_;
+  nfs::client::Handle file_;
+  std::vector<std::byte> memory_;
+  std::uint64_t calls_ = 0, inline_bytes_ = 0;  // of the last run
+};
+
+}  // namespace stag::bench

@@ -1,0 +1,40 @@
+// An NFS server of this library in a process of its own, on loopback and in memory: the other end
+// of every benchmark.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace stag::bench {
+
+struct ServerProcessOptions {
+  bool crc = false;
+  std::uint32_t busy_poll_us = 0;
+};
+
+class ServerProcess {
+ public:
+  // Forks: call before this process has threads. Fails with a sentence.
+  static Result<ServerProcess, std::string> start(const ServerProcessOptions& options = {});
+  ServerProcess(ServerProcess&& other) noexcept;
+  ServerProcess& operator=(ServerProcess&&) = delete;
+  ~ServerProcess();
+
+  std::uint16_t rdma_port() const { return rdma_port_; }
+  std::uint16_t tcp_port() const { return tcp_port_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  ServerProcess(pid_t pid, int pipe, std::uint16_t rdma_port, std::uint16_t tcp_port)
+      : pid_(pid), pipe_(pipe), rdma_port_(rdma_port), tcp_port_(tcp_port) {}
+  pid_t pid_ = -1;
+  int pipe_ = -1;  // open as long as the server is wanted
+  std::uint16_t rdma_port_ = 0;
+  std::uint16_t tcp_port_ = 0;
+};
+
+}  // namespace stag::bench
