@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "nfs/client/harness_test.h"
+#include "testing/nfs/client_harness.h"
 
 namespace stag::nfs::client {
 namespace {

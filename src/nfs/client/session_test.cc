@@ -1,7 +1,7 @@
 #include "nfs/client/session.h"
 
-#include "nfs/client/harness_test.h"
 #include "nfs/client/mount.h"
+#include "testing/nfs/client_harness.h"
 
 namespace stag::nfs::client {
 namespace {

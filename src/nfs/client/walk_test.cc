@@ -1,4 +1,4 @@
-#include "nfs/client/harness_test.h"
+#include "testing/nfs/client_harness.h"
 
 namespace stag::nfs::client {
 namespace {

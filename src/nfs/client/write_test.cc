@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "nfs/client/harness_test.h"
+#include "testing/nfs/client_harness.h"
 
 namespace stag::nfs::client {
 namespace {
