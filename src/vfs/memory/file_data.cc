@@ -80,7 +80,8 @@ Rope FileData::read(std::uint64_t offset, std::uint64_t length) const {
   Rope rope;
   Extent pending;
   auto flush = [&] {
-    if (pending.length > 0) rope.append(pending.whole.slice(pending.start, pending.length));
+    if (pending.length > 0)
+      rope.append(pending.source->buffer.slice(pending.start, pending.length));
     pending = {};
   };
   const std::uint64_t end = offset + length;
@@ -94,11 +95,10 @@ Rope FileData::read(std::uint64_t offset, std::uint64_t length) const {
     const std::size_t start = extent.start + static_cast<std::size_t>(offset - at->first);
     const std::size_t step = static_cast<std::size_t>(
         std::min<std::uint64_t>(end - offset, at->first + extent.length - offset));
-    const bool follows = pending.length > 0 && pending.whole.data() == extent.whole.data() &&
-                         pending.start + pending.length == start;
+    const bool follows = pending.source == extent.source && pending.start + pending.length == start;
     if (!follows) {
       flush();
-      pending = {extent.whole, start, 0};
+      pending = {extent.source, start, 0};
     }
     pending.length += step;
     offset += step;
@@ -113,45 +113,61 @@ void FileData::put(std::uint64_t offset, Extent extent) {
   extents_.insert_or_assign(offset, std::move(extent));
 }
 
-void FileData::put_remnant(std::uint64_t offset, Extent extent) {
-  if (extent.length < extent.whole.size() / 4)
-    extent = {Buffer::copy_of(extent.whole.bytes().subspan(extent.start, extent.length)), 0,
-              extent.length};
-  put(offset, std::move(extent));
-}
-
-FileData::Extents::iterator FileData::take(Extents::iterator at) {
-  stored_ -= charge_of(at->second.length);
-  return extents_.erase(at);
+void FileData::put_new(std::uint64_t offset, Buffer bytes) {
+  const std::size_t length = bytes.size();
+  put(offset, {std::make_shared<Source>(Source{std::move(bytes), offset, length}), 0, length});
 }
 
 // Makes [offset, end) a hole.
 void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) {
-  auto constant = first_overlapping(offset);
+  const auto constant = first_overlapping(offset);
   auto at = extents_.erase(constant, constant);  // the same position, mutable
+  const std::size_t first_replaced = replaced.size();
   while (at != extents_.end() && at->first < end) {
     const std::uint64_t from = at->first;
     const Extent old = std::move(at->second);
-    at = take(at);
-    if (from < offset)
-      put_remnant(from, {old.whole, old.start, static_cast<std::size_t>(offset - from)});
     const std::uint64_t old_end = from + old.length;
+    stored_ -= charge_of(old.length);
+    at = extents_.erase(at);
+    if (from < offset) put(from, {old.source, old.start, static_cast<std::size_t>(offset - from)});
     if (old_end > end)
-      put_remnant(end, {old.whole, old.start + static_cast<std::size_t>(end - from),
-                        static_cast<std::size_t>(old_end - end)});
-    replaced.push_back(old.whole);
+      put(end, {old.source, old.start + static_cast<std::size_t>(end - from),
+                static_cast<std::size_t>(old_end - end)});
+    old.source->live -= static_cast<std::size_t>(std::min(end, old_end) - std::max(offset, from));
+    if (replaced.size() == first_replaced || replaced.back() != old.source)
+      replaced.push_back(old.source);
   }
+  for (std::size_t i = first_replaced; i < replaced.size(); ++i) thin_out(replaced[i]);
+}
+
+// A large buffer that little is used of is given up: what is used moves.
+void FileData::thin_out(const SourceRef& source) {
+  if (source->live == 0 || source->live >= source->buffer.size() / 4) return;
+  const std::uint64_t end = source->origin + source->buffer.size();
+  for (auto at = extents_.lower_bound(source->origin); at != extents_.end() && at->first < end;
+       ++at) {
+    Extent& extent = at->second;
+    if (extent.source != source) continue;
+    Buffer copy = Buffer::copy_of(source->buffer.bytes().subspan(extent.start, extent.length));
+    extent = {std::make_shared<Source>(Source{std::move(copy), at->first, extent.length}), 0,
+              extent.length};
+  }
+  source->live = 0;
 }
 
 void FileData::write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced) {
   const auto exact = extents_.find(offset);
   if (exact != extents_.end() && exact->second.length == piece.size()) {
-    replaced.push_back(std::move(exact->second.whole));
-    exact->second = {piece, 0, piece.size()};
+    const SourceRef old = exact->second.source;
+    exact->second = {std::make_shared<Source>(Source{piece, offset, piece.size()}), 0,
+                     piece.size()};
+    old->live -= piece.size();
+    thin_out(old);
+    replaced.push_back(old);
     return;
   }
   cut(offset, offset + piece.size(), replaced);
-  put(offset, {piece, 0, piece.size()});
+  put_new(offset, piece);
   if (piece.size() < kWindow) copy_together(offset, replaced);
 }
 
@@ -172,7 +188,7 @@ void FileData::copy_together(std::uint64_t within, Replaced& replaced) {
   Block block = Block::allocate(length);
   read(from, length).copy_to(block.bytes());
   cut(from, end, replaced);
-  put(from, {std::move(block).freeze(length), 0, length});
+  put_new(from, std::move(block).freeze(length));
 }
 
 void FileData::write(std::uint64_t offset, const Rope& data, Replaced& replaced) {

@@ -3,23 +3,32 @@
 // never changes and nothing is copied.
 //
 // What keeps this bounded: small pieces are copied instead of adopted (a slice of a receive buffer
-// would pin all of it), a remnant that uses less than a quarter of its buffer moves to one of its
-// own, and a stretch of 64 KiB holds at most 17 extents before it is copied together. So memory
-// stays within a small multiple of stored().
+// would pin all of it), what is left of a buffer that is used to less than a quarter moves to
+// buffers of its own, and a stretch of 64 KiB holds at most 17 extents before it is copied
+// together. So memory stays within a small multiple of stored().
 //
 // Not synchronised; the store holds the file's shard.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 
 #include "base/inline_vector.h"
 #include "base/rope.h"
 
 namespace stag::vfs::memory {
 
-// Buffers that were replaced; whoever holds a lock lets them go after it.
-using Replaced = InlineVector<Buffer, 8>;
+// A buffer that extents of one file lie in.
+struct Source {
+  Buffer buffer;
+  std::uint64_t origin = 0;  // where its first byte was written to in the file
+  std::size_t live = 0;      // how many of its bytes are still in use
+};
+using SourceRef = std::shared_ptr<Source>;
+
+// What was replaced; whoever holds a lock lets it go afterwards.
+using Replaced = InlineVector<SourceRef, 8>;
 
 // What write() will keep of `data`: large owned pieces as they are, everything else as a copy.
 Rope adoptable(Rope data);
@@ -39,10 +48,9 @@ class FileData {
   void resize(std::uint64_t size, Replaced& replaced);
 
  private:
-  // `length` bytes of `whole` from `start`. The whole is kept so that neighbours from one write can
-  // leave as one piece.
+  // `length` bytes of the source from `start`.
   struct Extent {
-    Buffer whole;
+    SourceRef source;
     std::size_t start = 0;
     std::size_t length = 0;
   };
@@ -50,9 +58,9 @@ class FileData {
 
   Extents::const_iterator first_overlapping(std::uint64_t offset) const;
   void put(std::uint64_t offset, Extent extent);
-  void put_remnant(std::uint64_t offset, Extent extent);
-  Extents::iterator take(Extents::iterator at);
+  void put_new(std::uint64_t offset, Buffer bytes);
   void cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced);
+  void thin_out(const SourceRef& source);
   void write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced);
   void copy_together(std::uint64_t within, Replaced& replaced);
 

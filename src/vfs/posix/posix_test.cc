@@ -228,6 +228,40 @@ TEST_P(Posix, mounts_inside_the_export_are_not_crossed) {
   if (!mounted) GTEST_SKIP() << "mounting needs root";
 }
 
+TEST_P(Posix, a_full_and_a_read_only_disk_say_so) {
+  bool mounted = false;
+  std::thread elsewhere([&] {
+    if (::unshare(CLONE_NEWNS) != 0) return;
+    const std::string path = backend.export_path();
+    const char* disk = path.c_str();
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
+    if (::mount("tmpfs", disk, "tmpfs", 0, "size=1m") != 0) return;
+    mounted = true;
+    backend.restart();
+    const Node file = make_file(fs().root(), "file");
+    const Rope data = Rope::copy_of(bytes_of(std::string(900'000, 'x')));
+    const auto write_at = [&](std::uint64_t offset) {
+      return outcome(fs().write(caller(), file.handle, offset, data, Stability::FileSync));
+    };
+    ASSERT_TRUE(write_at(0).ok());
+    const auto partly = write_at(900'000);
+    ASSERT_TRUE(partly.ok());
+    EXPECT_GT(partly->count, 0u);
+    EXPECT_LT(partly->count, 900'000u);
+    const auto none = write_at(900'000 + partly->count);
+    ASSERT_FALSE(none.ok());
+    EXPECT_EQ(none.error(), Status::NoSpace);
+    good(fs().commit(caller(), file.handle, 0, 0));  // Nothing stays open for writing.
+    ASSERT_EQ(::mount(nullptr, disk, nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+    EXPECT_EQ(status(fs().mkdir(caller(), fs().root(), "d", {})), Status::ReadOnly);
+    EXPECT_EQ(write_at(0).error(), Status::ReadOnly);
+    EXPECT_EQ(good(fs().access(caller(), file.handle, access::kModify)).granted, 0u);
+    ::umount(disk);
+  });
+  elsewhere.join();
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+}
+
 TEST_P(Posix, every_handle_works_with_a_cache_of_a_few) {
   PosixFileSystem::Options options;
   options.root = backend.export_path();

@@ -168,8 +168,9 @@ class Tree {
   Outcome<Opened> open_entry(const Object& directory, std::string_view name,
                              std::uint64_t resolve = 0);
   Outcome<Opened> open_parent(const Object& directory);
+  // The table's part, where it is used. Never within a CredentialScope: its files are the server's.
   std::optional<Status> remember(const Object& directory, std::string_view name,
-                                 const Object& object);
+                                 const Handle& object);
   void forget(const Object& directory, std::string_view name);
 
   // Data and attributes (tree_data.cc, tree_attributes.cc).
@@ -202,6 +203,8 @@ class Tree {
   Outcome<Handle> entry_handle(const Object& directory, std::string_view name);
 
   // Listing (tree_list.cc).
+  std::optional<Status> open_and_collect(const Credentials& who, const Object& directory,
+                                         const ListFrom& from, Page& page);
   std::optional<Status> collect(const Object& directory, int listing, const ListFrom& from,
                                 Page& page);
   void add_node(const Object& directory, Entry& entry);

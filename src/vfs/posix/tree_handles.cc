@@ -222,10 +222,10 @@ Outcome<Tree::Opened> Tree::open_parent(const Object& directory) {
 }
 
 std::optional<Status> Tree::remember(const Object& directory, std::string_view name,
-                                     const Object& object) {
-  if (table_ == nullptr || object.handle == root_->handle) return std::nullopt;
-  const auto key = key_of_handle(object.handle);
-  if (!table_->record(*key_of_handle(directory.handle), name, *key)) return Status::Io;
+                                     const Handle& object) {
+  if (table_ == nullptr || object == root_->handle) return std::nullopt;
+  if (!table_->record(*key_of_handle(directory.handle), name, *key_of_handle(object)))
+    return Status::Io;
   return std::nullopt;
 }
 

@@ -26,7 +26,6 @@ void Tree::add_node(const Object& directory, Entry& entry) {
   const auto opened =
       entry.name == ".." ? open_parent(directory) : open_entry(directory, entry.name);
   if (!opened) return;
-  if (!is_dot_or_dot_dot(entry.name) && remember(directory, entry.name, *opened->object)) return;
   entry.node = opened->node();
 }
 
@@ -71,16 +70,25 @@ Outcome<Tree::Page> Tree::list(const Credentials& who, const Handle& directory,
   const auto attributes = attributes_of(**resolved);
   if (!attributes) return Failure{attributes.error()};
   page.listed.directory = *attributes;
+  if (const auto fault = open_and_collect(who, **resolved, from, page)) return Failure{*fault};
+  for (Entry& entry : page.entries) {
+    const bool named = entry.node && !is_dot_or_dot_dot(entry.name);
+    if (named && remember(**resolved, entry.name, entry.node->handle)) entry.node.reset();
+  }
+  return page;
+}
+
+std::optional<Status> Tree::open_and_collect(const Credentials& who, const Object& directory,
+                                             const ListFrom& from, Page& page) {
   const CredentialScope scope(who);
-  if (!scope.acts()) return Failure{Status::Access};
+  if (!scope.acts()) return Status::Access;
   // Through /proc, not ".": to list a directory takes permission to read it, not to search it.
   const Descriptor listing(
-      ::open(ProcPath((*resolved)->path).text(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listing) return last_error();
+      ::open(ProcPath(directory.path).text(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!listing) return status_of(errno);
   if (from.cookie != 0 && ::lseek(listing.number(), static_cast<off_t>(from.cookie), SEEK_SET) < 0)
-    return Failure{Status::BadCookie};
-  if (const auto fault = collect(**resolved, listing.number(), from, page)) return Failure{*fault};
-  return page;
+    return Status::BadCookie;
+  return collect(directory, listing.number(), from, page);
 }
 
 }  // namespace stag::vfs::posix

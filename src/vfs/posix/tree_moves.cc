@@ -86,7 +86,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
       return Failure{rename_status(errno)};
   }
   if (moved) {
-    if (const auto fault = remember(**target, to, *moved->object)) return Failure{*fault};
+    if (const auto fault = remember(**target, to, moved->object->handle)) return Failure{*fault};
     const bool same_object = replaced && *replaced == moved->object->handle;
     if (!same_object) forget(**source, from);
     if (replaced && !same_object) cache_->drop(*replaced);

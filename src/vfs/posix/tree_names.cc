@@ -37,12 +37,16 @@ Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::
                           std::uint64_t resolve) {
   const auto attributes = attributes_of(directory);
   if (!attributes) return Failure{attributes.error()};
-  const CredentialScope scope(who);
-  if (!scope.acts()) return Failure{Status::Access};
-  const auto opened = name == ".." ? open_parent(directory) : open_entry(directory, name, resolve);
+  Outcome<Opened> opened = Failure{Status::Access};
+  {
+    const CredentialScope scope(who);
+    if (scope.acts())
+      opened = name == ".." ? open_parent(directory) : open_entry(directory, name, resolve);
+  }
   if (!opened) return Failure{opened.error()};
   if (!is_dot_or_dot_dot(name)) {
-    if (const auto fault = remember(directory, name, *opened->object)) return Failure{*fault};
+    if (const auto fault = remember(directory, name, opened->object->handle))
+      return Failure{*fault};
   }
   return Found{opened->node(), *attributes};
 }
@@ -78,7 +82,7 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name, Make
   if (!observation.before()) return Failure{observation.before().error()};
   Outcome<Opened> made = make(observation.object());
   if (!made) return Failure{made.error()};
-  if (const auto fault = remember(**resolved, name, *made->object)) return Failure{*fault};
+  if (const auto fault = remember(**resolved, name, made->object->handle)) return Failure{*fault};
   if (const auto fault = sync_names(observation.object())) return Failure{*fault};
   return Created{made->node(), observation.finish()};
 }
@@ -88,7 +92,7 @@ std::optional<Status> Tree::settle(const Credentials& who, Opened& made,
                                    const SetAttributes& wanted) {
   SetAttributes rest = wanted;
   rest.mode.reset();
-  if (can_switch_users() && who.uid != 0) {
+  if (!can_switch_users() || who.uid != 0) {
     rest.uid.reset();
     rest.gid.reset();
   }
@@ -256,7 +260,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
                  std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
       return last_error();
   }
-  if (const auto fault = remember(**parent, name, **object)) return Failure{*fault};
+  if (const auto fault = remember(**parent, name, file)) return Failure{*fault};
   if (const auto fault = sync_names(**parent)) return Failure{*fault};
   const auto attributes = attributes_of(**object);
   if (!attributes) return Failure{attributes.error()};
