@@ -101,7 +101,8 @@ class Connection {
 
   // Events begin now (nothing is lost before). Called once.
   virtual void start(Events& events) = 0;
-  // Ends the connection in good order; on_disconnect(reason) follows in a later loop turn.
+  // Ends the connection in good order: Sends and Writes posted before still leave, within a bounded
+  // time; on_disconnect(reason) follows in a later loop turn.
   virtual void close(Reason reason) = 0;
 
   virtual Loop& loop() = 0;
@@ -115,8 +116,9 @@ class Connection {
   virtual void add_receive_credit(ReceiveCredit more) = 0;
 
   // Lets the peer read `memory` / write into it, and nothing else, under a fresh unpredictable
-  // handle. At most parameters().max_registration bytes. Fails (Reason) when the provider's table
-  // or registration limits are full.
+  // handle. At most parameters().max_registration bytes. Fails with RegistrationTooLong, with
+  // RegistrationsExhausted when the provider's table or limits are full, and on a connection that
+  // ends or has ended with the reason for that.
   virtual Result<RemoteMemory, Reason> expose_source(Bytes memory) = 0;
   virtual Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) = 0;
 
