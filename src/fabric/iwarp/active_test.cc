@@ -26,7 +26,7 @@ class RawService {
   net::UniqueFd fd_;
 };
 
-// Connects on a loop of its own and keeps what comes of it.
+// Connects on a loop of its own and keeps what comes of it. Who calls connect() awaits connected().
 class Client final : public Events {
  public:
   explicit Client(IwarpOptions options = {}) : fabric_(options) {}
@@ -95,6 +95,8 @@ TEST(Active, asks_in_the_enhanced_form_without_markers_and_CRC) {
   EXPECT_EQ(hex(peer.receive(32)),
             "4d 50 41 20 49 44 20 52 65 71 20 46 72 61 6d 65 10 02 00 0c 00 20 00 20 "
             "f6 ab 0e 18 01 01 03 03");
+  peer.close();
+  EXPECT_NE(client.connected(), Reason::None);
 }
 
 TEST(Active, takes_a_reply_byte_by_byte_with_the_first_FPDU_behind_it) {

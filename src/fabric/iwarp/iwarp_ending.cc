@@ -78,7 +78,7 @@ void IwarpConnection::end(Reason reason) {
   hold_.cancel();
   sender_.abort();
   batch_.take_private_copies();
-  linger(std::exchange(socket_, {}), std::exchange(batch_, {}));
+  linger(std::exchange(socket_, {}), std::exchange(batch_, {}), std::move(place_));
   for (Token token : outstanding())
     if (events_ != nullptr) events_->on_done(token, reason_);
   tell_end();

@@ -30,14 +30,14 @@ void IwarpConnection::on_readable() {
   busy_ = true;
   const bool wait = read_some();
   busy_ = false;
-  if (state_ == State::Open) {
-    if (wait) {
-      socket_.when_readable([this] { on_readable(); });
-    } else {
-      later(&IwarpConnection::on_readable);
-    }
-  }
+  // Answers first: waiting costs a system call.
   flush();
+  if (state_ != State::Open) return;
+  if (wait) {
+    socket_.when_readable([this] { on_readable(); });
+  } else {
+    later(&IwarpConnection::on_readable);
+  }
 }
 
 bool IwarpConnection::read_some() {

@@ -28,8 +28,8 @@ constexpr std::size_t kMostDropped = 16 << 20;
 
 class Linger : public std::enable_shared_from_this<Linger> {
  public:
-  Linger(net::TcpSocket socket, iwarp::Batch batch)
-      : socket_(std::move(socket)), batch_(std::move(batch)) {}
+  Linger(net::TcpSocket socket, iwarp::Batch batch, std::shared_ptr<void> place)
+      : socket_(std::move(socket)), batch_(std::move(batch)), place_(std::move(place)) {}
 
   void start() {
     // The timer is what keeps this alive.
@@ -69,15 +69,16 @@ class Linger : public std::enable_shared_from_this<Linger> {
 
   net::TcpSocket socket_;
   iwarp::Batch batch_;
+  std::shared_ptr<void> place_;
   std::size_t dropped_ = 0;
   Timer limit_;
 };
 
 }  // namespace
 
-void linger(net::TcpSocket socket, iwarp::Batch batch) {
+void linger(net::TcpSocket socket, iwarp::Batch batch, std::shared_ptr<void> place) {
   if (socket.closed()) return;
-  std::make_shared<Linger>(std::move(socket), std::move(batch))->start();
+  std::make_shared<Linger>(std::move(socket), std::move(batch), std::move(place))->start();
 }
 
 }  // namespace stag::fabric

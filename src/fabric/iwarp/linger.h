@@ -3,13 +3,15 @@
 // with a reset that would overtake our Terminate.
 #pragma once
 
+#include <memory>
+
 #include "iwarp/batch.h"
 #include "net/socket.h"
 
 namespace stag::fabric {
 
-// Takes both over and ends by itself: when the peer closes too, or after a second. `batch` refers
-// to no memory of others.
-void linger(net::TcpSocket socket, iwarp::Batch batch);
+// Takes all over and ends by itself: when the peer closes too, or after a second. `batch` refers to
+// no memory of others; `place` is given up at the end.
+void linger(net::TcpSocket socket, iwarp::Batch batch, std::shared_ptr<void> place = nullptr);
 
 }  // namespace stag::fabric

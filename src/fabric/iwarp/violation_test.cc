@@ -133,7 +133,14 @@ class StuckRead : public ::testing::Test {
     return right;
   }
 
-  Service service_;
+  // However much the system would buffer, most of the Response has still to leave.
+  static IwarpOptions small_buffer() {
+    IwarpOptions options;
+    options.tcp.send_buffer = 64 * 1024;
+    return options;
+  }
+
+  Service service_{small_buffer()};
   RawPeer peer_ = RawPeer::connected(service_.address());
   std::unique_ptr<std::vector<std::byte>> memory_ =
       std::make_unique<std::vector<std::byte>>(kSize, std::byte{0x5a});
