@@ -43,7 +43,7 @@ rpcrdma::Settings core_settings(const fabric::Connection& connection,
   core.quirks = settings.quirks;
   core.credits_granted = settings.credits_granted;
   core.max_bytes = settings.transport.max_bytes;
-  core.budget = settings.budget;
+  core.budget = settings.budget.get();
   core.header_limits.max_chunk_bytes = settings.transport.max_chunk_bytes;
   return core;
 }

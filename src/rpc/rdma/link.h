@@ -42,7 +42,8 @@ struct LinkSettings {
   std::uint32_t credits_granted = 0;  // 0: no Calls are served yet
   bool reserve_probe_credit = false;
   rpcrdma::PeerQuirks quirks;
-  rpcrdma::ByteBudget* budget = nullptr;
+  // Shared with the Calls in progress, which outlive the server.
+  std::shared_ptr<rpcrdma::ByteBudget> budget;
   Moved* moved = nullptr;
 };
 

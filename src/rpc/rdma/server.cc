@@ -52,7 +52,9 @@ class Server::Shard final : private LinkOwner {
 };
 
 Server::Server(Service& service, ServerOptions options)
-    : service_(service), options_(options), budget_(options.max_bytes_all) {}
+    : service_(service),
+      options_(options),
+      budget_(std::make_shared<rpcrdma::ByteBudget>(options.max_bytes_all)) {}
 
 Server::~Server() {
   CHECK(listener_ == nullptr);
@@ -104,7 +106,7 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   settings.transport = options_.transport;
   settings.credits_requested = options_.reverse_credits;
   settings.credits_granted = options_.credits;
-  settings.budget = &budget_;
+  settings.budget = budget_;
   Shard& shard = shard_of(connection->loop());
   shard.add(std::move(connection), settings, service_);
 }

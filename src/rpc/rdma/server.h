@@ -41,7 +41,7 @@ class Server final : private fabric::Acceptor {
 
   Service& service_;
   const ServerOptions options_;
-  rpcrdma::ByteBudget budget_;
+  std::shared_ptr<rpcrdma::ByteBudget> budget_;
   Loop* loop_ = nullptr;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<fabric::Listener> listener_;
