@@ -107,6 +107,18 @@ TEST_F(Attributes, with_a_time_that_cannot_be_are_refused) {
   EXPECT_EQ(set(file, changes), NFS3ERR_INVAL);
 }
 
+TEST_F(Attributes, with_an_owner_that_cannot_be_are_refused) {
+  const nfs_fh3 file = create(root(), "file");
+  sattr3 changes;
+  changes.gid.set_it = true;
+  changes.gid.gid() = 0xffffffff;
+  EXPECT_EQ(set(file, changes), NFS3ERR_INVAL);
+  sattr3 others;
+  others.uid.set_it = true;
+  others.uid.uid() = 0xffffffff;
+  EXPECT_EQ(set(file, others), NFS3ERR_INVAL);
+}
+
 TEST_F(Attributes, are_guarded_by_the_ctime_the_client_knows) {
   const nfs_fh3 file = create(root(), "file");
   SETATTR3args args{file, mode(0600), {}};

@@ -15,6 +15,7 @@ v3::wcc_data to_wcc_data(const vfs::Change& change);
 
 // Nothing when a time has a billion nanoseconds or more (RFC 1813 2.5, nfstime3).
 std::optional<vfs::Time> from_nfstime3(const v3::nfstime3& time);
+// Nothing when a time or an owner cannot be.
 std::optional<vfs::SetAttributes> from_sattr3(const v3::sattr3& attributes);
 
 }  // namespace stag::nfs

@@ -1,5 +1,6 @@
 // CREATE, MKDIR, SYMLINK and MKNOD (RFC 1813 3.3.8 to 3.3.11).
 #include "nfs/server/procedures.h"
+#include "nfs/ulb/nfs3.h"
 
 namespace stag::nfs::nfs3 {
 
@@ -43,6 +44,15 @@ std::optional<vfs::CreateHow> how_of(const v3::createhow3& how) {
   if (!attributes) return std::nullopt;
   to.attributes = *attributes;
   return to;
+}
+
+// What a link may not say, before the store is asked.
+std::optional<vfs::Status> refusal(const std::string& target) {
+  // READLINK promises no more to clients that size their memory by it.
+  if (target.size() > ulb::kMaxLinkText) return vfs::Status::NameTooLong;
+  // Stores that hand the text to a system call would lose what follows a NUL.
+  if (target.find('\0') != std::string::npos) return vfs::Status::Invalid;
+  return std::nullopt;
 }
 
 // What MKNOD shall make: BADTYPE for what has procedures of its own (3.3.11).
@@ -112,10 +122,11 @@ Task<v3::SYMLINK3res> symlink(Request request, v3::SYMLINK3args args) {
   const auto directory = request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::SYMLINK3res>(directory.error());
   const auto attributes = from_sattr3(args.symlink.symlink_attributes);
-  vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
+  const auto refused = refusal(args.symlink.symlink_data);
+  vfs::Outcome<vfs::Created> created = Failure{refused.value_or(vfs::Status::Invalid)};
   if (directory->read_only())
     created = Failure{vfs::Status::ReadOnly};
-  else if (attributes)
+  else if (attributes && !refused)
     created =
         co_await directory->store().symlink(directory->caller(), directory->handle, args.where.name,
                                             args.symlink.symlink_data, *attributes);

@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::size_t kMaxPath = 1024;  // MNTPATHLEN, RFC 1813 5.1.2
 
+// (uid_t)-1 is nobody's number: system calls take it for "leave as it is".
+constexpr std::uint32_t kNoId = 0xffffffff;
+
 // The number behind `name` in `word`; nullopt when the word is another one or no number follows.
 std::optional<std::uint32_t> number_of(std::string_view word, std::string_view name) {
   if (!word.starts_with(name)) return std::nullopt;
@@ -15,6 +18,7 @@ std::optional<std::uint32_t> number_of(std::string_view word, std::string_view n
   std::uint32_t value = 0;
   const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
+  if (value == kNoId) return std::nullopt;
   return value;
 }
 
@@ -67,13 +71,14 @@ vfs::Credentials Export::credentials(const rpc::Caller& caller) const {
   anonymous.uid = options.anonymous_uid;
   anonymous.gid = options.anonymous_gid;
   if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return anonymous;
-  const auto squashed = [this](std::uint32_t gid) {
-    return options.root_squash && gid == 0 ? options.anonymous_gid : gid;
+  const auto squashed = [this](std::uint32_t id, std::uint32_t anonymous_id) {
+    return id == kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
   };
   vfs::Credentials credentials;
-  credentials.uid = options.root_squash && caller.uid == 0 ? options.anonymous_uid : caller.uid;
-  credentials.gid = squashed(caller.gid);
-  for (const std::uint32_t gid : caller.gids) credentials.groups.push_back(squashed(gid));
+  credentials.uid = squashed(caller.uid, anonymous.uid);
+  credentials.gid = squashed(caller.gid, anonymous.gid);
+  for (const std::uint32_t gid : caller.gids)
+    credentials.groups.push_back(squashed(gid, anonymous.gid));
   return credentials;
 }
 

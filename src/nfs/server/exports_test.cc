@@ -32,8 +32,8 @@ TEST(ExportOptions, are_the_words_of_exports) {
 }
 
 TEST(ExportOptions, that_nobody_knows_are_an_error) {
-  for (const char* text :
-       {"readonly", "anonuid=", "anonuid=-1", "anonuid=4294967296", "ro,,rw", "anongid=1x", "RO"}) {
+  for (const char* text : {"readonly", "anonuid=", "anonuid=-1", "anonuid=4294967296",
+                           "anonuid=4294967295", "ro,,rw", "anongid=1x", "RO"}) {
     const auto parsed = parse_export_options(text);
     EXPECT_FALSE(parsed.ok()) << text;
   }
@@ -71,6 +71,14 @@ TEST(Squash, makes_a_caller_without_credentials_anonymous) {
   const vfs::Credentials who = with("no_root_squash,anonuid=7,anongid=8").credentials({});
   EXPECT_EQ(who.uid, 7u);
   EXPECT_EQ(who.gid, 8u);
+}
+
+TEST(Squash, never_lets_through_the_number_that_means_no_change) {
+  const std::uint32_t none = 0xffffffff;
+  const vfs::Credentials who = with("no_root_squash").credentials(sys(none, none, {none, 5}));
+  EXPECT_EQ(who.uid, 65534u);
+  EXPECT_EQ(who.gid, 65534u);
+  EXPECT_EQ(who.groups, (decltype(who.groups){65534, 5}));
 }
 
 TEST(Export, that_is_secure_admits_reserved_ports_and_rdma) {

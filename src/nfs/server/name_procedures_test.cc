@@ -153,6 +153,15 @@ TEST_F(Names, cannot_be_made_where_they_may_not_be) {
   EXPECT_EQ(call<NFSPROC3_MKDIR>({{closed, "x"}, {}}).status, NFS3ERR_ACCES);
 }
 
+TEST_F(Names, of_links_hold_what_READLINK_can_bring_back) {
+  const auto linking = [this](const std::string& target) {
+    return call<NFSPROC3_SYMLINK>({{root(), "l"}, {{}, target}}).status;
+  };
+  EXPECT_EQ(linking(std::string(4097, 't')), NFS3ERR_NAMETOOLONG);
+  EXPECT_EQ(linking(std::string("a\0b", 3)), NFS3ERR_INVAL);
+  EXPECT_EQ(found(root(), "l"), NFS3ERR_NOENT);
+}
+
 TEST_F(Names, of_special_files_are_of_the_kinds_MKNOD_makes) {
   MKNOD3args args;
   args.where = {root(), "node"};

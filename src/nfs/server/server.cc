@@ -90,12 +90,15 @@ const Exports& NfsServer::exports() const {
   return served_->exports;
 }
 
-void NfsServer::add_programs(rpc::Server& server) {
+void NfsServer::add_nfs(rpc::Server& server) {
   rpc::Program nfs(v3::NFSPROC3_READ::program, v3::NFSPROC3_READ::version, ulb::nfs3());
   add_data_procedures(nfs, *served_);
   add_directory_procedures(nfs, *served_);
   server.add(std::move(nfs));
+}
 
+void NfsServer::add_programs(rpc::Server& server) {
+  add_nfs(server);
   rpc::Program mount(mount3::MOUNTPROC3_MNT::program, mount3::MOUNTPROC3_MNT::version,
                      ulb::mount3());
   add_mount_procedures(mount, *served_, *mounts_);

@@ -44,8 +44,10 @@ class NfsServer {
                                      const ExportOptions& options);
   const Exports& exports() const;
 
-  // Registers NFS and MOUNT.
+  // Registers NFS and MOUNT, which RFC 8267 5.1 wants on TCP.
   void add_programs(rpc::Server& server);
+  // Registers NFS alone.
+  void add_nfs(rpc::Server& server);
 
  private:
   std::unique_ptr<Served> served_;
