@@ -1,0 +1,136 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "cli/config.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr const char* kConfig = "--config";
+
+// The last one given wins, as with most commands.
+CLI::Option* last_wins(CLI::Option* option) {
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+bool spelled(const CLI::App& app, const Setting& setting) {
+  return setting.key != "config" && setting.key != "help" &&
+         app.get_option_no_throw("--" + setting.key) != nullptr;
+}
+
+// What of the file the command line does not say itself.
+void apply_file(CLI::App& app, const std::string& path) {
+  const Result<std::vector<Setting>, std::string> settings = read_config(path);
+  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
+  for (const Setting& setting : *settings) {
+    const std::string where = fmt::format("{}:{}: ", path, setting.line);
+    if (!spelled(app, setting))
+      throw CLI::ValidationError(
+          kConfig, fmt::format("{}there is no setting '{}'; 'stag {} --help' lists the options, "
+                               "which are the settings without their dashes",
+                               where, setting.key, app.get_name()));
+    CLI::Option* option = app.get_option_no_throw("--" + setting.key);
+    if (option->count() > 0) continue;
+    try {
+      option->add_result(setting.values);
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      throw CLI::ValidationError(kConfig, where + error.what());
+    }
+  }
+}
+
+void describe(CLI::App& app, const About& about) {
+  app.footer(fmt::format("\nExample:\n{}", about.example));
+  app.get_formatter()->column_width(36);
+}
+
+int report(const CLI::App& root, const CLI::Error& error) {
+  if (error.get_exit_code() == 0) return root.exit(error);
+  std::string name = "stag";
+  for (const CLI::App* used : root.get_subcommands()) name += " " + used->get_name();
+  fmt::print(stderr, "{}: {}\n'{} --help' shows how it is used\n", name, error.what(), name);
+  return static_cast<int>(Exit::Usage);
+}
+
+}  // namespace
+
+void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
+  app_.add_flag(names, value, help);
+}
+
+void Arguments::text(const std::string& names, std::string& value, const std::string& placeholder,
+                     const std::string& help) {
+  last_wins(app_.add_option(names, value, help)->type_name(placeholder));
+}
+
+void Arguments::texts(const std::string& names, std::vector<std::string>& values,
+                      const std::string& placeholder, const std::string& help) {
+  app_.add_option(names, values, help)->type_name(placeholder)->allow_extra_args(false);
+}
+
+void Arguments::number(const std::string& names, std::uint32_t& value, std::uint32_t least,
+                       std::uint32_t most, const std::string& help) {
+  last_wins(app_.add_option(names, value, help))
+      ->check(CLI::Range(least, most))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void Arguments::choice(const std::string& names, std::string& value,
+                       std::initializer_list<std::string> words, const std::string& help) {
+  last_wins(app_.add_option(names, value, help))
+      ->check(CLI::IsMember(std::vector<std::string>(words)))
+      ->capture_default_str();
+}
+
+void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
+                           bool required) {
+  app_.add_option(name, value, help)->required(required)->type_name("");
+}
+
+void Arguments::positionals(const std::string& name, std::vector<std::string>& values,
+                            std::size_t least, const std::string& help) {
+  app_.add_option(name, values, help)
+      ->required(least > 0)
+      ->expected(static_cast<int>(least), CLI::detail::expected_max_vector_size)
+      ->type_name("");
+}
+
+void Arguments::config(const std::string& names, const std::string& help) {
+  app_.add_option(names, help)->type_name("FILE.toml");
+}
+
+Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {
+  CLI::App root("NFS over RDMA in user space: RPC-over-RDMA version 1 on any machine with TCP.",
+                "stag");
+  root.require_subcommand(1);
+  root.set_version_flag("--version", STAG_VERSION);
+  root.footer("\n'stag COMMAND --help' tells about one of them, with an example.");
+  Command* chosen = nullptr;
+  for (const std::unique_ptr<Command>& command : commands) {
+    const About about = command->about();
+    CLI::App* app = root.add_subcommand(std::string(about.name), std::string(about.summary));
+    describe(*app, about);
+    Arguments arguments(*app);
+    command->declare(arguments);
+    app->final_callback([app, &chosen, command = command.get()] {
+      const CLI::Option* config = app->get_option_no_throw(kConfig);
+      if (config != nullptr && config->count() > 0) apply_file(*app, config->results().back());
+      chosen = command;
+    });
+  }
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Error& error) {
+    return Exit{report(root, error)};
+  }
+  return chosen->run();
+}
+
+}  // namespace stag::cli

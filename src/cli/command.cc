@@ -1,0 +1,53 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "net/signals.h"
+
+namespace stag::cli {
+namespace {
+
+Task<void> finish(Task<Exit> task, Exit& exit, net::AsioLoop& loop) {
+  exit = co_await std::move(task);
+  loop.stop();
+}
+
+}  // namespace
+
+Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) {
+  net::AsioLoop loop;
+  CancelSource interrupted;
+  Run run{loop, interrupted};
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&interrupted](int) {
+    if (interrupted.cancelled()) _exit(static_cast<int>(Exit::Failed));
+    interrupted.cancel();
+  });
+  Exit exit = Exit::Failed;
+  detach(finish(work(run), exit, loop));
+  loop.run();
+  return exit;
+}
+
+void Command::complain(std::string_view sentence) const {
+  fmt::print(stderr, "stag {}: {}\n", about().name, sentence);
+}
+
+Exit Command::failed(std::string_view sentence) const {
+  complain(sentence);
+  return Exit::Failed;
+}
+
+Exit Command::failed(const nfs::client::Error& error) const {
+  if (error.kind == nfs::client::Error::Kind::Url) return misused(error.sentence);
+  return failed(error.cancelled() ? "interrupted" : error.sentence);
+}
+
+Exit Command::misused(std::string_view sentence) const {
+  complain(sentence);
+  return Exit::Usage;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,63 @@
+// cli: the `stag` command. Each subcommand is one Command in a file of its own; main() lists them,
+// arguments.cc alone knows the command line library, json.cc the JSON one, config.cc the TOML one.
+//
+// What a client command does is a coroutine on a loop that this thread runs; SIGINT and SIGTERM
+// cancel it, and it cleans up and ends. Results go to standard output; everything else is one
+// sentence on standard error: "stag NAME: what, where, why, what to do".
+#pragma once
+
+#include <string_view>
+
+#include "base/cancel.h"
+#include "base/task.h"
+#include "base/unique_function.h"
+#include "net/loop.h"
+#include "nfs/client/error.h"
+
+namespace stag::cli {
+
+using nfs::client::Outcome;
+
+// What the process exits with.
+enum class Exit : int {
+  Done = 0,
+  Failed = 1,  // standard error says why
+  Usage = 2,   // the command line makes no sense
+};
+
+class Arguments;
+
+// Texts for --help.
+struct About {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view example;
+};
+
+// Where a client command runs.
+struct Run {
+  net::AsioLoop& loop;
+  CancelToken cancel;  // pulled by SIGINT and SIGTERM
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual About about() const = 0;
+  virtual void declare(Arguments& arguments) = 0;
+  // After declare() and the parsing of what it declared.
+  virtual Exit run() = 0;
+
+ protected:
+  // Runs the Task that `work` makes to its end on a loop of this thread. A second signal ends the
+  // process at once.
+  static Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work);
+
+  // Prints the sentence.
+  void complain(std::string_view sentence) const;
+  Exit failed(std::string_view sentence) const;
+  Exit failed(const nfs::client::Error& error) const;
+  Exit misused(std::string_view sentence) const;
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,26 @@
+// The subcommands, in the order of `stag --help`.
+#pragma once
+
+#include <memory>
+
+#include "cli/command.h"
+
+namespace stag::cli {
+
+std::unique_ptr<Command> make_serve();
+std::unique_ptr<Command> make_ls();
+std::unique_ptr<Command> make_stat();
+std::unique_ptr<Command> make_cat();
+std::unique_ptr<Command> make_cp();
+std::unique_ptr<Command> make_mkdir();
+std::unique_ptr<Command> make_rm();
+std::unique_ptr<Command> make_mv();
+std::unique_ptr<Command> make_ln();
+std::unique_ptr<Command> make_touch();
+std::unique_ptr<Command> make_chmod();
+std::unique_ptr<Command> make_df();
+std::unique_ptr<Command> make_ping();
+std::unique_ptr<Command> make_info();
+std::unique_ptr<Command> make_bench();
+
+}  // namespace stag::cli

@@ -1,0 +1,217 @@
+#include "cli/copier.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/remote.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Error;
+
+// Owner's rights that a directory needs while it is filled.
+constexpr std::uint32_t kFilling = 0700;
+
+bool concerns_all(const Error& error) {
+  return error.kind == Error::Kind::Call || error.is(nfs::v3::NFS3ERR_NOSPC) ||
+         error.is(nfs::v3::NFS3ERR_DQUOT) || error.is(nfs::v3::NFS3ERR_ROFS);
+}
+
+// A name from elsewhere must stay one name here.
+bool usable(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+}
+
+Failure<Error> refusal(std::string sentence) {
+  return Failure{Error::of_local(std::move(sentence))};
+}
+
+}  // namespace
+
+std::string base_name(const std::string& path) {
+  std::string name = place_of(path).name;
+  return name == "." || name == ".." ? "" : name;
+}
+
+Copier::Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally& tally,
+               Complain complain)
+    : run_(run),
+      from_(from),
+      to_(to),
+      options_(options),
+      tally_(tally),
+      complain_(std::move(complain)) {}
+
+Task<void> Copier::copy(std::string source, std::string destination) {
+  if (stopped()) co_return;
+  const Outcome<std::optional<Object>> found = co_await from_.find(source, Follow::No);
+  if (!found) co_return fail(from_.shown_path(source), found.error());
+  if (!*found)
+    co_return fail(from_.shown_path(source), "there is no such file or directory; check the path");
+  Object object = **found;
+  if (object.kind == Kind::Directory && !options_.recursive)
+    co_return fail(from_.shown_path(source), "it is a directory; copy it with 'stag cp -r'");
+  const Outcome<Target> target = co_await target_of(object, destination);
+  if (!target) co_return fail(to_.shown_path(destination), target.error());
+  co_await copy_object(std::move(object), *target);
+}
+
+Task<Outcome<Copier::Target>> Copier::target_of(const Object& source, std::string destination) {
+  const Outcome<std::optional<Object>> found = co_await to_.find(destination, Follow::Yes);
+  if (!found) co_return Failure{found.error()};
+  if (*found && (*found)->kind == Kind::Directory) {
+    const std::string name = base_name(source.path);
+    if (!name.empty()) co_return co_await inside(**found, name);
+    co_return Target{.directory = **found, .name = {}};
+  }
+  if (!*found && destination.ends_with('/') && source.kind != Kind::Directory)
+    co_return refusal("there is no such directory; make it with 'stag mkdir' or 'mkdir'");
+  const Place place = place_of(destination);
+  std::string parent = place.directory;
+  // Of a local path: "x" lies in ".", "/x" in "/".
+  if (parent.empty()) parent = destination.starts_with('/') ? "/" : ".";
+  const Outcome<std::optional<Object>> directory = co_await to_.find(parent, Follow::Yes);
+  if (!directory) co_return Failure{directory.error()};
+  if (!*directory || (*directory)->kind != Kind::Directory)
+    co_return refusal("the directory it would be in does not exist; make that first");
+  co_return co_await inside(**directory, place.name);
+}
+
+Task<Outcome<Copier::Target>> Copier::inside(Object directory, std::string name) {
+  Target target{.directory = std::move(directory), .name = std::move(name)};
+  Outcome<std::optional<Object>> existing = co_await to_.find_in(target.directory, target.name);
+  if (!existing) co_return Failure{existing.error()};
+  target.existing = *std::move(existing);
+  co_return target;
+}
+
+Task<void> Copier::copy_object(Object source, Target target) {
+  switch (source.kind) {
+    case Kind::Directory:
+      co_return co_await copy_directory(std::move(source), std::move(target));
+    case Kind::Symlink:
+      co_return co_await copy_symlink(std::move(source), std::move(target));
+    case Kind::File:
+      tally_.expected_bytes += source.size;
+      co_await files_.at_most(options_.files_in_flight - 1);
+      files_.add(copy_file(std::move(source), std::move(target)));
+      co_return;
+    case Kind::Other:
+      co_return fail(from_.shown_path(source.path),
+                     "it is a device, socket or FIFO, which is not copied");
+  }
+}
+
+Task<void> Copier::copy_directory(Object source, Target target) {
+  const Outcome<Object> directory = co_await directory_for(source, target);
+  if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
+  ++tally_.directories;
+  if (!target.existing || options_.preserve)
+    finished_.push_back({*directory, finish_of(source, source.mode)});
+  const std::unique_ptr<Members> members = from_.members(source);
+  while (!stopped()) {
+    Outcome<std::vector<Member>> batch = co_await members->next();
+    if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
+    if (batch->empty()) co_return;
+    for (Member& member : *batch)
+      if (!stopped()) co_await copy_member(*directory, std::move(member));
+  }
+}
+
+Task<void> Copier::copy_member(Object directory, Member member) {
+  if (!usable(member.name))
+    co_return fail(from_.shown_path(member.object.path), "its name cannot be used");
+  Outcome<Target> target = co_await inside(std::move(directory), member.name);
+  if (!target) co_return fail(from_.shown_path(member.object.path), target.error());
+  co_await copy_object(std::move(member.object), *std::move(target));
+}
+
+Task<Outcome<Object>> Copier::directory_for(const Object& source, const Target& target) {
+  const Object& there =
+      target.name.empty() || !target.existing ? target.directory : *target.existing;
+  if (!source.handle.data.empty() && source.handle == there.handle)
+    co_return refusal("a directory cannot be copied into itself");
+  if (target.name.empty()) co_return target.directory;
+  if (!target.existing)
+    co_return co_await to_.mkdir(target.directory, target.name, source.mode | kFilling);
+  if (target.existing->kind == Kind::Directory) co_return *target.existing;
+  co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
+                                to_.shown_path(target.existing->path)));
+}
+
+Task<void> Copier::copy_symlink(Object source, Target target) {
+  Outcome<std::string> text = co_await from_.readlink(source);
+  if (!text) co_return fail(from_.shown_path(source.path), text.error());
+  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
+    co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
+  const Outcome<Ok> made = co_await to_.symlink(target.directory, target.name, *std::move(text));
+  if (!made) co_return fail(from_.shown_path(source.path), made.error());
+  ++tally_.symlinks;
+}
+
+Task<void> Copier::copy_file(Object source, Target target) {
+  const Outcome<Ok> moved = co_await move_file(source, target);
+  if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
+  ++tally_.files;
+}
+
+Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) {
+  const bool replaces = target.existing.has_value();
+  if (replaces && target.existing->kind != Kind::File)
+    co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
+                                  to_.shown_path(target.existing->path)));
+  std::uint32_t mode = source.mode & 0777 & ~options_.mask;
+  if (replaces) mode = target.existing->mode;
+  if (options_.preserve) mode = source.mode;
+  const bool sparse = source.used < source.size;
+  const Outcome<std::unique_ptr<Draft>> draft = co_await to_.draft(target.directory, mode, sparse);
+  if (!draft) co_return Failure{draft.error()};
+  const Outcome<Ok> done = co_await filled_and_published(source, target, **draft, mode);
+  if (!done) co_await (*draft)->discard();
+  co_return done;
+}
+
+Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, const Target& target,
+                                               Draft& draft, std::uint32_t mode) {
+  const Outcome<std::uint64_t> size = co_await from_.feed(source, draft);
+  if (!size) co_return Failure{size.error()};
+  if (run_.cancel.cancelled()) co_return refusal("interrupted");
+  co_return co_await draft.publish(target.name, *size, finish_of(source, mode));
+}
+
+Task<void> Copier::complete() {
+  co_await files_.join();
+  // The innermost first: a later change inside would touch the time again.
+  for (auto at = finished_.rbegin(); at != finished_.rend() && !stopped(); ++at) {
+    const Outcome<Ok> done = co_await to_.finish(at->directory, at->finish);
+    if (!done) fail(to_.shown_path(at->directory.path), done.error());
+  }
+}
+
+Finish Copier::finish_of(const Object& source, std::uint32_t mode) const {
+  Finish finish;
+  finish.mode = options_.preserve ? source.mode
+                                  : mode & ~(source.kind == Kind::Directory ? options_.mask : 0);
+  finish.times = options_.preserve;
+  finish.accessed = source.accessed;
+  finish.modified = source.modified;
+  return finish;
+}
+
+void Copier::fail(const std::string& path, const Error& error) {
+  // Once is enough when the same reason meets whatever is in flight.
+  const bool first = !stopped();
+  if (concerns_all(error)) hopeless_ = true;
+  ++failures_;
+  if (first) complain_(fmt::format("{}: {}", path, error.sentence));
+}
+
+void Copier::fail(const std::string& path, const std::string& why) {
+  ++failures_;
+  complain_(fmt::format("{}: {}", path, why));
+}
+
+}  // namespace stag::cli

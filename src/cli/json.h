@@ -1,0 +1,45 @@
+// What --json prints: objects of ordered members, built without the JSON library at hand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nfs/client/attributes.h"
+#include "rpc/rdma/options.h"
+
+namespace stag::cli {
+
+class Json {
+ public:
+  // An empty object; array() an empty array.
+  Json();
+  static Json array();
+  Json(Json&&) noexcept;
+  Json& operator=(Json&&) noexcept;
+  ~Json();
+
+  // Bytes that are no UTF-8 are replaced: JSON has no others.
+  Json& set(std::string_view key, std::string_view value);
+  Json& set(std::string_view key, std::uint64_t value);
+  Json& set(std::string_view key, double value);
+  Json& set(std::string_view key, bool value);
+  Json& set(std::string_view key, Json value);
+  Json& add(Json element);
+
+  // One line, or indented.
+  std::string line() const;
+  std::string text() const;
+
+ private:
+  struct Value;
+  std::unique_ptr<Value> value_;
+};
+
+Json to_json(std::string_view name, const nfs::client::Attributes& attributes);
+// What travelled how (rpc/rdma/options.h).
+Json to_json(const rpc::rdma::Moved& moved);
+
+}  // namespace stag::cli

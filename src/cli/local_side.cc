@@ -1,0 +1,255 @@
+// Files of this machine as one end of a copy. Whatever may block goes to the loop's workers.
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "cli/local_file.h"
+#include "cli/side.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::DataSink;
+using nfs::client::DataSource;
+using nfs::client::Error;
+
+constexpr std::size_t kMembersAtOnce = 1000;
+
+Failure<Error> trouble(std::string_view verb, const std::string& path, int error) {
+  return Failure{Error::of_local(local_trouble(verb, path, error))};
+}
+
+nfs::client::Time time_of(const timespec& time) {
+  return {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)};
+}
+timespec timespec_of(const nfs::client::Time& time) {
+  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
+}
+
+Kind kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return Kind::File;
+  if (S_ISDIR(mode)) return Kind::Directory;
+  return S_ISLNK(mode) ? Kind::Symlink : Kind::Other;
+}
+
+std::string below(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+Outcome<std::optional<Object>> look(const std::string& path, Follow follow) {
+  struct stat info {};
+  const int flags = follow == Follow::Yes ? 0 : AT_SYMLINK_NOFOLLOW;
+  if (fstatat(AT_FDCWD, path.c_str(), &info, flags) != 0) {
+    if (errno == ENOENT) return std::optional<Object>();
+    return trouble("look at", path, errno);
+  }
+  Object object;
+  object.path = path;
+  object.kind = kind_of(info.st_mode);
+  object.mode = info.st_mode & 07777;
+  object.size = static_cast<std::uint64_t>(info.st_size);
+  object.used = static_cast<std::uint64_t>(info.st_blocks) * 512;
+  object.accessed = time_of(info.st_atim);
+  object.modified = time_of(info.st_mtim);
+  return std::optional<Object>(std::move(object));
+}
+
+// AT_FDCWD with a path, or a descriptor with an empty one.
+Outcome<Ok> finish_local(const std::string& path, const Finish& finish) {
+  if (::chmod(path.c_str(), finish.mode) != 0) return trouble("set the mode of", path, errno);
+  const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
+  if (finish.times && utimensat(AT_FDCWD, path.c_str(), times.data(), 0) != 0)
+    return trouble("set the times of", path, errno);
+  return Ok{};
+}
+
+class LocalDraft final : public Draft, private DataSink {
+ public:
+  LocalDraft(Run& run, Tally& tally, std::string directory, std::string path, net::UniqueFd fd,
+             bool sparse)
+      : run_(run),
+        tally_(tally),
+        directory_(std::move(directory)),
+        path_(std::move(path)),
+        fd_(std::move(fd)),
+        sparse_(sparse) {}
+
+  // Never asked for: a copy has at most one local side.
+  Task<Outcome<std::uint64_t>> fill(DataSource&) override {
+    co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
+  }
+  DataSink& sink() override { return *this; }
+
+  Task<Outcome<Ok>> publish(std::string name, std::uint64_t size, Finish finish) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      return publish_now(below(directory_, name), size, finish);
+    });
+  }
+  Task<void> discard() override {
+    co_await offloaded(run_.loop, [&] { return ::unlink(path_.c_str()); });
+  }
+
+ private:
+  Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
+    tally_.bytes += data.size();
+    co_return co_await offloaded(run_.loop,
+                                 [&]() -> Outcome<Ok> { return write_now(offset, data); });
+  }
+
+  Outcome<Ok> write_now(std::uint64_t offset, Bytes data) {
+    while (!data.empty()) {
+      const Stretch stretch =
+          sparse_ ? next_stretch(data, offset) : Stretch{.length = data.size(), .zeros = false};
+      const Bytes part = data.first(stretch.length);
+      if (!stretch.zeros && !write_fully(fd_.fd(), part, offset))
+        return trouble("write", path_, errno);
+      offset += part.size();
+      data = data.subspan(part.size());
+    }
+    return Ok{};
+  }
+
+  Outcome<Ok> publish_now(const std::string& path, std::uint64_t size, const Finish& finish) {
+    if (ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0) return trouble("write", path, errno);
+    const Outcome<Ok> finished = finish_local(path_, finish);
+    if (!finished) return finished;
+    // Some file systems tell only now that the data has no room.
+    if (::close(fd_.release()) != 0) return trouble("write", path, errno);
+    if (::rename(path_.c_str(), path.c_str()) != 0) return trouble("write", path, errno);
+    return Ok{};
+  }
+
+  Run& run_;
+  Tally& tally_;
+  const std::string directory_;
+  const std::string path_;
+  net::UniqueFd fd_;
+  const bool sparse_;
+};
+
+class LocalMembers final : public Members {
+ public:
+  LocalMembers(Run& run, std::string path) : run_(run), path_(std::move(path)) {}
+  ~LocalMembers() override {
+    if (stream_ != nullptr) closedir(stream_);
+  }
+
+  Task<Outcome<std::vector<Member>>> next() override {
+    co_return co_await offloaded(run_.loop, [this] { return next_now(); });
+  }
+
+ private:
+  Outcome<std::vector<Member>> next_now() {
+    if (stream_ == nullptr) stream_ = opendir(path_.c_str());
+    if (stream_ == nullptr) return trouble("list", path_, errno);
+    std::vector<Member> members;
+    while (members.size() < kMembersAtOnce) {
+      errno = 0;
+      const dirent* entry = readdir(stream_);
+      if (entry == nullptr && errno != 0) return trouble("list", path_, errno);
+      if (entry == nullptr) break;
+      const std::string name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      Outcome<std::optional<Object>> object = look(below(path_, name), Follow::No);
+      if (!object) return Failure{object.error()};
+      // Else it has gone meanwhile.
+      if (*object) members.push_back({name, **object});
+    }
+    return members;
+  }
+
+  Run& run_;
+  const std::string path_;
+  DIR* stream_ = nullptr;
+};
+
+class LocalSide final : public Side {
+ public:
+  LocalSide(Run& run, Tally& tally) : run_(run), tally_(tally) {}
+
+  Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) override {
+    co_return co_await offloaded(run_.loop, [&] { return look(path, follow); });
+  }
+  Task<Outcome<std::optional<Object>>> find_in(Object directory, std::string name) override {
+    co_return co_await find(below(directory.path, name), Follow::No);
+  }
+  std::string shown_path(const std::string& path) const override { return path; }
+
+  std::unique_ptr<Members> members(const Object& directory) override {
+    return std::make_unique<LocalMembers>(run_, directory.path);
+  }
+  Task<Outcome<std::string>> readlink(Object symlink) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::string> {
+      std::string target(PATH_MAX, '\0');
+      const ssize_t length = ::readlink(symlink.path.c_str(), target.data(), target.size());
+      if (length < 0) return trouble("read the symbolic link", symlink.path, errno);
+      target.resize(static_cast<std::size_t>(length));
+      return target;
+    });
+  }
+  Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) override {
+    Outcome<std::unique_ptr<LocalFile>> opened = co_await offloaded(
+        run_.loop, [&] { return LocalFile::open(run_.loop, file.path, O_NOFOLLOW); });
+    if (!opened) co_return Failure{opened.error()};
+    co_return co_await draft.fill(**opened);
+  }
+
+  Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Object> {
+      const std::string path = below(directory.path, name);
+      if (::mkdir(path.c_str(), mode) != 0) return trouble("make the directory", path, errno);
+      const Outcome<std::optional<Object>> made = look(path, Follow::No);
+      if (!made) return Failure{made.error()};
+      if (!*made) return trouble("make the directory", path, ENOENT);
+      return **made;
+    });
+  }
+  Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      const std::string path = below(directory.path, name);
+      const std::string temporary = below(directory.path, temporary_name());
+      if (::symlink(target.c_str(), temporary.c_str()) != 0)
+        return trouble("make the symbolic link", path, errno);
+      if (::rename(temporary.c_str(), path.c_str()) == 0) return Ok{};
+      const int error = errno;
+      ::unlink(temporary.c_str());
+      return trouble("make the symbolic link", path, error);
+    });
+  }
+  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::uint32_t,
+                                              bool sparse) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::unique_ptr<Draft>> {
+      std::string path = below(directory.path, temporary_name());
+      constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+      net::UniqueFd fd(::open(path.c_str(), kFlags, 0600));
+      if (!fd) return trouble("make a file in", directory.path, errno);
+      return std::unique_ptr<Draft>(std::make_unique<LocalDraft>(
+          run_, tally_, directory.path, std::move(path), std::move(fd), sparse));
+    });
+  }
+  Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
+    co_return co_await offloaded(run_.loop, [&] { return finish_local(directory.path, finish); });
+  }
+
+ private:
+  Run& run_;
+  Tally& tally_;
+};
+
+}  // namespace
+
+std::unique_ptr<Side> local_side(Run& run, Tally& tally) {
+  return std::make_unique<LocalSide>(run, tally);
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,64 @@
+// An NFS server as the client commands use it: the session that a URL names, with the connectors
+// and counters below it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "endpoint/connector.h"
+#include "nfs/client/session.h"
+
+namespace stag::cli {
+
+// The options that every client command has.
+struct RemoteOptions {
+  std::uint32_t timeout = 60;         // seconds without an answer before a call is given up
+  rpc::rdma::Moved* moved = nullptr;  // counts, and outlives the Remote
+
+  void declare(Arguments& arguments);
+};
+
+// This process's user and groups, as AUTH_SYS tells them.
+rpc::Credentials own_credentials();
+
+class Remote {
+ public:
+  // Kind::Url when `url` is none.
+  static Task<Outcome<std::unique_ptr<Remote>>> open(Run& run, std::string url,
+                                                     const RemoteOptions& options);
+
+  nfs::client::FileSystem& files() { return session_->files(); }
+  // The same files for cleaning up after the user has interrupted: not cancelled, and soon given
+  // up.
+  nfs::client::FileSystem& cleaner() { return *cleaner_; }
+  // What the URL names below the root of files(); empty: the root itself.
+  const std::string& path() const { return session_->path(); }
+  const nfs::client::Url& url() const { return session_->url(); }
+
+  // Awaited before the end.
+  Task<void> close() { return session_->close(); }
+
+ private:
+  Remote() = default;
+
+  std::unique_ptr<rpc::Connector> nfs_connector_;
+  std::unique_ptr<rpc::Connector> mount_connector_;
+  std::unique_ptr<nfs::client::Session> session_;
+  std::unique_ptr<nfs::client::FileSystem> cleaner_;
+};
+
+// The two connectors that reach the services of `url`; both outlive their channels.
+Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(const nfs::client::Url& url,
+                                                       const RemoteOptions& options);
+std::unique_ptr<rpc::Connector> tcp_connector(const RemoteOptions& options);
+
+// "a/b/c" is in "a/b" and called "c"; trailing '/' do not count. The name is empty for the root.
+struct Place {
+  std::string directory;
+  std::string name;
+};
+Place place_of(std::string path);
+
+}  // namespace stag::cli
