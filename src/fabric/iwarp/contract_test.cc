@@ -1,5 +1,5 @@
-#include "fabric/iwarp/harness_test.h"
 #include "testing/fabric_contract.h"
+#include "testing/iwarp_harness.h"
 
 namespace stag::testing {
 namespace {

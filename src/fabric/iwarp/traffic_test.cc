@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "fabric/iwarp/harness_test.h"
+#include "testing/iwarp_harness.h"
 
 namespace stag::testing {
 namespace {
