@@ -1,6 +1,7 @@
 #include "cli/config.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <toml++/toml.h>
 
 namespace stag::cli {
 namespace {
@@ -49,8 +49,7 @@ Result<std::vector<Setting>, std::string> read_config(const std::string& path) {
   try {
     table = toml::parse(text.str(), path);
   } catch (const toml::parse_error& error) {
-    return Failure{
-        fmt::format("{}:{}: {}", path, error.source().begin.line, error.description())};
+    return Failure{fmt::format("{}:{}: {}", path, error.source().begin.line, error.description())};
   }
   std::vector<Setting> settings;
   for (const auto& [key, node] : table) {
