@@ -77,7 +77,7 @@ void Arguments::texts(const std::string& names, std::vector<std::string>& values
 void Arguments::number(const std::string& names, std::uint32_t& value, std::uint32_t least,
                        std::uint32_t most, const std::string& help) {
   last_wins(app_.add_option(names, value, help))
-      ->check(CLI::Range(least, most))
+      ->check(CLI::Range(least, most).description(""))
       ->type_name("N")
       ->capture_default_str();
 }
@@ -110,7 +110,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
   CLI::App root("NFS over RDMA in user space: RPC-over-RDMA version 1 on any machine with TCP.",
                 "stag");
   root.require_subcommand(1);
-  root.set_version_flag("--version", STAG_VERSION);
+  root.set_version_flag("--version", "stag " STAG_VERSION);
   root.footer("\n'stag COMMAND --help' tells about one of them, with an example.");
   Command* chosen = nullptr;
   for (const std::unique_ptr<Command>& command : commands) {

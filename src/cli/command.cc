@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "base/completion.h"
 #include "net/signals.h"
 
 namespace stag::cli {
@@ -16,6 +17,16 @@ Task<void> finish(Task<Exit> task, Exit& exit, net::AsioLoop& loop) {
 }
 
 }  // namespace
+
+Task<void> pause(Run& run, Duration length) {
+  Completion<Ok> over;
+  const auto finish = [&over] {
+    if (!over.completed()) over.complete(Ok{});
+  };
+  const Timer timer = run.loop.after(length, finish);
+  const CancelCallback cancelled(run.cancel, finish);
+  co_await over;
+}
 
 Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) {
   net::AsioLoop loop;

@@ -40,6 +40,9 @@ struct Run {
   CancelToken cancel;  // pulled by SIGINT and SIGTERM
 };
 
+// Ends early when cancelled.
+Task<void> pause(Run& run, Duration length);
+
 class Command {
  public:
   virtual ~Command() = default;

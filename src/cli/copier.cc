@@ -45,7 +45,7 @@ Copier::Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally
       tally_(tally),
       complain_(std::move(complain)) {}
 
-Task<void> Copier::copy(std::string source, std::string destination) {
+Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
   if (stopped()) co_return;
   const Outcome<std::optional<Object>> found = co_await from_.find(source, Follow::No);
   if (!found) co_return fail(from_.shown_path(source), found.error());
@@ -54,16 +54,16 @@ Task<void> Copier::copy(std::string source, std::string destination) {
   Object object = **found;
   if (object.kind == Kind::Directory && !options_.recursive)
     co_return fail(from_.shown_path(source), "it is a directory; copy it with 'stag cp -r'");
-  const Outcome<Target> target = co_await target_of(object, destination);
+  const Outcome<Target> target = co_await target_of(object, name, destination);
   if (!target) co_return fail(to_.shown_path(destination), target.error());
   co_await copy_object(std::move(object), *target);
 }
 
-Task<Outcome<Copier::Target>> Copier::target_of(const Object& source, std::string destination) {
+Task<Outcome<Copier::Target>> Copier::target_of(const Object& source, std::string name,
+                                                std::string destination) {
   const Outcome<std::optional<Object>> found = co_await to_.find(destination, Follow::Yes);
   if (!found) co_return Failure{found.error()};
   if (*found && (*found)->kind == Kind::Directory) {
-    const std::string name = base_name(source.path);
     if (!name.empty()) co_return co_await inside(**found, name);
     co_return Target{.directory = **found, .name = {}};
   }

@@ -25,9 +25,9 @@ class Copier {
   Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally& tally,
          Complain complain);
 
-  // Copies what `source` names to `destination`: into it when it is a directory, else to exactly
-  // that name.
-  Task<void> copy(std::string source, std::string destination);
+  // Copies what `source` names to `destination`: into it, as `name`, when it is a directory, else
+  // to exactly that place. Without a name the contents of `source` go into that directory.
+  Task<void> copy(std::string source, std::string name, std::string destination);
   // Awaits what is in flight and gives directories their final modes and times. Once, at the end.
   Task<void> complete();
 
@@ -44,7 +44,7 @@ class Copier {
     Finish finish;
   };
 
-  Task<Outcome<Target>> target_of(const Object& source, std::string destination);
+  Task<Outcome<Target>> target_of(const Object& source, std::string name, std::string destination);
   Task<Outcome<Target>> inside(Object directory, std::string name);
   Task<void> copy_object(Object source, Target target);
   Task<void> copy_member(Object directory, Member member);

@@ -90,6 +90,7 @@ class Cp final : public Command {
     end.remote = *std::move(remote);
     end.side = remote_side(*end.remote, tally);
     end.path = end.remote->path();
+    if (!end.path.empty() && end.remote->url().path.ends_with('/')) end.path.push_back('/');
     co_return std::move(end);
   }
 
@@ -110,7 +111,8 @@ class Cp final : public Command {
       progress.clear();
       complain(sentence);
     });
-    co_await copier.copy(from->path, to.path);
+    const std::string& named = from->remote ? from->remote->url().path : source;
+    co_await copier.copy(from->path, base_name(named), to.path);
     co_await copier.complete();
     if (from->remote) co_await from->remote->close();
     co_return copier.all_well() ? Exit::Done : Exit::Failed;

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "bench/load.h"
+#include "bench/self_bench.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/remote.h"
+
+namespace stag::cli {
+namespace {
+
+using bench::Operation;
+
+struct Figure {
+  std::string_view name;
+  Operation operation;
+  std::size_t bytes;
+  unsigned depth;
+};
+constexpr Figure kFigures[] = {
+    {"null_rtt", Operation::Null, 0, 1},
+    {"null_rate_32", Operation::Null, 0, 32},
+    {"getattr_rate_32", Operation::Getattr, 0, 32},
+    {"rand_read_4k_32", Operation::Read, 4096, 32},
+    {"rand_write_4k_32", Operation::Write, 4096, 32},
+    {"read_64k", Operation::Read, 64 << 10, 8},
+    {"write_64k", Operation::Write, 64 << 10, 8},
+    {"read_1m", Operation::Read, 1 << 20, 8},
+    {"write_1m", Operation::Write, 1 << 20, 8},
+};
+
+constexpr std::size_t kBulk = 64 << 10;  // from here on bandwidth counts
+
+class Bench final : public Command {
+ public:
+  About about() const override {
+    return {"bench", "measure latency, rates and bandwidth",
+            "  stag bench --self\n  stag bench nfs://server/scratch\n"};
+  }
+  void declare(Arguments& arguments) override {
+    arguments.flag("--self", self_,
+                   "against a server of its own on this machine, next to the raw TCP reference of "
+                   "the same run");
+    arguments.flag("--json", json_, "an object");
+    arguments.texts("--only", options_.only, "NAME", "this figure; may be given several times");
+    arguments.number("--samples", samples_, 1, 100, "samples of each figure");
+    arguments.number("--milliseconds", milliseconds_, 1, 60'000, "length of a sample");
+    arguments.number("--busy-poll", options_.load.busy_poll_us, 0, 1'000'000,
+                     "microseconds an idle loop looks for work before it sleeps");
+    arguments.flag("--crc", options_.load.crc, "with CRC32C on every FPDU");
+    arguments.positional("URL", url_, "a directory that may be written to", false);
+  }
+  Exit run() override {
+    if (self_ != url_.empty())
+      return misused("say either --self or the URL of a directory on a server");
+    options_.samples = samples_;
+    options_.seconds = milliseconds_ / 1000.0;
+    if (self_) return run_self();
+    const Exit exit = run_remote();
+    on_loop([this](Run& run) { return clean_up(run); });
+    return exit;
+  }
+
+ private:
+  Exit run_self() {
+    const Result<std::vector<bench::Row>, std::string> rows =
+        bench::bench_self(options_, [](std::size_t done, std::size_t all, const std::string& name) {
+          show(fmt::format("[{}/{}] {}", done + 1, all, name));
+        });
+    show("");
+    if (!rows) return failed(rows.error());
+    fmt::print("{}\n", json_ ? bench::to_json(*rows) : bench::to_table(*rows));
+    return Exit::Done;
+  }
+
+  Exit run_remote() {
+    const auto load = bench::Load::open(url_, options_.load);
+    if (!load) return failed(load.error());
+    Json results = Json::array();
+    Exit exit = Exit::Done;
+    for (const Figure& figure : kFigures) {
+      const auto& only = options_.only;
+      if (!only.empty() && std::find(only.begin(), only.end(), figure.name) == only.end()) continue;
+      show(std::string(figure.name));
+      const bench::Sample sample =
+          (*load)->run(figure.operation, figure.bytes, figure.depth, options_.seconds, getpid());
+      show("");
+      if (sample.operations == 0) {
+        exit = failed(fmt::format("{}: the server did not answer", figure.name));
+        break;
+      }
+      results.add(report(figure, sample));
+    }
+    if (json_) {
+      Json json;
+      json.set("machine", bench::machine()).set("results", std::move(results));
+      fmt::print("{}\n", json.text());
+    }
+    return exit;
+  }
+
+  Json report(const Figure& figure, const bench::Sample& sample) const {
+    const bool trip = figure.depth == 1;
+    const double bandwidth = sample.bandwidth() / 1e9;
+    const double value = trip                    ? sample.per_operation() * 1e6
+                         : figure.bytes >= kBulk ? bandwidth
+                                                 : sample.rate();
+    const std::string_view unit = trip ? "us" : figure.bytes >= kBulk ? "GB/s" : "calls/s";
+    if (!json_) fmt::print("{:<18}{:>12.2f}  {}\n", figure.name, value, unit);
+    Json json;
+    json.set("name", figure.name).set("unit", unit).set("ours", value);
+    return json;
+  }
+
+  // The file that a Load works on.
+  Task<Exit> clean_up(Run& run) {
+    RemoteOptions options;
+    Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, url_, options);
+    if (!remote) co_return Exit::Failed;
+    const std::string path = (*remote)->path();
+    const Outcome<nfs::client::Node> directory = co_await (*remote)->files().walk(path);
+    if (directory)
+      static_cast<void>(co_await (*remote)->files().remove(directory->handle, "stag-bench.data"));
+    co_await (*remote)->close();
+    co_return Exit::Done;
+  }
+
+  // On a terminal, in the place of what was there.
+  static void show(const std::string& text) {
+    if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K{}", text);
+    std::fflush(stderr);
+  }
+
+  bool self_ = false, json_ = false;
+  std::uint32_t samples_ = 5, milliseconds_ = 350;
+  bench::BenchOptions options_;
+  std::string url_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench() {
+  return std::make_unique<Bench>();
+}
+
+}  // namespace stag::cli

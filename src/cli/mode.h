@@ -1,0 +1,33 @@
+// Modes as chmod(1) takes them: octal, or clauses like "u+x,go=r".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stag::cli {
+
+class ModeChange {
+ public:
+  // Fails with one sentence.
+  static Result<ModeChange, std::string> parse(std::string_view text);
+
+  // What becomes of `mode` (07777).
+  std::uint32_t apply(std::uint32_t mode, bool directory) const;
+
+ private:
+  struct Clause {
+    std::uint32_t who = 0;    // mask of the bits it may touch
+    char how = '=';           // + - =
+    std::uint32_t bits = 0;   // within `who`
+    bool searchable = false;  // X: execute where something is executable, or for a directory
+  };
+  static bool parse_clause(std::string_view text, std::vector<Clause>& clauses);
+
+  std::vector<Clause> clauses_;
+};
+
+}  // namespace stag::cli

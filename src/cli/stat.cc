@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/format.h"
+#include "cli/json.h"
+#include "cli/remote_command.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::Links;
+using nfs::client::Node;
+
+class Stat final : public RemoteCommand {
+ public:
+  About about() const override {
+    return {"stat", "show everything about files", "  stag stat nfs://server/data/report.txt\n"};
+  }
+  void declare(Arguments& arguments) override {
+    arguments.flag("-L,--dereference", follow_, "what a symbolic link leads to, not the link");
+    arguments.flag("--json", json_, "an array of objects");
+    declare_urls(arguments, "file or directory");
+  }
+
+ private:
+  Task<Outcome<Ok>> act(Run&, Remote& remote) override {
+    const Links links = follow_ ? Links::Follow : Links::FollowAllButLast;
+    const Outcome<Node> node = co_await remote.files().walk(remote.path(), links);
+    if (!node) co_return Failure{node.error()};
+    std::string target;
+    if (node->attributes.type == nfs::v3::NF3LNK) {
+      const Outcome<std::string> text = co_await remote.files().readlink(node->handle);
+      if (!text) co_return Failure{text.error()};
+      target = *text;
+    }
+    const std::string name = remote.path().empty() ? "." : remote.path();
+    if (json_)
+      add(name, node->attributes, target);
+    else
+      print(name, node->attributes, target);
+    co_return Ok{};
+  }
+  void finish() override {
+    if (json_) fmt::print("{}\n", array_.text());
+  }
+
+  void add(const std::string& name, const Attributes& attributes, const std::string& target) {
+    Json object = to_json(name, attributes);
+    if (!target.empty()) object.set("target", target);
+    array_.add(std::move(object));
+  }
+  static void print(const std::string& name, const Attributes& a, const std::string& target) {
+    const std::string arrow = target.empty() ? "" : " -> " + shown(target);
+    fmt::print("   name  {}{}\n", shown(name), arrow);
+    fmt::print("   type  {}\n", type_name(a.type));
+    fmt::print("   size  {} ({} on the server's disk)\n", a.size,
+               human_size(static_cast<double>(a.used)));
+    fmt::print("   mode  {:04o} {}\n", a.mode, mode_text(a));
+    fmt::print("  owner  uid {}, gid {}\n", a.uid, a.gid);
+    fmt::print("  links  {}\n", a.nlink);
+    fmt::print("     id  {} in file system {:x}\n", a.fileid, a.fsid);
+    fmt::print(" access  {}\n modify  {}\n change  {}\n", time_text(a.atime), time_text(a.mtime),
+               time_text(a.ctime));
+  }
+
+  bool follow_ = false, json_ = false;
+  Json array_ = Json::array();
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_stat() {
+  return std::make_unique<Stat>();
+}
+
+}  // namespace stag::cli
