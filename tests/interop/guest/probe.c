@@ -1,0 +1,115 @@
+// What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES.
+// Prints what went wrong and exits 1.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void need(int truth, const char *what) {
+  if (truth) return;
+  perror(what);
+  exit(1);
+}
+
+static unsigned char pattern(size_t at) { return (unsigned char)(at * 31 + (at >> 8) * 7 + 1); }
+
+static void compare(const unsigned char *bytes, size_t from, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (bytes[i] != pattern(from + i)) {
+      fprintf(stderr, "byte %zu differs\n", from + i);
+      exit(1);
+    }
+}
+
+static void forget_cache(void) {
+  sync();
+  int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+  need(fd >= 0 && write(fd, "3", 1) == 1, "drop_caches");
+  close(fd);
+}
+
+// Written through one mapping, read back through another.
+static void map(const char *path, size_t size) {
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(fd >= 0 && ftruncate(fd, (off_t)size) == 0, path);
+  unsigned char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  need(bytes != MAP_FAILED, "mmap for writing");
+  for (size_t i = 0; i < size; i++) bytes[i] = pattern(i);
+  need(msync(bytes, size, MS_SYNC) == 0, "msync");
+  munmap(bytes, size);
+  close(fd);
+  forget_cache();
+  fd = open(path, O_RDONLY);
+  bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+  need(bytes != MAP_FAILED, "mmap for reading");
+  compare(bytes, 0, size);
+}
+
+// O_DIRECT at odd offsets with odd lengths: the client asks for what the server gives, unrounded.
+static void direct(const char *path, size_t size) {
+  static const size_t steps[] = {1, 3, 5, 4095, 4097, 5001, 65537, 131071};
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0644);
+  need(fd >= 0, path);
+  unsigned char *room = NULL;
+  need(posix_memalign((void **)&room, 4096, 1 << 18) == 0, "memory");
+  size_t at = 0;
+  for (int i = 0; at < size; i++) {
+    size_t step = steps[i % 8];
+    if (step > size - at) step = size - at;
+    for (size_t k = 0; k < step; k++) room[k] = pattern(at + k);
+    need(pwrite(fd, room, step, (off_t)at) == (ssize_t)step, "direct write");
+    at += step;
+  }
+  at = 0;
+  for (int i = 5; at < size; i++) {
+    size_t step = steps[i % 8], expected = step > size - at ? size - at : step;
+    need(pread(fd, room, step, (off_t)at) == (ssize_t)expected, "direct read");
+    compare(room, at, expected);
+    at += expected;
+  }
+  need(pread(fd, room, 100, (off_t)size) == 0, "direct read at the end");
+}
+
+// A file that is open stays usable when its name is gone or taken by another.
+static void kept_open(const char *path, size_t size) {
+  char other[4096];
+  snprintf(other, sizeof other, "%s.other", path);
+  for (int way = 0; way < 2; way++) {
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    need(fd >= 0, path);
+    for (size_t i = 0; i < size; i++) {
+      unsigned char byte = pattern(i);
+      need(pwrite(fd, &byte, 1, (off_t)i) == 1, "write");
+    }
+    need(fsync(fd) == 0, "fsync");
+    if (way == 0) {
+      need(unlink(path) == 0, "unlink");
+    } else {
+      int second = open(other, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      need(second >= 0 && write(second, "x", 1) == 1 && close(second) == 0, other);
+      need(rename(other, path) == 0, "rename over an open file");
+    }
+    forget_cache();
+    unsigned char *bytes = malloc(size);
+    need(pread(fd, bytes, size, 0) == (ssize_t)size, "read after the name is gone");
+    compare(bytes, 0, size);
+    free(bytes);
+    close(fd);
+  }
+  struct stat now;
+  need(stat(path, &now) == 0 && now.st_size == 1, "the file that took the name");
+}
+
+int main(int count, char **words) {
+  if (count != 4) return 2;
+  size_t size = strtoul(words[3], NULL, 10);
+  if (strcmp(words[1], "map") == 0) map(words[2], size);
+  else if (strcmp(words[1], "direct") == 0) direct(words[2], size);
+  else if (strcmp(words[1], "open") == 0) kept_open(words[2], size);
+  else return 2;
+  return 0;
+}
