@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -116,6 +117,13 @@ class Program {
     return add(P::number, std::make_unique<detail::TypedHandler<P, F>>(std::move(function)));
   }
 
+  // The program is not there for Calls that come this way (RFC 8267 5.1: MOUNT is not on RDMA).
+  Program& absent_from(TransportKind transport) {
+    absent_from_ = transport;
+    return *this;
+  }
+  bool present_on(TransportKind transport) const { return absent_from_ != transport; }
+
   std::uint32_t program() const { return program_; }
   std::uint32_t version() const { return version_; }
 
@@ -132,6 +140,7 @@ class Program {
   std::uint32_t program_;
   std::uint32_t version_;
   Binding binding_;
+  std::optional<TransportKind> absent_from_;
   std::vector<Entry> entries_;
 };
 

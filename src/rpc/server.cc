@@ -83,8 +83,11 @@ Result<Caller, ReplyStatus> Server::authenticate(const oncrpc::CallHeader& heade
   return std::move(*caller);
 }
 
-Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader& header) const {
+Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader& header,
+                                                        const Origin& origin) const {
   const Program* program = programs_.find(header.program, header.version);
+  if (program != nullptr && !program->present_on(origin.transport))
+    return Failure{ReplyStatus::accepted(AcceptStat::PROG_UNAVAIL)};
   if (program == nullptr) return Failure{programs_.missing(header.program)};
   const Program::Entry* entry = program->find(header.procedure);
   if (entry == nullptr) return Failure{ReplyStatus::accepted(AcceptStat::PROC_UNAVAIL)};
@@ -110,7 +113,7 @@ Task<std::optional<OutgoingReply>> Server::answer(IncomingCall& call, xdr::Decod
     trace_call(reason_of(caller.error()), call);
     co_return error_reply(header.xid, caller.error());
   }
-  Result<const Program::Entry*, ReplyStatus> entry = find(header);
+  Result<const Program::Entry*, ReplyStatus> entry = find(header, *call.origin);
   if (!entry) {
     trace_call(reason_of(entry.error()), call);
     co_return error_reply(header.xid, entry.error());

@@ -52,7 +52,8 @@ class Server : public Service {
   // The caller, or the status that refuses the Call.
   Result<Caller, oncrpc::ReplyStatus> authenticate(const oncrpc::CallHeader& header,
                                                    const Origin& origin) const;
-  Result<const Program::Entry*, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header) const;
+  Result<const Program::Entry*, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header,
+                                                          const Origin& origin) const;
   Task<std::optional<OutgoingReply>> answer(IncomingCall& call, xdr::Decoder& decoder,
                                             const oncrpc::CallHeader& header);
   Task<std::optional<OutgoingReply>> once(CallContext& context, IncomingCall& call,

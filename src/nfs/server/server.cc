@@ -102,6 +102,8 @@ void NfsServer::add_programs(rpc::Server& server) {
   rpc::Program mount(mount3::MOUNTPROC3_MNT::program, mount3::MOUNTPROC3_MNT::version,
                      ulb::mount3());
   add_mount_procedures(mount, *served_, *mounts_);
+  // RFC 8267 5.1: MOUNT is a TCP service.
+  mount.absent_from(rpc::TransportKind::Rdma);
   server.add(std::move(mount));
 }
 

@@ -143,6 +143,9 @@ TEST_F(Server, knows_no_procedure_and_no_program_beyond_its_own) {
   // The Linux client asks for NFSACL and gives up ACLs on this answer.
   EXPECT_EQ(status_of(100227, 3, 0).accept, AcceptStat::PROG_UNAVAIL);
   EXPECT_EQ(status_of(100003, 3, 1).accept, AcceptStat::GARBAGE_ARGS);
+  channel_.origin().transport = rpc::TransportKind::Rdma;
+  EXPECT_TRUE(status_of(100003, 3, 0).success());
+  EXPECT_EQ(status_of(100005, 3, 0).accept, AcceptStat::PROG_UNAVAIL) << "MOUNT is a TCP service";
 }
 
 TEST_F(Server, says_why_an_export_cannot_be) {
