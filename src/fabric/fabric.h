@@ -194,6 +194,8 @@ struct ListenOptions {
 class Fabric {
  public:
   virtual ~Fabric() = default;
+  // Bytes of private data that a connection request or its answer can carry; more fails it.
+  virtual std::size_t max_private_data() const = 0;
   // Resolves when the connection is up (not yet started) or with the reason why not. Everything on
   // `loop`.
   virtual Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,

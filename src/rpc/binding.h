@@ -29,12 +29,19 @@ struct ItemBound {
   std::uint32_t max_length = 0;  // bytes of data, without pad
 };
 
+// How result items meet the Write chunks offered when an eligible item is missing from the results
+// (an error arm). RFC 8166 4.3.2.2: the next item takes the chunk (Shift). RFC 8267 6.4.1 for
+// NFSv4: the chunk at that index is skipped (ByIndex).
+enum class Pairing : std::uint8_t { Shift, ByIndex };
+
 // What a Reply can be at most.
 struct ReplyBound {
   // Bytes of the largest Reply without the data (and pad) of `items`. A binding gives the encoded
   // results only; the Client adds the RPC reply header before it hands the bound to a Channel.
   std::uint32_t payload_max = 0;
   InlineVector<ItemBound, 2> items{};
+  // Set by the Client from the procedure's binding.
+  Pairing pairing = Pairing::Shift;
 
   // The largest Reply when nothing is reduced.
   std::uint64_t total_max() const {
@@ -43,11 +50,6 @@ struct ReplyBound {
     return total;
   }
 };
-
-// How result items meet the Write chunks offered when an eligible item is missing from the results
-// (an error arm). RFC 8166 4.3.2.2: the next item takes the chunk (Shift). RFC 8267 6.4.1 for
-// NFSv4: the chunk at that index is skipped (ByIndex).
-enum class Pairing : std::uint8_t { Shift, ByIndex };
 
 // At most eight ids, kept inside.
 class EligibleItems {

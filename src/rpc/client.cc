@@ -60,6 +60,7 @@ Task<Result<ReplyMessage, CallError>> Client::exchange(Outgoing& out) {
   if (out.binding != nullptr) {
     message.eligible_arguments = out.binding->arguments.ids();
     message.eligible_results = out.binding->results.ids();
+    message.reply.pairing = out.binding->pairing;
     message.retry_short_reply = out.binding->retry_short_reply;
   }
   message.cancel = out.options.cancel;

@@ -5,15 +5,15 @@
 namespace stag::rpc {
 
 void ReducedItems::add(std::uint32_t position, Rope bytes) {
-  entries_.emplace_back(Entry{Kind::Read, position, std::move(bytes), false});
+  entries_.emplace_back(Entry{Kind::Read, position, xdr::kNoItem, std::move(bytes), false});
 }
 
-void ReducedItems::add_written(Rope bytes) {
-  entries_.emplace_back(Entry{Kind::Written, 0, std::move(bytes), false});
+void ReducedItems::add_written(Rope bytes, xdr::ItemId place) {
+  entries_.emplace_back(Entry{Kind::Written, 0, place, std::move(bytes), false});
 }
 
-void ReducedItems::add_inline() {
-  entries_.emplace_back(Entry{Kind::Inline, 0, Rope(), false});
+void ReducedItems::add_inline(xdr::ItemId place) {
+  entries_.emplace_back(Entry{Kind::Inline, 0, place, Rope(), false});
 }
 
 bool ReducedItems::all_taken() const {
@@ -33,7 +33,7 @@ std::optional<Rope> ReducedItems::take(xdr::ItemId id, std::uint32_t position,
     if (entry.kind == Kind::Read && !entry.taken && entry.position == position)
       return take_read(entry, eligible, length);
   if (!eligible) return std::nullopt;
-  return take_written(length);
+  return take_written(id, length);
 }
 
 std::optional<Rope> ReducedItems::take_read(Entry& entry, bool eligible, std::uint32_t length) {
@@ -47,9 +47,12 @@ std::optional<Rope> ReducedItems::take_read(Entry& entry, bool eligible, std::ui
   return fail();
 }
 
-std::optional<Rope> ReducedItems::take_written(std::uint32_t length) {
+std::optional<Rope> ReducedItems::take_written(xdr::ItemId id, std::uint32_t length) {
   // RFC 8166 4.3.2.2: eligible results meet the chunks in order, an item of no length included.
-  while (next_ < entries_.size() && entries_[next_].kind == Kind::Read) ++next_;
+  const auto passes = [id](const Entry& entry) {
+    return entry.kind == Kind::Read || (entry.place != xdr::kNoItem && entry.place != id);
+  };
+  while (next_ < entries_.size() && passes(entries_[next_])) ++next_;
   if (next_ == entries_.size()) return std::nullopt;
   const Entry& entry = entries_[next_++];
   if (entry.kind == Kind::Inline) return std::nullopt;

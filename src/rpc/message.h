@@ -64,10 +64,11 @@ class ReducedItems final : public xdr::ItemSource {
   void add(std::uint32_t position, Rope bytes);
 
   // Write chunks: the k-th chunk belongs to the k-th eligible result item. `bytes` is what the
-  // Responder wrote.
-  void add_written(Rope bytes);
+  // Responder wrote. With a `place` (Pairing::ByIndex) the chunk is for that item only, and skipped
+  // when another comes instead.
+  void add_written(Rope bytes, xdr::ItemId place = xdr::kNoItem);
   // A chunk that was offered empty: its item stays inline (RFC 8166 4.3.2.3).
-  void add_inline();
+  void add_inline(xdr::ItemId place = xdr::kNoItem);
 
   bool empty() const { return entries_.empty(); }
   // Every Read chunk was asked for. False after decoding: a position named no item, the message is
@@ -87,12 +88,13 @@ class ReducedItems final : public xdr::ItemSource {
   enum class Kind : std::uint8_t { Read, Written, Inline };
   struct Entry {
     Kind kind = Kind::Read;
-    std::uint32_t position = 0;
+    std::uint32_t position = 0;  // of a Read chunk
+    xdr::ItemId place = xdr::kNoItem;
     Rope bytes{};
     bool taken = false;
   };
   std::optional<Rope> take_read(Entry& entry, bool eligible, std::uint32_t length);
-  std::optional<Rope> take_written(std::uint32_t length);
+  std::optional<Rope> take_written(xdr::ItemId id, std::uint32_t length);
   std::optional<Rope> fail();
 
   InlineVector<Entry, 2> entries_;

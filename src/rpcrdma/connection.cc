@@ -11,6 +11,7 @@ constexpr std::uint32_t kSpareReceives = 2;
 RequesterSettings requester_settings(const Settings& settings) {
   return {.credits = std::max(1u, settings.credits_requested),
           .reserve_probe_credit = settings.reserve_probe_credit,
+          .chunks = settings.requests_chunks,
           .limits = {.call_threshold = settings.thresholds.send,
                      .reply_threshold = settings.thresholds.receive,
                      .max_segments = settings.max_segments,

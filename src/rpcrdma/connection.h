@@ -37,6 +37,7 @@ struct Settings {
   bool reserve_probe_credit = false;
   std::uint32_t max_segments = 16;  // per chunk we offer
   PeerQuirks quirks;
+  bool requests_chunks = true;
   // Responder. 0 credits: no Calls are served until serve_calls().
   std::uint32_t credits_granted = 0;
   bool serves_chunks = true;

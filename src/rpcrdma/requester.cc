@@ -173,6 +173,7 @@ void Requester::send(OutgoingCall& call) {
   if (awaits(call.xid)) return fail(call, {Reason::RdmaOwnXidDuplicate});
   Result<CallPlan, Reason> plan = plan_call(call.shape, call.bound, settings_.limits);
   if (!plan) return fail(call, {plan.error()});
+  if (!settings_.chunks && plan->needs_memory()) return fail(call, {Reason::RdmaChunksForbidden});
   call.plan_ = *plan;
   ExposedChunks exposed;
   if (call.plan_.needs_memory()) {

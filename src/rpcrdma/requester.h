@@ -49,6 +49,7 @@ struct RequesterSettings {
   std::uint32_t credits = 64;  // requested in every Call
   // Leave one credit to probes when more than one is granted (RFC 8267 6.7.2).
   bool reserve_probe_credit = false;
+  bool chunks = true;  // false: a Call that needs chunks fails (RFC 8167 5.3)
   CallLimits limits;
   bool may_be_invalidated = false;
 };

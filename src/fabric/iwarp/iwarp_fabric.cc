@@ -12,6 +12,10 @@ namespace stag::fabric {
 IwarpFabric::IwarpFabric(IwarpOptions options)
     : options_(std::make_shared<const IwarpOptions>(std::move(options))) {}
 
+std::size_t IwarpFabric::max_private_data() const {
+  return kMostPrivateData;
+}
+
 Task<Result<std::unique_ptr<Connection>, Reason>> IwarpFabric::connect(Loop& loop, Address address,
                                                                        ConnectOptions options,
                                                                        CancelToken cancel) {

@@ -20,6 +20,7 @@ class IwarpFabric final : public Fabric {
  public:
   explicit IwarpFabric(IwarpOptions options = {});
 
+  std::size_t max_private_data() const override;
   Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
                                                             ConnectOptions options,
                                                             CancelToken cancel) override;

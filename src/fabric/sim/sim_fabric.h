@@ -48,6 +48,7 @@ class SimFabric final : public Fabric {
   explicit SimFabric(SimLoop& loop, SimOptions options = {});
   ~SimFabric() override;
 
+  std::size_t max_private_data() const override { return options_.max_private_data; }
   Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
                                                             ConnectOptions options,
                                                             CancelToken cancel) override;

@@ -61,7 +61,7 @@ Channel::~Channel() {
 
 fabric::ConnectOptions Channel::connect_options() const {
   fabric::ConnectOptions options;
-  options.private_data = private_data_of(options_.transport);
+  options.private_data = private_data_of(options_.transport, fabric_);
   options.receive = {0, options_.transport.inline_size};
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
@@ -78,6 +78,8 @@ Result<Ok, Reason> Channel::adopt(Result<std::unique_ptr<fabric::Connection>, Re
   settings.credits_granted = reverse_service_ != nullptr ? options_.reverse_credits : 0;
   settings.reserve_probe_credit = options_.probe_after > Duration::zero();
   settings.quirks = options_.quirks;
+  settings.announced = !private_data_of(options_.transport, fabric_).empty();
+  settings.serves_chunks = options_.reverse_chunks;
   settings.moved = options_.moved;
   link_ = std::make_shared<Link>(*std::move(connection), settings, static_cast<LinkOwner&>(*this));
   link_->open(reverse_service_, {});
@@ -93,14 +95,18 @@ Task<Result<Ok, Reason>> Channel::connect(CancelToken cancel) {
 
 Task<void> Channel::reconnect() {
   const TimePoint begun = loop_.now();
-  while (!closing_ && !waiting_.empty()) {
+  while (wanted()) {
     if (failures_ > 0) co_await back_off();
-    if (closing_ || waiting_.empty()) break;
+    if (!wanted()) break;
     auto connection = co_await fabric_.connect(loop_, server_, connect_options(), connect_cancel_);
     const Result<Ok, Reason> adopted = adopt(std::move(connection));
     // Until a Reply proves the connection good the next one has to wait.
     ++failures_;
-    if (adopted) break;
+    if (adopted) {
+      // The accepting end is silent until it has heard something.
+      if (waiting_.empty()) tasks_.add(probe(link_));
+      break;
+    }
     trace(adopted.error(), where());
     if (loop_.now() - begun >= options_.reconnect_for) {
       connecting_ = false;
@@ -110,6 +116,12 @@ Task<void> Channel::reconnect() {
   }
   connecting_ = false;
   wake_waiting(closing_ ? Reason::Shutdown : Reason::None);
+}
+
+// RFC 8167 5.4: the server cannot connect, so who serves reverse Calls comes back even without a
+// Call.
+bool Channel::wanted() const {
+  return !closing_ && (!waiting_.empty() || reverse_service_ != nullptr);
 }
 
 Task<void> Channel::back_off() {
@@ -136,6 +148,10 @@ void Channel::wake_waiting(Reason reason) {
 void Channel::on_link_down(Link& link, Reason) {
   if (link_.get() != &link) return;
   link_.reset();
+  if (wanted() && !connecting_) {
+    connecting_ = true;
+    tasks_.add(reconnect());
+  }
   end_if_quiet();
 }
 
@@ -241,7 +257,8 @@ Task<void> Channel::probe(std::shared_ptr<Link> link) {
   call.probe = true;
   probe_ = &call;
   link->start(call);
-  co_await call.done();
+  const Outcome outcome = co_await call.done();
+  if (outcome.reason == Reason::None) failures_ = 0;
   probe_ = nullptr;
 }
 

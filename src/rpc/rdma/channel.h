@@ -56,6 +56,7 @@ class Channel final : public rpc::Channel, private LinkOwner {
   Task<void> probe(std::shared_ptr<Link> link);
   fabric::ConnectOptions connect_options() const;
   Duration jittered(Duration duration);
+  bool wanted() const;
   void end_if_quiet();
 
   fabric::Fabric& fabric_;

@@ -6,7 +6,7 @@ namespace stag::rpc::rdma {
 namespace {
 
 // A Token names the Call of the peer that the operation belongs to and what it was.
-enum class Operation : std::uint64_t { Read = 1, Reply = 2 };
+enum class Operation : std::uint64_t { Read = 1, Reply = 2, Error = 3 };
 
 fabric::Token token_of(Operation operation, rpcrdma::IncomingCall call) {
   return static_cast<std::uint64_t>(operation) << 62 | std::uint64_t{call.index} << 32 |
@@ -33,15 +33,17 @@ rpcrdma::PrivateData own_properties(const TransportOptions& options) {
 rpcrdma::Settings core_settings(const fabric::Connection& connection,
                                 const LinkSettings& settings) {
   rpcrdma::Settings core;
-  core.thresholds =
-      rpcrdma::negotiate(own_properties(settings.transport),
-                         rpcrdma::decode_private_data(connection.peer_private_data()));
+  core.thresholds = rpcrdma::negotiate(
+      settings.announced ? own_properties(settings.transport) : rpcrdma::PrivateData{},
+      rpcrdma::decode_private_data(connection.peer_private_data()));
   core.thresholds.may_invalidate &= connection.parameters().remote_invalidation;
   core.credits_requested = settings.credits_requested;
   core.reserve_probe_credit = settings.reserve_probe_credit;
   core.max_segments = settings.transport.max_segments;
   core.quirks = settings.quirks;
+  core.requests_chunks = settings.requests_chunks;
   core.credits_granted = settings.credits_granted;
+  core.serves_chunks = settings.serves_chunks;
   core.max_bytes = settings.transport.max_bytes;
   core.budget = settings.budget.get();
   core.header_limits.max_chunk_bytes = settings.transport.max_chunk_bytes;
@@ -50,11 +52,20 @@ rpcrdma::Settings core_settings(const fabric::Connection& connection,
 
 // How often Calls that wait for the bytes of other connections look again.
 constexpr Duration kBudgetInterval = std::chrono::milliseconds(5);
+// RDMA_ERROR answers on their way at a time: a peer that sends nonsense and reads nothing is let
+// go.
+constexpr std::uint32_t kMostErrors = 128;
+// All of them; Calls and Replies have flows of their own.
+constexpr fabric::Flow kErrorFlow = 0;
+// How long the fabric may take to cut the peer off from a Call's memory.
+constexpr Duration kRevocationLimit = std::chrono::seconds(1);
 
 }  // namespace
 
-std::vector<std::byte> private_data_of(const TransportOptions& options) {
+std::vector<std::byte> private_data_of(const TransportOptions& options,
+                                       const fabric::Fabric& fabric) {
   const auto octets = rpcrdma::encode_private_data(own_properties(options));
+  if (octets.size() > fabric.max_private_data()) return {};
   return {octets.begin(), octets.end()};
 }
 
@@ -155,9 +166,18 @@ void Link::finish(PendingCall& call, Outcome outcome) {
 }
 
 void Link::settle(PendingCall& call) {
-  if (call.leases().held()) return settling_.push_back(&call);
-  call.release();
-  call.done().complete(*std::move(call.outcome));
+  if (!call.leases().held()) {
+    call.release();
+    return call.done().complete(*std::move(call.outcome));
+  }
+  settling_.push_back(&call);
+  if (settling_.size() == 1) watch_settling();
+}
+
+// RFC 8166 4.5.4: memory that cannot be cut off from the peer costs the connection, before its call
+// ends.
+void Link::watch_settling() {
+  settling_timer_ = loop_.after(kRevocationLimit, [this] { close(Reason::RdmaRevocationStuck); });
 }
 
 void Link::release_abandoned(std::uint32_t xid) {
@@ -184,6 +204,7 @@ void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
 
 void Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
   served(call).make_room(items);
+  watch_progress(served(call));
 }
 
 void Link::read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
@@ -198,6 +219,7 @@ Bytes Link::long_call(rpcrdma::IncomingCall call) {
 }
 
 void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
+  served(call).waits_since = 0;
   IncomingCall message = served(call).arrival(arrival, origin_);
   CHECK(service_ != nullptr);
   detach(run(shared_from_this(), call, std::move(message)));
@@ -225,6 +247,7 @@ void Link::send_reply(rpcrdma::IncomingCall call, Buffer header, const rpcrdma::
   Rope message(std::move(header));
   if (plan.form == rpcrdma::Form::Inline) message.append(served(call).inline_stream(plan));
   served(call).release();
+  watch_progress(served(call));
   connection_->send(std::move(message), invalidate, flow_of(call),
                     token_of(Operation::Reply, call));
 }
@@ -232,6 +255,32 @@ void Link::send_reply(rpcrdma::IncomingCall call, Buffer header, const rpcrdma::
 void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {
   if (reason != Reason::None) trace(reason, where_);
   served(call).release();
+  served(call).waits_since = 0;
+}
+
+// A Call whose Reads or Reply the peer does not take holds memory that others wait for. Being slow
+// is not enough of an excuse: what a Call moves is bounded.
+void Link::watch_progress(ServedCall& call) {
+  call.waits_since = progress_tick_;
+  if (progress_watched_ || settings_.transport.stall_limit <= Duration::zero()) return;
+  progress_watched_ = true;
+  progress_timer_ =
+      loop_.after(settings_.transport.stall_limit / 2, [this] { on_progress_tick(); });
+}
+
+void Link::on_progress_tick() {
+  progress_watched_ = false;
+  ++progress_tick_;
+  bool waiting = false;
+  for (ServedCall& call : served_) {
+    if (call.waits_since == 0) continue;
+    if (progress_tick_ - call.waits_since > 2) return close(Reason::RdmaPeerStalled);
+    waiting = true;
+  }
+  if (!waiting) return;
+  progress_watched_ = true;
+  progress_timer_ =
+      loop_.after(settings_.transport.stall_limit / 2, [this] { on_progress_tick(); });
 }
 
 void Link::watch_budget() {
@@ -253,7 +302,10 @@ void Link::drop(Reason reason) {
 
 void Link::send_error(Buffer message, Reason reason) {
   trace(reason, where_);
-  connection_->send(Rope(std::move(message)), std::nullopt, next_flow_++, fabric::kNoToken);
+  if (errors_leaving_ == kMostErrors) return close(reason);
+  ++errors_leaving_;
+  connection_->send(Rope(std::move(message)), std::nullopt, kErrorFlow,
+                    token_of(Operation::Error, {}));
 }
 
 void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) {
@@ -265,19 +317,28 @@ void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) 
 }
 
 void Link::on_done(fabric::Token token, Reason outcome) {
-  if (operation_of(token) == Operation::Read)
-    core_.on_read_done(call_of(token), outcome);
-  else
+  if (operation_of(token) == Operation::Read) return core_.on_read_done(call_of(token), outcome);
+  if (operation_of(token) == Operation::Reply) {
+    served(call_of(token)).waits_since = 0;
     core_.on_sent(call_of(token));
+  } else {
+    --errors_leaving_;
+  }
+  // RFC 8166 4.5.4: where neither a Reply nor an error can be sent, the peer must not wait for one.
+  if (outcome != Reason::None) close(outcome);
 }
 
 void Link::on_revoked(std::uint32_t handle) {
-  for (PendingCall*& entry : settling_) {
-    PendingCall* call = entry;
+  for (auto entry = settling_.begin(); entry != settling_.end(); ++entry) {
+    PendingCall* const call = *entry;
     if (!call->leases().on_revoked(handle)) continue;
     if (call->leases().held()) return;
-    entry = settling_.back();
-    settling_.pop_back();
+    const bool oldest = entry == settling_.begin();
+    settling_.erase(entry);
+    if (settling_.empty())
+      settling_timer_.cancel();
+    else if (oldest)
+      watch_settling();
     return settle(*call);
   }
 }
@@ -287,6 +348,8 @@ void Link::on_disconnect(Reason reason) {
   up_ = false;
   trace(reason, where_);
   budget_timer_.cancel();
+  settling_timer_.cancel();
+  progress_timer_.cancel();
   abandoned_.clear();
   for (PendingCall* call : std::exchange(settling_, {})) {
     call->leases().on_disconnect();

@@ -42,13 +42,19 @@ struct LinkSettings {
   std::uint32_t credits_granted = 0;  // 0: no Calls are served yet
   bool reserve_probe_credit = false;
   rpcrdma::PeerQuirks quirks;
+  // Whether our properties went to the peer as private data. When not, the defaults are ours.
+  bool announced = true;
+  bool requests_chunks = true;  // our Calls may have chunks (RFC 8167 5.3)
+  bool serves_chunks = true;    // the peer's may
   // Shared with the Calls in progress, which outlive the server.
   std::shared_ptr<rpcrdma::ByteBudget> budget;
   Moved* moved = nullptr;
 };
 
-// The private data we announce, for the connection set-up.
-std::vector<std::byte> private_data_of(const TransportOptions& options);
+// The private data we announce on connections of `fabric`; none where they cannot carry it (RFC
+// 8797 section 4).
+std::vector<std::byte> private_data_of(const TransportOptions& options,
+                                       const fabric::Fabric& fabric);
 
 class Link final : public std::enable_shared_from_this<Link>,
                    private fabric::Events,
@@ -114,8 +120,11 @@ class Link final : public std::enable_shared_from_this<Link>,
   void answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply> reply);
   void finish(PendingCall& call, Outcome outcome);
   void settle(PendingCall& call);
+  void watch_settling();
   void release_abandoned(std::uint32_t xid);
   void watch_budget();
+  void watch_progress(ServedCall& call);
+  void on_progress_tick();
 
   // Memory of given-up Calls that the peer may name until it has answered.
   struct Abandoned {
@@ -133,9 +142,14 @@ class Link final : public std::enable_shared_from_this<Link>,
   rpcrdma::Connection core_;
   std::deque<ServedCall> served_;       // by IncomingCall::index
   std::vector<PendingCall*> settling_;  // ended, memory not free yet
+  Timer settling_timer_;                // runs since the oldest of them came
   std::vector<Abandoned> abandoned_;
   fabric::Flow next_flow_ = 1;
   Timer budget_timer_;
+  Timer progress_timer_;
+  std::uint32_t progress_tick_ = 1;
+  bool progress_watched_ = false;
+  std::uint32_t errors_leaving_ = 0;
   bool up_ = true;
   bool ending_ = false;  // no new call gets anywhere; on_disconnect is on its way
   bool heard_ = false;

@@ -33,12 +33,16 @@ struct TransportOptions {
   std::uint32_t max_chunk_bytes = 16u << 20;  // refused above (RFC 8166 8.1.4)
   // Bytes of chunks that the peer's Calls in progress may take on one connection.
   std::uint64_t max_bytes = 64u << 20;
+  // A peer that owes the data of a Call's Reads, or does not take a Reply, for longer loses the
+  // connection. Zero: never.
+  Duration stall_limit = std::chrono::seconds(60);
 };
 
 struct ChannelOptions {
   TransportOptions transport;
   std::uint32_t credits = 64;          // requested in every Call
   std::uint32_t reverse_credits = 16;  // granted once serve_reverse() was called (RFC 8167)
+  bool reverse_chunks = true;          // serve reverse Calls that have chunks (RFC 8167 5.3)
   rpcrdma::PeerQuirks quirks;
   Duration connect_timeout = std::chrono::seconds(10);
   // A lost connection is tried again this long, with back-off and jitter; then waiting calls fail.
@@ -53,8 +57,10 @@ struct ChannelOptions {
 
 struct ServerOptions {
   TransportOptions transport;
-  std::uint32_t credits = 128;             // granted to every connection
-  std::uint32_t reverse_credits = 16;      // requested for Calls to the client
+  std::uint32_t credits = 128;         // granted to every connection
+  std::uint32_t reverse_credits = 16;  // requested for Calls to the client
+  // Our Calls to the client may have chunks; false: those that need some fail (RFC 8167 5.3).
+  bool reverse_chunks = true;
   std::uint64_t max_bytes_all = 1u << 30;  // of chunks, all connections together
   std::uint32_t max_connections = 16384;
 };

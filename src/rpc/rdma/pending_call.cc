@@ -32,6 +32,8 @@ void PendingCall::prepare(std::uint32_t max_registration, std::uint32_t max_segm
   }
   bound = {};
   bound.payload_max = message_.reply.payload_max;
+  bound.pairing = message_.reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift
+                                                           : rpcrdma::Pairing::ByIndex;
   bound.segments = parts_of(message_.reply.total_max(), max_registration);
   for (const ItemBound& item : message_.reply.items)
     bound.results.push_back({.max_length = item.max_length,
@@ -117,16 +119,18 @@ ReplyMessage PendingCall::collect(const rpcrdma::ReplyArrival& arrival) {
   } else {
     reply.payload = Buffer::copy_of(arrival.payload);
   }
+  const bool by_index = message_.reply.pairing == Pairing::ByIndex;
   for (std::size_t i = 0; i < rooms_.size(); ++i) {
+    const xdr::ItemId place = by_index ? message_.reply.items[i].item : xdr::kNoItem;
     Room& room = rooms_[i];
     const std::size_t written = i < arrival.written.size() ? arrival.written[i] : 0;
     const std::size_t length = std::min(written, room.memory.size());
     if (room.memory.empty())
-      reply.items.add_inline();
+      reply.items.add_inline(place);
     else if (room.block)
-      reply.items.add_written(Rope(std::move(room.block).freeze(length)));
+      reply.items.add_written(Rope(std::move(room.block).freeze(length)), place);
     else
-      reply.items.add_written(Rope::borrow(room.memory.first(length)));
+      reply.items.add_written(Rope::borrow(room.memory.first(length)), place);
   }
   return reply;
 }

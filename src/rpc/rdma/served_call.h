@@ -32,6 +32,10 @@ class ServedCall {
 
   void release();
 
+  // The owner's tick at which the peer began to owe something for this Call: data of its Reads, or
+  // room for the Reply. 0: it owes nothing.
+  std::uint32_t waits_since = 0;
+
  private:
   struct Room {
     Block block;

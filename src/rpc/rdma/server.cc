@@ -64,6 +64,7 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, Loop& loop, const
                                        std::vector<Loop*> loops) {
   CHECK(listener_ == nullptr);
   loop_ = &loop;
+  private_data_ = private_data_of(options_.transport, fabric);
   if (loops.empty()) loops = {&loop};
   shards_.clear();
   for (Loop* each : loops) shards_.push_back(std::make_unique<Shard>(*each));
@@ -93,7 +94,7 @@ Task<void> Server::close() {
 
 Result<fabric::ConnectOptions, Reason> Server::on_connect_request(const fabric::ConnectRequest&) {
   fabric::ConnectOptions options;
-  options.private_data = private_data_of(options_.transport);
+  options.private_data = private_data_;
   options.receive = {0, options_.transport.inline_size};
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
@@ -106,6 +107,8 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   settings.transport = options_.transport;
   settings.credits_requested = options_.reverse_credits;
   settings.credits_granted = options_.credits;
+  settings.announced = !private_data_.empty();
+  settings.requests_chunks = options_.reverse_chunks;
   settings.budget = budget_;
   Shard& shard = shard_of(connection->loop());
   shard.add(std::move(connection), settings, service_);

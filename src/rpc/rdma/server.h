@@ -42,6 +42,7 @@ class Server final : private fabric::Acceptor {
   Service& service_;
   const ServerOptions options_;
   std::shared_ptr<rpcrdma::ByteBudget> budget_;
+  std::vector<std::byte> private_data_;
   Loop* loop_ = nullptr;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<fabric::Listener> listener_;

@@ -1,0 +1,271 @@
+// What the two ends tell each other when they connect, what holds afterwards, and how a connection
+// is replaced.
+#include <gtest/gtest.h>
+
+#include "base/task_group.h"
+#include "testing/rdma_pair.h"
+
+namespace stag::rpc::rdma {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::byte> private_data(const Pair& pair, Act act, End end) {
+  return pair.record[pair.record.first(act, end)].bytes;
+}
+
+std::size_t longest(const std::vector<WireMessage>& messages) {
+  std::size_t size = 0;
+  for (const WireMessage& message : messages) size = std::max(size, message.size);
+  return size;
+}
+
+TEST(Establishing, is_the_clients_part) {
+  PROVES("R8166-2.2.3-a");
+  PairSetup setup;
+  setup.serves_reverse = true;
+  Pair pair(setup);
+  pair.loop.run_for(10min);
+  EXPECT_EQ(pair.client_side.connects() + pair.server_side.connects(), 0u);
+  ASSERT_TRUE(pair.connect().ok());
+  EXPECT_TRUE(pair.call<Fetch>({1, 10}).ok());
+  EXPECT_TRUE(pair.call<Fetch>({1, 100000}).ok());
+  Client caller = pair.caller();
+  EXPECT_TRUE(pair.loop.run(caller.call<Fetch>({1, 10})).ok());
+  EXPECT_EQ(pair.client_side.connects(), 1u);
+  EXPECT_EQ(pair.record.count(Act::Accept, End::Passive), 1u);
+  EXPECT_EQ(pair.server_side.connects(), 0u);
+}
+
+TEST(Establishing, carries_the_properties_of_both_ends_in_one_format) {
+  PROVES("R8797-4-a", "R8797-4-d");
+  PairSetup setup;
+  setup.client.transport.inline_size = 4096;
+  setup.server.transport.inline_size = 65536;
+  setup.server.transport.remote_invalidation = false;
+  Pair pair(setup);
+  ASSERT_TRUE(pair.connect().ok());
+  const auto asked = private_data(pair, Act::Connect, End::Active);
+  const auto answered = private_data(pair, Act::Accept, End::Passive);
+  EXPECT_EQ(asked.size(), 8u);
+  EXPECT_EQ(answered.size(), 8u);
+  EXPECT_EQ(rpcrdma::decode_private_data(asked), (rpcrdma::PrivateData{4096, 4096, true}));
+  EXPECT_EQ(rpcrdma::decode_private_data(answered), (rpcrdma::PrivateData{65536, 65536, false}));
+}
+
+TEST(Establishing, settles_the_properties_until_the_next_connection) {
+  PROVES("R8797-4-b");
+  PairSetup setup;
+  setup.client.transport.inline_size = 8192;
+  setup.server.transport.inline_size = 8192;
+  Pair pair(setup);
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  EXPECT_GT(longest(pair.calls(End::Active)), 7000u);
+  ServerOptions smaller;
+  smaller.transport.inline_size = 2048;
+  pair.restart_server(smaller);
+  ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  pair.record.clear();
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  EXPECT_LE(longest(pair.calls(End::Active)), 2048u);
+  pair.restart_server(setup.server);
+  ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  pair.record.clear();
+  ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  EXPECT_GT(longest(pair.calls(End::Active)), 7000u);
+}
+
+TEST(Establishing, does_without_properties_where_the_fabric_cannot_carry_them) {
+  PROVES("R8797-4-e");
+  PairSetup setup;
+  setup.sim.max_private_data = 4;
+  Pair pair(setup);
+  ASSERT_TRUE(pair.connect().ok());
+  EXPECT_TRUE(private_data(pair, Act::Connect, End::Active).empty());
+  EXPECT_TRUE(private_data(pair, Act::Accept, End::Passive).empty());
+  for (const std::uint32_t size : {10u, 900u, 1000u, 1100u, 5000u, 100000u}) {
+    ASSERT_TRUE(pair.call<Store>({size, pattern(size, size)}).ok()) << size;
+    ASSERT_TRUE(pair.call<FetchWhole>({size, size}).ok()) << size;
+  }
+  EXPECT_LE(longest(pair.messages(End::Active)), 1024u);
+  EXPECT_LE(longest(pair.messages(End::Passive)), 1024u);
+}
+
+// A Call, or a Reply, of exactly `size` bytes, header included.
+Blob call_of(std::uint32_t size) {
+  const std::uint32_t length = size - 28 - 40 - kBlobFrame;
+  return {size, pattern(size, length)};
+}
+Wanted reply_of(std::uint32_t size) {
+  return {size, size - 28 - 24 - kBlobFrame};
+}
+
+TEST(Establishing, promises_to_receive_messages_of_the_whole_size_announced) {
+  PROVES("R8797-4-m", "R8166-3.3.3-e");
+  for (const std::uint32_t size : {1024u, 4096u, 262144u}) {
+    PairSetup setup;
+    setup.client.transport.inline_size = setup.server.transport.inline_size = size;
+    Pair pair(setup);
+    ASSERT_TRUE(pair.call<Store>(call_of(size))->intact);
+    ASSERT_TRUE(pair.call<Fetch>(reply_of(size)).ok());
+    EXPECT_EQ(pair.calls(End::Active).at(0).size, size);
+    EXPECT_EQ(pair.replies(End::Passive).at(1).size, size);
+    EXPECT_EQ(
+        rpcrdma::decode_private_data(private_data(pair, Act::Accept, End::Passive))->receive_size,
+        size);
+    EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+  }
+}
+
+Task<void> store_and_fetch(Client& client, std::uint32_t size, int& good) {
+  auto stored = co_await client.call<Store>(call_of(size));
+  good += stored.ok() && stored->intact;
+  auto blob = co_await client.call<Fetch>(reply_of(size));
+  good += blob.ok();
+}
+
+TEST(Establishing, promises_so_many_Receives_of_that_size_as_credits_are_granted) {
+  PROVES("R8797-4.2-f");
+  constexpr int kCredits = 12;
+  PairSetup setup;
+  setup.client.transport.inline_size = setup.server.transport.inline_size = 4096;
+  setup.client.credits = setup.server.credits = kCredits;
+  setup.client.probe_after = Duration::zero();
+  Pair pair(setup);
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  int good = 0;
+  TaskGroup group;
+  for (int i = 0; i < kCredits; ++i) group.add(store_and_fetch(*pair.client, 4096, good));
+  // All are sent before anything arrives.
+  EXPECT_EQ(pair.calls(End::Active).size(), 1u + kCredits);
+  EXPECT_TRUE(pair.loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_EQ(good, 2 * kCredits);
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+}
+
+TEST(Establishing, lets_a_generous_server_serve_a_client_that_says_nothing) {
+  PROVES("R8166-3.3.3-d");
+  PairSetup setup;
+  setup.client.transport.inline_size = 1024;
+  setup.client.credits = 1;
+  setup.client.probe_after = Duration::zero();
+  Pair pair(setup);
+  pair.record.tampering.hide_private_data = true;
+  for (const std::uint32_t size : {10u, 1000u, 20000u}) {
+    ASSERT_TRUE(pair.call<Store>({size, pattern(size, size)}).ok()) << size;
+    ASSERT_TRUE(pair.call<FetchWhole>({size, size}).ok()) << size;
+  }
+  EXPECT_GT(
+      rpcrdma::decode_private_data(private_data(pair, Act::Accept, End::Passive))->receive_size,
+      1024u);
+  for (const WireMessage& reply : pair.replies(End::Passive)) {
+    EXPECT_GT(reply.header.credits, 1u);
+    EXPECT_LE(reply.size, 1024u);
+  }
+  // One Receive for each of those messages and more was there from the start.
+  EXPECT_GE(pair.record[pair.record.first(Act::Credit, End::Passive)].length, 128u);
+}
+
+TEST(Establishing, honours_the_number_of_Reads_the_peer_can_answer) {
+  PROVES("R8166-3.3.1-k");
+  PairSetup setup;
+  setup.client.transport.inbound_reads = 1;
+  setup.sim.max_registration = 16384;
+  Pair pair(setup);
+  auto stored = pair.call<Store>({1, pattern(1, 16 * 16384)});
+  ASSERT_TRUE(stored.ok());
+  EXPECT_TRUE(stored->intact);
+  EXPECT_EQ(pair.record.count(Act::Read, End::Passive), 16u);
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+}
+
+Task<void> fetch_some(Client& client, std::uint32_t program_seed, int& good) {
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    auto blob = co_await client.call<Fetch>({program_seed + i, 5000});
+    good += blob.ok();
+  }
+}
+
+// The same procedures under another program number.
+constexpr std::uint32_t kOtherProgram = kBlobProgram + 1;
+struct OtherFetch : FetchProcedure<2> {
+  static constexpr std::uint32_t program = kOtherProgram;
+};
+Task<void> fetch_some_others(Client& client, int& good) {
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    auto blob = co_await client.call<OtherFetch>({i, 500});
+    good += blob.ok();
+  }
+}
+
+TEST(Establishing, happens_once_for_several_programs_which_share_credits_and_thresholds) {
+  PROVES("R8166-6.3-a");
+  PairSetup setup;
+  setup.server.credits = 3;
+  setup.client.probe_after = Duration::zero();
+  Pair pair(setup);
+  Program other(kOtherProgram, 1);
+  other.add<OtherFetch>(fetch_blob);
+  pair.program_server.add(std::move(other));
+  Client second(*pair.channel);
+  int good = 0;
+  TaskGroup group;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    group.add(fetch_some(*pair.client, i, good));
+    group.add(fetch_some_others(second, good));
+  }
+  EXPECT_TRUE(pair.loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_EQ(good, 100);
+  EXPECT_EQ(pair.client_side.connects(), 1u);
+  int in_flight = 0, most = 0;
+  for (const Recorded& entry : pair.record.log()) {
+    if (entry.end != End::Active) continue;
+    in_flight += entry.act == Act::Send ? 1 : entry.act == Act::Receive ? -1 : 0;
+    most = std::max(most, in_flight);
+  }
+  EXPECT_EQ(most, 3) << "together, not each";
+}
+
+TEST(Establishing, again_sends_the_Calls_in_progress_with_the_same_XIDs) {
+  PROVES("R8166-4.5.5-a", "R8167-5.4-a");
+  Pair pair;
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  pair.record.clear();
+  int good = 0;
+  TaskGroup group;
+  for (std::uint32_t i = 0; i < 6; ++i) group.add(fetch_some(*pair.client, i, good));
+  pair.network.lose_connections();
+  EXPECT_TRUE(pair.loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_EQ(good, 60);
+  std::set<std::uint32_t> first, all;
+  for (const WireMessage& call : pair.calls(End::Active)) {
+    if (call.connection == 1) first.insert(call.header.xid);
+    all.insert(call.header.xid);
+  }
+  EXPECT_EQ(first.size(), 6u);
+  EXPECT_EQ(all.size(), 60u) << "no XID but those of the 60 calls";
+  EXPECT_EQ(pair.client_side.connects(), 2u);
+}
+
+TEST(Establishing, again_is_what_a_server_forces_that_can_send_nothing_any_more) {
+  PROVES("R8166-4.5.4-c");
+  PairSetup setup;
+  setup.client.probe_after = Duration::zero();
+  Pair pair(setup);
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  int failures = 0;
+  pair.record.tampering.fail_send = [&](End end) { return end == End::Passive && ++failures == 1; };
+  CallOptions patient;
+  patient.timeout = 300s;
+  // A Reply that cannot be sent, then an error.
+  EXPECT_TRUE(pair.call<Fetch>({1, 10}, patient).ok());
+  EXPECT_EQ(pair.record.count(Act::Close, End::Passive), 1u);
+  EXPECT_EQ(pair.client_side.connects(), 2u);
+  failures = 0;
+  EXPECT_FALSE(pair.call<Undersized>({1, 100000}, patient).ok());
+  EXPECT_EQ(pair.record.count(Act::Close, End::Passive), 2u);
+  EXPECT_EQ(pair.client_side.connects(), 3u);
+}
+
+}  // namespace
+}  // namespace stag::rpc::rdma

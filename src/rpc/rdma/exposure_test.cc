@@ -1,0 +1,263 @@
+// When memory is within the peer's reach, and when it is not any more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "testing/rdma_pair.h"
+
+namespace stag::rpc::rdma {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::IsEmpty;
+
+// What the last decoder of results should be noted in.
+Record* decoding = nullptr;
+
+// As its namesakes, but it tells when its results are looked at.
+template <class P>
+struct Traced : P {
+  static bool decode_results(xdr::Decoder& decoder, typename P::Results& results) {
+    decoding->note("decode");
+    return P::decode_results(decoder, results);
+  }
+};
+
+// A call ends and its results are decoded only when nothing of it can be reached.
+template <class P>
+void expect_cut_off_before_decoding(const typename P::Args& args, std::uint32_t slow_permille) {
+  PairSetup setup;
+  setup.sim.faults.pending_revocation_permille = slow_permille;
+  Pair pair(setup);
+  decoding = &pair.record;
+  ASSERT_TRUE(pair.call<Traced<P>>(args).ok());
+  const auto handles = pair.record.exposed(End::Active);
+  ASSERT_FALSE(handles.empty());
+  const std::size_t decoded =
+      pair.record.first([](const Recorded& entry) { return entry.act == Act::Note; });
+  ASSERT_NE(decoded, Record::kNever);
+  for (const std::uint32_t handle : handles)
+    EXPECT_LT(pair.record.first(Act::Revoked, End::Active, handle, 0), decoded);
+}
+
+TEST(Exposure, ends_before_the_results_of_a_call_are_decoded) {
+  PROVES("R8166-4.4.1-a", "R8166-8.1.3-b");
+  for (const std::uint32_t slow : {0u, 1000u}) {
+    expect_cut_off_before_decoding<Store>({1, pattern(1, 100000)}, slow);
+    expect_cut_off_before_decoding<Fetch>({1, 100000}, slow);
+    expect_cut_off_before_decoding<StoreWhole>({1, pattern(1, 100000)}, slow);
+    expect_cut_off_before_decoding<FetchWhole>({1, 100000}, slow);
+    expect_cut_off_before_decoding<Echo>({1, pattern(1, 100000)}, slow);
+  }
+}
+
+// What checks the integrity of a message stands above the Channel.
+Task<void> call_below_the_client(Pair& pair, CallMessage& message, bool& ended) {
+  auto reply = co_await pair.channel->call(message);
+  EXPECT_TRUE(reply.ok());
+  EXPECT_THAT(pair.record.reachable(End::Active), IsEmpty());
+  ended = true;
+}
+
+TEST(Exposure, ends_before_a_Reply_reaches_whoever_checks_its_integrity) {
+  PROVES("R8166-8.1.3-c");
+  PairSetup setup;
+  setup.sim.faults.pending_revocation_permille = 1000;
+  Pair pair(setup);
+  CallMessage message;
+  message.xid = pair.channel->next_xid();
+  oncrpc::CallHeader header;
+  header.xid = message.xid;
+  header.program = kBlobProgram;
+  header.version = 1;
+  header.procedure = Fetch::number;
+  xdr::Encoder encoder;
+  oncrpc::encode(encoder, header);
+  Fetch::encode_args(encoder, {3, 100000});
+  message.stream = std::move(encoder).finish();
+  message.reply = ReplyBound{100, {{kBlobData, 100000}}};
+  bool ended = false;
+  detach(call_below_the_client(pair, message, ended));
+  EXPECT_TRUE(pair.loop.run_until([&] { return ended; }));
+  EXPECT_EQ(pair.record.exposed(End::Active).size(), 1u);
+}
+
+TEST(Exposure, of_a_Read_chunk_lasts_until_the_Reply_is_there) {
+  PROVES("R8166-2.3.2-e", "R8166-3.4.5.1-c");
+  PairSetup setup;
+  setup.sim.latency = 1s;
+  setup.client.transport.remote_invalidation = false;
+  Pair pair(setup);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    pair.record.clear();
+    auto stored = pair.call<Store>({i, pattern(i, 200000)});
+    ASSERT_TRUE(stored.ok());
+    EXPECT_TRUE(stored->intact);
+    const auto handles = pair.record.exposed(End::Active);
+    ASSERT_EQ(handles.size(), 1u);
+    const std::size_t replied = pair.record.first(Act::Receive, End::Active);
+    EXPECT_LT(pair.record.first(Act::Read, End::Passive, handles[0], 0), replied);
+    EXPECT_GT(pair.record.first(Act::Revoke, End::Active, handles[0], 0), replied);
+    EXPECT_LT(pair.record.first(Act::Revoke, End::Active, handles[0], 0), Record::kNever);
+  }
+}
+
+// Pages of our own, so that nothing else lies in them.
+class Pages {
+ public:
+  explicit Pages(std::size_t size)
+      : bytes_(static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+               size) {
+    CHECK(bytes_.data() != MAP_FAILED);
+  }
+  ~Pages() { ::munmap(bytes_.data(), bytes_.size()); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  MutableBytes bytes() { return bytes_; }
+
+ private:
+  MutableBytes bytes_;
+};
+
+TEST(Exposure, is_a_time_in_which_the_requester_does_not_touch_the_memory) {
+  PROVES("R8166-4.4.1-b");
+  constexpr std::uint32_t kLength = 1 << 18;
+  Pages arguments(kLength), results(kLength);
+  pattern(5, kLength).copy_to(arguments.bytes());
+  for (const bool invalidation : {false, true}) {
+    PairSetup setup;
+    setup.client.transport.remote_invalidation = invalidation;
+    Pair pair(setup);
+    pair.record.tampering.guard = true;  // a touch ends the process
+    auto stored = pair.call<Store>({5, Rope::borrow(arguments.bytes())});
+    ASSERT_TRUE(stored.ok());
+    EXPECT_TRUE(stored->intact);
+    const Sink sinks[] = {{kBlobData, results.bytes()}};
+    CallOptions options;
+    options.sinks = sinks;
+    auto blob = pair.call<Fetch>({6, kLength}, options);
+    ASSERT_TRUE(blob.ok());
+    EXPECT_EQ(Rope::borrow(results.bytes()), pattern(6, kLength));
+    EXPECT_EQ(blob->data.pieces().front().data(), results.bytes().data());
+  }
+}
+
+Task<void> fetch_into(Pair& pair, MutableBytes memory, CancelToken cancel,
+                      std::optional<Reason>& failure, std::size_t& ended_at) {
+  const Sink sinks[] = {{kBlobData, memory}};
+  CallOptions options;
+  options.sinks = sinks;
+  options.cancel = cancel;
+  auto blob =
+      co_await pair.client->call<Fetch>({1, static_cast<std::uint32_t>(memory.size())}, options);
+  EXPECT_FALSE(blob.ok());
+  if (!blob) failure = blob.error().reason;
+  ended_at = pair.record.log().size();
+}
+
+TEST(Exposure, of_a_cancelled_call_ends_before_its_memory_is_anybody_elses) {
+  PROVES("R8166-4.4.1-c", "R8166-8.1.3-d");
+  for (const std::uint32_t slow : {0u, 1000u}) {
+    PairSetup setup;
+    setup.sim.latency = 1s;
+    setup.sim.faults.pending_revocation_permille = slow;
+    Pair pair(setup);
+    ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+    pair.record.clear();
+    std::vector<std::byte> memory(100000);
+    CancelSource source;
+    std::optional<Reason> failure;
+    std::size_t ended_at = 0;
+    detach(fetch_into(pair, memory, source, failure, ended_at));
+    // The result is on its way.
+    ASSERT_TRUE(pair.loop.run_until(
+        [&] { return pair.record.first(Act::Write, End::Passive) != Record::kNever; }));
+    source.cancel();
+    ASSERT_TRUE(pair.loop.run_until([&] { return failure.has_value(); }));
+    EXPECT_EQ(failure, Reason::Cancelled);
+    const std::uint32_t handle = pair.record.exposed(End::Active).at(0);
+    EXPECT_LT(pair.record.first(Act::Abandon, End::Active, handle, 0), ended_at);
+    EXPECT_LT(pair.record.first(Act::Revoked, End::Active, handle, 0), ended_at);
+    std::fill(memory.begin(), memory.end(), std::byte{0x5a});
+    ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+    EXPECT_EQ(static_cast<std::size_t>(std::count(memory.begin(), memory.end(), std::byte{0x5a})),
+              memory.size())
+        << "what came late was dropped";
+  }
+}
+
+TEST(Exposure, is_under_handles_that_serve_one_Call_only) {
+  PROVES("R8166-8.1.2-b", "R8797-3.2-d");
+  Pair pair;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(pair.call<Store>({i, pattern(i, 100000)}).ok());
+    ASSERT_TRUE(pair.call<Fetch>({i, 100000}).ok());
+    ASSERT_TRUE(pair.call<Echo>({i, pattern(i, 100000)}).ok());
+    ASSERT_TRUE(pair.call<FetchWhole>({i, 100000}).ok());
+    EXPECT_THAT(pair.record.reachable(End::Active), IsEmpty());
+  }
+  const Recorded& request = pair.record[pair.record.first(Act::Connect, End::Active)];
+  EXPECT_TRUE(rpcrdma::decode_private_data(request.bytes)->remote_invalidation);
+  std::set<std::uint32_t> seen;
+  for (const WireMessage& call : pair.calls(End::Active))
+    for (const std::uint32_t handle : call.handles())
+      EXPECT_TRUE(seen.insert(handle).second) << "offered in two Calls";
+  EXPECT_EQ(seen.size(), 20u * 5);
+}
+
+TEST(Exposure, that_the_peer_has_ended_is_not_ended_again) {
+  PROVES("R8797-3.2-e");
+  Pair pair;
+  std::uint32_t chosen = 0;
+  pair.record.tampering.invalidate = [&](std::optional<std::uint32_t>) {
+    const auto handles = pair.record.exposed(End::Active);
+    chosen = handles.back();
+    return std::optional<std::uint32_t>(chosen);
+  };
+  auto blob = pair.call<Echo>({4, pattern(4, 100000)});
+  ASSERT_TRUE(blob.ok()) << blob.error().message();
+  EXPECT_EQ(blob->data, pattern(4, 100000));
+  const auto handles = pair.record.exposed(End::Active);
+  ASSERT_EQ(handles.size(), 2u);
+  EXPECT_EQ(pair.record.count(Act::Revoke, End::Active), 1u);
+  EXPECT_NE(pair.record.first(Act::Revoke, End::Active, handles[0], 0), Record::kNever);
+  EXPECT_EQ(pair.record.first(Act::Revoke, End::Active, chosen, 0), Record::kNever);
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+}
+
+TEST(Exposure, is_ended_by_the_peer_only_when_both_sides_and_the_fabric_can) {
+  PROVES("R8797-3.2-c");
+  for (const int without : {0, 1, 2, 3}) {
+    PairSetup setup;
+    setup.client.transport.remote_invalidation = without != 1;
+    setup.server.transport.remote_invalidation = without != 2;
+    setup.sim.remote_invalidation = without != 3;
+    Pair pair(setup);
+    for (std::uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(pair.call<Fetch>({i, 100000}).ok());
+    std::size_t invalidating = 0;
+    for (const WireMessage& reply : pair.replies(End::Passive))
+      invalidating += reply.invalidate.has_value();
+    EXPECT_EQ(invalidating, without == 0 ? 5u : 0u) << without;
+  }
+}
+
+TEST(Exposure, that_cannot_be_ended_costs_the_connection_before_the_call_ends) {
+  PROVES("R8166-4.5.4-b");
+  PairSetup setup;
+  setup.sim.faults.pending_revocation_permille = 1000;
+  setup.client.transport.remote_invalidation = false;
+  Pair pair(setup);
+  decoding = &pair.record;
+  pair.record.tampering.keep_back_revoked = true;
+  auto blob = pair.call<Traced<Fetch>>({1, 100000});
+  EXPECT_TRUE(blob.ok()) << "the Reply was there";
+  const std::size_t gone = pair.record.first(Act::Disconnect, End::Active);
+  const std::size_t decoded =
+      pair.record.first([](const Recorded& entry) { return entry.act == Act::Note; });
+  EXPECT_LT(pair.record.first(Act::Receive, End::Active), gone);
+  EXPECT_LT(gone, decoded);
+  EXPECT_NE(decoded, Record::kNever);
+}
+
+}  // namespace
+}  // namespace stag::rpc::rdma
