@@ -304,6 +304,120 @@ TEST(TcpServer, gives_up_a_client_that_does_not_take_its_replies) {
   });
 }
 
+// Holds every Call until it is let go, then answers with `reply_bytes`.
+class Waiting final : public Service {
+ public:
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override {
+    most = std::max(most, ++running);
+    ++started;
+    Completion<Ok> wait;
+    if (hold) {
+      waiting.push_back(&wait);
+      co_await wait;
+    }
+    --running;
+    xdr::Encoder encoder;
+    oncrpc::ReplyHeader header;
+    header.xid = load_be<std::uint32_t>(call.payload.data());
+    oncrpc::encode(encoder, header);
+    OutgoingReply reply;
+    encoder.fixed_opaque(body.bytes());
+    reply.stream = std::move(encoder).finish();
+    co_return reply;
+  }
+  void let_go() {
+    for (Completion<Ok>* next : std::exchange(waiting, {})) next->complete(Ok{});
+  }
+
+  bool hold = true;
+  Buffer body;
+  std::size_t running = 0;
+  std::size_t most = 0;
+  std::size_t started = 0;
+  std::vector<Completion<Ok>*> waiting;
+};
+
+Rope many_calls(std::uint32_t count) {
+  Rope calls;
+  oncrpc::CallHeader header;
+  for (header.xid = 1; header.xid <= count; ++header.xid) {
+    xdr::Encoder encoder;
+    oncrpc::encode(encoder, header);
+    calls.append(framed(std::move(encoder).finish().rope()));
+  }
+  return Rope(calls.flatten());
+}
+
+TEST(TcpServer, starts_no_more_calls_than_allowed_whatever_comes_at_once) {
+  AsioLoop loop;
+  Waiting service;
+  ServerOptions options;
+  options.max_calls = 8;
+  auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
+  run(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+    auto socket = co_await net::connect(*on, victim->local());
+    EXPECT_TRUE(socket.ok());
+    auto written = co_await socket->write_all(many_calls(600));
+    EXPECT_TRUE(written.ok());
+    while (calls->started < 600) {
+      calls->let_go();
+      co_await resume_on(*on);
+    }
+    calls->let_go();
+    EXPECT_EQ(calls->most, 8u);
+    co_await victim->close();
+  }(&loop, server.get(), &service));
+}
+
+TEST(TcpServer, drops_calls_that_wait_for_their_turn_when_the_connection_ends) {
+  AsioLoop loop;
+  Waiting service;
+  ServerOptions options;
+  options.max_calls = 8;
+  auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
+  run(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+    {
+      auto socket = co_await net::connect(*on, victim->local());
+      auto written = co_await socket->write_all(many_calls(600));
+      EXPECT_TRUE(written.ok());
+      while (calls->started < 8) co_await resume_on(*on);
+    }
+    TaskGroup closing;
+    closing.add(victim->close());
+    while (victim->connections() > 0) co_await resume_on(*on);
+    calls->let_go();
+    co_await closing.join();
+    EXPECT_EQ(calls->started, 8u);
+  }(&loop, server.get(), &service));
+}
+
+TEST(TcpServer, starts_no_call_while_the_client_does_not_take_its_replies_and_all_once_it_does) {
+  AsioLoop loop;
+  Waiting service;
+  service.hold = false;
+  service.body = pattern(256 << 10, 1).flatten();
+  ServerOptions options;
+  options.stream.queued = 1 << 20;
+  auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
+  run(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+    auto socket = co_await net::connect(*on, victim->local());
+    auto written = co_await socket->write_all(many_calls(200));
+    EXPECT_TRUE(written.ok());
+    while (calls->started == 0) co_await resume_on(*on);
+    EXPECT_LT(calls->started, 100u) << "50 MiB of replies, for a peer that reads none";
+    std::size_t left = 200 * (4 + 24 + calls->body.size());
+    std::vector<std::byte> chunk(1 << 20);
+    while (left > 0) {
+      auto got = co_await socket->read_some(chunk);
+      EXPECT_TRUE(got.ok());
+      if (!got.ok()) break;
+      left -= *got;
+    }
+    EXPECT_EQ(calls->started, 200u);
+    co_await victim->close();
+  }(&loop, server.get(), &service));
+}
+
 TEST(TcpServer, gives_up_a_client_that_never_ends_its_record) {
   ServerOptions options;
   options.stream.stall = 20ms;

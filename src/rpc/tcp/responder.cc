@@ -3,8 +3,38 @@
 namespace stag::rpc::tcp {
 
 void Responder::on_call(Buffer record) {
-  if (++active_ >= max_calls_ && stream_ != nullptr) stream_->pause();
+  if (held_.empty() && may_start())
+    start(std::move(record));
+  else
+    held_.push_back(std::move(record));
+  start_held();
+}
+
+bool Responder::may_start() const {
+  return stream_ != nullptr && !starting_ && active_ < max_calls_ && !stream_->congested();
+}
+
+void Responder::start(Buffer record) {
+  // A Call answered at once must not start the next one from inside itself: thousands of them
+  // would nest.
+  starting_ = true;
+  ++active_;
   tasks_.add(serve(shared_from_this(), std::move(record)));
+  starting_ = false;
+}
+
+void Responder::start_held() {
+  if (starting_) return;
+  while (!held_.empty() && may_start()) {
+    Buffer record = std::move(held_.front());
+    held_.pop_front();
+    start(std::move(record));
+  }
+  if (stream_ == nullptr) return;
+  if (held_.empty() && active_ < max_calls_)
+    stream_->resume();
+  else
+    stream_->pause();
 }
 
 Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record) {
@@ -25,7 +55,12 @@ void Responder::send(const std::optional<OutgoingReply>& reply) {
     else
       trace(Reason::RpcReplyTooLong, to_string(origin_->peer));
   }
-  if (active_ < max_calls_) stream_->resume();
+  start_held();
+}
+
+void Responder::detach() {
+  stream_ = nullptr;
+  held_.clear();
 }
 
 }  // namespace stag::rpc::tcp

@@ -2,6 +2,7 @@
 // its own that outlives the stream when it must; its Reply then goes nowhere.
 #pragma once
 
+#include <deque>
 #include <memory>
 
 #include "base/task_group.h"
@@ -12,8 +13,9 @@ namespace stag::rpc::tcp {
 
 class Responder final : public std::enable_shared_from_this<Responder> {
  public:
-  // At `max_calls` in progress the stream is not read. `service` and `tasks` outlive every Call;
-  // joining `tasks` waits for them.
+  // At `max_calls` in progress, or while the peer does not take its Replies, no further Call
+  // starts and the stream is not read. `service` and `tasks` outlive every Call; joining `tasks`
+  // waits for them.
   Responder(Service& service, std::shared_ptr<const Origin> origin,
             std::shared_ptr<RecordStream> stream, std::size_t max_calls, TaskGroup& tasks)
       : service_(service),
@@ -24,10 +26,14 @@ class Responder final : public std::enable_shared_from_this<Responder> {
 
   // A record of type CALL.
   void on_call(Buffer record);
-  // The stream is gone; Replies are dropped from now on.
-  void detach() { stream_ = nullptr; }
+  // Starts what waits, as far as it may: the peer took Replies.
+  void start_held();
+  // The stream is gone: Replies are dropped from now on, and Calls that did not start yet.
+  void detach();
 
  private:
+  bool may_start() const;
+  void start(Buffer record);
   static Task<void> serve(std::shared_ptr<Responder> self, Buffer record);
   void send(const std::optional<OutgoingReply>& reply);
 
@@ -36,6 +42,9 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   std::shared_ptr<RecordStream> stream_;
   std::size_t max_calls_;
   std::size_t active_ = 0;
+  // Calls that came before the stream could be stopped: no more than one read-ahead of it.
+  std::deque<Buffer> held_;
+  bool starting_ = false;
   TaskGroup& tasks_;
 };
 

@@ -16,9 +16,9 @@ namespace stag::rpc::tcp {
 
 struct ServerOptions {
   std::size_t max_connections = 4096;  // over all loops; one more is closed at once
-  // In progress on one connection; at that many it is not read until one ends. Calls already read
-  // (64 KiB at most) still start.
-  std::size_t max_calls = 128;
+  // In progress on one connection; at that many it is not read until one ends. With Replies of
+  // 1 MiB a connection holds this many beyond `stream.queued`.
+  std::size_t max_calls = 32;
   StreamLimits stream{.records = {}, .queued = 8 << 20, .stall = std::chrono::seconds(60)};
 };
 

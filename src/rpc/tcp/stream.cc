@@ -41,6 +41,7 @@ RecordStream::Ticket RecordStream::send(Rope message) {
   record.message = std::move(message);
   record.ticket = ++last_ticket_;
   queued_ += record.size();
+  was_congested_ |= congested();
   queue_.push_back(std::move(record));
   watch_for_stall();
   // While reading, the flush at the end of the batch takes it along.
@@ -150,6 +151,12 @@ bool RecordStream::deliver(Bytes bytes) {
 
 void RecordStream::flush() {
   flush_scheduled_ = false;
+  write_queue();
+  if (closed_ || congested() || !std::exchange(was_congested_, false)) return;
+  if (events_ != nullptr) events_->on_room();
+}
+
+void RecordStream::write_queue() {
   while (!closed_ && !waiting_writable_ && queued_ > 0) {
     std::array<iovec, kPiecesPerWrite> pieces;
     const std::size_t count = gather(pieces);

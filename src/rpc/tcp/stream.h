@@ -30,6 +30,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   class Events {
    public:
     virtual void on_record(Buffer record) = 0;
+    // The peer took enough for congested() to end.
+    virtual void on_room() {}
     // Once, as the last event, never from inside a call of the owner.
     virtual void on_stream_closed(Reason reason) = 0;
 
@@ -61,6 +63,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void disown() { events_ = nullptr; }
   bool closed() const { return closed_; }
 
+  // More waits to be sent than the limit: nothing is read.
+  bool congested() const { return limits_.queued != 0 && queued_ > limits_.queued; }
   std::size_t queued_bytes() const { return queued_; }
   std::uint64_t received_bytes() const { return received_; }
   Address peer() const { return socket_.peer(); }
@@ -77,7 +81,6 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   };
 
   bool may_read() const { return !closed_ && !paused_ && !congested(); }
-  bool congested() const { return limits_.queued != 0 && queued_ > limits_.queued; }
   void await_readable();
   void read();
   std::size_t read_once(bool& drained);
@@ -86,6 +89,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void flush();
   std::size_t gather(std::span<iovec> pieces) const;
   void consume(std::size_t bytes);
+  void write_queue();
   void watch_for_stall();
   bool busy() const { return queued_ > 0 || reader_.midway(); }
 
@@ -107,6 +111,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool reading_ = false;
   bool flush_scheduled_ = false;
   bool stall_watched_ = false;
+  bool was_congested_ = false;  // on_room() is owed
   bool closed_ = false;
 };
 

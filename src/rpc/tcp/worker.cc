@@ -79,6 +79,7 @@ class ServerConnection final : private RecordStream::Events {
     else
       responder_->on_call(std::move(record));
   }
+  void on_room() override { responder_->start_held(); }
   void on_stream_closed(Reason reason) override {
     trace(reason == Reason::ConnectionClosed ? Reason::RpcPeerClosed : reason, where_);
     responder_->detach();
