@@ -20,7 +20,8 @@ struct ChannelOptions {
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(10);
   // No stall limit: a server may take its time, calls have deadlines of their own.
-  StreamLimits stream{.records = {}, .queued = 0, .stall = Duration::zero()};
+  StreamLimits stream{
+      .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
   std::size_t max_reverse_calls = 16;
   // Of XIDs and jitter; 0 takes one from the system.
   std::uint32_t seed = 0;

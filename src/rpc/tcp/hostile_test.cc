@@ -427,5 +427,23 @@ TEST(TcpServer, gives_up_a_client_that_never_ends_its_record) {
   });
 }
 
+TEST(TcpServer, gives_up_a_client_whose_record_trickles) {
+  ServerOptions options;
+  options.stream.whole_record = 20ms;
+  Victim victim(options);
+  victim.run_test([](Victim& v) -> Task<> {
+    const std::uint64_t before = reason_counters().of(Reason::RpcPeerTooSlow);
+    auto socket = co_await net::connect(v.loop, v.server->local());
+    EXPECT_TRUE(socket.ok());
+    auto written = co_await socket->write_all(words(0x80100000));
+    while (v.server->connections() == 0) co_await resume_on(v.loop);
+    for (std::size_t sent = 0; sent < 1 << 20 && v.server->connections() > 0; ++sent) {
+      if (written.ok()) written = co_await socket->write_all(words(0).slice(0, 1));
+      co_await resume_on(v.loop);
+    }
+    EXPECT_EQ(reason_counters().of(Reason::RpcPeerTooSlow), before + 1);
+  });
+}
+
 }  // namespace
 }  // namespace stag::rpc::tcp

@@ -19,7 +19,10 @@ struct ServerOptions {
   // In progress on one connection; at that many it is not read until one ends. With Replies of
   // 1 MiB a connection holds this many beyond `stream.queued`.
   std::size_t max_calls = 32;
-  StreamLimits stream{.records = {}, .queued = 8 << 20, .stall = std::chrono::seconds(60)};
+  StreamLimits stream{.records = {},
+                      .queued = 8 << 20,
+                      .stall = std::chrono::seconds(60),
+                      .whole_record = std::chrono::seconds(60)};
 };
 
 class Worker;

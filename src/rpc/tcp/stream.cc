@@ -99,14 +99,21 @@ void RecordStream::await_readable() {
 }
 
 void RecordStream::read() {
-  if (reading_ || !may_read()) return;
+  if (reading_) return;
+  if (!may_read()) {
+    held_back_ = true;
+    return;
+  }
+  if (std::exchange(held_back_, false)) timed_record_ = 0;
   reading_ = true;
   bool drained = false;
   std::size_t budget = kReadBudget;
   while (may_read() && !drained && budget > 0) budget -= std::min(budget, read_once(drained));
   reading_ = false;
+  held_back_ = !may_read();
   flush();
   watch_for_stall();
+  watch_record();
   if (drained)
     await_readable();
   else
@@ -130,7 +137,7 @@ std::size_t RecordStream::read_once(bool& drained) {
   const std::size_t placed = std::min(transfer.bytes, room.size());
   if (placed > 0) {
     reader_.placed(placed);
-    if (reader_.complete()) events_->on_record(reader_.take());
+    hand_over();
   }
   deliver(Bytes(ahead).first(transfer.bytes - placed));
   return transfer.bytes;
@@ -144,9 +151,15 @@ bool RecordStream::deliver(Bytes bytes) {
       return false;
     }
     bytes = bytes.subspan(*used);
-    if (reader_.complete()) events_->on_record(reader_.take());
+    hand_over();
   }
   return true;
+}
+
+void RecordStream::hand_over() {
+  if (!reader_.complete()) return;
+  ++records_;
+  events_->on_record(reader_.take());
 }
 
 void RecordStream::flush() {
@@ -225,9 +238,30 @@ void RecordStream::watch_for_stall() {
   });
 }
 
+// The deadline of the record in progress, if it has none yet.
+void RecordStream::watch_record() {
+  if (limits_.whole_record == Duration::zero() || closed_ || !reader_.midway()) return;
+  if (std::exchange(timed_record_, records_) != records_)
+    record_due_ = loop().now() + limits_.whole_record;
+  if (!record_watched_) await_deadline();
+}
+
+// One timer for record after record: it is late for most of them and looks again.
+void RecordStream::await_deadline() {
+  record_watched_ = true;
+  record_timer_ = loop().after(record_due_ - loop().now(), [this] {
+    record_watched_ = false;
+    // Held back, the record gets its time again when reading goes on.
+    if (!reader_.midway() || timed_record_ != records_ || !may_read()) return;
+    if (loop().now() >= record_due_) return close(Reason::RpcPeerTooSlow);
+    await_deadline();
+  });
+}
+
 void RecordStream::close(Reason reason) {
   if (std::exchange(closed_, true)) return;
   stall_timer_.cancel();
+  record_timer_.cancel();
   socket_.close();
   queue_.clear();
   first_ = queued_ = 0;

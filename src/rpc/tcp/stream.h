@@ -21,6 +21,9 @@ struct StreamLimits {
   // A record that is begun, or bytes that wait to be sent, must move within this time. Zero: no
   // limit.
   Duration stall = std::chrono::seconds(60);
+  // A record that is begun must be whole within this time, however steadily it trickles; time in
+  // which nothing is read on our own account does not count. Zero: no limit.
+  Duration whole_record = std::chrono::seconds(60);
 };
 
 // Thread: the socket's loop. Held by shared_ptr; the last reference is not let go inside its own
@@ -85,12 +88,15 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void read();
   std::size_t read_once(bool& drained);
   bool deliver(Bytes bytes);
+  void hand_over();
   void read_later();
   void flush();
   std::size_t gather(std::span<iovec> pieces) const;
   void consume(std::size_t bytes);
   void write_queue();
   void watch_for_stall();
+  void watch_record();
+  void await_deadline();
   bool busy() const { return queued_ > 0 || reader_.midway(); }
 
   net::TcpSocket socket_;
@@ -105,13 +111,19 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::uint64_t moved_ = 0;  // bytes in both directions
   std::uint64_t moved_at_watch_ = 0;
   Timer stall_timer_;
+  std::uint64_t records_ = 1;       // the one being read
+  std::uint64_t timed_record_ = 0;  // the one `record_due_` is for
+  TimePoint record_due_{};
+  Timer record_timer_;
   bool paused_ = false;
   bool waiting_readable_ = false;
   bool waiting_writable_ = false;
   bool reading_ = false;
   bool flush_scheduled_ = false;
   bool stall_watched_ = false;
+  bool record_watched_ = false;
   bool was_congested_ = false;  // on_room() is owed
+  bool held_back_ = false;      // nothing was read for a while, on our account
   bool closed_ = false;
 };
 
