@@ -1,11 +1,19 @@
-"""cutter.py PORT TARGET-PORT CUTS: forwards TCP connections on the loopback, and cuts every one after a random number of
-bytes, CUTS times in all; after that it only forwards. The seed is fixed, so that two runs cut at the same counts."""
+"""proxy.py PORT TARGET-PORT [cut=N] [crc]: forwards TCP connections on the loopback.
+
+cut=N: cuts N of them, each after a random number of bytes; then it only forwards. The seed is fixed.
+crc: asks for CRC in the client's MPA Request (RFC 5044 7.1, flag C), as no Linux client does by itself."""
 import asyncio
 import random
 import sys
 
-port, target, cuts_left = (int(word) for word in sys.argv[1:4])
+port, target = int(sys.argv[1]), int(sys.argv[2])
+cuts_left = sum(int(word[4:]) for word in sys.argv[3:] if word.startswith("cut="))
+ask_for_crc = "crc" in sys.argv[3:]
 chance = random.Random(20049)
+
+MPA_HEADER = 20  # bytes of an MPA Request before its private data; the last two are the length of that
+MPA_FLAGS = 16  # place of the flags
+MPA_CRC = 0x40
 
 
 class Flow:
@@ -36,12 +44,22 @@ class Flow:
         writer.close()
 
 
+async def with_crc(reader):
+    """The client's MPA Request, now with flag C. In one piece, because tshark does not put pieces together."""
+    start = bytearray(await reader.readexactly(MPA_HEADER))
+    start[MPA_FLAGS] |= MPA_CRC
+    return bytes(start) + await reader.readexactly(int.from_bytes(start[-2:], "big"))
+
+
 async def serve(reader, writer):
     try:
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", target)
+        if ask_for_crc:
+            far_writer.write(await with_crc(reader))
+            print("asked for CRC", flush=True)
         flow = Flow([writer, far_writer])
         await asyncio.gather(flow.forward(reader, far_writer), flow.forward(far_reader, writer))
-    except OSError:
+    except (OSError, asyncio.IncompleteReadError):
         writer.transport.abort()
 
 
