@@ -74,8 +74,10 @@ Task<v3::WRITE3res> write(Request request, v3::WRITE3args args) {
   }
   res.status = refusal(args, *object);
   if (res.status == v3::NFS3_OK) {
-    // 3.3.7: of more than wtmax bytes only wtmax are written.
-    if (args.data.size() > kMaxTransfer) args.data = args.data.slice(0, kMaxTransfer);
+    // 3.3.7: of more than wtmax bytes only wtmax are written. They are copied: a store that keeps
+    // what it is given would keep all that was received.
+    if (args.data.size() > kMaxTransfer)
+      args.data = Rope::copy_of(args.data.slice(0, kMaxTransfer).flatten().bytes());
     // Taken first: data lost while we write must not look safe under the later verifier.
     const v3::writeverf3 verifier = request.served().write_verifier(object->store());
     const auto written =

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "testing/nfs/server_fixture.h"
 
 namespace stag::nfs {
@@ -94,6 +96,31 @@ TEST_F(Data, of_a_WRITE_above_wtmax_is_written_in_part) {
   ASSERT_EQ(res.status, NFS3_OK);
   EXPECT_EQ(res.resok().count, 1u << 20);
   EXPECT_EQ(res.resok().file_wcc.after.attributes().size, 1u << 20);
+}
+
+// Received bytes that note when nobody needs them any more.
+class Received final : public Storage {
+ public:
+  explicit Received(std::uint32_t size) : bytes_(size, std::byte{'r'}) {}
+  // Once.
+  Rope rope() { return Rope(Buffer(this, bytes_)); }
+  bool released() const { return released_; }
+
+ private:
+  void release() noexcept override { released_ = true; }
+  std::vector<std::byte> bytes_;
+  bool released_ = false;
+};
+
+TEST_F(Data, of_a_WRITE_above_wtmax_keeps_nothing_of_what_was_received) {
+  channel_.reduce = true;
+  const nfs_fh3 file = create(root(), "file");
+  const std::uint32_t more = (1 << 20) + 4096;
+  Received received(more);
+  const auto res = call<NFSPROC3_WRITE>({file, 0, more, UNSTABLE, received.rope()});
+  ASSERT_EQ(res.status, NFS3_OK);
+  EXPECT_EQ(res.resok().count, 1u << 20);
+  EXPECT_TRUE(received.released());
 }
 
 TEST_F(Data, that_is_not_as_long_as_its_count_is_refused) {
