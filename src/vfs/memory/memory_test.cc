@@ -167,6 +167,18 @@ TEST_F(SmallMemory, objects_count_too) {
   EXPECT_EQ(last.error(), Status::NoSpace);
 }
 
+TEST_F(SmallMemory, the_target_of_a_symlink_counts_as_long_as_the_symlink_is_there) {
+  const std::uint64_t free_at_start = free_bytes();
+  run(fs.symlink(caller(), fs.root(), "short", "t", {}));
+  const std::uint64_t of_short = free_at_start - free_bytes();
+  run(fs.symlink(caller(), fs.root(), "long", std::string(4000, 't'), {}));
+  EXPECT_EQ(free_at_start - free_bytes(), 2 * of_short + 3999);
+  run(fs.rename(caller(), fs.root(), "long", fs.root(), "short"));
+  EXPECT_EQ(free_at_start - free_bytes(), of_short + 3999);
+  run(fs.remove(caller(), fs.root(), "short"));
+  EXPECT_EQ(free_bytes(), free_at_start);
+}
+
 TEST_F(SmallMemory, a_truncated_file_frees_its_tail) {
   const Handle file = make("file");
   write(file, 0, zeros(900'000));

@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kObjectCharge =
 
 struct Options {
   std::uint64_t max_bytes = std::uint64_t{4}
-                            << 30;  // data, and 512 bytes for each object and entry
+                            << 30;  // data, targets, and 512 bytes for each object and entry
   std::uint32_t root_mode = 01777;
   std::uint32_t root_uid = 0;
   std::uint32_t root_gid = 0;

@@ -91,7 +91,7 @@ Outcome<Created> Store::make(const Credentials& who, const Handle& directory, st
   if (permits(*parent, who, kMayExecute) && parent->entries->find(name))
     return Failure{Status::Exists};
   if (const auto fault = insert_fault(parent, who)) return Failure{*fault};
-  if (!charge(2 * kObjectCharge)) return Failure{Status::NoSpace};
+  if (!charge(2 * kObjectCharge + made->target.size())) return Failure{Status::NoSpace};
   const BeforeChange before = before_of(attributes_of(*parent));
   const Time now = now_();
   Inode& inode = *made;
