@@ -1,9 +1,8 @@
 #include "rpc/replay_cache.h"
 
 #include <coroutine>
-#include <random>
 
-#include "rpc/keyed_hash.h"
+#include "base/siphash.h"
 
 namespace stag::rpc {
 namespace {
@@ -12,7 +11,7 @@ constexpr std::size_t kShards = 16;
 constexpr std::size_t kBuckets = 1024;
 
 // The complete message behind the header, whether its items came inline or apart.
-void hash_arguments(KeyedHash& hash, Bytes payload, std::size_t from, const ReducedItems& items) {
+void hash_arguments(SipHash& hash, Bytes payload, std::size_t from, const ReducedItems& items) {
   std::uint32_t moved = 0;  // bytes of the complete stream that are not in the payload
   for (std::size_t i = 0; i < items.size(); ++i) {
     // An item's length word stays in the payload, right before where its data would be.
@@ -34,22 +33,13 @@ void hash_arguments(KeyedHash& hash, Bytes payload, std::size_t from, const Redu
   hash.add(payload.subspan(from));
 }
 
-const KeyedHash::Key& process_key() {
-  static const KeyedHash::Key kKey = [] {
-    std::random_device random;
-    const auto word = [&] { return (std::uint64_t{random()} << 32) | random(); };
-    return KeyedHash::Key{word(), word()};
-  }();
-  return kKey;
-}
-
 }  // namespace
 
 ReplayKey replay_key(const Origin& origin, const oncrpc::CallHeader& header, Bytes payload,
                      const ReducedItems& items) {
-  KeyedHash peer(process_key());
+  SipHash peer(process_sip_key());
   peer.add(bytes_of(origin.peer.host));
-  KeyedHash content(process_key());
+  SipHash content(process_sip_key());
   const std::uint32_t flavor = static_cast<std::uint32_t>(header.credential.flavor);
   content.add(std::as_bytes(std::span(&flavor, 1)));
   content.add(header.credential.body);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "rpc/credentials.h"
-#include "rpc/keyed_hash.h"
 #include "rpc/server.h"
 #include "testing/manual_loop.h"
 #include "testing/store_service.h"
@@ -175,22 +174,6 @@ TEST(ReplayKey, survives_chunk_positions_that_make_no_sense) {
     EXPECT_EQ(replay_key(origin, header, payload.bytes(), items),
               replay_key(origin, header, payload.bytes(), items));
   }
-}
-
-TEST(KeyedHash, is_SipHash_2_4) {
-  // The first vectors of the reference implementation: key 00..0f, messages of n bytes 00, 01, ...
-  const KeyedHash::Key reference{0x0706050403020100ull, 0x0f0e0d0c0b0a0908ull};
-  std::array<std::byte, 15> message{};
-  for (std::size_t i = 0; i < message.size(); ++i) message[i] = static_cast<std::byte>(i);
-  KeyedHash empty(reference);
-  EXPECT_EQ(empty.finish(), 0x726fdb47dd0e0e31ull);
-  KeyedHash whole(reference);
-  whole.add(message);
-  EXPECT_EQ(whole.finish(), 0xa129ca6149be45e5ull);
-  KeyedHash pieces(reference);
-  pieces.add(Bytes(message).first(3));
-  pieces.add(Bytes(message).subspan(3));
-  EXPECT_EQ(pieces.finish(), 0xa129ca6149be45e5ull);
 }
 
 TEST(Server, runs_a_non_idempotent_procedure_once_for_a_retransmitted_call) {

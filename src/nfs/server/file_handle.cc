@@ -18,8 +18,7 @@ FileHandles::Sealed FileHandles::seal(std::uint32_t export_id, const vfs::Handle
   const Bytes inner = object.bytes();
   std::copy(inner.begin(), inner.end(), sealed.data.begin() + kPrefix);
   const std::size_t signed_size = kPrefix + inner.size();
-  store_be(sealed.data.data() + signed_size,
-           siphash24(key_, Bytes(sealed.data).first(signed_size)));
+  store_be(sealed.data.data() + signed_size, siphash(key_, Bytes(sealed.data).first(signed_size)));
   sealed.size = signed_size + kMac;
   return sealed;
 }
@@ -29,14 +28,14 @@ std::optional<FileHandles::Opened> FileHandles::open(Bytes handle) const {
   const Bytes signed_part = handle.first(handle.size() - kMac);
   const auto claimed = load_be<std::uint64_t>(handle.data() + signed_part.size());
   // One comparison of whole words: no byte-by-byte exit that a clock could see.
-  if ((claimed ^ siphash24(key_, signed_part)) != 0) return std::nullopt;
+  if ((claimed ^ siphash(key_, signed_part)) != 0) return std::nullopt;
   const auto object = vfs::Handle::from(signed_part.subspan(kPrefix));
   if (!object) return std::nullopt;
   return Opened{load_be<std::uint32_t>(handle.data() + 1), *object};
 }
 
 std::uint32_t FileHandles::export_id(std::string_view path) const {
-  return static_cast<std::uint32_t>(siphash24(key_, bytes_of(path)));
+  return static_cast<std::uint32_t>(siphash(key_, bytes_of(path)));
 }
 
 }  // namespace stag::nfs

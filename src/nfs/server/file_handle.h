@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "base/inline_vector.h"
-#include "nfs/server/state/siphash.h"
+#include "base/siphash.h"
 #include "vfs/types.h"
 
 namespace stag::nfs {
@@ -24,7 +24,7 @@ class FileHandles {
  public:
   static constexpr std::size_t kMaxSize = 64;
 
-  explicit FileHandles(const MacKey& key) : key_(key) {}
+  explicit FileHandles(const SipKey& key) : key_(key) {}
 
   struct Sealed {
     std::array<std::byte, kMaxSize> data;
@@ -44,7 +44,7 @@ class FileHandles {
   std::uint32_t export_id(std::string_view path) const;
 
  private:
-  MacKey key_;
+  SipKey key_;
 };
 
 }  // namespace stag::nfs

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/siphash.h"
+
 namespace stag::vfs::memory {
 
 using InodeId = std::uint64_t;
@@ -18,6 +20,21 @@ using InodeId = std::uint64_t;
 // Cookies of "." and "..", which are no entries of the table.
 inline constexpr std::uint64_t kDotCookie = 1;
 inline constexpr std::uint64_t kDotDotCookie = 2;
+
+// Keyed, so that no client can choose names that all land in one bucket.
+class NameHash {
+ public:
+  using is_transparent = void;
+  // `key` outlives it.
+  explicit NameHash(const SipKey& key) : key_(&key) {}
+  NameHash() : NameHash(process_sip_key()) {}
+  std::size_t operator()(std::string_view name) const {
+    return static_cast<std::size_t>(siphash(*key_, bytes_of(name)));
+  }
+
+ private:
+  const SipKey* key_;
+};
 
 class DirectoryTable {
  public:
@@ -45,12 +62,6 @@ class DirectoryTable {
   struct Entry {
     InodeId inode;
     std::uint64_t cookie;
-  };
-  struct NameHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const {
-      return std::hash<std::string_view>()(name);
-    }
   };
   using Names = std::unordered_map<std::string, Entry, NameHash, std::equal_to<>>;
 

@@ -92,8 +92,8 @@ std::string hex(Bytes bytes) {
   return text;
 }
 
-std::optional<MacKey> key_of(std::string_view text) {
-  MacKey key;
+std::optional<SipKey> key_of(std::string_view text) {
+  SipKey key;
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   if (text.size() != 2 * key.size()) return std::nullopt;
   for (std::size_t i = 0; i < key.size(); ++i) {
@@ -106,7 +106,7 @@ std::optional<MacKey> key_of(std::string_view text) {
   return key;
 }
 
-Result<MacKey, StateError> load_or_make_key(const std::string& directory) {
+Result<SipKey, StateError> load_or_make_key(const std::string& directory) {
   const std::string path = directory + "/handle.key";
   auto stored = read_file(path);
   if (!stored) return Failure{stored.error()};
@@ -115,7 +115,7 @@ Result<MacKey, StateError> load_or_make_key(const std::string& directory) {
     return Failure{StateError{path + " is damaged: restore it from a backup, or remove it and have "
                                      "every client mount again"}};
   }
-  MacKey key;
+  SipKey key;
   if (auto made = random_bytes(key); !made) return Failure{made.error()};
   if (auto kept = replace_file(directory, "handle.key", hex(key) + "\n"); !kept)
     return Failure{kept.error()};

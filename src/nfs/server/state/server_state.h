@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "nfs/server/state/siphash.h"
+#include "base/siphash.h"
 
 namespace stag::nfs {
 
@@ -20,7 +20,7 @@ struct StateError {
 };
 
 struct ServerState {
-  MacKey handle_key{};
+  SipKey handle_key{};
   // Differs from that of every other start with the same directory.
   std::uint64_t boot_verifier = 0;
 

@@ -1,28 +1,33 @@
-// SipHash-2-4 (Aumasson and Bernstein, 2012): a 64-bit hash under a secret key, so that no client
-// can make two different Calls look the same to the replay cache.
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed pseudo-random function of 64 bits. It
+// authenticates short messages, and it hashes what peers choose: who does not know the key can
+// neither forge a value nor find inputs that collide.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
 #include "base/bytes.h"
 
-namespace stag::rpc {
+namespace stag {
 
-class KeyedHash {
+using SipKey = std::array<std::byte, 16>;
+
+// Drawn when first asked for, the same until the process ends. Thread: any.
+const SipKey& process_sip_key();
+
+class SipHash {
  public:
-  struct Key {
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-  };
+  explicit SipHash(const SipKey& key) {
+    const std::uint64_t low = word(key.data(), 8);
+    const std::uint64_t high = word(key.data() + 8, 8);
+    a_ = low ^ 0x736f6d6570736575ull;
+    b_ = high ^ 0x646f72616e646f6dull;
+    c_ = low ^ 0x6c7967656e657261ull;
+    d_ = high ^ 0x7465646279746573ull;
+  }
 
-  explicit KeyedHash(const Key& key)
-      : a_(key.low ^ 0x736f6d6570736575ull),
-        b_(key.high ^ 0x646f72616e646f6dull),
-        c_(key.low ^ 0x6c7967656e657261ull),
-        d_(key.high ^ 0x7465646279746573ull) {}
-
+  // The message piece by piece; how it is cut makes no difference.
   void add(Bytes bytes) {
     total_ += bytes.size();
     while (!bytes.empty()) {
@@ -34,14 +39,14 @@ class KeyedHash {
       tail_[used_++] = bytes.front();
       bytes = bytes.subspan(1);
       if (used_ < 8) continue;
-      absorb(word(tail_, 8));
+      absorb(word(tail_.data(), 8));
       used_ = 0;
     }
   }
 
   // Once, at the end.
   std::uint64_t finish() {
-    absorb(word(tail_, used_) | (total_ << 56));
+    absorb(word(tail_.data(), used_) | (total_ << 56));
     c_ ^= 0xff;
     for (int i = 0; i < 4; ++i) round();
     return a_ ^ b_ ^ c_ ^ d_;
@@ -75,9 +80,15 @@ class KeyedHash {
   }
 
   std::uint64_t a_, b_, c_, d_;
-  std::byte tail_[8] = {};
+  std::array<std::byte, 8> tail_{};
   std::size_t used_ = 0;
   std::uint64_t total_ = 0;
 };
 
-}  // namespace stag::rpc
+inline std::uint64_t siphash(const SipKey& key, Bytes message) {
+  SipHash hash(key);
+  hash.add(message);
+  return hash.finish();
+}
+
+}  // namespace stag
