@@ -88,6 +88,15 @@ TEST(ReducedItems, leaves_an_item_inline_whose_chunk_was_offered_empty) {
   EXPECT_FALSE(items.failed());
 }
 
+TEST(ReducedItems, keeps_a_chunk_for_its_own_item_when_paired_by_index) {
+  ReducedItems items = reduced();
+  items.add_written(Rope(), 7);
+  items.add_written(pattern(6, 2), 8);
+  EXPECT_EQ(*items.take(8, 60, 6), pattern(6, 2)) << "the result before it is absent";
+  EXPECT_FALSE(items.take(7, 80, 0).has_value()) << "its place has passed";
+  EXPECT_FALSE(items.failed());
+}
+
 TEST(ReducedItems, fails_when_an_item_stayed_inline_or_came_short_although_it_had_a_chunk) {
   for (std::uint32_t written : {0u, 4u, 12u}) {
     ReducedItems items = reduced();

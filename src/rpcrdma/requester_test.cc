@@ -224,6 +224,24 @@ TEST(Requester, fails_a_Call_that_cannot_be_planned) {
   EXPECT_EQ(client.sink.failures[0].reason, Reason::RdmaSegmentsTooMany);
 }
 
+TEST(Requester, sends_Short_Messages_only_where_chunks_are_forbidden) {
+  PROVES("R8167-5.3-c");
+  TestCall plain(1), long_call(2, 5000), long_reply(3, 80, 5000), reduced(4, 112 + 5000 + 4);
+  Item large;
+  large.position = 112;
+  large.length = 5000;
+  reduced.shape.items = {large};
+  Settings settings = client_settings();
+  settings.requests_chunks = false;
+  Endpoint client(settings);
+  for (TestCall* call : {&long_call, &long_reply, &reduced, &plain}) client.core.on_call(*call);
+  EXPECT_EQ(client.sink.failed, (Xids{2, 3, 4}));
+  for (const CallFailure& failure : client.sink.failures)
+    EXPECT_EQ(failure.reason, Reason::RdmaChunksForbidden);
+  EXPECT_EQ(client.sink.calls, (Xids{1}));
+  EXPECT_EQ(client.sink.actions().find("expose"), std::string::npos);
+}
+
 // A READ on the wire: Write chunk of 8 + 8 + 8 bytes, Reply chunk of 3000.
 struct Reading {
   Reading() : call(9, 80, 3000), client(client_settings()) {

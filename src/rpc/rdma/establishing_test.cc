@@ -78,17 +78,20 @@ TEST(Establishing, settles_the_properties_until_the_next_connection) {
 TEST(Establishing, does_without_properties_where_the_fabric_cannot_carry_them) {
   PROVES("R8797-4-e");
   PairSetup setup;
-  setup.sim.max_private_data = 4;
-  Pair pair(setup);
-  ASSERT_TRUE(pair.connect().ok());
-  EXPECT_TRUE(private_data(pair, Act::Connect, End::Active).empty());
-  EXPECT_TRUE(private_data(pair, Act::Accept, End::Passive).empty());
-  for (const std::uint32_t size : {10u, 900u, 1000u, 1100u, 5000u, 100000u}) {
-    ASSERT_TRUE(pair.call<Store>({size, pattern(size, size)}).ok()) << size;
-    ASSERT_TRUE(pair.call<FetchWhole>({size, size}).ok()) << size;
+  for (const bool server_can : {false, true}) {
+    setup.sim.max_private_data = server_can ? 252 : 4;
+    Pair pair(setup);
+    pair.record.tampering.no_private_data = true;
+    ASSERT_TRUE(pair.connect().ok());
+    EXPECT_TRUE(private_data(pair, Act::Connect, End::Active).empty());
+    EXPECT_EQ(private_data(pair, Act::Accept, End::Passive).size(), server_can ? 8u : 0u);
+    for (const std::uint32_t size : {10u, 900u, 1000u, 1100u, 5000u, 100000u}) {
+      ASSERT_TRUE(pair.call<Store>({size, pattern(size, size)}).ok()) << size;
+      ASSERT_TRUE(pair.call<FetchWhole>({size, size}).ok()) << size;
+    }
+    EXPECT_LE(longest(pair.messages(End::Active)), 1024u);
+    EXPECT_LE(longest(pair.messages(End::Passive)), 1024u);
   }
-  EXPECT_LE(longest(pair.messages(End::Active)), 1024u);
-  EXPECT_LE(longest(pair.messages(End::Passive)), 1024u);
 }
 
 // A Call, or a Reply, of exactly `size` bytes, header included.
@@ -150,7 +153,7 @@ TEST(Establishing, lets_a_generous_server_serve_a_client_that_says_nothing) {
   setup.client.credits = 1;
   setup.client.probe_after = Duration::zero();
   Pair pair(setup);
-  pair.record.tampering.hide_private_data = true;
+  pair.record.tampering.no_private_data = true;
   for (const std::uint32_t size : {10u, 1000u, 20000u}) {
     ASSERT_TRUE(pair.call<Store>({size, pattern(size, size)}).ok()) << size;
     ASSERT_TRUE(pair.call<FetchWhole>({size, size}).ok()) << size;

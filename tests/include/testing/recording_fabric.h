@@ -52,7 +52,7 @@ struct Recorded {
 };
 
 struct Tampering {
-  bool hide_private_data = false;  // of the active end
+  bool no_private_data = false;    // from now on the fabric carries none
   bool keep_back_revoked = false;  // on_revoked never comes
   bool guard = false;              // whole pages that are exposed cannot be touched meanwhile
   std::function<void(End, std::vector<std::byte>&)> rewrite_send;
@@ -275,11 +275,12 @@ class RecordingFabric final : public fabric::Fabric {
  public:
   RecordingFabric(fabric::Fabric& inner, Record& record) : inner_(inner), record_(record) {}
 
-  std::size_t max_private_data() const override { return inner_.max_private_data(); }
+  std::size_t max_private_data() const override {
+    return record_.tampering.no_private_data ? 0 : inner_.max_private_data();
+  }
   Task<Result<std::unique_ptr<fabric::Connection>, Reason>> connect(Loop& loop, Address address,
                                                                     fabric::ConnectOptions options,
                                                                     CancelToken cancel) override {
-    if (record_.tampering.hide_private_data) options.private_data.clear();
     ++connects_;
     record_.add({.act = Act::Connect, .connection = connects_, .bytes = options.private_data});
     const std::uint32_t number = connects_;
