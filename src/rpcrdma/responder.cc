@@ -104,7 +104,11 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   if (!serves()) return sink_.drop(Reason::RdmaCallsNotServed);
   // There is a Receive for every credit ever granted and no more: beyond that the peer is broken,
   // while a Call beyond a grant that was lowered meanwhile is served (RFC 8166 3.3.1).
-  if (in_service_ >= settings_.credits) return close(Reason::RdmaCreditsExceeded);
+  // Replies that have not left hold memory: some may still be on their way when their peer has them
+  // already, but a peer that never takes them is broken too.
+  const std::size_t busy = slots_.size() - free_.size();
+  if (in_service_ >= settings_.credits || busy >= 2 * std::size_t{settings_.credits})
+    return close(Reason::RdmaCreditsExceeded);
   if (in_service_ >= last_grant_) ++overruns_;
   if (in_service(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
   Slot& slot = take_slot(parsed.header);
@@ -130,6 +134,7 @@ Reason Responder::unfit(const Slot& slot, Bytes payload) const {
     return Reason::RdmaXidMismatch;
   if (!positions_fit({slot.items.data(), slot.items.size()}, stream))
     return Reason::RdmaPositionBad;
+  if (charge(header) > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
   return Reason::None;
 }
 
@@ -168,14 +173,12 @@ std::uint64_t Responder::charge(const Header& header) const {
   return bytes;
 }
 
-// Reserves the bytes of the Call's chunks. A Call larger than all of the limit goes when it is
-// alone.
+// Reserves the bytes of the Call's chunks; no Call is larger than all of the limit (unfit).
 bool Responder::admit(Slot& slot) {
   const std::uint64_t bytes = charge(slot.header);
   if (bytes == 0) return true;
   const bool overtakes = !waiting_.empty() && waiting_.front() != slot.index;
-  const bool fits =
-      bytes_ == 0 || (bytes_ <= settings_.max_bytes && bytes <= settings_.max_bytes - bytes_);
+  const bool fits = bytes <= settings_.max_bytes - bytes_;
   if (overtakes || !fits) return false;
   if (settings_.budget != nullptr && !settings_.budget->try_reserve(bytes)) return false;
   slot.charged = bytes;

@@ -608,16 +608,27 @@ TEST(Responder, lets_a_Call_beyond_the_byte_limit_wait_without_Reads) {
   EXPECT_EQ(server.sink.held.size(), 3u);
 }
 
-TEST(Responder, serves_a_Call_larger_than_the_limit_when_it_is_alone) {
+TEST(Responder, refuses_a_Call_whose_chunks_are_larger_than_all_of_the_limit) {
   Settings settings = server_settings();
   settings.max_bytes = 100;
-  ByteBudget budget(100);
-  settings.budget = &budget;
   Endpoint server(settings);
-  server.receive(call_with_read(1, 112, {segment(1, 500)}));
+  server.receive(call_with_read(1, 112, {segment(1, 101)}));
+  EXPECT_TRUE(server.sink.reads.empty());
+  ASSERT_EQ(server.sink.errors.size(), 1u);
+  server.receive(call_with_read(2, 112, {segment(2, 100)}));
   EXPECT_EQ(server.sink.reads.size(), 1u);
-  server.receive(call_with_read(2, 112, {segment(2, 1)}));
-  EXPECT_EQ(server.sink.reads.size(), 1u);
+}
+
+TEST(Responder, ends_the_connection_of_a_peer_that_takes_no_Replies) {
+  Endpoint server(server_settings(2));
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) {
+    server.receive(short_call(xid));
+    server.core.on_reply(server.sink.delivered.back().call, reply_of(40));
+  }
+  EXPECT_TRUE(server.sink.closes.empty()) << "twice the credits may be on their way";
+  server.receive(short_call(5));
+  EXPECT_EQ(server.sink.delivered.size(), 4u);
+  EXPECT_EQ(server.sink.closes.size(), 1u);
 }
 
 TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
