@@ -67,6 +67,48 @@ TEST(Nfs3Binding, keeps_everything_else_in_the_message) {
   }
 }
 
+// The parts of an encoded message that may move under a binding.
+template <class T, class Encode>
+std::vector<xdr::Item> movable(const rpc::EligibleItems& eligible, const T& value, Encode encode) {
+  xdr::Encoder encoder(eligible.ids());
+  encode(encoder, value);
+  const xdr::Stream stream = std::move(encoder).finish();
+  std::vector<xdr::Item> items;
+  for (const xdr::Item& item : stream.items())
+    if (item.id != xdr::kNoItem) items.push_back(item);
+  return items;
+}
+
+TEST(Nfs3Binding, lets_the_data_inside_an_arm_move_and_never_the_union) {
+  PROVES("R8166-3.4.4.3-a", "R8166-3.4.4.3-b");
+  const auto& read = entry<NFSPROC3_READ>()->results;
+  READ3res ok;
+  ok.resok().count = 1001;
+  const std::string bytes(1001, 'd');
+  ok.resok().data = Rope::copy_of(bytes_of(bytes));
+  READ3res failed;
+  failed.status = NFS3ERR_IO;
+  failed.resfail() = {};
+  const auto data = movable(read, ok, NFSPROC3_READ::encode_results);
+  ASSERT_EQ(data.size(), 1u);
+  EXPECT_EQ(data[0].length, 1001u);
+  // Before it, and inline: status, no attributes, count, eof, length of the data.
+  EXPECT_EQ(data[0].position, 5 * 4u);
+  EXPECT_TRUE(movable(read, failed, NFSPROC3_READ::encode_results).empty());
+
+  const auto& readlink = entry<NFSPROC3_READLINK>()->results;
+  READLINK3res link;
+  link.resok().data = "target";
+  const auto text = movable(readlink, link, NFSPROC3_READLINK::encode_results);
+  ASSERT_EQ(text.size(), 1u);
+  EXPECT_EQ(text[0].length, 6u);
+  EXPECT_EQ(text[0].position, 3 * 4u);
+  READLINK3res no_link;
+  no_link.status = NFS3ERR_INVAL;
+  no_link.resfail() = {};
+  EXPECT_TRUE(movable(readlink, no_link, NFSPROC3_READLINK::encode_results).empty());
+}
+
 TEST(Nfs3Binding, never_asks_for_a_larger_Reply_chunk) {
   PROVES("R8267-3.1-e");
   for (std::uint32_t procedure = 0; procedure <= NFSPROC3_COMMIT::number; ++procedure) {
