@@ -17,6 +17,11 @@
 namespace stag::net {
 namespace {
 
+constexpr int kKeepAliveIdle = 60;      // seconds
+constexpr int kKeepAliveInterval = 10;  // seconds
+constexpr int kKeepAliveCount = 3;
+constexpr int kUnacknowledgedMs = 90'000;
+
 void set_option(int fd, int level, int name, int value) {
   // Best effort: a stream works without, only less well.
   setsockopt(fd, level, name, &value, sizeof value);
@@ -120,6 +125,13 @@ Result<TcpSocket, Reason> TcpSocket::adopt(AsioLoop& loop, UniqueFd fd, const Tc
 
 TcpSocket TcpSocket::adopt(Descriptor connected, const TcpOptions& options) {
   if (options.no_delay) set_option(connected.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // A peer that vanished holds its place no longer than this: idle, or with bytes it never
+  // acknowledged.
+  set_option(connected.fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle);
+  set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval);
+  set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveCount);
+  set_option(connected.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
   return TcpSocket(std::move(connected));
 }
 

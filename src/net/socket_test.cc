@@ -1,6 +1,8 @@
 #include "net/socket.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -156,6 +158,18 @@ TEST_F(Sockets, scatter_what_they_read_and_say_when_there_is_no_more) {
   });
   loop_.run();
   EXPECT_EQ(front + back, "steering tag----");
+}
+
+TEST_F(Sockets, do_not_wait_for_ever_for_a_peer_that_vanished) {
+  const Pair pair = connected_pair();
+  for (const int fd : {pair.client->fd(), pair.server->fd()}) {
+    int keep_alive = 0, unacknowledged_ms = 0;
+    socklen_t size = sizeof(int);
+    getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &keep_alive, &size);
+    getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, &size);
+    EXPECT_NE(keep_alive, 0);
+    EXPECT_GT(unacknowledged_ms, 0);
+  }
 }
 
 TEST_F(Sockets, wake_who_waits_when_they_are_closed) {

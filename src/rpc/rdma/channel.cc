@@ -180,6 +180,8 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
 Task<Outcome> Channel::attempt(Entry& entry) {
   Reason reason = entry.given_up;
   if (reason == Reason::None) reason = co_await connected(entry);
+  // A call woken before this one may have had it cancelled.
+  if (reason == Reason::None) reason = entry.given_up;
   if (reason != Reason::None) co_return Outcome{reason, false, {}};
   const std::shared_ptr<Link> link = link_;
   entry.link = link.get();

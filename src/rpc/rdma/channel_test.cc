@@ -182,5 +182,36 @@ TEST_F(RdmaChannel, fails_calls_with_Shutdown_when_it_closes) {
   EXPECT_EQ(result->error().reason, Reason::Shutdown);
 }
 
+Task<void> fail_then_cancel(Client& client, CancelSource& other, std::optional<bool>& good) {
+  auto blob = co_await client.call<Fetch>({1, 100000});
+  other.cancel();
+  good = blob.ok();
+}
+Task<void> fetch_cancellable(Client& client, CancelToken token, std::optional<Reason>& ended) {
+  CallOptions options;
+  options.cancel = token;
+  auto blob = co_await client.call<Fetch>({2, 10}, options);
+  ended = blob.ok() ? Reason::None : blob.error().reason;
+}
+
+TEST_F(RdmaChannel, ends_as_cancelled_what_the_call_woken_before_it_cancelled) {
+  connect();
+  network.lose_connections();
+  loop.run_for(1s);
+  // Both wait for a connection. The first fails as soon as it is woken: its memory cannot be
+  // exposed.
+  fabric::Faults faults;
+  faults.fail_expose = 1;
+  network.set_faults(faults);
+  CancelSource source;
+  std::optional<bool> first_good;
+  std::optional<Reason> ended;
+  detach(fail_then_cancel(*client, source, first_good));
+  detach(fetch_cancellable(*client, source, ended));
+  EXPECT_TRUE(loop.run_until([&] { return ended.has_value(); }));
+  EXPECT_EQ(first_good, false);
+  EXPECT_EQ(ended, Reason::Cancelled);
+}
+
 }  // namespace
 }  // namespace stag::rpc::rdma
