@@ -1,10 +1,15 @@
 #include "cli/log.h"
 
+#include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <mutex>
+
 #include "base/reason.h"
 #include "cli/json.h"
+#include "cli/log_limit.h"
 
 namespace stag::cli {
 namespace {
@@ -23,15 +28,14 @@ spdlog::level::level_enum level_of(Severity severity) {
   return spdlog::level::err;
 }
 
-void log_text(Reason reason, std::string_view where, std::string_view detail) {
+void write_text(Reason reason, std::string_view where, std::string_view detail) {
   const ReasonInfo& about = info(reason);
   spdlog::log(level_of(about.severity), "{}{}{}: {}{}{}{}", about.name, where.empty() ? "" : " ",
               where, about.text, detail.empty() ? "" : " (", detail, detail.empty() ? "" : ")");
 }
 
-void log_json(Reason reason, std::string_view where, std::string_view detail) {
+void write_json(Reason reason, std::string_view where, std::string_view detail) {
   const ReasonInfo& about = info(reason);
-  if (!spdlog::should_log(level_of(about.severity))) return;
   Json json;
   json.set("reason", about.name).set("text", about.text);
   if (!where.empty()) json.set("where", where);
@@ -39,6 +43,20 @@ void log_json(Reason reason, std::string_view where, std::string_view detail) {
   const std::string members = json.line();
   // The pattern writes the members in front of these.
   spdlog::log(level_of(about.severity), "{}", std::string_view(members).substr(1));
+}
+
+// Peers decide how often most reasons are reached, and must not decide how much is logged.
+template <TraceSink write>
+void log(Reason reason, std::string_view where, std::string_view detail) {
+  if (!spdlog::should_log(level_of(info(reason).severity))) return;
+  static std::mutex mutex;
+  static LogLimit limit;
+  const std::lock_guard lock(mutex);
+  const TimePoint now = std::chrono::steady_clock::now();
+  limit.settle(now, [](Reason often, std::uint64_t count) {
+    write(often, {}, fmt::format("{} more", count));
+  });
+  if (limit.admit(reason, now)) write(reason, where, detail);
 }
 
 }  // namespace
@@ -51,7 +69,7 @@ void start_log(const std::string& level, LogFormat format) {
   logger->set_pattern(text ? "%Y-%m-%d %H:%M:%S.%e %-7l %v"
                            : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)");
   spdlog::set_default_logger(logger);
-  set_trace_sink(text ? log_text : log_json);
+  set_trace_sink(text ? log<write_text> : log<write_json>);
 }
 
 }  // namespace stag::cli
