@@ -6,11 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 
 namespace stag::cli {
@@ -21,6 +23,18 @@ void raise_open_files_limit() {
   limit.rlim_cur = limit.rlim_max;
   // Refused, the server lives with what it has.
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::uint64_t open_files_limit() {
+  rlimit limit{};
+  // 1024 is what systems give by default.
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+std::uint32_t connections_per_listener(std::uint64_t open_files, std::size_t listeners) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(open_files / 2 / listeners, 1, kMost));
 }
 
 std::string host_name() {

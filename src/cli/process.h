@@ -1,6 +1,8 @@
 // What a server asks of the system for itself.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -10,6 +12,10 @@ namespace stag::cli {
 
 // As many open files as the hard limit allows.
 void raise_open_files_limit();
+std::uint64_t open_files_limit();
+// How many connections each of `listeners` may have, so that half of the open files are left for
+// everything else whatever the clients do. At least one.
+std::uint32_t connections_per_listener(std::uint64_t open_files, std::size_t listeners);
 
 std::string host_name();
 

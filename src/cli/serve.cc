@@ -182,6 +182,10 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
   endpoint::ListenOptions options;
   options.transport = transport;
   options.loops = loops;
+  // One for RDMA and one for TCP at every address.
+  const std::uint32_t most = connections_per_listener(open_files_limit(), 2 * hosts_.size());
+  options.rdma.max_connections = std::min(options.rdma.max_connections, most);
+  options.tcp.max_connections = std::min<std::size_t>(options.tcp.max_connections, most);
   Result<Listener, Reason> made = endpoint::listen(server, at, options);
   if (made) return *std::move(made);
   const bool tcp = transport == Transport::Tcp;
