@@ -435,9 +435,9 @@ TEST(TcpServer, gives_up_a_client_whose_record_trickles) {
     const std::uint64_t before = reason_counters().of(Reason::RpcPeerTooSlow);
     auto socket = co_await net::connect(v.loop, v.server->local());
     EXPECT_TRUE(socket.ok());
-    auto written = co_await socket->write_all(words(0x80100000));
+    auto written = co_await socket->write_all(words(0x80010000));
     while (v.server->connections() == 0) co_await resume_on(v.loop);
-    for (std::size_t sent = 0; sent < 1 << 20 && v.server->connections() > 0; ++sent) {
+    for (std::size_t sent = 0; sent < 1 << 16 && v.server->connections() > 0; ++sent) {
       if (written.ok()) written = co_await socket->write_all(words(0).slice(0, 1));
       co_await resume_on(v.loop);
     }
