@@ -148,22 +148,56 @@ Task<bool> Load::once(Running& running, MutableBytes memory) {
   switch (running.operation) {
     case Operation::Null: {
       auto done = co_await fs.ping();
-      co_return done.ok();
+      co_return good(done);
     }
     case Operation::Getattr: {
       auto done = co_await fs.getattr(file_);
-      co_return done.ok();
+      co_return good(done);
     }
-    case Operation::Read: {
-      auto done = co_await fs.read(file_, running.offset(), memory);
-      co_return done.ok() && done->count == memory.size();
-    }
-    case Operation::Write: {
-      auto done = co_await fs.write(file_, running.offset(), memory, nfs::v3::UNSTABLE);
-      co_return done.ok() && done->count == memory.size();
-    }
+    case Operation::Read:
+      co_return co_await read(running.offset(), memory);
+    case Operation::Write:
+      co_return co_await write(running.offset(), memory);
   }
   co_return false;
+}
+
+template <class Outcome>
+bool Load::good(const Outcome& outcome) {
+  if (!outcome) trouble_ = outcome.error().sentence;
+  return outcome.ok();
+}
+
+Task<bool> Load::read(std::uint64_t offset, MutableBytes memory) {
+  client::FileSystem& fs = session_->files();
+  std::uint64_t count = 0;
+  if (memory.size() > fs.sizes().read) {
+    auto done = co_await fs.read_into(file_, offset, memory);
+    if (!good(done)) co_return false;
+    count = *done;
+  } else {
+    auto done = co_await fs.read(file_, offset, memory);
+    if (!good(done)) co_return false;
+    count = done->count;
+  }
+  if (count != memory.size()) trouble_ = "the server gave fewer bytes than were asked for";
+  co_return count == memory.size();
+}
+
+Task<bool> Load::write(std::uint64_t offset, MutableBytes memory) {
+  client::FileSystem& fs = session_->files();
+  std::uint64_t count = 0;
+  if (memory.size() > fs.sizes().write) {
+    auto done = co_await fs.write_from(file_, offset, memory);
+    if (!good(done)) co_return false;
+    count = *done;
+  } else {
+    auto done = co_await fs.write(file_, offset, memory, nfs::v3::UNSTABLE);
+    if (!good(done)) co_return false;
+    count = done->count;
+  }
+  if (count != memory.size()) trouble_ = "the server took fewer bytes than were given";
+  co_return count == memory.size();
 }
 
 Load::WireBytes Load::wire_bytes(Operation operation, std::size_t bytes) const {

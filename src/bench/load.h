@@ -35,7 +35,10 @@ class Load {
 
   // `depth` operations in flight, each of `bytes`: at random places of the file below 64 KiB, one
   // block after the other from there on. CPU time is this process's and `server`'s.
+  // More than the server takes in one call goes in several. A Sample of no operations: trouble()
+  // says why.
   Sample run(Operation operation, std::size_t bytes, unsigned depth, double seconds, pid_t server);
+  const std::string& trouble() const { return trouble_; }
 
   // Bytes of a request and its reply on the wire, as measured over the last run() when all of it
   // went inline.
@@ -51,6 +54,10 @@ class Load {
   Task<void> worker(Running& running, std::size_t index);
   Task<void> run_workers(Running& running, unsigned depth);
   Task<bool> once(Running& running, MutableBytes memory);
+  Task<bool> read(std::uint64_t offset, MutableBytes memory);
+  Task<bool> write(std::uint64_t offset, MutableBytes memory);
+  template <class Outcome>
+  bool good(const Outcome& outcome);
 
   endpoint::Loops loops_;
   rpc::rdma::Moved moved_;
@@ -58,6 +65,7 @@ class Load {
   std::unique_ptr<nfs::client::Session> session_;
   nfs::client::Handle file_;
   std::vector<std::byte> memory_;
+  std::string trouble_;                         // of the last run
   std::uint64_t calls_ = 0, inline_bytes_ = 0;  // of the last run
 };
 

@@ -90,7 +90,7 @@ class Bench final : public Command {
           (*load)->run(figure.operation, figure.bytes, figure.depth, options_.seconds, getpid());
       show("");
       if (sample.operations == 0) {
-        exit = failed(fmt::format("{}: the server did not answer", figure.name));
+        exit = failed(fmt::format("{}: {}", figure.name, (*load)->trouble()));
         break;
       }
       results.add(report(figure, sample));
