@@ -109,31 +109,35 @@ Task<void> Copier::copy_directory(Object source, Target target) {
   const Outcome<Object> directory = co_await directory_for(source, target);
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++tally_.directories;
+  if (!root_) root_ = *directory;
   if (!target.existing || options_.preserve)
     finished_.push_back({*directory, finish_of(source, source.mode)});
+  const bool fresh = !target.name.empty() && !target.existing;
   const std::unique_ptr<Members> members = from_.members(source);
   while (!stopped()) {
     Outcome<std::vector<Member>> batch = co_await members->next();
     if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
     if (batch->empty()) co_return;
     for (Member& member : *batch)
-      if (!stopped()) co_await copy_member(*directory, std::move(member));
+      if (!stopped()) co_await copy_member(*directory, std::move(member), fresh);
   }
 }
 
-Task<void> Copier::copy_member(Object directory, Member member) {
+bool Copier::is_copy(const Object& source) const {
+  return options_.one_server && root_ && root_->handle == source.handle;
+}
+
+Task<void> Copier::copy_member(Object directory, Member member, bool fresh) {
   if (!usable(member.name))
     co_return fail(from_.shown_path(member.object.path), "its name cannot be used");
-  Outcome<Target> target = co_await inside(std::move(directory), member.name);
+  Outcome<Target> target{Target{.directory = directory, .name = member.name}};
+  if (!fresh) target = co_await inside(std::move(directory), member.name);
   if (!target) co_return fail(from_.shown_path(member.object.path), target.error());
   co_await copy_object(std::move(member.object), *std::move(target));
 }
 
 Task<Outcome<Object>> Copier::directory_for(const Object& source, const Target& target) {
-  const Object& there =
-      target.name.empty() || !target.existing ? target.directory : *target.existing;
-  if (!source.handle.data.empty() && source.handle == there.handle)
-    co_return refusal("a directory cannot be copied into itself");
+  if (is_copy(source)) co_return refusal("a directory cannot be copied into itself");
   if (target.name.empty()) co_return target.directory;
   if (!target.existing)
     co_return co_await to_.mkdir(target.directory, target.name, source.mode | kFilling);

@@ -16,6 +16,7 @@ struct CopyOptions {
   bool preserve = false;            // mode and times
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved
+  bool one_server = false;          // has both sides, so that handles of both can be compared
 };
 
 class Copier {
@@ -47,9 +48,11 @@ class Copier {
   Task<Outcome<Target>> target_of(const Object& source, std::string name, std::string destination);
   Task<Outcome<Target>> inside(Object directory, std::string name);
   Task<void> copy_object(Object source, Target target);
-  Task<void> copy_member(Object directory, Member member);
+  // `fresh`: nothing can be in the directory yet.
+  Task<void> copy_member(Object directory, Member member, bool fresh);
   Task<void> copy_directory(Object source, Target target);
   Task<Outcome<Object>> directory_for(const Object& source, const Target& target);
+  bool is_copy(const Object& source) const;
   Task<void> copy_symlink(Object source, Target target);
   Task<void> copy_file(Object source, Target target);
   Task<Outcome<Ok>> move_file(const Object& source, const Target& target);
@@ -69,6 +72,7 @@ class Copier {
   const Complain complain_;
   TaskGroup files_;
   std::vector<Finished> finished_;  // parents before what is in them
+  std::optional<Object> root_;      // the first directory that was copied to
   std::size_t failures_ = 0;
   bool hopeless_ = false;
 };

@@ -107,6 +107,8 @@ class Cp final : public Command {
   Task<Exit> copy(Run& run, std::string source, End& to, Tally& tally, Progress& progress) {
     Outcome<End> from = co_await open(run, source, tally);
     if (!from) co_return failed(from.error());
+    options_.one_server = from->remote && to.remote &&
+                          from->remote->url().nfs_address() == to.remote->url().nfs_address();
     Copier copier(run, *from->side, *to.side, options_, tally, [&](const std::string& sentence) {
       progress.clear();
       complain(sentence);

@@ -52,7 +52,6 @@ class Serve final : public Command {
                                          const std::shared_ptr<endpoint::Loops>& loops) const;
   void announce(const Listener& rdma, const Listener& tcp, const std::string& host) const;
   void announce_exports(const nfs::NfsServer& nfs) const;
-  static void wait_for_signal();
 
   std::vector<std::string> export_texts_;
   std::vector<ExportLine> exports_;
@@ -124,8 +123,11 @@ Exit Serve::run() {
   rpc::Server server;
   nfs.add_programs(server);
   announce_exports(nfs);
+  // Before anybody is told that it is ready.
+  net::AsioLoop loop;
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM}, [&loop](int) { loop.stop(); });
   const Exit exit = listen(server);
-  if (exit == Exit::Done) wait_for_signal();
+  if (exit == Exit::Done) loop.run();
   listeners_.clear();
   return exit;
 }
@@ -214,12 +216,6 @@ void Serve::announce_exports(const nfs::NfsServer&) const {
   if (vfs::PosixFileSystem::serves_all_as_one())
     fmt::print("note: not run by root, so everything is done as user {}, whoever asks\n",
                geteuid());
-}
-
-void Serve::wait_for_signal() {
-  net::AsioLoop loop;
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM}, [&loop](int) { loop.stop(); });
-  loop.run();
 }
 
 }  // namespace

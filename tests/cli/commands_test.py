@@ -1,0 +1,266 @@
+"""Every command that looks at or changes files, with good and bad input."""
+import json
+import os
+import signal
+import stat
+import subprocess
+
+import harness
+from harness import Case, stag
+
+
+class Ls(Case):
+    def test_lists_names_in_order_and_hides_dots(self):
+        for name in ("b", "a", ".hidden"):
+            self.write(self.there(name))
+        self.assertEqual(self.good("ls", self.url()), "a\nb\n")
+        self.assertEqual(self.good("ls", "-a", self.url()), ".hidden\na\nb\n")
+
+    def test_lists_thousands(self):
+        names = sorted(f"name {i:05}" for i in range(3000))
+        for name in names:
+            self.write(self.there(name))
+        self.assertEqual(self.good("ls", self.url()).splitlines(), names)
+
+    def test_long_shows_type_mode_size(self):
+        self.write(self.there("file"), b"12345")
+        os.chmod(self.there("file"), 0o640)
+        os.symlink("file", self.there("link"))
+        lines = self.good("ls", "-l", self.url()).splitlines()
+        self.assertRegex(lines[0], r"^-rw-r----- +1 .* 5 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d file$")
+        self.assertRegex(lines[1], r"^l.* link$")
+
+    def test_json_holds_every_attribute(self):
+        self.write(self.there("file"), b"12345")
+        (entry,) = json.loads(self.good("ls", "--json", self.url()))
+        known = os.stat(self.there("file"))
+        self.assertEqual(
+            (entry["name"], entry["type"], entry["size"], entry["mode"], entry["uid"], entry["fileid"], entry["links"]),
+            ("file", "file", 5, stat.S_IMODE(known.st_mode), known.st_uid, known.st_ino, 1),
+        )
+        self.assertAlmostEqual(entry["mtime"], known.st_mtime, places=5)
+
+    def test_of_a_file_is_that_file(self):
+        self.write(self.there("file"))
+        self.assertTrue(self.good("ls", self.url("file")).endswith("/file\n"))
+
+    def test_works_over_tcp(self):
+        self.write(self.there("file"))
+        self.assertEqual(self.good("ls", self.server.tcp(f"/files/{self.name}")), "file\n")
+
+    def test_goes_on_after_one_that_fails(self):
+        self.write(self.there("file"))
+        result = stag("ls", self.url("missing"), self.url())
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("file", result.stdout)
+
+
+class Mistakes(Case):
+    def test_of_the_command_line_exit_with_2(self):
+        for arguments in ([], ["bogus"], ["ls"], ["ls", "--bogus", "nfs://h/x"], ["cp", "one"], ["ping", "-c", "x", "nfs://h/x"], ["mv", "nfs://h/x"]):
+            result = stag(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn("--help", result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    def test_in_URLs_exit_with_2_and_say_what_is_wrong(self):
+        self.bad(2, "write nfs://HOST/EXPORT/PATH", "ls", "http://server/x")
+        self.bad(2, "use rdma or tcp", "ls", "nfs://server/x?proto=carrier-pigeon")
+        self.bad(2, "no port", "ls", "nfs://server:99999/x")
+        self.bad(2, "use version=3", "stat", "nfs://server/x?version=4.1")
+
+    def test_of_the_port_name_the_address_and_ask_for_the_server(self):
+        self.bad(1, "127.0.0.1:1: the peer refused the connection; is the server running", "ls", "nfs://127.0.0.1:1/files")
+        self.bad(1, "mountport=", "ls", self.server.url("/files", mount_port=1))
+
+    def test_of_the_export_tell_which_there_are(self):
+        self.bad(1, "it exports /files, /memory", "ls", self.server.url("/nothing"))
+
+    def test_of_the_host(self):
+        result = stag("ls", "nfs://no-such-host.invalid/files", "--timeout", "5")
+        self.assertEqual(result.returncode, 1)
+        # The second is what a machine without a name service says.
+        self.assertRegex(result.stderr, "no such host; check its name|use a numeric address")
+
+    def test_verbs_are_not_in_this_build(self):
+        self.bad(1, "this build has no such fabric", "ls", "nfs://127.0.0.1/files?fabric=verbs")
+
+
+class Help(Case):
+    def test_of_every_command_has_an_example(self):
+        listing = stag("--help").stdout.split("Subcommands:")[1]
+        commands = [line.split()[0] for line in listing.splitlines() if line.startswith("  ")]
+        wanted = "serve ls stat cat cp mkdir rm mv ln touch chmod df ping info bench".split()
+        self.assertEqual(sorted(commands), sorted(wanted))
+        for command in commands:
+            text = self.good(command, "--help")
+            self.assertRegex(text, rf"Example:\n  stag {command} ")
+
+    def test_tells_the_version(self):
+        self.assertRegex(self.good("--version"), r"^stag \d+\.\d+\.\d+\n$")
+
+
+class Names(Case):
+    def test_mkdir_makes_one_directory_or_the_whole_way(self):
+        self.good("mkdir", "-m", "750", self.url("one"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("one")).st_mode), 0o750)
+        self.bad(1, "it exists already", "mkdir", self.url("one"))
+        self.bad(1, "no such file or directory", "mkdir", self.url("two", "three"))
+        self.good("mkdir", "-p", self.url("two", "three"))
+        self.good("mkdir", "-p", self.url("two", "three"))
+        self.assertTrue(os.path.isdir(self.there("two", "three")))
+        self.write(self.there("file"))
+        self.bad(1, "is no directory", "mkdir", "-p", self.url("file", "x"))
+        self.bad(2, "is no mode", "mkdir", "-m", "9", self.url("x"))
+
+    def test_rm_removes_files_and_with_r_trees(self):
+        self.write(self.there("file"))
+        os.makedirs(self.there("tree", "a", "b"))
+        for i in range(50):
+            self.write(self.there("tree", "a", f"f{i}"))
+        os.symlink("/", self.there("tree", "link"))
+        self.good("rm", self.url("file"))
+        self.bad(1, "stag rm -r", "rm", self.url("tree"))
+        self.good("rm", "-r", self.url("tree"))
+        self.assertEqual(os.listdir(self.there()), [])
+        self.bad(1, "no such file or directory", "rm", self.url("file"))
+        self.good("rm", "-f", self.url("file"))
+        self.bad(1, "names the export itself", "rm", "-r", self.server.url("/files"))
+
+    def test_mv_renames_and_moves_into_directories(self):
+        self.write(self.there("a"), b"content")
+        os.mkdir(self.there("dir"))
+        self.good("mv", self.url("a"), self.url("b"))
+        self.good("mv", self.url("b"), self.url("dir"))
+        self.assertEqual(self.read(self.there("dir", "b")), b"content")
+        self.bad(1, "no such file or directory", "mv", self.url("a"), self.url("c"))
+        self.bad(2, "stag cp", "mv", self.url("dir", "b"), self.server.url("/memory/b"))
+
+    def test_ln_makes_hard_and_symbolic_links(self):
+        self.write(self.there("file"), b"content")
+        self.good("ln", self.url("file"), self.url("hard"))
+        self.good("ln", "-s", "some/where else", self.url("soft"))
+        self.assertTrue(os.path.samefile(self.there("file"), self.there("hard")))
+        self.assertEqual(os.readlink(self.there("soft")), "some/where else")
+        self.bad(1, "it exists already", "ln", "-s", "x", self.url("soft"))
+        self.bad(1, "no such file or directory", "ln", self.url("missing"), self.url("x"))
+
+    def test_touch_makes_files_and_sets_times(self):
+        self.good("touch", self.url("new"))
+        self.assertEqual(os.stat(self.there("new")).st_size, 0)
+        os.utime(self.there("new"), (1, 1))
+        self.good("touch", self.url("new"))
+        self.assertGreater(os.stat(self.there("new")).st_mtime, 1e9)
+        self.good("touch", "-c", self.url("other"))
+        self.assertFalse(os.path.exists(self.there("other")))
+        self.bad(1, "no such file or directory", "touch", self.url("missing", "x"))
+
+    def test_chmod_takes_octal_and_symbolic_modes(self):
+        self.write(self.there("file"))
+        os.mkdir(self.there("dir"))
+        for text, before, after in (("4711", 0o644, 0o4711), ("u+x,go=r", 0o666, 0o744), ("a-w", 0o666, 0o444), ("+X", 0o644, 0o644), ("o=", 0o777, 0o770)):
+            os.chmod(self.there("file"), before)
+            self.good("chmod", text, self.url("file"))
+            self.assertEqual(stat.S_IMODE(os.stat(self.there("file")).st_mode), after, text)
+        os.chmod(self.there("dir"), 0o600)
+        self.good("chmod", "u+X", self.url("dir"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("dir")).st_mode), 0o700)
+        self.bad(2, "is no mode", "chmod", "u*x", self.url("file"))
+        self.bad(1, "no such file or directory", "chmod", "644", self.url("missing"))
+
+    def test_are_bytes(self):
+        os.close(os.open(os.fsencode(self.there()) + b"/\xff %?", os.O_CREAT))
+        listed = stag("ls", self.url(), text=False).stdout
+        self.assertEqual(listed, b"\xff %?\n")
+        self.assertEqual(json.loads(self.good("ls", "--json", self.url()))[0]["name"], "\ufffd %?")
+        self.good("rm", self.url("%ff%20%25%3F"))
+
+
+class Looking(Case):
+    def test_stat_tells_everything(self):
+        self.write(self.there("file"), b"abc")
+        os.symlink("file", self.there("link"))
+        text = self.good("stat", self.url("file"))
+        self.assertIn("size  3", text)
+        link, file = json.loads(self.good("stat", "--json", self.url("link"), self.url("file")))
+        self.assertEqual((link["type"], link["target"], file["size"]), ("symlink", "file", 3))
+        (followed,) = json.loads(self.good("stat", "-L", "--json", self.url("link")))
+        self.assertEqual(followed["fileid"], file["fileid"])
+        self.bad(1, "no such file or directory", "stat", self.url("missing"))
+
+    def test_cat_writes_files_one_after_the_other(self):
+        content = os.urandom(3_000_001)
+        self.write(self.there("a"), content)
+        self.write(self.there("b"), b"end")
+        result = stag("cat", self.url("a"), self.url("b"), text=False)
+        self.assertEqual((result.returncode, result.stdout), (0, content + b"end"))
+        self.bad(1, "it is a directory", "cat", self.url())
+        self.bad(1, "no such file or directory", "cat", self.url("missing"))
+
+    def test_cat_into_a_full_device_says_so(self):
+        self.write(self.there("a"), b"content")
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([harness.STAG, "cat", self.url("a")], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left on device; make room", result.stderr)
+
+    def test_df_tells_sizes(self):
+        (room,) = json.loads(self.good("df", "--json", self.server.url("/memory")))
+        self.assertEqual(room["size"], 4 << 30)
+        self.assertLessEqual(room["used"] + room["available"], room["size"])
+        self.assertIn("4.0 GiB", self.good("df", self.server.url("/memory")))
+
+
+class Network(Case):
+    def test_ping_counts_round_trips_on_both_transports(self):
+        for url in (self.server.url("/files"), self.server.tcp("/files")):
+            figures = json.loads(self.good("ping", "-c", "4", "-i", "0", "--json", url))
+            self.assertEqual((figures["sent"], figures["answered"]), (4, 4))
+            self.assertLessEqual(figures["min_us"], figures["avg_us"])
+            self.assertLessEqual(figures["avg_us"], figures["max_us"])
+        self.assertRegex(self.good("ping", "-c", "1", self.server.url("/")), r"seq=1 time=[\d.]+ us\n1 calls, 1 answered; min/avg/p99/max")
+
+    def test_ping_carries_as_many_bytes_as_told(self):
+        figures = json.loads(self.good("ping", "-c", "3", "-i", "0", "-s", "200000", "--json", self.server.url("/files")))
+        self.assertEqual(figures["answered"], 3)
+
+    def test_ping_ends_with_its_summary_when_interrupted(self):
+        ping = subprocess.Popen([harness.STAG, "ping", "-i", "1", self.server.url("/")], stdout=subprocess.PIPE, text=True)
+        self.assertIn("seq=1", ping.stdout.readline())
+        ping.send_signal(signal.SIGINT)
+        rest = ping.stdout.read()
+        self.assertEqual(ping.wait(harness.PATIENCE), 0)
+        self.assertIn("min/avg/p99/max", rest.splitlines()[-1])
+        ping.stdout.close()
+
+    def test_ping_to_nobody_fails(self):
+        self.bad(1, "refused", "ping", "-c", "1", "nfs://127.0.0.1:1/")
+
+    def test_info_finds_programs_ports_and_exports(self):
+        found = json.loads(self.good("info", "--json", "--rpcbind-port", "1", self.server.url("/")))
+        services = {(each["name"], each["versions"], each["netid"], each["port"]) for each in found["services"]}
+        expected = {("nfs", "3", "rdma", self.server.rdma_port), ("nfs", "3", "tcp", self.server.tcp_port), ("mountd", "3", "tcp", self.server.tcp_port)}
+        self.assertEqual(services, expected)
+        self.assertEqual([each["path"] for each in found["exports"]], ["/files", "/memory"])
+        text = self.good("info", "--rdma-port", str(self.server.rdma_port), "--tcp-port", str(self.server.tcp_port), "127.0.0.1")
+        self.assertIn("  /memory", text)
+        self.bad(1, "--rdma-port", "info", "--rdma-port", "1", "--tcp-port", "1", "--rpcbind-port", "1", "127.0.0.1")
+
+    def test_bench_of_a_server_gives_figures_and_leaves_nothing_behind(self):
+        out = json.loads(self.good("bench", "--json", "--milliseconds", "20", "--only", "null_rtt", "--only", "read_1m", self.server.url("/memory")))
+        self.assertEqual([row["name"] for row in out["results"]], ["null_rtt", "read_1m"])
+        self.assertTrue(all(row["ours"] > 0 for row in out["results"]))
+        self.assertEqual(self.good("ls", self.server.url("/memory")), "")
+        self.bad(2, "--self", "bench")
+
+    def test_bench_of_itself_prints_every_figure_with_its_reference(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1"))
+        names = "null_rtt null_rate_32 getattr_rate_32 rand_read_4k_32 rand_write_4k_32 write_4k_rtt read_1m write_1m read_64k write_64k"
+        self.assertEqual(sorted(row["name"] for row in out["results"]), sorted(names.split()))
+        for row in out["results"]:
+            self.assertTrue(row["unit"] and row["samples"] == 1)
+            self.assertAlmostEqual(row["ratio"], row["ours"] / row["reference"])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,256 @@
+"""`stag cp`: trees both ways, holes, modes and times, mistakes, interruptions and servers that go away."""
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+
+import harness
+from harness import Case, Proxy, Server, stag
+
+SIZES = (0, 1, 3, 4095, 4096, 4097, 65536, 1024 * 1024 + 1)
+
+
+def snapshot(folder):
+    """Every name with its type and content."""
+    found = {}
+    for path, directories, files in os.walk(folder):
+        for name in directories + files:
+            full = os.path.join(path, name)
+            key = os.path.relpath(full, folder)
+            if os.path.islink(full):
+                found[key] = ("link", os.readlink(full))
+            elif os.path.isdir(full):
+                found[key] = ("directory",)
+            else:
+                with open(full, "rb") as file:
+                    found[key] = ("file", file.read())
+    return found
+
+
+def leftovers(folder):
+    return [name for _, directories, files in os.walk(folder) for name in directories + files if name.startswith(".stag-")]
+
+
+class Trees(Case):
+    def make_tree(self, root):
+        os.makedirs(os.path.join(root, "a", "b", "c"))
+        os.mkdir(os.path.join(root, "empty"))
+        for size in SIZES:
+            self.write(os.path.join(root, "a", f"size {size}"), os.urandom(size))
+        for i in range(100):
+            self.write(os.path.join(root, "a", "b", f"small {i}"), b"%d" % i)
+        os.symlink("b/small 1", os.path.join(root, "a", "link"))
+        os.symlink("/nowhere", os.path.join(root, "dangling"))
+        os.symlink("b", os.path.join(root, "a", "link to a directory"))
+        return root
+
+    def test_go_in_and_out_over_either_transport(self):
+        tree = self.make_tree(self.at("tree"))
+        for url in (self.url("t"), self.server.tcp(f"/files/{self.name}/u"), self.server.url(f"/memory/{self.name}")):
+            self.good("cp", "-r", tree, url)
+            self.good("cp", "-r", url, self.at("back"))
+            self.assertEqual(snapshot(self.at("back")), snapshot(tree), url)
+            subprocess.run(["rm", "-r", self.at("back")], check=True)
+        self.assertEqual(snapshot(self.there("t")), snapshot(tree))
+        self.assertEqual(leftovers(self.there()), [])
+
+    def test_go_from_server_to_server(self):
+        tree = self.make_tree(self.there("tree"))
+        self.good("cp", "-r", self.url("tree"), self.server.url(f"/memory/{self.name}"))
+        self.good("cp", "-r", self.server.url(f"/memory/{self.name}"), self.url("again"))
+        self.assertEqual(snapshot(self.there("again")), snapshot(tree))
+
+    def test_keep_modes_and_times_with_p(self):
+        tree = self.make_tree(self.at("tree"))
+        os.chmod(self.at("tree", "a", "size 3"), 0o4751)
+        os.chmod(self.at("tree", "a", "b"), 0o500)
+        os.utime(self.at("tree", "a", "size 3"), (1_000_000_000, 1_100_000_000.5))
+        os.utime(self.at("tree", "a", "b"), (1_000_000_001, 1_100_000_001))
+        self.good("cp", "-r", "-p", tree, self.url("tree"))
+        self.good("cp", "-r", "-p", self.url("tree"), self.at("back"))
+        for root in (self.there("tree"), self.at("back")):
+            file, folder = os.stat(os.path.join(root, "a", "size 3")), os.stat(os.path.join(root, "a", "b"))
+            self.assertEqual((stat.S_IMODE(file.st_mode), file.st_mtime), (0o4751, 1_100_000_000.5))
+            self.assertEqual((stat.S_IMODE(folder.st_mode), folder.st_mtime), (0o500, 1_100_000_001))
+
+    def test_take_modes_within_the_umask_without_p(self):
+        self.write(self.at("f"))
+        os.chmod(self.at("f"), 0o666)
+        self.good("cp", self.at("f"), self.url("f"), umask=0o027)
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("f")).st_mode), 0o640)
+        self.good("cp", self.url("f"), self.at("g"), umask=0o077)
+        self.assertEqual(stat.S_IMODE(os.stat(self.at("g")).st_mode), 0o600)
+
+    def test_go_into_existing_directories_and_merge(self):
+        tree = self.make_tree(self.at("tree"))
+        os.mkdir(self.there("into"))
+        self.good("cp", "-r", tree, self.url("into"))
+        self.write(self.at("tree", "a", "size 3"), b"new")
+        self.write(self.there("into", "tree", "stays"))
+        self.good("cp", "-r", tree, self.url("into"))
+        self.assertEqual(self.read(self.there("into", "tree", "a", "size 3")), b"new")
+        self.assertEqual(set(snapshot(self.there("into", "tree"))), set(snapshot(tree)) | {"stays"})
+
+    def test_of_several_sources_need_a_directory(self):
+        first, second = self.write(self.at("1"), b"one"), self.write(self.at("2"), b"two")
+        self.good("cp", first, second, self.url())
+        self.assertEqual((self.read(self.there("1")), self.read(self.there("2"))), (b"one", b"two"))
+        self.bad(2, "is no directory", "cp", first, second, self.url("1"))
+
+    def test_need_r(self):
+        os.mkdir(self.at("tree"))
+        self.bad(1, "stag cp -r", "cp", self.at("tree"), self.url("tree"))
+        self.assertFalse(os.path.exists(self.there("tree")))
+
+    def test_are_not_copied_into_themselves(self):
+        os.makedirs(self.there("tree", "sub"))
+        self.write(self.there("tree", "f"))
+        result = stag("cp", "-r", self.url("tree"), self.url("tree", "sub"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("into itself", result.stderr)
+
+    def test_report_what_moved_how_as_JSON(self):
+        self.write(self.at("f"), os.urandom(1 << 20))
+        sent = json.loads(self.good("cp", "--json", self.at("f"), self.url("f")))
+        self.assertEqual((sent["files"], sent["bytes"]), (1, 1 << 20))
+        self.assertEqual(sent["moved"]["read_chunk_bytes"], 1 << 20)
+        got = json.loads(self.good("cp", "--json", self.url("f"), self.at("g")))
+        self.assertEqual(got["moved"]["write_chunk_bytes"], 1 << 20)
+        self.assertIn("Read chunks", self.good("cp", "--stats", self.at("f"), self.url("f")))
+
+
+class Files(Case):
+    def test_with_holes_stay_sparse(self):
+        with open(self.at("sparse"), "wb") as file:
+            file.seek(30_000_000)
+            file.write(b"middle")
+            file.truncate(64 << 20)
+        self.good("cp", self.at("sparse"), self.url("sparse"))
+        self.good("cp", self.url("sparse"), self.at("back"))
+        self.good("cp", self.url("sparse"), self.url("twice"))
+        for path in (self.there("sparse"), self.at("back"), self.there("twice")):
+            self.assertEqual(self.read(path), self.read(self.at("sparse")))
+            self.assertLess(os.stat(path).st_blocks * 512, 1 << 20, path)
+
+    def test_replace_files_and_nothing_else(self):
+        source = self.write(self.at("f"), b"new")
+        self.write(self.there("old"), b"old and longer")
+        os.chmod(self.there("old"), 0o604)
+        self.good("cp", source, self.url("old"))
+        self.assertEqual(self.read(self.there("old")), b"new")
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("old")).st_mode), 0o604)
+        os.mkfifo(self.there("fifo"))
+        self.bad(1, "is no plain file", "cp", source, self.url("fifo"))
+        os.symlink("old", self.there("link"))
+        self.bad(1, "is no plain file", "cp", source, self.url("link"))
+        self.bad(1, "is no plain file", "cp", self.url("old"), "/dev/null")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        self.assertEqual(leftovers(self.there()), [])
+
+    def test_that_are_devices_or_pipes_are_left_out_and_told(self):
+        os.mkdir(self.at("tree"))
+        os.mkfifo(self.at("tree", "pipe"))
+        self.write(self.at("tree", "file"), b"x")
+        self.bad(1, "pipe: it is a device, socket or FIFO", "cp", "-r", self.at("tree"), self.url("tree"))
+        self.assertEqual(os.listdir(self.there("tree")), ["file"])
+
+    def test_that_are_missing_or_have_no_place(self):
+        self.write(self.there("f"))
+        self.bad(1, "there is no such file or directory", "cp", self.at("missing"), self.url())
+        self.bad(1, "there is no such file or directory", "cp", self.url("missing"), self.at())
+        self.bad(1, "the directory it would be in does not exist", "cp", self.url("f"), self.at("x", "y"))
+        self.bad(1, "there is no such directory", "cp", self.url("f"), self.at("x/"))
+        self.bad(1, "there is no such directory", "cp", self.write(self.at("g")), self.url("x/"))
+        self.bad(2, "is a URL", "cp", "a", "b")
+
+    def test_named_by_dots_go_where_they_are_told(self):
+        self.write(self.there("f"), b"content")
+        self.good("cp", self.url("f"), ".", cwd=self.at())
+        self.assertEqual(self.read(self.at("f")), b"content")
+        os.mkdir(self.at("all"))
+        self.good("cp", "-r", self.url("."), self.at("all"))
+        self.assertEqual(os.listdir(self.at("all")), ["f"])
+
+
+class Trouble(Case):
+    """No half-written file has a final name, and no temporary one stays."""
+
+    def limited(self):
+        # What a full disk does, at a known place: writes beyond 1 MiB fail.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    def test_on_the_local_disk(self):
+        self.write(self.there("f"), os.urandom(5 << 20))
+        self.bad(1, "File too large", "cp", self.url("f"), self.at("f"), preexec_fn=self.limited)
+        self.assertEqual(os.listdir(self.at()), [])
+
+    def test_on_the_servers_disk(self):
+        server = Server([f"/files={self.there()},no_root_squash"], self.at("state"), preexec_fn=self.limited)
+        source = self.write(self.at("f"), os.urandom(5 << 20))
+        self.bad(1, "larger than the server allows", "cp", source, server.url("/files/f"))
+        self.assertEqual(os.listdir(self.there()), [])
+        self.assertEqual(server.end(), 0)
+
+    def test_with_a_read_only_export(self):
+        server = Server([f"/files={self.there()},ro"], self.at("state"))
+        self.bad(1, "the export is read-only", "cp", self.write(self.at("f")), server.url("/files/f"))
+        self.assertEqual(server.end(), 0)
+
+    def start(self, direction, limit, *paths):
+        """A copy whose traffic is held back after `limit` bytes; URLs in `paths` hold '{}' for the port."""
+        proxy = Proxy(self.server.rdma_port, direction, limit)
+        self.addCleanup(proxy.cut)
+        through = [path.format(proxy.port) for path in paths]
+        copy = subprocess.Popen([harness.STAG, "cp", "--timeout", "10", *through], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        return proxy, copy
+
+    def ended(self, copy):
+        errors = copy.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual(copy.returncode, 1, errors)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        return errors
+
+    def through(self, *parts):
+        return self.url(*parts, port="{}")
+
+    def test_interrupted_on_the_way_out(self):
+        self.write(self.there("f"), os.urandom(30 << 20))
+        proxy, copy = self.start("down", 10 << 20, self.through("f"), self.at("f"))
+        copy.send_signal(signal.SIGINT)
+        self.assertEqual(self.ended(copy), "stag cp: interrupted\n")
+        self.assertEqual(os.listdir(self.at()), [])
+
+    def test_interrupted_on_the_way_in(self):
+        self.write(self.at("f"), os.urandom(30 << 20))
+        proxy, copy = self.start("up", 10 << 20, self.at("f"), self.through("f"))
+        self.assertEqual(len(leftovers(self.there())), 1)
+        copy.send_signal(signal.SIGINT)
+        proxy.released.set()
+        self.assertEqual(self.ended(copy), "stag cp: interrupted\n")
+        self.assertEqual(os.listdir(self.there()), [])
+
+    def test_a_server_that_goes_away(self):
+        self.write(self.there("f"), os.urandom(30 << 20))
+        proxy, copy = self.start("down", 10 << 20, self.through("f"), self.at("f"))
+        proxy.cut()
+        self.assertRegex(self.ended(copy), r"stag cp: .*/f: cannot read the file: .*\n")
+        self.assertEqual(os.listdir(self.at()), [])
+
+    def test_a_connection_that_comes_again(self):
+        content = os.urandom(30 << 20)
+        self.write(self.there("f"), content)
+        proxy, copy = self.start("down", 10 << 20, self.through("f"), self.at("f"))
+        for each in list(proxy.sockets):
+            each.shutdown(2)
+        proxy.left = 1 << 40
+        proxy.released.set()
+        self.assertEqual((copy.communicate(timeout=harness.PATIENCE)[1], copy.returncode), ("", 0))
+        self.assertEqual(self.read(self.at("f")), content)
+
+
+if __name__ == "__main__":
+    harness.main()

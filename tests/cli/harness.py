@@ -1,0 +1,197 @@
+"""What the tests of the `stag` command share: the program, a server of it, and a proxy that can hold traffic back.
+
+Each *_test.py is run as `python3 x_test.py STAG`; exit code 77 says that it was skipped.
+"""
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+STAG = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
+SKIPPED = 77
+PATIENCE = 120  # seconds until something that should come is given up
+
+
+def stag(*arguments, **options):
+    """Runs the program to its end; the result has returncode, stdout and stderr."""
+    options.setdefault("text", True)
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([STAG, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, **options)
+
+
+class Server:
+    """`stag serve` on free ports of 127.0.0.1, ended by SIGTERM."""
+
+    def __init__(self, exports, state, arguments=(), ports=("--rdma-port", "0", "--tcp-port", "0"), **options):
+        command = [STAG, "serve", *ports] + (["--state", state] if state else [])
+        for export in exports:
+            command += ["--export", export]
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors, text=True, **options
+        )
+        self.lines = []
+        self.urls = {}
+        while "TCP" not in self.urls:
+            line = self.process.stdout.readline()
+            if not line:
+                raise AssertionError(f"the server ended: {self.log()}, {self.end()}")
+            self.lines.append(line.rstrip("\n"))
+            ready = re.match(r"ready: (\S+) +(\S+)$", line)
+            if ready:
+                self.urls[ready[1]] = ready[2]
+        self.rdma_port, self.tcp_port = (int(re.search(r":(\d+)/", self.urls[kind])[1]) for kind in ("RPC-over-RDMA", "TCP"))
+
+    def url(self, path, port=None, mount_port=None):
+        return f"nfs://127.0.0.1:{port or self.rdma_port}{path}?mountport={mount_port or self.tcp_port}"
+
+    def tcp(self, path):
+        return f"nfs://127.0.0.1:{self.tcp_port}{path}?proto=tcp"
+
+    def log(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def end(self):
+        """Its exit code. The log can be read before only."""
+        self.process.terminate()
+        code = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        if code != 0:
+            print(self.log(), file=sys.stderr)
+        self.errors.close()
+        return code
+
+
+class Proxy:
+    """Forwards TCP connections to `port`, and once `limit` bytes went one way ("up" to the server, "down" to the client) holds
+    everything back until released; `reached` is set then."""
+
+    def __init__(self, port, direction, limit):
+        self.target, self.direction, self.left = port, direction, limit
+        self.reached, self.released = threading.Event(), threading.Event()
+        self.sockets = []
+        self.ending = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.threads = []
+        self._start(self._accept)
+
+    def _start(self, target, *arguments):
+        self.threads.append(threading.Thread(target=target, args=arguments, daemon=True))
+        self.threads[-1].start()
+
+    def _accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            self.sockets.append(client)
+            if self.ending:
+                self.listener.close()
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.shutdown(socket.SHUT_RDWR)
+                continue
+            self.sockets.append(server)
+            self._start(self._forward, client, server, "up")
+            self._start(self._forward, server, client, "down")
+
+    def _forward(self, source, target, direction):
+        try:
+            while data := source.recv(65536):
+                if direction == self.direction:
+                    self.left -= len(data)
+                if self.left <= 0:
+                    self.reached.set()
+                    self.released.wait(PATIENCE)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def cut(self):
+        """Everything ends, and nobody listens any more."""
+        # Neither close() nor shutdown() would wake the thread that accepts.
+        self.ending = True
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        except OSError:
+            pass
+        for each in self.sockets:
+            try:
+                each.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.released.set()
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        for each in self.sockets:
+            each.close()
+
+
+class Case(unittest.TestCase):
+    """A temporary folder, and a server of a folder (/files) and of memory (/memory) for the whole class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.mkdtemp(prefix="stag-cli-")
+        cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
+        cls.served = os.path.join(cls.work, "served")
+        os.mkdir(cls.served)
+        cls.server = Server([f"/files={cls.served},no_root_squash", "/memory=memory,no_root_squash"], os.path.join(cls.work, "state"))
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.end()
+        if code != 0:
+            raise AssertionError(f"the server ended with {code}")
+
+    def setUp(self):
+        self.local = tempfile.mkdtemp(dir=self.work)
+        self.name = os.path.basename(self.local)
+        os.mkdir(os.path.join(self.served, self.name))
+
+    def at(self, *parts):
+        """A path in this test's local folder."""
+        return os.path.join(self.local, *parts)
+
+    def there(self, *parts):
+        """A path in this test's served folder, as the server's machine sees it."""
+        return os.path.join(self.served, self.name, *parts)
+
+    def url(self, *parts, **options):
+        """The URL of the same."""
+        return self.server.url("/".join(["/files", self.name, *parts]), **options)
+
+    def good(self, *arguments, **options):
+        result = stag(*arguments, **options)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
+        return result.stdout
+
+    def bad(self, code, sentence, *arguments, **options):
+        """Fails with that exit code and one line on standard error that holds `sentence`."""
+        result = stag(*arguments, **options)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        self.assertIn(sentence, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertTrue(result.stderr.startswith(f"stag {arguments[0]}: "), result.stderr)
+        return result
+
+    def write(self, path, content=b""):
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def read(self, path):
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def main():
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

@@ -1,0 +1,281 @@
+"""`stag serve`: listeners, options, configuration files, limits, signals and restarts."""
+import contextlib
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import Proxy, Server, stag
+
+FREE_PORTS = ("--rdma-port", "0", "--tcp-port", "0")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-serve-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.served = os.path.join(self.work, "served")
+        self.state = os.path.join(self.work, "state")
+        os.mkdir(self.served)
+
+    def start(self, *arguments, exports=("/x=memory",), **options):
+        server = Server(exports, self.state, arguments, **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+    def refused(self, code, sentence, *arguments, **options):
+        """`stag serve` ends by itself, with one line that says why."""
+        result = stag("serve", "--state", self.state, *arguments, **options)
+        self.assertEqual(result.returncode, code, (result.stdout, result.stderr))
+        self.assertIn(sentence, result.stderr)
+        self.assertNotIn("ready:", result.stdout)
+        return result
+
+    def eventually(self, condition, what):
+        end = time.monotonic() + harness.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.01)
+
+
+class Listening(Case):
+    def test_prints_a_URL_for_each_listener_that_works_as_it_is(self):
+        server = self.start(exports=("/x/deep=memory", "/y=memory"))
+        self.assertEqual(len([line for line in server.lines if line.startswith("ready: ")]), 2)
+        for url in server.urls.values():
+            self.assertEqual(stag("ls", url).returncode, 0, url)
+        self.assertEqual(stag("ls", server.url("/y")).returncode, 0)
+
+    def test_is_on_the_loopback_address_unless_told(self):
+        server = self.start()
+        for port in (server.rdma_port, server.tcp_port):
+            with self.assertRaises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.2", port))
+        open_to_all = Server(["/x=memory"], self.state + "2", ("--listen", "0.0.0.0"))
+        for port in (open_to_all.rdma_port, open_to_all.tcp_port):
+            socket.create_connection(("127.0.0.2", port)).close()
+        self.assertEqual(open_to_all.end(), 0)
+
+    def test_is_on_every_address_named(self):
+        server = self.start("--listen", "127.0.0.1", "--listen", "127.0.0.3")
+        # Port 0 gives each its own.
+        ready = [server.process.stdout.readline() for _ in range(2)]
+        url = re.search(r"RDMA +(\S+127\.0\.0\.3\S+)", ready[0])[1]
+        self.assertEqual(stag("ls", url).returncode, 0, url)
+
+    def test_says_that_a_port_is_taken(self):
+        server = self.start()
+        for option, port in (("--rdma-port", server.rdma_port), ("--tcp-port", server.tcp_port)):
+            result = stag("serve", "--state", self.state + "2", "--export", "/x=memory", *FREE_PORTS, option, str(port))
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"127.0.0.1:{port} ({option}): the port is taken; stop the program", result.stderr)
+
+    def test_says_that_an_address_is_not_of_this_machine(self):
+        self.refused(1, "the address is not one of this machine", "--export", "/x=memory", "--listen", "192.0.2.1", *FREE_PORTS)
+
+    def test_ends_well_on_SIGTERM_and_SIGINT_with_clients_there(self):
+        for end in (subprocess.Popen.terminate, lambda process: process.send_signal(2)):
+            server = self.start()
+            connections = [socket.create_connection(("127.0.0.1", port)) for port in (server.rdma_port, server.tcp_port)]
+            self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+            end(server.process)
+            self.assertEqual(server.process.wait(harness.PATIENCE), 0)
+            server.end()
+            for connection in connections:
+                connection.close()
+
+    def test_is_not_brought_down_by_a_crowd_of_connections(self):
+        server = self.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48)))
+        crowd = [socket.create_connection(("127.0.0.1", server.tcp_port)) for _ in range(80)]
+        for each in crowd:
+            self.addCleanup(each.close)
+        self.eventually(lambda: re.search("TooManyConnections|TooManyOpenFiles", server.log()), "the limit is reached")
+        self.assertEqual(stag("ping", "-c", "1", server.url("/")).returncode, 0)
+        for each in crowd:
+            each.close()
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.assertEqual(server.end(), 0)
+
+    def test_raises_the_limit_of_open_files(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        server = self.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)))
+        with open(f"/proc/{server.process.pid}/limits") as limits:
+            soft, = [line.split()[3] for line in limits if line.startswith("Max open files")]
+        self.assertEqual(soft, "unlimited" if hard == resource.RLIM_INFINITY else str(hard))
+
+
+class Options(Case):
+    def test_that_make_no_sense_exit_with_2(self):
+        for sentence, arguments in (
+            ("nothing to serve", []),
+            ("is not understood; write /name=DIR", ["--export", "data"]),
+            ("is not understood; write /name=DIR", ["--export", "/x="]),
+            ("export option 'rx' is not known", ["--export", "/x=memory,rx"]),
+            ("--export /a/../b", ["--export", "/a/../b=memory"]),
+            ("--export /x", ["--export", "/x=memory", "--export", "/x=memory"]),
+            ("--rdma-port", ["--export", "/x=memory", "--rdma-port", "65536"]),
+            ("--log-level", ["--export", "/x=memory", "--log-level", "loud"]),
+        ):
+            self.refused(2, sentence, *arguments)
+
+    def test_that_are_not_in_this_build_say_so(self):
+        for arguments in (["--fabric", "verbs"], ["--metrics", "127.0.0.1:9999"], ["--rpcbind"]):
+            result = self.refused(2, "is not in this build", "--export", "/x=memory", *arguments)
+            self.assertIn(arguments[0], result.stderr)
+        self.start("--no-rpcbind", "--fabric", "iwarp")
+
+    def test_that_name_no_folder_exit_with_1(self):
+        self.refused(1, "/nonexistent", "--export", "/x=/nonexistent", *FREE_PORTS)
+
+    def test_of_exports_are_obeyed(self):
+        server = self.start(exports=(f"/ro={self.served},ro", f"/squash={self.served},all_squash,anonuid=12,anongid=34", "/fresh=memory"))
+        self.assertIn("the export is read-only", stag("touch", server.url("/ro/f")).stderr)
+        fresh, = json.loads(stag("stat", "--json", server.url("/fresh")).stdout)
+        self.assertEqual(fresh["mode"], 0o1777)
+        if os.geteuid() == 0:
+            os.chmod(self.served, 0o777)
+            os.chmod(self.work, 0o755)
+            self.assertEqual(stag("touch", server.url("/squash/f")).returncode, 0)
+            made = os.stat(os.path.join(self.served, "f"))
+            self.assertEqual((made.st_uid, made.st_gid), (12, 34))
+
+    def test_log_format_json_gives_one_object_a_line(self):
+        server = self.start("--log-level", "debug", "--log-format", "json")
+        bad = socket.create_connection(("127.0.0.1", server.rdma_port))
+        bad.sendall(b'no MPA at all, but "quotes"' * 10)
+        self.eventually(lambda: "MpaKeyWrong" in server.log(), "the line is there")
+        lines = [json.loads(line) for line in server.log().splitlines()]
+        (line,) = [line for line in lines if line["reason"] == "MpaKeyWrong"]
+        self.assertEqual(line["level"], "warning")
+        self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT")
+        self.assertIn("127.0.0.1:", line["where"])
+        bad.close()
+
+    def test_log_level_decides_what_is_logged(self):
+        server = self.start("--log-level", "error")
+        with socket.create_connection(("127.0.0.1", server.rdma_port)) as bad:
+            bad.sendall(b"no MPA at all" * 10)
+            # It ends when the server has judged it.
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(bad.recv(1), b"")
+        self.assertEqual(server.log(), "")
+
+
+class ConfigFiles(Case):
+    def config(self, text):
+        path = os.path.join(self.work, "stag.toml")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def test_can_say_all_that_the_flags_can(self):
+        flags = set(re.findall(r"--([a-z-]+)", stag("serve", "--help").stdout.split("Options:")[1].split("Example")[0]))
+        flags -= {"help", "config", "no-rpcbind"}
+        text = f"""
+            export = ["/a=memory,ro", "/b={self.served}"]
+            listen = "127.0.0.1"
+            rdma-port = 0
+            tcp-port = 0
+            fabric = "iwarp"
+            rpcbind = false
+            state = "{self.state}"
+            threads = 1
+            log-level = "debug"
+            log-format = "json"
+            metrics = ""
+        """
+        self.assertEqual(flags, set(re.findall(r"^ *([a-z-]+) =", text, re.M)))
+        server = Server([], None, ("--config", self.config(text)), ports=())
+        self.assertIn("export: /a = memory, read-only", server.lines)
+        self.assertIn(f"export: /b = {self.served}", server.lines)
+        self.assertEqual(stag("ls", server.url("/b")).returncode, 0)
+        self.assertIn("read-only", stag("touch", server.url("/a/f")).stderr)
+        self.assertTrue(os.path.exists(os.path.join(self.state, "handle.key")))
+        self.assertEqual(json.loads(server.log().splitlines()[0])["level"], "debug")
+        self.assertEqual(server.end(), 0)
+
+    def test_give_way_to_the_command_line(self):
+        path = self.config('export = "/file=memory"\nlog-level = "bogus"\n')
+        server = self.start("--config", path, "--log-level", "off", exports=("/flag=memory",))
+        self.assertIn("export: /flag = memory", server.lines)
+        self.assertNotIn("export: /file = memory", server.lines)
+
+    def test_with_mistakes_name_the_line(self):
+        for text, line, sentence in (
+            ('export = "/x=memory"\n\ncolour = "red"\n', 3, "there is no setting 'colour'"),
+            ('export = "/x=memory"\nrdma-port = = 1\n', 2, ""),
+            ('export = "/x=memory"\nrdma-port = 70000\n', 2, "70000"),
+            ('rdma-port = "many"\n', 1, "many"),
+            ('# comment\nlog-level = "loud"\n', 2, "loud"),
+            ("[section]\nx = 1\n", 1, "'section' must be"),
+            ('\nconfig = "other.toml"\n', 2, "there is no setting 'config'"),
+        ):
+            path = self.config(text)
+            result = self.refused(2, f"{path}:{line}: ", "--config", path)
+            self.assertIn(sentence, result.stderr)
+
+    def test_that_cannot_be_read_say_why(self):
+        self.refused(2, "No such file or directory", "--config", "/nonexistent.toml")
+
+
+class State(Case):
+    def test_of_a_running_server_is_not_shared(self):
+        self.start()
+        self.refused(1, "another 'stag serve' is using it; choose one with --state", "--export", "/x=memory", *FREE_PORTS)
+
+    def test_that_cannot_be_made_says_so(self):
+        result = stag("serve", "--export", "/x=memory", "--state", "/proc/no/such")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--state", result.stderr)
+
+    def test_that_is_damaged_is_no_new_key(self):
+        self.assertEqual(self.start().end(), 0)
+        with open(os.path.join(self.state, "handle.key"), "w") as key:
+            key.write("damaged")
+        self.refused(1, "handle.key", "--export", "/x=memory", *FREE_PORTS)
+
+    def test_keeps_handles_good_over_a_restart_in_the_middle_of_a_copy(self):
+        content = os.urandom(30 << 20)
+        with open(os.path.join(self.served, "f"), "wb") as file:
+            file.write(content)
+        exports = (f"/x={self.served},no_root_squash",)
+        first = self.start(exports=exports)
+        proxy = Proxy(first.rdma_port, "down", 10 << 20)
+        self.addCleanup(proxy.cut)
+        target = os.path.join(self.work, "copy")
+        copy = subprocess.Popen([harness.STAG, "cp", first.url("/x/f", port=proxy.port), target], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        self.assertEqual(first.end(), 0)
+        self.start(exports=exports, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+        proxy.left = 1 << 40
+        proxy.released.set()
+        self.assertEqual((copy.communicate(timeout=harness.PATIENCE)[1], copy.returncode), ("", 0))
+        with open(target, "rb") as file:
+            self.assertEqual(file.read(), content)
+
+
+@unittest.skipIf(os.geteuid() != 0, "is about what root may give up")
+class WithoutRoot(Case):
+    def test_everything_is_done_as_the_servers_user_and_it_says_so(self):
+        for path in (self.work, self.served):
+            os.chown(path, 65534, 65534)
+        drop = {"user": 65534, "group": 65534, "extra_groups": []}
+        try:
+            subprocess.run([harness.STAG, "--version"], stdout=subprocess.DEVNULL, check=True, **drop)
+        except (PermissionError, subprocess.CalledProcessError):
+            self.skipTest("the program lies where only root may read")
+        server = self.start(exports=(f"/x={self.served}",), **drop)
+        self.assertTrue(any("not run by root, so everything is done as user 65534" in line for line in server.lines), server.lines)
+        self.assertEqual(stag("touch", server.url("/x/f")).returncode, 0)
+        self.assertEqual(os.stat(os.path.join(self.served, "f")).st_uid, 65534)
+
+
+if __name__ == "__main__":
+    harness.main()
