@@ -17,9 +17,11 @@ die() { echo "interop: $scenario: $*" >&2; exit 1; }
 stag=$(realpath "$stag")
 kernel=$(cat "$lab/kernel-version")
 work=$(mktemp -d "${TMPDIR:-/tmp}/stag-interop-XXXXXX")
+undo() { :; }  # a scenario's own, when all processes are gone
 clean() {
   local pid
   for pid in "${pids[@]}"; do stop "$pid"; done
+  undo
   if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
 }
 trap clean EXIT
