@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench fuzz format tidy clean
+.PHONY: help build run test check bench fuzz interop format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -33,6 +33,12 @@ bench: ## round trips, rates and bandwidth next to the raw TCP reference of the 
 fuzz: ## every fuzz target, FUZZ_SECONDS (default 600) each
 	@tools/setup build test
 	@tools/fuzz $${FUZZ_SECONDS:-600}
+
+interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages)
+	@tools/setup build test
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@tests/interop/run build/release/bin/stag
 
 format: ## clang-format over the sources
 	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
