@@ -52,6 +52,7 @@ Exit Command::failed(std::string_view sentence) const {
 }
 
 Exit Command::failed(const nfs::client::Error& error) const {
+  if (error.sentence.empty()) return Exit::Failed;
   if (error.kind == nfs::client::Error::Kind::Url) return misused(error.sentence);
   return failed(error.cancelled() ? "interrupted" : error.sentence);
 }

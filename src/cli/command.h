@@ -59,6 +59,7 @@ class Command {
   // Prints the sentence.
   void complain(std::string_view sentence) const;
   Exit failed(std::string_view sentence) const;
+  // Prints nothing for an Error without a sentence.
   Exit failed(const nfs::client::Error& error) const;
   Exit misused(std::string_view sentence) const;
 };

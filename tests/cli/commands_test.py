@@ -204,6 +204,15 @@ class Looking(Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("No space left on device; make room", result.stderr)
 
+    def test_cat_ends_quietly_when_nobody_reads_on(self):
+        self.write(self.there("a"), bytes(8 << 20))
+        cat = subprocess.Popen([harness.STAG, "cat", self.url("a")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(cat.stdout.read(10), bytes(10))
+        cat.stdout.close()
+        self.assertEqual(cat.stderr.read(), b"")
+        cat.stderr.close()
+        self.assertNotEqual(cat.wait(harness.PATIENCE), 0)
+
     def test_df_tells_sizes(self):
         (room,) = json.loads(self.good("df", "--json", self.server.url("/memory")))
         self.assertEqual(room["size"], 4 << 30)

@@ -1,6 +1,9 @@
 """`stag cp`: trees both ways, holes, modes and times, mistakes, interruptions and servers that go away."""
+import contextlib
 import json
 import os
+import pty
+import re
 import resource
 import signal
 import stat
@@ -172,6 +175,27 @@ class Files(Case):
         os.mkdir(self.at("all"))
         self.good("cp", "-r", self.url("."), self.at("all"))
         self.assertEqual(os.listdir(self.at("all")), ["f"])
+
+
+class Progress(Case):
+    def test_is_shown_on_a_terminal_only(self):
+        self.write(self.there("f"), os.urandom(30 << 20))
+        proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
+        self.addCleanup(proxy.cut)
+        terminal, theirs = pty.openpty()
+        copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        # The traffic is held back: the line says so until it is let go.
+        while not re.search(rb"\[#+\.+\] +\d+%  [\d.]+ MiB of 30.0 MiB  [\d.]+ [KM]iB/s", shown):
+            shown += os.read(terminal, 1000)
+        proxy.released.set()
+        with contextlib.suppress(OSError):
+            while part := os.read(terminal, 1000):
+                shown += part
+        self.assertEqual(copy.wait(harness.PATIENCE), 0)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-100:])
+        os.close(terminal)
 
 
 class Trouble(Case):
