@@ -47,7 +47,9 @@ Copier::Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
   if (stopped()) co_return;
-  const Outcome<std::optional<Object>> found = co_await from_.find(source, Follow::No);
+  // As with cp(1), links stay links where trees are copied.
+  const Follow follow = options_.recursive ? Follow::No : Follow::Yes;
+  const Outcome<std::optional<Object>> found = co_await from_.find(source, follow);
   if (!found) co_return fail(from_.shown_path(source), found.error());
   if (!*found)
     co_return fail(from_.shown_path(source), "there is no such file or directory; check the path");

@@ -18,9 +18,8 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 
 class LocalFile final : public nfs::client::DataSource {
  public:
-  // Blocks. `flags` of open(2) besides reading.
-  static Outcome<std::unique_ptr<LocalFile>> open(net::AsioLoop& loop, const std::string& path,
-                                                  int flags);
+  // Blocks.
+  static Outcome<std::unique_ptr<LocalFile>> open(net::AsioLoop& loop, const std::string& path);
   LocalFile(net::AsioLoop& loop, std::string path, net::UniqueFd fd)
       : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
 

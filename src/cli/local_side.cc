@@ -198,8 +198,8 @@ class LocalSide final : public Side {
     });
   }
   Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) override {
-    Outcome<std::unique_ptr<LocalFile>> opened = co_await offloaded(
-        run_.loop, [&] { return LocalFile::open(run_.loop, file.path, O_NOFOLLOW); });
+    Outcome<std::unique_ptr<LocalFile>> opened =
+        co_await offloaded(run_.loop, [&] { return LocalFile::open(run_.loop, file.path); });
     if (!opened) co_return Failure{opened.error()};
     co_return co_await draft.fill(**opened);
   }

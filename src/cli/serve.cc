@@ -29,6 +29,10 @@ constexpr std::uint32_t kMaxPort = 65535;
 constexpr std::uint32_t kMaxThreads = 256;
 constexpr std::uint32_t kUsualThreads = 4;  // at most, unless told
 
+bool is_loopback(std::string_view host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
 class Serve final : public Command {
  public:
   About about() const override {
@@ -51,7 +55,7 @@ class Serve final : public Command {
                                          const Address& at,
                                          const std::shared_ptr<endpoint::Loops>& loops) const;
   void announce(const Listener& rdma, const Listener& tcp, const std::string& host) const;
-  void announce_exports(const nfs::NfsServer& nfs) const;
+  void announce_exports() const;
 
   std::vector<std::string> export_texts_;
   std::vector<ExportLine> exports_;
@@ -122,7 +126,7 @@ Exit Serve::run() {
   if (const Exit exit = add_exports(nfs); exit != Exit::Done) return exit;
   rpc::Server server;
   nfs.add_programs(server);
-  announce_exports(nfs);
+  announce_exports();
   // Before anybody is told that it is ready.
   net::AsioLoop loop;
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM}, [&loop](int) { loop.stop(); });
@@ -209,13 +213,19 @@ void Serve::announce(const Listener& rdma, const Listener& tcp, const std::strin
   std::fflush(stdout);
 }
 
-void Serve::announce_exports(const nfs::NfsServer&) const {
+void Serve::announce_exports() const {
   for (const ExportLine& line : exports_)
     fmt::print("export: {} = {}{}\n", line.path, line.folder.empty() ? "memory" : line.folder,
                line.options.read_only ? ", read-only" : "");
   if (vfs::PosixFileSystem::serves_all_as_one())
     fmt::print("note: not run by root, so everything is done as user {}, whoever asks\n",
                geteuid());
+  for (const std::string& host : hosts_)
+    if (!is_loopback(host))
+      fmt::print(
+          "note: whoever reaches {} is believed who he says he is, and data is not "
+          "encrypted; listen there in a trusted network only\n",
+          host);
 }
 
 }  // namespace

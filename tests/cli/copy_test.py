@@ -168,6 +168,18 @@ class Files(Case):
         self.bad(1, "there is no such directory", "cp", self.write(self.at("g")), self.url("x/"))
         self.bad(2, "is a URL", "cp", "a", "b")
 
+    def test_behind_links_are_copied_without_r(self):
+        self.write(self.at("f"), b"content")
+        os.symlink("f", self.at("link"))
+        self.good("cp", self.at("link"), self.url("there"))
+        os.symlink("there", self.there("link"))
+        self.good("cp", self.url("link"), self.at("back"))
+        for path in (self.there("there"), self.at("back")):
+            self.assertFalse(os.path.islink(path))
+            self.assertEqual(self.read(path), b"content")
+        self.good("cp", "-r", self.url("link"), self.at("kept"))
+        self.assertEqual(os.readlink(self.at("kept")), "there")
+
     def test_named_by_dots_go_where_they_are_told(self):
         self.write(self.there("f"), b"content")
         self.good("cp", self.url("f"), ".", cwd=self.at())

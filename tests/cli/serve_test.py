@@ -59,6 +59,8 @@ class Listening(Case):
             with self.assertRaises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.2", port))
         open_to_all = Server(["/x=memory"], self.state + "2", ("--listen", "0.0.0.0"))
+        self.assertTrue(any("0.0.0.0" in line and "trusted network" in line for line in open_to_all.lines))
+        self.assertFalse(any("trusted network" in line for line in server.lines))
         for port in (open_to_all.rdma_port, open_to_all.tcp_port):
             socket.create_connection(("127.0.0.2", port)).close()
         self.assertEqual(open_to_all.end(), 0)
