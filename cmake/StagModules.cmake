@@ -76,7 +76,7 @@ function(stag_test name)
     target_link_libraries(${name} PRIVATE stag_${module_name})
   endforeach()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 --gtest_output=xml:${PROJECT_BINARY_DIR}/results/${name}.xml)
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
 
 function(stag_modules file)
