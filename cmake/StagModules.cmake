@@ -35,6 +35,10 @@ function(stag_module module)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(STAG_SANITIZE MATCHES thread)
+    # They replace operator new, which the thread sanitizer's runtime does too.
+    list(FILTER tests EXCLUDE REGEX "/allocation_test\\.cc$")
+  endif()
   file(GLOB specifications CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${module}/*.x)
   stag_generate(generated FILES ${specifications} OUTPUT_DIR ${PROJECT_BINARY_DIR}/gen INCLUDE_PREFIX ${module})
 
