@@ -7,9 +7,12 @@ namespace {
 
 // A batch is full beyond this many ranges; what one sendmsg takes is limited as well.
 constexpr std::size_t kMostRanges = 128;
-// A Send header, or that of a Read Request or Terminate with its payload; pad and CRC.
-constexpr std::size_t kMostOwnBytes =
-    kLengthSize + kUntaggedHeaderSize + kMaxTerminateSize + 3 + kCrcSize;
+// A message up to this long is copied behind its header: one range for many of them costs the
+// kernel less than many ranges.
+constexpr std::size_t kGathered = 1024;
+// A gathered message, with its header, pad and CRC.
+constexpr std::size_t kMostOwnBytes = kLengthSize + kUntaggedHeaderSize + kGathered + 3 + kCrcSize;
+static_assert(kGathered >= kMaxTerminateSize);
 // And the markers inside the largest FPDU.
 constexpr std::size_t kMostMarkerBytes = kMarkerSize * (65536 / kMarkerInterval + 2);
 
@@ -182,17 +185,36 @@ Result<Ok, Violation> Sender::fill(Batch& batch) {
 }
 
 void Sender::add_segment(Batch& batch, std::size_t length, bool last) {
+  const std::size_t ulpdu = header_size(is_tagged(opcode_)) + length;
+  if (size_ <= kGathered && length == size_ && !options_.markers)
+    return add_gathered(batch, ulpdu, fpdu_size(ulpdu));
   Fpdu fpdu(*this, batch);
-  add_header(fpdu, batch, length, last);
+  std::byte* header = batch.take(kLengthSize + ulpdu - length);
+  encode_header(header, length, last);
+  fpdu.add_own(Bytes(header, kLengthSize + ulpdu - length));
   add_rope(fpdu, length);
-  fpdu.finish(header_size(is_tagged(opcode_)) + length);
+  fpdu.finish(ulpdu);
 }
 
-void Sender::add_header(Fpdu& fpdu, Batch& batch, std::size_t length, bool last) {
+// The whole message, the whole FPDU, in one piece of the batch's own.
+void Sender::add_gathered(Batch& batch, std::size_t ulpdu, std::size_t size) {
+  std::byte* to = batch.take(size);
+  encode_header(to, size_, true);
+  payload_.copy_to({to + kLengthSize + ulpdu - size_, size_});
+  const std::size_t covered = size - kCrcSize;
+  std::memset(to + kLengthSize + ulpdu, 0, size - kLengthSize - ulpdu);
+  if (options_.crc) {
+    Crc32c crc;
+    crc.add(Bytes(to, covered));
+    crc.store(to + covered);
+  }
+  batch.append_own(Bytes(to, size));
+}
+
+// Length field, DDP and RDMAP header of the next FPDU of the message.
+void Sender::encode_header(std::byte* to, std::size_t length, bool last) const {
   const bool tagged = is_tagged(opcode_);
-  const std::size_t header = header_size(tagged);
-  std::byte* to = batch.take(kLengthSize + header);
-  store_be(to, static_cast<std::uint16_t>(header + length));
+  store_be(to, static_cast<std::uint16_t>(header_size(tagged) + length));
   Control control;
   control.tagged = tagged;
   control.last = last;
@@ -205,7 +227,6 @@ void Sender::add_header(Fpdu& fpdu, Batch& batch, std::size_t length, bool last)
         {control, stag_, queue, next_sequence_[queue], static_cast<std::uint32_t>(sent_)},
         to + kLengthSize);
   }
-  fpdu.add_own(Bytes(to, kLengthSize + header));
 }
 
 void Sender::add_rope(Fpdu& fpdu, std::size_t length) {

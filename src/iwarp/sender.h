@@ -56,7 +56,8 @@ class Sender {
 
   void begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size);
   void add_segment(Batch& batch, std::size_t length, bool last);
-  void add_header(Fpdu& fpdu, Batch& batch, std::size_t length, bool last);
+  void add_gathered(Batch& batch, std::size_t ulpdu, std::size_t size);
+  void encode_header(std::byte* to, std::size_t length, bool last) const;
   void add_rope(Fpdu& fpdu, std::size_t length);
   Violation source_fault(StagFault fault) const;
   std::size_t largest_payload() const;

@@ -181,6 +181,26 @@ TEST(Sender, points_to_payload_instead_of_copying_it) {
   EXPECT_EQ(outlet.batch.unsent().size(), 9u) << "four FPDUs; trailers and headers share ranges";
 }
 
+TEST(Sender, gathers_small_messages_into_one_range) {
+  Outlet outlet(options_with(true, false));
+  const Octets message(100, std::byte{7});
+  for (int i = 0; i < 3; ++i) {
+    Rope pieces = Rope::borrow(Bytes(message).first(28));
+    pieces.append(Buffer::borrow(Bytes(message).subspan(28)));
+    outlet.sender.begin_send(std::move(pieces));
+    ASSERT_TRUE(outlet.sender.fill(outlet.batch).ok());
+    EXPECT_TRUE(outlet.sender.idle());
+  }
+  ASSERT_EQ(outlet.batch.unsent().size(), 1u);
+  Outlet plain(options_with(true, false));
+  Octets apart;
+  for (int i = 0; i < 3; ++i) {
+    const Octets one = plain.send(message);
+    apart.insert(apart.end(), one.begin(), one.end());
+  }
+  EXPECT_EQ(to_hex(joined(outlet.batch.unsent())), to_hex(apart));
+}
+
 TEST(Sender, stops_at_a_full_batch_and_goes_on_with_the_next) {
   SenderOptions options = options_with(false, false, 1000);
   options.batch_bytes = 5000;

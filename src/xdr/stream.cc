@@ -22,6 +22,7 @@ Rope Stream::item_bytes(std::size_t index) const {
 }
 
 Rope Stream::without(std::span<const std::uint32_t> moved) const {
+  if (items_.empty()) return CHECK(moved.empty()), Rope(head_);
   Rope result;
   std::size_t done = 0;  // Head bytes already in the result or left out.
   for (std::uint32_t i = 0; i < items_.size(); ++i) {

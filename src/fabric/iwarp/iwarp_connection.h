@@ -103,13 +103,17 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
 
   // iwarp_transmit.cc: a turn that writes.
   bool may_transmit() const;
-  void post(Operation operation);
+  void post(Operation&& operation);
+  void post_late(Token token);
+  bool may_begin_at_once(const Operation& operation) const;
   void schedule_flush();
   void flush();
   bool write_some();
   // False when the connection has ended meanwhile.
   bool fill_batch();
+  bool fill();
   bool begin(Outgoing& outgoing);
+  bool begin(Operation& operation);
   bool begin_read(const Operation& operation);
   void message_filled();
   void report_written();

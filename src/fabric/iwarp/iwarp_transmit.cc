@@ -19,22 +19,35 @@ bool IwarpConnection::may_transmit() const {
   return !held_ && (active_ || receiver_.first_fpdu_seen());
 }
 
-void IwarpConnection::post(Operation operation) {
-  if (state_ != State::Open) {
-    if (operation.token == kNoToken) return;
-    late_.push_back(operation.token);
-    if (late_.size() == 1) {
-      loop_.post([anchor = anchor_] {
-        if (anchor->connection == nullptr) return;
-        IwarpConnection& self = *anchor->connection;
-        for (Token token : std::exchange(self.late_, {}))
-          if (self.events_ != nullptr) self.events_->on_done(token, self.reason_);
-      });
-    }
-    return;
+void IwarpConnection::post(Operation&& operation) {
+  if (state_ != State::Open) return post_late(operation.token);
+  if (may_begin_at_once(operation)) {
+    begin(operation);
+    fill();
+  } else {
+    queue_.post(std::move(operation));
   }
-  queue_.post(std::move(operation));
   schedule_flush();
+}
+
+// A Send goes before everything but earlier Sends, its own flow and the message on its way: where
+// none of these is, it needs no place in the queue.
+bool IwarpConnection::may_begin_at_once(const Operation& operation) const {
+  return operation.kind == OperationKind::Send && sender_.idle() &&
+         batch_.bytes_left() < kBatchBytes && !sender_.full(batch_) && may_transmit() &&
+         queue_.is_next(operation.flow);
+}
+
+void IwarpConnection::post_late(Token token) {
+  if (token == kNoToken) return;
+  late_.push_back(token);
+  if (late_.size() > 1) return;
+  loop_.post([anchor = anchor_] {
+    if (anchor->connection == nullptr) return;
+    IwarpConnection& self = *anchor->connection;
+    for (Token late : std::exchange(self.late_, {}))
+      if (self.events_ != nullptr) self.events_->on_done(late, self.reason_);
+  });
 }
 
 void IwarpConnection::schedule_flush() {
@@ -93,28 +106,37 @@ bool IwarpConnection::fill_batch() {
         continue;
       }
     }
-    const auto filled = sender_.fill(batch_);
-    if (filling_response_) borrowed_until_ = batch_.appended();
-    if (!filled) {
-      end_with(filled.error());
-      return false;
-    }
-    if (sender_.idle()) message_filled();
+    if (!fill()) return false;
   }
+  return true;
+}
+
+// As much of the message on its way as the batch takes. False when the connection has ended.
+bool IwarpConnection::fill() {
+  const auto filled = sender_.fill(batch_);
+  if (filling_response_) borrowed_until_ = batch_.appended();
+  if (!filled) {
+    end_with(filled.error());
+    return false;
+  }
+  if (sender_.idle()) message_filled();
   return true;
 }
 
 // Whether a message has begun; else its operation has ended.
 bool IwarpConnection::begin(Outgoing& outgoing) {
+  if (!outgoing.response) return begin(outgoing.operation);
+  filling_ = kNoToken;
+  filling_response_ = true;
+  traffic_.read_bytes_out += outgoing.response->size;
+  sender_.begin_read_response(*outgoing.response);
+  return true;
+}
+
+bool IwarpConnection::begin(Operation& operation) {
   if (active_ && kicks_ == 0) start_kicks();
-  Operation& operation = outgoing.operation;
   filling_ = operation.token;
-  filling_response_ = outgoing.response.has_value();
-  if (outgoing.response) {
-    traffic_.read_bytes_out += outgoing.response->size;
-    sender_.begin_read_response(*outgoing.response);
-    return true;
-  }
+  filling_response_ = false;
   switch (operation.kind) {
     case OperationKind::Send:
       ++traffic_.sends_out;

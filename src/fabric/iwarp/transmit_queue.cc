@@ -51,14 +51,14 @@ TransmitQueue::List& TransmitQueue::list_of(const FlowQueue& queue) {
   return writes_;
 }
 
-TransmitQueue::FlowQueue* TransmitQueue::find(Flow flow) {
+TransmitQueue::FlowQueue* TransmitQueue::find(Flow flow) const {
   // The latest first: who posts a Write posts its Send next.
   for (std::size_t i = active_.size(); i > 0; --i)
     if (active_[i - 1]->flow == flow) return active_[i - 1];
   return nullptr;
 }
 
-void TransmitQueue::post(Operation operation) {
+void TransmitQueue::post(Operation&& operation) {
   Node* node = nodes_.take();
   node->operation = std::move(operation);
   if (FlowQueue* queue = find(node->operation.flow)) {

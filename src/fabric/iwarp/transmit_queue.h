@@ -41,7 +41,9 @@ class TransmitQueue {
   // In bytes of payload.
   explicit TransmitQueue(std::size_t write_limit) : write_limit_(write_limit) {}
 
-  void post(Operation operation);
+  void post(Operation&& operation);
+  // Whether a Send of this flow that is posted now would be the next message.
+  bool is_next(Flow flow) const { return sends_.head == nullptr && find(flow) == nullptr; }
   // Responses are sent in the order of their requests (RFC 5040 section 5.2.1).
   void respond(const iwarp::ReadRequest& request) { responses_.push(request); }
   std::optional<Outgoing> next(bool may_read);
@@ -79,7 +81,7 @@ class TransmitQueue {
   };
 
   List& list_of(const FlowQueue& queue);
-  FlowQueue* find(Flow flow);
+  FlowQueue* find(Flow flow) const;
   // The head of a flow that is in no list; afterwards the flow is in its list again, or gone.
   Operation take_head(FlowQueue* queue);
   Operation take_part(FlowQueue* queue);

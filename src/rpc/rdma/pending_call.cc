@@ -107,7 +107,9 @@ Rope PendingCall::inline_stream() const {
   const bool owned = std::all_of(stream.pieces().begin(), stream.pieces().end(),
                                  [](const Buffer& piece) { return piece.owned(); });
   if (owned) return stream;
-  return Rope::copy_of(stream.flatten().bytes());
+  // Several pieces are gathered into a copy; one alone comes back as it is.
+  Buffer copy = stream.flatten();
+  return copy.owned() ? Rope(std::move(copy)) : Rope::copy_of(copy.bytes());
 }
 
 ReplyMessage PendingCall::collect(const rpcrdma::ReplyArrival& arrival) {
