@@ -28,7 +28,7 @@ struct Pool {
   ~Pool();
 };
 
-thread_local Pool* pool_of_thread = nullptr;
+constinit thread_local Pool* pool_of_thread = nullptr;
 
 // Owned by the thread; blocks released after its destruction go straight back to the heap.
 struct PoolLifetime {
@@ -37,9 +37,13 @@ struct PoolLifetime {
   ~PoolLifetime() { pool_of_thread = nullptr; }
 };
 
-Pool* thread_pool() {
+Pool* first_use() {
   thread_local PoolLifetime lifetime;
   return pool_of_thread;
+}
+// Null at the end of the thread.
+Pool* thread_pool() {
+  return pool_of_thread != nullptr ? pool_of_thread : first_use();
 }
 
 class PooledStorage final : public Storage {
@@ -54,6 +58,7 @@ class PooledStorage final : public Storage {
     ::operator delete(storage);
   }
 
+  using Storage::revive;
   PooledStorage* next = nullptr;
 
  private:
@@ -90,7 +95,7 @@ PooledStorage* take(std::size_t capacity) {
   FreeList& list = pool->lists[size_class];
   PooledStorage* storage = std::exchange(list.head, list.head->next);
   --list.count;
-  storage->retain();  // A listed block has none; its next owner holds the first.
+  storage->revive();
   return storage;
 }
 

@@ -18,8 +18,11 @@ namespace stag {
 class Storage {
  public:
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  // The last holder needs no atomic subtraction: nobody else is there to add to it.
   void drop() noexcept {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) release();
+    if (references_.load(std::memory_order_acquire) == 1 ||
+        references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      release();
   }
 
  protected:
@@ -27,7 +30,9 @@ class Storage {
   ~Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
+  // Called without a holder; may make itself the storage of a new one, by revive().
   virtual void release() noexcept = 0;
+  void revive() noexcept { references_.store(1, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint32_t> references_{1};

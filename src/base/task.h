@@ -8,7 +8,9 @@
 
 #include <coroutine>
 #include <cstddef>
+#include <new>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -20,8 +22,38 @@ class Task;
 
 namespace detail {
 
-void* allocate_frame(std::size_t size);
-void free_frame(void* frame, std::size_t size) noexcept;
+// Frames in steps of 64 bytes up to 4 KiB are kept by their thread; larger ones are rare and go to
+// the heap.
+struct FreeFrame {
+  FreeFrame* next;
+};
+struct FrameList {
+  static constexpr std::size_t kStep = 64;
+  static constexpr std::size_t kClasses = 64;
+  static constexpr std::size_t kKept = 256;
+  FreeFrame* head = nullptr;
+  std::size_t count = 0;
+};
+// Zero-initialised, so that no call has to ask first whether it is there.
+extern constinit thread_local FrameList frame_lists[FrameList::kClasses];
+
+void* new_frame(std::size_t size);
+void drop_frame(void* frame) noexcept;
+
+inline void* allocate_frame(std::size_t size) {
+  const std::size_t c = (size - 1) / FrameList::kStep;
+  if (c >= FrameList::kClasses || frame_lists[c].head == nullptr) return new_frame(size);
+  --frame_lists[c].count;
+  return std::exchange(frame_lists[c].head, frame_lists[c].head->next);
+}
+
+inline void free_frame(void* frame, std::size_t size) noexcept {
+  const std::size_t c = (size - 1) / FrameList::kStep;
+  if (c >= FrameList::kClasses || frame_lists[c].count >= FrameList::kKept)
+    return drop_frame(frame);
+  ++frame_lists[c].count;
+  frame_lists[c].head = ::new (frame) FreeFrame{frame_lists[c].head};
+}
 
 struct PromiseBase {
   static void* operator new(std::size_t size) { return allocate_frame(size); }
@@ -31,7 +63,10 @@ struct PromiseBase {
     bool await_ready() noexcept { return false; }
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) noexcept {
-      return done.promise().continuation;
+      PromiseBase& promise = done.promise();
+      if (!promise.detached) return promise.continuation;
+      done.destroy();
+      return std::noop_coroutine();
     }
     void await_resume() noexcept {}
   };
@@ -43,7 +78,8 @@ struct PromiseBase {
     check_failed("no exception leaves a Task", __FILE__, __LINE__);
   }
 
-  std::coroutine_handle<> continuation = std::noop_coroutine();
+  std::coroutine_handle<> continuation;
+  bool detached = false;  // nobody awaits it: it frees itself at its end
 };
 
 template <class T>
@@ -83,6 +119,14 @@ class [[nodiscard]] Task {
     if (handle_) handle_.destroy();
   }
 
+  // See stag::detach().
+  void detach() && requires std::is_void_v<T> {
+    CHECK(handle_);
+    const Handle handle = std::exchange(handle_, {});
+    handle.promise().detached = true;
+    handle.resume();
+  }
+
   auto operator co_await() && {
     struct Awaiter {
       Handle handle;
@@ -109,30 +153,12 @@ Task<T> Promise<T>::get_return_object() {
 inline Task<void> Promise<void>::get_return_object() {
   return Task<void>(std::coroutine_handle<Promise<void>>::from_promise(*this));
 }
-
-// Runs at once and frees itself at its end.
-struct Detached {
-  struct promise_type {
-    static void* operator new(std::size_t size) { return allocate_frame(size); }
-    static void operator delete(void* frame, std::size_t size) { free_frame(frame, size); }
-    Detached get_return_object() { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() {}
-    [[noreturn]] void unhandled_exception() {
-      check_failed("no exception leaves a Task", __FILE__, __LINE__);
-    }
-  };
-};
-inline Detached run_detached(Task<void> task) {
-  co_await std::move(task);
-}
 }  // namespace detail
 
 // Starts `task` now, on this thread; it owns itself until it ends. Whoever detaches makes sure that
 // what the task refers to outlives it (TaskGroup in base/task_group.h waits for its tasks).
 inline void detach(Task<void> task) {
-  detail::run_detached(std::move(task));
+  std::move(task).detach();
 }
 
 }  // namespace stag
