@@ -47,35 +47,38 @@ Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::ui
   oncrpc::encode(encoder, header);
 }
 
-Task<Result<ReplyMessage, CallError>> Client::exchange(Outgoing& out) {
+bool Client::prepare(Outgoing& out) const {
   CallMessage& message = out.message;
   message.stream = std::move(out.encoder).finish();
-  if (!message.stream.ok())
-    co_return Failure{CallError::transport(Reason::RpcArgumentsUnencodable, channel_->where())};
+  if (!message.stream.ok()) return false;
   message.reply = std::move(out.bound);
   // An error Reply must fit too.
   constexpr std::uint32_t kErrorBody = oncrpc::kMaxErrorReplySize - oncrpc::kReplyHeaderSize;
   message.reply.payload_max =
       saturating_add(std::max(message.reply.payload_max, kErrorBody), out.reply_header_max);
   if (out.binding != nullptr) {
+    message.reply.pairing = out.binding->pairing;
     message.eligible_arguments = out.binding->arguments.ids();
     message.eligible_results = out.binding->results.ids();
-    message.reply.pairing = out.binding->pairing;
     message.retry_short_reply = out.binding->retry_short_reply;
   }
   message.cancel = out.options.cancel;
   message.sinks = out.options.sinks;
   const Duration timeout = out.options.timeout.value_or(options_.timeout);
   if (timeout > Duration::zero()) message.deadline = channel_->loop().now() + timeout;
-  Result<ReplyMessage, CallError> reply = co_await channel_->call(message);
-  if (reply && out.binding != nullptr) reply->items.allow(out.binding->results.ids());
-  co_return reply;
+  return true;
 }
 
-Client::Incoming::Incoming(Client& from, ReplyMessage& message)
+CallError Client::unencodable() const {
+  return CallError::transport(Reason::RpcArgumentsUnencodable, channel_->where());
+}
+
+Client::Incoming::Incoming(Client& from, const Outgoing& out, ReplyMessage& message)
     : client(from),
       reply(message),
-      decoder(message.payload, message.items.empty() ? nullptr : &message.items) {}
+      decoder(message.payload, message.items.empty() ? nullptr : &message.items) {
+  if (out.binding != nullptr) reply.items.allow(out.binding->results.ids());
+}
 
 bool Client::Incoming::open() {
   Result<oncrpc::ReplyHeader, Reason> header = oncrpc::decode_reply(decoder);
@@ -99,9 +102,10 @@ CallError Client::Incoming::error() const {
 Task<CallResult<Ok>> Client::ping(std::uint32_t program, std::uint32_t version,
                                   CallOptions options) {
   Outgoing out(program, version, 0, nullptr, *this, options);
-  Result<ReplyMessage, CallError> reply = co_await exchange(out);
+  if (!prepare(out)) co_return Failure{unencodable()};
+  Result<ReplyMessage, CallError> reply = co_await channel_->call(out.message);
   if (!reply) co_return Failure{reply.error()};
-  Incoming in(*this, *reply);
+  Incoming in(*this, out, *reply);
   if (!in.open() || !in.close()) co_return Failure{in.error()};
   co_return Ok{};
 }

@@ -56,9 +56,10 @@ class Client {
     Outgoing out(P::program, P::version, P::number, binding, *this, options);
     P::encode_args(out.encoder, args);
     out.bound = results_bound<P>(binding, args);
-    Result<ReplyMessage, CallError> reply = co_await exchange(out);
+    if (!prepare(out)) co_return Failure{unencodable()};
+    Result<ReplyMessage, CallError> reply = co_await channel_->call(out.message);
     if (!reply) co_return Failure{reply.error()};
-    Incoming in(*this, *reply);
+    Incoming in(*this, out, *reply);
     typename P::Results results{};
     if (!in.open() || !P::decode_results(in.decoder, results) || !in.close())
       co_return Failure{in.error()};
@@ -85,7 +86,7 @@ class Client {
   };
   // A Reply under inspection.
   struct Incoming {
-    Incoming(Client& client, ReplyMessage& reply);
+    Incoming(Client& client, const Outgoing& out, ReplyMessage& reply);
     bool open();
     bool close();
     CallError error() const;
@@ -104,7 +105,9 @@ class Client {
     bound.payload_max = max ? *max : options_.unbounded_results_max;
     return bound;
   }
-  Task<Result<ReplyMessage, CallError>> exchange(Outgoing& out);
+  // Completes the message. False when the arguments break a bound of their type.
+  bool prepare(Outgoing& out) const;
+  CallError unencodable() const;
 
   Channel* channel_;
   Binding binding_;

@@ -31,6 +31,42 @@ Reason reason_of(const ReplyStatus& status) {
   return Reason::RpcProgramUnavailable;
 }
 
+std::optional<OutgoingReply> refuse(std::uint32_t xid, const ReplyStatus& status,
+                                    const IncomingCall& call) {
+  trace_call(reason_of(status), call);
+  return error_reply(xid, status);
+}
+
+std::optional<OutgoingReply> refuse(const oncrpc::CallFault& fault, const IncomingCall& call) {
+  trace_call(fault.reason, call);
+  // Who sends another RPC version is told which one is served (RFC 5531 section 9); what is no Call
+  // at all gets nothing.
+  if (!fault.wrong_rpc_version) return std::nullopt;
+  return error_reply(fault.xid, ReplyStatus::rpc_mismatch());
+}
+
+std::span<const xdr::ItemId> results_of(const Program::Entry& entry) {
+  return entry.binding == nullptr ? std::span<const xdr::ItemId>() : entry.binding->results.ids();
+}
+
+// The Reply to a Call that was executed.
+std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& results,
+                                      std::uint32_t xid, const IncomingCall& call,
+                                      const Program::Entry& entry) {
+  if (outcome.encoded) {
+    std::optional<OutgoingReply> reply(std::in_place);
+    reply->stream = std::move(results).finish();
+    reply->eligible = results_of(entry);
+    if (entry.binding != nullptr) reply->pairing = entry.binding->pairing;
+    if (reply->stream.ok()) return reply;
+    trace_call(Reason::RpcResultsUnencodable, call);
+    return error_reply(xid, ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
+  }
+  if (!outcome.drop) return refuse(xid, outcome.status, call);
+  trace_call(Reason::RpcCallDropped, call);
+  return std::nullopt;
+}
+
 struct Counted {
   explicit Counted(std::atomic<std::size_t>& count) : count_(count) { count_.fetch_add(1); }
   ~Counted() { count_.fetch_sub(1, std::memory_order_release); }
@@ -94,36 +130,24 @@ Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader
   return entry;
 }
 
+// One coroutine for what every Call goes through: a frame costs as much as its checks.
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   const Counted counted(active_);
   xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
-  Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
-  if (header.ok()) co_return co_await answer(call, decoder, *header);
-  trace_call(header.error().reason, call);
-  // Who sends another RPC version is told which one is served (RFC 5531 section 9); what is no Call
-  // at all gets nothing.
-  if (!header.error().wrong_rpc_version) co_return std::nullopt;
-  co_return error_reply(header.error().xid, ReplyStatus::rpc_mismatch());
-}
-
-Task<std::optional<OutgoingReply>> Server::answer(IncomingCall& call, xdr::Decoder& decoder,
-                                                  const oncrpc::CallHeader& header) {
-  Result<Caller, ReplyStatus> caller = authenticate(header, *call.origin);
-  if (!caller) {
-    trace_call(reason_of(caller.error()), call);
-    co_return error_reply(header.xid, caller.error());
-  }
-  Result<const Program::Entry*, ReplyStatus> entry = find(header, *call.origin);
-  if (!entry) {
-    trace_call(reason_of(entry.error()), call);
-    co_return error_reply(header.xid, entry.error());
-  }
-  CallContext context(call, header, std::move(*caller));
-  const ProcedureBinding* binding = (*entry)->binding;
-  if (binding != nullptr) call.items.allow(binding->arguments.ids());
-  if (binding != nullptr && binding->non_idempotent)
-    co_return co_await once(context, call, decoder, **entry);
-  co_return co_await execute(context, call, decoder, **entry);
+  const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
+  if (!header) co_return refuse(header.error(), call);
+  Result<Caller, ReplyStatus> caller = authenticate(*header, *call.origin);
+  if (!caller) co_return refuse(header->xid, caller.error(), call);
+  const Result<const Program::Entry*, ReplyStatus> found = find(*header, *call.origin);
+  if (!found) co_return refuse(header->xid, found.error(), call);
+  const Program::Entry& entry = **found;
+  CallContext context(call, *header, *std::move(caller));
+  if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
+  if (entry.binding != nullptr && entry.binding->non_idempotent)
+    co_return co_await once(context, call, decoder, entry);
+  xdr::Encoder encoder(results_of(entry));
+  const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+  co_return conclude(outcome, std::move(encoder), header->xid, call, entry);
 }
 
 Task<std::optional<OutgoingReply>> Server::once(CallContext& context, IncomingCall& call,
@@ -140,33 +164,12 @@ Task<std::optional<OutgoingReply>> Server::once(CallContext& context, IncomingCa
     trace_call(Reason::RpcDuplicateDropped, call);
     co_return std::nullopt;
   }
-  std::optional<OutgoingReply> reply = co_await execute(context, call, decoder, entry);
+  xdr::Encoder encoder(results_of(entry));
+  const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+  std::optional<OutgoingReply> reply =
+      conclude(outcome, std::move(encoder), context.header().xid, call, entry);
   replay_cache_.finish(key, context.loop(), reply);
   co_return reply;
-}
-
-Task<std::optional<OutgoingReply>> Server::execute(CallContext& context, IncomingCall& call,
-                                                   xdr::Decoder& decoder,
-                                                   const Program::Entry& entry) {
-  std::span<const xdr::ItemId> eligible;
-  if (entry.binding != nullptr) eligible = entry.binding->results.ids();
-  xdr::Encoder encoder(eligible);
-  Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
-  if (outcome.encoded) {
-    OutgoingReply reply;
-    reply.stream = std::move(encoder).finish();
-    reply.eligible = eligible;
-    if (entry.binding != nullptr) reply.pairing = entry.binding->pairing;
-    if (reply.stream.ok()) co_return reply;
-    trace_call(Reason::RpcResultsUnencodable, call);
-    outcome.status = ReplyStatus::accepted(AcceptStat::SYSTEM_ERR);
-  } else if (outcome.drop) {
-    trace_call(Reason::RpcCallDropped, call);
-    co_return std::nullopt;
-  } else {
-    trace_call(reason_of(outcome.status), call);
-  }
-  co_return error_reply(context.header().xid, outcome.status);
 }
 
 }  // namespace stag::rpc

@@ -54,13 +54,8 @@ class Server : public Service {
                                                    const Origin& origin) const;
   Result<const Program::Entry*, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header,
                                                           const Origin& origin) const;
-  Task<std::optional<OutgoingReply>> answer(IncomingCall& call, xdr::Decoder& decoder,
-                                            const oncrpc::CallHeader& header);
   Task<std::optional<OutgoingReply>> once(CallContext& context, IncomingCall& call,
                                           xdr::Decoder& decoder, const Program::Entry& entry);
-  static Task<std::optional<OutgoingReply>> execute(CallContext& context, IncomingCall& call,
-                                                    xdr::Decoder& decoder,
-                                                    const Program::Entry& entry);
 
   oncrpc::DispatchTable<Program> programs_;
   std::vector<std::unique_ptr<Authenticator>> authenticators_;

@@ -167,34 +167,40 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     deadline = loop_.after(std::max(Duration::zero(), *message.deadline - loop_.now()),
                            [this, &entry] { give_up(entry, Reason::TimedOut); });
   CancelCallback cancel(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
-  Outcome outcome = co_await attempt(entry);
-  while (entry.given_up == Reason::None && !closing_ &&
-         (outcome.connection_lost || enlarge(entry, outcome)))
-    outcome = co_await attempt(entry);
+  Outcome outcome;
+  do {
+    outcome.reason = entry.given_up;
+    if (outcome.reason == Reason::None && !connected()) outcome.reason = co_await connection(entry);
+    // A call woken before this one may have had it cancelled.
+    if (outcome.reason == Reason::None) outcome.reason = entry.given_up;
+    if (outcome.reason != Reason::None) break;
+    // Keeps the Link while the call is on it.
+    const std::shared_ptr<Link> link = begin(entry);
+    outcome = co_await entry.call.done();
+    entry.link = nullptr;
+    if (outcome.reason == Reason::None) failures_ = 0;
+  } while (entry.given_up == Reason::None && !closing_ &&
+           (outcome.connection_lost || enlarge(entry, outcome)));
   --active_;
   end_if_quiet();
   if (outcome.reason == Reason::None) co_return std::move(outcome.reply);
   co_return Failure{CallError::transport(outcome.reason, where())};
 }
 
-Task<Outcome> Channel::attempt(Entry& entry) {
-  Reason reason = entry.given_up;
-  if (reason == Reason::None) reason = co_await connected(entry);
-  // A call woken before this one may have had it cancelled.
-  if (reason == Reason::None) reason = entry.given_up;
-  if (reason != Reason::None) co_return Outcome{reason, false, {}};
-  const std::shared_ptr<Link> link = link_;
+std::shared_ptr<Link> Channel::begin(Entry& entry) {
+  std::shared_ptr<Link> link = link_;
   entry.link = link.get();
   link->start(entry.call);
   watch_health();
-  Outcome outcome = co_await entry.call.done();
-  entry.link = nullptr;
-  if (outcome.reason == Reason::None) failures_ = 0;
-  co_return outcome;
+  return link;
 }
 
-Task<Reason> Channel::connected(Entry& entry) {
-  while (link_ == nullptr || !link_->up()) {
+bool Channel::connected() const {
+  return link_ != nullptr && link_->up();
+}
+
+Task<Reason> Channel::connection(Entry& entry) {
+  while (!connected()) {
     if (closing_) co_return Reason::Shutdown;
     entry.connection.emplace();
     waiting_.push_back(&entry);

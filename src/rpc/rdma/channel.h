@@ -43,8 +43,10 @@ class Channel final : public rpc::Channel, private LinkOwner {
   struct Entry;
 
   void on_link_down(Link& link, Reason reason) override;
-  Task<Reason> connected(Entry& entry);
-  Task<Outcome> attempt(Entry& entry);
+  bool connected() const;
+  // Resolves when there is one, or with the reason why there will be none.
+  Task<Reason> connection(Entry& entry);
+  std::shared_ptr<Link> begin(Entry& entry);
   Task<void> reconnect();
   Task<void> back_off();
   Result<Ok, Reason> adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection);

@@ -193,8 +193,8 @@ void Link::release_abandoned(std::uint32_t xid) {
 // Responder.
 
 ServedCall& Link::served(rpcrdma::IncomingCall call) {
-  while (served_.size() <= call.index) served_.emplace_back();
-  return served_[call.index];
+  while (served_.size() <= call.index) served_.push_back(std::make_unique<ServedCall>());
+  return *served_[call.index];
 }
 
 void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
@@ -272,9 +272,9 @@ void Link::on_progress_tick() {
   progress_watched_ = false;
   ++progress_tick_;
   bool waiting = false;
-  for (ServedCall& call : served_) {
-    if (call.waits_since == 0) continue;
-    if (progress_tick_ - call.waits_since > 2) return close(Reason::RdmaPeerStalled);
+  for (const std::unique_ptr<ServedCall>& call : served_) {
+    if (call->waits_since == 0) continue;
+    if (progress_tick_ - call->waits_since > 2) return close(Reason::RdmaPeerStalled);
     waiting = true;
   }
   if (!waiting) return;

@@ -10,7 +10,6 @@
 // close() it before letting go of it.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -140,9 +139,9 @@ class Link final : public std::enable_shared_from_this<Link>,
   Service* service_ = nullptr;
   std::shared_ptr<Origin> origin_;
   rpcrdma::Connection core_;
-  std::deque<ServedCall> served_;       // by IncomingCall::index
-  std::vector<PendingCall*> settling_;  // ended, memory not free yet
-  Timer settling_timer_;                // runs since the oldest of them came
+  std::vector<std::unique_ptr<ServedCall>> served_;  // by IncomingCall::index
+  std::vector<PendingCall*> settling_;               // ended, memory not free yet
+  Timer settling_timer_;                             // runs since the oldest of them came
   std::vector<Abandoned> abandoned_;
   fabric::Flow next_flow_ = 1;
   Timer budget_timer_;
