@@ -227,6 +227,8 @@ std::uint32_t header_size(std::uint32_t read_segments, std::span<const std::uint
 }
 
 std::uint32_t encoded_size(const Header& header) {
+  if (header.read_list.empty() && header.write_list.empty() && !header.reply_chunk)
+    return kMinHeaderSize;
   std::uint32_t read_segments = 0;
   for (const ReadChunk& chunk : header.read_list)
     read_segments += static_cast<std::uint32_t>(chunk.segments.size());

@@ -22,12 +22,8 @@ bool names(const Header& header, std::uint32_t handle) {
 
 // The lists of a Call, from memory the owner registered. Its lengths are ours to check: a mistake
 // would expose the wrong bytes.
-Header call_header(const OutgoingCall& call, const CallPlan& plan, const ExposedChunks& exposed,
-                   std::uint32_t credits) {
-  Header header;
-  header.xid = call.xid;
-  header.credits = credits;
-  header.proc = plan.form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
+void add_lists(Header& header, const OutgoingCall& call, const CallPlan& plan,
+               const ExposedChunks& exposed) {
   if (plan.form == Form::Long) {
     CHECK(total_length(exposed.position_zero) == plan.stream_length);
     header.read_list.push_back({0, exposed.position_zero});
@@ -48,8 +44,6 @@ Header call_header(const OutgoingCall& call, const CallPlan& plan, const Exposed
     CHECK(total_length(exposed.reply) == plan.reply_chunk);
     header.reply_chunk = WriteChunk{exposed.reply};
   }
-  CHECK(encoded_size(header) <= plan.header_size);
-  return header;
 }
 
 // Bytes returned in a chunk we offered; nullopt when it is not that chunk (RFC 8166 3.4.6, 4.3.2).
@@ -174,14 +168,17 @@ void Requester::send(OutgoingCall& call) {
   Result<CallPlan, Reason> plan = plan_call(call.shape, call.bound, settings_.limits);
   if (!plan) return fail(call, {plan.error()});
   if (!settings_.chunks && plan->needs_memory()) return fail(call, {Reason::RdmaChunksForbidden});
-  call.plan_ = *plan;
-  ExposedChunks exposed;
+  call.plan_ = *std::move(plan);
+  call.header_ = {};
+  call.header_.xid = call.xid;
+  call.header_.credits = settings_.credits;
+  call.header_.proc = call.plan_.form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
   if (call.plan_.needs_memory()) {
-    Result<ExposedChunks, Reason> registered = sink_.expose(call);
-    if (!registered) return fail(call, {registered.error()});
-    exposed = std::move(*registered);
+    const Result<ExposedChunks, Reason> exposed = sink_.expose(call);
+    if (!exposed) return fail(call, {exposed.error()});
+    add_lists(call.header_, call, call.plan_, *exposed);
   }
-  call.header_ = call_header(call, call.plan_, exposed, settings_.credits);
+  CHECK(encoded_size(call.header_) <= call.plan_.header_size);
   call.state_ = OutgoingCall::State::Sent;
   flights_.push_back({call.xid, &call});
   sink_.send_call(call, encode_header(call.header_));

@@ -77,6 +77,7 @@ void Responder::serve(std::uint32_t credits) {
   settings_.credits = credits;
   free_.reserve(credits);
   waiting_.reserve(credits);
+  in_service_.reserve(credits);
 }
 
 Responder::Slot* Responder::find(IncomingCall call) {
@@ -87,15 +88,18 @@ Responder::Slot* Responder::find(IncomingCall call) {
 }
 
 bool Responder::in_service(std::uint32_t xid) const {
-  return std::any_of(slots_.begin(), slots_.end(), [xid](const Slot& slot) {
-    return slot.state != State::Free && slot.state != State::Sending && slot.header.xid == xid;
-  });
+  return std::find(in_service_.begin(), in_service_.end(), xid) != in_service_.end();
+}
+
+void Responder::leave_service(const Slot& slot) {
+  *std::find(in_service_.begin(), in_service_.end(), slot.header.xid) = in_service_.back();
+  in_service_.pop_back();
 }
 
 std::uint32_t Responder::grant() const {
   if (settings_.budget != nullptr && settings_.budget->exhausted()) return 1;
   const auto waiting = static_cast<std::uint32_t>(waiting_.size());
-  if (waiting != 0) return std::max(1u, in_service_ > waiting ? in_service_ - waiting : 0);
+  if (waiting != 0) return std::max(1u, in_service() > waiting ? in_service() - waiting : 0);
   return std::max(1u, settings_.credits);
 }
 
@@ -107,13 +111,13 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   // Replies that have not left hold memory: some may still be on their way when their peer has them
   // already, but a peer that never takes them is broken too.
   const std::size_t busy = slots_.size() - free_.size();
-  if (in_service_ >= settings_.credits || busy >= 2 * std::size_t{settings_.credits})
+  if (in_service() >= settings_.credits || busy >= 2 * std::size_t{settings_.credits})
     return close(Reason::RdmaCreditsExceeded);
-  if (in_service_ >= last_grant_) ++overruns_;
+  if (in_service() >= last_grant_) ++overruns_;
   if (in_service(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
   Slot& slot = take_slot(parsed.header);
   if (const Reason reason = unfit(slot, payload); reason != Reason::None) {
-    --in_service_;
+    leave_service(slot);
     release(slot);
     return send_error(parsed.header.xid, kVersion, ERR_CHUNK, reason);
   }
@@ -158,7 +162,7 @@ Responder::Slot& Responder::take_slot(const Header& header) {
   slot.held = false;
   slot.reads = 0;
   slot.failed = Reason::None;
-  ++in_service_;
+  in_service_.push_back(header.xid);
   return slot;
 }
 
@@ -262,7 +266,7 @@ void Responder::on_reply(IncomingCall call, const ReplyShape& shape) {
   if (!plan) return refuse(*slot, plan.error());
   for (const Placement& placement : plan->writes) sink_.write(call, placement);
   slot->state = State::Sending;
-  --in_service_;
+  leave_service(*slot);
   Header header;
   header.xid = slot->header.xid;
   header.credits = last_grant_ = grant();
@@ -321,7 +325,7 @@ void Responder::send_error(std::uint32_t xid, std::uint32_t version, rpc_rdma_er
 }
 
 void Responder::refuse(Slot& slot, Reason reason) {
-  --in_service_;
+  leave_service(slot);
   const std::uint32_t xid = slot.header.xid;
   const IncomingCall call = id_of(slot);
   release(slot);
@@ -332,7 +336,7 @@ void Responder::refuse(Slot& slot, Reason reason) {
 
 // The end without any message.
 void Responder::end(Slot& slot, Reason reason) {
-  --in_service_;
+  leave_service(slot);
   const IncomingCall call = id_of(slot);
   release(slot);
   sink_.forget_call(call, reason);

@@ -52,7 +52,7 @@ class Responder {
   std::uint32_t credits() const { return settings_.credits; }
   bool serves() const { return settings_.credits != 0; }
   // Calls received and not answered yet.
-  std::uint32_t in_service() const { return in_service_; }
+  std::uint32_t in_service() const { return static_cast<std::uint32_t>(in_service_.size()); }
   // Calls that wait for bytes.
   std::size_t waiting() const { return waiting_.size(); }
   // What a Reply sent now would grant: at least 1, less than the setting when bytes run short.
@@ -80,6 +80,7 @@ class Responder {
   IncomingCall id_of(const Slot& slot) const { return {slot.index, slot.generation}; }
   Slot& take_slot(const Header& header);
   bool in_service(std::uint32_t xid) const;
+  void leave_service(const Slot& slot);
   Reason unfit(const Slot& slot, Bytes payload) const;
   std::uint64_t charge(const Header& header) const;
   bool admit(Slot& slot);
@@ -95,10 +96,10 @@ class Responder {
 
   ResponderSettings settings_;
   Sink& sink_;
-  std::deque<Slot> slots_;              // grows only, to the most Calls ever in progress
-  std::vector<std::uint32_t> free_;     // indices into slots_
-  std::vector<std::uint32_t> waiting_;  // for bytes, oldest first
-  std::uint32_t in_service_ = 0;
+  std::deque<Slot> slots_;                 // grows only, to the most Calls ever in progress
+  std::vector<std::uint32_t> free_;        // indices into slots_
+  std::vector<std::uint32_t> waiting_;     // for bytes, oldest first
+  std::vector<std::uint32_t> in_service_;  // XIDs of the Calls without an answer yet
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;
