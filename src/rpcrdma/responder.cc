@@ -52,7 +52,7 @@ class OneHandle {
   bool several_ = false;
 };
 
-bool names(const Header& header, std::uint32_t handle) {
+bool mentions(const Header& header, std::uint32_t handle) {
   const auto in = [handle](const auto& chunk) {
     return std::any_of(chunk.segments.begin(), chunk.segments.end(),
                        [handle](const Segment& segment) { return segment.handle == handle; });
@@ -285,7 +285,7 @@ std::optional<std::uint32_t> Responder::handle_to_invalidate(const Slot& slot) c
   const std::optional<std::uint32_t> handle = one.get();
   if (!handle) return std::nullopt;
   const bool shared = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& other) {
-    return &other != &slot && other.state != State::Free && names(other.header, *handle);
+    return &other != &slot && other.state != State::Free && mentions(other.header, *handle);
   });
   return shared ? std::nullopt : handle;
 }

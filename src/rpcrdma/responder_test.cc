@@ -15,13 +15,13 @@ Segment segment(std::uint32_t handle, std::uint32_t length) {
   return {handle, length, std::uint64_t{handle} << 16};
 }
 
-ReplyShape reply_of(std::uint32_t length) {
+ReplyShape plain_reply(std::uint32_t length) {
   ReplyShape shape;
   shape.length = length;
   return shape;
 }
 ReplyShape reply_with(std::uint32_t length, std::uint32_t position, std::uint32_t data) {
-  ReplyShape shape = reply_of(length);
+  ReplyShape shape = plain_reply(length);
   Item item;
   item.position = position;
   item.length = data;
@@ -57,7 +57,7 @@ void expect_error(const Message& error, std::uint32_t xid, std::uint32_t code) {
 // Answers the latest Call with 40 bytes and lets the Reply be sent.
 void answer(Endpoint& server) {
   const IncomingCall call = server.sink.delivered.back().call;
-  server.core.on_reply(call, reply_of(40));
+  server.core.on_reply(call, plain_reply(40));
   server.core.on_sent(call);
 }
 
@@ -69,7 +69,7 @@ TEST(Responder, delivers_a_Short_Call_at_once_and_answers_it_with_one_Send) {
   EXPECT_EQ(server.sink.actions(), "deliver");
   EXPECT_EQ(server.sink.delivered[0].payload, stream);
   EXPECT_EQ(server.sink.delivered[0].arrival.inline_reply_max, 1024u - 28);
-  server.core.on_reply(server.sink.delivered[0].call, reply_of(100));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(100));
   EXPECT_EQ(server.sink.actions(), "send");
   const Message& header = server.sink.sent[0].header;
   EXPECT_EQ(header.size(), 28u);
@@ -116,8 +116,8 @@ TEST(Responder, sends_nothing_that_was_not_asked_for) {
   server.core.on_budget();
   EXPECT_EQ(server.sink.actions(), "deliver send");
   // A Reply to a Call that was answered already, or never was there, is not sent.
-  server.core.on_reply(server.sink.delivered[0].call, reply_of(40));
-  server.core.on_reply({.index = 7, .generation = 1}, reply_of(40));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
+  server.core.on_reply({.index = 7, .generation = 1}, plain_reply(40));
   EXPECT_EQ(server.sink.actions(), "");
 }
 
@@ -217,10 +217,10 @@ TEST(Responder, sends_no_Reply_while_Reads_are_under_way) {
   server.receive(call_with_read(1, 112, {segment(1, 8), segment(2, 8)}));
   const IncomingCall call = server.sink.reads[0].call;
   server.core.on_read_done(call, Reason::None);
-  server.core.on_reply(call, reply_of(40));
+  server.core.on_reply(call, plain_reply(40));
   EXPECT_TRUE(server.sink.sent.empty());
   server.core.on_read_done(call, Reason::None);
-  server.core.on_reply(call, reply_of(40));
+  server.core.on_reply(call, plain_reply(40));
   EXPECT_EQ(server.sink.sent.size(), 1u);
   EXPECT_EQ(server.sink.reads.size(), 2u);
 }
@@ -232,7 +232,7 @@ TEST(Responder, refuses_the_same_Call_again_on_a_new_connection_while_its_room_i
     Header header = header_of(5, 8);
     header.reply_chunk = WriteChunk{{segment(1, 1000)}};
     server.receive(with_stream(header, rpc_stream(5, CALL, 80)));
-    server.core.on_reply(server.sink.delivered[0].call, reply_of(1500));
+    server.core.on_reply(server.sink.delivered[0].call, plain_reply(1500));
     expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
     EXPECT_EQ(server.sink.error_reasons[0], Reason::RdmaReplyChunkTooSmall);
     EXPECT_TRUE(server.sink.closes.empty());
@@ -292,7 +292,7 @@ TEST(Responder, sends_a_Long_Reply_as_a_header_alone) {
   server.receive(with_stream(header, rpc_stream(5, CALL, 80)));
   EXPECT_EQ(server.sink.delivered[0].arrival.reply_chunk_max, 4096u);
   EXPECT_EQ(server.sink.delivered[0].arrival.inline_reply_max, 1024u - 48);
-  server.core.on_reply(server.sink.delivered[0].call, reply_of(3000));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(3000));
   EXPECT_EQ(server.sink.actions(), "deliver write send");
   EXPECT_EQ(word(server.sink.sent[0].header, 3), RDMA_NOMSG);
   EXPECT_EQ(server.sink.sent[0].plan.form, Form::Long);
@@ -306,7 +306,7 @@ TEST(Responder, answers_ERR_CHUNK_before_any_Write_when_the_Reply_does_not_fit) 
   expect_error(server.sink.errors[0], 5, ERR_CHUNK);
   EXPECT_EQ(server.sink.error_reasons[0], Reason::RdmaWriteChunkTooSmall);
   server.receive(short_call(6));
-  server.core.on_reply(server.sink.delivered[1].call, reply_of(5000));
+  server.core.on_reply(server.sink.delivered[1].call, plain_reply(5000));
   EXPECT_EQ(server.sink.error_reasons[1], Reason::RdmaReplyTooLarge);
   EXPECT_EQ(server.core.responder().in_service(), 0u);
   EXPECT_TRUE(server.sink.closes.empty());
@@ -492,7 +492,7 @@ TEST(Responder, executes_nothing_more_on_a_connection_it_closed) {
   server.core.on_read_done(server.sink.reads[0].call, Reason::None);
   EXPECT_EQ(server.sink.delivered.size(), 1u);
   EXPECT_EQ(server.sink.forgotten.size(), 1u);
-  server.core.on_reply(server.sink.delivered[0].call, reply_of(40));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
   EXPECT_TRUE(server.sink.sent.empty());
 }
 
@@ -508,7 +508,7 @@ TEST(Responder, lets_delivered_Calls_run_on_when_the_connection_is_lost) {
   server.sink.actions();
   server.core.on_disconnect(Reason::TimedOut);
   EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::TimedOut, Reason::TimedOut}));
-  server.core.on_reply(running, reply_of(40));
+  server.core.on_reply(running, plain_reply(40));
   EXPECT_EQ(server.sink.actions(), "forget forget forget");
   EXPECT_TRUE(server.sink.sent.empty());
   server.core.on_read_done(server.sink.reads[0].call, Reason::None);
@@ -522,7 +522,7 @@ TEST(Responder, invalidates_the_handle_of_the_Call_only_when_it_is_the_only_one)
   Endpoint server(settings);
   const auto invalidated = [&](const Message& message) {
     server.receive(message);
-    server.core.on_reply(server.sink.delivered.back().call, reply_of(40));
+    server.core.on_reply(server.sink.delivered.back().call, plain_reply(40));
     return server.sink.sent.back().invalidate;
   };
   EXPECT_EQ(invalidated(call_with_write(1, {segment(7, 64)})), std::optional(7u));
@@ -538,7 +538,7 @@ TEST(Responder, invalidates_nothing_unless_both_sides_agreed) {
   PROVES("R8797-4.1-c");
   Endpoint server(server_settings());
   server.receive(call_with_write(1, {segment(7, 64)}));
-  server.core.on_reply(server.sink.delivered[0].call, reply_of(40));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
   EXPECT_EQ(server.sink.sent[0].invalidate, std::nullopt);
 }
 
@@ -553,7 +553,7 @@ TEST(Responder, serves_no_Calls_until_told_to) {
   client.core.serve_calls(2);
   client.receive(short_call(5));
   EXPECT_EQ(client.sink.delivered.size(), 1u);
-  client.core.on_reply(client.sink.delivered[0].call, reply_of(40));
+  client.core.on_reply(client.sink.delivered[0].call, plain_reply(40));
   EXPECT_EQ(client.sink.sent[0].header.size(), 28u);
 }
 
@@ -598,7 +598,7 @@ TEST(Responder, lets_a_Call_beyond_the_byte_limit_wait_without_Reads) {
 
   const IncomingCall first = server.sink.reads[0].call;
   server.core.on_read_done(first, Reason::None);
-  server.core.on_reply(first, reply_of(40));
+  server.core.on_reply(first, plain_reply(40));
   EXPECT_EQ(word(server.sink.sent[0].header, 2), 2u) << "no new Calls are asked for";
   EXPECT_EQ(server.sink.reads.size(), 1u) << "the memory is in use until the Reply is sent";
   server.core.on_sent(first);
@@ -623,7 +623,7 @@ TEST(Responder, ends_the_connection_of_a_peer_that_takes_no_Replies) {
   Endpoint server(server_settings(2));
   for (std::uint32_t xid = 1; xid <= 4; ++xid) {
     server.receive(short_call(xid));
-    server.core.on_reply(server.sink.delivered.back().call, reply_of(40));
+    server.core.on_reply(server.sink.delivered.back().call, plain_reply(40));
   }
   EXPECT_TRUE(server.sink.closes.empty()) << "twice the credits may be on their way";
   server.receive(short_call(5));
@@ -639,7 +639,7 @@ TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
     Endpoint one(settings), two(settings);
     two.receive(short_call(2));
     one.receive(call_with_read(1, 112, {segment(1, 1000)}));
-    two.core.on_reply(two.sink.delivered[0].call, reply_of(40));
+    two.core.on_reply(two.sink.delivered[0].call, plain_reply(40));
     EXPECT_EQ(word(two.sink.sent[0].header, 2), 1u);
     two.receive(call_with_read(1, 112, {segment(1, 10)}));
     EXPECT_TRUE(two.core.has_waiting());
@@ -648,13 +648,13 @@ TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
 
     const IncomingCall call = one.sink.reads[0].call;
     one.core.on_read_done(call, Reason::None);
-    one.core.on_reply(call, reply_of(40));
+    one.core.on_reply(call, plain_reply(40));
     one.core.on_sent(call);
     two.core.on_budget();
     EXPECT_EQ(two.sink.reads.size(), 1u);
     EXPECT_EQ(budget.used(), 10u);
     two.receive(short_call(3));
-    two.core.on_reply(two.sink.delivered.back().call, reply_of(40));
+    two.core.on_reply(two.sink.delivered.back().call, plain_reply(40));
     EXPECT_EQ(word(two.sink.sent.back().header, 2), 16u);
   }
   EXPECT_EQ(budget.used(), 0u) << "a connection that ends gives back what it held";

@@ -26,7 +26,7 @@ std::optional<std::string_view> below(std::string_view root, std::string_view pa
   return path;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
@@ -87,7 +87,7 @@ class Walk {
 
   Task<Outcome<Ok>> follow(const Handle& link) {
     if (links_left_ == 0)
-      co_return Failure{Error::of_links("cannot find " + quoted(path_) +
+      co_return Failure{Error::of_links("cannot find " + in_quotes(path_) +
                                         ": too many symbolic links; they may lead in a circle")};
     --links_left_;
     const Outcome<std::string> target = co_await files_.readlink(link);
@@ -97,8 +97,8 @@ class Walk {
     if (text.front() == '/') {
       const std::optional<std::string_view> inside = below(files_.root_path(), text);
       if (!inside)
-        co_return Failure{Error::of_links("cannot find " + quoted(path_) +
-                                          ": a symbolic link leads to " + quoted(text) +
+        co_return Failure{Error::of_links("cannot find " + in_quotes(path_) +
+                                          ": a symbolic link leads to " + in_quotes(text) +
                                           ", outside of what is mounted")};
       at_ = files_.root();
       attributes_.reset();

@@ -5,7 +5,7 @@
 namespace stag::rpc::rdma {
 namespace {
 
-std::uint32_t parts_of(std::size_t length, std::uint32_t max) {
+std::uint32_t registrations_of(std::size_t length, std::uint32_t max) {
   return static_cast<std::uint32_t>((length + max - 1) / max);
 }
 
@@ -17,7 +17,8 @@ rpcrdma::Segment segment_of(const fabric::RemoteMemory& memory) {
 
 std::uint32_t segments_of(const Rope& bytes, std::uint32_t max_registration) {
   std::uint32_t count = 0;
-  for (const Buffer& piece : bytes.pieces()) count += parts_of(piece.size(), max_registration);
+  for (const Buffer& piece : bytes.pieces())
+    count += registrations_of(piece.size(), max_registration);
   return count;
 }
 

@@ -19,7 +19,7 @@ using namespace stag::testing;
 using namespace std::chrono_literals;
 
 template <class T>
-Task<bool> closing(T& object) {
+Task<bool> closed(T& object) {
   co_await object.close();
   co_return true;
 }
@@ -107,8 +107,8 @@ class RdmaLink : public ::testing::Test {
     client.emplace(*channel, kBinding);
   }
   void TearDown() override {
-    if (channel) loop.run(closing(*channel));
-    if (server) loop.run(closing(*server));
+    if (channel) loop.run(closed(*channel));
+    if (server) loop.run(closed(*server));
   }
 
   fabric::SimLoop loop;

@@ -16,7 +16,7 @@ using namespace testing::store;
 using namespace std::chrono_literals;
 using net::AsioLoop;
 
-void run(AsioLoop& loop, Task<> task) {
+void finish(AsioLoop& loop, Task<> task) {
   const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
     co_await std::move(inner);
     on->stop();
@@ -25,7 +25,7 @@ void run(AsioLoop& loop, Task<> task) {
   loop.run();
 }
 
-ChannelOptions quick() {
+ChannelOptions impatient() {
   ChannelOptions options;
   options.backoff_min = 1ms;
   options.backoff_max = 5ms;
@@ -107,8 +107,8 @@ Task<> increment_into(Client& client, std::optional<CallResult<std::uint32_t>>& 
 TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID) {
   AsioLoop loop;
   RawServer raw(loop);
-  run(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
-    TcpChannel channel(*on, server->address(), quick());
+  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+    TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     std::optional<CallResult<std::uint32_t>> result;
     TaskGroup calls;
@@ -134,9 +134,9 @@ TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID
 TEST(TcpChannel, ignores_replies_that_match_no_call) {
   AsioLoop loop;
   RawServer raw(loop);
-  run(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
     const std::uint64_t before = reason_counters().of(Reason::RpcReplyUnmatched);
-    TcpChannel channel(*on, server->address(), quick());
+    TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     std::optional<CallResult<std::uint32_t>> result;
     TaskGroup calls;
@@ -165,8 +165,8 @@ TEST(TcpChannel, ignores_replies_that_match_no_call) {
 TEST(TcpChannel, reports_replies_it_cannot_decode) {
   AsioLoop loop;
   RawServer raw(loop);
-  run(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
-    TcpChannel channel(*on, server->address(), quick());
+  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+    TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     std::optional<CallResult<std::uint32_t>> result;
     TaskGroup calls;
@@ -193,8 +193,8 @@ Task<> put_borrowed(Client& client, Bytes memory, CancelToken cancel, Reason& ou
 TEST(TcpChannel, needs_the_memory_of_a_cancelled_call_no_more_once_the_call_has_returned) {
   AsioLoop loop;
   RawServer raw(loop);
-  run(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
-    TcpChannel channel(*on, server->address(), quick());
+  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+    TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     const Rope original = pattern(8 << 20, 3);
     std::vector<std::byte> memory(original.size());
@@ -232,7 +232,7 @@ struct Victim {
     programs.add(make_program(state));
     server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, programs, {}, options));
   }
-  void run_test(Task<> (*test)(Victim&)) { run(loop, whole(this, test)); }
+  void run_test(Task<> (*test)(Victim&)) { finish(loop, whole(this, test)); }
   static Task<> whole(Victim* victim, Task<> (*test)(Victim&)) {
     co_await test(*victim);
     co_await victim->server->close();
@@ -267,7 +267,7 @@ TEST(TcpServer, closes_a_connection_that_breaks_the_rules_and_serves_the_others)
     co_await expect_closed(v, empty_fragments, Reason::RpcRecordFragmented);
     co_await expect_closed(v, framed(words(1)), Reason::RpcMessageTruncated);
     co_await expect_closed(v, framed(words(1, 2, 3)), Reason::RpcMessageTypeUnknown);
-    TcpChannel channel(v.loop, v.server->local(), quick());
+    TcpChannel channel(v.loop, v.server->local(), impatient());
     Client client(channel, kBinding);
     auto result = co_await client.call<INCREMENT>(1u);
     EXPECT_TRUE(result.ok());
@@ -354,7 +354,7 @@ TEST(TcpServer, starts_no_more_calls_than_allowed_whatever_comes_at_once) {
   ServerOptions options;
   options.max_calls = 8;
   auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
-  run(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+  finish(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
     auto socket = co_await net::connect(*on, victim->local());
     EXPECT_TRUE(socket.ok());
     auto written = co_await socket->write_all(many_calls(600));
@@ -375,7 +375,7 @@ TEST(TcpServer, drops_calls_that_wait_for_their_turn_when_the_connection_ends) {
   ServerOptions options;
   options.max_calls = 8;
   auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
-  run(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+  finish(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
     {
       auto socket = co_await net::connect(*on, victim->local());
       auto written = co_await socket->write_all(many_calls(600));
@@ -399,7 +399,7 @@ TEST(TcpServer, starts_no_call_while_the_client_does_not_take_its_replies_and_al
   ServerOptions options;
   options.stream.queued = 1 << 20;
   auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
-  run(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+  finish(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
     auto socket = co_await net::connect(*on, victim->local());
     auto written = co_await socket->write_all(many_calls(200));
     EXPECT_TRUE(written.ok());
