@@ -87,6 +87,12 @@ constexpr std::array kMount3{
                                  }),
     bind<mount3::MOUNTPROC3_DUMP>({}, {}, [](const xdr::Void&) { return mount_list(); }),
     bind<mount3::MOUNTPROC3_EXPORT>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC1_DUMP>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC1_EXPORT>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC1_EXPORTALL>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC2_DUMP>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC2_EXPORT>({}, {}, [](const xdr::Void&) { return mount_list(); }),
+    bind<mount3::MOUNTPROC2_EXPORTALL>({}, {}, [](const xdr::Void&) { return mount_list(); }),
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kMaxMountList = 1 << 20;
 
 // Program 100003 version 3.
 rpc::Binding nfs3();
-// Program 100005 version 3. Nothing is eligible (RFC 8166 section 6: no binding, no reduction).
+// Program 100005, versions 1 to 3. Nothing is eligible (RFC 8166 section 6: no binding, no reduction).
 rpc::Binding mount3();
 
 }  // namespace stag::nfs::ulb
