@@ -32,6 +32,7 @@
 
 #include "base/buffer.h"
 #include "base/rope.h"
+#include "vfs/acl.h"
 #include "vfs/status.h"
 #include "vfs/types.h"
 
@@ -82,6 +83,11 @@ struct Link {
 
 struct Access {
   std::uint32_t granted = 0;  // the asked bits that are granted
+  Attributes attributes;
+};
+
+struct ObjectAcls {
+  Acls acls;
   Attributes attributes;
 };
 
@@ -244,6 +250,14 @@ class FileSystem {
                                  DirectorySink& sink) = 0;
 
   virtual Operation<Usage> usage(Caller caller) = 0;
+
+  // Access control lists. A store without them says NotSupported, as this default does; one with
+  // them honours them in every operation, and gives new objects the default list of their
+  // directory. Anybody who has the handle may look.
+  virtual Operation<ObjectAcls> acls(Caller caller, const Handle& object);
+  // The mode follows the access list. Perm for anybody but the owner and root; Access for a default
+  // list of anything but a directory, NotSupported for symlinks; NoSpace.
+  virtual Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes);
 };
 
 }  // namespace stag::vfs

@@ -38,6 +38,8 @@ bool permits(const Inode& inode, const Credentials& credentials, std::uint32_t w
     const bool executing = (wanted & kMayExecute) != 0 && !inode.is_directory();
     return !executing || (inode.mode & 0111) != 0;
   }
+  if (inode.has_access_acl())
+    return inode.acls->access.permits(inode.uid, inode.gid, credentials, wanted);
   std::uint32_t bits = inode.mode;
   if (credentials.uid == inode.uid)
     bits >>= 6;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "vfs/acl.h"
 #include "vfs/memory/directory_table.h"
 #include "vfs/memory/file_data.h"
 #include "vfs/types.h"
@@ -32,8 +33,12 @@ struct Inode {
   FileData data;                            // of a regular file
   std::string target;                       // of a symlink
   std::unique_ptr<DirectoryTable> entries;  // of a directory
+  // What the mode does not say; null where it says everything. `access` may be empty, and is never
+  // minimal.
+  std::unique_ptr<Acls> acls;
 
   bool is_directory() const { return type == FileType::Directory; }
+  bool has_access_acl() const { return acls != nullptr && !acls->access.empty(); }
   Attributes attributes(std::uint64_t file_system_id) const;
 
   // The data or the entries changed.
@@ -47,8 +52,8 @@ inline constexpr std::uint32_t kMayRead = 4;
 inline constexpr std::uint32_t kMayWrite = 2;
 inline constexpr std::uint32_t kMayExecute = 1;
 
-// What open(2) would ask: one class of mode bits decides; root passes, except for executing what
-// nobody may execute.
+// What open(2) would ask: one class of mode bits decides, or the access list where there is one;
+// root passes, except for executing what nobody may execute.
 bool permits(const Inode& inode, const Credentials& credentials, std::uint32_t wanted);
 
 inline bool is_root(const Credentials& credentials) {

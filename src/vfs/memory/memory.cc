@@ -102,4 +102,13 @@ Operation<Usage> MemoryFileSystem::usage(Caller) {
   co_return store_.usage();
 }
 
+Operation<ObjectAcls> MemoryFileSystem::acls(Caller, const Handle& object) {
+  co_return store_.acls(object);
+}
+
+Operation<Change> MemoryFileSystem::set_acls(Caller caller, const Handle& object,
+                                             const SetAcls& changes) {
+  co_return store_.set_acls(caller.credentials, object, changes);
+}
+
 }  // namespace stag::vfs

@@ -49,6 +49,8 @@ class MemoryFileSystem final : public FileSystem {
   Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
                          DirectorySink& sink) override;
   Operation<Usage> usage(Caller caller) override;
+  Operation<ObjectAcls> acls(Caller caller, const Handle& object) override;
+  Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes) override;
 
  private:
   memory::Store store_;

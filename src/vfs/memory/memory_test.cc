@@ -23,6 +23,10 @@ INSTANTIATE_TEST_SUITE_P(Memory, Contract,
                          ::testing::Values(BackendFactory{
                              "memory", [] { return std::make_unique<MemoryBackend>(); }}),
                          [](const auto& backend) { return backend.param.name; });
+INSTANTIATE_TEST_SUITE_P(Memory, AclContract,
+                         ::testing::Values(BackendFactory{
+                             "memory", [] { return std::make_unique<MemoryBackend>(); }}),
+                         [](const auto& backend) { return backend.param.name; });
 }  // namespace testing
 
 namespace {
@@ -176,6 +180,25 @@ TEST_F(SmallMemory, the_target_of_a_symlink_counts_as_long_as_the_symlink_is_the
   run(fs.rename(caller(), fs.root(), "long", fs.root(), "short"));
   EXPECT_EQ(free_at_start - free_bytes(), of_short + 3999);
   run(fs.remove(caller(), fs.root(), "short"));
+  EXPECT_EQ(free_bytes(), free_at_start);
+}
+
+TEST_F(SmallMemory, access_control_lists_count_too) {
+  const std::uint64_t free_at_start = free_bytes();
+  std::vector<AclEntry> entries;
+  for (std::uint32_t id = 1; id <= 1000; ++id) entries.push_back({AclEntry::Tag::User, id, 7});
+  for (const auto tag : {AclEntry::Tag::Owner, AclEntry::Tag::OwningGroup, AclEntry::Tag::Mask,
+                         AclEntry::Tag::Others})
+    entries.push_back({tag, 0, 7});
+  const Acl acl = *Acl::from(entries);
+  const Handle directory = run(fs.mkdir(caller(), fs.root(), "d", {})).node.handle;
+  run(fs.set_acls(caller(), directory, {{}, acl}));
+  EXPECT_GT(free_at_start - free_bytes(), 1000 * sizeof(AclEntry));
+  int made = 0;
+  while (finish(loop, fs.create(caller(), directory, std::to_string(made), {})).ok()) ++made;
+  EXPECT_LT(made, 100) << "each has a list of its own";
+  for (int i = 0; i < made; ++i) run(fs.remove(caller(), directory, std::to_string(i)));
+  run(fs.rmdir(caller(), fs.root(), "d"));
   EXPECT_EQ(free_bytes(), free_at_start);
 }
 

@@ -25,8 +25,8 @@ inline constexpr std::uint64_t kObjectCharge =
     512;  // what an object, or an entry, counts against max_bytes
 
 struct Options {
-  std::uint64_t max_bytes = std::uint64_t{4}
-                            << 30;  // data, targets, and 512 bytes for each object and entry
+  // Data, targets, access control lists, and 512 bytes for each object and entry.
+  std::uint64_t max_bytes = std::uint64_t{4} << 30;
   std::uint32_t root_mode = 01777;
   std::uint32_t root_uid = 0;
   std::uint32_t root_gid = 0;
@@ -74,6 +74,8 @@ class Store {
                           std::string_view from, const Handle& to_directory, std::string_view to);
   Outcome<Listed> list(const Credentials& who, const Handle& directory, const ListFrom& from,
                        DirectorySink& sink);
+  Outcome<ObjectAcls> acls(const Handle& object);
+  Outcome<Change> set_acls(const Credentials& who, const Handle& object, const SetAcls& changes);
 
  private:
   static constexpr std::size_t kShards = 64;
@@ -103,6 +105,8 @@ class Store {
   bool charge(std::uint64_t bytes);
   void refund(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   void resize(Inode& file, std::uint64_t size, Replaced& replaced);
+  static std::uint64_t charge_of(const Acls* acls);
+  static void inherit_acls(const Inode& directory, Inode& made);
 
   Outcome<std::optional<InodeId>> peek(InodeId directory, std::string_view name);
   Outcome<Created> make(const Credentials& who, const Handle& directory, std::string_view name,

@@ -37,6 +37,7 @@ void apply(const Credentials& who, const SetAttributes& changes, Time now, Inode
   }
   if (changes.mode) {
     inode.mode = *changes.mode & kModeBits;
+    if (inode.acls != nullptr) inode.acls->access.set_mode(inode.mode);
     if (!is_root(who) && !inode.is_directory() && !who.in_group(inode.gid)) inode.mode &= ~kSetGid;
   }
   if (changes.size) {

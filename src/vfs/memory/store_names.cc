@@ -91,13 +91,15 @@ Outcome<Created> Store::make(const Credentials& who, const Handle& directory, st
   if (permits(*parent, who, kMayExecute) && parent->entries->find(name))
     return Failure{Status::Exists};
   if (const auto fault = insert_fault(parent, who)) return Failure{*fault};
-  if (!charge(2 * kObjectCharge + made->target.size())) return Failure{Status::NoSpace};
   const BeforeChange before = before_of(attributes_of(*parent));
   const Time now = now_();
   Inode& inode = *made;
   inode.id = new_id;
   inode.parent = *id;
   set_creation_attributes(who, *parent, attributes, now, inode);
+  inherit_acls(*parent, inode);
+  if (!charge(2 * kObjectCharge + inode.target.size() + charge_of(inode.acls.get())))
+    return Failure{Status::NoSpace};
   if (inode.is_directory()) {
     inode.entries = std::make_unique<DirectoryTable>();
     inode.links = 2;

@@ -152,4 +152,14 @@ Operation<Usage> PosixFileSystem::usage(Caller caller) {
   co_return co_await blocking(caller, [&] { return tree_->usage(); });
 }
 
+Operation<ObjectAcls> PosixFileSystem::acls(Caller caller, const Handle& object) {
+  co_return co_await blocking(caller, [&] { return tree_->acls(object); });
+}
+
+Operation<Change> PosixFileSystem::set_acls(Caller caller, const Handle& object,
+                                            const SetAcls& changes) {
+  co_return co_await blocking(caller,
+                              [&] { return tree_->set_acls(caller.credentials, object, changes); });
+}
+
 }  // namespace stag::vfs

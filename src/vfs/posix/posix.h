@@ -65,6 +65,8 @@ class PosixFileSystem final : public FileSystem {
   Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
                          DirectorySink& sink) override;
   Operation<Usage> usage(Caller caller) override;
+  Operation<ObjectAcls> acls(Caller caller, const Handle& object) override;
+  Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes) override;
 
  private:
   explicit PosixFileSystem(std::unique_ptr<posix::Tree> tree) : tree_(std::move(tree)) {}

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "testing/vfs/contract.h"
+#include "vfs/posix/acl_xattr.h"
 #include "vfs/posix/credentials.h"
 
 namespace stag::vfs {
@@ -99,6 +101,8 @@ std::vector<testing::BackendFactory> backends() {
 
 namespace testing {
 INSTANTIATE_TEST_SUITE_P(Posix, Contract, ::testing::ValuesIn(backends()),
+                         [](const auto& backend) { return backend.param.name; });
+INSTANTIATE_TEST_SUITE_P(Posix, AclContract, ::testing::ValuesIn(backends()),
                          [](const auto& backend) { return backend.param.name; });
 }  // namespace testing
 
@@ -393,6 +397,71 @@ TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
   EXPECT_TRUE(finish(loop, fs.rename(caller, fs.root(), "file", directory, "file")).ok());
   EXPECT_TRUE(finish(loop, fs.remove(caller, directory, "file")).ok());
   EXPECT_EQ(fs.losses(), 0u);
+}
+
+// What a command prints, or nothing when it fails.
+std::optional<std::string> output_of(const std::string& command) {
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  CHECK(pipe != nullptr);
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  if (::pclose(pipe) != 0) return std::nullopt;
+  return text;
+}
+
+TEST(PosixAcl, is_what_getfacl_shows_and_setfacl_makes) {
+  if (!output_of("getfacl --version")) GTEST_SKIP() << "Debian's acl package is not installed";
+  using Tag = AclEntry::Tag;
+  PosixBackend backend(kDisk, HandleKind::Automatic);
+  testing::InlineLoop loop;
+  const Credentials owner{::geteuid(), ::getegid(), {}};
+  const Caller caller{loop, owner};
+  FileSystem& fs = backend.fs();
+  const auto made = finish(loop, fs.mkdir(caller, fs.root(), "d", testing::mode_of(0750)));
+  ASSERT_TRUE(made.ok());
+  const Handle directory = made->node.handle;
+  const std::string path = (backend.export_path() / "d").string();
+  const std::string changes = "u:1001:rwx,g:20:r-x,d:u::rwx,d:g::r-x,d:o::-,d:u:7:rw-";
+  if (!output_of("setfacl -m " + changes + " " + path + " 2>&1"))
+    GTEST_SKIP() << "the file system has no access control lists";
+  const auto found = finish(loop, fs.acls(caller, directory));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->acls.access, testing::acl_of({{Tag::Owner, 0, 7},
+                                                 {Tag::User, 1001, 7},
+                                                 {Tag::OwningGroup, 0, 5},
+                                                 {Tag::Group, 20, 5},
+                                                 {Tag::Mask, 0, 7},
+                                                 {Tag::Others, 0, 0}}));
+  EXPECT_EQ(found->acls.defaults, testing::acl_of({{Tag::Owner, 0, 7},
+                                                   {Tag::User, 7, 6},
+                                                   {Tag::OwningGroup, 0, 5},
+                                                   {Tag::Mask, 0, 7},
+                                                   {Tag::Others, 0, 0}}));
+  const SetAcls swapped{found->acls.defaults, found->acls.access};
+  ASSERT_TRUE(finish(loop, fs.set_acls(caller, directory, swapped)).ok());
+  EXPECT_EQ(output_of("getfacl -cnpE " + path),
+            "user::rwx\nuser:7:rw-\ngroup::r-x\nmask::rwx\nother::---\n"
+            "default:user::rwx\ndefault:user:1001:rwx\ndefault:group::r-x\n"
+            "default:group:20:r-x\ndefault:mask::rwx\ndefault:other::---\n\n");
+}
+
+TEST(PosixAcl, as_an_attribute_is_read_back_and_refused_when_it_is_cut_or_changed) {
+  using posix::acl_of_xattr;
+  const Acl acl = *Acl::from({{AclEntry::Tag::Owner, 0, 6},
+                              {AclEntry::Tag::User, 0x01020304, 5},
+                              {AclEntry::Tag::OwningGroup, 0, 4},
+                              {AclEntry::Tag::Mask, 0, 5},
+                              {AclEntry::Tag::Others, 0, 0}});
+  std::vector<std::byte> bytes = posix::xattr_of_acl(acl);
+  ASSERT_EQ(bytes.size(), 4u + 5 * 8);
+  EXPECT_EQ(bytes[0], std::byte{2});
+  EXPECT_EQ(bytes[12 + 4], std::byte{4}) << "little-endian";
+  EXPECT_EQ(acl_of_xattr(bytes), acl);
+  // A header alone is an empty list; no other part is a list.
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_EQ(acl_of_xattr(Bytes(bytes).first(size)).has_value(), size == 4) << size;
+  bytes[0] = std::byte{1};
+  EXPECT_FALSE(acl_of_xattr(bytes).has_value());
 }
 
 TEST(ChangeWatch, tells_overlapping_changes) {

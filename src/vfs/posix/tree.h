@@ -104,6 +104,8 @@ class Tree {
   };
   Outcome<Page> list(const Credentials& who, const Handle& directory, const ListFrom& from);
   Outcome<Usage> usage();
+  Outcome<ObjectAcls> acls(const Handle& object);
+  Outcome<Change> set_acls(const Credentials& who, const Handle& object, const SetAcls& changes);
 
   // Answers that need no blocking, from what is cached; nothing when that does not suffice.
   std::optional<Outcome<Attributes>> attributes_at_once(const Handle& object);
