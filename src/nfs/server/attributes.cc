@@ -107,7 +107,7 @@ std::optional<vfs::SetAttributes> from_sattr3(const v3::sattr3& attributes) {
   if (attributes.uid.set_it) to.uid = attributes.uid.uid();
   if (attributes.gid.set_it) to.gid = attributes.gid.gid();
   if (attributes.size.set_it) to.size = attributes.size.size();
-  if (to.uid == kNobody || to.gid == kNoId) return std::nullopt;
+  if (to.uid == kNobody || to.gid == kNobody) return std::nullopt;
   const auto& atime = attributes.atime;
   const auto& mtime = attributes.mtime;
   const bool atime_given = atime.set_it == v3::SET_TO_CLIENT_TIME;
