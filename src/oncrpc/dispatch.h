@@ -29,17 +29,27 @@ class DispatchTable {
     return entries_.emplace_back(Entry{program, version, std::move(target)}).target;
   }
 
+  template <class F>
+  void for_each(F function) const {
+    for (const Entry& entry : entries_) function(entry.target);
+  }
+
   // The status for a Call that find() has nothing for: PROG_UNAVAIL, or PROG_MISMATCH with the
-  // lowest and highest version there is (RFC 5531 section 9).
-  ReplyStatus missing(std::uint32_t program) const {
+  // lowest and highest version there is (RFC 5531 section 9). Counts those that are `visible`.
+  template <class Visible>
+  ReplyStatus missing(std::uint32_t program, Visible visible) const {
     VersionRange range{~0u, 0};
     for (const Entry& entry : entries_) {
-      if (entry.program != program) continue;
+      if (entry.program != program || !visible(entry.target)) continue;
       range.low = std::min(range.low, entry.version);
       range.high = std::max(range.high, entry.version);
     }
     if (range.low > range.high) return ReplyStatus::accepted(AcceptStat::PROG_UNAVAIL);
     return ReplyStatus::accepted(AcceptStat::PROG_MISMATCH, range);
+  }
+
+  ReplyStatus missing(std::uint32_t program) const {
+    return missing(program, [](const T&) { return true; });
   }
 
  private:

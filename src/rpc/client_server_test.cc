@@ -246,6 +246,58 @@ TEST(Server, answers_RPC_MISMATCH_and_drops_what_is_no_call) {
   EXPECT_FALSE(serve({77, 0, 2, kProgram}).has_value());
 }
 
+// The status in answer to a Call without arguments (but `trailing` words) that came by `transport`.
+ReplyStatus answer_to(World& world, Server& server, TransportKind transport, std::uint32_t version,
+                      std::uint32_t procedure, std::size_t trailing = 0) {
+  xdr::Encoder encoder;
+  oncrpc::CallHeader header;
+  header.program = 0x20000099;
+  header.version = version;
+  header.procedure = procedure;
+  oncrpc::encode(encoder, header);
+  for (std::size_t i = 0; i < trailing; ++i) encoder.u32(0);
+  IncomingCall call;
+  auto origin = std::make_shared<Origin>();
+  origin->loop = &world.loop;
+  origin->transport = transport;
+  call.origin = origin;
+  call.payload = std::move(encoder).finish().rope().flatten();
+  const auto reply = *world.loop.run(server.serve(call));
+  EXPECT_TRUE(reply.has_value());
+  xdr::Decoder decoder(reply->stream.rope().flatten());
+  return oncrpc::decode_reply(decoder)->status;
+}
+
+TEST(Server, shows_on_each_transport_only_the_programs_that_are_present_there) {
+  World world;
+  Server server;
+  server.add(std::move(Program(0x20000099, 1).absent_from(TransportKind::Rdma)));
+  server.add(std::move(
+      Program(0x20000099, 3).absent_from(TransportKind::Udp).absent_from(TransportKind::Rdma)));
+  const auto answer = [&](TransportKind transport, std::uint32_t version) {
+    return answer_to(world, server, transport, version, 0);
+  };
+  EXPECT_TRUE(answer(TransportKind::Tcp, 1).success());
+  EXPECT_TRUE(answer(TransportKind::Tcp, 3).success());
+  EXPECT_TRUE(answer(TransportKind::Udp, 1).success());
+  EXPECT_EQ(answer(TransportKind::Udp, 3),
+            ReplyStatus::accepted(AcceptStat::PROG_MISMATCH, {1, 1}));
+  EXPECT_EQ(answer(TransportKind::Tcp, 0),
+            ReplyStatus::accepted(AcceptStat::PROG_MISMATCH, {1, 3}));
+  EXPECT_EQ(answer(TransportKind::Rdma, 1), ReplyStatus::accepted(AcceptStat::PROG_UNAVAIL));
+  ASSERT_EQ(server.programs().size(), 2u);
+  EXPECT_EQ(server.programs()[1]->version(), 3u);
+  EXPECT_FALSE(server.programs()[1]->present_on(TransportKind::Udp));
+}
+
+TEST(Server, answers_the_NULL_procedure_whatever_follows_its_header) {
+  World world;
+  Server server;
+  server.add(Program(0x20000099, 1));
+  EXPECT_TRUE(answer_to(world, server, TransportKind::Tcp, 1, 0).success());
+  EXPECT_TRUE(answer_to(world, server, TransportKind::Tcp, 1, 0, 250).success());
+}
+
 TEST(Land, copies_only_what_is_not_in_place) {
   std::array<std::byte, 8> memory{};
   memory[0] = std::byte{1};

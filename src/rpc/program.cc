@@ -17,12 +17,16 @@ bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items) {
 
 namespace {
 
+// RFC 5531 section 12: procedure 0 takes no arguments and gives no results. Bytes behind the header
+// are none of its business: other servers do not look at them either, and who measures a path with
+// Calls of a chosen size gets its answer. A chunk that stands for no item is malformed all the
+// same.
 class NullHandler final : public Handler {
  public:
-  Task<Outcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems& items,
+  Task<Outcome> run(CallContext& context, xdr::Decoder&, const ReducedItems& items,
                     xdr::Encoder& results) override {
     Outcome outcome;
-    outcome.encoded = detail::arguments_complete(arguments, items);
+    outcome.encoded = items.all_taken();
     if (outcome.encoded)
       detail::encode_success_header(context, results);
     else

@@ -117,12 +117,13 @@ class Program {
     return add(P::number, std::make_unique<detail::TypedHandler<P, F>>(std::move(function)));
   }
 
-  // The program is not there for Calls that come this way (RFC 8267 5.1: MOUNT is not on RDMA).
+  // The program is not there for Calls that come this way (RFC 8267 5.1: MOUNT is not on RDMA); may
+  // be said of several transports.
   Program& absent_from(TransportKind transport) {
-    absent_from_ = transport;
+    absent_from_ |= bit(transport);
     return *this;
   }
-  bool present_on(TransportKind transport) const { return absent_from_ != transport; }
+  bool present_on(TransportKind transport) const { return (absent_from_ & bit(transport)) == 0; }
 
   std::uint32_t program() const { return program_; }
   std::uint32_t version() const { return version_; }
@@ -135,12 +136,15 @@ class Program {
   const Entry* find(std::uint32_t procedure) const;
 
  private:
+  static std::uint32_t bit(TransportKind transport) {
+    return 1u << static_cast<std::uint32_t>(transport);
+  }
   Program& add(std::uint32_t procedure, std::unique_ptr<Handler> handler);
 
   std::uint32_t program_;
   std::uint32_t version_;
   Binding binding_;
-  std::optional<TransportKind> absent_from_;
+  std::uint32_t absent_from_ = 0;  // bits
   std::vector<Entry> entries_;
 };
 

@@ -95,6 +95,12 @@ Program& Server::program(std::uint32_t program, std::uint32_t version) {
   return programs_.add(program, version, Program(program, version));
 }
 
+std::vector<const Program*> Server::programs() const {
+  std::vector<const Program*> all;
+  programs_.for_each([&](const Program& program) { all.push_back(&program); });
+  return all;
+}
+
 void Server::add(std::unique_ptr<Authenticator> authenticator) {
   for (std::unique_ptr<Authenticator>& own : authenticators_) {
     if (own->flavor() != authenticator->flavor()) continue;
@@ -121,10 +127,10 @@ Result<Caller, ReplyStatus> Server::authenticate(const oncrpc::CallHeader& heade
 
 Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader& header,
                                                         const Origin& origin) const {
+  const auto present = [&](const Program& program) { return program.present_on(origin.transport); };
   const Program* program = programs_.find(header.program, header.version);
-  if (program != nullptr && !program->present_on(origin.transport))
-    return Failure{ReplyStatus::accepted(AcceptStat::PROG_UNAVAIL)};
-  if (program == nullptr) return Failure{programs_.missing(header.program)};
+  if (program == nullptr || !present(*program))
+    return Failure{programs_.missing(header.program, present)};
   const Program::Entry* entry = program->find(header.procedure);
   if (entry == nullptr) return Failure{ReplyStatus::accepted(AcceptStat::PROC_UNAVAIL)};
   return entry;

@@ -41,6 +41,9 @@ class Server : public Service {
   // Replaces the authenticator of the same flavor.
   void add(std::unique_ptr<Authenticator> authenticator);
 
+  // What is served, in the order it was added: for whoever registers it with rpcbind.
+  std::vector<const Program*> programs() const;
+
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
 
   ReplayCache& replay_cache() { return replay_cache_; }
