@@ -27,6 +27,8 @@ struct CallOptions {
   CancelToken cancel;
   std::span<const Sink> sinks;               // see rpc/message.h
   const Credentials* credentials = nullptr;  // null: the Client's; else outlives the call
+  // Bytes of the largest results the caller wants room for, where it knows better than the Binding.
+  std::optional<std::uint32_t> results_max{};
 };
 
 struct ClientOptions {
@@ -56,6 +58,7 @@ class Client {
     Outgoing out(P::program, P::version, P::number, binding, *this, options);
     P::encode_args(out.encoder, args);
     out.bound = results_bound<P>(binding, args);
+    if (options.results_max) out.bound.payload_max = *options.results_max;
     if (!prepare(out)) co_return Failure{unencodable()};
     Result<ReplyMessage, CallError> reply = co_await channel_->call(out.message);
     if (!reply) co_return Failure{reply.error()};

@@ -8,7 +8,10 @@
 namespace stag::nfs::client {
 
 Caller::Caller(rpc::Channel& channel, const CallerOptions& options)
-    : client_(channel, ulb::nfs3(), options.credentials), options_(options) {}
+    : Caller(channel, options, ulb::nfs3()) {}
+
+Caller::Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding)
+    : client_(channel, binding, options.credentials), options_(options) {}
 
 rpc::CallOptions Caller::call_options(std::span<const rpc::Sink> sinks) const {
   rpc::CallOptions options;

@@ -25,23 +25,29 @@ struct CallerOptions {
 class Caller {
  public:
   Caller(rpc::Channel& channel, const CallerOptions& options);
+  // Of procedures beside those of NFS version 3, with the same statuses.
+  Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding);
 
   template <class P>
   using Resok = std::remove_cvref_t<decltype(std::declval<typename P::Results&>().resok())>;
 
-  // `args` and what `doing` and `sinks` refer to outlive the Task.
+  // `args` and what `doing` and `sinks` refer to outlive the Task. `results_max`: see
+  // rpc::CallOptions.
   template <xdr::Procedure P>
   Task<Outcome<Resok<P>>> call(const typename P::Args& args, Doing doing,
-                               std::span<const rpc::Sink> sinks = {}) {
+                               std::span<const rpc::Sink> sinks = {},
+                               std::optional<std::uint32_t> results_max = std::nullopt) {
     Patience patience(*this);
     for (;;) {
-      rpc::CallResult<typename P::Results> results =
-          co_await client_.call<P>(args, call_options(sinks));
+      rpc::CallOptions options = call_options(sinks);
+      options.results_max = results_max;
+      rpc::CallResult<typename P::Results> results = co_await client_.call<P>(args, options);
       if (!results) co_return Failure{Error::of_call(doing, results.error())};
-      if (results->status == v3::NFS3_OK) co_return std::move(results->resok());
+      const auto status = static_cast<v3::nfsstat3>(results->status);
+      if (status == v3::NFS3_OK) co_return std::move(results->resok());
       // RFC 1813 2.6: the request was not executed; try it again, as a new one.
-      const bool again = results->status == v3::NFS3ERR_JUKEBOX && patience.left();
-      if (!again) co_return Failure{Error::of_status(doing, results->status)};
+      const bool again = status == v3::NFS3ERR_JUKEBOX && patience.left();
+      if (!again) co_return Failure{Error::of_status(doing, status)};
       co_await patience.pause();
     }
   }

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "nfs/client/acl.h"
 #include "nfs/client/attributes.h"
 #include "nfs/client/caller.h"
 #include "nfs/client/data.h"
@@ -36,6 +37,9 @@ struct FileSystemOptions {
   std::uint32_t window = 8;  // operations in flight of one read_file() or write_file(), at least 1
   std::uint32_t max_links = 40;  // symbolic links that one walk() follows
 };
+
+// Both lists with as many entries as can be.
+inline constexpr std::uint32_t kAclReplyMax = *nfsacl::ACLPROC3_GETACL::max_results_size;
 
 enum class Links : std::uint8_t { Follow, FollowAllButLast };
 
@@ -124,6 +128,15 @@ class FileSystem {
   Task<Outcome<v3::FSSTAT3resok>> fsstat(std::optional<Handle> object = std::nullopt);
   Task<Outcome<v3::FSINFO3resok>> fsinfo(std::optional<Handle> object = std::nullopt);
   Task<Outcome<v3::PATHCONF3resok>> pathconf(std::optional<Handle> object = std::nullopt);
+
+  // Access control lists, by NFSACL on the same connection (RFC 8267 5.2); a server without it
+  // fails the call. How large a list is cannot be known: at most `reply_max` bytes of results are
+  // provided for at first, and more when that was too little.
+  Task<Outcome<Acls>> acls(Handle object, std::uint32_t reply_max = kAclReplyMax);
+  // Entries in any order. An empty access list leaves the mode alone; only directories have
+  // defaults, and `with_defaults` replaces them.
+  Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
+
   // The NULL procedure: a round trip.
   Task<Outcome<Ok>> ping();
 

@@ -1,0 +1,84 @@
+#include "nfs/client/acl.h"
+
+#include "nfs/client/file_system.h"
+#include "nfs/ulb/nfsacl.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using namespace nfsacl;
+
+std::string_view name_of(std::uint32_t type) {
+  switch (type) {
+    case ACL_USER_OBJ:
+    case ACL_USER:
+      return "user";
+    case ACL_GROUP_OBJ:
+    case ACL_GROUP:
+      return "group";
+    case ACL_CLASS_OBJ:
+      return "mask";
+    case ACL_OTHER_OBJ:
+      return "other";
+    default:
+      return "unknown";
+  }
+}
+
+// The ids of the owners are left out: servers know whose the object is.
+std::vector<aclent> sent(std::vector<AclEntry> list, std::uint32_t flags) {
+  return ulb::sent_acl(ulb::received_acl(std::move(list)), {}, flags);
+}
+
+secattr to_secattr(Acls acls, bool with_defaults) {
+  secattr to;
+  to.mask = NFS_ACL | NFS_ACLCNT;
+  to.aclents = sent(std::move(acls.access), 0);
+  if (with_defaults) {
+    to.mask |= NFS_DFACL | NFS_DFACLCNT;
+    to.dfaclents = sent(std::move(acls.defaults), NFS_ACL_DEFAULT);
+  }
+  to.aclcnt = static_cast<std::uint32_t>(to.aclents.size());
+  to.dfaclcnt = static_cast<std::uint32_t>(to.dfaclents.size());
+  return to;
+}
+
+}  // namespace
+
+std::string to_string(const AclEntry& entry) {
+  std::string text(name_of(entry.type));
+  const bool named = entry.type == ACL_USER || entry.type == ACL_GROUP;
+  text += ':' + (named ? std::to_string(entry.id) : std::string()) + ':';
+  constexpr std::string_view kLetters = "rwx";
+  for (std::uint32_t i = 0; i < 3; ++i) text += (entry.perm & 4u >> i) != 0 ? kLetters[i] : '-';
+  return text;
+}
+
+Task<Outcome<Acls>> FileSystem::acls(Handle object, std::uint32_t reply_max) {
+  constexpr Doing kDoing{"read the access control list", {}};
+  Caller caller(channel(), options_.calls, ulb::nfsacl());
+  GETACL3args args;
+  args.object = object.data;
+  args.mask = NFS_ACL_MASK;
+  const auto resok = co_await caller.call<ACLPROC3_GETACL>(args, kDoing, {}, reply_max);
+  if (!resok) co_return Failure{resok.error()};
+  const secattr& found = resok->acls;
+  constexpr std::uint32_t kBoth = NFS_ACL | NFS_DFACL;
+  if ((found.mask & kBoth) != kBoth || found.aclcnt != found.aclents.size() ||
+      found.dfaclcnt != found.dfaclents.size())
+    co_return Failure{Error::of_protocol(kDoing, "left out a part of it")};
+  co_return Acls{ulb::received_acl(found.aclents), ulb::received_acl(found.dfaclents)};
+}
+
+Task<Outcome<Ok>> FileSystem::set_acls(Handle object, Acls acls, bool with_defaults) {
+  constexpr Doing kDoing{"change the access control list", {}};
+  Caller caller(channel(), options_.calls, ulb::nfsacl());
+  SETACL3args args;
+  args.object = object.data;
+  args.acls = to_secattr(std::move(acls), with_defaults);
+  const auto resok = co_await caller.call<ACLPROC3_SETACL>(args, kDoing);
+  if (!resok) co_return Failure{resok.error()};
+  co_return Ok{};
+}
+
+}  // namespace stag::nfs::client
