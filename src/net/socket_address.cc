@@ -4,8 +4,10 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -29,7 +31,16 @@ Reason reason_of_lookup(int error) {
   }
 }
 
+Addresses path_address(const std::string& path) {
+  sockaddr_un socket{};
+  if (path.size() >= sizeof socket.sun_path) return Failure{Reason::HostNotFound};
+  socket.sun_family = AF_UNIX;
+  std::memcpy(socket.sun_path, path.data(), path.size());
+  return std::vector<SocketAddress>{{reinterpret_cast<sockaddr*>(&socket), sizeof socket}};
+}
+
 Addresses look_up(const Address& address, int flags) {
+  if (address.host.starts_with('/')) return path_address(address.host);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
@@ -44,6 +55,13 @@ Addresses look_up(const Address& address, int flags) {
   freeaddrinfo(list);
   if (found.empty()) return Failure{Reason::HostNotFound};
   return found;
+}
+
+// Empty for a socket without a name, as a client's is.
+std::string path_of(const sockaddr_storage& storage, socklen_t size) {
+  const auto* socket = reinterpret_cast<const sockaddr_un*>(&storage);
+  const std::size_t length = size - std::min<std::size_t>(size, offsetof(sockaddr_un, sun_path));
+  return std::string(socket->sun_path, strnlen(socket->sun_path, length));
 }
 
 std::string text_of(int family, const void* address) {
@@ -71,6 +89,7 @@ Address SocketAddress::address() const {
     const auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage_);
     return {text_of(AF_INET, &v4->sin_addr), port()};
   }
+  if (family() == AF_UNIX) return {path_of(storage_, size_), 0};
   if (family() != AF_INET6) return {};
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&storage_);
   if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))

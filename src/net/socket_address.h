@@ -18,7 +18,7 @@ namespace stag::net {
 
 class AsioLoop;
 
-// An IPv4 or IPv6 address and port.
+// An IPv4 or IPv6 address and port, or the path of a Unix socket.
 class SocketAddress {
  public:
   SocketAddress() = default;
@@ -43,8 +43,8 @@ class SocketAddress {
   socklen_t size_ = 0;
 };
 
-// What `address` means if its host is numeric; never asks a name service. An empty host is the IPv6
-// wildcard, which takes IPv4 too.
+// What `address` means if its host is numeric or a path; never asks a name service. An empty host
+// is the IPv6 wildcard, which takes IPv4 too.
 std::optional<SocketAddress> numeric_address(const Address& address);
 
 // All addresses of `address`, in the order to try them; at least one. Blocks while it asks the name

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -373,6 +374,74 @@ TEST(Udp, carries_datagrams_whole_and_says_when_one_was_too_long) {
     loop.stop();
   });
   loop.run();
+}
+
+TEST(Udp, answers_from_the_address_that_was_asked) {
+  AsioLoop loop;
+  auto server = UdpSocket::open(loop, {"0.0.0.0", 0});
+  ASSERT_TRUE(server.ok());
+  // All of 127/8 is this machine; the usual source of an answer to it would be 127.0.0.1.
+  const Address asked{"127.0.0.2", server->local().port};
+  auto client = UdpSocket::connect(loop, *numeric_address(asked));
+  ASSERT_TRUE(client.ok() && client->send(bytes_of("question")).ok());
+  std::vector<std::byte> room(16);
+  server->when_readable([&] {
+    const auto question = server->try_receive(room);
+    ASSERT_TRUE(question.ok() && question->has_value());
+    EXPECT_EQ((*question)->at.address().host, "127.0.0.2");
+    EXPECT_TRUE(server->send_to(bytes_of("answer"), (*question)->from, (*question)->at).ok());
+  });
+  client->when_readable([&] {
+    const auto answer = client->try_receive(room);
+    ASSERT_TRUE(answer.ok() && answer->has_value());
+    EXPECT_EQ((*answer)->from.address(), asked);
+    loop.stop();
+  });
+  loop.run();
+}
+
+TEST(Udp, says_when_nobody_listens) {
+  AsioLoop loop;
+  auto closed = UdpSocket::open(loop, {"127.0.0.1", 0});
+  const SocketAddress nobody = *numeric_address(closed->local());
+  closed->close();
+  auto client = UdpSocket::connect(loop, nobody);
+  ASSERT_TRUE(client.ok() && client->send(bytes_of("question")).ok());
+  std::vector<std::byte> room(16);
+  client->when_readable([&] {
+    EXPECT_EQ(client->try_receive(room).error(), Reason::ConnectionRefused);
+    loop.stop();
+  });
+  loop.run();
+}
+
+TEST(Listener, takes_connections_at_the_path_of_a_Unix_socket) {
+  AsioLoop loop;
+  std::string folder = ::testing::TempDir() + "stag-net-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const Address at{folder + "/socket", 0};
+  auto listener = TcpListener::listen(loop, at);
+  ASSERT_TRUE(listener.ok());
+  EXPECT_EQ(listener->local(), at);
+  EXPECT_EQ(to_string(at), folder + "/socket");
+  const auto greet = [](AsioLoop* on, AcceptedSocket accepted) -> Task<> {
+    auto socket = TcpSocket::adopt(*on, std::move(accepted.fd));
+    const auto written = co_await socket->write_all(Rope::borrow(bytes_of("hello")));
+    EXPECT_TRUE(written.ok());
+  };
+  listener->start([&](AcceptedSocket accepted) { detach(greet(&loop, std::move(accepted))); });
+  std::vector<std::byte> received;
+  const auto client = [](AsioLoop* on, Address to, std::vector<std::byte>* all) -> Task<> {
+    auto socket = co_await connect(*on, to);
+    EXPECT_TRUE(socket.ok());
+    Reason end;
+    if (socket.ok()) co_await read_until_end(&*socket, 16, all, &end);
+  };
+  run(loop, client(&loop, at, &received));
+  EXPECT_EQ(text_of(received), "hello");
+  unlink(at.host.c_str());
+  rmdir(folder.c_str());
+  EXPECT_FALSE(numeric_address({"/" + std::string(200, 'x'), 0}).has_value());
 }
 
 TEST(SocketAddress, prints_what_it_was_made_of) {

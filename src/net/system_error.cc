@@ -8,6 +8,7 @@ namespace stag::net {
 Reason reason_of_errno(int error) {
   switch (error) {
     case ECONNREFUSED:
+    case ENOENT:  // a Unix socket that nobody made
       return Reason::ConnectionRefused;
     case ENETUNREACH:
     case EHOSTUNREACH:

@@ -4,32 +4,128 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "net/loop.h"
 #include "net/system_error.h"
 
 namespace stag::net {
+namespace {
+
+using SocketResult = Result<UniqueFd, Reason>;
+
+// Room for one control message of either family.
+struct Control {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(in6_pktinfo))> bytes{};
+};
+
+SocketResult datagram_socket(const SocketAddress& address) {
+  UniqueFd fd(::socket(address.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return Failure{reason_of_errno(errno)};
+  const int off = 0;
+  const int on = 1;
+  if (address.family() == AF_INET6) {
+    setsockopt(fd.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    setsockopt(fd.fd(), IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+  } else {
+    setsockopt(fd.fd(), IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+  }
+  return fd;
+}
+
+template <class T>
+T contents_of(const cmsghdr* item) {
+  T value;
+  std::memcpy(&value, CMSG_DATA(item), sizeof value);
+  return value;
+}
+
+SocketAddress arrival_of(msghdr& message) {
+  for (cmsghdr* item = CMSG_FIRSTHDR(&message); item != nullptr;
+       item = CMSG_NXTHDR(&message, item)) {
+    if (item->cmsg_level == IPPROTO_IP && item->cmsg_type == IP_PKTINFO) {
+      sockaddr_in at{};
+      at.sin_family = AF_INET;
+      at.sin_addr = contents_of<in_pktinfo>(item).ipi_spec_dst;
+      return SocketAddress(reinterpret_cast<sockaddr*>(&at), sizeof at);
+    }
+    if (item->cmsg_level == IPPROTO_IPV6 && item->cmsg_type == IPV6_PKTINFO) {
+      const auto arrived = contents_of<in6_pktinfo>(item);
+      sockaddr_in6 at{};
+      at.sin6_family = AF_INET6;
+      at.sin6_addr = arrived.ipi6_addr;
+      if (IN6_IS_ADDR_LINKLOCAL(&at.sin6_addr)) at.sin6_scope_id = arrived.ipi6_ifindex;
+      return SocketAddress(reinterpret_cast<sockaddr*>(&at), sizeof at);
+    }
+  }
+  return {};
+}
+
+template <class T>
+void put(Control& control, msghdr& message, int level, int type, const T& contents) {
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = CMSG_SPACE(sizeof contents);
+  cmsghdr* item = CMSG_FIRSTHDR(&message);
+  item->cmsg_level = level;
+  item->cmsg_type = type;
+  item->cmsg_len = CMSG_LEN(sizeof contents);
+  std::memcpy(CMSG_DATA(item), &contents, sizeof contents);
+}
+
+void leave_from(const SocketAddress& from, Control& control, msghdr& message) {
+  if (from.family() == AF_INET) {
+    in_pktinfo info{};
+    info.ipi_spec_dst = reinterpret_cast<const sockaddr_in*>(from.data())->sin_addr;
+    put(control, message, IPPROTO_IP, IP_PKTINFO, info);
+  } else if (from.family() == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(from.data());
+    in6_pktinfo info{};
+    info.ipi6_addr = v6->sin6_addr;
+    info.ipi6_ifindex = v6->sin6_scope_id;
+    put(control, message, IPPROTO_IPV6, IPV6_PKTINFO, info);
+  }
+}
+
+}  // namespace
 
 Result<UdpSocket, Reason> UdpSocket::open(AsioLoop& loop, const Address& at) {
   const auto address = numeric_address(at);
   if (!address) return Failure{Reason::HostNotFound};
-  UniqueFd fd(::socket(address->family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd) return Failure{reason_of_errno(errno)};
-  const int off = 0;
-  if (address->family() == AF_INET6)
-    setsockopt(fd.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (::bind(fd.fd(), address->data(), address->size()) != 0)
+  SocketResult fd = datagram_socket(*address);
+  if (!fd) return Failure{fd.error()};
+  if (::bind(fd->fd(), address->data(), address->size()) != 0)
     return Failure{reason_of_errno(errno)};
-  auto watched = Descriptor::watch(loop, std::move(fd));
+  auto watched = Descriptor::watch(loop, *std::move(fd));
   if (!watched) return Failure{watched.error()};
   return UdpSocket(*std::move(watched));
 }
 
-Result<Ok, Reason> UdpSocket::send_to(Bytes datagram, const SocketAddress& to) {
-  const ssize_t sent = ::sendto(descriptor_.fd(), datagram.data(), datagram.size(),
-                                MSG_DONTWAIT | MSG_NOSIGNAL, to.data(), to.size());
+Result<UdpSocket, Reason> UdpSocket::connect(AsioLoop& loop, const SocketAddress& peer) {
+  SocketResult fd = datagram_socket(peer);
+  if (!fd) return Failure{fd.error()};
+  if (::connect(fd->fd(), peer.data(), peer.size()) != 0) return Failure{reason_of_errno(errno)};
+  auto watched = Descriptor::watch(loop, *std::move(fd));
+  if (!watched) return Failure{watched.error()};
+  return UdpSocket(*std::move(watched));
+}
+
+Result<Ok, Reason> UdpSocket::send_to(Bytes datagram, const SocketAddress& to,
+                                      const SocketAddress& from) {
+  iovec piece{const_cast<std::byte*>(datagram.data()), datagram.size()};
+  SocketAddress target = to;
+  Control control;
+  msghdr message{};
+  if (to.size() > 0) {
+    message.msg_name = target.data();
+    message.msg_namelen = target.size();
+  }
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  leave_from(from, control, message);
+  const ssize_t sent = sendmsg(descriptor_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && errno != EAGAIN) return Failure{reason_of_errno(errno)};
   return Ok{};
 }
@@ -37,18 +133,21 @@ Result<Ok, Reason> UdpSocket::send_to(Bytes datagram, const SocketAddress& to) {
 Result<std::optional<Datagram>, Reason> UdpSocket::try_receive(MutableBytes to) {
   sockaddr_storage from{};
   iovec piece{to.data(), to.size()};
+  Control control;
   msghdr message{};
   message.msg_name = &from;
   message.msg_namelen = sizeof from;
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
   const ssize_t size = recvmsg(descriptor_.fd(), &message, MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::optional<Datagram>();
   if (size < 0) return Failure{reason_of_errno(errno)};
   if ((message.msg_flags & MSG_TRUNC) != 0) return Failure{Reason::DatagramTooLong};
-  return std::optional<Datagram>(
-      Datagram{static_cast<std::size_t>(size),
-               SocketAddress(reinterpret_cast<sockaddr*>(&from), message.msg_namelen)});
+  return std::optional<Datagram>(Datagram{
+      static_cast<std::size_t>(size),
+      SocketAddress(reinterpret_cast<sockaddr*>(&from), message.msg_namelen), arrival_of(message)});
 }
 
 }  // namespace stag::net

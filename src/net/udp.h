@@ -15,16 +15,25 @@ namespace stag::net {
 struct Datagram {
   std::size_t size = 0;
   SocketAddress from;
+  // Which of this machine's addresses it was sent to; the port means nothing.
+  SocketAddress at;
 };
 
 class UdpSocket {
  public:
   // Bound to `at`, which is numeric or empty (every address); port 0 takes a free one.
   static Result<UdpSocket, Reason> open(AsioLoop& loop, const Address& at);
+  // From a free port, for one peer: datagrams of others are not received, and when the peer's
+  // machine says that nobody listens, the next try_receive() says ConnectionRefused.
+  static Result<UdpSocket, Reason> connect(AsioLoop& loop, const SocketAddress& peer);
 
   // Sent, or the reason why not. UDP promises no more: when the system's buffer is full the
-  // datagram is lost.
-  Result<Ok, Reason> send_to(Bytes datagram, const SocketAddress& to);
+  // datagram is lost. Leaves from the address `from` where one is given (Datagram::at), so that an
+  // answer comes from the address that was asked; a machine may have several.
+  Result<Ok, Reason> send_to(Bytes datagram, const SocketAddress& to,
+                             const SocketAddress& from = {});
+  // To the peer of connect().
+  Result<Ok, Reason> send(Bytes datagram) { return send_to(datagram, {}); }
   // The next datagram, in the front of `to`; nothing when none waits. One that is longer than `to`
   // is DatagramTooLong and gone.
   Result<std::optional<Datagram>, Reason> try_receive(MutableBytes to);
@@ -35,6 +44,7 @@ class UdpSocket {
 
   Address local() const { return SocketAddress::local_of(descriptor_.fd()).address(); }
   void close() { descriptor_.close(); }
+  bool closed() const { return descriptor_.closed(); }
 
  private:
   explicit UdpSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
