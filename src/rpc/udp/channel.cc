@@ -1,0 +1,164 @@
+#include "rpc/udp/channel.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "oncrpc/message.h"
+#include "rpc/udp/server.h"
+
+namespace stag::rpc::udp {
+namespace {
+
+constexpr int kDatagramsPerTurn = 32;
+
+std::uint32_t first_xid(std::uint32_t seed) {
+  while (seed == 0) seed = std::random_device{}();
+  return seed;
+}
+
+}  // namespace
+
+// Lives in the frame of its call().
+struct UdpChannel::Pending {
+  CallMessage& message;
+  Buffer datagram;
+  Duration patience;
+  Completion<Result<ReplyMessage, CallError>> done{};
+  Timer deadline{};
+  Timer again{};
+};
+
+UdpChannel::UdpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options)
+    : Channel(first_xid(options.seed)),
+      loop_(loop),
+      server_(std::move(server)),
+      options_(options),
+      where_("udp " + to_string(server_)) {}
+
+UdpChannel::~UdpChannel() {
+  CHECK(active_ == 0);
+}
+
+Task<Result<Ok, Reason>> UdpChannel::open(CancelToken cancel) {
+  const auto addresses = co_await net::resolve(loop_, server_, options_.resolve_timeout, cancel);
+  if (!addresses) co_return Failure{addresses.error()};
+  Reason reason = Reason::HostNotFound;
+  for (const net::SocketAddress& address : *addresses) {
+    Result<net::UdpSocket, Reason> socket = net::UdpSocket::connect(loop_, address);
+    if (socket) {
+      socket_.emplace(*std::move(socket));
+      wait();
+      co_return Ok{};
+    }
+    reason = socket.error();
+  }
+  co_return Failure{reason};
+}
+
+Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
+  Reason refused = shut_;
+  if (refused == Reason::None && message.cancel.cancelled()) refused = Reason::Cancelled;
+  const Rope rope = message.stream.rope();
+  if (refused == Reason::None && rope.size() > kLongestDatagram) refused = Reason::RpcCallTooLong;
+  if (refused != Reason::None) co_return Failure{CallError::transport(refused, where_)};
+  CHECK(socket_.has_value());
+  // A copy: nothing of the caller's is referred to once a datagram was handed to the system.
+  Pending pending{message, rope.flatten(), options_.retransmit_min};
+  ++active_;
+  waiting_.push_back(&pending);
+  if (message.deadline)
+    pending.deadline =
+        loop_.after(*message.deadline - loop_.now(), [this, &pending] { expire(pending); });
+  // The callback ends the call in a later turn: it must not destroy itself while it runs.
+  const CancelCallback cancelled(message.cancel, [this, &pending] {
+    if (!remove(pending)) return;
+    loop_.post([this, &pending] {
+      pending.done.complete(Failure{CallError::transport(Reason::Cancelled, where_)});
+    });
+  });
+  transmit(pending);
+  Result<ReplyMessage, CallError> result = co_await pending.done;
+  --active_;
+  co_return result;
+}
+
+void UdpChannel::transmit(Pending& pending) {
+  const Result<Ok, Reason> sent = socket_->send(pending.datagram.bytes());
+  if (!sent) trouble_ = sent.error();
+  pending.again = loop_.after(pending.patience, [this, &pending] { transmit(pending); });
+  pending.patience = std::min(2 * pending.patience, options_.retransmit_max);
+}
+
+void UdpChannel::expire(Pending& pending) {
+  trace(Reason::TimedOut, where_);
+  const Reason reason = trouble_ == Reason::None ? Reason::TimedOut : trouble_;
+  end(pending, Failure{CallError::transport(reason, where_)});
+}
+
+// False when it has been ended already.
+bool UdpChannel::remove(Pending& pending) {
+  const auto found = std::find(waiting_.begin(), waiting_.end(), &pending);
+  if (found == waiting_.end()) return false;
+  waiting_.erase(found);
+  pending.deadline.cancel();
+  pending.again.cancel();
+  return true;
+}
+
+void UdpChannel::end(Pending& pending, Result<ReplyMessage, CallError> result) {
+  if (remove(pending)) pending.done.complete(std::move(result));
+}
+
+void UdpChannel::wait() {
+  socket_->when_readable([this] { receive(); });
+}
+
+void UdpChannel::receive() {
+  thread_local std::array<std::byte, kLongestDatagram + 1> room;
+  for (int i = 0; i < kDatagramsPerTurn && !socket_->closed(); ++i) {
+    const Result<std::optional<net::Datagram>, Reason> datagram = socket_->try_receive(room);
+    if (!datagram) {
+      trouble_ = datagram.error();
+      continue;
+    }
+    if (!datagram->has_value()) break;
+    on_datagram(Bytes(room).first((*datagram)->size));
+  }
+  if (!socket_->closed()) wait();
+}
+
+void UdpChannel::on_datagram(Bytes message) {
+  const Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(message);
+  if (!start) return trace(start.error(), where_);
+  if (start->type != oncrpc::MessageType::REPLY) return trace(Reason::RpcNoReverseService, where_);
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Pending* pending) {
+    return pending->message.xid == start->xid;
+  });
+  // The second Reply to a Call that was sent twice is no news.
+  if (found == waiting_.end()) return trace(Reason::RpcReplyUnmatched, where_);
+  trouble_ = Reason::None;
+  ReplyMessage reply;
+  reply.payload = Buffer::copy_of(message);
+  end(**found, std::move(reply));
+}
+
+Task<void> UdpChannel::close() {
+  shut_ = Reason::Shutdown;
+  while (!waiting_.empty())
+    end(*waiting_.back(), Failure{CallError::transport(Reason::Shutdown, where_)});
+  while (active_ > 0) co_await resume_on(loop_);
+  if (socket_) socket_->close();
+}
+
+Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Loop& loop, Address server,
+                                                                        CancelToken cancel) {
+  auto* asio = dynamic_cast<net::AsioLoop*>(&loop);
+  CHECK(asio != nullptr);
+  auto channel = std::make_unique<UdpChannel>(*asio, std::move(server), options_);
+  const Result<Ok, Reason> opened = co_await channel->open(cancel);
+  if (!opened) co_return Failure{CallError::transport(opened.error(), channel->where())};
+  co_return std::unique_ptr<Channel>(std::move(channel));
+}
+
+}  // namespace stag::rpc::udp

@@ -1,0 +1,75 @@
+// RPC over UDP: the client's side. A Call is sent again, with its XID, each time its patience runs
+// out, which doubles from time to time (RFC 5531 section 5: over UDP the client cares for
+// retransmission itself). Replies are taken from the server's address only, and matched by XID.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/completion.h"
+#include "net/loop.h"
+#include "net/udp.h"
+#include "rpc/channel.h"
+
+namespace stag::rpc::udp {
+
+struct ChannelOptions {
+  Duration resolve_timeout = std::chrono::seconds(10);  // of the name service
+  Duration retransmit_min = std::chrono::milliseconds(500);
+  Duration retransmit_max = std::chrono::seconds(8);
+  // Of XIDs; 0 takes one from the system.
+  std::uint32_t seed = 0;
+};
+
+class UdpChannel final : public Channel {
+ public:
+  UdpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options);
+  // Only after close(), or when it was never opened.
+  ~UdpChannel() override;
+
+  // Finds the address and makes the socket; nothing is sent.
+  Task<Result<Ok, Reason>> open(CancelToken cancel);
+
+  // Without a deadline it asks for ever. When nobody listens it goes on asking, as the server may
+  // be on its way; the time-out's reason is then ConnectionRefused.
+  Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override;
+  Task<void> close() override;
+  // UDP has no connection on which a server could call back.
+  void serve_reverse(Service&) override { trace(Reason::RpcNoReverseDirection, where()); }
+  Loop& loop() override { return loop_; }
+  TransportKind kind() const override { return TransportKind::Udp; }
+  std::string where() const override { return where_; }
+
+ private:
+  struct Pending;
+  void transmit(Pending& pending);
+  void expire(Pending& pending);
+  void end(Pending& pending, Result<ReplyMessage, CallError> result);
+  bool remove(Pending& pending);
+  void wait();
+  void receive();
+  void on_datagram(Bytes message);
+
+  net::AsioLoop& loop_;
+  Address server_;
+  ChannelOptions options_;
+  std::string where_;
+  std::optional<net::UdpSocket> socket_;
+  std::vector<Pending*> waiting_;  // for their Reply
+  std::size_t active_ = 0;         // calls whose coroutine has not returned
+  Reason trouble_ = Reason::None;  // what the system said last about the server
+  Reason shut_ = Reason::None;
+};
+
+class UdpConnector final : public Connector {
+ public:
+  explicit UdpConnector(const ChannelOptions& options = {}) : options_(options) {}
+  // `loop` is a net::AsioLoop. That nobody listens is known at the first call only.
+  Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
+                                                            CancelToken cancel) override;
+
+ private:
+  ChannelOptions options_;
+};
+
+}  // namespace stag::rpc::udp

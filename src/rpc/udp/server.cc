@@ -1,0 +1,96 @@
+#include "rpc/udp/server.h"
+
+#include <array>
+
+#include "oncrpc/message.h"
+
+namespace stag::rpc::udp {
+namespace {
+
+// Datagrams taken in one turn, so that a flood of them leaves the loop time for its connections.
+constexpr int kDatagramsPerTurn = 32;
+
+}  // namespace
+
+Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::AsioLoop& loop, const Address& at,
+                                                             Service& service,
+                                                             const ServerOptions& options) {
+  Result<net::UdpSocket, Reason> socket = net::UdpSocket::open(loop, at);
+  if (!socket) return Failure{socket.error()};
+  std::unique_ptr<UdpServer> server(new UdpServer(loop, *std::move(socket), service, options));
+  server->wait();
+  return server;
+}
+
+UdpServer::UdpServer(net::AsioLoop& loop, net::UdpSocket socket, Service& service,
+                     const ServerOptions& options)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      service_(service),
+      options_(options),
+      local_(socket_.local()) {}
+
+UdpServer::~UdpServer() {
+  CHECK(socket_.closed());
+}
+
+void UdpServer::wait() {
+  socket_.when_readable([this] { receive(); });
+}
+
+void UdpServer::receive() {
+  // Shared by all servers of this thread: a datagram is copied out of it before the next one comes.
+  thread_local std::array<std::byte, kLongestDatagram + 1> room;
+  for (int i = 0; i < kDatagramsPerTurn && !socket_.closed(); ++i) {
+    const Result<std::optional<net::Datagram>, Reason> datagram = socket_.try_receive(room);
+    if (!datagram) {
+      trace(datagram.error(), "udp " + to_string(local_));
+      continue;
+    }
+    if (!datagram->has_value()) break;
+    on_datagram(Bytes(room).first((*datagram)->size), **datagram);
+  }
+  if (!socket_.closed()) wait();
+}
+
+void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
+  const Address peer = datagram.from.address();
+  const auto drop = [&peer](Reason reason) { trace(reason, "udp " + to_string(peer)); };
+  const Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(message);
+  if (!start) return drop(start.error());
+  // Not answered in any way: two servers that were made to talk to each other would not stop.
+  if (start->type != oncrpc::MessageType::CALL) return drop(Reason::RpcReplyUnmatched);
+  if (tasks_.running() >= options_.max_calls) return drop(Reason::RpcTooManyCalls);
+  auto origin = std::make_shared<Origin>();
+  origin->peer = peer;
+  origin->local = {datagram.at.address().host, local_.port};
+  origin->transport = TransportKind::Udp;
+  origin->netid = peer.host.find(':') == std::string::npos ? "udp" : "udp6";
+  origin->loop = &loop_;
+  tasks_.add(serve(std::move(origin), Buffer::copy_of(message), datagram.from, datagram.at));
+}
+
+Task<void> UdpServer::serve(std::shared_ptr<const Origin> origin, Buffer message,
+                            net::SocketAddress to, net::SocketAddress from) {
+  IncomingCall call;
+  call.origin = std::move(origin);
+  call.payload = std::move(message);
+  const std::optional<OutgoingReply> reply = co_await service_.serve(call);
+  if (reply && !socket_.closed()) send(*reply, to, from);
+}
+
+void UdpServer::send(const OutgoingReply& reply, const net::SocketAddress& to,
+                     const net::SocketAddress& from) {
+  const auto drop = [&to](Reason reason) { trace(reason, "udp " + to_string(to.address())); };
+  const Rope message = reply.stream.rope();
+  if (message.size() > options_.max_reply) return drop(Reason::RpcReplyTooLong);
+  const Result<Ok, Reason> sent = socket_.send_to(message.flatten().bytes(), to, from);
+  if (!sent) drop(sent.error());
+}
+
+Task<void> UdpServer::close() {
+  socket_.close();
+  co_await tasks_.join();
+}
+
+}  // namespace stag::rpc::udp

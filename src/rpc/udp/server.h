@@ -1,0 +1,64 @@
+// RPC over UDP (RFC 5531 section 5): one datagram is one
+// message. Kept for the small programs that clients still ask by UDP (MOUNT, NLM, NSM, rpcbind);
+// nothing that moves data belongs here.
+//
+// The server's side is one socket on one loop. Datagrams are lost, doubled and forged: what is no
+// Call is dropped, the number of Calls in progress is bounded (the client asks again), and a Call
+// that must not run twice is answered from the replay cache, which rpc::Server keeps for all
+// transports.
+#pragma once
+
+#include <memory>
+
+#include "base/task_group.h"
+#include "net/loop.h"
+#include "net/udp.h"
+#include "rpc/service.h"
+
+namespace stag::rpc::udp {
+
+// RFC 768 and RFC 791: 65,535 bytes of IPv4 packet less 20 and 8 of headers.
+inline constexpr std::size_t kLongestDatagram = 65'507;
+
+struct ServerOptions {
+  std::size_t max_calls = 64;                // in progress; one more is dropped
+  std::size_t max_reply = kLongestDatagram;  // bytes; a longer Reply is dropped
+};
+
+// Thread: made, closed and destroyed on its loop, which runs the Calls too.
+class UdpServer {
+ public:
+  // `at` is numeric or empty (every address); port 0 takes a free one. `service` and the loop
+  // outlive the server.
+  static Result<std::unique_ptr<UdpServer>, Reason> listen(net::AsioLoop& loop, const Address& at,
+                                                           Service& service,
+                                                           const ServerOptions& options = {});
+  // After close().
+  ~UdpServer();
+
+  // With the real port.
+  const Address& local() const { return local_; }
+
+  // Stops listening and waits for the Calls in progress; their Replies are dropped.
+  Task<void> close();
+
+ private:
+  UdpServer(net::AsioLoop& loop, net::UdpSocket socket, Service& service,
+            const ServerOptions& options);
+  void wait();
+  void receive();
+  void on_datagram(Bytes message, const net::Datagram& datagram);
+  Task<void> serve(std::shared_ptr<const Origin> origin, Buffer message, net::SocketAddress to,
+                   net::SocketAddress from);
+  void send(const OutgoingReply& reply, const net::SocketAddress& to,
+            const net::SocketAddress& from);
+
+  net::AsioLoop& loop_;
+  net::UdpSocket socket_;
+  Service& service_;
+  ServerOptions options_;
+  Address local_;
+  TaskGroup tasks_;
+};
+
+}  // namespace stag::rpc::udp

@@ -1,0 +1,363 @@
+#include <gtest/gtest.h>
+
+#include "base/task_group.h"
+#include "oncrpc/message.h"
+#include "rpc/client.h"
+#include "rpc/server.h"
+#include "rpc/udp/channel.h"
+#include "rpc/udp/server.h"
+#include "testing/store_service.h"
+
+namespace stag::rpc::udp {
+namespace {
+
+using namespace testing::store;
+using namespace std::chrono_literals;
+using net::AsioLoop;
+using net::UdpSocket;
+
+void run(AsioLoop& loop, Task<> task) {
+  const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
+    co_await std::move(inner);
+    on->stop();
+  };
+  loop.post([&] { detach(body(&loop, std::move(task))); });
+  loop.run();
+}
+
+ChannelOptions quick() {
+  ChannelOptions options;
+  options.retransmit_min = 2ms;
+  options.retransmit_max = 10ms;
+  options.seed = 7;
+  return options;
+}
+
+std::uint64_t seen(Reason reason) {
+  return reason_counters().of(reason);
+}
+
+// A client and the store program over loopback UDP.
+struct World {
+  explicit World(const char* host = "127.0.0.1", const ServerOptions& options = {}) {
+    programs.add(make_program(state));
+    server = *UdpServer::listen(loop, {host, 0}, programs, options);
+    channel = std::make_unique<UdpChannel>(loop, server->local(), quick());
+    client.emplace(*channel, kBinding);
+  }
+  void run_test(Task<> (*test)(World&)) { run(loop, whole(this, test)); }
+  static Task<> whole(World* world, Task<> (*test)(World&)) {
+    const auto opened = co_await world->channel->open({});
+    EXPECT_TRUE(opened.ok());
+    co_await test(*world);
+    co_await world->channel->close();
+    co_await world->server->close();
+  }
+
+  AsioLoop loop;
+  State state;
+  Server programs;
+  std::unique_ptr<UdpServer> server;
+  std::unique_ptr<UdpChannel> channel;
+  std::optional<Client> client;
+};
+
+// Somebody at a socket of his own.
+struct Stranger {
+  explicit Stranger(AsioLoop& loop)
+      : loop(loop), socket(*UdpSocket::open(loop, {"127.0.0.1", 0})) {}
+  // The next datagram, and who sent it.
+  Task<Buffer> receive() {
+    std::vector<std::byte> room(kLongestDatagram);
+    for (;;) {
+      const auto datagram = socket.try_receive(room);
+      EXPECT_TRUE(datagram.ok());
+      if (datagram->has_value()) {
+        from = (*datagram)->from;
+        co_return Buffer::copy_of(Bytes(room).first((*datagram)->size));
+      }
+      Completion<Ok> readable;
+      socket.when_readable([&readable] { readable.complete(Ok{}); });
+      co_await readable;
+    }
+  }
+  void send(Bytes datagram, const net::SocketAddress& to) {
+    EXPECT_TRUE(socket.send_to(datagram, to).ok());
+  }
+  AsioLoop& loop;
+  UdpSocket socket;
+  net::SocketAddress from;
+};
+
+Buffer reply_with(std::uint32_t xid, std::uint32_t value) {
+  xdr::Encoder encoder;
+  oncrpc::ReplyHeader header;
+  header.xid = xid;
+  oncrpc::encode(encoder, header);
+  encoder.u32(value);
+  return std::move(encoder).finish().rope().flatten();
+}
+
+Buffer call_of(std::uint32_t xid, std::uint32_t procedure) {
+  xdr::Encoder encoder;
+  oncrpc::CallHeader header;
+  header.xid = xid;
+  header.program = kProgram;
+  header.version = kVersion;
+  header.procedure = procedure;
+  oncrpc::encode(encoder, header);
+  return std::move(encoder).finish().rope().flatten();
+}
+
+std::uint32_t xid_of(const Buffer& message) {
+  return load_be<std::uint32_t>(message.data());
+}
+
+TEST(Udp, carries_calls_and_replies_in_one_datagram_each) {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    World world(host);
+    world.run_test([](World& w) -> Task<> {
+      auto one = co_await w.client->call<INCREMENT>(41u);
+      EXPECT_TRUE(one.ok() && *one == 42u);
+      const Rope data = pattern(60'000, 5);
+      const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
+      auto stored = co_await w.client->call<PUT>(put);
+      EXPECT_TRUE(stored.ok() && stored->checksum == checksum(data));
+      const GetArgs get{.slot = 1, .count = 60'000};
+      auto back = co_await w.client->call<GET>(get);
+      EXPECT_TRUE(back.ok() && back->data == data);
+    });
+  }
+}
+
+TEST(Udp, says_that_a_call_is_longer_than_a_datagram) {
+  World world;
+  world.run_test([](World& w) -> Task<> {
+    const Rope data = pattern(66'000, 5);
+    const PutArgs put{.slot = 1, .data = data, .checksum = 0};
+    auto stored = co_await w.client->call<PUT>(put);
+    EXPECT_FALSE(stored.ok());
+    EXPECT_EQ(stored.error().reason, Reason::RpcCallTooLong);
+    EXPECT_EQ(w.state.executed, 0u);
+  });
+}
+
+TEST(UdpServer, drops_a_reply_that_is_longer_than_it_may_send) {
+  ServerOptions options;
+  options.max_reply = 1000;
+  World world("127.0.0.1", options);
+  world.run_test([](World& w) -> Task<> {
+    const std::uint64_t before = seen(Reason::RpcReplyTooLong);
+    const Rope data = pattern(2000, 5);
+    const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
+    auto stored = co_await w.client->call<PUT>(put);
+    EXPECT_TRUE(stored.ok());
+    CallOptions patience;
+    patience.timeout = 20ms;
+    const GetArgs get{.slot = 1, .count = 2000};
+    auto back = co_await w.client->call<GET>(get, patience);
+    EXPECT_FALSE(back.ok());
+    EXPECT_EQ(back.error().reason, Reason::TimedOut);
+    EXPECT_GT(seen(Reason::RpcReplyTooLong), before);
+  });
+}
+
+Task<> increment_into(Client& client, std::optional<CallResult<std::uint32_t>>& result) {
+  result = co_await client.call<INCREMENT>(1u);
+}
+
+TEST(UdpChannel, sends_a_call_again_with_the_same_XID_until_it_is_answered) {
+  AsioLoop loop;
+  Stranger server(loop);
+  run(loop, [](AsioLoop* on, Stranger* stranger) -> Task<> {
+    UdpChannel channel(*on, stranger->socket.local(), quick());
+    const auto opened = co_await channel.open({});
+    EXPECT_TRUE(opened.ok());
+    Client client(channel, kBinding);
+    std::optional<CallResult<std::uint32_t>> result;
+    TaskGroup calls;
+    calls.add(increment_into(client, result));
+    const Buffer first = co_await stranger->receive();
+    const Buffer second = co_await stranger->receive();
+    const Buffer third = co_await stranger->receive();
+    EXPECT_EQ(Rope(first), Rope(second));
+    EXPECT_EQ(Rope(first), Rope(third));
+    stranger->send(reply_with(xid_of(first), 5).bytes(), stranger->from);
+    co_await calls.join();
+    EXPECT_TRUE(result->ok() && **result == 5u);
+    co_await channel.close();
+  }(&loop, &server));
+}
+
+TEST(UdpChannel, takes_replies_of_its_server_with_the_right_XID_only) {
+  AsioLoop loop;
+  Stranger server(loop), other(loop);
+  run(loop, [](AsioLoop* on, Stranger* right, Stranger* wrong) -> Task<> {
+    ChannelOptions patient = quick();
+    patient.retransmit_min = 60s;
+    UdpChannel channel(*on, right->socket.local(), patient);
+    const auto opened = co_await channel.open({});
+    EXPECT_TRUE(opened.ok());
+    Client client(channel, kBinding);
+    std::optional<CallResult<std::uint32_t>> result;
+    TaskGroup calls;
+    calls.add(increment_into(client, result));
+    const Buffer call = co_await right->receive();
+    const std::uint64_t unmatched = seen(Reason::RpcReplyUnmatched);
+    const std::uint64_t cut = seen(Reason::RpcMessageTruncated);
+    wrong->send(reply_with(xid_of(call), 1).bytes(), right->from);
+    right->send(reply_with(xid_of(call) + 1, 2).bytes(), right->from);
+    right->send(call.bytes(), right->from);
+    right->send(call.bytes().first(3), right->from);
+    right->send({}, right->from);
+    right->send(reply_with(xid_of(call), 5).bytes(), right->from);
+    co_await calls.join();
+    EXPECT_TRUE(result->ok() && **result == 5u);
+    EXPECT_EQ(seen(Reason::RpcReplyUnmatched), unmatched + 1);
+    EXPECT_EQ(seen(Reason::RpcMessageTruncated), cut + 2);
+    co_await channel.close();
+  }(&loop, &server, &other));
+}
+
+TEST(UdpChannel, says_that_nobody_listens_when_time_runs_out) {
+  AsioLoop loop;
+  Address nowhere;
+  {
+    auto socket = UdpSocket::open(loop, {"127.0.0.1", 0});
+    nowhere = socket->local();
+  }
+  run(loop, [](AsioLoop* on, Address to) -> Task<> {
+    UdpConnector connector(quick());
+    auto channel = co_await connector.connect(*on, to, {});
+    EXPECT_TRUE(channel.ok());
+    Client client(**channel, kBinding);
+    CallOptions options;
+    options.timeout = 30ms;
+    auto result = co_await client.call<INCREMENT>(1u, options);
+    EXPECT_EQ(result.error().reason, Reason::ConnectionRefused);
+    EXPECT_NE(result.error().message().find("udp " + to_string(to)), std::string::npos);
+    co_await (*channel)->close();
+  }(&loop, nowhere));
+}
+
+Task<> cancelled_into(Client& client, CancelToken cancel, Reason& outcome) {
+  CallOptions options;
+  options.cancel = cancel;
+  auto result = co_await client.call<INCREMENT>(1u, options);
+  outcome = result.ok() ? Reason::None : result.error().reason;
+}
+
+TEST(UdpChannel, ends_calls_that_are_cancelled_or_cut_short_by_its_closing) {
+  AsioLoop loop;
+  Stranger silent(loop);
+  run(loop, [](AsioLoop* on, Stranger* stranger) -> Task<> {
+    UdpChannel channel(*on, stranger->socket.local(), quick());
+    const auto opened = co_await channel.open({});
+    EXPECT_TRUE(opened.ok());
+    Client client(channel, kBinding);
+    CancelSource source;
+    Reason cancelled = Reason::None, closed = Reason::None;
+    TaskGroup calls;
+    calls.add(cancelled_into(client, source, cancelled));
+    calls.add(cancelled_into(client, {}, closed));
+    const Buffer sent = co_await stranger->receive();
+    EXPECT_FALSE(sent.empty());
+    source.cancel();
+    co_await calls.at_most(1);
+    EXPECT_EQ(cancelled, Reason::Cancelled);
+    co_await channel.close();
+    co_await calls.join();
+    EXPECT_EQ(closed, Reason::Shutdown);
+    auto late = co_await client.call<INCREMENT>(1u);
+    EXPECT_EQ(late.error().reason, Reason::Shutdown);
+  }(&loop, &silent));
+}
+
+TEST(UdpServer, drops_what_is_no_call_and_goes_on) {
+  World world;
+  world.run_test([](World& w) -> Task<> {
+    Stranger stranger(w.loop);
+    const net::SocketAddress to = *net::numeric_address(w.server->local());
+    const std::uint64_t cut = seen(Reason::RpcMessageTruncated);
+    const std::uint64_t replies = seen(Reason::RpcReplyUnmatched);
+    const Buffer call = call_of(9, 0);
+    for (std::size_t size = 0; size < 24; ++size) stranger.send(call.bytes().first(size), to);
+    stranger.send(reply_with(9, 5).bytes(), to);
+    std::vector<std::byte> noise(5000, std::byte{0xEE});
+    stranger.send(noise, to);
+    stranger.send(call_of(77, 0).bytes(), to);
+    const Buffer answer = co_await stranger.receive();
+    EXPECT_EQ(xid_of(answer), 77u) << "nothing before it was answered";
+    EXPECT_GE(seen(Reason::RpcMessageTruncated), cut + 8);
+    EXPECT_EQ(seen(Reason::RpcReplyUnmatched), replies + 1);
+  });
+}
+
+// Holds every Call until it is told to let go.
+class Holding final : public Service {
+ public:
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override {
+    EXPECT_EQ(call.origin->transport, TransportKind::Udp);
+    EXPECT_EQ(call.origin->netid, "udp");
+    Completion<Ok> wait;
+    waiting.push_back(&wait);
+    if (waiting.size() == awaited) all_there.complete(Ok{});
+    co_await wait;
+    co_return std::nullopt;
+  }
+  void let_go() {
+    for (Completion<Ok>* each : std::exchange(waiting, {})) each->complete(Ok{});
+  }
+  std::size_t awaited = 0;
+  Completion<Ok> all_there;
+  std::vector<Completion<Ok>*> waiting;
+};
+
+TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_closes) {
+  AsioLoop loop;
+  run(loop, [](AsioLoop* on) -> Task<> {
+    Holding service;
+    service.awaited = 3;
+    ServerOptions options;
+    options.max_calls = 3;
+    auto server = UdpServer::listen(*on, {"127.0.0.1", 0}, service, options);
+    EXPECT_TRUE(server.ok());
+    const std::uint64_t before = seen(Reason::RpcTooManyCalls);
+    Stranger stranger(*on);
+    const net::SocketAddress to = *net::numeric_address((*server)->local());
+    for (std::uint32_t xid = 0; xid < 5; ++xid) stranger.send(call_of(xid, 0).bytes(), to);
+    co_await service.all_there;
+    while (seen(Reason::RpcTooManyCalls) < before + 2) co_await resume_on(*on);
+    EXPECT_EQ(service.waiting.size(), 3u);
+    on->post([&service] { service.let_go(); });
+    co_await (*server)->close();
+    EXPECT_TRUE(service.waiting.empty());
+  }(&loop));
+}
+
+TEST(UdpServer, executes_once_what_is_sent_twice) {
+  World world;
+  world.run_test([](World& w) -> Task<> {
+    Stranger stranger(w.loop);
+    const net::SocketAddress to = *net::numeric_address(w.server->local());
+    xdr::Encoder encoder;
+    oncrpc::CallHeader header;
+    header.xid = 4711;
+    header.program = kProgram;
+    header.version = kVersion;
+    header.procedure = ADD_ONCE::number;
+    oncrpc::encode(encoder, header);
+    encoder.u32(10);
+    const Buffer call = std::move(encoder).finish().rope().flatten();
+    stranger.send(call.bytes(), to);
+    stranger.send(call.bytes(), to);
+    const Buffer first = co_await stranger.receive();
+    stranger.send(call.bytes(), to);
+    const Buffer second = co_await stranger.receive();
+    EXPECT_EQ(Rope(first), Rope(second));
+    EXPECT_EQ(w.state.total, 10u);
+  });
+}
+
+}  // namespace
+}  // namespace stag::rpc::udp
