@@ -3,7 +3,8 @@
 #   stag_modules(FILE)        one library stag::<module> for every module of FILE that has a folder under src/
 #
 # A module's sources are the *.cc of its own folder (and of the folders named in STAG_SUBFOLDERS_<module>), without
-# *_test.cc, and what xdrgen makes of its *.x (<build>/gen/<module>/<name>.h and .cc); the tests become one test program <module>_test.
+# *_test.cc, and what xdrgen makes of its *.x (<build>/gen/<module>/<name>.h and .cc); the tests become one test program <module>_test,
+# with what xdrgen makes of testdata/*.x.
 
 set(STAG_LIBS_net "Threads::Threads")
 set(STAG_LIBS_iwarp "PkgConfig::ISAL")
@@ -15,6 +16,7 @@ set(STAG_SUBFOLDERS_nfs_server state)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory)
 set(STAG_TEST_MODULES_nfs_server vfs/memory)
+set(STAG_TEST_MODULES_nfs_lock vfs/memory)
 
 function(stag_module_name out module)
   string(REPLACE "/" "_" name ${module})
@@ -64,6 +66,10 @@ function(stag_module module)
 
   if(STAG_TESTS AND tests)
     stag_test(${name}_test SOURCES ${tests} MODULES ${module} ${STAG_TEST_MODULES_${name}} LABELS unit)
+    file(GLOB specifications CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${module}/testdata/*.x)
+    if(specifications)
+      stag_generate(${name}_test FILES ${specifications} OUTPUT_DIR ${PROJECT_BINARY_DIR}/gen INCLUDE_PREFIX ${module}/testdata)
+    endif()
   endif()
 endfunction()
 

@@ -11,13 +11,9 @@
 
 #include "base/result.h"
 #include "base/siphash.h"
+#include "nfs/server/state/durable_file.h"
 
 namespace stag::nfs {
-
-// A sentence for the operator: what, where, why.
-struct StateError {
-  std::string message;
-};
 
 struct ServerState {
   SipKey handle_key{};

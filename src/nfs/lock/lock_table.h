@@ -1,0 +1,188 @@
+// Who holds which bytes of which file, and who waits for them: the state of a lock manager without
+// clock, thread or protocol.
+//
+// Locks are those of POSIX: an owner has at most one mode on each byte, what he sets replaces what
+// he had, neighbouring ranges of one mode become one and unlocking a part splits. Exclusive keeps
+// everybody else out, shared only exclusive. Who must wait stands in a queue per file; whatever
+// frees bytes makes holders, first come first served, of all who no longer conflict. Whether
+// waiting closes a circle is the business of clients: only they know who waits for whom.
+//
+// Everything a peer can make grow is counted: by client, by file and in all. Not thread-safe;
+// LockManager is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "vfs/types.h"
+
+namespace stag::vfs {
+class FileSystem;
+}
+
+namespace stag::nfs::lock {
+
+// Bytes `first` to `last`, both included.
+struct Range {
+  static constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+  std::uint64_t first = 0;
+  std::uint64_t last = kEnd;  // kEnd: to the end of the file, however far it grows
+
+  bool overlaps(const Range& other) const { return first <= other.last && other.first <= last; }
+  // They overlap or are neighbours: together they are one range.
+  bool joins(const Range& other) const {
+    return overlaps(other) || (last != kEnd && last + 1 == other.first) ||
+           (other.last != kEnd && other.last + 1 == first);
+  }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+// RFC 1813 6.1.4: length 0 reaches to the end of the file; so does, with some clients, all ones.
+// Nothing when the range goes beyond what 64 bits count.
+std::optional<Range> range_of(std::uint64_t offset, std::uint64_t length);
+
+// A host. Names alone do not tell hosts apart: half the world is called "localhost".
+struct Client {
+  std::string address;
+  std::string name;  // as it calls itself: caller_name
+  friend auto operator<=>(const Client&, const Client&) = default;
+};
+
+struct Owner {
+  Client client;
+  std::string handle;  // oh
+  std::int32_t svid = 0;
+  friend bool operator==(const Owner&, const Owner&) = default;
+};
+using OwnerPtr = std::shared_ptr<const Owner>;
+
+struct FileKey {
+  const vfs::FileSystem* store = nullptr;  // compared, never followed
+  vfs::Handle handle;
+  friend bool operator==(const FileKey&, const FileKey&) = default;
+};
+
+struct Held {
+  Range range;
+  bool exclusive = false;
+  OwnerPtr owner;
+};
+
+struct LockRequest {
+  FileKey file;
+  OwnerPtr owner;
+  Range range;
+  bool exclusive = false;
+};
+
+// Names one place in a queue, for ever.
+using Ticket = std::uint64_t;
+
+// A waiter that has become a holder. `before` is what the owner had in this range until then.
+struct Grant {
+  Ticket ticket = 0;
+  LockRequest request;
+  std::vector<Held> before;
+};
+
+// DOS file sharing: what an opener wants and what he denies to others, as bits 1 (read) and
+// 2 (write).
+struct Share {
+  OwnerPtr owner;
+  std::uint32_t denied = 0;
+  std::uint32_t access = 0;
+};
+
+struct LockLimits {
+  std::size_t of_client = 8192;  // locks, shares and waiters
+  std::size_t of_file = 16384;
+  std::size_t waiters_of_file = 1024;
+  std::size_t in_all = 65536;
+};
+
+enum class LockOutcome : std::uint8_t { Granted, Denied, Blocked, Full };
+
+class LockTable {
+ public:
+  explicit LockTable(const LockLimits& limits = {}) : limits_(limits) {}
+
+  // A lock that stands in the way.
+  std::optional<Held> test(const LockRequest& request) const;
+
+  struct Answer {
+    LockOutcome outcome = LockOutcome::Denied;
+    // Blocked: the place in the queue, which asking again keeps. Granted: the place that was given
+    // up, if there was one.
+    Ticket ticket = 0;
+  };
+  Answer lock(const LockRequest& request, bool wait);
+  // The place that is given up; nothing: nobody waits like that.
+  std::optional<Ticket> cancel(const LockRequest& request);
+  // Bytes that are not locked may be unlocked too. False: the split is one lock too many.
+  bool unlock(const FileKey& file, const Owner& owner, Range range);
+  // The owner did not want the lock any more: he has again what he had.
+  void revert(const Grant& grant);
+
+  // Denied or Granted; replaces what the owner had.
+  LockOutcome share(const FileKey& file, const Share& share);
+  void unshare(const FileKey& file, const Owner& owner);
+
+  // All that clients of this kind hold and wait for; yields the places they gave up.
+  using Which = std::function<bool(const Client&)>;
+  std::vector<Ticket> release(const Which& which);
+
+  // Who became a holder since this was last asked, in order.
+  std::vector<Grant> take_grants() { return std::exchange(granted_, {}); }
+
+  std::vector<Held> held(const FileKey& file) const;
+  std::size_t size() const { return total_; }  // locks, shares and waiters
+  // Who holds anything or waits.
+  std::vector<Client> clients() const;
+  bool knows(const Client& client) const { return counts_.contains(client); }
+
+ private:
+  struct Waiter {
+    Ticket ticket = 0;
+    OwnerPtr owner;
+    Range range;
+    bool exclusive = false;
+  };
+  struct File {
+    std::vector<Held> held;
+    std::vector<Waiter> waiters;
+    std::vector<Share> shares;
+    bool empty() const { return held.empty() && waiters.empty() && shares.empty(); }
+  };
+  struct KeyHash {
+    std::size_t operator()(const FileKey& key) const {
+      return vfs::HandleHash()(key.handle) ^ std::hash<const void*>()(key.store);
+    }
+  };
+
+  static const Held* conflict(const File& file, const Owner& owner, Range range, bool exclusive);
+  static bool frees(const File& file, const LockRequest& request);
+  bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive);
+  Answer enqueue(File& file, const LockRequest& request);
+  Ticket leave_queue(File& file, const LockRequest& request);
+  void sweep(const FileKey& key, File& file, Range freed);
+  bool promote(File& file, const Waiter& waiter, const LockRequest& request);
+  bool release_from(File& file, const Which& which, std::vector<Ticket>& places);
+  bool room(const File& file, const Client& client, std::size_t more) const;
+  void count(const Client& client, std::ptrdiff_t change);
+  void tidy(const FileKey& key);
+
+  LockLimits limits_;
+  std::unordered_map<FileKey, File, KeyHash> files_;
+  std::map<Client, std::size_t> counts_;
+  std::size_t total_ = 0;
+  Ticket last_ticket_ = 0;
+  std::vector<Grant> granted_;
+};
+
+}  // namespace stag::nfs::lock

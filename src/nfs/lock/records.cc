@@ -1,0 +1,118 @@
+#include "nfs/lock/records.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace stag::nfs::lock {
+
+namespace {
+
+constexpr std::size_t kMaxHosts = 4096;
+
+// Addresses come from the system, but they become file names.
+bool is_file_name(std::string_view address) {
+  const auto fits = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == ':' || c == '%' || c == '-' || c == '_';
+  };
+  return !address.empty() && address.size() < 128 && address.front() != '.' &&
+         std::all_of(address.begin(), address.end(), fits);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Records>, StateError> Records::open(const std::string& directory) {
+  std::unique_ptr<Records> records(new Records(directory));
+  if (directory.empty()) return records;
+  if (auto made = make_directories(records->hosts()); !made) return Failure{made.error()};
+  if (auto counted = records->count_restart(); !counted) return Failure{counted.error()};
+  if (auto read = records->read_hosts(); !read) return Failure{read.error()};
+  return records;
+}
+
+Result<Ok, StateError> Records::count_restart() {
+  std::int32_t last = -1;
+  if (!directory_.empty()) {
+    const auto stored = read_small_file(directory_ + "/state");
+    if (!stored) return Failure{stored.error()};
+    // A damaged number begins again; clients only ask whether it is another one.
+    if (stored->has_value())
+      std::from_chars((*stored)->data(), (*stored)->data() + (*stored)->size(), last);
+  } else {
+    last = state();
+  }
+  const std::int32_t next = last < 0 || last > 0x7ffffff0 ? 1 : (last | 1) + 2;
+  if (!directory_.empty())
+    if (auto kept = replace_file(directory_, "state", std::to_string(next) + "\n"); !kept)
+      return Failure{kept.error()};
+  const std::scoped_lock lock(mutex_);
+  state_ = next;
+  return Ok{};
+}
+
+Result<Ok, StateError> Records::read_hosts() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(hosts(), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (is_file_name(name) && !name.ends_with(".new")) untold_.insert(name);
+  }
+  if (error) return Failure{StateError{"cannot read " + hosts() + ": " + error.message()}};
+  return Ok{};
+}
+
+std::int32_t Records::state() const {
+  const std::scoped_lock lock(mutex_);
+  return state_;
+}
+
+std::vector<std::string> Records::untold() const {
+  const std::scoped_lock lock(mutex_);
+  return {untold_.begin(), untold_.end()};
+}
+
+bool Records::has(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  return added_.contains(address);
+}
+
+Result<Ok, StateError> Records::add(const std::string& address) {
+  const std::scoped_lock disk(disk_);
+  bool there = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    there = untold_.contains(address) || added_.contains(address);
+    if (!there && added_.size() >= kMaxHosts)
+      return Failure{StateError{"too many clients hold locks"}};
+  }
+  if (!there && !directory_.empty()) {
+    if (!is_file_name(address)) return Failure{StateError{"no name for a file: " + address}};
+    if (auto kept = replace_file(hosts(), address, ""); !kept) return Failure{kept.error()};
+  }
+  const std::scoped_lock lock(mutex_);
+  added_.insert(address);
+  return Ok{};
+}
+
+Result<Ok, StateError> Records::told(const std::string& address) {
+  const std::scoped_lock disk(disk_);
+  bool keep = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    untold_.erase(address);
+    keep = added_.contains(address);
+  }
+  if (keep || directory_.empty()) return Ok{};
+  return remove_file(hosts(), address);
+}
+
+Result<Ok, StateError> Records::restart() {
+  const std::scoped_lock disk(disk_);
+  if (auto counted = count_restart(); !counted) return counted;
+  const std::scoped_lock lock(mutex_);
+  untold_.merge(std::exchange(added_, {}));
+  return Ok{};
+}
+
+}  // namespace stag::nfs::lock

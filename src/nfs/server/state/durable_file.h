@@ -1,0 +1,27 @@
+// Small files that must be there after a power failure: read whole, replaced whole. Blocking.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace stag::nfs {
+
+// A sentence for the operator: what, where, why.
+struct StateError {
+  std::string message;
+};
+
+// At most 64 bytes; nothing inside when there is no such file.
+Result<std::optional<std::string>, StateError> read_small_file(const std::string& path);
+// The new content is there as a whole or not at all. `directory`/`name`.new is used on the way.
+Result<Ok, StateError> replace_file(const std::string& directory, const std::string& name,
+                                    std::string_view content);
+// Its end is as durable as its making; a file that is not there is no error.
+Result<Ok, StateError> remove_file(const std::string& directory, const std::string& name);
+// With all that lead to it.
+Result<Ok, StateError> make_directories(const std::string& path);
+
+}  // namespace stag::nfs
