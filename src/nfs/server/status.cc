@@ -51,7 +51,7 @@ constexpr StatusSet kRemoving = kAll | set({NFS3ERR_NOENT, NFS3ERR_IO, NFS3ERR_A
 
 // RFC 1813 3.3.1 to 3.3.21, ERRORS.
 constexpr std::array<StatusSet, 22> kMayReturn = {
-    0,
+    ~StatusSet{0},           // none of them: NFSACL, for which nobody made a list
     kAll | bit(NFS3ERR_IO),  // GETATTR
     kAll | set({NFS3ERR_PERM, NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_INVAL, NFS3ERR_NOSPC, NFS3ERR_ROFS,
                 NFS3ERR_DQUOT, NFS3ERR_NOT_SYNC, NFS3ERR_FBIG}),  // SETATTR

@@ -14,7 +14,7 @@
 
 namespace stag::nfs {
 
-// `procedure` is the number of an NFSv3 procedure, 1 to 21.
+// `procedure` is the number of an NFSv3 procedure, 1 to 21; 0 may return everything.
 v3::nfsstat3 to_nfsstat3(std::uint32_t procedure, vfs::Status status);
 
 // `wanted` where the procedure may return it, else its nearest.
