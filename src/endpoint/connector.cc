@@ -26,6 +26,8 @@ Result<std::unique_ptr<rpc::Connector>, Reason> make_connector(const ConnectorOp
   std::unique_ptr<rpc::Connector> connector;
   if (options.transport == Transport::Tcp)
     connector = std::make_unique<rpc::tcp::TcpConnector>(options.tcp);
+  else if (options.transport == Transport::Udp)
+    connector = std::make_unique<rpc::udp::UdpConnector>(options.udp);
   else if (options.fabric == FabricKind::Iwarp)
     connector = std::make_unique<IwarpConnector>(options);
   else

@@ -216,6 +216,21 @@ TEST(Endpoints, of_one_server_may_use_several_transports_on_the_same_threads) {
   EXPECT_EQ(back->data, data);
 }
 
+TEST(Endpoints, serve_small_calls_by_UDP) {
+  State state;
+  rpc::Server server;
+  server.add(make_program(state));
+  auto listener = listen(server, {"127.0.0.1", 0}, listen_on(Transport::Udp));
+  ASSERT_TRUE(listener.ok());
+  auto client = connect(listener->address(), connect_by(Transport::Udp));
+  ASSERT_TRUE(client.ok()) << client.error().message();
+  auto result = client->call<INCREMENT>(41);
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(*result, 42u);
+  EXPECT_EQ(listen(server, listener->address(), listen_on(Transport::Udp)).error(),
+            Reason::AddressInUse);
+}
+
 TEST(Endpoints, have_no_verbs_in_this_build_and_say_so) {
   ConnectOptions options;
   options.connector.fabric = FabricKind::Verbs;

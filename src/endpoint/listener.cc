@@ -26,6 +26,7 @@ struct Listener::State {
   std::shared_ptr<Loops> loops;
   Address address;
   std::unique_ptr<rpc::tcp::TcpServer> tcp;
+  std::unique_ptr<rpc::udp::UdpServer> udp;
   std::unique_ptr<fabric::IwarpFabric> fabric;
   std::unique_ptr<rpc::rdma::Server> rdma;
 
@@ -36,6 +37,13 @@ struct Listener::State {
     if (!server) return server.error();
     tcp = *std::move(server);
     address = tcp->local();
+    return Reason::None;
+  }
+  Reason listen_udp(const Address& at, const ListenOptions& options) {
+    auto server = rpc::udp::UdpServer::listen(loop(), at, service, options.udp);
+    if (!server) return server.error();
+    udp = *std::move(server);
+    address = udp->local();
     return Reason::None;
   }
   Reason listen_rdma(const Address& at, const ListenOptions& options) {
@@ -50,9 +58,11 @@ struct Listener::State {
   }
   ~State() {
     if (tcp != nullptr) wait_on(loop(), [this] { return tcp->close(); });
+    if (udp != nullptr) wait_on(loop(), [this] { return udp->close(); });
     if (rdma != nullptr) wait_on(loop(), [this] { return rdma->close(); });
     run_on(loop(), [this] {
       tcp = nullptr;
+      udp = nullptr;
       rdma = nullptr;
     });
     if (loops.use_count() == 1) wait_on(loop(), [this] { return quiet(loop(), service); });
@@ -76,8 +86,9 @@ Result<Listener, Reason> listen(rpc::Service& service, const Address& at, Listen
   options.loops = nullptr;
   auto state = std::make_unique<Listener::State>(service, std::move(loops));
   const Reason reason = run_on(state->loop(), [&] {
-    return options.transport == Transport::Tcp ? state->listen_tcp(at, options)
-                                               : state->listen_rdma(at, options);
+    if (options.transport == Transport::Tcp) return state->listen_tcp(at, options);
+    if (options.transport == Transport::Udp) return state->listen_udp(at, options);
+    return state->listen_rdma(at, options);
   });
   if (reason != Reason::None) return Failure{reason};
   return Listener(std::move(state));

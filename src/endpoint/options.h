@@ -14,6 +14,8 @@
 #include "rpc/service.h"
 #include "rpc/tcp/channel.h"
 #include "rpc/tcp/server.h"
+#include "rpc/udp/channel.h"
+#include "rpc/udp/server.h"
 
 namespace stag::endpoint {
 
@@ -21,7 +23,7 @@ namespace stag::endpoint {
 inline constexpr std::uint16_t kRdmaPort = 20049;
 inline constexpr std::uint16_t kTcpPort = 2049;
 
-enum class Transport : std::uint8_t { Rdma, Tcp };
+enum class Transport : std::uint8_t { Rdma, Tcp, Udp };
 // Where the RDMA operations come from. Verbs needs an adapter or a kernel driver and is not in
 // every build (Reason::FabricUnavailable).
 enum class FabricKind : std::uint8_t { Iwarp, Verbs };
@@ -31,6 +33,7 @@ struct ConnectorOptions {
   FabricKind fabric = FabricKind::Iwarp;
   rpc::rdma::ChannelOptions rdma{};
   rpc::tcp::ChannelOptions tcp{};
+  rpc::udp::ChannelOptions udp{};
   fabric::IwarpOptions iwarp{};
 };
 
@@ -51,8 +54,9 @@ struct ListenOptions {
   FabricKind fabric = FabricKind::Iwarp;
   rpc::rdma::ServerOptions rdma{};
   rpc::tcp::ServerOptions tcp{};
+  rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
-  // Connections are spread over all of them; null: one loop of its own.
+  // Connections are spread over all of them, UDP is served by the first; null: one loop of its own.
   std::shared_ptr<Loops> loops{};
 };
 
