@@ -6,6 +6,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(stag_options INTERFACE -foptimize-sibling-calls -Wshadow=local)
   # False positives of GCC 12 on std::string and inlined containers.
   target_compile_options(stag_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+  if(STAG_UNITY)
+    # What is anonymous in one of the sources that are compiled together is not in the file the compiler was given.
+    target_compile_options(stag_options INTERFACE -Wno-subobject-linkage)
+  endif()
 else()
   target_compile_options(stag_options INTERFACE -Wno-shadow)
 endif()

@@ -18,6 +18,17 @@ set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_server vfs/memory)
 set(STAG_TEST_MODULES_nfs_lock vfs/memory endpoint)
 
+# With STAG_UNITY several sources of a module are compiled as one, which takes a third of the time when everything is
+# built from nothing; a module's anonymous names are unique in the module for that reason. Without it (preset dev) a
+# single file is compiled again faster.
+set(STAG_APART nfs_ulb nfs_ulb_test)  # one file a protocol version, with the same names in each
+function(stag_unity target)
+  string(REGEX REPLACE "^stag_" "" name ${target})
+  if(STAG_UNITY AND NOT name IN_LIST STAG_APART)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
 function(stag_module_name out module)
   string(REPLACE "/" "_" name ${module})
   set(${out} ${name} PARENT_SCOPE)
@@ -48,6 +59,7 @@ function(stag_module module)
     add_library(stag_${name} STATIC ${sources} ${generated})
     target_include_directories(stag_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/gen)
     target_link_libraries(stag_${name} PUBLIC stag_options)
+    stag_unity(stag_${name})
     set(scope PUBLIC)
   else()
     add_library(stag_${name} INTERFACE)
@@ -79,6 +91,7 @@ function(stag_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;MODULES;LABELS;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE stag_testing ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  stag_unity(${name})
   # What is tested is compiled as it is shipped; the tests themselves only have to be compiled quickly.
   target_compile_options(${name} PRIVATE -O0)
   foreach(module ${arg_MODULES})

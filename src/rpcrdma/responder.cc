@@ -13,7 +13,7 @@ bool has_chunks(const Header& header) {
   return !header.read_list.empty() || !header.write_list.empty() || header.reply_chunk.has_value();
 }
 
-std::uint64_t padded(std::uint64_t length) {
+std::uint64_t with_pad(std::uint64_t length) {
   return length + xdr_pad(static_cast<std::size_t>(length));
 }
 
@@ -25,8 +25,8 @@ bool positions_fit(std::span<const ArrivedItem> items, std::uint64_t stream) {
   for (const ArrivedItem& item : items) {
     if (item.position == 0) continue;
     if (item.position < end || item.position - moved > stream) return false;
-    moved += padded(item.length);
-    end = item.position + padded(item.length);
+    moved += with_pad(item.length);
+    end = item.position + with_pad(item.length);
   }
   return true;
 }

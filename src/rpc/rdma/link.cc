@@ -89,7 +89,7 @@ Link::~Link() {
   CHECK(settling_.empty());
 }
 
-void Link::open(Service* service, std::weak_ptr<Channel> reverse) {
+void Link::open(Service* service, std::weak_ptr<rpc::Channel> reverse) {
   service_ = service;
   origin_->reverse = std::move(reverse);
   core_.start();

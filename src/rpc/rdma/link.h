@@ -64,7 +64,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   ~Link();
 
   // Events begin. `service` may be null; `reverse` becomes Origin::reverse.
-  void open(Service* service, std::weak_ptr<Channel> reverse);
+  void open(Service* service, std::weak_ptr<rpc::Channel> reverse);
   // The owner lets go: nobody hears of this Link any more.
   void disown() { owner_ = nullptr; }
   // Ends the connection; on_link_down() follows later. Also what the core asks for.
