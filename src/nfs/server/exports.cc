@@ -1,5 +1,6 @@
 #include "nfs/server/exports.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace stag::nfs {
@@ -51,27 +52,60 @@ bool apply(std::string_view word, ExportOptions& options) {
 
 }  // namespace
 
+Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options) {
+  if (apply(word, options)) return Ok{};
+  return Failure{
+      ExportError{"export option '" + std::string(word) +
+                  "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
+                  "no_all_squash, secure, insecure, anonuid=N and anongid=N"}};
+}
+
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text) {
   ExportOptions options;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view word = text.substr(0, end);
-    if (!apply(word, options))
-      return Failure{
-          ExportError{"export option '" + std::string(word) +
-                      "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
-                      "no_all_squash, secure, insecure, anonuid=N and anongid=N"}};
+    const Result<Ok, ExportError> applied = apply_export_option(text.substr(0, end), options);
+    if (!applied) return Failure{applied.error()};
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return options;
 }
 
-vfs::Credentials Export::credentials(const rpc::Caller& caller) const {
+Result<ClientRule, ExportError> make_client_rule(std::string_view match,
+                                                 const ExportOptions& options) {
+  const std::optional<IpNetwork> network = IpNetwork::parse(match);
+  if (!network && match != "*")
+    return Failure{ExportError{"client '" + std::string(match) +
+                               "' is not understood; write an address, a network like 192.0.2.0/24 "
+                               "or 2001:db8::/32, or * for everybody"}};
+  return ClientRule{std::string(match), network, options};
+}
+
+const ExportOptions* Export::options_for(const rpc::Origin& origin) const {
+  const ExportOptions* options = spec.clients.empty() ? &spec.options : nullptr;
+  if (options == nullptr) {
+    const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
+    int best = -1;
+    for (const ClientRule& rule : spec.clients) {
+      if (rule.network && !(peer && rule.network->contains(*peer))) continue;
+      const int prefix = rule.network ? static_cast<int>(rule.network->prefix()) + 1 : 0;
+      if (prefix <= best) continue;
+      best = prefix;
+      options = &rule.options;
+    }
+  }
+  if (options == nullptr || !options->secure) return options;
+  // The port of an RDMA client says nothing: its connection is not made by a reserved port.
+  const bool reserved = origin.peer.port > 0 && origin.peer.port < 1024;
+  return reserved || origin.transport == rpc::TransportKind::Rdma ? options : nullptr;
+}
+
+vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller) {
   vfs::Credentials anonymous;
   anonymous.uid = options.anonymous_uid;
   anonymous.gid = options.anonymous_gid;
   if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return anonymous;
-  const auto squashed = [this](std::uint32_t id, std::uint32_t anonymous_id) {
+  const auto squashed = [&options](std::uint32_t id, std::uint32_t anonymous_id) {
     return id == kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
   };
   vfs::Credentials credentials;
@@ -80,12 +114,6 @@ vfs::Credentials Export::credentials(const rpc::Caller& caller) const {
   for (const std::uint32_t gid : caller.gids)
     credentials.groups.push_back(squashed(gid, anonymous.gid));
   return credentials;
-}
-
-bool Export::admits(const rpc::Origin& origin) const {
-  // The port of an RDMA client says nothing: its connection is not made by a reserved port.
-  return !options.secure || origin.transport == rpc::TransportKind::Rdma ||
-         (origin.peer.port > 0 && origin.peer.port < 1024);
 }
 
 std::optional<std::string> normal_path(std::string_view path) {
@@ -102,43 +130,46 @@ std::optional<std::string> normal_path(std::string_view path) {
   return normal.empty() ? "/" : normal;
 }
 
-Result<Ok, ExportError> Exports::add(std::uint32_t id, std::string_view path,
-                                     std::shared_ptr<vfs::FileSystem> file_system,
-                                     const ExportOptions& options) {
-  const auto normal = normal_path(path);
+Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
+  std::optional<std::string> normal = normal_path(spec.path);
   if (!normal || normal->size() > kMaxPath)
-    return Failure{ExportError{"export '" + std::string(path) +
+    return Failure{ExportError{"export '" + spec.path +
                                "': the name must begin with '/' and hold no '.' or '..'"}};
-  for (const auto& other : exports_) {
-    if (other->path == *normal)
-      return Failure{ExportError{"export '" + *normal + "' is given twice"}};
-    if (other->id == id)
-      return Failure{ExportError{"exports '" + *normal + "' and '" + other->path +
+  spec.path = *std::move(normal);
+  for (const Export& other : exports_) {
+    if (other.path() == spec.path)
+      return Failure{ExportError{"export '" + spec.path + "' is given twice"}};
+    if (other.id == id)
+      return Failure{ExportError{"exports '" + spec.path + "' and '" + other.path() +
                                  "' share an id by chance; rename one of them"}};
   }
-  exports_.push_back(
-      std::make_unique<Export>(Export{id, *normal, std::move(file_system), options}));
+  for (auto rule = spec.clients.begin(); rule != spec.clients.end(); ++rule)
+    if (std::any_of(spec.clients.begin(), rule,
+                    [&](const ClientRule& earlier) { return earlier.network == rule->network; }))
+      return Failure{
+          ExportError{"export '" + spec.path + "': client '" + rule->match + "' is given twice"}};
+  exports_.push_back({id, std::move(spec)});
   return Ok{};
 }
 
 const Export* Exports::find(std::uint32_t id) const {
-  for (const auto& candidate : exports_)
-    if (candidate->id == id) return candidate.get();
+  for (const Export& candidate : exports_)
+    if (candidate.id == id) return &candidate;
   return nullptr;
 }
 
 std::optional<Exports::Match> Exports::match(std::string_view path) const {
   std::optional<Match> best;
   std::size_t best_length = 0;
-  for (const auto& candidate : exports_) {
+  for (const Export& candidate : exports_) {
     // "/" as a prefix ends where every path begins.
-    const std::size_t length = candidate->path == "/" ? 0 : candidate->path.size();
-    if (!path.starts_with(std::string_view(candidate->path).substr(0, length))) continue;
+    const std::size_t length = candidate.path() == "/" ? 0 : candidate.path().size();
+    if (!path.starts_with(std::string_view(candidate.path()).substr(0, length))) continue;
     std::string_view rest = path.substr(length);
     if (!rest.empty() && rest.front() != '/') continue;
     if (best && length <= best_length) continue;
     if (!rest.empty()) rest.remove_prefix(1);
-    best = Match{candidate.get(), rest};
+    best = Match{&candidate, rest};
     best_length = length;
   }
   return best;

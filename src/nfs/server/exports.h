@@ -1,6 +1,6 @@
 // What is served, and to whom as whom. An Export is a FileSystem under a path name with the options
-// of exports(5). The table is filled before serving starts and never changes afterwards, so every
-// loop reads it without a lock.
+// of exports(5), which may differ by the client's address. An Exports is filled and then never
+// changes: a server that is told other exports gets another one (export_table.h).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/network.h"
 #include "base/result.h"
 #include "rpc/authenticator.h"
 #include "vfs/vfs.h"
@@ -31,28 +32,52 @@ struct ExportError {
   std::string message;
 };
 
-// "ro,root_squash,anonuid=99": the words of exports(5), comma-separated, later ones win.
+// One of the words of exports(5): "ro", "anonuid=99". Later words win over earlier ones.
+Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options);
+// Several, comma-separated: "ro,root_squash,anonuid=99".
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text);
+
+// The clients that an export is open to, and how. `network` is absent for "*", which is everybody.
+struct ClientRule {
+  std::string match;  // as the operator wrote it
+  std::optional<IpNetwork> network;
+  ExportOptions options;
+  friend bool operator==(const ClientRule&, const ClientRule&) = default;
+};
+
+// `match` is "*", an address or a network.
+Result<ClientRule, ExportError> make_client_rule(std::string_view match,
+                                                 const ExportOptions& options);
+
+// What an operator says about an export.
+struct ExportSpec {
+  std::string path;
+  std::shared_ptr<vfs::FileSystem> file_system;  // may serve several exports
+  ExportOptions options;
+  // Empty: open to everybody with `options`. Else to those that match only, each with the options
+  // of the most specific match: the longest prefix, "*" last.
+  std::vector<ClientRule> clients{};
+};
 
 struct Export {
   std::uint32_t id = 0;
-  std::string path;  // normal form: begins with '/', no "//", no trailing '/' (but for "/")
-  std::shared_ptr<vfs::FileSystem> file_system;
-  ExportOptions options;
+  // The path in normal form: begins with '/', no "//", no trailing '/' (but for "/").
+  ExportSpec spec;
 
-  // Whom the caller acts as here.
-  vfs::Credentials credentials(const rpc::Caller& caller) const;
-  // Whether the options let a Call from there in.
-  bool admits(const rpc::Origin& origin) const;
+  const std::string& path() const { return spec.path; }
+  vfs::FileSystem& file_system() const { return *spec.file_system; }
+  // What holds for a Call from there; null when the export is not open to it.
+  const ExportOptions* options_for(const rpc::Origin& origin) const;
 };
+
+// Whom the caller acts as.
+vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller);
 
 class Exports {
  public:
   // `id` comes from FileHandles::export_id(path). Fails for a path that is not absolute, has "." or
-  // ".." components, is longer than MNTPATHLEN, or is there already.
-  Result<Ok, ExportError> add(std::uint32_t id, std::string_view path,
-                              std::shared_ptr<vfs::FileSystem> file_system,
-                              const ExportOptions& options);
+  // ".." components, is longer than MNTPATHLEN, or is there already, and for a client named twice.
+  Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 
   // Null when there is none.
   const Export* find(std::uint32_t id) const;
@@ -64,10 +89,10 @@ class Exports {
   // The longest export whose path is a whole-component prefix of `path`.
   std::optional<Match> match(std::string_view path) const;
 
-  const std::vector<std::unique_ptr<Export>>& all() const { return exports_; }
+  const std::vector<Export>& all() const { return exports_; }
 
  private:
-  std::vector<std::unique_ptr<Export>> exports_;
+  std::vector<Export> exports_;
 };
 
 // The normal form of a path name, or nothing when it is not absolute or has a NUL, "." or ".."

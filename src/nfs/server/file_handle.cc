@@ -1,5 +1,8 @@
 #include "nfs/server/file_handle.h"
 
+#include <algorithm>
+#include <string>
+
 namespace stag::nfs {
 
 namespace {
@@ -36,6 +39,10 @@ std::optional<FileHandles::Opened> FileHandles::open(Bytes handle) const {
 
 std::uint32_t FileHandles::export_id(std::string_view path) const {
   return static_cast<std::uint32_t>(siphash(key_, bytes_of(path)));
+}
+
+std::uint64_t FileHandles::file_system_id(std::string_view path) const {
+  return std::max<std::uint64_t>(1, siphash(key_, bytes_of("fsid " + std::string(path))));
 }
 
 }  // namespace stag::nfs

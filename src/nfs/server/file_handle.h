@@ -42,6 +42,8 @@ class FileHandles {
 
   // The id of an export follows from its name, so handles stay good when the table is reordered.
   std::uint32_t export_id(std::string_view path) const;
+  // A longer one, which is not in the handles; never 0.
+  std::uint64_t file_system_id(std::string_view path) const;
 
  private:
   SipKey key_;

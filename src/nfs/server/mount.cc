@@ -53,13 +53,13 @@ constexpr std::size_t kListBudget = 1 << 19;
 Task<mount3::mountres3> mnt(const Served& served, MountList& mounts, const rpc::CallContext& call,
                             mount3::dirpath path) {
   const auto normal = normal_path(path);
-  const auto match = normal ? served.exports.match(*normal) : std::nullopt;
+  const auto exports = served.exports.current();
+  const auto match = normal ? exports->match(*normal) : std::nullopt;
   // The same answer for what is not exported and what is not there, as for any stranger.
   if (!match) co_return failed(normal ? mount3::MNT3ERR_NOENT : mount3::MNT3ERR_ACCES);
-  if (!match->found->admits(call.origin())) co_return failed(mount3::MNT3ERR_ACCES);
-  const Object root{match->found, match->found->file_system->root(),
-                    match->found->credentials(call.caller()), &call.loop()};
-  const auto directory = co_await walk(root, match->rest);
+  const auto root = admit(*match->found, match->found->file_system().root(), call);
+  if (!root) co_return failed(mount3::MNT3ERR_ACCES);
+  const auto directory = co_await walk(*root, match->rest);
   if (!directory) co_return failed(to_mountstat3(directory.error()));
 
   mount3::mountres3 res;
@@ -89,11 +89,17 @@ mount3::mountlist dump(const MountList& mounts) {
 mount3::exports exports(const Served& served) {
   mount3::exports list;
   std::size_t bytes = 0;
-  for (const auto& entry : served.exports.all()) {
-    bytes += entry->path.size() + 20;
-    if (bytes > kListBudget) break;
+  const auto now = served.exports.current();
+  for (const Export& entry : now->all()) {
     // No groups: open to everybody.
-    list.push_back({entry->path, {}});
+    mount3::exportnode node{entry.path(), {}};
+    bytes += node.ex_dir.size() + 20;
+    for (const ClientRule& rule : entry.spec.clients) {
+      bytes += rule.match.size() + 12;
+      node.ex_groups.push_back({rule.match});
+    }
+    if (bytes > kListBudget) break;
+    list.push_back(std::move(node));
   }
   return list;
 }

@@ -1,5 +1,7 @@
 #include "nfs/server/request.h"
 
+#include "base/reason.h"
+
 namespace stag::nfs {
 
 v3::writeverf3 Served::write_verifier(const vfs::FileSystem& file_system) const {
@@ -8,13 +10,24 @@ v3::writeverf3 Served::write_verifier(const vfs::FileSystem& file_system) const 
   return verifier;
 }
 
+std::optional<Object> admit(const Export& found, const vfs::Handle& handle,
+                            const rpc::CallContext& call) {
+  const ExportOptions* options = found.options_for(call.origin());
+  if (options == nullptr) {
+    trace(Reason::NfsClientNotAdmitted, to_string(call.origin().peer), found.path());
+    return std::nullopt;
+  }
+  return Object{&found, options, handle, acting_as(*options, call.caller()), &call.loop()};
+}
+
 Result<Object, v3::nfsstat3> Request::resolve(const v3::nfs_fh3& handle) const {
   const auto opened = served_.handles.open(handle.data.bytes());
   if (!opened) return Failure{failure(v3::NFS3ERR_BADHANDLE)};
-  const Export* found = served_.exports.find(opened->export_id);
+  const Export* found = exports_->find(opened->export_id);
   if (found == nullptr) return Failure{failure(v3::NFS3ERR_STALE)};
-  if (!found->admits(call_.origin())) return Failure{failure(v3::NFS3ERR_ACCES)};
-  return Object{found, opened->object, found->credentials(call_.caller()), &call_.loop()};
+  const std::optional<Object> object = admit(*found, opened->object, call_);
+  if (!object) return Failure{failure(v3::NFS3ERR_ACCES)};
+  return *object;
 }
 
 v3::nfs_fh3 Request::handle_of(const Object& relative, const vfs::Handle& object) const {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "nfs/server/attributes.h"
-#include "nfs/server/exports.h"
+#include "nfs/server/export_table.h"
 #include "nfs/server/file_handle.h"
 #include "nfs/server/status.h"
 #include "rpc/program.h"
@@ -13,34 +13,44 @@ namespace stag::nfs {
 // Transfer sizes offered in FSINFO (RFC 1813 3.3.19), bytes.
 inline constexpr std::uint32_t kMaxTransfer = 1 << 20;
 
-// What all Calls share; constant while serving.
+// What all Calls share; constant while serving, but for the exports.
 struct Served {
-  FileHandles handles;
-  std::uint64_t boot_verifier = 0;
-  Exports exports;
+  Served(const FileHandles& with, std::uint64_t verifier)
+      : handles(with), boot_verifier(verifier) {}
+
+  const FileHandles handles;
+  const std::uint64_t boot_verifier;
+  ExportTable exports;
 
   // Another value after each start of the server, and whenever the store says that unstable data
   // may be lost (RFC 1813 3.3.7, 3.3.21).
   v3::writeverf3 write_verifier(const vfs::FileSystem& file_system) const;
 };
 
-// One object as one caller reaches it; used within the Call that resolved it.
+// One object as one caller reaches it; used within the Call that resolved it, whose Request keeps
+// the export.
 struct Object {
   const Export* export_ = nullptr;
+  const ExportOptions* options = nullptr;
   vfs::Handle handle;
   vfs::Credentials credentials;
   Loop* loop = nullptr;
 
-  vfs::FileSystem& store() const { return *export_->file_system; }
+  vfs::FileSystem& store() const { return export_->file_system(); }
   vfs::Caller caller() const { return {*loop, credentials}; }
-  bool read_only() const { return export_->options.read_only; }
+  bool read_only() const { return options->read_only; }
 };
+
+// The object on its export's terms for this Call; nothing, and traced, when the export is not open
+// to it. `found` outlives the Object.
+std::optional<Object> admit(const Export& found, const vfs::Handle& handle,
+                            const rpc::CallContext& call);
 
 class Request {
  public:
   // `procedure` is the number of the NFSv3 procedure that is executed.
   Request(const Served& served, const rpc::CallContext& call, std::uint32_t procedure)
-      : served_(served), call_(call), procedure_(procedure) {}
+      : served_(served), call_(call), procedure_(procedure), exports_(served.exports.current()) {}
 
   const Served& served() const { return served_; }
 
@@ -59,6 +69,7 @@ class Request {
   const Served& served_;
   const rpc::CallContext& call_;
   std::uint32_t procedure_;
+  std::shared_ptr<const Exports> exports_;
 };
 
 // The attributes that go with an error; absent when they cannot be had.

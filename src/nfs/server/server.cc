@@ -72,22 +72,39 @@ void add_mount_procedures(rpc::Program& program, const Served& served, MountList
 }  // namespace
 
 NfsServer::NfsServer(const ServerState& state)
-    : served_(std::make_unique<Served>(
-          Served{FileHandles(state.handle_key), state.boot_verifier, Exports{}})),
+    : served_(std::make_unique<Served>(FileHandles(state.handle_key), state.boot_verifier)),
       mounts_(std::make_unique<MountList>()) {}
 
 NfsServer::~NfsServer() = default;
 
 Result<Ok, ExportError> NfsServer::add_export(std::string_view path,
                                               std::shared_ptr<vfs::FileSystem> file_system,
-                                              const ExportOptions& options) {
-  const std::string normal = normal_path(path).value_or(std::string(path));
-  return served_->exports.add(served_->handles.export_id(normal), normal, std::move(file_system),
-                              options);
+                                              const ExportOptions& options,
+                                              std::vector<ClientRule> clients) {
+  std::vector<ExportSpec> specs;
+  for (const Export& there : exports()->all()) specs.push_back(there.spec);
+  specs.push_back({std::string(path), std::move(file_system), options, std::move(clients)});
+  return replace_exports(std::move(specs));
 }
 
-const Exports& NfsServer::exports() const {
-  return served_->exports;
+Result<Ok, ExportError> NfsServer::replace_exports(std::vector<ExportSpec> specs) {
+  Exports next;
+  for (ExportSpec& spec : specs) {
+    const std::string normal = normal_path(spec.path).value_or(spec.path);
+    const Result<Ok, ExportError> added =
+        next.add(served_->handles.export_id(normal), std::move(spec));
+    if (!added) return added;
+  }
+  served_->exports.replace(std::move(next));
+  return Ok{};
+}
+
+std::shared_ptr<const Exports> NfsServer::exports() const {
+  return served_->exports.current();
+}
+
+std::uint64_t NfsServer::file_system_id(std::string_view path) const {
+  return served_->handles.file_system_id(normal_path(path).value_or(std::string(path)));
 }
 
 void NfsServer::add_nfs(rpc::Server& server) {

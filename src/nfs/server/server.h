@@ -1,4 +1,4 @@
-// nfs/server: NFS version 3 and MOUNT version 3 (RFC 1813) over any vfs::FileSystem.
+// nfs/server: NFS versions 2 (RFC 1094) and 3 (RFC 1813) and MOUNT over any vfs::FileSystem.
 //
 //   nfs::NfsServer nfs(*nfs::ServerState::open("/var/lib/stag"));
 //   nfs.add_export("/data", file_system, {});
@@ -14,8 +14,9 @@
 // anonymous user. File handles carry a MAC (file_handle.h), so nobody reaches an object whose
 // handle was never given out.
 //
-// Threads: exports are added first; from then on everything but the list of mounts (its own mutex)
-// is constant, and Calls run on as many loops as there are. Outlives the rpc::Server.
+// Threads: Calls run on as many loops as there are. The exports may be replaced at any time
+// (export_table.h), one replacement at a time; the list of mounts has its own mutex; everything else
+// is constant. Outlives the rpc::Server.
 #pragma once
 
 #include <memory>
@@ -38,11 +39,19 @@ class NfsServer {
   explicit NfsServer(const ServerState& state);
   ~NfsServer();
 
-  // Before add_programs(). The file system may serve several exports.
   Result<Ok, ExportError> add_export(std::string_view path,
                                      std::shared_ptr<vfs::FileSystem> file_system,
-                                     const ExportOptions& options);
-  const Exports& exports() const;
+                                     const ExportOptions& options,
+                                     std::vector<ClientRule> clients = {});
+  // These and no others from now on; on failure nothing changes. Calls in progress end with the
+  // exports they began with; handles of exports that are no longer there are stale.
+  Result<Ok, ExportError> replace_exports(std::vector<ExportSpec> specs);
+  std::shared_ptr<const Exports> exports() const;
+  // For the services beside NFS (nfs/lock).
+  const Served& served() const { return *served_; }
+  // A number for vfs::Attributes::file_system_id that differs from export to export and is the same
+  // after each start with the same state.
+  std::uint64_t file_system_id(std::string_view path) const;
 
   // Registers NFS and MOUNT, which RFC 8267 5.1 wants on TCP.
   void add_programs(rpc::Server& server);
