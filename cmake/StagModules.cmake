@@ -14,6 +14,7 @@ set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
 set(STAG_SUBFOLDERS_nfs_server state)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
+set(STAG_TEST_MODULES_rpcbind rpc/tcp)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_server vfs/memory)
 set(STAG_TEST_MODULES_nfs_lock vfs/memory endpoint)
