@@ -325,6 +325,30 @@ TEST_P(Posix, attributes_of_what_is_open_are_answered_on_the_loop) {
   EXPECT_EQ(loop.offloads, before);
 }
 
+TEST(PosixRead, of_a_file_system_in_memory_is_answered_on_the_loop) {
+  std::error_code none;
+  if (!files::is_directory(kMemory, none)) GTEST_SKIP() << "no file system in memory here";
+  PosixBackend backend(kMemory, HandleKind::Automatic);
+  testing::InlineLoop loop;
+  const Credentials who{::geteuid(), ::getegid(), {}};
+  const Caller caller{loop, who};
+  FileSystem& fs = backend.fs();
+  const auto made = finish(loop, fs.create(caller, fs.root(), "file", {}));
+  ASSERT_TRUE(made.ok());
+  const Handle file = made->node.handle;
+  const std::string text = std::string(4096, 'a') + std::string(4096, 'b');
+  Rope data(Buffer::copy_of(bytes_of(text)));
+  ASSERT_TRUE(finish(loop, fs.write(caller, file, 0, std::move(data), Stability::Unstable)).ok());
+  // The first one opens the file.
+  ASSERT_TRUE(finish(loop, fs.read(caller, file, 0, 4096)).ok());
+  const std::size_t before = loop.offloads;
+  const auto read = finish(loop, fs.read(caller, file, 4096, 8192));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(text_of(read->data.flatten().bytes()), text.substr(4096));
+  EXPECT_TRUE(read->eof);
+  EXPECT_EQ(loop.offloads, before);
+}
+
 TEST_P(Posix, nobody_can_be_the_user_that_means_no_change) {
   if (!backend.knows_users()) GTEST_SKIP() << "needs root";
   const Credentials none{~std::uint32_t{0}, 0, {}};

@@ -1,7 +1,9 @@
 #include "vfs/posix/tree.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
@@ -42,6 +44,12 @@ Time time_of(const struct statx_timestamp& time) {
   return {time.tv_sec, time.tv_nsec};
 }
 
+bool is_in_memory(const Descriptor& folder) {
+  struct statfs kind {};
+  if (::statfs(ProcPath(folder).text(), &kind) != 0) return false;
+  return kind.f_type == TMPFS_MAGIC || kind.f_type == RAMFS_MAGIC;
+}
+
 std::string sentence(const std::string& what) {
   return what + ": " + std::strerror(errno);
 }
@@ -73,11 +81,13 @@ std::string Tree::open_root(const Options& options) {
   // f_fsid stays the same over a restart of the machine where the file system has an identity;
   // device numbers may not.
   file_system_id_ = space.f_fsid != 0 ? space.f_fsid : device_;
+  told_id_ = options.file_system_id != 0 ? options.file_system_id : file_system_id_;
   limits_.max_file_size = kLargestFile;
   limits_.max_links =
       static_cast<std::uint32_t>(std::max(1L, ::pathconf(ProcPath(root).text(), _PC_LINK_MAX)));
   limits_.max_name = static_cast<std::uint32_t>(space.f_namemax);
   limits_.read_only = (space.f_flag & ST_RDONLY) != 0;
+  in_memory_ = is_in_memory(root);
   root_ = std::make_shared<Object>(Handle(), std::move(root), FileType::Directory);
   return choose_handles(options, root_stat);
 }
@@ -127,7 +137,7 @@ Attributes Tree::attributes_of(const struct statx& stat) const {
   result.size = stat.stx_size;
   result.used = stat.stx_blocks * 512;
   result.device = {stat.stx_rdev_major, stat.stx_rdev_minor};
-  result.file_system_id = file_system_id_;
+  result.file_system_id = told_id_;
   result.file_id = stat.stx_ino;
   result.accessed = time_of(stat.stx_atime);
   result.modified = time_of(stat.stx_mtime);

@@ -50,6 +50,8 @@ struct Options {
   // Makes changes of names and attributes durable before they are answered, as NFS wants (RFC
   // 1813 4.8). Without it a crash of the machine may undo what clients were told.
   bool durable_names = true;
+  // What attributes give as file_system_id; 0: the number of the file system below.
+  std::uint64_t file_system_id = 0;
 };
 
 class Tree {
@@ -214,10 +216,12 @@ class Tree {
   ObjectRef root_;
   std::unique_ptr<InodeTable> table_;  // null with kernel handles
   std::unique_ptr<ObjectCache> cache_;
-  std::uint64_t file_system_id_ = 0;
+  std::uint64_t file_system_id_ = 0;  // of the file system below
+  std::uint64_t told_id_ = 0;         // what attributes give instead
   std::uint64_t device_ = 0;
   Limits limits_;
   bool durable_names_ = true;
+  bool in_memory_ = false;  // reading never waits for a disk
   std::atomic<std::uint64_t> losses_{0};
 };
 

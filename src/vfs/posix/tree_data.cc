@@ -127,8 +127,10 @@ std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, co
   Block block = Block::allocate(range.length);
   iovec vector{block.data(), range.length};
   if (range.length > 0) {
+    // tmpfs knows no RWF_NOWAIT, and does not need it.
+    const int flags = in_memory_ ? 0 : RWF_NOWAIT;
     const ssize_t moved =
-        ::preadv2(reader->number(), &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+        ::preadv2(reader->number(), &vector, 1, static_cast<off_t>(offset), flags);
     if (moved != static_cast<ssize_t>(range.length)) return std::nullopt;
   }
   ReadResult result;
