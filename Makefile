@@ -1,9 +1,9 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench fuzz interop format tidy clean
+.PHONY: help build run test check bench bench-peers fuzz interop format tidy clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 build: ## build/release/bin/stag and everything beside it
 	@tools/setup build
@@ -29,6 +29,12 @@ bench: ## round trips, rates and bandwidth next to the raw TCP reference of the 
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag
 	@build/release/bin/stag bench --self
+
+bench-peers: ## the same loads by nfs-ganesha with libnfs, and by libtirpc (root; installs them from Debian)
+	@tools/setup build peers
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@bench/peers/run build/release/bin/stag
 
 fuzz: ## every fuzz target, FUZZ_SECONDS (default 600) each
 	@tools/setup build test
