@@ -187,6 +187,9 @@ class Listener {
 struct ListenOptions {
   std::vector<Loop*> loops;  // connections are spread over them in turn; empty: the listener's own
   std::uint32_t max_connections = 16384;
+  // From one address, so that one host cannot take all; 0: a quarter of all, but at least a few.
+  // The peers of fabric/sim have no such limit.
+  std::uint32_t max_connections_per_peer = 0;
   Duration setup_timeout =
       std::chrono::seconds(5);  // for a peer's connection request to be complete
 };

@@ -7,8 +7,10 @@
 namespace stag::fabric {
 
 struct IwarpListener::Peer {
-  explicit Peer(net::TcpSocket socket) : setup(std::move(socket)) {}
+  Peer(net::TcpSocket socket, net::PeerPlaces::Place its)
+      : setup(std::move(socket)), place(std::move(its)) {}
   PassiveSetup setup;
+  net::PeerPlaces::Place place;
 };
 
 void IwarpListener::Gate::enter() {
@@ -36,7 +38,7 @@ IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::A
       tcp_(std::move(tcp)),
       listen_(std::move(listen)),
       acceptor_(acceptor),
-      connections_(std::make_shared<std::atomic<std::uint32_t>>(0)),
+      places_(net::PeerPlaces::make(listen_.max_connections, listen_.max_connections_per_peer)),
       gate_(std::make_shared<Gate>()) {
   tcp_.start([this](net::AcceptedSocket accepted) { on_accept(std::move(accepted)); });
 }
@@ -48,14 +50,14 @@ IwarpListener::~IwarpListener() {
 }
 
 void IwarpListener::on_accept(net::AcceptedSocket accepted) {
-  if (*connections_ + half_open_.size() >= listen_.max_connections)
-    return trace(Reason::TooManyConnections, to_string(accepted.peer));
+  auto place = places_->take(accepted.peer);
+  if (!place) return trace(place.error(), to_string(accepted.peer));
   auto socket = net::TcpSocket::adopt(loop_, std::move(accepted.fd), options_->tcp);
   if (!socket) return trace(socket.error(), to_string(accepted.peer));
   // Whoever only connects cannot keep others out: the oldest goes first.
   if (half_open_.size() >= options_->max_half_open)
     drop(half_open_.begin(), Reason::SetupUnfinished);
-  const auto peer = half_open_.emplace(half_open_.end(), *std::move(socket));
+  const auto peer = half_open_.emplace(half_open_.end(), *std::move(socket), *std::move(place));
   peer->setup.start(listen_.setup_timeout, [this, peer](Reason reason) {
     reason == Reason::None ? on_request(peer) : drop(peer, reason);
   });
@@ -98,14 +100,9 @@ void IwarpListener::on_request(std::list<Peer>::iterator peer) {
   setup.negotiated = *negotiated;
   setup.peer_private_data.assign(request->private_data.begin(), request->private_data.end());
   setup.receive = wishes->receive;
-  setup.place = take_place();
+  setup.place = std::move(peer->place);
   half_open_.erase(peer);
   deliver(std::move(setup));
-}
-
-std::shared_ptr<void> IwarpListener::take_place() {
-  ++*connections_;
-  return {this, [connections = connections_](void*) { --*connections; }};
 }
 
 void IwarpListener::deliver(IwarpSetup setup) {

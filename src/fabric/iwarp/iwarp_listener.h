@@ -10,6 +10,7 @@
 #include "fabric/iwarp/iwarp_options.h"
 #include "fabric/iwarp/mpa_setup.h"
 #include "net/listener.h"
+#include "net/peer_places.h"
 
 namespace stag::fabric {
 
@@ -38,7 +39,6 @@ class IwarpListener final : public Listener {
   void on_request(std::list<Peer>::iterator peer);
   void drop(std::list<Peer>::iterator peer, Reason reason);
   void reject(std::list<Peer>::iterator peer, const iwarp::MpaFrame& request);
-  std::shared_ptr<void> take_place();
   void deliver(IwarpSetup setup);
 
   std::shared_ptr<const IwarpOptions> options_;
@@ -48,7 +48,7 @@ class IwarpListener final : public Listener {
   Acceptor& acceptor_;
   std::list<Peer> half_open_;  // the oldest first
   std::size_t next_loop_ = 0;
-  std::shared_ptr<std::atomic<std::uint32_t>> connections_;
+  std::shared_ptr<net::PeerPlaces> places_;
   std::shared_ptr<Gate> gate_;
 };
 

@@ -115,6 +115,26 @@ TEST(Passive, turns_away_connections_beyond_the_limit_until_one_has_gone) {
   EXPECT_GE(reason_counters().of(Reason::TooManyConnections), 1u);
 }
 
+TEST(Passive, turns_away_connections_of_an_address_that_has_its_share_until_one_has_gone) {
+  ListenOptions listening;
+  listening.max_connections_per_peer = 1;
+  Service service({}, listening);
+  const std::uint64_t before = reason_counters().of(Reason::TooManyConnectionsOfPeer);
+  {
+    RawPeer first = RawPeer::connected(service.address());
+    first.shake_hands();
+    RawPeer second = RawPeer::connected(service.address());
+    EXPECT_TRUE(second.at_end());
+    EXPECT_GT(reason_counters().of(Reason::TooManyConnectionsOfPeer), before);
+    // Another address has places of its own.
+    RawPeer other = RawPeer::connected(service.address(), "127.0.0.2");
+    other.shake_hands();
+  }
+  service.ended();
+  RawPeer again = RawPeer::connected(service.address());
+  again.shake_hands();
+}
+
 TEST(Passive, ends_unfinished_set_ups_with_the_listener) {
   Service service;
   RawPeer peer = RawPeer::connected(service.address());

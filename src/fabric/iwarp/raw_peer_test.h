@@ -105,9 +105,14 @@ class RawPeer {
     const timeval patience{20, 0};
     setsockopt(fd_.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
-  static RawPeer connected(const Address& to) {
+  // `from`: an address of this machine, or empty.
+  static RawPeer connected(const Address& to, const std::string& from = {}) {
     const auto address = *net::numeric_address(to);
     net::UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!from.empty()) {
+      const auto own = *net::numeric_address({from, 0});
+      EXPECT_EQ(::bind(fd.fd(), own.data(), own.size()), 0);
+    }
     EXPECT_EQ(::connect(fd.fd(), address.data(), address.size()), 0);
     return RawPeer(std::move(fd));
   }

@@ -37,6 +37,7 @@ struct SimOptions {
   std::size_t max_registrations = 65536;      // handles of one connection
   std::size_t max_private_copy = 1u << 20;  // bytes; a longer abandoned source ends the connection
   bool remote_invalidation = true;
+  std::string client_host = "client";  // where all connections come from
   Faults faults;
 };
 

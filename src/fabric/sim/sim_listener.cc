@@ -88,7 +88,7 @@ void ConnectAttempt::reach_listener() {
   if (listener == fabric_.listeners_.end()) {
     refusal_ = Reason::ConnectionRefused;
   } else {
-    const Address from{"client", fabric_.fresh_port()};
+    const Address from{fabric_.options_.client_host, fabric_.fresh_port()};
     auto connection = listener->second->request(loop_, from, options_);
     if (connection)
       connection_ = std::move(*connection);

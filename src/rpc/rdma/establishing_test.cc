@@ -201,6 +201,23 @@ Task<void> fetch_some_others(Client& client, int& good) {
   }
 }
 
+TEST(Establishing, is_refused_to_strangers_before_any_memory_is_exposed) {
+  PROVES("R8166-8.1.1-b");
+  for (const char* network : {"192.0.2.0/24", "198.51.100.0/24"}) {
+    PairSetup setup;
+    setup.sim.client_host = "192.0.2.7";
+    setup.client.reconnect_for = 1s;
+    setup.server.allow = {*IpNetwork::parse(network)};
+    Pair pair(setup);
+    const std::uint64_t before = reason_counters().of(Reason::PeerNotAllowed);
+    const bool served = pair.call<Fetch>({1, 100000}).ok();
+    EXPECT_EQ(served, std::string_view(network) == "192.0.2.0/24");
+    EXPECT_EQ(reason_counters().of(Reason::PeerNotAllowed) > before, !served);
+    EXPECT_EQ(pair.record.count(Act::Accept, End::Passive) > 0, served);
+    EXPECT_EQ(pair.record.count(Act::ExposeSink, End::Active) > 0, served);
+  }
+}
+
 TEST(Establishing, happens_once_for_several_programs_which_share_credits_and_thresholds) {
   PROVES("R8166-6.3-a");
   PairSetup setup;

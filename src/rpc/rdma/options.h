@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/loop.h"
+#include "base/network.h"
 #include "rpcrdma/plan.h"
 
 namespace stag::rpc::rdma {
@@ -63,6 +65,10 @@ struct ServerOptions {
   bool reverse_chunks = true;
   std::uint64_t max_bytes_all = 1u << 30;  // of chunks, all connections together
   std::uint32_t max_connections = 16384;
+  std::uint32_t max_connections_per_peer = 0;  // from one address; 0: fabric::ListenOptions'
+  // Whose connection requests are accepted; empty: everybody's. Others are rejected before any
+  // memory is exposed to them (RFC 8166 8.1.1).
+  std::vector<IpNetwork> allow{};
 };
 
 }  // namespace stag::rpc::rdma

@@ -71,6 +71,7 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, Loop& loop, const
   fabric::ListenOptions options;
   options.loops = std::move(loops);
   options.max_connections = options_.max_connections;
+  options.max_connections_per_peer = options_.max_connections_per_peer;
   auto listener = fabric.listen(loop, address, std::move(options), *this);
   if (!listener) return Failure{listener.error()};
   listener_ = *std::move(listener);
@@ -92,7 +93,12 @@ Task<void> Server::close() {
   if (left != 0) co_await all_closed;
 }
 
-Result<fabric::ConnectOptions, Reason> Server::on_connect_request(const fabric::ConnectRequest&) {
+Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
+    const fabric::ConnectRequest& request) {
+  if (!is_allowed(options_.allow, request.peer.host)) {
+    trace(Reason::PeerNotAllowed, to_string(request.peer));
+    return Failure{Reason::PeerNotAllowed};
+  }
   fabric::ConnectOptions options;
   options.private_data = private_data_;
   options.receive = {0, options_.transport.inline_size};

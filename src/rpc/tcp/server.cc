@@ -21,9 +21,13 @@ Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::AsioLoop& loop
 
 TcpServer::TcpServer(net::AsioLoop& loop, net::TcpListener listener, Service& service,
                      std::vector<net::AsioLoop*> loops, const ServerOptions& options)
-    : loop_(loop), listener_(std::move(listener)), local_(listener_->local()), options_(options) {
+    : loop_(loop),
+      listener_(std::move(listener)),
+      local_(listener_->local()),
+      options_(options),
+      places_(net::PeerPlaces::make(options.max_connections, options.max_connections_per_peer)) {
   for (net::AsioLoop* each : loops)
-    workers_.push_back(std::make_unique<Worker>(*each, service, options_, connections_));
+    workers_.push_back(std::make_unique<Worker>(*each, service, options_));
 }
 
 TcpServer::~TcpServer() {
@@ -31,13 +35,18 @@ TcpServer::~TcpServer() {
 }
 
 void TcpServer::on_accept(net::AcceptedSocket accepted) {
-  if (connections_.load(std::memory_order_relaxed) >= options_.max_connections)
-    return trace(Reason::RpcTooManyConnections, to_string(accepted.peer));
-  connections_.fetch_add(1, std::memory_order_relaxed);
+  if (!is_allowed(options_.allow, accepted.peer.host))
+    return trace(Reason::PeerNotAllowed, to_string(accepted.peer));
+  auto place = places_->take(accepted.peer);
+  if (!place)
+    return trace(
+        place.error() == Reason::TooManyConnections ? Reason::RpcTooManyConnections : place.error(),
+        to_string(accepted.peer));
   Worker* worker = workers_[next_++ % workers_.size()].get();
-  if (&worker->loop() == &loop_) return worker->adopt(std::move(accepted.fd));
-  worker->loop().post(
-      [worker, fd = std::move(accepted.fd)]() mutable { worker->adopt(std::move(fd)); });
+  if (&worker->loop() == &loop_) return worker->adopt(std::move(accepted.fd), *std::move(place));
+  worker->loop().post([worker, fd = std::move(accepted.fd), place = *std::move(place)]() mutable {
+    worker->adopt(std::move(fd), std::move(place));
+  });
 }
 
 Task<void> TcpServer::close() {

@@ -2,13 +2,14 @@
 // calls, bytes and patience.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/network.h"
 #include "net/listener.h"
 #include "net/loop.h"
+#include "net/peer_places.h"
 #include "rpc/service.h"
 #include "rpc/tcp/stream.h"
 
@@ -16,6 +17,10 @@ namespace stag::rpc::tcp {
 
 struct ServerOptions {
   std::size_t max_connections = 4096;  // over all loops; one more is closed at once
+  // From one address; 0: net::PeerPlaces::usual().
+  std::size_t max_connections_per_peer = 0;
+  // Whose connections are taken; empty: everybody's.
+  std::vector<IpNetwork> allow{};
   // In progress on one connection; at that many it is not read until one ends. With Replies of
   // 1 MiB a connection holds this many beyond `stream.queued`.
   std::size_t max_calls = 32;
@@ -41,7 +46,7 @@ class TcpServer {
 
   // With the real port.
   const Address& local() const { return local_; }
-  std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  std::size_t connections() const { return places_->taken(); }
 
   // Stops listening, ends every connection and waits for the Calls in progress.
   Task<void> close();
@@ -55,7 +60,7 @@ class TcpServer {
   std::optional<net::TcpListener> listener_;
   Address local_;
   ServerOptions options_;
-  std::atomic<std::size_t> connections_{0};
+  std::shared_ptr<net::PeerPlaces> places_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t next_ = 0;
 };

@@ -295,6 +295,55 @@ TEST(TcpServer, closes_connections_above_its_limit) {
   });
 }
 
+// Whether a second connection is served, while the world's own has had its answer.
+Task<bool> serves_another(World& w) {
+  auto pong = co_await w.client->ping(kProgram, kVersion);
+  EXPECT_TRUE(pong.ok());
+  TcpChannel second(w.loop, w.server->local(), quick());
+  Client client(second);
+  CallOptions call;
+  call.timeout = 50ms;
+  const auto answer = co_await client.ping(kProgram, kVersion, call);
+  co_await second.close();
+  co_return answer.ok();
+}
+
+TEST(TcpServer, leaves_places_for_others_when_one_address_has_had_its_own) {
+  ServerOptions options;
+  options.max_connections_per_peer = 1;
+  World world(options);
+  world.run_test([](World& w) -> Task<> {
+    const std::uint64_t before = reason_counters().of(Reason::TooManyConnectionsOfPeer);
+    const bool served = co_await serves_another(w);
+    EXPECT_FALSE(served);
+    EXPECT_GT(reason_counters().of(Reason::TooManyConnectionsOfPeer), before);
+    EXPECT_EQ(w.server->connections(), 1u);
+  });
+}
+
+Task<> expect_served(World& w) {
+  const auto answer = co_await w.client->ping(kProgram, kVersion);
+  EXPECT_TRUE(answer.ok());
+}
+Task<> expect_turned_away(World& w) {
+  const std::uint64_t before = reason_counters().of(Reason::PeerNotAllowed);
+  CallOptions call;
+  call.timeout = 50ms;
+  const auto answer = co_await w.client->ping(kProgram, kVersion, call);
+  EXPECT_FALSE(answer.ok());
+  EXPECT_GT(reason_counters().of(Reason::PeerNotAllowed), before);
+}
+
+TEST(TcpServer, takes_connections_only_from_where_it_is_allowed_to) {
+  ServerOptions options;
+  options.allow = {*IpNetwork::parse("192.0.2.0/24"), *IpNetwork::parse("127.0.0.0/8")};
+  World friends(options);
+  friends.run_test(expect_served);
+  options.allow.pop_back();
+  World strangers(options);
+  strangers.run_test(expect_turned_away);
+}
+
 TEST(TcpServer, waits_for_calls_in_progress_when_it_is_closed_and_drops_their_replies) {
   AsioLoop loop;
   Holding service;

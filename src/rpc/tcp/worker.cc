@@ -52,8 +52,9 @@ class ReverseChannel final : public Channel, private Requester::Owner {
 
 class ServerConnection final : private RecordStream::Events {
  public:
-  ServerConnection(Worker& worker, net::TcpSocket socket)
+  ServerConnection(Worker& worker, net::TcpSocket socket, net::PeerPlaces::Place place)
       : worker_(worker),
+        place_(std::move(place)),
         stream_(std::make_shared<RecordStream>(std::move(socket), worker.options_.stream)),
         reverse_(std::make_shared<ReverseChannel>(worker.loop_, stream_)) {
     auto origin = std::make_shared<Origin>();
@@ -88,35 +89,31 @@ class ServerConnection final : private RecordStream::Events {
   }
 
   Worker& worker_;
+  net::PeerPlaces::Place place_;
   std::shared_ptr<RecordStream> stream_;
   std::shared_ptr<ReverseChannel> reverse_;
   std::shared_ptr<Responder> responder_;
   std::string where_;
 };
 
-Worker::Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options,
-               std::atomic<std::size_t>& connections)
-    : loop_(loop), service_(service), options_(options), connections_(connections) {}
+Worker::Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options)
+    : loop_(loop), service_(service), options_(options) {}
 
 Worker::~Worker() {
   CHECK(open_.empty());
 }
 
-void Worker::adopt(net::UniqueFd fd) {
+void Worker::adopt(net::UniqueFd fd, net::PeerPlaces::Place place) {
+  if (closing_) return;
   Result<net::TcpSocket, Reason> socket = net::TcpSocket::adopt(loop_, std::move(fd));
-  if (!socket.ok() || closing_) {
-    connections_.fetch_sub(1, std::memory_order_relaxed);
-    if (!socket.ok()) trace(socket.error());
-    return;
-  }
-  auto connection = std::make_unique<ServerConnection>(*this, std::move(*socket));
+  if (!socket.ok()) return trace(socket.error());
+  auto connection = std::make_unique<ServerConnection>(*this, *std::move(socket), std::move(place));
   ServerConnection* key = connection.get();
   open_.emplace(key, std::move(connection));
 }
 
 void Worker::forget(ServerConnection* connection) {
   open_.erase(connection);
-  connections_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Task<void> Worker::close() {

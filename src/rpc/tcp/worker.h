@@ -1,7 +1,6 @@
 // The server's connections on one loop.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <unordered_map>
 
@@ -17,14 +16,12 @@ class ServerConnection;
 // Thread: its loop, from the first adopt() to the end of close().
 class Worker {
  public:
-  // `connections` counts those of all workers.
-  Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options,
-         std::atomic<std::size_t>& connections);
+  Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options);
   ~Worker();
 
   net::AsioLoop& loop() const { return loop_; }
-  // Serves the connection; it is counted already.
-  void adopt(net::UniqueFd fd);
+  // Serves the connection, which keeps its place to its end.
+  void adopt(net::UniqueFd fd, net::PeerPlaces::Place place);
   // Ends every connection and waits for the Calls in progress.
   Task<void> close();
 
@@ -36,7 +33,6 @@ class Worker {
   net::AsioLoop& loop_;
   Service& service_;
   const ServerOptions& options_;
-  std::atomic<std::size_t>& connections_;
   std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;
   TaskGroup tasks_;
   bool closing_ = false;

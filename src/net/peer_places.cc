@@ -1,0 +1,40 @@
+#include "net/peer_places.h"
+
+#include <algorithm>
+
+namespace stag::net {
+
+std::shared_ptr<PeerPlaces> PeerPlaces::make(std::size_t all, std::size_t each) {
+  return std::shared_ptr<PeerPlaces>(new PeerPlaces(all, each != 0 ? each : usual(all)));
+}
+
+std::size_t PeerPlaces::usual(std::size_t all) {
+  constexpr std::size_t kFew = 8;
+  return std::max(all / 4, std::min(all, kFew));
+}
+
+Result<PeerPlaces::Place, Reason> PeerPlaces::take(const Address& peer) {
+  const std::lock_guard lock(mutex_);
+  if (taken_ >= all_) return Failure{Reason::TooManyConnections};
+  std::size_t& of_host = hosts_[peer.host];
+  if (of_host >= each_) return Failure{Reason::TooManyConnectionsOfPeer};
+  ++taken_;
+  ++of_host;
+  // The pointer only says that there is a place.
+  return Place(this,
+               [self = shared_from_this(), host = peer.host](void*) { self->give_back(host); });
+}
+
+std::size_t PeerPlaces::taken() const {
+  const std::lock_guard lock(mutex_);
+  return taken_;
+}
+
+void PeerPlaces::give_back(const std::string& host) {
+  const std::lock_guard lock(mutex_);
+  --taken_;
+  const auto found = hosts_.find(host);
+  if (--found->second == 0) hosts_.erase(found);
+}
+
+}  // namespace stag::net
