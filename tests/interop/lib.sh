@@ -1,5 +1,10 @@
-# Sourced by the scenarios: the lab, a guest with its console, a `stag serve`, and how checks are counted.
+# Sourced by the scenarios: the lab, a network, guests with their consoles, a `stag serve`, and how checks are counted.
 # A scenario is called as SCENARIO STAG; it ends with `finish`.
+#
+# The network is the scenario's own: a namespace in which guest N (0 unless told) is at 10.77.N.2 and fd77:N::2, on a tap device of its
+# own where the host is 10.77.N.1 and fd77:N::1. Nothing else is in it, so all ports are free, and whoever is in it can
+# call whom it likes. A scenario that says network=user before it sources this has QEMU's user networking instead: no root
+# needed, the guest sees the host's loopback as 10.0.2.2, and nobody calls the guest.
 set -uo pipefail
 interop=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$interop/../.." && pwd)
@@ -13,6 +18,12 @@ skip() { echo "interop: skipped: $*" >&2; exit 77; }
 die() { echo "interop: $scenario: $*" >&2; exit 1; }
 
 "$interop/setup" "$lab" || exit $?
+if [ "${network:=private}" = private ] && [ -z "${STAG_INTEROP_NETWORK:-}" ]; then
+  [ "$(id -u)" -eq 0 ] || skip "not root, which a network namespace and its tap devices need"
+  [ -c /dev/net/tun ] || skip "no /dev/net/tun, which the guest's network card needs"
+  unshare -nmu true 2>/dev/null || skip "no network namespace can be made here"
+  STAG_INTEROP_NETWORK=made exec unshare -nmu --propagation private "$0" "$@"
+fi
 [ -x "$stag" ] || die "no program '$stag'"
 stag=$(realpath "$stag")
 kernel=$(cat "$lab/kernel-version")
@@ -39,17 +50,39 @@ check() {  # check SENTENCE COMMAND…
   fi
 }
 
+if [ "$network" = private ]; then
+  mount -t tmpfs run /run # of rpcbind and statd, if any
+  hostname host
+  ip link set lo up
+  address=:: rdma_port=20049 tcp_port=2049
+else
+  address=127.0.0.1
+fi
+tap() {  # tap N: makes the device of guest N
+  ip tuntap add dev "tap$1" mode tap && ip addr add "10.77.$1.1/24" dev "tap$1" && ip -6 addr add "fd77:$1::1/64" dev "tap$1" nodad &&
+    ip link set "tap$1" up
+}
+
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 # serve OPTION…: starts `stag serve` with them; sets $server, $rdma_port, $tcp_port. Ports stay the same when called again.
 serve() {
   : "${rdma_port:=$(free_port)}" "${tcp_port:=$(free_port)}"
-  "$stag" serve --rdma-port "$rdma_port" --tcp-port "$tcp_port" --state "$work/state" --log-level info "$@" \
+  "$stag" serve --listen "$address" --rdma-port "$rdma_port" --tcp-port "$tcp_port" --state "$work/state" --log-level info "$@" \
     >"$work/serve.out" 2>>"$work/serve.log" &
   server=$!; pids+=("$server")
   until_true 20 grep -q '^ready: TCP' "$work/serve.out" || die "stag serve did not start: $(cat "$work/serve.log")"
 }
-url() { echo "nfs://127.0.0.1:$rdma_port/$1?mountport=$tcp_port"; }
+served_by=127.0.0.1
+url() { echo "nfs://$served_by:$rdma_port/$1?mountport=$tcp_port"; }
+
+# Debian's rpcbind in the scenario's network.
+start_rpcbind() {
+  export PATH=$PATH:/usr/sbin:/sbin
+  rpcbind -f >"$work/rpcbind.log" 2>&1 &
+  rpcbind=$!; pids+=("$rpcbind")
+  until_true 60 rpcinfo -p 127.0.0.1 >/dev/null || die "rpcbind does not start: $(cat "$work/rpcbind.log")"
+}
 
 until_true() {  # until_true SECONDS COMMAND…
   local tries=$(($1 * 10)); shift
@@ -59,26 +92,39 @@ until_true() {  # until_true SECONDS COMMAND…
   done
 }
 
-# boot SCRIPT SECONDS [NAME=VALUE…] [hostfwd=…]: starts a guest that runs guest/SCRIPT with these settings; its console
-# goes to $console.
+# boot SCRIPT SECONDS [NAME=VALUE…] [guest=N] [with=PART] [hostfwd=…]: starts a guest that runs guest/SCRIPT with these settings; its
+# console goes to $console, its process to $guest. PART is an archive of the lab that it has besides (fio).
 boot() {
-  local script=$1 longest=$2 settings= forwards= word; shift 2
+  local script=$1 longest=$2 number=0 settings= card="user,id=net" parts=("$lab/base.gz") word; shift 2
   for word in "$@"; do
-    case $word in hostfwd=*) forwards+=",$word" ;; *) settings+=" $word" ;; esac
+    case $word in
+      hostfwd=*) card+=",$word" ;;
+      guest=*) number=${word#guest=} ;;
+      with=*) parts+=("$lab/${word#with=}.gz") ;;
+      *) settings+=" $word" ;;
+    esac
   done
-  console=$work/console.$script
-  (cd "$interop/guest" && printf '%s\n' init checks "$script" | cpio -o -H newc --quiet | gzip -1) >"$work/scripts.gz"
-  cat "$lab/base.gz" "$work/scripts.gz" >"$work/initrd.gz"
+  if [ "$network" = private ]; then
+    ip link show "tap$number" >/dev/null 2>&1 || tap "$number" || die "no tap device can be made"
+    card="tap,id=net,ifname=tap$number,script=no,downscript=no"
+    settings+=" HOST=10.77.$number.1 NUMBER=$number"
+  else
+    settings+=" HOST=10.0.2.2"
+  fi
+  console=$work/console.$script.$number; : >"$console"
+  mkfifo "$work/orders.$number".{in,out} 2>/dev/null
+  (cd "$interop/guest" && printf '%s\n' init checks "$script" | cpio -o -H newc --quiet | gzip -1) >"$work/scripts.$number.gz"
+  cat "${parts[@]}" "$work/scripts.$number.gz" >"$work/initrd.$number.gz"
   timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nographic -no-reboot -nodefaults \
-    -kernel "$lab/vmlinuz" -initrd "$work/initrd.gz" -serial "file:$console" -device virtio-rng-pci \
-    -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off RUN=$script$settings" \
-    -netdev "user,id=net$forwards" -device virtio-net-pci,netdev=net,romfile= </dev/null >"$work/qemu.log" 2>&1 &
+    -kernel "$lab/vmlinuz" -initrd "$work/initrd.$number.gz" -serial "file:$console" -serial "pipe:$work/orders.$number" -device virtio-rng-pci \
+    -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off RUN=$script $settings" \
+    -netdev "$card" -device virtio-net-pci,netdev=net,romfile= </dev/null >"$work/qemu.$number.log" 2>&1 &
   guest=$!; pids+=("$guest")
 }
 
 told() { grep -q "$1" "$console"; }
 guest_says() {  # guest_says WORDS SECONDS: waits until it does
-  until_true "$2" ended_or_told "$1"; told "$1" || die "the guest did not say '$1': $(tail -n 30 "$console"; cat "$work/qemu.log")"
+  until_true "$2" ended_or_told "$1"; told "$1" || die "the guest did not say '$1': $(tail -n 30 "$console"; cat "$work"/qemu.*.log)"
 }
 ended_or_told() { told "$1" || ! kill -0 "$guest" 2>/dev/null; }
 
@@ -91,10 +137,27 @@ guest_ends() {
   told '^GUEST-END' || { tail -n 40 "$console"; check "the guest reached its end" false; }
 }
 
-random_tree() {  # random_tree DIR: a file of every size that matters, nested directories, and SHA256SUMS
+# in_guest N COMMAND: has guest N, which runs guest/obey, do a command (one line), writes what that wrote and ends as it did.
+in_guest() {
+  local console=$work/console.obey.$1 token
+  token=$(date +%N)$RANDOM
+  printf '%s %s\n' "$token" "$2" >"$work/orders.$1.in"
+  until_true 300 grep -q "^ANSWER $token " "$console" || { echo "no answer of guest $1"; return 99; }
+  tr -d '\r' <"$console" | sed -n "/^ORDER $token\$/,/^ANSWER $token /p" | sed '1d;$d' | sed '$d'
+  return "$(tr -d '\r' <"$console" | sed -n "s/^ANSWER $token //p")"
+}
+refused() { ! in_guest "$@"; }
+obeying() {  # obeying N [NAME=VALUE…]: boots guest N, which then does what in_guest says
+  local number=$1; shift
+  boot obey 1800 "guest=$number" "$@"
+}
+
+this_guest() { guest=$1 console=$2; }  # of several, the one that is spoken of from here on
+
+random_tree() {  # random_tree DIR LARGEST: a file of every size that matters, nested directories, and SHA256SUMS
   local size
   mkdir -p "$1/a/b/c" "$1/empty"
-  for size in 0 1 3 4095 4096 4097 1048577 16777216; do head -c "$size" /dev/urandom >"$1/$size"; done
+  for size in 0 1 3 4095 4096 4097 1048577 "$2"; do head -c "$size" /dev/urandom >"$1/$size"; done
   echo "deep down" >"$1/a/b/c/file"
   (cd "$1" && find . -type f ! -name SHA256SUMS -print0 | sort -z | xargs -0 sha256sum >"$work/sums" && mv "$work/sums" SHA256SUMS)
 }

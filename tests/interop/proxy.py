@@ -1,4 +1,4 @@
-"""proxy.py PORT TARGET-PORT [cut=N] [crc]: forwards TCP connections on the loopback.
+"""proxy.py PORT TARGET-PORT [cut=N] [crc]: forwards TCP connections to TARGET-PORT of the loopback.
 
 cut=N: cuts N of them, each after a random number of bytes; then it only forwards. The seed is fixed.
 crc: asks for CRC in the client's MPA Request (RFC 5044 7.1, flag C), as no Linux client does by itself."""
@@ -64,7 +64,7 @@ async def serve(reader, writer):
 
 
 async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    server = await asyncio.start_server(serve, "0.0.0.0", port)
     async with server:
         await server.serve_forever()
 

@@ -1,6 +1,8 @@
-// What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES.
+// What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES |
+// probe names FOLDER COUNT.
 // Prints what went wrong and exits 1.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,12 +106,50 @@ static void kept_open(const char *path, size_t size) {
   need(stat(path, &now) == 0 && now.st_size == 1, "the file that took the name");
 }
 
+// Files named by every byte there is but "/" and NUL: each byte between two letters, and all of them in one name; listed, found again
+// and removed. (A server that takes names for UTF-8 refuses half of them.)
+static void names(const char *path, size_t expected) {
+  char name[256], all[256];
+  size_t made = 0;
+  need(mkdir(path, 0755) == 0 && chdir(path) == 0, path);
+  for (int byte = 1; byte < 256; byte++) {
+    if (byte == '/') continue;
+    all[made++] = (char)byte;
+    snprintf(name, sizeof name, "a%cz", byte);
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    need(fd >= 0 && close(fd) == 0, name);
+  }
+  all[made] = 0;
+  int fd = open(all, O_WRONLY | O_CREAT | O_EXCL, 0644);
+  need(fd >= 0 && close(fd) == 0, "a name of all bytes");
+  need(made == expected, "the number of bytes");
+  forget_cache();
+  DIR *folder = opendir(".");
+  need(folder != NULL, "opendir");
+  size_t found = 0;
+  for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    found += strcmp(entry->d_name, all) == 0 || (entry->d_name[0] == 'a' && strlen(entry->d_name) == 3 && entry->d_name[2] == 'z');
+  closedir(folder);
+  if (found != made + 1) {
+    fprintf(stderr, "%zu names of %zu are listed\n", found, made + 1);
+    exit(1);
+  }
+  struct stat now;
+  need(stat(all, &now) == 0 && unlink(all) == 0, "the name of all bytes");
+  for (size_t i = 0; i < made; i++) {
+    snprintf(name, sizeof name, "a%cz", all[i]);
+    need(stat(name, &now) == 0 && unlink(name) == 0, name);
+  }
+  need(chdir("/") == 0 && rmdir(path) == 0, path);
+}
+
 int main(int count, char **words) {
   if (count != 4) return 2;
   size_t size = strtoul(words[3], NULL, 10);
   if (strcmp(words[1], "map") == 0) map(words[2], size);
   else if (strcmp(words[1], "direct") == 0) direct(words[2], size);
   else if (strcmp(words[1], "open") == 0) kept_open(words[2], size);
+  else if (strcmp(words[1], "names") == 0) names(words[2], size);
   else return 2;
   return 0;
 }
