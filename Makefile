@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench bench-peers fuzz interop format tidy clean
+.PHONY: help build run test check bench bench-peers perf-guard fuzz interop format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -35,6 +35,12 @@ bench-peers: ## the same loads by nfs-ganesha with libnfs, and by libtirpc (root
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag
 	@bench/peers/run build/release/bin/stag
+
+perf-guard: ## instructions of a call, counted by callgrind, against bench/guard/instructions.json
+	@tools/setup build guard
+	@cmake --preset release -DSTAG_BENCH=ON >/dev/null
+	@cmake --build --preset release --target stag_guard
+	@bench/guard/run build/release/bin/stag_guard
 
 fuzz: ## every fuzz target, FUZZ_SECONDS (default 600) each
 	@tools/setup build test
