@@ -7,8 +7,12 @@
 //   then          the vfs handle, up to 40 bytes
 //   last 8        SipHash-2-4 of all before
 //
-// 13 bytes more than the vfs handle: within 64 always, within the 32 of NFSv2 for vfs handles of up
-// to 19 bytes.
+// NFSv2 wants exactly 32 bytes (RFC 1094 2.3.3):
+//
+//   byte 0        0x20 + length of the vfs handle, which is at most 19
+//   bytes 1..4    export id
+//   bytes 5..23   the vfs handle and zeros
+//   bytes 24..31  SipHash-2-4 of all before
 #pragma once
 
 #include <cstdint>
@@ -33,11 +37,17 @@ class FileHandles {
   };
   Sealed seal(std::uint32_t export_id, const vfs::Handle& object) const;
 
+  static constexpr std::size_t kSize2 = 32;
+  using Sealed2 = std::array<std::byte, kSize2>;
+  // For NFSv2; nothing when the object's handle is too long for it.
+  std::optional<Sealed2> seal2(std::uint32_t export_id, const vfs::Handle& object) const;
+
   struct Opened {
     std::uint32_t export_id = 0;
     vfs::Handle object;
   };
-  // Nothing when this server did not make it. Takes the same time wherever the MAC differs.
+  // Of either form. Nothing when this server did not make it. Takes the same time wherever the MAC
+  // differs.
   std::optional<Opened> open(Bytes handle) const;
 
   // The id of an export follows from its name, so handles stay good when the table is reordered.

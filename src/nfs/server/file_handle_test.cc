@@ -66,5 +66,28 @@ TEST(FileHandle, gives_each_export_path_its_own_lasting_id) {
   EXPECT_NE(kHandles.export_id("/a"), kHandles.export_id("/b"));
 }
 
+TEST(FileHandle2, has_32_bytes_whatever_the_length_of_the_object_s) {
+  for (const std::size_t length : {0, 1, 10, 18, 19}) {
+    const vfs::Handle object = object_of(std::string(length, 'h'));
+    const auto sealed = kHandles.seal2(0xfedcba98, object);
+    ASSERT_TRUE(sealed.has_value());
+    const auto opened = kHandles.open(*sealed);
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(opened->export_id, 0xfedcba98);
+    EXPECT_EQ(opened->object, object);
+  }
+  EXPECT_FALSE(kHandles.seal2(1, object_of(std::string(20, 'h'))).has_value());
+}
+
+TEST(FileHandle2, with_any_bit_changed_is_refused) {
+  const auto good = *kHandles.seal2(77, object_of("sixteen bytes..."));
+  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+    auto bad = good;
+    bad[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_FALSE(kHandles.open(bad).has_value()) << bit;
+  }
+  EXPECT_FALSE(kHandles.open(Bytes(good).first(31)).has_value());
+}
+
 }  // namespace
 }  // namespace stag::nfs

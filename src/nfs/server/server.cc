@@ -1,6 +1,8 @@
 #include "nfs/server/server.h"
 
-#include "nfs/server/mount.h"
+#include "nfs/server/acl.h"
+#include "nfs/server/mount1.h"
+#include "nfs/server/nfs2.h"
 #include "nfs/server/procedures.h"
 #include "nfs/ulb/nfs3.h"
 #include "rpc/server.h"
@@ -112,6 +114,10 @@ void NfsServer::add_nfs(rpc::Server& server) {
   add_data_procedures(nfs, *served_);
   add_directory_procedures(nfs, *served_);
   server.add(std::move(nfs));
+  server.add(nfs2::program(*served_));
+  // RFC 8267 5.2: on the connection that carries NFS, over whatever transport.
+  server.add(acl::program2(*served_));
+  server.add(acl::program3(*served_));
 }
 
 void NfsServer::add_programs(rpc::Server& server) {
@@ -122,6 +128,8 @@ void NfsServer::add_programs(rpc::Server& server) {
   // RFC 8267 5.1: MOUNT is a TCP service.
   mount.absent_from(rpc::TransportKind::Rdma);
   server.add(std::move(mount));
+  server.add(mount::program1(*served_, *mounts_));
+  server.add(mount::program2(*served_, *mounts_));
 }
 
 }  // namespace stag::nfs

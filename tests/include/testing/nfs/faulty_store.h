@@ -9,7 +9,7 @@
 
 namespace stag::testing {
 
-class FaultyStore final : public vfs::FileSystem {
+class FaultyStore : public vfs::FileSystem {
  public:
   explicit FaultyStore(std::shared_ptr<vfs::FileSystem> inner) : inner_(std::move(inner)) {}
 

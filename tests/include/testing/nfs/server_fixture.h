@@ -9,6 +9,7 @@
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
 #include "nfs/server/server.h"
+#include "nfs/ulb/nfs2.h"
 #include "nfs/ulb/nfs3.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
@@ -98,10 +99,11 @@ class NfsServed : public ::testing::Test {
  private:
   template <class P>
   rpc::Client client() {
-    return rpc::Client(
-        channel_,
-        P::program == nfs::v3::NFSPROC3_READ::program ? nfs::ulb::nfs3() : nfs::ulb::mount3(),
-        credentials_);
+    return rpc::Client(channel_, binding_of(P::program, P::version), credentials_);
+  }
+  static rpc::Binding binding_of(std::uint32_t program, std::uint32_t version) {
+    if (program != nfs::v3::NFS_PROGRAM) return nfs::ulb::mount3();
+    return version == nfs::v3::NFS_V3 ? nfs::ulb::nfs3() : nfs::ulb::nfs2();
   }
   template <class Res>
   static nfs::v3::nfs_fh3 made(nfs::v3::nfsstat3 status, const Res& res, const std::string& name) {
