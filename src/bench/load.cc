@@ -12,7 +12,6 @@ namespace {
 
 namespace client = nfs::client;
 
-constexpr std::uint64_t kFileBytes = 64 << 20;
 constexpr std::size_t kSequentialFrom = 64 << 10;
 
 // Framing of a message that went inline, in bytes: FPDU length, untagged DDP header and CRC field
@@ -54,8 +53,9 @@ struct Load::Running {
   TaskGroup group{};
 
   std::uint64_t offset() {
+    if (bytes >= kSequentialFrom)
+      return next++ % std::max<std::uint64_t>(1, kBulkBytes / bytes) * bytes;
     const std::uint64_t blocks = kFileBytes / bytes;
-    if (bytes >= kSequentialFrom) return next++ % blocks * bytes;
     random = random * 1664525 + 1013904223;
     return (random >> 8) % blocks * bytes;
   }

@@ -26,6 +26,11 @@ struct LoadOptions {
 // its own.
 class Load {
  public:
+  // Of the file that the operations work on, and of the part of it that those of 64 KiB and more go
+  // through again and again: little enough to stay in a cache, so that the transport is measured.
+  static constexpr std::size_t kFileBytes = 64 << 20;
+  static constexpr std::size_t kBulkBytes = 4 << 20;
+
   // `url` names a directory that may be written to. Fails with a sentence.
   static Result<std::unique_ptr<Load>, std::string> open(const std::string& url,
                                                          const LoadOptions& options = {});

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "net/patience.h"
 
 namespace stag::bench {
 namespace {
@@ -37,10 +38,13 @@ struct Order {
 constexpr std::size_t kSocketBuffer = 4 << 20;
 constexpr std::size_t kBatchBytes = 256 << 10;
 
-// A non-blocking socket and the epoll that waits for it.
+// A non-blocking socket and the epoll that waits for it, as patiently as the loops do.
 class Wire {
  public:
-  explicit Wire(int socket) : socket_(socket), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  Wire(int socket, std::uint32_t busy_poll_us)
+      : socket_(socket),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)),
+        patience_(std::chrono::microseconds(busy_poll_us)) {
     fcntl(socket_, F_SETFL, O_NONBLOCK);
     const int on = 1;
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -90,11 +94,24 @@ class Wire {
     epoll_event event{events, {}};
     if (events != armed_) epoll_ctl(epoll_, EPOLL_CTL_MOD, socket_, &event);
     armed_ = events;
+    if (patience_.worthwhile()) {
+      const bool found = look(event);
+      patience_.found(found);
+      if (found) return;
+    }
     epoll_wait(epoll_, &event, 1, -1);
+  }
+  bool look(epoll_event& event) {
+    const auto end = std::chrono::steady_clock::now() + patience_.limit();
+    do {
+      if (epoll_wait(epoll_, &event, 1, 0) > 0) return true;
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
   }
 
   int socket_;
   int epoll_;
+  net::Patience patience_;
   std::uint32_t armed_ = EPOLLIN;
 };
 
@@ -144,8 +161,8 @@ bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
   return true;
 }
 
-[[noreturn]] void serve_orders(int socket) {
-  Wire wire(socket);
+[[noreturn]] void serve_orders(int socket, std::uint32_t busy_poll_us) {
+  Wire wire(socket, busy_poll_us);
   Order order;
   const std::byte done{1};
   while (read_value(wire, order)) {
@@ -203,7 +220,7 @@ double cpu_seconds_of(pid_t pid) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-Result<RawPeer, std::string> RawPeer::start() {
+Result<RawPeer, std::string> RawPeer::start(std::uint32_t busy_poll_us) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -219,19 +236,21 @@ Result<RawPeer, std::string> RawPeer::start() {
   if (pid == 0) {
     const int accepted = accept(listener, nullptr, nullptr);
     close(listener);
-    serve_orders(accepted);
+    serve_orders(accepted, busy_poll_us);
   }
   const int connected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int status = connect(connected, reinterpret_cast<sockaddr*>(&address), length);
   close(listener);
-  RawPeer peer(pid, connected);
+  RawPeer peer(pid, connected, busy_poll_us);
   if (status != 0)
     return Failure{std::string("cannot connect on loopback: ") + std::strerror(errno)};
   return peer;
 }
 
 RawPeer::RawPeer(RawPeer&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), socket_(std::exchange(other.socket_, -1)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      socket_(std::exchange(other.socket_, -1)),
+      busy_poll_us_(other.busy_poll_us_) {}
 
 RawPeer::~RawPeer() {
   if (socket_ >= 0) close(socket_);
@@ -243,7 +262,7 @@ RawPeer::~RawPeer() {
 
 Sample RawPeer::exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth,
                          double seconds) {
-  Wire wire(socket_);
+  Wire wire(socket_, busy_poll_us_);
   if (!give_order(wire, {Mode::Exchange, static_cast<std::uint32_t>(request_bytes),
                          static_cast<std::uint32_t>(reply_bytes), 0}))
     return {};
@@ -285,7 +304,7 @@ std::uint64_t stream_total(std::size_t block_bytes, double seconds) {
 }  // namespace
 
 Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
-  Wire wire(socket_);
+  Wire wire(socket_, busy_poll_us_);
   const std::uint64_t total = stream_total(block_bytes, seconds);
   Stopwatch watch(pid_);
   if (!give_order(wire,
@@ -296,7 +315,7 @@ Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
 }
 
 Sample RawPeer::stream_out(std::size_t block_bytes, double seconds) {
-  Wire wire(socket_);
+  Wire wire(socket_, busy_poll_us_);
   const std::uint64_t total = stream_total(block_bytes, seconds);
   Stopwatch watch(pid_);
   std::byte done;

@@ -1,6 +1,7 @@
 // The physical reference: plain TCP on loopback between this process and a second one, with the
-// same bytes as the RPCs they are compared with and the same way of waiting (epoll, then read until
-// it is empty). Nothing here knows RPC; what it measures is what the kernel allows.
+// same bytes as the RPCs they are compared with and the same way of waiting (net/patience.h, then
+// epoll, then read until it is empty). Nothing here knows RPC; what it measures is what the kernel
+// allows.
 //
 // Thread: one. The second process is forked in the constructor, before any thread is started, and
 // ends with the object.
@@ -33,7 +34,7 @@ struct Sample {
 class RawPeer {
  public:
   // Fails with a sentence when the system refuses the process or the connection.
-  static Result<RawPeer, std::string> start();
+  static Result<RawPeer, std::string> start(std::uint32_t busy_poll_us = 0);
   RawPeer(RawPeer&& other) noexcept;
   RawPeer& operator=(RawPeer&&) = delete;
   ~RawPeer();
@@ -48,9 +49,11 @@ class RawPeer {
   pid_t pid() const { return pid_; }
 
  private:
-  RawPeer(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  RawPeer(pid_t pid, int socket, std::uint32_t busy_poll_us)
+      : pid_(pid), socket_(socket), busy_poll_us_(busy_poll_us) {}
   pid_t pid_ = -1;
   int socket_ = -1;
+  std::uint32_t busy_poll_us_ = 0;
 };
 
 // CPU time the process has used so far, user and system, in seconds.

@@ -107,7 +107,7 @@ Result<std::vector<Row>, std::string> bench_self(const BenchOptions& options,
         std::find(options.only.begin(), options.only.end(), plan.name) != options.only.end())
       plans.push_back(plan);
   if (plans.empty()) return Failure{std::string("no such row; --list names them")};
-  Result<RawPeer, std::string> raw = RawPeer::start();
+  Result<RawPeer, std::string> raw = RawPeer::start(options.load.busy_poll_us);
   if (!raw) return Failure{raw.error()};
   Result<ServerProcess, std::string> server =
       ServerProcess::start({.crc = options.load.crc, .busy_poll_us = options.load.busy_poll_us});

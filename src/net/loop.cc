@@ -16,7 +16,8 @@ TimePoint clock_now() {
 }  // namespace
 
 AsioLoop::Core::Core(LoopOptions options)
-    : busy_poll_us(options.busy_poll_us), workers(std::move(options.workers)) {
+    : patience(std::chrono::microseconds(options.busy_poll_us)),
+      workers(std::move(options.workers)) {
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
 }
 
@@ -74,17 +75,25 @@ void AsioLoop::Core::run_timers() {
   if (const auto next = timers.earliest()) arm(*next);
 }
 
-void AsioLoop::Core::run_busy() {
-  TimePoint last_event = clock_now();
-  const Duration patience = std::chrono::microseconds(busy_poll_us);
+void AsioLoop::Core::run() {
   while (!io.stopped()) {
-    if (io.poll() != 0) {
-      last_event = clock_now();
-    } else if (clock_now() - last_event > patience) {
+    if (!patience.worthwhile()) {
       io.run_one();
-      last_event = clock_now();
+    } else if (io.poll() == 0) {
+      const bool found = look_for_events();
+      patience.found(found);
+      if (!found) io.run_one();
     }
   }
+}
+
+bool AsioLoop::Core::look_for_events() {
+  const TimePoint end = clock_now() + patience.limit();
+  while (!io.stopped()) {
+    if (io.poll() != 0) return true;
+    if (clock_now() >= end) return false;
+  }
+  return true;
 }
 
 void AsioLoop::Core::offload(Function work, Function done) {
@@ -112,11 +121,7 @@ AsioLoop::~AsioLoop() {
 void AsioLoop::run() {
   core_->thread = std::this_thread::get_id();
   const auto keep_running = asio::make_work_guard(core_->io);
-  if (core_->busy_poll_us == 0) {
-    core_->io.run();
-  } else {
-    core_->run_busy();
-  }
+  core_->run();
   core_->io.restart();
 }
 

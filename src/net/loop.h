@@ -21,7 +21,7 @@ struct LoopOptions {
   // Where offload() runs; may be shared by loops. Null: a pool of the default size of its own.
   std::shared_ptr<WorkerPool> workers;
   // How long an idle loop keeps asking for events before it sleeps, in microseconds. Buys latency
-  // with CPU time.
+  // with CPU time. Zero: a little while, as long as that saves more than it costs (net/patience.h).
   std::uint32_t busy_poll_us = 0;
 };
 

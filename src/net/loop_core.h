@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "net/loop.h"
+#include "net/patience.h"
 #include "net/timer_heap.h"
 #include "net/worker_pool.h"
 
@@ -35,10 +36,12 @@ struct AsioLoop::Core {
   void run_posted();
   void arm(TimePoint when);
   void run_timers();
-  void run_busy();
+  void run();
+  // Whether an event came within the loop's patience.
+  bool look_for_events();
   void offload(Function work, Function done);
 
-  const std::uint32_t busy_poll_us;
+  Patience patience;
   std::shared_ptr<WorkerPool> workers;
   // One thread runs it, which lets Asio skip wake-ups between threads.
   asio::io_context io{1};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/task.h"
+#include "net/patience.h"
 #include "net/signals.h"
 #include "net/timer_heap.h"
 #include "net/worker_pool.h"
@@ -186,6 +187,32 @@ TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {
   loop.post([&] { loop.stop(); });
   loop.run();
   EXPECT_EQ(ran, 1);
+}
+
+TEST(Patience, gives_up_looking_where_nothing_comes_and_tries_again_later) {
+  Patience patience{Duration::zero()};
+  int looks = 0;
+  for (; patience.worthwhile(); ++looks) {
+    ASSERT_LT(looks, 100);
+    patience.found(false);
+  }
+  EXPECT_GT(looks, 1);
+  int sleeps = 1;
+  for (; !patience.worthwhile(); ++sleeps) ASSERT_LT(sleeps, 10'000);
+  EXPECT_GT(sleeps, 10);
+  patience.found(true);
+  EXPECT_TRUE(patience.worthwhile());
+  patience.found(false);
+  EXPECT_FALSE(patience.worthwhile());
+}
+
+TEST(Patience, never_gives_up_where_it_was_told_how_long) {
+  Patience patience{std::chrono::microseconds(7)};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(patience.worthwhile());
+    patience.found(false);
+  }
+  EXPECT_EQ(patience.limit(), std::chrono::microseconds(7));
 }
 
 TEST(WorkerPool, runs_jobs_at_once_but_never_more_than_its_threads) {
