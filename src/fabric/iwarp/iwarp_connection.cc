@@ -55,7 +55,7 @@ IwarpConnection::IwarpConnection(IwarpSetup setup)
       table_(entropy_),
       receiver_(receiver_options(setup.negotiated, kDirectThreshold), table_, *this),
       sender_(sender_options(setup), table_),
-      queue_(write_message(*options_)) {
+      queue_(write_message(*options_), options_->write_turn) {
   receiver_.add_receive_credit(setup.receive.count, setup.receive.size);
   if (!active_ || options_->first_fpdu_delay == Duration(0)) return;
   held_ = true;

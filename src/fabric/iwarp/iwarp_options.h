@@ -18,6 +18,8 @@ struct IwarpOptions {
   std::size_t max_ulpdu = 65535;
   // Bytes of the RDMA Write messages that a long Write is cut into.
   std::size_t write_message = 256 * 1024;
+  // Bytes of one Call's RDMA Writes that leave before those of another have their turn.
+  std::size_t write_turn = 1 << 20;
   // Bytes one connection moves in each direction in a turn of its loop before others have theirs.
   std::size_t turn_bytes = 1 << 20;
   // Bytes of an abandoned source that is answered from a private copy; a longer one ends the

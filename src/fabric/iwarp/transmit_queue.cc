@@ -11,6 +11,12 @@ void TransmitQueue::List::push(FlowQueue* queue) {
   tail = queue;
 }
 
+void TransmitQueue::List::push_front(FlowQueue* queue) {
+  queue->next = head;
+  if (head == nullptr) tail = queue;
+  head = queue;
+}
+
 TransmitQueue::FlowQueue* TransmitQueue::List::pop() {
   FlowQueue* first = head;
   head = first->next;
@@ -73,7 +79,13 @@ void TransmitQueue::post(Operation&& operation) {
 }
 
 void TransmitQueue::put_back(FlowQueue* queue) {
-  if (queue->head != nullptr) return list_of(*queue).push(queue);
+  if (queue->head != nullptr) {
+    List& list = list_of(*queue);
+    if (&list == &writes_ && queue->in_turn != 0 && queue->in_turn < turn_limit_)
+      return list.push_front(queue);
+    queue->in_turn = 0;
+    return list.push(queue);
+  }
   active_.erase(std::find(active_.begin(), active_.end(), queue));
   flows_.give(queue);
 }
@@ -90,6 +102,7 @@ Operation TransmitQueue::take_head(FlowQueue* queue) {
 Operation TransmitQueue::take_part(FlowQueue* queue) {
   Node* node = queue->head;
   Operation& whole = node->operation;
+  queue->in_turn += std::min(write_limit_, whole.bytes.size() - node->sent);
   if (node->sent == 0 && whole.bytes.size() <= write_limit_) return take_head(queue);
   const std::size_t size = std::min(write_limit_, whole.bytes.size() - node->sent);
   Operation part;

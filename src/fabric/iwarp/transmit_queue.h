@@ -5,7 +5,9 @@
 // a Send whose Writes are done, then Read Requests as far as the limit of outstanding ones allows,
 // then bulk, where Read Responses and the Writes of the flows take turns. A Write longer than
 // `write_limit` is cut into several messages, so that a small Reply waits for one of them at most.
-// Operations and flows are pooled.
+// A flow's turn is `turn_limit` bytes: were it one message, all of several large Writes would end
+// at the same time, and who waits for them would have nothing to do until then. Operations and
+// flows are pooled.
 #pragma once
 
 #include <deque>
@@ -39,7 +41,8 @@ struct Outgoing {
 class TransmitQueue {
  public:
   // In bytes of payload.
-  explicit TransmitQueue(std::size_t write_limit) : write_limit_(write_limit) {}
+  explicit TransmitQueue(std::size_t write_limit, std::size_t turn_limit)
+      : write_limit_(write_limit), turn_limit_(turn_limit) {}
 
   void post(Operation&& operation);
   // Whether a Send of this flow that is posted now would be the next message.
@@ -64,11 +67,13 @@ class TransmitQueue {
     Node* head = nullptr;
     Node* tail = nullptr;
     FlowQueue* next = nullptr;
+    std::size_t in_turn = 0;  // bytes of Writes handed out since others had their turn
   };
   struct List {
     FlowQueue* head = nullptr;
     FlowQueue* tail = nullptr;
     void push(FlowQueue* queue);
+    void push_front(FlowQueue* queue);
     FlowQueue* pop();
     void remove(FlowQueue* queue);
   };
@@ -87,7 +92,8 @@ class TransmitQueue {
   Operation take_part(FlowQueue* queue);
   void put_back(FlowQueue* queue);
 
-  std::size_t write_limit_;
+  const std::size_t write_limit_;
+  const std::size_t turn_limit_;
   List sends_, reads_, writes_;  // flows by the kind of their first operation
   Ring<iwarp::ReadRequest> responses_;
   bool responses_turn_ = false;

@@ -9,6 +9,7 @@ namespace stag::fabric {
 namespace {
 
 constexpr std::size_t kLimit = 100;
+constexpr std::size_t kTurn = 200;
 
 class TransmitQueueTest : public ::testing::Test {
  protected:
@@ -41,7 +42,7 @@ class TransmitQueueTest : public ::testing::Test {
   void respond(std::uint32_t size) { queue_.respond({1, 0, size, 2, 0}); }
 
   std::vector<std::byte> bytes_{1000};
-  TransmitQueue queue_{kLimit};
+  TransmitQueue queue_{kLimit, kTurn};
 };
 
 TEST_F(TransmitQueueTest, keeps_the_order_of_a_flow) {
@@ -81,10 +82,10 @@ TEST_F(TransmitQueueTest, cuts_a_long_write_and_the_last_part_carries_the_token)
 
 TEST_F(TransmitQueueTest, lets_bulk_of_different_flows_and_read_responses_take_turns) {
   post(OperationKind::Write, 1, 1, 300);
-  post(OperationKind::Write, 2, 2, 200);
+  post(OperationKind::Write, 2, 2, 500);
   respond(50);
   respond(60);
-  EXPECT_EQ(drain(), "W1.0 A50 W2.0 A60 W1.0 W2.2 W1.1");
+  EXPECT_EQ(drain(), "W1.0 A50 W1.0 A60 W2.0 W2.0 W1.1 W2.0 W2.0 W2.2");
 }
 
 TEST_F(TransmitQueueTest, holds_back_only_the_flow_whose_read_must_wait) {
