@@ -107,9 +107,16 @@ struct Program {
   Value number;
 };
 
+// A name after '%// eligible:', which makes an array or optional an item.
+struct Mark {
+  std::string name;  // Of the item: a typedef's, or <struct or union>_<field>.
+  Location where;
+};
+
 struct Specification {
   std::vector<Definition> definitions;
   std::vector<Program> programs;
+  std::vector<Mark> eligible;
 };
 
 }  // namespace xdrgen::ast

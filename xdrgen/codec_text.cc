@@ -47,6 +47,11 @@ std::string CodecText::item_name(std::string_view item) const {
   return item.empty() ? names_.runtime() + "kNoItem" : fmt::format("item::{}", item);
 }
 
+// Of a container that is an item as a whole.
+std::string CodecText::item_argument(const Type& container, std::string_view item) const {
+  return container.eligible ? item_name(item) + ", " : std::string();
+}
+
 std::string CodecText::bound_argument(const Type& type) const {
   return type.bound_text.empty() ? std::string() : ", " + names_.bound(type);
 }
@@ -83,18 +88,20 @@ std::string CodecText::encode(const Type& type, std::string_view coder, std::str
 std::string CodecText::encode_container(const Type& type, std::string_view coder,
                                         std::string_view value, std::string_view item) const {
   const std::string& runtime = names_.runtime();
-  const std::string one = fmt::format("\n      []({}Encoder& inner, const auto& element) {{ {}; }}",
-                                      runtime, encode(*type.element, "inner", "element", item));
+  const std::string id = item_argument(type, item);
+  const std::string one =
+      fmt::format("\n      []({}Encoder& inner, const auto& element) {{ {}; }}", runtime,
+                  encode(*type.element, "inner", "element", type.eligible ? "" : item));
   switch (type.kind) {
     case Kind::Array:
       return fmt::format("{}encode_array({}, {},{})", runtime, coder, value, one);
     case Kind::Vector:
-      return fmt::format("{}encode_vector({}, {}, {},{})", runtime, coder, value,
+      return fmt::format("{}encode_vector({}, {}{}, {},{})", runtime, coder, id, value,
                          bound_or_unbounded(type), one);
     case Kind::Optional:
-      return fmt::format("{}encode_optional({}, {},{})", runtime, coder, value, one);
+      return fmt::format("{}encode_optional({}, {}{},{})", runtime, coder, id, value, one);
     default:
-      return fmt::format("{}encode_list({}, {},{})", runtime, coder, value, one);
+      return fmt::format("{}encode_list({}, {}{},{})", runtime, coder, id, value, one);
   }
 }
 
@@ -124,19 +131,20 @@ std::string CodecText::decode(const Type& type, std::string_view coder, std::str
 std::string CodecText::decode_container(const Type& type, std::string_view coder,
                                         std::string_view value, std::string_view item) const {
   const std::string& runtime = names_.runtime();
+  const std::string id = item_argument(type, item);
   const std::string one =
       fmt::format("\n      []({}Decoder& inner, auto& element) {{ return {}; }}", runtime,
-                  decode(*type.element, "inner", "element", item));
+                  decode(*type.element, "inner", "element", type.eligible ? "" : item));
   switch (type.kind) {
     case Kind::Array:
       return fmt::format("{}decode_array({}, {},{})", runtime, coder, value, one);
     case Kind::Vector:
-      return fmt::format("{}decode_vector({}, {}, {}, {},{})", runtime, coder, value,
+      return fmt::format("{}decode_vector({}, {}{}, {}, {},{})", runtime, coder, id, value,
                          bound_or_unbounded(type), sizes_.of(*type.element).least, one);
     case Kind::Optional:
-      return fmt::format("{}decode_optional({}, {},{})", runtime, coder, value, one);
+      return fmt::format("{}decode_optional({}, {}{},{})", runtime, coder, id, value, one);
     default:
-      return fmt::format("{}decode_list({}, {},{})", runtime, coder, value, one);
+      return fmt::format("{}decode_list({}, {}{},{})", runtime, coder, id, value, one);
   }
 }
 

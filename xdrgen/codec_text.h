@@ -24,6 +24,7 @@ class CodecText {
   std::string decode_container(const Type& type, std::string_view coder, std::string_view value,
                                std::string_view item) const;
   std::string item_name(std::string_view item) const;
+  std::string item_argument(const Type& container, std::string_view item) const;
   std::string bound_argument(const Type& type) const;
   std::string bound_or_unbounded(const Type& type) const;
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxInput = 4 << 20;
 constexpr std::string_view kNamespaceMark = "%// namespace:";
+constexpr std::string_view kEligibleMark = "%// eligible:";
 
 // "a::b::c"
 bool is_namespace(std::string_view text) {
@@ -28,14 +29,29 @@ bool is_namespace(std::string_view text) {
   return !start;
 }
 
+// The words of every line that starts with `mark`. rpcgen passes such a line to C, where it is a
+// comment.
+std::vector<ast::Mark> marked(std::string_view text, std::string_view mark, Location where) {
+  std::vector<ast::Mark> result;
+  for (where.line = 1; !text.empty(); ++where.line) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (!line.starts_with(mark)) continue;
+    std::size_t at = mark.size();
+    while ((at = line.find_first_not_of(" ,\t\r", at)) != std::string_view::npos) {
+      const std::string_view word = line.substr(at, line.find_first_of(" ,\t\r", at) - at);
+      where.column = static_cast<std::uint32_t>(at) + 1;
+      result.push_back({std::string(word), where});
+      at += word.size();
+    }
+  }
+  return result;
+}
+
 std::string namespace_in(std::string_view text) {
-  const std::size_t mark = text.find(kNamespaceMark);
-  if (mark == std::string_view::npos || (mark > 0 && text[mark - 1] != '\n')) return {};
-  std::string_view line = text.substr(mark + kNamespaceMark.size());
-  line = line.substr(0, line.find_first_of("\r\n"));
-  const std::size_t start = line.find_first_not_of(' ');
-  if (start == std::string_view::npos) return {};
-  return std::string(line.substr(start, line.find_last_not_of(' ') - start + 1));
+  const std::vector<ast::Mark> names = marked(text, kNamespaceMark, {});
+  return names.empty() ? std::string() : names.front().name;
 }
 
 }  // namespace
@@ -49,7 +65,8 @@ std::variant<Output, Complaint> compile(std::string_view text, const Options& op
     if (!is_namespace(name_space))
       complain(top, "a C++ namespace is needed: --namespace a::b or a line '%// namespace: a::b'");
     Preprocessor input(options.file, text, options.reader);
-    const ast::Specification specification = Parser(input).specification();
+    ast::Specification specification = Parser(input).specification();
+    specification.eligible = marked(text, kEligibleMark, top);
     const std::unique_ptr<Model> model = resolve(specification);
     analyse(*model);
     const std::string name = options.file.substr(options.file.find_last_of('/') + 1);

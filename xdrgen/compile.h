@@ -1,6 +1,9 @@
 // The XDR compiler as a library: the text of a specification in, the text of a C++ header and
 // source file out. It reads no file and allocates in proportion to its input; any input gives an
 // answer.
+//
+// Two kinds of comment mean something: `%// namespace: a::b`, and `%// eligible: type_field ...` for
+// arrays and optionals that are to be data items as a whole (xdr/item.h).
 #pragma once
 
 #include <string>

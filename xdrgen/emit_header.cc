@@ -165,7 +165,7 @@ void Emitter::discriminated_union(std::string& out, const Named& named, const Un
 
 void Emitter::items(std::string& out) const {
   if (model_.items.empty()) return;
-  out += "\n// The variable-length opaques and strings that may become data items of their own.\n";
+  out += "\n// What may become a data item of its own.\n";
   out += "namespace item {\n";
   for (std::size_t i = 0; i < model_.items.size(); ++i)
     print(out, "inline constexpr {}ItemId {} = {};\n", names_.runtime(), model_.items[i], i + 1);

@@ -25,6 +25,10 @@ to a C++20 header and source file.
   --runtime DIR    where the runtime's headers are installed: <DIR/xdr/types.h>
   --help           this text
 
+Opaques and strings that are not short have names in the namespace item, by which a
+binding lets them move apart from their message. A line  %// eligible: type_field  in
+the specification names an array or an optional as well.
+
 Example: xdrgen --namespace demo --header hello.h --source hello.cc hello.x
 )";
 

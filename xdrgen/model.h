@@ -50,6 +50,7 @@ struct Type {
   Named* named = nullptr;
   const Type* element = nullptr;
   std::uint32_t bound = kUnbounded;
+  bool eligible = false;  // A Vector, Optional or List that may become a data item as a whole.
   std::string bound_text;  // The bound as the specification has it: a number or a constant's name.
 };
 

@@ -116,7 +116,7 @@ void Resolver::run(const ast::Specification& specification) {
     if (typedefs) check_typedefs();
   }
   for (const ast::Program& from : specification.programs) model_.programs.push_back(program(from));
-  number_items();
+  number_items(specification.eligible);
 }
 
 void Resolver::struct_body(const ast::Struct& from, Named& to) {

@@ -33,8 +33,8 @@ class Resolver {
   Type* shaped(const ast::Declaration& declaration, const Type* element);
   std::uint32_t bound(const ast::Declaration& declaration, std::string& text) const;
   void check_typedefs() const;
-  void number_items();
-  std::string item_of(const Type& type, const std::string& name);
+  void number_items(const std::vector<ast::Mark>& eligible);
+  std::string item_of(Type& type, const std::string& name);
 
   void struct_body(const ast::Struct& from, Named& to);
   void union_body(const ast::Union& from, Named& to);
@@ -59,6 +59,7 @@ class Resolver {
   std::map<std::string, Type*, std::less<>> external_;
   // To rpcgen the names of procedures are constants, too, before and after their definition.
   std::map<std::string, ast::Integer, std::less<>> procedure_numbers_;
+  std::map<std::string, Location> eligible_;  // Marks that have met no field yet.
 };
 
 }  // namespace xdrgen

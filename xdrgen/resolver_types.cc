@@ -140,9 +140,18 @@ void Resolver::check_typedefs() const {
 }
 
 // The name of the item when the declaration itself writes a long opaque or string: its own, or that
-// of its elements.
-std::string Resolver::item_of(const Type& type, const std::string& name) {
+// of its elements. Or when it is marked: then the item is all it writes.
+std::string Resolver::item_of(Type& type, const std::string& name) {
   const Type* at = &type;
+  if (const auto mark = eligible_.find(name); mark != eligible_.end()) {
+    type.eligible = type.kind == Kind::Vector || type.kind == Kind::Optional;
+    if (!type.eligible)
+      complain(mark->second,
+               fmt::format("'{}' is neither a variable-length array nor optional", name));
+    eligible_.erase(mark);
+    model_.items.push_back(name);
+    return name;
+  }
   while (at->kind == Kind::Alias || at->element != nullptr) {
     const bool container = at->element != nullptr;
     const Type* inside = container ? at->element : std::get<Alias>(at->named->body).field.type;
@@ -156,7 +165,8 @@ std::string Resolver::item_of(const Type& type, const std::string& name) {
   return name;
 }
 
-void Resolver::number_items() {
+void Resolver::number_items(const std::vector<ast::Mark>& eligible) {
+  for (const ast::Mark& mark : eligible) eligible_.emplace(mark.name, mark.where);
   for (Named* named : model_.types) {
     if (auto* alias = std::get_if<Alias>(&named->body))
       alias->field.item = item_of(*alias->field.type, named->name);
@@ -168,6 +178,9 @@ void Resolver::number_items() {
     if (auto* unions = std::get_if<Union>(&named->body))
       for (Arm& arm : unions->arms) assign(arm.field);
   }
+  if (!eligible_.empty())
+    complain(eligible_.begin()->second,
+             fmt::format("there is no '{}' to be eligible", eligible_.begin()->first));
 }
 
 Field Resolver::field(const ast::Declaration& declaration) {

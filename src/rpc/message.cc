@@ -26,18 +26,32 @@ std::optional<Rope> ReducedItems::fail() {
   return std::nullopt;
 }
 
-std::optional<Rope> ReducedItems::take(xdr::ItemId id, std::uint32_t position,
-                                       std::uint32_t length) {
-  const bool eligible = std::find(eligible_.begin(), eligible_.end(), id) != eligible_.end();
-  for (Entry& entry : entries_)
-    if (entry.kind == Kind::Read && !entry.taken && entry.position == position)
-      return take_read(entry, eligible, length);
-  if (!eligible) return std::nullopt;
-  return take_written(id, length);
+bool ReducedItems::eligible(xdr::ItemId id) const {
+  return std::find(eligible_.begin(), eligible_.end(), id) != eligible_.end();
 }
 
-std::optional<Rope> ReducedItems::take_read(Entry& entry, bool eligible, std::uint32_t length) {
-  if (!eligible) return fail();
+ReducedItems::Entry* ReducedItems::read_at(std::uint32_t position) {
+  for (Entry& entry : entries_)
+    if (entry.kind == Kind::Read && !entry.taken && entry.position == position) return &entry;
+  return nullptr;
+}
+
+// The chunk that the next eligible result of this name would meet; null when there is none for it.
+ReducedItems::Entry* ReducedItems::next_written(xdr::ItemId id) {
+  const auto passes = [id](const Entry& entry) {
+    return entry.kind == Kind::Read || (entry.place != xdr::kNoItem && entry.place != id);
+  };
+  while (next_ < entries_.size() && passes(entries_[next_])) ++next_;
+  return next_ == entries_.size() ? nullptr : &entries_[next_];
+}
+
+std::optional<Rope> ReducedItems::take(xdr::ItemId id, std::uint32_t position,
+                                       std::uint32_t length) {
+  if (Entry* entry = read_at(position)) return eligible(id) ? take_read(*entry, length) : fail();
+  return eligible(id) ? take_written(id, length) : std::nullopt;
+}
+
+std::optional<Rope> ReducedItems::take_read(Entry& entry, std::uint32_t length) {
   entry.taken = true;
   // RFC 8166 3.4.5.2: the chunk may hold the item's pad or leave it out; any other length does not
   // belong to this item.
@@ -49,17 +63,36 @@ std::optional<Rope> ReducedItems::take_read(Entry& entry, bool eligible, std::ui
 
 std::optional<Rope> ReducedItems::take_written(xdr::ItemId id, std::uint32_t length) {
   // RFC 8166 4.3.2.2: eligible results meet the chunks in order, an item of no length included.
-  const auto passes = [id](const Entry& entry) {
-    return entry.kind == Kind::Read || (entry.place != xdr::kNoItem && entry.place != id);
-  };
-  while (next_ < entries_.size() && passes(entries_[next_])) ++next_;
-  if (next_ == entries_.size()) return std::nullopt;
-  const Entry& entry = entries_[next_++];
-  if (entry.kind == Kind::Inline) return std::nullopt;
+  const Entry* entry = next_written(id);
+  if (entry == nullptr) return std::nullopt;
+  ++next_;
+  if (entry->kind == Kind::Inline) return std::nullopt;
   // RFC 8166 6.1: an item that stays inline although it had a chunk is as wrong as one of another
   // length.
-  if (entry.bytes.size() != length) return fail();
-  return entry.bytes;
+  if (entry->bytes.size() != length) return fail();
+  return entry->bytes;
+}
+
+// A body has no length word to compare with: whoever decodes it sees whether it ends where its
+// chunk does.
+std::optional<Rope> ReducedItems::take_body(xdr::ItemId id, std::uint32_t position) {
+  if (Entry* entry = read_at(position)) {
+    if (!eligible(id)) return fail();
+    entry->taken = true;
+    return entry->bytes;
+  }
+  const Entry* entry = eligible(id) ? next_written(id) : nullptr;
+  if (entry == nullptr) return std::nullopt;
+  ++next_;
+  if (entry->kind == Kind::Inline) return std::nullopt;
+  return entry->bytes;
+}
+
+// RFC 8267 6.4.1: its chunk, where each result has its own, comes back unused.
+void ReducedItems::absent(xdr::ItemId id) {
+  if (!eligible(id)) return;
+  const Entry* entry = next_written(id);
+  if (entry != nullptr && entry->place == id) ++next_;
 }
 
 }  // namespace stag::rpc

@@ -81,6 +81,8 @@ class ReducedItems final : public xdr::ItemSource {
   const Rope& bytes(std::size_t index) const { return entries_[index].bytes; }
 
   std::optional<Rope> take(xdr::ItemId id, std::uint32_t position, std::uint32_t length) override;
+  std::optional<Rope> take_body(xdr::ItemId id, std::uint32_t position) override;
+  void absent(xdr::ItemId id) override;
   // A chunk met an item of another length, one that may not move, or one that should have moved.
   bool failed() const override { return failed_; }
 
@@ -93,7 +95,10 @@ class ReducedItems final : public xdr::ItemSource {
     Rope bytes{};
     bool taken = false;
   };
-  std::optional<Rope> take_read(Entry& entry, bool eligible, std::uint32_t length);
+  bool eligible(xdr::ItemId id) const;
+  Entry* read_at(std::uint32_t position);
+  Entry* next_written(xdr::ItemId id);
+  std::optional<Rope> take_read(Entry& entry, std::uint32_t length);
   std::optional<Rope> take_written(xdr::ItemId id, std::uint32_t length);
   std::optional<Rope> fail();
 

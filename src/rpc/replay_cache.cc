@@ -14,20 +14,18 @@ constexpr std::size_t kBuckets = 1024;
 void hash_arguments(SipHash& hash, Bytes payload, std::size_t from, const ReducedItems& items) {
   std::uint32_t moved = 0;  // bytes of the complete stream that are not in the payload
   for (std::size_t i = 0; i < items.size(); ++i) {
-    // An item's length word stays in the payload, right before where its data would be.
+    // Its length, count or flag stays in the payload, right before where the item would be.
     const std::uint32_t position = items.position(i);
     if (position < moved || position - moved > payload.size() || position - moved < from + 4)
       continue;
     const std::size_t at = position - moved;
-    const std::uint32_t length = load_be<std::uint32_t>(payload.data() + at - 4);
     const Rope& data = items.bytes(i);
-    if (data.size() < length) continue;
     hash.add(payload.subspan(from, at - from));
-    const Rope exact = data.slice(0, length);
-    for (const Buffer& piece : exact.pieces()) hash.add(piece.bytes());
+    for (const Buffer& piece : data.pieces()) hash.add(piece.bytes());
+    // RFC 8166 3.4.5.2: the chunk of an opaque may come without its pad; all others are complete.
     static constexpr std::array<std::byte, 4> kPad{};
-    hash.add(Bytes(kPad).first(xdr_pad(length)));
-    moved += length + static_cast<std::uint32_t>(xdr_pad(length));
+    hash.add(Bytes(kPad).first(xdr_pad(data.size())));
+    moved += static_cast<std::uint32_t>(data.size() + xdr_pad(data.size()));
     from = at;
   }
   hash.add(payload.subspan(from));

@@ -37,7 +37,7 @@ enum class Form : std::uint8_t { Inline, Long };
 
 struct CallPlan {
   Form form = Form::Inline;
-  // Indices into CallShape::items, ascending: each travels in a Read chunk of its own, without pad.
+  // Indices into CallShape::items, ascending: each travels in a Read chunk of its own.
   InlineVector<std::uint32_t, 2> reduced;
   // Bytes of the stream less reduced items with their pads: what is inline, or (Long) in the
   // Position Zero Read chunk, complete with the pads of all items inside.

@@ -31,8 +31,9 @@ void add_lists(Header& header, const OutgoingCall& call, const CallPlan& plan,
   CHECK(exposed.arguments.size() == plan.reduced.size());
   for (std::size_t i = 0; i < plan.reduced.size(); ++i) {
     const Item& item = call.shape.items[plan.reduced[i]];
-    // RFC 8166 3.4.5.2: without the item's pad.
-    CHECK(total_length(exposed.arguments[i]) == item.length);
+    // RFC 8166 3.4.5.2: without the item's pad, or with all of it.
+    CHECK(item.chunk_pad == 0 || item.chunk_pad == xdr_pad(item.length));
+    CHECK(total_length(exposed.arguments[i]) == std::uint64_t{item.length} + item.chunk_pad);
     header.read_list.push_back({item.position, exposed.arguments[i]});
   }
   CHECK(exposed.results.size() == plan.write_chunks.size());

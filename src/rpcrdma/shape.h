@@ -3,14 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "base/inline_vector.h"
-#include "xdr/item.h"
-
-namespace stag::xdr {
-class Stream;
-}
 
 namespace stag::rpcrdma {
 
@@ -20,15 +14,14 @@ struct Item {
   std::uint32_t length = 0;
   std::uint32_t segments = 1;  // registrations needed to expose it, when it is a Call's
   std::uint32_t source = 0;    // the owner's name for it, e.g. its index in xdr::Stream::items()
-  std::uint32_t ordinal = 0;   // of a result: which of the procedure's eligible results it is
+  std::uint32_t ordinal = 0;   // of a result: which of the eligible ones, absent ones counted
+  // Of an argument: XDR pad that the owner adds to its Read chunk. RFC 8166 3.4.5.2 advises against
+  // it; it is all of the pad or nothing.
+  std::uint32_t chunk_pad = 0;
 
   friend bool operator==(const Item&, const Item&) = default;
 };
 using Items = InlineVector<Item, 2>;
-
-// The items of `stream` with one of these ids, in stream order; source = index in stream.items(),
-// ordinal = 0, 1, 2..., segments = pieces of its Rope.
-Items eligible_items(const xdr::Stream& stream, std::span<const xdr::ItemId> eligible);
 
 struct CallShape {
   std::uint32_t length = 0;    // of the complete stream, a multiple of 4

@@ -3,6 +3,9 @@
 // encode_*: one(Encoder&, const T&) writes an element. decode_*: one(Decoder&, T&) reads one and
 // returns whether it could. A list is written and read in a loop, never by recursion: its length
 // costs heap in proportion to the stream, no stack.
+//
+// Those with an ItemId are for fields that may become data items of their own (RFC 8166 3.4.4.1,
+// 3.4.4.2): count or flag stay where they are, everything behind them is the item.
 #pragma once
 
 #include <array>
@@ -96,6 +99,88 @@ template <class T, class One>
     if (!decode_element(decoder, to, one)) return false;
   }
   return false;
+}
+
+// write(Encoder&) writes what follows a count or flag.
+template <class Write>
+void encode_body(Encoder& encoder, ItemId id, Write write) {
+  if (!encoder.watches(id)) return write(encoder);
+  Encoder body;
+  write(body);
+  encoder.body(id, std::move(body));
+}
+// read(Decoder&) reads it, and returns whether it could.
+template <class Read>
+[[nodiscard]] bool decode_body(Decoder& decoder, ItemId id, Read read) {
+  std::optional<Decoder> body;
+  if (!decoder.body(id, body)) return false;
+  if (!body) return read(decoder);
+  return (read(*body) && body->finish().ok()) || decoder.fail(body->error());
+}
+
+template <class T, class One>
+void encode_vector(Encoder& encoder, ItemId id, const std::vector<T>& from, std::uint32_t bound,
+                   One one) {
+  if (!encoder.count(from.size(), bound)) return;
+  encode_body(encoder, id, [&](Encoder& body) {
+    for (const T& element : from) one(body, element);
+  });
+}
+template <class T, class One>
+[[nodiscard]] bool decode_vector(Decoder& decoder, ItemId id, std::vector<T>& to,
+                                 std::uint32_t bound, std::uint32_t least, One one) {
+  to.clear();
+  std::uint32_t elements = 0;
+  if (!decoder.length_word(elements, bound)) return false;
+  return decode_body(decoder, id, [&](Decoder& body) {
+    if (!body.holds(elements, least)) return false;
+    for (std::uint32_t i = 0; i < elements; ++i)
+      if (!decode_element(body, to, one)) return false;
+    return true;
+  });
+}
+
+template <class Optional, class One>
+void encode_optional(Encoder& encoder, ItemId id, const Optional& from, One one) {
+  encoder.boolean(from.has_value());
+  if (!from.has_value()) return encoder.absent(id);
+  encode_body(encoder, id, [&](Encoder& body) { one(body, *from); });
+}
+// `Optional`: std::optional or Box.
+template <class Optional, class One>
+[[nodiscard]] bool decode_optional(Decoder& decoder, ItemId id, Optional& to, One one) {
+  to.reset();
+  bool present = false;
+  if (!decoder.boolean(present)) return false;
+  if (!present) return decoder.absent(id), true;
+  return decode_body(decoder, id, [&](Decoder& body) {
+    return body.charge(sizeof(*to)) && one(body, to.emplace());
+  });
+}
+
+// To RFC 4506 4.19 a list is an optional, of which the flag of the first element is the flag.
+template <class T, class One>
+void encode_list(Encoder& encoder, ItemId id, const std::vector<T>& from, One one) {
+  encoder.boolean(!from.empty());
+  if (from.empty()) return encoder.absent(id);
+  encode_body(encoder, id, [&](Encoder& body) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      one(body, from[i]);
+      body.boolean(i + 1 < from.size());
+    }
+  });
+}
+template <class T, class One>
+[[nodiscard]] bool decode_list(Decoder& decoder, ItemId id, std::vector<T>& to, One one) {
+  to.clear();
+  bool more = false;
+  if (!decoder.boolean(more)) return false;
+  if (!more) return decoder.absent(id), true;
+  return decode_body(decoder, id, [&](Decoder& body) {
+    while (more)
+      if (!decode_element(body, to, one) || !body.boolean(more)) return false;
+    return true;
+  });
 }
 
 template <std::uint32_t N>

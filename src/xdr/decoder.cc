@@ -77,16 +77,33 @@ bool Decoder::fixed_opaque(MutableBytes to) {
   return true;
 }
 
+// RFC 8166 3.4.5: Positions count the unreduced stream, whose length must stay a 32-bit number.
+bool Decoder::pass_reduced(std::uint64_t length) {
+  const std::uint64_t padded = length + xdr_pad(length);
+  if (padded > kUnbounded || position() + padded + remaining() > kUnbounded)
+    return fail(Error::TooLong);
+  reduced_ += static_cast<std::uint32_t>(padded);
+  return true;
+}
+
 bool Decoder::take_reduced(ItemId id, std::uint32_t length, std::optional<Rope>& to) {
   if (items_ == nullptr) return true;
   to = items_->take(id, position(), length);
   if (items_->failed()) return fail(Error::ItemMismatch);
   if (!to) return true;
   if (to->size() != length) return fail(Error::ItemMismatch);
-  // RFC 8166 3.4.5: Positions count the unreduced stream, whose length must stay a 32-bit number.
-  const std::uint64_t after = std::uint64_t{position()} + length + xdr_pad(length);
-  if (after + remaining() > kUnbounded) return fail(Error::TooLong);
-  reduced_ += length + static_cast<std::uint32_t>(xdr_pad(length));
+  return pass_reduced(length);
+}
+
+bool Decoder::body(ItemId id, std::optional<Decoder>& to) {
+  if (items_ == nullptr) return ok();
+  const std::optional<Rope> moved = items_->take_body(id, position());
+  if (items_->failed()) return fail(Error::ItemMismatch);
+  if (!moved) return true;
+  if (!pass_reduced(moved->size())) return false;
+  // Nothing inside may have moved once more: one item to a chunk (RFC 8166 3.4.4.4).
+  to.emplace(moved->flatten(), nullptr, limits_);
+  to->depth_ = depth_;
   return true;
 }
 
@@ -127,10 +144,9 @@ bool Decoder::inline_opaque(Bytes& to, std::uint32_t bound) {
   return true;
 }
 
-bool Decoder::count(std::uint32_t& to, std::uint32_t bound, std::uint32_t least) {
-  if (!length_word(to, bound)) return false;
-  if (least == 0) return to <= limits_.empty_elements || fail(Error::TooLarge);
-  return to <= remaining() / least || fail(Error::Truncated);
+bool Decoder::holds(std::uint32_t elements, std::uint32_t least) {
+  if (least == 0) return elements <= limits_.empty_elements || fail(Error::TooLarge);
+  return elements <= remaining() / least || fail(Error::Truncated);
 }
 
 bool Decoder::charge(std::size_t bytes) {

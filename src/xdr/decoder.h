@@ -22,6 +22,11 @@ class ItemSource {
   // `length` bytes; the inline stream then holds neither its data nor its padding, and the position
   // advances by both all the same. nullopt: the data is inline.
   virtual std::optional<Rope> take(ItemId id, std::uint32_t position, std::uint32_t length) = 0;
+  // The same for an array or optional with a name, after its count or flag (RFC 8166 3.4.4.1,
+  // 3.4.4.2): all that was moved, whose length only the chunk tells.
+  virtual std::optional<Rope> take_body(ItemId, std::uint32_t) { return std::nullopt; }
+  // An item that may be there is not (RFC 8267 6.4.1).
+  virtual void absent(ItemId) {}
   // True once a chunk cannot belong to this stream; the Decoder then fails with ItemMismatch.
   virtual bool failed() const { return false; }
 
@@ -72,7 +77,19 @@ class Decoder {
 
   // The element count of an array whose elements take at least `least` bytes each: at most `bound`,
   // and not more than the rest of the stream can hold.
-  [[nodiscard]] bool count(std::uint32_t& to, std::uint32_t bound, std::uint32_t least);
+  [[nodiscard]] bool count(std::uint32_t& to, std::uint32_t bound, std::uint32_t least) {
+    return length_word(to, bound) && holds(to, least);
+  }
+  // The two halves of count(), for arrays whose elements may have been moved in between.
+  [[nodiscard]] bool length_word(std::uint32_t& to, std::uint32_t bound);
+  [[nodiscard]] bool holds(std::uint32_t elements, std::uint32_t least);
+  // After the count or flag of a field with a name: makes a Decoder of what was moved by chunk, to
+  // be read to its end; leaves `to` empty when the body stands inline. False when it cannot be.
+  [[nodiscard]] bool body(ItemId id, std::optional<Decoder>& to);
+  // The item that may be here is not.
+  void absent(ItemId id) {
+    if (items_ != nullptr) items_->absent(id);
+  }
   // Accounts for memory a value is about to take.
   [[nodiscard]] bool charge(std::size_t bytes);
 
@@ -102,8 +119,8 @@ class Decoder {
     if (error_ != Error::None) return false;
     return length <= payload_.size() - offset_ || fail(Error::Truncated);
   }
-  bool length_word(std::uint32_t& to, std::uint32_t bound);
   bool inline_bytes(std::uint32_t length, std::size_t& start);
+  bool pass_reduced(std::uint64_t length);
   bool take_reduced(ItemId id, std::uint32_t length, std::optional<Rope>& to);
 
   Buffer payload_;

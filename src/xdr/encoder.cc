@@ -42,7 +42,10 @@ bool Encoder::length_word(std::size_t length, std::uint32_t bound) {
 
 void Encoder::note(ItemId id, std::size_t length, bool in_head, Rope bytes) {
   Item item;
-  item.id = watches(id) ? id : kNoItem;
+  if (watches(id)) {
+    item.id = id;
+    item.ordinal = places_++;
+  }
   item.position = position();
   item.length = static_cast<std::uint32_t>(length);
   item.head_offset = static_cast<std::uint32_t>(used_);
@@ -70,6 +73,20 @@ void Encoder::opaque(ItemId id, Bytes bytes, std::uint32_t bound) {
   fixed_opaque(bytes);
 }
 
+void Encoder::body(ItemId id, Encoder&& body) {
+  fail(body.error());
+  const Stream stream = std::move(body).finish();
+  if (!ok()) return;
+  if (stream.size() > kUnbounded - position()) return fail(Error::TooLong);
+  const bool in_head = stream.size() < kReferencedFrom;
+  const Rope bytes = stream.rope();
+  note(id, stream.size(), in_head, in_head ? Rope() : bytes);
+  if (in_head)
+    bytes.copy_to({room(stream.size()), stream.size()});
+  else
+    referenced_ += stream.size();
+}
+
 bool Encoder::count(std::size_t elements, std::uint32_t bound) {
   if (elements > bound) {
     fail(Error::TooLong);
@@ -87,8 +104,10 @@ void Encoder::append(const Stream& other) {
     item.position += position_before;
     item.head_offset += static_cast<std::uint32_t>(used_before);
     if (!item.in_head) referenced_ += item.length;
+    item.ordinal += places_;
     items_.push_back(std::move(item));
   }
+  places_ += other.places();
   const Buffer& head = other.head();
   if (!head.empty()) std::memcpy(room(head.size()), head.data(), head.size());
 }
@@ -105,7 +124,7 @@ void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {
 }
 
 Stream Encoder::finish() && {
-  return Stream(std::move(head_).freeze(used_), std::move(items_), ok());
+  return Stream(std::move(head_).freeze(used_), std::move(items_), places_, ok());
 }
 
 }  // namespace stag::xdr

@@ -56,6 +56,15 @@ class Encoder {
   // `bound`.
   [[nodiscard]] bool count(std::size_t elements, std::uint32_t bound);
 
+  // Whether the Stream lists the items of this field.
+  bool watches(ItemId id) const;
+  // RFC 8166 3.4.4.1, 3.4.4.2: all that `body` has encoded, which follows the count or flag just
+  // written, as one data item. What moves inside it moves with it.
+  void body(ItemId id, Encoder&& body);
+  // An item of this field could stand here and does not: it keeps its place among the watched ones
+  // (RFC 8267 6.4.1).
+  void absent(ItemId id) { places_ += watches(id) ? 1 : 0; }
+
   // Another complete stream at this place, items and failure included.
   void append(const Stream& other);
 
@@ -80,7 +89,6 @@ class Encoder {
   }
   void grow(std::size_t length);
   void pad_after(std::size_t length);
-  bool watches(ItemId id) const;
   bool length_word(std::size_t length, std::uint32_t bound);
   void note(ItemId id, std::size_t length, bool in_head, Rope bytes);
 
@@ -88,6 +96,7 @@ class Encoder {
   Block head_;
   std::size_t used_ = 0;
   std::uint32_t referenced_ = 0;
+  std::uint32_t places_ = 0;
   Stream::Items items_;
   Error error_ = Error::None;
 };

@@ -1,4 +1,5 @@
-// The name of a variable-length opaque or string field. xdrgen numbers the fields of one .x file
+// The name of a field that may become a data item of its own: a variable-length opaque or string,
+// or an array or optional that its specification marks. xdrgen numbers the fields of one .x file
 // from 1, in the nested namespace `item`. An upper-layer binding says which of them are
 // DDP-eligible (RFC 8166 3.4.1, "Upper-Layer Binding"); xdr only records where such a field stands
 // in the stream.

@@ -14,14 +14,17 @@
 
 namespace stag::xdr {
 
-// One variable-length opaque or string. Its 0 to 3 bytes of padding are always in the head, right
-// after the data or gap.
+// One variable-length opaque or string, or what follows the count of a marked array or the flag of
+// a marked optional (RFC 8166 3.4.4.1, 3.4.4.2). Its 0 to 3 bytes of padding are always in the
+// head, right after the data or gap.
 struct Item {
   ItemId id = kNoItem;  // kNoItem when the Encoder was not asked to watch this field.
   std::uint32_t position =
       0;  // Of the first data byte in the complete stream: Position (RFC 8166 3.4.5).
   std::uint32_t length = 0;       // Of the data, without length word and padding.
   std::uint32_t head_offset = 0;  // Where in head() the data lies, or where its gap is.
+  // Of a watched item: its place among all watched ones, those that are absent counted.
+  std::uint32_t ordinal = 0;
   bool in_head = false;
   Rope bytes;  // The data, when it is not in the head.
 };
@@ -31,8 +34,9 @@ class Stream {
   using Items = InlineVector<Item, 2>;
 
   Stream() = default;
-  // `items` in order of position. `ok` is false when a value broke a bound of its type.
-  Stream(Buffer head, Items items, bool ok);
+  // `items` in order of position; `places`: of watched items, absent ones counted. `ok` is false
+  // when a value broke a bound of its type.
+  Stream(Buffer head, Items items, std::uint32_t places, bool ok);
 
   // A Stream that is not ok must not be sent.
   bool ok() const { return ok_; }
@@ -41,6 +45,8 @@ class Stream {
   const Buffer& head() const { return head_; }
   // All watched items and all that stand outside the head, in stream order.
   const Items& items() const { return items_; }
+  // How many watched items there are, absent ones counted.
+  std::uint32_t places() const { return places_; }
 
   // The complete stream.
   Rope rope() const;
@@ -59,6 +65,7 @@ class Stream {
   Buffer head_;
   Items items_;
   std::uint32_t size_ = 0;
+  std::uint32_t places_ = 0;
   bool ok_ = true;
 };
 

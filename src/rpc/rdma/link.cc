@@ -110,7 +110,7 @@ void Link::serve(Service& service, std::uint32_t credits) {
 void Link::start(PendingCall& call) {
   if (!up())
     return finish(call, {.reason = Reason::ConnectionLost, .connection_lost = true, .reply = {}});
-  call.prepare(connection_->parameters().max_registration, settings_.transport.max_segments);
+  call.prepare(connection_->parameters().max_registration, settings_.transport);
   core_.on_call(call);
 }
 

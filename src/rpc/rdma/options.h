@@ -32,6 +32,9 @@ struct TransportOptions {
   std::uint32_t inbound_reads = 32;           // IRD: a power of two suits Linux
   std::uint32_t outbound_reads = 32;          // ORD
   bool crc = false;                           // iWARP: CRC32C on every FPDU
+  // Our Read chunks include the XDR pad of their item. RFC 8166 3.4.5.2 advises against it; for
+  // Responders that cannot do without.
+  bool pad_read_chunks = false;
   std::uint32_t max_chunk_bytes = 16u << 20;  // refused above (RFC 8166 8.1.4)
   // Bytes of chunks that the peer's Calls in progress may take on one connection.
   std::uint64_t max_bytes = 64u << 20;

@@ -1,6 +1,7 @@
 #include "rpc/rdma/pending_call.h"
 
 #include <algorithm>
+#include <array>
 
 namespace stag::rpc::rdma {
 namespace {
@@ -11,9 +12,10 @@ std::uint32_t parts_of(std::uint64_t length, std::uint32_t max) {
 
 }  // namespace
 
-void PendingCall::prepare(std::uint32_t max_registration, std::uint32_t max_segments) {
+void PendingCall::prepare(std::uint32_t max_registration, const TransportOptions& options) {
   max_registration_ = max_registration;
-  max_segments_ = max_segments;
+  max_segments_ = options.max_segments;
+  pad_read_chunks_ = options.pad_read_chunks;
   xid = message_.xid;
   const xdr::Stream& stream = message_.stream;
   shape = {};
@@ -22,13 +24,15 @@ void PendingCall::prepare(std::uint32_t max_registration, std::uint32_t max_segm
   for (std::uint32_t i = 0; i < stream.items().size(); ++i) {
     const xdr::Item& item = stream.items()[i];
     if (item.id == xdr::kNoItem) continue;
+    const auto pad = pad_read_chunks_ ? static_cast<std::uint32_t>(xdr_pad(item.length)) : 0;
     const std::uint32_t segments =
-        item.in_head ? 1 : segments_of(gathered(item.bytes), max_registration);
+        item.in_head && pad == 0 ? 1 : segments_of(gathered(chunk_of(i)), max_registration);
     shape.items.push_back({.position = item.position,
                            .length = item.length,
                            .segments = segments,
                            .source = i,
-                           .ordinal = static_cast<std::uint32_t>(shape.items.size())});
+                           .ordinal = item.ordinal,
+                           .chunk_pad = pad});
   }
   bound = {};
   bound.payload_max = message_.reply.payload_max;
@@ -46,6 +50,15 @@ void PendingCall::prepare(std::uint32_t max_registration, std::uint32_t max_segm
 // More pieces than a chunk may have segments are worth one copy.
 Rope PendingCall::gathered(Rope bytes) const {
   return segments_of(bytes, max_registration_) > max_segments_ ? Rope(bytes.flatten()) : bytes;
+}
+
+Rope PendingCall::chunk_of(std::size_t source) const {
+  Rope bytes = message_.stream.item_bytes(source);
+  if (!pad_read_chunks_) return bytes;
+  // RFC 8166 3.4.5.2: the pad may be a segment of its own.
+  static constexpr std::array<std::byte, 3> kZeros{};
+  bytes.append(Buffer::borrow(Bytes(kZeros).first(xdr_pad(bytes.size()))));
+  return bytes;
 }
 
 PendingCall::Room PendingCall::room_for(std::size_t result, std::uint32_t length,
@@ -75,7 +88,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
     chunks.position_zero = *std::move(segments);
   }
   for (const std::uint32_t source : moved) {
-    arguments_.push_back(gathered(stream.item_bytes(source)));
+    arguments_.push_back(gathered(chunk_of(source)));
     auto segments = leases_.expose_source(connection, arguments_.back());
     if (!segments) return Failure{segments.error()};
     chunks.arguments.push_back(*std::move(segments));

@@ -29,7 +29,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   explicit PendingCall(CallMessage& message) : message_(message) {}
 
   // Describes the message to the core, for a connection with these limits; before each attempt.
-  void prepare(std::uint32_t max_registration, std::uint32_t max_segments);
+  void prepare(std::uint32_t max_registration, const TransportOptions& options);
 
   // The actions of the core on this Call.
   Result<rpcrdma::ExposedChunks, Reason> expose(fabric::Connection& connection);
@@ -54,6 +54,8 @@ class PendingCall : public rpcrdma::OutgoingCall {
   };
   Room room_for(std::size_t result, std::uint32_t length, InlineVector<bool, 4>& used) const;
   Rope gathered(Rope bytes) const;
+  // What the Read chunk of the item at this index of the stream holds.
+  Rope chunk_of(std::size_t source) const;
 
   CallMessage& message_;
   Leases leases_;
@@ -63,6 +65,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   InlineVector<Rope, 2> arguments_;
   std::uint32_t max_registration_ = 0;
   std::uint32_t max_segments_ = 0;
+  bool pad_read_chunks_ = false;
   std::optional<Completion<Outcome>> done_;
 };
 

@@ -150,6 +150,28 @@ TEST(Reduction, to_less_than_the_length_word_says_is_answered_with_GARBAGE_ARGS)
   EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
 }
 
+TEST(Reduction, includes_the_pad_of_an_argument_only_where_that_is_asked_for) {
+  PROVES("R8166-3.4.5.2-a", "R8166-3.4.5.2-b", "R8166-3.4.5.2-c");
+  for (const bool padded : {false, true}) {
+    for (const std::uint32_t length : {5001u, 5002u, 5003u, 5004u}) {
+      PairSetup setup;
+      setup.client.transport.inline_size = 1024;
+      setup.client.transport.pad_read_chunks = padded;
+      Pair pair(setup);
+      const auto stored = pair.call<Store>({1, pattern(1, length)});
+      ASSERT_TRUE(stored.ok());
+      EXPECT_TRUE(stored->intact);
+      EXPECT_EQ(stored->length, length);
+      const WireMessage call = pair.calls(End::Active).at(0);
+      ASSERT_EQ(call.header.read_list.size(), 1u);
+      EXPECT_EQ(rpcrdma::total_length(call.header.read_list[0].segments), padded ? 5004u : length);
+      const std::size_t length_word = call.header.read_list[0].position / 4 - 1;
+      EXPECT_EQ(call.word(length_word), length);
+      EXPECT_EQ(call.word(length_word + 1), 0x600df00du) << "no pad is left inline";
+    }
+  }
+}
+
 // Replies of every length around the threshold, and the room that was offered for them.
 TEST(Reduction, and_Reply_chunks_give_the_largest_Reply_its_room) {
   PROVES("R8166-6.2-b", "R8267-3-a");

@@ -45,7 +45,7 @@ rpcrdma::ReplyShape ServedCall::answer(OutgoingReply reply) {
                             .length = item.length,
                             .segments = 1,
                             .source = i,
-                            .ordinal = static_cast<std::uint32_t>(shape_.items.size())});
+                            .ordinal = item.ordinal});
   }
   return shape_;
 }

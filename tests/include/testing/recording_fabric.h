@@ -26,13 +26,13 @@ enum class Act : std::uint8_t {
   Connect,  // bytes: the private data
   Accept,   // bytes: the private data
   Credit,   // length: Receives added
-  ExposeSource,
+  ExposeSource,  // bytes: what is there to be read
   ExposeSink,
   Revoke,
   Abandon,
   Revoked,  // by revoke(), on_revoked() or the peer: the memory is free
   Send,     // bytes, as they left
-  Write,    // handle and length of the sink
+  Write,    // handle and length of the sink; bytes
   Read,     // handle and length of the source
   Receive,  // bytes
   Close,
@@ -199,7 +199,11 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
   }
   void write(Rope source, fabric::RemoteMemory sink, fabric::Flow flow,
              fabric::Token token) override {
-    add({.act = Act::Write, .handle = sink.handle, .length = source.size()});
+    const Buffer flat = source.flatten();
+    add({.act = Act::Write,
+         .handle = sink.handle,
+         .length = source.size(),
+         .bytes = kept(flat.bytes())});
     inner_->write(std::move(source), sink, flow, token);
   }
   void read(fabric::RemoteMemory source, MutableBytes sink, fabric::Flow flow,
@@ -210,6 +214,11 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
   void abandon_read(fabric::Token token) override { inner_->abandon_read(token); }
 
  private:
+  // Not of what is large: some tests move a lot.
+  static std::vector<std::byte> kept(Bytes bytes) {
+    if (bytes.size() > (16 << 10)) return {};
+    return {bytes.begin(), bytes.end()};
+  }
   void add(Recorded entry) {
     entry.end = end_;
     entry.connection = number_;
@@ -221,7 +230,10 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
     if (record_.tampering.guard && GuardedPages::possible(memory)) pages.emplace(memory);
     auto remote = expose(pages ? pages->stand_in() : memory);
     if (!remote) return remote;
-    add({.act = act, .handle = remote->handle, .length = memory.size()});
+    add({.act = act,
+         .handle = remote->handle,
+         .length = memory.size(),
+         .bytes = act == Act::ExposeSource && !pages ? kept(memory) : std::vector<std::byte>()});
     if (pages) guarded_.emplace(remote->handle, *std::move(pages));
     return remote;
   }
