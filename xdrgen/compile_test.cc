@@ -96,6 +96,10 @@ INSTANTIATE_TEST_SUITE_P(
              "in.x:1:36: this case is not an unsigned int"},
         Case{"enum e { A = 1 }; union u switch (e x) { case 2: void; };",
              "in.x:1:47: this case is not a member of e"},
+        Case{"%// eligible: a_x\nstruct a { int x; };",
+             "in.x:1:15: 'a_x' is neither a variable-length array nor optional"},
+        Case{"struct a { int x<>; };\n%// eligible: a_x, b\n",
+             "in.x:2:20: there is no 'b' to be eligible"},
         Case{"enum e { A = 0x100000000 };", "in.x:1:10: 'A' does not fit 32 bits"},
         Case{"program P { version V { void F(void) = 1; void G(void) = 1; } = 1; } = 1;",
              "in.x:1:48: two procedures of this version have the same number"}));

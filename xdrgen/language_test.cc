@@ -302,4 +302,46 @@ TEST(Generated, typedefs_as_arguments_and_results_have_codecs) {
   EXPECT_EQ(back, (labels{"a", "b"}));
 }
 
+// What was moved out of a stream, by position.
+class Moved final : public stag::xdr::ItemSource {
+ public:
+  std::vector<std::pair<std::uint32_t, Rope>> bodies;
+  std::optional<Rope> take(stag::xdr::ItemId, std::uint32_t, std::uint32_t) override { return {}; }
+  std::optional<Rope> take_body(stag::xdr::ItemId, std::uint32_t position) override {
+    for (const auto& [at, body] : bodies)
+      if (at == position) return body;
+    return {};
+  }
+};
+
+TEST(Generated, lists_and_optionals_that_are_marked_move_as_a_whole) {
+  catalogue from;
+  from.pages.resize(3);
+  from.pages[1].id = 9;
+  from.root.emplace().key = 1;
+  from.root->left.emplace().key = 2;
+  from.end = 7;
+  expect_round_trip(from);
+  expect_round_trip(catalogue{});
+  static constexpr stag::xdr::ItemId kBoth[] = {item::catalogue_pages, item::catalogue_root};
+  const stag::xdr::Stream stream = stag::xdr::encode(from, kBoth);
+  ASSERT_EQ(stream.items().size(), 2u);
+  const std::vector<std::uint32_t> both{0, 1};
+  const Buffer rest = stream.without(both).flatten();
+  EXPECT_EQ(words_of(rest), (Words{1, 1, 7}));
+  Moved moved;
+  for (const std::uint32_t i : both)
+    moved.bodies.emplace_back(stream.items()[i].position, stream.item_bytes(i));
+  const auto back = stag::xdr::decode<catalogue>(rest, &moved);
+  ASSERT_TRUE(back.ok()) << to_string(back.error());
+  EXPECT_EQ(*back, from);
+  // An end too early, and one too late.
+  const Rope pages = moved.bodies[0].second;
+  moved.bodies[0].second = pages.slice(0, pages.size() - 4);
+  EXPECT_FALSE(stag::xdr::decode<catalogue>(rest, &moved).ok());
+  moved.bodies[0].second = pages;
+  moved.bodies[0].second.append(words({0}));
+  EXPECT_FALSE(stag::xdr::decode<catalogue>(rest, &moved).ok());
+}
+
 }  // namespace
