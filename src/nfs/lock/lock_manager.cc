@@ -1,0 +1,244 @@
+#include "nfs/lock/lock_manager.h"
+
+#include <algorithm>
+
+#include "base/reason.h"
+
+namespace stag::nfs::lock {
+
+namespace {
+
+using namespace nlm;
+
+// Notifications travel by UDP and are repeated until they are answered.
+constexpr Duration kSameNews = std::chrono::minutes(2);
+constexpr std::size_t kMaxHeard = 4096;
+constexpr std::size_t kMaxStates = 4096;
+
+// A host is called by its full name or by the first part of it.
+bool same_host(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
+}
+
+bool same(const LockRequest& a, const LockRequest& b) {
+  return a.file == b.file && a.range == b.range && a.exclusive == b.exclusive &&
+         *a.owner == *b.owner;
+}
+
+nlm4_stats status_of(LockOutcome outcome, const Client& client) {
+  switch (outcome) {
+    case LockOutcome::Granted:
+      return NLM4_GRANTED;
+    case LockOutcome::Blocked:
+      return NLM4_BLOCKED;
+    case LockOutcome::Full:
+      trace(Reason::LocksTooMany, client.address, client.name);
+      return NLM4_DENIED_NOLOCKS;
+    case LockOutcome::Denied:
+      break;
+  }
+  return NLM4_DENIED;
+}
+
+}  // namespace
+
+void LockManager::begin_grace(TimePoint end) {
+  const std::scoped_lock lock(mutex_);
+  grace_end_ = end;
+}
+
+LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now) const {
+  const std::scoped_lock lock(mutex_);
+  if (in_grace(now)) return {NLM4_DENIED_GRACE_PERIOD, std::nullopt};
+  auto holder = table_.test(request);
+  if (!holder) return {};
+  return {NLM4_DENIED, std::move(holder)};
+}
+
+nlm4_stats LockManager::lock(const Ask& ask, TimePoint now) {
+  std::unique_lock lock(mutex_);
+  // A reclaim that comes late may be beaten by somebody who has come and gone: it is refused the
+  // same way, for clients know no other word for it.
+  if (in_grace(now) != ask.reclaim) return NLM4_DENIED_GRACE_PERIOD;
+  const nlm4_stats status = lock_now(ask);
+  std::vector<News> news = take_news();
+  lock.unlock();
+  tell(std::move(news));
+  return status;
+}
+
+nlm4_stats LockManager::lock_now(const Ask& ask) {
+  // What was held before a restart was held by nobody else: a reclaim has nothing to wait for.
+  const bool wait = ask.block && !ask.reclaim && static_cast<bool>(on_grant_);
+  const LockTable::Answer answer = table_.lock(ask.request, wait);
+  if (answer.outcome == LockOutcome::Blocked) {
+    wishes_[answer.ticket] = ask.wish;
+  } else if (answer.outcome == LockOutcome::Granted) {
+    wishes_.erase(answer.ticket);
+    // Who asks again for what was granted has it now, whether or not the news reached him.
+    forget_pending(ask.request.file, *ask.request.owner, ask.request.range);
+  }
+  const Client& client = ask.request.owner->client;
+  if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
+    note_state(client, ask.client_state);
+  return status_of(answer.outcome, client);
+}
+
+nlm4_stats LockManager::cancel(const LockRequest& request) {
+  std::unique_lock lock(mutex_);
+  bool found = false;
+  if (const auto ticket = table_.cancel(request)) {
+    wishes_.erase(*ticket);
+    found = true;
+  }
+  // It may have been granted while the client gave up.
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    if (!same(at->second.grant.request, request)) {
+      ++at;
+      continue;
+    }
+    table_.revert(at->second.grant);
+    at = pending_.erase(at);
+    found = true;
+  }
+  std::vector<News> news = take_news();
+  lock.unlock();
+  tell(std::move(news));
+  return found ? NLM4_GRANTED : NLM4_DENIED;
+}
+
+nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range range) {
+  std::unique_lock lock(mutex_);
+  const bool done = table_.unlock(file, owner, range);
+  if (done) forget_pending(file, owner, range);
+  std::vector<News> news = take_news();
+  lock.unlock();
+  tell(std::move(news));
+  return status_of(done ? LockOutcome::Granted : LockOutcome::Full, owner.client);
+}
+
+nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool reclaim,
+                              TimePoint now) {
+  const std::scoped_lock lock(mutex_);
+  if (in_grace(now) != reclaim) return NLM4_DENIED_GRACE_PERIOD;
+  return status_of(table_.share(file, share), share.owner->client);
+}
+
+void LockManager::unshare(const FileKey& file, const Owner& owner) {
+  const std::scoped_lock lock(mutex_);
+  table_.unshare(file, owner);
+}
+
+void LockManager::release(const Client& client) {
+  std::unique_lock lock(mutex_);
+  release_which([&](const Client& other) { return other == client; });
+  std::vector<News> news = take_news();
+  lock.unlock();
+  tell(std::move(news));
+}
+
+bool LockManager::restarted(const std::string& address, const std::string& name, std::int32_t state,
+                            TimePoint now) {
+  std::unique_lock lock(mutex_);
+  if (heard_before(address, state, now)) return false;
+  std::vector<Client> here;
+  std::vector<Client> named;
+  for (const Client& client : table_.clients()) {
+    if (client.address == address) here.push_back(client);
+    if (same_host(client.name, name)) named.push_back(client);
+  }
+  // A host with several addresses may call from another one; but never take the word of a
+  // stranger's for one of two namesakes.
+  if (here.empty() && named.size() == 1) here = named;
+  const bool by_name = std::any_of(
+      here.begin(), here.end(), [&](const Client& client) { return same_host(client.name, name); });
+  std::erase_if(here, [&](const Client& client) {
+    const auto known = states_.find(client);
+    const bool newer = state != 0 && known != states_.end() && known->second == state;
+    return newer || (by_name && !same_host(client.name, name));
+  });
+  release_which([&](const Client& client) {
+    return std::find(here.begin(), here.end(), client) != here.end();
+  });
+  std::vector<News> news = take_news();
+  lock.unlock();
+  tell(std::move(news));
+  return !here.empty();
+}
+
+void LockManager::clear() {
+  const std::scoped_lock lock(mutex_);
+  release_which([](const Client&) { return true; });
+  static_cast<void>(take_news());
+}
+
+std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) return std::nullopt;
+  return found->second;
+}
+
+bool LockManager::settle(Ticket ticket, bool wanted) {
+  std::unique_lock lock(mutex_);
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) return false;
+  if (!wanted) table_.revert(found->second.grant);
+  pending_.erase(found);
+  std::vector<News> news = take_news();
+  lock.unlock();
+  tell(std::move(news));
+  return true;
+}
+
+std::size_t LockManager::size() const {
+  const std::scoped_lock lock(mutex_);
+  return table_.size();
+}
+
+// What the owner does to these bytes now counts, not what he waited for.
+void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range) {
+  std::erase_if(pending_, [&](const auto& entry) {
+    const LockRequest& request = entry.second.grant.request;
+    return request.file == file && request.range.overlaps(range) && *request.owner == owner;
+  });
+}
+
+void LockManager::note_state(const Client& client, std::int32_t state) {
+  if (states_.size() >= kMaxStates)
+    std::erase_if(states_, [&](const auto& entry) { return !table_.knows(entry.first); });
+  if (states_.size() < kMaxStates || states_.contains(client)) states_[client] = state;
+}
+
+void LockManager::release_which(const LockTable::Which& which) {
+  for (const Ticket ticket : table_.release(which)) wishes_.erase(ticket);
+  std::erase_if(pending_,
+                [&](const auto& entry) { return which(entry.second.grant.request.owner->client); });
+}
+
+bool LockManager::heard_before(const std::string& address, std::int32_t state, TimePoint now) {
+  std::erase_if(heard_, [&](const auto& entry) { return now - entry.second.when > kSameNews; });
+  const auto found = heard_.find(address);
+  if (found != heard_.end() && found->second.state == state) return true;
+  if (found != heard_.end() || heard_.size() < kMaxHeard) heard_[address] = {state, now};
+  return false;
+}
+
+std::vector<LockManager::News> LockManager::take_news() {
+  std::vector<News> news;
+  for (Grant& grant : table_.take_grants()) {
+    const Ticket ticket = grant.ticket;
+    news.push_back({grant.request.owner->client, ticket});
+    PendingGrant pending{std::move(grant), {}};
+    if (auto wish = wishes_.extract(ticket)) pending.wish = std::move(wish.mapped());
+    pending_.emplace(ticket, std::move(pending));
+  }
+  return news;
+}
+
+void LockManager::tell(std::vector<News> news) {
+  for (const News& one : news) on_grant_(one.client, one.ticket);
+}
+
+}  // namespace stag::nfs::lock

@@ -1,0 +1,111 @@
+// The lock table for many threads, with what time adds to it: the grace period after a restart, in
+// which locks are only reclaimed (RFC 1813 6.1.4 NLM4_DENIED_GRACE_PERIOD), and grants that a
+// client has not acknowledged yet. Speaks the statuses of NLM version 4.
+//
+// A waiter that gets its lock holds it from then on, so nobody else can have it; if the client does
+// not want it any more, or cannot be reached, it goes back. Whoever set on_grant() hears of such
+// grants, on the thread of whoever freed the bytes.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "base/loop.h"
+#include "nfs/lock/lock_table.h"
+#include "nfs/proto/nlm.h"
+
+namespace stag::nfs::lock {
+
+// How a waiting client spoke, and is called back: with its own words (XNFS 10.3 NLM_GRANTED).
+struct Wish {
+  std::uint32_t version = 4;  // of NLM
+  bool by_message = false;    // it came as NLM_LOCK_MSG
+  std::string file_handle;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+struct Ask {
+  LockRequest request;
+  bool block = false;
+  bool reclaim = false;
+  std::int32_t client_state = 0;  // of its status monitor; 0: it does not know
+  Wish wish;
+};
+
+// A grant on its way to the client.
+struct PendingGrant {
+  Grant grant;
+  Wish wish;
+};
+
+class LockManager {
+ public:
+  explicit LockManager(const LockLimits& limits = {}) : table_(limits) {}
+
+  // From now on requests may wait; without this they are denied. Before the first request; called
+  // from any thread, without a lock held.
+  using OnGrant = UniqueFunction<void(const Client& client, Ticket ticket)>;
+  void on_grant(OnGrant heard) { on_grant_ = std::move(heard); }
+  // Until then only reclaims, afterwards none.
+  void begin_grace(TimePoint end);
+
+  struct Tested {
+    nlm::nlm4_stats stat = nlm::NLM4_GRANTED;
+    std::optional<Held> holder;  // with NLM4_DENIED
+  };
+  Tested test(const LockRequest& request, TimePoint now) const;
+  nlm::nlm4_stats lock(const Ask& ask, TimePoint now);
+  nlm::nlm4_stats cancel(const LockRequest& request);
+  nlm::nlm4_stats unlock(const FileKey& file, const Owner& owner, Range range);
+  nlm::nlm4_stats share(const FileKey& file, const Share& share, bool reclaim, TimePoint now);
+  void unshare(const FileKey& file, const Owner& owner);
+
+  // The client says that it forgot everything (FREE_ALL).
+  void release(const Client& client);
+  // The status monitor of a host says that it restarted: whether that dropped anything. Hosts are
+  // told by their address; the name only tells those that share one address apart. Locks that were
+  // taken after the restart (with the same state) stay, and so does everything when the news comes
+  // twice.
+  bool restarted(const std::string& address, const std::string& name, std::int32_t state,
+                 TimePoint now);
+  // This host restarts, or so it is to look.
+  void clear();
+
+  // Nothing when it was settled meanwhile.
+  std::optional<PendingGrant> pending(Ticket ticket) const;
+  // The client has its lock, or did not want it. False: it was settled already.
+  bool settle(Ticket ticket, bool wanted);
+
+  std::size_t size() const;
+
+ private:
+  struct Heard {
+    std::int32_t state = 0;
+    TimePoint when{};
+  };
+  struct News {
+    Client client;
+    Ticket ticket = 0;
+  };
+  bool in_grace(TimePoint now) const { return now < grace_end_; }
+  nlm::nlm4_stats lock_now(const Ask& ask);
+  void forget_pending(const FileKey& file, const Owner& owner, Range range);
+  void note_state(const Client& client, std::int32_t state);
+  void release_which(const LockTable::Which& which);
+  bool heard_before(const std::string& address, std::int32_t state, TimePoint now);
+  // What must be told once the mutex is free.
+  std::vector<News> take_news();
+  void tell(std::vector<News> news);
+
+  mutable std::mutex mutex_;
+  LockTable table_;
+  TimePoint grace_end_{};
+  std::map<Ticket, Wish> wishes_;
+  std::map<Ticket, PendingGrant> pending_;
+  std::map<Client, std::int32_t> states_;
+  std::map<std::string, Heard> heard_;
+  OnGrant on_grant_;
+};
+
+}  // namespace stag::nfs::lock

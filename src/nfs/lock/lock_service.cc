@@ -1,0 +1,59 @@
+#include "nfs/lock/lock_service.h"
+
+#include "nfs/lock/nsm.h"
+#include "rpc/server.h"
+
+namespace stag::nfs::lock {
+
+struct LockService::Parts {
+  Parts(const Served& served, std::unique_ptr<Records> kept, const LockServiceOptions& options,
+        Loop& loop, Peers& peers)
+      : grace(options.grace),
+        records(std::move(kept)),
+        manager(options.limits),
+        outbox(manager, *records, options.host_name, loop, peers),
+        desk{served, manager, *records, outbox} {}
+
+  const Duration grace;
+  std::unique_ptr<Records> records;
+  LockManager manager;
+  Outbox outbox;
+  Desk desk;
+};
+
+LockService::LockService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LockService::~LockService() = default;
+
+Result<std::unique_ptr<LockService>, StateError> LockService::open(
+    const Served& served, const LockServiceOptions& options, Loop& loop, Peers& peers) {
+  auto records =
+      Records::open(options.state_directory.empty() ? "" : options.state_directory + "/locks");
+  if (!records) return Failure{records.error()};
+  auto parts = std::make_unique<Parts>(served, *std::move(records), options, loop, peers);
+  Parts& made = *parts;
+  made.manager.on_grant(
+      [&made](const Client& client, Ticket ticket) { made.outbox.granted(client, ticket); });
+  if (!made.records->untold().empty()) made.manager.begin_grace(loop.now() + made.grace);
+  return std::unique_ptr<LockService>(new LockService(std::move(parts)));
+}
+
+void LockService::add_programs(rpc::Server& server) {
+  server.add(nlm1(parts_->desk));
+  server.add(nlm3(parts_->desk));
+  server.add(nlm4(parts_->desk));
+  server.add(nsm1(parts_->desk, parts_->grace));
+}
+
+void LockService::start() {
+  if (!parts_->records->untold().empty()) parts_->outbox.tell_of_restart();
+}
+
+Task<void> LockService::stop() {
+  return parts_->outbox.stop();
+}
+
+std::size_t LockService::size() const {
+  return parts_->manager.size();
+}
+
+}  // namespace stag::nfs::lock

@@ -1,0 +1,302 @@
+#include "nfs/lock/nlm.h"
+
+#include "base/reason.h"
+#include "nfs/lock/versions.h"
+
+namespace stag::nfs::lock {
+
+namespace {
+
+using nlm::nlm4_stats;
+
+// The file a request is about, as its caller reaches it.
+struct Target {
+  std::shared_ptr<const Exports> exports;
+  Object object;
+  FileKey key() const { return {&object.store(), object.handle}; }
+};
+
+Result<Target, nlm4_stats> target_of(const Desk& desk, const rpc::CallContext& call,
+                                     const nlm::netobj& handle) {
+  const auto opened = desk.served.handles.open(handle.flatten().bytes());
+  if (!opened) return Failure{nlm::NLM4_STALE_FH};
+  Target target{desk.served.exports.current(), {}};
+  const Export* found = target.exports->find(opened->export_id);
+  if (found == nullptr) return Failure{nlm::NLM4_STALE_FH};
+  const auto object = admit(*found, opened->object, call);
+  if (!object) return Failure{nlm::NLM4_STALE_FH};
+  target.object = *object;
+  return target;
+}
+
+// The file is there, and the caller may read it or owns it: to lock what one may not even read
+// would only keep others out. GRANTED, or why not.
+Task<nlm4_stats> permission(const Target& target) {
+  const Object& object = target.object;
+  const auto access =
+      co_await object.store().access(object.caller(), object.handle, vfs::access::kRead);
+  if (!access)
+    co_return access.error() == vfs::Status::Stale || access.error() == vfs::Status::BadHandle
+        ? nlm::NLM4_STALE_FH
+        : nlm::NLM4_FAILED;
+  const bool owner = access->attributes.uid == object.credentials.uid;
+  const bool regular = access->attributes.type == vfs::FileType::Regular;
+  co_return regular && (owner || access->granted != 0) ? nlm::NLM4_GRANTED : nlm::NLM4_FAILED;
+}
+
+OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::netobj& handle,
+                  std::int32_t svid) {
+  return std::make_shared<Owner>(
+      Owner{{call.origin().peer.host, std::move(name)}, string_of(handle), svid});
+}
+
+// What a lock, test or cancel asks for; in versions with 32 bits all ones reach to the end too.
+template <class Lock>
+Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const Target& target,
+                                           const Lock& lock, bool exclusive) {
+  const bool to_the_end = lock.l_len == std::numeric_limits<decltype(lock.l_len)>::max();
+  const auto range = range_of(lock.l_offset, to_the_end ? 0 : lock.l_len);
+  if (!range) return Failure{nlm::NLM4_FBIG};
+  return LockRequest{target.key(), owner_of(call, lock.caller_name, lock.oh, lock.svid), *range,
+                     exclusive};
+}
+
+// The client is in the records before it holds anything.
+Task<bool> recorded(Desk& desk, rpc::CallContext& call) {
+  const std::string& address = call.origin().peer.host;
+  if (desk.records.has(address)) co_return true;
+  const auto kept = co_await offloaded(call.loop(), [&] { return desk.records.add(address); });
+  if (!kept) trace(Reason::LockClientUnrecorded, address, kept.error().message);
+  co_return kept.ok();
+}
+
+enum class Manner : std::uint8_t { Usual, ByMessage, Unmonitored };
+
+template <class Args>
+Task<nlm4_stats> lock_status(Desk& desk, rpc::CallContext& call, const Args& args, Manner manner) {
+  const auto target = target_of(desk, call, args.alock.fh);
+  if (!target) co_return target.error();
+  const auto request = request_of(call, *target, args.alock, args.exclusive);
+  if (!request) co_return request.error();
+  const nlm4_stats permitted = co_await permission(*target);
+  if (permitted != nlm::NLM4_GRANTED) co_return permitted;
+  if (manner != Manner::Unmonitored) {
+    const bool kept = co_await recorded(desk, call);
+    if (!kept) co_return nlm::NLM4_DENIED_NOLOCKS;
+  }
+  Wish wish;
+  wish.version = call.header().version;
+  wish.by_message = manner == Manner::ByMessage;
+  wish.file_handle = string_of(args.alock.fh);
+  wish.offset = args.alock.l_offset;
+  wish.length = args.alock.l_len;
+  const Ask ask{*request, args.block, args.reclaim, args.state, std::move(wish)};
+  co_return desk.manager.lock(ask, call.loop().now());
+}
+
+template <class V>
+Task<typename V::TestRes> test(Desk& desk, rpc::CallContext& call, typename V::TestArgs args) {
+  typename V::TestRes res;
+  res.cookie = own(args.cookie);
+  const auto target = target_of(desk, call, args.alock.fh);
+  if (!target) {
+    set_status(res.test_stat.stat, target.error());
+    co_return res;
+  }
+  const auto request = request_of(call, *target, args.alock, args.exclusive);
+  if (!request) {
+    set_status(res.test_stat.stat, request.error());
+    co_return res;
+  }
+  const nlm4_stats permitted = co_await permission(*target);
+  if (permitted != nlm::NLM4_GRANTED) {
+    set_status(res.test_stat.stat, permitted);
+    co_return res;
+  }
+  const LockManager::Tested tested = desk.manager.test(*request, call.loop().now());
+  set_status(res.test_stat.stat, tested.stat);
+  if (tested.holder) describe(*tested.holder, res.test_stat.holder());
+  co_return res;
+}
+
+template <class V, Manner manner>
+Task<typename V::Res> lock(Desk& desk, rpc::CallContext& call, typename V::LockArgs args) {
+  typename V::Res res;
+  res.cookie = own(args.cookie);
+  // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, who say FREE_ALL themselves. They
+  // do not wait.
+  if (manner == Manner::Unmonitored) args.block = false;
+  const nlm4_stats status = co_await lock_status(desk, call, args, manner);
+  set_status(res.stat.stat, status);
+  co_return res;
+}
+
+template <class V>
+Task<typename V::Res> cancel(Desk& desk, rpc::CallContext& call, typename V::CancelArgs args) {
+  typename V::Res res;
+  res.cookie = own(args.cookie);
+  const auto target = target_of(desk, call, args.alock.fh);
+  nlm4_stats status = target ? nlm::NLM4_GRANTED : target.error();
+  if (target) {
+    const auto request = request_of(call, *target, args.alock, args.exclusive);
+    status = request ? desk.manager.cancel(*request) : request.error();
+  }
+  set_status(res.stat.stat, status);
+  co_return res;
+}
+
+template <class V>
+Task<typename V::Res> unlock(Desk& desk, rpc::CallContext& call, typename V::UnlockArgs args) {
+  typename V::Res res;
+  res.cookie = own(args.cookie);
+  // Neither permission nor the file itself are asked for: who lost them must still get rid of his
+  // locks.
+  const auto target = target_of(desk, call, args.alock.fh);
+  nlm4_stats status = target ? nlm::NLM4_GRANTED : target.error();
+  if (target) {
+    const auto request = request_of(call, *target, args.alock, true);
+    status = request ? desk.manager.unlock(request->file, *request->owner, request->range)
+                     : request.error();
+  }
+  set_status(res.stat.stat, status);
+  co_return res;
+}
+
+// Nothing here ever waits for a lock of another host.
+template <class V>
+Task<typename V::Res> granted(Desk&, rpc::CallContext&, typename V::TestArgs args) {
+  typename V::Res res;
+  res.cookie = own(args.cookie);
+  set_status(res.stat.stat, nlm::NLM4_DENIED);
+  co_return res;
+}
+
+// The answer to what Outbox sent; the cookie is ours, but believed only from whom it was sent to.
+template <class V>
+Task<xdr::Void> grant_answered(Desk& desk, rpc::CallContext& call, typename V::Res res) {
+  const Buffer cookie = res.cookie.flatten();
+  if (cookie.size() != 8) co_return xdr::Void{};
+  const auto ticket = load_be<Ticket>(cookie.data());
+  const auto pending = desk.manager.pending(ticket);
+  const auto status = static_cast<nlm4_stats>(res.stat.stat);
+  if (!pending || status == nlm::NLM4_DENIED_GRACE_PERIOD) co_return xdr::Void{};
+  if (pending->grant.request.owner->client.address == call.origin().peer.host)
+    desk.manager.settle(ticket, status == nlm::NLM4_GRANTED);
+  co_return xdr::Void{};
+}
+
+Task<nlm4_stats> share_status(Desk& desk, rpc::CallContext& call, const nlm::nlm_shareargs& args) {
+  const auto target = target_of(desk, call, args.share.fh);
+  if (!target) co_return target.error();
+  const nlm4_stats permitted = co_await permission(*target);
+  if (permitted != nlm::NLM4_GRANTED) co_return permitted;
+  const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
+  const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
+                     static_cast<std::uint32_t>(args.share.access)};
+  co_return desk.manager.share(target->key(), wanted, args.reclaim, call.loop().now());
+}
+
+template <class V>
+Task<typename V::ShareRes> share(Desk& desk, rpc::CallContext& call, nlm::nlm_shareargs args) {
+  typename V::ShareRes res;
+  res.cookie = own(args.cookie);
+  const nlm4_stats status = co_await share_status(desk, call, args);
+  set_status(res.stat, status);
+  co_return res;
+}
+
+template <class V>
+Task<typename V::ShareRes> unshare(Desk& desk, rpc::CallContext& call, nlm::nlm_shareargs args) {
+  typename V::ShareRes res;
+  res.cookie = own(args.cookie);
+  const auto target = target_of(desk, call, args.share.fh);
+  if (target)
+    desk.manager.unshare(target->key(), *owner_of(call, args.share.caller_name, args.share.oh, 0));
+  set_status(res.stat, target ? nlm::NLM4_GRANTED : target.error());
+  co_return res;
+}
+
+Task<xdr::Void> free_all(Desk& desk, rpc::CallContext& call, nlm::nlm_notify args) {
+  desk.manager.release({call.origin().peer.host, std::move(args.name)});
+  co_return xdr::Void{};
+}
+
+template <class P, auto procedure>
+void add(rpc::Program& program, Desk& desk) {
+  program.add<P>([&desk](rpc::CallContext& call, typename P::Args args) {
+    return procedure(desk, call, std::move(args));
+  });
+}
+
+// A request whose results go back as a call of their own.
+template <class Answer, auto procedure, class Args>
+Task<xdr::Void> by_message(Desk& desk, rpc::CallContext& call, Args args) {
+  auto results = co_await procedure(desk, call, std::move(args));
+  desk.outbox.answer<Answer>(call.origin().peer.host, std::move(results));
+  co_return xdr::Void{};
+}
+
+Task<xdr::Void> nothing_was_asked(Desk&, rpc::CallContext&) {
+  co_return xdr::Void{};
+}
+
+template <class P>
+void add_ignored(rpc::Program& program, Desk& desk) {
+  program.add<P>(
+      [&desk](rpc::CallContext& call, typename P::Args) { return nothing_was_asked(desk, call); });
+}
+
+template <class V>
+rpc::Program common(Desk& desk) {
+  rpc::Program program(V::Test::program, V::Test::version);
+  // RFC 8267 5.1: NLM is not on RDMA.
+  program.absent_from(rpc::TransportKind::Rdma);
+  add<typename V::Test, test<V>>(program, desk);
+  add<typename V::Lock, lock<V, Manner::Usual>>(program, desk);
+  add<typename V::Cancel, cancel<V>>(program, desk);
+  add<typename V::Unlock, unlock<V>>(program, desk);
+  add<typename V::Granted, granted<V>>(program, desk);
+  using TestArgs = typename V::TestArgs;
+  using LockArgs = typename V::LockArgs;
+  using CancelArgs = typename V::CancelArgs;
+  using UnlockArgs = typename V::UnlockArgs;
+  add<typename V::TestMsg, by_message<typename V::TestAnswer, test<V>, TestArgs>>(program, desk);
+  add<typename V::LockMsg,
+      by_message<typename V::LockAnswer, lock<V, Manner::ByMessage>, LockArgs>>(program, desk);
+  add<typename V::CancelMsg, by_message<typename V::CancelAnswer, cancel<V>, CancelArgs>>(program,
+                                                                                          desk);
+  add<typename V::UnlockMsg, by_message<typename V::UnlockAnswer, unlock<V>, UnlockArgs>>(program,
+                                                                                          desk);
+  add<typename V::GrantedMsg, by_message<typename V::GrantedAnswer, granted<V>, TestArgs>>(program,
+                                                                                           desk);
+  add<typename V::GrantedAnswer, grant_answered<V>>(program, desk);
+  add_ignored<typename V::TestAnswer>(program, desk);
+  add_ignored<typename V::LockAnswer>(program, desk);
+  add_ignored<typename V::CancelAnswer>(program, desk);
+  add_ignored<typename V::UnlockAnswer>(program, desk);
+  return program;
+}
+
+template <class V>
+rpc::Program with_shares(Desk& desk) {
+  rpc::Program program = common<V>(desk);
+  add<typename V::Share, share<V>>(program, desk);
+  add<typename V::Unshare, unshare<V>>(program, desk);
+  add<typename V::UnmonitoredLock, lock<V, Manner::Unmonitored>>(program, desk);
+  add<typename V::FreeAll, free_all>(program, desk);
+  return program;
+}
+
+}  // namespace
+
+rpc::Program nlm1(Desk& desk) {
+  return common<Nlm1>(desk);
+}
+rpc::Program nlm3(Desk& desk) {
+  return with_shares<Nlm3>(desk);
+}
+rpc::Program nlm4(Desk& desk) {
+  return with_shares<Nlm4>(desk);
+}
+
+}  // namespace stag::nfs::lock

@@ -1,0 +1,23 @@
+// The procedures of NLM versions 1, 3 and 4, synchronous and as messages (RFC 1813 6, XNFS 10).
+#pragma once
+
+#include "nfs/lock/lock_manager.h"
+#include "nfs/lock/outbox.h"
+#include "nfs/lock/records.h"
+#include "nfs/server/request.h"
+
+namespace stag::nfs::lock {
+
+// What they share; outlives the Calls.
+struct Desk {
+  const Served& served;
+  LockManager& manager;
+  Records& records;
+  Outbox& outbox;
+};
+
+rpc::Program nlm1(Desk& desk);
+rpc::Program nlm3(Desk& desk);
+rpc::Program nlm4(Desk& desk);
+
+}  // namespace stag::nfs::lock

@@ -1,0 +1,69 @@
+#include "nfs/lock/nsm.h"
+
+#include "base/reason.h"
+#include "nfs/proto/nsm.h"
+
+namespace stag::nfs::lock {
+
+namespace {
+
+using namespace nsm;
+
+// What changes this host's own state is for those who are on it.
+bool is_local(const rpc::CallContext& call) {
+  const std::string& host = call.origin().peer.host;
+  return host.starts_with("127.") || host == "::1";
+}
+
+Task<xdr::Void> notify(Desk& desk, rpc::CallContext& call, stat_chge news) {
+  const std::string& address = call.origin().peer.host;
+  if (desk.manager.restarted(address, news.mon_name, news.state, call.loop().now()))
+    trace(Reason::LockClientRestarted, address, news.mon_name);
+  co_return xdr::Void{};
+}
+
+Task<sm_stat_res> status(Desk& desk, sm_res res) {
+  co_return sm_stat_res{res, desk.records.state()};
+}
+
+Task<sm_stat> own_state(Desk& desk) {
+  co_return sm_stat{desk.records.state()};
+}
+
+Task<xdr::Void> simulate_crash(Desk& desk, rpc::CallContext& call, Duration grace) {
+  if (!is_local(call)) co_return xdr::Void{};
+  const TimePoint end = call.loop().now() + grace;
+  const auto done = co_await offloaded(call.loop(), [&] { return restart(desk, end); });
+  if (done) desk.outbox.tell_of_restart();
+  co_return xdr::Void{};
+}
+
+}  // namespace
+
+Result<Ok, StateError> restart(Desk& desk, TimePoint grace_end) {
+  auto kept = desk.records.restart();
+  if (!kept) return kept;
+  desk.manager.clear();
+  if (!desk.records.untold().empty()) desk.manager.begin_grace(grace_end);
+  return kept;
+}
+
+rpc::Program nsm1(Desk& desk, Duration grace) {
+  rpc::Program program(SM_NOTIFY::program, SM_NOTIFY::version);
+  // RFC 8267 5.1: NSM is not on RDMA.
+  program.absent_from(rpc::TransportKind::Rdma);
+  program.add<SM_STAT>(
+      [&desk](rpc::CallContext&, const sm_name&) { return status(desk, STAT_SUCC); });
+  program.add<SM_MON>([&desk](rpc::CallContext&, const mon&) { return status(desk, STAT_FAIL); });
+  program.add<SM_UNMON>([&desk](rpc::CallContext&, const mon_id&) { return own_state(desk); });
+  program.add<SM_UNMON_ALL>([&desk](rpc::CallContext&, const my_id&) { return own_state(desk); });
+  program.add<SM_SIMU_CRASH>([&desk, grace](rpc::CallContext& call, xdr::Void) {
+    return simulate_crash(desk, call, grace);
+  });
+  program.add<SM_NOTIFY>([&desk](rpc::CallContext& call, stat_chge news) {
+    return notify(desk, call, std::move(news));
+  });
+  return program;
+}
+
+}  // namespace stag::nfs::lock

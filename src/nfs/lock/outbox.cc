@@ -1,0 +1,196 @@
+#include "nfs/lock/outbox.h"
+
+#include <algorithm>
+
+#include "base/completion.h"
+#include "base/reason.h"
+#include "nfs/lock/versions.h"
+#include "nfs/proto/nsm.h"
+
+namespace stag::nfs::lock {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kCallTimeout = 5s;
+constexpr Duration kFirstPause = 1s;
+constexpr Duration kLongestPause = 30s;
+// A client that is there polls in half a minute; one that is gone keeps others waiting.
+constexpr Duration kGrantPatience = 3min;
+constexpr Duration kRestartPatience = 15min;
+constexpr std::size_t kToldAtOnce = 16;
+
+// Sleeps, but not beyond the pull of `token`.
+Task<void> pause(Loop& loop, Duration time, CancelToken token) {
+  Completion<Ok> over;
+  Timer timer = loop.after(time, [&over] { over.complete(Ok{}); });
+  const CancelCallback pulled(token, [&] {
+    timer.cancel();
+    loop.post([&over] {
+      if (!over.completed()) over.complete(Ok{});
+    });
+  });
+  co_await over;
+}
+
+}  // namespace
+
+rpc::Client Outbox::client_of(rpc::Channel& channel) const {
+  // RFC 1813 6.1.1: AUTH_UNIX for all procedures but NULL.
+  return rpc::Client(channel, {}, rpc::Credentials::sys(host_name_, 0, 0));
+}
+
+rpc::CallOptions Outbox::options() {
+  rpc::CallOptions options;
+  options.timeout = kCallTimeout;
+  options.cancel = stop_;
+  return options;
+}
+
+void Outbox::granted(const Client& client, Ticket ticket) {
+  loop_.post([this, address = client.address, ticket] {
+    if (stop_.cancelled()) return;
+    const auto [at, fresh] = boxes_.try_emplace(address);
+    at->second.tickets.push_back(ticket);
+    if (fresh) tasks_.add(deliver(address));
+  });
+}
+
+Task<void> Outbox::deliver(std::string address) {
+  Deliveries& box = boxes_[address];
+  Duration wait = kFirstPause;
+  TimePoint give_up_at = loop_.now() + kGrantPatience;
+  while (!box.tickets.empty() && !stop_.cancelled()) {
+    const bool progress = co_await deliver_once(box, address);
+    if (box.tickets.empty() || stop_.cancelled()) break;
+    if (progress) {
+      wait = kFirstPause;
+      give_up_at = loop_.now() + kGrantPatience;
+    } else if (loop_.now() >= give_up_at) {
+      give_up(box, address);
+      break;
+    }
+    co_await pause(loop_, wait, stop_);
+    wait = std::min(2 * wait, kLongestPause);
+  }
+  boxes_.erase(address);
+}
+
+// Whether anything was settled.
+Task<bool> Outbox::deliver_once(Deliveries& box, const std::string& address) {
+  const auto first = manager_.pending(box.tickets.front());
+  const std::uint32_t version = first ? first->wish.version : nlm::NLMPROC4_GRANTED::version;
+  auto channel =
+      co_await peers_.reach(loop_, address, nlm::NLMPROC4_GRANTED::program, version, stop_);
+  if (!channel) co_return false;
+  bool progress = false;
+  for (std::size_t left = box.tickets.size(); left > 0 && !stop_.cancelled(); --left) {
+    const Ticket ticket = box.tickets.front();
+    box.tickets.pop_front();
+    const Verdict verdict = co_await offer(**channel, ticket);
+    if (verdict == Verdict::Settled)
+      progress = true;
+    else
+      box.tickets.push_back(ticket);
+    if (verdict == Verdict::Unreachable) break;
+  }
+  co_await (*channel)->close();
+  co_return progress;
+}
+
+Task<Outbox::Verdict> Outbox::offer(rpc::Channel& channel, Ticket ticket) {
+  const std::optional<PendingGrant> pending = manager_.pending(ticket);
+  if (!pending) co_return Verdict::Settled;
+  Verdict verdict = Verdict::Open;
+  if (pending->wish.version == 4)
+    verdict = co_await offer_as<Nlm4>(channel, *pending, ticket);
+  else if (pending->wish.version == 3)
+    verdict = co_await offer_as<Nlm3>(channel, *pending, ticket);
+  else
+    verdict = co_await offer_as<Nlm1>(channel, *pending, ticket);
+  co_return verdict;
+}
+
+template <class Version>
+Task<Outbox::Verdict> Outbox::offer_as(rpc::Channel& channel, const PendingGrant& pending,
+                                       Ticket ticket) {
+  rpc::Client client = client_of(channel);
+  typename Version::TestArgs args;
+  std::byte cookie[8];
+  store_be(cookie, ticket);
+  args.cookie = Rope::copy_of(cookie);
+  describe(pending, args);
+  if (pending.wish.by_message) {
+    // The answer is a message too; LockManager::settle() hears of it.
+    const auto sent = co_await client.call<typename Version::GrantedMsg>(args, options());
+    if (!sent && sent.error().reason != Reason::TimedOut) co_return Verdict::Unreachable;
+    co_return manager_.pending(ticket) ? Verdict::Open : Verdict::Settled;
+  }
+  const auto answer = co_await client.call<typename Version::Granted>(args, options());
+  if (!answer) co_return Verdict::Unreachable;
+  const auto stat = static_cast<nlm::nlm4_stats>(answer->stat.stat);
+  // It restarts itself and asks for time.
+  if (stat == nlm::NLM4_DENIED_GRACE_PERIOD) co_return Verdict::Open;
+  manager_.settle(ticket, stat == nlm::NLM4_GRANTED);
+  co_return Verdict::Settled;
+}
+
+void Outbox::give_up(Deliveries& box, const std::string& address) {
+  for (const Ticket ticket : box.tickets)
+    if (manager_.settle(ticket, false)) trace(Reason::LockGrantUndelivered, address);
+}
+
+void Outbox::tell_of_restart() {
+  loop_.post([this] {
+    if (telling_ || stop_.cancelled()) return;
+    telling_ = true;
+    tasks_.add(tell_everybody());
+  });
+}
+
+Task<void> Outbox::tell_everybody() {
+  const TimePoint give_up_at = loop_.now() + kRestartPatience;
+  Duration wait = kFirstPause;
+  for (;;) {
+    const std::vector<std::string> hosts = records_.untold();
+    TaskGroup round;
+    for (const std::string& host : hosts) {
+      if (stop_.cancelled()) break;
+      co_await round.at_most(kToldAtOnce - 1);
+      round.add(tell(host));
+    }
+    co_await round.join();
+    if (stop_.cancelled() || records_.untold().empty()) break;
+    if (loop_.now() >= give_up_at) {
+      for (const std::string& host : records_.untold()) {
+        trace(Reason::RestartUnheard, host);
+        co_await offloaded(loop_, [&] { return records_.told(host).ok(); });
+      }
+      break;
+    }
+    co_await pause(loop_, wait, stop_);
+    wait = std::min(2 * wait, kLongestPause);
+  }
+  telling_ = false;
+}
+
+Task<void> Outbox::tell(std::string host) {
+  auto channel =
+      co_await peers_.reach(loop_, host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
+  if (!channel) co_return;
+  rpc::Client client = client_of(**channel);
+  nsm::stat_chge news;
+  news.mon_name = host_name_;
+  news.state = records_.state();
+  const auto heard = co_await client.call<nsm::SM_NOTIFY>(news, options());
+  co_await (*channel)->close();
+  if (heard) co_await offloaded(loop_, [&] { return records_.told(host).ok(); });
+}
+
+Task<void> Outbox::stop() {
+  stop_.cancel();
+  co_await tasks_.join();
+}
+
+}  // namespace stag::nfs::lock
