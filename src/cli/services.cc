@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
-#include "cli/rpcbind.h"
 #include "nfs/client/mount.h"
 #include "nfs/proto/nfs3.h"
+#include "rpcbind/lookup.h"
+#include "rpcbind/universal_address.h"
 
 namespace stag::cli {
 namespace {
@@ -24,23 +24,6 @@ constexpr Name kNames[] = {
     {100021, "nlockmgr"}, {100024, "status"}, {100227, "nfs_acl"},
 };
 
-// RFC 5665 5.2.3.3: the last two numbers of a universal address are the high and the low byte of
-// the port. 0: it is none of the internet.
-std::uint32_t port_of(std::string_view universal_address) {
-  std::uint32_t port = 0;
-  for (const std::uint32_t unit : {1u, 256u}) {
-    const std::size_t dot = universal_address.rfind('.');
-    if (dot == std::string_view::npos) return 0;
-    const std::string_view digits = universal_address.substr(dot + 1);
-    std::uint32_t value = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (value > 255) return 0;
-    port += value * unit;
-    universal_address = universal_address.substr(0, dot);
-  }
-  return port;
-}
-
 std::string version_range(std::uint32_t low, std::uint32_t high) {
   return low == high ? std::to_string(low) : fmt::format("{}-{}", low, high);
 }
@@ -55,10 +38,9 @@ class Search {
     const std::unique_ptr<rpc::Connector> connector = tcp_connector(options_);
     ChannelResult channel = co_await connect(*connector, port);
     if (!channel) co_return;
-    rpc::Client client(**channel);
-    const auto list = co_await client.call<rpcbind::RPCBPROC_DUMP>(xdr::Void{}, call_options());
+    const auto list = co_await rpcbind::list(**channel, call_options());
     if (list)
-      for (const rpcbind::rpcb_entry& entry : *list) add(entry.rpcb_map);
+      for (const rpcbind::Registration& entry : *list) add(entry);
     co_await (*channel)->close();
   }
 
@@ -81,10 +63,11 @@ class Search {
     co_await (*channel)->close();
   }
 
-  // Where rpcbind says that `program` is; 0: it does not.
-  std::uint32_t tcp_port_of(std::uint32_t program) const {
-    for (const Service& service : findings_.services)
-      if (service.program == program && service.netid == "tcp") return service.port;
+  // Where rpcbind says that `program` is on `transport`, on IPv4 or IPv6; 0: it does not.
+  std::uint32_t port_of(std::uint32_t program, std::string_view transport) const {
+    for (const std::string& netid : rpcbind::netids_for(transport, host_))
+      for (const Service& service : findings_.services)
+        if (service.program == program && service.netid == netid) return service.port;
     return 0;
   }
 
@@ -122,17 +105,18 @@ class Search {
     if (list) findings_.exports = *list;
   }
 
-  void add(const rpcbind::rpcb& entry) {
-    const std::uint32_t port = port_of(entry.r_addr);
-    if (port == 0) return;
+  void add(const rpcbind::Registration& entry) {
+    // Those of this machine's own sockets are no internet addresses.
+    const std::optional<Address> at = rpcbind::from_universal(entry.address);
+    if (!at) return;
     for (Service& known : findings_.services) {
-      if (known.program != entry.r_prog || known.netid != entry.r_netid || known.port != port)
+      if (known.program != entry.program || known.netid != entry.netid || known.port != at->port)
         continue;
-      known.versions += fmt::format(",{}", entry.r_vers);
+      known.versions += fmt::format(",{}", entry.version);
       return;
     }
     findings_.services.push_back(
-        {entry.r_prog, std::to_string(entry.r_vers), entry.r_netid, port, false});
+        {entry.program, std::to_string(entry.version), entry.netid, at->port, false});
   }
 
   Run& run_;
@@ -160,11 +144,19 @@ Task<Findings> look_for_services(Run& run, std::string host, Ports ports, Remote
   const std::unique_ptr<rpc::Connector> tcp = tcp_connector(options);
   // Not in a braced list: those and co_await do not go together in every compiler.
   const std::vector<std::uint32_t> both{kNfs, kMount}, only_nfs{kNfs}, only_mount{kMount};
-  if (rdma) co_await search.ask(**rdma, "rdma", ports.rdma, only_nfs);
-  co_await search.ask(*tcp, "tcp", ports.tcp, both);
-  const std::uint32_t mount_port = search.tcp_port_of(kMount);
+  const auto own = [&](std::string_view transport) {
+    return rpcbind::netid(transport, rpcbind::is_ipv6(host));
+  };
+  if (rdma) {
+    co_await search.ask(**rdma, own(rpcbind::kRdma), ports.rdma, only_nfs);
+    const std::uint32_t registered = search.port_of(kNfs, rpcbind::kRdma);
+    if (registered != 0 && registered != ports.rdma)
+      co_await search.ask(**rdma, own(rpcbind::kRdma), registered, only_nfs);
+  }
+  co_await search.ask(*tcp, own(rpcbind::kTcp), ports.tcp, both);
+  const std::uint32_t mount_port = search.port_of(kMount, rpcbind::kTcp);
   if (!findings.exports && mount_port != 0)
-    co_await search.ask(*tcp, "tcp", mount_port, only_mount);
+    co_await search.ask(*tcp, own(rpcbind::kTcp), mount_port, only_mount);
   co_return findings;
 }
 

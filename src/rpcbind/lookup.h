@@ -8,7 +8,6 @@
 // Channel's loop.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>

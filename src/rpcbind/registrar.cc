@@ -85,7 +85,7 @@ Task<Done> Registrar::set(std::vector<Registration> wanted, std::vector<Registra
     if (!done) break;
     done = co_await set_one(entry);
   }
-  if (!done) co_await unset();
+  if (!done) static_cast<void>(co_await unset());
   co_return done;
 }
 
@@ -128,14 +128,14 @@ Task<rpc::CallResult<bool>> Registrar::remove(const Registration& entry) {
   co_return co_await client.call<RPCBPROC_UNSET>(asked, options_);
 }
 
-Task<void> Registrar::unset() {
-  const std::vector<Registration> all = std::move(registered_);
-  registered_.clear();
-  for (const Registration& entry : all) {
-    const rpc::CallResult<bool> done = co_await remove(entry);
+Task<bool> Registrar::unset() {
+  while (!registered_.empty()) {
+    const rpc::CallResult<bool> done = co_await remove(registered_.back());
     // Without an answer to one there will be none to the others.
-    if (!done) co_return;
+    if (!done) co_return false;
+    registered_.pop_back();
   }
+  co_return true;
 }
 
 }  // namespace stag::rpcbind

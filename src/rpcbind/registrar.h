@@ -19,8 +19,8 @@ std::vector<Registration> from_text(std::string_view text);
 class Registrar {
  public:
   // `channel` leads to the rpcbind of this machine: Debian's takes registrations at
-  // /run/rpcbind.sock, and perhaps from 127.0.0.1. `options` outlive nothing; each call is made
-  // with them.
+  // /run/rpcbind.sock, and perhaps from 127.0.0.1. The channel outlives this object; each call is
+  // made with `options`.
   explicit Registrar(rpc::Channel& channel, rpc::CallOptions options = {})
       : channel_(&channel), options_(options) {}
 
@@ -29,8 +29,9 @@ class Registrar {
   Task<Result<Ok, std::string>> set(std::vector<Registration> wanted,
                                     std::vector<Registration> previous);
 
-  // Unregisters what set() registered, as far as rpcbind still answers.
-  Task<void> unset();
+  // Unregisters what set() registered. False: rpcbind did not answer, and what is left stays in its
+  // list until a later set() is told of it.
+  Task<bool> unset();
 
   const std::vector<Registration>& registered() const { return registered_; }
 

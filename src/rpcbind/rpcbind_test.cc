@@ -263,7 +263,8 @@ TEST(Registrar, registers_and_takes_back) {
     EXPECT_EQ(w.service.lines(), all);
     const auto found = co_await lookup(channel, nfs_on("rdma"));
     EXPECT_TRUE(found.ok() && found->port == 20049);
-    co_await registrar.unset();
+    const bool gone = co_await registrar.unset();
+    EXPECT_TRUE(gone);
     EXPECT_EQ(w.service.lines(), one("100003 4 tcp 0.0.0.0.8.1"));
   });
 }
