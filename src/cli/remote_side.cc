@@ -236,7 +236,7 @@ class RemoteSide final : public Side {
     return std::make_unique<RemoteMembers>(remote_.files(), directory);
   }
   Task<Outcome<std::string>> readlink(Object symlink) override {
-    return remote_.files().readlink(symlink.handle);
+    return remote_.files().readlink(symlink.handle, symlink.size);
   }
   Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) override {
     co_return co_await remote_.files().read_file(file.handle, draft.sink(), file.size);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/json.h"
@@ -30,33 +32,49 @@ class Stat final : public RemoteCommand {
     if (!node) co_return Failure{node.error()};
     std::string target;
     if (node->attributes.type == nfs::v3::NF3LNK) {
-      const Outcome<std::string> text = co_await remote.files().readlink(node->handle);
+      const Outcome<std::string> text =
+          co_await remote.files().readlink(node->handle, node->attributes.size);
       if (!text) co_return Failure{text.error()};
       target = *text;
     }
     const std::string name = remote.path().empty() ? "." : remote.path();
+    const std::vector<std::string> acl = co_await entries_beyond_mode(remote, *node);
     if (json_)
-      add(name, node->attributes, target);
+      add(name, node->attributes, target, acl);
     else
-      print(name, node->attributes, target);
+      print(name, node->attributes, target, acl);
     co_return Ok{};
+  }
+  // Of its access control lists, where they say more than the mode; servers need not have any.
+  static Task<std::vector<std::string>> entries_beyond_mode(Remote& remote, Node node) {
+    std::vector<std::string> entries;
+    if (node.attributes.type == nfs::v3::NF3LNK) co_return entries;
+    const Outcome<nfs::client::Acls> acls = co_await remote.files().acls(node.handle);
+    if (!acls || !acls->beyond_mode()) co_return entries;
+    for (const auto& entry : acls->access) entries.push_back(to_string(entry));
+    for (const auto& entry : acls->defaults) entries.push_back("default:" + to_string(entry));
+    co_return entries;
   }
   void finish() override {
     if (json_) fmt::print("{}\n", array_.text());
   }
 
-  void add(const std::string& name, const Attributes& attributes, const std::string& target) {
+  void add(const std::string& name, const Attributes& attributes, const std::string& target,
+           const std::vector<std::string>& acl) {
     Json object = to_json(name, attributes);
     if (!target.empty()) object.set("target", target);
+    if (!acl.empty()) object.set("acl", fmt::format("{}", fmt::join(acl, ",")));
     array_.add(std::move(object));
   }
-  static void print(const std::string& name, const Attributes& a, const std::string& target) {
+  static void print(const std::string& name, const Attributes& a, const std::string& target,
+                    const std::vector<std::string>& acl) {
     const std::string arrow = target.empty() ? "" : " -> " + shown(target);
     fmt::print("   name  {}{}\n", shown(name), arrow);
     fmt::print("   type  {}\n", type_name(a.type));
     fmt::print("   size  {} ({} on the server's disk)\n", a.size,
                human_size(static_cast<double>(a.used)));
     fmt::print("   mode  {:04o} {}\n", a.mode, mode_text(a));
+    if (!acl.empty()) fmt::print("    acl  {}\n", fmt::join(acl, "\n         "));
     fmt::print("  owner  uid {}, gid {}\n", a.uid, a.gid);
     fmt::print("  links  {}\n", a.nlink);
     fmt::print("     id  {} in file system {:x}\n", a.fileid, a.fsid);

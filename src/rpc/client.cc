@@ -47,6 +47,13 @@ Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::ui
   oncrpc::encode(encoder, header);
 }
 
+// Where there are eligible items they are what varies; the rest is the Binding's to know.
+void Client::limit(ReplyBound& bound, std::uint32_t results_max) {
+  if (bound.items.empty()) bound.payload_max = results_max;
+  const std::uint32_t left = results_max - std::min(results_max, bound.payload_max);
+  for (ItemBound& item : bound.items) item.max_length = std::min(item.max_length, left);
+}
+
 bool Client::prepare(Outgoing& out) const {
   CallMessage& message = out.message;
   message.stream = std::move(out.encoder).finish();

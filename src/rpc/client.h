@@ -58,7 +58,7 @@ class Client {
     Outgoing out(P::program, P::version, P::number, binding, *this, options);
     P::encode_args(out.encoder, args);
     out.bound = results_bound<P>(binding, args);
-    if (options.results_max) out.bound.payload_max = *options.results_max;
+    if (options.results_max) limit(out.bound, *options.results_max);
     if (!prepare(out)) co_return Failure{unencodable()};
     Result<ReplyMessage, CallError> reply = co_await channel_->call(out.message);
     if (!reply) co_return Failure{reply.error()};
@@ -108,6 +108,7 @@ class Client {
     bound.payload_max = max ? *max : options_.unbounded_results_max;
     return bound;
   }
+  static void limit(ReplyBound& bound, std::uint32_t results_max);
   // Completes the message. False when the arguments break a bound of their type.
   bool prepare(Outgoing& out) const;
   CallError unencodable() const;

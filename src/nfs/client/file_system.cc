@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "nfs/ulb/nfs3.h"
+
 namespace stag::nfs::client {
 namespace {
 
@@ -10,6 +12,8 @@ namespace {
 constexpr std::uint32_t kModestSize = 32u << 10;
 // A listing reply must hold one entry at least, whatever FSINFO says.
 constexpr std::uint32_t kSmallestList = 4096;
+// A READLINK reply without the text: status, attributes, length.
+constexpr std::uint32_t kLinkFrame = 4 + 88 + 4;
 
 std::uint32_t cut(std::uint32_t wish, std::uint32_t most) {
   return std::min(wish, most == 0 ? kModestSize : most);
@@ -69,10 +73,18 @@ Task<Outcome<std::uint32_t>> FileSystem::access(Handle object, std::uint32_t ask
   co_return resok->access& asked;
 }
 
-Task<Outcome<std::string>> FileSystem::readlink(Handle symlink) {
+Task<Outcome<std::string>> FileSystem::readlink(Handle symlink, std::optional<std::uint64_t> size) {
   v3::READLINK3args args;
   args.symlink = symlink;
-  auto resok = co_await caller_.call<v3::NFSPROC3_READLINK>(args, {"read the symbolic link", {}});
+  const Doing doing{"read the symbolic link", {}};
+  // Some file systems give a size of 0 to links whose text they make up.
+  std::optional<std::uint32_t> room;
+  if (size.value_or(0) != 0 && *size <= ulb::kMaxLinkText)
+    room = kLinkFrame + static_cast<std::uint32_t>(*size);
+  auto resok = co_await caller_.call<v3::NFSPROC3_READLINK>(args, doing, {}, room);
+  const bool too_long = !resok && resok.error().kind == Error::Kind::Call &&
+                        resok.error().call.reason == Reason::RdmaPeerRefusedChunks;
+  if (room && too_long) resok = co_await caller_.call<v3::NFSPROC3_READLINK>(args, doing);
   if (!resok) co_return Failure{resok.error()};
   co_return std::move(resok->data);
 }

@@ -1,6 +1,6 @@
-// FileSystem: the files of one NFS version 3 server, as coroutines (RFC 1813). Every procedure
-// under its name, and on top of them the walk along a path and bulk transfers that keep several
-// operations in flight.
+// FileSystem: the files of one NFS server, as coroutines in the words of version 3 (RFC 1813), which
+// version 2 does as well as it can (nfs2.h). Every procedure under its name, and on top of them the
+// walk along a path and bulk transfers that keep several operations in flight.
 //
 // Objects are named by Handles and by (directory Handle, name); walk() finds the Handle of a path.
 // Names and paths are bytes; no encoding is implied. Errors are values (error.h); the ones that any
@@ -71,7 +71,9 @@ class FileSystem {
                             std::optional<Time> guard = std::nullopt);
   Task<Outcome<Node>> lookup(Handle directory, std::string name);
   Task<Outcome<std::uint32_t>> access(Handle object, std::uint32_t asked);
-  Task<Outcome<std::string>> readlink(Handle symlink);
+  // `size` of its attributes, where they are known, makes room for no longer text than that
+  // (RFC 8267 section 3).
+  Task<Outcome<std::string>> readlink(Handle symlink, std::optional<std::uint64_t> size = {});
 
   // One READ. At most sizes().read bytes are asked for; the server may give fewer, `eof` says
   // whether the file ends there. The data is in `to` afterwards, put there by the server itself

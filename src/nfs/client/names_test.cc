@@ -1,10 +1,54 @@
 // Attributes and names, against nfs/server.
+#include "nfs/ulb/nfs3.h"
 #include "testing/nfs/client_harness.h"
 
 namespace stag::nfs::client {
 namespace {
 
 class Names : public Served {};
+
+// Another Channel, and how much room its last Call made for an eligible result.
+class Measured final : public rpc::Channel {
+ public:
+  explicit Measured(rpc::Channel& inner) : Channel(1000), inner_(inner) {}
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    room = message.reply.items.empty() ? 0 : message.reply.items[0].max_length;
+    // As an RPC-over-RDMA server: a result that its chunk cannot take is refused.
+    if (room != 0 && room < refused_below)
+      co_return Failure{rpc::CallError::transport(Reason::RdmaPeerRefusedChunks, where())};
+    co_return co_await inner_.call(message);
+  }
+  Task<void> close() override { co_return; }
+  void serve_reverse(rpc::Service&) override {}
+  Loop& loop() override { return inner_.loop(); }
+  rpc::TransportKind kind() const override { return inner_.kind(); }
+  std::string where() const override { return inner_.where(); }
+
+  std::uint32_t room = 0;
+  std::uint32_t refused_below = 0;
+
+ private:
+  rpc::Channel& inner_;
+};
+
+TEST_F(Names, of_symbolic_links_lead_to_texts_that_need_no_more_room_than_their_size) {
+  PROVES("R8267-3-d");
+  const std::string text = "../some where else";
+  const Node made = must(files().symlink(files().root(), "link", text));
+  Measured channel(channel_);
+  FileSystem measured(channel, files().root(), "/data", options_);
+  const std::uint64_t size = must(files().getattr(made.handle)).size;
+  EXPECT_EQ(must(measured.readlink(made.handle, size)), text);
+  EXPECT_EQ(channel.room, text.size());
+  EXPECT_EQ(must(measured.readlink(made.handle)), text);
+  EXPECT_EQ(channel.room, ulb::kMaxLinkText);
+  // A size that tells nothing, and one that is not true.
+  for (const std::uint64_t wrong : {0ull, 3ull, 1ull << 40}) {
+    channel.refused_below = static_cast<std::uint32_t>(text.size());
+    EXPECT_EQ(must(measured.readlink(made.handle, wrong)), text) << wrong;
+    EXPECT_EQ(channel.room, ulb::kMaxLinkText);
+  }
+}
 
 TEST_F(Names, are_made_with_the_attributes_given) {
   const Handle top = files().root();

@@ -55,7 +55,7 @@ class Walk {
         attributes_ = found->attributes;
         continue;
       }
-      const Outcome<Ok> followed = co_await follow(found->handle);
+      const Outcome<Ok> followed = co_await follow(*found);
       if (!followed) co_return Failure{followed.error()};
     }
     if (!attributes_) {
@@ -85,12 +85,12 @@ class Walk {
     co_return node;
   }
 
-  Task<Outcome<Ok>> follow(const Handle& link) {
+  Task<Outcome<Ok>> follow(const Node& link) {
     if (links_left_ == 0)
       co_return Failure{Error::of_links("cannot find " + in_quotes(path_) +
                                         ": too many symbolic links; they may lead in a circle")};
     --links_left_;
-    const Outcome<std::string> target = co_await files_.readlink(link);
+    const Outcome<std::string> target = co_await files_.readlink(link.handle, link.attributes.size);
     if (!target) co_return Failure{target.error()};
     if (target->empty()) co_return Failure{Error::of_status({"find", path_}, v3::NFS3ERR_NOENT)};
     std::string_view text = *target;
