@@ -18,11 +18,12 @@ using nfs::client::Url;
 
 // The NULL procedure with bytes behind its header. A server that looks for arguments answers
 // GARBAGE_ARGS, which has made the same way.
+template <std::uint32_t Version>
 struct PaddedNull {
   using Args = std::vector<std::byte>;
   using Results = xdr::Void;
   static constexpr std::uint32_t program = nfs::v3::NFS_PROGRAM;
-  static constexpr std::uint32_t version = nfs::v3::NFS_V3;
+  static constexpr std::uint32_t version = Version;
   static constexpr std::uint32_t number = 0;
   static constexpr std::string_view name = "NULL";
   static constexpr std::optional<std::uint32_t> max_args_size = std::nullopt;
@@ -73,14 +74,21 @@ class Ping final : public Command {
         co_await (*connector)->connect(run.loop, url->nfs_address(), run.cancel);
     if (!channel) co_return failed(Error::of_call({"reach the server", {}}, channel.error()));
     Summary summary;
-    co_await call_all(run, **channel, summary);
+    co_await call_all(run, **channel, url->version, summary);
     co_await (*channel)->close();
     std::sort(summary.times.begin(), summary.times.end());
     report(summary, (*channel)->where());
     co_return summary.times.empty() ? Exit::Failed : Exit::Done;
   }
 
-  Task<void> call_all(Run& run, rpc::Channel& channel, Summary& summary) {
+  static Task<rpc::CallResult<xdr::Void>> null(rpc::Client& client, std::uint32_t version,
+                                               const std::vector<std::byte>& padding,
+                                               rpc::CallOptions options) {
+    if (version == 2) return client.call<PaddedNull<2>>(padding, options);
+    return client.call<PaddedNull<3>>(padding, options);
+  }
+
+  Task<void> call_all(Run& run, rpc::Channel& channel, std::uint32_t version, Summary& summary) {
     rpc::Client client(channel, {}, own_credentials());
     const std::vector<std::byte> padding(size_);
     for (std::uint64_t i = 1; !run.cancel.cancelled() && (count_ == 0 || i <= count_); ++i) {
@@ -90,7 +98,7 @@ class Ping final : public Command {
       options.timeout = std::chrono::seconds(remote_.timeout);
       options.cancel = run.cancel;
       const TimePoint begin = run.loop.now();
-      const auto answer = co_await client.call<PaddedNull>(padding, options);
+      const auto answer = co_await null(client, version, padding, options);
       const std::chrono::duration<double, std::micro> took = run.loop.now() - begin;
       const bool answered = answer || answer.error().kind == rpc::CallError::Kind::Answered;
       // A call cut short by Ctrl-C is neither answered nor lost.

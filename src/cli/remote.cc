@@ -81,6 +81,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   remote->mount_connector_ = tcp_connector(options);
   nfs::client::FileSystemOptions files = file_system_options(options);
   files.calls.cancel = run.cancel;
+  files.calls.version = parsed->version;
   Outcome<std::unique_ptr<nfs::client::Session>> session = co_await nfs::client::Session::open(
       run.loop, {*remote->nfs_connector_, *remote->mount_connector_}, *parsed, files);
   if (!session) co_return Failure{session.error()};

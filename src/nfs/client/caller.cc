@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/completion.h"
+#include "nfs/ulb/nfs2.h"
 #include "nfs/ulb/nfs3.h"
 
 namespace stag::nfs::client {
 
 Caller::Caller(rpc::Channel& channel, const CallerOptions& options)
-    : Caller(channel, options, ulb::nfs3()) {}
+    : Caller(channel, options, options.version == 2 ? ulb::nfs2() : ulb::nfs3()) {}
 
 Caller::Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding)
     : client_(channel, binding, options.credentials), options_(options) {}
@@ -23,7 +24,7 @@ rpc::CallOptions Caller::call_options(std::span<const rpc::Sink> sinks) const {
 
 Task<Outcome<Ok>> Caller::ping(Doing doing) {
   const rpc::CallResult<Ok> answer =
-      co_await client_.ping(v3::NFS_PROGRAM, v3::NFS_V3, call_options({}));
+      co_await client_.ping(v3::NFS_PROGRAM, options_.version, call_options({}));
   if (!answer) co_return Failure{Error::of_call(doing, answer.error())};
   co_return Ok{};
 }

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "nfs/client/error.h"
+#include "nfs/client/nfs2.h"
 #include "rpc/client.h"
 
 namespace stag::nfs::client {
 
 struct CallerOptions {
   rpc::Credentials credentials{};
+  std::uint32_t version = 3;  // of NFS: 2 or 3
   CancelToken cancel{};
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
   // How long NFS3ERR_JUKEBOX ("come back later": a tape robot, a recovering server) is taken for an
@@ -32,11 +34,25 @@ class Caller {
   using Resok = std::remove_cvref_t<decltype(std::declval<typename P::Results&>().resok())>;
 
   // `args` and what `doing` and `sinks` refer to outlive the Task. `results_max`: see
-  // rpc::CallOptions.
+  // rpc::CallOptions. Where NFS version 2 is spoken, its procedures do the work of version 3's.
   template <xdr::Procedure P>
   Task<Outcome<Resok<P>>> call(const typename P::Args& args, Doing doing,
                                std::span<const rpc::Sink> sinks = {},
                                std::optional<std::uint32_t> results_max = std::nullopt) {
+    if constexpr (P::program == v3::NFS_PROGRAM)
+      if (options_.version == 2)
+        return nfs2::perform({client_, options_.credentials, call_options(sinks), doing}, args);
+    return call_as_is<P>(args, doing, sinks, results_max);
+  }
+  Task<Outcome<Ok>> ping(Doing doing);
+
+  rpc::Channel& channel() const { return client_.channel(); }
+
+ private:
+  template <xdr::Procedure P>
+  Task<Outcome<Resok<P>>> call_as_is(const typename P::Args& args, Doing doing,
+                                     std::span<const rpc::Sink> sinks,
+                                     std::optional<std::uint32_t> results_max) {
     Patience patience(*this);
     for (;;) {
       rpc::CallOptions options = call_options(sinks);
@@ -51,11 +67,7 @@ class Caller {
       co_await patience.pause();
     }
   }
-  Task<Outcome<Ok>> ping(Doing doing);
 
-  rpc::Channel& channel() const { return client_.channel(); }
-
- private:
   class Patience {
    public:
     explicit Patience(Caller& caller);

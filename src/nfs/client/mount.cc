@@ -74,25 +74,52 @@ Error refused(const std::string& path, mount3::mountstat3 status, const mount3::
 }
 
 // The export list, or an empty one when the server does not tell.
-Task<Outcome<mount3::exports>> exports_if_told(rpc::Client client, rpc::CallOptions options) {
-  rpc::CallResult<mount3::exports> list = co_await client.call<MOUNTPROC3_EXPORT>({}, options);
+Task<Outcome<mount3::exports>> exports_if_told(rpc::Client client, rpc::CallOptions options,
+                                               std::uint32_t nfs_version) {
+  rpc::CallResult<mount3::exports> list = mount3::exports{};
+  if (nfs_version == 2)
+    list = co_await client.call<mount3::MOUNTPROC1_EXPORT>({}, options);
+  else
+    list = co_await client.call<MOUNTPROC3_EXPORT>({}, options);
   if (list) co_return std::move(*list);
   if (list.error().kind != rpc::CallError::Kind::Transport) co_return mount3::exports{};
   co_return Failure{Error::of_call({"ask for the exports", {}}, list.error())};
 }
 
+mount3::mountres3 in_words_of_version_3(const mount3::fhstatus& res) {
+  constexpr std::uint32_t kLinuxNameTooLong = 36;
+  mount3::mountres3 out;
+  // RFC 1094 A.4.2: a UNIX error number, as version 3's are.
+  out.fhs_status = static_cast<mount3::mountstat3>(res.status);
+  if (res.status == kLinuxNameTooLong) out.fhs_status = mount3::MNT3ERR_NAMETOOLONG;
+  if (res.status == 0) CHECK(out.mountinfo().fhandle.assign(res.directory()));
+  return out;
+}
+
+// MNT of the MOUNT version that goes with the NFS version.
+Task<rpc::CallResult<mount3::mountres3>> mount_one(rpc::Client client, std::string directory,
+                                                   rpc::CallOptions options,
+                                                   std::uint32_t nfs_version) {
+  if (nfs_version != 2) co_return co_await client.call<MOUNTPROC3_MNT>(directory, options);
+  const rpc::CallResult<mount3::fhstatus> res =
+      co_await client.call<mount3::MOUNTPROC1_MNT>(directory, options);
+  if (!res) co_return Failure{res.error()};
+  co_return in_words_of_version_3(*res);
+}
+
 }  // namespace
 
 Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
-                                rpc::Credentials credentials, rpc::CallOptions options) {
+                                rpc::Credentials credentials, rpc::CallOptions options,
+                                std::uint32_t nfs_version) {
   rpc::Client client = client_of(channel, std::move(credentials));
-  const Outcome<mount3::exports> exports = co_await exports_if_told(client, options);
+  const Outcome<mount3::exports> exports = co_await exports_if_told(client, options, nfs_version);
   if (!exports) co_return Failure{exports.error()};
   path = tidy(path);
   std::optional<Error> first;
   for (const std::string& directory : candidates(path, *exports)) {
     const rpc::CallResult<mount3::mountres3> res =
-        co_await client.call<MOUNTPROC3_MNT>(directory, options);
+        co_await mount_one(client, directory, options, nfs_version);
     if (!res) co_return Failure{Error::of_call({"mount", directory}, res.error())};
     if (res->fhs_status != mount3::MNT3_OK) {
       if (!first) first = refused(directory, res->fhs_status, *exports);
@@ -111,9 +138,14 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
 }
 
 Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
-                          rpc::Credentials credentials, rpc::CallOptions options) {
+                          rpc::Credentials credentials, rpc::CallOptions options,
+                          std::uint32_t nfs_version) {
   rpc::Client client = client_of(channel, std::move(credentials));
-  const auto done = co_await client.call<MOUNTPROC3_UMNT>(root_path, options);
+  rpc::CallResult<xdr::Void> done = xdr::Void{};
+  if (nfs_version == 2)
+    done = co_await client.call<mount3::MOUNTPROC1_UMNT>(root_path, options);
+  else
+    done = co_await client.call<MOUNTPROC3_UMNT>(root_path, options);
   if (!done) co_return Failure{Error::of_call({"unmount", root_path}, done.error())};
   co_return Ok{};
 }

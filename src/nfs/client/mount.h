@@ -1,5 +1,5 @@
-// The MOUNT protocol, version 3 (RFC 1813 section 5): from the path of an exported directory to the
-// handle that NFS starts from. It travels over TCP (RFC 8267 5.1).
+// The MOUNT protocol (RFC 1813 section 5, version 3; RFC 1094 appendix A, version 1): from the path
+// of an exported directory to the handle that NFS starts from. It travels over TCP (RFC 8267 5.1).
 //
 // The Channel outlives the Tasks, and `credentials` outlive them too.
 #pragma once
@@ -20,12 +20,14 @@ struct MountPoint {
 
 // Finds what of `path` (absolute) can be mounted: the longest export that it lies in; where the
 // server keeps its list to itself, the path and then its parent directories in turn. Mount when
-// none can be.
+// none can be. NFS version 2 takes its handles from MOUNT version 1.
 Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
-                                rpc::Credentials credentials, rpc::CallOptions options);
+                                rpc::Credentials credentials, rpc::CallOptions options,
+                                std::uint32_t nfs_version = 3);
 // Takes the client off the server's list, which is all it does (RFC 1813 5.2.3).
 Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
-                          rpc::Credentials credentials, rpc::CallOptions options);
+                          rpc::Credentials credentials, rpc::CallOptions options,
+                          std::uint32_t nfs_version = 3);
 // The exports and who may mount them, as showmount -e prints.
 Task<Outcome<mount3::exports>> list_exports(rpc::Channel& channel, rpc::Credentials credentials,
                                             rpc::CallOptions options);

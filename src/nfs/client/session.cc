@@ -18,7 +18,8 @@ rpc::CallOptions call_options(const CallerOptions& calls) {
   return options;
 }
 
-FileSystemOptions with_sizes(FileSystemOptions options, const Url& url) {
+FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
+  options.calls.version = url.version;
   options.sizes.read = url.read_size.value_or(options.sizes.read);
   options.sizes.write = url.write_size.value_or(options.sizes.write);
   return options;
@@ -27,7 +28,7 @@ FileSystemOptions with_sizes(FileSystemOptions options, const Url& url) {
 }  // namespace
 
 Session::Session(Url url, const FileSystemOptions& options)
-    : url_(std::move(url)), options_(with_sizes(options, url_)) {}
+    : url_(std::move(url)), options_(as_told(options, url_)) {}
 
 Session::~Session() = default;
 
@@ -63,8 +64,9 @@ Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
 }
 
 Task<Outcome<Ok>> Session::mount() {
-  const Outcome<MountPoint> point = co_await client::mount(
-      mount_channel(), url_.path, options_.calls.credentials, call_options(options_.calls));
+  const Outcome<MountPoint> point =
+      co_await client::mount(mount_channel(), url_.path, options_.calls.credentials,
+                             call_options(options_.calls), url_.version);
   if (!point) co_return Failure{point.error()};
   path_ = point->rest;
   files_ = std::make_unique<FileSystem>(*nfs_, point->root, point->root_path, options_);
@@ -77,7 +79,7 @@ Task<void> Session::close() {
     options.timeout = kUnmountTimeout;
     // Nothing to tell the caller: the server forgets clients anyhow.
     static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
-                                       options_.calls.credentials, options));
+                                       options_.calls.credentials, options, url_.version));
   }
   if (mount_) co_await mount_->close();
   if (nfs_) co_await nfs_->close();

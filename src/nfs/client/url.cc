@@ -71,9 +71,11 @@ Parsed size_into(std::string_view name, std::string_view value,
   return Ok{};
 }
 
-Parsed version(Url&, std::string_view value) {
-  if (value == "3") return Ok{};
-  return wrong("version", "NFS version " + quoted(value) + " is not in this build; use version=3");
+Parsed version(Url& url, std::string_view value) {
+  url.version = value == "2" ? 2 : 3;
+  if (value == "2" || value == "3") return Ok{};
+  return wrong("version", "NFS version " + quoted(value) +
+                              " is not in this build; use version=3 or version=2");
 }
 Parsed proto(Url& url, std::string_view value) {
   url.protocol = value == "tcp" ? Url::Protocol::Tcp : Url::Protocol::Rdma;

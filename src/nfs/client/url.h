@@ -1,6 +1,6 @@
 // Where files are, in one line:
 //
-//   nfs://host[:port]/export/path?version=3&proto=rdma|tcp&fabric=iwarp|verbs&mountport=N&
+//   nfs://host[:port]/export/path?version=2|3&proto=rdma|tcp&fabric=iwarp|verbs&mountport=N&
 //         rsize=N&wsize=N&sec=sys
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
@@ -29,6 +29,7 @@ struct Url {
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;
   Fabric fabric = Fabric::Iwarp;  // means nothing on tcp
+  std::uint32_t version = 3;      // of NFS: 2 or 3
   std::optional<std::uint16_t> mount_port;
   std::optional<std::uint32_t> read_size;  // bytes, above 0
   std::optional<std::uint32_t> write_size;
