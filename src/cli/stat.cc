@@ -51,8 +51,9 @@ class Stat final : public RemoteCommand {
     if (node.attributes.type == nfs::v3::NF3LNK) co_return entries;
     const Outcome<nfs::client::Acls> acls = co_await remote.files().acls(node.handle);
     if (!acls || !acls->beyond_mode()) co_return entries;
-    for (const auto& entry : acls->access) entries.push_back(to_string(entry));
-    for (const auto& entry : acls->defaults) entries.push_back("default:" + to_string(entry));
+    for (const auto& entry : acls->access) entries.push_back(nfs::client::to_string(entry));
+    for (const auto& entry : acls->defaults)
+      entries.push_back("default:" + nfs::client::to_string(entry));
     co_return entries;
   }
   void finish() override {
