@@ -1,5 +1,7 @@
 #include "nfs/client/acl.h"
 
+#include <algorithm>
+
 #include "nfs/client/file_system.h"
 #include "nfs/ulb/nfsacl.h"
 
@@ -43,6 +45,23 @@ secattr to_secattr(Acls acls, bool with_defaults) {
   return to;
 }
 
+constexpr Doing kLooking{"read the access control list", {}};
+
+Outcome<Acls> from_secattr(const secattr& found) {
+  constexpr std::uint32_t kBoth = NFS_ACL | NFS_DFACL;
+  if ((found.mask & kBoth) != kBoth || found.aclcnt != found.aclents.size() ||
+      found.dfaclcnt != found.dfaclents.size())
+    return Failure{Error::of_protocol(kLooking, "left out a part of it")};
+  return Acls{ulb::received_acl(found.aclents), ulb::received_acl(found.dfaclents)};
+}
+
+fhandle2 to_fhandle2(const Handle& object) {
+  fhandle2 handle{};
+  const Bytes bytes = object.data.bytes();
+  std::copy_n(bytes.begin(), std::min(bytes.size(), handle.size()), handle.begin());
+  return handle;
+}
+
 }  // namespace
 
 std::string to_string(const AclEntry& entry) {
@@ -55,27 +74,30 @@ std::string to_string(const AclEntry& entry) {
 }
 
 Task<Outcome<Acls>> FileSystem::acls(Handle object, std::uint32_t reply_max) {
-  constexpr Doing kDoing{"read the access control list", {}};
   Caller caller(channel(), options_.calls, ulb::nfsacl());
-  GETACL3args args;
-  args.object = object.data;
-  args.mask = NFS_ACL_MASK;
-  const auto resok = co_await caller.call<ACLPROC3_GETACL>(args, kDoing, {}, reply_max);
+  if (options_.calls.version == 2) {
+    const GETACL2args args{to_fhandle2(object), NFS_ACL_MASK};
+    const auto resok = co_await caller.call<ACLPROC2_GETACL>(args, kLooking, {}, reply_max);
+    if (!resok) co_return Failure{resok.error()};
+    co_return from_secattr(resok->acls);
+  }
+  const GETACL3args args{object.data, NFS_ACL_MASK};
+  const auto resok = co_await caller.call<ACLPROC3_GETACL>(args, kLooking, {}, reply_max);
   if (!resok) co_return Failure{resok.error()};
-  const secattr& found = resok->acls;
-  constexpr std::uint32_t kBoth = NFS_ACL | NFS_DFACL;
-  if ((found.mask & kBoth) != kBoth || found.aclcnt != found.aclents.size() ||
-      found.dfaclcnt != found.dfaclents.size())
-    co_return Failure{Error::of_protocol(kDoing, "left out a part of it")};
-  co_return Acls{ulb::received_acl(found.aclents), ulb::received_acl(found.dfaclents)};
+  co_return from_secattr(resok->acls);
 }
 
 Task<Outcome<Ok>> FileSystem::set_acls(Handle object, Acls acls, bool with_defaults) {
   constexpr Doing kDoing{"change the access control list", {}};
   Caller caller(channel(), options_.calls, ulb::nfsacl());
-  SETACL3args args;
-  args.object = object.data;
-  args.acls = to_secattr(std::move(acls), with_defaults);
+  secattr wanted = to_secattr(std::move(acls), with_defaults);
+  if (options_.calls.version == 2) {
+    const SETACL2args args{to_fhandle2(object), std::move(wanted)};
+    const auto resok = co_await caller.call<ACLPROC2_SETACL>(args, kDoing);
+    if (!resok) co_return Failure{resok.error()};
+    co_return Ok{};
+  }
+  const SETACL3args args{object.data, std::move(wanted)};
   const auto resok = co_await caller.call<ACLPROC3_SETACL>(args, kDoing);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
