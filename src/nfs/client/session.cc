@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nfs/client/mount.h"
+#include "nfs/client/whereabouts.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -45,22 +46,35 @@ Task<Outcome<std::unique_ptr<Session>>> Session::open(Loop& loop, Connectors con
 
 Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
   const CancelToken cancel = options_.calls.cancel;
+  const Outcome<Address> nfs_at = co_await find_nfs(loop, connectors.mount, url_, options_.calls);
+  if (!nfs_at) co_return Failure{nfs_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
-      co_await connectors.nfs.connect(loop, url_.nfs_address(), cancel);
+      co_await connectors.nfs.connect(loop, *nfs_at, cancel);
   if (!nfs) co_return Failure{Error::of_call({"connect to the NFS service", {}}, nfs.error())};
   nfs_ = std::move(*nfs);
-  // One TCP port may carry both programs.
-  const bool shared =
-      url_.protocol == Url::Protocol::Tcp && url_.mount_address() == url_.nfs_address();
+  const bool shared = co_await shares_connection();
   if (shared) co_return Ok{};
+  const Outcome<Address> mount_at =
+      co_await find_mount(loop, connectors.mount, url_, options_.calls);
+  if (!mount_at) co_return Failure{mount_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> mount =
-      co_await connectors.mount.connect(loop, url_.mount_address(), cancel);
+      co_await connectors.mount.connect(loop, *mount_at, cancel);
   if (!mount)
     co_return Failure{
         Error::of_call({"connect to the MOUNT service (mountport= in the URL names its port)", {}},
                        mount.error())};
   mount_ = std::move(*mount);
   co_return Ok{};
+}
+
+// One TCP port may carry both programs; where the URL does not say so, a NULL call tells.
+Task<bool> Session::shares_connection() {
+  if (url_.protocol != Url::Protocol::Tcp) co_return false;
+  if (url_.mount_port) co_return url_.mount_address() == url_.nfs_address();
+  rpc::Client client(*nfs_, {}, options_.calls.credentials);
+  const rpc::CallResult<Ok> there = co_await client.ping(
+      mount3::MOUNT_PROGRAM, url_.version == 2 ? 1 : 3, call_options(options_.calls));
+  co_return there.ok();
 }
 
 Task<Outcome<Ok>> Session::mount() {

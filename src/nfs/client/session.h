@@ -29,7 +29,7 @@ namespace stag::nfs::client {
 // Both outlive the Session.
 struct Connectors {
   rpc::Connector& nfs;    // the transport that the URL names
-  rpc::Connector& mount;  // TCP
+  rpc::Connector& mount;  // TCP: for MOUNT, and rpcbind where it is asked
 };
 
 class Session {
@@ -52,6 +52,8 @@ class Session {
  private:
   Session(Url url, const FileSystemOptions& options);
   Task<Outcome<Ok>> connect(Loop& loop, Connectors connectors);
+  // Whether the NFS connection carries MOUNT as well.
+  Task<bool> shares_connection();
   Task<Outcome<Ok>> mount();
   rpc::Channel& mount_channel() { return mount_ ? *mount_ : *nfs_; }
 

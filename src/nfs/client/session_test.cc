@@ -2,6 +2,8 @@
 
 #include "nfs/client/mount.h"
 #include "testing/nfs/client_harness.h"
+#include "testing/proves.h"
+#include "testing/rpcbind_service.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -13,13 +15,16 @@ class Loopback final : public rpc::Connector {
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Loop& loop, Address server,
                                                                       CancelToken) override {
     servers.push_back(server);
-    if (service_ == nullptr)
+    rpc::Service* service = server.port == rpcbind_port ? rpcbind : service_;
+    if (service == nullptr)
       co_return Failure{
           rpc::CallError::transport(Reason::ConnectionRefused, "rdma " + to_string(server))};
     co_return std::unique_ptr<rpc::Channel>(
-        std::make_unique<testing::LoopbackChannel>(loop, *service_));
+        std::make_unique<testing::LoopbackChannel>(loop, *service));
   }
   std::vector<Address> servers;
+  rpc::Service* rpcbind = nullptr;
+  std::uint16_t rpcbind_port = 111;
 
  private:
   rpc::Service* service_;
@@ -40,7 +45,18 @@ class Sessions : public Served {
 
   Loopback nfs_connector_{&server_};
   Loopback mount_connector_{&server_};
+
+  // From here on there is an rpcbind.
+  void with_rpcbind(std::uint16_t port = 111) {
+    rpcbind_.serve_version_4(rpcbind_server_);
+    mount_connector_.rpcbind = &rpcbind_server_;
+    mount_connector_.rpcbind_port = port;
+  }
+  testing::RpcbindService rpcbind_;
+  rpc::Server rpcbind_server_;
 };
+
+using Addresses = std::vector<Address>;
 
 TEST_F(Sessions, lead_from_a_URL_to_the_files) {
   must(files().mkdir(files().root(), "dir", {.mode = 0755}));
@@ -53,7 +69,8 @@ TEST_F(Sessions, lead_from_a_URL_to_the_files) {
   EXPECT_EQ((*session)->files().sizes().write, 1u << 20);
   must((*session)->files().walk("dir"));
   EXPECT_EQ(nfs_connector_.servers, (std::vector<Address>{{"server", 20049}}));
-  EXPECT_EQ(mount_connector_.servers, (std::vector<Address>{{"server", 2049}}));
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 2049}}))
+      << "the usual port, as there is no rpcbind";
   close(**session);
 }
 
@@ -71,6 +88,69 @@ TEST_F(Sessions, use_one_connection_where_one_TCP_port_carries_both_programs) {
   ASSERT_TRUE(session.ok()) << session.error().sentence;
   EXPECT_EQ(nfs_connector_.servers, (std::vector<Address>{{"server", 77}}));
   EXPECT_TRUE(mount_connector_.servers.empty());
+  close(**session);
+}
+
+TEST_F(Sessions, find_MOUNT_by_rpcbind_where_the_URL_does_not_name_its_port) {
+  with_rpcbind();
+  rpcbind_.put(mount3::MOUNT_PROGRAM, 3, "udp", "0.0.0.0.1.1");
+  rpcbind_.put(mount3::MOUNT_PROGRAM, 3, "tcp", "0.0.0.0.78.32");
+  auto session = opened("nfs://server/data");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 20000}}));
+  close(**session);
+  mount_connector_.servers.clear();
+  session = opened("nfs://server/data?mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 7}})) << "nobody has to be asked";
+  close(**session);
+}
+
+TEST_F(Sessions, find_MOUNT_on_the_usual_port_where_rpcbind_does_not_know_it) {
+  with_rpcbind();
+  auto session = opened("nfs://server/data");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 2049}}));
+  close(**session);
+}
+
+TEST_F(Sessions, find_the_port_of_NFS_over_RDMA_by_its_netid) {
+  PROVES("R8267-4.2-a", "R8166-5-d");
+  with_rpcbind(1111);
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "tcp", "0.0.0.0.8.1");
+  rpcbind_.put(v3::NFS_PROGRAM, 4, "rdma", "0.0.0.0.1.1");
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma", "0.0.0.0.48.57");
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma6", "::.48.58");
+  auto session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&mountport=7");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(nfs_connector_.servers, (Addresses{{"server", 12345}}));
+  close(**session);
+  session = opened("nfs://[::1]/data?port=rpcbind&rpcbindport=1111&mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(nfs_connector_.servers.back(), (Address{"::1", 12346}));
+  close(**session);
+  session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&proto=tcp&mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(nfs_connector_.servers.back(), (Address{"server", 2049}));
+  close(**session);
+}
+
+TEST_F(Sessions, say_that_rpcbind_does_not_know_the_port_they_were_to_ask_for) {
+  with_rpcbind();
+  const auto session = opened("nfs://server/data?port=rpcbind");
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find("cannot find the NFS service by rpcbind"),
+            std::string::npos)
+      << session.error().sentence;
+  EXPECT_TRUE(nfs_connector_.servers.empty());
+}
+
+TEST_F(Sessions, need_no_rpcbind_for_the_registered_port_of_NFS_over_RDMA) {
+  PROVES("R8267-4.2-b", "R8166-5-a");
+  auto session = opened("nfs://server/data?mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(nfs_connector_.servers, (Addresses{{"server", 20049}}));
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 7}}));
   close(**session);
 }
 

@@ -94,6 +94,17 @@ Parsed security(Url&, std::string_view value) {
 Parsed mount_port(Url& url, std::string_view value) {
   return port_into("mountport", value, url.mount_port);
 }
+Parsed rpcbind_port(Url& url, std::string_view value) {
+  return port_into("rpcbindport", value, url.rpcbind_port);
+}
+Parsed port(Url& url, std::string_view value) {
+  url.port_from_rpcbind = true;
+  if (value != "rpcbind")
+    return wrong("port",
+                 quoted(value) + " has its place behind the host; here stands port=rpcbind");
+  if (url.port) return wrong("port", "the host has one already; leave it or port=rpcbind out");
+  return Ok{};
+}
 Parsed read_size(Url& url, std::string_view value) {
   return size_into("rsize", value, url.read_size);
 }
@@ -106,10 +117,15 @@ struct UrlOption {
   Parsed (*take)(Url&, std::string_view value);
 };
 constexpr std::array kOptions{
-    UrlOption{"version", version},      UrlOption{"proto", proto},
-    UrlOption{"fabric", fabric},        UrlOption{"sec", security},
-    UrlOption{"mountport", mount_port}, UrlOption{"rsize", read_size},
+    UrlOption{"version", version},
+    UrlOption{"proto", proto},
+    UrlOption{"fabric", fabric},
+    UrlOption{"sec", security},
+    UrlOption{"mountport", mount_port},
+    UrlOption{"rsize", read_size},
     UrlOption{"wsize", write_size},
+    UrlOption{"port", port},
+    UrlOption{"rpcbindport", rpcbind_port},
 };
 
 Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view>& seen) {
@@ -122,8 +138,10 @@ Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view
   seen.push_back(name);
   for (const UrlOption& option : kOptions)
     if (option.name == name) return option.take(url, text.substr(equals + 1));
-  return wrong(quoted(name),
-               "no such option; there are version, proto, fabric, mountport, rsize, wsize and sec");
+  return wrong(
+      quoted(name),
+      "no such option; there are version, proto, fabric, mountport, rsize, wsize, sec, port "
+      "and rpcbindport");
 }
 
 Parsed take_options(Url& url, std::string_view text) {
