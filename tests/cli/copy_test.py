@@ -59,6 +59,40 @@ class Trees(Case):
         self.assertEqual(snapshot(self.there("t")), snapshot(tree))
         self.assertEqual(leftovers(self.there()), [])
 
+    def test_go_in_and_out_by_NFS_version_2(self):
+        tree = self.make_tree(self.at("tree"))
+        roots = (self.url("t"), self.server.tcp(f"/files/{self.name}/u"), self.server.url(f"/memory/{self.name}"))
+        for url in (f"{root}&version=2" for root in roots):
+            self.good("cp", "-r", tree, url)
+            self.good("cp", "-r", url, self.at("back"))
+            self.assertEqual(snapshot(self.at("back")), snapshot(tree), url)
+            subprocess.run(["rm", "-r", self.at("back")], check=True)
+        self.assertEqual(snapshot(self.there("t")), snapshot(tree))
+
+    def test_are_worked_on_by_NFS_version_2(self):
+        def url(path):
+            return f"{self.url(path)}&version=2"
+
+        self.good("mkdir", url("d"))
+        self.good("touch", url("d/f"))
+        self.write(self.at("data"), os.urandom(20001))
+        self.good("cp", self.at("data"), url("d/f"))
+        self.good("mv", url("d/f"), url("d/g"))
+        self.good("ln", url("d/g"), url("d/h"))
+        self.good("ln", "-s", "g", url("d/l"))
+        self.good("chmod", "640", url("d/g"))
+        self.assertEqual(self.good("ls", url("d")).split(), ["g", "h", "l"])
+        self.assertIn("-rw-r-----", self.good("ls", "-l", url("d")))
+        (followed,) = json.loads(self.good("stat", "-L", "--json", url("d/l")))
+        self.assertEqual(followed["size"], 20001)
+        self.assertEqual(stag("cat", url("d/l"), text=False).stdout, self.read(self.at("data")))
+        self.assertEqual(os.stat(self.there("d", "g")).st_nlink, 2)
+        self.good("df", url("d"))
+        self.good("ping", "-c", "1", url("d"))
+        self.good("rm", "-r", url("d"))
+        self.assertFalse(os.path.exists(self.there("d")))
+        self.bad(1, "no such file", "cat", url("d/g"))
+
     def test_go_from_server_to_server(self):
         tree = self.make_tree(self.there("tree"))
         self.good("cp", "-r", self.url("tree"), self.server.url(f"/memory/{self.name}"))
