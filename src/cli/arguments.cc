@@ -5,8 +5,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-
-#include "cli/config.h"
+#include <algorithm>
 
 namespace stag::cli {
 namespace {
@@ -23,21 +22,31 @@ bool spelled(const CLI::App& app, const Setting& setting) {
          app.get_option_no_throw("--" + setting.key) != nullptr;
 }
 
+// What of the setting would stand on the command line.
+std::vector<std::string> words_of(const Setting& setting, const std::string& where) {
+  std::vector<std::string> words;
+  for (const Value& value : setting.values) {
+    if (value.is_table)
+      throw CLI::ValidationError(
+          kConfig, fmt::format("{}'{}' must be a text, a whole number, true or false, or an array "
+                               "of such",
+                               where, setting.key));
+    words.push_back(value.text);
+  }
+  return words;
+}
+
 // What of the file the command line does not say itself.
-void apply_file(CLI::App& app, const std::string& path) {
-  const Result<std::vector<Setting>, std::string> settings = read_config(path);
+void apply_file(CLI::App& app, const ConfigFile& file) {
+  const Result<std::vector<Setting>, std::string> settings = file.read();
   if (!settings) throw CLI::ValidationError(kConfig, settings.error());
   for (const Setting& setting : *settings) {
-    const std::string where = fmt::format("{}:{}: ", path, setting.line);
-    if (!spelled(app, setting))
-      throw CLI::ValidationError(
-          kConfig, fmt::format("{}there is no setting '{}'; 'stag {} --help' lists the options, "
-                               "which are the settings without their dashes",
-                               where, setting.key, app.get_name()));
     CLI::Option* option = app.get_option_no_throw("--" + setting.key);
-    if (option->count() > 0) continue;
+    if (option->count() > 0 || file.is_own(setting)) continue;
+    const std::string where = place_in(file.path(), setting.line);
+    const std::vector<std::string> words = words_of(setting, where);
     try {
-      option->add_result(setting.values);
+      option->add_result(words);
       option->run_callback();
     } catch (const CLI::Error& error) {
       throw CLI::ValidationError(kConfig, where + error.what());
@@ -102,8 +111,27 @@ void Arguments::positionals(const std::string& name, std::vector<std::string>& v
       ->type_name("");
 }
 
-void Arguments::config(const std::string& names, const std::string& help) {
-  app_.add_option(names, help)->type_name("FILE.toml");
+void Arguments::config(const std::string& names, ConfigFile& file, std::vector<std::string> own,
+                       const std::string& help) {
+  file.own_ = std::move(own);
+  file.app_ = &app_;
+  last_wins(app_.add_option(names, file.path_, help)->type_name("FILE.toml"));
+}
+
+bool ConfigFile::is_own(const Setting& setting) const {
+  return std::find(own_.begin(), own_.end(), setting.key) != own_.end();
+}
+
+Result<std::vector<Setting>, std::string> ConfigFile::read() const {
+  Result<std::vector<Setting>, std::string> settings = read_config(path_);
+  if (!settings) return settings;
+  for (const Setting& setting : *settings)
+    if (!spelled(*app_, setting))
+      return Failure{
+          fmt::format("{}there is no setting '{}'; 'stag {} --help' lists the options, "
+                      "which are the settings without their dashes",
+                      place_in(path_, setting.line), setting.key, app_->get_name())};
+  return settings;
 }
 
 Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {
@@ -120,8 +148,8 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
     Arguments arguments(*app);
     command->declare(arguments);
     app->final_callback([app, &chosen, command = command.get()] {
-      const CLI::Option* config = app->get_option_no_throw(kConfig);
-      if (config != nullptr && config->count() > 0) apply_file(*app, config->results().back());
+      const ConfigFile* config = command->config_file();
+      if (config != nullptr && config->given()) apply_file(*app, *config);
       chosen = command;
     });
   }

@@ -8,13 +8,34 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/command.h"
+#include "cli/config.h"
 
 namespace CLI {
 class App;
 }
 
 namespace stag::cli {
+
+// The configuration file of a command, where one is given. Read before the command runs; the
+// command may read it again while it runs.
+class ConfigFile {
+ public:
+  bool given() const { return !path_.empty(); }
+  const std::string& path() const { return path_; }
+  // Fails with one sentence that names the file and the line, also for a setting that the command
+  // does not have. The values are not looked at.
+  Result<std::vector<Setting>, std::string> read() const;
+  // Whether the command itself looks at the values of this setting.
+  bool is_own(const Setting& setting) const;
+
+ private:
+  friend class Arguments;
+  std::string path_;
+  std::vector<std::string> own_;
+  CLI::App* app_ = nullptr;
+};
 
 // The options of one command. `names` is "-r,--recursive"; `help` is one line.
 class Arguments {
@@ -37,8 +58,10 @@ class Arguments {
                   bool required = true);
   void positionals(const std::string& name, std::vector<std::string>& values, std::size_t least,
                    const std::string& help);
-  // A TOML file whose keys are the other options' names; the command line wins over it.
-  void config(const std::string& names, const std::string& help);
+  // A TOML file whose keys are the other options' names; the command line wins over it. The values
+  // of the settings `own` are left to the command. Command::config_file() must return `file`.
+  void config(const std::string& names, ConfigFile& file, std::vector<std::string> own,
+              const std::string& help);
 
  private:
   CLI::App& app_;

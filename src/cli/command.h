@@ -26,6 +26,7 @@ enum class Exit : int {
 };
 
 class Arguments;
+class ConfigFile;
 
 // Texts for --help.
 struct About {
@@ -48,6 +49,8 @@ class Command {
   virtual ~Command() = default;
   virtual About about() const = 0;
   virtual void declare(Arguments& arguments) = 0;
+  // Null: it has none.
+  virtual ConfigFile* config_file() { return nullptr; }
   // After declare() and the parsing of what it declared.
   virtual Exit run() = 0;
 

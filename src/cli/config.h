@@ -1,9 +1,10 @@
-// A TOML file as a flat list of settings: the keys are the names of a command's options, the values
-// what would follow them on the command line.
+// A TOML file as settings: the keys are the names of a command's options, the values what would
+// follow them on the command line. A setting may also hold tables, for what needs more words.
 //
-//   export = ["/data=/srv/data,ro", "/scratch=memory"]
 //   rdma-port = 20049
-//   rpcbind = false
+//   listen = ["192.0.2.1", "::1"]
+//   [[export]]
+//   path = "/data"
 #pragma once
 
 #include <string>
@@ -13,13 +14,28 @@
 
 namespace stag::cli {
 
-struct Setting {
-  std::string key;
-  std::vector<std::string> values;  // several for an array, in its order
+struct Setting;
+
+// A text, a number or a truth value as it would stand on the command line, or a table.
+struct Value {
+  std::string text;
+  std::vector<Setting> members;  // of a table, in the order of their lines
+  bool is_table = false;
   unsigned line = 0;
 };
 
-// Fails with one sentence that names the file and, where there is one, the line.
+struct Setting {
+  std::string key;
+  std::vector<Value> values;  // several for an array, in its order
+  bool is_array = false;
+  unsigned line = 0;
+};
+
+// In the order of their lines. Fails with one sentence that names the file and, where there is one,
+// the line.
 Result<std::vector<Setting>, std::string> read_config(const std::string& path);
+
+// "FILE:LINE: "
+std::string place_in(const std::string& path, unsigned line);
 
 }  // namespace stag::cli

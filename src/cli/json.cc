@@ -78,6 +78,7 @@ Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
       .set("size", attributes.size)
       .set("used", attributes.used)
       .set("fileid", attributes.fileid)
+      .set("fsid", attributes.fsid)
       .set("atime", seconds(attributes.atime))
       .set("mtime", seconds(attributes.mtime))
       .set("ctime", seconds(attributes.ctime));

@@ -23,6 +23,8 @@ endpoint::ConnectorOptions connector_options(const RemoteOptions& options) {
   endpoint::ConnectorOptions connector;
   connector.rdma.connect_timeout = connect_timeout(options);
   connector.rdma.reconnect_for = std::chrono::seconds(options.timeout);
+  connector.rdma.transport = options.rdma;
+  connector.rdma.credits = options.credits;
   connector.tcp.connect_timeout = connect_timeout(options);
   return connector;
 }
@@ -39,6 +41,20 @@ nfs::client::FileSystemOptions file_system_options(const RemoteOptions& options)
 void RemoteOptions::declare(Arguments& arguments) {
   arguments.number("--timeout", timeout, 1, 1u << 20,
                    "seconds to wait for a server that does not answer");
+  declare_rdma(arguments, rdma, credits);
+}
+
+void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
+                  std::uint32_t& credits) {
+  // RFC 8166 3.3.3: what every peer takes; RFC 8797 4.2: what private data can say.
+  constexpr std::uint32_t kLeast = 1024;
+  constexpr std::uint32_t kMost = 256 * 1024;
+  constexpr std::uint32_t kMostCredits = 4096;
+  arguments.number("--inline-threshold", transport.inline_size, kLeast, kMost,
+                   "bytes of the longest RDMA Send and Receive");
+  arguments.number("--credits", credits, 1, kMostCredits,
+                   "calls that a connection over RDMA may have in progress");
+  arguments.flag("--crc", transport.crc, "ask for CRC32C on every FPDU of iWARP");
 }
 
 rpc::Credentials own_credentials() {

@@ -16,9 +16,15 @@ namespace stag::cli {
 struct RemoteOptions {
   std::uint32_t timeout = 60;         // seconds without an answer before a call is given up
   rpc::rdma::Moved* moved = nullptr;  // counts, and outlives the Remote
+  rpc::rdma::TransportOptions rdma{};
+  std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
 
   void declare(Arguments& arguments);
 };
+
+// The options about RPC-over-RDMA that both sides have.
+void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
+                  std::uint32_t& credits);
 
 // This process's user and groups, as AUTH_SYS tells them.
 rpc::Credentials own_credentials();

@@ -6,17 +6,21 @@
 #include <optional>
 #include <thread>
 
+#include "base/network.h"
+#include "base/reason.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/export_line.h"
+#include "cli/export_set.h"
+#include "cli/locking.h"
 #include "cli/log.h"
 #include "cli/process.h"
+#include "cli/registration.h"
+#include "cli/remote.h"
 #include "endpoint/listener.h"
 #include "net/signals.h"
 #include "nfs/client/url.h"
 #include "nfs/server/server.h"
 #include "rpc/server.h"
-#include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
 
 namespace stag::cli {
@@ -28,6 +32,7 @@ using endpoint::Transport;
 constexpr std::uint32_t kMaxPort = 65535;
 constexpr std::uint32_t kMaxThreads = 256;
 constexpr std::uint32_t kUsualThreads = 4;  // at most, unless told
+constexpr std::uint32_t kMostConnections = 1u << 20;
 
 bool is_loopback(std::string_view host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
@@ -41,41 +46,70 @@ class Serve final : public Command {
             "  stag serve --config /etc/stag.toml\n"};
   }
   void declare(Arguments& arguments) override;
+  ConfigFile* config_file() override { return &config_; }
   Exit run() override;
 
  private:
+  void declare_connections(Arguments& arguments);
   // What is asked for is there.
-  Exit check() const;
-  Exit add_exports(nfs::NfsServer& nfs) const;
-  Result<std::shared_ptr<vfs::FileSystem>, std::string> file_system(const ExportLine& line) const;
+  Exit check();
+  Exit check_networks();
+  bool exports_are_in_file() const { return export_texts_.empty() && config_.given(); }
+  Result<std::vector<ExportLine>, std::string> read_exports() const;
+  // On SIGHUP.
+  void reload(ExportSet& exports) const;
   Exit listen(rpc::Server& server);
   Exit listen_at(rpc::Server& server, const std::string& host,
                  const std::shared_ptr<endpoint::Loops>& loops);
+  Exit listen_udp(rpc::Server& server, const Address& tcp,
+                  const std::shared_ptr<endpoint::Loops>& loops);
+  Exit register_programs(const rpc::Server& server, const std::shared_ptr<endpoint::Loops>& loops);
+  void keep(Listener listener, rpc::TransportKind transport);
   Result<Listener, std::string> listener(rpc::Server& server, Transport transport,
                                          const Address& at,
                                          const std::shared_ptr<endpoint::Loops>& loops) const;
   void announce(const Listener& rdma, const Listener& tcp, const std::string& host) const;
-  void announce_exports() const;
+  void announce(const ExportSet& exports) const;
 
   std::vector<std::string> export_texts_;
-  std::vector<ExportLine> exports_;
   std::vector<std::string> hosts_;
   std::uint32_t rdma_port_ = endpoint::kRdmaPort;
   std::uint32_t tcp_port_ = endpoint::kTcpPort;
   std::uint32_t threads_ = std::clamp(std::thread::hardware_concurrency(), 1u, kUsualThreads);
+  std::uint32_t udp_port_ = 0;  // that of TCP
+  bool udp_ = true;
+  std::vector<std::string> allow_texts_;
+  std::vector<IpNetwork> allow_;
+  std::uint32_t per_client_ = 0;
+  rpc::rdma::ServerOptions rdma_;
   std::string fabric_ = "iwarp";
   bool rpcbind_ = false;
+  std::string rdma_netid_{rpcbind::kRdma};
   std::string state_ = default_state_directory();
   std::string log_level_ = "warning";
   std::string log_format_ = "text";
   std::string metrics_;
+  ConfigFile config_;
+  std::string first_export_;  // for the URLs that are announced
   std::vector<Listener> listeners_;
+  std::vector<ServedAt> served_;
+  std::unique_ptr<RegisteredPrograms> registered_;
 };
+
+void Serve::declare_connections(Arguments& arguments) {
+  arguments.texts("--allow", allow_texts_, "NETWORK",
+                  "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
+  arguments.number("--connections-per-client", per_client_, 0, kMostConnections,
+                   "connections one client address may have at each listener; 0: a quarter of all");
+  declare_rdma(arguments, rdma_.transport, rdma_.credits);
+  arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "where RDMA comes from");
+}
 
 void Serve::declare(Arguments& arguments) {
   arguments.texts("--export", export_texts_, "/name=DIR|memory[,OPTION]...",
                   "what to serve; options are those of exports(5): ro, rw, root_squash, "
-                  "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure");
+                  "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, fsid=N; "
+                  "client=NETWORK[:OPTION]... for each it is open to [all]");
   arguments.texts("--listen", hosts_, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
                   "encryption: beyond this machine, trust the network");
@@ -83,38 +117,70 @@ void Serve::declare(Arguments& arguments) {
                    "port of NFS over RPC-over-RDMA; 0 takes a free one");
   arguments.number("--tcp-port", tcp_port_, 0, kMaxPort,
                    "port of NFS and MOUNT over TCP; 0 takes a free one");
-  arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "where RDMA comes from");
-  arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_, "register with rpcbind [no]");
+  arguments.number("--udp-port", udp_port_, 0, kMaxPort,
+                   "port of MOUNT and the lock programs over UDP, which some clients insist on; 0 "
+                   "takes the number of --tcp-port");
+  arguments.flag("--udp,!--no-udp", udp_, "serve them over UDP [yes]");
+  declare_connections(arguments);
+  arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
+                 "register every program with the rpcbind of this machine [no]");
+  arguments.text("--rdma-netid", rdma_netid_, "NAME",
+                 "the netid to register RPC-over-RDMA under [rdma]; with a 6 behind it for IPv6");
   arguments.text("--state", state_, "DIR",
                  "where handle keys and counters are kept [" + state_ + "]");
   arguments.number("--threads", threads_, 1, kMaxThreads, "threads that serve connections");
-  arguments.config("--config",
-                   "settings by the names of these options: export = [\"/data=/srv/data\"]");
+  arguments.config("--config", config_, {"export"},
+                   "settings by the names of these options: export = [\"/data=/srv/data\"], or "
+                   "tables [[export]]; the exports are read again on SIGHUP");
   arguments.choice("--log-level", log_level_, {"debug", "info", "warning", "error", "off"},
                    "what is logged on standard error");
   arguments.choice("--log-format", log_format_, {"text", "json"}, "lines of text or of JSON");
   arguments.text("--metrics", metrics_, "ADDR:PORT", "where Prometheus finds counters");
 }
 
-Exit Serve::check() const {
+Exit Serve::check() {
   constexpr std::string_view kAbsent = "is not in this build; leave it out";
   if (fabric_ != "iwarp") return misused("--fabric verbs is not in this build; use iwarp");
   if (!metrics_.empty()) return misused(fmt::format("--metrics {}", kAbsent));
-  if (rpcbind_)
-    return misused(fmt::format(
-        "--rpcbind {}, and name the ports in URLs: nfs://HOST:PORT/x?mountport=PORT", kAbsent));
-  if (export_texts_.empty())
-    return misused("nothing to serve; say what with --export /name=DIR or --export /name=memory");
+  const bool word = rdma_netid_.find_first_of(" \t\n.") == std::string::npos;
+  if (rdma_netid_.empty() || !word)
+    return misused("--rdma-netid takes a word without dots, like rdma");
+  return check_networks();
+}
+
+Exit Serve::check_networks() {
+  for (const std::string& text : allow_texts_) {
+    const std::optional<IpNetwork> network = IpNetwork::parse(text);
+    if (!network)
+      return misused(fmt::format(
+          "--allow '{}' is no network; write one like 192.0.2.0/24 or 2001:db8::/32", text));
+    allow_.push_back(*network);
+  }
   return Exit::Done;
+}
+
+Result<std::vector<ExportLine>, std::string> Serve::read_exports() const {
+  std::vector<ExportLine> lines;
+  for (const std::string& text : export_texts_) {
+    Result<ExportLine, std::string> line = parse_export(text);
+    if (!line) return Failure{line.error()};
+    lines.push_back(*std::move(line));
+  }
+  if (!exports_are_in_file()) return lines;
+  const Result<std::vector<Setting>, std::string> settings = config_.read();
+  if (!settings) return Failure{settings.error()};
+  for (const Setting& setting : *settings)
+    if (config_.is_own(setting)) return parse_exports(config_.path(), setting);
+  return lines;
 }
 
 Exit Serve::run() {
   if (const Exit exit = check(); exit != Exit::Done) return exit;
-  for (const std::string& text : export_texts_) {
-    Result<ExportLine, std::string> line = parse_export(text);
-    if (!line) return misused(line.error());
-    exports_.push_back(*std::move(line));
-  }
+  Result<std::vector<ExportLine>, std::string> lines = read_exports();
+  if (!lines) return misused(lines.error());
+  if (lines->empty())
+    return misused("nothing to serve; say what with --export /name=DIR or --export /name=memory");
+  first_export_ = lines->front().path;
   if (hosts_.empty()) hosts_.push_back("127.0.0.1");
   start_log(log_level_, log_format_ == "json" ? LogFormat::Json : LogFormat::Text);
   raise_open_files_limit();
@@ -123,50 +189,50 @@ Exit Serve::run() {
   const Result<nfs::ServerState, nfs::StateError> state = nfs::ServerState::open(state_);
   if (!state) return failed(state.error().message);
   nfs::NfsServer nfs(*state);
-  if (const Exit exit = add_exports(nfs); exit != Exit::Done) return exit;
+  ExportSet exports(nfs, state_);
+  if (const auto added = exports.replace(*std::move(lines)); !added) {
+    complain(added.error().sentence);
+    return added.error().exit;
+  }
+  const auto locking = Locking::open(nfs, state_);
+  if (!locking) return failed(locking.error());
   rpc::Server server;
   nfs.add_programs(server);
-  announce_exports();
+  (*locking)->add_programs(server);
+  announce(exports);
   // Before anybody is told that it is ready.
   net::AsioLoop loop;
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM}, [&loop](int) { loop.stop(); });
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) {
+    if (signal == SIGHUP && exports_are_in_file())
+      reload(exports);
+    else
+      loop.stop();
+  });
   const Exit exit = listen(server);
-  if (exit == Exit::Done) loop.run();
+  if (exit == Exit::Done) {
+    (*locking)->start();
+    loop.run();
+  }
+  registered_ = nullptr;
   listeners_.clear();
   return exit;
 }
 
-Exit Serve::add_exports(nfs::NfsServer& nfs) const {
-  for (const ExportLine& line : exports_) {
-    const auto files = file_system(line);
-    if (!files) return failed(files.error());
-    const Result<Ok, nfs::ExportError> added = nfs.add_export(line.path, *files, line.options);
-    if (!added) return misused(fmt::format("--export {}: {}", line.path, added.error().message));
-  }
-  return Exit::Done;
-}
-
-Result<std::shared_ptr<vfs::FileSystem>, std::string> Serve::file_system(
-    const ExportLine& line) const {
-  std::shared_ptr<vfs::FileSystem> files;
-  if (line.folder.empty()) {
-    files = std::make_shared<vfs::MemoryFileSystem>();
-    return files;
-  }
-  vfs::PosixFileSystem::Options options;
-  options.root = line.folder;
-  options.state_directory = state_;
-  auto opened = vfs::PosixFileSystem::open(options);
-  if (!opened) return Failure{opened.error()};
-  files = *std::move(opened);
-  return files;
+void Serve::reload(ExportSet& exports) const {
+  Result<std::vector<ExportLine>, std::string> lines = read_exports();
+  if (!lines) return trace(Reason::NfsExportsKept, "SIGHUP", lines.error());
+  const auto replaced = exports.replace(*std::move(lines));
+  if (!replaced) return trace(Reason::NfsExportsKept, "SIGHUP", replaced.error().sentence);
+  trace(Reason::NfsExportsChanged, "SIGHUP", *replaced);
+  fmt::print("exports: {}\n", *replaced);
+  std::fflush(stdout);
 }
 
 Exit Serve::listen(rpc::Server& server) {
   const auto loops = std::make_shared<endpoint::Loops>(threads_);
   for (const std::string& host : hosts_)
     if (const Exit exit = listen_at(server, host, loops); exit != Exit::Done) return exit;
-  return Exit::Done;
+  return rpcbind_ ? register_programs(server, loops) : Exit::Done;
 }
 
 Exit Serve::listen_at(rpc::Server& server, const std::string& host,
@@ -176,9 +242,43 @@ Exit Serve::listen_at(rpc::Server& server, const std::string& host,
   if (!rdma) return failed(rdma.error());
   auto tcp = listener(server, Transport::Tcp, {host, port(tcp_port_)}, loops);
   if (!tcp) return failed(tcp.error());
+  if (const Exit exit = udp_ ? listen_udp(server, tcp->address(), loops) : Exit::Done;
+      exit != Exit::Done)
+    return exit;
   announce(*rdma, *tcp, host);
-  listeners_.push_back(*std::move(rdma));
-  listeners_.push_back(*std::move(tcp));
+  keep(*std::move(rdma), rpc::TransportKind::Rdma);
+  keep(*std::move(tcp), rpc::TransportKind::Tcp);
+  return Exit::Done;
+}
+
+Exit Serve::listen_udp(rpc::Server& server, const Address& tcp,
+                       const std::shared_ptr<endpoint::Loops>& loops) {
+  Address at = tcp;
+  if (udp_port_ != 0) at.port = static_cast<std::uint16_t>(udp_port_);
+  auto udp = listener(server, Transport::Udp, at, loops);
+  // Where TCP took any free port, its number may be another program's on UDP.
+  if (!udp && udp_port_ == 0 && tcp_port_ == 0) {
+    at.port = 0;
+    udp = listener(server, Transport::Udp, at, loops);
+  }
+  if (!udp) return failed(udp.error());
+  keep(*std::move(udp), rpc::TransportKind::Udp);
+  return Exit::Done;
+}
+
+void Serve::keep(Listener listener, rpc::TransportKind transport) {
+  served_.push_back({transport, listener.address()});
+  listeners_.push_back(std::move(listener));
+}
+
+Exit Serve::register_programs(const rpc::Server& server,
+                              const std::shared_ptr<endpoint::Loops>& loops) {
+  auto done =
+      RegisteredPrograms::make(registrations_of(server, served_, rdma_netid_), state_, loops);
+  if (!done) return failed(done.error());
+  registered_ = *std::move(done);
+  for (const std::string& line : registered_->summary()) fmt::print("registered: {}\n", line);
+  std::fflush(stdout);
   return Exit::Done;
 }
 
@@ -187,6 +287,10 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
                                               const std::shared_ptr<endpoint::Loops>& loops) const {
   endpoint::ListenOptions options;
   options.transport = transport;
+  options.rdma = rdma_;
+  options.rdma.allow = options.tcp.allow = options.udp.allow = allow_;
+  options.rdma.max_connections_per_peer = per_client_;
+  options.tcp.max_connections_per_peer = per_client_;
   options.loops = loops;
   // One for RDMA and one for TCP at every address.
   const std::uint32_t most = connections_per_listener(open_files_limit(), 2 * hosts_.size());
@@ -194,15 +298,17 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
   options.tcp.max_connections = std::min<std::size_t>(options.tcp.max_connections, most);
   Result<Listener, Reason> made = endpoint::listen(server, at, options);
   if (made) return *std::move(made);
-  const bool tcp = transport == Transport::Tcp;
-  return Failure{fmt::format("cannot listen at {} ({}): {}", to_string(at),
-                             tcp ? "--tcp-port" : "--rdma-port", info(made.error()).text)};
+  const std::string_view option = transport == Transport::Rdma  ? "--rdma-port"
+                                  : transport == Transport::Tcp ? "--tcp-port"
+                                                                : "--udp-port, or --no-udp";
+  return Failure{
+      fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
 }
 
 void Serve::announce(const Listener& rdma, const Listener& tcp, const std::string& host) const {
   nfs::client::Url url;
   url.host = host == "0.0.0.0" || host == "::" ? host_name() : host;
-  url.path = exports_.front().path;
+  url.path = first_export_;
   const std::uint16_t tcp_port = tcp.address().port;
   url.port = rdma.address().port;
   const std::string mount =
@@ -213,8 +319,8 @@ void Serve::announce(const Listener& rdma, const Listener& tcp, const std::strin
   std::fflush(stdout);
 }
 
-void Serve::announce_exports() const {
-  for (const ExportLine& line : exports_)
+void Serve::announce(const ExportSet& exports) const {
+  for (const ExportLine& line : exports.lines())
     fmt::print("export: {} = {}{}\n", line.path, line.folder.empty() ? "memory" : line.folder,
                line.options.read_only ? ", read-only" : "");
   if (vfs::PosixFileSystem::serves_all_as_one())

@@ -128,7 +128,7 @@ class Options(Case):
             self.refused(2, sentence, *arguments)
 
     def test_that_are_not_in_this_build_say_so(self):
-        for arguments in (["--fabric", "verbs"], ["--metrics", "127.0.0.1:9999"], ["--rpcbind"]):
+        for arguments in (["--fabric", "verbs"], ["--metrics", "127.0.0.1:9999"]):
             result = self.refused(2, "is not in this build", "--export", "/x=memory", *arguments)
             self.assertIn(arguments[0], result.stderr)
         self.start("--no-rpcbind", "--fabric", "iwarp")
@@ -179,14 +179,22 @@ class ConfigFiles(Case):
 
     def test_can_say_all_that_the_flags_can(self):
         flags = set(re.findall(r"--([a-z-]+)", stag("serve", "--help").stdout.split("Options:")[1].split("Example")[0]))
-        flags -= {"help", "config", "no-rpcbind"}
+        flags -= {"help", "config", "no-rpcbind", "no-udp"}
         text = f"""
             export = ["/a=memory,ro", "/b={self.served}"]
             listen = "127.0.0.1"
+            allow = ["127.0.0.0/8", "::1"]
+            connections-per-client = 100
+            inline-threshold = 4096
+            credits = 32
+            crc = true
             rdma-port = 0
             tcp-port = 0
+            udp-port = 0
+            udp = true
             fabric = "iwarp"
             rpcbind = false
+            rdma-netid = "rdma"
             state = "{self.state}"
             threads = 1
             log-level = "debug"
@@ -216,7 +224,8 @@ class ConfigFiles(Case):
             ('export = "/x=memory"\nrdma-port = 70000\n', 2, "70000"),
             ('rdma-port = "many"\n', 1, "many"),
             ('# comment\nlog-level = "loud"\n', 2, "loud"),
-            ("[section]\nx = 1\n", 1, "'section' must be"),
+            ("[section]\nx = 1\n", 1, "there is no setting 'section'"),
+            ("[log-level]\nx = 1\n", 1, "'log-level' must be"),
             ('\nconfig = "other.toml"\n', 2, "there is no setting 'config'"),
         ):
             path = self.config(text)

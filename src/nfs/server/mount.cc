@@ -95,6 +95,8 @@ mount3::exports exports(const Served& served) {
     mount3::exportnode node{entry.path(), {}};
     bytes += node.ex_dir.size() + 20;
     for (const ClientRule& rule : entry.spec.clients) {
+      // A host name with several addresses is one client.
+      if (!node.ex_groups.empty() && node.ex_groups.back().gr_name == rule.match) continue;
       bytes += rule.match.size() + 12;
       node.ex_groups.push_back({rule.match});
     }

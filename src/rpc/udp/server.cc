@@ -56,6 +56,7 @@ void UdpServer::receive() {
 void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
   const Address peer = datagram.from.address();
   const auto drop = [&peer](Reason reason) { trace(reason, "udp " + to_string(peer)); };
+  if (!is_allowed(options_.allow, peer.host)) return drop(Reason::PeerNotAllowed);
   const Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(message);
   if (!start) return drop(start.error());
   // Not answered in any way: two servers that were made to talk to each other would not stop.

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "base/network.h"
 #include "base/task_group.h"
 #include "net/loop.h"
 #include "net/udp.h"
@@ -21,7 +23,9 @@ namespace stag::rpc::udp {
 inline constexpr std::size_t kLongestDatagram = 65'507;
 
 struct ServerOptions {
-  std::size_t max_calls = 64;                // in progress; one more is dropped
+  std::size_t max_calls = 64;  // in progress; one more is dropped
+  // Whose Calls are served; empty: everybody's.
+  std::vector<IpNetwork> allow{};
   std::size_t max_reply = kLongestDatagram;  // bytes; a longer Reply is dropped
 };
 

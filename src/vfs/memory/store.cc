@@ -26,6 +26,7 @@ std::uint64_t drawn_number() {
 
 Store::Store(const Options& options)
     : instance_(options.instance != 0 ? options.instance : drawn_number()),
+      file_system_id_(options.file_system_id != 0 ? options.file_system_id : instance_),
       max_bytes_(options.max_bytes),
       now_(options.now != nullptr ? options.now : system_now) {
   auto root = std::make_unique<Inode>();

@@ -32,6 +32,8 @@ struct Options {
   std::uint32_t root_gid = 0;
   // Distinguishes this store's handles from those of another or an earlier one; 0 draws a number.
   std::uint64_t instance = 0;
+  // What attributes give as file_system_id; 0: `instance`.
+  std::uint64_t file_system_id = 0;
   // Time of day; null reads the system's clock.
   Time (*now)() = nullptr;
 };
@@ -97,7 +99,7 @@ class Store {
   Shard& shard_of(InodeId id) { return shards_[id % kShards]; }
   Inode* find(InodeId id);  // with its shard held
   Node node_of(const Inode& inode) const { return {handle_of(inode.id), attributes_of(inode)}; }
-  Attributes attributes_of(const Inode& inode) const { return inode.attributes(instance_); }
+  Attributes attributes_of(const Inode& inode) const { return inode.attributes(file_system_id_); }
   Change changed(const BeforeChange& before, const Inode& inode) const {
     return {before, attributes_of(inode)};
   }
@@ -126,6 +128,7 @@ class Store {
   void collect(const Inode& directory, const ListFrom& from, Page& page) const;
 
   const std::uint64_t instance_;
+  const std::uint64_t file_system_id_;
   const std::uint64_t max_bytes_;
   Time (*const now_)();
   InodeId root_ = 1;

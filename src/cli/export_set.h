@@ -1,0 +1,59 @@
+// The exports of a running `stag serve`: from what the operator wrote to file systems that are
+// served, and to others when he has written something else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "cli/export_line.h"
+#include "nfs/server/server.h"
+
+namespace stag::cli {
+
+// Used on one thread; blocks.
+class ExportSet {
+ public:
+  // `nfs` outlives it. Tables that file systems need are kept in `state_directory`.
+  ExportSet(nfs::NfsServer& nfs, std::string state_directory)
+      : nfs_(nfs), state_directory_(std::move(state_directory)) {}
+
+  struct Trouble {
+    std::string sentence;
+    Exit exit = Exit::Failed;
+  };
+  // Serves these and no others from now on. An export that was there already with the same folder
+  // stays the same file system, so that clients go on with their handles and cookies. Yields what
+  // has changed, in words. On failure nothing changes.
+  Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
+
+  std::vector<ExportLine> lines() const;
+
+ private:
+  // Which folder it is, whatever it is called.
+  struct Identity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+  struct Served {
+    ExportLine line;
+    std::shared_ptr<vfs::FileSystem> files;
+    Identity identity;
+  };
+
+  static Result<Ok, Trouble> check(const std::vector<ExportLine>& lines);
+  Result<Served, std::string> serve(ExportLine line) const;
+  const Served* find(const std::string& path) const;
+  std::string difference(const std::vector<Served>& next) const;
+
+  nfs::NfsServer& nfs_;
+  std::string state_directory_;
+  std::vector<Served> served_;
+};
+
+}  // namespace stag::cli

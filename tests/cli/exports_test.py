@@ -1,0 +1,366 @@
+"""`stag serve`: who may reach what, exports that are read again on SIGHUP, IPv6, and what the two sides of RDMA agree on."""
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import Proxy, Server, stag
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-exports-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.state = os.path.join(self.work, "state")
+        self.path = os.path.join(self.work, "stag.toml")
+
+    def start(self, *arguments, exports=(), **options):
+        server = Server(exports, self.state, arguments, **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+    def folder(self, name, *files):
+        path = os.path.join(self.work, name)
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, 0o755)
+        for file in files:
+            with open(os.path.join(path, file), "w") as made:
+                made.write(file)
+        return path
+
+    def config(self, *lines):
+        with open(self.path, "w") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def names(self, url):
+        result = stag("ls", url)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), url)
+        return result.stdout.split()
+
+    def denied(self, sentence, *arguments):
+        result = stag(*arguments)
+        self.assertEqual(result.returncode, 1, (arguments, result.stdout))
+        self.assertIn(sentence, result.stderr)
+
+
+class Clients(Case):
+    def test_are_told_apart_by_address(self):
+        exports = (
+            "/open=memory",
+            "/both=memory,ro,client=127.0.0.1:rw,client=[::]/0",
+            "/six=memory,client=[::1]:all_squash:anonuid=7",
+            "/net=memory,client=127.0.0.0/8:rw,client=127.0.0.1:ro",
+            "/none=memory,client=192.0.2.0/24:rw,client=[2001:db8::/32]",
+        )
+        server = self.start("--listen", "127.0.0.1", "--listen", "::1", exports=exports)
+        ready = [server.process.stdout.readline() for _ in range(2)]
+        six = re.search(r"RPC-over-RDMA +(\S+)$", ready[0])[1]
+        self.assertIn("nfs://[::1]:", six)
+        mkdir = lambda url: stag("mkdir", url).stderr
+        at_six = lambda path: six.replace("/open", path)
+
+        self.assertEqual(mkdir(server.url("/both/a")), "")
+        self.assertIn("read-only", mkdir(at_six("/both/b")))
+        self.denied("does not let this client mount it", "ls", server.url("/six"))
+        self.assertEqual(mkdir(at_six("/six/d")), "")
+        made, = json.loads(stag("stat", "--json", at_six("/six/d")).stdout)
+        self.assertEqual(made["uid"], 7)
+        self.assertIn("read-only", mkdir(server.url("/net/d")))
+        for url in (server.url("/none"), at_six("/none"), server.tcp("/none")):
+            self.denied("does not let this client mount it", "ls", url)
+        self.assertIn("NfsClientNotAdmitted", self.log_of_a_denial())
+
+    def log_of_a_denial(self):
+        server = Server(["/none=memory,client=192.0.2.1"], self.state + "2", ("--log-level", "info"))
+        stag("ls", server.url("/none"))
+        log = server.log()
+        self.assertEqual(server.end(), 0)
+        return log
+
+    def test_are_listed_with_the_exports(self):
+        server = self.start(exports=("/open=memory", "/some=memory,client=192.0.2.0/24,client=localhost:ro"))
+        info = stag("info", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "127.0.0.1")
+        self.assertRegex(info.stdout, r"/some +192\.0\.2\.0/24 +localhost")
+        self.assertEqual(self.names(server.url("/some")), [], "a host name stands for its addresses")
+
+    def test_that_may_not_connect_are_turned_away(self):
+        for allowed in (True, False):
+            server = Server(["/x=memory"], f"{self.state}{allowed}", ("--allow", "192.0.2.0/24", "--allow", "127.0.0.0/8" if allowed else "::1"))
+            for url in (server.url("/x"), server.tcp("/x")):
+                result = stag("ls", "--timeout", "1", url)
+                self.assertEqual(result.returncode, 0 if allowed else 1, (url, result.stderr))
+            self.assertEqual("PeerNotAllowed" in server.log(), not allowed)
+            self.assertEqual(server.end(), 0)
+
+    def test_have_no_more_connections_each_than_they_may(self):
+        server = self.start("--connections-per-client", "3", exports=("/x=memory",))
+        crowd = [socket.create_connection(("127.0.0.1", server.tcp_port)) for _ in range(4)]
+        for each in crowd:
+            self.addCleanup(each.close)
+        crowd[3].settimeout(harness.PATIENCE)
+        self.assertEqual(crowd[3].recv(1), b"", "the fourth is closed")
+        self.assertIn("TooManyConnectionsOfPeer", server.log())
+        # Another address, and the other listener, have places of their own.
+        other = socket.create_connection(("127.0.0.1", server.tcp_port), source_address=("127.0.0.9", 0))
+        self.addCleanup(other.close)
+        other.settimeout(0.2)
+        self.assertRaises(TimeoutError, other.recv, 1)
+        self.assertEqual(stag("ping", "-c", "1", server.url("/x")).returncode, 0)
+
+
+class Exports(Case):
+    def test_may_lie_within_each_other(self):
+        outer, inner = self.folder("outer", "file"), self.folder("inner", "deep")
+        os.mkdir(os.path.join(outer, "in"))
+        server = self.start(exports=(f"/a={outer}", f"/a/in={inner}"))
+        self.assertEqual(self.names(server.url("/a")), ["file", "in"])
+        self.assertEqual(self.names(server.url("/a/in")), ["deep"])
+
+    def fsids(self, server, *paths):
+        """Of the exports' roots, as GETATTR tells them."""
+        return [json.loads(stag("stat", "--json", server.url(path)).stdout)[0]["fsid"] for path in paths]
+
+    def test_are_file_systems_of_their_own_that_keep_their_numbers(self):
+        one, two = self.folder("one"), self.folder("two")
+        exports = (f"/one={one}", f"/two={two}", f"/again={one}", f"/told={one},fsid=77")
+        paths = ("/one", "/two", "/again", "/told")
+        first = self.start(exports=exports)
+        numbers = self.fsids(first, *paths)
+        self.assertEqual(len(set(numbers)), 4)
+        self.assertEqual(numbers[3], 77)
+        self.assertEqual(first.end(), 0)
+        self.assertEqual(self.fsids(self.start(exports=reversed(exports)), *paths), numbers)
+
+    @unittest.skipIf(os.geteuid() != 0, "mounts a file system")
+    def test_that_are_full_say_so(self):
+        small = self.folder("small")
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def mount_it():
+            new_namespace, private, recursive = 0x20000, 1 << 18, 1 << 14
+            if libc.unshare(new_namespace) or libc.mount(None, b"/", None, private | recursive, None):
+                os._exit(1)
+            if libc.mount(b"none", small.encode(), b"tmpfs", 0, b"size=1m"):
+                os._exit(1)
+
+        server = self.start(exports=(f"/small={small},no_root_squash",), preexec_fn=mount_it)
+        big = os.path.join(self.work, "big")
+        with open(big, "wb") as file:
+            file.write(os.urandom(3 << 20))
+        self.denied("no space left on the server", "cp", big, server.url("/small/big"))
+        with open(big, "wb") as file:
+            file.write(b"fits" * 1000)
+        stag("rm", server.url("/small/big"))
+        self.assertEqual(stag("cp", big, server.url("/small/big")).returncode, 0)
+
+
+class Reload(Case):
+    def reload(self, server):
+        """Yields the line that says what has changed."""
+        server.process.send_signal(signal.SIGHUP)
+        return server.process.stdout.readline()
+
+    def refused(self, server, sentence):
+        before = server.log()
+        server.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + harness.PATIENCE
+        while "NfsExportsKept" not in server.log()[len(before):]:
+            self.assertLess(time.monotonic(), end, before)
+            time.sleep(0.01)
+        self.assertIn(sentence, server.log()[len(before):])
+
+    def test_takes_on_what_the_file_says_now(self):
+        one, two = self.folder("one", "first"), self.folder("two", "second")
+        self.config("[[export]]", 'path = "/one"', f'folder = "{one}"', "[[export]]", 'path = "/memory"', 'folder = "memory"')
+        server = self.start("--config", self.path)
+        self.assertEqual(stag("mkdir", server.url("/memory/kept")).returncode, 0)
+        self.assertEqual(self.reload(server), "exports: nothing has changed\n")
+        self.config(
+            "[[export]]", 'path = "/two"', f'folder = "{two}"', 'options = ["ro"]',
+            "[[export]]", 'path = "/memory"', 'folder = "memory"', 'clients = [{match = "*", options = ["ro"]}]',
+        )
+        self.assertEqual(self.reload(server), "exports: added /two; changed /memory; removed /one\n")
+        self.assertEqual(self.names(server.url("/two")), ["second"])
+        self.assertEqual(self.names(server.url("/memory")), ["kept"])
+        self.assertIn("read-only", stag("mkdir", server.url("/memory/more")).stderr)
+        self.denied("exports no such directory", "ls", server.url("/one"))
+
+    def test_drops_no_client_of_what_stays_and_makes_handles_of_what_goes_stale(self):
+        content = os.urandom(20 << 20)
+        stays, goes = self.folder("stays"), self.folder("goes")
+        for folder in (stays, goes):
+            with open(os.path.join(folder, "f"), "wb") as file:
+                file.write(content)
+        self.config(f'export = ["/stays={stays},no_root_squash", "/goes={goes},no_root_squash"]')
+        server = self.start("--config", self.path, "--log-level", "debug")
+        copies = []
+        for name in ("stays", "goes"):
+            proxy = Proxy(server.rdma_port, "down", 4 << 20)
+            self.addCleanup(proxy.cut)
+            target = os.path.join(self.work, f"copy of {name}")
+            command = [harness.STAG, "cp", server.url(f"/{name}/f", port=proxy.port), target]
+            copies.append((proxy, target, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)))
+        for proxy, _, _ in copies:
+            self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        self.config(f'export = ["/stays={stays},no_root_squash,client=127.0.0.1"]')
+        self.assertEqual(self.reload(server), "exports: changed /stays; removed /goes\n")
+        for proxy, _, _ in copies:
+            proxy.left = 1 << 40
+            proxy.released.set()
+        (first, target, kept), (_, _, lost) = copies
+        self.assertEqual((kept.communicate(timeout=harness.PATIENCE)[1], kept.returncode), ("", 0))
+        with open(target, "rb") as file:
+            self.assertEqual(file.read(), content)
+        self.assertEqual(len(first.sockets), 2, "one connection, on both sides of the proxy")
+        self.assertIn("stale", lost.communicate(timeout=harness.PATIENCE)[1])
+        self.assertEqual(lost.returncode, 1)
+
+    def test_of_a_file_with_a_mistake_names_it_and_changes_nothing(self):
+        one = self.folder("one", "first")
+        self.config(f'export = ["/one={one}"]')
+        server = self.start("--config", self.path)
+        for sentence, lines in (
+            (f"{self.path}:2: export option 'rx' is not known", ["[[export]]", 'options = ["rx"]', 'path = "/x"', 'folder = "memory"']),
+            (f"{self.path}:3: ", ['export = [', '"/new=memory",', '"/one=/nonexistent"]']),
+            (f"{self.path}:2: there is no setting 'colour'", ['export = "/new=memory"', 'colour = "red"']),
+            (f"{self.path}:1: ", ['export = = "/new=memory"']),
+            (f"{self.path}:1: export '/new' is given twice", ['export = ["/new=memory", "/new/=memory"]']),
+        ):
+            self.config(*lines)
+            self.refused(server, sentence)
+            self.assertEqual(self.names(server.url("/one")), ["first"])
+            self.denied("exports no such directory", "ls", server.url("/new"))
+        os.unlink(self.path)
+        self.refused(server, "No such file")
+        self.config('export = "/new=memory"')
+        self.assertEqual(self.reload(server), "exports: added /new; removed /one\n")
+
+    def test_finds_a_folder_that_was_made_anew(self):
+        one = self.folder("one", "first")
+        self.config(f'export = ["/one={one}"]')
+        server = self.start("--config", self.path)
+        os.rename(one, one + ".old")
+        self.folder("one", "second")
+        self.assertEqual(self.reload(server), "exports: changed /one\n")
+        self.assertEqual(self.names(server.url("/one")), ["second"])
+
+    def test_is_no_more_than_the_end_where_the_exports_are_on_the_command_line(self):
+        server = self.start(exports=("/x=memory",))
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.wait(harness.PATIENCE), 0)
+        server.end()
+
+
+class Mistakes(Case):
+    def test_in_an_export_are_told_with_their_line(self):
+        table = ["[[export]]", 'path = "/x"', 'folder = "memory"']
+        for code, sentence, lines in (
+            (2, ":4: there is no 'colour' in an export; there are path", [*table, 'colour = "red"']),
+            (2, ":4: 'options' must be an array of texts", [*table, 'options = "ro"']),
+            (2, ":2: 'path' must be one value", ["[[export]]", 'path = ["/x"]', 'folder = "memory"']),
+            (2, ":1: an export wants a 'path' and a 'folder'", ["[[export]]", 'path = "/x"']),
+            (2, ":4: fsid 'many' is no number", [*table, 'fsid = "many"']),
+            (2, ":4: client '10.0.0.0/33' is not understood", [*table, 'clients = [{match = "10.0.0.0/33"}]']),
+            (2, ":5: export option 'rx' is not known", [*table, "clients = [", '{match = "*", options = ["rx"]}]']),
+            (2, ":4: a client is written {match", [*table, 'clients = ["10.0.0.0/8"]']),
+            (2, ":4: a client is written {match", [*table, 'clients = [{match = "*", option = ["ro"]}]']),
+            (2, ":1: export '/x': client '10.0.0.0/8' is given twice", [*table, 'clients = [{match = "10.0.0.0/8"}, {match = "10.0.0.0/8"}]']),
+            (2, ":4: export '/x' is given twice", [*table, *table]),
+            (2, ":5: fsid=7 is given twice", [*table, "fsid = 7", "[[export]]", 'path = "/y"', 'folder = "memory"', "fsid = 7"]),
+            (2, ":2: export '/y=': is not understood", ["export = [", '"/y="]']),
+            (1, ":1: ", ['export = "/x=/nonexistent"']),
+            (2, ":1: 'export' must be", ["export = 1.5"]),
+        ):
+            self.config(*lines)
+            result = stag("serve", "--state", self.state, "--config", self.path, "--tcp-port", "0", "--rdma-port", "0")
+            self.assertEqual(result.returncode, code, (lines, result.stdout, result.stderr))
+            self.assertIn(self.path + sentence, result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    def test_on_the_command_line_are_told(self):
+        for sentence, arguments in (
+            ("an IPv6 address stands in brackets", ["--export", "/x=memory,client=2001:db8::/32:rw"]),
+            ("client '10.0.0.0/33' is not understood", ["--export", "/x=memory,client=10.0.0.0/33"]),
+            ("client 'no.such.host.invalid': ", ["--export", "/x=memory,client=no.such.host.invalid"]),
+            ("export option 'rx' is not known", ["--export", "/x=memory,client=10.0.0.0/8:rx"]),
+            ("fsid '0' is no number from 1 on", ["--export", "/x=memory,fsid=0"]),
+            ("--allow 'everybody' is no network", ["--export", "/x=memory", "--allow", "everybody"]),
+            ("--credits", ["--export", "/x=memory", "--credits", "0"]),
+            ("--inline-threshold", ["--export", "/x=memory", "--inline-threshold", "512"]),
+        ):
+            result = stag("serve", "--state", self.state, *arguments)
+            self.assertEqual(result.returncode, 2, (arguments, result.stdout))
+            self.assertIn(sentence, result.stderr)
+
+
+class Rdma(Case):
+    def answer(self, server, flags):
+        """The MPA Reply to a request with these flags: its flags, and the sizes in the private data (RFC 8797)."""
+        with socket.create_connection(("127.0.0.1", server.rdma_port)) as peer:
+            peer.sendall(b"MPA ID Req Frame" + bytes([flags, 2, 0, 12]) + bytes.fromhex("00200020 f6ab0e18 01010303"))
+            reply = b""
+            while len(reply) < 32:
+                part = peer.recv(32 - len(reply))
+                self.assertTrue(part, reply)
+                reply += part
+        self.assertEqual(reply[:16], b"MPA ID Rep Frame")
+        return reply[16], 1024 * (reply[30] + 1), 1024 * (reply[31] + 1)
+
+    def test_sizes_and_checksums_are_those_asked_for(self):
+        enhanced, crc = 0x10, 0x40
+        plain = self.start(exports=("/x=memory",))
+        self.assertEqual(self.answer(plain, enhanced), (enhanced, 16384, 16384))
+        self.assertEqual(self.answer(plain, enhanced | crc)[0] & crc, crc)
+        self.assertEqual(plain.end(), 0)
+        told = self.start("--inline-threshold", "65536", "--crc", "--credits", "2", exports=("/x=memory,no_root_squash",))
+        self.assertEqual(self.answer(told, enhanced), (enhanced | crc, 65536, 65536))
+        content = os.path.join(self.work, "content")
+        with open(content, "wb") as file:
+            file.write(os.urandom(3_000_001))
+        for number, flags in enumerate(([], ["--crc"], ["--inline-threshold", "1024"], ["--inline-threshold", "262144", "--credits", "1"])):
+            url, back = told.url(f"/x/{number}"), os.path.join(self.work, "back")
+            self.assertEqual(stag("cp", *flags, content, url).returncode, 0, flags)
+            self.assertEqual(stag("cp", *flags, url, back).returncode, 0, flags)
+            with open(content, "rb") as sent, open(back, "rb") as received:
+                self.assertEqual(sent.read(), received.read(), flags)
+            os.unlink(back)
+
+
+class OverIPv6(Case):
+    def test_every_command_works(self):
+        server = self.start("--listen", "::1", exports=("/x=memory,client=[::1]:no_root_squash",))
+        rdma, tcp = server.urls["RPC-over-RDMA"], server.urls["TCP"]
+        self.assertRegex(rdma, r"^nfs://\[::1\]:\d+/x\?mountport=\d+$")
+        self.assertRegex(tcp, r"^nfs://\[::1\]:\d+/x\?proto=tcp$")
+        content = os.path.join(self.work, "content")
+        with open(content, "wb") as file:
+            file.write(os.urandom(1_000_001))
+        for url in (rdma, tcp):
+            at = lambda name, url=url: url.replace("/x?", f"/x/{name}?")
+            back = os.path.join(self.work, "back")
+            for arguments in (
+                ["mkdir", at("d")], ["cp", content, at("d/f")], ["cp", at("d/f"), back], ["ln", at("d/f"), at("d/g")],
+                ["mv", at("d/g"), at("d/h")], ["chmod", "600", at("d/h")], ["touch", at("d/h")], ["ls", at("d")], ["stat", at("d/f")],
+                ["cat", at("d/h")], ["df", url], ["ping", "-c", "1", url], ["info", url], ["rm", "-r", at("d")],
+            ):
+                result = stag(*arguments, text=False)
+                self.assertEqual((result.returncode, result.stderr), (0, b""), arguments)
+            with open(content, "rb") as sent, open(back, "rb") as received:
+                self.assertEqual(sent.read(), received.read())
+            os.unlink(back)
+        self.assertEqual(stag("bench", "--samples", "1", "--milliseconds", "10", rdma).returncode, 0)
+        info = stag("info", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "::1")
+        self.assertEqual(info.returncode, 0, info.stderr)
+        self.assertRegex(info.stdout, r"/x +::1")
+
+
+if __name__ == "__main__":
+    harness.main()
