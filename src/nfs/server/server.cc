@@ -110,14 +110,19 @@ std::uint64_t NfsServer::file_system_id(std::string_view path) const {
 }
 
 void NfsServer::add_nfs(rpc::Server& server) {
+  // Their data does not fit a datagram.
+  const auto add_large = [&server](rpc::Program program) {
+    program.absent_from(rpc::TransportKind::Udp);
+    server.add(std::move(program));
+  };
   rpc::Program nfs(v3::NFSPROC3_READ::program, v3::NFSPROC3_READ::version, ulb::nfs3());
   add_data_procedures(nfs, *served_);
   add_directory_procedures(nfs, *served_);
-  server.add(std::move(nfs));
-  server.add(nfs2::program(*served_));
+  add_large(std::move(nfs));
+  add_large(nfs2::program(*served_));
   // RFC 8267 5.2: on the connection that carries NFS, over whatever transport.
-  server.add(acl::program2(*served_));
-  server.add(acl::program3(*served_));
+  add_large(acl::program2(*served_));
+  add_large(acl::program3(*served_));
 }
 
 void NfsServer::add_programs(rpc::Server& server) {
