@@ -69,14 +69,14 @@ constexpr std::array<StatusSet, 22> kMayReturn = {
     kRemoving,                                                                           // REMOVE
     kRemoving | set({NFS3ERR_INVAL, NFS3ERR_EXIST, NFS3ERR_NOTEMPTY, NFS3ERR_NOTSUPP}),  // RMDIR
     kCreating | set({NFS3ERR_NOENT, NFS3ERR_XDEV, NFS3ERR_ISDIR, NFS3ERR_MLINK,
-                     NFS3ERR_NOTEMPTY}),             // RENAME
-    kCreating | set({NFS3ERR_XDEV, NFS3ERR_MLINK}),  // LINK
-    kListing,                                        // READDIR
-    kListing | bit(NFS3ERR_NOTSUPP),                 // READDIRPLUS
-    kAll | bit(NFS3ERR_IO),                          // FSSTAT
-    kAll,                                            // FSINFO
-    kAll,                                            // PATHCONF
-    kAll | bit(NFS3ERR_IO),                          // COMMIT
+                     NFS3ERR_NOTEMPTY}),                     // RENAME
+    kCreating | set({NFS3ERR_XDEV, NFS3ERR_MLINK}),          // LINK
+    kListing,                                                // READDIR
+    kListing | bit(NFS3ERR_NOTSUPP),                         // READDIRPLUS
+    kAll | bit(NFS3ERR_IO),                                  // FSSTAT
+    kAll,                                                    // FSINFO
+    kAll,                                                    // PATHCONF
+    kAll | set({NFS3ERR_IO, NFS3ERR_NOSPC, NFS3ERR_DQUOT}),  // COMMIT
 };
 
 // In the order of vfs::Status.

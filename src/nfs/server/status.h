@@ -4,7 +4,8 @@
 //
 // Beyond the lists: JUKEBOX everywhere (2.6 describes it for any procedure), and the errors that
 // the lists forgot although the operation cannot say it otherwise: INVAL for the creating
-// procedures (an attribute that cannot be set), MLINK for MKDIR, FBIG for SETATTR of a size.
+// procedures (an attribute that cannot be set), MLINK for MKDIR, FBIG for SETATTR of a size, NOSPC
+// and DQUOT for COMMIT (some file systems look for room only then).
 #pragma once
 
 #include <cstdint>

@@ -31,6 +31,8 @@ TEST(Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
   EXPECT_EQ(to_nfsstat3(kWrite, vfs::Status::FileTooBig), NFS3ERR_FBIG);
   EXPECT_EQ(to_nfsstat3(kWrite, vfs::Status::NoSpace), NFS3ERR_NOSPC);
   EXPECT_EQ(to_nfsstat3(kWrite, vfs::Status::QuotaExceeded), NFS3ERR_DQUOT);
+  EXPECT_EQ(to_nfsstat3(kCommit, vfs::Status::NoSpace), NFS3ERR_NOSPC);
+  EXPECT_EQ(to_nfsstat3(kCommit, vfs::Status::QuotaExceeded), NFS3ERR_DQUOT);
   EXPECT_EQ(to_nfsstat3(kCreate, vfs::Status::ReadOnly), NFS3ERR_ROFS);
   EXPECT_EQ(to_nfsstat3(kRename, vfs::Status::CrossDevice), NFS3ERR_XDEV);
   EXPECT_EQ(to_nfsstat3(kRename, vfs::Status::IsDirectory), NFS3ERR_ISDIR);
