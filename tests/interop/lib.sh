@@ -143,7 +143,7 @@ in_guest() {
   token=$(date +%N)$RANDOM
   printf '%s %s\n' "$token" "$2" >"$work/orders.$1.in"
   until_true 300 grep -q "^ANSWER $token " "$console" || { echo "no answer of guest $1"; return 99; }
-  tr -d '\r' <"$console" | sed -n "/^ORDER $token\$/,/^ANSWER $token /p" | sed '1d;$d' | sed '$d'
+  tr -d '\r' <"$console" | sed -n "/^ORDER $token\$/,/^ANSWER $token /s/^> //p"
   return "$(tr -d '\r' <"$console" | sed -n "s/^ANSWER $token //p")"
 }
 refused() { ! in_guest "$@"; }
@@ -163,12 +163,12 @@ random_tree() {  # random_tree DIR LARGEST: a file of every size that matters, n
 }
 equal_to_sums() { (cd "$1" && sha256sum --quiet -c SHA256SUMS); }
 
-# finish CLIENT SERVER WHAT: leaves the row of docs/interop.md, and ends.
+# [version=…] finish CLIENT SERVER WHAT: leaves the row of docs/interop.md, and ends. A scenario of another version says protocol=…
 finish() {
   local result="$checks checks passed"
   [ "$failures" -eq 0 ] || result="**$failures of $checks checks failed**"
   mkdir -p "$lab/rows"
-  printf '| %s | %s | NFSv3, siw / software iWARP | %s | %s | %s |\n' "$1" "$2" "$3" "$result" "$(date -u +%Y-%m-%d)" >"$lab/rows/$scenario"
+  printf '| %s | %s | %s, siw / software iWARP | %s | %s | %s |\n' "$1" "$2" "${protocol:-NFSv3}" "$3" "$result" "$(date -u +%Y-%m-%d)" >"$lab/rows/$scenario"
   echo "$scenario: $result"
   [ "$failures" -eq 0 ]
   exit $?
