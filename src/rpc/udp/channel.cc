@@ -10,8 +10,6 @@
 namespace stag::rpc::udp {
 namespace {
 
-constexpr int kDatagramsPerTurn = 32;
-
 std::uint32_t first_xid(std::uint32_t seed) {
   while (seed == 0) seed = std::random_device{}();
   return seed;

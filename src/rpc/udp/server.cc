@@ -5,12 +5,6 @@
 #include "oncrpc/message.h"
 
 namespace stag::rpc::udp {
-namespace {
-
-// Datagrams taken in one turn, so that a flood of them leaves the loop time for its connections.
-constexpr int kDatagramsPerTurn = 32;
-
-}  // namespace
 
 Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::AsioLoop& loop, const Address& at,
                                                              Service& service,

@@ -21,6 +21,8 @@ namespace stag::rpc::udp {
 
 // RFC 768 and RFC 791: 65,535 bytes of IPv4 packet less 20 and 8 of headers.
 inline constexpr std::size_t kLongestDatagram = 65'507;
+// Taken in one turn, so that a flood of them leaves the loop time for its connections.
+inline constexpr int kDatagramsPerTurn = 32;
 
 struct ServerOptions {
   std::size_t max_calls = 64;  // in progress; one more is dropped

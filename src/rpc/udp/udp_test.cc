@@ -142,6 +142,29 @@ TEST(Udp, says_that_a_call_is_longer_than_a_datagram) {
   });
 }
 
+Task<> expect_no_answer(World& w) {
+  const std::uint64_t before = seen(Reason::PeerNotAllowed);
+  CallOptions call;
+  call.timeout = 20ms;
+  const auto answer = co_await w.client->ping(kProgram, kVersion, call);
+  EXPECT_FALSE(answer.ok());
+  EXPECT_GT(seen(Reason::PeerNotAllowed), before);
+}
+Task<> expect_answer(World& w) {
+  const auto answer = co_await w.client->ping(kProgram, kVersion);
+  EXPECT_TRUE(answer.ok());
+}
+
+TEST(UdpServer, answers_only_those_it_is_allowed_to) {
+  ServerOptions options;
+  options.allow = {*IpNetwork::parse("192.0.2.0/24")};
+  World strangers("127.0.0.1", options);
+  strangers.run_test(expect_no_answer);
+  options.allow.push_back(*IpNetwork::parse("127.0.0.1"));
+  World friends("127.0.0.1", options);
+  friends.run_test(expect_answer);
+}
+
 TEST(UdpServer, drops_a_reply_that_is_longer_than_it_may_send) {
   ServerOptions options;
   options.max_reply = 1000;
