@@ -10,7 +10,7 @@ namespace {
 
 using namespace nfsacl;
 
-std::string_view name_of(std::uint32_t type) {
+std::string_view name_of_type(std::uint32_t type) {
   switch (type) {
     case ACL_USER_OBJ:
     case ACL_USER:
@@ -28,17 +28,17 @@ std::string_view name_of(std::uint32_t type) {
 }
 
 // The ids of the owners are left out: servers know whose the object is.
-std::vector<aclent> sent(std::vector<AclEntry> list, std::uint32_t flags) {
+std::vector<aclent> sent_list(std::vector<AclEntry> list, std::uint32_t flags) {
   return ulb::sent_acl(ulb::received_acl(std::move(list)), {}, flags);
 }
 
 secattr to_secattr(Acls acls, bool with_defaults) {
   secattr to;
   to.mask = NFS_ACL | NFS_ACLCNT;
-  to.aclents = sent(std::move(acls.access), 0);
+  to.aclents = sent_list(std::move(acls.access), 0);
   if (with_defaults) {
     to.mask |= NFS_DFACL | NFS_DFACLCNT;
-    to.dfaclents = sent(std::move(acls.defaults), NFS_ACL_DEFAULT);
+    to.dfaclents = sent_list(std::move(acls.defaults), NFS_ACL_DEFAULT);
   }
   to.aclcnt = static_cast<std::uint32_t>(to.aclents.size());
   to.dfaclcnt = static_cast<std::uint32_t>(to.dfaclents.size());
@@ -65,7 +65,7 @@ fhandle2 to_fhandle2(const Handle& object) {
 }  // namespace
 
 std::string to_string(const AclEntry& entry) {
-  std::string text(name_of(entry.type));
+  std::string text(name_of_type(entry.type));
   const bool named = entry.type == ACL_USER || entry.type == ACL_GROUP;
   text += ':' + (named ? std::to_string(entry.id) : std::string()) + ':';
   constexpr std::string_view kLetters = "rwx";

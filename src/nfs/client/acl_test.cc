@@ -8,7 +8,7 @@
 #include "testing/nfs/client_harness.h"
 #include "testing/rdma_pair.h"
 
-namespace stag::nfs::client {
+namespace stag::nfs::client::acl_test {
 namespace {
 
 using namespace nfsacl;
@@ -212,4 +212,4 @@ TEST_F(RdmaAcl, that_is_not_in_a_Reply_needs_no_room_there) {
 }
 
 }  // namespace
-}  // namespace stag::nfs::client
+}  // namespace stag::nfs::client::acl_test

@@ -5,7 +5,7 @@
 #include "testing/nfs/faulty_store.h"
 #include "testing/nfs/server_fixture.h"
 
-namespace stag::nfs {
+namespace stag::nfs::acl_test {
 namespace {
 
 using namespace nfsacl;
@@ -190,4 +190,4 @@ TEST_F(Nfsacl, speaks_version_2_as_well) {
 }
 
 }  // namespace
-}  // namespace stag::nfs
+}  // namespace stag::nfs::acl_test

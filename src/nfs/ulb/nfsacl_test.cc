@@ -4,7 +4,7 @@
 
 #include "testing/proves.h"
 
-namespace stag::nfs::ulb {
+namespace stag::nfs::ulb::acl_test {
 namespace {
 
 using namespace nfsacl;
@@ -92,4 +92,4 @@ TEST(ReceivedAcl, is_put_in_order_and_keeps_a_mask_that_says_something) {
 }
 
 }  // namespace
-}  // namespace stag::nfs::ulb
+}  // namespace stag::nfs::ulb::acl_test

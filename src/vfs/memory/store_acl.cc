@@ -4,7 +4,8 @@
 namespace stag::vfs::memory {
 namespace {
 
-std::optional<Status> fault_of(const Inode* inode, const Credentials& who, const SetAcls& changes) {
+std::optional<Status> acl_fault(const Inode* inode, const Credentials& who,
+                                const SetAcls& changes) {
   if (inode == nullptr) return Status::Stale;
   if (inode->type == FileType::Symlink) return Status::NotSupported;
   if (!owns(*inode, who)) return Status::Perm;
@@ -14,7 +15,7 @@ std::optional<Status> fault_of(const Inode* inode, const Credentials& who, const
 }
 
 // What is kept of it: nothing where the mode says all.
-std::unique_ptr<Acls> kept(Acls acls) {
+std::unique_ptr<Acls> kept_acls(Acls acls) {
   if (acls.access.minimal()) acls.access = {};
   if (acls.access.empty() && acls.defaults.empty()) return nullptr;
   return std::make_unique<Acls>(std::move(acls));
@@ -46,12 +47,12 @@ Outcome<Change> Store::set_acls(const Credentials& who, const Handle& object,
   if (!id) return Failure{id.error()};
   Locked lock(*this, {*id});
   Inode* inode = find(*id);
-  if (const auto fault = fault_of(inode, who, changes)) return Failure{*fault};
+  if (const auto fault = acl_fault(inode, who, changes)) return Failure{*fault};
   const BeforeChange before = before_of(attributes_of(*inode));
   Acls wanted = inode->acls != nullptr ? *inode->acls : Acls{};
   if (changes.access) wanted.access = *changes.access;
   if (changes.defaults) wanted.defaults = *changes.defaults;
-  std::unique_ptr<Acls> next = kept(std::move(wanted));
+  std::unique_ptr<Acls> next = kept_acls(std::move(wanted));
   if (!charge(charge_of(next.get()))) return Failure{Status::NoSpace};
   refund(charge_of(inode->acls.get()));
   inode->acls = std::move(next);
@@ -71,7 +72,7 @@ void Store::inherit_acls(const Inode& directory, Inode& made) {
   acls.access = directory.acls->defaults.inherited(made.mode);
   made.mode = (made.mode & ~0777u) | acls.access.mode();
   if (made.is_directory()) acls.defaults = directory.acls->defaults;
-  made.acls = kept(std::move(acls));
+  made.acls = kept_acls(std::move(acls));
 }
 
 }  // namespace stag::vfs::memory

@@ -3,10 +3,10 @@
 namespace stag::vfs::posix {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;
-constexpr std::uint32_t kNoId = ~std::uint32_t{0};
-constexpr std::size_t kHeaderSize = 4;
-constexpr std::size_t kEntrySize = 8;
+constexpr std::uint32_t kXattrVersion = 2;
+constexpr std::uint32_t kNoAclId = ~std::uint32_t{0};
+constexpr std::size_t kXattrHeader = 4;
+constexpr std::size_t kXattrEntry = 8;
 
 template <class Integer>
 Integer load_le(const std::byte* from) {
@@ -21,22 +21,22 @@ void append_le(std::vector<std::byte>& to, Integer value) {
     to.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
 }
 
-bool is_named(AclEntry::Tag tag) {
+bool has_id(AclEntry::Tag tag) {
   return tag == AclEntry::Tag::User || tag == AclEntry::Tag::Group;
 }
 
 }  // namespace
 
 std::optional<Acl> acl_of_xattr(Bytes bytes) {
-  if (bytes.size() < kHeaderSize || (bytes.size() - kHeaderSize) % kEntrySize != 0)
+  if (bytes.size() < kXattrHeader || (bytes.size() - kXattrHeader) % kXattrEntry != 0)
     return std::nullopt;
-  if (load_le<std::uint32_t>(bytes.data()) != kVersion) return std::nullopt;
+  if (load_le<std::uint32_t>(bytes.data()) != kXattrVersion) return std::nullopt;
   std::vector<AclEntry> entries;
-  for (Bytes rest = bytes.subspan(kHeaderSize); !rest.empty(); rest = rest.subspan(kEntrySize)) {
+  for (Bytes rest = bytes.subspan(kXattrHeader); !rest.empty(); rest = rest.subspan(kXattrEntry)) {
     AclEntry entry;
     entry.tag = static_cast<AclEntry::Tag>(load_le<std::uint16_t>(rest.data()));
     entry.permissions = load_le<std::uint16_t>(rest.data() + 2);
-    if (is_named(entry.tag)) entry.id = load_le<std::uint32_t>(rest.data() + 4);
+    if (has_id(entry.tag)) entry.id = load_le<std::uint32_t>(rest.data() + 4);
     entries.push_back(entry);
   }
   return Acl::from(std::move(entries));
@@ -44,11 +44,11 @@ std::optional<Acl> acl_of_xattr(Bytes bytes) {
 
 std::vector<std::byte> xattr_of_acl(const Acl& acl) {
   std::vector<std::byte> bytes;
-  append_le(bytes, kVersion);
+  append_le(bytes, kXattrVersion);
   for (const AclEntry& entry : acl.entries()) {
     append_le(bytes, static_cast<std::uint16_t>(entry.tag));
     append_le(bytes, static_cast<std::uint16_t>(entry.permissions));
-    append_le(bytes, is_named(entry.tag) ? entry.id : kNoId);
+    append_le(bytes, has_id(entry.tag) ? entry.id : kNoAclId);
   }
   return bytes;
 }

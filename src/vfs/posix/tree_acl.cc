@@ -34,7 +34,7 @@ std::optional<Status> write_acl(const Object& object, const char* which, const A
   return status_of(errno);
 }
 
-std::optional<Status> fault_of(const Object& object, const SetAcls& changes) {
+std::optional<Status> acl_fault(const Object& object, const SetAcls& changes) {
   if (object.type == FileType::Symlink) return Status::NotSupported;
   if (changes.defaults && !changes.defaults->empty() && object.type != FileType::Directory)
     return Status::Access;
@@ -81,7 +81,7 @@ Outcome<Change> Tree::set_acls(const Credentials& who, const Handle& object,
   if (!resolved) return Failure{resolved.error()};
   Observation observation(*this, *resolved);
   if (!observation.before()) return Failure{observation.before().error()};
-  if (const auto fault = fault_of(**resolved, changes)) return Failure{*fault};
+  if (const auto fault = acl_fault(**resolved, changes)) return Failure{*fault};
   {
     const CredentialScope scope(who);
     if (!scope.acts()) return Failure{Status::Access};
