@@ -1,0 +1,63 @@
+// What comes from rpcbind: the generated decoders, universal addresses, and the record of an
+// earlier run. What decodes encodes again to a value that decodes.
+#include <array>
+
+#include "input.h"
+#include "rpcbind/registrar.h"
+#include "rpcbind/rpcbind.h"
+#include "rpcbind/universal_address.h"
+
+using namespace stag;
+
+namespace {
+
+template <class P>
+void try_procedure(const Buffer& message) {
+  xdr::Decoder arguments(message);
+  typename P::Args args{};
+  static_cast<void>(P::decode_args(arguments, args));
+  xdr::Decoder decoder(message);
+  typename P::Results results{};
+  if (!P::decode_results(decoder, results)) return;
+  xdr::Encoder encoder;
+  P::encode_results(encoder, results);
+  xdr::Stream stream = std::move(encoder).finish();
+  CHECK(stream.ok());
+  xdr::Decoder second(stream.rope().flatten());
+  typename P::Results again{};
+  CHECK(P::decode_results(second, again) && again == results);
+}
+
+void try_address(const Buffer& message) {
+  const std::string_view text = text_of(message.bytes());
+  const std::optional<Address> address = rpcbind::from_universal(text);
+  if (address) CHECK(rpcbind::from_universal(rpcbind::to_universal(*address)) == address);
+}
+
+void try_record(const Buffer& message) {
+  const auto all = rpcbind::from_text(text_of(message.bytes()));
+  const auto again = rpcbind::from_text(rpcbind::to_text(all));
+  CHECK(again.size() == all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(rpcbind::same(all[i], again[i]));
+}
+
+using Try = void (*)(const Buffer&);
+using namespace stag::rpcbind;
+constexpr std::array<Try, 8> kTries{try_procedure<PMAPPROC_GETPORT>,
+                                    try_procedure<PMAPPROC_DUMP>,
+                                    try_procedure<RPCBPROC_SET>,
+                                    try_procedure<RPCBPROC_GETADDR>,
+                                    try_procedure<RPCB3PROC_UNSET>,
+                                    try_procedure<RPCBPROC_DUMP>,
+                                    try_address,
+                                    try_record};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input(data, size);
+  const std::uint8_t choice = input.octet();
+  const Buffer message = Buffer::copy_of(input.rest());
+  kTries[choice % kTries.size()](message);
+  return 0;
+}
