@@ -5,6 +5,9 @@
 // A waiter that gets its lock holds it from then on, so nobody else can have it; if the client does
 // not want it any more, or cannot be reached, it goes back. Whoever set on_grant() hears of such
 // grants, on the thread of whoever freed the bytes.
+//
+// One mutex for everything, held over allocations but not over system calls or a co_await: locks
+// are rare beside READ and WRITE, and releasing one may concern any other.
 #pragma once
 
 #include <map>
