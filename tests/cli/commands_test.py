@@ -1,6 +1,7 @@
 """Every command that looks at or changes files, with good and bad input."""
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -188,6 +189,20 @@ class Looking(Case):
         self.assertEqual(followed["fileid"], file["fileid"])
         self.bad(1, "no such file or directory", "stat", self.url("missing"))
 
+    def test_stat_shows_access_control_lists_beyond_the_mode(self):
+        if not shutil.which("setfacl"):
+            self.skipTest("Debian's acl package is not installed")
+        os.mkdir(self.there("dir"), 0o750)
+        self.assertNotIn("acl", self.good("stat", self.url("dir")))
+        entries = "user::rwx,user:1001:rw-,group::r-x,mask::rwx,other::---,default:user::rwx,default:group::r-x,default:other::---"
+        if subprocess.run(["setfacl", "--set", entries, self.there("dir")], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no access control lists here")
+        (shown,) = json.loads(self.good("stat", "--json", self.url("dir")))
+        self.assertEqual(shown["acl"], entries)
+        text = self.good("stat", self.url("dir"))
+        for entry in entries.split(","):
+            self.assertIn(f" {entry}\n", text)
+
     def test_cat_writes_files_one_after_the_other(self):
         content = os.urandom(3_000_001)
         self.write(self.there("a"), content)
@@ -248,7 +263,7 @@ class Network(Case):
     def test_info_finds_programs_ports_and_exports(self):
         found = json.loads(self.good("info", "--json", "--rpcbind-port", "1", self.server.url("/")))
         services = {(each["name"], each["versions"], each["netid"], each["port"]) for each in found["services"]}
-        expected = {("nfs", "3", "rdma", self.server.rdma_port), ("nfs", "3", "tcp", self.server.tcp_port), ("mountd", "3", "tcp", self.server.tcp_port)}
+        expected = {("nfs", "2-3", "rdma", self.server.rdma_port), ("nfs", "2-3", "tcp", self.server.tcp_port), ("mountd", "1-3", "tcp", self.server.tcp_port)}
         self.assertEqual(services, expected)
         self.assertEqual([each["path"] for each in found["exports"]], ["/files", "/memory"])
         text = self.good("info", "--rdma-port", str(self.server.rdma_port), "--tcp-port", str(self.server.tcp_port), "127.0.0.1")
