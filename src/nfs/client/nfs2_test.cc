@@ -4,7 +4,9 @@
 #include "nfs/client/mount.h"
 #include "nfs/client/session.h"
 #include "nfs/proto/nfs2.h"
+#include "nfs/server/file_handle.h"
 #include "testing/nfs/client_harness.h"
+#include "testing/rdma_pair.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -248,6 +250,111 @@ TEST(Version2Errors, of_other_servers_are_understood) {
     const auto outcome = world.run(files.getattr(files.root()));
     ASSERT_FALSE(outcome.ok());
     EXPECT_TRUE(outcome.error().is(heard)) << outcome.error().sentence;
+  }
+}
+
+// A server and a client of it, joined by the simulated fabric with Sends of at most 1024 bytes.
+class RdmaVersion2 : public ::testing::Test {
+ protected:
+  RdmaVersion2() {
+    ExportOptions open;
+    open.root_squash = false;
+    CHECK(nfs.add_export("/data", store, open).ok());
+    nfs.add_nfs(pair.program_server);
+    CHECK(pair.connect().ok());
+    const FileHandles handles(ServerState::ephemeral(7).handle_key);
+    Handle root;
+    CHECK(root.data.assign(*handles.seal2(handles.export_id("/data"), store->root())));
+    FileSystemOptions options;
+    options.calls.version = 2;
+    options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+    files.emplace(*pair.channel, root, "/data", options);
+  }
+  static rpc::rdma::PairSetup setup() {
+    rpc::rdma::PairSetup setup;
+    setup.client.transport.inline_size = setup.server.transport.inline_size = 1024;
+    return setup;
+  }
+  template <class T>
+  T must(Task<Outcome<T>> task) {
+    Outcome<T> outcome = pair.loop.run(std::move(task));
+    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
+    return outcome ? std::move(*outcome) : T{};
+  }
+  // The Calls of a procedure; none of them is a Long Call.
+  std::vector<rpc::rdma::WireMessage> calls(std::uint32_t procedure) {
+    std::vector<rpc::rdma::WireMessage> found;
+    for (rpc::rdma::WireMessage& call : pair.calls(testing::End::Active))
+      if (call.word(3) == v2::NFS_PROGRAM && call.word(4) == 2 && call.word(5) == procedure)
+        found.push_back(std::move(call));
+    return found;
+  }
+  // The one Call of a procedure.
+  rpc::rdma::WireMessage only_call(std::uint32_t procedure) {
+    auto found = calls(procedure);
+    EXPECT_EQ(found.size(), 1u) << procedure;
+    return found.empty() ? rpc::rdma::WireMessage{} : found[0];
+  }
+  static std::uint64_t bytes(const rpcrdma::Segments& segments) {
+    std::uint64_t sum = 0;
+    for (const auto& segment : segments) sum += segment.length;
+    return sum;
+  }
+
+  std::shared_ptr<vfs::MemoryFileSystem> store = std::make_shared<vfs::MemoryFileSystem>();
+  NfsServer nfs{ServerState::ephemeral(7)};
+  rpc::rdma::Pair pair{setup()};
+  std::optional<FileSystem> files;
+};
+
+TEST_F(RdmaVersion2, moves_data_and_link_texts_by_chunk) {
+  PROVES("R8267-4-a", "R8267-4-b", "R8267-4-c", "R8267-4-d");
+  const Handle file = must(files->create(files->root(), "file", {.mode = 0644})).handle;
+  const std::string data = pattern(5001);
+  EXPECT_EQ(must(files->write(file, 0, bytes_of(data))).count, 5001u);
+  std::string back(8192, '?');
+  EXPECT_EQ(must(files->read(file, 0, writable(back))).count, 5001u);
+  EXPECT_EQ(back.substr(0, 5001), data);
+  const std::string target = pattern(1001);
+  std::string text = target;
+  std::replace(text.begin(), text.end(), '\0', 'x');
+  const Node link = must(files->symlink(files->root(), "link", text));
+  EXPECT_EQ(must(files->readlink(link.handle)), text);
+
+  const auto write = only_call(v2::NFSPROC_WRITE::number);
+  ASSERT_EQ(write.header.read_list.size(), 1u);
+  EXPECT_EQ(bytes(write.header.read_list[0].segments), 5001u);
+  const auto symlink = only_call(v2::NFSPROC_SYMLINK::number);
+  ASSERT_EQ(symlink.header.read_list.size(), 1u);
+  EXPECT_EQ(bytes(symlink.header.read_list[0].segments), 1001u);
+  // Behind the path come eight words of attributes, which stay in the message.
+  EXPECT_EQ(symlink.payload.size(), symlink.header.read_list[0].position + 32);
+  const auto read = only_call(v2::NFSPROC_READ::number);
+  ASSERT_EQ(read.header.write_list.size(), 1u);
+  EXPECT_EQ(bytes(read.header.write_list[0].segments), 8192u);
+  ASSERT_EQ(only_call(v2::NFSPROC_READLINK::number).header.write_list.size(), 1u);
+}
+
+TEST_F(RdmaVersion2, takes_long_listings_in_the_Reply_chunk) {
+  PROVES("R8267-4-e", "R8267-4.1-a");
+  const std::string stem(100, 'n');
+  for (int i = 0; i < 100; ++i)
+    must(files->create(files->root(), stem + std::to_string(i), {.mode = 0644}));
+  Listing listing = files->list(files->root(), Listing::Detail::Names);
+  std::size_t entries = 0;
+  for (;;) {
+    const std::vector<Entry> batch = must(listing.next());
+    if (batch.empty()) break;
+    entries += batch.size();
+  }
+  EXPECT_EQ(entries, 100u);
+  const auto found = calls(v2::NFSPROC_READDIR::number);
+  // 126 bytes or so for each of 102 entries: two full Replies of 8192 bytes, and no third try.
+  EXPECT_EQ(found.size(), 2u);
+  for (const auto& call : found) {
+    EXPECT_TRUE(call.header.read_list.empty());
+    EXPECT_TRUE(call.header.write_list.empty());
+    EXPECT_TRUE(call.header.reply_chunk.has_value());
   }
 }
 
