@@ -139,7 +139,15 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
                 "stag");
   root.require_subcommand(1);
   root.set_version_flag("--version", "stag " STAG_VERSION);
-  root.footer("\n'stag COMMAND --help' tells about one of them, with an example.");
+  root.footer(
+      "\nURLs: nfs://HOST[:PORT]/EXPORT/PATH[?OPTION=VALUE&...]\n"
+      "  proto=rdma|tcp    transport [rdma, port 20049; tcp: port 2049]\n"
+      "  port=rpcbind      ask the server's rpcbind for the port of NFS, by netid\n"
+      "  mountport=N       port of MOUNT [rpcbind's answer, else 2049; tcp: the port of NFS "
+      "first]\n"
+      "  rpcbindport=N     port of rpcbind [111]\n"
+      "  version=2|3, rsize=N, wsize=N, fabric=iwarp|verbs, sec=sys\n"
+      "\n'stag COMMAND --help' tells about one of them, with an example.");
   Command* chosen = nullptr;
   for (const std::unique_ptr<Command>& command : commands) {
     const About about = command->about();

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/remote.h"
+#include "nfs/client/whereabouts.h"
 #include "nfs/proto/nfs3.h"
 
 namespace stag::cli {
@@ -16,8 +17,8 @@ namespace {
 using nfs::client::Error;
 using nfs::client::Url;
 
-// The NULL procedure with bytes behind its header. A server that looks for arguments answers
-// GARBAGE_ARGS, which has made the same way.
+// The NULL procedure with bytes behind its header, which servers do not look at. One that does
+// answers GARBAGE_ARGS, which has made the same way.
 template <std::uint32_t Version>
 struct PaddedNull {
   using Args = std::vector<std::byte>;
@@ -70,8 +71,13 @@ class Ping final : public Command {
     if (!url) co_return failed(url.error());
     const Outcome<std::unique_ptr<rpc::Connector>> connector = nfs_connector(*url, remote_);
     if (!connector) co_return failed(connector.error());
+    const std::unique_ptr<rpc::Connector> tcp = tcp_connector(remote_);
+    nfs::client::CallerOptions asking;
+    asking.cancel = run.cancel;
+    const Outcome<Address> at = co_await nfs::client::find_nfs(run.loop, *tcp, *url, asking);
+    if (!at) co_return failed(at.error());
     rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
-        co_await (*connector)->connect(run.loop, url->nfs_address(), run.cancel);
+        co_await (*connector)->connect(run.loop, *at, run.cancel);
     if (!channel) co_return failed(Error::of_call({"reach the server", {}}, channel.error()));
     Summary summary;
     co_await call_all(run, **channel, url->version, summary);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "nfs/client/mount.h"
 #include "nfs/proto/nfs3.h"
@@ -38,9 +39,14 @@ class Search {
     const std::unique_ptr<rpc::Connector> connector = tcp_connector(options_);
     ChannelResult channel = co_await connect(*connector, port);
     if (!channel) co_return;
-    const auto list = co_await rpcbind::list(**channel, call_options());
-    if (list)
+    auto list = co_await rpcbind::list(**channel, call_options());
+    if (list) {
+      const auto before = [](const rpcbind::Registration& a, const rpcbind::Registration& b) {
+        return std::tie(a.program, a.version) < std::tie(b.program, b.version);
+      };
+      std::stable_sort(list->begin(), list->end(), before);
       for (const rpcbind::Registration& entry : *list) add(entry);
+    }
     co_await (*channel)->close();
   }
 
