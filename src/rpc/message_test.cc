@@ -114,5 +114,32 @@ TEST(ReplyBound, adds_data_and_pad_of_its_items_without_overflow) {
   EXPECT_EQ(bound.total_max(), 100 + 8 + 0x100000000ull);
 }
 
+TEST(ReducedItems, leave_the_chunk_of_an_absent_item_alone_where_each_has_its_own) {
+  ReducedItems by_index = reduced();
+  by_index.add_written(Rope(), 7);
+  by_index.add_written(pattern(5, 1), 7);
+  by_index.absent(7);
+  EXPECT_EQ(by_index.take(7, 100, 5), pattern(5, 1));
+  ReducedItems shifting = reduced();
+  shifting.add_written(pattern(5, 1));
+  shifting.absent(7);
+  EXPECT_EQ(shifting.take(7, 100, 5), pattern(5, 1));
+}
+
+TEST(ReducedItems, give_bodies_of_any_length_to_what_is_eligible_only) {
+  PROVES("R8166-6.1-c");
+  ReducedItems items = reduced();
+  items.add(100, pattern(12, 1));
+  items.add_written(pattern(8, 2));
+  EXPECT_EQ(items.take_body(7, 100), pattern(12, 1));
+  EXPECT_EQ(items.take_body(8, 200), pattern(8, 2));
+  EXPECT_FALSE(items.take_body(8, 300).has_value());
+  EXPECT_FALSE(items.failed());
+  ReducedItems refused = reduced();
+  refused.add(100, pattern(12, 1));
+  EXPECT_FALSE(refused.take_body(1, 100).has_value());
+  EXPECT_TRUE(refused.failed());
+}
+
 }  // namespace
 }  // namespace stag::rpc

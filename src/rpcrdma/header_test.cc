@@ -277,7 +277,7 @@ TEST(Header, takes_sixteen_segments_in_every_chunk_by_default) {
 }
 
 TEST(Header, RDMA_MSG_has_no_Position_Zero_chunk_and_RDMA_NOMSG_has_its_stream_in_a_chunk) {
-  PROVES("R8166-4.2.4-b");
+  PROVES("R8166-4.2.4-b", "R8166-4.2.4-c", "R8166-4.5.2-c");
   const std::string zero = "00000001 00000000 000000a1 00000050 00000000 00000000";
   const std::string empty = "00000001 00000000 000000a1 00000000 00000000 00000000";
   const std::string data = "00000001 00000070 000000a1 00000050 00000000 00000000";
@@ -305,7 +305,7 @@ TEST(Header, size_counts_what_encoding_yields) {
 }
 
 TEST(ErrorMessage, ERR_VERS_is_28_bytes_with_the_version_range) {
-  PROVES("R8166-4.1.2-g", "R8166-4.1.2-f");
+  PROVES("R8166-4.1.2-g", "R8166-4.1.2-f", "R8166-4.5-i");
   const Message message = golden("err_vers");
   ASSERT_TRUE(is_error(message));
   const auto error = decode_error(message);

@@ -87,7 +87,6 @@ TEST(PlanCall, counts_one_read_segment_for_each_piece_of_memory) {
 }
 
 TEST(PlanCall, puts_what_is_not_eligible_into_a_Position_Zero_chunk_only) {
-  PROVES("R8166-3.4.2-a", "R8166-6-a");
   const CallPlan made = plan(shape(70000), bound(100), limits_of(4096));
   EXPECT_EQ(made.form, Form::Long);
   EXPECT_TRUE(made.reduced.empty());
@@ -236,6 +235,7 @@ TEST(PlanCall, is_ready_for_a_Long_Reply_when_results_wanted_inline_need_one) {
 }
 
 TEST(PlanCall, counts_the_returned_Write_list_before_it_does_without_a_Reply_chunk) {
+  PROVES("R8166-4.3.3-a");
   // 28 + 980 fits, but the Reply repeats the Write list: 24 bytes more do not.
   const CallPlan made = plan(shape(140), bound(980, {8000}), limits_of(1024));
   EXPECT_EQ(made.write_chunks, (Indices{8000}));

@@ -189,6 +189,9 @@ class Chunks final : public ItemSource {
     if (at == chunks.end()) return std::nullopt;
     return at->second;
   }
+  std::optional<Rope> take_body(ItemId id, std::uint32_t position) override {
+    return take(id, position, 0);
+  }
   bool failed() const override { return broken; }
 };
 
@@ -230,6 +233,22 @@ TEST(Decoder, refuses_a_reduced_item_of_another_length) {
   Decoder other(words({0}), &broken);
   EXPECT_FALSE(other.opaque(1, bytes));
   EXPECT_EQ(other.error(), Error::ItemMismatch);
+}
+
+TEST(Decoder, finds_nothing_else_moved_inside_of_what_has_moved) {
+  constexpr auto kOpaque = [](Decoder& decoder, Rope& to) { return decoder.opaque(2, to); };
+  Chunks chunks;
+  // The body of an array of one opaque, whose bytes seem to be in a chunk of their own.
+  chunks.chunks[4] = Rope(words({4}));
+  std::vector<Rope> values;
+  Decoder decoder(words({1}), &chunks);
+  EXPECT_FALSE(decode_vector(decoder, 1, values, kUnbounded, 4, kOpaque));
+  EXPECT_EQ(decoder.error(), Error::Truncated);
+  chunks.chunks[4].append(text("four"));
+  Decoder complete(words({1}), &chunks);
+  ASSERT_TRUE(decode_vector(complete, 1, values, kUnbounded, 4, kOpaque));
+  EXPECT_EQ(complete.position(), 12u);
+  EXPECT_TRUE(complete.finish().ok());
 }
 
 TEST(Box, copies_deeply_and_compares_by_value) {

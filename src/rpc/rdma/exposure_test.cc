@@ -183,6 +183,8 @@ TEST(Exposure, of_a_cancelled_call_ends_before_its_memory_is_anybody_elses) {
     EXPECT_EQ(static_cast<std::size_t>(std::count(memory.begin(), memory.end(), std::byte{0x5a})),
               memory.size())
         << "what came late was dropped";
+    EXPECT_NE(pair.record.first(Act::Revoke, End::Active, handle, ended_at), Record::kNever)
+        << "and with the late Reply nothing can come any more";
   }
 }
 

@@ -28,6 +28,19 @@ TEST(Reduction, of_an_eligible_argument_happens_when_it_is_large_and_leaves_its_
   EXPECT_EQ(calls[1].payload.size(), 4 * (length_word + 2) + 100);
 }
 
+TEST(Reduction, is_not_for_what_the_binding_does_not_name) {
+  PROVES("R8166-3.4.2-a", "R8166-6-a");
+  Pair pair;
+  ASSERT_TRUE(pair.call<StoreWhole>({1, pattern(1, 100001)})->intact);
+  ASSERT_TRUE(pair.call<FetchWhole>({1, 100001}).ok());
+  const auto calls = pair.calls(End::Active), replies = pair.replies(End::Passive);
+  ASSERT_EQ(calls.at(0).header.read_list.size(), 1u);
+  EXPECT_EQ(calls[0].header.read_list[0].position, 0u);
+  EXPECT_TRUE(calls[0].payload.empty());
+  EXPECT_TRUE(calls.at(1).header.write_list.empty());
+  EXPECT_EQ(room(*replies.at(1).header.reply_chunk), 24 + kBlobFrame + 100004);
+}
+
 TEST(Reduction, of_the_second_result_alone_is_seen_from_what_the_Reply_says) {
   PROVES("R8166-4.3.2.1-d");
   Pair pair;
@@ -93,7 +106,7 @@ TEST(Reduction, of_a_result_that_may_not_move_ends_the_call_for_good) {
 }
 
 TEST(Reduction, left_undone_although_there_was_a_chunk_ends_the_call_for_good) {
-  PROVES("R8166-6.1-f");
+  PROVES("R8166-6.1-f", "R8166-6.1-a");
   static constexpr std::array kServer{bind<Fetch>()};  // nothing may move
   static constexpr std::array kClient{bind<Fetch>({}, {kBlobData}, [](const Wanted&) {
     return ReplyBound{kBlobFrame, {{kBlobData, 100000}}};
@@ -151,7 +164,7 @@ TEST(Reduction, to_less_than_the_length_word_says_is_answered_with_GARBAGE_ARGS)
 }
 
 TEST(Reduction, includes_the_pad_of_an_argument_only_where_that_is_asked_for) {
-  PROVES("R8166-3.4.5.2-a", "R8166-3.4.5.2-b", "R8166-3.4.5.2-c");
+  PROVES("R8166-3.4.5.2-a", "R8166-3.4.5.2-b", "R8166-3.4.5.2-c", "R8166-3.4.5.2-e");
   for (const bool padded : {false, true}) {
     for (const std::uint32_t length : {5001u, 5002u, 5003u, 5004u}) {
       PairSetup setup;
