@@ -148,8 +148,8 @@ TEST(Client, says_where_and_why_a_call_failed) {
             "direct: the server serves versions 2 to 2 of this program only");
 }
 
-TEST(Server, does_not_execute_a_call_that_reduced_what_is_not_eligible) {
-  PROVES("R8166-6.1-c", "R8166-6.1-d");
+// What the server says to a REVERSE of eight bytes that came with a chunk at this Position.
+ReplyStatus status_of_reverse(bool bytes_are_inline, std::uint32_t chunk_at) {
   World world;
   xdr::Encoder encoder(kTable[0].arguments.ids());
   oncrpc::CallHeader header;
@@ -158,18 +158,30 @@ TEST(Server, does_not_execute_a_call_that_reduced_what_is_not_eligible) {
   header.version = kVersion;
   header.procedure = REVERSE::number;
   oncrpc::encode(encoder, header);
-  encoder.u32(8);  // the string's length; its bytes are in a chunk
-  const Rope inline_part = std::move(encoder).finish().rope();
+  encoder.u32(8);
+  if (bytes_are_inline) encoder.u64(0x6162636465666768);
   IncomingCall call;
   auto origin = std::make_shared<Origin>();
   origin->loop = &world.loop;
   call.origin = origin;
-  call.payload = inline_part.flatten();
-  call.items.add(44, pattern(8, 1));
+  call.payload = std::move(encoder).finish().rope().flatten();
+  if (chunk_at != 0) call.items.add(chunk_at, pattern(8, 1));
   auto reply = *world.loop.run(world.server.serve(call));
-  ASSERT_TRUE(reply.has_value());
+  CHECK(reply.has_value());
   xdr::Decoder decoder(reply->stream.rope().flatten());
-  EXPECT_EQ(oncrpc::decode_reply(decoder)->status, ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS));
+  return oncrpc::decode_reply(decoder)->status;
+}
+
+TEST(Server, does_not_execute_a_call_that_reduced_what_is_not_eligible) {
+  PROVES("R8166-6.1-c", "R8166-6.1-d");
+  EXPECT_EQ(status_of_reverse(false, 44), ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS));
+}
+
+TEST(Server, does_not_execute_a_call_with_a_chunk_that_belongs_to_no_item) {
+  PROVES("R8166-6.1-d");
+  EXPECT_TRUE(status_of_reverse(true, 0).success());
+  for (const std::uint32_t nowhere : {40u, 48u, 52u, 4000u})
+    EXPECT_EQ(status_of_reverse(true, nowhere), ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS));
 }
 
 class Refusing final : public Authenticator {
