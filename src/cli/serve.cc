@@ -55,7 +55,9 @@ class Serve final : public Command {
   Exit check();
   Exit check_networks();
   bool exports_are_in_file() const { return export_texts_.empty() && config_.given(); }
+  // At least one.
   Result<std::vector<ExportLine>, std::string> read_exports() const;
+  Result<std::vector<ExportLine>, std::string> exports_in_file() const;
   // On SIGHUP.
   void reload(ExportSet& exports) const;
   Exit listen(rpc::Server& server);
@@ -159,6 +161,14 @@ Exit Serve::check_networks() {
   return Exit::Done;
 }
 
+Result<std::vector<ExportLine>, std::string> Serve::exports_in_file() const {
+  const Result<std::vector<Setting>, std::string> settings = config_.read();
+  if (!settings) return Failure{settings.error()};
+  for (const Setting& setting : *settings)
+    if (config_.is_own(setting)) return parse_exports(config_.path(), setting);
+  return std::vector<ExportLine>();
+}
+
 Result<std::vector<ExportLine>, std::string> Serve::read_exports() const {
   std::vector<ExportLine> lines;
   for (const std::string& text : export_texts_) {
@@ -166,11 +176,14 @@ Result<std::vector<ExportLine>, std::string> Serve::read_exports() const {
     if (!line) return Failure{line.error()};
     lines.push_back(*std::move(line));
   }
-  if (!exports_are_in_file()) return lines;
-  const Result<std::vector<Setting>, std::string> settings = config_.read();
-  if (!settings) return Failure{settings.error()};
-  for (const Setting& setting : *settings)
-    if (config_.is_own(setting)) return parse_exports(config_.path(), setting);
+  if (exports_are_in_file()) {
+    Result<std::vector<ExportLine>, std::string> in_file = exports_in_file();
+    if (!in_file) return in_file;
+    lines = *std::move(in_file);
+  }
+  if (lines.empty())
+    return Failure{
+        std::string("nothing to serve; say what with --export /name=DIR or --export /name=memory")};
   return lines;
 }
 
@@ -178,8 +191,6 @@ Exit Serve::run() {
   if (const Exit exit = check(); exit != Exit::Done) return exit;
   Result<std::vector<ExportLine>, std::string> lines = read_exports();
   if (!lines) return misused(lines.error());
-  if (lines->empty())
-    return misused("nothing to serve; say what with --export /name=DIR or --export /name=memory");
   first_export_ = lines->front().path;
   if (hosts_.empty()) hosts_.push_back("127.0.0.1");
   start_log(log_level_, log_format_ == "json" ? LogFormat::Json : LogFormat::Text);

@@ -232,6 +232,7 @@ class Reload(Case):
             (f"{self.path}:3: ", ['export = [', '"/new=memory",', '"/one=/nonexistent"]']),
             (f"{self.path}:2: there is no setting 'colour'", ['export = "/new=memory"', 'colour = "red"']),
             (f"{self.path}:1: ", ['export = = "/new=memory"']),
+            ("nothing to serve", ["# still being written"]),
             (f"{self.path}:1: export '/new' is given twice", ['export = ["/new=memory", "/new/=memory"]']),
         ):
             self.config(*lines)
