@@ -1,15 +1,21 @@
 #include "endpoint/connector.h"
 
+#include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "rpc/rdma/channel.h"
 
 namespace stag::endpoint {
 namespace {
 
+rpc::rdma::ChannelOptions for_software(rpc::rdma::ChannelOptions options) {
+  options.transport = endpoint::for_software(options.transport);
+  return options;
+}
+
 class IwarpConnector final : public rpc::Connector {
  public:
   explicit IwarpConnector(const ConnectorOptions& options)
-      : fabric_(options.iwarp), connector_(fabric_, options.rdma) {}
+      : fabric_(options.iwarp), connector_(fabric_, for_software(options.rdma)) {}
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Loop& loop, Address server,
                                                                       CancelToken cancel) override {
     return connector_.connect(loop, std::move(server), cancel);

@@ -1,5 +1,6 @@
 #include "endpoint/listener.h"
 
+#include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "rpc/rdma/server.h"
 
@@ -49,7 +50,9 @@ struct Listener::State {
   Reason listen_rdma(const Address& at, const ListenOptions& options) {
     if (options.fabric != FabricKind::Iwarp) return Reason::FabricUnavailable;
     fabric = std::make_unique<fabric::IwarpFabric>(options.iwarp);
-    auto server = std::make_unique<rpc::rdma::Server>(service, options.rdma);
+    rpc::rdma::ServerOptions rdma_options = options.rdma;
+    rdma_options.transport = for_software(rdma_options.transport);
+    auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
     Result<Address, Reason> bound = server->listen(*fabric, loop(), at, plain(loops->all()));
     if (!bound) return bound.error();
     rdma = std::move(server);

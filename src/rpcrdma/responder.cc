@@ -8,6 +8,8 @@ namespace stag::rpcrdma {
 namespace {
 
 constexpr std::uint32_t kSmallestStream = 8;  // XID and direction
+// A stream up to this many bytes is not worth counting: credits bound what they take together.
+constexpr std::uint32_t kSmallStream = 16384;
 
 bool has_chunks(const Header& header) {
   return !header.read_list.empty() || !header.write_list.empty() || header.reply_chunk.has_value();
@@ -115,7 +117,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
     return close(Reason::RdmaCreditsExceeded);
   if (in_service() >= last_grant_) ++overruns_;
   if (in_service(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
-  Slot& slot = take_slot(parsed.header);
+  Slot& slot = take_slot(parsed.header, payload.size());
   if (const Reason reason = unfit(slot, payload); reason != Reason::None) {
     leave_service(slot);
     release(slot);
@@ -138,11 +140,11 @@ Reason Responder::unfit(const Slot& slot, Bytes payload) const {
     return Reason::RdmaXidMismatch;
   if (!positions_fit({slot.items.data(), slot.items.size()}, stream))
     return Reason::RdmaPositionBad;
-  if (charge(header) > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
+  if (charge(slot) > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
   return Reason::None;
 }
 
-Responder::Slot& Responder::take_slot(const Header& header) {
+Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_bytes) {
   if (free_.empty()) {
     const auto index = static_cast<std::uint32_t>(slots_.size());
     slots_.emplace_back().index = index;
@@ -158,6 +160,7 @@ Responder::Slot& Responder::take_slot(const Header& header) {
   for (const ReadChunk& chunk : slot.header.read_list)
     slot.items.push_back(
         {chunk.position, static_cast<std::uint32_t>(total_length(chunk.segments))});
+  slot.inline_bytes = static_cast<std::uint32_t>(inline_bytes);
   slot.long_call = header.proc == RDMA_NOMSG;
   slot.held = false;
   slot.reads = 0;
@@ -166,8 +169,9 @@ Responder::Slot& Responder::take_slot(const Header& header) {
   return slot;
 }
 
-std::uint64_t Responder::charge(const Header& header) const {
-  std::uint64_t bytes = 0;
+std::uint64_t Responder::charge(const Slot& slot) const {
+  const Header& header = slot.header;
+  std::uint64_t bytes = slot.inline_bytes > kSmallStream ? slot.inline_bytes : 0;
   for (const ReadChunk& chunk : header.read_list) bytes += total_length(chunk.segments);
   const auto room = [this](const WriteChunk& chunk) {
     return std::min<std::uint64_t>(total_length(chunk.segments), settings_.max_result_bytes);
@@ -177,9 +181,10 @@ std::uint64_t Responder::charge(const Header& header) const {
   return bytes;
 }
 
-// Reserves the bytes of the Call's chunks; no Call is larger than all of the limit (unfit).
+// Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
+// limit (unfit).
 bool Responder::admit(Slot& slot) {
-  const std::uint64_t bytes = charge(slot.header);
+  const std::uint64_t bytes = charge(slot);
   if (bytes == 0) return true;
   const bool overtakes = !waiting_.empty() && waiting_.front() != slot.index;
   const bool fits = bytes <= settings_.max_bytes - bytes_;

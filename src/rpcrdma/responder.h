@@ -21,8 +21,8 @@ struct ResponderSettings {
   bool serves_chunks = true;  // false: a Call with chunks draws ERR_CHUNK (RFC 8167 5.3)
   std::uint32_t reply_threshold = kDefaultInlineThreshold;
   bool may_invalidate = false;
-  // Bytes of chunks (Read chunks and room for results) that Calls in progress on this connection
-  // may take; further ones wait.
+  // Bytes of chunks (Read chunks and room for results) and of large inline streams that Calls in
+  // progress on this connection may take; further ones wait.
   std::uint64_t max_bytes = 64u << 20;
   // The most bytes one result can have: larger Write chunks are counted as this.
   std::uint32_t max_result_bytes = 4u << 20;
@@ -69,6 +69,7 @@ class Responder {
     std::uint32_t generation = 1;
     Header header;  // read list by Position
     InlineVector<ArrivedItem, 2> items;
+    std::uint32_t inline_bytes = 0;
     std::uint64_t charged = 0;  // bytes reserved
     std::uint32_t reads = 0;    // outstanding
     bool held = false;
@@ -78,11 +79,11 @@ class Responder {
 
   Slot* find(IncomingCall call);
   IncomingCall id_of(const Slot& slot) const { return {slot.index, slot.generation}; }
-  Slot& take_slot(const Header& header);
+  Slot& take_slot(const Header& header, std::size_t inline_bytes);
   bool in_service(std::uint32_t xid) const;
   void leave_service(const Slot& slot);
   Reason unfit(const Slot& slot, Bytes payload) const;
-  std::uint64_t charge(const Header& header) const;
+  std::uint64_t charge(const Slot& slot) const;
   bool admit(Slot& slot);
   void begin(Slot& slot, Bytes payload);
   void read_all(Slot& slot);

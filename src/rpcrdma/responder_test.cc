@@ -619,6 +619,18 @@ TEST(Responder, refuses_a_Call_whose_chunks_are_larger_than_all_of_the_limit) {
   EXPECT_EQ(server.sink.reads.size(), 1u);
 }
 
+TEST(Responder, counts_a_large_stream_that_came_inline) {
+  Settings settings = server_settings();
+  settings.max_bytes = 100'000;
+  Endpoint server(settings);
+  for (const std::uint32_t xid : {1u, 2u})
+    server.receive(with_stream(header_of(xid, 8), rpc_stream(xid, CALL, 60'000)));
+  server.receive(short_call(3));
+  ASSERT_EQ(server.sink.delivered.size(), 2u);
+  EXPECT_EQ(server.sink.delivered[1].arrival.xid, 3u) << "small streams are not counted";
+  EXPECT_EQ(server.core.responder().waiting(), 1u);
+}
+
 TEST(Responder, ends_the_connection_of_a_peer_that_takes_no_Replies) {
   Endpoint server(server_settings(2));
   for (std::uint32_t xid = 1; xid <= 4; ++xid) {

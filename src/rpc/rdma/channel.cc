@@ -61,7 +61,7 @@ Channel::~Channel() {
 
 fabric::ConnectOptions Channel::connect_options() const {
   fabric::ConnectOptions options;
-  options.private_data = private_data_of(options_.transport, fabric_);
+  options.private_data = private_data_of(options_.transport, fabric_, Side::Client);
   options.receive = {0, options_.transport.inline_size};
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
@@ -78,7 +78,7 @@ Result<Ok, Reason> Channel::adopt(Result<std::unique_ptr<fabric::Connection>, Re
   settings.credits_granted = reverse_service_ != nullptr ? options_.reverse_credits : 0;
   settings.reserve_probe_credit = options_.probe_after > Duration::zero();
   settings.quirks = options_.quirks;
-  settings.announced = !private_data_of(options_.transport, fabric_).empty();
+  settings.announced = !private_data_of(options_.transport, fabric_, Side::Client).empty();
   settings.serves_chunks = options_.reverse_chunks;
   settings.moved = options_.moved;
   link_ = std::make_shared<Link>(*std::move(connection), settings, static_cast<LinkOwner&>(*this));

@@ -77,6 +77,31 @@ TEST_F(RdmaChannel, moves_eligible_arguments_by_Read_chunk_of_every_length) {
   EXPECT_EQ(moved.position_zero_chunks, 0u);
 }
 
+TEST_F(RdmaChannel, sends_longer_Calls_inline_where_both_sides_have_room_for_them) {
+  ServerOptions roomy;
+  ChannelOptions options;
+  roomy.transport.inline_call_size = options.transport.inline_call_size = 72 * 1024;
+  connect(options, roomy);
+  const auto stored = call<Store>({65536, pattern(65536, 65536)});
+  ASSERT_TRUE(stored.ok()) << stored.error().message();
+  EXPECT_TRUE(stored->intact);
+  EXPECT_EQ(moved.read_chunks, 0u);
+  ASSERT_TRUE(call<Store>({73'000, pattern(1, 73'000)}).ok());
+  EXPECT_EQ(moved.read_chunks, 0u);
+  ASSERT_TRUE(call<Store>({73'728, pattern(1, 73'728)}).ok());
+  EXPECT_EQ(moved.read_chunks, 1u);
+  ASSERT_TRUE(call<Fetch>({20'000, 20'000}).ok());
+  EXPECT_EQ(moved.write_chunks, 1u) << "Replies have no more room than before";
+}
+
+TEST_F(RdmaChannel, sends_no_longer_Calls_than_the_server_has_room_for) {
+  ChannelOptions options;
+  options.transport.inline_call_size = 72 * 1024;
+  connect(options);
+  ASSERT_TRUE(call<Store>({20'000, pattern(1, 20'000)}).ok());
+  EXPECT_EQ(moved.read_chunks, 1u);
+}
+
 TEST_F(RdmaChannel, moves_eligible_results_by_Write_chunk_of_every_length) {
   connect();
   for (const std::uint32_t size : kSizes) {

@@ -24,18 +24,23 @@ fabric::Flow flow_of(rpcrdma::IncomingCall call) {
   return 1ull << 63 | call.index;
 }
 
-rpcrdma::PrivateData own_properties(const TransportOptions& options) {
-  return {.send_size = options.inline_size,
-          .receive_size = options.inline_size,
+std::uint32_t receive_size(const TransportOptions& options, Side side) {
+  return side == Side::Server ? options.call_size() : options.inline_size;
+}
+
+rpcrdma::PrivateData own_properties(const TransportOptions& options, Side side) {
+  return {.send_size = side == Side::Server ? options.inline_size : options.call_size(),
+          .receive_size = receive_size(options, side),
           .remote_invalidation = options.remote_invalidation};
 }
 
 rpcrdma::Settings core_settings(const fabric::Connection& connection,
                                 const LinkSettings& settings) {
   rpcrdma::Settings core;
-  core.thresholds = rpcrdma::negotiate(
-      settings.announced ? own_properties(settings.transport) : rpcrdma::PrivateData{},
-      rpcrdma::decode_private_data(connection.peer_private_data()));
+  core.thresholds =
+      rpcrdma::negotiate(settings.announced ? own_properties(settings.transport, settings.side)
+                                            : rpcrdma::PrivateData{},
+                         rpcrdma::decode_private_data(connection.peer_private_data()));
   core.thresholds.may_invalidate &= connection.parameters().remote_invalidation;
   core.credits_requested = settings.credits_requested;
   core.reserve_probe_credit = settings.reserve_probe_credit;
@@ -63,8 +68,8 @@ constexpr Duration kRevocationLimit = std::chrono::seconds(1);
 }  // namespace
 
 std::vector<std::byte> private_data_of(const TransportOptions& options,
-                                       const fabric::Fabric& fabric) {
-  const auto octets = rpcrdma::encode_private_data(own_properties(options));
+                                       const fabric::Fabric& fabric, Side side) {
+  const auto octets = rpcrdma::encode_private_data(own_properties(options, side));
   if (octets.size() > fabric.max_private_data()) return {};
   return {octets.begin(), octets.end()};
 }
@@ -197,8 +202,16 @@ ServedCall& Link::served(rpcrdma::IncomingCall call) {
   return *served_[call.index];
 }
 
+// A message with memory of its own is not copied again.
+Buffer Link::kept(Bytes part) const {
+  if (part.empty()) return {};
+  CHECK(arriving_ != nullptr);
+  if (!arriving_->owned()) return Buffer::copy_of(part);
+  return arriving_->slice(static_cast<std::size_t>(part.data() - arriving_->data()), part.size());
+}
+
 void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
-  served(call).hold(payload);
+  served(call).hold(kept(payload));
   watch_budget();
 }
 
@@ -220,7 +233,7 @@ Bytes Link::long_call(rpcrdma::IncomingCall call) {
 
 void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
   served(call).waits_since = 0;
-  IncomingCall message = served(call).arrival(arrival, origin_);
+  IncomingCall message = served(call).arrival(arrival, kept(arrival.payload), origin_);
   CHECK(service_ != nullptr);
   detach(run(shared_from_this(), call, std::move(message)));
 }
@@ -293,7 +306,7 @@ void Link::watch_budget() {
 // Connection.
 
 void Link::post_receives(std::uint32_t count) {
-  connection_->add_receive_credit({count, settings_.transport.inline_size});
+  connection_->add_receive_credit({count, receive_size(settings_.transport, settings_.side)});
 }
 
 void Link::drop(Reason reason) {
@@ -311,7 +324,9 @@ void Link::send_error(Buffer message, Reason reason) {
 void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) {
   heard_ = true;
   const Bytes bytes = message.bytes();
+  arriving_ = &message;
   core_.on_receive(bytes, invalidated);
+  arriving_ = nullptr;
   if (!abandoned_.empty() && bytes.size() >= 4 && up_)
     release_abandoned(load_be<std::uint32_t>(bytes.data()));
 }

@@ -35,8 +35,12 @@ class LinkOwner {
   ~LinkOwner() = default;
 };
 
+// Which side of the connection this is; Calls in the reverse direction change nothing about it.
+enum class Side : std::uint8_t { Client, Server };
+
 struct LinkSettings {
   TransportOptions transport;
+  Side side = Side::Client;
   std::uint32_t credits_requested = 64;
   std::uint32_t credits_granted = 0;  // 0: no Calls are served yet
   bool reserve_probe_credit = false;
@@ -53,7 +57,7 @@ struct LinkSettings {
 // The private data we announce on connections of `fabric`; none where they cannot carry it (RFC
 // 8797 section 4).
 std::vector<std::byte> private_data_of(const TransportOptions& options,
-                                       const fabric::Fabric& fabric);
+                                       const fabric::Fabric& fabric, Side side);
 
 class Link final : public std::enable_shared_from_this<Link>,
                    private fabric::Events,
@@ -115,6 +119,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   void forget_call(rpcrdma::IncomingCall call, Reason reason) override;
 
   ServedCall& served(rpcrdma::IncomingCall call);
+  // Part of the message that is being received, to be used after on_receive() has returned.
+  Buffer kept(Bytes part) const;
   static Task<void> run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id, IncomingCall call);
   void answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply> reply);
   void finish(PendingCall& call, Outcome outcome);
@@ -132,6 +138,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   };
 
   std::unique_ptr<fabric::Connection> connection_;
+  const Buffer* arriving_ = nullptr;  // the message, inside on_receive()
   Loop& loop_;
   const LinkSettings settings_;
   LinkOwner* owner_;

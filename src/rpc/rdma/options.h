@@ -1,6 +1,7 @@
 // What an owner may choose about RPC-over-RDMA, with the defaults most want.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -26,7 +27,11 @@ struct Moved {
 // Both ends. Sizes are announced in private data (RFC 8797) and cut to what the peer can take; a
 // peer that announces nothing gets 1024 bytes.
 struct TransportOptions {
-  std::uint32_t inline_size = 16384;          // bytes, longest Send and Receive, header included
+  std::uint32_t inline_size = 16384;  // bytes, longest Send and Receive, header included
+  // The same for messages from client to server, when it is more: a WRITE up to this size needs no
+  // RDMA Read, and so a round trip less. Worth it where the room for a message costs nothing before
+  // it is used, as in software. Zero: inline_size.
+  std::uint32_t inline_call_size = 0;
   bool remote_invalidation = true;            // RFC 8797 4.1
   std::uint32_t max_segments = 16;            // per chunk we offer (RFC 8267 6.4.2)
   std::uint32_t inbound_reads = 32;           // IRD: a power of two suits Linux
@@ -41,6 +46,9 @@ struct TransportOptions {
   // A peer that owes the data of a Call's Reads, or does not take a Reply, for longer loses the
   // connection. Zero: never.
   Duration stall_limit = std::chrono::seconds(60);
+
+  // Bytes of the longest message from client to server.
+  std::uint32_t call_size() const { return std::max(inline_size, inline_call_size); }
 };
 
 struct ChannelOptions {
@@ -48,7 +56,7 @@ struct ChannelOptions {
   std::uint32_t credits = 64;          // requested in every Call
   std::uint32_t reverse_credits = 16;  // granted once serve_reverse() was called (RFC 8167)
   bool reverse_chunks = true;          // serve reverse Calls that have chunks (RFC 8167 5.3)
-  rpcrdma::PeerQuirks quirks;
+  rpcrdma::PeerQuirks quirks{};
   Duration connect_timeout = std::chrono::seconds(10);
   // A lost connection is tried again this long, with back-off and jitter; then waiting calls fail.
   Duration reconnect_for = std::chrono::seconds(120);

@@ -13,7 +13,7 @@ MutableBytes ServedCall::room(std::uint32_t item) {
   return rooms_[item].block.bytes().first(rooms_[item].length);
 }
 
-IncomingCall ServedCall::arrival(const rpcrdma::CallArrival& arrival,
+IncomingCall ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
                                  std::shared_ptr<const Origin> origin) {
   IncomingCall call;
   call.origin = std::move(origin);
@@ -22,7 +22,7 @@ IncomingCall ServedCall::arrival(const rpcrdma::CallArrival& arrival,
     call.payload = std::move(rooms_[0].block).freeze(rooms_[0].length);
     first = 1;
   } else {
-    call.payload = arrival.held ? std::move(held_) : Buffer::copy_of(arrival.payload);
+    call.payload = arrival.held ? std::move(held_) : std::move(payload);
   }
   for (std::size_t i = first; i < arrival.items.size(); ++i)
     call.items.add(arrival.items[i].position,

@@ -14,15 +14,18 @@ namespace stag::rpc::rdma {
 
 class ServedCall {
  public:
-  void hold(Bytes payload) { held_ = Buffer::copy_of(payload); }
+  // Owned.
+  void hold(Buffer payload) { held_ = std::move(payload); }
 
   // Memory for the items the core is about to read, `length` bytes each.
   void make_room(std::span<const rpcrdma::ArrivedItem> items);
   // The bytes of one item.
   MutableBytes room(std::uint32_t item);
 
-  // The Call as the Service sees it; hands the read memory over.
-  IncomingCall arrival(const rpcrdma::CallArrival& arrival, std::shared_ptr<const Origin> origin);
+  // The Call as the Service sees it; hands the read memory over. `payload` is the inline stream of
+  // a Call that was not held.
+  IncomingCall arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
+                       std::shared_ptr<const Origin> origin);
 
   // The answer, described to the core.
   rpcrdma::ReplyShape answer(OutgoingReply reply);

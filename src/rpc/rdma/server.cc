@@ -64,7 +64,7 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, Loop& loop, const
                                        std::vector<Loop*> loops) {
   CHECK(listener_ == nullptr);
   loop_ = &loop;
-  private_data_ = private_data_of(options_.transport, fabric);
+  private_data_ = private_data_of(options_.transport, fabric, Side::Server);
   if (loops.empty()) loops = {&loop};
   shards_.clear();
   for (Loop* each : loops) shards_.push_back(std::make_unique<Shard>(*each));
@@ -101,7 +101,7 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
   }
   fabric::ConnectOptions options;
   options.private_data = private_data_;
-  options.receive = {0, options_.transport.inline_size};
+  options.receive = {0, options_.transport.call_size()};
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
   options.crc = options_.transport.crc;
@@ -111,6 +111,7 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
 void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   LinkSettings settings;
   settings.transport = options_.transport;
+  settings.side = Side::Server;
   settings.credits_requested = options_.reverse_credits;
   settings.credits_granted = options_.credits;
   settings.announced = !private_data_.empty();
