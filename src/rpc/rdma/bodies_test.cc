@@ -5,7 +5,7 @@
 #include "rpc/rdma/testdata/parcel.h"
 #include "testing/rdma_pair.h"
 
-namespace stag::rpc::rdma {
+namespace stag::rpc::rdma::bodies {
 namespace {
 
 using namespace testing::parcel;
@@ -24,7 +24,7 @@ constexpr auto kEcho = bind<PARCEL_ECHO>(
     {item::shelf_rows, item::shelf_note}, {item::shelf_rows, item::shelf_note}, [](const shelf&) {
       return ReplyBound{20, {{item::shelf_rows, kRoom}, {item::shelf_note, kRoom}}};
     });
-constexpr std::array kTable{kEcho.paired(Pairing::ByIndex), kFetch.paired(Pairing::ByIndex)};
+constexpr std::array kParcelTable{kEcho.paired(Pairing::ByIndex), kFetch.paired(Pairing::ByIndex)};
 constexpr std::array kShiftTable{kEcho, kFetch};
 
 std::optional<note> note_of(std::uint32_t seed, std::uint32_t length) {
@@ -57,7 +57,8 @@ PairSetup parcels() {
 }
 
 struct Parcels : Pair {
-  explicit Parcels(Binding binding = kTable, PairSetup setup = parcels()) : Pair(std::move(setup)) {
+  explicit Parcels(Binding binding = kParcelTable, PairSetup setup = parcels())
+      : Pair(std::move(setup)) {
     Program program(PARCEL_PROGRAM, PARCEL_V1, binding);
     program.add<PARCEL_ECHO>(echo).add<PARCEL_FETCH>(fetch);
     program_server.add(std::move(program));
@@ -77,7 +78,7 @@ struct Parcels : Pair {
   }
 };
 
-std::uint32_t room(const rpcrdma::WriteChunk& chunk) {
+std::uint32_t bytes_offered(const rpcrdma::WriteChunk& chunk) {
   return static_cast<std::uint32_t>(rpcrdma::total_length(chunk.segments));
 }
 
@@ -101,7 +102,7 @@ TEST(Bodies, of_an_array_of_arrays_leave_only_the_outer_count_behind) {
   ASSERT_EQ(call.header.read_list.size(), 2u);
   EXPECT_EQ(pair.words(Act::ExposeSource, call.header.read_list[0].segments), row_words());
   ASSERT_EQ(reply.header.write_list.size(), 2u);
-  EXPECT_EQ(room(reply.header.write_list[0]), 4 * row_words().size());
+  EXPECT_EQ(bytes_offered(reply.header.write_list[0]), 4 * row_words().size());
   EXPECT_EQ(pair.words(Act::Write, reply.header.write_list[0].segments), row_words());
   // Before, the count, between, the flag, after: the end of either message.
   for (const WireMessage& message : {call, reply}) {
@@ -156,11 +157,12 @@ TEST(Bodies, meet_the_chunk_of_their_place_when_one_before_them_is_absent) {
     }
     std::vector<std::uint32_t> rooms;
     const WireMessage reply = pair.replies(End::Passive).at(0);
-    for (const auto& chunk : reply.header.write_list) rooms.push_back(room(chunk));
+    for (const auto& chunk : reply.header.write_list) rooms.push_back(bytes_offered(chunk));
     return rooms;
   };
-  EXPECT_EQ(lengths(Binding(kTable), {0, 2000, 1000}), (std::vector<std::uint32_t>{0, 2008, 1008}));
-  EXPECT_EQ(lengths(Binding(kTable), {0, 0, 1000}), (std::vector<std::uint32_t>{0, 0, 1008}));
+  EXPECT_EQ(lengths(Binding(kParcelTable), {0, 2000, 1000}),
+            (std::vector<std::uint32_t>{0, 2008, 1008}));
+  EXPECT_EQ(lengths(Binding(kParcelTable), {0, 0, 1000}), (std::vector<std::uint32_t>{0, 0, 1008}));
   EXPECT_EQ(lengths(Binding(kShiftTable), {0, 2000, 1000}),
             (std::vector<std::uint32_t>{2008, 1008, 0}));
 }
@@ -183,4 +185,4 @@ TEST(Bodies, that_do_not_end_where_their_chunk_does_are_refused) {
 }
 
 }  // namespace
-}  // namespace stag::rpc::rdma
+}  // namespace stag::rpc::rdma::bodies
