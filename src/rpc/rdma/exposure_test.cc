@@ -142,6 +142,18 @@ TEST(Exposure, is_a_time_in_which_the_requester_does_not_touch_the_memory) {
   }
 }
 
+// A Reply may end the call while its Send is still queued: nothing of it may be the caller's.
+TEST(Exposure, is_not_what_happens_to_arguments_that_go_inline) {
+  Pair pair;
+  const std::vector<std::byte> callers(3000, std::byte{7});
+  ASSERT_TRUE(pair.call<Store>({1, Rope::borrow(callers)}).ok());
+  ASSERT_TRUE(pair.call<StoreWhole>({1, Rope::borrow(callers)}).ok());
+  EXPECT_TRUE(pair.record.exposed(End::Active).empty());
+  ASSERT_EQ(pair.calls(End::Active).size(), 2u);
+  for (const Recorded& entry : pair.record.log())
+    EXPECT_FALSE(entry.act == Act::Send && entry.note == "borrowed");
+}
+
 Task<void> fetch_into(Pair& pair, MutableBytes memory, CancelToken cancel,
                       std::optional<Reason>& failure, std::size_t& ended_at) {
   const Sink sinks[] = {{kBlobData, memory}};

@@ -23,15 +23,15 @@ namespace stag::testing {
 enum class End : std::uint8_t { Active, Passive };
 
 enum class Act : std::uint8_t {
-  Connect,  // bytes: the private data
-  Accept,   // bytes: the private data
-  Credit,   // length: Receives added
+  Connect,       // bytes: the private data
+  Accept,        // bytes: the private data
+  Credit,        // length: Receives added
   ExposeSource,  // bytes: what is there to be read
   ExposeSink,
   Revoke,
   Abandon,
   Revoked,  // by revoke(), on_revoked() or the peer: the memory is free
-  Send,     // bytes, as they left
+  Send,     // bytes, as they left; note: "borrowed" when some belong to somebody else
   Write,    // handle and length of the sink; bytes
   Read,     // handle and length of the source
   Receive,  // bytes
@@ -194,7 +194,13 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
     }
     if (tampering.fail_send && tampering.fail_send(end_)) return fail(token);
     if (tampering.invalidate && end_ == End::Passive) invalidate = tampering.invalidate(invalidate);
-    add({.act = Act::Send, .length = bytes.size(), .bytes = bytes, .invalidate = invalidate});
+    const bool owned = std::all_of(message.pieces().begin(), message.pieces().end(),
+                                   [](const Buffer& piece) { return piece.owned(); });
+    add({.act = Act::Send,
+         .length = bytes.size(),
+         .bytes = bytes,
+         .invalidate = invalidate,
+         .note = owned ? "" : "borrowed"});
     inner_->send(std::move(message), invalidate, flow, token);
   }
   void write(Rope source, fabric::RemoteMemory sink, fabric::Flow flow,
