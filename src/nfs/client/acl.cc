@@ -73,6 +73,17 @@ std::string to_string(const AclEntry& entry) {
   return text;
 }
 
+bool means_no_acls(const Error& error) {
+  constexpr auto kNotSupported2 = static_cast<v3::nfsstat3>(45);  // NFSERR_OPNOTSUPP
+  if (error.is(v3::NFS3ERR_NOTSUPP) || error.is(kNotSupported2)) return true;
+  if (error.kind != Error::Kind::Call || error.call.kind != rpc::CallError::Kind::Answered)
+    return false;
+  using oncrpc::AcceptStat;
+  const AcceptStat accept = error.call.status.accept;
+  return accept == AcceptStat::PROG_UNAVAIL || accept == AcceptStat::PROG_MISMATCH ||
+         accept == AcceptStat::PROC_UNAVAIL;
+}
+
 Task<Outcome<Acls>> FileSystem::acls(Handle object, std::uint32_t reply_max) {
   Caller caller(channel(), options_.calls, ulb::nfsacl());
   if (options_.calls.version == 2) {

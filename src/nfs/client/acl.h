@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nfs/client/attributes.h"
+#include "nfs/client/error.h"
 #include "nfs/proto/nfsacl.h"
 
 namespace stag::nfs::client {
@@ -21,5 +22,9 @@ struct Acls {
 
 // As getfacl(1) writes it, with numbers for names: "user:1000:rw-", "mask::r-x".
 std::string to_string(const AclEntry& entry);
+
+// Whether an error of acls() says that there are no lists at all: the server does not speak NFSACL,
+// or what it serves cannot keep any.
+bool means_no_acls(const Error& error);
 
 }  // namespace stag::nfs::client

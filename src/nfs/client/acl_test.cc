@@ -82,6 +82,7 @@ TEST_F(ClientAcl, that_is_refused_is_an_error_with_a_sentence) {
   options_.calls.credentials = rpc::Credentials::sys("tests", 1001, 1001);
   const Error refused = error(files().set_acls(files().root(), {kForBob, {}}));
   EXPECT_TRUE(refused.is(v3::NFS3ERR_PERM));
+  EXPECT_FALSE(means_no_acls(refused));
   EXPECT_EQ(refused.sentence,
             "cannot change the access control list: only the owner or root may do that");
 }
@@ -91,6 +92,7 @@ TEST(ClientAclFaults, of_a_server_without_NFSACL_or_with_half_an_answer_are_erro
   const auto none = without.run(without.files.acls(without.files.root()));
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().call.status.accept, oncrpc::AcceptStat::PROG_UNAVAIL);
+  EXPECT_TRUE(means_no_acls(none.error()));
   Scripted half;
   half.on<ACLPROC3_GETACL>([](const auto& args, GETACL3res& res) {
     res.resok().acls.mask = args.mask;
@@ -99,6 +101,20 @@ TEST(ClientAclFaults, of_a_server_without_NFSACL_or_with_half_an_answer_are_erro
   const auto answer = half.run(half.files.acls(half.files.root()));
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().kind, Error::Kind::Protocol);
+  EXPECT_FALSE(means_no_acls(answer.error()));
+}
+
+TEST(ClientAclFaults, say_when_what_is_served_cannot_keep_any) {
+  for (const std::uint32_t unsupported : {std::uint32_t{v3::NFS3ERR_NOTSUPP}, 45u}) {
+    Scripted world;
+    world.on<ACLPROC3_GETACL>([&](const auto&, GETACL3res& res) {
+      res.status = unsupported;
+      res.resfail() = {};
+    });
+    const auto answer = world.run(world.files.acls(world.files.root()));
+    ASSERT_FALSE(answer.ok());
+    EXPECT_TRUE(means_no_acls(answer.error()));
+  }
 }
 
 TEST(AclText, is_that_of_getfacl) {

@@ -172,10 +172,20 @@ fattr2 to_fattr2(const vfs::Attributes& attributes) {
           {a.ctime.seconds, a.ctime.useconds}};
 }
 
+// RFC 1094 has no word for these two, and its list does not hold here.
+v2::nfsstat to_status2(Status status) {
+  if (status == Status::NotSupported) return v2::NFSERR_OPNOTSUPP;
+  if (status == Status::Invalid) return v2::NFSERR_INVAL;
+  return nfs2::to_nfsstat(status);
+}
+v2::nfsstat to_status2(v3::nfsstat3 status) {
+  return nfs2::to_nfsstat(status);
+}
+
 template <class Res, class Why>
 Res failed2(Why why) {
   Res res;
-  res.status = nfs2::to_nfsstat(why);
+  res.status = to_status2(why);
   return res;
 }
 

@@ -183,6 +183,7 @@ TEST_F(Nfsacl, speaks_version_2_as_well) {
   EXPECT_EQ(call<ACLPROC2_ACCESS>({file, 0x3f}).resok().access,
             v3::ACCESS3_READ | v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND);
   EXPECT_EQ(call<ACLPROC2_SETACL>({file, lists(kForBob)}).status, 1u) << "NFSERR_PERM";
+  EXPECT_EQ(call<ACLPROC2_GETACL>({file, 0x10}).status, 22u) << "NFSERR_INVAL";
   constexpr std::uint32_t kStale = 70;
   EXPECT_EQ(call<ACLPROC2_GETACL>({{}, NFS_ACL}).status, kStale);
   EXPECT_EQ(call<ACLPROC2_GETATTR>({}).status, kStale);
