@@ -46,10 +46,11 @@ class Stat final : public RemoteCommand {
     co_return Ok{};
   }
   // Of its access control lists, where they say more than the mode; servers need not have any.
-  static Task<std::vector<std::string>> entries_beyond_mode(Remote& remote, Node node) {
+  Task<std::vector<std::string>> entries_beyond_mode(Remote& remote, Node node) {
     std::vector<std::string> entries;
     if (node.attributes.type == nfs::v3::NF3LNK) co_return entries;
     const Outcome<nfs::client::Acls> acls = co_await remote.files().acls(node.handle);
+    if (!acls && !nfs::client::means_no_acls(acls.error())) complain(acls.error().sentence);
     if (!acls || !acls->beyond_mode()) co_return entries;
     for (const auto& entry : acls->access) entries.push_back(nfs::client::to_string(entry));
     for (const auto& entry : acls->defaults)
