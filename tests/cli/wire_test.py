@@ -75,7 +75,8 @@ class Wire(Case):
             open(os.path.join(cls.served, "many", f"a name that makes the listing long {i}"), "w").close()
         cls.capture = Capture(os.path.join(cls.work, "capture.pcapng"), cls.server.rdma_port)
         for arguments in (
-            ["cp", os.path.join(cls.work, "file"), cls.server.url("/files/file")],
+            # Above the threshold, and yet short enough for one segment of loopback.
+            ["cp", "--inline-threshold", "8192", os.path.join(cls.work, "file"), cls.server.url("/files/file")],
             ["cp", cls.server.url("/files/file"), os.path.join(cls.work, "back")],
             ["ls", "-l", cls.server.url("/files/many")],
             ["ln", "-s", "some/where", cls.server.url("/files/link")],
