@@ -17,7 +17,6 @@ stop() { kill "$1" 2>/dev/null && wait "$1" 2>/dev/null; true; }
 skip() { echo "interop: skipped: $*" >&2; exit 77; }
 die() { echo "interop: $scenario: $*" >&2; exit 1; }
 
-mkdir -p "$lab" 2>/dev/null && [ -w "$lab" ] || skip "$lab cannot be written to"
 "$interop/setup" "$lab" || exit $?
 if [ "${network:=private}" = private ] && [ -z "${STAG_INTEROP_NETWORK:-}" ]; then
   [ "$(id -u)" -eq 0 ] || skip "not root, which a network namespace and its tap devices need"
