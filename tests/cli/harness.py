@@ -31,7 +31,7 @@ class Server:
         command = [STAG, "serve", *ports] + (["--state", state] if state else [])
         for export in exports:
             command += ["--export", export]
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors, text=True, **options
         )
@@ -54,8 +54,8 @@ class Server:
         return f"nfs://127.0.0.1:{self.tcp_port}{path}?proto=tcp"
 
     def log(self):
-        self.errors.seek(0)
-        return self.errors.read()
+        # The server writes at the position of the same open file: it must not be moved.
+        return os.pread(self.errors.fileno(), os.fstat(self.errors.fileno()).st_size, 0).decode(errors="replace")
 
     def end(self):
         """Its exit code. The log can be read before only."""
