@@ -17,6 +17,11 @@ CLI::Option* last_wins(CLI::Option* option) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+template <class Number>
+CLI::Option* bounded(CLI::Option* option, Number least, Number most) {
+  return last_wins(option)->check(CLI::Range(least, most).description(""))->type_name("N");
+}
+
 bool spelled(const CLI::App& app, const Setting& setting) {
   return setting.key != "config" && setting.key != "help" &&
          app.get_option_no_throw("--" + setting.key) != nullptr;
@@ -69,6 +74,10 @@ int report(const CLI::App& root, const CLI::Error& error) {
 
 }  // namespace
 
+void Arguments::heading(const std::string& text) {
+  app_.option_defaults()->group(text.empty() ? "Options" : text);
+}
+
 void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
   app_.add_flag(names, value, help);
 }
@@ -85,10 +94,18 @@ void Arguments::texts(const std::string& names, std::vector<std::string>& values
 
 void Arguments::number(const std::string& names, std::uint32_t& value, std::uint32_t least,
                        std::uint32_t most, const std::string& help) {
-  last_wins(app_.add_option(names, value, help))
-      ->check(CLI::Range(least, most).description(""))
-      ->type_name("N")
-      ->capture_default_str();
+  bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
+}
+
+void Arguments::number(const std::string& names, std::uint64_t& value, std::uint64_t least,
+                       std::uint64_t most, const std::string& help) {
+  bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
+}
+
+void Arguments::number(const std::string& names, std::optional<std::uint32_t>& value,
+                       std::uint32_t least, std::uint32_t most, const std::string& help) {
+  const auto set = [&value](const std::uint32_t& given) { value = given; };
+  bounded(app_.add_option_function<std::uint32_t>(names, set, help), least, most);
 }
 
 void Arguments::choice(const std::string& names, std::string& value,

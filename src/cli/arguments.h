@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class Arguments {
  public:
   explicit Arguments(CLI::App& app) : app_(app) {}
 
+  // The options declared from now on have this heading in the help; empty: the usual one.
+  void heading(const std::string& text);
   void flag(const std::string& names, bool& value, const std::string& help);
   // "--rpcbind,!--no-rpcbind" sets and clears.
   void text(const std::string& names, std::string& value, const std::string& placeholder,
@@ -50,6 +53,11 @@ class Arguments {
   void texts(const std::string& names, std::vector<std::string>& values,
              const std::string& placeholder, const std::string& help);
   void number(const std::string& names, std::uint32_t& value, std::uint32_t least,
+              std::uint32_t most, const std::string& help);
+  void number(const std::string& names, std::uint64_t& value, std::uint64_t least,
+              std::uint64_t most, const std::string& help);
+  // Tells what is given from what is not; `help` says what the latter means.
+  void number(const std::string& names, std::optional<std::uint32_t>& value, std::uint32_t least,
               std::uint32_t most, const std::string& help);
   void choice(const std::string& names, std::string& value,
               std::initializer_list<std::string> words, const std::string& help);

@@ -1,10 +1,13 @@
 #include "cli/remote.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+
+#include "endpoint/software.h"
 
 namespace stag::cli {
 namespace {
@@ -51,7 +54,9 @@ void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
   constexpr std::uint32_t kMost = 256 * 1024;
   constexpr std::uint32_t kMostCredits = 4096;
   arguments.number("--inline-threshold", transport.inline_size, kLeast, kMost,
-                   "bytes of the longest RDMA Send and Receive");
+                   fmt::format("bytes of the longest RDMA Send and Receive [{} for calls, {} for "
+                               "replies]",
+                               endpoint::kSoftwareCallSize, rpc::rdma::kUsualInlineSize));
   arguments.number("--credits", credits, 1, kMostCredits,
                    "calls that a connection over RDMA may have in progress");
   arguments.flag("--crc", transport.crc, "ask for CRC32C on every FPDU of iWARP");

@@ -5,6 +5,7 @@
 #include "endpoint/client.h"
 #include "endpoint/connector.h"
 #include "endpoint/listener.h"
+#include "endpoint/software.h"
 #include "rpc/server.h"
 #include "testing/proves.h"
 #include "testing/store_service.h"
@@ -229,6 +230,22 @@ TEST(Endpoints, serve_small_calls_by_UDP) {
   EXPECT_EQ(*result, 42u);
   EXPECT_EQ(listen(server, listener->address(), listen_on(Transport::Udp)).error(),
             Reason::AddressInUse);
+}
+
+TEST(Endpoints, leave_the_sizes_that_were_chosen_as_they_are) {
+  using rpc::rdma::TransportOptions;
+  EXPECT_EQ(for_software({}).call_size(), 73728u);
+  EXPECT_EQ(for_software({}).reply_size(), 16384u);
+  for (const std::uint32_t size : {1024u, 16384u, 262144u}) {
+    TransportOptions chosen;
+    chosen.inline_size = size;
+    EXPECT_EQ(for_software(chosen).call_size(), size);
+    EXPECT_EQ(for_software(chosen).reply_size(), size);
+  }
+  TransportOptions longer_calls;
+  longer_calls.inline_call_size = 32768;
+  EXPECT_EQ(for_software(longer_calls).call_size(), 32768u);
+  EXPECT_EQ(for_software(longer_calls).reply_size(), 16384u);
 }
 
 TEST(Endpoints, have_no_verbs_in_this_build_and_say_so) {

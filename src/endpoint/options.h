@@ -28,8 +28,8 @@ enum class Transport : std::uint8_t { Rdma, Tcp, Udp };
 // every build (Reason::FabricUnavailable).
 enum class FabricKind : std::uint8_t { Iwarp, Verbs };
 
-// On Iwarp `transport.inline_call_size` has room for a WRITE of 64 KiB, unless it or `inline_size`
-// is chosen otherwise.
+// On Iwarp `transport.inline_call_size` has room for a WRITE of 64 KiB where neither it nor
+// `inline_size` is set.
 struct ConnectorOptions {
   Transport transport = Transport::Rdma;
   FabricKind fabric = FabricKind::Iwarp;

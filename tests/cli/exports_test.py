@@ -12,7 +12,7 @@ import time
 import unittest
 
 import harness
-from harness import Proxy, Server, stag
+from harness import Proxy, Server, request_rdma, stag
 
 
 class Case(unittest.TestCase):
@@ -305,13 +305,8 @@ class Mistakes(Case):
 class Rdma(Case):
     def answer(self, server, flags):
         """The MPA Reply to a request with these flags: its flags, and the sizes in the private data (RFC 8797)."""
-        with socket.create_connection(("127.0.0.1", server.rdma_port)) as peer:
-            peer.sendall(b"MPA ID Req Frame" + bytes([flags, 2, 0, 12]) + bytes.fromhex("00200020 f6ab0e18 01010303"))
-            reply = b""
-            while len(reply) < 32:
-                part = peer.recv(32 - len(reply))
-                self.assertTrue(part, reply)
-                reply += part
+        peer, reply = request_rdma(server.rdma_port, flags)
+        peer.close()
         self.assertEqual(reply[:16], b"MPA ID Rep Frame")
         return reply[16], 1024 * (reply[30] + 1), 1024 * (reply[31] + 1)
 
@@ -321,6 +316,9 @@ class Rdma(Case):
         self.assertEqual(self.answer(plain, enhanced), (enhanced, 16384, 73728))
         self.assertEqual(self.answer(plain, enhanced | crc)[0] & crc, crc)
         self.assertEqual(plain.end(), 0)
+        usual = self.start("--inline-threshold", "16384", exports=("/x=memory",))
+        self.assertEqual(self.answer(usual, enhanced), (enhanced, 16384, 16384), "what is asked for holds, the usual size too")
+        self.assertEqual(usual.end(), 0)
         told = self.start("--inline-threshold", "65536", "--crc", "--credits", "2", exports=("/x=memory,no_root_squash",))
         self.assertEqual(self.answer(told, enhanced), (enhanced | crc, 65536, 65536))
         content = os.path.join(self.work, "content")
@@ -333,6 +331,22 @@ class Rdma(Case):
             with open(content, "rb") as sent, open(back, "rb") as received:
                 self.assertEqual(sent.read(), received.read(), flags)
             os.unlink(back)
+
+
+    def test_sizes_of_a_client_are_those_asked_for(self):
+        for flags, sizes in (([], (73728, 16384)), (["--inline-threshold", "16384"], (16384, 16384)), (["--inline-threshold", "4096"], (4096, 4096))):
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                url = f"nfs://127.0.0.1:{listener.getsockname()[1]}/x?mountport=1"
+                client = subprocess.Popen([harness.STAG, "ping", *flags, url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                with listener.accept()[0] as peer:
+                    peer.settimeout(harness.PATIENCE)
+                    request = b""
+                    while len(request) < 32 and (part := peer.recv(32 - len(request))):
+                        request += part
+                client.kill()
+                client.wait()
+            self.assertEqual(request[:16], b"MPA ID Req Frame")
+            self.assertEqual((1024 * (request[30] + 1), 1024 * (request[31] + 1)), sizes, flags)
 
 
 class OverIPv6(Case):

@@ -68,6 +68,17 @@ class Server:
         return code
 
 
+def request_rdma(port, flags=0x10):
+    """A connection on which an MPA Request with these flags has been sent, and its Reply, which has 12 bytes of private data."""
+    peer = socket.create_connection(("127.0.0.1", port))
+    peer.settimeout(PATIENCE)
+    peer.sendall(b"MPA ID Req Frame" + bytes([flags, 2, 0, 12]) + bytes.fromhex("00200020 f6ab0e18 01010303"))
+    reply = b""
+    while len(reply) < 32 and (part := peer.recv(32 - len(reply))):
+        reply += part
+    return peer, reply
+
+
 class Proxy:
     """Forwards TCP connections to `port`, and once `limit` bytes went one way ("up" to the server, "down" to the client) holds
     everything back until released; `reached` is set then."""

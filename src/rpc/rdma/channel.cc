@@ -62,7 +62,7 @@ Channel::~Channel() {
 fabric::ConnectOptions Channel::connect_options() const {
   fabric::ConnectOptions options;
   options.private_data = private_data_of(options_.transport, fabric_, Side::Client);
-  options.receive = {0, options_.transport.inline_size};
+  options.receive = {0, options_.transport.reply_size()};
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
   options.crc = options_.transport.crc;

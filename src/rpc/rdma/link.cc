@@ -25,11 +25,11 @@ fabric::Flow flow_of(rpcrdma::IncomingCall call) {
 }
 
 std::uint32_t receive_size(const TransportOptions& options, Side side) {
-  return side == Side::Server ? options.call_size() : options.inline_size;
+  return side == Side::Server ? options.call_size() : options.reply_size();
 }
 
 rpcrdma::PrivateData own_properties(const TransportOptions& options, Side side) {
-  return {.send_size = side == Side::Server ? options.inline_size : options.call_size(),
+  return {.send_size = side == Side::Server ? options.reply_size() : options.call_size(),
           .receive_size = receive_size(options, side),
           .remote_invalidation = options.remote_invalidation};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/loop.h"
@@ -24,19 +25,23 @@ struct Moved {
   Count reply_chunks{0}, reply_chunk_bytes{0};            // Long Replies
 };
 
+inline constexpr std::uint32_t kUsualInlineSize = 16384;
+
 // Both ends. Sizes are announced in private data (RFC 8797) and cut to what the peer can take; a
 // peer that announces nothing gets 1024 bytes.
 struct TransportOptions {
-  std::uint32_t inline_size = 16384;  // bytes, longest Send and Receive, header included
+  // Bytes of the longest Send and Receive, header included. Unset: kUsualInlineSize, and whoever
+  // knows the fabric may choose inline_call_size.
+  std::optional<std::uint32_t> inline_size{};
   // The same for messages from client to server, when it is more: a WRITE up to this size needs no
   // RDMA Read, and so a round trip less. Worth it where the room for a message costs nothing before
-  // it is used, as in software. Zero: inline_size.
+  // it is used, as in software. Zero: no more.
   std::uint32_t inline_call_size = 0;
-  bool remote_invalidation = true;            // RFC 8797 4.1
-  std::uint32_t max_segments = 16;            // per chunk we offer (RFC 8267 6.4.2)
-  std::uint32_t inbound_reads = 32;           // IRD: a power of two suits Linux
-  std::uint32_t outbound_reads = 32;          // ORD
-  bool crc = false;                           // iWARP: CRC32C on every FPDU
+  bool remote_invalidation = true;    // RFC 8797 4.1
+  std::uint32_t max_segments = 16;    // per chunk we offer (RFC 8267 6.4.2)
+  std::uint32_t inbound_reads = 32;   // IRD: a power of two suits Linux
+  std::uint32_t outbound_reads = 32;  // ORD
+  bool crc = false;                   // iWARP: CRC32C on every FPDU
   // Our Read chunks include the XDR pad of their item. RFC 8166 3.4.5.2 advises against it; for
   // Responders that cannot do without.
   bool pad_read_chunks = false;
@@ -47,8 +52,9 @@ struct TransportOptions {
   // connection. Zero: never.
   Duration stall_limit = std::chrono::seconds(60);
 
-  // Bytes of the longest message from client to server.
-  std::uint32_t call_size() const { return std::max(inline_size, inline_call_size); }
+  // Bytes of the longest message from server to client, and from client to server.
+  std::uint32_t reply_size() const { return inline_size.value_or(kUsualInlineSize); }
+  std::uint32_t call_size() const { return std::max(reply_size(), inline_call_size); }
 };
 
 struct ChannelOptions {
