@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/export_set.h"
+#include "cli/limits.h"
 #include "cli/locking.h"
 #include "cli/log.h"
 #include "cli/process.h"
@@ -32,7 +33,6 @@ using endpoint::Transport;
 constexpr std::uint32_t kMaxPort = 65535;
 constexpr std::uint32_t kMaxThreads = 256;
 constexpr std::uint32_t kUsualThreads = 4;  // at most, unless told
-constexpr std::uint32_t kMostConnections = 1u << 20;
 
 bool is_loopback(std::string_view host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
@@ -82,7 +82,7 @@ class Serve final : public Command {
   bool udp_ = true;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
-  std::uint32_t per_client_ = 0;
+  Limits limits_;
   rpc::rdma::ServerOptions rdma_;
   std::string fabric_ = "iwarp";
   bool rpcbind_ = false;
@@ -101,10 +101,9 @@ class Serve final : public Command {
 void Serve::declare_connections(Arguments& arguments) {
   arguments.texts("--allow", allow_texts_, "NETWORK",
                   "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
-  arguments.number("--connections-per-client", per_client_, 0, kMostConnections,
-                   "connections one client address may have at each listener; 0: a quarter of all");
   declare_rdma(arguments, rdma_.transport, rdma_.credits);
   arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "where RDMA comes from");
+  limits_.declare(arguments);
 }
 
 void Serve::declare(Arguments& arguments) {
@@ -300,13 +299,9 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
   options.transport = transport;
   options.rdma = rdma_;
   options.rdma.allow = options.tcp.allow = options.udp.allow = allow_;
-  options.rdma.max_connections_per_peer = per_client_;
-  options.tcp.max_connections_per_peer = per_client_;
   options.loops = loops;
   // One for RDMA and one for TCP at every address.
-  const std::uint32_t most = connections_per_listener(open_files_limit(), 2 * hosts_.size());
-  options.rdma.max_connections = std::min(options.rdma.max_connections, most);
-  options.tcp.max_connections = std::min<std::size_t>(options.tcp.max_connections, most);
+  limits_.apply(options, connections_per_listener(open_files_limit(), 2 * hosts_.size()));
   Result<Listener, Reason> made = endpoint::listen(server, at, options);
   if (made) return *std::move(made);
   const std::string_view option = transport == Transport::Rdma  ? "--rdma-port"

@@ -185,6 +185,12 @@ class ConfigFiles(Case):
             listen = "127.0.0.1"
             allow = ["127.0.0.0/8", "::1"]
             connections-per-client = 100
+            max-connections = 1000
+            max-reads = 16
+            max-chunk-bytes = 4194304
+            max-connection-bytes = 33554432
+            max-bytes = 8589934592
+            stall-limit = 30
             inline-threshold = 4096
             credits = 32
             crc = true

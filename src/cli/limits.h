@@ -1,0 +1,27 @@
+// How much of a server its clients may take: options of `stag serve`, for each of its listeners.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "cli/arguments.h"
+#include "endpoint/options.h"
+
+namespace stag::cli {
+
+class Limits {
+ public:
+  void declare(Arguments& arguments);
+  // `most`: connections for which there are open files.
+  void apply(endpoint::ListenOptions& options, std::uint32_t most) const;
+
+ private:
+  rpc::rdma::ServerOptions rdma_;
+  std::optional<std::uint32_t> connections_;
+  std::uint32_t reads_ = rdma_.transport.inbound_reads;
+  std::uint32_t stall_seconds_ = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(rdma_.transport.stall_limit).count());
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,109 @@
+"""`stag serve`: the limits on what clients may take, by flags and by a configuration file."""
+import os
+import re
+import shutil
+import socket
+import struct
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import Server, request_rdma, stag
+
+MIB = 1 << 20
+
+
+def long_call(length):
+    """An FPDU with an RPC-over-RDMA header: the Call stands in a Position Zero Read chunk of so many bytes (RFC 8166 3.5.3)."""
+    words = [1, 1, 1, 1] + [1, 0, 0x1234, length, 0, 0, 0] + [0] + [0]
+    header = struct.pack(f">{len(words)}I", *words)
+    # DDP: the last segment, untagged, queue 0, first message. RDMAP: Send (RFC 5040, RFC 5041).
+    segment = bytes([0x41, 0x43]) + struct.pack(">IIII", 0, 0, 1, 0) + header
+    fpdu = struct.pack(">H", len(segment)) + segment
+    return fpdu + bytes(-len(fpdu) % 4) + bytes(4)
+
+
+class Limits(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-limits-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+
+    def start(self, *arguments):
+        server = Server(["/x=memory"], os.path.join(self.work, "state"), arguments)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+    def config(self, **settings):
+        path = os.path.join(self.work, "stag.toml")
+        with open(path, "w") as file:
+            file.writelines(f"{key.replace('_', '-')} = {value}\n" for key, value in settings.items())
+        return "--config", path
+
+    def logged(self, server, word):
+        end = time.monotonic() + harness.PATIENCE
+        while not re.search(rf"\b{word}\b", server.log()):
+            self.assertLess(time.monotonic(), end, f"{word} is not in the log: {server.log()}")
+            time.sleep(0.01)
+
+    def test_of_connections_turns_away_one_more_until_another_has_gone(self):
+        for arguments in (("--max-connections", "2"), self.config(max_connections=2)):
+            server = self.start(*arguments)
+            for port, reason in ((server.rdma_port, "TooManyConnections"), (server.tcp_port, "RpcTooManyConnections")):
+                crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+                crowd[2].settimeout(harness.PATIENCE)
+                self.assertEqual(crowd[2].recv(1), b"", "the third is closed")
+                self.logged(server, reason)
+                for each in crowd:
+                    each.close()
+            self.assertEqual(stag("ping", "-c", "1", server.url("/x")).returncode, 0)
+            self.assertEqual(server.end(), 0)
+
+    def test_of_RDMA_Reads_is_what_the_peer_is_told(self):
+        for arguments, reads in (((), 32), (("--max-reads", "5"), 5), (self.config(max_reads=7), 7)):
+            server = self.start(*arguments)
+            peer, reply = request_rdma(server.rdma_port)
+            peer.close()
+            self.assertEqual([depth & 0x3FFF for depth in struct.unpack(">HH", reply[20:24])], [reads, reads])
+            self.assertEqual(server.end(), 0)
+
+    def test_of_bytes_refuse_a_call_that_is_larger(self):
+        for arguments, length in (
+            ((), 17 * MIB),
+            (("--max-chunk-bytes", str(2 * MIB)), 3 * MIB),
+            (self.config(max_chunk_bytes=2 * MIB), 3 * MIB),
+            (("--max-connection-bytes", str(4 * MIB)), 5 * MIB),
+            (("--max-bytes", str(4 * MIB)), 5 * MIB),
+        ):
+            server = self.start(*arguments)
+            peer, _ = request_rdma(server.rdma_port)
+            peer.sendall(long_call(length))
+            self.logged(server, "RdmaChunkTooLarge")
+            peer.close()
+            self.assertEqual(server.end(), 0)
+
+    def test_of_patience_ends_a_connection_that_does_not_go_on(self):
+        server = self.start("--stall-limit", "1")
+        with socket.create_connection(("127.0.0.1", server.tcp_port)) as peer:
+            peer.settimeout(harness.PATIENCE)
+            peer.sendall(struct.pack(">I", 0x80000064) + b"half of it")
+            self.assertEqual(peer.recv(1), b"")
+            self.logged(server, "RpcPeerTooSlow")
+        with request_rdma(server.rdma_port)[0] as peer:
+            peer.sendall(long_call(4096))
+            while peer.recv(4096):
+                pass
+            self.logged(server, "RdmaPeerStalled")
+
+    def test_that_would_keep_clients_from_working_are_not_taken(self):
+        for option, value in (
+            ("--max-connections", "0"), ("--max-reads", "129"), ("--max-chunk-bytes", "1048576"), ("--max-connection-bytes", "1"),
+            ("--max-bytes", "1"), ("--stall-limit", "-1"),
+        ):
+            result = stag("serve", "--export", "/x=memory", "--state", os.path.join(self.work, "state"), option, value)
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertIn(option, result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
