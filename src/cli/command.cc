@@ -16,7 +16,18 @@ Task<void> finish(Task<Exit> task, Exit& exit, net::AsioLoop& loop) {
   loop.stop();
 }
 
+std::string_view hint_for(const nfs::client::Error& error) {
+  const bool denied = error.is(nfs::v3::NFS3ERR_ACCES) || error.is(nfs::v3::NFS3ERR_PERM);
+  if (denied && geteuid() == 0)
+    return " (the server may treat root as nobody: serve with no_root_squash)";
+  return "";
+}
+
 }  // namespace
+
+std::string explained(const nfs::client::Error& error) {
+  return fmt::format("{}{}", error.sentence, hint_for(error));
+}
 
 Task<void> pause(Run& run, Duration length) {
   Completion<Ok> over;
@@ -54,7 +65,7 @@ Exit Command::failed(std::string_view sentence) const {
 Exit Command::failed(const nfs::client::Error& error) const {
   if (error.sentence.empty()) return Exit::Failed;
   if (error.kind == nfs::client::Error::Kind::Url) return misused(error.sentence);
-  return failed(error.cancelled() ? "interrupted" : error.sentence);
+  return failed(error.cancelled() ? "interrupted" : explained(error));
 }
 
 Exit Command::misused(std::string_view sentence) const {

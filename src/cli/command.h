@@ -6,6 +6,7 @@
 // sentence on standard error: "stag NAME: what, where, why, what to do".
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/cancel.h"
@@ -40,6 +41,9 @@ struct Run {
   net::AsioLoop& loop;
   CancelToken cancel;  // pulled by SIGINT and SIGTERM
 };
+
+// The error's sentence, and what a user of this command can do about it.
+std::string explained(const nfs::client::Error& error);
 
 // Ends early when cancelled.
 Task<void> pause(Run& run, Duration length);

@@ -212,7 +212,7 @@ void Copier::fail(const std::string& path, const Error& error) {
   const bool first = !stopped();
   if (concerns_all(error)) hopeless_ = true;
   ++failures_;
-  if (first) complain_(fmt::format("{}: {}", path, error.sentence));
+  if (first) complain_(fmt::format("{}: {}", path, explained(error)));
 }
 
 void Copier::fail(const std::string& path, const std::string& why) {

@@ -21,7 +21,7 @@ Task<Exit> RemoteCommand::all(Run& run) {
     const Outcome<Ok> done = co_await one(run, url);
     if (done) continue;
     exit = urls_.size() == 1 ? failed(done.error())
-                             : failed(fmt::format("{}: {}", url, done.error().sentence));
+                             : failed(fmt::format("{}: {}", url, explained(done.error())));
     if (run.cancel.cancelled()) break;
   }
   finish();

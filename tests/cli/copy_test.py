@@ -8,6 +8,7 @@ import resource
 import signal
 import stat
 import subprocess
+import unittest
 
 import harness
 from harness import Case, Proxy, Server, stag
@@ -267,6 +268,15 @@ class Trouble(Case):
     def test_with_a_read_only_export(self):
         server = Server([f"/files={self.there()},ro"], self.at("state"))
         self.bad(1, "the export is read-only", "cp", self.write(self.at("f")), server.url("/files/f"))
+        self.assertEqual(server.end(), 0)
+
+    @unittest.skipIf(os.geteuid() != 0, "is about root")
+    def test_with_an_export_that_treats_root_as_nobody(self):
+        os.chmod(self.there(), 0o755)
+        server = Server([f"/files={self.there()}"], self.at("state"))
+        denied = self.bad(1, "serve with no_root_squash", "cp", self.write(self.at("f")), server.url("/files/f"))
+        self.assertIn("permission denied", denied.stderr)
+        self.bad(1, "serve with no_root_squash", "mkdir", server.url("/files/d"))
         self.assertEqual(server.end(), 0)
 
     def start(self, direction, limit, *paths):
