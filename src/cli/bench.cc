@@ -66,6 +66,10 @@ class Bench final : public Command {
   }
 
  private:
+  std::string_view left_behind() const override {
+    return "stag-bench.data may be left on the server; remove it";
+  }
+
   Exit run_self() {
     const Result<std::vector<bench::Row>, std::string> rows =
         bench::bench_self(options_, [](std::size_t done, std::size_t all, const std::string& name) {

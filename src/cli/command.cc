@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 
 #include "base/completion.h"
@@ -10,6 +11,8 @@
 
 namespace stag::cli {
 namespace {
+
+constexpr auto kOneWish = std::chrono::seconds(1);
 
 Task<void> finish(Task<Exit> task, Exit& exit, net::AsioLoop& loop) {
   exit = co_await std::move(task);
@@ -39,18 +42,32 @@ Task<void> pause(Run& run, Duration length) {
   co_await over;
 }
 
-Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) {
+Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
   net::AsioLoop loop;
   CancelSource interrupted;
   Run run{loop, interrupted};
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&interrupted](int) {
-    if (interrupted.cancelled()) _exit(static_cast<int>(Exit::Failed));
-    interrupted.cancel();
+  TimePoint first;
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int) {
+    if (!interrupted.cancelled()) {
+      first = loop.now();
+      return interrupted.cancel();
+    }
+    // Terminals and timeout(1) send several for one wish.
+    if (loop.now() - first < kOneWish) return;
+    end_at_once();
   });
   Exit exit = Exit::Failed;
   detach(finish(work(run), exit, loop));
   loop.run();
   return exit;
+}
+
+void Command::end_at_once() const {
+  if (left_behind().empty())
+    complain("interrupted");
+  else
+    complain(fmt::format("interrupted before it had cleaned up: {}", left_behind()));
+  _exit(static_cast<int>(Exit::Failed));
 }
 
 void Command::complain(std::string_view sentence) const {

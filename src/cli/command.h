@@ -59,9 +59,11 @@ class Command {
   virtual Exit run() = 0;
 
  protected:
-  // Runs the Task that `work` makes to its end on a loop of this thread. A second signal ends the
-  // process at once.
-  static Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work);
+  // Runs the Task that `work` makes to its end on a loop of this thread. A signal a second or more
+  // after the first ends the process at once.
+  Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work) const;
+  // What may be left when it is ended while it cleans up; empty: nothing.
+  virtual std::string_view left_behind() const { return {}; }
 
   // Prints the sentence.
   void complain(std::string_view sentence) const;
@@ -69,6 +71,9 @@ class Command {
   // Prints nothing for an Error without a sentence.
   Exit failed(const nfs::client::Error& error) const;
   Exit misused(std::string_view sentence) const;
+
+ private:
+  [[noreturn]] void end_at_once() const;
 };
 
 }  // namespace stag::cli

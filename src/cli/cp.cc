@@ -60,6 +60,10 @@ class Cp final : public Command {
   }
 
  private:
+  std::string_view left_behind() const override {
+    return "files called .stag-* may be left beside the destination; remove them";
+  }
+
   Task<Exit> work(Run& run) {
     Tally tally;
     Progress progress(run.loop, tally);

@@ -8,6 +8,7 @@ import resource
 import signal
 import stat
 import subprocess
+import time
 import unittest
 
 import harness
@@ -308,10 +309,21 @@ class Trouble(Case):
         self.write(self.at("f"), os.urandom(30 << 20))
         proxy, copy = self.start("up", 10 << 20, self.at("f"), self.through("f"))
         self.assertEqual(len(leftovers(self.there())), 1)
+        # As timeout(1) and terminals do it.
         copy.send_signal(signal.SIGINT)
+        copy.send_signal(signal.SIGTERM)
         proxy.released.set()
         self.assertEqual(self.ended(copy), "stag cp: interrupted\n")
         self.assertEqual(os.listdir(self.there()), [])
+
+    def test_interrupted_until_it_ends_says_what_is_left(self):
+        self.write(self.at("f"), os.urandom(30 << 20))
+        proxy, copy = self.start("up", 10 << 20, self.at("f"), self.through("f"))
+        while copy.poll() is None:
+            copy.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        self.assertIn("files called .stag-* may be left", self.ended(copy))
+        self.assertEqual(len(leftovers(self.there())), 1)
 
     def test_a_server_that_goes_away(self):
         self.write(self.there("f"), os.urandom(30 << 20))
