@@ -23,6 +23,8 @@ std::string_view hint_for(const nfs::client::Error& error) {
   const bool denied = error.is(nfs::v3::NFS3ERR_ACCES) || error.is(nfs::v3::NFS3ERR_PERM);
   if (denied && geteuid() == 0)
     return " (the server may treat root as nobody: serve with no_root_squash)";
+  if (error.kind == nfs::client::Error::Kind::Call && error.call.reason == Reason::TimedOut)
+    return "; is the server running? --timeout N waits longer";
   return "";
 }
 

@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 
@@ -74,6 +75,13 @@ class Mistakes(Case):
         self.bad(1, "127.0.0.1:1: the peer refused the connection; is the server running", "ls", "nfs://127.0.0.1:1/files")
         self.bad(1, "mountport=", "ls", self.server.url("/files", mount_port=1))
 
+    def test_of_a_server_that_does_not_answer_ask_for_it(self):
+        # Connected by the kernel, and then nobody is there.
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        url = f"nfs://127.0.0.1:{silent.getsockname()[1]}/files?proto=tcp"
+        self.bad(1, "is the server running? --timeout N waits longer", "ls", "--timeout", "1", url)
+
     def test_of_the_export_tell_which_there_are(self):
         self.bad(1, "it exports /files, /memory", "ls", self.server.url("/nothing"))
 
@@ -106,7 +114,7 @@ class Names(Case):
         self.good("mkdir", "-m", "750", self.url("one"))
         self.assertEqual(stat.S_IMODE(os.stat(self.there("one")).st_mode), 0o750)
         self.bad(1, "it exists already", "mkdir", self.url("one"))
-        self.bad(1, "no such file or directory", "mkdir", self.url("two", "three"))
+        self.bad(1, "no such file or directory; check the path", "mkdir", self.url("two", "three"))
         self.good("mkdir", "-p", self.url("two", "three"))
         self.good("mkdir", "-p", self.url("two", "three"))
         self.assertTrue(os.path.isdir(self.there("two", "three")))

@@ -268,7 +268,7 @@ class Trouble(Case):
 
     def test_with_a_read_only_export(self):
         server = Server([f"/files={self.there()},ro"], self.at("state"))
-        self.bad(1, "the export is read-only", "cp", self.write(self.at("f")), server.url("/files/f"))
+        self.bad(1, "the export is read-only; have it exported with rw", "cp", self.write(self.at("f")), server.url("/files/f"))
         self.assertEqual(server.end(), 0)
 
     @unittest.skipIf(os.geteuid() != 0, "is about root")

@@ -43,6 +43,23 @@ std::string_view words(mount3::mountstat3 status) {
   return "the server gave an unknown status";
 }
 
+// What the user can do about it; empty where the words say it.
+std::string_view advice(v3::nfsstat3 status) {
+  switch (status) {
+    case v3::NFS3ERR_NOENT:
+      return "; check the path";
+    case v3::NFS3ERR_ACCES:
+      return "; check owner and mode, and the options of the export";
+    case v3::NFS3ERR_NOSPC:
+    case v3::NFS3ERR_DQUOT:
+      return "; make room there";
+    case v3::NFS3ERR_ROFS:
+      return "; have it exported with rw, or choose another one";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 std::string_view words(v3::nfsstat3 status) {
@@ -127,6 +144,7 @@ Error Error::of_mount(std::string_view path, mount3::mountstat3 status) {
 
 Error Error::of_status(Doing doing, v3::nfsstat3 status) {
   Error error = make(Kind::Nfs, cannot(doing) + std::string(words(status)));
+  error.sentence += advice(status);
   error.status = status;
   return error;
 }

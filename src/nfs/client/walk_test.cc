@@ -36,7 +36,8 @@ TEST_F(Walking, goes_from_name_to_name_whatever_the_slashes) {
 TEST_F(Walking, reports_the_path_that_leads_nowhere) {
   const Error none = error(files().walk("dir/nothing/file"));
   EXPECT_TRUE(none.is(v3::NFS3ERR_NOENT));
-  EXPECT_EQ(none.sentence, "cannot find 'dir/nothing/file': no such file or directory");
+  EXPECT_EQ(none.sentence,
+            "cannot find 'dir/nothing/file': no such file or directory; check the path");
   EXPECT_EQ(status(files().walk("dir/sub/file/more")), v3::NFS3ERR_NOTDIR);
 }
 

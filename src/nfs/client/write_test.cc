@@ -202,7 +202,8 @@ TEST(WriteFile, ends_with_the_first_error_of_the_server) {
   const auto written = world.run(world.files.write_from(handle_of("f"), 0, bytes_of(text)));
   ASSERT_FALSE(written.ok());
   EXPECT_TRUE(written.error().is(v3::NFS3ERR_NOSPC));
-  EXPECT_EQ(written.error().sentence, "cannot write the file: no space left on the server");
+  EXPECT_EQ(written.error().sentence,
+            "cannot write the file: no space left on the server; make room there");
   EXPECT_LT(writes, 20);
 }
 
