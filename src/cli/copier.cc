@@ -173,19 +173,20 @@ Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) 
   if (replaces) mode = target.existing->mode;
   if (options_.preserve) mode = source.mode;
   const bool sparse = source.used < source.size;
-  const Outcome<std::unique_ptr<Draft>> draft = co_await to_.draft(target.directory, mode, sparse);
+  const Outcome<std::unique_ptr<Draft>> draft =
+      co_await to_.draft(target.directory, target.name, mode, sparse);
   if (!draft) co_return Failure{draft.error()};
-  const Outcome<Ok> done = co_await filled_and_published(source, target, **draft, mode);
+  const Outcome<Ok> done = co_await filled_and_published(source, **draft, mode);
   if (!done) co_await (*draft)->discard();
   co_return done;
 }
 
-Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, const Target& target,
-                                               Draft& draft, std::uint32_t mode) {
+Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, Draft& draft,
+                                               std::uint32_t mode) {
   const Outcome<std::uint64_t> size = co_await from_.feed(source, draft);
   if (!size) co_return Failure{size.error()};
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
-  co_return co_await draft.publish(target.name, *size, finish_of(source, mode));
+  co_return co_await draft.publish(*size, finish_of(source, mode));
 }
 
 Task<void> Copier::complete() {

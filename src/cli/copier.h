@@ -56,8 +56,7 @@ class Copier {
   Task<void> copy_symlink(Object source, Target target);
   Task<void> copy_file(Object source, Target target);
   Task<Outcome<Ok>> move_file(const Object& source, const Target& target);
-  Task<Outcome<Ok>> filled_and_published(const Object& source, const Target& target, Draft& draft,
-                                         std::uint32_t mode);
+  Task<Outcome<Ok>> filled_and_published(const Object& source, Draft& draft, std::uint32_t mode);
 
   Finish finish_of(const Object& source, std::uint32_t mode) const;
   void fail(const std::string& path, const nfs::client::Error& error);

@@ -64,23 +64,23 @@ Outcome<std::optional<Object>> look(const std::string& path, Follow follow) {
   return std::optional<Object>(std::move(object));
 }
 
-// AT_FDCWD with a path, or a descriptor with an empty one.
-Outcome<Ok> finish_local(const std::string& path, const Finish& finish) {
-  if (::chmod(path.c_str(), finish.mode) != 0) return trouble("set the mode of", path, errno);
+// `named`: what the user knows it by.
+Outcome<Ok> finish_local(const std::string& path, const std::string& named, const Finish& finish) {
+  if (::chmod(path.c_str(), finish.mode) != 0) return trouble("set the mode of", named, errno);
   const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
   if (finish.times && utimensat(AT_FDCWD, path.c_str(), times.data(), 0) != 0)
-    return trouble("set the times of", path, errno);
+    return trouble("set the times of", named, errno);
   return Ok{};
 }
 
 class LocalDraft final : public Draft, private DataSink {
  public:
-  LocalDraft(Run& run, Tally& tally, std::string directory, std::string path, net::UniqueFd fd,
+  LocalDraft(Run& run, Tally& tally, std::string path, std::string temporary, net::UniqueFd fd,
              bool sparse)
       : run_(run),
         tally_(tally),
-        directory_(std::move(directory)),
         path_(std::move(path)),
+        temporary_(std::move(temporary)),
         fd_(std::move(fd)),
         sparse_(sparse) {}
 
@@ -90,13 +90,12 @@ class LocalDraft final : public Draft, private DataSink {
   }
   DataSink& sink() override { return *this; }
 
-  Task<Outcome<Ok>> publish(std::string name, std::uint64_t size, Finish finish) override {
-    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      return publish_now(below(directory_, name), size, finish);
-    });
+  Task<Outcome<Ok>> publish(std::uint64_t size, Finish finish) override {
+    co_return co_await offloaded(run_.loop,
+                                 [&]() -> Outcome<Ok> { return publish_now(size, finish); });
   }
   Task<void> discard() override {
-    co_await offloaded(run_.loop, [&] { return ::unlink(path_.c_str()); });
+    co_await offloaded(run_.loop, [&] { return ::unlink(temporary_.c_str()); });
   }
 
  private:
@@ -119,20 +118,20 @@ class LocalDraft final : public Draft, private DataSink {
     return Ok{};
   }
 
-  Outcome<Ok> publish_now(const std::string& path, std::uint64_t size, const Finish& finish) {
-    if (ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0) return trouble("write", path, errno);
-    const Outcome<Ok> finished = finish_local(path_, finish);
+  Outcome<Ok> publish_now(std::uint64_t size, const Finish& finish) {
+    if (ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0) return trouble("write", path_, errno);
+    const Outcome<Ok> finished = finish_local(temporary_, path_, finish);
     if (!finished) return finished;
     // Some file systems tell only now that the data has no room.
-    if (::close(fd_.release()) != 0) return trouble("write", path, errno);
-    if (::rename(path_.c_str(), path.c_str()) != 0) return trouble("write", path, errno);
+    if (::close(fd_.release()) != 0) return trouble("write", path_, errno);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return trouble("write", path_, errno);
     return Ok{};
   }
 
   Run& run_;
   Tally& tally_;
-  const std::string directory_;
   const std::string path_;
+  const std::string temporary_;
   net::UniqueFd fd_;
   const bool sparse_;
 };
@@ -226,19 +225,21 @@ class LocalSide final : public Side {
       return trouble("make the symbolic link", path, error);
     });
   }
-  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::uint32_t,
+  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name, std::uint32_t,
                                               bool sparse) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::unique_ptr<Draft>> {
-      std::string path = below(directory.path, temporary_name());
+      std::string path = below(directory.path, name);
+      std::string temporary = below(directory.path, temporary_name());
       constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-      net::UniqueFd fd(::open(path.c_str(), kFlags, 0600));
-      if (!fd) return trouble("make a file in", directory.path, errno);
+      net::UniqueFd fd(::open(temporary.c_str(), kFlags, 0600));
+      if (!fd) return trouble("make the file", path, errno);
       return std::unique_ptr<Draft>(std::make_unique<LocalDraft>(
-          run_, tally_, directory.path, std::move(path), std::move(fd), sparse));
+          run_, tally_, std::move(path), std::move(temporary), std::move(fd), sparse));
     });
   }
   Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
-    co_return co_await offloaded(run_.loop, [&] { return finish_local(directory.path, finish); });
+    co_return co_await offloaded(
+        run_.loop, [&] { return finish_local(directory.path, directory.path, finish); });
   }
 
  private:

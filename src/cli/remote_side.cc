@@ -41,7 +41,8 @@ Object object_of(std::string path, const Handle& handle, const Attributes& attri
 }
 
 std::string below(const Object& directory, const std::string& name) {
-  return directory.path.empty() ? name : directory.path + "/" + name;
+  const bool root = directory.path.empty() || directory.path == ".";
+  return root ? name : directory.path + "/" + name;
 }
 
 SetAttributes attributes_of(const Finish& finish) {
@@ -58,6 +59,14 @@ Outcome<std::optional<Object>> found(Outcome<Node> node, std::string path) {
   if (!node && node.error().is(nfs::v3::NFS3ERR_NOENT)) return std::optional<Object>();
   if (!node) return Failure{node.error()};
   return std::optional<Object>(object_of(std::move(path), node->handle, node->attributes));
+}
+
+// The user knows a file that is being made by `place`, which it is to have, and not by its
+// temporary name.
+Failure<Error> told_of(const std::string& place, const std::string& temporary, Error error) {
+  const std::size_t at = error.sentence.find(temporary);
+  if (at != std::string::npos) error.sentence.replace(at, temporary.size(), place);
+  return Failure{std::move(error)};
 }
 
 // Counts what a source gives.
@@ -135,12 +144,16 @@ class PieceWriter final : public DataSink {
 
 class RemoteDraft final : public Draft {
  public:
-  RemoteDraft(Remote& remote, Tally& tally, const Object& directory, std::string name,
-              const Node& node, bool sparse)
+  // `place` is the file in messages.
+  struct Names {
+    std::string temporary, name, place;
+  };
+  RemoteDraft(Remote& remote, Tally& tally, const Object& directory, Names names, const Node& node,
+              bool sparse)
       : remote_(remote),
         tally_(tally),
         directory_(directory.handle),
-        temporary_(std::move(name)),
+        names_(std::move(names)),
         file_(node.handle),
         mode_(node.attributes.mode & 07777),
         pieces_(remote.files(), node.handle, sparse, tally) {}
@@ -154,25 +167,27 @@ class RemoteDraft final : public Draft {
     return pieces_;
   }
 
-  Task<Outcome<Ok>> publish(std::string name, std::uint64_t size, Finish finish) override {
+  Task<Outcome<Ok>> publish(std::uint64_t size, Finish finish) override {
     FileSystem& files = remote_.files();
     Outcome<Ok> done{Ok{}};
     if (in_pieces_) done = co_await pieces_.complete(size);
     if (done && (finish.times || finish.mode != mode_))
       done = co_await files.setattr(file_, attributes_of(finish));
     if (!done) co_return done;
-    co_return co_await files.rename(directory_, temporary_, directory_, std::move(name));
+    done = co_await files.rename(directory_, names_.temporary, directory_, names_.name);
+    if (!done) co_return told_of(names_.place, names_.temporary, done.error());
+    co_return done;
   }
   Task<void> discard() override {
     // What stood in the way of the copy may stand in the way of this too; it has been told.
-    static_cast<void>(co_await remote_.cleaner().remove(directory_, temporary_));
+    static_cast<void>(co_await remote_.cleaner().remove(directory_, names_.temporary));
   }
 
  private:
   Remote& remote_;
   Tally& tally_;
   const Handle directory_;
-  const std::string temporary_;
+  const Names names_;
   const Handle file_;
   const std::uint32_t mode_;
   PieceWriter pieces_;
@@ -252,20 +267,25 @@ class RemoteSide final : public Side {
     const std::string temporary = temporary_name();
     const Outcome<Node> made =
         co_await remote_.files().symlink(directory.handle, temporary, std::move(target));
-    if (!made) co_return Failure{made.error()};
+    const std::string place = shown_path(below(directory, name));
+    if (!made) co_return told_of(place, temporary, made.error());
     const Outcome<Ok> renamed =
         co_await remote_.files().rename(directory.handle, temporary, directory.handle, name);
-    if (!renamed) static_cast<void>(co_await remote_.cleaner().remove(directory.handle, temporary));
-    co_return renamed;
+    if (renamed) co_return renamed;
+    static_cast<void>(co_await remote_.cleaner().remove(directory.handle, temporary));
+    co_return told_of(place, temporary, renamed.error());
   }
-  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::uint32_t mode,
-                                              bool sparse) override {
-    std::string name = temporary_name();
-    const Outcome<Node> made = co_await remote_.files().create(directory.handle, name,
+  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
+                                              std::uint32_t mode, bool sparse) override {
+    RemoteDraft::Names names;
+    names.temporary = temporary_name();
+    names.place = shown_path(below(directory, name));
+    names.name = std::move(name);
+    const Outcome<Node> made = co_await remote_.files().create(directory.handle, names.temporary,
                                                                {.mode = mode}, CreateMode::Guarded);
-    if (!made) co_return Failure{made.error()};
+    if (!made) co_return told_of(names.place, names.temporary, made.error());
     co_return std::unique_ptr<Draft>(
-        std::make_unique<RemoteDraft>(remote_, tally_, directory, std::move(name), *made, sparse));
+        std::make_unique<RemoteDraft>(remote_, tally_, directory, std::move(names), *made, sparse));
   }
   Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
     return remote_.files().setattr(directory.handle, attributes_of(finish));

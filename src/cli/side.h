@@ -57,8 +57,8 @@ class Draft {
   // Takes the data from `source` and yields how much it was; or the caller writes it to sink().
   virtual Task<Outcome<std::uint64_t>> fill(nfs::client::DataSource& source) = 0;
   virtual nfs::client::DataSink& sink() = 0;
-  // The file is `size` bytes long and called `name` from here on.
-  virtual Task<Outcome<Ok>> publish(std::string name, std::uint64_t size, Finish finish) = 0;
+  // The file is `size` bytes long and has its name from here on.
+  virtual Task<Outcome<Ok>> publish(std::uint64_t size, Finish finish) = 0;
   virtual Task<void> discard() = 0;
 };
 
@@ -90,10 +90,10 @@ class Side {
 
   // Writing. `sparse`: zeros become holes.
   virtual Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) = 0;
-  // Replaces what is there unless that is a directory.
+  // Both replace what is there unless that is a directory. Errors speak of `name`.
   virtual Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) = 0;
-  virtual Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::uint32_t mode,
-                                                      bool sparse) = 0;
+  virtual Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
+                                                      std::uint32_t mode, bool sparse) = 0;
   virtual Task<Outcome<Ok>> finish(Object directory, Finish finish) = 0;
 };
 

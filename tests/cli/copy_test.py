@@ -256,7 +256,7 @@ class Trouble(Case):
 
     def test_on_the_local_disk(self):
         self.write(self.there("f"), os.urandom(5 << 20))
-        self.bad(1, "File too large", "cp", self.url("f"), self.at("f"), preexec_fn=self.limited)
+        self.bad(1, f"'{self.at('f')}': File too large", "cp", self.url("f"), self.at("f"), preexec_fn=self.limited)
         self.assertEqual(os.listdir(self.at()), [])
 
     def test_on_the_servers_disk(self):
@@ -268,7 +268,10 @@ class Trouble(Case):
 
     def test_with_a_read_only_export(self):
         server = Server([f"/files={self.there()},ro"], self.at("state"))
-        self.bad(1, "the export is read-only; have it exported with rw", "cp", self.write(self.at("f")), server.url("/files/f"))
+        sentence = f"cannot create 'nfs://127.0.0.1:{server.rdma_port}/files/f': the export is read-only; have it exported with rw"
+        self.bad(1, sentence, "cp", self.write(self.at("f")), server.url("/files/f"))
+        os.symlink("f", self.at("link"))
+        self.bad(1, f"'nfs://127.0.0.1:{server.rdma_port}/files/l'", "cp", "-r", self.at("link"), server.url("/files/l"))
         self.assertEqual(server.end(), 0)
 
     @unittest.skipIf(os.geteuid() != 0, "is about root")
