@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,7 +42,8 @@ class Cat final : public RemoteCommand {
     const Outcome<Node> node = co_await remote.files().walk(remote.path());
     if (!node) co_return Failure{node.error()};
     if (node->attributes.type == nfs::v3::NF3DIR)
-      co_return Failure{Error::of_local("it is a directory; see what is in it with 'stag ls'")};
+      co_return Failure{Error::of_local(fmt::format(
+          "'{}' is a directory; see what is in it with 'stag ls'", to_string(remote.url())))};
     StandardOutput output(run.loop);
     const Outcome<std::uint64_t> read =
         co_await remote.files().read_file(node->handle, output, node->attributes.size);

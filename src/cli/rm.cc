@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "base/task_group.h"
 #include "cli/commands.h"
 #include "cli/remote_command.h"
@@ -103,7 +105,8 @@ class Rm final : public RemoteCommand {
     if (node->attributes.type != nfs::v3::NF3DIR)
       co_return co_await remote.files().remove(parent, name);
     if (!recursive_)
-      co_return Failure{Error::of_local("it is a directory; remove it with 'stag rm -r'")};
+      co_return Failure{Error::of_local(fmt::format(
+          "'{}' is a directory; remove it with 'stag rm -r'", to_string(remote.url())))};
     Emptying emptying(remote);
     co_return co_await emptying.remove_tree(parent, name, node->handle);
   }

@@ -129,7 +129,7 @@ class Names(Case):
             self.write(self.there("tree", "a", f"f{i}"))
         os.symlink("/", self.there("tree", "link"))
         self.good("rm", self.url("file"))
-        self.bad(1, "stag rm -r", "rm", self.url("tree"))
+        self.bad(1, "/tree' is a directory; remove it with 'stag rm -r'", "rm", self.url("tree"))
         self.good("rm", "-r", self.url("tree"))
         self.assertEqual(os.listdir(self.there()), [])
         self.bad(1, "no such file or directory", "rm", self.url("file"))
@@ -217,7 +217,7 @@ class Looking(Case):
         self.write(self.there("b"), b"end")
         result = stag("cat", self.url("a"), self.url("b"), text=False)
         self.assertEqual((result.returncode, result.stdout), (0, content + b"end"))
-        self.bad(1, "it is a directory", "cat", self.url())
+        self.bad(1, f"/{self.name}' is a directory; see what", "cat", self.url())
         self.bad(1, "no such file or directory", "cat", self.url("missing"))
 
     def test_cat_into_a_full_device_says_so(self):
