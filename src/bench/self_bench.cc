@@ -7,58 +7,32 @@
 namespace stag::bench {
 namespace {
 
-enum class Figure { RoundTrip, Rate, Bandwidth };
+using Kind = Figure::Kind;
 
-struct Plan {
-  const char* name;
-  Figure figure;
-  Operation operation;
-  std::size_t bytes;
-  unsigned depth;
+constexpr Figure kFigures[] = {
+    {"null_rtt", Kind::RoundTrip, Operation::Null, 0, 1},
+    {"write_4k_rtt", Kind::RoundTrip, Operation::Write, 4096, 1},
+    {"null_rate_32", Kind::Rate, Operation::Null, 0, 32},
+    {"getattr_rate_32", Kind::Rate, Operation::Getattr, 0, 32},
+    {"rand_read_4k_32", Kind::Rate, Operation::Read, 4096, 32},
+    {"rand_write_4k_32", Kind::Rate, Operation::Write, 4096, 32},
+    {"read_1m", Kind::Bandwidth, Operation::Read, 1 << 20, 4},
+    {"write_1m", Kind::Bandwidth, Operation::Write, 1 << 20, 4},
+    {"read_64k", Kind::Bandwidth, Operation::Read, 64 << 10, 4},
+    {"write_64k", Kind::Bandwidth, Operation::Write, 64 << 10, 4},
 };
 
-constexpr Plan kPlans[] = {
-    {"null_rtt", Figure::RoundTrip, Operation::Null, 0, 1},
-    {"write_4k_rtt", Figure::RoundTrip, Operation::Write, 4096, 1},
-    {"null_rate_32", Figure::Rate, Operation::Null, 0, 32},
-    {"getattr_rate_32", Figure::Rate, Operation::Getattr, 0, 32},
-    {"rand_read_4k_32", Figure::Rate, Operation::Read, 4096, 32},
-    {"rand_write_4k_32", Figure::Rate, Operation::Write, 4096, 32},
-    {"read_1m", Figure::Bandwidth, Operation::Read, 1 << 20, 4},
-    {"write_1m", Figure::Bandwidth, Operation::Write, 1 << 20, 4},
-    {"read_64k", Figure::Bandwidth, Operation::Read, 64 << 10, 4},
-    {"write_64k", Figure::Bandwidth, Operation::Write, 64 << 10, 4},
-};
-
-double value_of(Figure figure, const Sample& sample) {
-  switch (figure) {
-    case Figure::RoundTrip:
-      return sample.per_operation() * 1e6;
-    case Figure::Rate:
-      return sample.rate();
-    case Figure::Bandwidth:
-      return sample.bandwidth() / 1e9;
-  }
-  return 0;
+const Figure* figure_called(const std::string& name) {
+  const auto* found = std::find_if(std::begin(kFigures), std::end(kFigures),
+                                   [&](const Figure& figure) { return figure.name == name; });
+  return found == std::end(kFigures) ? nullptr : found;
 }
 
-const char* unit_of(Figure figure) {
-  switch (figure) {
-    case Figure::RoundTrip:
-      return "us";
-    case Figure::Rate:
-      return "calls/s";
-    case Figure::Bandwidth:
-      return "GB/s";
-  }
-  return "";
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+std::string no_figure(const std::string& name) {
+  std::string sentence = "there is no figure '" + name + "'; there are";
+  for (const Figure& figure : kFigures)
+    sentence += (&figure == kFigures ? " " : ", ") + std::string(figure.name);
+  return sentence;
 }
 
 double cpu_per_operation(const Sample& sample) {
@@ -66,27 +40,30 @@ double cpu_per_operation(const Sample& sample) {
                                 : sample.cpu_seconds / static_cast<double>(sample.operations) * 1e6;
 }
 
-Sample reference_of(const Plan& plan, const Load::WireBytes& wire, double seconds, RawPeer& raw) {
-  if (plan.figure != Figure::Bandwidth)
-    return raw.exchange(wire.request, wire.reply, plan.depth, seconds);
-  return plan.operation == Operation::Read ? raw.stream_in(plan.bytes, seconds)
-                                           : raw.stream_out(plan.bytes, seconds);
+Sample reference_of(const Figure& figure, const Load::WireBytes& wire, double seconds,
+                    RawPeer& raw) {
+  if (figure.kind != Kind::Bandwidth)
+    return raw.exchange(wire.request, wire.reply, figure.depth, seconds);
+  return figure.operation == Operation::Read ? raw.stream_in(figure.bytes, seconds)
+                                             : raw.stream_out(figure.bytes, seconds);
 }
 
 // Ours and the reference in turn, so that a machine whose speed drifts drifts for both.
-Row measure(const Plan& plan, const BenchOptions& options, Load& load, RawPeer& raw, pid_t server) {
+Row measure(const Figure& figure, const BenchOptions& options, Load& load, RawPeer& raw,
+            pid_t server) {
   Row row;
-  row.name = plan.name;
-  row.unit = unit_of(plan.figure);
+  row.name = figure.name;
+  row.unit = figure.unit();
   row.samples = options.samples;
-  load.run(plan.operation, plan.bytes, plan.depth, options.seconds / 3, server);
-  const Load::WireBytes wire = load.wire_bytes(plan.operation, plan.bytes);
+  load.run(figure.operation, figure.bytes, figure.depth, options.seconds / 3, server);
+  const Load::WireBytes wire = load.wire_bytes(figure.operation, figure.bytes);
   std::vector<double> ours, reference, ours_cpu, reference_cpu;
   for (unsigned i = 0; i < options.samples; ++i) {
-    const Sample own = load.run(plan.operation, plan.bytes, plan.depth, options.seconds, server);
-    const Sample raw_sample = reference_of(plan, wire, options.seconds, raw);
-    ours.push_back(value_of(plan.figure, own));
-    reference.push_back(value_of(plan.figure, raw_sample));
+    const Sample own =
+        load.run(figure.operation, figure.bytes, figure.depth, options.seconds, server);
+    const Sample raw_sample = reference_of(figure, wire, options.seconds, raw);
+    ours.push_back(figure.value_of(own));
+    reference.push_back(figure.value_of(raw_sample));
     ours_cpu.push_back(cpu_per_operation(own));
     reference_cpu.push_back(cpu_per_operation(raw_sample));
   }
@@ -99,14 +76,50 @@ Row measure(const Plan& plan, const BenchOptions& options, Load& load, RawPeer& 
 
 }  // namespace
 
-Result<std::vector<Row>, std::string> bench_self(const BenchOptions& options,
+double Figure::value_of(const Sample& sample) const {
+  switch (kind) {
+    case Kind::RoundTrip:
+      return sample.per_operation() * 1e6;
+    case Kind::Rate:
+      return sample.rate();
+    case Kind::Bandwidth:
+      return sample.bandwidth() / 1e9;
+  }
+  return 0;
+}
+
+std::string_view Figure::unit() const {
+  switch (kind) {
+    case Kind::RoundTrip:
+      return "us";
+    case Kind::Rate:
+      return "calls/s";
+    case Kind::Bandwidth:
+      return "GB/s";
+  }
+  return "";
+}
+
+Result<std::vector<Figure>, std::string> choose_figures(const std::vector<std::string>& only) {
+  for (const std::string& name : only)
+    if (figure_called(name) == nullptr) return Failure{no_figure(name)};
+  std::vector<Figure> chosen;
+  for (const Figure& figure : kFigures)
+    if (only.empty() || std::find(only.begin(), only.end(), figure.name) != only.end())
+      chosen.push_back(figure);
+  return chosen;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Result<std::vector<Row>, std::string> bench_self(const std::vector<Figure>& figures,
+                                                 const BenchOptions& options,
                                                  const Progress& progress) {
-  std::vector<Plan> plans;
-  for (const Plan& plan : kPlans)
-    if (options.only.empty() ||
-        std::find(options.only.begin(), options.only.end(), plan.name) != options.only.end())
-      plans.push_back(plan);
-  if (plans.empty()) return Failure{std::string("no such row; --list names them")};
   Result<RawPeer, std::string> raw = RawPeer::start(options.load.busy_poll_us);
   if (!raw) return Failure{raw.error()};
   Result<ServerProcess, std::string> server =
@@ -117,9 +130,9 @@ Result<std::vector<Row>, std::string> bench_self(const BenchOptions& options,
   auto load = Load::open(url, options.load);
   if (!load) return Failure{load.error()};
   std::vector<Row> rows;
-  for (const Plan& plan : plans) {
-    progress(rows.size(), plans.size(), plan.name);
-    rows.push_back(measure(plan, options, **load, *raw, server->pid()));
+  for (const Figure& figure : figures) {
+    progress(rows.size(), figures.size(), std::string(figure.name));
+    rows.push_back(measure(figure, options, **load, *raw, server->pid()));
   }
   return rows;
 }

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "bench/load.h"
 #include "bench/self_bench.h"
@@ -13,27 +13,7 @@
 namespace stag::cli {
 namespace {
 
-using bench::Operation;
-
-struct Figure {
-  std::string_view name;
-  Operation operation;
-  std::size_t bytes;
-  unsigned depth;
-};
-constexpr Figure kFigures[] = {
-    {"null_rtt", Operation::Null, 0, 1},
-    {"null_rate_32", Operation::Null, 0, 32},
-    {"getattr_rate_32", Operation::Getattr, 0, 32},
-    {"rand_read_4k_32", Operation::Read, 4096, 32},
-    {"rand_write_4k_32", Operation::Write, 4096, 32},
-    {"read_64k", Operation::Read, 64 << 10, 8},
-    {"write_64k", Operation::Write, 64 << 10, 8},
-    {"read_1m", Operation::Read, 1 << 20, 8},
-    {"write_1m", Operation::Write, 1 << 20, 8},
-};
-
-constexpr std::size_t kBulk = 64 << 10;  // from here on bandwidth counts
+using bench::Figure;
 
 class Bench final : public Command {
  public:
@@ -46,7 +26,7 @@ class Bench final : public Command {
                    "against a server of its own on this machine, next to the raw TCP reference of "
                    "the same run");
     arguments.flag("--json", json_, "an object");
-    arguments.texts("--only", options_.only, "NAME", "this figure; may be given several times");
+    arguments.texts("--only", only_, "NAME", "this figure; may be given several times");
     arguments.number("--samples", samples_, 1, 100, "samples of each figure");
     arguments.number("--milliseconds", milliseconds_, 1, 60'000, "length of a sample");
     arguments.number("--busy-poll", options_.load.busy_poll_us, 0, 1'000'000,
@@ -59,8 +39,10 @@ class Bench final : public Command {
       return misused("say either --self or the URL of a directory on a server");
     options_.samples = samples_;
     options_.seconds = milliseconds_ / 1000.0;
-    if (self_) return run_self();
-    const Exit exit = run_remote();
+    const Result<std::vector<Figure>, std::string> figures = bench::choose_figures(only_);
+    if (!figures) return misused(figures.error());
+    if (self_) return run_self(*figures);
+    const Exit exit = run_remote(*figures);
     on_loop([this](Run& run) { return clean_up(run); });
     return exit;
   }
@@ -70,9 +52,9 @@ class Bench final : public Command {
     return "stag-bench.data may be left on the server; remove it";
   }
 
-  Exit run_self() {
-    const Result<std::vector<bench::Row>, std::string> rows =
-        bench::bench_self(options_, [](std::size_t done, std::size_t all, const std::string& name) {
+  Exit run_self(const std::vector<Figure>& figures) {
+    const Result<std::vector<bench::Row>, std::string> rows = bench::bench_self(
+        figures, options_, [](std::size_t done, std::size_t all, const std::string& name) {
           show(fmt::format("[{}/{}] {}", done + 1, all, name));
         });
     show("");
@@ -81,23 +63,20 @@ class Bench final : public Command {
     return Exit::Done;
   }
 
-  Exit run_remote() {
+  Exit run_remote(const std::vector<Figure>& figures) {
     const auto load = bench::Load::open(url_, options_.load);
     if (!load) return failed(load.error());
     Json results = Json::array();
     Exit exit = Exit::Done;
-    for (const Figure& figure : kFigures) {
-      const auto& only = options_.only;
-      if (!only.empty() && std::find(only.begin(), only.end(), figure.name) == only.end()) continue;
+    for (const Figure& figure : figures) {
       show(std::string(figure.name));
-      const bench::Sample sample =
-          (*load)->run(figure.operation, figure.bytes, figure.depth, options_.seconds, getpid());
+      const std::optional<double> value = measure(**load, figure);
       show("");
-      if (sample.operations == 0) {
+      if (!value) {
         exit = failed(fmt::format("{}: {}", figure.name, (*load)->trouble()));
         break;
       }
-      results.add(report(figure, sample));
+      results.add(report(figure, *value));
     }
     if (json_) {
       Json json;
@@ -107,16 +86,25 @@ class Bench final : public Command {
     return exit;
   }
 
-  Json report(const Figure& figure, const bench::Sample& sample) const {
-    const bool trip = figure.depth == 1;
-    const double bandwidth = sample.bandwidth() / 1e9;
-    const double value = trip                    ? sample.per_operation() * 1e6
-                         : figure.bytes >= kBulk ? bandwidth
-                                                 : sample.rate();
-    const std::string_view unit = trip ? "us" : figure.bytes >= kBulk ? "GB/s" : "calls/s";
-    if (!json_) fmt::print("{:<18}{:>12.2f}  {}\n", figure.name, value, unit);
+  // The median of the samples; nothing when the load fails.
+  std::optional<double> measure(bench::Load& load, const Figure& figure) const {
+    std::vector<double> values;
+    for (unsigned i = 0; i < options_.samples; ++i) {
+      const bench::Sample sample =
+          load.run(figure.operation, figure.bytes, figure.depth, options_.seconds, getpid());
+      if (sample.operations == 0) return std::nullopt;
+      values.push_back(figure.value_of(sample));
+    }
+    return bench::median(std::move(values));
+  }
+
+  Json report(const Figure& figure, double value) const {
+    if (!json_) fmt::print("{:<18}{:>12.2f}  {}\n", figure.name, value, figure.unit());
     Json json;
-    json.set("name", figure.name).set("unit", unit).set("ours", value);
+    json.set("name", figure.name)
+        .set("unit", figure.unit())
+        .set("ours", value)
+        .set("samples", std::uint64_t{options_.samples});
     return json;
   }
 
@@ -142,6 +130,7 @@ class Bench final : public Command {
   bool self_ = false, json_ = false;
   std::uint32_t samples_ = 5, milliseconds_ = 350;
   bench::BenchOptions options_;
+  std::vector<std::string> only_;
   std::string url_;
 };
 

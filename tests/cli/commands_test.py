@@ -279,11 +279,14 @@ class Network(Case):
         self.bad(1, "--rdma-port", "info", "--rdma-port", "1", "--tcp-port", "1", "--rpcbind-port", "1", "127.0.0.1")
 
     def test_bench_of_a_server_gives_figures_and_leaves_nothing_behind(self):
-        out = json.loads(self.good("bench", "--json", "--milliseconds", "20", "--only", "null_rtt", "--only", "read_1m", self.server.url("/memory")))
-        self.assertEqual([row["name"] for row in out["results"]], ["null_rtt", "read_1m"])
+        only = ("--only", "null_rtt", "--only", "write_4k_rtt", "--only", "read_1m")
+        out = json.loads(self.good("bench", "--json", "--milliseconds", "20", "--samples", "3", *only, self.server.url("/memory")))
+        self.assertEqual([(row["name"], row["samples"]) for row in out["results"]], [("null_rtt", 3), ("write_4k_rtt", 3), ("read_1m", 3)])
         self.assertTrue(all(row["ours"] > 0 for row in out["results"]))
         self.assertEqual(self.good("ls", self.server.url("/memory")), "")
         self.bad(2, "--self", "bench")
+        for what in ("--self", self.server.url("/memory")):
+            self.bad(2, "there is no figure 'nope'; there are null_rtt, write_4k_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
 
     def test_bench_of_itself_prints_every_figure_with_its_reference(self):
         out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1"))
