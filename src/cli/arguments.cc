@@ -64,11 +64,19 @@ void describe(CLI::App& app, const About& about) {
   app.get_formatter()->column_width(36);
 }
 
+std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
+  const std::vector<std::string> strange = root.remaining();
+  if (!root.get_subcommands().empty() || strange.empty()) return error.what();
+  return fmt::format("'{}' is no {}", strange.front(),
+                     strange.front().starts_with('-') ? "option" : "command");
+}
+
 int report(const CLI::App& root, const CLI::Error& error) {
   if (error.get_exit_code() == 0) return root.exit(error);
   std::string name = "stag";
   for (const CLI::App* used : root.get_subcommands()) name += " " + used->get_name();
-  fmt::print(stderr, "{}: {}\n'{} --help' shows how it is used\n", name, error.what(), name);
+  fmt::print(stderr, "{}: {}\n'{} --help' shows how it is used\n", name, sentence_of(root, error),
+             name);
   return static_cast<int>(Exit::Usage);
 }
 

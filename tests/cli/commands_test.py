@@ -64,6 +64,8 @@ class Mistakes(Case):
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn("--help", result.stderr)
             self.assertEqual(result.stdout, "")
+        self.assertIn("stag: 'frob' is no command\n", stag("frob").stderr)
+        self.assertIn("stag: '--frob' is no option\n", stag("--frob").stderr)
 
     def test_in_URLs_exit_with_2_and_say_what_is_wrong(self):
         self.bad(2, "write nfs://HOST/EXPORT/PATH", "ls", "http://server/x")
