@@ -42,6 +42,7 @@ class Bench final : public Command {
     const Result<std::vector<Figure>, std::string> figures = bench::choose_figures(only_);
     if (!figures) return misused(figures.error());
     if (self_) return run_self(*figures);
+    if (const Outcome<Ok> usable = check_url(); !usable) return failed(usable.error());
     const Exit exit = run_remote(*figures);
     on_loop([this](Run& run) { return clean_up(run); });
     return exit;
@@ -61,6 +62,14 @@ class Bench final : public Command {
     if (!rows) return failed(rows.error());
     fmt::print("{}\n", json_ ? bench::to_json(*rows) : bench::to_table(*rows));
     return Exit::Done;
+  }
+
+  Outcome<Ok> check_url() const {
+    const Outcome<nfs::client::Url> url = nfs::client::Url::parse(url_);
+    if (!url) return Failure{url.error()};
+    const auto connector = nfs_connector(*url, {});
+    if (!connector) return Failure{connector.error()};
+    return Ok{};
   }
 
   Exit run_remote(const std::vector<Figure>& figures) {

@@ -79,6 +79,8 @@ Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(const Url& url,
   if (url.fabric == Url::Fabric::Verbs) connector.fabric = endpoint::FabricKind::Verbs;
   connector.rdma.moved = options.moved;
   Result<std::unique_ptr<rpc::Connector>, Reason> made = endpoint::make_connector(connector);
+  if (!made && made.error() == Reason::FabricUnavailable)
+    return Failure{Error::of_url("in the URL, fabric: verbs is not in this build; use iwarp")};
   if (!made)
     return Failure{Error::of_call({"connect to the NFS service", {}},
                                   rpc::CallError::transport(made.error()))};
