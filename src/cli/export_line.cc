@@ -45,7 +45,10 @@ Parsed take_option(std::string_view word, nfs::ExportOptions& options) {
 Parsed take_word(std::string_view word, ExportLine& line) {
   constexpr std::string_view kFsid = "fsid=";
   if (word.starts_with(kFsid)) return take_file_system_id(word.substr(kFsid.size()), line);
-  return take_option(word, line.options);
+  const Parsed taken = take_option(word, line.options);
+  if (taken) return taken;
+  return wrong(taken.error() +
+               "; the export as a whole also has fsid=N and client=NETWORK, in a table 'clients'");
 }
 
 // A client before its options are put on top of the export's.
