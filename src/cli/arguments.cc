@@ -22,22 +22,38 @@ CLI::Option* bounded(CLI::Option* option, Number least, Number most) {
   return last_wins(option)->check(CLI::Range(least, most).description(""))->type_name("N");
 }
 
+// --no-x is no setting of its own: x = false says it.
 bool spelled(const CLI::App& app, const Setting& setting) {
-  return setting.key != "config" && setting.key != "help" &&
-         app.get_option_no_throw("--" + setting.key) != nullptr;
+  const CLI::Option* option = app.get_option_no_throw("--" + setting.key);
+  return setting.key != "config" && setting.key != "help" && option != nullptr &&
+         option->get_lnames().front() == setting.key;
+}
+
+// How a setting of this option is written.
+std::string_view form_of(const CLI::Option& option) {
+  if (option.get_expected_max() == 0) return "true or false";
+  return option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast
+             ? "a text or a whole number"
+             : "a text or an array of texts";
+}
+
+bool has_form(const CLI::Option& option, const Setting& setting) {
+  const bool flag = option.get_expected_max() == 0;
+  const bool single = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast;
+  return !(single && setting.is_array) &&
+         std::all_of(setting.values.begin(), setting.values.end(), [flag](const Value& value) {
+           return !value.is_table && value.is_truth == flag;
+         });
 }
 
 // What of the setting would stand on the command line.
-std::vector<std::string> words_of(const Setting& setting, const std::string& where) {
+std::vector<std::string> words_of(const CLI::Option& option, const Setting& setting,
+                                  const std::string& where) {
+  if (!has_form(option, setting))
+    throw CLI::ValidationError(
+        kConfig, fmt::format("{}'{}' must be {}", where, setting.key, form_of(option)));
   std::vector<std::string> words;
-  for (const Value& value : setting.values) {
-    if (value.is_table)
-      throw CLI::ValidationError(
-          kConfig, fmt::format("{}'{}' must be a text, a whole number, true or false, or an array "
-                               "of such",
-                               where, setting.key));
-    words.push_back(value.text);
-  }
+  for (const Value& value : setting.values) words.push_back(value.text);
   return words;
 }
 
@@ -49,7 +65,7 @@ void apply_file(CLI::App& app, const ConfigFile& file) {
     CLI::Option* option = app.get_option_no_throw("--" + setting.key);
     if (option->count() > 0 || file.is_own(setting)) continue;
     const std::string where = place_in(file.path(), setting.line);
-    const std::vector<std::string> words = words_of(setting, where);
+    const std::vector<std::string> words = words_of(*option, setting, where);
     try {
       option->add_result(words);
       option->run_callback();

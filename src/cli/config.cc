@@ -57,6 +57,7 @@ class TomlFile {
       made.text = std::to_string(number->get());
     } else if (const auto* truth = node.as_boolean()) {
       made.text = truth->get() ? "true" : "false";
+      made.is_truth = true;
     } else {
       return fmt::format(
           "{}'{}' must be a text, a whole number, true or false, a table, or an array of such",

@@ -21,6 +21,7 @@ struct Value {
   std::string text;
   std::vector<Setting> members;  // of a table, in the order of their lines
   bool is_table = false;
+  bool is_truth = false;
   unsigned line = 0;
 };
 

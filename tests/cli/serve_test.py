@@ -232,6 +232,12 @@ class ConfigFiles(Case):
             ('# comment\nlog-level = "loud"\n', 2, "loud"),
             ("[section]\nx = 1\n", 1, "there is no setting 'section'"),
             ("[log-level]\nx = 1\n", 1, "'log-level' must be"),
+            ('export = "/x=memory"\nrpcbind = 1\n', 2, "'rpcbind' must be true or false"),
+            ('export = "/x=memory"\ncrc = "yes"\n', 2, "'crc' must be true or false"),
+            ('export = "/x=memory"\nlog-level = false\n', 2, "'log-level' must be a text or a whole number"),
+            ('export = "/x=memory"\nthreads = [1, 2]\n', 2, "'threads' must be a text or a whole number"),
+            ('export = "/x=memory"\nlisten = [true]\n', 2, "'listen' must be a text or an array of texts"),
+            ('export = "/x=memory"\nno-udp = true\n', 2, "there is no setting 'no-udp'"),
             ('\nconfig = "other.toml"\n', 2, "there is no setting 'config'"),
         ):
             path = self.config(text)
