@@ -63,14 +63,15 @@ class Serve final : public Command {
   Exit listen(rpc::Server& server);
   Exit listen_at(rpc::Server& server, const std::string& host,
                  const std::shared_ptr<endpoint::Loops>& loops);
-  Exit listen_udp(rpc::Server& server, const Address& tcp,
-                  const std::shared_ptr<endpoint::Loops>& loops);
+  Result<Listener, std::string> listen_udp(rpc::Server& server, const Address& tcp,
+                                           const std::shared_ptr<endpoint::Loops>& loops) const;
   Exit register_programs(const rpc::Server& server, const std::shared_ptr<endpoint::Loops>& loops);
   void keep(Listener listener, rpc::TransportKind transport);
   Result<Listener, std::string> listener(rpc::Server& server, Transport transport,
                                          const Address& at,
                                          const std::shared_ptr<endpoint::Loops>& loops) const;
-  void announce(const Listener& rdma, const Listener& tcp, const std::string& host) const;
+  void announce(const Address& rdma, const std::optional<Address>& udp, const Address& tcp,
+                const std::string& host) const;
   void announce(const ExportSet& exports) const;
 
   std::vector<std::string> export_texts_;
@@ -117,10 +118,10 @@ void Serve::declare(Arguments& arguments) {
   arguments.number("--rdma-port", rdma_port_, 0, kMaxPort,
                    "port of NFS over RPC-over-RDMA; 0 takes a free one");
   arguments.number("--tcp-port", tcp_port_, 0, kMaxPort,
-                   "port of NFS and MOUNT over TCP; 0 takes a free one");
+                   "port of NFS, MOUNT, NFSACL, NLM and NSM over TCP; 0 takes a free one");
   arguments.number("--udp-port", udp_port_, 0, kMaxPort,
-                   "port of MOUNT and the lock programs over UDP, which some clients insist on; 0 "
-                   "takes the number of --tcp-port");
+                   "port of MOUNT, NLM and NSM over UDP, which some clients insist on; 0 takes the "
+                   "number of --tcp-port");
   arguments.flag("--udp,!--no-udp", udp_, "serve them over UDP [yes]");
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
@@ -252,17 +253,21 @@ Exit Serve::listen_at(rpc::Server& server, const std::string& host,
   if (!rdma) return failed(rdma.error());
   auto tcp = listener(server, Transport::Tcp, {host, port(tcp_port_)}, loops);
   if (!tcp) return failed(tcp.error());
-  if (const Exit exit = udp_ ? listen_udp(server, tcp->address(), loops) : Exit::Done;
-      exit != Exit::Done)
-    return exit;
-  announce(*rdma, *tcp, host);
+  std::optional<Address> udp_at;
+  if (udp_) {
+    auto udp = listen_udp(server, tcp->address(), loops);
+    if (!udp) return failed(udp.error());
+    udp_at = udp->address();
+    keep(*std::move(udp), rpc::TransportKind::Udp);
+  }
+  announce(rdma->address(), udp_at, tcp->address(), host);
   keep(*std::move(rdma), rpc::TransportKind::Rdma);
   keep(*std::move(tcp), rpc::TransportKind::Tcp);
   return Exit::Done;
 }
 
-Exit Serve::listen_udp(rpc::Server& server, const Address& tcp,
-                       const std::shared_ptr<endpoint::Loops>& loops) {
+Result<Listener, std::string> Serve::listen_udp(
+    rpc::Server& server, const Address& tcp, const std::shared_ptr<endpoint::Loops>& loops) const {
   Address at = tcp;
   if (udp_port_ != 0) at.port = static_cast<std::uint16_t>(udp_port_);
   auto udp = listener(server, Transport::Udp, at, loops);
@@ -271,9 +276,7 @@ Exit Serve::listen_udp(rpc::Server& server, const Address& tcp,
     at.port = 0;
     udp = listener(server, Transport::Udp, at, loops);
   }
-  if (!udp) return failed(udp.error());
-  keep(*std::move(udp), rpc::TransportKind::Udp);
-  return Exit::Done;
+  return udp;
 }
 
 void Serve::keep(Listener listener, rpc::TransportKind transport) {
@@ -311,16 +314,18 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
       fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
 }
 
-void Serve::announce(const Listener& rdma, const Listener& tcp, const std::string& host) const {
+// TCP last: who has read its line finds every listener there.
+void Serve::announce(const Address& rdma, const std::optional<Address>& udp, const Address& tcp,
+                     const std::string& host) const {
   nfs::client::Url url;
   url.host = host == "0.0.0.0" || host == "::" ? host_name() : host;
   url.path = first_export_;
-  const std::uint16_t tcp_port = tcp.address().port;
-  url.port = rdma.address().port;
+  url.port = rdma.port;
   const std::string mount =
-      tcp_port == endpoint::kTcpPort ? "" : fmt::format("?mountport={}", tcp_port);
+      tcp.port == endpoint::kTcpPort ? "" : fmt::format("?mountport={}", tcp.port);
   fmt::print("ready: RPC-over-RDMA  {}{}\n", to_string(url), mount);
-  url.port = tcp_port;
+  if (udp) fmt::print("ready: UDP            {} for MOUNT, NLM and NSM\n", to_string(*udp));
+  url.port = tcp.port;
   fmt::print("ready: TCP            {}?proto=tcp\n", to_string(url));
   std::fflush(stdout);
 }

@@ -48,7 +48,9 @@ class Case(unittest.TestCase):
 class Listening(Case):
     def test_prints_a_URL_for_each_listener_that_works_as_it_is(self):
         server = self.start(exports=("/x/deep=memory", "/y=memory"))
-        self.assertEqual(len([line for line in server.lines if line.startswith("ready: ")]), 2)
+        ready = [line.split()[1:3] for line in server.lines if line.startswith("ready: ")]
+        self.assertEqual([transport for transport, _ in ready], ["RPC-over-RDMA", "UDP", "TCP"])
+        self.assertRegex(ready[1][1], r"^127\.0\.0\.1:\d+$")
         for url in server.urls.values():
             self.assertEqual(stag("ls", url).returncode, 0, url)
         self.assertEqual(stag("ls", server.url("/y")).returncode, 0)
