@@ -25,7 +25,8 @@ class Info final : public Command {
   void declare(Arguments& arguments) override {
     constexpr std::uint32_t kMax = 65535;
     arguments.number("--rdma-port", ports_.rdma, 1, kMax, "where NFS over RDMA is looked for");
-    arguments.number("--tcp-port", ports_.tcp, 1, kMax, "where NFS and MOUNT are looked for");
+    arguments.number("--tcp-port", ports_.tcp, 1, kMax,
+                     "where NFS, MOUNT, NFSACL, NLM and NSM are looked for");
     arguments.number("--rpcbind-port", ports_.rpcbind, 1, kMax, "where rpcbind is asked");
     arguments.flag("--json", json_, "an object");
     remote_.declare(arguments);
@@ -39,6 +40,7 @@ class Info final : public Command {
     const bool tcp = url->protocol == Url::Protocol::Tcp;
     (tcp ? ports_.tcp : ports_.rdma) = url->nfs_address().port;
     ports_.tcp = url->mount_port.value_or(static_cast<std::uint16_t>(ports_.tcp));
+    ports_.rpcbind = url->rpcbind_port.value_or(static_cast<std::uint16_t>(ports_.rpcbind));
     return on_loop([this](Run& run) { return work(run); });
   }
 

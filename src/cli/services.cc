@@ -20,9 +20,11 @@ struct Name {
   std::uint32_t program;
   std::string_view name;
 };
+// Where there is no rpcbind, servers have these at the port of NFS.
+constexpr std::uint32_t kNlm = 100021, kNsm = 100024, kNfsacl = 100227;
 constexpr Name kNames[] = {
-    {100000, "rpcbind"},  {100003, "nfs"},    {100005, "mountd"},  {100011, "rquotad"},
-    {100021, "nlockmgr"}, {100024, "status"}, {100227, "nfs_acl"},
+    {100000, "rpcbind"}, {100003, "nfs"},  {100005, "mountd"},   {100011, "rquotad"},
+    {kNlm, "nlockmgr"},  {kNsm, "status"}, {kNfsacl, "nfs_acl"},
 };
 
 std::string version_range(std::uint32_t low, std::uint32_t high) {
@@ -149,7 +151,8 @@ Task<Findings> look_for_services(Run& run, std::string host, Ports ports, Remote
   Outcome<std::unique_ptr<rpc::Connector>> rdma = nfs_connector(url, options);
   const std::unique_ptr<rpc::Connector> tcp = tcp_connector(options);
   // Not in a braced list: those and co_await do not go together in every compiler.
-  const std::vector<std::uint32_t> both{kNfs, kMount}, only_nfs{kNfs}, only_mount{kMount};
+  const std::vector<std::uint32_t> all{kNfs, kMount, kNfsacl, kNlm, kNsm};
+  const std::vector<std::uint32_t> only_nfs{kNfs}, only_mount{kMount};
   const auto own = [&](std::string_view transport) {
     return rpcbind::netid(transport, rpcbind::is_ipv6(host));
   };
@@ -159,7 +162,7 @@ Task<Findings> look_for_services(Run& run, std::string host, Ports ports, Remote
     if (registered != 0 && registered != ports.rdma)
       co_await search.ask(**rdma, own(rpcbind::kRdma), registered, only_nfs);
   }
-  co_await search.ask(*tcp, own(rpcbind::kTcp), ports.tcp, both);
+  co_await search.ask(*tcp, own(rpcbind::kTcp), ports.tcp, all);
   const std::uint32_t mount_port = search.port_of(kMount, rpcbind::kTcp);
   if (!findings.exports && mount_port != 0)
     co_await search.ask(*tcp, own(rpcbind::kTcp), mount_port, only_mount);

@@ -1,5 +1,5 @@
 // Which RPC programs a host serves, and where: from rpcbind where there is one, and by asking the
-// NFS and MOUNT programs themselves at the usual ports.
+// programs of NFS themselves at the usual ports.
 #pragma once
 
 #include <optional>

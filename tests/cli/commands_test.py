@@ -272,14 +272,23 @@ class Network(Case):
         self.bad(1, "refused", "ping", "-c", "1", "nfs://127.0.0.1:1/")
 
     def test_info_finds_programs_ports_and_exports(self):
-        found = json.loads(self.good("info", "--json", "--rpcbind-port", "1", self.server.url("/")))
+        found = json.loads(self.good("info", "--json", self.server.url("/") + "&rpcbindport=1"))
         services = {(each["name"], each["versions"], each["netid"], each["port"]) for each in found["services"]}
-        expected = {("nfs", "2-3", "rdma", self.server.rdma_port), ("nfs", "2-3", "tcp", self.server.tcp_port), ("mountd", "1-3", "tcp", self.server.tcp_port)}
-        self.assertEqual(services, expected)
+        at_tcp = (("nfs", "2-3"), ("mountd", "1-3"), ("nfs_acl", "2-3"), ("nlockmgr", "1-4"), ("status", "1"))
+        self.assertEqual(services, {("nfs", "2-3", "rdma", self.server.rdma_port)} | {(*each, "tcp", self.server.tcp_port) for each in at_tcp})
         self.assertEqual([each["path"] for each in found["exports"]], ["/files", "/memory"])
         text = self.good("info", "--rdma-port", str(self.server.rdma_port), "--tcp-port", str(self.server.tcp_port), "127.0.0.1")
         self.assertIn("  /memory", text)
         self.bad(1, "--rdma-port", "info", "--rdma-port", "1", "--tcp-port", "1", "--rpcbind-port", "1", "127.0.0.1")
+
+    def test_info_asks_rpcbind_where_the_URL_says(self):
+        rpcbind = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(rpcbind.close)
+        rpcbind.settimeout(harness.PATIENCE)
+        url = f"{self.server.url('/')}&rpcbindport={rpcbind.getsockname()[1]}"
+        info = subprocess.Popen([harness.STAG, "info", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        rpcbind.accept()[0].close()
+        self.assertEqual(info.wait(harness.PATIENCE), 0)
 
     def test_bench_of_a_server_gives_figures_and_leaves_nothing_behind(self):
         only = ("--only", "null_rtt", "--only", "write_4k_rtt", "--only", "read_1m")
