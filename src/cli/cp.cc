@@ -44,7 +44,8 @@ class Cp final : public Command {
     arguments.flag("--stats", stats_, "say what was copied, how fast and how it travelled");
     arguments.flag("--json", json_, "the same as an object");
     remote_.declare(arguments);
-    arguments.positionals("SRC... DST", paths_, 2, "local paths or URLs; one side is a URL");
+    arguments.positionals("SRC... DST", paths_, 2,
+                          "local paths or URLs; one side is a URL, or both: from server to server");
   }
   Exit run() override {
     options_.files_in_flight = jobs_;

@@ -96,6 +96,7 @@ class Trees(Case):
         self.bad(1, "no such file", "cat", url("d/g"))
 
     def test_go_from_server_to_server(self):
+        self.assertIn("from server to server", " ".join(self.good("cp", "--help").split()))
         tree = self.make_tree(self.there("tree"))
         self.good("cp", "-r", self.url("tree"), self.server.url(f"/memory/{self.name}"))
         self.good("cp", "-r", self.server.url(f"/memory/{self.name}"), self.url("again"))
