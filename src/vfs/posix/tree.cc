@@ -166,16 +166,21 @@ Outcome<Usage> Tree::usage() {
   return usage;
 }
 
-// What was written before may be gone, although no restart happened.
-Status Tree::lost() {
+// What was written before may be gone, although no restart happened. A client can tell its user of
+// a quota or a full disk, which some file systems find out about no sooner than now.
+Status Tree::lost(int error) {
   losses_.fetch_add(1);
-  return Status::Io;
+  return error == ENOSPC || error == EDQUOT ? status_of(error) : Status::Io;
+}
+
+bool Tree::is_loss(std::optional<Status> fault) {
+  return fault == Status::Io || fault == Status::NoSpace || fault == Status::QuotaExceeded;
 }
 
 std::optional<Status> Tree::sync(Object& object) {
   const auto reader = object.open_reader();
   if (!reader) return reader.error();
-  if (::fsync((*reader)->number()) != 0) return lost();
+  if (::fsync((*reader)->number()) != 0) return lost(errno);
   return std::nullopt;
 }
 

@@ -155,7 +155,8 @@ class Tree {
   Outcome<Attributes> attributes_of(const Object& object) const;
   std::optional<Status> sync(Object& object);
   std::optional<Status> sync_names(Object& directory);
-  Status lost();
+  Status lost(int error);
+  static bool is_loss(std::optional<Status> fault);
 
   // Handles (tree_handles.cc). resolve() wants the server's rights: never within a CredentialScope.
   Outcome<Handle> handle_of(const Descriptor& path, const struct statx& stat) const;

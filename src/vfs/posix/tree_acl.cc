@@ -89,7 +89,10 @@ Outcome<Change> Tree::set_acls(const Credentials& who, const Handle& object,
   }
   const bool syncs =
       (*resolved)->type == FileType::Regular || (*resolved)->type == FileType::Directory;
-  if (syncs && durable_names_ && sync(**resolved) == Status::Io) return Failure{Status::Io};
+  if (syncs && durable_names_) {
+    const auto fault = sync(**resolved);
+    if (is_loss(fault)) return Failure{*fault};
+  }
   return observation.finish();
 }
 

@@ -168,7 +168,7 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& objec
     // A file we may not read cannot be synced by us; its attributes follow with the next one that
     // is.
     const auto fault = sync(**resolved);
-    if (fault == Status::Io) return Failure{*fault};
+    if (is_loss(fault)) return Failure{*fault};
   }
   return observation.finish();
 }

@@ -158,7 +158,7 @@ Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std
     if (!scope.acts()) return Failure{Status::Access};
     written = write_stably((*writer)->number(), data, offset, stability);
   }
-  if (written.error == EIO) return Failure{lost()};
+  if (written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
   return WriteResult{static_cast<std::uint32_t>(written.count), stability, observation.finish()};
 }
@@ -175,7 +175,7 @@ Outcome<Change> Tree::commit(const Handle& file) {
     if (!reader) return Failure{reader.error()};
     descriptor = *std::move(reader);
   }
-  if (::fdatasync(descriptor->number()) != 0) return Failure{lost()};
+  if (::fdatasync(descriptor->number()) != 0) return Failure{lost(errno)};
   opened->object->close_writer();
   return observation.finish();
 }
