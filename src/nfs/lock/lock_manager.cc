@@ -93,13 +93,9 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
     found = true;
   }
   // It may have been granted while the client gave up.
-  for (auto at = pending_.begin(); at != pending_.end();) {
-    if (!same(at->second.grant.request, request)) {
-      ++at;
-      continue;
-    }
-    table_.revert(at->second.grant);
-    at = pending_.erase(at);
+  for (const Ticket ticket : pending_in(request.file)) {
+    if (!same(pending_.at(ticket).grant.request, request)) continue;
+    table_.revert(take_pending(ticket));
     found = true;
   }
   std::vector<News> news = take_news();
@@ -182,14 +178,18 @@ std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
 
 bool LockManager::settle(Ticket ticket, bool wanted) {
   std::unique_lock lock(mutex_);
-  const auto found = pending_.find(ticket);
-  if (found == pending_.end()) return false;
-  if (!wanted) table_.revert(found->second.grant);
-  pending_.erase(found);
+  if (!pending_.contains(ticket)) return false;
+  const Grant grant = take_pending(ticket);
+  if (!wanted) table_.revert(grant);
   std::vector<News> news = take_news();
   lock.unlock();
   tell(std::move(news));
   return true;
+}
+
+bool LockManager::is_pending(Ticket ticket) const {
+  const std::scoped_lock lock(mutex_);
+  return pending_.contains(ticket);
 }
 
 std::size_t LockManager::size() const {
@@ -197,12 +197,33 @@ std::size_t LockManager::size() const {
   return table_.size();
 }
 
+std::size_t LockManager::pending_count() const {
+  const std::scoped_lock lock(mutex_);
+  return pending_.size();
+}
+
+// Of a grant that is pending: it is not any more.
+Grant LockManager::take_pending(Ticket ticket) {
+  auto taken = pending_.extract(ticket);
+  Grant grant = std::move(taken.mapped().grant);
+  const auto here = pending_in_.find(grant.request.file);
+  std::erase(here->second, ticket);
+  if (here->second.empty()) pending_in_.erase(here);
+  table_.settled(grant);
+  return grant;
+}
+
+LockManager::Tickets LockManager::pending_in(const FileKey& file) const {
+  const auto found = pending_in_.find(file);
+  return found == pending_in_.end() ? Tickets{} : found->second;
+}
+
 // What the owner does to these bytes now counts, not what he waited for.
 void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range) {
-  std::erase_if(pending_, [&](const auto& entry) {
-    const LockRequest& request = entry.second.grant.request;
-    return request.file == file && request.range.overlaps(range) && *request.owner == owner;
-  });
+  for (const Ticket ticket : pending_in(file)) {
+    const LockRequest& request = pending_.at(ticket).grant.request;
+    if (request.range.overlaps(range) && *request.owner == owner) take_pending(ticket);
+  }
 }
 
 void LockManager::note_state(const Client& client, std::int32_t state) {
@@ -213,8 +234,10 @@ void LockManager::note_state(const Client& client, std::int32_t state) {
 
 void LockManager::release_which(const LockTable::Which& which) {
   for (const Ticket ticket : table_.release(which)) wishes_.erase(ticket);
-  std::erase_if(pending_,
-                [&](const auto& entry) { return which(entry.second.grant.request.owner->client); });
+  Tickets gone;
+  for (const auto& [ticket, pending] : pending_)
+    if (which(pending.grant.request.owner->client)) gone.push_back(ticket);
+  for (const Ticket ticket : gone) take_pending(ticket);
 }
 
 bool LockManager::heard_before(const std::string& address, std::int32_t state, TimePoint now) {
@@ -232,6 +255,7 @@ std::vector<LockManager::News> LockManager::take_news() {
     news.push_back({grant.request.owner->client, ticket});
     PendingGrant pending{std::move(grant), {}};
     if (auto wish = wishes_.extract(ticket)) pending.wish = std::move(wish.mapped());
+    pending_in_[pending.grant.request.file].push_back(ticket);
     pending_.emplace(ticket, std::move(pending));
   }
   return news;

@@ -79,8 +79,10 @@ class LockManager {
   std::optional<PendingGrant> pending(Ticket ticket) const;
   // The client has its lock, or did not want it. False: it was settled already.
   bool settle(Ticket ticket, bool wanted);
+  bool is_pending(Ticket ticket) const;
 
-  std::size_t size() const;
+  std::size_t size() const;           // locks, shares, waiters and pending grants
+  std::size_t pending_count() const;  // grants
 
  private:
   struct Heard {
@@ -92,7 +94,11 @@ class LockManager {
     Ticket ticket = 0;
   };
   bool in_grace(TimePoint now) const { return now < grace_end_; }
+  // Grants on their way, in one file.
+  using Tickets = std::vector<Ticket>;
   nlm::nlm4_stats lock_now(const Ask& ask);
+  Grant take_pending(Ticket ticket);
+  Tickets pending_in(const FileKey& file) const;
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
   void note_state(const Client& client, std::int32_t state);
   void release_which(const LockTable::Which& which);
@@ -106,6 +112,7 @@ class LockManager {
   TimePoint grace_end_{};
   std::map<Ticket, Wish> wishes_;
   std::map<Ticket, PendingGrant> pending_;
+  std::unordered_map<FileKey, Tickets, FileKeyHash> pending_in_;
   std::map<Client, std::int32_t> states_;
   std::map<std::string, Heard> heard_;
   OnGrant on_grant_;

@@ -68,7 +68,7 @@ class LockService {
   // Says nothing more. On the loop.
   Task<void> stop();
 
-  // Locks, shares and waiters.
+  // Locks, shares, waiters and grants that are not acknowledged.
   std::size_t size() const;
 
  private:

@@ -9,6 +9,7 @@
 #include "base/reason.h"
 #include "endpoint/client.h"
 #include "endpoint/listener.h"
+#include "nfs/lock/lock_manager.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/proto/nsm.h"
 #include "testing/nfs/server_fixture.h"
@@ -355,6 +356,34 @@ TEST_F(Locks, of_a_client_that_cannot_be_reached_are_given_up) {
   EXPECT_EQ(service_->size(), 0u);
 }
 
+TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
+  LockManager manager({.waiters_of_address = 10});
+  std::size_t told = 0;
+  manager.on_grant([&](const Client&, Ticket) { ++told; });
+  const auto owner = [](const char* address) {
+    return std::make_shared<Owner>(Owner{{address, "name"}, "oh", 1});
+  };
+  const OwnerPtr a = owner("192.0.2.1"), b = owner("192.0.2.2");
+  const auto lock = [&](const OwnerPtr& who, Range range, bool block) {
+    return manager.lock({{{}, who, range, true}, block, false, 0, {}}, TimePoint{});
+  };
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    const Range all{round * 100, round * 100 + 99};
+    ASSERT_EQ(lock(b, all, false), NLM4_GRANTED);
+    for (std::uint64_t byte = all.first; byte <= all.last; ++byte)
+      ASSERT_EQ(lock(a, {byte, byte}, true), byte < 10 ? NLM4_BLOCKED : NLM4_DENIED_NOLOCKS);
+    ASSERT_EQ(manager.unlock({}, *b, all), NLM4_GRANTED);
+    EXPECT_EQ(manager.pending_count(), 10u);
+  }
+  EXPECT_EQ(told, 10u);
+  EXPECT_EQ(manager.size(), 11u) << "one lock and ten grants";
+  ASSERT_EQ(manager.unlock({}, *a, {0, 3}), NLM4_GRANTED);
+  EXPECT_EQ(manager.pending_count(), 6u) << "unlocked before it was told";
+  manager.release(a->client);
+  EXPECT_EQ(manager.pending_count(), 0u);
+  EXPECT_EQ(manager.size(), 0u);
+}
+
 TEST_F(Locks, need_no_call_back_when_the_client_asks_again) {
   ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);
@@ -404,7 +433,7 @@ TEST_F(Locks, asked_for_by_message_are_answered_by_message) {
   EXPECT_EQ(grant.alock, lock_of(kB, 0, 1));
   from(kC);
   ask<NLMPROC4_GRANTED_RES>({grant.cookie, {NLM4_DENIED}});
-  EXPECT_EQ(service_->size(), 1u) << "not C's to refuse";
+  EXPECT_EQ(service_->size(), 2u) << "not C's to refuse: lock and grant";
   from(kB);
   ask<NLMPROC4_GRANTED_RES>({object("?"), {NLM4_DENIED}});
   ask<NLMPROC4_GRANTED_RES>({grant.cookie, {NLM4_GRANTED}});

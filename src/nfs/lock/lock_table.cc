@@ -74,9 +74,12 @@ LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
   for (const Waiter& waiter : file.waiters)
     if (same_wish(waiter.range, waiter.exclusive, *waiter.owner, request))
       return {LockOutcome::Blocked, waiter.ticket};
-  if (file.waiters.size() >= limits_.waiters_of_file || !room(file, request.owner->client, 1))
+  const Client& client = request.owner->client;
+  const auto here = places_.find(client.address);
+  if (file.places() >= limits_.waiters_of_file || !room(file, client, 1) ||
+      (here != places_.end() && here->second >= limits_.waiters_of_address))
     return {LockOutcome::Full, 0};
-  count(request.owner->client, 1);
+  count_place(client, 1);
   file.waiters.push_back({++last_ticket_, request.owner, request.range, request.exclusive});
   return {LockOutcome::Blocked, last_ticket_};
 }
@@ -99,7 +102,7 @@ Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
   if (waiter == waiters.end()) return 0;
   const Ticket ticket = waiter->ticket;
   waiters.erase(waiter);
-  count(request.owner->client, -1);
+  count_place(request.owner->client, -1);
   return ticket;
 }
 
@@ -115,6 +118,14 @@ bool LockTable::unlock(const FileKey& key, const Owner& owner, Range range) {
   sweep(key, file, range);
   tidy(key);
   return true;
+}
+
+void LockTable::settled(const Grant& grant) {
+  const auto found = files_.find(grant.request.file);
+  if (found == files_.end() || found->second.unsettled == 0) return;
+  --found->second.unsettled;
+  count_place(grant.request.owner->client, -1);
+  tidy(grant.request.file);
 }
 
 void LockTable::revert(const Grant& grant) {
@@ -189,7 +200,9 @@ bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& req
     grant.before.push_back({inside, held.exclusive, held.owner});
   }
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
-  leave_queue(file, request);
+  // His place stays counted.
+  std::erase_if(file.waiters, [&](const Waiter& one) { return one.ticket == grant.ticket; });
+  ++file.unsettled;
   granted_.push_back(std::move(grant));
   return true;
 }
@@ -242,16 +255,22 @@ bool LockTable::release_from(File& file, const Which& which, std::vector<Ticket>
   bool any = false;
   const auto gone = [&](const auto& entry) {
     if (!which(entry.owner->client)) return false;
-    count(entry.owner->client, -1);
     any = true;
     return true;
   };
-  std::erase_if(file.held, gone);
-  std::erase_if(file.shares, gone);
+  const auto counted = [&](const auto& entry) {
+    const bool goes = gone(entry);
+    if (goes) count(entry.owner->client, -1);
+    return goes;
+  };
+  std::erase_if(file.held, counted);
+  std::erase_if(file.shares, counted);
   std::erase_if(file.waiters, [&](const Waiter& waiter) {
     const bool goes = gone(waiter);
-    if (goes) places.push_back(waiter.ticket);
-    return goes;
+    if (!goes) return false;
+    places.push_back(waiter.ticket);
+    count_place(waiter.owner->client, -1);
+    return true;
   });
   return any;
 }
@@ -271,8 +290,7 @@ std::vector<Held> LockTable::held(const FileKey& file) const {
 bool LockTable::room(const File& file, const Client& client, std::size_t more) const {
   const auto found = counts_.find(client);
   const std::size_t own = found == counts_.end() ? 0 : found->second;
-  const std::size_t here = file.held.size() + file.waiters.size() + file.shares.size();
-  return own + more <= limits_.of_client && here + more <= limits_.of_file &&
+  return own + more <= limits_.of_client && file.size() + more <= limits_.of_file &&
          total_ + more <= limits_.in_all;
 }
 
@@ -284,9 +302,16 @@ void LockTable::count(const Client& client, std::ptrdiff_t change) {
   if (own == 0) counts_.erase(client);
 }
 
+void LockTable::count_place(const Client& client, std::ptrdiff_t change) {
+  count(client, change);
+  std::size_t& places = places_[client.address];
+  places += static_cast<std::size_t>(change);
+  if (places == 0) places_.erase(client.address);
+}
+
 void LockTable::tidy(const FileKey& key) {
   const auto found = files_.find(key);
-  if (found != files_.end() && found->second.empty()) files_.erase(found);
+  if (found != files_.end() && found->second.size() == 0) files_.erase(found);
 }
 
 }  // namespace stag::nfs::lock

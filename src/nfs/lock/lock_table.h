@@ -67,6 +67,11 @@ struct FileKey {
   vfs::Handle handle;
   friend bool operator==(const FileKey&, const FileKey&) = default;
 };
+struct FileKeyHash {
+  std::size_t operator()(const FileKey& key) const {
+    return vfs::HandleHash()(key.handle) ^ std::hash<const void*>()(key.store);
+  }
+};
 
 struct Held {
   Range range;
@@ -84,7 +89,8 @@ struct LockRequest {
 // Names one place in a queue, for ever.
 using Ticket = std::uint64_t;
 
-// A waiter that has become a holder. `before` is what the owner had in this range until then.
+// A waiter that has become a holder; counted until settled(). `before` is what the owner had in
+// this range until then.
 struct Grant {
   Ticket ticket = 0;
   LockRequest request;
@@ -100,9 +106,11 @@ struct Share {
 };
 
 struct LockLimits {
-  std::size_t of_client = 8192;  // locks, shares and waiters
+  std::size_t of_client = 8192;  // locks, shares, waiters and grants that are not settled
   std::size_t of_file = 16384;
+  // Waiters, and grants that are not settled.
   std::size_t waiters_of_file = 1024;
+  std::size_t waiters_of_address = 1024;
   std::size_t in_all = 65536;
 };
 
@@ -126,7 +134,9 @@ class LockTable {
   std::optional<Ticket> cancel(const LockRequest& request);
   // Bytes that are not locked may be unlocked too. False: the split is one lock too many.
   bool unlock(const FileKey& file, const Owner& owner, Range range);
-  // The owner did not want the lock any more: he has again what he had.
+  // The client knows of the grant, or it does not matter any more: once for each grant.
+  void settled(const Grant& grant);
+  // The owner did not want the lock any more: he has again what he had. After settled().
   void revert(const Grant& grant);
 
   // Denied or Granted; replaces what the owner had.
@@ -141,7 +151,7 @@ class LockTable {
   std::vector<Grant> take_grants() { return std::exchange(granted_, {}); }
 
   std::vector<Held> held(const FileKey& file) const;
-  std::size_t size() const { return total_; }  // locks, shares and waiters
+  std::size_t size() const { return total_; }  // locks, shares, waiters and unsettled grants
   // Who holds anything or waits.
   std::vector<Client> clients() const;
   bool knows(const Client& client) const { return counts_.contains(client); }
@@ -157,12 +167,9 @@ class LockTable {
     std::vector<Held> held;
     std::vector<Waiter> waiters;
     std::vector<Share> shares;
-    bool empty() const { return held.empty() && waiters.empty() && shares.empty(); }
-  };
-  struct KeyHash {
-    std::size_t operator()(const FileKey& key) const {
-      return vfs::HandleHash()(key.handle) ^ std::hash<const void*>()(key.store);
-    }
+    std::size_t unsettled = 0;  // grants
+    std::size_t places() const { return waiters.size() + unsettled; }
+    std::size_t size() const { return held.size() + shares.size() + places(); }
   };
 
   static const Held* conflict(const File& file, const Owner& owner, Range range, bool exclusive);
@@ -175,11 +182,13 @@ class LockTable {
   bool release_from(File& file, const Which& which, std::vector<Ticket>& places);
   bool room(const File& file, const Client& client, std::size_t more) const;
   void count(const Client& client, std::ptrdiff_t change);
+  void count_place(const Client& client, std::ptrdiff_t change);
   void tidy(const FileKey& key);
 
   LockLimits limits_;
-  std::unordered_map<FileKey, File, KeyHash> files_;
+  std::unordered_map<FileKey, File, FileKeyHash> files_;
   std::map<Client, std::size_t> counts_;
+  std::map<std::string, std::size_t> places_;  // waiters and unsettled grants, by address
   std::size_t total_ = 0;
   Ticket last_ticket_ = 0;
   std::vector<Grant> granted_;

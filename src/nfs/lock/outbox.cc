@@ -52,7 +52,12 @@ void Outbox::granted(const Client& client, Ticket ticket) {
   loop_.post([this, address = client.address, ticket] {
     if (stop_.cancelled()) return;
     const auto [at, fresh] = boxes_.try_emplace(address);
-    at->second.tickets.push_back(ticket);
+    Deliveries& box = at->second;
+    box.tickets.push_back(ticket);
+    if (box.tickets.size() > box.most) {
+      std::erase_if(box.tickets, [this](Ticket one) { return !manager_.is_pending(one); });
+      box.most = std::max<std::size_t>(64, 2 * box.tickets.size());
+    }
     if (fresh) tasks_.add(deliver(address));
   });
 }
@@ -85,7 +90,9 @@ Task<bool> Outbox::deliver_once(Deliveries& box, const std::string& address) {
       co_await peers_.reach(loop_, address, nlm::NLMPROC4_GRANTED::program, version, stop_);
   if (!channel) co_return false;
   bool progress = false;
-  for (std::size_t left = box.tickets.size(); left > 0 && !stop_.cancelled(); --left) {
+  // Meanwhile granted() may take some away.
+  std::size_t left = box.tickets.size();
+  for (; left > 0 && !box.tickets.empty() && !stop_.cancelled(); --left) {
     const Ticket ticket = box.tickets.front();
     box.tickets.pop_front();
     const Verdict verdict = co_await offer(**channel, ticket);

@@ -48,6 +48,7 @@ class Outbox {
   // What waits for one client.
   struct Deliveries {
     std::deque<Ticket> tickets;
+    std::size_t most = 64;  // with more, those that were settled elsewhere go
   };
   enum class Verdict : std::uint8_t { Settled, Open, Unreachable };
 
