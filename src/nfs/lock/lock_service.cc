@@ -12,10 +12,11 @@ struct LockService::Parts {
         records(std::move(kept)),
         manager(options.limits),
         outbox(manager, *records, options.host_name, loop, peers),
-        desk{served, manager, *records, outbox} {}
+        desk{served, stores, manager, *records, outbox} {}
 
   const Duration grace;
   std::unique_ptr<Records> records;
+  Stores stores;
   LockManager manager;
   Outbox outbox;
   Desk desk;

@@ -239,6 +239,47 @@ TEST_F(Locks, of_one_file_are_the_same_by_every_handle_and_version) {
   EXPECT_EQ(ask<NLM_UNLOCK>({object("u"), args.alock}).stat.stat, LCK_GRANTED);
 }
 
+TEST_F(Locks, are_given_back_by_a_client_that_is_no_longer_let_in) {
+  const nlm_shareargs share{object("s"), {"a", handle(), object("a"), fsm_DW, fsa_R}, false};
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 20, 10), NLM4_GRANTED);
+  ASSERT_EQ(lock(kA, 20, 1, true), NLM4_BLOCKED);
+  from(kA);
+  ASSERT_EQ(ask<NLMPROC4_SHARE>(share).stat, NLM4_GRANTED);
+  ASSERT_TRUE(nfs_.replace_exports({{"/data", store_, {}, {*make_client_rule(kB, {})}}}).ok());
+  EXPECT_EQ(lock(kA, 40, 1), NLM4_STALE_FH);
+  EXPECT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_EQ(cancel(kA, 20, 1), NLM4_GRANTED);
+  EXPECT_EQ(ask<NLMPROC4_UNSHARE>(share).stat, NLM4_GRANTED);
+  EXPECT_EQ(service_->size(), 1u) << "B's";
+  ASSERT_TRUE(nfs_.replace_exports({}).ok());
+  EXPECT_EQ(unlock(kB, 20, 5), NLM4_GRANTED) << "no export";
+  ASSERT_TRUE(nfs_.replace_exports({{"/data", store_, {}}}).ok());
+  EXPECT_EQ(lock(kA, 20, 5), NLM4_GRANTED);
+  EXPECT_EQ(lock(kA, 25, 1), NLM4_DENIED) << "still B's";
+}
+
+TEST_F(Locks, stay_when_the_store_of_an_export_is_opened_again) {
+  const auto opened = [&](std::uint64_t number) {
+    vfs::memory::Options options;
+    options.instance = number;
+    return std::make_shared<vfs::MemoryFileSystem>(options);
+  };
+  ExportOptions open;
+  open.root_squash = false;
+  ASSERT_TRUE(nfs_.replace_exports({{"/again", opened(77), open}}).ok());
+  file_ = create(mounted("/again"), "file");
+  const v3::nfs_fh3 before = file_;
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_TRUE(nfs_.replace_exports({}).ok());
+  ASSERT_TRUE(nfs_.replace_exports({{"/again", opened(77), open}}).ok());
+  file_ = create(mounted("/again"), "file");
+  ASSERT_EQ(file_, before);
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED);
+  EXPECT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
 TEST_F(Locks, tell_a_holder_beyond_32_bits_as_well_as_they_can) {
   EXPECT_EQ(lock(kA, std::uint64_t{1} << 40, 100), NLM4_GRANTED);
   from(kB);

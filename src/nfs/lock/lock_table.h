@@ -23,10 +23,6 @@
 
 #include "vfs/types.h"
 
-namespace stag::vfs {
-class FileSystem;
-}
-
 namespace stag::nfs::lock {
 
 // Bytes `first` to `last`, both included.
@@ -63,13 +59,13 @@ struct Owner {
 using OwnerPtr = std::shared_ptr<const Owner>;
 
 struct FileKey {
-  const vfs::FileSystem* store = nullptr;  // compared, never followed
+  std::uint64_t store = 0;  // Stores
   vfs::Handle handle;
   friend bool operator==(const FileKey&, const FileKey&) = default;
 };
 struct FileKeyHash {
   std::size_t operator()(const FileKey& key) const {
-    return vfs::HandleHash()(key.handle) ^ std::hash<const void*>()(key.store);
+    return vfs::HandleHash()(key.handle) ^ std::hash<std::uint64_t>()(key.store);
   }
 };
 

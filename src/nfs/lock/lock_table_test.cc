@@ -182,7 +182,7 @@ TEST_F(Table, is_bounded_by_client_by_file_and_in_all) {
   EXPECT_EQ(lock(c_, 0, true), LockOutcome::Full) << "one may wait";
   EXPECT_EQ(lock(c_, 7), LockOutcome::Granted);
   EXPECT_EQ(lock(c_, 9), LockOutcome::Full) << "four per file";
-  const FileKey other{nullptr, *vfs::Handle::from(bytes_of("other"))};
+  const FileKey other{0, *vfs::Handle::from(bytes_of("other"))};
   EXPECT_EQ(table.lock({other, c_, {0, 0}, true}, false).outcome, LockOutcome::Granted);
   EXPECT_EQ(table.lock({other, c_, {2, 2}, true}, false).outcome, LockOutcome::Full)
       << "five in all";

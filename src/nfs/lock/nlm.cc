@@ -13,8 +13,8 @@ using nlm::nlm4_stats;
 struct Target {
   std::shared_ptr<const Exports> exports;
   Object object;
-  FileKey key() const { return {&object.store(), object.handle}; }
 };
+using Key = Result<FileKey, nlm4_stats>;
 
 Result<Target, nlm4_stats> target_of(const Desk& desk, const rpc::CallContext& call,
                                      const nlm::netobj& handle) {
@@ -30,18 +30,31 @@ Result<Target, nlm4_stats> target_of(const Desk& desk, const rpc::CallContext& c
 }
 
 // The file is there, and the caller may read it or owns it: to lock what one may not even read
-// would only keep others out. GRANTED, or why not.
-Task<nlm4_stats> permission(const Target& target) {
-  const Object& object = target.object;
+// would only keep others out.
+Task<Key> key_to_lock(const Desk& desk, const rpc::CallContext& call, const nlm::netobj& handle) {
+  const auto target = target_of(desk, call, handle);
+  if (!target) co_return Failure{target.error()};
+  const Object& object = target->object;
   const auto access =
       co_await object.store().access(object.caller(), object.handle, vfs::access::kRead);
   if (!access)
-    co_return access.error() == vfs::Status::Stale || access.error() == vfs::Status::BadHandle
-        ? nlm::NLM4_STALE_FH
-        : nlm::NLM4_FAILED;
+    co_return Failure{access.error() == vfs::Status::Stale ||
+                              access.error() == vfs::Status::BadHandle
+                          ? nlm::NLM4_STALE_FH
+                          : nlm::NLM4_FAILED};
   const bool owner = access->attributes.uid == object.credentials.uid;
   const bool regular = access->attributes.type == vfs::FileType::Regular;
-  co_return regular && (owner || access->granted != 0) ? nlm::NLM4_GRANTED : nlm::NLM4_FAILED;
+  if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
+  co_return FileKey{desk.stores.note(object.export_->id, access->attributes.file_system_id),
+                    object.handle};
+}
+
+// To give back what one has, neither permission nor the export nor the file itself are asked for:
+// who lost them must still get rid of his locks. The file's export may never have seen a lock.
+Key key_to_unlock(const Desk& desk, const nlm::netobj& handle) {
+  const auto opened = desk.served.handles.open(handle.flatten().bytes());
+  if (!opened) return Failure{nlm::NLM4_STALE_FH};
+  return FileKey{desk.stores.find(opened->export_id).value_or(0), opened->object};
 }
 
 OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::netobj& handle,
@@ -52,13 +65,13 @@ OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::net
 
 // What a lock, test or cancel asks for; in versions with 32 bits all ones reach to the end too.
 template <class Lock>
-Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const Target& target,
+Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const Key& key,
                                            const Lock& lock, bool exclusive) {
+  if (!key) return Failure{key.error()};
   const bool to_the_end = lock.l_len == std::numeric_limits<decltype(lock.l_len)>::max();
   const auto range = range_of(lock.l_offset, to_the_end ? 0 : lock.l_len);
   if (!range) return Failure{nlm::NLM4_FBIG};
-  return LockRequest{target.key(), owner_of(call, lock.caller_name, lock.oh, lock.svid), *range,
-                     exclusive};
+  return LockRequest{*key, owner_of(call, lock.caller_name, lock.oh, lock.svid), *range, exclusive};
 }
 
 // The client is in the records before it holds anything.
@@ -74,12 +87,9 @@ enum class Manner : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
 Task<nlm4_stats> lock_status(Desk& desk, rpc::CallContext& call, const Args& args, Manner manner) {
-  const auto target = target_of(desk, call, args.alock.fh);
-  if (!target) co_return target.error();
-  const auto request = request_of(call, *target, args.alock, args.exclusive);
+  const Key key = co_await key_to_lock(desk, call, args.alock.fh);
+  const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) co_return request.error();
-  const nlm4_stats permitted = co_await permission(*target);
-  if (permitted != nlm::NLM4_GRANTED) co_return permitted;
   if (manner != Manner::Unmonitored) {
     const bool kept = co_await recorded(desk, call);
     if (!kept) co_return nlm::NLM4_DENIED_NOLOCKS;
@@ -98,19 +108,10 @@ template <class V>
 Task<typename V::TestRes> test(Desk& desk, rpc::CallContext& call, typename V::TestArgs args) {
   typename V::TestRes res;
   res.cookie = own(args.cookie);
-  const auto target = target_of(desk, call, args.alock.fh);
-  if (!target) {
-    set_status(res.test_stat.stat, target.error());
-    co_return res;
-  }
-  const auto request = request_of(call, *target, args.alock, args.exclusive);
+  const Key key = co_await key_to_lock(desk, call, args.alock.fh);
+  const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) {
     set_status(res.test_stat.stat, request.error());
-    co_return res;
-  }
-  const nlm4_stats permitted = co_await permission(*target);
-  if (permitted != nlm::NLM4_GRANTED) {
-    set_status(res.test_stat.stat, permitted);
     co_return res;
   }
   const LockManager::Tested tested = desk.manager.test(*request, call.loop().now());
@@ -135,13 +136,9 @@ template <class V>
 Task<typename V::Res> cancel(Desk& desk, rpc::CallContext& call, typename V::CancelArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
-  const auto target = target_of(desk, call, args.alock.fh);
-  nlm4_stats status = target ? nlm::NLM4_GRANTED : target.error();
-  if (target) {
-    const auto request = request_of(call, *target, args.alock, args.exclusive);
-    status = request ? desk.manager.cancel(*request) : request.error();
-  }
-  set_status(res.stat.stat, status);
+  const Key key = key_to_unlock(desk, args.alock.fh);
+  const auto request = request_of(call, key, args.alock, args.exclusive);
+  set_status(res.stat.stat, request ? desk.manager.cancel(*request) : request.error());
   co_return res;
 }
 
@@ -149,16 +146,11 @@ template <class V>
 Task<typename V::Res> unlock(Desk& desk, rpc::CallContext& call, typename V::UnlockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
-  // Neither permission nor the file itself are asked for: who lost them must still get rid of his
-  // locks.
-  const auto target = target_of(desk, call, args.alock.fh);
-  nlm4_stats status = target ? nlm::NLM4_GRANTED : target.error();
-  if (target) {
-    const auto request = request_of(call, *target, args.alock, true);
-    status = request ? desk.manager.unlock(request->file, *request->owner, request->range)
-                     : request.error();
-  }
-  set_status(res.stat.stat, status);
+  const Key key = key_to_unlock(desk, args.alock.fh);
+  const auto request = request_of(call, key, args.alock, true);
+  set_status(res.stat.stat,
+             request ? desk.manager.unlock(request->file, *request->owner, request->range)
+                     : request.error());
   co_return res;
 }
 
@@ -186,14 +178,12 @@ Task<xdr::Void> grant_answered(Desk& desk, rpc::CallContext& call, typename V::R
 }
 
 Task<nlm4_stats> share_status(Desk& desk, rpc::CallContext& call, const nlm::nlm_shareargs& args) {
-  const auto target = target_of(desk, call, args.share.fh);
-  if (!target) co_return target.error();
-  const nlm4_stats permitted = co_await permission(*target);
-  if (permitted != nlm::NLM4_GRANTED) co_return permitted;
+  const Key key = co_await key_to_lock(desk, call, args.share.fh);
+  if (!key) co_return key.error();
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
   const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
                      static_cast<std::uint32_t>(args.share.access)};
-  co_return desk.manager.share(target->key(), wanted, args.reclaim, call.loop().now());
+  co_return desk.manager.share(*key, wanted, args.reclaim, call.loop().now());
 }
 
 template <class V>
@@ -209,10 +199,9 @@ template <class V>
 Task<typename V::ShareRes> unshare(Desk& desk, rpc::CallContext& call, nlm::nlm_shareargs args) {
   typename V::ShareRes res;
   res.cookie = own(args.cookie);
-  const auto target = target_of(desk, call, args.share.fh);
-  if (target)
-    desk.manager.unshare(target->key(), *owner_of(call, args.share.caller_name, args.share.oh, 0));
-  set_status(res.stat, target ? nlm::NLM4_GRANTED : target.error());
+  const Key key = key_to_unlock(desk, args.share.fh);
+  if (key) desk.manager.unshare(*key, *owner_of(call, args.share.caller_name, args.share.oh, 0));
+  set_status(res.stat, key ? nlm::NLM4_GRANTED : key.error());
   co_return res;
 }
 

@@ -4,6 +4,7 @@
 #include "nfs/lock/lock_manager.h"
 #include "nfs/lock/outbox.h"
 #include "nfs/lock/records.h"
+#include "nfs/lock/stores.h"
 #include "nfs/server/request.h"
 
 namespace stag::nfs::lock {
@@ -11,6 +12,7 @@ namespace stag::nfs::lock {
 // What they share; outlives the Calls.
 struct Desk {
   const Served& served;
+  Stores& stores;
   LockManager& manager;
   Records& records;
   Outbox& outbox;

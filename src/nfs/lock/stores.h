@@ -1,0 +1,34 @@
+// What stands for an export's store in a FileKey: the number of its file system, which all exports
+// of one store share, and a store that is opened again has too. It is remembered, so that a lock
+// can be given back when the export is gone or closed to its holder. Thread-safe; as large as there
+// were exports.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace stag::nfs::lock {
+
+class Stores {
+ public:
+  // The first number stays: locks are kept under it.
+  std::uint64_t note(std::uint32_t export_id, std::uint64_t file_system_id) {
+    const std::scoped_lock lock(mutex_);
+    return numbers_.emplace(export_id, file_system_id).first->second;
+  }
+  // Nothing: no lock was ever asked for there.
+  std::optional<std::uint64_t> find(std::uint32_t export_id) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = numbers_.find(export_id);
+    if (found == numbers_.end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, std::uint64_t> numbers_;
+};
+
+}  // namespace stag::nfs::lock
