@@ -192,6 +192,11 @@ bool LockManager::is_pending(Ticket ticket) const {
   return pending_.contains(ticket);
 }
 
+bool LockManager::knows(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  return table_.knows(address);
+}
+
 std::size_t LockManager::size() const {
   const std::scoped_lock lock(mutex_);
   return table_.size();

@@ -81,6 +81,8 @@ class LockManager {
   bool settle(Ticket ticket, bool wanted);
   bool is_pending(Ticket ticket) const;
 
+  // Whether anybody at this address has or waits for anything.
+  bool knows(const std::string& address) const;
   std::size_t size() const;           // locks, shares, waiters and pending grants
   std::size_t pending_count() const;  // grants
 

@@ -75,9 +75,9 @@ LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
     if (same_wish(waiter.range, waiter.exclusive, *waiter.owner, request))
       return {LockOutcome::Blocked, waiter.ticket};
   const Client& client = request.owner->client;
-  const auto here = places_.find(client.address);
+  const auto here = addresses_.find(client.address);
   if (file.places() >= limits_.waiters_of_file || !room(file, client, 1) ||
-      (here != places_.end() && here->second >= limits_.waiters_of_address))
+      (here != addresses_.end() && here->second.places >= limits_.waiters_of_address))
     return {LockOutcome::Full, 0};
   count_place(client, 1);
   file.waiters.push_back({++last_ticket_, request.owner, request.range, request.exclusive});
@@ -290,8 +290,10 @@ std::vector<Held> LockTable::held(const FileKey& file) const {
 bool LockTable::room(const File& file, const Client& client, std::size_t more) const {
   const auto found = counts_.find(client);
   const std::size_t own = found == counts_.end() ? 0 : found->second;
-  return own + more <= limits_.of_client && file.size() + more <= limits_.of_file &&
-         total_ + more <= limits_.in_all;
+  const auto here = addresses_.find(client.address);
+  const std::size_t of_address = here == addresses_.end() ? 0 : here->second.all;
+  return own + more <= limits_.of_client && of_address + more <= limits_.of_address &&
+         file.size() + more <= limits_.of_file && total_ + more <= limits_.in_all;
 }
 
 void LockTable::count(const Client& client, std::ptrdiff_t change) {
@@ -300,13 +302,15 @@ void LockTable::count(const Client& client, std::ptrdiff_t change) {
   own += static_cast<std::size_t>(change);
   total_ += static_cast<std::size_t>(change);
   if (own == 0) counts_.erase(client);
+  Address& here = addresses_[client.address];
+  here.all += static_cast<std::size_t>(change);
+  if (here.all == 0) addresses_.erase(client.address);
 }
 
 void LockTable::count_place(const Client& client, std::ptrdiff_t change) {
   count(client, change);
-  std::size_t& places = places_[client.address];
-  places += static_cast<std::size_t>(change);
-  if (places == 0) places_.erase(client.address);
+  if (const auto here = addresses_.find(client.address); here != addresses_.end())
+    here->second.places += static_cast<std::size_t>(change);
 }
 
 void LockTable::tidy(const FileKey& key) {

@@ -102,7 +102,8 @@ struct Share {
 };
 
 struct LockLimits {
-  std::size_t of_client = 8192;  // locks, shares, waiters and grants that are not settled
+  std::size_t of_client = 8192;    // locks, shares, waiters and grants that are not settled
+  std::size_t of_address = 16384;  // names are the client's choice
   std::size_t of_file = 16384;
   // Waiters, and grants that are not settled.
   std::size_t waiters_of_file = 1024;
@@ -151,6 +152,7 @@ class LockTable {
   // Who holds anything or waits.
   std::vector<Client> clients() const;
   bool knows(const Client& client) const { return counts_.contains(client); }
+  bool knows(const std::string& address) const { return addresses_.contains(address); }
 
  private:
   struct Waiter {
@@ -166,6 +168,11 @@ class LockTable {
     std::size_t unsettled = 0;  // grants
     std::size_t places() const { return waiters.size() + unsettled; }
     std::size_t size() const { return held.size() + shares.size() + places(); }
+  };
+
+  struct Address {
+    std::size_t all = 0;
+    std::size_t places = 0;  // of these, waiters and unsettled grants
   };
 
   static const Held* conflict(const File& file, const Owner& owner, Range range, bool exclusive);
@@ -184,7 +191,7 @@ class LockTable {
   LockLimits limits_;
   std::unordered_map<FileKey, File, FileKeyHash> files_;
   std::map<Client, std::size_t> counts_;
-  std::map<std::string, std::size_t> places_;  // waiters and unsettled grants, by address
+  std::map<std::string, Address> addresses_;
   std::size_t total_ = 0;
   Ticket last_ticket_ = 0;
   std::vector<Grant> granted_;

@@ -188,6 +188,24 @@ TEST_F(Table, is_bounded_by_client_by_file_and_in_all) {
       << "five in all";
 }
 
+TEST_F(Table, is_bounded_by_address_whatever_name_is_given) {
+  LockTable table({.of_address = 3});
+  const auto lock = [&](const std::string& name, std::uint64_t byte) {
+    const auto who = std::make_shared<Owner>(Owner{{a_->client.address, name}, "oh", 1});
+    return table.lock(ask(who, byte, byte), false).outcome;
+  };
+  EXPECT_FALSE(table.knows(a_->client.address));
+  EXPECT_EQ(lock("one", 0), LockOutcome::Granted);
+  EXPECT_EQ(lock("two", 2), LockOutcome::Granted);
+  EXPECT_EQ(lock("three", 4), LockOutcome::Granted);
+  EXPECT_EQ(lock("four", 6), LockOutcome::Full);
+  EXPECT_EQ(table.lock(ask(b_, 6, 6), false).outcome, LockOutcome::Granted) << "another host";
+  table.release([&](const Client& client) { return client.name == "one"; });
+  EXPECT_EQ(lock("four", 8), LockOutcome::Granted);
+  table.release([&](const Client& client) { return client.address == a_->client.address; });
+  EXPECT_FALSE(table.knows(a_->client.address));
+}
+
 TEST_F(Table, counts_grants_until_they_are_settled) {
   LockTable table({.waiters_of_file = 8, .waiters_of_address = 3});
   const auto wait = [&](const OwnerPtr& who, std::uint64_t byte) {

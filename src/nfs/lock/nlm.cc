@@ -75,15 +75,31 @@ Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const K
 }
 
 // The client is in the records before it holds anything.
-Task<bool> recorded(Desk& desk, rpc::CallContext& call) {
+Task<Records::Hold> recorded(Desk& desk, rpc::CallContext& call) {
   const std::string& address = call.origin().peer.host;
-  if (desk.records.has(address)) co_return true;
-  const auto kept = co_await offloaded(call.loop(), [&] { return desk.records.add(address); });
+  Records::Hold hold = desk.records.hold(address);
+  if (hold) co_return hold;
+  const auto in_use = [&](const std::string& other) { return desk.manager.knows(other); };
+  const auto kept =
+      co_await offloaded(call.loop(), [&] { return desk.records.add(address, in_use); });
   if (!kept) trace(Reason::LockClientUnrecorded, address, kept.error().message);
-  co_return kept.ok();
+  co_return desk.records.hold(address);
 }
 
 enum class Manner : std::uint8_t { Usual, ByMessage, Unmonitored };
+
+template <class Args>
+nlm4_stats locked(Desk& desk, rpc::CallContext& call, const Args& args, const LockRequest& request,
+                  Manner manner) {
+  Wish wish;
+  wish.version = call.header().version;
+  wish.by_message = manner == Manner::ByMessage;
+  wish.file_handle = string_of(args.alock.fh);
+  wish.offset = args.alock.l_offset;
+  wish.length = args.alock.l_len;
+  const Ask ask{request, args.block, args.reclaim, args.state, std::move(wish)};
+  return desk.manager.lock(ask, call.loop().now());
+}
 
 template <class Args>
 Task<nlm4_stats> lock_status(Desk& desk, rpc::CallContext& call, const Args& args, Manner manner) {
@@ -91,17 +107,11 @@ Task<nlm4_stats> lock_status(Desk& desk, rpc::CallContext& call, const Args& arg
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) co_return request.error();
   if (manner != Manner::Unmonitored) {
-    const bool kept = co_await recorded(desk, call);
-    if (!kept) co_return nlm::NLM4_DENIED_NOLOCKS;
+    const Records::Hold hold = co_await recorded(desk, call);
+    if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
+    co_return locked(desk, call, args, *request, manner);
   }
-  Wish wish;
-  wish.version = call.header().version;
-  wish.by_message = manner == Manner::ByMessage;
-  wish.file_handle = string_of(args.alock.fh);
-  wish.offset = args.alock.l_offset;
-  wish.length = args.alock.l_len;
-  const Ask ask{*request, args.block, args.reclaim, args.state, std::move(wish)};
-  co_return desk.manager.lock(ask, call.loop().now());
+  co_return locked(desk, call, args, *request, manner);
 }
 
 template <class V>

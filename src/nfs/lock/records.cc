@@ -77,21 +77,65 @@ bool Records::has(const std::string& address) const {
   return added_.contains(address);
 }
 
-Result<Ok, StateError> Records::add(const std::string& address) {
+Records::Hold Records::hold(const std::string& address) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = added_.find(address);
+  if (found == added_.end()) return {};
+  found->second.last = ++uses_;
+  ++found->second.holds;
+  return {*this, address};
+}
+
+void Records::let_go(const std::string& address) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = added_.find(address);
+  // restart() may have begun anew meanwhile.
+  if (found != added_.end() && found->second.holds > 0) --found->second.holds;
+}
+
+// With disk_ held, not mutex_.
+Result<Ok, StateError> Records::make_room(const InUse& in_use) {
+  std::vector<std::pair<std::uint64_t, std::string>> oldest;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (added_.size() < kMaxHosts) return Ok{};
+    for (const auto& [address, entry] : added_)
+      if (entry.holds == 0) oldest.emplace_back(entry.last, address);
+  }
+  std::sort(oldest.begin(), oldest.end());
+  for (const auto& [last, address] : oldest) {
+    if (!in_use || in_use(address)) continue;
+    bool untold = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto found = added_.find(address);
+      // Somebody may have come for it since: whoever held it may have locks now.
+      if (found == added_.end() || found->second.last != last) continue;
+      added_.erase(found);
+      untold = untold_.contains(address);
+    }
+    if (untold || directory_.empty()) return Ok{};
+    return remove_file(hosts(), address);
+  }
+  return Failure{StateError{"too many clients hold locks"}};
+}
+
+Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_use) {
   const std::scoped_lock disk(disk_);
   bool there = false;
   {
     const std::scoped_lock lock(mutex_);
-    there = untold_.contains(address) || added_.contains(address);
-    if (!there && added_.size() >= kMaxHosts)
-      return Failure{StateError{"too many clients hold locks"}};
+    if (added_.contains(address)) return Ok{};
+    there = untold_.contains(address);
   }
+  if (!directory_.empty() && !is_file_name(address))
+    return Failure{StateError{"no name for a file: " + address}};
+  if (auto made = make_room(in_use); !made) return made;
   if (!there && !directory_.empty()) {
-    if (!is_file_name(address)) return Failure{StateError{"no name for a file: " + address}};
     if (auto kept = replace_file(hosts(), address, ""); !kept) return Failure{kept.error()};
   }
   const std::scoped_lock lock(mutex_);
-  added_.insert(address);
+  added_[address].last = ++uses_;
   return Ok{};
 }
 
@@ -111,7 +155,7 @@ Result<Ok, StateError> Records::restart() {
   const std::scoped_lock disk(disk_);
   if (auto counted = count_restart(); !counted) return counted;
   const std::scoped_lock lock(mutex_);
-  untold_.merge(std::exchange(added_, {}));
+  for (const auto& [address, entry] : std::exchange(added_, {})) untold_.insert(address);
   return Ok{};
 }
 

@@ -8,10 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nfs/server/state/durable_file.h"
@@ -27,10 +30,32 @@ class Records {
   std::int32_t state() const;
   // Who is to be told of the restart.
   std::vector<std::string> untold() const;
-  // Whether add() has nothing to do.
   bool has(const std::string& address) const;
-  // Blocking.
-  Result<Ok, StateError> add(const std::string& address);
+
+  // A record stays at least as long as anybody has one of these.
+  class Hold {
+   public:
+    Hold() = default;
+    Hold(Records& records, std::string address)
+        : records_(&records), address_(std::move(address)) {}
+    Hold(Hold&& other) noexcept
+        : records_(std::exchange(other.records_, nullptr)), address_(std::move(other.address_)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (records_ != nullptr) records_->let_go(address_);
+    }
+    explicit operator bool() const { return records_ != nullptr; }
+
+   private:
+    Records* records_ = nullptr;
+    std::string address_;
+  };
+  // Empty when there is none: add() it.
+  Hold hold(const std::string& address);
+  // Whether this client has locks.
+  using InUse = std::function<bool(const std::string& address)>;
+  // When there are too many, drops the one that was held longest ago of those not in use. Blocking.
+  Result<Ok, StateError> add(const std::string& address, const InUse& in_use = {});
   // The client was told, or cannot be. Its record stays when add() came meanwhile. Blocking.
   Result<Ok, StateError> told(const std::string& address);
   // As if the host had restarted: a new state, and everybody is to be told. Blocking.
@@ -41,13 +66,21 @@ class Records {
   std::string hosts() const { return directory_ + "/hosts"; }
   Result<Ok, StateError> count_restart();
   Result<Ok, StateError> read_hosts();
+  void let_go(const std::string& address);
+  Result<Ok, StateError> make_room(const InUse& in_use);
+
+  struct Entry {
+    std::uint64_t last = 0;  // uses_ when it was last held
+    std::size_t holds = 0;
+  };
 
   const std::string directory_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable std::mutex mutex_;
   std::int32_t state_ = 1;
   std::set<std::string> untold_;
-  std::set<std::string> added_;
+  std::map<std::string, Entry> added_;
+  std::uint64_t uses_ = 0;
 };
 
 }  // namespace stag::nfs::lock

@@ -77,6 +77,28 @@ TEST_F(RecordsOnDisk, say_what_is_wrong_with_their_directory) {
   EXPECT_NE(opened.error().message.find(directory_ + "/hosts"), std::string::npos);
 }
 
+TEST(RecordsInMemory, make_room_by_dropping_the_oldest_client_without_locks) {
+  auto opened = Records::open("");
+  ASSERT_TRUE(opened.ok());
+  Records& records = **opened;
+  const auto name = [](int number) { return "host" + std::to_string(number); };
+  constexpr int kMost = 4096;
+  for (int i = 0; i < kMost; ++i) ASSERT_TRUE(records.add(name(i)).ok());
+  const Records::Hold held = records.hold(name(0));
+  ASSERT_TRUE(held);
+  const auto all = [](const std::string&) { return true; };
+  EXPECT_FALSE(records.add("late", all).ok());
+  EXPECT_FALSE(records.hold("late"));
+  const auto only_first = [&](const std::string& address) { return address == name(1); };
+  EXPECT_TRUE(records.add("late", only_first).ok());
+  EXPECT_TRUE(records.has("late"));
+  EXPECT_TRUE(records.has(name(0))) << "held";
+  EXPECT_TRUE(records.has(name(1))) << "has locks";
+  EXPECT_FALSE(records.has(name(2)));
+  EXPECT_TRUE(records.has(name(3)));
+  EXPECT_TRUE(records.add("late", all).ok()) << "it is there";
+}
+
 TEST(RecordsInMemory, work_without_a_directory_and_remember_nobody) {
   auto records = Records::open("");
   ASSERT_TRUE(records.ok());
