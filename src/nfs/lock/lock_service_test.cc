@@ -133,9 +133,9 @@ class Locks : public testing::NfsServed {
   }
 
   // Whoever calls next.
-  void from(const std::string& host) {
-    channel_.origin().peer = {host, 700};
-    if (lock_channel_) lock_channel_->origin().peer = {host, 700};
+  void from(const std::string& host, std::uint16_t port = 700) {
+    channel_.origin().peer = {host, port};
+    if (lock_channel_) lock_channel_->origin().peer = {host, port};
   }
   template <class P>
   typename P::Results ask(const typename P::Args& args) {
@@ -635,6 +635,9 @@ TEST_F(Locks, are_lost_in_a_simulated_crash_that_only_this_host_may_ask_for) {
   const std::int32_t before = ask<SM_STAT>({"server"}).state;
   ask<SM_SIMU_CRASH>({});
   EXPECT_EQ(service_->size(), 1u);
+  from("127.0.0.1", 40000);
+  ask<SM_SIMU_CRASH>({});
+  EXPECT_EQ(service_->size(), 1u) << "anybody on this host";
   from("127.0.0.1");
   ask<SM_SIMU_CRASH>({});
   EXPECT_EQ(service_->size(), 0u);
@@ -642,6 +645,9 @@ TEST_F(Locks, are_lost_in_a_simulated_crash_that_only_this_host_may_ask_for) {
   EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED_GRACE_PERIOD);
   loop_.pass(5s);
   EXPECT_EQ(host(kA).notified.size(), 1u);
+  from("127.0.0.1");
+  ask<SM_SIMU_CRASH>({});
+  EXPECT_EQ(ask<SM_STAT>({"server"}).state, before + 2) << "once in a grace period";
   loop_.pass(46s);
   EXPECT_EQ(lock(kB, 0, 10), NLM4_GRANTED);
 }
