@@ -176,6 +176,26 @@ std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
   return found->second;
 }
 
+void LockManager::offering(Ticket ticket) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) return;
+  PendingGrant& pending = found->second;
+  pending.unanswered = pending.unanswered || pending.offered;
+  pending.offered = true;
+}
+
+void LockManager::not_yet(Ticket ticket) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pending_.find(ticket);
+  if (found != pending_.end()) found->second.offered = false;
+}
+
+void LockManager::answered(Ticket ticket, bool wanted) {
+  const std::optional<PendingGrant> offered = pending(ticket);
+  if (offered) settle(ticket, wanted || offered->unanswered);
+}
+
 bool LockManager::settle(Ticket ticket, bool wanted) {
   std::unique_lock lock(mutex_);
   if (!pending_.contains(ticket)) return false;

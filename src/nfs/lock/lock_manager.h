@@ -40,6 +40,8 @@ struct Ask {
 struct PendingGrant {
   Grant grant;
   Wish wish;
+  bool offered = false;     // and not answered
+  bool unanswered = false;  // that happened to an earlier offer
 };
 
 class LockManager {
@@ -77,6 +79,13 @@ class LockManager {
 
   // Nothing when it was settled meanwhile.
   std::optional<PendingGrant> pending(Ticket ticket) const;
+  // It is told to the client, once more.
+  void offering(Ticket ticket);
+  // The client asks for time.
+  void not_yet(Ticket ticket);
+  // What the client says to an offer. That it does not want the lock counts only when no earlier
+  // offer went unanswered: the client may have heard that one, and have the lock since.
+  void answered(Ticket ticket, bool wanted);
   // The client has its lock, or did not want it. False: it was settled already.
   bool settle(Ticket ticket, bool wanted);
   bool is_pending(Ticket ticket) const;

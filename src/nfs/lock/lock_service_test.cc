@@ -484,6 +484,39 @@ TEST_F(Locks, asked_for_by_message_are_answered_by_message) {
   EXPECT_EQ(service_->size(), 1u);
 }
 
+TEST_F(Locks, are_kept_when_the_client_may_have_heard_an_earlier_offer) {
+  const auto refuse_at = [&](std::size_t offers) {
+    ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
+    from(kB);
+    ask<NLMPROC4_LOCK_MSG>({object("w"), true, true, lock_of(kB, 0, 1), false, 0});
+    host(kB).granted_messages.clear();
+    ASSERT_EQ(unlock(kA, 0, 1), NLM4_GRANTED);
+    loop_.drain();
+    while (host(kB).granted_messages.size() < offers) loop_.pass(1s);
+    ASSERT_EQ(host(kB).granted_messages.size(), offers);
+    const netobj cookie = host(kB).granted_messages.back().cookie;
+    from(kB);
+    ask<NLMPROC4_GRANTED_RES>({cookie, {NLM4_DENIED}});
+  };
+  refuse_at(1);
+  EXPECT_EQ(service_->size(), 0u);
+  loop_.pass(1min);
+  refuse_at(2);
+  EXPECT_EQ(service_->size(), 1u) << "B's";
+  EXPECT_EQ(lock(kC, 0, 1), NLM4_DENIED);
+  EXPECT_EQ(unlock(kB, 0, 1), NLM4_GRANTED);
+
+  // An answer that asks for time is one.
+  ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);
+  host(kB).verdict = NLM4_DENIED_GRACE_PERIOD;
+  ASSERT_EQ(unlock(kA, 0, 1), NLM4_GRANTED);
+  loop_.pass(5s);
+  host(kB).verdict = NLM4_DENIED;
+  loop_.pass(35s);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
 TEST_F(Locks, are_only_reclaimed_in_the_grace_period_after_a_restart) {
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   EXPECT_EQ(lock(kA, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "nothing to reclaim";

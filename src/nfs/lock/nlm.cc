@@ -181,9 +181,12 @@ Task<xdr::Void> grant_answered(Desk& desk, rpc::CallContext& call, typename V::R
   const auto ticket = load_be<Ticket>(cookie.data());
   const auto pending = desk.manager.pending(ticket);
   const auto status = static_cast<nlm4_stats>(res.stat.stat);
-  if (!pending || status == nlm::NLM4_DENIED_GRACE_PERIOD) co_return xdr::Void{};
-  if (pending->grant.request.owner->client.address == call.origin().peer.host)
-    desk.manager.settle(ticket, status == nlm::NLM4_GRANTED);
+  if (!pending || pending->grant.request.owner->client.address != call.origin().peer.host)
+    co_return xdr::Void{};
+  if (status == nlm::NLM4_DENIED_GRACE_PERIOD)
+    desk.manager.not_yet(ticket);
+  else
+    desk.manager.answered(ticket, status == nlm::NLM4_GRANTED);
   co_return xdr::Void{};
 }
 

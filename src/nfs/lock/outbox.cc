@@ -128,18 +128,22 @@ Task<Outbox::Verdict> Outbox::offer_as(rpc::Channel& channel, const PendingGrant
   store_be(cookie, ticket);
   args.cookie = Rope::copy_of(cookie);
   describe(pending, args);
+  manager_.offering(ticket);
   if (pending.wish.by_message) {
-    // The answer is a message too; LockManager::settle() hears of it.
+    // The answer is a message too; LockManager::answered() hears of it.
     const auto sent = co_await client.call<typename Version::GrantedMsg>(args, options());
     if (!sent && sent.error().reason != Reason::TimedOut) co_return Verdict::Unreachable;
-    co_return manager_.pending(ticket) ? Verdict::Open : Verdict::Settled;
+    co_return manager_.is_pending(ticket) ? Verdict::Open : Verdict::Settled;
   }
   const auto answer = co_await client.call<typename Version::Granted>(args, options());
   if (!answer) co_return Verdict::Unreachable;
   const auto stat = static_cast<nlm::nlm4_stats>(answer->stat.stat);
   // It restarts itself and asks for time.
-  if (stat == nlm::NLM4_DENIED_GRACE_PERIOD) co_return Verdict::Open;
-  manager_.settle(ticket, stat == nlm::NLM4_GRANTED);
+  if (stat == nlm::NLM4_DENIED_GRACE_PERIOD) {
+    manager_.not_yet(ticket);
+    co_return Verdict::Open;
+  }
+  manager_.answered(ticket, stat == nlm::NLM4_GRANTED);
   co_return Verdict::Settled;
 }
 
