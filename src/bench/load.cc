@@ -111,6 +111,17 @@ Task<Result<Ok, std::string>> Load::prepare(client::Url url, LoadOptions options
   co_return Ok{};
 }
 
+template <class Outcome>
+bool Load::good(const Outcome& outcome) {
+  if (!outcome) trouble_ = outcome.error().sentence;
+  return outcome.ok();
+}
+
+bool Load::renew() {
+  return good(endpoint::wait_on(loops_.at(0),
+                                [&] { return session_->files().write_from(file_, 0, memory_); }));
+}
+
 Sample Load::run(Operation operation, std::size_t bytes, unsigned depth, double seconds,
                  pid_t server) {
   const std::uint64_t calls_before = moved_.calls, inline_before = moved_.inline_bytes;
@@ -160,12 +171,6 @@ Task<bool> Load::once(Running& running, MutableBytes memory) {
       co_return co_await write(running.offset(), memory);
   }
   co_return false;
-}
-
-template <class Outcome>
-bool Load::good(const Outcome& outcome) {
-  if (!outcome) trouble_ = outcome.error().sentence;
-  return outcome.ok();
 }
 
 Task<bool> Load::read(std::uint64_t offset, MutableBytes memory) {

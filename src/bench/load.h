@@ -38,6 +38,9 @@ class Load {
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
 
+  // Writes the whole file again, in large pieces, so that a figure does not depend on what was
+  // measured before it. False: trouble() says why.
+  bool renew();
   // `depth` operations in flight, each of `bytes`: at random places of the file below 64 KiB, one
   // block after the other from there on. CPU time is this process's and `server`'s.
   // More than the server takes in one call goes in several. A Sample of no operations: trouble()

@@ -55,6 +55,7 @@ Row measure(const Figure& figure, const BenchOptions& options, Load& load, RawPe
   row.name = figure.name;
   row.unit = figure.unit();
   row.samples = options.samples;
+  if (!load.renew()) return row;
   load.run(figure.operation, figure.bytes, figure.depth, options.seconds / 3, server);
   const Load::WireBytes wire = load.wire_bytes(figure.operation, figure.bytes);
   std::vector<double> ours, reference, ours_cpu, reference_cpu;
