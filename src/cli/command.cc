@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 
-#include "base/completion.h"
 #include "net/signals.h"
 
 namespace stag::cli {
@@ -32,16 +31,6 @@ std::string_view hint_for(const nfs::client::Error& error) {
 
 std::string explained(const nfs::client::Error& error) {
   return fmt::format("{}{}", error.sentence, hint_for(error));
-}
-
-Task<void> pause(Run& run, Duration length) {
-  Completion<Ok> over;
-  const auto finish = [&over] {
-    if (!over.completed()) over.complete(Ok{});
-  };
-  const Timer timer = run.loop.after(length, finish);
-  const CancelCallback cancelled(run.cancel, finish);
-  co_await over;
 }
 
 Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {

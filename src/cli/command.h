@@ -45,9 +45,6 @@ struct Run {
 // The error's sentence, and what a user of this command can do about it.
 std::string explained(const nfs::client::Error& error);
 
-// Ends early when cancelled.
-Task<void> pause(Run& run, Duration length);
-
 class Command {
  public:
   virtual ~Command() = default;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/pause.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/remote.h"
@@ -98,7 +99,7 @@ class Ping final : public Command {
     rpc::Client client(channel, {}, own_credentials());
     const std::vector<std::byte> padding(size_);
     for (std::uint64_t i = 1; !run.cancel.cancelled() && (count_ == 0 || i <= count_); ++i) {
-      if (i > 1) co_await pause(run, std::chrono::milliseconds(interval_));
+      if (i > 1) co_await pause(run.loop, std::chrono::milliseconds(interval_), run.cancel);
       if (run.cancel.cancelled()) co_return;
       rpc::CallOptions options;
       options.timeout = std::chrono::seconds(remote_.timeout);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/completion.h"
+#include "base/pause.h"
 #include "nfs/ulb/nfs2.h"
 #include "nfs/ulb/nfs3.h"
 
@@ -40,15 +40,10 @@ bool Caller::Patience::left() const {
 
 Task<void> Caller::Patience::pause() {
   Loop& loop = caller_.channel().loop();
-  Completion<Ok> over;
-  const auto finish = [&over] {
-    if (!over.completed()) over.complete(Ok{});
-  };
   const Duration left = std::max(end_ - loop.now(), Duration::zero());
-  Timer timer = loop.after(std::min(next_, left), finish);
+  const Duration length = std::min(next_, left);
   next_ = std::min(next_ * 2, caller_.options_.jukebox_pause_max);
-  const CancelCallback cancelled(caller_.options_.cancel, finish);
-  co_await over;
+  co_await stag::pause(loop, length, caller_.options_.cancel);
 }
 
 }  // namespace stag::nfs::client

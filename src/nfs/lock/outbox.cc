@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/completion.h"
+#include "base/pause.h"
 #include "base/reason.h"
 #include "nfs/lock/versions.h"
 #include "nfs/proto/nsm.h"
@@ -20,19 +20,6 @@ constexpr Duration kLongestPause = 30s;
 constexpr Duration kGrantPatience = 3min;
 constexpr Duration kRestartPatience = 15min;
 constexpr std::size_t kToldAtOnce = 16;
-
-// Sleeps, but not beyond the pull of `token`.
-Task<void> pause(Loop& loop, Duration time, CancelToken token) {
-  Completion<Ok> over;
-  Timer timer = loop.after(time, [&over] { over.complete(Ok{}); });
-  const CancelCallback pulled(token, [&] {
-    timer.cancel();
-    loop.post([&over] {
-      if (!over.completed()) over.complete(Ok{});
-    });
-  });
-  co_await over;
-}
 
 }  // namespace
 

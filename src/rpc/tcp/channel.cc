@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/pause.h"
 #include "oncrpc/message.h"
 
 namespace stag::rpc::tcp {
@@ -10,19 +11,6 @@ namespace {
 ChannelOptions seeded(ChannelOptions options) {
   while (options.seed == 0) options.seed = std::random_device{}();
   return options;
-}
-
-// Sleeps, but not beyond the pull of `token`.
-Task<void> sleep_or_stop(Loop& loop, Duration time, CancelToken token) {
-  Completion<Ok> over;
-  Timer timer = loop.after(time, [&over] { over.complete(Ok{}); });
-  const CancelCallback pulled(token, [&] {
-    timer.cancel();
-    loop.post([&over] {
-      if (!over.completed()) over.complete(Ok{});
-    });
-  });
-  co_await over;
 }
 
 }  // namespace
@@ -114,7 +102,7 @@ Task<void> TcpChannel::reconnect() {
   connecting_ = true;
   while (!stop_.cancelled() && requester_.waiting() > 0) {
     const Duration wait = next_backoff();
-    if (wait > Duration::zero()) co_await sleep_or_stop(loop_, wait, stop_);
+    if (wait > Duration::zero()) co_await pause(loop_, wait, stop_);
     Result<Ok, Reason> connected = co_await connect(stop_);
     if (connected.ok()) break;
     requester_.detach(connected.error());
