@@ -9,7 +9,6 @@ namespace stag::nfs::ulb {
 namespace {
 
 using rpc::bind;
-using rpc::ItemBound;
 using rpc::ReplyBound;
 
 // Encoded sizes in bytes (RFC 1094 2.3).
@@ -19,34 +18,25 @@ constexpr std::uint32_t kLength = 4;
 // End of the list and eof.
 constexpr std::uint32_t kEmptyList = 8;
 
-ReplyBound with_item(std::uint32_t payload, xdr::ItemId item, std::uint32_t length) {
-  ReplyBound bound;
-  bound.payload_max = payload;
-  bound.items.push_back(ItemBound{item, length});
-  return bound;
-}
-
 // RFC 1094 2.2.17: entries "with a total size of up to count bytes". Servers count the end of the
 // list as well; room for it on top of what is counted costs two words.
 ReplyBound listing(std::uint32_t count) {
-  ReplyBound bound;
-  bound.payload_max = kStatus + (std::min(count, v2::MAXDATA) + 3) / 4 * 4 + kEmptyList;
-  return bound;
+  return ReplyBound{kStatus + (std::min(count, v2::MAXDATA) + 3) / 4 * 4 + kEmptyList};
 }
 
 constexpr std::array kNfs2{
     bind<v2::NFSPROC_READ>({}, {v2::item::readok_data},
                            [](const v2::readargs& args) {
                              // 2.3: no READ brings more than MAXDATA, whatever was asked for.
-                             return with_item(kStatus + kAttributes + kLength,
-                                              v2::item::readok_data,
-                                              std::min(args.count, v2::MAXDATA));
+                             return ReplyBound{
+                                 kStatus + kAttributes + kLength,
+                                 {{v2::item::readok_data, std::min(args.count, v2::MAXDATA)}}};
                            }),
-    bind<v2::NFSPROC_READLINK>({}, {v2::item::linktext_data},
-                               [](const v2::fhandle&) {
-                                 return with_item(kStatus + kLength, v2::item::linktext_data,
-                                                  v2::MAXPATHLEN);
-                               }),
+    bind<v2::NFSPROC_READLINK>(
+        {}, {v2::item::linktext_data},
+        [](const v2::fhandle&) {
+          return ReplyBound{kStatus + kLength, {{v2::item::linktext_data, v2::MAXPATHLEN}}};
+        }),
     bind<v2::NFSPROC_WRITE>({v2::item::writeargs_data}),
     bind<v2::NFSPROC_SYMLINK>({v2::item::symlinkargs_to}).once_only(),
     bind<v2::NFSPROC_READDIR>({}, {},

@@ -10,7 +10,6 @@ namespace stag::nfs::ulb {
 namespace {
 
 using rpc::bind;
-using rpc::ItemBound;
 using rpc::ProcedureBinding;
 using rpc::ReplyBound;
 
@@ -25,41 +24,31 @@ constexpr std::uint32_t padded(std::uint32_t length) {
   return (std::min(length, kMaxListing) + 3) / 4 * 4;
 }
 
-ReplyBound with_item(std::uint32_t payload, xdr::ItemId item, std::uint32_t length) {
-  ReplyBound bound;
-  bound.payload_max = payload;
-  bound.items.push_back(ItemBound{item, length});
-  return bound;
-}
-
 // RFC 1813 3.3.16, 3.3.17: count and maxcount limit the whole resok structure. The smallest one
 // (attributes, verifier, end of list, eof) is what a too small count can still bring.
 ReplyBound listing(std::uint32_t count) {
   constexpr std::uint32_t kEmptyList = kPostOpAttr + 8 + 4 + 4;
-  ReplyBound bound;
-  bound.payload_max = kStatus + padded(std::max(count, kEmptyList));
-  return bound;
+  return ReplyBound{kStatus + padded(std::max(count, kEmptyList))};
 }
 
 ReplyBound mount_list() {
-  ReplyBound bound;
-  bound.payload_max = kMaxMountList;
-  return bound;
+  return ReplyBound{kMaxMountList};
 }
 
 // RFC 8267 section 4 names exactly four eligible items. RFC 1813 4.5 tells which procedures must
 // not run twice. The other procedures need no entry: nothing eligible, and the result type bounds
 // the Reply.
 constexpr std::array kNfs3{
-    bind<v3::NFSPROC3_READ>({}, {v3::item::READ3resok_data},
-                            [](const v3::READ3args& args) {
-                              return with_item(kStatus + kPostOpAttr + 12,
-                                               v3::item::READ3resok_data, args.count);
-                            }),
+    bind<v3::NFSPROC3_READ>(
+        {}, {v3::item::READ3resok_data},
+        [](const v3::READ3args& args) {
+          return ReplyBound{kStatus + kPostOpAttr + 12, {{v3::item::READ3resok_data, args.count}}};
+        }),
     bind<v3::NFSPROC3_READLINK>({}, {v3::item::READLINK3resok_data},
                                 [](const v3::READLINK3args&) {
-                                  return with_item(kStatus + kPostOpAttr + 4,
-                                                   v3::item::READLINK3resok_data, kMaxLinkText);
+                                  return ReplyBound{
+                                      kStatus + kPostOpAttr + 4,
+                                      {{v3::item::READLINK3resok_data, kMaxLinkText}}};
                                 }),
     bind<v3::NFSPROC3_WRITE>({v3::item::WRITE3args_data}),
     bind<v3::NFSPROC3_SYMLINK>({v3::item::symlinkdata3_symlink_data}).once_only(),
