@@ -2,35 +2,16 @@
 // decodes encodes again to a value that decodes.
 #include <array>
 
-#include "input.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs2.h"
+#include "procedures.h"
 
 using namespace stag;
 
 namespace {
 
-template <class T, class Decode, class Encode>
-void repeat(const Buffer& message, Decode decode, Encode encode) {
-  xdr::Decoder decoder(message);
-  T value{};
-  if (!decode(decoder, value)) return;
-  xdr::Encoder encoder;
-  encode(encoder, value);
-  xdr::Stream stream = std::move(encoder).finish();
-  CHECK(stream.ok());
-  xdr::Decoder second(stream.rope().flatten());
-  T again{};
-  CHECK(decode(second, again) && again == value);
-}
-
-template <class P>
-void try_procedure(const Buffer& message) {
-  repeat<typename P::Args>(message, P::decode_args, P::encode_args);
-  repeat<typename P::Results>(message, P::decode_results, P::encode_results);
-}
-
-using Try = void (*)(const Buffer&);
+using fuzz::Try;
+using fuzz::try_procedure;
 using namespace stag::nfs::v2;
 using namespace stag::nfs::mount3;
 constexpr std::array<Try, 19> kTries{
@@ -48,9 +29,6 @@ constexpr std::array<Try, 19> kTries{
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::Input input(data, size);
-  const std::uint8_t choice = input.octet();
-  const Buffer message = Buffer::copy_of(input.rest());
-  kTries[choice % kTries.size()](message);
+  fuzz::try_one_of(kTries, data, size);
   return 0;
 }

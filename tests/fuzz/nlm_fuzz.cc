@@ -2,33 +2,16 @@
 // value that decodes.
 #include <array>
 
-#include "input.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/proto/nsm.h"
+#include "procedures.h"
 
 using namespace stag;
 
 namespace {
 
-template <class P>
-void try_procedure(const Buffer& message) {
-  xdr::Decoder arguments(message);
-  typename P::Args args{};
-  if (P::decode_args(arguments, args)) {
-    xdr::Encoder encoder;
-    P::encode_args(encoder, args);
-    xdr::Stream stream = std::move(encoder).finish();
-    CHECK(stream.ok());
-    xdr::Decoder second(stream.rope().flatten());
-    typename P::Args again{};
-    CHECK(P::decode_args(second, again) && again == args);
-  }
-  xdr::Decoder results(message);
-  typename P::Results result{};
-  static_cast<void>(P::decode_results(results, result));
-}
-
-using Try = void (*)(const Buffer&);
+using fuzz::Try;
+using fuzz::try_procedure;
 using namespace stag::nfs::nlm;
 using namespace stag::nfs::nsm;
 // One of each pair of arguments and results; the messages share them with the calls.
@@ -57,9 +40,6 @@ constexpr std::array<Try, 21> kTries{try_procedure<NLM_TEST>,
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::Input input(data, size);
-  const std::uint8_t choice = input.octet();
-  const Buffer message = Buffer::copy_of(input.rest());
-  kTries[choice % kTries.size()](message);
+  fuzz::try_one_of(kTries, data, size);
   return 0;
 }

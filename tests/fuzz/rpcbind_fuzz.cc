@@ -2,7 +2,7 @@
 // earlier run. What decodes encodes again to a value that decodes.
 #include <array>
 
-#include "input.h"
+#include "procedures.h"
 #include "rpcbind/registrar.h"
 #include "rpcbind/rpcbind.h"
 #include "rpcbind/universal_address.h"
@@ -10,23 +10,6 @@
 using namespace stag;
 
 namespace {
-
-template <class P>
-void try_procedure(const Buffer& message) {
-  xdr::Decoder arguments(message);
-  typename P::Args args{};
-  static_cast<void>(P::decode_args(arguments, args));
-  xdr::Decoder decoder(message);
-  typename P::Results results{};
-  if (!P::decode_results(decoder, results)) return;
-  xdr::Encoder encoder;
-  P::encode_results(encoder, results);
-  xdr::Stream stream = std::move(encoder).finish();
-  CHECK(stream.ok());
-  xdr::Decoder second(stream.rope().flatten());
-  typename P::Results again{};
-  CHECK(P::decode_results(second, again) && again == results);
-}
 
 void try_address(const Buffer& message) {
   const std::string_view text = text_of(message.bytes());
@@ -41,7 +24,8 @@ void try_record(const Buffer& message) {
   for (std::size_t i = 0; i < all.size(); ++i) CHECK(rpcbind::same(all[i], again[i]));
 }
 
-using Try = void (*)(const Buffer&);
+using fuzz::Try;
+using fuzz::try_procedure;
 using namespace stag::rpcbind;
 constexpr std::array<Try, 8> kTries{try_procedure<PMAPPROC_GETPORT>,
                                     try_procedure<PMAPPROC_DUMP>,
@@ -55,9 +39,6 @@ constexpr std::array<Try, 8> kTries{try_procedure<PMAPPROC_GETPORT>,
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::Input input(data, size);
-  const std::uint8_t choice = input.octet();
-  const Buffer message = Buffer::copy_of(input.rest());
-  kTries[choice % kTries.size()](message);
+  fuzz::try_one_of(kTries, data, size);
   return 0;
 }
