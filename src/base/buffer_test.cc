@@ -44,6 +44,16 @@ TEST(InlineVector, keeps_its_elements_when_it_grows_and_moves) {
   EXPECT_TRUE(values.empty());
   values.push_back("again");
   EXPECT_EQ(values.back(), "again");
+  moved = std::move(values);
+  EXPECT_EQ(moved, (InlineVector<std::string, 2>{"again"}));
+  moved = values;
+  EXPECT_TRUE(moved.empty());
+  InlineVector<int, 2> plain{1, 2, 3}, copy;
+  copy = plain;
+  plain = InlineVector<int, 2>{4};
+  EXPECT_EQ(plain, (InlineVector<int, 2>{4}));
+  std::swap(plain, copy);
+  EXPECT_EQ(plain, (InlineVector<int, 2>{1, 2, 3}));
 }
 
 TEST(UniqueFunction, carries_what_cannot_be_copied_small_or_large) {

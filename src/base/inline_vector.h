@@ -1,9 +1,11 @@
 // A vector whose first N elements live inside it: chunk lists, ropes and action lists of ordinary
-// calls allocate nothing.
+// calls allocate nothing. Most of them are empty: copying, moving and destroying such a one is a
+// few instructions, and lists of plain values move as bytes.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -26,23 +28,24 @@ class InlineVector {
   InlineVector(std::initializer_list<T> values) {
     for (const T& value : values) push_back(value);
   }
-  InlineVector(const InlineVector& other) {
-    reserve(other.size_);
-    for (const T& value : other) push_back(value);
-  }
+  InlineVector(const InlineVector& other) { append(other); }
   InlineVector(InlineVector&& other) noexcept { take(other); }
   InlineVector& operator=(const InlineVector& other) {
-    if (this != &other) *this = InlineVector(other);
+    if (this == &other) return *this;
+    clear();
+    append(other);
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
-    if (this != &other) {
-      release();
-      take(other);
-    }
+    if (this == &other) return *this;
+    clear();
+    take(other);
     return *this;
   }
-  ~InlineVector() { release(); }
+  ~InlineVector() {
+    clear();
+    free_heap();
+  }
 
   template <class... Args>
   T& emplace_back(Args&&... args) {
@@ -60,6 +63,7 @@ class InlineVector {
     data_[--size_].~T();
   }
   void clear() {
+    if (size_ == 0) return;
     std::destroy_n(data_, size_);
     size_ = 0;
   }
@@ -100,22 +104,26 @@ class InlineVector {
   void free_heap() {
     if (on_heap()) std::allocator<T>().deallocate(data_, capacity_);
   }
-  void release() {
-    clear();
-    free_heap();
-    data_ = inline_data();
-    capacity_ = N;
+  void append(const InlineVector& other) {
+    if (other.size_ == 0) return;
+    reserve(other.size_);
+    std::uninitialized_copy_n(other.data_, other.size_, data_);
+    size_ = other.size_;
   }
+  // Into an empty one.
   void take(InlineVector& other) noexcept {
+    if (other.size_ == 0) return;
     if (other.on_heap()) {
+      free_heap();
       data_ = std::exchange(other.data_, other.inline_data());
       capacity_ = std::exchange(other.capacity_, N);
-      size_ = std::exchange(other.size_, 0);
+    } else if constexpr (std::is_trivially_copyable_v<T>) {
+      std::memcpy(static_cast<void*>(data_), other.data_, other.size_ * sizeof(T));
     } else {
       std::uninitialized_move_n(other.data_, other.size_, data_);
-      size_ = other.size_;
-      other.clear();
+      std::destroy_n(other.data_, other.size_);
     }
+    size_ = std::exchange(other.size_, 0);
   }
 
   alignas(T) std::byte inline_[sizeof(T) * N];

@@ -25,7 +25,8 @@ class [[nodiscard]] Result {
   using Value = T;
   using Error = E;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(const T& value) : state_(std::in_place_index<0>, value) {}
+  Result(T&& value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Failure<E> failure) : state_(std::in_place_index<1>, std::move(failure.error)) {}
 
   bool ok() const { return state_.index() == 0; }

@@ -11,6 +11,7 @@
 // memory, on_done for everything else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -138,6 +139,14 @@ class Connection {
   // parameters().remote_invalidation).
   virtual void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
                     Token token) = 0;
+  // The same for a short message in two parts, which the provider copies before this returns.
+  virtual void send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Flow flow,
+                         Token token) {
+    Block copy = Block::allocate(head.size() + body.size());
+    std::copy(head.begin(), head.end(), copy.data());
+    std::copy(body.begin(), body.end(), copy.data() + head.size());
+    send(Rope(std::move(copy).freeze(head.size() + body.size())), invalidate, flow, token);
+  }
   // source.size() <= sink.length; places the bytes at sink.offset.
   virtual void write(Rope source, RemoteMemory sink, Flow flow, Token token) = 0;
   // sink.size() <= source.length; fetches the first sink.size() bytes.

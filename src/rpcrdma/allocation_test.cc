@@ -43,7 +43,7 @@ class Carrier final : public Sink {
       exposed.results.push_back({{2, length, 0}});
     return exposed;
   }
-  void send_call(OutgoingCall& call, Buffer header) override {
+  void send_call(OutgoingCall& call, Bytes header) override {
     carry(header, call.xid, CALL, call.plan().stream_length);
   }
   void deliver_reply(OutgoingCall&, const ReplyArrival&) override { ++replies; }
@@ -59,16 +59,15 @@ class Carrier final : public Sink {
     core.on_reply(call, reply);
   }
   void write(IncomingCall, const Placement&) override { ++writes; }
-  void send_reply(IncomingCall call, Buffer header, const ReplyPlan& plan,
+  void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
                   std::optional<std::uint32_t>) override {
     carry(header, xid, REPLY, plan.stream_length);
     sent = call;
   }
   void forget_call(IncomingCall, Reason) override {}
 
-  void carry(const Buffer& header, std::uint32_t own_xid, std::uint32_t direction,
-             std::uint32_t length) {
-    std::copy(header.bytes().begin(), header.bytes().end(), message.begin());
+  void carry(Bytes header, std::uint32_t own_xid, std::uint32_t direction, std::uint32_t length) {
+    std::copy(header.begin(), header.end(), message.begin());
     store_be(message.data() + header.size(), own_xid);
     store_be(message.data() + header.size() + 4, direction);
     size = header.size() + length;

@@ -170,10 +170,10 @@ class Peer final : public Sink {
     exposed.reply = expose_bytes(talk, Message(plan.reply_chunk), talk.bound.segments);
     return exposed;
   }
-  void send_call(OutgoingCall& base, Buffer header) override {
+  void send_call(OutgoingCall& base, Bytes header) override {
     Talk& talk = static_cast<Talk&>(base);
     forms[static_cast<int>(talk.plan().form)] += 1;
-    Message message = copy(header.bytes());
+    Message message = copy(header);
     if (talk.plan().form == Form::Inline) {
       const Message rest = talk.said.without(talk.plan().reduced);
       message.insert(message.end(), rest.begin(), rest.end());
@@ -242,9 +242,9 @@ class Peer final : public Sink {
     const MutableBytes target = other_->find_memory(placement.to);
     std::copy_n(source.begin() + placement.offset, placement.to.length, target.begin());
   }
-  void send_reply(IncomingCall call, Buffer header, const ReplyPlan& plan,
+  void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
                   std::optional<std::uint32_t> invalidate) override {
-    Message message = copy(header.bytes());
+    Message message = copy(header);
     if (plan.form == Form::Inline) {
       const Message rest = replies_[xids_[call.index]].without(plan.reduced);
       message.insert(message.end(), rest.begin(), rest.end());

@@ -119,6 +119,12 @@ class ListParser {
   Reason reason_ = Reason::None;
 };
 
+// The Read list, the Write list and the Reply chunk, each absent.
+bool lists_are_empty(Bytes message) {
+  const std::byte* const lists = message.data() + kFixedSize;
+  return (load_be<std::uint64_t>(lists) | load_be<std::uint32_t>(lists + 8)) == 0;
+}
+
 // RFC 8166 3.5.3, 4.2.4: where the Payload stream is said to be.
 Reason stream_fault(const Header& header) {
   const auto* zero = std::find_if(header.read_list.begin(), header.read_list.end(),
@@ -129,6 +135,47 @@ Reason stream_fault(const Header& header) {
     return total_length(zero->segments) == 0 ? Reason::RdmaStreamMissing : Reason::None;
   const bool can_be_reply = header.read_list.empty() && header.reply_chunk.has_value();
   return can_be_reply ? Reason::None : Reason::RdmaStreamMissing;
+}
+
+// Fills `parsed`, or says in `fault` why it cannot be.
+bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, HeaderFault& fault) {
+  const auto failed = [&fault](Reason reason, Answer answer) {
+    fault.reason = reason;
+    fault.answer = answer;
+    return false;
+  };
+  if (message.size() < kFixedSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
+  Words words(message);
+  parsed.header.xid = fault.xid = words.u32();
+  fault.version = words.u32();
+  parsed.header.credits = words.u32();
+  const std::uint32_t proc = words.u32();
+  // The numbers of these two are the same in all versions, and neither is ever answered.
+  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, Answer::Nothing);
+  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, Answer::Nothing);
+  // RFC 8166 4.5: nothing shorter is parsed.
+  if (message.size() < kMinHeaderSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
+  if (fault.version != kVersion) return failed(Reason::RdmaVersionUnsupported, Answer::ErrVers);
+  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, Answer::ErrChunk);
+  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, Answer::ErrChunk);
+
+  parsed.header.proc = static_cast<rdma_proc>(proc);
+  parsed.size = kMinHeaderSize;
+  // What most messages are: there is nothing in the lists that could be wrong.
+  if (proc == RDMA_MSG && lists_are_empty(message)) return true;
+  Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
+  if (reason == Reason::None) reason = stream_fault(parsed.header);
+  if (reason != Reason::None) return failed(reason, Answer::ErrChunk);
+  parsed.size = words.at();
+  return true;
+}
+
+std::uint32_t chunk_size(std::size_t segments) {
+  return kWriteChunkHead + static_cast<std::uint32_t>(segments) * kSegmentSize;
+}
+// The Reply chunk is one optional entry, not a list: no zero word closes it (RFC 8166 4.7).
+std::uint32_t reply_chunk_size(std::size_t segments) {
+  return chunk_size(segments) - 4;
 }
 
 // Writes big-endian words into memory known to be large enough.
@@ -168,34 +215,11 @@ bool is_error(Bytes message) {
 }
 
 Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits) {
-  if (message.size() < kFixedSize) return Failure{HeaderFault{Reason::RdmaMessageTooShort}};
-  Words words(message);
-  ParsedHeader parsed;
+  // One object to be returned, filled where the caller finds it.
+  Result<ParsedHeader, HeaderFault> result{ParsedHeader{}};
   HeaderFault fault;
-  parsed.header.xid = fault.xid = words.u32();
-  fault.version = words.u32();
-  parsed.header.credits = words.u32();
-  const std::uint32_t proc = words.u32();
-  const auto failed = [&fault](Reason reason, Answer answer) {
-    fault.reason = reason;
-    fault.answer = answer;
-    return Failure{fault};
-  };
-  // The numbers of these two are the same in all versions, and neither is ever answered.
-  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, Answer::Nothing);
-  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, Answer::Nothing);
-  // RFC 8166 4.5: nothing shorter is parsed.
-  if (message.size() < kMinHeaderSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
-  if (fault.version != kVersion) return failed(Reason::RdmaVersionUnsupported, Answer::ErrVers);
-  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, Answer::ErrChunk);
-  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, Answer::ErrChunk);
-
-  parsed.header.proc = static_cast<rdma_proc>(proc);
-  Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
-  if (reason == Reason::None) reason = stream_fault(parsed.header);
-  if (reason != Reason::None) return failed(reason, Answer::ErrChunk);
-  parsed.size = words.at();
-  return parsed;
+  if (!parse(message, limits, *result, fault)) result = Failure{fault};
+  return result;
 }
 
 Result<ErrorMessage, Reason> decode_error(Bytes message) {
@@ -220,30 +244,29 @@ Result<ErrorMessage, Reason> decode_error(Bytes message) {
 std::uint32_t header_size(std::uint32_t read_segments, std::span<const std::uint32_t> write_chunks,
                           std::optional<std::uint32_t> reply_chunk) {
   std::uint32_t size = kMinHeaderSize + read_segments * kReadEntrySize;
-  for (std::uint32_t segments : write_chunks) size += kWriteChunkHead + segments * kSegmentSize;
-  // The Reply chunk is one optional entry, not a list: no zero word closes it (RFC 8166 4.7).
-  if (reply_chunk) size += kWriteChunkHead - 4 + *reply_chunk * kSegmentSize;
+  for (std::uint32_t segments : write_chunks) size += chunk_size(segments);
+  if (reply_chunk) size += reply_chunk_size(*reply_chunk);
+  return size;
+}
+
+std::uint32_t header_size(const WriteList& write_list,
+                          const std::optional<WriteChunk>& reply_chunk) {
+  std::uint32_t size = kMinHeaderSize;
+  for (const WriteChunk& chunk : write_list) size += chunk_size(chunk.segments.size());
+  if (reply_chunk) size += reply_chunk_size(reply_chunk->segments.size());
   return size;
 }
 
 std::uint32_t encoded_size(const Header& header) {
-  if (header.read_list.empty() && header.write_list.empty() && !header.reply_chunk)
-    return kMinHeaderSize;
-  std::uint32_t read_segments = 0;
+  std::uint32_t size = header_size(header.write_list, header.reply_chunk);
   for (const ReadChunk& chunk : header.read_list)
-    read_segments += static_cast<std::uint32_t>(chunk.segments.size());
-  InlineVector<std::uint32_t, 4> counts;
-  for (const WriteChunk& chunk : header.write_list)
-    counts.push_back(static_cast<std::uint32_t>(chunk.segments.size()));
-  std::optional<std::uint32_t> reply;
-  if (header.reply_chunk) reply = static_cast<std::uint32_t>(header.reply_chunk->segments.size());
-  return header_size(read_segments, {counts.data(), counts.size()}, reply);
+    size += static_cast<std::uint32_t>(chunk.segments.size()) * kReadEntrySize;
+  return size;
 }
 
-Buffer encode_header(const Header& header) {
-  const std::uint32_t size = encoded_size(header);
-  Block block = Block::allocate(size);
-  WordWriter words(block.data());
+EncodedHeader::EncodedHeader(const Header& header) : size_(encoded_size(header)) {
+  if (size_ > small_.size()) large_ = Block::allocate(size_);
+  WordWriter words(large_ ? large_.data() : small_.data());
   words.u32(header.xid);
   words.u32(kVersion);
   words.u32(header.credits);
@@ -262,7 +285,6 @@ Buffer encode_header(const Header& header) {
     words.chunk(*header.reply_chunk);
   else
     words.u32(0);
-  return std::move(block).freeze(size);
 }
 
 Buffer encode_error(const ErrorMessage& error) {

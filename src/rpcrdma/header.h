@@ -3,6 +3,7 @@
 // nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -57,6 +58,14 @@ struct Header {
   WriteList write_list;
   std::optional<WriteChunk> reply_chunk;
 
+  bool has_chunks() const {
+    return !read_list.empty() || !write_list.empty() || reply_chunk.has_value();
+  }
+  void clear_chunks() {
+    read_list.clear();
+    write_list.clear();
+    reply_chunk.reset();
+  }
   friend bool operator==(const Header&, const Header&) = default;
 };
 
@@ -110,15 +119,29 @@ Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimit
 // ignored. Never answered, so the failure is a bare reason.
 Result<ErrorMessage, Reason> decode_error(Bytes message);
 
-// Bytes that encode_header() needs.
+// Bytes of an EncodedHeader.
 std::uint32_t encoded_size(const Header& header);
+// Of a Reply, which has no Read list.
+std::uint32_t header_size(const WriteList& write_list,
+                          const std::optional<WriteChunk>& reply_chunk);
 // The same without a header at hand: read segments in all, and the segment count of each Write
 // chunk and of the Reply chunk.
 std::uint32_t header_size(std::uint32_t read_segments, std::span<const std::uint32_t> write_chunks,
                           std::optional<std::uint32_t> reply_chunk);
 
-// The read list is sent chunk by chunk, so segments of one Position are adjacent.
-Buffer encode_header(const Header& header);
+// A header as it goes out; ordinary ones lie inside. The Read list is sent chunk by chunk, so
+// segments of one Position are adjacent.
+class EncodedHeader {
+ public:
+  explicit EncodedHeader(const Header& header);
+  Bytes bytes() const { return Bytes(large_ ? large_.data() : small_.data(), size_); }
+
+ private:
+  std::uint32_t size_;
+  std::array<std::byte, 124> small_;
+  Block large_;
+};
+
 Buffer encode_error(const ErrorMessage& error);
 
 }  // namespace stag::rpcrdma

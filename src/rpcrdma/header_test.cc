@@ -37,7 +37,7 @@ ParsedHeader round_trip(const std::string& name) {
   EXPECT_TRUE(parsed.ok()) << name;
   if (!parsed) return {};
   const Message header(message.begin(), message.begin() + parsed->size);
-  EXPECT_EQ(copy(encode_header(parsed->header).bytes()), header) << name;
+  EXPECT_EQ(copy(EncodedHeader(parsed->header).bytes()), header) << name;
   EXPECT_EQ(encoded_size(parsed->header), parsed->size) << name;
   for (std::size_t length = 0; length < parsed->size; ++length) {
     const Message cut(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(length));
@@ -156,7 +156,7 @@ TEST(Header, groups_read_segments_by_Position_wherever_they_stand) {
   EXPECT_EQ(parsed->header.read_list[0], (ReadChunk{132, {{0xa1, 3, 0}, {0xa2, 2, 0}}}));
   EXPECT_EQ(parsed->header.read_list[1], (ReadChunk{0, {{0xb1, 80, 0}, {0xb2, 80, 0}}}));
   // They are sent adjacent.
-  const auto again = encode_header(parsed->header);
+  const EncodedHeader again(parsed->header);
   EXPECT_EQ(word(again.bytes(), 5), 132u);
   EXPECT_EQ(word(again.bytes(), 11), 132u);
   EXPECT_EQ(word(again.bytes(), 17), 0u);
@@ -299,7 +299,7 @@ TEST(Header, size_counts_what_encoding_yields) {
   header.read_list = {{112, {{1, 2, 3}, {4, 5, 6}}}, {240, {{7, 8, 9}}}};
   header.write_list = {{{{1, 1, 1}, {2, 2, 2}, {3, 3, 3}}}, {}, {{{4, 4, 4}, {5, 5, 5}}}};
   header.reply_chunk = WriteChunk{{{6, 6, 6}}};
-  EXPECT_EQ(encode_header(header).size(), header_size(3, counts, 1));
+  EXPECT_EQ(EncodedHeader(header).bytes().size(), header_size(3, counts, 1));
   EXPECT_EQ(header_size(0, {}, std::nullopt), 28u);
   EXPECT_EQ(header_size(0, {}, 2), 28u + 36);
 }
@@ -364,7 +364,7 @@ TEST(Header, survives_every_single_changed_word_of_every_golden_message) {
         // What decodes is within its bounds and says the same again.
         if (parsed) {
           ASSERT_LE(parsed->size, changed.size());
-          const auto again = decode_header(encode_header(parsed->header).bytes());
+          const auto again = decode_header(EncodedHeader(parsed->header).bytes());
           ASSERT_TRUE(again.ok());
           EXPECT_EQ(again->header, parsed->header);
         }

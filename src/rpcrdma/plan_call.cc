@@ -13,13 +13,13 @@ std::uint64_t padded(std::uint32_t length) {
 
 class CallPlanner {
  public:
-  CallPlanner(const CallShape& shape, const ReplyBound& bound, const CallLimits& limits)
-      : shape_(shape), bound_(bound), limits_(limits) {}
+  CallPlanner(const CallShape& shape, const ReplyBound& bound, const CallLimits& limits,
+              CallPlan& plan)
+      : shape_(shape), bound_(bound), limits_(limits), plan_(plan) {}
 
-  Result<CallPlan, Reason> plan() {
-    if (const Reason reason = plan_results(); reason != Reason::None) return Failure{reason};
-    if (const Reason reason = plan_arguments(); reason != Reason::None) return Failure{reason};
-    return plan_;
+  Reason plan() {
+    if (const Reason reason = plan_results(); reason != Reason::None) return reason;
+    return plan_arguments();
   }
 
  private:
@@ -160,7 +160,7 @@ class CallPlanner {
   const CallShape& shape_;
   const ReplyBound& bound_;
   const CallLimits& limits_;
-  CallPlan plan_;
+  CallPlan& plan_;
   InlineVector<std::uint32_t, 4> write_counts_;  // segments of each Write chunk
   std::uint32_t read_segments_ = 0;              // of the reduced items
 };
@@ -169,7 +169,11 @@ class CallPlanner {
 
 Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
                                    const CallLimits& limits) {
-  return CallPlanner(shape, bound, limits).plan();
+  // One object to be returned, filled where the caller finds it.
+  Result<CallPlan, Reason> result{CallPlan{}};
+  const Reason reason = CallPlanner(shape, bound, limits, *result).plan();
+  if (reason != Reason::None) result = Failure{reason};
+  return result;
 }
 
 }  // namespace stag::rpcrdma

@@ -46,13 +46,22 @@ Reason reduce(const ReplyShape& shape, const WriteList& offered, ReplyPlan& plan
   return Reason::None;
 }
 
-std::uint32_t reply_header_size(const ReplyPlan& plan) {
-  InlineVector<std::uint32_t, 4> counts;
-  for (const WriteChunk& chunk : plan.write_list)
-    counts.push_back(static_cast<std::uint32_t>(chunk.segments.size()));
-  std::optional<std::uint32_t> reply;
-  if (plan.reply_chunk) reply = static_cast<std::uint32_t>(plan.reply_chunk->segments.size());
-  return header_size(0, {counts.data(), counts.size()}, reply);
+Reason fill_plan(const ReplyShape& shape, const WriteList& write_list,
+                 const std::optional<WriteChunk>& reply_chunk, std::uint32_t reply_threshold,
+                 ReplyPlan& plan) {
+  plan.stream_length = shape.length;
+  for (const WriteChunk& chunk : write_list) plan.write_list.push_back(unused(chunk));
+  if (reply_chunk) plan.reply_chunk = unused(*reply_chunk);
+  if (const Reason reason = reduce(shape, write_list, plan); reason != Reason::None) return reason;
+
+  const std::uint32_t header = header_size(plan.write_list, plan.reply_chunk);
+  if (std::uint64_t{header} + plan.stream_length <= reply_threshold) return Reason::None;
+  if (header > reply_threshold || !reply_chunk) return Reason::RdmaReplyTooLarge;
+  if (total_length(reply_chunk->segments) < plan.stream_length)
+    return Reason::RdmaReplyChunkTooSmall;
+  plan.form = Form::Long;
+  fill(kReplyStream, plan.stream_length, *reply_chunk, *plan.reply_chunk, plan);
+  return Reason::None;
 }
 
 }  // namespace
@@ -60,21 +69,11 @@ std::uint32_t reply_header_size(const ReplyPlan& plan) {
 Result<ReplyPlan, Reason> plan_reply(const ReplyShape& shape, const WriteList& write_list,
                                      const std::optional<WriteChunk>& reply_chunk,
                                      std::uint32_t reply_threshold) {
-  ReplyPlan plan;
-  plan.stream_length = shape.length;
-  for (const WriteChunk& chunk : write_list) plan.write_list.push_back(unused(chunk));
-  if (reply_chunk) plan.reply_chunk = unused(*reply_chunk);
-  if (const Reason reason = reduce(shape, write_list, plan); reason != Reason::None)
-    return Failure{reason};
-
-  const std::uint32_t header = reply_header_size(plan);
-  if (std::uint64_t{header} + plan.stream_length <= reply_threshold) return plan;
-  if (header > reply_threshold || !reply_chunk) return Failure{Reason::RdmaReplyTooLarge};
-  if (total_length(reply_chunk->segments) < plan.stream_length)
-    return Failure{Reason::RdmaReplyChunkTooSmall};
-  plan.form = Form::Long;
-  fill(kReplyStream, plan.stream_length, *reply_chunk, *plan.reply_chunk, plan);
-  return plan;
+  // One object to be returned, filled where the caller finds it.
+  Result<ReplyPlan, Reason> result{ReplyPlan{}};
+  const Reason reason = fill_plan(shape, write_list, reply_chunk, reply_threshold, *result);
+  if (reason != Reason::None) result = Failure{reason};
+  return result;
 }
 
 }  // namespace stag::rpcrdma

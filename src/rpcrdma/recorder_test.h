@@ -21,7 +21,7 @@ inline Message rpc_stream(std::uint32_t xid, std::uint32_t direction, std::size_
 }
 
 inline Message with_stream(const Header& header, const Message& stream) {
-  Message message = copy(encode_header(header).bytes());
+  Message message = copy(EncodedHeader(header).bytes());
   message.insert(message.end(), stream.begin(), stream.end());
   return message;
 }
@@ -102,9 +102,9 @@ class Recorder final : public Sink {
     if (plan.reply_chunk != 0) exposed.reply = memory(plan.reply_chunk, call.bound.segments);
     return exposed;
   }
-  void send_call(OutgoingCall& call, Buffer header) override {
+  void send_call(OutgoingCall& call, Bytes header) override {
     calls.push_back(call.xid);
-    call_headers.push_back(copy(header.bytes()));
+    call_headers.push_back(copy(header));
     note("call");
   }
   void deliver_reply(OutgoingCall& call, const ReplyArrival& reply) override {
@@ -143,9 +143,9 @@ class Recorder final : public Sink {
     writes.push_back(placement);
     note("write");
   }
-  void send_reply(IncomingCall call, Buffer header, const ReplyPlan& plan,
+  void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
                   std::optional<std::uint32_t> invalidate) override {
-    const Message bytes = copy(header.bytes());
+    const Message bytes = copy(header);
     sent.push_back({word(bytes, 0), call, bytes, plan, invalidate});
     note("send");
   }

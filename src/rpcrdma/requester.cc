@@ -1,23 +1,22 @@
 #include "rpcrdma/requester.h"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "base/check.h"
 
 namespace stag::rpcrdma {
 namespace {
 
-bool names(const Segments& segments, std::uint32_t handle) {
-  return std::any_of(segments.begin(), segments.end(),
-                     [handle](const Segment& segment) { return segment.handle == handle; });
-}
-
-bool names(const Header& header, std::uint32_t handle) {
+template <class Function>
+void for_each_segment(const Header& header, Function function) {
   for (const ReadChunk& chunk : header.read_list)
-    if (names(chunk.segments, handle)) return true;
+    for (const Segment& segment : chunk.segments) function(segment);
   for (const WriteChunk& chunk : header.write_list)
-    if (names(chunk.segments, handle)) return true;
-  return header.reply_chunk && names(header.reply_chunk->segments, handle);
+    for (const Segment& segment : chunk.segments) function(segment);
+  if (!header.reply_chunk) return;
+  for (const Segment& segment : header.reply_chunk->segments) function(segment);
 }
 
 // The lists of a Call, from memory the owner registered. Its lengths are ours to check: a mistake
@@ -100,13 +99,11 @@ Reason read_reply(const Header& sent, const Header& reply, Bytes payload, ReplyA
 }  // namespace
 
 Requester::Requester(const RequesterSettings& settings, Sink& sink)
-    : settings_(settings), sink_(sink) {
-  flights_.reserve(settings_.credits);
-}
+    : settings_(settings), sink_(sink) {}
 
 Requester::~Requester() {
   CHECK(first_ == nullptr);
-  for (const Flight& flight : flights_) CHECK(flight.call == nullptr);
+  for (const std::uint32_t xid : flights_.keys()) CHECK(*flights_.find(xid) == nullptr);
 }
 
 std::uint32_t Requester::credit_limit() const {
@@ -142,8 +139,8 @@ void Requester::unlink(OutgoingCall& call) {
 void Requester::on_cancel(OutgoingCall& call) {
   if (call.state_ == OutgoingCall::State::Queued) return unlink(call);
   if (call.state_ == OutgoingCall::State::Idle) return;
-  find(call.xid)->call = nullptr;
-  call.state_ = OutgoingCall::State::Idle;
+  *flights_.find(call.xid) = nullptr;
+  touch_down(call);
 }
 
 // Re-entered by a Sink that makes a call from inside fail_call(): the outer loop goes on with it.
@@ -170,7 +167,7 @@ void Requester::send(OutgoingCall& call) {
   if (!plan) return fail(call, {plan.error()});
   if (!settings_.chunks && plan->needs_memory()) return fail(call, {Reason::RdmaChunksForbidden});
   call.plan_ = *std::move(plan);
-  call.header_ = {};
+  call.header_.clear_chunks();
   call.header_.xid = call.xid;
   call.header_.credits = settings_.credits;
   call.header_.proc = call.plan_.form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
@@ -180,9 +177,22 @@ void Requester::send(OutgoingCall& call) {
     add_lists(call.header_, call, call.plan_, *exposed);
   }
   CHECK(encoded_size(call.header_) <= call.plan_.header_size);
+  take_off(call);
+  sink_.send_call(call, EncodedHeader(call.header_).bytes());
+}
+
+void Requester::take_off(OutgoingCall& call) {
   call.state_ = OutgoingCall::State::Sent;
-  flights_.push_back({call.xid, &call});
-  sink_.send_call(call, encode_header(call.header_));
+  flights_[call.xid] = &call;
+  for_each_segment(call.header_, [this](const Segment& segment) { ++offered_[segment.handle]; });
+}
+
+// Its owner has it again.
+void Requester::touch_down(OutgoingCall& call) {
+  call.state_ = OutgoingCall::State::Idle;
+  for_each_segment(call.header_, [this](const Segment& segment) {
+    if (--offered_[segment.handle] == 0) offered_.erase(segment.handle);
+  });
 }
 
 void Requester::fail(OutgoingCall& call, const CallFailure& failure) {
@@ -190,58 +200,52 @@ void Requester::fail(OutgoingCall& call, const CallFailure& failure) {
   sink_.fail_call(call, failure);
 }
 
-std::vector<Requester::Flight>::iterator Requester::find(std::uint32_t xid) {
-  return std::find_if(flights_.begin(), flights_.end(),
-                      [xid](const Flight& flight) { return flight.xid == xid; });
-}
-
-bool Requester::awaits(std::uint32_t xid) const {
-  return std::any_of(flights_.begin(), flights_.end(),
-                     [xid](const Flight& flight) { return flight.xid == xid; });
-}
-
 bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
   if (!settings_.may_be_invalidated) return false;
-  return std::none_of(flights_.begin(), flights_.end(), [xid, handle](const Flight& flight) {
-    return flight.xid != xid && flight.call != nullptr && names(flight.call->header_, handle);
-  });
+  const std::uint32_t* const all = offered_.find(handle);
+  if (all == nullptr) return true;
+  OutgoingCall* const* const call = flights_.find(xid);
+  if (call == nullptr || *call == nullptr) return false;
+  std::uint32_t own = 0;
+  for_each_segment((*call)->header_,
+                   [&own, handle](const Segment& segment) { own += segment.handle == handle; });
+  return own == *all;
 }
 
 // Ends the flight: its credit is free, and the message's grant is in force.
-OutgoingCall* Requester::land(std::vector<Flight>::iterator flight, std::uint32_t credits) {
-  OutgoingCall* const call = flight->call;
-  *flight = flights_.back();
-  flights_.pop_back();
+OutgoingCall* Requester::land(std::uint32_t xid, std::uint32_t credits) {
+  OutgoingCall* const call = *flights_.find(xid);
+  flights_.erase(xid);
   grant(credits);
   if (call == nullptr)
     sink_.drop(Reason::RdmaReplyCancelled);
   else
-    call->state_ = OutgoingCall::State::Idle;
+    touch_down(*call);
   return call;
 }
 
 void Requester::on_reply(const ParsedHeader& parsed, Bytes payload,
                          std::optional<std::uint32_t> invalidated) {
-  const auto flight = find(parsed.header.xid);
-  if (flight == flights_.end()) return sink_.drop(Reason::RdmaReplyUnmatched);
+  const std::uint32_t xid = parsed.header.xid;
+  OutgoingCall* const* const flight = flights_.find(xid);
+  if (flight == nullptr) return sink_.drop(Reason::RdmaReplyUnmatched);
   ReplyArrival arrival;
   arrival.invalidated = invalidated;
-  if (flight->call != nullptr) {
-    const Reason reason = read_reply(flight->call->header_, parsed.header, payload, arrival);
+  if (*flight != nullptr) {
+    const Reason reason = read_reply((*flight)->header_, parsed.header, payload, arrival);
     // RFC 8166 4.5: the Call stays pending, until a good Reply, its time-out, or the connection's
     // end.
     if (reason != Reason::None) return sink_.drop(reason);
   }
-  if (OutgoingCall* call = land(flight, parsed.header.credits)) sink_.deliver_reply(*call, arrival);
+  if (OutgoingCall* call = land(xid, parsed.header.credits)) sink_.deliver_reply(*call, arrival);
   send_ready();
 }
 
 void Requester::on_error(const ErrorMessage& error) {
-  const auto flight = find(error.xid);
-  if (flight == flights_.end()) return sink_.drop(Reason::RdmaErrorUnmatched);
+  if (!awaits(error.xid)) return sink_.drop(Reason::RdmaErrorUnmatched);
   const Reason reason =
       error.code == ERR_VERS ? Reason::RdmaPeerRefusedVersion : Reason::RdmaPeerRefusedChunks;
-  if (OutgoingCall* call = land(flight, error.credits))
+  if (OutgoingCall* call = land(error.xid, error.credits))
     fail(*call, {reason, error.lowest, error.highest});
   send_ready();
 }
@@ -249,10 +253,16 @@ void Requester::on_error(const ErrorMessage& error) {
 void Requester::on_disconnect(Reason reason) {
   open_ = false;
   closed_ = reason;
-  while (!flights_.empty()) {
-    OutgoingCall* const call = flights_.back().call;
-    flights_.pop_back();
-    if (call != nullptr) fail(*call, {reason});
+  // The youngest first: in this order they will ask for the one credit of the next connection, and
+  // an old one may be old because its server never answers it.
+  std::vector<std::uint32_t> xids = flights_.keys();
+  std::sort(xids.begin(), xids.end(), std::greater<>());
+  for (const std::uint32_t xid : xids) {
+    OutgoingCall* const call = *flights_.find(xid);
+    flights_.erase(xid);
+    if (call == nullptr) continue;
+    touch_down(*call);
+    fail(*call, {reason});
   }
   while (OutgoingCall* call = first_) {
     unlink(*call);

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "rpcrdma/header.h"
+#include "rpcrdma/key_table.h"
 #include "rpcrdma/plan.h"
 #include "rpcrdma/shape.h"
 #include "rpcrdma/sink.h"
@@ -69,7 +69,7 @@ class Requester {
   void on_disconnect(Reason reason);
 
   // A Call with this XID is on the wire and has had no Reply, cancelled ones included.
-  bool awaits(std::uint32_t xid) const;
+  bool awaits(std::uint32_t xid) const { return flights_.contains(xid); }
   // Whether the peer may invalidate this handle with a Reply to this XID: we offered it, and no
   // other Call in progress depends on it (RFC 8797 4.1).
   bool may_invalidate(std::uint32_t xid, std::uint32_t handle) const;
@@ -81,25 +81,23 @@ class Requester {
   std::uint32_t credit_limit() const;
 
  private:
-  // A cancelled Call keeps its XID and its credit until its Reply arrives.
-  struct Flight {
-    std::uint32_t xid;
-    OutgoingCall* call;  // null: cancelled
-  };
-
   void send_ready();
   OutgoingCall* next_ready();
   void send(OutgoingCall& call);
   void fail(OutgoingCall& call, const CallFailure& failure);
   void unlink(OutgoingCall& call);
-  std::vector<Flight>::iterator find(std::uint32_t xid);
-  OutgoingCall* land(std::vector<Flight>::iterator flight, std::uint32_t credits);
+  OutgoingCall* land(std::uint32_t xid, std::uint32_t credits);
+  void take_off(OutgoingCall& call);
+  void touch_down(OutgoingCall& call);
   void grant(std::uint32_t credits);
 
   const RequesterSettings settings_;
   Sink& sink_;
-  std::vector<Flight> flights_;
-  OutgoingCall* first_ = nullptr;  // waiting for credit, probes first, then oldest first
+  // Calls on the wire by XID. Null: cancelled; it keeps its XID and its credit until its Reply
+  // arrives.
+  KeyTable<OutgoingCall*> flights_;
+  KeyTable<std::uint32_t> offered_;  // how many segments of the others name a handle
+  OutgoingCall* first_ = nullptr;    // waiting for credit, probes first, then oldest first
   OutgoingCall* last_ = nullptr;
   std::uint32_t granted_ = 1;
   bool open_ = true;

@@ -11,10 +11,6 @@ constexpr std::uint32_t kSmallestStream = 8;  // XID and direction
 // A stream up to this many bytes is not worth counting: credits bound what they take together.
 constexpr std::uint32_t kSmallStream = 16384;
 
-bool has_chunks(const Header& header) {
-  return !header.read_list.empty() || !header.write_list.empty() || header.reply_chunk.has_value();
-}
-
 std::uint64_t with_pad(std::uint64_t length) {
   return length + xdr_pad(static_cast<std::size_t>(length));
 }
@@ -48,6 +44,7 @@ class OneHandle {
     if (header.reply_chunk) add(header.reply_chunk->segments);
   }
   std::optional<std::uint32_t> get() const { return several_ ? std::nullopt : handle_; }
+  bool several() const { return several_; }
 
  private:
   std::optional<std::uint32_t> handle_;
@@ -79,7 +76,6 @@ void Responder::serve(std::uint32_t credits) {
   settings_.credits = credits;
   free_.reserve(credits);
   waiting_.reserve(credits);
-  in_service_.reserve(credits);
 }
 
 Responder::Slot* Responder::find(IncomingCall call) {
@@ -87,15 +83,6 @@ Responder::Slot* Responder::find(IncomingCall call) {
   Slot& slot = slots_[call.index];
   const bool current = slot.generation == call.generation && slot.state != State::Free;
   return current ? &slot : nullptr;
-}
-
-bool Responder::in_service(std::uint32_t xid) const {
-  return std::find(in_service_.begin(), in_service_.end(), xid) != in_service_.end();
-}
-
-void Responder::leave_service(const Slot& slot) {
-  *std::find(in_service_.begin(), in_service_.end(), slot.header.xid) = in_service_.back();
-  in_service_.pop_back();
 }
 
 std::uint32_t Responder::grant() const {
@@ -116,7 +103,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   if (in_service() >= settings_.credits || busy >= 2 * std::size_t{settings_.credits})
     return close(Reason::RdmaCreditsExceeded);
   if (in_service() >= last_grant_) ++overruns_;
-  if (in_service(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
+  if (in_service_.contains(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
   Slot& slot = take_slot(parsed.header, payload.size());
   if (const Reason reason = unfit(slot, payload); reason != Reason::None) {
     leave_service(slot);
@@ -133,7 +120,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
 // RFC 8166 4.5.2, as far as it can be seen without a look at the chunks' memory.
 Reason Responder::unfit(const Slot& slot, Bytes payload) const {
   const Header& header = slot.header;
-  if (!settings_.serves_chunks && has_chunks(header)) return Reason::RdmaChunksNotServed;
+  if (!settings_.serves_chunks && header.has_chunks()) return Reason::RdmaChunksNotServed;
   const std::uint64_t stream = slot.long_call ? slot.items[0].length : payload.size();
   if (stream < kSmallestStream) return Reason::RdmaPayloadTooShort;
   if (!slot.long_call && load_be<std::uint32_t>(payload.data()) != header.xid)
@@ -154,19 +141,38 @@ Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_b
   free_.pop_back();
   slot.state = State::Waiting;
   slot.header = header;
-  std::sort(slot.header.read_list.begin(), slot.header.read_list.end(),
-            [](const ReadChunk& a, const ReadChunk& b) { return a.position < b.position; });
-  slot.items.clear();
-  for (const ReadChunk& chunk : slot.header.read_list)
-    slot.items.push_back(
-        {chunk.position, static_cast<std::uint32_t>(total_length(chunk.segments))});
+  if (header.has_chunks()) take_chunks(slot);
   slot.inline_bytes = static_cast<std::uint32_t>(inline_bytes);
   slot.long_call = header.proc == RDMA_NOMSG;
   slot.held = false;
   slot.reads = 0;
   slot.failed = Reason::None;
-  in_service_.push_back(header.xid);
+  in_service_[header.xid] = slot.index;
   return slot;
+}
+
+void Responder::take_chunks(Slot& slot) {
+  Header& header = slot.header;
+  std::sort(header.read_list.begin(), header.read_list.end(),
+            [](const ReadChunk& a, const ReadChunk& b) { return a.position < b.position; });
+  for (const ReadChunk& chunk : header.read_list)
+    slot.items.push_back(
+        {chunk.position, static_cast<std::uint32_t>(total_length(chunk.segments))});
+  OneHandle one;
+  one.add(header);
+  slot.handle = one.get();
+  slot.several_handles = one.several();
+  if (slot.handle) ++handles_[*slot.handle];
+  several_handles_ += slot.several_handles;
+}
+
+void Responder::release_chunks(Slot& slot) {
+  if (slot.handle && --handles_[*slot.handle] == 0) handles_.erase(*slot.handle);
+  several_handles_ -= slot.several_handles;
+  slot.handle.reset();
+  slot.several_handles = false;
+  slot.items.clear();
+  slot.header.clear_chunks();
 }
 
 std::uint64_t Responder::charge(const Slot& slot) const {
@@ -252,9 +258,7 @@ void Responder::deliver(Slot& slot, Bytes payload) {
   arrival.long_call = slot.long_call;
   arrival.items = {slot.items.data(), slot.items.size()};
   // The Reply repeats the Write list and the Reply chunk, never the Read list.
-  std::uint32_t header = encoded_size(slot.header);
-  for (const ReadChunk& chunk : slot.header.read_list)
-    header -= static_cast<std::uint32_t>(chunk.segments.size()) * kReadEntrySize;
+  const std::uint32_t header = header_size(slot.header.write_list, slot.header.reply_chunk);
   arrival.inline_reply_max =
       settings_.reply_threshold > header ? settings_.reply_threshold - header : 0;
   if (slot.header.reply_chunk)
@@ -278,21 +282,24 @@ void Responder::on_reply(IncomingCall call, const ReplyShape& shape) {
   header.proc = plan->form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
   header.write_list = plan->write_list;
   header.reply_chunk = plan->reply_chunk;
-  sink_.send_reply(call, encode_header(header), *plan, handle_to_invalidate(*slot));
+  sink_.send_reply(call, EncodedHeader(header).bytes(), *plan, handle_to_invalidate(*slot));
 }
 
 // RFC 8797 4.1: a handle of this Call and of no other. Peers may keep a handle for several Calls,
 // and say so by using several: then none is touched.
 std::optional<std::uint32_t> Responder::handle_to_invalidate(const Slot& slot) const {
-  if (!settings_.may_invalidate) return std::nullopt;
-  OneHandle one;
-  one.add(slot.header);
-  const std::optional<std::uint32_t> handle = one.get();
-  if (!handle) return std::nullopt;
-  const bool shared = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& other) {
-    return &other != &slot && other.state != State::Free && mentions(other.header, *handle);
+  if (!settings_.may_invalidate || !slot.handle || is_shared(slot, *slot.handle))
+    return std::nullopt;
+  return slot.handle;
+}
+
+// Whether another Call in progress has this handle of `slot`.
+bool Responder::is_shared(const Slot& slot, std::uint32_t handle) const {
+  if (*handles_.find(handle) > 1) return true;
+  if (several_handles_ == 0) return false;
+  return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& other) {
+    return &other != &slot && other.several_handles && mentions(other.header, handle);
   });
-  return shared ? std::nullopt : handle;
 }
 
 void Responder::on_no_reply(IncomingCall call) {
@@ -354,7 +361,7 @@ void Responder::release(Slot& slot) {
   slot.charged = 0;
   slot.state = State::Free;
   ++slot.generation;
-  slot.header = {};
+  if (slot.header.has_chunks()) release_chunks(slot);
   free_.push_back(slot.index);
 }
 

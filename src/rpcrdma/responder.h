@@ -10,6 +10,7 @@
 
 #include "rpcrdma/budget.h"
 #include "rpcrdma/header.h"
+#include "rpcrdma/key_table.h"
 #include "rpcrdma/plan.h"
 #include "rpcrdma/shape.h"
 #include "rpcrdma/sink.h"
@@ -68,6 +69,9 @@ class Responder {
     State state = State::Free;
     std::uint32_t generation = 1;
     Header header;  // read list by Position
+    // Of all its chunks: none, one, or too many to say.
+    std::optional<std::uint32_t> handle;
+    bool several_handles = false;
     InlineVector<ArrivedItem, 2> items;
     std::uint32_t inline_bytes = 0;
     std::uint64_t charged = 0;  // bytes reserved
@@ -80,8 +84,10 @@ class Responder {
   Slot* find(IncomingCall call);
   IncomingCall id_of(const Slot& slot) const { return {slot.index, slot.generation}; }
   Slot& take_slot(const Header& header, std::size_t inline_bytes);
-  bool in_service(std::uint32_t xid) const;
-  void leave_service(const Slot& slot);
+  void take_chunks(Slot& slot);
+  void release_chunks(Slot& slot);
+  bool is_shared(const Slot& slot, std::uint32_t handle) const;
+  void leave_service(const Slot& slot) { in_service_.erase(slot.header.xid); }
   Reason unfit(const Slot& slot, Bytes payload) const;
   std::uint64_t charge(const Slot& slot) const;
   bool admit(Slot& slot);
@@ -97,10 +103,12 @@ class Responder {
 
   ResponderSettings settings_;
   Sink& sink_;
-  std::deque<Slot> slots_;                 // grows only, to the most Calls ever in progress
-  std::vector<std::uint32_t> free_;        // indices into slots_
-  std::vector<std::uint32_t> waiting_;     // for bytes, oldest first
-  std::vector<std::uint32_t> in_service_;  // XIDs of the Calls without an answer yet
+  std::deque<Slot> slots_;              // grows only, to the most Calls ever in progress
+  std::vector<std::uint32_t> free_;     // indices into slots_
+  std::vector<std::uint32_t> waiting_;  // for bytes, oldest first
+  KeyTable<std::uint32_t> in_service_;  // slots of the Calls without an answer yet, by XID
+  KeyTable<std::uint32_t> handles_;     // how many slots have this one handle
+  std::uint32_t several_handles_ = 0;   // slots whose chunks have more than one
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;

@@ -92,7 +92,7 @@ class Sink {
   // fail_call(). Asked only when CallPlan::needs_memory(), right before send_call().
   virtual Result<ExposedChunks, Reason> expose(OutgoingCall& call) = 0;
   // Send: `header`, and the stream less call.plan().reduced behind it when the form is Inline.
-  virtual void send_call(OutgoingCall& call, Buffer header) = 0;
+  virtual void send_call(OutgoingCall& call, Bytes header) = 0;
   // The Call is over and the core has forgotten it. Its memory must be cut off from the peer before
   // anybody reads it (RFC 8166 4.4.1). May call back.
   virtual void deliver_reply(OutgoingCall& call, const ReplyArrival& reply) = 0;
@@ -115,7 +115,7 @@ class Sink {
   virtual void write(IncomingCall call, const Placement& placement) = 0;
   // Send after the Writes: `header`, and the stream less plan.reduced behind it when the form is
   // Inline; with `invalidate` as Send With Invalidate. on_sent() when it is gone.
-  virtual void send_reply(IncomingCall call, Buffer header, const ReplyPlan& plan,
+  virtual void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
                           std::optional<std::uint32_t> invalidate) = 0;
   // The Call ended without a send_reply(): it was refused or will not be executed. Its memory is
   // not in use any more.

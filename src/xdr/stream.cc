@@ -43,6 +43,18 @@ Rope Stream::without(std::span<const std::uint32_t> moved) const {
   return result;
 }
 
+Bytes Stream::plain_without(std::span<const std::uint32_t> moved) const {
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    const bool leave_out = next < moved.size() && moved[next] == i;
+    next += leave_out;
+    if (item.in_head == leave_out || (leave_out && xdr_pad(item.length) != 0)) return {};
+  }
+  CHECK(next == moved.size());
+  return head_.bytes();
+}
+
 std::uint32_t Stream::size_without(std::span<const std::uint32_t> moved) const {
   std::uint32_t size = size_;
   for (const std::uint32_t index : moved) {

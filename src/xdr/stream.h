@@ -55,6 +55,8 @@ class Stream {
   // The stream without data and padding of the items with these indices (ascending); their length
   // words stay (RFC 8166 3.4.5, 3.4.6).
   Rope without(std::span<const std::uint32_t> moved) const;
+  // The same when all of it lies side by side in the head, as it mostly does; else empty.
+  Bytes plain_without(std::span<const std::uint32_t> moved) const;
   std::uint32_t size_without(std::span<const std::uint32_t> moved) const;
 
   // Overwrites the word at `offset` of the complete stream, which must lie in the head. Ropes

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CHECK(parsed->size <= message.size());
     for (const rpcrdma::ReadChunk& chunk : parsed->header.read_list)
       CHECK(rpcrdma::total_length(chunk.segments) <= limits.max_chunk_bytes);
-    const Buffer again = rpcrdma::encode_header(parsed->header);
+    const rpcrdma::EncodedHeader again(parsed->header);
     Result<rpcrdma::ParsedHeader, rpcrdma::HeaderFault> second =
         rpcrdma::decode_header(again.bytes(), limits);
     if (parsed->header.proc != rpcrdma::RDMA_DONE)

@@ -33,8 +33,11 @@ xdr::Stream null_call(std::uint32_t xid, std::uint32_t program, std::uint32_t ve
 
 }  // namespace
 
-struct Channel::Entry {
-  explicit Entry(CallMessage& message) : call(message) {}
+struct Channel::Entry final : Deadline {
+  Entry(Channel& owner, CallMessage& message) : channel(owner), call(message) {}
+  void on_deadline() override { channel.give_up(*this, Reason::TimedOut); }
+
+  Channel& channel;
   PendingCall call;
   Link* link = nullptr;                          // while an attempt is on it
   std::optional<Completion<Reason>> connection;  // while waiting for one
@@ -48,7 +51,8 @@ Channel::Channel(fabric::Fabric& fabric, Loop& loop, Address server, ChannelOpti
       loop_(loop),
       server_(std::move(server)),
       options_(options),
-      random_(static_cast<std::uint32_t>(seed_of(options))) {}
+      random_(static_cast<std::uint32_t>(seed_of(options))),
+      deadlines_(loop) {}
 
 Channel::~Channel() {
   CHECK(active_ == 0 && !connecting_);
@@ -161,30 +165,32 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   ++active_;
   last_program_ = word(message.stream, 3);
   last_version_ = word(message.stream, 4);
-  Entry entry(message);
-  Timer deadline;
-  if (message.deadline)
-    deadline = loop_.after(std::max(Duration::zero(), *message.deadline - loop_.now()),
-                           [this, &entry] { give_up(entry, Reason::TimedOut); });
+  Entry entry(*this, message);
+  if (message.deadline) deadlines_.add(entry, *message.deadline);
   CancelCallback cancel(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
-  Outcome outcome;
+  Reason reason = Reason::None;
   do {
-    outcome.reason = entry.given_up;
-    if (outcome.reason == Reason::None && !connected()) outcome.reason = co_await connection(entry);
+    reason = entry.given_up;
+    if (reason == Reason::None && !connected()) reason = co_await connection(entry);
     // A call woken before this one may have had it cancelled.
-    if (outcome.reason == Reason::None) outcome.reason = entry.given_up;
-    if (outcome.reason != Reason::None) break;
+    if (reason == Reason::None) reason = entry.given_up;
+    if (reason != Reason::None) break;
     // Keeps the Link while the call is on it.
     const std::shared_ptr<Link> link = begin(entry);
-    outcome = co_await entry.call.done();
+    co_await entry.call.done();
     entry.link = nullptr;
-    if (outcome.reason == Reason::None) failures_ = 0;
-  } while (entry.given_up == Reason::None && !closing_ &&
-           (outcome.connection_lost || enlarge(entry, outcome)));
+    reason = entry.call.outcome->reason;
+    if (reason == Reason::None) failures_ = 0;
+  } while (reason != Reason::None && try_again(entry));
   --active_;
   end_if_quiet();
-  if (outcome.reason == Reason::None) co_return std::move(outcome.reply);
-  co_return Failure{CallError::transport(outcome.reason, where())};
+  if (reason == Reason::None) co_return std::move(entry.call.outcome->reply);
+  co_return Failure{CallError::transport(reason, where())};
+}
+
+bool Channel::try_again(Entry& entry) {
+  if (entry.given_up != Reason::None || closing_) return false;
+  return entry.call.outcome->connection_lost || enlarge(entry);
 }
 
 std::shared_ptr<Link> Channel::begin(Entry& entry) {
@@ -217,9 +223,10 @@ Task<Reason> Channel::connection(Entry& entry) {
 
 // RFC 8267 3.1: the size of some Replies cannot be known before; a Call whose Reply chunk was too
 // small is made again, as another Call, with more room.
-bool Channel::enlarge(Entry& entry, const Outcome& outcome) {
+bool Channel::enlarge(Entry& entry) {
   CallMessage& message = entry.call.message();
-  if (outcome.reason != Reason::RdmaPeerRefusedChunks || !message.retry_short_reply) return false;
+  const bool refused = entry.call.outcome->reason == Reason::RdmaPeerRefusedChunks;
+  if (!refused || !message.retry_short_reply) return false;
   if (++entry.enlargements > kReplyEnlargements) return false;
   message.reply.payload_max *= 2;
   message.xid = next_xid();
@@ -265,8 +272,8 @@ Task<void> Channel::probe(std::shared_ptr<Link> link) {
   call.probe = true;
   probe_ = &call;
   link->start(call);
-  const Outcome outcome = co_await call.done();
-  if (outcome.reason == Reason::None) failures_ = 0;
+  co_await call.done();
+  if (call.outcome->reason == Reason::None) failures_ = 0;
   probe_ = nullptr;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/completion.h"
+#include "base/deadlines.h"
 #include "base/task_group.h"
 #include "fabric/fabric.h"
 #include "rpc/channel.h"
@@ -52,7 +53,8 @@ class Channel final : public rpc::Channel, private LinkOwner {
   Result<Ok, Reason> adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection);
   void give_up(Entry& entry, Reason reason);
   void wake_waiting(Reason reason);
-  bool enlarge(Entry& entry, const Outcome& outcome);
+  bool try_again(Entry& entry);
+  bool enlarge(Entry& entry);
   void watch_health();
   void on_health_tick();
   Task<void> probe(std::shared_ptr<Link> link);
@@ -72,6 +74,7 @@ class Channel final : public rpc::Channel, private LinkOwner {
   bool connecting_ = false;
   bool closing_ = false;
   CancelSource connect_cancel_;
+  Deadlines deadlines_;
   std::vector<Entry*> waiting_;  // for a connection
   std::uint32_t failures_ = 0;   // attempts and connections in a row that brought no Reply
   std::uint32_t active_ = 0;     // calls in progress

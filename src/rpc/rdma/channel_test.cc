@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "fabric/sim/sim_fabric.h"
 #include "rpc/client.h"
 #include "rpc/rdma/server.h"
@@ -236,6 +238,34 @@ TEST_F(RdmaChannel, ends_as_cancelled_what_the_call_woken_before_it_cancelled) {
   EXPECT_TRUE(loop.run_until([&] { return ended.has_value(); }));
   EXPECT_EQ(first_good, false);
   EXPECT_EQ(ended, Reason::Cancelled);
+}
+
+struct Recorded final : Deadline {
+  Recorded(std::vector<int>& to, int own) : ended(to), number(own) {}
+  void on_deadline() override { ended.push_back(number); }
+  std::vector<int>& ended;
+  int number;
+};
+
+TEST(Deadlines, each_comes_at_its_own_time_whatever_the_order_and_whoever_left_before) {
+  fabric::SimLoop loop;
+  Deadlines deadlines(loop);
+  std::vector<int> ended;
+  const TimePoint start = loop.now();
+  std::deque<Recorded> all;
+  for (const int second : {5, 3, 9, 3, 7, 1}) {
+    all.emplace_back(ended, second);
+    deadlines.add(all.back(), start + std::chrono::seconds(second));
+  }
+  all.pop_back();
+  loop.run_for(2s);
+  EXPECT_TRUE(ended.empty()) << "that one has left";
+  loop.run_for(1s);
+  EXPECT_EQ(ended, (std::vector{3, 3}));
+  all.pop_front();
+  loop.run_until_idle();
+  EXPECT_EQ(ended, (std::vector{3, 3, 7, 9}));
+  EXPECT_EQ(loop.now(), start + 9s);
 }
 
 }  // namespace

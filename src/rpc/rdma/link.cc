@@ -62,6 +62,11 @@ constexpr Duration kBudgetInterval = std::chrono::milliseconds(5);
 constexpr std::uint32_t kMostErrors = 128;
 // All of them; Calls and Replies have flows of their own.
 constexpr fabric::Flow kErrorFlow = 0;
+// A stream of ordinary results: copied more cheaply than referred to.
+bool is_short(Bytes plain) {
+  return !plain.empty() && plain.size() <= 1024 - rpcrdma::kMinHeaderSize;
+}
+
 // How long the fabric may take to cut the peer off from a Call's memory.
 constexpr Duration kRevocationLimit = std::chrono::seconds(1);
 
@@ -113,8 +118,8 @@ void Link::serve(Service& service, std::uint32_t credits) {
 // Requester.
 
 void Link::start(PendingCall& call) {
-  if (!up())
-    return finish(call, {.reason = Reason::ConnectionLost, .connection_lost = true, .reply = {}});
+  call.renew();
+  if (!up()) return finish(call, Reason::ConnectionLost, true);
   call.prepare(connection_->parameters().max_registration, settings_.transport);
   core_.on_call(call);
 }
@@ -127,8 +132,7 @@ void Link::give_up(PendingCall& call, Reason reason) {
     auto handles = call.leases().abandon(*connection_);
     if (!handles.empty()) abandoned_.push_back({call.xid, std::move(handles)});
   }
-  call.outcome = Outcome{.reason = reason, .connection_lost = false, .reply = {}};
-  settle(call);
+  finish(call, reason, false);
 }
 
 Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call) {
@@ -142,10 +146,14 @@ Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call)
   return chunks;
 }
 
-void Link::send_call(rpcrdma::OutgoingCall& call, Buffer header) {
-  Rope message(std::move(header));
-  if (call.plan().form == rpcrdma::Form::Inline)
-    message.append(static_cast<PendingCall&>(call).inline_stream());
+void Link::send_call(rpcrdma::OutgoingCall& call, Bytes header) {
+  const auto& pending = static_cast<PendingCall&>(call);
+  const bool has_stream = call.plan().form == rpcrdma::Form::Inline;
+  const Bytes plain = has_stream ? pending.plain_stream() : Bytes{};
+  if (is_short(plain))
+    return connection_->send_copy(header, plain, std::nullopt, next_flow_++, fabric::kNoToken);
+  Rope message = Rope::copy_of(header);
+  if (has_stream) message.append(pending.inline_stream());
   connection_->send(std::move(message), std::nullopt, next_flow_++, fabric::kNoToken);
 }
 
@@ -154,26 +162,28 @@ void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArriva
   // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
   pending.leases().revoke(*connection_, reply.invalidated);
   if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
-  finish(pending,
-         {.reason = Reason::None, .connection_lost = false, .reply = pending.collect(reply)});
+  pending.collect(reply, pending.outcome.emplace().reply);
+  finish(pending, Reason::None, false);
 }
 
 void Link::fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) {
   auto& pending = static_cast<PendingCall&>(call);
   if (up_) pending.leases().revoke(*connection_);
-  finish(pending, {.reason = failure.reason, .connection_lost = !up(), .reply = {}});
+  finish(pending, failure.reason, !up());
 }
 
-void Link::finish(PendingCall& call, Outcome outcome) {
+void Link::finish(PendingCall& call, Reason reason, bool connection_lost) {
   if (!up_) call.leases().on_disconnect();
-  call.outcome = std::move(outcome);
+  if (!call.outcome) call.outcome.emplace();
+  call.outcome->reason = reason;
+  call.outcome->connection_lost = connection_lost;
   settle(call);
 }
 
 void Link::settle(PendingCall& call) {
   if (!call.leases().held()) {
     call.release();
-    return call.done().complete(*std::move(call.outcome));
+    return call.done().complete(Ok{});
   }
   settling_.push_back(&call);
   if (settling_.size() == 1) watch_settling();
@@ -232,19 +242,20 @@ Bytes Link::long_call(rpcrdma::IncomingCall call) {
 }
 
 void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
-  served(call).waits_since = 0;
-  IncomingCall message = served(call).arrival(arrival, kept(arrival.payload), origin_);
+  ServedCall& served = this->served(call);
+  served.waits_since = 0;
+  served.arrival(arrival, kept(arrival.payload), origin_);
   CHECK(service_ != nullptr);
-  detach(run(shared_from_this(), call, std::move(message)));
+  detach(run(shared_from_this(), call));
 }
 
-Task<void> Link::run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id, IncomingCall call) {
-  std::optional<OutgoingReply> reply = co_await link->service_->serve(call);
+Task<void> Link::run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id) {
+  std::optional<OutgoingReply> reply = co_await link->service_->serve(link->served(id).call());
   link->answer(id, std::move(reply));
 }
 
-void Link::answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply> reply) {
-  if (!up_) return;
+void Link::answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply>&& reply) {
+  if (!up_) return served(id).release();
   if (!reply || !reply->stream.ok()) return core_.on_no_reply(id);
   core_.on_reply(id, served(id).answer(*std::move(reply)));
 }
@@ -255,14 +266,21 @@ void Link::write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement
                      fabric::kNoToken);
 }
 
-void Link::send_reply(rpcrdma::IncomingCall call, Buffer header, const rpcrdma::ReplyPlan& plan,
+void Link::send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::ReplyPlan& plan,
                       std::optional<std::uint32_t> invalidate) {
-  Rope message(std::move(header));
-  if (plan.form == rpcrdma::Form::Inline) message.append(served(call).inline_stream(plan));
-  served(call).release();
-  watch_progress(served(call));
-  connection_->send(std::move(message), invalidate, flow_of(call),
-                    token_of(Operation::Reply, call));
+  ServedCall& served = this->served(call);
+  const fabric::Token token = token_of(Operation::Reply, call);
+  const bool has_stream = plan.form == rpcrdma::Form::Inline;
+  const Bytes plain = has_stream ? served.plain_stream(plan) : Bytes{};
+  watch_progress(served);
+  if (is_short(plain)) {
+    connection_->send_copy(header, plain, invalidate, flow_of(call), token);
+    return served.release();
+  }
+  Rope message = Rope::copy_of(header);
+  if (has_stream) message.append(served.inline_stream(plan));
+  served.release();
+  connection_->send(std::move(message), invalidate, flow_of(call), token);
 }
 
 void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {

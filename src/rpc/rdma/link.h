@@ -103,7 +103,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void drop(Reason reason) override;
   void send_error(Buffer message, Reason reason) override;
   Result<rpcrdma::ExposedChunks, Reason> expose(rpcrdma::OutgoingCall& call) override;
-  void send_call(rpcrdma::OutgoingCall& call, Buffer header) override;
+  void send_call(rpcrdma::OutgoingCall& call, Bytes header) override;
   void deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) override;
   void fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) override;
   void hold_call(rpcrdma::IncomingCall call, Bytes payload) override;
@@ -114,16 +114,16 @@ class Link final : public std::enable_shared_from_this<Link>,
   Bytes long_call(rpcrdma::IncomingCall call) override;
   void deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) override;
   void write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) override;
-  void send_reply(rpcrdma::IncomingCall call, Buffer header, const rpcrdma::ReplyPlan& plan,
+  void send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::ReplyPlan& plan,
                   std::optional<std::uint32_t> invalidate) override;
   void forget_call(rpcrdma::IncomingCall call, Reason reason) override;
 
   ServedCall& served(rpcrdma::IncomingCall call);
   // Part of the message that is being received, to be used after on_receive() has returned.
   Buffer kept(Bytes part) const;
-  static Task<void> run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id, IncomingCall call);
-  void answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply> reply);
-  void finish(PendingCall& call, Outcome outcome);
+  static Task<void> run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id);
+  void answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply>&& reply);
+  void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();
   void release_abandoned(std::uint32_t xid);

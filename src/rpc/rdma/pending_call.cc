@@ -7,7 +7,7 @@ namespace stag::rpc::rdma {
 namespace {
 
 std::uint32_t parts_of(std::uint64_t length, std::uint32_t max) {
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (length + max - 1) / max));
+  return length <= max ? 1 : static_cast<std::uint32_t>((length + max - 1) / max);
 }
 
 }  // namespace
@@ -17,16 +17,22 @@ void PendingCall::prepare(std::uint32_t max_registration, const TransportOptions
   max_segments_ = options.max_segments;
   pad_read_chunks_ = options.pad_read_chunks;
   xid = message_.xid;
+  describe_call();
+  describe_reply();
+}
+
+void PendingCall::describe_call() {
   const xdr::Stream& stream = message_.stream;
-  shape = {};
   shape.length = stream.size();
-  shape.segments = segments_of(gathered(stream.rope()), max_registration);
+  shape.items.clear();
+  shape.segments = stream.items().empty() ? parts_of(stream.size(), max_registration_)
+                                          : segments_of(gathered(stream.rope()), max_registration_);
   for (std::uint32_t i = 0; i < stream.items().size(); ++i) {
     const xdr::Item& item = stream.items()[i];
     if (item.id == xdr::kNoItem) continue;
     const auto pad = pad_read_chunks_ ? static_cast<std::uint32_t>(xdr_pad(item.length)) : 0;
     const std::uint32_t segments =
-        item.in_head && pad == 0 ? 1 : segments_of(gathered(chunk_of(i)), max_registration);
+        item.in_head && pad == 0 ? 1 : segments_of(gathered(chunk_of(i)), max_registration_);
     shape.items.push_back({.position = item.position,
                            .length = item.length,
                            .segments = segments,
@@ -34,17 +40,18 @@ void PendingCall::prepare(std::uint32_t max_registration, const TransportOptions
                            .ordinal = item.ordinal,
                            .chunk_pad = pad});
   }
-  bound = {};
+}
+
+void PendingCall::describe_reply() {
   bound.payload_max = message_.reply.payload_max;
   bound.pairing = message_.reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift
                                                            : rpcrdma::Pairing::ByIndex;
-  bound.segments = parts_of(message_.reply.total_max(), max_registration);
+  bound.segments = parts_of(message_.reply.total_max(), max_registration_);
+  bound.results.clear();
   for (const ItemBound& item : message_.reply.items)
     bound.results.push_back({.max_length = item.max_length,
-                             .segments = parts_of(item.max_length, max_registration),
+                             .segments = parts_of(item.max_length, max_registration_),
                              .wanted_inline = false});
-  outcome.reset();
-  done_.emplace();
 }
 
 // More pieces than a chunk may have segments are worth one copy.
@@ -78,11 +85,9 @@ PendingCall::Room PendingCall::room_for(std::size_t result, std::uint32_t length
 
 Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& connection) {
   rpcrdma::ExposedChunks chunks;
-  const xdr::Stream& stream = message_.stream;
-  InlineVector<std::uint32_t, 2> moved;
-  for (const std::uint32_t index : plan().reduced) moved.push_back(shape.items[index].source);
+  const InlineVector<std::uint32_t, 2> moved = this->moved();
   if (plan().form == rpcrdma::Form::Long) {
-    position_zero_ = gathered(stream.without({moved.data(), moved.size()}));
+    position_zero_ = gathered(message_.stream.without({moved.data(), moved.size()}));
     auto segments = leases_.expose_source(connection, position_zero_);
     if (!segments) return Failure{segments.error()};
     chunks.position_zero = *std::move(segments);
@@ -111,11 +116,22 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
   return chunks;
 }
 
+// Which items of the stream go apart.
+InlineVector<std::uint32_t, 2> PendingCall::moved() const {
+  InlineVector<std::uint32_t, 2> items;
+  for (const std::uint32_t index : plan().reduced) items.push_back(shape.items[index].source);
+  return items;
+}
+
+Bytes PendingCall::plain_stream() const {
+  const InlineVector<std::uint32_t, 2> moved = this->moved();
+  return message_.stream.plain_without({moved.data(), moved.size()});
+}
+
 // Owned bytes: a Reply may end the call while the Send is still queued, and then nothing may point
 // into the caller's memory.
 Rope PendingCall::inline_stream() const {
-  InlineVector<std::uint32_t, 2> moved;
-  for (const std::uint32_t index : plan().reduced) moved.push_back(shape.items[index].source);
+  const InlineVector<std::uint32_t, 2> moved = this->moved();
   Rope stream = message_.stream.without({moved.data(), moved.size()});
   const bool owned = std::all_of(stream.pieces().begin(), stream.pieces().end(),
                                  [](const Buffer& piece) { return piece.owned(); });
@@ -125,8 +141,7 @@ Rope PendingCall::inline_stream() const {
   return copy.owned() ? Rope(std::move(copy)) : Rope::copy_of(copy.bytes());
 }
 
-ReplyMessage PendingCall::collect(const rpcrdma::ReplyArrival& arrival) {
-  ReplyMessage reply;
+void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply) {
   if (arrival.long_reply) {
     const std::size_t length =
         std::min<std::size_t>(arrival.reply_chunk_length, reply_room_.capacity());
@@ -147,7 +162,6 @@ ReplyMessage PendingCall::collect(const rpcrdma::ReplyArrival& arrival) {
     else
       reply.items.add_written(Rope::borrow(room.memory.first(length)), place);
   }
-  return reply;
 }
 
 void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const {

@@ -28,13 +28,20 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // `message` outlives this.
   explicit PendingCall(CallMessage& message) : message_(message) {}
 
-  // Describes the message to the core, for a connection with these limits; before each attempt.
+  // Before each attempt.
+  void renew() {
+    outcome.reset();
+    done_.emplace();
+  }
+  // Describes the message to the core, for a connection with these limits.
   void prepare(std::uint32_t max_registration, const TransportOptions& options);
 
   // The actions of the core on this Call.
   Result<rpcrdma::ExposedChunks, Reason> expose(fabric::Connection& connection);
+  // The stream that goes inline where it lies in one piece of small bytes; else empty.
+  Bytes plain_stream() const;
   Rope inline_stream() const;
-  ReplyMessage collect(const rpcrdma::ReplyArrival& arrival);
+  void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);
   void count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const;
 
   CallMessage& message() { return message_; }
@@ -42,9 +49,9 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // Forgets the memory of the attempt; nothing of it may be exposed.
   void release();
 
-  // Resolves once an attempt has ended and its memory is free.
-  Completion<Outcome>& done() { return *done_; }
-  // What done() will yield as soon as the last lease has ended.
+  // Resolves once an attempt has ended and its memory is free; `outcome` says how.
+  Completion<Ok>& done() { return *done_; }
+  // There since the attempt has ended, with leases still held or not.
   std::optional<Outcome> outcome;
 
  private:
@@ -52,6 +59,9 @@ class PendingCall : public rpcrdma::OutgoingCall {
     MutableBytes memory;
     Block block;  // when the caller gave no memory
   };
+  void describe_call();
+  void describe_reply();
+  InlineVector<std::uint32_t, 2> moved() const;
   Room room_for(std::size_t result, std::uint32_t length, InlineVector<bool, 4>& used) const;
   Rope gathered(Rope bytes) const;
   // What the Read chunk of the item at this index of the stream holds.
@@ -66,7 +76,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   std::uint32_t max_registration_ = 0;
   std::uint32_t max_segments_ = 0;
   bool pad_read_chunks_ = false;
-  std::optional<Completion<Outcome>> done_;
+  std::optional<Completion<Ok>> done_;
 };
 
 }  // namespace stag::rpc::rdma

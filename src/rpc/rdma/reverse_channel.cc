@@ -18,9 +18,9 @@ Task<Result<ReplyMessage, CallError>> ReverseChannel::call(CallMessage& message)
                            [&] { link->give_up(call, Reason::TimedOut); });
   link->start(call);
   CancelCallback cancel(message.cancel, [&] { link->give_up(call, Reason::Cancelled); });
-  Outcome outcome = co_await call.done();
-  if (outcome.reason == Reason::None) co_return std::move(outcome.reply);
-  co_return Failure{CallError::transport(outcome.reason, where_)};
+  co_await call.done();
+  if (call.outcome->reason == Reason::None) co_return std::move(call.outcome->reply);
+  co_return Failure{CallError::transport(call.outcome->reason, where_)};
 }
 
 Task<void> ReverseChannel::close() {

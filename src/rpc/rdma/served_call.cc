@@ -13,29 +13,29 @@ MutableBytes ServedCall::room(std::uint32_t item) {
   return rooms_[item].block.bytes().first(rooms_[item].length);
 }
 
-IncomingCall ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
-                                 std::shared_ptr<const Origin> origin) {
-  IncomingCall call;
-  call.origin = std::move(origin);
+IncomingCall& ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
+                                  const std::shared_ptr<Origin>& origin) {
+  if (call_.origin == nullptr) call_.origin = origin;
   std::size_t first = 0;
   if (arrival.long_call) {
-    call.payload = std::move(rooms_[0].block).freeze(rooms_[0].length);
+    call_.payload = std::move(rooms_[0].block).freeze(rooms_[0].length);
     first = 1;
   } else {
-    call.payload = arrival.held ? std::move(held_) : std::move(payload);
+    call_.payload = arrival.held ? std::move(held_) : std::move(payload);
   }
   for (std::size_t i = first; i < arrival.items.size(); ++i)
-    call.items.add(arrival.items[i].position,
-                   Rope(std::move(rooms_[i].block).freeze(rooms_[i].length)));
+    call_.items.add(arrival.items[i].position,
+                    Rope(std::move(rooms_[i].block).freeze(rooms_[i].length)));
   rooms_.clear();
-  held_ = {};
-  return call;
+  return call_;
 }
 
-rpcrdma::ReplyShape ServedCall::answer(OutgoingReply reply) {
+const rpcrdma::ReplyShape& ServedCall::answer(OutgoingReply&& reply) {
+  call_.payload = {};
+  call_.items = {};
   stream_ = std::move(reply.stream);
-  shape_ = {};
   shape_.length = stream_.size();
+  shape_.items.clear();
   shape_.pairing =
       reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift : rpcrdma::Pairing::ByIndex;
   for (std::uint32_t i = 0; i < stream_.items().size(); ++i) {
@@ -63,17 +63,28 @@ Rope ServedCall::stream_without_reduced() const {
   return stream_.without({reduced_.data(), reduced_.size()});
 }
 
+InlineVector<std::uint32_t, 2> ServedCall::moved(const rpcrdma::ReplyPlan& plan) const {
+  InlineVector<std::uint32_t, 2> items;
+  for (const std::uint32_t index : plan.reduced) items.push_back(shape_.items[index].source);
+  return items;
+}
+
+Bytes ServedCall::plain_stream(const rpcrdma::ReplyPlan& plan) const {
+  const InlineVector<std::uint32_t, 2> moved = this->moved(plan);
+  return stream_.plain_without({moved.data(), moved.size()});
+}
+
 Rope ServedCall::inline_stream(const rpcrdma::ReplyPlan& plan) const {
-  InlineVector<std::uint32_t, 2> moved;
-  for (const std::uint32_t index : plan.reduced) moved.push_back(shape_.items[index].source);
+  const InlineVector<std::uint32_t, 2> moved = this->moved(plan);
   return stream_.without({moved.data(), moved.size()});
 }
 
 void ServedCall::release() {
   held_ = {};
   rooms_.clear();
+  call_.payload = {};
+  call_.items = {};
   stream_ = {};
-  shape_ = {};
   reduced_.clear();
 }
 

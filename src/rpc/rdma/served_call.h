@@ -22,15 +22,18 @@ class ServedCall {
   // The bytes of one item.
   MutableBytes room(std::uint32_t item);
 
-  // The Call as the Service sees it; hands the read memory over. `payload` is the inline stream of
-  // a Call that was not held.
-  IncomingCall arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
-                       std::shared_ptr<const Origin> origin);
+  // The Call as the Service sees it, until its answer; has the read memory. `payload` is the inline
+  // stream of a Call that was not held.
+  IncomingCall& arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
+                        const std::shared_ptr<Origin>& origin);
+  IncomingCall& call() { return call_; }
 
   // The answer, described to the core.
-  rpcrdma::ReplyShape answer(OutgoingReply reply);
+  const rpcrdma::ReplyShape& answer(OutgoingReply&& reply);
   // The bytes of one RDMA Write. The core places items before the rest of the stream.
   Rope placed(const rpcrdma::Placement& placement);
+  // The stream that goes inline where it lies in one piece of small bytes; else empty.
+  Bytes plain_stream(const rpcrdma::ReplyPlan& plan) const;
   Rope inline_stream(const rpcrdma::ReplyPlan& plan) const;
 
   void release();
@@ -45,8 +48,10 @@ class ServedCall {
     std::uint32_t length = 0;
   };
   Rope stream_without_reduced() const;
+  InlineVector<std::uint32_t, 2> moved(const rpcrdma::ReplyPlan& plan) const;
 
   Buffer held_;
+  IncomingCall call_;
   InlineVector<Room, 2> rooms_;
   xdr::Stream stream_;
   rpcrdma::ReplyShape shape_;

@@ -86,7 +86,7 @@ class StalledPeer : public ::testing::Test, private LinkOwner {
   static Buffer null_call(std::uint32_t xid, rpcrdma::Header header = {}) {
     header.xid = xid;
     header.credits = 16;
-    Rope message(rpcrdma::encode_header(header));
+    Rope message = Rope::copy_of(rpcrdma::EncodedHeader(header).bytes());
     xdr::Encoder encoder;
     for (const std::uint32_t word :
          {xid, 0u, 2u, testing::kBlobProgram, 1u, 0u, 0u, 0u, 0u, 0u, 0u, 0u})

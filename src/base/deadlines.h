@@ -1,0 +1,88 @@
+// Deadlines: what many calls have in common, one Timer for all of them. A call that ends in time
+// costs a place in a list and no timer of its own; the Timer fires now and then for a deadline that
+// is gone already, and looks at the next.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/loop.h"
+
+namespace stag {
+
+// One deadline. It belongs to whoever derives from it and leaves its list when it is destroyed.
+class Deadline {
+ public:
+  Deadline() = default;
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ protected:
+  virtual ~Deadline() { unlink(); }
+  // The time has come; it is in no list any more.
+  virtual void on_deadline() = 0;
+
+ private:
+  friend class Deadlines;
+  void unlink() {
+    if (next_ == nullptr) return;
+    previous_->next_ = next_;
+    next_->previous_ = previous_;
+    next_ = previous_ = nullptr;
+  }
+
+  TimePoint at_{};
+  Deadline* next_ = nullptr;
+  Deadline* previous_ = nullptr;
+};
+
+// Outlives the Deadlines in it; used on the loop's thread.
+class Deadlines {
+ public:
+  explicit Deadlines(Loop& loop) : loop_(loop) { ring_.next_ = ring_.previous_ = &ring_; }
+  ~Deadlines() { CHECK(ring_.next_ == &ring_); }
+
+  // `deadline` is in no list. Those of calls that are all given the same time come in order and go
+  // to the end at once.
+  void add(Deadline& deadline, TimePoint at) {
+    CHECK(deadline.next_ == nullptr);
+    deadline.at_ = at;
+    Deadline* before = ring_.previous_;
+    while (before != &ring_ && before->at_ > at) before = before->previous_;
+    deadline.previous_ = before;
+    deadline.next_ = before->next_;
+    before->next_ = before->next_->previous_ = &deadline;
+    if (!armed_ || at < fires_at_) arm();
+  }
+
+ private:
+  struct Ring final : Deadline {
+    void on_deadline() override {}
+  };
+
+  void arm() {
+    armed_ = true;
+    fires_at_ = ring_.next_->at_;
+    timer_ = loop_.after(std::max(Duration::zero(), fires_at_ - loop_.now()), [this] { fire(); });
+  }
+  // Of those that are due each may end others, or add some.
+  void fire() {
+    armed_ = false;
+    const TimePoint now = loop_.now();
+    while (ring_.next_ != &ring_ && ring_.next_->at_ <= now) {
+      Deadline* const due = ring_.next_;
+      due->unlink();
+      due->on_deadline();
+    }
+    if (!armed_ && ring_.next_ != &ring_) arm();
+  }
+
+  Loop& loop_;
+  Ring ring_;
+  Timer timer_;
+  TimePoint fires_at_{};
+  bool armed_ = false;
+};
+
+}  // namespace stag

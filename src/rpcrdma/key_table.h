@@ -1,0 +1,99 @@
+// Values by XID or handle, for the Calls in progress of one connection. Open addressing, with the
+// key's low bits as its place: XIDs count upwards, and who makes them collide has as many steps at
+// most as Calls in progress. Grows with them, never shrinks; nothing is allocated in steady state.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace stag::rpcrdma {
+
+template <class Value>
+class KeyTable {
+ public:
+  // Null when there is none; valid until the table changes.
+  Value* find(std::uint32_t key) {
+    Entry* const entry = entry_of(key);
+    return entry == nullptr ? nullptr : &entry->value;
+  }
+  const Value* find(std::uint32_t key) const { return const_cast<KeyTable*>(this)->find(key); }
+  bool contains(std::uint32_t key) const { return find(key) != nullptr; }
+
+  // The value of this key, made if there is none yet.
+  Value& operator[](std::uint32_t key) {
+    if (Value* found = find(key)) return *found;
+    if (2 * (size_ + 1) > entries_.size()) grow();
+    ++size_;
+    Entry& entry = entries_[free_place(key)];
+    entry = {key, true, Value()};
+    return entry.value;
+  }
+
+  // False when there was none.
+  bool erase(std::uint32_t key) {
+    Entry* const entry = entry_of(key);
+    if (entry == nullptr) return false;
+    close_gap(static_cast<std::size_t>(entry - entries_.data()));
+    --size_;
+    return true;
+  }
+  // In any order.
+  std::vector<std::uint32_t> keys() const {
+    std::vector<std::uint32_t> all;
+    for (const Entry& entry : entries_)
+      if (entry.used) all.push_back(entry.key);
+    return all;
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  struct Entry {
+    std::uint32_t key = 0;
+    bool used = false;
+    Value value{};
+  };
+
+  std::size_t after(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
+  std::size_t home(std::uint32_t key) const { return key & (entries_.size() - 1); }
+  // How far `place` is behind `from`.
+  std::size_t distance(std::size_t from, std::size_t place) const {
+    return (place - from) & (entries_.size() - 1);
+  }
+
+  // At most half of the places are taken: every search ends.
+  Entry* entry_of(std::uint32_t key) {
+    if (size_ == 0) return nullptr;
+    for (std::size_t place = home(key); entries_[place].used; place = after(place))
+      if (entries_[place].key == key) return &entries_[place];
+    return nullptr;
+  }
+  std::size_t free_place(std::uint32_t key) const {
+    std::size_t place = home(key);
+    while (entries_[place].used) place = after(place);
+    return place;
+  }
+  void grow() {
+    std::vector<Entry> before(entries_.empty() ? kFirstSize : 2 * entries_.size());
+    std::swap(before, entries_);
+    for (const Entry& entry : before)
+      if (entry.used) entries_[free_place(entry.key)] = entry;
+  }
+  // Entries behind the gap move up, as far as they may without passing their home.
+  void close_gap(std::size_t gap) {
+    for (std::size_t place = after(gap); entries_[place].used; place = after(place)) {
+      if (distance(home(entries_[place].key), place) < distance(gap, place)) continue;
+      entries_[gap] = entries_[place];
+      gap = place;
+    }
+    entries_[gap].used = false;
+  }
+
+  static constexpr std::size_t kFirstSize = 8;  // a power of two, like every later size
+  std::vector<Entry> entries_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace stag::rpcrdma
