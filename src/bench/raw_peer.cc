@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "net/patience.h"
+#include "bench/raw_wire.h"
 
 namespace stag::bench {
 namespace {
@@ -32,88 +32,11 @@ struct Order {
   Mode mode;
   std::uint32_t request_bytes;
   std::uint32_t reply_bytes;
+  std::uint32_t depth;
   std::uint64_t total_bytes;  // of a stream
 };
 
-constexpr std::size_t kSocketBuffer = 4 << 20;
 constexpr std::size_t kBatchBytes = 256 << 10;
-
-// A non-blocking socket and the epoll that waits for it, as patiently as the loops do.
-class Wire {
- public:
-  Wire(int socket, std::uint32_t busy_poll_us)
-      : socket_(socket),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        patience_(std::chrono::microseconds(busy_poll_us)) {
-    fcntl(socket_, F_SETFL, O_NONBLOCK);
-    const int on = 1;
-    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const int size = kSocketBuffer;
-    setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-    epoll_event event{EPOLLIN, {}};
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, socket_, &event);
-  }
-  ~Wire() { close(epoll_); }
-  Wire(const Wire&) = delete;
-
-  // Up to `size` bytes, waiting for the first; 0 at the end of the connection.
-  std::size_t read_some(std::byte* to, std::size_t size) {
-    while (true) {
-      const ssize_t n = recv(socket_, to, size, 0);
-      if (n >= 0) return static_cast<std::size_t>(n);
-      if (errno != EAGAIN && errno != EINTR) return 0;
-      wait(EPOLLIN);
-    }
-  }
-  bool read_all(std::byte* to, std::size_t size) {
-    while (size > 0) {
-      const std::size_t n = read_some(to, size);
-      if (n == 0) return false;
-      to += n;
-      size -= n;
-    }
-    return true;
-  }
-  bool write_all(const std::byte* from, std::size_t size) {
-    while (size > 0) {
-      const ssize_t n = send(socket_, from, size, MSG_NOSIGNAL);
-      if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
-      if (n < 0) {
-        wait(EPOLLOUT);
-        continue;
-      }
-      from += n;
-      size -= static_cast<std::size_t>(n);
-    }
-    return true;
-  }
-
- private:
-  void wait(std::uint32_t events) {
-    epoll_event event{events, {}};
-    if (events != armed_) epoll_ctl(epoll_, EPOLL_CTL_MOD, socket_, &event);
-    armed_ = events;
-    if (patience_.worthwhile()) {
-      const bool found = look(event);
-      patience_.found(found);
-      if (found) return;
-    }
-    epoll_wait(epoll_, &event, 1, -1);
-  }
-  bool look(epoll_event& event) {
-    const auto end = std::chrono::steady_clock::now() + patience_.limit();
-    do {
-      if (epoll_wait(epoll_, &event, 1, 0) > 0) return true;
-    } while (std::chrono::steady_clock::now() < end);
-    return false;
-  }
-
-  int socket_;
-  int epoll_;
-  net::Patience patience_;
-  std::uint32_t armed_ = EPOLLIN;
-};
 
 template <class T>
 bool write_value(Wire& wire, const T& value) {
@@ -184,41 +107,12 @@ bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
   _exit(0);
 }
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Wall and CPU time from construction to stop().
-class Stopwatch {
- public:
-  explicit Stopwatch(pid_t peer) : peer_(peer) {
-    cpu_ = cpu_seconds_of(getpid()) + cpu_seconds_of(peer_);
-    wall_ = now_seconds();
-  }
-  double elapsed() const { return now_seconds() - wall_; }
-  Sample stop(std::uint64_t operations, std::uint64_t bytes) const {
-    const double wall = elapsed();
-    return {wall, cpu_seconds_of(getpid()) + cpu_seconds_of(peer_) - cpu_, operations, bytes};
-  }
-
- private:
-  pid_t peer_;
-  double wall_, cpu_;
-};
-
 bool give_order(Wire& wire, const Order& order) {
   std::byte ready;
   return write_value(wire, order) && read_value(wire, ready);
 }
 
 }  // namespace
-
-double cpu_seconds_of(pid_t pid) {
-  clockid_t clock;
-  timespec time{};
-  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
 
 Result<RawPeer, std::string> RawPeer::start(std::uint32_t busy_poll_us) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -260,35 +154,69 @@ RawPeer::~RawPeer() {
   }
 }
 
+namespace {
+
+// Requests under way, answered in their order.
+class Pipeline {
+ public:
+  explicit Pipeline(unsigned depth) : sent_(depth) {}
+
+  void send(std::uint64_t now, std::uint64_t count) {
+    for (; count > 0; --count, ++newest_) sent_[newest_ % sent_.size()] = now;
+  }
+  void answered(std::uint64_t now, std::uint64_t count, Histogram& latency) {
+    for (; count > 0; --count, ++oldest_) latency.add(now - sent_[oldest_ % sent_.size()]);
+  }
+  std::uint64_t in_flight() const { return newest_ - oldest_; }
+  std::uint64_t operations() const { return oldest_; }
+
+ private:
+  std::vector<std::uint64_t> sent_;
+  std::uint64_t oldest_ = 0, newest_ = 0;
+};
+
+// False when the connection was lost.
+bool exchange_until(std::uint64_t end, Wire& wire, const Order& order, Pipeline& pipeline,
+                    Sample& sample) {
+  const std::vector<std::byte> requests(order.request_bytes * std::size_t{order.depth});
+  std::vector<std::byte> in(std::max<std::size_t>(kBatchBytes, order.reply_bytes));
+  pipeline.send(nanoseconds_now(), order.depth);
+  if (!wire.write_all(requests.data(), requests.size())) return false;
+  std::size_t filled = 0;
+  while (pipeline.in_flight() > 0) {
+    const std::size_t n = wire.read_some(in.data() + filled, in.size() - filled);
+    if (n == 0) return false;
+    filled += n;
+    const std::size_t replies = filled / order.reply_bytes;
+    filled %= order.reply_bytes;
+    const std::uint64_t now = nanoseconds_now();
+    pipeline.answered(now, replies, sample.latency);
+    if (now >= end || replies == 0) continue;
+    pipeline.send(now, replies);
+    if (!wire.write_all(requests.data(), replies * order.request_bytes)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Sample RawPeer::exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth,
                          double seconds) {
   Wire wire(socket_, busy_poll_us_);
-  if (!give_order(wire, {Mode::Exchange, static_cast<std::uint32_t>(request_bytes),
-                         static_cast<std::uint32_t>(reply_bytes), 0}))
-    return {};
-  const std::vector<std::byte> requests(request_bytes * depth);
-  std::vector<std::byte> last(request_bytes);
+  const Order order{Mode::Exchange, static_cast<std::uint32_t>(request_bytes),
+                    static_cast<std::uint32_t>(reply_bytes), depth, 0};
+  if (!give_order(wire, order)) return {};
+  Sample sample;
+  Pipeline pipeline(depth);
+  const Stopwatch watch(pid_);
+  const std::uint64_t end = nanoseconds_now() + static_cast<std::uint64_t>(seconds * 1e9);
+  if (!exchange_until(end, wire, order, pipeline, sample)) return {};
+  const std::uint64_t operations = pipeline.operations();
+  const Histogram latency = sample.latency;
+  sample = watch.stop(operations, operations * (request_bytes + reply_bytes));
+  sample.latency = latency;
+  std::vector<std::byte> last(request_bytes), answer(reply_bytes);
   last[0] = std::byte{1};
-  std::vector<std::byte> in(std::max<std::size_t>(kBatchBytes, reply_bytes));
-  Stopwatch watch(pid_);
-  if (!wire.write_all(requests.data(), requests.size())) return {};
-  std::uint64_t operations = 0, in_flight = depth;
-  std::size_t filled = 0;
-  for (bool going = true; in_flight > 0;) {
-    const std::size_t n = wire.read_some(in.data() + filled, in.size() - filled);
-    if (n == 0) return {};
-    filled += n;
-    const std::size_t replies = filled / reply_bytes;
-    filled %= reply_bytes;
-    operations += replies;
-    in_flight -= replies;
-    if (going && operations % 64 < replies) going = watch.elapsed() < seconds;
-    if (!going || replies == 0) continue;
-    if (!wire.write_all(requests.data(), replies * request_bytes)) return {};
-    in_flight += replies;
-  }
-  const Sample sample = watch.stop(operations, operations * (request_bytes + reply_bytes));
-  std::vector<std::byte> answer(reply_bytes);
   if (!wire.write_all(last.data(), last.size()) || !wire.read_all(answer.data(), answer.size()))
     return {};
   return sample;
@@ -308,7 +236,7 @@ Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
   const std::uint64_t total = stream_total(block_bytes, seconds);
   Stopwatch watch(pid_);
   if (!give_order(wire,
-                  {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), total}) ||
+                  {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
       !receive_stream(wire, block_bytes, total))
     return {};
   return watch.stop(total / block_bytes, total);
@@ -320,7 +248,7 @@ Sample RawPeer::stream_out(std::size_t block_bytes, double seconds) {
   Stopwatch watch(pid_);
   std::byte done;
   if (!give_order(wire,
-                  {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
+                  {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, 0, total}) ||
       !send_stream(wire, block_bytes, total) || !read_value(wire, done))
     return {};
   return watch.stop(total / block_bytes, total);

@@ -14,22 +14,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "bench/sample.h"
 
 namespace stag::bench {
-
-// What one measurement of one side yields.
-struct Sample {
-  double seconds = 0;      // wall clock
-  double cpu_seconds = 0;  // of both processes, user and system
-  std::uint64_t operations = 0;
-  std::uint64_t bytes = 0;
-
-  double per_operation() const {
-    return operations == 0 ? 0 : seconds / static_cast<double>(operations);
-  }
-  double rate() const { return seconds == 0 ? 0 : static_cast<double>(operations) / seconds; }
-  double bandwidth() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
-};
 
 class RawPeer {
  public:
@@ -55,8 +42,5 @@ class RawPeer {
   int socket_ = -1;
   std::uint32_t busy_poll_us_ = 0;
 };
-
-// CPU time the process has used so far, user and system, in seconds.
-double cpu_seconds_of(pid_t pid);
 
 }  // namespace stag::bench

@@ -5,9 +5,94 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "bench/self_bench.h"
+#include "bench/row.h"
 
 namespace stag::bench {
+namespace {
+
+using Object = nlohmann::ordered_json;
+
+struct Share {
+  const char* name;
+  double share;
+};
+constexpr Share kShares[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
+
+double microseconds(std::uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e3;
+}
+
+void add(Object& object, const std::string& side, const Measured& measured) {
+  object[side + "_min"] = measured.least;
+  object[side + "_max"] = measured.most;
+  object[side + "_cpu_us"] = measured.cpu;
+  if (measured.latency.count() > 0) {
+    Object& latency = object[side + "_latency_us"];
+    for (const Share& each : kShares)
+      latency[each.name] = microseconds(measured.latency.percentile(each.share));
+    latency["max"] = microseconds(measured.latency.max());
+  }
+  if (measured.system_calls) object[side + "_system_calls"] = *measured.system_calls;
+  if (measured.switches) object[side + "_switches"] = *measured.switches;
+}
+
+Object to_object(const Row& row, const std::vector<Row>& rows) {
+  Object object{{"name", row.name}, {"unit", row.unit}, {"ours", row.ours.value}};
+  if (row.reference) {
+    object["reference"] = row.reference->value;
+    object["ratio"] = row.ratio();
+  }
+  object["samples"] = row.samples;
+  add(object, "ours", row.ours);
+  if (row.reference) add(object, "reference", *row.reference);
+  if (const std::optional<Judgement> judgement = judge(row, rows)) {
+    Object& goal = object["goal"];
+    goal[row.goal.at_most ? "at_most" : "at_least"] = row.goal.bound;
+    if (row.goal.of == Goal::Of::Reference) goal["of"] = "reference";
+    if (row.goal.of == Goal::Of::Row) goal["of"] = row.goal.row;
+    goal["found"] = judgement->found;
+    goal["met"] = judgement->met;
+  }
+  return object;
+}
+
+// With about four digits, of which none is behind the point for large numbers.
+std::string number(double value) {
+  if (value == 0) return "";
+  return fmt::format("{:.{}f}", value, value >= 1000 ? 0 : value >= 100 ? 1 : 2);
+}
+
+std::string number(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}", *value) : "";
+}
+
+std::string latency(const Measured& measured, double share) {
+  return number(microseconds(measured.latency.percentile(share)));
+}
+
+std::string goal_text(const Row& row, const std::vector<Row>& rows) {
+  const std::optional<Judgement> judgement = judge(row, rows);
+  if (!judgement) return "";
+  std::string text =
+      fmt::format("{} {} {}", judgement->met ? "met:   " : "missed:", number(judgement->found),
+                  row.goal.at_most ? "<=" : ">=");
+  text += " " + number(row.goal.bound);
+  if (row.goal.of == Goal::Of::Reference) text += " x raw";
+  if (row.goal.of == Goal::Of::Row) text += " x " + row.goal.row;
+  return text;
+}
+
+std::string line(const Row& row, const std::vector<Row>& rows) {
+  const Measured raw = row.reference.value_or(Measured{});
+  return fmt::format(
+      "{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}  {}\n", row.name,
+      number(row.ours.value), number(row.ours.least), number(row.ours.most), number(raw.value),
+      row.unit, number(row.ratio()), latency(row.ours, 0.5), latency(row.ours, 0.99),
+      latency(raw, 0.99), number(row.ours.cpu), number(raw.cpu), number(row.ours.system_calls),
+      goal_text(row, rows));
+}
+
+}  // namespace
 
 std::string machine() {
   std::string model = "unknown CPU";
@@ -22,30 +107,26 @@ std::string machine() {
   return fmt::format("{}, {} CPUs, Linux {}", model, sysconf(_SC_NPROCESSORS_ONLN), system.release);
 }
 
-std::string to_json(const std::vector<Row>& rows) {
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  for (const Row& row : rows)
-    results.push_back({{"name", row.name},
-                       {"unit", row.unit},
-                       {"ours", row.ours},
-                       {"reference", row.reference},
-                       {"ratio", row.ratio()},
-                       {"samples", row.samples},
-                       {"ours_cpu_us", row.ours_cpu},
-                       {"reference_cpu_us", row.reference_cpu}});
-  return nlohmann::ordered_json{{"machine", machine()}, {"results", results}}.dump(2);
+std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references) {
+  Object results = Object::array(), raw = Object::array();
+  for (const Row& row : rows) results.push_back(to_object(row, rows));
+  for (const Row& row : references) raw.push_back(to_object(row, {}));
+  Object report{{"machine", machine()}, {"results", results}};
+  if (!raw.empty()) report["references"] = raw;
+  return report.dump(2);
 }
 
-std::string to_table(const std::vector<Row>& rows) {
-  std::string table =
-      fmt::format("{}\n\n{:<18}{:>12}{:>12}  {:<8}{:>7}{:>14}{:>14}\n", machine(), "", "stag",
-                  "raw TCP", "unit", "ratio", "CPU us/op", "raw CPU us/op");
-  for (const Row& row : rows) {
-    const int digits = row.unit == "calls/s" ? 0 : 2;
-    table += fmt::format("{:<18}{:>12.{}f}{:>12.{}f}  {:<8}{:>7.2f}{:>14.2f}{:>14.2f}\n", row.name,
-                         row.ours, digits, row.reference, digits, row.unit, row.ratio(),
-                         row.ours_cpu, row.reference_cpu);
-  }
+std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references) {
+  std::string table = machine() + "\n\n";
+  table += fmt::format("{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}\n",
+                       "", "stag", "least", "most", "raw TCP", "unit", "ratio", "p50 us", "p99 us",
+                       "raw p99", "CPU us", "raw CPU", "calls");
+  for (const Row& row : rows) table += line(row, rows);
+  if (!references.empty()) table += "\n";
+  for (const Row& row : references) table += line(row, {});
+  table +=
+      "\nMedians of the samples, with the least and the most. CPU: of both processes, for an "
+      "operation;\ncalls: their system calls for an operation, where the kernel lets us count.\n";
   return table;
 }
 

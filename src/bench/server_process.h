@@ -1,5 +1,5 @@
-// An NFS server of this library in a process of its own, on loopback and in memory: the other end
-// of every benchmark.
+// An NFS server of this library in a process of its own, on loopback: the other end of every
+// benchmark.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,13 @@ namespace stag::bench {
 struct ServerProcessOptions {
   bool crc = false;
   std::uint32_t busy_poll_us = 0;
+  unsigned loops = 1;
+  // Its store is a folder of its own on tmpfs, or where temporary files are; else memory.
+  bool folder = false;
 };
+
+// As many as this process may have.
+void raise_open_files();
 
 class ServerProcess {
  public:

@@ -1,13 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <optional>
-
-#include "bench/load.h"
-#include "bench/self_bench.h"
+#include "bench/suite.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/remote.h"
 
 namespace stag::cli {
@@ -19,52 +15,49 @@ class Bench final : public Command {
  public:
   About about() const override {
     return {"bench", "measure latency, rates and bandwidth",
-            "  stag bench --self\n  stag bench nfs://server/scratch\n"};
+            "  stag bench --self\n"
+            "  stag bench --self --rows 'null*,read_1m' --json\n"
+            "  stag bench --self --full\n"
+            "  stag bench nfs://server/scratch\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("--self", self_,
-                   "against a server of its own on this machine, next to the raw TCP reference of "
+                   "against servers of its own on this machine, next to the raw TCP reference of "
                    "the same run");
     arguments.flag("--json", json_, "an object");
-    arguments.texts("--only", only_, "NAME", "this figure; may be given several times");
-    arguments.number("--samples", samples_, 1, 100, "samples of each figure");
+    arguments.texts("--rows,--only", patterns_, "NAME,...",
+                    "these rows; '*' stands for anything; may be given several times");
+    arguments.flag("--full", full_,
+                   "every row: CRC32C, TCP, a folder on tmpfs and more; takes minutes");
+    arguments.number("--samples", options_.sampling.samples, 1, 100, "samples of each row");
     arguments.number("--milliseconds", milliseconds_, 1, 60'000, "length of a sample");
-    arguments.number("--busy-poll", options_.load.busy_poll_us, 0, 1'000'000,
+    arguments.number("--busy-poll", options_.busy_poll_us, 0, 1'000'000,
                      "microseconds an idle loop looks for work before it sleeps");
-    arguments.flag("--crc", options_.load.crc, "with CRC32C on every FPDU");
+    arguments.flag("--crc", options_.crc, "with CRC32C on every FPDU");
     arguments.positional("URL", url_, "a directory that may be written to", false);
   }
   Exit run() override {
     if (self_ != url_.empty())
       return misused("say either --self or the URL of a directory on a server");
-    options_.samples = samples_;
-    options_.seconds = milliseconds_ / 1000.0;
-    const Result<std::vector<Figure>, std::string> figures = bench::choose_figures(only_);
+    options_.sampling.seconds = milliseconds_ / 1000.0;
+    const auto figures = bench::choose_figures(words(patterns_), full_);
     if (!figures) return misused(figures.error());
-    if (self_) return run_self(*figures);
     if (const Outcome<Ok> usable = check_url(); !usable) return failed(usable.error());
-    const Exit exit = run_remote(*figures);
-    on_loop([this](Run& run) { return clean_up(run); });
-    return exit;
+    Made suite = self_ ? bench::Suite::at_home(*figures, options_)
+                       : Made(bench::Suite::of(url_, *figures, options_));
+    if (!suite) return failed(suite.error());
+    return on_loop([this, &suite](Run& run) { return measure(run, **suite); });
   }
 
  private:
-  std::string_view left_behind() const override {
-    return "stag-bench.data may be left on the server; remove it";
-  }
+  using Made = Result<std::unique_ptr<bench::Suite>, std::string>;
 
-  Exit run_self(const std::vector<Figure>& figures) {
-    const Result<std::vector<bench::Row>, std::string> rows = bench::bench_self(
-        figures, options_, [](std::size_t done, std::size_t all, const std::string& name) {
-          show(fmt::format("[{}/{}] {}", done + 1, all, name));
-        });
-    show("");
-    if (!rows) return failed(rows.error());
-    fmt::print("{}\n", json_ ? bench::to_json(*rows) : bench::to_table(*rows));
-    return Exit::Done;
+  std::string_view left_behind() const override {
+    return self_ ? "" : "stag-bench.data may be left on the server; remove it";
   }
 
   Outcome<Ok> check_url() const {
+    if (self_) return Ok{};
     const Outcome<nfs::client::Url> url = nfs::client::Url::parse(url_);
     if (!url) return Failure{url.error()};
     const auto connector = nfs_connector(*url, {});
@@ -72,62 +65,43 @@ class Bench final : public Command {
     return Ok{};
   }
 
-  Exit run_remote(const std::vector<Figure>& figures) {
-    const auto load = bench::Load::open(url_, options_.load);
-    if (!load) return failed(load.error());
-    Json results = Json::array();
-    Exit exit = Exit::Done;
-    for (const Figure& figure : figures) {
-      show(std::string(figure.name));
-      const std::optional<double> value = measure(**load, figure);
-      show("");
-      if (!value) {
-        exit = failed(fmt::format("{}: {}", figure.name, (*load)->trouble()));
-        break;
-      }
-      results.add(report(figure, *value));
-    }
-    if (json_) {
-      Json json;
-      json.set("machine", bench::machine()).set("results", std::move(results));
-      fmt::print("{}\n", json.text());
-    }
-    return exit;
-  }
-
-  // The median of the samples; nothing when the load fails.
-  std::optional<double> measure(bench::Load& load, const Figure& figure) const {
-    std::vector<double> values;
-    for (unsigned i = 0; i < options_.samples; ++i) {
-      const bench::Sample sample =
-          load.run(figure.operation, figure.bytes, figure.depth, options_.seconds, getpid());
-      if (sample.operations == 0) return std::nullopt;
-      values.push_back(figure.value_of(sample));
-    }
-    return bench::median(std::move(values));
-  }
-
-  Json report(const Figure& figure, double value) const {
-    if (!json_) fmt::print("{:<18}{:>12.2f}  {}\n", figure.name, value, figure.unit());
-    Json json;
-    json.set("name", figure.name)
-        .set("unit", figure.unit())
-        .set("ours", value)
-        .set("samples", std::uint64_t{options_.samples});
-    return json;
-  }
-
-  // The file that a Load works on.
-  Task<Exit> clean_up(Run& run) {
-    RemoteOptions options;
-    Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, url_, options);
-    if (!remote) co_return Exit::Failed;
-    const std::string path = (*remote)->path();
-    const Outcome<nfs::client::Node> directory = co_await (*remote)->files().walk(path);
-    if (directory)
-      static_cast<void>(co_await (*remote)->files().remove(directory->handle, "stag-bench.data"));
-    co_await (*remote)->close();
+  // The suite blocks, so it runs beside the loop that hears the signals.
+  Task<Exit> measure(Run& run, bench::Suite& suite) {
+    const CancelCallback stopped(run.cancel, [&suite] { suite.stop(); });
+    const bench::Rows rows = co_await offloaded(run.loop, [this, &suite] { return all(suite); });
+    show("");
+    if (run.cancel.cancelled()) co_return failed("interrupted");
+    if (!rows) co_return failed(rows.error());
+    fmt::print("{}\n",
+               json_ ? bench::to_json(*rows, references_) : bench::to_table(*rows, references_));
     co_return Exit::Done;
+  }
+
+  bench::Rows all(bench::Suite& suite) {
+    bench::Rows rows = suite.run([](std::size_t done, std::size_t count, const std::string& name) {
+      show(fmt::format("{} {}/{} {}", bar(done, count), done + 1, count, name));
+    });
+    show("raw references");
+    if (rows.ok() && patterns_.empty()) references_ = suite.references();
+    return rows;
+  }
+
+  static std::string bar(std::size_t done, std::size_t count) {
+    constexpr std::size_t kWidth = 30;
+    const std::size_t full = count == 0 ? 0 : done * kWidth / count;
+    return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
+  }
+
+  // Of "a,b" "c": a, b, c.
+  static std::vector<std::string> words(const std::vector<std::string>& lists) {
+    std::vector<std::string> all;
+    for (const std::string& list : lists)
+      for (std::size_t begin = 0; begin <= list.size();) {
+        const std::size_t end = std::min(list.find(',', begin), list.size());
+        all.push_back(list.substr(begin, end - begin));
+        begin = end + 1;
+      }
+    return all;
   }
 
   // On a terminal, in the place of what was there.
@@ -136,11 +110,12 @@ class Bench final : public Command {
     std::fflush(stderr);
   }
 
-  bool self_ = false, json_ = false;
-  std::uint32_t samples_ = 5, milliseconds_ = 350;
-  bench::BenchOptions options_;
-  std::vector<std::string> only_;
+  bool self_ = false, json_ = false, full_ = false;
+  std::uint32_t milliseconds_ = 350;
+  bench::SuiteOptions options_;
+  std::vector<std::string> patterns_;
   std::string url_;
+  std::vector<bench::Row> references_;
 };
 
 }  // namespace

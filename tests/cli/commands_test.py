@@ -298,15 +298,35 @@ class Network(Case):
         self.assertEqual(self.good("ls", self.server.url("/memory")), "")
         self.bad(2, "--self", "bench")
         for what in ("--self", self.server.url("/memory")):
-            self.bad(2, "there is no figure 'nope'; there are null_rtt, write_4k_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
+            self.bad(2, "there is no figure 'nope'; there are null_rtt, getattr_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
+
+    def check_bench_row(self, row):
+        self.assertTrue(row["unit"] and row["samples"] == 1)
+        self.assertTrue(0 < row["ours_min"] <= row["ours"] <= row["ours_max"], row)
+        self.assertAlmostEqual(row["ratio"], row["ours"] / row["reference"])
+        latency = [row.get("ours_latency_us", {}).get(share, 0) for share in ("p50", "p90", "p99", "p99.9", "max")]
+        self.assertEqual(latency, sorted(latency))
 
     def test_bench_of_itself_prints_every_figure_with_its_reference(self):
         out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1"))
-        names = "null_rtt null_rate_32 getattr_rate_32 rand_read_4k_32 rand_write_4k_32 write_4k_rtt read_1m write_1m read_64k write_64k"
+        names = """null_rtt getattr_rtt null_rate_32 null_rate_128 getattr_rate_32 rand_read_4k_32 rand_write_4k_32 write_4k_rtt read_1m write_1m
+            read_256k write_256k read_64k write_64k poll_null_rtt poll_getattr_rtt poll_write_4k_rtt cpu_per_null cpu_per_mib_read
+            cpu_per_mib_written"""
         self.assertEqual(sorted(row["name"] for row in out["results"]), sorted(names.split()))
         for row in out["results"]:
-            self.assertTrue(row["unit"] and row["samples"] == 1)
-            self.assertAlmostEqual(row["ratio"], row["ours"] / row["reference"])
+            self.check_bench_row(row)
+            self.assertIn("met", row["goal"])
+        self.assertEqual([row["name"] for row in out["references"]], ["memcpy_1m", "raw_stream_1m", "raw_ping_pong_128", "raw_pipelined_128_32"])
+        self.assertTrue(all(row["ours"] > 0 for row in out["references"]))
+
+    def test_bench_measures_every_set_up(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--rows",
+                                   "crc_null_rtt,tcp_read_64k,posix_write_64k,rand_read_4k_8x8*", "--rows", "null_rtt"))
+        for row in out["results"]:
+            self.check_bench_row(row)
+        self.assertEqual([row["name"] for row in out["results"]],
+                         ["null_rtt", "crc_null_rtt", "tcp_read_64k", "posix_write_64k", "rand_read_4k_8x8_one_loop", "rand_read_4k_8x8_two_loops", "cpu_per_null"])
+        self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("stag-bench")], [])
 
 
 if __name__ == "__main__":

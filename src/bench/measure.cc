@@ -1,0 +1,121 @@
+#include "bench/measure.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+
+#include "bench/counters.h"
+
+namespace stag::bench {
+namespace {
+
+using Side = std::function<Sample(double seconds)>;
+
+class Samples {
+ public:
+  void add(const Figure& figure, const Sample& sample) {
+    values_.push_back(figure.value_of(sample));
+    cpu_.push_back(sample.cpu_seconds / static_cast<double>(sample.operations) * 1e6);
+    latency_.add(sample.latency);
+  }
+  Measured measured() const {
+    Measured measured = Measured::of(values_);
+    measured.cpu = median(cpu_);
+    measured.latency = latency_;
+    return measured;
+  }
+
+ private:
+  std::vector<double> values_, cpu_;
+  Histogram latency_;
+};
+
+Sample raw_sample(const Figure& figure, const Load::WireBytes& wire, RawPeer& raw, double seconds) {
+  if (figure.kind != Figure::Kind::Bandwidth)
+    return raw.exchange(wire.request, wire.reply, figure.depth * figure.setup.connections, seconds);
+  return figure.operation == Operation::Read ? raw.stream_in(figure.bytes, seconds)
+                                             : raw.stream_out(figure.bytes, seconds);
+}
+
+void count(const Side& side, double seconds, pid_t peer, Measured& measured) {
+  const pid_t self = getpid();
+  const Counters counters = peer == self ? Counters({self}) : Counters({self, peer});
+  const Sample sample = side(seconds);
+  const std::optional<Counters::Counts> counts = counters.read();
+  if (!counts || sample.operations == 0) return;
+  const auto operations = static_cast<double>(sample.operations);
+  measured.system_calls = static_cast<double>(counts->system_calls) / operations;
+  measured.switches = static_cast<double>(counts->switches) / operations;
+}
+
+Measured memcpy_speed(const Sampling& sampling) {
+  std::vector<std::byte> from(Load::kBulkBytes, std::byte{1}), to(Load::kBulkBytes);
+  constexpr std::size_t kBlock = 1 << 20;
+  std::vector<double> values;
+  for (unsigned i = 0; i <= sampling.samples; ++i) {
+    const Stopwatch watch(getpid());
+    std::uint64_t blocks = 0;
+    for (; watch.elapsed() < sampling.seconds / 4; ++blocks)
+      std::memcpy(to.data() + blocks * kBlock % to.size(),
+                  from.data() + blocks * kBlock % from.size(), kBlock);
+    // The first is the warm-up.
+    if (i > 0) values.push_back(watch.stop(blocks, blocks * kBlock).bandwidth() / 1e9);
+  }
+  return Measured::of(values);
+}
+
+Row reference(const std::string& name, const Figure& figure, const Sampling& sampling,
+              const Side& side) {
+  Samples samples;
+  for (unsigned i = 0; i < sampling.samples; ++i)
+    if (const Sample sample = side(sampling.seconds / 2); sample.operations > 0)
+      samples.add(figure, sample);
+  return {name, std::string(figure.unit()), samples.measured(), {}, sampling.samples};
+}
+
+}  // namespace
+
+Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Load& load,
+                                 RawPeer* raw, pid_t server) {
+  const Side ours = [&](double seconds) {
+    return load.run(figure.operation, figure.bytes, figure.depth, seconds, server);
+  };
+  if (!load.renew() || ours(sampling.seconds / 3).operations == 0) return Failure{load.trouble()};
+  const Load::WireBytes wire = load.wire_bytes(figure.operation, figure.bytes);
+  const Side theirs = [&](double seconds) { return raw_sample(figure, wire, *raw, seconds); };
+  if (raw != nullptr) theirs(sampling.seconds / 3);
+  Samples own, reference;
+  for (unsigned i = 0; i < sampling.samples; ++i) {
+    const Sample sample = ours(sampling.seconds);
+    if (sample.operations == 0) return Failure{load.trouble()};
+    own.add(figure, sample);
+    if (raw == nullptr) continue;
+    const Sample raw_one = theirs(sampling.seconds);
+    if (raw_one.operations == 0) return Failure{std::string("the raw reference's peer is gone")};
+    reference.add(figure, raw_one);
+  }
+  Row row{figure.name, std::string(figure.unit()), own.measured(), {}, sampling.samples};
+  row.goal = figure.goal;
+  count(ours, sampling.seconds / 4, server, row.ours);
+  if (raw == nullptr) return row;
+  row.reference = reference.measured();
+  count(theirs, sampling.seconds / 4, raw->pid(), *row.reference);
+  return row;
+}
+
+std::vector<Row> measure_references(const Sampling& sampling, RawPeer& raw) {
+  const Figure stream{"", Figure::Kind::Bandwidth}, trip{"", Figure::Kind::RoundTrip},
+      rate{"", Figure::Kind::Rate};
+  std::vector<Row> rows;
+  rows.push_back({"memcpy_1m", "GB/s", memcpy_speed(sampling), {}, sampling.samples});
+  rows.push_back(reference("raw_stream_1m", stream, sampling,
+                           [&](double seconds) { return raw.stream_in(1 << 20, seconds); }));
+  rows.push_back(reference("raw_ping_pong_128", trip, sampling,
+                           [&](double seconds) { return raw.exchange(128, 128, 1, seconds); }));
+  rows.push_back(reference("raw_pipelined_128_32", rate, sampling,
+                           [&](double seconds) { return raw.exchange(128, 128, 32, seconds); }));
+  return rows;
+}
+
+}  // namespace stag::bench

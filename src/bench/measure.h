@@ -1,0 +1,29 @@
+// One figure of a Load, next to its raw reference where there is one.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "bench/load.h"
+#include "bench/raw_peer.h"
+#include "bench/row.h"
+
+namespace stag::bench {
+
+struct Sampling {
+  unsigned samples = 5;   // of each figure
+  double seconds = 0.35;  // of each sample
+};
+
+// Ours and the reference in turn, so that a machine whose speed drifts drifts for both, after a
+// warm-up; then a shorter sample of each with the kernel's counters. `raw` null: no reference.
+// `server`: whose CPU time counts beside ours, or this process when the server is elsewhere. Fails
+// with a sentence.
+Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Load& load,
+                                 RawPeer* raw, pid_t server);
+
+// The raw references that no row stands next to: memcpy, and the stream and exchanges by
+// themselves.
+std::vector<Row> measure_references(const Sampling& sampling, RawPeer& raw);
+
+}  // namespace stag::bench

@@ -1,0 +1,37 @@
+// A TCP socket that is waited for as patiently as the loops wait (net/patience.h, then epoll), for
+// the raw references.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "net/patience.h"
+
+struct epoll_event;
+
+namespace stag::bench {
+
+class Wire {
+ public:
+  // Makes the socket non-blocking; it stays the caller's.
+  Wire(int socket, std::uint32_t busy_poll_us);
+  ~Wire();
+  Wire(const Wire&) = delete;
+
+  // Up to `size` bytes, waiting for the first; 0 at the end of the connection.
+  std::size_t read_some(std::byte* to, std::size_t size);
+  // False when the connection was lost.
+  bool read_all(std::byte* to, std::size_t size);
+  bool write_all(const std::byte* from, std::size_t size);
+
+ private:
+  void wait(std::uint32_t events);
+  bool look(epoll_event& event);
+
+  int socket_;
+  int epoll_;
+  net::Patience patience_;
+  std::uint32_t armed_;
+};
+
+}  // namespace stag::bench

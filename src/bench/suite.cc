@@ -1,0 +1,187 @@
+#include "bench/suite.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+
+#include "bench/server_process.h"
+
+namespace stag::bench {
+namespace {
+
+// Where both ends always look for events: longer than any round trip.
+constexpr std::uint32_t kAlwaysLooking = 1000;
+
+LoadOptions load_options(const Setup& setup, const SuiteOptions& options) {
+  LoadOptions load;
+  load.crc = setup.crc || options.crc;
+  load.busy_poll_us = setup.poll ? kAlwaysLooking : options.busy_poll_us;
+  load.connections = setup.connections;
+  load.loops = setup.client_loops;
+  return load;
+}
+
+ServerProcessOptions server_options(const Setup& setup, const SuiteOptions& options) {
+  const LoadOptions load = load_options(setup, options);
+  ServerProcessOptions server;
+  server.crc = load.crc;
+  server.busy_poll_us = load.busy_poll_us;
+  server.loops = setup.server_loops;
+  server.folder = setup.folder;
+  return server;
+}
+
+std::string url_of(const ServerProcess& server, bool tcp) {
+  const std::string url = "nfs://127.0.0.1:";
+  if (tcp) return url + std::to_string(server.tcp_port()) + "/?proto=tcp";
+  return url + std::to_string(server.rdma_port()) +
+         "/?mountport=" + std::to_string(server.tcp_port());
+}
+
+// One set-up's other ends.
+struct Stage {
+  Setup setup;
+  ServerProcess server;
+  RawPeer raw;
+};
+
+class HomeSuite final : public Suite {
+ public:
+  HomeSuite(std::vector<Figure> figures, const SuiteOptions& options)
+      : figures_(std::move(figures)), options_(options) {}
+
+  Result<Ok, std::string> start() {
+    for (const Figure& figure : figures_) {
+      if (stage_of(figure.setup) != nullptr) continue;
+      auto server = ServerProcess::start(server_options(figure.setup, options_));
+      if (!server) return Failure{server.error()};
+      auto raw = RawPeer::start(load_options(figure.setup, options_).busy_poll_us);
+      if (!raw) return Failure{raw.error()};
+      stages_.push_back({figure.setup, *std::move(server), *std::move(raw)});
+    }
+    return Ok{};
+  }
+
+  Rows run(const Progress& progress) override {
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < figures_.size(); ++i) {
+      progress(i, figures_.size(), figures_[i].name);
+      if (Result<Ok, std::string> done = measure_one(figures_[i], rows); !done) {
+        close();
+        return Failure{done.error()};
+      }
+    }
+    close();
+    add_cpu_rows(rows);
+    return rows;
+  }
+
+  std::vector<Row> references() override {
+    if (stages_.empty()) return {};
+    return measure_references(options_.sampling, stages_.front().raw);
+  }
+
+ private:
+  Stage* stage_of(const Setup& setup) {
+    const auto found = std::find_if(stages_.begin(), stages_.end(),
+                                    [&](const Stage& stage) { return stage.setup == setup; });
+    return found == stages_.end() ? nullptr : &*found;
+  }
+  // The Load stays for the figures of the same set-up.
+  Result<Ok, std::string> open(Stage& stage) {
+    if (&stage == loaded_) return Ok{};
+    close();
+    load_ = std::make_unique<Load>(load_options(stage.setup, options_));
+    loaded_ = &stage;
+    now_running(load_.get());
+    return load_->open(url_of(stage.server, stage.setup.tcp));
+  }
+  void close() {
+    now_running(nullptr);
+    load_.reset();
+    loaded_ = nullptr;
+  }
+  Result<Ok, std::string> measure_one(const Figure& figure, std::vector<Row>& rows) {
+    Stage& stage = *stage_of(figure.setup);
+    if (Result<Ok, std::string> opened = open(stage); !opened) return opened;
+    auto row = measure(figure, options_.sampling, *load_, &stage.raw, stage.server.pid());
+    if (!row) return Failure{figure.name + ": " + row.error()};
+    rows.push_back(*std::move(row));
+    return Ok{};
+  }
+
+  const std::vector<Figure> figures_;
+  const SuiteOptions options_;
+  std::list<Stage> stages_;
+  std::unique_ptr<Load> load_;
+  const Stage* loaded_ = nullptr;
+};
+
+class AwaySuite final : public Suite {
+ public:
+  AwaySuite(std::string url, const std::vector<Figure>& figures, const SuiteOptions& options)
+      : url_(std::move(url)), options_(options) {
+    std::copy_if(figures.begin(), figures.end(), std::back_inserter(figures_),
+                 [](const Figure& each) { return each.is_load() && each.setup == Setup{}; });
+  }
+
+  Rows run(const Progress& progress) override {
+    Load load(load_options({}, options_));
+    now_running(&load);
+    Rows rows = measured(load, progress);
+    now_running(nullptr);
+    return rows;
+  }
+
+ private:
+  Rows measured(Load& load, const Progress& progress) {
+    if (Result<Ok, std::string> opened = load.open(url_); !opened) return Failure{opened.error()};
+    std::vector<Row> rows;
+    for (Figure& figure : figures_) {
+      progress(rows.size(), figures_.size(), figure.name);
+      figure.goal = {};
+      auto row = measure(figure, options_.sampling, load, nullptr, getpid());
+      if (!row) return Failure{figure.name + ": " + row.error()};
+      rows.push_back(*std::move(row));
+    }
+    return rows;
+  }
+
+  const std::string url_;
+  const SuiteOptions options_;
+  std::vector<Figure> figures_;
+};
+
+}  // namespace
+
+void Suite::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (load_ != nullptr) load_->stop();
+}
+
+void Suite::now_running(Load* load) {
+  const std::lock_guard lock(mutex_);
+  load_ = load;
+  if (load_ != nullptr && stopped_) load_->stop();
+}
+
+bool Suite::stopped() {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+Result<std::unique_ptr<Suite>, std::string> Suite::at_home(std::vector<Figure> figures,
+                                                           const SuiteOptions& options) {
+  auto suite = std::make_unique<HomeSuite>(std::move(figures), options);
+  if (Result<Ok, std::string> started = suite->start(); !started) return Failure{started.error()};
+  return std::unique_ptr<Suite>(std::move(suite));
+}
+
+std::unique_ptr<Suite> Suite::of(const std::string& url, const std::vector<Figure>& figures,
+                                 const SuiteOptions& options) {
+  return std::make_unique<AwaySuite>(url, figures, options);
+}
+
+}  // namespace stag::bench

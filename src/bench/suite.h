@@ -1,0 +1,57 @@
+// `stag bench`: figures, one after the other, each in its set-up and next to its physical
+// reference, all in one run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/measure.h"
+
+namespace stag::bench {
+
+struct SuiteOptions {
+  Sampling sampling{};
+  // In every set-up.
+  bool crc = false;
+  std::uint32_t busy_poll_us = 0;
+};
+
+// Told before each figure: how many are done, how many there are, what comes.
+using Progress = std::function<void(std::size_t done, std::size_t all, const std::string& name)>;
+using Rows = Result<std::vector<Row>, std::string>;
+
+class Suite {
+ public:
+  virtual ~Suite() = default;
+  // Blocks. Fails with a sentence.
+  virtual Rows run(const Progress& progress) = 0;
+  // The raw references that belong to no row; after run().
+  virtual std::vector<Row> references() { return {}; }
+  // Makes run() fail soon, whatever it is at. From any thread.
+  void stop();
+
+  // With servers and raw peers in processes of their own. Forks: call before this process has
+  // threads.
+  static Result<std::unique_ptr<Suite>, std::string> at_home(std::vector<Figure> figures,
+                                                             const SuiteOptions& options);
+  // Against a server elsewhere, without references. `url` names a directory that may be written
+  // to; figures that need a set-up of their own are left out.
+  static std::unique_ptr<Suite> of(const std::string& url, const std::vector<Figure>& figures,
+                                   const SuiteOptions& options);
+
+ protected:
+  // `load` is what stop() stops from now on; null: nothing.
+  void now_running(Load* load);
+  bool stopped();
+
+ private:
+  std::mutex mutex_;
+  bool stopped_ = false;
+  Load* load_ = nullptr;
+};
+
+}  // namespace stag::bench
