@@ -1,5 +1,5 @@
 // Loop: the one place where time, threads and order come from. One thread runs a Loop and
-// everything that belongs to it; net implements it on Asio, fabric/sim in virtual time. Nobody else
+// everything that belongs to it; net implements it on epoll, fabric/sim in virtual time. Nobody else
 // starts a thread or reads a clock.
 #pragma once
 

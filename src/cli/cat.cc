@@ -16,7 +16,7 @@ using nfs::client::Node;
 
 class StandardOutput final : public DataSink {
  public:
-  explicit StandardOutput(net::AsioLoop& loop) : loop_(loop) {}
+  explicit StandardOutput(net::EpollLoop& loop) : loop_(loop) {}
   Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
     co_return co_await offloaded(loop_, [&]() -> Outcome<Ok> {
       if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
@@ -27,7 +27,7 @@ class StandardOutput final : public DataSink {
   }
 
  private:
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
 };
 
 class Cat final : public RemoteCommand {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kOneWish = std::chrono::seconds(1);
 
-Task<void> finish(Task<Exit> task, Exit& exit, net::AsioLoop& loop) {
+Task<void> finish(Task<Exit> task, Exit& exit, net::EpollLoop& loop) {
   exit = co_await std::move(task);
   loop.stop();
 }
@@ -34,7 +34,7 @@ std::string explained(const nfs::client::Error& error) {
 }
 
 Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
-  net::AsioLoop loop;
+  net::EpollLoop loop;
   CancelSource interrupted;
   Run run{loop, interrupted};
   TimePoint first;

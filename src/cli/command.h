@@ -38,7 +38,7 @@ struct About {
 
 // Where a client command runs.
 struct Run {
-  net::AsioLoop& loop;
+  net::EpollLoop& loop;
   CancelToken cancel;  // pulled by SIGINT and SIGTERM
 };
 

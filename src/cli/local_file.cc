@@ -50,7 +50,7 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset) {
   return true;
 }
 
-Outcome<std::unique_ptr<LocalFile>> LocalFile::open(net::AsioLoop& loop, const std::string& path) {
+Outcome<std::unique_ptr<LocalFile>> LocalFile::open(net::EpollLoop& loop, const std::string& path) {
   // O_NONBLOCK: what has become a FIFO meanwhile must not hold us up.
   net::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return Failure{Error::of_local(local_trouble("read", path, errno))};

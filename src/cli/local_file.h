@@ -19,8 +19,8 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 class LocalFile final : public nfs::client::DataSource {
  public:
   // Blocks.
-  static Outcome<std::unique_ptr<LocalFile>> open(net::AsioLoop& loop, const std::string& path);
-  LocalFile(net::AsioLoop& loop, std::string path, net::UniqueFd fd)
+  static Outcome<std::unique_ptr<LocalFile>> open(net::EpollLoop& loop, const std::string& path);
+  LocalFile(net::EpollLoop& loop, std::string path, net::UniqueFd fd)
       : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
 
   Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override;
@@ -28,7 +28,7 @@ class LocalFile final : public nfs::client::DataSource {
  private:
   Outcome<Piece> read_now(std::uint64_t offset, MutableBytes room);
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   const std::string path_;
   net::UniqueFd fd_;
   std::uint64_t data_end_ = 0;  // what is known to be no hole

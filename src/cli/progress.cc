@@ -17,7 +17,7 @@ constexpr std::size_t kBarWidth = 24;
 
 }  // namespace
 
-Progress::Progress(net::AsioLoop& loop, const Tally& tally)
+Progress::Progress(net::EpollLoop& loop, const Tally& tally)
     : loop_(loop), tally_(tally), begin_(loop.now()), shown_(isatty(STDERR_FILENO) == 1) {
   if (shown_) timer_ = loop_.after(kPeriod, [this] { draw(); });
 }

@@ -10,7 +10,7 @@ namespace stag::cli {
 class Progress {
  public:
   // Drawn on standard error, if that is a terminal. Both outlive the Progress.
-  Progress(net::AsioLoop& loop, const Tally& tally);
+  Progress(net::EpollLoop& loop, const Tally& tally);
   ~Progress();
 
   // The line is gone, so that something else can be printed; it comes again.
@@ -20,7 +20,7 @@ class Progress {
  private:
   void draw();
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   const Tally& tally_;
   const TimePoint begin_;
   const bool shown_;

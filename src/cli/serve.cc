@@ -212,7 +212,7 @@ Exit Serve::run() {
   (*locking)->add_programs(server);
   announce(exports);
   // Before anybody is told that it is ready.
-  net::AsioLoop loop;
+  net::EpollLoop loop;
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) {
     if (signal == SIGHUP && exports_are_in_file())
       reload(exports);

@@ -12,7 +12,7 @@ struct Client::State {
   std::unique_ptr<rpc::Channel> channel;
   std::optional<rpc::Client> client;
 
-  net::AsioLoop& loop() const { return loops->at(0); }
+  net::EpollLoop& loop() const { return loops->at(0); }
   ~State() {
     if (channel == nullptr) return;
     wait_on(loop(), [this] { return channel->close(); });
@@ -28,7 +28,7 @@ Client::~Client() = default;
 rpc::Client& Client::rpc() const {
   return *state_->client;
 }
-net::AsioLoop& Client::loop() const {
+net::EpollLoop& Client::loop() const {
   return state_->loop();
 }
 

@@ -36,7 +36,7 @@ class Client {
 
   // For coroutines: used on loop() only.
   rpc::Client& rpc() const;
-  net::AsioLoop& loop() const;
+  net::EpollLoop& loop() const;
 
  private:
   friend Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions options);

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<Loop*> plain(const std::vector<net::AsioLoop*>& loops) {
+std::vector<Loop*> plain(const std::vector<net::EpollLoop*>& loops) {
   return {loops.begin(), loops.end()};
 }
 
@@ -31,7 +31,7 @@ struct Listener::State {
   std::unique_ptr<fabric::IwarpFabric> fabric;
   std::unique_ptr<rpc::rdma::Server> rdma;
 
-  net::AsioLoop& loop() const { return loops->at(0); }
+  net::EpollLoop& loop() const { return loops->at(0); }
 
   Reason listen_tcp(const Address& at, const ListenOptions& options) {
     auto server = rpc::tcp::TcpServer::listen(loop(), at, service, loops->all(), options.tcp);

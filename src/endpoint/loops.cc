@@ -13,8 +13,8 @@ Loops::Loops(std::size_t count, std::uint32_t busy_poll_us) {
     threads_.push_back(std::make_unique<net::LoopThread>(options));
 }
 
-std::vector<net::AsioLoop*> Loops::all() const {
-  std::vector<net::AsioLoop*> loops;
+std::vector<net::EpollLoop*> Loops::all() const {
+  std::vector<net::EpollLoop*> loops;
   for (const std::unique_ptr<net::LoopThread>& thread : threads_) loops.push_back(&thread->loop());
   return loops;
 }

@@ -22,8 +22,8 @@ class Loops {
   ~Loops() = default;
 
   std::size_t size() const { return threads_.size(); }
-  net::AsioLoop& at(std::size_t index) const { return threads_[index]->loop(); }
-  std::vector<net::AsioLoop*> all() const;
+  net::EpollLoop& at(std::size_t index) const { return threads_[index]->loop(); }
+  std::vector<net::EpollLoop*> all() const;
 
  private:
   std::vector<std::unique_ptr<net::LoopThread>> threads_;

@@ -1,5 +1,6 @@
 #include "net/descriptor.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "net/loop_core.h"
@@ -7,91 +8,108 @@
 
 namespace stag::net {
 
-struct Descriptor::State {
-  using Stream = asio::posix::stream_descriptor;
-  struct Waiter {
-    Function function;
-    bool waiting = false;
+struct Descriptor::State final : Watched {
+  struct Side {
+    Function waiting;
+    // Since the last event nobody has found out that there is no more to be had.
+    bool ready = false;
+    // And nobody will: the peer has ended the stream, which is said only once.
+    bool for_good = false;
   };
 
-  explicit State(AsioLoop& owner) : loop(owner), stream(owner.core().io) {}
+  State(EpollLoop& owner, UniqueFd taken) : loop(owner), fd(std::move(taken)) {}
+  ~State() { release(); }
 
-  static void wait(const std::shared_ptr<State>& state, Waiter State::*side, Stream::wait_type type,
-                   Function function) {
-    Waiter& waiter = (*state).*side;
-    waiter.function = std::move(function);
-    if (std::exchange(waiter.waiting, true)) return;
-    state->stream.async_wait(type, [state, side](const asio::error_code&) {
-      Waiter& ended = (*state).*side;
-      ended.waiting = false;
-      if (Function ready = std::move(ended.function)) ready();
-    });
+  UniqueFd release() {
+    if (fd) loop.core().unwatch(fd.fd(), *this);
+    return std::move(fd);
+  }
+  void wait(Side& side, std::uint32_t event, Function function) {
+    if (!fd) return loop.post(std::move(function));
+    side.waiting = std::move(function);
+    if (side.ready || side.for_good) loop.core().tell_again(*this, event);
+  }
+  void on_readable(std::uint32_t events) override {
+    if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) reading.for_good = true;
+    tell(reading);
+  }
+  void on_writable(std::uint32_t events) override {
+    if ((events & EPOLLHUP) != 0) writing.for_good = true;
+    tell(writing);
+  }
+  static void tell(Side& side) {
+    side.ready = true;
+    // Taken out first: the function may destroy all this, or wait again.
+    if (Function function = std::exchange(side.waiting, {})) function();
   }
 
-  AsioLoop& loop;
-  Stream stream;
-  Waiter reading;
-  Waiter writing;
+  EpollLoop& loop;
+  UniqueFd fd;
+  Side reading;
+  Side writing;
 };
 
-Result<Descriptor, Reason> Descriptor::watch(AsioLoop& loop, UniqueFd fd) {
-  auto state = std::make_shared<State>(loop);
-  asio::error_code error;
-  state->stream.assign(fd.fd(), error);
-  if (error) return Failure{reason_of_errno(error.value())};
-  fd.release();
+Result<Descriptor, Reason> Descriptor::watch(EpollLoop& loop, UniqueFd fd) {
+  auto state = std::make_unique<State>(loop, std::move(fd));
+  if (!loop.core().watch(state->fd.fd(), *state)) return Failure{reason_of_errno(errno)};
   return Descriptor(std::move(state));
 }
 
-Descriptor::Descriptor(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Descriptor::Descriptor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Descriptor::Descriptor() = default;
+Descriptor::Descriptor(Descriptor&& other) noexcept = default;
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(state_, other.state_);
   return *this;
 }
 
-Descriptor::~Descriptor() {
-  if (state_ == nullptr) return;
-  state_->reading.function = {};
-  state_->writing.function = {};
-  close();
-}
+Descriptor::~Descriptor() = default;
 
 int Descriptor::fd() const {
-  if (state_ == nullptr || !state_->stream.is_open()) return -1;
-  return state_->stream.native_handle();
+  return state_ == nullptr ? -1 : state_->fd.fd();
 }
 
-AsioLoop& Descriptor::loop() const {
+EpollLoop& Descriptor::loop() const {
   CHECK(state_ != nullptr);
   return state_->loop;
 }
 
 void Descriptor::when_readable(Function function) {
   CHECK(state_ != nullptr);
-  State::wait(state_, &State::reading, State::Stream::wait_read, std::move(function));
+  state_->wait(state_->reading, EPOLLIN, std::move(function));
 }
 
 void Descriptor::when_writable(Function function) {
   CHECK(state_ != nullptr);
-  State::wait(state_, &State::writing, State::Stream::wait_write, std::move(function));
+  state_->wait(state_->writing, EPOLLOUT, std::move(function));
 }
 
 void Descriptor::ignore_readable() {
-  if (state_ != nullptr) state_->reading.function = {};
+  if (state_ != nullptr) state_->reading.waiting = {};
+}
+
+void Descriptor::mark_unreadable() {
+  if (state_ != nullptr) state_->reading.ready = false;
+}
+
+void Descriptor::mark_unwritable() {
+  if (state_ != nullptr) state_->writing.ready = false;
 }
 
 UniqueFd Descriptor::release() {
   if (closed()) return {};
-  state_->reading.function = {};
-  state_->writing.function = {};
-  return UniqueFd(state_->stream.release());
+  state_->reading.waiting = {};
+  state_->writing.waiting = {};
+  return state_->release();
 }
 
 void Descriptor::close() {
-  if (state_ == nullptr) return;
-  asio::error_code ignored;
-  state_->stream.close(ignored);
+  if (closed()) return;
+  const UniqueFd closed = state_->release();
+  for (State::Side* side : {&state_->reading, &state_->writing})
+    if (Function function = std::exchange(side->waiting, {}))
+      state_->loop.post(std::move(function));
 }
 
 }  // namespace stag::net

@@ -10,32 +10,36 @@
 
 namespace stag::net {
 
-class AsioLoop;
+class EpollLoop;
 
 // Used and destroyed on the loop's thread.
 class Descriptor {
  public:
   using Function = UniqueFunction<void()>;
 
-  Descriptor() = default;
+  Descriptor();
   // Takes over `fd`, which must be non-blocking.
-  static Result<Descriptor, Reason> watch(AsioLoop& loop, UniqueFd fd);
-  Descriptor(Descriptor&& other) noexcept = default;
+  static Result<Descriptor, Reason> watch(EpollLoop& loop, UniqueFd fd);
+  Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&& other) noexcept;
   // Functions still waiting are dropped.
   ~Descriptor();
 
   // -1 once closed.
   int fd() const;
-  AsioLoop& loop() const;
+  EpollLoop& loop() const;
   bool closed() const { return fd() < 0; }
 
   // Runs `function` once, in a later turn, when reading (or an accept) may succeed, has failed or
   // the descriptor was closed. It may come early: try, and wait again. A function still waiting is
-  // replaced. Costs a system call, so read until a short read first.
+  // replaced. Costs no system call.
   void when_readable(Function function);
   void when_writable(Function function);
   void ignore_readable();
+  // A read (a write, an accept) has found that there is nothing more just now. Readiness is told at
+  // its edge, so who does not say this is told of it again and again, and waits for nothing.
+  void mark_unreadable();
+  void mark_unwritable();
 
   // Idempotent. Functions that wait run in a later turn.
   void close();
@@ -45,8 +49,8 @@ class Descriptor {
 
  private:
   struct State;
-  explicit Descriptor(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  explicit Descriptor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace stag::net

@@ -91,6 +91,7 @@ void TcpListener::State::accept_some(const std::shared_ptr<State>& state) {
 bool TcpListener::State::survive(const std::shared_ptr<State>& state, int error) {
   switch (error) {
     case EAGAIN:
+      state->descriptor.mark_unreadable();
       wait(state);
       return false;
     case EMFILE:
@@ -107,7 +108,7 @@ bool TcpListener::State::survive(const std::shared_ptr<State>& state, int error)
   }
 }
 
-Result<TcpListener, Reason> TcpListener::listen(AsioLoop& loop, const Address& at,
+Result<TcpListener, Reason> TcpListener::listen(EpollLoop& loop, const Address& at,
                                                 ListenOptions options) {
   auto fd = bound(at, options.backlog);
   if (!fd) return Failure{fd.error()};

@@ -33,7 +33,7 @@ class TcpListener {
   // `at` with port 0 takes a free port (see local()); an empty host means every address, IPv6 and
   // IPv4. A host name is resolved here and may block: listening starts at start-up. Its first
   // address is used.
-  static Result<TcpListener, Reason> listen(AsioLoop& loop, const Address& at,
+  static Result<TcpListener, Reason> listen(EpollLoop& loop, const Address& at,
                                             ListenOptions options = {});
   TcpListener(TcpListener&&) noexcept;
   TcpListener& operator=(TcpListener&&) noexcept;

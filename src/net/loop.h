@@ -1,7 +1,7 @@
 // net: where the project meets the operating system's clock, threads and sockets. Everything above
-// sees stag::Loop and value types; Asio stays behind this module's .cc files.
+// sees stag::Loop and value types; epoll stays behind this module's .cc files.
 //
-// An AsioLoop is run by one thread, and everything made for that loop (sockets, timers, listeners)
+// An EpollLoop is run by one thread, and everything made for that loop (sockets, timers, listeners)
 // is used and destroyed on that thread, before the loop. Only post(), stop() and on_thread() may be
 // called from elsewhere. What blocks goes to a WorkerPool by offload(). No signal state is touched
 // unless a SignalWatch (net/signals.h) is made.
@@ -25,14 +25,14 @@ struct LoopOptions {
   std::uint32_t busy_poll_us = 0;
 };
 
-class AsioLoop final : public Loop {
+class EpollLoop final : public Loop {
  public:
   // Until run() is called the loop counts the thread that made it as its own.
-  explicit AsioLoop(LoopOptions options = {});
+  explicit EpollLoop(LoopOptions options = {});
   // Waits for offloaded work under way; what was posted and not yet run is dropped.
-  ~AsioLoop() override;
-  AsioLoop(const AsioLoop&) = delete;
-  AsioLoop& operator=(const AsioLoop&) = delete;
+  ~EpollLoop() override;
+  EpollLoop(const EpollLoop&) = delete;
+  EpollLoop& operator=(const EpollLoop&) = delete;
 
   // Serves events on this thread until stop().
   void run();
@@ -40,6 +40,7 @@ class AsioLoop final : public Loop {
   // later returns at once.
   void stop();
 
+  // The clock is read once a turn, after the wait for events: within a turn time stands still.
   TimePoint now() const override;
   void post(Function function) override;
   [[nodiscard]] Timer after(Duration delay, Function function) override;
@@ -66,10 +67,10 @@ class LoopThread {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  AsioLoop& loop() { return *loop_; }
+  EpollLoop& loop() { return *loop_; }
 
  private:
-  std::unique_ptr<AsioLoop> loop_;
+  std::unique_ptr<EpollLoop> loop_;
   std::thread thread_;
 };
 

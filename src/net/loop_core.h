@@ -1,62 +1,96 @@
-// The inside of AsioLoop, and the only header that includes Asio; included by .cc files of net.
+// The inside of EpollLoop; included by .cc files of net.
+//
+// A turn: wait for readiness, tell the descriptors, run what was posted, run the timers that are
+// due. Descriptors are registered once, edge-triggered, so that a wait is the turn's only system
+// call of the loop itself.
 #pragma once
 
-#ifndef ASIO_STANDALONE
-#define ASIO_STANDALONE
-#endif
-#ifndef ASIO_NO_DEPRECATED
-#define ASIO_NO_DEPRECATED
-#endif
-#include <asio/detail/handler_alloc_helpers.hpp>
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/post.hpp>
-#include <asio/signal_set.hpp>
-#include <asio/steady_timer.hpp>
+#include <sys/epoll.h>
+
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "net/loop.h"
 #include "net/patience.h"
 #include "net/timer_heap.h"
+#include "net/unique_fd.h"
 #include "net/worker_pool.h"
 
 namespace stag::net {
 
-struct AsioLoop::Core {
+// Who is told what epoll says about one descriptor.
+class Watched {
+ public:
+  // Each only when the event is there; the first may destroy this, the second does not come then.
+  virtual void on_readable(std::uint32_t events) = 0;
+  virtual void on_writable(std::uint32_t events) = 0;
+
+ protected:
+  ~Watched() = default;
+};
+
+struct EpollLoop::Core {
   explicit Core(LoopOptions options);
 
-  void drop_functions();
+  // Whether the system has room for one more.
+  bool watch(int fd, Watched& watched);
+  void unwatch(int fd, Watched& watched);
+  // Tells `watched` of `events` in the next turn.
+  void tell_again(Watched& watched, std::uint32_t events);
+
   void post(Function function);
-  void run_posted();
-  void arm(TimePoint when);
-  void run_timers();
-  void run();
-  // Whether an event came within the loop's patience.
-  bool look_for_events();
   void offload(Function work, Function done);
+  void run();
+  void stop();
+  TimePoint now() const;
+  void drop_functions();
 
   Patience patience;
   std::shared_ptr<WorkerPool> workers;
-  // One thread runs it, which lets Asio skip wake-ups between threads.
-  asio::io_context io{1};
   std::atomic<std::thread::id> thread{std::this_thread::get_id()};
-
-  std::mutex mutex;
-  std::vector<Function> posted;  // Guarded by mutex.
-  bool run_scheduled = false;    // Guarded by mutex.
-  std::size_t offloads = 0;      // Guarded by mutex.
-  std::condition_variable offload_ended;
-  std::vector<Function> running;  // Of the loop's thread; keeps its capacity.
-
   TimerHeap timers;
-  asio::steady_timer wakeup{io};
-  std::optional<TimePoint> armed;
+
+ private:
+  // More events are found by the next wait.
+  static constexpr std::size_t kEventsPerWait = 128;
+
+  // What to do before the next wait, as far as it is known.
+  bool has_work();
+  void turn();
+  void wait();
+  // Whether anything came within the loop's patience.
+  bool look();
+  void sleep();
+  bool poll(int timeout_ms);
+  void tell(std::span<epoll_event> events);
+  void run_posted();
+  void run_timers();
+  // With the mutex held, so that the loop is still there.
+  void wake();
+
+  const UniqueFd epoll_;
+  // Edge-triggered, so nobody has to empty it.
+  const UniqueFd wakeup_;
+  std::array<epoll_event, kEventsPerWait> events_;
+  std::size_t found_ = 0;            // in events_
+  std::vector<epoll_event> again_;   // for the next turn
+  std::vector<epoll_event> retold_;  // of this turn
+  TimePoint turn_began_;
+  bool in_turn_ = false;
+  std::vector<Function> running_;  // keeps its capacity
+
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> has_posted_ = false;  // written under mutex_
+  std::mutex mutex_;
+  std::vector<Function> posted_;  // guarded by mutex_
+  bool asleep_ = false;           // guarded by mutex_: somebody has to wake the loop
+  std::size_t offloads_ = 0;      // guarded by mutex_
+  std::condition_variable offload_ended_;
 };
 
 }  // namespace stag::net

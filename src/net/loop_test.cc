@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Loop, runs_what_is_posted_in_order_and_never_inside_post) {
-  AsioLoop loop;
+  EpollLoop loop;
   std::vector<int> ran;
   loop.post([&] {
     loop.post([&] { ran.push_back(3); });
@@ -59,7 +59,7 @@ TEST(Loop, keeps_the_order_of_each_thread_that_posts) {
 }
 
 TEST(Loop, fires_timers_by_time_and_not_before_it) {
-  AsioLoop loop;
+  EpollLoop loop;
   std::vector<int> fired;
   const TimePoint start = loop.now();
   TimePoint second_at;
@@ -75,7 +75,7 @@ TEST(Loop, fires_timers_by_time_and_not_before_it) {
 }
 
 TEST(Loop, never_fires_a_timer_that_was_cancelled_or_destroyed) {
-  AsioLoop loop;
+  EpollLoop loop;
   bool wrong = false;
   Timer cancelled = loop.after(1ms, [&] { wrong = true; });
   {
@@ -88,11 +88,11 @@ TEST(Loop, never_fires_a_timer_that_was_cancelled_or_destroyed) {
 }
 
 TEST(Loop, is_not_starved_by_a_timer_that_starts_itself_anew) {
-  AsioLoop loop;
+  EpollLoop loop;
   Timer again;
   bool posted_ran = false;
   struct Self {
-    AsioLoop* loop;
+    EpollLoop* loop;
     Timer* timer;
     void operator()() const { *timer = loop->after(0ns, Self{loop, timer}); }
   };
@@ -108,7 +108,7 @@ TEST(Loop, is_not_starved_by_a_timer_that_starts_itself_anew) {
 }
 
 TEST(Loop, offloads_to_another_thread_and_finishes_on_its_own) {
-  AsioLoop loop;
+  EpollLoop loop;
   std::thread::id worked_on;
   sigset_t mask;
   loop.offload(
@@ -128,9 +128,9 @@ TEST(Loop, offloads_to_another_thread_and_finishes_on_its_own) {
 }
 
 TEST(Loop, gives_the_result_of_offloaded_work_to_a_coroutine) {
-  AsioLoop loop;
+  EpollLoop loop;
   std::string result;
-  const auto work = [](AsioLoop* on, std::string* to) -> Task<> {
+  const auto work = [](EpollLoop* on, std::string* to) -> Task<> {
     *to = co_await offloaded(*on, [] { return std::string("done elsewhere"); });
     co_await sleep_for(*on, 1ms);
     co_await resume_on(*on);
@@ -146,7 +146,7 @@ TEST(Loop, waits_for_offloaded_work_before_it_is_gone) {
   std::atomic<bool> ended = false;
   std::thread releaser;
   {
-    AsioLoop loop;
+    EpollLoop loop;
     loop.offload(
         [&] {
           may_end.get_future().wait();
@@ -160,7 +160,7 @@ TEST(Loop, waits_for_offloaded_work_before_it_is_gone) {
 }
 
 TEST(Loop, serves_events_while_it_polls_busily) {
-  AsioLoop loop({nullptr, 200});
+  EpollLoop loop({nullptr, 200});
   int fired = 0;
   std::thread poster;
   const Timer first = loop.after(1ms, [&] {
@@ -178,7 +178,7 @@ TEST(Loop, serves_events_while_it_polls_busily) {
 }
 
 TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {
-  AsioLoop loop;
+  EpollLoop loop;
   int ran = 0;
   loop.post([&] { ++ran; });
   loop.stop();
@@ -240,7 +240,7 @@ TEST(WorkerPool, runs_jobs_at_once_but_never_more_than_its_threads) {
 }
 
 TEST(SignalWatch, hands_a_signal_to_the_loop_and_gives_it_back) {
-  AsioLoop loop;
+  EpollLoop loop;
   int seen = 0;
   {
     SignalWatch watch(loop, {SIGHUP, SIGUSR1}, [&](int number) {

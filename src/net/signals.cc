@@ -1,43 +1,108 @@
 #include "net/signals.h"
 
-#include "net/loop_core.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "net/descriptor.h"
 
 namespace stag::net {
+namespace {
+
+// Numbers of signals that have arrived. Never closed: a handler may still be running on any thread.
+struct SignalPipe {
+  SignalPipe() { CHECK(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0); }
+  int ends[2];
+};
+
+SignalPipe& signal_pipe() {
+  static SignalPipe pipe;
+  return pipe;
+}
+
+std::atomic<int> handler_end = -1;
+std::atomic<bool> watched = false;
+
+void on_signal_arrival(int number) {
+  const int saved = errno;
+  const auto byte = static_cast<unsigned char>(number);
+  // Full: so many have arrived that one more says nothing new.
+  static_cast<void>(!write(handler_end, &byte, 1));
+  errno = saved;
+}
+
+}  // namespace
 
 struct SignalWatch::State {
-  State(asio::io_context& io, UniqueFunction<void(int)> callback)
-      : signals(io), on_signal(std::move(callback)) {}
-  static void wait(std::shared_ptr<State> state) {
-    asio::signal_set& signals = state->signals;
-    signals.async_wait(
-        [state = std::move(state)](const asio::error_code& error, int number) mutable {
-          if (error || state->ended) return;
-          state->on_signal(number);
-          if (!state->ended) wait(std::move(state));
-        });
+  State(EpollLoop& loop, UniqueFunction<void(int)> callback) : on_signal(std::move(callback)) {
+    auto reading =
+        Descriptor::watch(loop, UniqueFd(fcntl(signal_pipe().ends[0], F_DUPFD_CLOEXEC, 0)));
+    CHECK(reading.ok());
+    pipe = *std::move(reading);
+    handler_end = signal_pipe().ends[1];
   }
 
-  asio::signal_set signals;
+  void take_over(int number) {
+    struct sigaction action {};
+    action.sa_handler = on_signal_arrival;
+    action.sa_flags = SA_RESTART;
+    sigfillset(&action.sa_mask);
+    struct sigaction before {};
+    CHECK(sigaction(number, &action, &before) == 0);  // Only a number that is no signal can fail.
+    replaced.emplace_back(number, before);
+  }
+  void give_back() {
+    for (const auto& [number, before] : replaced) sigaction(number, &before, nullptr);
+    while (next() != 0) {
+    }
+  }
+  // 0: none.
+  int next() const {
+    unsigned char number = 0;
+    return read(pipe.fd(), &number, 1) == 1 ? number : 0;
+  }
+  static void wait(const std::shared_ptr<State>& state) {
+    state->pipe.when_readable([weak = std::weak_ptr<State>(state)] {
+      if (const auto still = weak.lock()) serve(still);
+    });
+  }
+  static void serve(const std::shared_ptr<State>& state) {
+    while (!state->ended) {
+      const int number = state->next();
+      if (number == 0) {
+        state->pipe.mark_unreadable();
+        return wait(state);
+      }
+      state->on_signal(number);
+    }
+  }
+
+  Descriptor pipe;
   UniqueFunction<void(int)> on_signal;
+  std::vector<std::pair<int, struct sigaction>> replaced;
   bool ended = false;
 };
 
-SignalWatch::SignalWatch(AsioLoop& loop, std::initializer_list<int> signals,
+SignalWatch::SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,
                          UniqueFunction<void(int)> on_signal)
-    : state_(std::make_shared<State>(loop.core().io, std::move(on_signal))) {
-  for (int number : signals) {
-    asio::error_code error;
-    state_->signals.add(number, error);
-    CHECK(!error);  // Only a number that is no signal can fail.
-  }
+    : state_(std::make_shared<State>(loop, std::move(on_signal))) {
+  CHECK(!watched.exchange(true));
+  for (int number : signals) state_->take_over(number);
   State::wait(state_);
 }
 
 SignalWatch::~SignalWatch() {
   state_->ended = true;
-  asio::error_code ignored;
-  state_->signals.clear(ignored);
-  state_->signals.cancel(ignored);
+  state_->give_back();
+  state_->pipe.close();
+  watched = false;
 }
 
 }  // namespace stag::net

@@ -8,14 +8,14 @@
 
 namespace stag::net {
 
-class AsioLoop;
+class EpollLoop;
 
 // From construction to destruction the named signals no longer have their default effect on the
 // process; instead `on_signal` runs on the loop's thread, once for each arrival (arrivals close
-// together may be merged).
+// together may be merged). One at a time in a process.
 class SignalWatch {
  public:
-  SignalWatch(AsioLoop& loop, std::initializer_list<int> signals,
+  SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,
               UniqueFunction<void(int)> on_signal);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;

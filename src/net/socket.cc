@@ -46,10 +46,15 @@ msghdr message_of(std::span<const iovec> pieces) {
   return message;
 }
 
-Transfer failed(int error) {
-  if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR)
-    return {0, Reason::None, error != EINTR};
-  return {0, reason_of_errno(error), true};
+// What a system call that was asked for `wanted` bytes says; of one that failed errno says more.
+Transfer transfer_of(ssize_t moved, std::size_t wanted) {
+  if (moved >= 0) {
+    const auto bytes = static_cast<std::size_t>(moved);
+    return {bytes, Reason::None, bytes < wanted};
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+    return {0, Reason::None, errno != EINTR};
+  return {0, reason_of_errno(errno), true};
 }
 
 // co_await ready(socket, &TcpSocket::when_readable)
@@ -93,7 +98,7 @@ class Unwritten {
   std::array<iovec, 64> window_;
 };
 
-Task<Result<Descriptor, Reason>> connect_one(AsioLoop& loop, SocketAddress to, TimePoint deadline,
+Task<Result<Descriptor, Reason>> connect_one(EpollLoop& loop, SocketAddress to, TimePoint deadline,
                                              TcpOptions options, CancelToken token) {
   UniqueFd fd(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) co_return Failure{reason_of_errno(errno)};
@@ -116,7 +121,8 @@ Task<Result<Descriptor, Reason>> connect_one(AsioLoop& loop, SocketAddress to, T
 
 }  // namespace
 
-Result<TcpSocket, Reason> TcpSocket::adopt(AsioLoop& loop, UniqueFd fd, const TcpOptions& options) {
+Result<TcpSocket, Reason> TcpSocket::adopt(EpollLoop& loop, UniqueFd fd,
+                                           const TcpOptions& options) {
   apply_sizes(fd.fd(), options);
   Result<Descriptor, Reason> watched = Descriptor::watch(loop, std::move(fd));
   if (!watched) return Failure{watched.error()};
@@ -137,19 +143,25 @@ TcpSocket TcpSocket::adopt(Descriptor connected, const TcpOptions& options) {
 
 Transfer TcpSocket::try_read(std::span<const iovec> pieces) {
   msghdr message = message_of(pieces);
-  const ssize_t moved = recvmsg(fd(), &message, MSG_DONTWAIT);
-  if (moved < 0) return failed(errno);
-  if (moved == 0) return {0, Reason::ConnectionClosed, true};
-  const auto bytes = static_cast<std::size_t>(moved);
-  return {bytes, Reason::None, bytes < total(pieces)};
+  // The kernel looks at a plain buffer sooner than at a list of one.
+  const ssize_t moved = pieces.size() == 1
+                            ? recv(fd(), pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
+                            : recvmsg(fd(), &message, MSG_DONTWAIT);
+  const Transfer transfer =
+      moved == 0 ? Transfer{0, Reason::ConnectionClosed, true} : transfer_of(moved, total(pieces));
+  if (transfer.drained) descriptor_.mark_unreadable();
+  return transfer;
 }
 
 Transfer TcpSocket::try_write(std::span<const iovec> pieces) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   const msghdr message = message_of(pieces);
-  const ssize_t moved = sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (moved < 0) return failed(errno);
-  const auto bytes = static_cast<std::size_t>(moved);
-  return {bytes, Reason::None, bytes < total(pieces)};
+  const ssize_t moved = pieces.size() == 1
+                            ? ::send(fd(), pieces[0].iov_base, pieces[0].iov_len, kFlags)
+                            : sendmsg(fd(), &message, kFlags);
+  const Transfer transfer = transfer_of(moved, total(pieces));
+  if (transfer.drained) descriptor_.mark_unwritable();
+  return transfer;
 }
 
 Task<Result<std::size_t, Reason>> TcpSocket::read_some(MutableBytes to) {
@@ -186,7 +198,7 @@ Address TcpSocket::peer() const {
   return SocketAddress::peer_of(fd()).address();
 }
 
-Task<Result<TcpSocket, Reason>> connect(AsioLoop& loop, Address to, ConnectOptions options,
+Task<Result<TcpSocket, Reason>> connect(EpollLoop& loop, Address to, ConnectOptions options,
                                         CancelToken token) {
   const TimePoint deadline = loop.now() + options.timeout;
   auto addresses = co_await resolve(loop, std::move(to), options.timeout, token);

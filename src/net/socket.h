@@ -45,7 +45,7 @@ class TcpSocket {
  public:
   TcpSocket() = default;
   // Takes over a connected socket (from an accept, perhaps on another loop).
-  static Result<TcpSocket, Reason> adopt(AsioLoop& loop, UniqueFd fd,
+  static Result<TcpSocket, Reason> adopt(EpollLoop& loop, UniqueFd fd,
                                          const TcpOptions& options = {});
   // The same for one that is watched already; of the options only `no_delay` is left to choose.
   static TcpSocket adopt(Descriptor connected, const TcpOptions& options);
@@ -79,7 +79,7 @@ class TcpSocket {
   Address local() const;
   Address peer() const;
   int fd() const { return descriptor_.fd(); }
-  AsioLoop& loop() const { return descriptor_.loop(); }
+  EpollLoop& loop() const { return descriptor_.loop(); }
 
  private:
   explicit TcpSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
@@ -94,7 +94,7 @@ struct ConnectOptions {
 
 // Tries the addresses of `to` one after the other. Fails with the reason of the last one,
 // ConnectTimedOut or Cancelled.
-Task<Result<TcpSocket, Reason>> connect(AsioLoop& loop, Address to, ConnectOptions options = {},
+Task<Result<TcpSocket, Reason>> connect(EpollLoop& loop, Address to, ConnectOptions options = {},
                                         CancelToken token = {});
 
 }  // namespace stag::net

@@ -125,7 +125,7 @@ Addresses resolve_blocking(const Address& address) {
   return look_up(address, 0);
 }
 
-Task<Addresses> resolve(AsioLoop& loop, Address address, Duration limit, CancelToken token) {
+Task<Addresses> resolve(EpollLoop& loop, Address address, Duration limit, CancelToken token) {
   if (token.cancelled()) co_return Failure{Reason::Cancelled};
   if (const auto numeric = numeric_address(address)) co_return std::vector<SocketAddress>{*numeric};
   // Shared with the worker, which may still be asking when this coroutine has given up.

@@ -16,7 +16,7 @@
 
 namespace stag::net {
 
-class AsioLoop;
+class EpollLoop;
 
 // An IPv4 or IPv6 address and port, or the path of a Unix socket.
 class SocketAddress {
@@ -53,7 +53,7 @@ Result<std::vector<SocketAddress>, Reason> resolve_blocking(const Address& addre
 
 // The same off the loop. Ends with Cancelled or ConnectTimedOut when `token` is cancelled or
 // `limit` has passed; the question to the name service then ends unheard.
-Task<Result<std::vector<SocketAddress>, Reason>> resolve(AsioLoop& loop, Address address,
+Task<Result<std::vector<SocketAddress>, Reason>> resolve(EpollLoop& loop, Address address,
                                                          Duration limit, CancelToken token = {});
 
 }  // namespace stag::net

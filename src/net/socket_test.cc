@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // Runs `task` on `loop` until it ends.
-void run(AsioLoop& loop, Task<> task) {
-  const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
+void run(EpollLoop& loop, Task<> task) {
+  const auto body = [](EpollLoop* on, Task<> inner) -> Task<> {
     co_await std::move(inner);
     on->stop();
   };
@@ -40,7 +41,7 @@ struct Pair {
   std::optional<TcpSocket> server;
 };
 
-Task<> make_pair_at(AsioLoop* loop, std::string host, TcpOptions options, Pair* pair) {
+Task<> make_pair_at(EpollLoop* loop, std::string host, TcpOptions options, Pair* pair) {
   auto listener = TcpListener::listen(*loop, {host, 0});
   if (!listener) co_return;
   Completion<AcceptedSocket> accepted;
@@ -65,7 +66,7 @@ class Sockets : public ::testing::Test {
     EXPECT_TRUE(pair.client.has_value() && pair.server.has_value());
     return pair;
   }
-  AsioLoop loop_;
+  EpollLoop loop_;
 };
 
 std::vector<std::byte> pattern(std::size_t size) {
@@ -117,6 +118,34 @@ TEST_F(Sockets, carry_more_than_the_buffers_hold_and_then_the_end) {
   EXPECT_TRUE(received == sent);
 }
 
+// Waits for readiness before every read of up to `step` bytes, until the end or a time limit.
+std::string read_when_told(EpollLoop& loop, TcpSocket& socket, std::size_t step) {
+  std::string all;
+  std::vector<char> part(step);
+  const Timer limit = loop.after(10s, [&loop] { loop.stop(); });
+  std::function<void()> read = [&] {
+    const iovec piece{part.data(), part.size()};
+    const Transfer transfer = socket.try_read(std::span(&piece, 1));
+    all.append(part.data(), transfer.bytes);
+    if (transfer.reason == Reason::None) return socket.when_readable([&read] { read(); });
+    all += '.';
+    loop.stop();
+  };
+  socket.when_readable([&read] { read(); });
+  loop.run();
+  return all;
+}
+
+TEST_F(Sockets, are_told_of_the_end_that_came_together_with_the_last_bytes) {
+  for (const std::size_t step : {8u, 3u, 1u}) {
+    Pair pair = connected_pair();
+    const iovec piece{const_cast<char*>("abc"), 3};
+    ASSERT_EQ(pair.client->try_write(std::span(&piece, 1)).bytes, 3u);
+    pair.client->shutdown_write();
+    EXPECT_EQ(read_when_told(loop_, *pair.server, step), "abc.");
+  }
+}
+
 TEST_F(Sockets, speak_IPv6_and_print_its_addresses) {
   Pair pair = connected_pair("::1");
   EXPECT_EQ(pair.client->peer().host, "::1");
@@ -127,7 +156,7 @@ TEST_F(Sockets, reach_a_listener_on_every_address_by_IPv4_and_see_an_IPv4_peer) 
   auto listener = TcpListener::listen(loop_, {"", 0});
   ASSERT_TRUE(listener.ok());
   Address peer;
-  const auto body = [](AsioLoop* loop, TcpListener* at, Address* seen) -> Task<> {
+  const auto body = [](EpollLoop* loop, TcpListener* at, Address* seen) -> Task<> {
     Completion<AcceptedSocket> accepted;
     at->start([&accepted](AcceptedSocket socket) { accepted.complete(std::move(socket)); });
     const Address localhost{"localhost", at->local().port};
@@ -205,7 +234,7 @@ TEST_F(Sockets, report_a_reset_of_the_peer_without_a_signal) {
   EXPECT_EQ(write_end, Reason::ConnectionReset);
 }
 
-Task<> connect_and_say_why(AsioLoop* loop, Address to, Duration timeout, CancelToken token,
+Task<> connect_and_say_why(EpollLoop* loop, Address to, Duration timeout, CancelToken token,
                            Reason* why) {
   ConnectOptions options;
   options.timeout = timeout;
@@ -214,7 +243,7 @@ Task<> connect_and_say_why(AsioLoop* loop, Address to, Duration timeout, CancelT
 }
 
 TEST(Connect, says_that_the_connection_was_refused) {
-  AsioLoop loop;
+  EpollLoop loop;
   // A port that is bound but not listened on refuses, and nobody else can take it meanwhile.
   const UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto any = numeric_address({"127.0.0.1", 0});
@@ -226,7 +255,7 @@ TEST(Connect, says_that_the_connection_was_refused) {
 }
 
 TEST(Connect, says_that_there_is_no_such_host) {
-  AsioLoop loop;
+  EpollLoop loop;
   Reason why = Reason::None;
   // Longer than a name can be, so no name service is asked.
   const Address nowhere{std::string(300, 'a'), 1};
@@ -256,7 +285,7 @@ class Unanswering {
 };
 
 TEST(Connect, gives_up_when_its_time_is_over) {
-  AsioLoop loop;
+  EpollLoop loop;
   const Unanswering peer;
   Reason why = Reason::None;
   run(loop, connect_and_say_why(&loop, peer.address(), 10ms, {}, &why));
@@ -264,7 +293,7 @@ TEST(Connect, gives_up_when_its_time_is_over) {
 }
 
 TEST(Connect, ends_at_once_when_it_is_cancelled) {
-  AsioLoop loop;
+  EpollLoop loop;
   const Unanswering peer;
   Reason why = Reason::None;
   CancelSource source;
@@ -277,7 +306,7 @@ TEST(Connect, ends_at_once_when_it_is_cancelled) {
 }
 
 TEST(Listener, says_that_the_port_is_taken_or_the_address_is_not_ours) {
-  AsioLoop loop;
+  EpollLoop loop;
   const auto first = TcpListener::listen(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(TcpListener::listen(loop, first->local()).error(), Reason::AddressInUse);
@@ -301,7 +330,7 @@ class FewFiles {
 };
 
 TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
-  AsioLoop loop;
+  EpollLoop loop;
   ListenOptions options;
   options.pause = 1ms;
   auto listener = TcpListener::listen(loop, {"127.0.0.1", 0}, options);
@@ -318,7 +347,7 @@ TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
     accepted = true;
     loop.stop();
   });
-  const auto lift_after_two_pauses = [](AsioLoop* on, std::optional<FewFiles>* files,
+  const auto lift_after_two_pauses = [](EpollLoop* on, std::optional<FewFiles>* files,
                                         std::uint64_t start) -> Task<> {
     while (reason_counters().of(Reason::TooManyOpenFiles) < start + 2) co_await sleep_for(*on, 1ms);
     files->reset();
@@ -329,11 +358,11 @@ TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
 }
 
 TEST(Listener, lets_a_connection_move_to_another_loop) {
-  AsioLoop accepting;
+  EpollLoop accepting;
   LoopThread serving;
   auto listener = TcpListener::listen(accepting, {"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
-  const auto serve = [](AsioLoop* loop, AcceptedSocket accepted) -> Task<> {
+  const auto serve = [](EpollLoop* loop, AcceptedSocket accepted) -> Task<> {
     auto socket = TcpSocket::adopt(*loop, std::move(accepted.fd));
     EXPECT_TRUE(loop->on_thread());
     const auto written = co_await socket->write_all(Rope::borrow(bytes_of("hello")));
@@ -345,7 +374,7 @@ TEST(Listener, lets_a_connection_move_to_another_loop) {
     });
   });
   std::vector<std::byte> received;
-  const auto client = [](AsioLoop* loop, Address to, std::vector<std::byte>* all) -> Task<> {
+  const auto client = [](EpollLoop* loop, Address to, std::vector<std::byte>* all) -> Task<> {
     auto socket = co_await connect(*loop, to);
     Reason end;
     co_await read_until_end(&*socket, 16, all, &end);
@@ -355,7 +384,7 @@ TEST(Listener, lets_a_connection_move_to_another_loop) {
 }
 
 TEST(Udp, carries_datagrams_whole_and_says_when_one_was_too_long) {
-  AsioLoop loop;
+  EpollLoop loop;
   auto one = UdpSocket::open(loop, {"127.0.0.1", 0});
   auto two = UdpSocket::open(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(one.ok() && two.ok());
@@ -377,7 +406,7 @@ TEST(Udp, carries_datagrams_whole_and_says_when_one_was_too_long) {
 }
 
 TEST(Udp, answers_from_the_address_that_was_asked) {
-  AsioLoop loop;
+  EpollLoop loop;
   auto server = UdpSocket::open(loop, {"0.0.0.0", 0});
   ASSERT_TRUE(server.ok());
   // All of 127/8 is this machine; the usual source of an answer to it would be 127.0.0.1.
@@ -401,7 +430,7 @@ TEST(Udp, answers_from_the_address_that_was_asked) {
 }
 
 TEST(Udp, says_when_nobody_listens) {
-  AsioLoop loop;
+  EpollLoop loop;
   auto closed = UdpSocket::open(loop, {"127.0.0.1", 0});
   const SocketAddress nobody = *numeric_address(closed->local());
   closed->close();
@@ -416,7 +445,7 @@ TEST(Udp, says_when_nobody_listens) {
 }
 
 TEST(Listener, takes_connections_at_the_path_of_a_Unix_socket) {
-  AsioLoop loop;
+  EpollLoop loop;
   std::string folder = ::testing::TempDir() + "stag-net-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const Address at{folder + "/socket", 0};
@@ -424,14 +453,14 @@ TEST(Listener, takes_connections_at_the_path_of_a_Unix_socket) {
   ASSERT_TRUE(listener.ok());
   EXPECT_EQ(listener->local(), at);
   EXPECT_EQ(to_string(at), folder + "/socket");
-  const auto greet = [](AsioLoop* on, AcceptedSocket accepted) -> Task<> {
+  const auto greet = [](EpollLoop* on, AcceptedSocket accepted) -> Task<> {
     auto socket = TcpSocket::adopt(*on, std::move(accepted.fd));
     const auto written = co_await socket->write_all(Rope::borrow(bytes_of("hello")));
     EXPECT_TRUE(written.ok());
   };
   listener->start([&](AcceptedSocket accepted) { detach(greet(&loop, std::move(accepted))); });
   std::vector<std::byte> received;
-  const auto client = [](AsioLoop* on, Address to, std::vector<std::byte>* all) -> Task<> {
+  const auto client = [](EpollLoop* on, Address to, std::vector<std::byte>* all) -> Task<> {
     auto socket = co_await connect(*on, to);
     EXPECT_TRUE(socket.ok());
     Reason end;

@@ -1,8 +1,19 @@
 #include "net/timer_heap.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stag::net {
+namespace {
+
+// So many entries of cancelled timers may stay besides as many as there are pending ones.
+constexpr std::size_t kCancelledKept = 64;
+
+std::uint32_t slot_of(std::uint64_t id) {
+  return static_cast<std::uint32_t>(id);
+}
+
+}  // namespace
 
 std::uint64_t TimerHeap::add(TimePoint when, Function function) {
   if (free_.empty()) {
@@ -11,87 +22,71 @@ std::uint64_t TimerHeap::add(TimePoint when, Function function) {
   }
   const std::uint32_t index = free_.back();
   free_.pop_back();
-  Slot& slot = slots_[index];
-  slot.when = when;
-  slot.order = ++added_;
-  slot.function = std::move(function);
-  heap_.push_back(index);
-  slot.position = static_cast<std::uint32_t>(heap_.size() - 1);
-  sift_up(slot.position);
-  return std::uint64_t{slots_[index].generation} << 32 | index;
+  slots_[index].function = std::move(function);
+  const std::uint64_t id = std::uint64_t{slots_[index].generation} << 32 | index;
+  heap_.push_back({when, ++added_, id});
+  std::push_heap(heap_.begin(), heap_.end(), later);
+  return id;
 }
 
 void TimerHeap::cancel(std::uint64_t id) {
-  const auto index = static_cast<std::uint32_t>(id);
-  if (index >= slots_.size() || slots_[index].generation != id >> 32) return;
+  if (!pending(id)) return;
+  ++cancelled_;
   // The function is destroyed last: it may own timers.
-  const Function dropped = remove(slots_[index].position);
+  const Function dropped = free_slot(id);
+  if (cancelled_ > kCancelledKept && cancelled_ * 2 > heap_.size()) sweep();
 }
 
-std::optional<TimePoint> TimerHeap::earliest() const {
+std::optional<TimePoint> TimerHeap::earliest() {
+  skip_cancelled();
   if (heap_.empty()) return std::nullopt;
-  return slots_[heap_.front()].when;
+  return heap_.front().when;
 }
 
 TimerHeap::Function TimerHeap::take_due(TimePoint now, std::uint64_t newest) {
+  skip_cancelled();
   if (heap_.empty()) return {};
-  const Slot& first = slots_[heap_.front()];
+  const Entry first = heap_.front();
   if (first.when > now || first.order > newest) return {};
-  return remove(0);
+  drop_first();
+  return free_slot(first.id);
 }
 
 void TimerHeap::clear() {
-  while (!heap_.empty()) const Function dropped = remove(0);
-}
-
-bool TimerHeap::before(std::uint32_t a, std::uint32_t b) const {
-  const Slot& left = slots_[a];
-  const Slot& right = slots_[b];
-  return left.when != right.when ? left.when < right.when : left.order < right.order;
-}
-
-void TimerHeap::place(std::uint32_t position, std::uint32_t slot) {
-  heap_[position] = slot;
-  slots_[slot].position = position;
-}
-
-void TimerHeap::sift_up(std::uint32_t position) {
-  const std::uint32_t slot = heap_[position];
-  while (position > 0) {
-    const std::uint32_t parent = (position - 1) / 2;
-    if (!before(slot, heap_[parent])) break;
-    place(position, heap_[parent]);
-    position = parent;
+  while (earliest().has_value()) {
+    const std::uint64_t id = heap_.front().id;
+    drop_first();
+    const Function dropped = free_slot(id);
   }
-  place(position, slot);
 }
 
-void TimerHeap::sift_down(std::uint32_t position) {
-  const std::uint32_t slot = heap_[position];
-  for (;;) {
-    std::uint32_t child = 2 * position + 1;
-    if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && before(heap_[child + 1], heap_[child])) ++child;
-    if (!before(heap_[child], slot)) break;
-    place(position, heap_[child]);
-    position = child;
-  }
-  place(position, slot);
+bool TimerHeap::pending(std::uint64_t id) const {
+  return slot_of(id) < slots_.size() && slots_[slot_of(id)].generation == id >> 32;
 }
 
-TimerHeap::Function TimerHeap::remove(std::uint32_t position) {
-  const std::uint32_t index = heap_[position];
-  const std::uint32_t last = heap_.back();
-  heap_.pop_back();
-  if (last != index) {
-    place(position, last);
-    sift_up(position);
-    sift_down(slots_[last].position);
-  }
-  Slot& slot = slots_[index];
+TimerHeap::Function TimerHeap::free_slot(std::uint64_t id) {
+  Slot& slot = slots_[slot_of(id)];
   if (++slot.generation == 0) slot.generation = 1;
-  free_.push_back(index);
+  free_.push_back(slot_of(id));
   return std::exchange(slot.function, {});
+}
+
+void TimerHeap::drop_first() {
+  std::pop_heap(heap_.begin(), heap_.end(), later);
+  heap_.pop_back();
+}
+
+void TimerHeap::skip_cancelled() {
+  while (cancelled_ > 0 && !pending(heap_.front().id)) {
+    drop_first();
+    --cancelled_;
+  }
+}
+
+void TimerHeap::sweep() {
+  std::erase_if(heap_, [this](const Entry& entry) { return !pending(entry.id); });
+  std::make_heap(heap_.begin(), heap_.end(), later);
+  cancelled_ = 0;
 }
 
 }  // namespace stag::net

@@ -1,5 +1,6 @@
 // The timers of one loop: a binary heap over reused slots, so a steady flow of timers allocates
-// nothing.
+// nothing. Nearly every timer is a deadline that is met, so cancelling is the common end: it frees
+// the slot and leaves the heap's entry behind, which is swept out with others of its kind.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ class TimerHeap {
   std::uint64_t add(TimePoint when, Function function);
   // Ids of timers that have run or were cancelled are ignored.
   void cancel(std::uint64_t id);
-  std::optional<TimePoint> earliest() const;
+  std::optional<TimePoint> earliest();
   // Orders timers by when they were added; see take_due().
   std::uint64_t newest() const { return added_; }
   // Removes and returns the earliest function due at `now`, but none added after `newest`: a timer
@@ -30,22 +31,30 @@ class TimerHeap {
 
  private:
   struct Slot {
-    TimePoint when;
-    std::uint64_t order = 0;
     std::uint32_t generation = 1;
-    std::uint32_t position = 0;
     Function function;
   };
+  struct Entry {
+    TimePoint when;
+    std::uint64_t order = 0;
+    std::uint64_t id = 0;
+  };
+  // The heap's order: the latest is less than all others.
+  static bool later(const Entry& a, const Entry& b) {
+    return a.when != b.when ? a.when > b.when : a.order > b.order;
+  }
 
-  bool before(std::uint32_t a, std::uint32_t b) const;
-  void place(std::uint32_t position, std::uint32_t slot);
-  void sift_up(std::uint32_t position);
-  void sift_down(std::uint32_t position);
-  Function remove(std::uint32_t position);
+  bool pending(std::uint64_t id) const;
+  Function free_slot(std::uint64_t id);
+  void drop_first();
+  // Afterwards the first entry, if there is one, is of a pending timer.
+  void skip_cancelled();
+  void sweep();
 
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> heap_;
+  std::vector<Entry> heap_;
+  std::size_t cancelled_ = 0;  // entries whose timer is gone
   std::uint64_t added_ = 0;
 };
 

@@ -91,7 +91,7 @@ void leave_from(const SocketAddress& from, Control& control, msghdr& message) {
 
 }  // namespace
 
-Result<UdpSocket, Reason> UdpSocket::open(AsioLoop& loop, const Address& at) {
+Result<UdpSocket, Reason> UdpSocket::open(EpollLoop& loop, const Address& at) {
   const auto address = numeric_address(at);
   if (!address) return Failure{Reason::HostNotFound};
   SocketResult fd = datagram_socket(*address);
@@ -103,7 +103,7 @@ Result<UdpSocket, Reason> UdpSocket::open(AsioLoop& loop, const Address& at) {
   return UdpSocket(*std::move(watched));
 }
 
-Result<UdpSocket, Reason> UdpSocket::connect(AsioLoop& loop, const SocketAddress& peer) {
+Result<UdpSocket, Reason> UdpSocket::connect(EpollLoop& loop, const SocketAddress& peer) {
   SocketResult fd = datagram_socket(peer);
   if (!fd) return Failure{fd.error()};
   if (::connect(fd->fd(), peer.data(), peer.size()) != 0) return Failure{reason_of_errno(errno)};
@@ -142,7 +142,10 @@ Result<std::optional<Datagram>, Reason> UdpSocket::try_receive(MutableBytes to) 
   message.msg_control = control.bytes.data();
   message.msg_controllen = control.bytes.size();
   const ssize_t size = recvmsg(descriptor_.fd(), &message, MSG_DONTWAIT);
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::optional<Datagram>();
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+    if (errno == EAGAIN) descriptor_.mark_unreadable();
+    return std::optional<Datagram>();
+  }
   if (size < 0) return Failure{reason_of_errno(errno)};
   if ((message.msg_flags & MSG_TRUNC) != 0) return Failure{Reason::DatagramTooLong};
   return std::optional<Datagram>(Datagram{

@@ -22,10 +22,10 @@ struct Datagram {
 class UdpSocket {
  public:
   // Bound to `at`, which is numeric or empty (every address); port 0 takes a free one.
-  static Result<UdpSocket, Reason> open(AsioLoop& loop, const Address& at);
+  static Result<UdpSocket, Reason> open(EpollLoop& loop, const Address& at);
   // From a free port, for one peer: datagrams of others are not received, and when the peer's
   // machine says that nobody listens, the next try_receive() says ConnectionRefused.
-  static Result<UdpSocket, Reason> connect(AsioLoop& loop, const SocketAddress& peer);
+  static Result<UdpSocket, Reason> connect(EpollLoop& loop, const SocketAddress& peer);
 
   // Sent, or the reason why not. UDP promises no more: when the system's buffer is full the
   // datagram is lost. Leaves from the address `from` where one is given (Datagram::at), so that an

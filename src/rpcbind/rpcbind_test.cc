@@ -12,7 +12,7 @@ namespace stag::rpcbind {
 namespace {
 
 using namespace std::chrono_literals;
-using net::AsioLoop;
+using net::EpollLoop;
 using testing::RpcbindService;
 
 constexpr std::uint32_t kNfs = 100003;
@@ -108,7 +108,7 @@ struct World {
     world->loop.stop();
   }
 
-  AsioLoop loop;
+  EpollLoop loop;
   RpcbindService service;
   rpc::Server programs;
   std::unique_ptr<rpc::tcp::TcpServer> server;
@@ -213,11 +213,11 @@ TEST(Lookup, asks_a_port_mapper_of_version_2_for_TCP_and_UDP) {
 }
 
 TEST(Lookup, on_a_connection_of_its_own_ends_in_time_where_nobody_answers) {
-  AsioLoop loop;
+  EpollLoop loop;
   // It takes connections and says nothing.
   auto silent = net::TcpListener::listen(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(silent.ok());
-  const auto test = [](AsioLoop* on, std::uint16_t port) -> Task<> {
+  const auto test = [](EpollLoop* on, std::uint16_t port) -> Task<> {
     rpc::tcp::TcpConnector connector;
     Options options;
     options.port = port;

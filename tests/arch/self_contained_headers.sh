@@ -3,7 +3,7 @@
 # A header that is the first include of its own .cc is compiled that way by every build; the others are compiled here.
 set -uo pipefail
 compiler=$1 build=$2
-flags="-std=c++20 -fsyntax-only -Isrc -I. -I$build/gen -Itests/include -DASIO_STANDALONE"
+flags="-std=c++20 -fsyntax-only -Isrc -I. -I$build/gen -Itests/include"
 check() {
   echo "#include \"$1\"" | $compiler $flags -x c++ - || { echo "not self-contained: $1"; return 1; }
 }

@@ -138,7 +138,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
 
   std::shared_ptr<const IwarpOptions> options_;
   net::TcpSocket socket_;
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   const bool active_;
   const Parameters parameters_;
   const std::vector<std::byte> private_data_;

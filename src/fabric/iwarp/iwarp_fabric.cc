@@ -19,9 +19,8 @@ std::size_t IwarpFabric::max_private_data() const {
 Task<Result<std::unique_ptr<Connection>, Reason>> IwarpFabric::connect(Loop& loop, Address address,
                                                                        ConnectOptions options,
                                                                        CancelToken cancel) {
-  auto& asio_loop = dynamic_cast<net::AsioLoop&>(loop);
-  auto setup =
-      co_await initiate(options_, asio_loop, std::move(address), std::move(options), cancel);
+  auto& here = dynamic_cast<net::EpollLoop&>(loop);
+  auto setup = co_await initiate(options_, here, std::move(address), std::move(options), cancel);
   if (!setup) co_return Failure{setup.error()};
   co_return std::unique_ptr<Connection>(std::make_unique<IwarpConnection>(*std::move(setup)));
 }
@@ -29,7 +28,7 @@ Task<Result<std::unique_ptr<Connection>, Reason>> IwarpFabric::connect(Loop& loo
 Result<std::unique_ptr<Listener>, Reason> IwarpFabric::listen(Loop& loop, Address address,
                                                               ListenOptions options,
                                                               Acceptor& acceptor) {
-  return IwarpListener::open(options_, dynamic_cast<net::AsioLoop&>(loop), address,
+  return IwarpListener::open(options_, dynamic_cast<net::EpollLoop&>(loop), address,
                              std::move(options), acceptor);
 }
 

@@ -1,11 +1,11 @@
 // fabric/iwarp: RDMA for every machine that has TCP. Software iWARP (RFC 5040, 5041, 5044, 6581) in
-// user space, wire-compatible with Linux siw and iWARP adapters, on net::AsioLoop.
+// user space, wire-compatible with Linux siw and iWARP adapters, on net::EpollLoop.
 //
 // Plaintext: whoever can reach the port can speak to the service, and whoever can read the network
 // can read the data. Handles are unpredictable and good for one connection, one direction and one
 // range.
 //
-// Loops given to connect() and listen() must be net::AsioLoops. The fabric may go before its
+// Loops given to connect() and listen() must be net::EpollLoops. The fabric may go before its
 // connections.
 #pragma once
 

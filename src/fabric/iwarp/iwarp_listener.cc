@@ -23,7 +23,7 @@ void IwarpListener::Gate::leave() {
 }
 
 Result<std::unique_ptr<Listener>, Reason> IwarpListener::open(
-    std::shared_ptr<const IwarpOptions> options, net::AsioLoop& loop, const Address& at,
+    std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop, const Address& at,
     ListenOptions listen, Acceptor& acceptor) {
   auto tcp = net::TcpListener::listen(loop, at);
   if (!tcp) return Failure{tcp.error()};
@@ -31,7 +31,7 @@ Result<std::unique_ptr<Listener>, Reason> IwarpListener::open(
       new IwarpListener(std::move(options), loop, *std::move(tcp), std::move(listen), acceptor));
 }
 
-IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::AsioLoop& loop,
+IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,
                              net::TcpListener tcp, ListenOptions listen, Acceptor& acceptor)
     : options_(std::move(options)),
       loop_(loop),
@@ -110,7 +110,7 @@ void IwarpListener::deliver(IwarpSetup setup) {
       listen_.loops.empty() ? &loop_ : listen_.loops[next_loop_++ % listen_.loops.size()];
   if (target == &loop_)
     return acceptor_.on_connection(std::make_unique<IwarpConnection>(std::move(setup)));
-  auto& other = dynamic_cast<net::AsioLoop&>(*target);
+  auto& other = dynamic_cast<net::EpollLoop&>(*target);
   other.post([&other, gate = gate_, &acceptor = acceptor_, fd = setup.socket.release(),
               rest = std::move(setup)]() mutable {
     auto socket = net::TcpSocket::adopt(other, std::move(fd), rest.options->tcp);

@@ -17,7 +17,7 @@ namespace stag::fabric {
 class IwarpListener final : public Listener {
  public:
   static Result<std::unique_ptr<Listener>, Reason> open(std::shared_ptr<const IwarpOptions> options,
-                                                        net::AsioLoop& loop, const Address& at,
+                                                        net::EpollLoop& loop, const Address& at,
                                                         ListenOptions listen, Acceptor& acceptor);
   ~IwarpListener() override;
   Address local_address() const override { return tcp_.local(); }
@@ -33,7 +33,7 @@ class IwarpListener final : public Listener {
     bool closed = false;
   };
 
-  IwarpListener(std::shared_ptr<const IwarpOptions> options, net::AsioLoop& loop,
+  IwarpListener(std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,
                 net::TcpListener tcp, ListenOptions listen, Acceptor& acceptor);
   void on_accept(net::AcceptedSocket accepted);
   void on_request(std::list<Peer>::iterator peer);
@@ -42,7 +42,7 @@ class IwarpListener final : public Listener {
   void deliver(IwarpSetup setup);
 
   std::shared_ptr<const IwarpOptions> options_;
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   net::TcpListener tcp_;
   ListenOptions listen_;
   Acceptor& acceptor_;

@@ -85,7 +85,7 @@ iwarp::MpaOptions mpa_options(const IwarpOptions& options, const ConnectOptions&
 }
 
 Task<Result<IwarpSetup, Reason>> initiate(std::shared_ptr<const IwarpOptions> options,
-                                          net::AsioLoop& loop, Address to, ConnectOptions wishes,
+                                          net::EpollLoop& loop, Address to, ConnectOptions wishes,
                                           CancelToken cancel) {
   if (wishes.private_data.size() > kMostPrivateData) co_return Failure{Reason::PrivateDataTooLong};
   const TimePoint deadline = loop.now() + wishes.timeout;

@@ -21,7 +21,7 @@ inline constexpr std::size_t kMostPrivateData = iwarp::kMaxPrivateData - iwarp::
 
 // Connects, asks, and judges the answer. RFC 5044 7.1.2, RFC 6581 section 9.
 Task<Result<IwarpSetup, Reason>> initiate(std::shared_ptr<const IwarpOptions> options,
-                                          net::AsioLoop& loop, Address to, ConnectOptions wishes,
+                                          net::EpollLoop& loop, Address to, ConnectOptions wishes,
                                           CancelToken cancel);
 
 // An accepted socket whose MPA Request is not complete yet. Never reads a byte beyond the Request.

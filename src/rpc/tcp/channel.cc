@@ -15,7 +15,7 @@ ChannelOptions seeded(ChannelOptions options) {
 
 }  // namespace
 
-TcpChannel::TcpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options)
+TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options)
     : Channel(seeded(options).seed),
       loop_(loop),
       server_(std::move(server)),
@@ -121,9 +121,9 @@ Task<void> TcpChannel::close() {
 
 Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Loop& loop, Address server,
                                                                         CancelToken cancel) {
-  auto* asio = dynamic_cast<net::AsioLoop*>(&loop);
-  CHECK(asio != nullptr);
-  auto channel = std::make_unique<TcpChannel>(*asio, std::move(server), options_);
+  auto* sockets = dynamic_cast<net::EpollLoop*>(&loop);
+  CHECK(sockets != nullptr);
+  auto channel = std::make_unique<TcpChannel>(*sockets, std::move(server), options_);
   Result<Ok, Reason> connected = co_await channel->connect(cancel);
   if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};
   co_return std::unique_ptr<Channel>(std::move(channel));

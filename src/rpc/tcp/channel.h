@@ -29,7 +29,7 @@ struct ChannelOptions {
 
 class TcpChannel final : public Channel, private Requester::Owner, private RecordStream::Events {
  public:
-  TcpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options);
+  TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options);
   // Only after close(), or when it never connected.
   ~TcpChannel() override;
 
@@ -56,7 +56,7 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   void adopt(net::TcpSocket socket);
   void serve_reverse_on(const std::shared_ptr<RecordStream>& stream);
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   Address server_;
   ChannelOptions options_;
   std::minstd_rand random_;
@@ -73,7 +73,7 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
 class TcpConnector final : public Connector {
  public:
   explicit TcpConnector(const ChannelOptions& options = {}) : options_(options) {}
-  // `loop` is a net::AsioLoop.
+  // `loop` is a net::EpollLoop.
   Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
                                                             CancelToken cancel) override;
 

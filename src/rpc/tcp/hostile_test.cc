@@ -14,10 +14,10 @@ namespace {
 
 using namespace testing::store;
 using namespace std::chrono_literals;
-using net::AsioLoop;
+using net::EpollLoop;
 
-void finish(AsioLoop& loop, Task<> task) {
-  const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
+void finish(EpollLoop& loop, Task<> task) {
+  const auto body = [](EpollLoop* on, Task<> inner) -> Task<> {
     co_await std::move(inner);
     on->stop();
   };
@@ -36,7 +36,7 @@ ChannelOptions impatient() {
 // A raw server: accepts one connection at a time.
 class RawServer {
  public:
-  explicit RawServer(AsioLoop& loop)
+  explicit RawServer(EpollLoop& loop)
       : loop_(loop), listener_(*net::TcpListener::listen(loop, {"127.0.0.1", 0})) {
     listener_.start([this](net::AcceptedSocket accepted) {
       if (waiting_ != nullptr)
@@ -59,7 +59,7 @@ class RawServer {
   }
 
  private:
-  AsioLoop& loop_;
+  EpollLoop& loop_;
   net::TcpListener listener_;
   std::vector<net::UniqueFd> ready_;
   Completion<net::UniqueFd>* waiting_ = nullptr;
@@ -105,9 +105,9 @@ Task<> increment_into(Client& client, std::optional<CallResult<std::uint32_t>>& 
 }
 
 TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID) {
-  AsioLoop loop;
+  EpollLoop loop;
   RawServer raw(loop);
-  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
     TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     std::optional<CallResult<std::uint32_t>> result;
@@ -132,9 +132,9 @@ TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID
 }
 
 TEST(TcpChannel, ignores_replies_that_match_no_call) {
-  AsioLoop loop;
+  EpollLoop loop;
   RawServer raw(loop);
-  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
     const std::uint64_t before = reason_counters().of(Reason::RpcReplyUnmatched);
     TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
@@ -163,9 +163,9 @@ TEST(TcpChannel, ignores_replies_that_match_no_call) {
 }
 
 TEST(TcpChannel, reports_replies_it_cannot_decode) {
-  AsioLoop loop;
+  EpollLoop loop;
   RawServer raw(loop);
-  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
     TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     std::optional<CallResult<std::uint32_t>> result;
@@ -191,9 +191,9 @@ Task<> put_borrowed(Client& client, Bytes memory, CancelToken cancel, Reason& ou
 }
 
 TEST(TcpChannel, needs_the_memory_of_a_cancelled_call_no_more_once_the_call_has_returned) {
-  AsioLoop loop;
+  EpollLoop loop;
   RawServer raw(loop);
-  finish(loop, [](AsioLoop* on, RawServer* server) -> Task<> {
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
     TcpChannel channel(*on, server->address(), impatient());
     Client client(channel, kBinding);
     const Rope original = pattern(8 << 20, 3);
@@ -237,7 +237,7 @@ struct Victim {
     co_await test(*victim);
     co_await victim->server->close();
   }
-  AsioLoop loop;
+  EpollLoop loop;
   State state;
   Server programs;
   std::unique_ptr<TcpServer> server;
@@ -349,12 +349,12 @@ Rope many_calls(std::uint32_t count) {
 }
 
 TEST(TcpServer, starts_no_more_calls_than_allowed_whatever_comes_at_once) {
-  AsioLoop loop;
+  EpollLoop loop;
   Waiting service;
   ServerOptions options;
   options.max_calls = 8;
   auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
-  finish(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+  finish(loop, [](EpollLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
     auto socket = co_await net::connect(*on, victim->local());
     EXPECT_TRUE(socket.ok());
     auto written = co_await socket->write_all(many_calls(600));
@@ -370,12 +370,12 @@ TEST(TcpServer, starts_no_more_calls_than_allowed_whatever_comes_at_once) {
 }
 
 TEST(TcpServer, drops_calls_that_wait_for_their_turn_when_the_connection_ends) {
-  AsioLoop loop;
+  EpollLoop loop;
   Waiting service;
   ServerOptions options;
   options.max_calls = 8;
   auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
-  finish(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+  finish(loop, [](EpollLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
     {
       auto socket = co_await net::connect(*on, victim->local());
       auto written = co_await socket->write_all(many_calls(600));
@@ -392,14 +392,14 @@ TEST(TcpServer, drops_calls_that_wait_for_their_turn_when_the_connection_ends) {
 }
 
 TEST(TcpServer, starts_no_call_while_the_client_does_not_take_its_replies_and_all_once_it_does) {
-  AsioLoop loop;
+  EpollLoop loop;
   Waiting service;
   service.hold = false;
   service.body = pattern(256 << 10, 1).flatten();
   ServerOptions options;
   options.stream.queued = 1 << 20;
   auto server = std::move(*TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options));
-  finish(loop, [](AsioLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
+  finish(loop, [](EpollLoop* on, TcpServer* victim, Waiting* calls) -> Task<> {
     auto socket = co_await net::connect(*on, victim->local());
     auto written = co_await socket->write_all(many_calls(200));
     EXPECT_TRUE(written.ok());

@@ -4,9 +4,9 @@
 
 namespace stag::rpc::tcp {
 
-Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::AsioLoop& loop, const Address& at,
+Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::EpollLoop& loop, const Address& at,
                                                              Service& service,
-                                                             std::vector<net::AsioLoop*> loops,
+                                                             std::vector<net::EpollLoop*> loops,
                                                              const ServerOptions& options) {
   Result<net::TcpListener, Reason> listener = net::TcpListener::listen(loop, at);
   if (!listener) return Failure{listener.error()};
@@ -19,14 +19,14 @@ Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::AsioLoop& loop
   return server;
 }
 
-TcpServer::TcpServer(net::AsioLoop& loop, net::TcpListener listener, Service& service,
-                     std::vector<net::AsioLoop*> loops, const ServerOptions& options)
+TcpServer::TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& service,
+                     std::vector<net::EpollLoop*> loops, const ServerOptions& options)
     : loop_(loop),
       listener_(std::move(listener)),
       local_(listener_->local()),
       options_(options),
       places_(net::PeerPlaces::make(options.max_connections, options.max_connections_per_peer)) {
-  for (net::AsioLoop* each : loops)
+  for (net::EpollLoop* each : loops)
     workers_.push_back(std::make_unique<Worker>(*each, service, options_));
 }
 

@@ -37,9 +37,9 @@ class TcpServer {
  public:
   // `at` with port 0 takes a free port. `loops` get the connections in turn; empty: the listener's.
   // `service` and the loops outlive the server.
-  static Result<std::unique_ptr<TcpServer>, Reason> listen(net::AsioLoop& loop, const Address& at,
+  static Result<std::unique_ptr<TcpServer>, Reason> listen(net::EpollLoop& loop, const Address& at,
                                                            Service& service,
-                                                           std::vector<net::AsioLoop*> loops = {},
+                                                           std::vector<net::EpollLoop*> loops = {},
                                                            const ServerOptions& options = {});
   // After close().
   ~TcpServer();
@@ -52,11 +52,11 @@ class TcpServer {
   Task<void> close();
 
  private:
-  TcpServer(net::AsioLoop& loop, net::TcpListener listener, Service& service,
-            std::vector<net::AsioLoop*> loops, const ServerOptions& options);
+  TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& service,
+            std::vector<net::EpollLoop*> loops, const ServerOptions& options);
   void on_accept(net::AcceptedSocket accepted);
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   std::optional<net::TcpListener> listener_;
   Address local_;
   ServerOptions options_;

@@ -12,10 +12,10 @@ namespace {
 
 using namespace testing::store;
 using namespace std::chrono_literals;
-using net::AsioLoop;
+using net::EpollLoop;
 
-void run(AsioLoop& loop, Task<> task) {
-  const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
+void run(EpollLoop& loop, Task<> task) {
+  const auto body = [](EpollLoop* on, Task<> inner) -> Task<> {
     co_await std::move(inner);
     on->stop();
   };
@@ -23,7 +23,7 @@ void run(AsioLoop& loop, Task<> task) {
   loop.run();
 }
 
-std::unique_ptr<TcpServer> listening(AsioLoop& loop, Service& service,
+std::unique_ptr<TcpServer> listening(EpollLoop& loop, Service& service,
                                      const ServerOptions& options = {},
                                      const Address& at = {"127.0.0.1", 0}) {
   auto server = TcpServer::listen(loop, at, service, {}, options);
@@ -54,7 +54,7 @@ struct World {
     co_await world->server->close();
   }
 
-  AsioLoop loop;
+  EpollLoop loop;
   State state;
   Server programs;
   std::unique_ptr<TcpServer> server;
@@ -106,13 +106,13 @@ TEST(TcpChannel, has_many_calls_in_flight_on_one_connection) {
 }
 
 TEST(TcpChannel, reports_a_server_that_is_not_there) {
-  AsioLoop loop;
+  EpollLoop loop;
   Address nowhere;
   {
     auto listener = net::TcpListener::listen(loop, {"127.0.0.1", 0});
     nowhere = listener->local();
   }
-  run(loop, [](AsioLoop* on, Address to) -> Task<> {
+  run(loop, [](EpollLoop* on, Address to) -> Task<> {
     TcpConnector connector(quick());
     auto channel = co_await connector.connect(*on, to, {});
     EXPECT_FALSE(channel.ok());
@@ -123,13 +123,13 @@ TEST(TcpChannel, reports_a_server_that_is_not_there) {
 }
 
 TEST(TcpChannel, gives_the_reason_of_the_lost_connection_when_time_runs_out) {
-  AsioLoop loop;
+  EpollLoop loop;
   Address nowhere;
   {
     auto listener = net::TcpListener::listen(loop, {"127.0.0.1", 0});
     nowhere = listener->local();
   }
-  run(loop, [](AsioLoop* on, Address to) -> Task<> {
+  run(loop, [](EpollLoop* on, Address to) -> Task<> {
     TcpChannel channel(*on, to, quick());
     Client client(channel, kBinding);
     CallOptions options;
@@ -189,7 +189,7 @@ struct Held {
     world->service.let_go();
     co_await world->server->close();
   }
-  AsioLoop loop;
+  EpollLoop loop;
   Holding service;
   std::unique_ptr<TcpServer> server;
   std::unique_ptr<TcpChannel> channel;
@@ -345,10 +345,10 @@ TEST(TcpServer, takes_connections_only_from_where_it_is_allowed_to) {
 }
 
 TEST(TcpServer, waits_for_calls_in_progress_when_it_is_closed_and_drops_their_replies) {
-  AsioLoop loop;
+  EpollLoop loop;
   Holding service;
   auto server = listening(loop, service);
-  run(loop, [](AsioLoop* on, TcpServer* closing, Holding* holding) -> Task<> {
+  run(loop, [](EpollLoop* on, TcpServer* closing, Holding* holding) -> Task<> {
     TcpChannel channel(*on, closing->local(), quick());
     Client client(channel);
     std::optional<CallResult<Ok>> result;

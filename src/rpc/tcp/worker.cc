@@ -96,7 +96,7 @@ class ServerConnection final : private RecordStream::Events {
   std::string where_;
 };
 
-Worker::Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options)
+Worker::Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options)
     : loop_(loop), service_(service), options_(options) {}
 
 Worker::~Worker() {

@@ -16,10 +16,10 @@ class ServerConnection;
 // Thread: its loop, from the first adopt() to the end of close().
 class Worker {
  public:
-  Worker(net::AsioLoop& loop, Service& service, const ServerOptions& options);
+  Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options);
   ~Worker();
 
-  net::AsioLoop& loop() const { return loop_; }
+  net::EpollLoop& loop() const { return loop_; }
   // Serves the connection, which keeps its place to its end.
   void adopt(net::UniqueFd fd, net::PeerPlaces::Place place);
   // Ends every connection and waits for the Calls in progress.
@@ -30,7 +30,7 @@ class Worker {
   // Destroys it.
   void forget(ServerConnection* connection);
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   Service& service_;
   const ServerOptions& options_;
   std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;

@@ -27,7 +27,7 @@ struct UdpChannel::Pending {
   Timer again{};
 };
 
-UdpChannel::UdpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options)
+UdpChannel::UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options)
     : Channel(first_xid(options.seed)),
       loop_(loop),
       server_(std::move(server)),
@@ -151,9 +151,9 @@ Task<void> UdpChannel::close() {
 
 Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Loop& loop, Address server,
                                                                         CancelToken cancel) {
-  auto* asio = dynamic_cast<net::AsioLoop*>(&loop);
-  CHECK(asio != nullptr);
-  auto channel = std::make_unique<UdpChannel>(*asio, std::move(server), options_);
+  auto* sockets = dynamic_cast<net::EpollLoop*>(&loop);
+  CHECK(sockets != nullptr);
+  auto channel = std::make_unique<UdpChannel>(*sockets, std::move(server), options_);
   const Result<Ok, Reason> opened = co_await channel->open(cancel);
   if (!opened) co_return Failure{CallError::transport(opened.error(), channel->where())};
   co_return std::unique_ptr<Channel>(std::move(channel));

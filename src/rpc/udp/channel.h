@@ -23,7 +23,7 @@ struct ChannelOptions {
 
 class UdpChannel final : public Channel {
  public:
-  UdpChannel(net::AsioLoop& loop, Address server, const ChannelOptions& options);
+  UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options);
   // Only after close(), or when it was never opened.
   ~UdpChannel() override;
 
@@ -50,7 +50,7 @@ class UdpChannel final : public Channel {
   void receive();
   void on_datagram(Bytes message);
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   Address server_;
   ChannelOptions options_;
   std::string where_;
@@ -64,7 +64,7 @@ class UdpChannel final : public Channel {
 class UdpConnector final : public Connector {
  public:
   explicit UdpConnector(const ChannelOptions& options = {}) : options_(options) {}
-  // `loop` is a net::AsioLoop. That nobody listens is known at the first call only.
+  // `loop` is a net::EpollLoop. That nobody listens is known at the first call only.
   Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
                                                             CancelToken cancel) override;
 

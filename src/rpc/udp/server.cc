@@ -6,7 +6,7 @@
 
 namespace stag::rpc::udp {
 
-Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::AsioLoop& loop, const Address& at,
+Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::EpollLoop& loop, const Address& at,
                                                              Service& service,
                                                              const ServerOptions& options) {
   Result<net::UdpSocket, Reason> socket = net::UdpSocket::open(loop, at);
@@ -16,7 +16,7 @@ Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::AsioLoop& loop
   return server;
 }
 
-UdpServer::UdpServer(net::AsioLoop& loop, net::UdpSocket socket, Service& service,
+UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
                      const ServerOptions& options)
     : loop_(loop),
       socket_(std::move(socket)),

@@ -36,7 +36,7 @@ class UdpServer {
  public:
   // `at` is numeric or empty (every address); port 0 takes a free one. `service` and the loop
   // outlive the server.
-  static Result<std::unique_ptr<UdpServer>, Reason> listen(net::AsioLoop& loop, const Address& at,
+  static Result<std::unique_ptr<UdpServer>, Reason> listen(net::EpollLoop& loop, const Address& at,
                                                            Service& service,
                                                            const ServerOptions& options = {});
   // After close().
@@ -49,7 +49,7 @@ class UdpServer {
   Task<void> close();
 
  private:
-  UdpServer(net::AsioLoop& loop, net::UdpSocket socket, Service& service,
+  UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
             const ServerOptions& options);
   void wait();
   void receive();
@@ -59,7 +59,7 @@ class UdpServer {
   void send(const OutgoingReply& reply, const net::SocketAddress& to,
             const net::SocketAddress& from);
 
-  net::AsioLoop& loop_;
+  net::EpollLoop& loop_;
   net::UdpSocket socket_;
   Service& service_;
   ServerOptions options_;

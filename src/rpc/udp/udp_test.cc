@@ -13,11 +13,11 @@ namespace {
 
 using namespace testing::store;
 using namespace std::chrono_literals;
-using net::AsioLoop;
+using net::EpollLoop;
 using net::UdpSocket;
 
-void run(AsioLoop& loop, Task<> task) {
-  const auto body = [](AsioLoop* on, Task<> inner) -> Task<> {
+void run(EpollLoop& loop, Task<> task) {
+  const auto body = [](EpollLoop* on, Task<> inner) -> Task<> {
     co_await std::move(inner);
     on->stop();
   };
@@ -54,7 +54,7 @@ struct World {
     co_await world->server->close();
   }
 
-  AsioLoop loop;
+  EpollLoop loop;
   State state;
   Server programs;
   std::unique_ptr<UdpServer> server;
@@ -64,7 +64,7 @@ struct World {
 
 // Somebody at a socket of his own.
 struct Stranger {
-  explicit Stranger(AsioLoop& loop)
+  explicit Stranger(EpollLoop& loop)
       : loop(loop), socket(*UdpSocket::open(loop, {"127.0.0.1", 0})) {}
   // The next datagram, and who sent it.
   Task<Buffer> receive() {
@@ -84,7 +84,7 @@ struct Stranger {
   void send(Bytes datagram, const net::SocketAddress& to) {
     EXPECT_TRUE(socket.send_to(datagram, to).ok());
   }
-  AsioLoop& loop;
+  EpollLoop& loop;
   UdpSocket socket;
   net::SocketAddress from;
 };
@@ -190,9 +190,9 @@ Task<> increment_into(Client& client, std::optional<CallResult<std::uint32_t>>& 
 }
 
 TEST(UdpChannel, sends_a_call_again_with_the_same_XID_until_it_is_answered) {
-  AsioLoop loop;
+  EpollLoop loop;
   Stranger server(loop);
-  run(loop, [](AsioLoop* on, Stranger* stranger) -> Task<> {
+  run(loop, [](EpollLoop* on, Stranger* stranger) -> Task<> {
     UdpChannel channel(*on, stranger->socket.local(), quick());
     const auto opened = co_await channel.open({});
     EXPECT_TRUE(opened.ok());
@@ -213,9 +213,9 @@ TEST(UdpChannel, sends_a_call_again_with_the_same_XID_until_it_is_answered) {
 }
 
 TEST(UdpChannel, takes_replies_of_its_server_with_the_right_XID_only) {
-  AsioLoop loop;
+  EpollLoop loop;
   Stranger server(loop), other(loop);
-  run(loop, [](AsioLoop* on, Stranger* right, Stranger* wrong) -> Task<> {
+  run(loop, [](EpollLoop* on, Stranger* right, Stranger* wrong) -> Task<> {
     ChannelOptions patient = quick();
     patient.retransmit_min = 60s;
     UdpChannel channel(*on, right->socket.local(), patient);
@@ -243,13 +243,13 @@ TEST(UdpChannel, takes_replies_of_its_server_with_the_right_XID_only) {
 }
 
 TEST(UdpChannel, says_that_nobody_listens_when_time_runs_out) {
-  AsioLoop loop;
+  EpollLoop loop;
   Address nowhere;
   {
     auto socket = UdpSocket::open(loop, {"127.0.0.1", 0});
     nowhere = socket->local();
   }
-  run(loop, [](AsioLoop* on, Address to) -> Task<> {
+  run(loop, [](EpollLoop* on, Address to) -> Task<> {
     UdpConnector connector(quick());
     auto channel = co_await connector.connect(*on, to, {});
     EXPECT_TRUE(channel.ok());
@@ -271,9 +271,9 @@ Task<> cancelled_into(Client& client, CancelToken cancel, Reason& outcome) {
 }
 
 TEST(UdpChannel, ends_calls_that_are_cancelled_or_cut_short_by_its_closing) {
-  AsioLoop loop;
+  EpollLoop loop;
   Stranger silent(loop);
-  run(loop, [](AsioLoop* on, Stranger* stranger) -> Task<> {
+  run(loop, [](EpollLoop* on, Stranger* stranger) -> Task<> {
     UdpChannel channel(*on, stranger->socket.local(), quick());
     const auto opened = co_await channel.open({});
     EXPECT_TRUE(opened.ok());
@@ -337,8 +337,8 @@ class Holding final : public Service {
 };
 
 TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_closes) {
-  AsioLoop loop;
-  run(loop, [](AsioLoop* on) -> Task<> {
+  EpollLoop loop;
+  run(loop, [](EpollLoop* on) -> Task<> {
     Holding service;
     service.awaited = 3;
     ServerOptions options;

@@ -35,7 +35,7 @@ class IwarpHarness final : public FabricHarness {
     loop_.run();
   }
 
-  net::AsioLoop loop_;
+  net::EpollLoop loop_;
   fabric::IwarpFabric fabric_;
   std::string host_;
 };

@@ -1,0 +1,221 @@
+#include "net/loop_core.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stag::net {
+namespace {
+
+TimePoint clock_now() {
+  return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
+}
+
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+constexpr std::uint32_t kWritable = EPOLLOUT | EPOLLHUP | EPOLLERR;
+
+// Whole milliseconds, never too few of them; -1: for ever.
+int timeout_until(std::optional<TimePoint> when) {
+  if (!when) return -1;
+  constexpr Duration kLongest = std::chrono::hours(1);
+  const Duration left = std::clamp(*when - clock_now(), Duration::zero(), kLongest);
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
+}  // namespace
+
+EpollLoop::Core::Core(LoopOptions options)
+    : patience(std::chrono::microseconds(options.busy_poll_us)),
+      workers(std::move(options.workers)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wakeup_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (workers == nullptr) workers = std::make_shared<WorkerPool>();
+  // A loop is made at start-up; a process that has no descriptor left then cannot work.
+  CHECK(epoll_ && wakeup_);
+  epoll_event event{EPOLLIN | EPOLLET, {}};
+  CHECK(epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wakeup_.fd(), &event) == 0);
+}
+
+bool EpollLoop::Core::watch(int fd, Watched& watched) {
+  epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {}};
+  event.data.ptr = &watched;
+  return epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void EpollLoop::Core::unwatch(int fd, Watched& watched) {
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
+  const auto forget = [&watched](std::span<epoll_event> events) {
+    for (epoll_event& event : events)
+      if (event.data.ptr == &watched) event.data.ptr = nullptr;
+  };
+  forget(std::span(events_).first(found_));
+  forget(again_);
+  forget(retold_);
+}
+
+void EpollLoop::Core::tell_again(Watched& watched, std::uint32_t events) {
+  epoll_event event{events, {}};
+  event.data.ptr = &watched;
+  again_.push_back(event);
+}
+
+void EpollLoop::Core::tell(std::span<epoll_event> events) {
+  // Whoever is told may end the watching of others, or its own: then the pointer is gone.
+  const auto watched = [](const epoll_event& event) {
+    return static_cast<Watched*>(event.data.ptr);
+  };
+  for (const epoll_event& event : events) {
+    if ((event.events & kReadable) != 0 && watched(event) != nullptr)
+      watched(event)->on_readable(event.events);
+    if ((event.events & kWritable) != 0 && watched(event) != nullptr)
+      watched(event)->on_writable(event.events);
+  }
+}
+
+void EpollLoop::Core::post(Function function) {
+  const std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(function));
+  has_posted_.store(true, std::memory_order_release);
+  if (asleep_) wake();
+}
+
+void EpollLoop::Core::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (asleep_) wake();
+}
+
+void EpollLoop::Core::wake() {
+  asleep_ = false;
+  const std::uint64_t one = 1;
+  const ssize_t written = write(wakeup_.fd(), &one, sizeof one);
+  CHECK(written == sizeof one || errno == EAGAIN);
+}
+
+void EpollLoop::Core::run_posted() {
+  if (!has_posted_.load(std::memory_order_acquire)) return;
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(posted_, running_);
+    has_posted_.store(false, std::memory_order_relaxed);
+  }
+  for (Function& function : running_) Function(std::move(function))();
+  running_.clear();
+}
+
+void EpollLoop::Core::run_timers() {
+  const std::uint64_t newest = timers.newest();
+  while (Function function = timers.take_due(turn_began_, newest)) function();
+}
+
+TimePoint EpollLoop::Core::now() const {
+  return in_turn_ ? turn_began_ : clock_now();
+}
+
+void EpollLoop::Core::run() {
+  in_turn_ = true;
+  turn_began_ = clock_now();
+  while (!stopped_.load(std::memory_order_relaxed)) turn();
+  in_turn_ = false;
+  stopped_ = false;
+}
+
+void EpollLoop::Core::turn() {
+  run_posted();
+  run_timers();
+  if (stopped_.load(std::memory_order_relaxed)) return;
+  wait();
+  turn_began_ = clock_now();
+  std::swap(again_, retold_);
+  tell(std::span(events_).first(found_));
+  tell(retold_);
+  found_ = 0;
+  retold_.clear();
+}
+
+bool EpollLoop::Core::has_work() {
+  if (!again_.empty() || has_posted_.load(std::memory_order_acquire)) return true;
+  if (stopped_.load(std::memory_order_relaxed)) return true;
+  const std::optional<TimePoint> next = timers.earliest();
+  return next && *next <= turn_began_;
+}
+
+void EpollLoop::Core::wait() {
+  if (has_work()) {
+    poll(0);
+    return;
+  }
+  if (patience.worthwhile()) {
+    if (poll(0)) return;
+    const bool something = look();
+    patience.found(something);
+    if (something) return;
+  }
+  sleep();
+}
+
+bool EpollLoop::Core::look() {
+  turn_began_ = clock_now();
+  const TimePoint end = turn_began_ + patience.limit();
+  do {
+    if (poll(0) || has_work()) return true;
+    turn_began_ = clock_now();
+  } while (turn_began_ < end);
+  return false;
+}
+
+void EpollLoop::Core::sleep() {
+  {
+    std::lock_guard lock(mutex_);
+    asleep_ = posted_.empty() && !stopped_;
+    if (!asleep_) return;
+  }
+  poll(timeout_until(timers.earliest()));
+  std::lock_guard lock(mutex_);
+  asleep_ = false;
+}
+
+// Whether there are events.
+bool EpollLoop::Core::poll(int timeout_ms) {
+  const int count = epoll_wait(epoll_.fd(), events_.data(), kEventsPerWait, timeout_ms);
+  found_ = count < 0 ? 0 : static_cast<std::size_t>(count);
+  return found_ > 0;
+}
+
+void EpollLoop::Core::offload(Function work, Function done) {
+  {
+    std::lock_guard lock(mutex_);
+    ++offloads_;
+  }
+  workers->submit(
+      std::move(work),
+      [](void* context, Function then) {
+        Core& core = *static_cast<Core*>(context);
+        core.post(std::move(then));
+        std::lock_guard lock(core.mutex_);
+        if (--core.offloads_ == 0) core.offload_ended_.notify_all();
+      },
+      this, std::move(done));
+}
+
+void EpollLoop::Core::drop_functions() {
+  std::unique_lock lock(mutex_);
+  offload_ended_.wait(lock, [this] { return offloads_ == 0; });
+  // Destroying a function may post or cancel again, so the queues are emptied while all of this
+  // still stands.
+  while (!posted_.empty()) {
+    std::vector<Function> dropped = std::exchange(posted_, {});
+    lock.unlock();
+    dropped.clear();
+    lock.lock();
+  }
+  lock.unlock();
+  timers.clear();
+}
+
+}  // namespace stag::net
