@@ -41,13 +41,50 @@ struct UntaggedHeader {
   friend bool operator==(const UntaggedHeader&, const UntaggedHeader&) = default;
 };
 
-// The caller has checked the length: 2 octets for the control, k...HeaderSize for a header.
-Control decode_control(const std::byte* ulpdu);
-TaggedHeader decode_tagged(const std::byte* ulpdu);
-UntaggedHeader decode_untagged(const std::byte* ulpdu);
+namespace detail {
+inline constexpr std::uint16_t kTaggedBit = 0x8000;
+inline constexpr std::uint16_t kLastBit = 0x4000;
 
-void encode_tagged(const TaggedHeader& header, std::byte* to);
-void encode_untagged(const UntaggedHeader& header, std::byte* to);
+inline std::uint16_t control_word(const Control& control) {
+  return static_cast<std::uint16_t>((control.tagged ? kTaggedBit : 0) |
+                                    (control.last ? kLastBit : 0) | (control.ddp_version & 3) << 8 |
+                                    (control.rdmap_version & 3) << 6 | (control.opcode & 15));
+}
+}  // namespace detail
+
+// The caller has checked the length: 2 octets for the control, k...HeaderSize for a header.
+inline Control decode_control(const std::byte* ulpdu) {
+  const auto word = load_be<std::uint16_t>(ulpdu);
+  Control control;
+  control.tagged = (word & detail::kTaggedBit) != 0;
+  control.last = (word & detail::kLastBit) != 0;
+  control.ddp_version = (word >> 8) & 3;
+  control.rdmap_version = (word >> 6) & 3;
+  control.opcode = word & 15;
+  return control;
+}
+inline TaggedHeader decode_tagged(const std::byte* ulpdu) {
+  return {decode_control(ulpdu), load_be<std::uint32_t>(ulpdu + 2),
+          load_be<std::uint64_t>(ulpdu + 6)};
+}
+inline UntaggedHeader decode_untagged(const std::byte* ulpdu) {
+  return {decode_control(ulpdu), load_be<std::uint32_t>(ulpdu + 2),
+          load_be<std::uint32_t>(ulpdu + 6), load_be<std::uint32_t>(ulpdu + 10),
+          load_be<std::uint32_t>(ulpdu + 14)};
+}
+
+inline void encode_tagged(const TaggedHeader& header, std::byte* to) {
+  store_be(to, detail::control_word(header.control));
+  store_be(to + 2, header.stag);
+  store_be(to + 6, header.offset);
+}
+inline void encode_untagged(const UntaggedHeader& header, std::byte* to) {
+  store_be(to, detail::control_word(header.control));
+  store_be(to + 2, header.invalidate);
+  store_be(to + 6, header.queue);
+  store_be(to + 10, header.sequence);
+  store_be(to + 14, header.offset);
+}
 
 inline constexpr std::size_t header_size(bool tagged) {
   return tagged ? kTaggedHeaderSize : kUntaggedHeaderSize;

@@ -17,6 +17,7 @@ void Receiver::on_bytes(Bytes bytes) {
   while (!stopped_ && !bytes.empty()) {
     switch (phase_) {
       case Phase::Header:
+        if (header_size_ == 0 && take_whole_send(bytes)) break;
         if (collect_header(bytes)) begin_segment(bytes);
         break;
       case Phase::Payload:

@@ -131,6 +131,10 @@ class Receiver {
     std::uint64_t next = 0;
   };
 
+  // The common case: a Send of one segment that lies whole in `bytes` and is right in every
+  // respect. Whatever else comes is left to the general way below, which finds out what is wrong.
+  bool take_whole_send(Bytes& bytes);
+
   // Framing. Each takes its share of `bytes` off the front.
   bool collect(Bytes& bytes, std::size_t wanted);
   bool collect_header(Bytes& bytes);

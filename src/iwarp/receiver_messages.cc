@@ -5,6 +5,47 @@
 #include "iwarp/receiver.h"
 
 namespace stag::iwarp {
+namespace {
+
+bool crc_matches(Bytes fpdu) {
+  const std::size_t covered = fpdu.size() - kCrcSize;
+  Crc32c crc;
+  crc.add(fpdu.first(covered));
+  return crc.matches(fpdu.data() + covered);
+}
+
+}  // namespace
+
+bool Receiver::take_whole_send(Bytes& bytes) {
+  constexpr std::size_t kBefore = kLengthSize + kUntaggedHeaderSize;
+  if (bytes.size() < kBefore + kCrcSize) return false;
+  const std::size_t ulpdu = load_be<std::uint16_t>(bytes.data());
+  if (ulpdu < kUntaggedHeaderSize || bytes.size() < fpdu_size(ulpdu)) return false;
+  const UntaggedHeader header = decode_untagged(bytes.data() + kLengthSize);
+  const auto opcode = static_cast<Opcode>(header.control.opcode);
+  const Control expected{false, true, 1, 1, header.control.opcode};
+  if (header.control != expected || opcode < Opcode::Send ||
+      opcode > Opcode::SendSolicitedInvalidate)
+    return false;
+  const std::size_t size = ulpdu - kUntaggedHeaderSize;
+  if (header.queue != kSendQueue || header.sequence != next_send_ || header.offset != 0 ||
+      send_open_ || credit_ == 0 || size > receive_size_)
+    return false;
+  if (options_.crc && !crc_matches(bytes.first(fpdu_size(ulpdu)))) return false;
+  std::optional<std::uint32_t> invalidated;
+  if (invalidates(opcode)) {
+    if (!table_.invalidate(header.invalidate).ok()) return false;
+    invalidated = header.invalidate;
+  }
+  first_fpdu_seen_ = true;
+  ++next_send_;
+  --credit_;
+  ++traffic_.sends;
+  const Bytes message = bytes.subspan(kBefore, size);
+  bytes = bytes.subspan(fpdu_size(ulpdu));
+  sink_.on_send(Buffer::borrow(message), invalidated, is_solicited(opcode));
+  return true;
+}
 
 void Receiver::parse_header() {
   const std::byte* ulpdu = header_.data() + kLengthSize;

@@ -118,6 +118,19 @@ void Sender::begin_send(Rope message, std::optional<std::uint32_t> invalidate, b
   payload_ = std::move(message);
 }
 
+bool Sender::is_short(std::size_t size) const {
+  return size <= kGathered && size <= options_.max_ulpdu - kUntaggedHeaderSize && !options_.markers;
+}
+
+void Sender::add_send(Batch& batch, const Rope& message, std::optional<std::uint32_t> invalidate) {
+  CHECK(idle());
+  opcode_ = invalidate.has_value() ? Opcode::SendInvalidate : Opcode::Send;
+  stag_ = invalidate.value_or(0);
+  sent_ = 0;
+  add_gathered(batch, kUntaggedHeaderSize + message.size(), message);
+  ++next_sequence_[kSendQueue];
+}
+
 void Sender::begin_write(std::uint32_t stag, std::uint64_t offset, Rope data) {
   begin(Opcode::Write, stag, offset, data.size());
   payload_ = std::move(data);
@@ -187,7 +200,7 @@ Result<Ok, Violation> Sender::fill(Batch& batch) {
 void Sender::add_segment(Batch& batch, std::size_t length, bool last) {
   const std::size_t ulpdu = header_size(is_tagged(opcode_)) + length;
   if (size_ <= kGathered && length == size_ && !options_.markers)
-    return add_gathered(batch, ulpdu, fpdu_size(ulpdu));
+    return add_gathered(batch, ulpdu, payload_);
   Fpdu fpdu(*this, batch);
   std::byte* header = batch.take(kLengthSize + ulpdu - length);
   encode_header(header, length, last);
@@ -197,18 +210,24 @@ void Sender::add_segment(Batch& batch, std::size_t length, bool last) {
 }
 
 // The whole message, the whole FPDU, in one piece of the batch's own.
-void Sender::add_gathered(Batch& batch, std::size_t ulpdu, std::size_t size) {
+void Sender::add_gathered(Batch& batch, std::size_t ulpdu, const Rope& payload) {
+  const std::size_t size = fpdu_size(ulpdu);
   std::byte* to = batch.take(size);
-  encode_header(to, size_, true);
-  payload_.copy_to({to + kLengthSize + ulpdu - size_, size_});
-  const std::size_t covered = size - kCrcSize;
-  std::memset(to + kLengthSize + ulpdu, 0, size - kLengthSize - ulpdu);
-  if (options_.crc) {
-    Crc32c crc;
-    crc.add(Bytes(to, covered));
-    crc.store(to + covered);
-  }
+  encode_header(to, payload.size(), true);
+  const std::size_t before = kLengthSize + ulpdu - payload.size();
+  payload.copy_to({to + before, payload.size()});
+  finish(to, ulpdu);
   batch.append_own(Bytes(to, size));
+}
+
+// Pad and CRC of an FPDU that lies in one piece.
+void Sender::finish(std::byte* fpdu, std::size_t ulpdu) const {
+  const std::size_t covered = fpdu_size(ulpdu) - kCrcSize;
+  std::memset(fpdu + kLengthSize + ulpdu, 0, covered + kCrcSize - kLengthSize - ulpdu);
+  if (!options_.crc) return;
+  Crc32c crc;
+  crc.add(Bytes(fpdu, covered));
+  crc.store(fpdu + covered);
 }
 
 // Length field, DDP and RDMAP header of the next FPDU of the message.

@@ -157,6 +157,8 @@ Revocation IwarpConnection::abandon(std::uint32_t handle) {
 
 void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
                            Token token) {
+  if (state_ == State::Open && sender_.is_short(message.size()) && may_begin_at_once(flow))
+    return send_short(message, invalidate, token);
   Operation operation;
   operation.kind = OperationKind::Send;
   operation.flow = flow;

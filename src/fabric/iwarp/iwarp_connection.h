@@ -105,7 +105,8 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   bool may_transmit() const;
   void post(Operation&& operation);
   void post_late(Token token);
-  bool may_begin_at_once(const Operation& operation) const;
+  bool may_begin_at_once(Flow flow) const;
+  void send_short(const Rope& message, std::optional<std::uint32_t> invalidate, Token token);
   void schedule_flush();
   void flush();
   bool write_some();

@@ -21,7 +21,7 @@ bool IwarpConnection::may_transmit() const {
 
 void IwarpConnection::post(Operation&& operation) {
   if (state_ != State::Open) return post_late(operation.token);
-  if (may_begin_at_once(operation)) {
+  if (operation.kind == OperationKind::Send && may_begin_at_once(operation.flow)) {
     begin(operation);
     fill();
   } else {
@@ -32,10 +32,18 @@ void IwarpConnection::post(Operation&& operation) {
 
 // A Send goes before everything but earlier Sends, its own flow and the message on its way: where
 // none of these is, it needs no place in the queue.
-bool IwarpConnection::may_begin_at_once(const Operation& operation) const {
-  return operation.kind == OperationKind::Send && sender_.idle() &&
-         batch_.bytes_left() < kBatchBytes && !sender_.full(batch_) && may_transmit() &&
-         queue_.is_next(operation.flow);
+bool IwarpConnection::may_begin_at_once(Flow flow) const {
+  return sender_.idle() && batch_.bytes_left() < kBatchBytes && !sender_.full(batch_) &&
+         may_transmit() && queue_.is_next(flow);
+}
+
+void IwarpConnection::send_short(const Rope& message, std::optional<std::uint32_t> invalidate,
+                                 Token token) {
+  if (active_ && kicks_ == 0) start_kicks();
+  ++traffic_.sends_out;
+  sender_.add_send(batch_, message, invalidate);
+  if (token != kNoToken) leaving_.push({batch_.appended(), token});
+  schedule_flush();
 }
 
 void IwarpConnection::post_late(Token token) {
