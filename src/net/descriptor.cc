@@ -18,16 +18,18 @@ struct Descriptor::State final : Watched {
   };
 
   State(EpollLoop& owner, UniqueFd taken) : loop(owner), fd(std::move(taken)) {}
-  ~State() { release(); }
+  ~State() {
+    release();
+    loop.core().forget(*this);
+  }
 
   UniqueFd release() {
     if (fd) loop.core().unwatch(fd.fd(), *this);
     return std::move(fd);
   }
   void wait(Side& side, std::uint32_t event, Function function) {
-    if (!fd) return loop.post(std::move(function));
     side.waiting = std::move(function);
-    if (side.ready || side.for_good) loop.core().tell_again(*this, event);
+    if (side.ready || side.for_good || !fd) loop.core().tell_again(*this, event);
   }
   void on_readable(std::uint32_t events) override {
     if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) reading.for_good = true;
@@ -107,9 +109,8 @@ UniqueFd Descriptor::release() {
 void Descriptor::close() {
   if (closed()) return;
   const UniqueFd closed = state_->release();
-  for (State::Side* side : {&state_->reading, &state_->writing})
-    if (Function function = std::exchange(side->waiting, {}))
-      state_->loop.post(std::move(function));
+  if (state_->reading.waiting || state_->writing.waiting)
+    state_->loop.core().tell_again(*state_, EPOLLIN | EPOLLOUT);
 }
 
 }  // namespace stag::net

@@ -49,13 +49,17 @@ bool EpollLoop::Core::watch(int fd, Watched& watched) {
 
 void EpollLoop::Core::unwatch(int fd, Watched& watched) {
   epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
-  const auto forget = [&watched](std::span<epoll_event> events) {
+  forget(watched);
+}
+
+void EpollLoop::Core::forget(Watched& watched) {
+  const auto drop_from = [&watched](std::span<epoll_event> events) {
     for (epoll_event& event : events)
       if (event.data.ptr == &watched) event.data.ptr = nullptr;
   };
-  forget(std::span(events_).first(found_));
-  forget(again_);
-  forget(retold_);
+  drop_from(std::span(events_).first(found_));
+  drop_from(again_);
+  drop_from(retold_);
 }
 
 void EpollLoop::Core::tell_again(Watched& watched, std::uint32_t events) {

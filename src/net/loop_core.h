@@ -40,6 +40,8 @@ struct EpollLoop::Core {
   // Whether the system has room for one more.
   bool watch(int fd, Watched& watched);
   void unwatch(int fd, Watched& watched);
+  // Tells `watched` of nothing that has happened so far.
+  void forget(Watched& watched);
   // Tells `watched` of `events` in the next turn.
   void tell_again(Watched& watched, std::uint32_t events);
 

@@ -216,6 +216,17 @@ TEST_F(Sockets, wake_who_waits_when_they_are_closed) {
   EXPECT_EQ(end, Reason::SocketClosed);
 }
 
+TEST_F(Sockets, tell_nothing_any_more_when_they_are_closed_and_gone) {
+  Pair pair = connected_pair();
+  bool told = false;
+  pair.client->when_readable([&told] { told = true; });
+  pair.client->close();
+  pair.client.reset();
+  loop_.post([this] { loop_.post([this] { loop_.stop(); }); });
+  loop_.run();
+  EXPECT_FALSE(told);
+}
+
 TEST_F(Sockets, report_a_reset_of_the_peer_without_a_signal) {
   Pair pair = connected_pair();
   const linger now{1, 0};
