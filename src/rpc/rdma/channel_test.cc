@@ -240,8 +240,8 @@ TEST_F(RdmaChannel, ends_as_cancelled_what_the_call_woken_before_it_cancelled) {
   EXPECT_EQ(ended, Reason::Cancelled);
 }
 
-struct Recorded final : Deadline {
-  Recorded(std::vector<int>& to, int own) : ended(to), number(own) {}
+struct NotedDeadline final : Deadline {
+  NotedDeadline(std::vector<int>& to, int own) : ended(to), number(own) {}
   void on_deadline() override { ended.push_back(number); }
   std::vector<int>& ended;
   int number;
@@ -252,7 +252,7 @@ TEST(Deadlines, each_comes_at_its_own_time_whatever_the_order_and_whoever_left_b
   Deadlines deadlines(loop);
   std::vector<int> ended;
   const TimePoint start = loop.now();
-  std::deque<Recorded> all;
+  std::deque<NotedDeadline> all;
   for (const int second : {5, 3, 9, 3, 7, 1}) {
     all.emplace_back(ended, second);
     deadlines.add(all.back(), start + std::chrono::seconds(second));
