@@ -71,8 +71,8 @@ class Load {
 
  private:
   struct Connection {
-    explicit Connection(net::AsioLoop& on) : loop(on) {}
-    net::AsioLoop& loop;
+    explicit Connection(net::EpollLoop& on) : loop(on) {}
+    net::EpollLoop& loop;
     CancelSource stopped;
     std::unique_ptr<nfs::client::Session> session;
   };
