@@ -101,9 +101,10 @@ void Descriptor::mark_unwritable() {
 
 UniqueFd Descriptor::release() {
   if (closed()) return {};
-  state_->reading.waiting = {};
-  state_->writing.waiting = {};
-  return state_->release();
+  UniqueFd fd = state_->release();
+  // Now, on the loop's thread: what is left of this may go with the descriptor to another.
+  state_.reset();
+  return fd;
 }
 
 void Descriptor::close() {

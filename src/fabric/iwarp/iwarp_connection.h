@@ -106,6 +106,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   void post(Operation&& operation);
   void post_late(Token token);
   bool may_begin_at_once(Flow flow) const;
+  void write_early();
   void send_short(const Rope& message, std::optional<std::uint32_t> invalidate, Token token);
   void schedule_flush();
   void flush();
@@ -176,6 +177,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   bool held_ = false;     // first_fpdu_delay
   bool heard_ = false;    // anything, since the set-up
   bool in_bulk_ = false;  // the last read had a direct target
+  int held_back_ = 0;     // short Sends of this turn that are not written
   int kicks_ = 0;
   Timer hold_;
   Timer kick_;

@@ -11,6 +11,10 @@ namespace {
 constexpr std::size_t kBatchBytes = 256 * 1024;
 // Linux siw needs one kick; several only in case that one came too early as well.
 constexpr int kMaxKicks = 4;
+// Of the short Sends of a turn that goes on receiving so many leave together: the peer begins with
+// them while we are at the rest. Fewer cost more system calls than they gain; longer Sends are
+// begun with soon enough.
+constexpr int kEarly = 20;
 
 }  // namespace
 
@@ -44,6 +48,13 @@ void IwarpConnection::send_short(const Rope& message, std::optional<std::uint32_
   sender_.add_send(batch_, message, invalidate);
   if (token != kNoToken) leaving_.push({batch_.appended(), token});
   schedule_flush();
+  if (busy_ && ++held_back_ >= kEarly) write_early();
+}
+
+// Only writes; the turn's end reports what has left, and what went wrong.
+void IwarpConnection::write_early() {
+  held_back_ = 0;
+  if (!wait_writable_) static_cast<void>(write_batch(socket_, batch_));
 }
 
 void IwarpConnection::post_late(Token token) {
@@ -70,6 +81,7 @@ void IwarpConnection::schedule_flush() {
 void IwarpConnection::flush() {
   if (state_ == State::Ended || wait_writable_ || busy_ || events_ == nullptr) return;
   busy_ = true;
+  held_back_ = 0;
   const bool all = !may_transmit() || write_some();
   busy_ = false;
   if (state_ == State::Ended) return;
@@ -80,7 +92,8 @@ void IwarpConnection::flush() {
 // Whether nothing is left that could be sent now.
 bool IwarpConnection::write_some() {
   std::size_t moved = 0;
-  while (moved < options_->turn_bytes) {
+  report_written();  // what left early
+  while (state_ != State::Ended && moved < options_->turn_bytes) {
     if (!fill_batch()) return true;
     if (batch_.empty()) return true;
     const net::Transfer transfer = write_batch(socket_, batch_);
@@ -90,8 +103,7 @@ bool IwarpConnection::write_some() {
     }
     moved += transfer.bytes;
     report_written();
-    if (state_ == State::Ended) return true;
-    if (transfer.drained) {
+    if (transfer.drained && state_ != State::Ended) {
       wait_writable_ = true;
       socket_.when_writable([this] {
         wait_writable_ = false;
@@ -100,7 +112,7 @@ bool IwarpConnection::write_some() {
       return false;
     }
   }
-  return false;
+  return state_ == State::Ended;
 }
 
 bool IwarpConnection::fill_batch() {

@@ -94,6 +94,28 @@ TEST_P(SeededTraffic, arrives_whole_in_every_flow) {
   EXPECT_FALSE(active.disconnected || passive.disconnected);
 }
 
+// More than leave together while the turn that receives them goes on, and just as many.
+TEST_F(Traffic, reports_every_answer_that_was_given_in_the_midst_of_a_turn) {
+  constexpr std::size_t kMessages = 60;
+  join_and_greet();
+  passive->add_receive_credit({kMessages, 4096});
+  active->add_receive_credit({kMessages, 4096});
+  const auto answer = [](fabric::Connection& connection, std::uint64_t token) {
+    connection.send(Rope::copy_of(bytes_of("answer")), std::nullopt, 0, token);
+  };
+  std::uint64_t answered = 0;
+  std::uint64_t done = 0;
+  passive.when_received = [&] { answer(*passive, ++answered); };
+  passive.when_done = [&](fabric::Token token, Reason reason) {
+    EXPECT_EQ(reason, Reason::None);
+    EXPECT_EQ(token, ++done);
+  };
+  const std::size_t before = active.messages.size();
+  for (std::size_t i = 0; i < kMessages; ++i) answer(*active, fabric::kNoToken);
+  EXPECT_TRUE(run_until([&] { return done == kMessages; }));
+  EXPECT_TRUE(run_until([&] { return active.messages.size() == before + kMessages; }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, SeededTraffic, ::testing::Range(1u, 13u));
 
 }  // namespace
