@@ -25,6 +25,8 @@ class [[nodiscard]] Result {
   using Value = T;
   using Error = E;
 
+  // A value to be filled in place: what is large is made once, where its receiver finds it.
+  explicit Result(std::in_place_t) : state_(std::in_place_index<0>) {}
   Result(const T& value) : state_(std::in_place_index<0>, value) {}
   Result(T&& value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Failure<E> failure) : state_(std::in_place_index<1>, std::move(failure.error)) {}

@@ -145,11 +145,13 @@ bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, Head
     return false;
   };
   if (message.size() < kFixedSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
-  Words words(message);
-  parsed.header.xid = fault.xid = words.u32();
-  fault.version = words.u32();
-  parsed.header.credits = words.u32();
-  const std::uint32_t proc = words.u32();
+  const auto word = [&message](std::size_t i) {
+    return load_be<std::uint32_t>(message.data() + 4 * i);
+  };
+  parsed.header.xid = fault.xid = word(0);
+  fault.version = word(1);
+  parsed.header.credits = word(2);
+  const std::uint32_t proc = word(3);
   // The numbers of these two are the same in all versions, and neither is ever answered.
   if (proc == RDMA_DONE) return failed(Reason::RdmaDone, Answer::Nothing);
   if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, Answer::Nothing);
@@ -163,10 +165,11 @@ bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, Head
   parsed.size = kMinHeaderSize;
   // What most messages are: there is nothing in the lists that could be wrong.
   if (proc == RDMA_MSG && lists_are_empty(message)) return true;
+  Words words(message.subspan(kFixedSize));
   Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
   if (reason == Reason::None) reason = stream_fault(parsed.header);
   if (reason != Reason::None) return failed(reason, Answer::ErrChunk);
-  parsed.size = words.at();
+  parsed.size = kFixedSize + words.at();
   return true;
 }
 
@@ -197,6 +200,14 @@ class WordWriter {
     u32(static_cast<std::uint32_t>(chunk.segments.size()));
     for (const Segment& piece : chunk.segments) segment(piece);
   }
+  void results(const WriteList& write_list, const std::optional<WriteChunk>& reply_chunk) {
+    for (const WriteChunk& each : write_list) chunk(each);
+    u32(0);
+    if (reply_chunk)
+      chunk(*reply_chunk);
+    else
+      u32(0);
+  }
 
  private:
   std::byte* to_;
@@ -215,8 +226,7 @@ bool is_error(Bytes message) {
 }
 
 Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits) {
-  // One object to be returned, filled where the caller finds it.
-  Result<ParsedHeader, HeaderFault> result{ParsedHeader{}};
+  Result<ParsedHeader, HeaderFault> result(std::in_place);
   HeaderFault fault;
   if (!parse(message, limits, *result, fault)) result = Failure{fault};
   return result;
@@ -265,12 +275,7 @@ std::uint32_t encoded_size(const Header& header) {
 }
 
 EncodedHeader::EncodedHeader(const Header& header) : size_(encoded_size(header)) {
-  if (size_ > small_.size()) large_ = Block::allocate(size_);
-  WordWriter words(large_ ? large_.data() : small_.data());
-  words.u32(header.xid);
-  words.u32(kVersion);
-  words.u32(header.credits);
-  words.u32(header.proc);
+  WordWriter words(begin(header.xid, header.credits, header.proc));
   for (const ReadChunk& chunk : header.read_list) {
     for (const Segment& segment : chunk.segments) {
       words.u32(1);
@@ -279,12 +284,28 @@ EncodedHeader::EncodedHeader(const Header& header) : size_(encoded_size(header))
     }
   }
   words.u32(0);
-  for (const WriteChunk& chunk : header.write_list) words.chunk(chunk);
+  words.results(header.write_list, header.reply_chunk);
+}
+
+EncodedHeader::EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc proc,
+                             const WriteList& write_list,
+                             const std::optional<WriteChunk>& reply_chunk)
+    : size_(header_size(write_list, reply_chunk)) {
+  WordWriter words(begin(xid, credits, proc));
   words.u32(0);
-  if (header.reply_chunk)
-    words.chunk(*header.reply_chunk);
-  else
-    words.u32(0);
+  words.results(write_list, reply_chunk);
+}
+
+// The four fixed words; yields where the lists go.
+std::byte* EncodedHeader::begin(std::uint32_t xid, std::uint32_t credits, rdma_proc proc) {
+  if (size_ > small_.size()) large_ = Block::allocate(size_);
+  std::byte* const to = large_ ? large_.data() : small_.data();
+  WordWriter words(to);
+  words.u32(xid);
+  words.u32(kVersion);
+  words.u32(credits);
+  words.u32(proc);
+  return to + kFixedSize;
 }
 
 Buffer encode_error(const ErrorMessage& error) {

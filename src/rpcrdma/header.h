@@ -134,9 +134,14 @@ std::uint32_t header_size(std::uint32_t read_segments, std::span<const std::uint
 class EncodedHeader {
  public:
   explicit EncodedHeader(const Header& header);
+  // Of a Reply, whose Read list is empty.
+  EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc proc,
+                const WriteList& write_list, const std::optional<WriteChunk>& reply_chunk);
   Bytes bytes() const { return Bytes(large_ ? large_.data() : small_.data(), size_); }
 
  private:
+  std::byte* begin(std::uint32_t xid, std::uint32_t credits, rdma_proc proc);
+
   std::uint32_t size_;
   std::array<std::byte, 124> small_;
   Block large_;

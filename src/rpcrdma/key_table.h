@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,22 +23,25 @@ class KeyTable {
 
   // The value of this key, made if there is none yet.
   Value& operator[](std::uint32_t key) {
-    if (Value* found = find(key)) return *found;
     if (2 * (size_ + 1) > entries_.size()) grow();
-    ++size_;
-    Entry& entry = entries_[free_place(key)];
-    entry = {key, true, Value()};
+    Entry& entry = entries_[place_of(key)];
+    if (!entry.used) {
+      ++size_;
+      entry = {key, true, Value()};
+    }
     return entry.value;
   }
 
-  // False when there was none.
-  bool erase(std::uint32_t key) {
+  // Out of the table; null when it was not there.
+  std::optional<Value> take(std::uint32_t key) {
     Entry* const entry = entry_of(key);
-    if (entry == nullptr) return false;
+    if (entry == nullptr) return std::nullopt;
+    const Value value = entry->value;
     close_gap(static_cast<std::size_t>(entry - entries_.data()));
     --size_;
-    return true;
+    return value;
   }
+  void erase(std::uint32_t key) { static_cast<void>(take(key)); }
   // In any order.
   std::vector<std::uint32_t> keys() const {
     std::vector<std::uint32_t> all;
@@ -63,23 +67,22 @@ class KeyTable {
     return (place - from) & (entries_.size() - 1);
   }
 
-  // At most half of the places are taken: every search ends.
+  // Where it is, or could be. At most half of the places are taken: every search ends.
+  std::size_t place_of(std::uint32_t key) const {
+    std::size_t place = home(key);
+    while (entries_[place].used && entries_[place].key != key) place = after(place);
+    return place;
+  }
   Entry* entry_of(std::uint32_t key) {
     if (size_ == 0) return nullptr;
-    for (std::size_t place = home(key); entries_[place].used; place = after(place))
-      if (entries_[place].key == key) return &entries_[place];
-    return nullptr;
-  }
-  std::size_t free_place(std::uint32_t key) const {
-    std::size_t place = home(key);
-    while (entries_[place].used) place = after(place);
-    return place;
+    Entry& entry = entries_[place_of(key)];
+    return entry.used ? &entry : nullptr;
   }
   void grow() {
     std::vector<Entry> before(entries_.empty() ? kFirstSize : 2 * entries_.size());
     std::swap(before, entries_);
     for (const Entry& entry : before)
-      if (entry.used) entries_[free_place(entry.key)] = entry;
+      if (entry.used) entries_[place_of(entry.key)] = entry;
   }
   // Entries behind the gap move up, as far as they may without passing their home.
   void close_gap(std::size_t gap) {

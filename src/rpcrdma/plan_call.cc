@@ -169,8 +169,7 @@ class CallPlanner {
 
 Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
                                    const CallLimits& limits) {
-  // One object to be returned, filled where the caller finds it.
-  Result<CallPlan, Reason> result{CallPlan{}};
+  Result<CallPlan, Reason> result(std::in_place);
   const Reason reason = CallPlanner(shape, bound, limits, *result).plan();
   if (reason != Reason::None) result = Failure{reason};
   return result;

@@ -69,8 +69,7 @@ Reason fill_plan(const ReplyShape& shape, const WriteList& write_list,
 Result<ReplyPlan, Reason> plan_reply(const ReplyShape& shape, const WriteList& write_list,
                                      const std::optional<WriteChunk>& reply_chunk,
                                      std::uint32_t reply_threshold) {
-  // One object to be returned, filled where the caller finds it.
-  Result<ReplyPlan, Reason> result{ReplyPlan{}};
+  Result<ReplyPlan, Reason> result(std::in_place);
   const Reason reason = fill_plan(shape, write_list, reply_chunk, reply_threshold, *result);
   if (reason != Reason::None) result = Failure{reason};
   return result;

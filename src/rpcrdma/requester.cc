@@ -176,9 +176,10 @@ void Requester::send(OutgoingCall& call) {
     if (!exposed) return fail(call, {exposed.error()});
     add_lists(call.header_, call, call.plan_, *exposed);
   }
-  CHECK(encoded_size(call.header_) <= call.plan_.header_size);
+  const EncodedHeader header(call.header_);
+  CHECK(header.bytes().size() <= call.plan_.header_size);
   take_off(call);
-  sink_.send_call(call, EncodedHeader(call.header_).bytes());
+  sink_.send_call(call, header.bytes());
 }
 
 void Requester::take_off(OutgoingCall& call) {
@@ -214,8 +215,7 @@ bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
 
 // Ends the flight: its credit is free, and the message's grant is in force.
 OutgoingCall* Requester::land(std::uint32_t xid, std::uint32_t credits) {
-  OutgoingCall* const call = *flights_.find(xid);
-  flights_.erase(xid);
+  OutgoingCall* const call = *flights_.take(xid);
   grant(credits);
   if (call == nullptr)
     sink_.drop(Reason::RdmaReplyCancelled);
@@ -258,8 +258,7 @@ void Requester::on_disconnect(Reason reason) {
   std::vector<std::uint32_t> xids = flights_.keys();
   std::sort(xids.begin(), xids.end(), std::greater<>());
   for (const std::uint32_t xid : xids) {
-    OutgoingCall* const call = *flights_.find(xid);
-    flights_.erase(xid);
+    OutgoingCall* const call = *flights_.take(xid);
     if (call == nullptr) continue;
     touch_down(*call);
     fail(*call, {reason});

@@ -127,7 +127,7 @@ Reason Responder::unfit(const Slot& slot, Bytes payload) const {
     return Reason::RdmaXidMismatch;
   if (!positions_fit({slot.items.data(), slot.items.size()}, stream))
     return Reason::RdmaPositionBad;
-  if (charge(slot) > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
+  if (slot.charge > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
   return Reason::None;
 }
 
@@ -141,8 +141,8 @@ Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_b
   free_.pop_back();
   slot.state = State::Waiting;
   slot.header = header;
+  slot.charge = inline_bytes > kSmallStream ? inline_bytes : 0;
   if (header.has_chunks()) take_chunks(slot);
-  slot.inline_bytes = static_cast<std::uint32_t>(inline_bytes);
   slot.long_call = header.proc == RDMA_NOMSG;
   slot.held = false;
   slot.reads = 0;
@@ -153,6 +153,7 @@ Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_b
 
 void Responder::take_chunks(Slot& slot) {
   Header& header = slot.header;
+  slot.charge += charge(header);
   std::sort(header.read_list.begin(), header.read_list.end(),
             [](const ReadChunk& a, const ReadChunk& b) { return a.position < b.position; });
   for (const ReadChunk& chunk : header.read_list)
@@ -175,9 +176,9 @@ void Responder::release_chunks(Slot& slot) {
   slot.header.clear_chunks();
 }
 
-std::uint64_t Responder::charge(const Slot& slot) const {
-  const Header& header = slot.header;
-  std::uint64_t bytes = slot.inline_bytes > kSmallStream ? slot.inline_bytes : 0;
+// Of the chunks.
+std::uint64_t Responder::charge(const Header& header) const {
+  std::uint64_t bytes = 0;
   for (const ReadChunk& chunk : header.read_list) bytes += total_length(chunk.segments);
   const auto room = [this](const WriteChunk& chunk) {
     return std::min<std::uint64_t>(total_length(chunk.segments), settings_.max_result_bytes);
@@ -190,7 +191,7 @@ std::uint64_t Responder::charge(const Slot& slot) const {
 // Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
 // limit (unfit).
 bool Responder::admit(Slot& slot) {
-  const std::uint64_t bytes = charge(slot);
+  const std::uint64_t bytes = slot.charge;
   if (bytes == 0) return true;
   const bool overtakes = !waiting_.empty() && waiting_.front() != slot.index;
   const bool fits = bytes <= settings_.max_bytes - bytes_;
@@ -276,13 +277,11 @@ void Responder::on_reply(IncomingCall call, const ReplyShape& shape) {
   for (const Placement& placement : plan->writes) sink_.write(call, placement);
   slot->state = State::Sending;
   leave_service(*slot);
-  Header header;
-  header.xid = slot->header.xid;
-  header.credits = last_grant_ = grant();
-  header.proc = plan->form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
-  header.write_list = plan->write_list;
-  header.reply_chunk = plan->reply_chunk;
-  sink_.send_reply(call, EncodedHeader(header).bytes(), *plan, handle_to_invalidate(*slot));
+  last_grant_ = grant();
+  const EncodedHeader header(slot->header.xid, last_grant_,
+                             plan->form == Form::Long ? RDMA_NOMSG : RDMA_MSG, plan->write_list,
+                             plan->reply_chunk);
+  sink_.send_reply(call, header.bytes(), *plan, handle_to_invalidate(*slot));
 }
 
 // RFC 8797 4.1: a handle of this Call and of no other. Peers may keep a handle for several Calls,

@@ -73,8 +73,8 @@ class Responder {
     std::optional<std::uint32_t> handle;
     bool several_handles = false;
     InlineVector<ArrivedItem, 2> items;
-    std::uint32_t inline_bytes = 0;
-    std::uint64_t charged = 0;  // bytes reserved
+    std::uint64_t charge = 0;   // bytes that it takes
+    std::uint64_t charged = 0;  // of them, reserved
     std::uint32_t reads = 0;    // outstanding
     bool held = false;
     bool long_call = false;
@@ -89,7 +89,7 @@ class Responder {
   bool is_shared(const Slot& slot, std::uint32_t handle) const;
   void leave_service(const Slot& slot) { in_service_.erase(slot.header.xid); }
   Reason unfit(const Slot& slot, Bytes payload) const;
-  std::uint64_t charge(const Slot& slot) const;
+  std::uint64_t charge(const Header& header) const;
   bool admit(Slot& slot);
   void begin(Slot& slot, Bytes payload);
   void read_all(Slot& slot);

@@ -207,7 +207,7 @@ void Link::release_abandoned(std::uint32_t xid) {
 
 // Responder.
 
-ServedCall& Link::served(rpcrdma::IncomingCall call) {
+ServedCall& Link::taken(rpcrdma::IncomingCall call) {
   while (served_.size() <= call.index) served_.push_back(std::make_unique<ServedCall>());
   return *served_[call.index];
 }
@@ -221,7 +221,7 @@ Buffer Link::kept(Bytes part) const {
 }
 
 void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
-  served(call).hold(kept(payload));
+  taken(call).hold(kept(payload));
   watch_budget();
 }
 
@@ -242,7 +242,7 @@ Bytes Link::long_call(rpcrdma::IncomingCall call) {
 }
 
 void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
-  ServedCall& served = this->served(call);
+  ServedCall& served = taken(call);
   served.waits_since = 0;
   served.arrival(arrival, kept(arrival.payload), origin_);
   CHECK(service_ != nullptr);
@@ -250,14 +250,15 @@ void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& 
 }
 
 Task<void> Link::run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id) {
-  std::optional<OutgoingReply> reply = co_await link->service_->serve(link->served(id).call());
-  link->answer(id, std::move(reply));
+  const std::optional<OutgoingReply> reply =
+      co_await link->service_->serve(link->served(id).call());
+  link->answer(id, reply);
 }
 
-void Link::answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply>&& reply) {
+void Link::answer(rpcrdma::IncomingCall id, const std::optional<OutgoingReply>& reply) {
   if (!up_) return served(id).release();
   if (!reply || !reply->stream.ok()) return core_.on_no_reply(id);
-  core_.on_reply(id, served(id).answer(*std::move(reply)));
+  core_.on_reply(id, served(id).answer(*reply));
 }
 
 void Link::write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) {

@@ -118,11 +118,13 @@ class Link final : public std::enable_shared_from_this<Link>,
                   std::optional<std::uint32_t> invalidate) override;
   void forget_call(rpcrdma::IncomingCall call, Reason reason) override;
 
-  ServedCall& served(rpcrdma::IncomingCall call);
+  // The first thing done with a Call of the peer: makes its record where there was none before.
+  ServedCall& taken(rpcrdma::IncomingCall call);
+  ServedCall& served(rpcrdma::IncomingCall call) { return *served_[call.index]; }
   // Part of the message that is being received, to be used after on_receive() has returned.
   Buffer kept(Bytes part) const;
   static Task<void> run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id);
-  void answer(rpcrdma::IncomingCall id, std::optional<OutgoingReply>&& reply);
+  void answer(rpcrdma::IncomingCall id, const std::optional<OutgoingReply>& reply);
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();

@@ -23,6 +23,7 @@ IncomingCall& ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer pa
   } else {
     call_.payload = arrival.held ? std::move(held_) : std::move(payload);
   }
+  if (first < arrival.items.size()) call_.items = {};
   for (std::size_t i = first; i < arrival.items.size(); ++i)
     call_.items.add(arrival.items[i].position,
                     Rope(std::move(rooms_[i].block).freeze(rooms_[i].length)));
@@ -30,16 +31,14 @@ IncomingCall& ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer pa
   return call_;
 }
 
-const rpcrdma::ReplyShape& ServedCall::answer(OutgoingReply&& reply) {
-  call_.payload = {};
-  call_.items = {};
-  stream_ = std::move(reply.stream);
-  shape_.length = stream_.size();
+const rpcrdma::ReplyShape& ServedCall::answer(const OutgoingReply& reply) {
+  stream_ = &reply.stream;
+  shape_.length = stream_->size();
   shape_.items.clear();
   shape_.pairing =
       reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift : rpcrdma::Pairing::ByIndex;
-  for (std::uint32_t i = 0; i < stream_.items().size(); ++i) {
-    const xdr::Item& item = stream_.items()[i];
+  for (std::uint32_t i = 0; i < stream_->items().size(); ++i) {
+    const xdr::Item& item = stream_->items()[i];
     if (item.id == xdr::kNoItem) continue;
     shape_.items.push_back({.position = item.position,
                             .length = item.length,
@@ -56,11 +55,11 @@ Rope ServedCall::placed(const rpcrdma::Placement& placement) {
   const std::uint32_t source = shape_.items[placement.item].source;
   if (std::find(reduced_.begin(), reduced_.end(), source) == reduced_.end())
     reduced_.push_back(source);
-  return stream_.item_bytes(source).slice(placement.offset, placement.to.length);
+  return stream_->item_bytes(source).slice(placement.offset, placement.to.length);
 }
 
 Rope ServedCall::stream_without_reduced() const {
-  return stream_.without({reduced_.data(), reduced_.size()});
+  return stream_->without({reduced_.data(), reduced_.size()});
 }
 
 InlineVector<std::uint32_t, 2> ServedCall::moved(const rpcrdma::ReplyPlan& plan) const {
@@ -71,20 +70,20 @@ InlineVector<std::uint32_t, 2> ServedCall::moved(const rpcrdma::ReplyPlan& plan)
 
 Bytes ServedCall::plain_stream(const rpcrdma::ReplyPlan& plan) const {
   const InlineVector<std::uint32_t, 2> moved = this->moved(plan);
-  return stream_.plain_without({moved.data(), moved.size()});
+  return stream_->plain_without({moved.data(), moved.size()});
 }
 
 Rope ServedCall::inline_stream(const rpcrdma::ReplyPlan& plan) const {
   const InlineVector<std::uint32_t, 2> moved = this->moved(plan);
-  return stream_.without({moved.data(), moved.size()});
+  return stream_->without({moved.data(), moved.size()});
 }
 
 void ServedCall::release() {
   held_ = {};
   rooms_.clear();
   call_.payload = {};
-  call_.items = {};
-  stream_ = {};
+  if (!call_.items.empty()) call_.items = {};
+  stream_ = nullptr;
   reduced_.clear();
 }
 

@@ -28,8 +28,8 @@ class ServedCall {
                         const std::shared_ptr<Origin>& origin);
   IncomingCall& call() { return call_; }
 
-  // The answer, described to the core.
-  const rpcrdma::ReplyShape& answer(OutgoingReply&& reply);
+  // The answer, described to the core; it stays until release().
+  const rpcrdma::ReplyShape& answer(const OutgoingReply& reply);
   // The bytes of one RDMA Write. The core places items before the rest of the stream.
   Rope placed(const rpcrdma::Placement& placement);
   // The stream that goes inline where it lies in one piece of small bytes; else empty.
@@ -53,7 +53,7 @@ class ServedCall {
   Buffer held_;
   IncomingCall call_;
   InlineVector<Room, 2> rooms_;
-  xdr::Stream stream_;
+  const xdr::Stream* stream_ = nullptr;  // of the answer
   rpcrdma::ReplyShape shape_;
   InlineVector<std::uint32_t, 2> reduced_;  // indices into stream_.items(), ascending
 };
