@@ -168,6 +168,17 @@ void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate
   post(std::move(operation));
 }
 
+// What can be framed at once is copied once, to where it is framed.
+void IwarpConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
+                                Flow flow, Token token) {
+  const bool at_once = state_ == State::Open && sender_.is_short(head.size() + body.size()) &&
+                       may_begin_at_once(flow);
+  if (!at_once) return Connection::send_copy(head, body, invalidate, flow, token);
+  Rope message = Rope::borrow(head);
+  message.append(Buffer::borrow(body));
+  send_short(message, invalidate, token);
+}
+
 void IwarpConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token) {
   CHECK(source.size() <= sink.length);
   Operation operation;

@@ -61,6 +61,8 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   Revocation revoke(std::uint32_t handle) override;
   Revocation abandon(std::uint32_t handle) override;
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
+  void send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Flow flow,
+                 Token token) override;
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;
   void abandon_read(Token token) override;
