@@ -11,7 +11,7 @@ project=$(cd "$interop/../.." && pwd)
 lab=${STAG_LAB:-$project/build/lab}
 scenario=$(basename "$0")
 stag=${1:?usage: $scenario STAG}
-failures=0 checks=0 pids=()
+failures=0 checks=0 captures=0 pids=()
 
 stop() { kill "$1" 2>/dev/null && wait "$1" 2>/dev/null; true; }
 skip() { echo "interop: skipped: $*" >&2; exit 77; }
@@ -65,13 +65,14 @@ tap() {  # tap N: makes the device of guest N
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# serve OPTION…: starts `stag serve` with them; sets $server, $rdma_port, $tcp_port. Ports stay the same when called again.
+# serve OPTION…: starts `stag serve` with them; sets $server, $rdma_port, $tcp_port. Ports stay the same when called again. Of several
+# servers at once each has its own `instance=N rdma_port=P tcp_port=P serve …`.
 serve() {
   : "${rdma_port:=$(free_port)}" "${tcp_port:=$(free_port)}"
-  "$stag" serve --listen "$address" --rdma-port "$rdma_port" --tcp-port "$tcp_port" --state "$work/state" --log-level info "$@" \
-    >"$work/serve.out" 2>>"$work/serve.log" &
+  "$stag" serve --listen "$address" --rdma-port "$rdma_port" --tcp-port "$tcp_port" --state "$work/state${instance:-}" --log-level info "$@" \
+    >"$work/serve${instance:-}.out" 2>>"$work/serve.log" &
   server=$!; pids+=("$server")
-  until_true 20 grep -q '^ready: TCP' "$work/serve.out" || die "stag serve did not start: $(cat "$work/serve.log")"
+  until_true 60 grep -q '^ready: TCP' "$work/serve${instance:-}.out" || die "stag serve did not start: $(cat "$work/serve.log")"
 }
 served_by=127.0.0.1
 url() { echo "nfs://$served_by:$rdma_port/$1?mountport=$tcp_port"; }
@@ -138,6 +139,14 @@ guest_ends() {
   told '^GUEST-END' || { tail -n 40 "$console"; check "the guest reached its end" false; }
 }
 
+# A connection that ends while Sends complete sometimes costs Linux 6.1 its life (rpcrdma_sendctx_dma_unmap, of a Send that has no request any
+# more): nothing about the server is known then.
+guest_fell() {
+  wait "$guest"
+  told '^\[.*Kernel panic' && told '^\[.*RIP: .*rpcrdma_sendctx_dma_unmap' || return 1
+  echo "    the guest's own kernel fell in rpcrdma_sendctx_dma_unmap: once more"
+}
+
 # in_guest N COMMAND: has guest N, which runs guest/obey, do a command (one line), writes what that wrote and ends as it did.
 in_guest() {
   local console=$work/console.obey.$1 token
@@ -151,6 +160,29 @@ refused() { ! in_guest "$@"; }
 obeying() {  # obeying N [NAME=VALUE…]: boots guest N, which then does what in_guest says
   local number=$1; shift
   boot obey 1800 "guest=$number" "$@"
+}
+
+# listen DEVICE FILTER: captures what goes over it to $wire, until `listened`. To begin before a connection does: tshark knows MPA by
+# its first messages.
+listen() {
+  wire=$work/wire.$((captures += 1)).pcapng
+  dumpcap -q -B 64 -i "$1" -f "$2" -w "$wire" >"$work/dumpcap.out" 2>&1 &
+  capture=$!; pids+=("$capture")
+  until_true 60 grep -q '^File:' "$work/dumpcap.out" || skip "dumpcap cannot listen on $1: $(cat "$work/dumpcap.out")"
+}
+listened() { sleep 1; kill -INT "$capture"; wait "$capture" 2>/dev/null; }
+frames() {  # frames FILTER: how many; a filter that tshark does not know counts nothing, and must not pass for none
+  tshark -r "$wire" -Y "$1" >"$work/frames" 2>"$work/tshark.out" || { echo "broken"; return; }
+  wc -l <"$work/frames"
+}
+# has_no_malformed_packet WHAT LEAST FILTER: of WHAT, which FILTER selects, there are LEAST frames or more.
+# tshark 4.0 calls a READ reply malformed whose data went into a Write chunk, of any sender.
+has_no_malformed_packet() {
+  local all; all=$(frames "$3")
+  echo "    $all frames with $1"
+  check "tshark finds $1" [ "$all" -ge "$2" ]
+  check "and no malformed packet of it but READ replies with a Write chunk" \
+    [ "$(frames "($3) && _ws.malformed && !(rpcordma && (nfs.procedure_v2 == 6 || nfs.procedure_v3 == 6) && rpc.msgtyp == 1)")" -eq 0 ]
 }
 
 this_guest() { guest=$1 console=$2; }  # of several, the one that is spoken of from here on

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "base/reason.h"
@@ -55,6 +56,7 @@ struct FakeHost {
   }
 
   bool up = true;
+  Duration silence{};  // before it is known that it is not up
   nlm4_stats verdict = NLM4_GRANTED;
   std::vector<nlm4_testargs> granted, granted_messages;
   std::vector<nlm_testargs> granted3;
@@ -67,11 +69,18 @@ struct FakeHost {
 
 class FakePeers final : public Peers {
  public:
+  // Whose names begin so have not been there for long.
+  static constexpr const char* kDead = "198.51.";
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Loop& loop, std::string host,
                                                                     std::uint32_t, std::uint32_t,
                                                                     CancelToken) override {
+    if (host.starts_with(kDead)) {
+      co_await sleep_for(loop, 5s);
+      co_return Failure{rpc::CallError::transport(Reason::TimedOut)};
+    }
     FakeHost& found = hosts[host];
     ++found.attempts;
+    if (!found.up) co_await sleep_for(loop, found.silence);
     if (!found.up) co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
     std::unique_ptr<rpc::Channel> channel =
         std::make_unique<testing::LoopbackChannel>(loop, found.server);
@@ -484,6 +493,26 @@ TEST_F(Locks, asked_for_by_message_are_answered_by_message) {
   EXPECT_EQ(service_->size(), 1u);
 }
 
+TEST_F(Locks, asked_for_by_message_are_answered_although_others_cannot_be_reached) {
+  host(kA).up = false;
+  host(kA).silence = 5s;
+  for (int i = 0; i < 300; ++i) {
+    from(kA);
+    ask<NLMPROC4_TEST_MSG>({object("lost"), true, lock_of(kA, 0, 1)});
+  }
+  from(kB);
+  ask<NLMPROC4_TEST_MSG>({object("heard"), true, lock_of(kB, 0, 1)});
+  loop_.pass(1s);
+  EXPECT_EQ(host(kB).test_results.size(), 1u);
+  EXPECT_EQ(host(kA).attempts, 16);
+  loop_.pass(10s);
+  host(kA).up = true;
+  from(kA);
+  ask<NLMPROC4_TEST_MSG>({object("heard"), true, lock_of(kA, 0, 1)});
+  loop_.pass(1s);
+  EXPECT_EQ(host(kA).test_results.size(), 1u);
+}
+
 TEST_F(Locks, are_kept_when_the_client_may_have_heard_an_earlier_offer) {
   const auto refuse_at = [&](std::size_t offers) {
     ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
@@ -560,6 +589,17 @@ TEST_F(Locks, of_the_time_before_a_restart_are_asked_for_by_the_status_monitor) 
   EXPECT_EQ(host(kB).notified.size(), 1u);
   EXPECT_EQ(host(kA).notified.size(), 1u);
   EXPECT_TRUE(std::filesystem::exists(directory_.hosts() + "/" + kB)) << "it holds a lock again";
+}
+
+TEST_F(Locks, of_before_a_restart_are_asked_for_in_time_although_all_other_clients_are_dead) {
+  for (int i = 0; i < 600; ++i)
+    std::ofstream(directory_.hosts() + "/" + FakePeers::kDead + std::to_string(i));
+  const std::string last = "203.0.113.1";  // they are told in this order
+  ASSERT_EQ(lock(last, 0, 10), NLM4_GRANTED);
+  restart();
+  loop_.pass(40s);
+  ASSERT_EQ(host(last).notified.size(), 1u);
+  EXPECT_EQ(lock(last, 0, 10, false, true, true), NLM4_GRANTED);
 }
 
 TEST_F(Locks, of_clients_that_stay_silent_after_a_restart_are_forgotten) {

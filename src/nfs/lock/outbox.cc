@@ -19,7 +19,9 @@ constexpr Duration kLongestPause = 30s;
 // A client that is there polls in half a minute; one that is gone keeps others waiting.
 constexpr Duration kGrantPatience = 3min;
 constexpr Duration kRestartPatience = 15min;
-constexpr std::size_t kToldAtOnce = 16;
+// Of as many hosts as there may be records (4096), all dead, the last is tried within the grace
+// period: a host that does not answer takes five seconds.
+constexpr std::size_t kToldAtOnce = 512;
 
 }  // namespace
 
@@ -137,6 +139,21 @@ Task<Outbox::Verdict> Outbox::offer_as(rpc::Channel& channel, const PendingGrant
 void Outbox::give_up(Deliveries& box, const std::string& address) {
   for (const Ticket ticket : box.tickets)
     if (manager_.settle(ticket, false)) trace(Reason::LockGrantUndelivered, address);
+}
+
+bool Outbox::begin_answer(const std::string& host) {
+  if (answers_ >= kMostAnswers) return false;
+  std::size_t& to_host = answers_to_[host];
+  if (to_host >= kMostAnswersToHost) return false;
+  ++to_host;
+  ++answers_;
+  return true;
+}
+
+void Outbox::end_answer(const std::string& host) {
+  --answers_;
+  const auto found = answers_to_.find(host);
+  if (--found->second == 0) answers_to_.erase(found);
 }
 
 void Outbox::tell_of_restart() {

@@ -33,8 +33,7 @@ class Outbox {
   template <class Answer>
   void answer(std::string host, typename Answer::Args results) {
     loop_.post([this, host = std::move(host), results = std::move(results)]() mutable {
-      if (stop_.cancelled() || answers_ >= kMostAnswers) return;
-      ++answers_;
+      if (stop_.cancelled() || !begin_answer(host)) return;
       tasks_.add(send<Answer>(std::move(host), std::move(results)));
     });
   }
@@ -44,7 +43,9 @@ class Outbox {
   Task<void> stop();
 
  private:
+  // On their way at once; a host that cannot be reached keeps each of its own for seconds.
   static constexpr std::size_t kMostAnswers = 256;
+  static constexpr std::size_t kMostAnswersToHost = 16;
   // What waits for one client.
   struct Deliveries {
     std::deque<Ticket> tickets;
@@ -60,6 +61,8 @@ class Outbox {
   template <class Version>
   Task<Verdict> offer_as(rpc::Channel& channel, const PendingGrant& pending, Ticket ticket);
   void give_up(Deliveries& box, const std::string& address);
+  bool begin_answer(const std::string& host);
+  void end_answer(const std::string& host);
   Task<void> tell_everybody();
   Task<void> tell(std::string host);
 
@@ -72,7 +75,7 @@ class Outbox {
       static_cast<void>(co_await client.call<Answer>(results, options()));
       co_await (*channel)->close();
     }
-    --answers_;
+    end_answer(host);
   }
 
   LockManager& manager_;
@@ -82,6 +85,7 @@ class Outbox {
   Peers& peers_;
   std::map<std::string, Deliveries> boxes_;
   std::size_t answers_ = 0;
+  std::map<std::string, std::size_t> answers_to_;
   bool telling_ = false;
   CancelSource stop_;
   TaskGroup tasks_;

@@ -1,5 +1,6 @@
 #include "rpc/udp/server.h"
 
+#include <algorithm>
 #include <array>
 
 #include "oncrpc/message.h"
@@ -67,18 +68,20 @@ void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
 
 Task<void> UdpServer::serve(std::shared_ptr<const Origin> origin, Buffer message,
                             net::SocketAddress to, net::SocketAddress from) {
+  // Whoever sends Calls in another's name has that one flooded.
+  const std::size_t fair = std::max(kSmallReply, kMostReplyPerCall * message.size());
   IncomingCall call;
   call.origin = std::move(origin);
   call.payload = std::move(message);
   const std::optional<OutgoingReply> reply = co_await service_.serve(call);
-  if (reply && !socket_.closed()) send(*reply, to, from);
+  if (reply && !socket_.closed()) send(*reply, std::min(fair, options_.max_reply), to, from);
 }
 
-void UdpServer::send(const OutgoingReply& reply, const net::SocketAddress& to,
+void UdpServer::send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,
                      const net::SocketAddress& from) {
   const auto drop = [&to](Reason reason) { trace(reason, "udp " + to_string(to.address())); };
   const Rope message = reply.stream.rope();
-  if (message.size() > options_.max_reply) return drop(Reason::RpcReplyTooLong);
+  if (message.size() > most) return drop(Reason::RpcReplyTooLong);
   const Result<Ok, Reason> sent = socket_.send_to(message.flatten().bytes(), to, from);
   if (!sent) drop(sent.error());
 }

@@ -23,6 +23,10 @@ namespace stag::rpc::udp {
 inline constexpr std::size_t kLongestDatagram = 65'507;
 // Taken in one turn, so that a flood of them leaves the loop time for its connections.
 inline constexpr int kDatagramsPerTurn = 32;
+// An address that is not the sender's gets no more than this for a small Call, and no more than
+// that many times a larger one: what is asked by UDP has short answers.
+inline constexpr std::size_t kSmallReply = 512;  // bytes
+inline constexpr std::size_t kMostReplyPerCall = 4;
 
 struct ServerOptions {
   std::size_t max_calls = 64;  // in progress; one more is dropped
@@ -56,7 +60,8 @@ class UdpServer {
   void on_datagram(Bytes message, const net::Datagram& datagram);
   Task<void> serve(std::shared_ptr<const Origin> origin, Buffer message, net::SocketAddress to,
                    net::SocketAddress from);
-  void send(const OutgoingReply& reply, const net::SocketAddress& to,
+  // Unless the Reply is longer than `most` bytes.
+  void send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,
             const net::SocketAddress& from);
 
   net::EpollLoop& loop_;

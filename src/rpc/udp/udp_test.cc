@@ -123,9 +123,9 @@ TEST(Udp, carries_calls_and_replies_in_one_datagram_each) {
       const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
       auto stored = co_await w.client->call<PUT>(put);
       EXPECT_TRUE(stored.ok() && stored->checksum == checksum(data));
-      const GetArgs get{.slot = 1, .count = 60'000};
+      const GetArgs get{.slot = 1, .count = 400};
       auto back = co_await w.client->call<GET>(get);
-      EXPECT_TRUE(back.ok() && back->data == data);
+      EXPECT_TRUE(back.ok() && back->data == pattern(400, 5));
     });
   }
 }
@@ -165,10 +165,9 @@ TEST(UdpServer, answers_only_those_it_is_allowed_to) {
   friends.run_test(expect_answer);
 }
 
-TEST(UdpServer, drops_a_reply_that_is_longer_than_it_may_send) {
-  ServerOptions options;
-  options.max_reply = 1000;
-  World world("127.0.0.1", options);
+// A forged sender would be flooded with them.
+TEST(UdpServer, drops_a_reply_that_is_many_times_longer_than_its_call) {
+  World world;
   world.run_test([](World& w) -> Task<> {
     const std::uint64_t before = seen(Reason::RpcReplyTooLong);
     const Rope data = pattern(2000, 5);

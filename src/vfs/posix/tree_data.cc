@@ -22,7 +22,8 @@ int flags_of(Stability stability) {
 
 struct Written {
   std::size_t count = 0;
-  int error = 0;  // why it is not all
+  int error = 0;      // why it is not all
+  bool lost = false;  // a sync failed: what was written before may be gone too
 };
 
 // Writes the rope from `done` on, as many pieces per call as the system takes.
@@ -59,7 +60,7 @@ Written write_stably(int fd, const Rope& data, std::uint64_t offset, Stability s
   if (written.count > 0 || written.error != EOPNOTSUPP || flags == 0) return written;
   written = write_rope(fd, data, offset, 0);
   const int synced = stability == Stability::FileSync ? ::fsync(fd) : ::fdatasync(fd);
-  if (synced != 0) return {0, EIO};
+  if (synced != 0) return {0, errno, true};
   return written;
 }
 
@@ -158,7 +159,7 @@ Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std
     if (!scope.acts()) return Failure{Status::Access};
     written = write_stably((*writer)->number(), data, offset, stability);
   }
-  if (written.error == EIO) return Failure{lost(written.error)};
+  if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
   return WriteResult{static_cast<std::uint32_t>(written.count), stability, observation.finish()};
 }

@@ -1,8 +1,9 @@
 // What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES |
-// probe names FOLDER COUNT.
+// probe names FOLDER COUNT | probe once FOLDER REPEATED.
 // Prints what went wrong and exits 1.
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,85 @@ static void names(const char *path, size_t expected) {
   need(chdir("/") == 0 && rmdir(path) == 0, path);
 }
 
+static long found_done;
+
+// How an operation ended that must not be done twice: well, or as if it had been done before, which the caller then looks at.
+static void ended(int result, int done_before, const char *what) {
+  if (result == 0) return;
+  need(errno == done_before, what);
+  found_done++;
+}
+
+static void absent(const char *path) { need(access(path, F_OK) != 0 && errno == ENOENT, path); }
+
+// By open and close, which ask the server for the attributes.
+static struct stat fresh(const char *path) {
+  struct stat now;
+  int fd = open(path, O_RDONLY);
+  need(fd >= 0 && fstat(fd, &now) == 0, path);
+  close(fd);
+  return now;
+}
+
+static void append(const char *path, const char *line) {
+  int fd = open(path, O_WRONLY | O_APPEND);
+  need(fd >= 0 && write(fd, line, strlen(line)) == (ssize_t)strlen(line) && fsync(fd) == 0 && close(fd) == 0, "append");
+}
+
+static void once_around(long round) {
+  char dir[32], file[64], second[64], link_[64], moved[32], line[32];
+  snprintf(dir, sizeof dir, "dir.%ld", round);
+  snprintf(file, sizeof file, "%s/file", dir);
+  snprintf(second, sizeof second, "%s/second", dir);
+  snprintf(link_, sizeof link_, "%s/link", dir);
+  snprintf(moved, sizeof moved, "moved.%ld", round);
+  snprintf(line, sizeof line, "%ld\n", round);
+  ended(mkdir(dir, 0755), EEXIST, "mkdir");
+  // A repeated exclusive CREATE carries the same verifier (RFC 1813 3.3.8): nothing may come between.
+  int fd = open(file, O_CREAT | O_EXCL | O_WRONLY, 0644);
+  need(fd >= 0 && write(fd, line, strlen(line)) > 0 && close(fd) == 0, "exclusive create");
+  ended(link(file, second), EEXIST, "link");
+  ended(symlink(line, link_), EEXIST, "symlink");
+  ended(rename(file, moved), ENOENT, "rename");
+  absent(file);
+  struct stat one = fresh(moved), other = fresh(second);
+  need(one.st_ino == other.st_ino && one.st_nlink == 2 && one.st_size == (off_t)strlen(line), "what was linked and renamed");
+  append("log", line);
+  ended(unlink(moved), ENOENT, "unlink");
+  ended(unlink(second), ENOENT, "unlink of the second name");
+  ended(unlink(link_), ENOENT, "unlink of the symbolic link");
+  ended(rmdir(dir), ENOENT, "rmdir");
+  absent(moved);
+  absent(dir);
+}
+
+// Makes, links, renames, appends and removes until there is a file /tmp/loaded: each is done once, and no more than `most` of them say
+// that it was done before they came.
+static void once(const char *path, long most) {
+  ended(mkdir(path, 0755), EEXIST, path);
+  need(chdir(path) == 0, path);
+  int fd = open("log", O_CREAT | O_EXCL | O_WRONLY, 0644);
+  need(fd >= 0 && close(fd) == 0, "log");
+  long rounds = 0;
+  for (; access("/tmp/loaded", F_OK) != 0; rounds++) once_around(rounds);
+  forget_cache();
+  FILE *log = fopen("log", "r");
+  need(log != NULL, "log");
+  char line[32], expected[32];
+  for (long round = 0; round < rounds; round++) {
+    snprintf(expected, sizeof expected, "%ld\n", round);
+    need(fgets(line, sizeof line, log) != NULL && strcmp(line, expected) == 0, "what was appended");
+  }
+  need(fgets(line, sizeof line, log) == NULL, "the end of what was appended");
+  DIR *folder = opendir(".");
+  need(folder != NULL, "opendir");
+  for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    need(strcmp(entry->d_name, "log") == 0 || entry->d_name[0] == '.', entry->d_name);
+  printf("%ld operations, %ld were found done\n", rounds * 10, found_done);
+  errno = 0;
+  need(found_done <= most, "more were found done than were repeated");
+}
+
 int main(int count, char **words) {
   if (count != 4) return 2;
   size_t size = strtoul(words[3], NULL, 10);
@@ -150,6 +230,7 @@ int main(int count, char **words) {
   else if (strcmp(words[1], "direct") == 0) direct(words[2], size);
   else if (strcmp(words[1], "open") == 0) kept_open(words[2], size);
   else if (strcmp(words[1], "names") == 0) names(words[2], size);
+  else if (strcmp(words[1], "once") == 0) once(words[2], (long)size);
   else return 2;
   return 0;
 }
