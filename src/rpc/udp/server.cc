@@ -7,8 +7,8 @@
 
 namespace stag::rpc::udp {
 
-Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::EpollLoop& loop, const Address& at,
-                                                             Service& service,
+Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::EpollLoop& loop,
+                                                             const Address& at, Service& service,
                                                              const ServerOptions& options) {
   Result<net::UdpSocket, Reason> socket = net::UdpSocket::open(loop, at);
   if (!socket) return Failure{socket.error()};
