@@ -63,7 +63,7 @@ class PooledStorage final : public Storage {
 
  private:
   PooledStorage(std::size_t capacity, std::size_t size_class)
-      : capacity_(capacity), size_class_(size_class) {}
+      : Storage(true), capacity_(capacity), size_class_(size_class) {}
 
   void release() noexcept override {
     Pool* pool = size_class_ < kClasses ? thread_pool() : nullptr;

@@ -24,9 +24,14 @@ class Storage {
         references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       release();
   }
+  // Whether its only holder may write the bytes. Acquires what those who dropped it have read.
+  bool exclusive() const noexcept {
+    return writable_ && references_.load(std::memory_order_acquire) == 1;
+  }
 
  protected:
-  Storage() = default;
+  // `writable`: its bytes are memory that whoever is its only holder may write.
+  explicit Storage(bool writable = false) : writable_(writable) {}
   ~Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -36,6 +41,7 @@ class Storage {
 
  private:
   std::atomic<std::uint32_t> references_{1};
+  const bool writable_;
 };
 
 class Buffer {
@@ -67,6 +73,12 @@ class Buffer {
   bool empty() const { return bytes_.empty(); }
   // Borrowed bytes have no owner: who keeps them beyond the call that lent them must copy.
   bool owned() const { return owner_ != nullptr; }
+  // The same bytes to be written again, when they came from a Block and no other Buffer shares it;
+  // else nothing. Nobody can begin to share it but through this Buffer.
+  MutableBytes exclusive() {
+    if (owner_ == nullptr || !owner_->exclusive()) return {};
+    return {const_cast<std::byte*>(bytes_.data()), bytes_.size()};
+  }
 
   // The range must lie inside.
   Buffer slice(std::size_t offset, std::size_t length) const {

@@ -19,6 +19,18 @@ TEST(Buffer, slices_share_the_owner_and_outlive_the_first_reference) {
   EXPECT_EQ(text_of(part.bytes()), "tag");
 }
 
+TEST(Buffer, may_be_written_again_by_its_only_holder) {
+  Buffer whole = Block::allocate(8).freeze(8);
+  EXPECT_EQ(whole.exclusive().data(), whole.data());
+  {
+    const Buffer other = whole.slice(2, 3);
+    EXPECT_TRUE(whole.exclusive().empty());
+  }
+  EXPECT_EQ(whole.exclusive().size(), 8u);
+  const std::array<std::byte, 4> lent{};
+  EXPECT_TRUE(Buffer::borrow(lent).exclusive().empty());
+}
+
 TEST(Block, is_taken_again_from_the_free_list) {
   Block first = Block::allocate(1000);
   const std::byte* where = first.data();

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "base/bytes.h"
 
@@ -30,6 +31,14 @@ class SipHash {
   // The message piece by piece; how it is cut makes no difference.
   void add(Bytes bytes) {
     total_ += bytes.size();
+    while (used_ == 0 && bytes.size() >= 8) {
+      absorb(word(bytes.data(), 8));
+      bytes = bytes.subspan(8);
+    }
+    if (used_ == 0) {
+      std::memcpy(tail_.data(), bytes.data(), used_ = bytes.size());
+      return;
+    }
     while (!bytes.empty()) {
       if (used_ == 0 && bytes.size() >= 8) {
         absorb(word(bytes.data(), 8));
@@ -56,9 +65,8 @@ class SipHash {
   // Little-endian, as the algorithm is defined.
   static std::uint64_t word(const std::byte* from, std::size_t length) {
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < length; ++i)
-      value |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
-    return value;
+    std::memcpy(&value, from, length);
+    return std::endian::native == std::endian::little ? value : __builtin_bswap64(value);
   }
   void absorb(std::uint64_t value) {
     d_ ^= value;
