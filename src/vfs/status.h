@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "base/task.h"
 
 namespace stag::vfs {
 
@@ -43,7 +42,5 @@ std::string_view to_string(Status status);
 
 template <class T>
 using Outcome = Result<T, Status>;
-template <class T>
-using Operation = Task<Outcome<T>>;
 
 }  // namespace stag::vfs

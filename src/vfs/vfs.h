@@ -9,15 +9,15 @@
 // suffices to read (RFC 1813 4.4), because the client has done the check that open(2) does. uid 0
 // passes every check; squashing it is the server's business.
 //
-// Threads. A FileSystem may be called from any number of loops at once. Each operation is a Task
-// that starts and ends on the caller's loop; it may be elsewhere in between. Arguments passed by
-// reference (handles, names, credentials) must outlive the Task; co_await on the call expression
-// does that.
+// Threads. A FileSystem may be called from any number of loops at once. Each operation starts and
+// ends on the caller's loop; it may be elsewhere in between, and it may be done when the call
+// returns (vfs/operation.h). Arguments passed by reference (handles, names, credentials) must
+// outlive the Operation; co_await on the call expression does that.
 //
 // Data. What read() yields never changes afterwards, whatever is written meanwhile: its Buffers go
 // to the wire as they are. write() takes the Rope over; a store may keep owned Buffers as its own
 // storage instead of copying them, so who passes an owned Buffer gives it away. Borrowed Buffers
-// are copied before the Task ends.
+// are copied before the Operation ends.
 //
 // Errors. A Status says why; on failure nothing has changed, unless the Status is Io. Attributes
 // that a protocol wants next to an error are asked for with attributes(). Statuses that any
@@ -33,6 +33,7 @@
 #include "base/buffer.h"
 #include "base/rope.h"
 #include "vfs/acl.h"
+#include "vfs/operation.h"
 #include "vfs/status.h"
 #include "vfs/types.h"
 
@@ -245,7 +246,7 @@ class FileSystem {
 
   // Every entry that is there from the first page to the last is listed exactly once, "." and ".."
   // included, whatever comes and goes meanwhile. The sink is called on the caller's loop, within
-  // the Task. BadCookie.
+  // the Operation. BadCookie.
   virtual Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
                                  DirectorySink& sink) = 0;
 

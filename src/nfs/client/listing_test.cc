@@ -3,6 +3,7 @@
 #include <set>
 
 #include "testing/nfs/client_harness.h"
+#include "testing/vfs/awaited.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -15,7 +16,8 @@ class Listings : public Served {
     const vfs::Caller caller{loop_, root};
     const vfs::Handle top = store_->root();
     for (int i = 0; i < count; ++i)
-      CHECK(run(store_->create(caller, top, "entry " + std::to_string(i), {})).ok());
+      CHECK(run(testing::awaited(store_->create(caller, top, "entry " + std::to_string(i), {})))
+                .ok());
   }
   std::vector<Entry> all(Listing::Detail detail) {
     std::vector<Entry> entries;

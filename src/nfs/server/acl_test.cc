@@ -4,6 +4,7 @@
 #include "nfs/proto/nfsacl.h"
 #include "testing/nfs/faulty_store.h"
 #include "testing/nfs/server_fixture.h"
+#include "testing/vfs/awaited.h"
 
 namespace stag::nfs::acl_test {
 namespace {
@@ -45,7 +46,7 @@ class Nfsacl : public testing::NfsServed {
   fhandle2 handle2(const std::string& name) {
     const vfs::Credentials who{0, 0, {}};
     const vfs::Caller caller{loop_, who};
-    const auto found = loop_.run(store_->lookup(caller, store_->root(), name));
+    const auto found = loop_.run(testing::awaited(store_->lookup(caller, store_->root(), name)));
     const FileHandles handles(nfs::ServerState::ephemeral(7).handle_key);
     return *handles.seal2(handles.export_id("/data"), (*found)->node.handle);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "testing/nfs/server_fixture.h"
+#include "testing/vfs/awaited.h"
 
 namespace stag::nfs {
 namespace {
@@ -18,9 +19,13 @@ TEST_F(Crowd, of_100000_entries_is_listed_completely_while_others_come_and_go) {
   const vfs::Credentials who{0, 0, {}};
   const nfs_fh3 dir = mkdir(root(), "large");
   const vfs::Handle inside =
-      (**loop_.run(store_->lookup({loop_, who}, store_->root(), "large"))).node.handle;
+      (**loop_.run(testing::awaited(store_->lookup({loop_, who}, store_->root(), "large"))))
+          .node.handle;
   for (int i = 0; i < 100'000; ++i)
-    ASSERT_TRUE(loop_.run(store_->create({loop_, who}, inside, "f" + std::to_string(i), {}))->ok());
+    ASSERT_TRUE(loop_
+                    .run(testing::awaited(
+                        store_->create({loop_, who}, inside, "f" + std::to_string(i), {})))
+                    ->ok());
 
   std::set<std::string> lasting;
   READDIRPLUS3args args{dir, 0, {}, 1 << 20, 65536};

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "testing/nfs/server_fixture.h"
+#include "testing/vfs/awaited.h"
 
 namespace stag::nfs {
 namespace {
@@ -59,7 +60,8 @@ class Golden : public testing::NfsServed {
   vfs::Attributes numbers(std::string_view name) {
     const vfs::Credentials who{0, 0, {}};
     const vfs::Handle root = fixed_->root();
-    return (**loop_.run(fixed_->lookup({loop_, who}, root, name))).node.attributes;
+    return (**loop_.run(testing::awaited(fixed_->lookup({loop_, who}, root, name))))
+        .node.attributes;
   }
 
   std::shared_ptr<vfs::MemoryFileSystem> fixed_ = std::make_shared<vfs::MemoryFileSystem>(fixed());

@@ -6,7 +6,6 @@
 namespace stag::vfs::memory {
 namespace {
 
-constexpr std::size_t kAdoptFrom = 8 * 1024;
 constexpr std::uint64_t kUnit = 512;  // what an extent is charged in
 constexpr std::uint64_t kWindow = 64 * 1024;
 constexpr std::size_t kExtentsPerWindow = 17;  // 16 aligned 4 KiB writes and one that straddles
@@ -77,6 +76,16 @@ std::uint64_t FileData::covered(std::uint64_t offset, std::uint64_t length) cons
 }
 
 Rope FileData::read(std::uint64_t offset, std::uint64_t length) const {
+  const auto first = first_overlapping(offset);
+  if (first != extents_.end() && first->first <= offset &&
+      first->first + first->second.length - offset >= length) {
+    const Extent& extent = first->second;
+    return extent.source->buffer.slice(extent.start + (offset - first->first), length);
+  }
+  return gather(offset, length);
+}
+
+Rope FileData::gather(std::uint64_t offset, std::uint64_t length) const {
   Rope rope;
   Extent pending;
   auto flush = [&] {
@@ -189,6 +198,30 @@ void FileData::copy_together(std::uint64_t within, Replaced& replaced) {
   read(from, length).copy_to(block.bytes());
   cut(from, end, replaced);
   put_new(from, std::move(block).freeze(length));
+}
+
+bool FileData::overwrite(std::uint64_t offset, const Rope& data) {
+  const auto first = first_overlapping(offset);
+  std::uint64_t reached = offset;
+  for (auto at = first; reached < offset + data.size(); ++at) {
+    if (at == extents_.end() || at->first > reached) return false;
+    if (at->second.source->buffer.exclusive().empty()) return false;
+    reached = at->first + at->second.length;
+  }
+  auto at = first;
+  for (const Buffer& piece : data.pieces()) {
+    for (Bytes left = piece.bytes(); !left.empty();) {
+      const Extent& extent = at->second;
+      const auto within = static_cast<std::size_t>(offset - at->first);
+      const std::size_t step = std::min(left.size(), extent.length - within);
+      std::memcpy(extent.source->buffer.exclusive().data() + extent.start + within, left.data(),
+                  step);
+      left = left.subspan(step);
+      offset += step;
+      if (within + step == extent.length) ++at;
+    }
+  }
+  return true;
 }
 
 void FileData::write(std::uint64_t offset, const Rope& data, Replaced& replaced) {

@@ -1,6 +1,7 @@
-// The bytes of one file in memory: extents that are never written again. A write puts a new extent
-// in the place of what it covers, a read hands out references, so a Buffer on its way to a peer
-// never changes and nothing is copied.
+// The bytes of one file in memory: extents that nobody writes while anybody else holds them. A read
+// hands out references, so nothing is copied. A write puts a new extent in the place of what it
+// covers; a small one goes into the extent that is there when no reference to it is out, which no
+// reader can see. So a Buffer on its way to a peer never changes.
 //
 // What keeps this bounded: small pieces are copied instead of adopted (a slice of a receive buffer
 // would pin all of it), what is left of a buffer that is used to less than a quarter moves to
@@ -30,6 +31,8 @@ using SourceRef = std::shared_ptr<Source>;
 // What was replaced; whoever holds a lock lets it go afterwards.
 using Replaced = InlineVector<SourceRef, 8>;
 
+// Below this many bytes a piece is copied rather than kept as it is.
+inline constexpr std::size_t kAdoptFrom = 8 * 1024;
 // What write() will keep of `data`: large owned pieces as they are, everything else as a copy.
 Rope adoptable(Rope data);
 
@@ -43,6 +46,9 @@ class FileData {
 
   // The range must lie inside the file. Holes are zeros.
   Rope read(std::uint64_t offset, std::uint64_t length) const;
+  // Writes over what is there, when all of the range has storage that nobody else holds; false, and
+  // nothing done, when not.
+  bool overwrite(std::uint64_t offset, const Rope& data);
   // `data` comes from adoptable() and is not empty; offset + size does not overflow.
   void write(std::uint64_t offset, const Rope& data, Replaced& replaced);
   void resize(std::uint64_t size, Replaced& replaced);
@@ -56,6 +62,7 @@ class FileData {
   };
   using Extents = std::map<std::uint64_t, Extent>;
 
+  Rope gather(std::uint64_t offset, std::uint64_t length) const;
   Extents::const_iterator first_overlapping(std::uint64_t offset) const;
   void put(std::uint64_t offset, Extent extent);
   void put_new(std::uint64_t offset, Buffer bytes);

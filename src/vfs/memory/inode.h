@@ -40,6 +40,8 @@ struct Inode {
   bool is_directory() const { return type == FileType::Directory; }
   bool has_access_acl() const { return acls != nullptr && !acls->access.empty(); }
   Attributes attributes(std::uint64_t file_system_id) const;
+  // Of a regular file.
+  BeforeChange before() const { return {data.size(), modified, changed}; }
 
   // The data or the entries changed.
   void touch_data(Time now);

@@ -12,103 +12,103 @@ Limits MemoryFileSystem::limits() const {
 }
 
 Operation<Attributes> MemoryFileSystem::attributes(Caller, const Handle& object) {
-  co_return store_.attributes(object);
+  return store_.attributes(object);
 }
 
 Operation<Change> MemoryFileSystem::set_attributes(Caller caller, const Handle& object,
                                                    const SetAttributes& changes,
                                                    std::optional<Time> guard) {
-  co_return store_.set_attributes(caller.credentials, object, changes, guard);
+  return store_.set_attributes(caller.credentials, object, changes, guard);
 }
 
 Operation<Found> MemoryFileSystem::lookup(Caller caller, const Handle& directory,
                                           std::string_view name) {
-  co_return store_.lookup(caller.credentials, directory, name);
+  return store_.lookup(caller.credentials, directory, name);
 }
 
 Operation<Access> MemoryFileSystem::access(Caller caller, const Handle& object,
                                            std::uint32_t asked) {
-  co_return store_.access(caller.credentials, object, asked);
+  return store_.access(caller.credentials, object, asked);
 }
 
 Operation<Link> MemoryFileSystem::readlink(Caller, const Handle& symlink) {
-  co_return store_.readlink(symlink);
+  return store_.readlink(symlink);
 }
 
 Operation<ReadResult> MemoryFileSystem::read(Caller caller, const Handle& file,
                                              std::uint64_t offset, std::uint32_t count) {
-  co_return store_.read(caller.credentials, file, offset, count);
+  return store_.read(caller.credentials, file, offset, count);
 }
 
 Operation<WriteResult> MemoryFileSystem::write(Caller caller, const Handle& file,
                                                std::uint64_t offset, Rope data, Stability) {
-  co_return store_.write(caller.credentials, file, offset, std::move(data));
+  return store_.write(caller.credentials, file, offset, std::move(data));
 }
 
 Operation<Change> MemoryFileSystem::commit(Caller, const Handle& file, std::uint64_t,
                                            std::uint32_t) {
-  co_return store_.commit(file);
+  return store_.commit(file);
 }
 
 Operation<Created> MemoryFileSystem::create(Caller caller, const Handle& directory,
                                             std::string_view name, const CreateHow& how) {
-  co_return store_.create(caller.credentials, directory, name, how);
+  return store_.create(caller.credentials, directory, name, how);
 }
 
 Operation<Created> MemoryFileSystem::mkdir(Caller caller, const Handle& directory,
                                            std::string_view name, const SetAttributes& attributes) {
-  co_return store_.mkdir(caller.credentials, directory, name, attributes);
+  return store_.mkdir(caller.credentials, directory, name, attributes);
 }
 
 Operation<Created> MemoryFileSystem::symlink(Caller caller, const Handle& directory,
                                              std::string_view name, std::string_view target,
                                              const SetAttributes& attributes) {
-  co_return store_.symlink(caller.credentials, directory, name, target, attributes);
+  return store_.symlink(caller.credentials, directory, name, target, attributes);
 }
 
 Operation<Created> MemoryFileSystem::mknod(Caller caller, const Handle& directory,
                                            std::string_view name, Special special,
                                            const SetAttributes& attributes) {
-  co_return store_.mknod(caller.credentials, directory, name, special, attributes);
+  return store_.mknod(caller.credentials, directory, name, special, attributes);
 }
 
 Operation<Linked> MemoryFileSystem::link(Caller caller, const Handle& file, const Handle& directory,
                                          std::string_view name) {
-  co_return store_.link(caller.credentials, file, directory, name);
+  return store_.link(caller.credentials, file, directory, name);
 }
 
 Operation<Change> MemoryFileSystem::remove(Caller caller, const Handle& directory,
                                            std::string_view name) {
-  co_return store_.remove(caller.credentials, directory, name);
+  return store_.remove(caller.credentials, directory, name);
 }
 
 Operation<Change> MemoryFileSystem::rmdir(Caller caller, const Handle& directory,
                                           std::string_view name) {
-  co_return store_.rmdir(caller.credentials, directory, name);
+  return store_.rmdir(caller.credentials, directory, name);
 }
 
 Operation<Renamed> MemoryFileSystem::rename(Caller caller, const Handle& from_directory,
                                             std::string_view from, const Handle& to_directory,
                                             std::string_view to) {
-  co_return store_.rename(caller.credentials, from_directory, from, to_directory, to);
+  return store_.rename(caller.credentials, from_directory, from, to_directory, to);
 }
 
 Operation<Listed> MemoryFileSystem::list(Caller caller, const Handle& directory, ListFrom from,
                                          DirectorySink& sink) {
-  co_return store_.list(caller.credentials, directory, from, sink);
+  return store_.list(caller.credentials, directory, from, sink);
 }
 
 Operation<Usage> MemoryFileSystem::usage(Caller) {
-  co_return store_.usage();
+  return store_.usage();
 }
 
 Operation<ObjectAcls> MemoryFileSystem::acls(Caller, const Handle& object) {
-  co_return store_.acls(object);
+  return store_.acls(object);
 }
 
 Operation<Change> MemoryFileSystem::set_acls(Caller caller, const Handle& object,
                                              const SetAcls& changes) {
-  co_return store_.set_acls(caller.credentials, object, changes);
+  return store_.set_acls(caller.credentials, object, changes);
 }
 
 }  // namespace stag::vfs

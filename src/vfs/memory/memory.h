@@ -1,11 +1,11 @@
 // vfs/memory: a FileSystem that lives in memory and is gone with it. Complete, fast, and the
 // reference for what the other stores do.
 //
-// File data is kept in immutable, reference-counted extents: read() hands out references, write()
-// keeps large owned Buffers as they are, so a payload that a transport placed into a Block of
-// placement() is stored without a copy. Every operation completes at once, on the caller's thread;
-// many loops may share one MemoryFileSystem (memory/store.h says how). Writes are always FileSync:
-// nothing is lost that would survive.
+// File data is kept in reference-counted extents that do not change while anybody refers to them:
+// read() hands out references, write() keeps large owned Buffers as they are, so a payload that a
+// transport placed into a Block of placement() is stored without a copy. Every operation completes
+// at once, on the caller's thread; many loops may share one MemoryFileSystem (memory/store.h says
+// how). Writes are always FileSync: nothing is lost that would survive.
 #pragma once
 
 #include "vfs/memory/store.h"

@@ -103,6 +103,23 @@ TEST_F(Memory, borrowed_and_small_pieces_are_copied) {
   EXPECT_NE(read(file, 0, 1000).pieces()[0].data(), receive_buffer.data() + 50);
 }
 
+TEST_F(Memory, small_writes_go_to_what_is_there_while_nobody_reads_it) {
+  const Handle file = make("file");
+  Rope data;
+  for (const char c : {'a', 'b'}) data.append(Buffer::copy_of(bytes_of(std::string(16 * 1024, c))));
+  write(file, 0, data);
+  data = {};
+  const std::byte* const there = read(file, 0, 1).pieces().front().data();
+  // Across the border of the two.
+  write(file, 16 * 1024 - 2, Rope::borrow(bytes_of("wxyz")));
+  EXPECT_EQ(read(file, 0, 1).pieces().front().data(), there);
+  const Rope held = read(file, 16 * 1024 - 3, 6);
+  EXPECT_EQ(text_of(held.flatten().bytes()), "awxyzb");
+  write(file, 16 * 1024 - 2, Rope::borrow(bytes_of("WXYZ")));
+  EXPECT_EQ(text_of(held.flatten().bytes()), "awxyzb");
+  EXPECT_EQ(text_of(read(file, 16 * 1024 - 3, 6).flatten().bytes()), "aWXYZb");
+}
+
 TEST_F(Memory, many_small_appends_leave_few_pieces) {
   const Handle file = make("log");
   for (int i = 0; i < 5000; ++i)

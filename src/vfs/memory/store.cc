@@ -51,6 +51,11 @@ Store::Locked::Locked(Store& store, Ids ids) {
   for (Shard* shard : held_) shard->mutex.lock();
 }
 
+Store::Locked::Locked(Store& store, InodeId id) {
+  held_.push_back(&store.shard_of(id));
+  held_.back()->mutex.lock();
+}
+
 Store::Locked::~Locked() {
   for (Shard* shard : held_) shard->mutex.unlock();
 }
@@ -96,7 +101,7 @@ Usage Store::usage() const {
 Outcome<Attributes> Store::attributes(const Handle& object) {
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   const Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
   return attributes_of(*inode);
@@ -105,7 +110,7 @@ Outcome<Attributes> Store::attributes(const Handle& object) {
 Outcome<Access> Store::access(const Credentials& who, const Handle& object, std::uint32_t asked) {
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   const Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
   return Access{granted(*inode, who) & asked, attributes_of(*inode)};
@@ -114,7 +119,7 @@ Outcome<Access> Store::access(const Credentials& who, const Handle& object, std:
 Outcome<Link> Store::readlink(const Handle& symlink) {
   const auto id = id_of(symlink);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   const Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
   if (inode->type != FileType::Symlink) return Failure{Status::NotSymlink};

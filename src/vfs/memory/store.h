@@ -110,6 +110,9 @@ class Store {
   static std::uint64_t charge_of(const Acls* acls);
   static void inherit_acls(const Inode& directory, Inode& made);
 
+  Outcome<Inode*> writable(const Credentials& who, InodeId id);
+  WriteResult written(const Credentials& who, Inode& file, std::uint64_t length,
+                      const BeforeChange& before);
   Outcome<std::optional<InodeId>> peek(InodeId directory, std::string_view name);
   Outcome<Created> make(const Credentials& who, const Handle& directory, std::string_view name,
                         std::unique_ptr<Inode> made, const SetAttributes& attributes);
@@ -144,6 +147,7 @@ class Store {
 class Store::Locked {
  public:
   Locked(Store& store, Ids ids);
+  Locked(Store& store, InodeId id);
   ~Locked();
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;

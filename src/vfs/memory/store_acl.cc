@@ -32,7 +32,7 @@ std::uint64_t Store::charge_of(const Acls* acls) {
 Outcome<ObjectAcls> Store::acls(const Handle& object) {
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   const Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
   ObjectAcls result{{}, attributes_of(*inode)};
@@ -45,7 +45,7 @@ Outcome<Change> Store::set_acls(const Credentials& who, const Handle& object,
                                 const SetAcls& changes) {
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   Inode* inode = find(*id);
   if (const auto fault = acl_fault(inode, who, changes)) return Failure{*fault};
   const BeforeChange before = before_of(attributes_of(*inode));

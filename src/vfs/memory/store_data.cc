@@ -62,7 +62,7 @@ Outcome<Change> Store::set_attributes(const Credentials& who, const Handle& obje
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
   Replaced replaced;  // let go after the lock
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
   if (guard && *guard != inode->changed) return Failure{Status::Changed};
@@ -78,7 +78,7 @@ Outcome<ReadResult> Store::read(const Credentials& who, const Handle& file, std:
                                 std::uint32_t count) {
   const auto id = id_of(file);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   Inode* inode = find(*id);
   if (const auto fault = data_fault(inode)) return Failure{*fault};
   if (!may_read_data(*inode, who)) return Failure{Status::Access};
@@ -94,36 +94,56 @@ Outcome<ReadResult> Store::read(const Credentials& who, const Handle& file, std:
   return result;
 }
 
+// With the shard held.
+Outcome<Inode*> Store::writable(const Credentials& who, InodeId id) {
+  Inode* inode = find(id);
+  if (const auto fault = data_fault(inode)) return Failure{*fault};
+  if (!may_write_data(*inode, who)) return Failure{Status::Access};
+  return inode;
+}
+
+WriteResult Store::written(const Credentials& who, Inode& file, std::uint64_t length,
+                           const BeforeChange& before) {
+  if (length > 0) {
+    if (!is_root(who)) drop_set_id(file);
+    file.touch_data(now_());
+  }
+  return {static_cast<std::uint32_t>(length), Stability::FileSync, changed(before, file)};
+}
+
 Outcome<WriteResult> Store::write(const Credentials& who, const Handle& file, std::uint64_t offset,
                                   Rope data) {
   const auto id = id_of(file);
   if (!id) return Failure{id.error()};
   const std::uint64_t length = data.size();
   if (!range_within(offset, length, kLargestFile)) return Failure{Status::FileTooBig};
+  if (length < kAdoptFrom) {
+    // It is copied anyhow: to where it belongs, where that can be.
+    const Locked lock(*this, *id);
+    const auto inode = writable(who, *id);
+    if (!inode) return Failure{inode.error()};
+    const BeforeChange before = (*inode)->before();
+    if ((*inode)->data.overwrite(offset, data)) return written(who, **inode, length, before);
+  }
   const Rope kept = adoptable(std::move(data));
   Replaced replaced;
-  Locked lock(*this, {*id});
-  Inode* inode = find(*id);
-  if (const auto fault = data_fault(inode)) return Failure{*fault};
-  if (!may_write_data(*inode, who)) return Failure{Status::Access};
-  const BeforeChange before = before_of(attributes_of(*inode));
-  if (length > 0) {
-    const std::uint64_t fresh = length - inode->data.covered(offset, length);
-    if (!charge(fresh)) return Failure{Status::NoSpace};
-    const std::uint64_t stored = inode->data.stored();
-    inode->data.write(offset, kept, replaced);
-    used_.fetch_add(inode->data.stored() - stored - fresh, std::memory_order_relaxed);
-    if (!is_root(who)) drop_set_id(*inode);
-    inode->touch_data(now_());
-  }
-  return WriteResult{static_cast<std::uint32_t>(length), Stability::FileSync,
-                     changed(before, *inode)};
+  Locked lock(*this, *id);
+  const auto inode = writable(who, *id);
+  if (!inode) return Failure{inode.error()};
+  const BeforeChange before = (*inode)->before();
+  FileData& stored = (*inode)->data;
+  const std::uint64_t fresh = length - stored.covered(offset, length);
+  if (!charge(fresh)) return Failure{Status::NoSpace};
+  const std::uint64_t stored_before = stored.stored();
+  if (length > 0) stored.write(offset, kept, replaced);
+  used_.fetch_add(stored.stored() - stored_before - fresh, std::memory_order_relaxed);
+  return written(who, **inode, length, before);
 }
 
 Outcome<Change> Store::commit(const Handle& file) {
   const auto id = id_of(file);
   if (!id) return Failure{id.error()};
-  Locked lock(*this, {*id});
+  Locked lock(*this, *id);
   Inode* inode = find(*id);
   if (const auto fault = data_fault(inode)) return Failure{*fault};
   return changed(before_of(attributes_of(*inode)), *inode);

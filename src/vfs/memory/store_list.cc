@@ -60,7 +60,7 @@ Outcome<Listed> Store::list(const Credentials& who, const Handle& directory, con
     return Failure{Status::BadCookie};
   Page page;
   {
-    Locked lock(*this, {*id});
+    Locked lock(*this, *id);
     Inode* inode = find(*id);
     if (inode == nullptr) return Failure{Status::Stale};
     if (!inode->is_directory()) return Failure{Status::NotDirectory};
@@ -73,7 +73,7 @@ Outcome<Listed> Store::list(const Credentials& who, const Handle& directory, con
     DirectoryEntry entry{page.name_of(item), item.inode, item.cookie, nullptr};
     Node node;
     if (from.with_nodes) {
-      Locked lock(*this, {item.inode});
+      Locked lock(*this, item.inode);
       if (const Inode* inode = find(item.inode)) {
         node = node_of(*inode);
         entry.node = &node;

@@ -70,7 +70,7 @@ struct Store::Move {
 // Whether `directory` is `ancestor` or below it. Nothing moves meanwhile: moving_ is held.
 bool Store::lies_within(InodeId directory, InodeId ancestor) {
   while (directory != ancestor) {
-    Locked lock(*this, {directory});
+    Locked lock(*this, directory);
     const Inode* inode = find(directory);
     if (inode == nullptr || inode->parent == directory) return false;
     directory = inode->parent;
@@ -100,7 +100,7 @@ Outcome<Renamed> Store::move(const Credentials& who, const Move& move) {
     const auto target = peek(move.to, move.to_name);
     if (!target) return Failure{target.error()};
     if (!*child) {
-      Locked lock(*this, {move.from});
+      Locked lock(*this, move.from);
       const Inode* from = find(move.from);
       if (from == nullptr) return Failure{Status::Stale};
       return Failure{permits(*from, who, kMayExecute) ? Status::NoEntry : Status::Access};

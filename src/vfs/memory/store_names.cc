@@ -51,7 +51,7 @@ void set_creation_attributes(const Credentials& who, const Inode& directory,
 
 // Which object a name leads to right now. Whoever acts on the answer locks both and asks again.
 Outcome<std::optional<InodeId>> Store::peek(InodeId directory, std::string_view name) {
-  Locked lock(*this, {directory});
+  Locked lock(*this, directory);
   const Inode* inode = find(directory);
   if (const auto fault = directory_fault(inode)) return Failure{*fault};
   if (name == ".") return std::optional(directory);

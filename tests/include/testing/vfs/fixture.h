@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/loop.h"
+#include "testing/vfs/awaited.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs {
@@ -60,6 +61,10 @@ T finish(InlineLoop& loop, Task<T> task) {
   loop.drain();
   CHECK(result.has_value());
   return *std::move(result);
+}
+template <class T>
+Outcome<T> finish(InlineLoop& loop, Operation<T> operation) {
+  return finish(loop, stag::testing::awaited(std::move(operation)));
 }
 
 struct Backend {
@@ -122,8 +127,8 @@ class Contract : public ::testing::TestWithParam<BackendFactory> {
   Caller as(const Credentials& who) { return Caller{loop_, who}; }
 
   template <class T>
-  T run(Task<T> task) {
-    return finish(loop_, std::move(task));
+  Outcome<T> run(Operation<T> operation) {
+    return finish(loop_, std::move(operation));
   }
   template <class T>
   T good(Operation<T> operation) {
