@@ -56,12 +56,17 @@ bool try_to_switch() {
   return group && user;
 }
 
-void drop_resource_capability() {
+// What the right was before, for the caller to know whether it changed.
+bool set_resource_capability(bool wanted) {
+  constexpr std::uint32_t kBit = std::uint32_t{1} << CAP_SYS_RESOURCE;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
-  if (::syscall(SYS_capget, &header, data) != 0) return;
-  data[0].effective &= ~(std::uint32_t{1} << CAP_SYS_RESOURCE);
+  if (::syscall(SYS_capget, &header, data) != 0) return false;
+  const bool had = (data[0].effective & kBit) != 0;
+  if (had == wanted) return had;
+  data[0].effective ^= kBit;
   ::syscall(SYS_capset, &header, data);
+  return had;
 }
 
 }  // namespace
@@ -77,6 +82,9 @@ CredentialScope::CredentialScope(const Credentials& who) {
     acts_ = false;
     return;
   }
+  // Who serves is no other user; groups mean nothing to root.
+  static const std::uint32_t kOwnGroup = ::getegid();
+  if (who.uid == 0 && who.gid == kOwnGroup) return;
   switched_ = true;
   // Groups and group first: afterwards the right to change them may be gone.
   if (who.uid != 0) {
@@ -93,10 +101,16 @@ CredentialScope::~CredentialScope() {
   ::setfsgid(::getegid());
 }
 
+QuotaScope::QuotaScope() : laid_down_(can_switch_users() && set_resource_capability(false)) {}
+
+QuotaScope::~QuotaScope() {
+  if (laid_down_) set_resource_capability(true);
+}
+
 void prepare_worker_thread() {
   thread_local const bool kPrepared = [] {
     if (::unshare(CLONE_FS) == 0) ::umask(0);
-    if (can_switch_users()) drop_resource_capability();
+    if (can_switch_users()) set_resource_capability(false);
     return true;
   }();
   (void)kPrepared;

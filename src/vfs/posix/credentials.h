@@ -30,6 +30,19 @@ class CredentialScope {
   bool switched_ = false;
 };
 
+// This thread's right to ignore quotas and the blocks reserved for root, laid down for the length
+// of a few system calls: for threads that are not prepared as below.
+class QuotaScope {
+ public:
+  QuotaScope();
+  QuotaScope(const QuotaScope&) = delete;
+  QuotaScope& operator=(const QuotaScope&) = delete;
+  ~QuotaScope();
+
+ private:
+  bool laid_down_;
+};
+
 // Once per thread that runs blocking work for others: an umask of its own, of 0, since modes are
 // the client's to choose; and no right to ignore quotas and the blocks reserved for root.
 void prepare_worker_thread();

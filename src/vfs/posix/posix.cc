@@ -71,6 +71,8 @@ Operation<ReadResult> PosixFileSystem::read(Caller caller, const Handle& file, s
 Operation<WriteResult> PosixFileSystem::write(Caller caller, const Handle& file,
                                               std::uint64_t offset, Rope data,
                                               Stability stability) {
+  if (auto answer = tree_->write_at_once(caller.credentials, file, offset, data, stability))
+    co_return *std::move(answer);
   co_return co_await blocking(
       caller, [&] { return tree_->write(caller.credentials, file, offset, data, stability); });
 }

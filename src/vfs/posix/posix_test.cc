@@ -325,7 +325,7 @@ TEST_P(Posix, attributes_of_what_is_open_are_answered_on_the_loop) {
   EXPECT_EQ(loop.offloads, before);
 }
 
-TEST(PosixRead, of_a_file_system_in_memory_is_answered_on_the_loop) {
+TEST(PosixData, of_a_file_system_in_memory_moves_on_the_loop) {
   std::error_code none;
   if (!files::is_directory(kMemory, none)) GTEST_SKIP() << "no file system in memory here";
   PosixBackend backend(kMemory, HandleKind::Automatic);
@@ -346,6 +346,11 @@ TEST(PosixRead, of_a_file_system_in_memory_is_answered_on_the_loop) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(text_of(read->data.flatten().bytes()), text.substr(4096));
   EXPECT_TRUE(read->eof);
+  const auto written = finish(
+      loop,
+      fs.write(caller, file, 8192, Rope(Buffer::copy_of(bytes_of("c"))), Stability::FileSync));
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(written->file.after->size, 8193u);
   EXPECT_EQ(loop.offloads, before);
 }
 

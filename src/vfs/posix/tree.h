@@ -115,6 +115,9 @@ class Tree {
                                                 std::uint32_t asked);
   std::optional<Outcome<ReadResult>> read_at_once(const Credentials& who, const Handle& file,
                                                   std::uint64_t offset, std::uint32_t count);
+  std::optional<Outcome<WriteResult>> write_at_once(const Credentials& who, const Handle& file,
+                                                    std::uint64_t offset, const Rope& data,
+                                                    Stability stability);
   std::optional<Outcome<Found>> lookup_at_once(const Credentials& who, const Handle& directory,
                                                std::string_view name);
 
@@ -180,6 +183,15 @@ class Tree {
 
   // Data and attributes (tree_data.cc, tree_attributes.cc).
   Outcome<Opened> resolve_file(const Handle& handle);
+  struct WhatToWrite {
+    std::uint64_t offset;
+    const Rope& data;
+    Stability stability;
+  };
+  // `open` gives the descriptor when the caller has been let in.
+  template <class Writer>
+  Outcome<WriteResult> write_to(const Credentials& who, const ObjectRef& object, Writer open,
+                                const WhatToWrite& what);
   std::optional<Status> data_fault(const Credentials& who, const Object& file,
                                    const Attributes& attributes, bool writing) const;
   std::optional<Status> apply(const Credentials& who, Object& object, const Attributes& before,

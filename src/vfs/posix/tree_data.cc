@@ -12,8 +12,10 @@
 namespace stag::vfs::posix {
 namespace {
 
-// What is copied on a loop's own thread at most; more than that is shared out.
-constexpr std::uint32_t kLargestAtOnce = 128 * 1024;
+// What is copied on a loop's own thread at most; more than that is shared out. Of a file system in
+// memory it is as much as the loop sends or receives without a pause all the same.
+constexpr std::size_t kLargestAtOnce = 128 * 1024;
+constexpr std::size_t kLargestInMemory = 1024 * 1024;
 
 int flags_of(Stability stability) {
   if (stability == Stability::FileSync) return RWF_SYNC;
@@ -120,7 +122,8 @@ std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, co
                                                       std::uint64_t offset, std::uint32_t count) {
   const ObjectRef cached = cache_->find(file);
   const SharedDescriptor reader = cached != nullptr ? cached->reader() : nullptr;
-  if (reader == nullptr || cached->type != FileType::Regular || count > kLargestAtOnce)
+  if (reader == nullptr || cached->type != FileType::Regular ||
+      count > (in_memory_ ? kLargestInMemory : kLargestAtOnce))
     return std::nullopt;
   const auto attributes = attributes_of(*cached);
   if (!attributes || data_fault(who, *cached, *attributes, false)) return std::nullopt;
@@ -147,21 +150,44 @@ Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std
     return Failure{Status::FileTooBig};
   const auto opened = resolve_file(file);
   if (!opened) return Failure{opened.error()};
-  Observation observation(*this, opened->object);
+  const auto writer = [&] { return opened->object->open_writer(); };
+  return write_to(who, opened->object, writer, {offset, data, stability});
+}
+
+template <class Writer>
+Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& object, Writer open,
+                                    const WhatToWrite& what) {
+  Observation observation(*this, object);
   if (!observation.before()) return Failure{observation.before().error()};
-  if (const auto fault = data_fault(who, *opened->object, *observation.before(), true))
+  if (const auto fault = data_fault(who, *object, *observation.before(), true))
     return Failure{*fault};
-  const auto writer = opened->object->open_writer();
+  const Outcome<SharedDescriptor> writer = open();
   if (!writer) return Failure{writer.error()};
   Written written;
   {
     const CredentialScope scope(who);
     if (!scope.acts()) return Failure{Status::Access};
-    written = write_stably((*writer)->number(), data, offset, stability);
+    written = write_stably((*writer)->number(), what.data, what.offset, what.stability);
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
-  return WriteResult{static_cast<std::uint32_t>(written.count), stability, observation.finish()};
+  return WriteResult{static_cast<std::uint32_t>(written.count), what.stability,
+                     observation.finish()};
+}
+
+std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, const Handle& file,
+                                                        std::uint64_t offset, const Rope& data,
+                                                        Stability stability) {
+  // Where nothing is written to a disk, writing does not wait either, whatever the stability.
+  if (!in_memory_ || data.size() > kLargestInMemory ||
+      !range_within<std::uint64_t>(offset, data.size(), kLargestFile))
+    return std::nullopt;
+  const ObjectRef cached = cache_->find(file);
+  const SharedDescriptor writer = cached != nullptr ? cached->writer() : nullptr;
+  if (writer == nullptr || cached->type != FileType::Regular) return std::nullopt;
+  const QuotaScope quota;
+  return write_to(who, cached, [&] { return Outcome<SharedDescriptor>(writer); },
+                  {offset, data, stability});
 }
 
 // The whole file: the system has no durable sync of a range.
