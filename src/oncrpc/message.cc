@@ -6,12 +6,6 @@ namespace {
 using xdr::Decoder;
 using xdr::Encoder;
 
-void put_auth(Encoder& to, const OpaqueAuth& auth) {
-  CHECK(auth.body.size() <= kMaxAuthBody);
-  to.u32(static_cast<std::uint32_t>(auth.flavor));
-  to.opaque(xdr::kNoItem, auth.body);
-}
-
 Reason take_auth(Decoder& from, OpaqueAuth& auth) {
   std::uint32_t flavor = 0;
   const bool taken = from.u32(flavor) && from.inline_opaque(auth.body, kMaxAuthBody);
@@ -134,15 +128,26 @@ Result<ReplyHeader, Reason> decode_reply(Decoder& from) {
   return header;
 }
 
+void encode(Encoder& to, const OpaqueAuth& auth) {
+  CHECK(auth.body.size() <= kMaxAuthBody);
+  to.u32(static_cast<std::uint32_t>(auth.flavor));
+  to.opaque(xdr::kNoItem, auth.body);
+}
+
 void encode(Encoder& to, const CallHeader& header) {
+  encode(to, header, {});
+  encode(to, header.credential);
+  encode(to, header.verifier);
+}
+
+void encode(Encoder& to, const CallHeader& header, Bytes auth) {
   to.u32(header.xid);
   to.u32(static_cast<std::uint32_t>(MessageType::CALL));
   to.u32(kRpcVersion);
   to.u32(header.program);
   to.u32(header.version);
   to.u32(header.procedure);
-  put_auth(to, header.credential);
-  put_auth(to, header.verifier);
+  to.fixed_opaque(auth);
 }
 
 void encode(Encoder& to, const ReplyHeader& header) {
@@ -152,7 +157,7 @@ void encode(Encoder& to, const ReplyHeader& header) {
   to.u32(static_cast<std::uint32_t>(status.reply));
   bool versions = false;
   if (status.reply == ReplyStat::MSG_ACCEPTED) {
-    put_auth(to, header.verifier);
+    encode(to, header.verifier);
     to.u32(static_cast<std::uint32_t>(status.accept));
     versions = status.accept == AcceptStat::PROG_MISMATCH;
   } else {

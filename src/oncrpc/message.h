@@ -127,6 +127,9 @@ Result<MessageStart, Reason> peek(Bytes message);
 
 // Bodies are at most kMaxAuthBody bytes.
 void encode(xdr::Encoder& to, const CallHeader& header);
+void encode(xdr::Encoder& to, const OpaqueAuth& auth);
+// The same Call header, its credential and verifier being `auth` as encoded before.
+void encode(xdr::Encoder& to, const CallHeader& header, Bytes auth);
 void encode(xdr::Encoder& to, const ReplyHeader& header);
 
 }  // namespace stag::oncrpc

@@ -31,7 +31,8 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   // Sends `message` and returns its Reply. Returns only when no memory of the message is exposed to
-  // the peer any more, also when cancelled or timed out. A Reply is any RPC message of type REPLY
+  // the peer any more, also when cancelled or timed out. The Reply may be borrowed: its reader does
+  // not suspend before it is done with it (rpc/message.h). A Reply is any RPC message of type REPLY
   // with the Call's XID; its status is the caller's to read.
   virtual Task<Result<ReplyMessage, CallError>> call(CallMessage& message) = 0;
 

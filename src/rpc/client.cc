@@ -42,9 +42,7 @@ Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::ui
   header.program = program;
   header.version = version;
   header.procedure = procedure;
-  header.credential = credentials.credential();
-  header.verifier = credentials.verifier();
-  oncrpc::encode(encoder, header);
+  oncrpc::encode(encoder, header, credentials.encoded());
 }
 
 // Where there are eligible items they are what varies; the rest is the Binding's to know.
@@ -83,7 +81,9 @@ CallError Client::unencodable() const {
 Client::Incoming::Incoming(Client& from, const Outgoing& out, ReplyMessage& message)
     : client(from),
       reply(message),
-      decoder(message.payload, message.items.empty() ? nullptr : &message.items) {
+      decoder(message.payload,
+              message.items.empty() && out.options.sinks.empty() ? nullptr : &message.items) {
+  reply.items.land_in(out.options.sinks);
   if (out.binding != nullptr) reply.items.allow(out.binding->results.ids());
 }
 

@@ -16,10 +16,21 @@ Credentials Credentials::sys(std::string_view machine, std::uint32_t uid, std::u
     auth.gids.push_back(more);
   xdr::Encoder encoder;
   oncrpc::encode(encoder, auth);
-  Credentials credentials;
-  credentials.flavor_ = oncrpc::AuthFlavor::AUTH_SYS;
-  credentials.body_ = std::move(encoder).finish().rope().flatten();
-  return credentials;
+  const Buffer body = std::move(encoder).finish().rope().flatten();
+  return Credentials({oncrpc::AuthFlavor::AUTH_SYS, body.bytes()});
+}
+
+oncrpc::OpaqueAuth Credentials::credential() const {
+  const std::byte* const at = encoded_.data();
+  return {static_cast<oncrpc::AuthFlavor>(load_be<std::uint32_t>(at)),
+          encoded_.bytes().subspan(8, load_be<std::uint32_t>(at + 4))};
+}
+
+Credentials::Credentials(const oncrpc::OpaqueAuth& credential) {
+  xdr::Encoder encoder;
+  oncrpc::encode(encoder, credential);
+  oncrpc::encode(encoder, oncrpc::OpaqueAuth{});  // the verifier of both flavors is empty
+  encoded_ = std::move(encoder).finish().rope().flatten();
 }
 
 }  // namespace stag::rpc

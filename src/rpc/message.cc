@@ -45,8 +45,26 @@ ReducedItems::Entry* ReducedItems::next_written(xdr::ItemId id) {
   return next_ == entries_.size() ? nullptr : &entries_[next_];
 }
 
+// The k-th item of a name has the k-th sink of that name, however it came.
+const Sink* ReducedItems::next_sink(xdr::ItemId id) {
+  constexpr std::size_t kMost = 64;
+  for (std::size_t i = 0; i < std::min(sinks_.size(), kMost); ++i) {
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    if (sinks_[i].item != id || (sinks_used_ & bit) != 0) continue;
+    sinks_used_ |= bit;
+    return &sinks_[i];
+  }
+  return nullptr;
+}
+
+MutableBytes ReducedItems::place(std::uint32_t length) {
+  if (sink_ == nullptr || length > sink_->memory.size()) return {};
+  return sink_->memory.first(length);
+}
+
 std::optional<Rope> ReducedItems::take(xdr::ItemId id, std::uint32_t position,
                                        std::uint32_t length) {
+  sink_ = sinks_.empty() ? nullptr : next_sink(id);
   if (Entry* entry = read_at(position)) return eligible(id) ? take_read(*entry, length) : fail();
   return eligible(id) ? take_written(id, length) : std::nullopt;
 }

@@ -28,9 +28,10 @@ class Channel;
 enum class TransportKind : std::uint8_t { Tcp, Udp, Rdma, Memory };
 
 // Caller memory for the data of one eligible result item: an RDMA transport has the server write
-// straight into it. Several sinks for one id are used in the order of the items. After the call the
-// decoded item refers to this memory when the data went there; other transports deliver it
-// elsewhere (rpc::land() in rpc/client.h settles both).
+// straight into it, and data that came inline is copied there as it is decoded. Several sinks for
+// one id are used in the order of the items. After the call the decoded item refers to this memory
+// when the data went there, and elsewhere when it does not fit (rpc::land() in rpc/client.h settles
+// both). What is in it after a call that failed is undefined.
 struct Sink {
   xdr::ItemId item = 0;
   MutableBytes memory;
@@ -59,6 +60,9 @@ class ReducedItems final : public xdr::ItemSource {
   // Nothing is eligible until this is said. The storage outlives this object.
   void allow(std::span<const xdr::ItemId> eligible) { eligible_ = eligible; }
 
+  // Items that came inline are wanted in this memory, of the caller.
+  void land_in(std::span<const Sink> sinks) { sinks_ = sinks; }
+
   // Read chunks: each names the position of its item (RFC 8166 3.4.5). `bytes` may end with the
   // item's XDR pad.
   void add(std::uint32_t position, Rope bytes);
@@ -82,6 +86,7 @@ class ReducedItems final : public xdr::ItemSource {
 
   std::optional<Rope> take(xdr::ItemId id, std::uint32_t position, std::uint32_t length) override;
   std::optional<Rope> take_body(xdr::ItemId id, std::uint32_t position) override;
+  MutableBytes place(std::uint32_t length) override;
   void absent(xdr::ItemId id) override;
   // A chunk met an item of another length, one that may not move, or one that should have moved.
   bool failed() const override { return failed_; }
@@ -96,6 +101,7 @@ class ReducedItems final : public xdr::ItemSource {
     bool taken = false;
   };
   bool eligible(xdr::ItemId id) const;
+  const Sink* next_sink(xdr::ItemId id);
   Entry* read_at(std::uint32_t position);
   Entry* next_written(xdr::ItemId id);
   std::optional<Rope> take_read(Entry& entry, std::uint32_t length);
@@ -104,11 +110,15 @@ class ReducedItems final : public xdr::ItemSource {
 
   InlineVector<Entry, 2> entries_;
   std::span<const xdr::ItemId> eligible_;
-  std::size_t next_ = 0;  // of the Write chunks
+  std::span<const Sink> sinks_;
+  std::uint64_t sinks_used_ = 0;  // bits
+  const Sink* sink_ = nullptr;    // of the item asked for last
+  std::size_t next_ = 0;          // of the Write chunks
   bool failed_ = false;
 };
 
-// A Reply as it came in: `payload` is the RPC message without the data of reduced items, owned.
+// A Reply as it came in: `payload` is the RPC message without the data of reduced items. It may be
+// borrowed from the transport, until the caller suspends: a Reply is decoded when it comes.
 struct ReplyMessage {
   Buffer payload;
   ReducedItems items;

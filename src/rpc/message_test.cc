@@ -43,6 +43,21 @@ TEST(ReducedItems, accepts_a_read_chunk_with_the_pad_of_its_item_and_leaves_the_
   }
 }
 
+TEST(ReducedItems, gives_the_kth_item_of_a_name_its_kth_sink_however_the_others_came) {
+  std::array<std::byte, 8> first{}, second{}, other{};
+  const std::array<Sink, 3> sinks{Sink{7, first}, Sink{8, other}, Sink{7, second}};
+  ReducedItems items = reduced();
+  items.land_in(sinks);
+  items.add_written(pattern(5, 1));
+  EXPECT_TRUE(items.take(7, 100, 5).has_value());
+  EXPECT_FALSE(items.take(7, 200, 5).has_value());
+  EXPECT_EQ(items.place(5).data(), second.data());
+  EXPECT_EQ(items.place(5).size(), 5u);
+  EXPECT_TRUE(items.place(9).empty());
+  EXPECT_FALSE(items.take(7, 300, 5).has_value());
+  EXPECT_TRUE(items.place(5).empty());
+}
+
 TEST(ReducedItems, fails_on_a_read_chunk_of_another_length) {
   for (std::uint32_t length : {4u, 6u, 7u, 9u}) {
     ReducedItems items = reduced();

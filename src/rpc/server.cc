@@ -53,12 +53,11 @@ std::span<const xdr::ItemId> results_of(const Program::Entry& entry) {
 std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& results,
                                       std::uint32_t xid, const IncomingCall& call,
                                       const Program::Entry& entry) {
+  if (outcome.encoded && results.ok()) {
+    const Pairing pairing = entry.binding == nullptr ? Pairing::Shift : entry.binding->pairing;
+    return OutgoingReply{std::move(results).finish(), results_of(entry), pairing};
+  }
   if (outcome.encoded) {
-    std::optional<OutgoingReply> reply(std::in_place);
-    reply->stream = std::move(results).finish();
-    reply->eligible = results_of(entry);
-    if (entry.binding != nullptr) reply->pairing = entry.binding->pairing;
-    if (reply->stream.ok()) return reply;
     trace_call(Reason::RpcResultsUnencodable, call);
     return error_reply(xid, ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
   }

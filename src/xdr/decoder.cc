@@ -117,7 +117,15 @@ bool Decoder::opaque(ItemId id, Rope& to, std::uint32_t bound) {
   }
   std::size_t start = 0;
   if (!inline_bytes(length, start)) return false;
-  to = Rope(payload_.slice(start, length));
+  const MutableBytes place = items_ == nullptr ? MutableBytes() : items_->place(length);
+  if (!place.empty()) {
+    std::memcpy(place.data(), payload_.data() + start, length);
+    to = Rope::borrow(place);
+  } else if (payload_.owned()) {
+    to = Rope(payload_.slice(start, length));
+  } else {
+    to = Rope::copy_of(payload_.bytes().subspan(start, length));
+  }
   return true;
 }
 

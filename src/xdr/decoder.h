@@ -27,6 +27,9 @@ class ItemSource {
   virtual std::optional<Rope> take_body(ItemId, std::uint32_t) { return std::nullopt; }
   // An item that may be there is not (RFC 8267 6.4.1).
   virtual void absent(ItemId) {}
+  // After take() found the item inline: memory of `length` bytes that its data is wanted in; empty:
+  // nowhere in particular.
+  virtual MutableBytes place(std::uint32_t) { return {}; }
   // True once a chunk cannot belong to this stream; the Decoder then fails with ItemMismatch.
   virtual bool failed() const { return false; }
 
@@ -46,18 +49,18 @@ struct Limits {
 
 class Decoder {
  public:
-  // `payload` is the inline stream; opaques become slices of it. `items`, when given, outlives the
-  // Decoder.
+  // `payload` is the inline stream; opaques become slices of it, or copies where it is borrowed.
+  // `items`, when given, outlives the Decoder.
   explicit Decoder(Buffer payload, ItemSource* items = nullptr, const Limits& limits = {});
 
   // Each stores its value and returns true, or returns false with error() set.
-  [[nodiscard]] bool u32(std::uint32_t& to) {
+  [[nodiscard, gnu::always_inline]] bool u32(std::uint32_t& to) {
     if (!need(4)) return false;
     to = load_be<std::uint32_t>(payload_.data() + offset_);
     offset_ += 4;
     return true;
   }
-  [[nodiscard]] bool u64(std::uint64_t& to) {
+  [[nodiscard, gnu::always_inline]] bool u64(std::uint64_t& to) {
     if (!need(8)) return false;
     to = load_be<std::uint64_t>(payload_.data() + offset_);
     offset_ += 8;
@@ -69,7 +72,7 @@ class Decoder {
   [[nodiscard]] bool f32(float& to);
   [[nodiscard]] bool f64(double& to);
   [[nodiscard]] bool fixed_opaque(MutableBytes to);
-  // Slices of the payload or what the ItemSource gave.
+  // Owned bytes, or memory that the ItemSource named.
   [[nodiscard]] bool opaque(ItemId id, Rope& to, std::uint32_t bound = kUnbounded);
   [[nodiscard]] bool string(ItemId id, std::string& to, std::uint32_t bound = kUnbounded);
   // Never reduced; a view into the payload, valid as long as that is.
@@ -115,7 +118,7 @@ class Decoder {
   Result<Ok, Error> finish();
 
  private:
-  bool need(std::size_t length) {
+  [[gnu::always_inline]] bool need(std::size_t length) {
     if (error_ != Error::None) return false;
     return length <= payload_.size() - offset_ || fail(Error::Truncated);
   }

@@ -70,6 +70,28 @@ TEST(Decoder, gives_opaques_as_slices_that_keep_the_payload_alive) {
   EXPECT_EQ(text_of(opaque.flatten().bytes()), "data");
 }
 
+// Memory for the first item.
+struct Placing final : ItemSource {
+  std::optional<Rope> take(ItemId, std::uint32_t, std::uint32_t) override { return std::nullopt; }
+  MutableBytes place(std::uint32_t length) override {
+    return std::exchange(used, true) ? MutableBytes() : MutableBytes(memory).first(length);
+  }
+  std::array<std::byte, 8> memory{};
+  bool used = false;
+};
+
+TEST(Decoder, copies_opaques_of_a_borrowed_payload_to_where_they_are_wanted) {
+  const std::string_view payload("\0\0\0\4data\0\0\0\4more", 16);
+  Placing items;
+  Decoder decoder(Buffer::borrow(bytes_of(payload)), &items);
+  Rope first, second;
+  ASSERT_TRUE(decoder.opaque(kNoItem, first) && decoder.opaque(kNoItem, second));
+  EXPECT_EQ(first.pieces().front().data(), items.memory.data());
+  EXPECT_EQ(text_of(Bytes(items.memory).first(4)), "data");
+  EXPECT_TRUE(second.pieces().front().owned());
+  EXPECT_EQ(text_of(second.flatten().bytes()), "more");
+}
+
 TEST(Decoder, fails_at_every_cut_and_stays_failed) {
   Encoder encoder;
   encoder.u32(1);

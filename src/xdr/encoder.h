@@ -23,8 +23,9 @@ namespace stag::xdr {
 
 inline constexpr std::uint32_t kUnbounded = std::numeric_limits<std::uint32_t>::max();
 
-// Opaques of at least this many bytes are referenced, smaller ones are copied into the head.
-inline constexpr std::size_t kReferencedFrom = 512;
+// Opaques of at least this many bytes are referenced, smaller ones are copied into the head: up to
+// here a copy costs less than a piece of its own on the way to the wire.
+inline constexpr std::size_t kReferencedFrom = 8 * 1024;
 
 class Encoder {
  public:
@@ -32,9 +33,9 @@ class Encoder {
   // outlive the Encoder.
   explicit Encoder(std::span<const ItemId> watched = {}, std::size_t head_capacity = 512);
 
-  void u32(std::uint32_t value) { store_be(room(4), value); }
+  [[gnu::always_inline]] void u32(std::uint32_t value) { store_be(room(4), value); }
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
-  void u64(std::uint64_t value) { store_be(room(8), value); }
+  [[gnu::always_inline]] void u64(std::uint64_t value) { store_be(room(8), value); }
   void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
   void boolean(bool value) { u32(value ? 1 : 0); }
   void f32(float value) { u32(std::bit_cast<std::uint32_t>(value)); }
@@ -81,7 +82,8 @@ class Encoder {
   Stream finish() &&;
 
  private:
-  std::byte* room(std::size_t length) {
+  // GCC finds it too large to be worth it, and then spends more on the calls than on the words.
+  [[gnu::always_inline]] std::byte* room(std::size_t length) {
     if (head_.capacity() - used_ < length) grow(length);
     std::byte* at = head_.data() + used_;
     used_ += length;

@@ -71,7 +71,7 @@ TEST(Encoder, writes_the_file_of_RFC_4506_section_7) {
 }
 
 TEST(Encoder, references_big_opaques_and_never_copies_them) {
-  const Rope big = filled(4097, 'b');
+  const Rope big = filled(8193, 'b');
   Encoder encoder;
   encoder.u32(7);
   encoder.opaque(kNoItem, big);
@@ -81,13 +81,13 @@ TEST(Encoder, references_big_opaques_and_never_copies_them) {
   const Item& item = stream.items()[0];
   EXPECT_EQ(item.id, kNoItem);
   EXPECT_EQ(item.position, 8u);
-  EXPECT_EQ(item.length, 4097u);
+  EXPECT_EQ(item.length, 8193u);
   EXPECT_EQ(item.bytes.pieces().front().data(), big.pieces().front().data());
-  EXPECT_EQ(stream.size(), 4u + 4 + 4100 + 4);
+  EXPECT_EQ(stream.size(), 4u + 4 + 8196 + 4);
   EXPECT_EQ(stream.head().size(), 4u + 4 + 3 + 4);
   EXPECT_EQ(stream.rope().size(), stream.size());
   EXPECT_EQ(stream.rope().pieces().size(), 3u);
-  EXPECT_EQ(hex(stream.rope().slice(8 + 4096, 8)), "62000000 00000009");
+  EXPECT_EQ(hex(stream.rope().slice(8 + 8192, 8)), "62000000 00000009");
 }
 
 TEST(Encoder, lists_watched_items_even_when_small_and_only_those) {
@@ -125,7 +125,7 @@ TEST(Encoder, refuses_what_breaks_a_bound) {
   EXPECT_FALSE(counting.ok());
 }
 
-// u32, "abc" watched in the head, u32, 600 bytes watched by reference, u32, 601 bytes unwatched,
+// u32, "abc" watched in the head, u32, 9002 bytes watched by reference, u32, 9001 bytes unwatched,
 // u32.
 Stream mixed() {
   static constexpr std::array<ItemId, 2> kWatched = {1, 2};
@@ -133,9 +133,9 @@ Stream mixed() {
   encoder.u32(0xa);
   encoder.string(1, "abc");
   encoder.u32(0xb);
-  encoder.opaque(2, filled(602, 'B'));
+  encoder.opaque(2, filled(9002, 'B'));
   encoder.u32(0xc);
-  encoder.opaque(9, filled(601, 'C'));
+  encoder.opaque(9, filled(9001, 'C'));
   encoder.u32(0xd);
   return std::move(encoder).finish();
 }
@@ -147,13 +147,13 @@ TEST(Stream, leaves_out_moved_items_with_their_padding_and_keeps_length_words) {
   const std::vector<std::uint32_t> both = {0, 1};
   const Rope reduced = stream.without(both);
   EXPECT_EQ(reduced.size(), stream.size_without(both));
-  EXPECT_EQ(reduced.size(), stream.size() - 4 - 604);
-  EXPECT_EQ(hex(reduced.slice(0, 24)), "0000000a 00000003 0000000b 0000025a 0000000c 00000259");
-  EXPECT_EQ(hex(reduced.slice(24 + 600, 8)), "43000000 0000000d");
-  EXPECT_EQ(stream.item_bytes(1), filled(602, 'B'));
+  EXPECT_EQ(reduced.size(), stream.size() - 4 - 9004);
+  EXPECT_EQ(hex(reduced.slice(0, 24)), "0000000a 00000003 0000000b 0000232a 0000000c 00002329");
+  EXPECT_EQ(hex(reduced.slice(24 + 9000, 8)), "43000000 0000000d");
+  EXPECT_EQ(stream.item_bytes(1), filled(9002, 'B'));
   const std::vector<std::uint32_t> second = {1};
   EXPECT_EQ(hex(stream.without(second).slice(0, 20)),
-            "0000000a 00000003 61626300 0000000b 0000025a");
+            "0000000a 00000003 61626300 0000000b 0000232a");
 }
 
 TEST(Stream, positions_count_the_unreduced_stream) {
@@ -181,26 +181,26 @@ TEST(Stream, patches_a_word_without_changing_ropes_already_made) {
 TEST(Encoder, patches_a_word_before_it_is_finished) {
   Encoder encoder;
   encoder.u32(1);
-  encoder.opaque(kNoItem, filled(1000, 'x'));
+  encoder.opaque(kNoItem, filled(10000, 'x'));
   encoder.u32(2);
   encoder.patch_u32(0, 7);
-  encoder.patch_u32(1008, 8);
+  encoder.patch_u32(10008, 8);
   const Rope rope = std::move(encoder).finish().rope();
   EXPECT_EQ(hex(rope.slice(0, 4)), "00000007");
-  EXPECT_EQ(hex(rope.slice(1008, 4)), "00000008");
+  EXPECT_EQ(hex(rope.slice(10008, 4)), "00000008");
 }
 
 TEST(Encoder, appends_a_stream_as_if_it_had_been_encoded_in_place) {
   static constexpr std::array<ItemId, 2> kWatched = {1, 2};
   Encoder encoder(kWatched);
   encoder.u64(1);
-  encoder.opaque(2, filled(700, 'A'));
+  encoder.opaque(2, filled(9000, 'A'));
   encoder.append(mixed());
   encoder.u32(0xe);
   const Stream stream = std::move(encoder).finish();
   const Rope inner = mixed().rope();
-  EXPECT_EQ(stream.size(), 8u + 4 + 700 + inner.size() + 4);
-  EXPECT_EQ(stream.rope().slice(712, inner.size()), inner);
+  EXPECT_EQ(stream.size(), 8u + 4 + 9000 + inner.size() + 4);
+  EXPECT_EQ(stream.rope().slice(9012, inner.size()), inner);
   ASSERT_EQ(stream.items().size(), 4u);
   for (std::size_t i = 0; i < stream.items().size(); ++i)
     EXPECT_EQ(stream.rope().slice(stream.items()[i].position, stream.items()[i].length),

@@ -101,18 +101,17 @@ const ExportOptions* Export::options_for(const rpc::Origin& origin) const {
 }
 
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller) {
-  vfs::Credentials anonymous;
-  anonymous.uid = options.anonymous_uid;
-  anonymous.gid = options.anonymous_gid;
-  if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return anonymous;
+  vfs::Credentials credentials;
+  credentials.uid = options.anonymous_uid;
+  credentials.gid = options.anonymous_gid;
+  if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return credentials;
   const auto squashed = [&options](std::uint32_t id, std::uint32_t anonymous_id) {
     return id == kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
   };
-  vfs::Credentials credentials;
-  credentials.uid = squashed(caller.uid, anonymous.uid);
-  credentials.gid = squashed(caller.gid, anonymous.gid);
+  credentials.uid = squashed(caller.uid, options.anonymous_uid);
+  credentials.gid = squashed(caller.gid, options.anonymous_gid);
   for (const std::uint32_t gid : caller.gids)
-    credentials.groups.push_back(squashed(gid, anonymous.gid));
+    credentials.groups.push_back(squashed(gid, options.anonymous_gid));
   return credentials;
 }
 

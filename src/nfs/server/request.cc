@@ -25,9 +25,9 @@ Result<Object, v3::nfsstat3> Request::resolve(const v3::nfs_fh3& handle) const {
   if (!opened) return Failure{failure(v3::NFS3ERR_BADHANDLE)};
   const Export* found = exports_->find(opened->export_id);
   if (found == nullptr) return Failure{failure(v3::NFS3ERR_STALE)};
-  const std::optional<Object> object = admit(*found, opened->object, call_);
+  std::optional<Object> object = admit(*found, opened->object, call_);
   if (!object) return Failure{failure(v3::NFS3ERR_ACCES)};
-  return *object;
+  return *std::move(object);
 }
 
 v3::nfs_fh3 Request::handle_of(const Object& relative, const vfs::Handle& object) const {

@@ -185,6 +185,7 @@ void Link::settle(PendingCall& call) {
     call.release();
     return call.done().complete(Ok{});
   }
+  call.keep_reply();
   settling_.push_back(&call);
   if (settling_.size() == 1) watch_settling();
 }

@@ -147,7 +147,7 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
         std::min<std::size_t>(arrival.reply_chunk_length, reply_room_.capacity());
     reply.payload = std::move(reply_room_).freeze(length);
   } else {
-    reply.payload = Buffer::copy_of(arrival.payload);
+    reply.payload = Buffer::borrow(arrival.payload);
   }
   const bool by_index = message_.reply.pairing == Pairing::ByIndex;
   for (std::size_t i = 0; i < rooms_.size(); ++i) {
@@ -162,6 +162,11 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
     else
       reply.items.add_written(Rope::borrow(room.memory.first(length)), place);
   }
+}
+
+void PendingCall::keep_reply() {
+  Buffer& payload = outcome->reply.payload;
+  if (!payload.owned()) payload = Buffer::copy_of(payload.bytes());
 }
 
 void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const {

@@ -41,7 +41,10 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // The stream that goes inline where it lies in one piece of small bytes; else empty.
   Bytes plain_stream() const;
   Rope inline_stream() const;
+  // Borrows what came inline.
   void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);
+  // The outcome waits longer than what was borrowed lives.
+  void keep_reply();
   void count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const;
 
   CallMessage& message() { return message_; }
