@@ -1,6 +1,5 @@
 // IwarpConnection's turns that read, and what the receiver makes of the bytes.
 #include <array>
-#include <memory>
 
 #include "fabric/iwarp/iwarp_connection.h"
 #include "net/loop.h"
@@ -9,18 +8,49 @@ namespace stag::fabric {
 namespace {
 
 // Room for small messages that come many at a time. What a large FPDU begins with is copied out of
-// it, so not more.
+// it, so not more until a turn has filled it with small ones.
 constexpr std::size_t kReadAhead = 16 * 1024;
+constexpr std::size_t kLargestReadAhead = 64 * 1024;
 // Room behind a direct target: the end of its FPDU, and the next one's header or a whole small
 // message.
 constexpr std::size_t kBehindDirect = 1024;
 // Room for the end of an FPDU too short to be a direct target, and as much again.
 constexpr std::size_t kAfterDirect = 5 * 1024;
 
+// Messages from here on may be kept as they lie in the read-ahead; it costs less to copy smaller
+// ones, and larger ones would keep much of it for little.
+constexpr std::size_t kKeptFrom = 1024;
+
 // Used only within one turn of a connection, hence one for a thread.
-MutableBytes read_ahead() {
-  static thread_local const std::unique_ptr<std::byte[]> buffer(new std::byte[kReadAhead]);
-  return {buffer.get(), kReadAhead};
+struct ReadAhead {
+  Buffer usual;
+  Buffer large;
+  const Buffer* used = &usual;
+};
+ReadAhead& read_ahead_of_thread() {
+  static thread_local ReadAhead mine;
+  return mine;
+}
+
+// Another one when messages in the last are still in use.
+MutableBytes read_ahead(std::size_t room) {
+  ReadAhead& mine = read_ahead_of_thread();
+  const bool usual = room <= kReadAhead;
+  const std::size_t size = usual ? kReadAhead : kLargestReadAhead;
+  Buffer& buffer = usual ? mine.usual : mine.large;
+  if (buffer.exclusive().empty()) buffer = Block::allocate(size).freeze(size);
+  mine.used = &buffer;
+  return buffer.exclusive().first(room);
+}
+
+// The same bytes, so that they can be kept when they lie there.
+Buffer keepable(Buffer message) {
+  const Buffer& whole = *read_ahead_of_thread().used;
+  const auto at = reinterpret_cast<std::uintptr_t>(message.data());
+  const auto begin = reinterpret_cast<std::uintptr_t>(whole.data());
+  if (message.owned() || message.size() < kKeptFrom || at < begin || at >= begin + whole.size())
+    return message;
+  return whole.slice(at - begin, message.size());
 }
 
 }  // namespace
@@ -42,12 +72,13 @@ void IwarpConnection::on_readable() {
 
 bool IwarpConnection::read_some() {
   std::size_t moved = 0;
+  std::size_t many = kReadAhead;
   while (state_ == State::Open && moved < options_->turn_bytes) {
     const MutableBytes direct = receiver_.direct_target().where;
     // Between two parts of bulk data a full read-ahead would take in more of it, only to copy it.
-    const std::size_t room = !direct.empty() ? kBehindDirect : in_bulk_ ? kAfterDirect : kReadAhead;
+    const std::size_t room = !direct.empty() ? kBehindDirect : in_bulk_ ? kAfterDirect : many;
     in_bulk_ = !direct.empty();
-    const MutableBytes ahead = read_ahead().first(room);
+    const MutableBytes ahead = read_ahead(room);
     const std::array<iovec, 2> pieces{
         {{direct.data(), direct.size()}, {ahead.data(), ahead.size()}}};
     const net::Transfer transfer =
@@ -57,6 +88,7 @@ bool IwarpConnection::read_some() {
       return true;
     }
     moved += transfer.bytes;
+    many = direct.empty() && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
     if (transfer.bytes > 0) heard_ = true;
     const std::size_t placed = std::min(transfer.bytes, direct.size());
     if (placed > 0) receiver_.on_placed(placed);
@@ -77,7 +109,7 @@ void IwarpConnection::on_send(Buffer message, std::optional<std::uint32_t> inval
     release_unwritten();
     drop_private_copy(*invalidated);
   }
-  events_->on_receive(std::move(message), invalidated);
+  events_->on_receive(keepable(std::move(message)), invalidated);
 }
 
 void IwarpConnection::on_read_request(const iwarp::ReadRequest& request) {
