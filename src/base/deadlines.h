@@ -17,21 +17,22 @@ class Deadline {
   Deadline() = default;
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
+  virtual ~Deadline() { leave(); }
 
- protected:
-  virtual ~Deadline() { unlink(); }
-  // The time has come; it is in no list any more.
-  virtual void on_deadline() = 0;
-
- private:
-  friend class Deadlines;
-  void unlink() {
+  // What it stood for is over; nothing when it is in no list.
+  void leave() {
     if (next_ == nullptr) return;
     previous_->next_ = next_;
     next_->previous_ = previous_;
     next_ = previous_ = nullptr;
   }
 
+ protected:
+  // The time has come; it is in no list any more.
+  virtual void on_deadline() = 0;
+
+ private:
+  friend class Deadlines;
   TimePoint at_{};
   Deadline* next_ = nullptr;
   Deadline* previous_ = nullptr;
@@ -72,7 +73,7 @@ class Deadlines {
     const TimePoint now = loop_.now();
     while (ring_.next_ != &ring_ && ring_.next_->at_ <= now) {
       Deadline* const due = ring_.next_;
-      due->unlink();
+      due->leave();
       due->on_deadline();
     }
     if (!armed_ && ring_.next_ != &ring_) arm();

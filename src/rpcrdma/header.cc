@@ -268,6 +268,7 @@ std::uint32_t header_size(const WriteList& write_list,
 }
 
 std::uint32_t encoded_size(const Header& header) {
+  if (!header.has_chunks()) return kMinHeaderSize;
   std::uint32_t size = header_size(header.write_list, header.reply_chunk);
   for (const ReadChunk& chunk : header.read_list)
     size += static_cast<std::uint32_t>(chunk.segments.size()) * kReadEntrySize;

@@ -89,6 +89,9 @@ struct HeaderLimits {
 };
 
 struct ParsedHeader {
+  // Said, so that nobody who makes one in place fills the room for chunks with zeros first.
+  ParsedHeader() {}
+
   Header header;
   std::uint32_t size = 0;  // bytes of the header; with RDMA_MSG the Payload stream follows
 };

@@ -36,6 +36,8 @@ struct CallLimits {
 enum class Form : std::uint8_t { Inline, Long };
 
 struct CallPlan {
+  CallPlan() {}  // like ParsedHeader's
+
   Form form = Form::Inline;
   // Indices into CallShape::items, ascending: each travels in a Read chunk of its own.
   InlineVector<std::uint32_t, 2> reduced;
@@ -70,6 +72,8 @@ struct Placement {
 };
 
 struct ReplyPlan {
+  ReplyPlan() {}  // like ParsedHeader's
+
   Form form = Form::Inline;
   InlineVector<std::uint32_t, 2> reduced;  // indices into ReplyShape::items, ascending
   std::uint32_t stream_length = 0;         // bytes inline, or (Long) in the Reply chunk

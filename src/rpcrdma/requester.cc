@@ -11,6 +11,7 @@ namespace {
 
 template <class Function>
 void for_each_segment(const Header& header, Function function) {
+  if (!header.has_chunks()) return;
   for (const ReadChunk& chunk : header.read_list)
     for (const Segment& segment : chunk.segments) function(segment);
   for (const WriteChunk& chunk : header.write_list)

@@ -80,7 +80,7 @@ void Responder::serve(std::uint32_t credits) {
 
 Responder::Slot* Responder::find(IncomingCall call) {
   if (call.index >= slots_.size()) return nullptr;
-  Slot& slot = slots_[call.index];
+  Slot& slot = *slots_[call.index];
   const bool current = slot.generation == call.generation && slot.state != State::Free;
   return current ? &slot : nullptr;
 }
@@ -134,15 +134,16 @@ Reason Responder::unfit(const Slot& slot, Bytes payload) const {
 Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_bytes) {
   if (free_.empty()) {
     const auto index = static_cast<std::uint32_t>(slots_.size());
-    slots_.emplace_back().index = index;
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->index = index;
     free_.push_back(index);
   }
-  Slot& slot = slots_[free_.back()];
+  Slot& slot = *slots_[free_.back()];
   free_.pop_back();
   slot.state = State::Waiting;
-  slot.header = header;
+  slot.header.xid = header.xid;
   slot.charge = inline_bytes > kSmallStream ? inline_bytes : 0;
-  if (header.has_chunks()) take_chunks(slot);
+  if (header.has_chunks()) take_chunks(slot, header);
   slot.long_call = header.proc == RDMA_NOMSG;
   slot.held = false;
   slot.reads = 0;
@@ -151,8 +152,9 @@ Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_b
   return slot;
 }
 
-void Responder::take_chunks(Slot& slot) {
+void Responder::take_chunks(Slot& slot, const Header& offered) {
   Header& header = slot.header;
+  header = offered;
   slot.charge += charge(header);
   std::sort(header.read_list.begin(), header.read_list.end(),
             [](const ReadChunk& a, const ReadChunk& b) { return a.position < b.position; });
@@ -296,8 +298,8 @@ std::optional<std::uint32_t> Responder::handle_to_invalidate(const Slot& slot) c
 bool Responder::is_shared(const Slot& slot, std::uint32_t handle) const {
   if (*handles_.find(handle) > 1) return true;
   if (several_handles_ == 0) return false;
-  return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& other) {
-    return &other != &slot && other.several_handles && mentions(other.header, handle);
+  return std::any_of(slots_.begin(), slots_.end(), [&](const std::unique_ptr<Slot>& other) {
+    return other.get() != &slot && other->several_handles && mentions(other->header, handle);
   });
 }
 
@@ -371,7 +373,7 @@ void Responder::close(Reason reason) {
 
 void Responder::on_budget() {
   while (open_ && !waiting_.empty()) {
-    Slot& slot = slots_[waiting_.front()];
+    Slot& slot = *slots_[waiting_.front()];
     if (!admit(slot)) return;
     waiting_.erase(waiting_.begin());
     begin(slot, {});
@@ -381,9 +383,9 @@ void Responder::on_budget() {
 void Responder::on_disconnect(Reason reason) {
   open_ = false;
   waiting_.clear();
-  for (Slot& slot : slots_) {
-    if (slot.state == State::Waiting || slot.state == State::Reading) end(slot, reason);
-    if (slot.state == State::Sending) release(slot);
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (slot->state == State::Waiting || slot->state == State::Reading) end(*slot, reason);
+    if (slot->state == State::Sending) release(*slot);
   }
 }
 

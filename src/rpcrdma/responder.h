@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -68,7 +68,8 @@ class Responder {
     std::uint32_t index = 0;
     State state = State::Free;
     std::uint32_t generation = 1;
-    Header header;  // read list by Position
+    // Its XID, and what it has of chunks, with the Read list by Position.
+    Header header;
     // Of all its chunks: none, one, or too many to say.
     std::optional<std::uint32_t> handle;
     bool several_handles = false;
@@ -84,7 +85,7 @@ class Responder {
   Slot* find(IncomingCall call);
   IncomingCall id_of(const Slot& slot) const { return {slot.index, slot.generation}; }
   Slot& take_slot(const Header& header, std::size_t inline_bytes);
-  void take_chunks(Slot& slot);
+  void take_chunks(Slot& slot, const Header& offered);
   void release_chunks(Slot& slot);
   bool is_shared(const Slot& slot, std::uint32_t handle) const;
   void leave_service(const Slot& slot) { in_service_.erase(slot.header.xid); }
@@ -103,12 +104,12 @@ class Responder {
 
   ResponderSettings settings_;
   Sink& sink_;
-  std::deque<Slot> slots_;              // grows only, to the most Calls ever in progress
-  std::vector<std::uint32_t> free_;     // indices into slots_
-  std::vector<std::uint32_t> waiting_;  // for bytes, oldest first
-  KeyTable<std::uint32_t> in_service_;  // slots of the Calls without an answer yet, by XID
-  KeyTable<std::uint32_t> handles_;     // how many slots have this one handle
-  std::uint32_t several_handles_ = 0;   // slots whose chunks have more than one
+  std::vector<std::unique_ptr<Slot>> slots_;  // grows only, to the most Calls ever in progress
+  std::vector<std::uint32_t> free_;           // indices into slots_
+  std::vector<std::uint32_t> waiting_;        // for bytes, oldest first
+  KeyTable<std::uint32_t> in_service_;        // slots of the Calls without an answer yet, by XID
+  KeyTable<std::uint32_t> handles_;           // how many slots have this one handle
+  std::uint32_t several_handles_ = 0;         // slots whose chunks have more than one
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;

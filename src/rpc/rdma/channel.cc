@@ -8,6 +8,7 @@ namespace stag::rpc::rdma {
 namespace {
 
 constexpr Duration kFirstBackOff = std::chrono::milliseconds(50);
+constexpr std::size_t kMostKept = 256;  // records of calls, for later ones
 constexpr Duration kLongestBackOff = std::chrono::seconds(5);
 // RFC 8267 3.1: how often a Call is made again with twice the room for its Reply.
 constexpr std::uint32_t kReplyEnlargements = 6;
@@ -165,7 +166,8 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   ++active_;
   last_program_ = word(message.stream, 3);
   last_version_ = word(message.stream, 4);
-  Entry entry(*this, message);
+  const EntryInUse in_use = entry_for(message);
+  Entry& entry = *in_use;
   if (message.deadline) deadlines_.add(entry, *message.deadline);
   CancelCallback cancel(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
   Reason reason = Reason::None;
@@ -186,6 +188,23 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   end_if_quiet();
   if (reason == Reason::None) co_return std::move(entry.call.outcome->reply);
   co_return Failure{CallError::transport(reason, where())};
+}
+
+// Most of an Entry is lists that are empty: it is made once and used for many calls.
+Channel::EntryInUse Channel::entry_for(CallMessage& message) {
+  if (kept_.empty()) return EntryInUse(new Entry(*this, message), {this});
+  EntryInUse entry(kept_.back().release(), {this});
+  kept_.pop_back();
+  entry->call.use_for(message);
+  entry->given_up = Reason::None;
+  entry->enlargements = 0;
+  return entry;
+}
+
+void Channel::keep(Entry* entry) {
+  entry->leave();
+  std::unique_ptr<Entry> ended(entry);
+  if (kept_.size() < kMostKept) kept_.push_back(std::move(ended));
 }
 
 bool Channel::try_again(Entry& entry) {

@@ -40,10 +40,17 @@ class Channel final : public rpc::Channel, private LinkOwner {
   std::string where() const override { return "rdma " + to_string(server_); }
 
  private:
-  // A call between attempts or on a Link; lives in its coroutine.
+  // A call between attempts or on a Link.
   struct Entry;
+  struct KeepEntry {
+    Channel* channel;
+    void operator()(Entry* entry) const { channel->keep(entry); }
+  };
+  using EntryInUse = std::unique_ptr<Entry, KeepEntry>;
 
   void on_link_down(Link& link, Reason reason) override;
+  EntryInUse entry_for(CallMessage& message);
+  void keep(Entry* entry);
   bool connected() const;
   // Resolves when there is one, or with the reason why there will be none.
   Task<Reason> connection(Entry& entry);
@@ -75,9 +82,10 @@ class Channel final : public rpc::Channel, private LinkOwner {
   bool closing_ = false;
   CancelSource connect_cancel_;
   Deadlines deadlines_;
-  std::vector<Entry*> waiting_;  // for a connection
-  std::uint32_t failures_ = 0;   // attempts and connections in a row that brought no Reply
-  std::uint32_t active_ = 0;     // calls in progress
+  std::vector<std::unique_ptr<Entry>> kept_;  // of calls that have ended, for the next ones
+  std::vector<Entry*> waiting_;               // for a connection
+  std::uint32_t failures_ = 0;  // attempts and connections in a row that brought no Reply
+  std::uint32_t active_ = 0;    // calls in progress
   std::uint32_t last_program_ = 0, last_version_ = 0;  // what a probe asks
   Timer health_timer_;
   Timer back_off_timer_;

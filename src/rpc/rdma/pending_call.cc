@@ -16,13 +16,13 @@ void PendingCall::prepare(std::uint32_t max_registration, const TransportOptions
   max_registration_ = max_registration;
   max_segments_ = options.max_segments;
   pad_read_chunks_ = options.pad_read_chunks;
-  xid = message_.xid;
+  xid = message_->xid;
   describe_call();
   describe_reply();
 }
 
 void PendingCall::describe_call() {
-  const xdr::Stream& stream = message_.stream;
+  const xdr::Stream& stream = message_->stream;
   shape.length = stream.size();
   shape.items.clear();
   shape.segments = stream.items().empty() ? parts_of(stream.size(), max_registration_)
@@ -43,12 +43,12 @@ void PendingCall::describe_call() {
 }
 
 void PendingCall::describe_reply() {
-  bound.payload_max = message_.reply.payload_max;
-  bound.pairing = message_.reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift
-                                                           : rpcrdma::Pairing::ByIndex;
-  bound.segments = parts_of(message_.reply.total_max(), max_registration_);
+  bound.payload_max = message_->reply.payload_max;
+  bound.pairing = message_->reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift
+                                                            : rpcrdma::Pairing::ByIndex;
+  bound.segments = parts_of(message_->reply.total_max(), max_registration_);
   bound.results.clear();
-  for (const ItemBound& item : message_.reply.items)
+  for (const ItemBound& item : message_->reply.items)
     bound.results.push_back({.max_length = item.max_length,
                              .segments = parts_of(item.max_length, max_registration_),
                              .wanted_inline = false});
@@ -60,7 +60,7 @@ Rope PendingCall::gathered(Rope bytes) const {
 }
 
 Rope PendingCall::chunk_of(std::size_t source) const {
-  Rope bytes = message_.stream.item_bytes(source);
+  Rope bytes = message_->stream.item_bytes(source);
   if (!pad_read_chunks_) return bytes;
   // RFC 8166 3.4.5.2: the pad may be a segment of its own.
   static constexpr std::array<std::byte, 3> kZeros{};
@@ -70,9 +70,9 @@ Rope PendingCall::chunk_of(std::size_t source) const {
 
 PendingCall::Room PendingCall::room_for(std::size_t result, std::uint32_t length,
                                         InlineVector<bool, 4>& used) const {
-  const xdr::ItemId wanted = message_.reply.items[result].item;
-  for (std::size_t i = 0; i < message_.sinks.size(); ++i) {
-    const Sink& sink = message_.sinks[i];
+  const xdr::ItemId wanted = message_->reply.items[result].item;
+  for (std::size_t i = 0; i < message_->sinks.size(); ++i) {
+    const Sink& sink = message_->sinks[i];
     if (used[i] || sink.item != wanted) continue;
     used[i] = true;
     if (sink.memory.size() < length) break;
@@ -87,7 +87,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
   rpcrdma::ExposedChunks chunks;
   const InlineVector<std::uint32_t, 2> moved = this->moved();
   if (plan().form == rpcrdma::Form::Long) {
-    position_zero_ = gathered(message_.stream.without({moved.data(), moved.size()}));
+    position_zero_ = gathered(message_->stream.without({moved.data(), moved.size()}));
     auto segments = leases_.expose_source(connection, position_zero_);
     if (!segments) return Failure{segments.error()};
     chunks.position_zero = *std::move(segments);
@@ -99,7 +99,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
     chunks.arguments.push_back(*std::move(segments));
   }
   InlineVector<bool, 4> used;
-  for (std::size_t i = 0; i < message_.sinks.size(); ++i) used.push_back(false);
+  for (std::size_t i = 0; i < message_->sinks.size(); ++i) used.push_back(false);
   for (std::size_t i = 0; i < plan().write_chunks.size(); ++i) {
     const std::uint32_t length = plan().write_chunks[i];
     rooms_.push_back(length == 0 ? Room{} : room_for(i, length, used));
@@ -125,14 +125,14 @@ InlineVector<std::uint32_t, 2> PendingCall::moved() const {
 
 Bytes PendingCall::plain_stream() const {
   const InlineVector<std::uint32_t, 2> moved = this->moved();
-  return message_.stream.plain_without({moved.data(), moved.size()});
+  return message_->stream.plain_without({moved.data(), moved.size()});
 }
 
 // Owned bytes: a Reply may end the call while the Send is still queued, and then nothing may point
 // into the caller's memory.
 Rope PendingCall::inline_stream() const {
   const InlineVector<std::uint32_t, 2> moved = this->moved();
-  Rope stream = message_.stream.without({moved.data(), moved.size()});
+  Rope stream = message_->stream.without({moved.data(), moved.size()});
   const bool owned = std::all_of(stream.pieces().begin(), stream.pieces().end(),
                                  [](const Buffer& piece) { return piece.owned(); });
   if (owned) return stream;
@@ -149,9 +149,9 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
   } else {
     reply.payload = Buffer::borrow(arrival.payload);
   }
-  const bool by_index = message_.reply.pairing == Pairing::ByIndex;
+  const bool by_index = message_->reply.pairing == Pairing::ByIndex;
   for (std::size_t i = 0; i < rooms_.size(); ++i) {
-    const xdr::ItemId place = by_index ? message_.reply.items[i].item : xdr::kNoItem;
+    const xdr::ItemId place = by_index ? message_->reply.items[i].item : xdr::kNoItem;
     Room& room = rooms_[i];
     const std::size_t written = i < arrival.written.size() ? arrival.written[i] : 0;
     const std::size_t length = std::min(written, room.memory.size());
@@ -198,6 +198,7 @@ void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) cons
 
 void PendingCall::release() {
   CHECK(!leases_.held());
+  if (!plan().needs_memory()) return;
   rooms_.clear();
   reply_room_ = {};
   position_zero_ = {};

@@ -1,5 +1,5 @@
 // A Call of ours on its way: what the core knows of it, the memory it exposes and who waits for it.
-// Lives in the coroutine that makes the call, which ends only when nothing of it is exposed any
+// Belongs to the coroutine that makes the call, which ends only when nothing of it is exposed any
 // more.
 #pragma once
 
@@ -18,6 +18,8 @@ namespace stag::rpc::rdma {
 
 // How an attempt on one connection ended.
 struct Outcome {
+  Outcome() {}  // like rpcrdma::ParsedHeader's
+
   Reason reason = Reason::None;  // None: `reply` is there
   bool connection_lost = false;  // so another connection may do better
   ReplyMessage reply;
@@ -25,8 +27,9 @@ struct Outcome {
 
 class PendingCall : public rpcrdma::OutgoingCall {
  public:
-  // `message` outlives this.
-  explicit PendingCall(CallMessage& message) : message_(message) {}
+  // `message` outlives this, or its use for another call.
+  explicit PendingCall(CallMessage& message) : message_(&message) {}
+  void use_for(CallMessage& message) { message_ = &message; }
 
   // Before each attempt.
   void renew() {
@@ -47,7 +50,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   void keep_reply();
   void count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const;
 
-  CallMessage& message() { return message_; }
+  CallMessage& message() { return *message_; }
   Leases& leases() { return leases_; }
   // Forgets the memory of the attempt; nothing of it may be exposed.
   void release();
@@ -70,7 +73,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // What the Read chunk of the item at this index of the stream holds.
   Rope chunk_of(std::size_t source) const;
 
-  CallMessage& message_;
+  CallMessage* message_;
   Leases leases_;
   InlineVector<Room, 2> rooms_;
   Block reply_room_;
