@@ -116,10 +116,10 @@ boot() {
   mkfifo "$work/orders.$number".{in,out} 2>/dev/null
   (cd "$interop/guest" && printf '%s\n' init checks "$script" | cpio -o -H newc --quiet | gzip -1) >"$work/scripts.$number.gz"
   cat "${parts[@]}" "$work/scripts.$number.gz" >"$work/initrd.$number.gz"
-  # no_timer_check: on a busy machine the emulated timer is late for the kernel's test of it, which then panics.
+  # On a busy machine the emulated timer is late for the kernel's test of it, which then panics, and its watchdogs see what stands still.
   timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nographic -no-reboot -nodefaults \
     -kernel "$lab/vmlinuz" -initrd "$work/initrd.$number.gz" -serial "file:$console" -serial "pipe:$work/orders.$number" -device virtio-rng-pci \
-    -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off no_timer_check RUN=$script $settings" \
+    -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 RUN=$script $settings" \
     -netdev "$card" -device virtio-net-pci,netdev=net,romfile= </dev/null >"$work/qemu.$number.log" 2>&1 &
   guest=$!; pids+=("$guest")
 }
