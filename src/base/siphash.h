@@ -31,14 +31,6 @@ class SipHash {
   // The message piece by piece; how it is cut makes no difference.
   void add(Bytes bytes) {
     total_ += bytes.size();
-    while (used_ == 0 && bytes.size() >= 8) {
-      absorb(word(bytes.data(), 8));
-      bytes = bytes.subspan(8);
-    }
-    if (used_ == 0) {
-      std::memcpy(tail_.data(), bytes.data(), used_ = bytes.size());
-      return;
-    }
     while (!bytes.empty()) {
       if (used_ == 0 && bytes.size() >= 8) {
         absorb(word(bytes.data(), 8));
