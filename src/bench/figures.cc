@@ -89,6 +89,21 @@ void add_loops(std::vector<Figure>& figures) {
   }
 }
 
+void add_others(std::vector<Figure>& figures) {
+  for (const Figure& figure : loads())
+    if (figure.bytes <= k4K && figure.kind != Kind::Bandwidth)
+      figures.push_back(
+          {"sim_" + figure.name, Kind::Simulated, figure.operation, figure.bytes, figure.depth});
+  figures.push_back({"idle", Kind::Idle});
+  figures.push_back({"active", Kind::Active});
+  Figure start{"serve_first_answer", Kind::Start};
+  start.goal = at_most(Of::Value, 50);
+  figures.push_back(std::move(start));
+  Figure cat{"cat_small_file", Kind::Cat};
+  cat.goal = at_most(Of::Value, 20);
+  figures.push_back(std::move(cat));
+}
+
 std::string no_figure(const std::string& name) {
   std::string sentence = "there is no figure '" + name + "'; there are";
   bool first = true;
@@ -114,6 +129,7 @@ std::vector<Figure> all_figures() {
   add_loads(figures, {.name = "tcp_", .tcp = true}, {}, false);
   add_loads(figures, {.name = "posix_", .folder = true}, {}, false);
   add_loops(figures);
+  add_others(figures);
   return figures;
 }
 

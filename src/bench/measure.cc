@@ -39,8 +39,7 @@ Sample raw_sample(const Figure& figure, const Load::WireBytes& wire, RawPeer& ra
 }
 
 void count(const Side& side, double seconds, pid_t peer, Measured& measured) {
-  const pid_t self = getpid();
-  const Counters counters = peer == self ? Counters({self}) : Counters({self, peer});
+  const Counters counters({getpid(), peer});
   const Sample sample = side(seconds);
   const std::optional<Counters::Counts> counts = counters.read();
   if (!counts || sample.operations == 0) return;
@@ -54,7 +53,7 @@ Measured memcpy_speed(const Sampling& sampling) {
   constexpr std::size_t kBlock = 1 << 20;
   std::vector<double> values;
   for (unsigned i = 0; i <= sampling.samples; ++i) {
-    const Stopwatch watch(getpid());
+    const Stopwatch watch(kNoPeer);
     std::uint64_t blocks = 0;
     for (; watch.elapsed() < sampling.seconds / 4; ++blocks)
       std::memcpy(to.data() + blocks * kBlock % to.size(),

@@ -17,7 +17,7 @@ struct Sampling {
 
 // Ours and the reference in turn, so that a machine whose speed drifts drifts for both, after a
 // warm-up; then a shorter sample of each with the kernel's counters. `raw` null: no reference.
-// `server`: whose CPU time counts beside ours, or this process when the server is elsewhere. Fails
+// `server`: whose CPU time counts beside ours, or kNoPeer when the server is elsewhere. Fails
 // with a sentence.
 Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Load& load,
                                  RawPeer* raw, pid_t server);

@@ -57,9 +57,13 @@ Object to_object(const Row& row, const std::vector<Row>& rows) {
 }
 
 // With about four digits, of which none is behind the point for large numbers.
-std::string number(double value) {
-  if (value == 0) return "";
+std::string digits(double value) {
   return fmt::format("{:.{}f}", value, value >= 1000 ? 0 : value >= 100 ? 1 : 2);
+}
+
+// Nothing for what was not measured.
+std::string number(double value) {
+  return value == 0 ? "" : digits(value);
 }
 
 std::string number(const std::optional<double>& value) {

@@ -15,6 +15,7 @@ std::uint64_t nanoseconds_now() {
 double cpu_seconds_of(pid_t pid) {
   clockid_t clock;
   timespec time{};
+  if (pid == kNoPeer) return 0;
   if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }

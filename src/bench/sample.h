@@ -23,9 +23,12 @@ struct Sample {
   double bandwidth() const { return seconds == 0 ? 0 : static_cast<double>(bytes) / seconds; }
 };
 
+// For a Stopwatch without a peer.
+inline constexpr pid_t kNoPeer = -1;
+
 // Monotonic.
 std::uint64_t nanoseconds_now();
-// CPU time the process has used so far, user and system, in seconds.
+// CPU time the process has used so far, user and system, in seconds; 0 for kNoPeer.
 double cpu_seconds_of(pid_t pid);
 
 // Wall and CPU time from construction to stop(), of this process and `peer`.

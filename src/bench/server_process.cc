@@ -142,4 +142,11 @@ ServerProcess::~ServerProcess() {
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
 }
 
+std::string url_of(const ServerProcess& server, bool tcp) {
+  const std::string url = "nfs://127.0.0.1:";
+  if (tcp) return url + std::to_string(server.tcp_port()) + "/?proto=tcp";
+  return url + std::to_string(server.rdma_port()) +
+         "/?mountport=" + std::to_string(server.tcp_port());
+}
+
 }  // namespace stag::bench

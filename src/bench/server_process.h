@@ -43,4 +43,7 @@ class ServerProcess {
   std::uint16_t tcp_port_ = 0;
 };
 
+// Of what it serves, over RPC-over-RDMA or TCP.
+std::string url_of(const ServerProcess& server, bool tcp);
+
 }  // namespace stag::bench

@@ -1,7 +1,5 @@
 #include "bench/suite.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <list>
 
@@ -32,11 +30,10 @@ ServerProcessOptions server_options(const Setup& setup, const SuiteOptions& opti
   return server;
 }
 
-std::string url_of(const ServerProcess& server, bool tcp) {
-  const std::string url = "nfs://127.0.0.1:";
-  if (tcp) return url + std::to_string(server.tcp_port()) + "/?proto=tcp";
-  return url + std::to_string(server.rdma_port()) +
-         "/?mountport=" + std::to_string(server.tcp_port());
+// Whether it needs no server.
+bool alone(const Figure& figure) {
+  return !figure.is_load() && figure.kind != Figure::Kind::Idle &&
+         figure.kind != Figure::Kind::Active;
 }
 
 // One set-up's other ends.
@@ -52,14 +49,21 @@ class HomeSuite final : public Suite {
       : figures_(std::move(figures)), options_(options) {}
 
   Result<Ok, std::string> start() {
+    if (options_.plots)
+      if (auto begun = start(Setup{}); !begun) return begun;
     for (const Figure& figure : figures_) {
-      if (stage_of(figure.setup) != nullptr) continue;
-      auto server = ServerProcess::start(server_options(figure.setup, options_));
-      if (!server) return Failure{server.error()};
-      auto raw = RawPeer::start(load_options(figure.setup, options_).busy_poll_us);
-      if (!raw) return Failure{raw.error()};
-      stages_.push_back({figure.setup, *std::move(server), *std::move(raw)});
+      if (alone(figure)) continue;
+      if (auto begun = start(figure.setup); !begun) return begun;
     }
+    return Ok{};
+  }
+  Result<Ok, std::string> start(const Setup& setup) {
+    if (stage_of(setup) != nullptr) return Ok{};
+    auto server = ServerProcess::start(server_options(setup, options_));
+    if (!server) return Failure{server.error()};
+    auto raw = RawPeer::start(load_options(setup, options_).busy_poll_us);
+    if (!raw) return Failure{raw.error()};
+    stages_.push_back({setup, *std::move(server), *std::move(raw)});
     return Ok{};
   }
 
@@ -80,6 +84,12 @@ class HomeSuite final : public Suite {
   std::vector<Row> references() override {
     if (stages_.empty()) return {};
     return measure_references(options_.sampling, stages_.front().raw);
+  }
+
+  Result<std::vector<NamedPlot>, std::string> plots() override {
+    Stage& plain = *stage_of(Setup{});
+    return measure_plots(plain.server, plain.raw, options_.sampling.seconds,
+                         [this](Load* load) { now_running(load); });
   }
 
  private:
@@ -103,12 +113,26 @@ class HomeSuite final : public Suite {
     loaded_ = nullptr;
   }
   Result<Ok, std::string> measure_one(const Figure& figure, std::vector<Row>& rows) {
-    Stage& stage = *stage_of(figure.setup);
-    if (Result<Ok, std::string> opened = open(stage); !opened) return opened;
-    auto row = measure(figure, options_.sampling, *load_, &stage.raw, stage.server.pid());
-    if (!row) return Failure{figure.name + ": " + row.error()};
-    rows.push_back(*std::move(row));
+    Rows measured = figure.is_load() ? measure_load(figure) : measure_special(figure);
+    if (!measured) return Failure{figure.name + ": " + measured.error()};
+    rows.insert(rows.end(), measured->begin(), measured->end());
     return Ok{};
+  }
+  Rows measure_load(const Figure& figure) {
+    Stage& stage = *stage_of(figure.setup);
+    if (Result<Ok, std::string> opened = open(stage); !opened) return Failure{opened.error()};
+    auto row = measure(figure, options_.sampling, *load_, &stage.raw, stage.server.pid());
+    if (!row) return Failure{row.error()};
+    return std::vector<Row>{*std::move(row)};
+  }
+  Rows measure_special(const Figure& figure) {
+    close();
+    if (stopped()) return Failure{std::string("interrupted")};
+    if (alone(figure)) return measure_alone(figure, options_.sampling);
+    const ServerProcess& server = stage_of(figure.setup)->server;
+    if (figure.kind == Figure::Kind::Idle)
+      return measure_idle(server, options_, [this] { return stopped(); });
+    return measure_active(server, options_, [this](Load* load) { now_running(load); });
   }
 
   const std::vector<Figure> figures_;
@@ -141,7 +165,7 @@ class AwaySuite final : public Suite {
     for (Figure& figure : figures_) {
       progress(rows.size(), figures_.size(), figure.name);
       figure.goal = {};
-      auto row = measure(figure, options_.sampling, load, nullptr, getpid());
+      auto row = measure(figure, options_.sampling, load, nullptr, kNoPeer);
       if (!row) return Failure{figure.name + ": " + row.error()};
       rows.push_back(*std::move(row));
     }

@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "base/result.h"
-#include "bench/measure.h"
+#include "bench/special.h"
+#include "bench/sweep.h"
 
 namespace stag::bench {
 
-struct SuiteOptions {
-  Sampling sampling{};
+struct SuiteOptions : SpecialOptions {
   // In every set-up.
   bool crc = false;
   std::uint32_t busy_poll_us = 0;
+  bool plots = false;  // whether plots() will be called
 };
 
 // Told before each figure: how many are done, how many there are, what comes.
 using Progress = std::function<void(std::size_t done, std::size_t all, const std::string& name)>;
-using Rows = Result<std::vector<Row>, std::string>;
 
 class Suite {
  public:
@@ -31,6 +31,10 @@ class Suite {
   virtual Rows run(const Progress& progress) = 0;
   // The raw references that belong to no row; after run().
   virtual std::vector<Row> references() { return {}; }
+  // Blocks. Fails with a sentence, also where there are none.
+  virtual Result<std::vector<NamedPlot>, std::string> plots() {
+    return Failure{std::string("there are plots with --self only")};
+  }
   // Makes run() fail soon, whatever it is at. From any thread.
   void stop();
 

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "bench/suite.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -17,7 +20,7 @@ class Bench final : public Command {
     return {"bench", "measure latency, rates and bandwidth",
             "  stag bench --self\n"
             "  stag bench --self --rows 'null*,read_1m' --json\n"
-            "  stag bench --self --full\n"
+            "  stag bench --self --full --plots /tmp/plots\n"
             "  stag bench nfs://server/scratch\n"};
   }
   void declare(Arguments& arguments) override {
@@ -29,8 +32,13 @@ class Bench final : public Command {
                     "these rows; '*' stands for anything; may be given several times");
     arguments.flag("--full", full_,
                    "every row: CRC32C, TCP, a folder on tmpfs and more; takes minutes");
+    arguments.text("--plots", plots_, "DIR",
+                   "write plots there: throughput by block size, latency by depth, rate by "
+                   "connections (with --self)");
     arguments.number("--samples", options_.sampling.samples, 1, 100, "samples of each row");
     arguments.number("--milliseconds", milliseconds_, 1, 60'000, "length of a sample");
+    arguments.number("--idle", options_.idle, 1, 1'000'000, "connections of the row idle");
+    arguments.number("--active", options_.active, 1, 100'000, "connections of the row active");
     arguments.number("--busy-poll", options_.busy_poll_us, 0, 1'000'000,
                      "microseconds an idle loop looks for work before it sleeps");
     arguments.flag("--crc", options_.crc, "with CRC32C on every FPDU");
@@ -39,6 +47,8 @@ class Bench final : public Command {
   Exit run() override {
     if (self_ != url_.empty())
       return misused("say either --self or the URL of a directory on a server");
+    if (!plots_.empty() && !self_) return misused("--plots goes with --self");
+    options_.plots = !plots_.empty();
     options_.sampling.seconds = milliseconds_ / 1000.0;
     const auto figures = bench::choose_figures(words(patterns_), full_);
     if (!figures) return misused(figures.error());
@@ -83,7 +93,23 @@ class Bench final : public Command {
     });
     show("raw references");
     if (rows.ok() && patterns_.empty()) references_ = suite.references();
+    if (rows.ok() && !plots_.empty())
+      if (const Result<Ok, std::string> drawn = draw(suite); !drawn) return Failure{drawn.error()};
     return rows;
+  }
+
+  Result<Ok, std::string> draw(bench::Suite& suite) const {
+    show("plots");
+    const auto plots = suite.plots();
+    if (!plots) return Failure{plots.error()};
+    std::error_code error;
+    std::filesystem::create_directories(plots_, error);
+    for (const bench::NamedPlot& each : *plots) {
+      std::ofstream file(std::filesystem::path(plots_) / each.file);
+      file << bench::to_svg(each.plot);
+      if (!file.flush()) return Failure{fmt::format("cannot write {}/{}", plots_, each.file)};
+    }
+    return Ok{};
   }
 
   static std::string bar(std::size_t done, std::size_t count) {
@@ -114,7 +140,7 @@ class Bench final : public Command {
   std::uint32_t milliseconds_ = 350;
   bench::SuiteOptions options_;
   std::vector<std::string> patterns_;
-  std::string url_;
+  std::string url_, plots_;
   std::vector<bench::Row> references_;
 };
 

@@ -7,6 +7,8 @@ import socket
 import stat
 import subprocess
 
+from xml.etree import ElementTree
+
 import harness
 from harness import Case, stag
 
@@ -327,6 +329,31 @@ class Network(Case):
         self.assertEqual([row["name"] for row in out["results"]],
                          ["null_rtt", "crc_null_rtt", "tcp_read_64k", "posix_write_64k", "rand_read_4k_8x8_one_loop", "rand_read_4k_8x8_two_loops", "cpu_per_null"])
         self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("stag-bench")], [])
+
+    def test_bench_of_many_connections_of_programs_and_without_a_network(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--idle", "100", "--active", "20", "--rows",
+                                   "idle,active,serve*,cat*,sim_write_4k_rtt"))
+        values = {row["name"]: row["ours"] for row in out["results"]}
+        self.assertEqual(list(values), ["sim_write_4k_rtt", "idle_memory", "idle_cpu", "idle_null_rtt", "active_getattr_rate", "active_most_to_least",
+                                        "serve_first_answer", "cat_small_file"])
+        self.assertTrue(all(value > 0 for name, value in values.items() if name not in ("idle_memory", "idle_cpu")), values)
+        self.assertGreaterEqual(values["active_most_to_least"], 1)
+
+    def test_bench_draws_plots(self):
+        folder = os.path.join(self.work, "plots")
+        self.good("bench", "--self", "--milliseconds", "2", "--samples", "1", "--rows", "null_rtt", "--plots", folder)
+        points = {name: len(ElementTree.parse(os.path.join(folder, name)).findall(".//{http://www.w3.org/2000/svg}circle")) for name in os.listdir(folder)}
+        self.assertEqual(points, {"throughput-by-block.svg": 44, "latency-by-depth.svg": 32, "rate-by-connections.svg": 14})
+
+    def test_an_interrupted_bench_leaves_nothing_on_the_server(self):
+        url = self.server.url("/memory")
+        with subprocess.Popen([harness.STAG, "bench", "--milliseconds", "60000", url], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as bench:
+            while "stag-bench.data" not in self.good("ls", url) and bench.poll() is None:
+                pass
+            bench.send_signal(signal.SIGINT)
+            self.assertEqual(bench.stderr.read(), "stag bench: interrupted\n")
+            self.assertEqual(bench.wait(harness.PATIENCE), 1)
+        self.assertEqual(self.good("ls", url), "")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,26 @@
+// The measurements that plots are made of: one thing varied, the rest as in the rows.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/load.h"
+#include "bench/plot.h"
+#include "bench/raw_peer.h"
+#include "bench/server_process.h"
+
+namespace stag::bench {
+
+struct NamedPlot {
+  std::string file;  // without its folder
+  Plot plot;
+};
+
+// Throughput by block size, latency by depth, and rate by connections, of RPC-over-RDMA on software
+// iWARP next to raw TCP. `now_running`: see special.h. Fails with a sentence.
+Result<std::vector<NamedPlot>, std::string> measure_plots(
+    const ServerProcess& server, RawPeer& raw, double seconds,
+    const std::function<void(Load*)>& now_running);
+
+}  // namespace stag::bench
