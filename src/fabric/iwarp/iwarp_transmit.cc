@@ -116,6 +116,7 @@ bool IwarpConnection::write_some() {
 }
 
 bool IwarpConnection::fill_batch() {
+  if (sender_.idle() && queue_.empty()) return true;
   while (batch_.bytes_left() < kBatchBytes && !sender_.full(batch_)) {
     if (sender_.idle()) {
       const bool may_read = state_ == State::Open && reads_.size() < parameters_.outbound_reads;
