@@ -1,5 +1,7 @@
 #include "iwarp/sender.h"
 
+#include <optional>
+
 #include "iwarp/harness_test.h"
 
 namespace stag::iwarp::test {
@@ -75,6 +77,24 @@ TEST(Sender, cuts_a_send_into_segments_of_one_message) {
   EXPECT_EQ(decode_untagged(second), (UntaggedHeader{{false, false, 1, 1, 3}, 0, 0, 1, 108}));
   const std::byte* third = second + fpdu_size(18 + 108);
   EXPECT_EQ(decode_untagged(third), (UntaggedHeader{{false, true, 1, 1, 3}, 0, 0, 1, 216}));
+}
+
+TEST(Sender, gives_a_short_send_the_same_bytes_at_once_as_by_and_by) {
+  for (const std::size_t size : {0u, 1u, 106u, 1024u}) {
+    Outlet at_once(options_with(true, false));
+    Outlet by_and_by(options_with(true, false));
+    const Octets message = pattern(size, 3);
+    ASSERT_TRUE(at_once.sender.is_short(size));
+    for (const std::optional<std::uint32_t> invalidate : {std::optional<std::uint32_t>(), {7u}}) {
+      at_once.sender.add_send(at_once.batch, Rope::borrow(message), invalidate);
+      by_and_by.sender.begin_send(Rope::borrow(message), invalidate);
+      EXPECT_EQ(to_hex(joined(at_once.batch.unsent())), to_hex(by_and_by.drain()));
+      at_once.batch.sent(at_once.batch.bytes_left());
+    }
+  }
+  EXPECT_FALSE(Outlet().sender.is_short(1025));
+  EXPECT_FALSE(Outlet(options_with(false, false, 128)).sender.is_short(111)) << "two segments";
+  EXPECT_FALSE(Outlet(options_with(false, true)).sender.is_short(1)) << "markers";
 }
 
 TEST(Sender, sends_empty_messages) {
