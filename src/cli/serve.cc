@@ -79,6 +79,7 @@ class Serve final : public Command {
   std::uint32_t rdma_port_ = endpoint::kRdmaPort;
   std::uint32_t tcp_port_ = endpoint::kTcpPort;
   std::uint32_t threads_ = std::clamp(std::thread::hardware_concurrency(), 1u, kUsualThreads);
+  std::uint32_t busy_poll_us_ = 0;
   std::uint32_t udp_port_ = 0;  // that of TCP
   bool udp_ = true;
   std::vector<std::string> allow_texts_;
@@ -131,6 +132,10 @@ void Serve::declare(Arguments& arguments) {
   arguments.text("--state", state_, "DIR",
                  "where handle keys and counters are kept [" + state_ + "]");
   arguments.number("--threads", threads_, 1, kMaxThreads, "threads that serve connections");
+  arguments.number(
+      "--busy-poll", busy_poll_us_, 0, 1'000'000,
+      "microseconds an idle thread looks for work before it sleeps; 0: a little while, "
+      "as long as that pays");
   arguments.config("--config", config_, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
                    "tables [[export]]; the exports are read again on SIGHUP");
@@ -240,7 +245,7 @@ void Serve::reload(ExportSet& exports) const {
 }
 
 Exit Serve::listen(rpc::Server& server) {
-  const auto loops = std::make_shared<endpoint::Loops>(threads_);
+  const auto loops = std::make_shared<endpoint::Loops>(threads_, busy_poll_us_);
   for (const std::string& host : hosts_)
     if (const Exit exit = listen_at(server, host, loops); exit != Exit::Done) return exit;
   return rpcbind_ ? register_programs(server, loops) : Exit::Done;
