@@ -48,11 +48,6 @@ client::FileSystemOptions file_system_options(CancelToken cancel) {
   return files;
 }
 
-std::shared_ptr<endpoint::Loops> loops_for(const LoadOptions& options) {
-  if (options.shared != nullptr) return options.shared;
-  return std::make_shared<endpoint::Loops>(options.loops, options.busy_poll_us);
-}
-
 }  // namespace
 
 // One connection's part of a run, on its loop.
@@ -97,9 +92,10 @@ struct Load::Running {
   }
 };
 
-Load::Load(const LoadOptions& options) : options_(options), loops_(loops_for(options)) {
+Load::Load(const LoadOptions& options)
+    : options_(options), loops_(options.loops, options.busy_poll_us) {
   for (unsigned i = 0; i < options_.connections; ++i)
-    connections_.emplace_back(loops_->at(i % loops_->size()));
+    connections_.emplace_back(loops_.at(i % loops_.size()));
 }
 
 Load::~Load() {

@@ -11,6 +11,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "bench/operation.h"
 #include "bench/sample.h"
 #include "endpoint/loops.h"
 #include "nfs/client/session.h"
@@ -18,15 +19,11 @@
 
 namespace stag::bench {
 
-enum class Operation : std::uint8_t { Null, Getattr, Read, Write };
-
 struct LoadOptions {
   bool crc = false;
   std::uint32_t busy_poll_us = 0;
   unsigned connections = 1;
-  // Where the client runs; null: on so many loops of its own.
-  std::shared_ptr<endpoint::Loops> shared{};
-  unsigned loops = 1;
+  unsigned loops = 1;  // of the client
 };
 
 // Connections to a server, and a file on it that goes with the Load. Blocks its caller, which is no
@@ -90,7 +87,7 @@ class Load {
   Task<bool> write(Running& running, MutableBytes memory);
 
   const LoadOptions options_;
-  const std::shared_ptr<endpoint::Loops> loops_;
+  endpoint::Loops loops_;
   std::atomic<bool> stopped_{false};
   rpc::rdma::Moved moved_;  // of the first connection
   std::unique_ptr<rpc::Connector> connector_, counting_connector_, mount_connector_;

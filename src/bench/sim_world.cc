@@ -1,8 +1,5 @@
 #include "bench/sim_world.h"
 
-#include <array>
-
-#include "base/task_group.h"
 #include "fabric/sim/sim_fabric.h"
 #include "nfs/client/file_system.h"
 #include "nfs/client/mount.h"
@@ -81,41 +78,7 @@ struct SimWorld::State {
     auto mounted = co_await nfs::client::mount(by_hand, "/data", options.calls.credentials, calls);
     if (!mounted) co_return false;
     files_.emplace(*channel_, mounted->root, "/data", options);
-    nfs::client::SetAttributes attributes;
-    attributes.mode = 0644;
-    auto file = co_await files_->create(files_->root(), "file", attributes);
-    if (!file) co_return false;
-    file_ = file->handle;
-    const Bytes block(block_);
-    auto written = co_await files_->write_from(file_, 0, block);
-    co_return written.ok();
-  }
-  Task<void> worker(Operation operation, std::uint64_t& left) {
-    while (left > 0 && good_) {
-      --left;
-      const bool done = co_await once(operation);
-      good_ = good_ && done;
-    }
-  }
-  Task<bool> once(Operation operation) {
-    const MutableBytes memory(block_);
-    switch (operation) {
-      case Operation::Null:
-        co_return (co_await files_->ping()).ok();
-      case Operation::Getattr:
-        co_return (co_await files_->getattr(file_)).ok();
-      case Operation::Read:
-        co_return (co_await files_->read(file_, 0, memory)).ok();
-      case Operation::Write:
-        co_return (co_await files_->write(file_, 0, memory, nfs::v3::UNSTABLE)).ok();
-    }
-    co_return false;
-  }
-  Task<bool> all(Operation operation, std::uint64_t count, unsigned depth) {
-    TaskGroup group;
-    for (unsigned i = 0; i < depth; ++i) group.add(worker(operation, count));
-    co_await group.join();
-    co_return good_;
+    co_return co_await workload_.open(*files_);
   }
 
   fabric::SimLoop loop_;
@@ -125,16 +88,14 @@ struct SimWorld::State {
   rpc::rdma::Server server_{programs_};
   std::optional<rpc::rdma::Channel> channel_;
   std::optional<nfs::client::FileSystem> files_;
-  nfs::client::Handle file_;
-  std::array<std::byte, 4096> block_{};
-  bool good_ = true;
+  Workload workload_;
 };
 
 SimWorld::SimWorld() : state_(std::make_unique<State>()) {}
 SimWorld::~SimWorld() = default;
 
 bool SimWorld::run(Operation operation, std::uint64_t count, unsigned depth) {
-  return state_->loop_.run(state_->all(operation, count, depth));
+  return state_->loop_.run(state_->workload_.run(operation, count, depth));
 }
 
 Sample SimWorld::run_for(Operation operation, double seconds, unsigned depth) {

@@ -4,7 +4,8 @@
 
 #include <memory>
 
-#include "bench/load.h"
+#include "bench/operation.h"
+#include "bench/sample.h"
 
 namespace stag::bench {
 
@@ -14,8 +15,7 @@ class SimWorld {
   ~SimWorld();
   SimWorld(const SimWorld&) = delete;
 
-  // `count` operations, `depth` of them at a time. Reads and writes are of 4 KiB, at one place.
-  // False when one failed.
+  // `count` operations, `depth` of them at a time. False when one failed.
   bool run(Operation operation, std::uint64_t count, unsigned depth);
   // The same for so long; real time, not the simulated one.
   Sample run_for(Operation operation, double seconds, unsigned depth);

@@ -1,0 +1,36 @@
+// The operations that are measured, one at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "base/task.h"
+#include "nfs/client/file_system.h"
+
+namespace stag::bench {
+
+enum class Operation : std::uint8_t { Null, Getattr, Read, Write };
+
+// Of worlds that hold client and server both: a file and memory for it, worked on by so many
+// operations at a time, each of kBlock bytes here and there.
+class Workload {
+ public:
+  static constexpr std::size_t kBlock = 4096;
+  static constexpr std::size_t kBlocks = 512;
+
+  // Makes the file in the root of `files`, which outlives this. False: it could not.
+  Task<bool> open(nfs::client::FileSystem& files);
+  // On the loop of the files. False when an operation failed.
+  Task<bool> run(Operation operation, std::uint64_t count, unsigned depth);
+
+ private:
+  Task<void> worker(Operation operation, unsigned index);
+  Task<bool> once(Operation operation, MutableBytes block);
+
+  nfs::client::FileSystem* files_ = nullptr;
+  nfs::client::Handle file_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(kBlocks * kBlock);
+  std::uint64_t left_ = 0, next_ = 0;
+  bool good_ = true;
+};
+
+}  // namespace stag::bench
