@@ -1,0 +1,57 @@
+"""services.py RDMA-PORT TCP-PORT INFO.json: what rpcbind on the loopback has (rpcinfo) is what a `stag serve` at these ports registers,
+no less and no more, and `stag info --json` (INFO.json) tells the same. Prints what differs and exits 1."""
+import json
+import subprocess
+import sys
+
+rdma_port, tcp_port = int(sys.argv[1]), int(sys.argv[2])
+RPCBIND = 100000
+RDMA, STREAM, DATAGRAM = ("rdma", "rdma6"), ("tcp", "tcp6"), ("udp", "udp6")
+SERVED = [  # program, versions, netids
+    (100003, (2, 3), RDMA + STREAM),  # NFS, too large for datagrams
+    (100227, (2, 3), RDMA + STREAM),  # NFSACL
+    (100005, (1, 2, 3), STREAM + DATAGRAM),  # MOUNT, never over RDMA (RFC 8267 5.1)
+    (100021, (1, 3, 4), STREAM + DATAGRAM),  # NLM
+    (100024, (1,), STREAM + DATAGRAM),  # NSM
+]
+
+
+def port_of(universal):
+    """The port at the end of a universal address (RFC 5665 5.2.3.3)."""
+    high, low = universal.split(".")[-2:]
+    return int(high) * 256 + int(low)
+
+
+def registered():
+    lines = subprocess.run(["rpcinfo", "127.0.0.1"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    rows = [line.split()[:4] for line in lines]
+    return {(int(program), int(version), netid, port_of(address)) for program, version, netid, address in rows if int(program) != RPCBIND}
+
+
+def told(path):
+    """Of each program, netid and port the first and last version: a server that answers for itself says no more (RFC 5531 9)."""
+    with open(path) as file:
+        services = json.load(file)["services"]
+    return {(s["program"], min(v), max(v), s["netid"], s["port"]) for s in services if s["program"] != RPCBIND
+            for v in [[int(n) for n in s["versions"].replace("-", ",").split(",")]]}
+
+
+def spans(rows):
+    places = {(program, netid, port) for program, _, netid, port in rows}
+    versions = {place: [row[1] for row in rows if (row[0], row[2], row[3]) == place] for place in places}
+    return {(program, min(v), max(v), netid, port) for (program, netid, port), v in versions.items()}
+
+
+def differ(what, left, right):
+    for row in sorted(left - right):
+        print(what[0], "only:", *row)
+    for row in sorted(right - left):
+        print(what[1], "only:", *row)
+    return left != right
+
+
+expected = {(program, version, netid, rdma_port if netid in RDMA else tcp_port)
+            for program, versions, netids in SERVED for version in versions for netid in netids}
+found = registered()
+wrong = [differ(("rpcinfo", "expected"), found, expected), differ(("rpcinfo", "stag info"), spans(found), told(sys.argv[3]))]
+sys.exit(any(wrong))
