@@ -36,6 +36,9 @@ class Info final : public Command {
     if (!Url::looks_like(host_)) return on_loop([this](Run& run) { return work(run); });
     const Outcome<Url> url = Url::parse(host_);
     if (!url) return failed(url.error());
+    // Who asks for a fabric that is not there learns it.
+    if (const auto connector = nfs_connector(*url, remote_); !connector)
+      return failed(connector.error());
     host_ = url->host;
     const bool tcp = url->protocol == Url::Protocol::Tcp;
     (tcp ? ports_.tcp : ports_.rdma) = url->nfs_address().port;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cli/process.h"
+
 namespace stag::cli {
 namespace {
 
@@ -42,10 +44,15 @@ void Limits::declare(Arguments& arguments) {
   arguments.heading("");
 }
 
-void Limits::apply(endpoint::ListenOptions& options, std::uint32_t most) const {
+void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
+                   std::size_t addresses) const {
+  const auto kUsualTcp = static_cast<std::uint32_t>(rpc::tcp::ServerOptions{}.max_connections);
+  const ConnectionLimits most = connections_within(
+      open_files, addresses,
+      {connections_.value_or(rdma_.max_connections), connections_.value_or(kUsualTcp)});
   const Duration stall = std::chrono::seconds(stall_seconds_);
   rpc::rdma::ServerOptions& rdma = options.rdma;
-  rdma.max_connections = std::min(connections_.value_or(rdma.max_connections), most);
+  rdma.max_connections = most.rdma;
   rdma.max_connections_per_peer = rdma_.max_connections_per_peer;
   rdma.max_bytes_all = rdma_.max_bytes_all;
   rdma.transport.inbound_reads = rdma.transport.outbound_reads = reads_;
@@ -54,8 +61,7 @@ void Limits::apply(endpoint::ListenOptions& options, std::uint32_t most) const {
   rdma.transport.max_bytes = std::min(rdma_.transport.max_bytes, rdma_.max_bytes_all);
   rdma.transport.stall_limit = stall;
   rpc::tcp::ServerOptions& tcp = options.tcp;
-  tcp.max_connections = std::min<std::size_t>(
-      connections_.value_or(static_cast<std::uint32_t>(tcp.max_connections)), most);
+  tcp.max_connections = most.tcp;
   tcp.max_connections_per_peer = rdma_.max_connections_per_peer;
   tcp.stream.stall = tcp.stream.whole_record = stall;
 }

@@ -13,8 +13,9 @@ namespace stag::cli {
 class Limits {
  public:
   void declare(Arguments& arguments);
-  // `most`: connections for which there are open files.
-  void apply(endpoint::ListenOptions& options, std::uint32_t most) const;
+  // For the listeners of one of so many addresses.
+  void apply(endpoint::ListenOptions& options, std::uint64_t open_files,
+             std::size_t addresses) const;
 
  private:
   rpc::rdma::ServerOptions rdma_;

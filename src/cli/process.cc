@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <system_error>
 
 namespace stag::cli {
@@ -31,10 +30,15 @@ std::uint64_t open_files_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-std::uint32_t connections_per_listener(std::uint64_t open_files, std::size_t listeners) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(open_files / 2 / listeners, 1, kMost));
+ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
+                                    ConnectionLimits wanted) {
+  constexpr std::uint64_t kMostOthers = 4096;
+  const std::uint64_t share = (open_files - std::min(open_files / 2, kMostOthers)) / addresses;
+  const auto cut = [](std::uint32_t number, std::uint64_t most) {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, number));
+  };
+  const std::uint32_t rdma = cut(wanted.rdma, share - share / 4);
+  return {rdma, cut(wanted.tcp, std::max<std::uint64_t>(share, rdma) - rdma)};
 }
 
 std::string host_name() {

@@ -13,9 +13,16 @@ namespace stag::cli {
 // As many open files as the hard limit allows.
 void raise_open_files_limit();
 std::uint64_t open_files_limit();
-// How many connections each of `listeners` may have, so that half of the open files are left for
-// everything else whatever the clients do. At least one.
-std::uint32_t connections_per_listener(std::uint64_t open_files, std::size_t listeners);
+// How many connections the listeners of one address may have.
+struct ConnectionLimits {
+  std::uint32_t rdma = 0;
+  std::uint32_t tcp = 0;
+};
+// What is left of `wanted`, at least one each, so that whatever clients do there are open files for
+// everything else: half of them, or 4096 where that is less. RDMA comes first, and leaves TCP a
+// quarter.
+ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
+                                    ConnectionLimits wanted);
 
 std::string host_name();
 

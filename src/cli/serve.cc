@@ -31,8 +31,8 @@ using endpoint::Listener;
 using endpoint::Transport;
 
 constexpr std::uint32_t kMaxPort = 65535;
-constexpr std::uint32_t kMaxThreads = 256;
-constexpr std::uint32_t kUsualThreads = 4;  // at most, unless told
+constexpr std::uint32_t kMaxLoops = 256;
+constexpr std::uint32_t kUsualLoops = 4;  // at most, unless told
 
 bool is_loopback(std::string_view host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
@@ -54,6 +54,7 @@ class Serve final : public Command {
   // What is asked for is there.
   Exit check();
   Exit check_networks();
+  void choose_hosts();
   bool exports_are_in_file() const { return export_texts_.empty() && config_.given(); }
   // At least one.
   Result<std::vector<ExportLine>, std::string> read_exports() const;
@@ -78,7 +79,7 @@ class Serve final : public Command {
   std::vector<std::string> hosts_;
   std::uint32_t rdma_port_ = endpoint::kRdmaPort;
   std::uint32_t tcp_port_ = endpoint::kTcpPort;
-  std::uint32_t threads_ = std::clamp(std::thread::hardware_concurrency(), 1u, kUsualThreads);
+  std::uint32_t loops_ = std::clamp(std::thread::hardware_concurrency(), 1u, kUsualLoops);
   std::uint32_t busy_poll_us_ = 0;
   std::uint32_t udp_port_ = 0;  // that of TCP
   bool udp_ = true;
@@ -131,7 +132,8 @@ void Serve::declare(Arguments& arguments) {
                  "the netid to register RPC-over-RDMA under [rdma]; with a 6 behind it for IPv6");
   arguments.text("--state", state_, "DIR",
                  "where handle keys and counters are kept [" + state_ + "]");
-  arguments.number("--threads", threads_, 1, kMaxThreads, "threads that serve connections");
+  arguments.number("--loops", loops_, 1, kMaxLoops,
+                   "threads that serve connections; each connection stays with one of them");
   arguments.number(
       "--busy-poll", busy_poll_us_, 0, 1'000'000,
       "microseconds an idle thread looks for work before it sleeps; 0: a little while, "
@@ -166,6 +168,12 @@ Exit Serve::check_networks() {
   return Exit::Done;
 }
 
+// A listener at :: takes IPv4 as well, and the port of one at 0.0.0.0 with it.
+void Serve::choose_hosts() {
+  if (hosts_.empty()) hosts_.push_back("127.0.0.1");
+  if (std::find(hosts_.begin(), hosts_.end(), "::") != hosts_.end()) std::erase(hosts_, "0.0.0.0");
+}
+
 Result<std::vector<ExportLine>, std::string> Serve::exports_in_file() const {
   const Result<std::vector<Setting>, std::string> settings = config_.read();
   if (!settings) return Failure{settings.error()};
@@ -197,7 +205,7 @@ Exit Serve::run() {
   Result<std::vector<ExportLine>, std::string> lines = read_exports();
   if (!lines) return misused(lines.error());
   first_export_ = lines->front().path;
-  if (hosts_.empty()) hosts_.push_back("127.0.0.1");
+  choose_hosts();
   start_log(log_level_, log_format_ == "json" ? LogFormat::Json : LogFormat::Text);
   raise_open_files_limit();
   const Result<StateLock, std::string> lock = StateLock::take(state_);
@@ -245,7 +253,7 @@ void Serve::reload(ExportSet& exports) const {
 }
 
 Exit Serve::listen(rpc::Server& server) {
-  const auto loops = std::make_shared<endpoint::Loops>(threads_, busy_poll_us_);
+  const auto loops = std::make_shared<endpoint::Loops>(loops_, busy_poll_us_);
   for (const std::string& host : hosts_)
     if (const Exit exit = listen_at(server, host, loops); exit != Exit::Done) return exit;
   return rpcbind_ ? register_programs(server, loops) : Exit::Done;
@@ -308,8 +316,7 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
   options.rdma = rdma_;
   options.rdma.allow = options.tcp.allow = options.udp.allow = allow_;
   options.loops = loops;
-  // One for RDMA and one for TCP at every address.
-  limits_.apply(options, connections_per_listener(open_files_limit(), 2 * hosts_.size()));
+  limits_.apply(options, open_files_limit(), hosts_.size());
   Result<Listener, Reason> made = endpoint::listen(server, at, options);
   if (made) return *std::move(made);
   const std::string_view option = transport == Transport::Rdma  ? "--rdma-port"

@@ -20,7 +20,7 @@ struct AcceptedSocket {
 };
 
 struct ListenOptions {
-  int backlog = 512;
+  int backlog = 4096;  // the system may have a lower limit
   // How long accepting pauses when the system has no descriptor or memory for one more connection.
   Duration pause = std::chrono::milliseconds(100);
 };

@@ -67,9 +67,11 @@ std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& res
 }
 
 struct Counted {
-  explicit Counted(std::atomic<std::size_t>& count) : count_(count) { count_.fetch_add(1); }
-  ~Counted() { count_.fetch_sub(1, std::memory_order_release); }
-  std::atomic<std::size_t>& count_;
+  explicit Counted(StripedCount& count) : place_(count.place()) {
+    place_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Counted() { place_.fetch_sub(1, std::memory_order_release); }
+  StripedCount::Place& place_;
 };
 
 }  // namespace

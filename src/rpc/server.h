@@ -9,10 +9,10 @@
 // the Calls they carried (active_calls() tells).
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "base/striped_count.h"
 #include "oncrpc/dispatch.h"
 #include "rpc/authenticator.h"
 #include "rpc/program.h"
@@ -47,7 +47,7 @@ class Server : public Service {
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
 
   ReplayCache& replay_cache() { return replay_cache_; }
-  std::size_t active_calls() const override { return active_.load(std::memory_order_acquire); }
+  std::size_t active_calls() const override { return active_.sum(); }
 
  private:
   Program& program(std::uint32_t program, std::uint32_t version);
@@ -63,7 +63,7 @@ class Server : public Service {
   oncrpc::DispatchTable<Program> programs_;
   std::vector<std::unique_ptr<Authenticator>> authenticators_;
   ReplayCache replay_cache_;
-  std::atomic<std::size_t> active_{0};
+  StripedCount active_;
 };
 
 }  // namespace stag::rpc

@@ -96,7 +96,7 @@ class Mistakes(Case):
         self.assertRegex(result.stderr, "no such host; check its name|use a numeric address")
 
     def test_verbs_are_not_in_this_build(self):
-        for command in ("ls", "ping", "bench"):
+        for command in ("ls", "ping", "bench", "info"):
             self.bad(2, "verbs is not in this build; use iwarp", command, "nfs://127.0.0.1/files?fabric=verbs")
 
 

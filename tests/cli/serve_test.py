@@ -67,6 +67,12 @@ class Listening(Case):
             socket.create_connection(("127.0.0.2", port)).close()
         self.assertEqual(open_to_all.end(), 0)
 
+    def test_is_on_every_IPv4_and_IPv6_address_where_both_wildcards_are_named(self):
+        server = self.start("--listen", "0.0.0.0", "--listen", "::", "--loops", "2")
+        for host in ("127.0.0.2", "::1"):
+            for port in (server.rdma_port, server.tcp_port):
+                socket.create_connection((host, port)).close()
+
     def test_is_on_every_address_named(self):
         server = self.start("--listen", "127.0.0.1", "--listen", "127.0.0.3")
         # Port 0 gives each its own.
@@ -204,7 +210,7 @@ class ConfigFiles(Case):
             rpcbind = false
             rdma-netid = "rdma"
             state = "{self.state}"
-            threads = 1
+            loops = 1
             log-level = "debug"
             log-format = "json"
             metrics = ""
@@ -237,7 +243,7 @@ class ConfigFiles(Case):
             ('export = "/x=memory"\nrpcbind = 1\n', 2, "'rpcbind' must be true or false"),
             ('export = "/x=memory"\ncrc = "yes"\n', 2, "'crc' must be true or false"),
             ('export = "/x=memory"\nlog-level = false\n', 2, "'log-level' must be a text or a whole number"),
-            ('export = "/x=memory"\nthreads = [1, 2]\n', 2, "'threads' must be a text or a whole number"),
+            ('export = "/x=memory"\nloops = [1, 2]\n', 2, "'loops' must be a text or a whole number"),
             ('export = "/x=memory"\nlisten = [true]\n', 2, "'listen' must be a text or an array of texts"),
             ('export = "/x=memory"\nno-udp = true\n', 2, "there is no setting 'no-udp'"),
             ('\nconfig = "other.toml"\n', 2, "there is no setting 'config'"),

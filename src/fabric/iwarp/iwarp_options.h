@@ -30,7 +30,7 @@ struct IwarpOptions {
   std::uint32_t max_registration = 1u << 30;
   // Peers that have connected but not completed their MPA Request; beyond, the oldest of them is
   // dropped.
-  std::size_t max_half_open = 256;
+  std::size_t max_half_open = 4096;
   // Whether to serve peers that speak MPA without RFC 6581.
   bool accept_unenhanced = true;
   // How long the active side waits between the MPA Reply and its first FPDU. Linux siw as responder
