@@ -17,9 +17,10 @@ constexpr std::size_t kBehindDirect = 1024;
 // Room for the end of an FPDU too short to be a direct target, and as much again.
 constexpr std::size_t kAfterDirect = 5 * 1024;
 
-// Messages from here on may be kept as they lie in the read-ahead; it costs less to copy smaller
-// ones, and larger ones would keep much of it for little.
+// Messages of these sizes may be kept as they lie in the read-ahead. It costs less to copy smaller
+// ones; data of larger ones may be kept for good, and would keep all of the read-ahead with it.
 constexpr std::size_t kKeptFrom = 1024;
+constexpr std::size_t kKeptTo = 8 * 1024;
 
 // Used only within one turn of a connection, hence one for a thread.
 struct ReadAhead {
@@ -48,8 +49,8 @@ Buffer keepable(Buffer message) {
   const Buffer& whole = *read_ahead_of_thread().used;
   const auto at = reinterpret_cast<std::uintptr_t>(message.data());
   const auto begin = reinterpret_cast<std::uintptr_t>(whole.data());
-  if (message.owned() || message.size() < kKeptFrom || at < begin || at >= begin + whole.size())
-    return message;
+  const bool fits = message.size() >= kKeptFrom && message.size() <= kKeptTo;
+  if (message.owned() || !fits || at < begin || at >= begin + whole.size()) return message;
   return whole.slice(at - begin, message.size());
 }
 
@@ -93,6 +94,8 @@ bool IwarpConnection::read_some() {
     const std::size_t placed = std::min(transfer.bytes, direct.size());
     if (placed > 0) receiver_.on_placed(placed);
     if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
+    // Before more is read: who has an answer that left early may have asked again already.
+    report_written();
     if (transfer.drained) return true;
   }
   return false;

@@ -32,6 +32,28 @@ TEST(Passive, takes_everything_byte_by_byte) {
   EXPECT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
 }
 
+TEST(Passive, tells_of_answers_that_left_early_before_it_reads_more) {
+  constexpr std::uint32_t kMessages = 180;
+  Service service;
+  service.answer.receive = {kMessages, 4096};
+  RawPeer peer = RawPeer::connected(service.address());
+  peer.shake_hands();
+  const std::vector<std::byte> message(600);
+  std::vector<std::byte> stream;
+  for (std::uint32_t i = 1; i <= kMessages; ++i) {
+    const auto next = fpdu(untagged(iwarp::Opcode::Send, i, message));
+    stream.insert(stream.end(), next.begin(), next.end());
+  }
+  // All is there before the service looks: it reads 16 KiB, 64 KiB, and the rest.
+  std::promise<void> sent;
+  service.loop().post([&] { sent.get_future().wait(); });
+  peer.send(stream);
+  sent.set_value();
+  for (std::uint32_t i = 1; i <= kMessages; ++i)
+    ASSERT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, i, message));
+  EXPECT_LT(service.most_under_way(), 130u);
+}
+
 TEST(Passive, serves_a_first_FPDU_that_comes_with_the_request) {
   Service service;
   RawPeer peer = RawPeer::connected(service.address());

@@ -36,6 +36,10 @@ class Service final : public Acceptor {
   auto with_connection(Function function) {
     return on_loop(loop(), [&] { return function(*peers_.back()->connection); });
   }
+  // Echoes of a connection that had not been told to have left, at the worst moment.
+  std::size_t most_under_way() {
+    return on_loop(loop(), [this] { return most_under_way_; });
+  }
   void stop_listening() {
     on_loop(loop(), [this] {
       listener_.reset();
@@ -64,15 +68,17 @@ class Service final : public Acceptor {
     Peer(Service& owner, std::unique_ptr<Connection> its)
         : service(owner), connection(std::move(its)) {}
     void on_receive(Buffer message, std::optional<std::uint32_t>) override {
-      connection->send(Rope::copy_of(message.bytes()), std::nullopt, 0, kNoToken);
+      connection->send(Rope::copy_of(message.bytes()), std::nullopt, 0, Token{1});
+      service.most_under_way_ = std::max(service.most_under_way_, ++under_way);
     }
-    void on_done(Token, Reason) override {}
+    void on_done(Token, Reason) override { --under_way; }
     void on_revoked(std::uint32_t) override {}
     void on_disconnect(Reason reason) override {
       if (!std::exchange(service.ended_, true)) service.end_.set_value(reason);
     }
     Service& service;
     std::unique_ptr<Connection> connection;
+    std::size_t under_way = 0;
   };
 
   net::LoopThread thread_;
@@ -80,6 +86,7 @@ class Service final : public Acceptor {
   std::unique_ptr<Listener> listener_;
   Address address_;
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::size_t most_under_way_ = 0;
   bool ended_ = false;
   std::promise<Reason> end_;
 };
