@@ -8,8 +8,6 @@ namespace stag::rpcrdma {
 namespace {
 
 constexpr std::uint32_t kSmallestStream = 8;  // XID and direction
-// A stream up to this many bytes is not worth counting: credits bound what they take together.
-constexpr std::uint32_t kSmallStream = 16384;
 
 std::uint64_t with_pad(std::uint64_t length) {
   return length + xdr_pad(static_cast<std::size_t>(length));

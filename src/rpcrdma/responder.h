@@ -17,6 +17,9 @@
 
 namespace stag::rpcrdma {
 
+// A stream up to this many bytes is not worth counting: credits bound what they take together.
+inline constexpr std::uint32_t kSmallStream = 16384;
+
 struct ResponderSettings {
   std::uint32_t credits = 0;  // granted in every Reply; 0: Calls of the peer are not served
   bool serves_chunks = true;  // false: a Call with chunks draws ERR_CHUNK (RFC 8167 5.3)

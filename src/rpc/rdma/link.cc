@@ -57,8 +57,7 @@ rpcrdma::Settings core_settings(const fabric::Connection& connection,
 
 // How often Calls that wait for the bytes of other connections look again.
 constexpr Duration kBudgetInterval = std::chrono::milliseconds(5);
-// RDMA_ERROR answers on their way at a time: a peer that sends nonsense and reads nothing is let
-// go.
+// RDMA_ERROR answers on their way at a time; who sends nonsense and reads nothing is let go.
 constexpr std::uint32_t kMostErrors = 128;
 // All of them; Calls and Replies have flows of their own.
 constexpr fabric::Flow kErrorFlow = 0;
@@ -221,8 +220,10 @@ Buffer Link::kept(Bytes part) const {
   return arriving_->slice(static_cast<std::size_t>(part.data() - arriving_->data()), part.size());
 }
 
+// It has to wait: what is not counted must not keep more memory than its own.
 void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
-  taken(call).hold(kept(payload));
+  taken(call).hold(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
+                                                           : kept(payload));
   watch_budget();
 }
 
