@@ -211,6 +211,7 @@ class ConfigFiles(Case):
             rdma-netid = "rdma"
             state = "{self.state}"
             loops = 1
+            busy-poll = 50
             log-level = "debug"
             log-format = "json"
             metrics = ""
