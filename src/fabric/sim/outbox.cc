@@ -4,7 +4,7 @@
 
 namespace stag::fabric {
 
-Outbox::Id Outbox::post(Operation operation, bool queued) {
+Outbox::Id Outbox::post(SimOperation operation, bool queued) {
   const Id id = next_id_++;
   if (queued) {
     const Flow flow = operation.flow;
@@ -22,10 +22,10 @@ std::optional<Outbox::Id> Outbox::depart(bool may_read, Random* shuffle) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const std::size_t at = (first + i) % lanes_.size();
     const Id id = lanes_[at].waiting.front();
-    Operation& operation = operations_.at(id);
-    if (operation.kind == OperationKind::Read && !may_read) continue;
+    SimOperation& operation = operations_.at(id);
+    if (operation.kind == SimOperationKind::Read && !may_read) continue;
     operation.departed = true;
-    if (operation.kind == OperationKind::Read) ++outstanding_reads_;
+    if (operation.kind == SimOperationKind::Read) ++outstanding_reads_;
     lanes_[at].waiting.pop_front();
     Lane lane = std::move(lanes_[at]);
     lanes_.erase(lanes_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -35,12 +35,12 @@ std::optional<Outbox::Id> Outbox::depart(bool may_read, Random* shuffle) {
   return std::nullopt;
 }
 
-Operation* Outbox::find(Id id) {
+SimOperation* Outbox::find(Id id) {
   const auto found = operations_.find(id);
   return found == operations_.end() ? nullptr : &found->second;
 }
 
-std::optional<Operation> Outbox::take(Id id) {
+std::optional<SimOperation> Outbox::take(Id id) {
   auto node = operations_.extract(id);
   if (node.empty()) return std::nullopt;
   if (!node.mapped().departed) unqueue(id, node.mapped());
@@ -50,28 +50,28 @@ std::optional<Operation> Outbox::take(Id id) {
 
 std::optional<Outbox::Id> Outbox::find_read(Token token) {
   for (const auto& [id, operation] : operations_) {
-    if (operation.kind == OperationKind::Read && operation.token == token) return id;
+    if (operation.kind == SimOperationKind::Read && operation.token == token) return id;
   }
   return std::nullopt;
 }
 
-std::optional<Operation> Outbox::take_oldest(Id limit) {
+std::optional<SimOperation> Outbox::take_oldest(Id limit) {
   if (operations_.empty() || operations_.begin()->first >= limit) return std::nullopt;
   return take(operations_.begin()->first);
 }
 
 void Outbox::hold_reads() {
   for (auto& [id, operation] : operations_) {
-    if (operation.kind == OperationKind::Read && !operation.departed) unqueue(id, operation);
+    if (operation.kind == SimOperationKind::Read && !operation.departed) unqueue(id, operation);
   }
 }
 
 bool Outbox::sending() const {
   return std::any_of(operations_.begin(), operations_.end(),
-                     [](const auto& entry) { return entry.second.kind != OperationKind::Read; });
+                     [](const auto& entry) { return entry.second.kind != SimOperationKind::Read; });
 }
 
-void Outbox::unqueue(Id id, const Operation& operation) {
+void Outbox::unqueue(Id id, const SimOperation& operation) {
   for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
     if (lane->flow != operation.flow) continue;
     const auto waiting = std::find(lane->waiting.begin(), lane->waiting.end(), id);
@@ -81,8 +81,8 @@ void Outbox::unqueue(Id id, const Operation& operation) {
   }
 }
 
-void Outbox::ended(const Operation& operation) {
-  if (operation.kind == OperationKind::Read && operation.departed) --outstanding_reads_;
+void Outbox::ended(const SimOperation& operation) {
+  if (operation.kind == SimOperationKind::Read && operation.departed) --outstanding_reads_;
 }
 
 }  // namespace stag::fabric

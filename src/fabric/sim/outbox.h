@@ -14,10 +14,10 @@
 
 namespace stag::fabric {
 
-enum class OperationKind : std::uint8_t { Send, Write, Read };
+enum class SimOperationKind : std::uint8_t { Send, Write, Read };
 
-struct Operation {
-  OperationKind kind = OperationKind::Send;
+struct SimOperation {
+  SimOperationKind kind = SimOperationKind::Send;
   Flow flow = 0;
   Token token = kNoToken;
   Rope data;                                // Send, Write
@@ -33,18 +33,18 @@ class Outbox {
   using Id = std::uint64_t;
 
   // `queued`: it waits in its flow; otherwise it only waits to be failed.
-  Id post(Operation operation, bool queued);
+  Id post(SimOperation operation, bool queued);
   // The next operation to leave: the oldest one of the flow whose turn it is, or of any flow by
   // chance. A Read goes only when `may_read`, and holds its flow up until then.
   std::optional<Id> depart(bool may_read, Random* shuffle);
 
   // Null when it has ended.
-  Operation* find(Id id);
+  SimOperation* find(Id id);
   // Ends it.
-  std::optional<Operation> take(Id id);
+  std::optional<SimOperation> take(Id id);
   std::optional<Id> find_read(Token token);
   // Ends the oldest operation posted before `limit`.
-  std::optional<Operation> take_oldest(Id limit);
+  std::optional<SimOperation> take_oldest(Id limit);
 
   // Takes Reads that have not left out of their flows: they wait to be failed.
   void hold_reads();
@@ -59,12 +59,12 @@ class Outbox {
     Flow flow;
     std::deque<Id> waiting;
   };
-  void unqueue(Id id, const Operation& operation);
-  void ended(const Operation& operation);
+  void unqueue(Id id, const SimOperation& operation);
+  void ended(const SimOperation& operation);
 
   Id next_id_ = 1;
   std::uint32_t outstanding_reads_ = 0;
-  std::map<Id, Operation> operations_;
+  std::map<Id, SimOperation> operations_;
   std::vector<Lane> lanes_;  // flows with something waiting, the next one's turn first
 };
 

@@ -55,7 +55,7 @@ void SimConnection::heard() {
 }
 
 void SimConnection::on_send(Outbox::Id id) {
-  const Operation& operation = *peer_->outbox_.find(id);
+  const SimOperation& operation = *peer_->outbox_.find(id);
   if (operation.data.size() > setup_.receive.size) return violation(Reason::MessageTooLong);
   if (credit_ == 0) return violation(Reason::ReceiveOverflow);
   if (operation.invalidate) {
@@ -83,7 +83,7 @@ void SimConnection::deliver(const Rope& message, std::optional<std::uint32_t> in
 }
 
 void SimConnection::on_write(Outbox::Id id) {
-  const Operation& operation = *peer_->outbox_.find(id);
+  const SimOperation& operation = *peer_->outbox_.find(id);
   const std::size_t size = operation.data.size();
   // RFC 5040 5.2: the STag of a zero-length RDMA Write is not looked at.
   if (size != 0) {
@@ -97,7 +97,7 @@ void SimConnection::on_write(Outbox::Id id) {
 }
 
 void SimConnection::on_read_request(Outbox::Id id) {
-  const Operation& operation = *peer_->outbox_.find(id);
+  const SimOperation& operation = *peer_->outbox_.find(id);
   const RemoteMemory& remote = operation.remote;
   // What the requester will place; a Read it has given up is served all the same.
   const std::size_t size = operation.read_size;

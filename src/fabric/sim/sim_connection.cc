@@ -100,7 +100,7 @@ Revocation SimConnection::give_back(std::uint32_t handle, MutableBytes memory) {
 void SimConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
                          Token token) {
   CHECK(!invalidate || setup_.parameters.remote_invalidation);
-  Operation operation;
+  SimOperation operation;
   operation.flow = flow;
   operation.token = token;
   operation.data = std::move(message);
@@ -110,8 +110,8 @@ void SimConnection::send(Rope message, std::optional<std::uint32_t> invalidate, 
 
 void SimConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token) {
   CHECK(source.size() <= sink.length);
-  Operation operation;
-  operation.kind = OperationKind::Write;
+  SimOperation operation;
+  operation.kind = SimOperationKind::Write;
   operation.flow = flow;
   operation.token = token;
   operation.data = std::move(source);
@@ -121,8 +121,8 @@ void SimConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token
 
 void SimConnection::read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) {
   CHECK(sink.size() <= source.length);
-  Operation operation;
-  operation.kind = OperationKind::Read;
+  SimOperation operation;
+  operation.kind = SimOperationKind::Read;
   operation.flow = flow;
   operation.token = token;
   operation.remote = source;
@@ -134,7 +134,7 @@ void SimConnection::read(RemoteMemory source, MutableBytes sink, Flow flow, Toke
 void SimConnection::abandon_read(Token token) {
   const auto id = outbox_.find_read(token);
   if (!id || token == kNoToken) return;
-  Operation& operation = *outbox_.find(*id);
+  SimOperation& operation = *outbox_.find(*id);
   operation.token = kNoToken;
   operation.sink = {};
   // A Read that is under way keeps its place among the outstanding ones until it is answered.
@@ -144,7 +144,7 @@ void SimConnection::abandon_read(Token token) {
   --delivering_;
 }
 
-void SimConnection::post(Operation operation) {
+void SimConnection::post(SimOperation operation) {
   outbox_.post(std::move(operation), state_ == State::Open);
   if (state_ == State::Open) {
     schedule_pump();
@@ -179,8 +179,8 @@ bool SimConnection::depart_one() {
   Random* shuffle = fabric_.plan_.faults().reorder_flows ? &fabric_.random_ : nullptr;
   const auto id = outbox_.depart(may_read, shuffle);
   if (!id) return false;
-  const Operation& operation = *outbox_.find(*id);
-  if (operation.kind == OperationKind::Read && ord == 0) {
+  const SimOperation& operation = *outbox_.find(*id);
+  if (operation.kind == SimOperationKind::Read && ord == 0) {
     done(*outbox_.take(*id), Reason::ReadsUnavailable);
     return true;
   }
@@ -190,24 +190,24 @@ bool SimConnection::depart_one() {
     return false;
   }
   PacketKind kind = PacketKind::Send;
-  if (operation.kind == OperationKind::Write) kind = PacketKind::Write;
-  if (operation.kind == OperationKind::Read) kind = PacketKind::ReadRequest;
+  if (operation.kind == SimOperationKind::Write) kind = PacketKind::Write;
+  if (operation.kind == SimOperationKind::Read) kind = PacketKind::ReadRequest;
   const Duration time = fabric_.options_.time_per_mib * operation.data.size() / (1 << 20);
   link_free_ = loop_.now() + time;
   transmit({kind, *id, {}, Reason::None}, time);
   return true;
 }
 
-bool SimConnection::inject_failure(const Operation& operation) {
+bool SimConnection::inject_failure(const SimOperation& operation) {
   switch (operation.kind) {
-    case OperationKind::Send:
+    case SimOperationKind::Send:
       ++traffic_.sends_out;
       return fabric_.plan_.fails_send();
-    case OperationKind::Write:
+    case SimOperationKind::Write:
       ++traffic_.writes_out;
       traffic_.write_bytes_out += operation.data.size();
       return fabric_.plan_.fails_write();
-    case OperationKind::Read:
+    case SimOperationKind::Read:
       ++traffic_.reads_out;
       return fabric_.plan_.fails_read();
   }

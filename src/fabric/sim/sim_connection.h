@@ -64,11 +64,11 @@ class SimConnection final : public Connection {
   };
 
   // Leaving (sim_connection.cc)
-  void post(Operation operation);
+  void post(SimOperation operation);
   void schedule_pump();
   void pump();
   bool depart_one();
-  bool inject_failure(const Operation& operation);
+  bool inject_failure(const SimOperation& operation);
   void transmit(Packet packet, Duration extra = Duration::zero());
   Result<Ok, Reason> registration_limit(std::size_t size);
   Revocation give_back(std::uint32_t handle, MutableBytes memory);
@@ -88,7 +88,7 @@ class SimConnection final : public Connection {
   void violation(Reason reason);
 
   // Ending (sim_ending.cc)
-  void done(const Operation& operation, Reason outcome);
+  void done(const SimOperation& operation, Reason outcome);
   void lose_this_side();
   void close_when_sent();
   void end(Reason reason);

@@ -10,7 +10,7 @@ namespace {
 constexpr Duration kCloseTime = std::chrono::seconds(1);
 }  // namespace
 
-void SimConnection::done(const Operation& operation, Reason outcome) {
+void SimConnection::done(const SimOperation& operation, Reason outcome) {
   // The contents of the sink of a Read that failed are nobody's promise.
   if (outcome != Reason::None)
     std::fill(operation.sink.begin(), operation.sink.end(), std::byte{0xbd});
