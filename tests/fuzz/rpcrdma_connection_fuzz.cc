@@ -29,7 +29,7 @@ class Owner final : public Sink {
     if (call.plan().reply_chunk != 0) chunks.reply = {{8, call.plan().reply_chunk, 0}};
     return chunks;
   }
-  void send_call(rpcrdma::OutgoingCall&, Buffer) override {}
+  void send_call(rpcrdma::OutgoingCall&, Bytes) override {}
   void deliver_reply(rpcrdma::OutgoingCall& call, const ReplyArrival& reply) override {
     CHECK(reply.reply_chunk_length <= call.plan().reply_chunk);
     for (std::size_t i = 0; i < reply.written.size(); ++i)
@@ -54,7 +54,7 @@ class Owner final : public Sink {
   Bytes long_call(IncomingCall call) override { return rooms_[call.index].at(0); }
   void deliver_call(IncomingCall call, const CallArrival&) override { delivered.push_back(call); }
   void write(IncomingCall, const Placement&) override {}
-  void send_reply(IncomingCall call, Buffer, const ReplyPlan&,
+  void send_reply(IncomingCall call, Bytes, const ReplyPlan&,
                   std::optional<std::uint32_t>) override {
     sent.push_back(call);
   }
