@@ -15,7 +15,7 @@ constexpr std::size_t kLargestReadAhead = 64 * 1024;
 // message.
 constexpr std::size_t kBehindDirect = 1024;
 // Room for the end of an FPDU too short to be a direct target, and as much again.
-constexpr std::size_t kAfterDirect = 5 * 1024;
+constexpr std::size_t kAfterDirect = 2 * 1024;
 
 // Messages of these sizes may be kept as they lie in the read-ahead. It costs less to copy smaller
 // ones; data of larger ones may be kept for good, and would keep all of the read-ahead with it.
