@@ -119,8 +119,11 @@ void Receiver::add_trailer(Bytes& bytes) {
 PlacementTarget Receiver::direct_target() {
   direct_ = {};
   const std::size_t left = segment_.payload - segment_.placed;
-  if (stopped_ || phase_ != Phase::Payload || left < options_.direct_threshold) return {};
-  if (segment_.control.tagged) {
+  // The end of bulk data is not worth a copy; a small message comes with others, all at once.
+  const bool tagged = segment_.control.tagged;
+  const std::size_t least = tagged ? options_.direct_threshold / 4 : options_.direct_threshold;
+  if (stopped_ || phase_ != Phase::Payload || left < least) return {};
+  if (tagged) {
     // A fault here is found again, and answered, when the bytes come through on_bytes().
     if (const auto placement = sink_at(left); placement.ok()) direct_ = placement->bytes;
   } else if (queue_of(segment_.opcode) == kSendQueue) {

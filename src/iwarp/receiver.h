@@ -56,7 +56,8 @@ struct ReceiverOptions {
   bool crc = false;
   std::uint16_t ird = 0;  // Read Requests of the peer that may wait for their Response
   std::uint16_t ord = 0;  // Read Requests of ours that may be outstanding
-  // A payload with at least this much still missing is offered for direct placement.
+  // A payload with at least this much still missing is offered for direct placement; of a tagged
+  // segment with at least a quarter of it.
   std::size_t direct_threshold = 4096;
   // MSN of every queue's first message. RFC 5041 4.3 fixes it at 1; tests begin near the wrap.
   std::uint32_t first_sequence = 1;

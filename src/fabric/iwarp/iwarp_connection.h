@@ -69,8 +69,8 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
 
  private:
   // An FPDU's payload is received straight into its place while at least this much of it is
-  // missing.
-  static constexpr std::size_t kDirectThreshold = 1024;
+  // missing; of tagged data a quarter of it.
+  static constexpr std::size_t kDirectThreshold = 4096;
 
   // Closing: no more events of the peer's; what is posted still leaves.
   enum class State : std::uint8_t { Open, Closing, Ended };
