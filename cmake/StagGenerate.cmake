@@ -7,6 +7,7 @@
 # of sources. OUTPUT_DIR is ${CMAKE_CURRENT_BINARY_DIR}/gen unless given. Without NAMESPACE each specification names its
 # own, in a line
 #   %// namespace: my::protocol
+# STAG_XDRGEN names an xdrgen built elsewhere: of the machine that compiles, when that for another one is built, or of another tree.
 function(stag_generate target)
   cmake_parse_arguments(arg "" "NAMESPACE;OUTPUT_DIR;INCLUDE_PREFIX" "FILES" ${ARGN})
   if(NOT arg_OUTPUT_DIR)
@@ -27,6 +28,11 @@ function(stag_generate target)
     list(APPEND options --runtime ${STAG_RUNTIME_INCLUDE})
   endif()
 
+  set(xdrgen stag::xdrgen)
+  if(STAG_XDRGEN)
+    set(xdrgen ${STAG_XDRGEN})
+  endif()
+
   set(sources)
   foreach(file ${arg_FILES})
     file(MAKE_DIRECTORY ${folder})
@@ -34,9 +40,9 @@ function(stag_generate target)
     cmake_path(GET file STEM name)
     add_custom_command(
       OUTPUT ${folder}/${name}.h ${folder}/${name}.cc
-      COMMAND stag::xdrgen ${options} --include ${prefix}${name}.h
+      COMMAND ${xdrgen} ${options} --include ${prefix}${name}.h
               --header ${folder}/${name}.h --source ${folder}/${name}.cc ${input}
-      DEPENDS ${input} stag::xdrgen
+      DEPENDS ${input} ${xdrgen}
       COMMENT "xdrgen ${name}.x"
       VERBATIM)
     list(APPEND sources ${folder}/${name}.cc)

@@ -4,14 +4,10 @@
 #include <utility>
 
 #include "xdrgen/emitter.h"
+#include "xdrgen/print.h"
 
 namespace xdrgen {
 namespace {
-
-template <class... Args>
-void print(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
-  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
-}
 
 std::string constant_text(ast::Integer value) {
   if (value < 0 && value >= std::numeric_limits<std::int32_t>::min())

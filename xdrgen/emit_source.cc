@@ -1,14 +1,10 @@
 #include <fmt/format.h>
 
 #include "xdrgen/emitter.h"
+#include "xdrgen/print.h"
 
 namespace xdrgen {
 namespace {
-
-template <class... Args>
-void print(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
-  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
-}
 
 std::string selector(const Named& named, const Union& from) {
   const std::string name = "value." + member_name(named, from.discriminant);

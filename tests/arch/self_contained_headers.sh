@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every header under src/ compiles alone. $1: compiler, $2: build tree (for generated headers).
-# A header that is the first include of its own .cc is compiled that way by every build; the others are compiled here.
+# A header that is the first include of its own .cc is compiled that way by preset dev; the others are compiled here.
 set -uo pipefail
 compiler=$1 build=$2
 flags="-std=c++20 -fsyntax-only -Isrc -I. -I$build/gen -Itests/include"
