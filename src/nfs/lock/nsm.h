@@ -1,5 +1,6 @@
 // The status monitor, version 1 (X/Open XNFS, chapter 11): hears which clients restarted. It
-// monitors for the lock manager in this process and for nobody else, so SM_MON is declined.
+// monitors for the lock manager in this process and for nobody else, so SM_MON is declined: its
+// state counts restarts of this process, at which other programs of the host lose nothing.
 #pragma once
 
 #include "nfs/lock/nlm.h"
