@@ -2,36 +2,17 @@
 // heap once they are under way: neither the client nor the server, which are both in this process.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "bench/iwarp_world.h"
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-}
-
-void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size)) return memory;
-  std::abort();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "testing/counted_new.h"
 
 namespace stag::bench {
 namespace {
 
 // Heap allocations of both sides during 2000 calls.
 std::size_t allocations_of(IwarpWorld& world, Operation operation) {
-  const std::size_t before = allocations.load();
+  const std::size_t before = testing::heap_allocations.load();
   EXPECT_TRUE(world.run(operation, 2000, 32));
-  return allocations.load() - before;
+  return testing::heap_allocations.load() - before;
 }
 
 TEST(Call, of_nfs_on_software_iwarp_allocates_nothing_in_steady_state) {

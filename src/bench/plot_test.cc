@@ -7,7 +7,7 @@
 namespace stag::bench {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;

@@ -1,26 +1,8 @@
 // The fast path's promise: in steady state a message costs no heap allocation on either side. This
 // program's operator new counts.
-#include <cstdlib>
-#include <new>
-
 #include "iwarp/harness_test.h"
 #include "iwarp/sender.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  std::abort();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "testing/counted_new.h"
 
 namespace stag::iwarp::test {
 namespace {
@@ -97,9 +79,9 @@ TEST(SteadyState, allocates_nothing_per_message) {
   const Rope data = Rope::copy_of(bytes);
   // Long enough for the tables to hold as many revoked STags as they will.
   for (int i = 0; i < 400; ++i) exchange(client, server, memory, message, data);
-  const std::size_t before = allocations;
+  const std::size_t before = testing::heap_allocations;
   for (int i = 0; i < 400; ++i) exchange(client, server, memory, message, data);
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(testing::heap_allocations, before);
   EXPECT_EQ(server.sink.reads, 800);
   EXPECT_EQ(client.sink.bytes, 160000u);
   EXPECT_EQ(client.sink.ends + server.sink.ends, 0);

@@ -2,30 +2,12 @@
 // lists. The whole program's operator new counts.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "rpc/client.h"
 #include "rpc/server.h"
+#include "testing/counted_new.h"
 #include "testing/direct_channel.h"
 #include "testing/manual_loop.h"
 #include "testing/store_service.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  std::abort();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace stag::rpc {
 namespace {
@@ -49,9 +31,9 @@ TEST(Call, allocates_nothing_in_steady_state) {
   Client client(channel, kBinding, Credentials::sys("host", 1, 2));
   std::uint32_t good = 0;
   detach(ping_often(client, 10, good));
-  const std::size_t before = allocations;
+  const std::size_t before = testing::heap_allocations;
   detach(ping_often(client, 1000, good));
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(testing::heap_allocations, before);
   EXPECT_EQ(good, 1010u);
 }
 

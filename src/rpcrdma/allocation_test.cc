@@ -2,26 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "rpcrdma/connection.h"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  std::abort();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "testing/counted_new.h"
 
 namespace stag::rpcrdma {
 namespace {
@@ -94,7 +76,7 @@ std::size_t count(const CallShape& shape, const ReplyBound& bound, const ReplySh
   call.bound = bound;
   std::size_t before = 0;
   for (int i = 0; i < 1000; ++i) {
-    if (i == 10) before = allocations;
+    if (i == 10) before = testing::heap_allocations;
     call.xid = static_cast<std::uint32_t>(i);
     client.core.on_call(call);
     server.core.on_receive(client.outgoing(), std::nullopt);
@@ -102,7 +84,7 @@ std::size_t count(const CallShape& shape, const ReplyBound& bound, const ReplySh
     client.core.on_receive(server.outgoing(), std::nullopt);
     server.core.on_sent(server.sent);
   }
-  const std::size_t after = allocations;
+  const std::size_t after = testing::heap_allocations;
   EXPECT_EQ(client.replies, 1000);
   EXPECT_EQ(server.writes, reply.items.empty() ? 0 : 1000);
   client.core.on_disconnect(Reason::Shutdown);
