@@ -1,4 +1,5 @@
-// What the kernel counts about processes when it lets us: system calls and context switches.
+// What the kernel counts about processes when it lets us: system calls, context switches, and how
+// often memory is taken from the heap.
 #pragma once
 
 #include <sys/types.h>
@@ -13,13 +14,18 @@
 namespace stag::bench {
 
 // All threads that the processes have when it is made. Counting costs each system call some 100 ns,
-// so it is for samples of its own.
+// and each allocation a microsecond, so it is for samples of its own.
 class Counters {
  public:
   struct Counts {
     std::uint64_t system_calls = 0, switches = 0;
+    // Calls of malloc(), which operator new is; nothing where the kernel has no probes of user
+    // space.
+    std::optional<std::uint64_t> allocations{};
   };
-  explicit Counters(std::initializer_list<pid_t> processes);
+  // The processes run this program. With `allocations` destroying it takes some 80 ms a thread:
+  // that is what the kernel needs to be rid of a probe.
+  Counters(std::initializer_list<pid_t> processes, bool allocations);
   // Since construction; nothing when the kernel refused: it wants root, and perf events with the
   // raw_syscalls trace point.
   std::optional<Counts> read() const;
@@ -27,8 +33,8 @@ class Counters {
  private:
   void add(pid_t thread, std::uint64_t tracepoint);
 
-  std::vector<net::UniqueFd> system_calls_, switches_;
-  bool refused_ = false;
+  std::vector<net::UniqueFd> system_calls_, switches_, allocations_;
+  bool refused_ = false, allocations_wanted_;
 };
 
 }  // namespace stag::bench

@@ -1,6 +1,7 @@
 // One figure of a Load, next to its raw reference where there is one.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -21,6 +22,11 @@ struct Sampling {
 // with a sentence.
 Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Load& load,
                                  RawPeer* raw, pid_t server);
+
+using Side = std::function<Sample(double seconds)>;
+// Into `measured`, what the kernel counts of this process and `peer`, which run this program, in a
+// sample of its own; `seconds` is the length of those before it.
+void count_ours(const Side& side, double seconds, pid_t peer, Measured& measured);
 
 // The raw references that no row stands next to: memcpy, and the stream and exchanges by
 // themselves.

@@ -34,6 +34,7 @@ void add(Object& object, const std::string& side, const Measured& measured) {
   }
   if (measured.system_calls) object[side + "_system_calls"] = *measured.system_calls;
   if (measured.switches) object[side + "_switches"] = *measured.switches;
+  if (measured.allocations) object[side + "_allocations"] = *measured.allocations;
 }
 
 Object to_object(const Row& row, const std::vector<Row>& rows) {
@@ -56,9 +57,13 @@ Object to_object(const Row& row, const std::vector<Row>& rows) {
   return object;
 }
 
-// With about four digits, of which none is behind the point for large numbers.
+// Behind the point, so that there are about four in all.
+int places_of(double value) {
+  return value >= 1000 ? 0 : value >= 100 ? 1 : 2;
+}
+
 std::string digits(double value) {
-  return fmt::format("{:.{}f}", value, value >= 1000 ? 0 : value >= 100 ? 1 : 2);
+  return fmt::format("{:.{}f}", value, places_of(value));
 }
 
 // Nothing for what was not measured.
@@ -74,12 +79,21 @@ std::string latency(const Measured& measured, double share) {
   return number(microseconds(measured.latency.percentile(share)));
 }
 
+// With more digits where what has missed its bound would read like it: 0.996 of 1.
+std::string found_text(const Judgement& judgement, double bound) {
+  constexpr int kMostPlaces = 6;
+  int places = places_of(judgement.found);
+  const auto text = [&places](double value) { return fmt::format("{:.{}f}", value, places); };
+  while (!judgement.met && places < kMostPlaces && text(judgement.found) == text(bound)) ++places;
+  return text(judgement.found);
+}
+
 std::string goal_text(const Row& row, const std::vector<Row>& rows) {
   const std::optional<Judgement> judgement = judge(row, rows);
   if (!judgement) return "";
-  std::string text =
-      fmt::format("{} {} {}", judgement->met ? "met:   " : "missed:", number(judgement->found),
-                  row.goal.at_most ? "<=" : ">=");
+  std::string text = fmt::format(
+      "{} {} {}", judgement->met ? "met:   " : "missed:", found_text(*judgement, row.goal.bound),
+      row.goal.at_most ? "<=" : ">=");
   text += " " + number(row.goal.bound);
   if (row.goal.of == Goal::Of::Reference) text += " x raw";
   if (row.goal.of == Goal::Of::Row) text += " x " + row.goal.row;
@@ -89,11 +103,11 @@ std::string goal_text(const Row& row, const std::vector<Row>& rows) {
 std::string line(const Row& row, const std::vector<Row>& rows) {
   const Measured raw = row.reference.value_or(Measured{});
   return fmt::format(
-      "{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}  {}\n", row.name,
-      number(row.ours.value), number(row.ours.least), number(row.ours.most), number(raw.value),
-      row.unit, number(row.ratio()), latency(row.ours, 0.5), latency(row.ours, 0.99),
-      latency(raw, 0.99), number(row.ours.cpu), number(raw.cpu), number(row.ours.system_calls),
-      goal_text(row, rows));
+      "{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>8}  {}\n",
+      row.name, number(row.ours.value), number(row.ours.least), number(row.ours.most),
+      number(raw.value), row.unit, number(row.ratio()), latency(row.ours, 0.5),
+      latency(row.ours, 0.99), latency(raw, 0.99), number(row.ours.cpu), number(raw.cpu),
+      number(row.ours.system_calls), number(row.ours.allocations), goal_text(row, rows));
 }
 
 }  // namespace
@@ -122,15 +136,18 @@ std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& refere
 
 std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references) {
   std::string table = machine() + "\n\n";
-  table += fmt::format("{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}\n",
-                       "", "stag", "least", "most", "raw TCP", "unit", "ratio", "p50 us", "p99 us",
-                       "raw p99", "CPU us", "raw CPU", "calls");
+  table +=
+      fmt::format("{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>8}\n",
+                  "", "stag", "least", "most", "raw TCP", "unit", "ratio", "p50 us", "p99 us",
+                  "raw p99", "CPU us", "raw CPU", "calls", "allocs");
   for (const Row& row : rows) table += line(row, rows);
   if (!references.empty()) table += "\n";
   for (const Row& row : references) table += line(row, {});
   table +=
       "\nMedians of the samples, with the least and the most. CPU: of both processes, for an "
-      "operation;\ncalls: their system calls for an operation, where the kernel lets us count.\n";
+      "operation;\ncalls, allocs: system calls and heap allocations of both, for an operation, "
+      "where the "
+      "kernel lets us count.\n";
   return table;
 }
 

@@ -18,7 +18,7 @@ struct Measured {
   double cpu = 0;  // microseconds of CPU time per operation, both processes together, median
   Histogram latency{};
   // Per operation, both processes together; nothing where the kernel does not count them.
-  std::optional<double> system_calls{}, switches{};
+  std::optional<double> system_calls{}, switches{}, allocations{};
 
   static Measured of(const std::vector<double>& values);
 };

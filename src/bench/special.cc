@@ -105,6 +105,10 @@ Rows measure_alone(const Figure& figure, const Sampling& sampling) {
     }
     measured = Measured::of(values);
     measured->cpu = measured->value;
+    const Side side = [&](double seconds) {
+      return world.run_for(figure.operation, seconds, figure.depth);
+    };
+    count_ours(side, sampling.seconds, kNoPeer, *measured);
   }
   if (!measured) return Failure{measured.error()};
   Row row = row_of(figure.name, std::string(figure.unit()), *measured, figure.goal);
