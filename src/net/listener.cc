@@ -94,17 +94,23 @@ bool TcpListener::State::survive(const std::shared_ptr<State>& state, int error)
       state->descriptor.mark_unreadable();
       wait(state);
       return false;
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
+    // accept(2): errors of the new connection itself, which is gone; the next may be fine.
+    case EINTR:
+    case EPERM:
+    case EPROTO:
+    case ENONET:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case EOPNOTSUPP:
+    case ENOPROTOOPT:
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ECONNABORTED:
+      return true;
+    default:
       trace(reason_of_errno(error), "accept", "waiting connections are taken when there is room");
       state->pause = state->descriptor.loop().after(state->options.pause, accept_later(state));
       return false;
-    default:
-      // accept(2): errors of the new connection itself (ECONNABORTED and pending network errors);
-      // the next may be fine.
-      return true;
   }
 }
 

@@ -21,7 +21,8 @@ struct AcceptedSocket {
 
 struct ListenOptions {
   int backlog = 4096;  // the system may have a lower limit
-  // How long accepting pauses when the system has no descriptor or memory for one more connection.
+  // How long accepting pauses when the system has no descriptor or memory for one more connection,
+  // or accepting fails otherwise.
   Duration pause = std::chrono::milliseconds(100);
 };
 

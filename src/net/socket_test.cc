@@ -368,6 +368,29 @@ TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
   EXPECT_TRUE(accepted);
 }
 
+TEST(Listener, does_not_ask_a_socket_that_fails_again_in_every_turn) {
+  EpollLoop loop;
+  ListenOptions options;
+  options.pause = 1h;
+  auto listener = TcpListener::listen(loop, {"127.0.0.1", 0}, options);
+  ASSERT_TRUE(listener.ok());
+  int fd = 0;
+  while (SocketAddress::local_of(fd).address() != listener->local()) ++fd;
+  // Readable for ever, and accept() is refused.
+  ::shutdown(fd, SHUT_RD);
+  const std::uint64_t before = reason_counters().of(Reason::SocketFailed);
+  listener->start([](AcceptedSocket) {});
+  const auto turns = [](EpollLoop* on, std::uint64_t start) -> Task<> {
+    while (reason_counters().of(Reason::SocketFailed) == start) co_await resume_on(*on);
+    const std::uint64_t then = reason_counters().of(Reason::SocketFailed);
+    for (int turn = 0; turn < 100; ++turn) co_await resume_on(*on);
+    EXPECT_EQ(reason_counters().of(Reason::SocketFailed), then);
+    on->stop();
+  };
+  detach(turns(&loop, before));
+  loop.run();
+}
+
 TEST(Listener, lets_a_connection_move_to_another_loop) {
   EpollLoop accepting;
   LoopThread serving;

@@ -1,11 +1,9 @@
 #include "rpc/udp/channel.h"
 
 #include <algorithm>
-#include <array>
 #include <random>
 
 #include "oncrpc/message.h"
-#include "rpc/udp/server.h"
 
 namespace stag::rpc::udp {
 namespace {
@@ -46,7 +44,10 @@ Task<Result<Ok, Reason>> UdpChannel::open(CancelToken cancel) {
     Result<net::UdpSocket, Reason> socket = net::UdpSocket::connect(loop_, address);
     if (socket) {
       socket_.emplace(*std::move(socket));
-      wait();
+      inbox_.emplace(
+          *socket_, loop_, kFailurePause,
+          [this](Bytes message, const net::Datagram&) { on_datagram(message); },
+          [this](Reason failure) { trouble_ = failure; });
       co_return Ok{};
     }
     reason = socket.error();
@@ -106,24 +107,6 @@ bool UdpChannel::remove(Pending& pending) {
 
 void UdpChannel::end(Pending& pending, Result<ReplyMessage, CallError> result) {
   if (remove(pending)) pending.done.complete(std::move(result));
-}
-
-void UdpChannel::wait() {
-  socket_->when_readable([this] { receive(); });
-}
-
-void UdpChannel::receive() {
-  thread_local std::array<std::byte, kLongestDatagram + 1> room;
-  for (int i = 0; i < kDatagramsPerTurn && !socket_->closed(); ++i) {
-    const Result<std::optional<net::Datagram>, Reason> datagram = socket_->try_receive(room);
-    if (!datagram) {
-      trouble_ = datagram.error();
-      continue;
-    }
-    if (!datagram->has_value()) break;
-    on_datagram(Bytes(room).first((*datagram)->size));
-  }
-  if (!socket_->closed()) wait();
 }
 
 void UdpChannel::on_datagram(Bytes message) {

@@ -10,6 +10,7 @@
 #include "net/loop.h"
 #include "net/udp.h"
 #include "rpc/channel.h"
+#include "rpc/udp/inbox.h"
 
 namespace stag::rpc::udp {
 
@@ -46,8 +47,6 @@ class UdpChannel final : public Channel {
   void expire(Pending& pending);
   void end(Pending& pending, Result<ReplyMessage, CallError> result);
   bool remove(Pending& pending);
-  void wait();
-  void receive();
   void on_datagram(Bytes message);
 
   net::EpollLoop& loop_;
@@ -55,6 +54,7 @@ class UdpChannel final : public Channel {
   ChannelOptions options_;
   std::string where_;
   std::optional<net::UdpSocket> socket_;
+  std::optional<Inbox> inbox_;
   std::vector<Pending*> waiting_;  // for their Reply
   std::size_t active_ = 0;         // calls whose coroutine has not returned
   Reason trouble_ = Reason::None;  // what the system said last about the server

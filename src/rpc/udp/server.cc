@@ -1,7 +1,6 @@
 #include "rpc/udp/server.h"
 
 #include <algorithm>
-#include <array>
 
 #include "oncrpc/message.h"
 
@@ -12,9 +11,7 @@ Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::EpollLoop& loo
                                                              const ServerOptions& options) {
   Result<net::UdpSocket, Reason> socket = net::UdpSocket::open(loop, at);
   if (!socket) return Failure{socket.error()};
-  std::unique_ptr<UdpServer> server(new UdpServer(loop, *std::move(socket), service, options));
-  server->wait();
-  return server;
+  return std::unique_ptr<UdpServer>(new UdpServer(loop, *std::move(socket), service, options));
 }
 
 UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
@@ -23,29 +20,14 @@ UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& servi
       socket_(std::move(socket)),
       service_(service),
       options_(options),
-      local_(socket_.local()) {}
+      local_(socket_.local()),
+      inbox_(
+          socket_, loop, options.pause,
+          [this](Bytes message, const net::Datagram& datagram) { on_datagram(message, datagram); },
+          [this](Reason reason) { trace(reason, "udp " + to_string(local_)); }) {}
 
 UdpServer::~UdpServer() {
   CHECK(socket_.closed());
-}
-
-void UdpServer::wait() {
-  socket_.when_readable([this] { receive(); });
-}
-
-void UdpServer::receive() {
-  // Shared by all servers of this thread: a datagram is copied out of it before the next one comes.
-  thread_local std::array<std::byte, kLongestDatagram + 1> room;
-  for (int i = 0; i < kDatagramsPerTurn && !socket_.closed(); ++i) {
-    const Result<std::optional<net::Datagram>, Reason> datagram = socket_.try_receive(room);
-    if (!datagram) {
-      trace(datagram.error(), "udp " + to_string(local_));
-      continue;
-    }
-    if (!datagram->has_value()) break;
-    on_datagram(Bytes(room).first((*datagram)->size), **datagram);
-  }
-  if (!socket_.closed()) wait();
 }
 
 void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {

@@ -16,13 +16,10 @@
 #include "net/loop.h"
 #include "net/udp.h"
 #include "rpc/service.h"
+#include "rpc/udp/inbox.h"
 
 namespace stag::rpc::udp {
 
-// RFC 768 and RFC 791: 65,535 bytes of IPv4 packet less 20 and 8 of headers.
-inline constexpr std::size_t kLongestDatagram = 65'507;
-// Taken in one turn, so that a flood of them leaves the loop time for its connections.
-inline constexpr int kDatagramsPerTurn = 32;
 // An address that is not the sender's gets no more than this for a small Call, and no more than
 // that many times a larger one: what is asked by UDP has short answers.
 inline constexpr std::size_t kSmallReply = 512;  // bytes
@@ -33,6 +30,7 @@ struct ServerOptions {
   // Whose Calls are served; empty: everybody's.
   std::vector<IpNetwork> allow{};
   std::size_t max_reply = kLongestDatagram;  // bytes; a longer Reply is dropped
+  Duration pause = kFailurePause;            // when the socket itself fails
 };
 
 // Thread: made, closed and destroyed on its loop, which runs the Calls too.
@@ -55,8 +53,6 @@ class UdpServer {
  private:
   UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
             const ServerOptions& options);
-  void wait();
-  void receive();
   void on_datagram(Bytes message, const net::Datagram& datagram);
   Task<void> serve(std::shared_ptr<const Origin> origin, Buffer message, net::SocketAddress to,
                    net::SocketAddress from);
@@ -70,6 +66,7 @@ class UdpServer {
   ServerOptions options_;
   Address local_;
   TaskGroup tasks_;
+  Inbox inbox_;
 };
 
 }  // namespace stag::rpc::udp

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/task_group.h"
 #include "oncrpc/message.h"
@@ -355,6 +357,58 @@ TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_clos
     co_await (*server)->close();
     EXPECT_TRUE(service.waiting.empty());
   }(&loop));
+}
+
+// A socket whose every use fails while the loop goes on seeing that something waits in it.
+class Broken {
+ public:
+  explicit Broken(const Address& local) {
+    while (net::SocketAddress::local_of(fd_).address() != local) ++fd_;
+    whole_ = net::UniqueFd(::dup(fd_));
+    const net::UniqueFd useless(::open("/", O_PATH));
+    ::dup2(useless.fd(), fd_);
+  }
+  ~Broken() { ::dup2(whole_.fd(), fd_); }
+  Broken(const Broken&) = delete;
+
+ private:
+  int fd_ = 0;
+  net::UniqueFd whole_;
+};
+
+// Sends the server a Call and returns once its socket has failed so often that it pauses.
+Task<> make_it_pause(World& w, Stranger& stranger) {
+  const std::uint64_t before = seen(Reason::SocketClosed);
+  stranger.send(call_of(77, 0).bytes(), *net::numeric_address(w.server->local()));
+  while (seen(Reason::SocketClosed) < before + kFailuresBeforePause) co_await resume_on(w.loop);
+}
+
+TEST(UdpServer, does_not_ask_a_socket_that_fails_again_in_every_turn) {
+  ServerOptions options;
+  options.pause = 1h;
+  World world("127.0.0.1", options);
+  world.run_test([](World& w) -> Task<> {
+    Stranger stranger(w.loop);
+    const Broken socket(w.server->local());
+    co_await make_it_pause(w, stranger);
+    const std::uint64_t then = seen(Reason::SocketClosed);
+    for (int turn = 0; turn < 100; ++turn) co_await resume_on(w.loop);
+    EXPECT_EQ(seen(Reason::SocketClosed), then);
+  });
+}
+
+TEST(UdpServer, answers_after_the_pause_what_came_while_its_socket_failed) {
+  ServerOptions options;
+  options.pause = 1ms;
+  World world("127.0.0.1", options);
+  world.run_test([](World& w) -> Task<> {
+    Stranger stranger(w.loop);
+    std::optional<Broken> socket(w.server->local());
+    co_await make_it_pause(w, stranger);
+    socket.reset();
+    const Buffer answer = co_await stranger.receive();
+    EXPECT_EQ(xid_of(answer), 77u);
+  });
 }
 
 TEST(UdpServer, executes_once_what_is_sent_twice) {

@@ -1,0 +1,42 @@
+// What comes on a UDP socket: some datagrams a turn, so that a flood of them leaves the loop time
+// for its connections; and where the socket itself fails, a pause instead of a turn without end.
+#pragma once
+
+#include "base/unique_function.h"
+#include "net/loop.h"
+#include "net/udp.h"
+
+namespace stag::rpc::udp {
+
+// RFC 768 and RFC 791: 65,535 bytes of IPv4 packet less 20 and 8 of headers.
+inline constexpr std::size_t kLongestDatagram = 65'507;
+inline constexpr int kDatagramsPerTurn = 32;
+// One may be told of by the system for each datagram that was sent; so many one after the other
+// without a datagram among them are the socket's own.
+inline constexpr int kFailuresBeforePause = 8;
+inline constexpr Duration kFailurePause = std::chrono::milliseconds(100);
+
+// Used and destroyed on the loop's thread.
+class Inbox {
+ public:
+  // The bytes are gone after the call, which must not destroy the Inbox.
+  using OnDatagram = UniqueFunction<void(Bytes, const net::Datagram&)>;
+  using OnFailure = UniqueFunction<void(Reason)>;
+
+  // Begins at once. The socket outlives it; once that is closed nothing comes any more.
+  Inbox(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause, OnDatagram on_datagram,
+        OnFailure on_failure);
+
+ private:
+  void wait();
+  void receive();
+
+  net::UdpSocket& socket_;
+  net::EpollLoop& loop_;
+  Duration pause_;
+  OnDatagram on_datagram_;
+  OnFailure on_failure_;
+  Timer paused_;
+};
+
+}  // namespace stag::rpc::udp
