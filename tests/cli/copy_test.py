@@ -284,12 +284,12 @@ class Trouble(Case):
         self.bad(1, "serve with no_root_squash", "mkdir", server.url("/files/d"))
         self.assertEqual(server.end(), 0)
 
-    def start(self, direction, limit, *paths):
+    def start(self, direction, limit, *paths, timeout="10"):
         """A copy whose traffic is held back after `limit` bytes; URLs in `paths` hold '{}' for the port."""
         proxy = Proxy(self.server.rdma_port, direction, limit)
         self.addCleanup(proxy.cut)
         through = [path.format(proxy.port) for path in paths]
-        copy = subprocess.Popen([harness.STAG, "cp", "--timeout", "10", *through], stderr=subprocess.PIPE, text=True)
+        copy = subprocess.Popen([harness.STAG, "cp", "--timeout", timeout, *through], stderr=subprocess.PIPE, text=True)
         self.assertTrue(proxy.reached.wait(harness.PATIENCE))
         return proxy, copy
 
@@ -331,7 +331,7 @@ class Trouble(Case):
 
     def test_a_server_that_goes_away(self):
         self.write(self.there("f"), os.urandom(30 << 20))
-        proxy, copy = self.start("down", 10 << 20, self.through("f"), self.at("f"))
+        proxy, copy = self.start("down", 10 << 20, self.through("f"), self.at("f"), timeout="2")
         proxy.cut()
         self.assertRegex(self.ended(copy), r"stag cp: .*/f: cannot read the file: .*\n")
         self.assertEqual(os.listdir(self.at()), [])

@@ -8,14 +8,14 @@
 #include "rpc/binding.h"
 #include "rpc/program.h"
 #include "xdr/procedure.h"
+#include "testing/pattern.h"
 
 namespace stag::testing {
 
 inline Rope pattern(std::uint32_t seed, std::uint32_t length) {
   if (length == 0) return {};
   Block block = Block::allocate(length);
-  for (std::uint32_t i = 0; i < length; ++i)
-    block.data()[i] = static_cast<std::byte>((seed + i) * 2654435761u >> 24);
+  fill_pattern({block.data(), length}, seed);
   return Rope(std::move(block).freeze(length));
 }
 

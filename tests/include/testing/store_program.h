@@ -9,6 +9,7 @@
 #include "xdr/encoder.h"
 #include "xdr/procedure.h"
 #include "xdr/types.h"
+#include "testing/pattern.h"
 
 namespace stag::testing::store {
 
@@ -155,11 +156,7 @@ inline std::uint32_t checksum(const Rope& data) {
 // `length` bytes that differ from place to place and from seed to seed.
 inline Rope pattern(std::uint32_t length, std::uint32_t seed) {
   Block block = Block::allocate(length == 0 ? 1 : length);
-  std::uint32_t state = seed * 2654435761u + 1;
-  for (std::uint32_t i = 0; i < length; ++i) {
-    state = state * 1664525u + 1013904223u;
-    block.data()[i] = static_cast<std::byte>(state >> 24);
-  }
+  fill_pattern({block.data(), length}, seed);
   return Rope(std::move(block).freeze(length));
 }
 

@@ -17,6 +17,7 @@
 
 #include "fabric/fabric.h"
 #include "testing/proves.h"
+#include "testing/pattern.h"
 
 namespace stag::testing {
 
@@ -141,8 +142,7 @@ inline std::vector<std::byte> byte_vector(std::string_view text) {
 // `size` bytes that tell their place and their `seed`.
 inline std::vector<std::byte> pattern(std::size_t size, std::uint32_t seed) {
   std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i)
-    bytes[i] = static_cast<std::byte>((i * 2654435761u + (i >> 8) + seed * 97) >> 3);
+  fill_pattern(bytes, seed);
   return bytes;
 }
 

@@ -1,0 +1,91 @@
+"""`stag bench`: every figure against a server and against servers of its own. Sanitizers would only make it slow."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from xml.etree import ElementTree
+
+import harness
+from harness import Case
+
+
+class Bench(Case):
+    def test_of_a_server_gives_figures_and_leaves_nothing_behind(self):
+        only = ("--only", "null_rtt", "--only", "write_4k_rtt", "--only", "read_1m")
+        out = json.loads(self.good("bench", "--json", "--milliseconds", "20", "--samples", "3", *only, self.server.url("/memory")))
+        self.assertEqual([(row["name"], row["samples"]) for row in out["results"]], [("null_rtt", 3), ("write_4k_rtt", 3), ("read_1m", 3)])
+        self.assertTrue(all(row["ours"] > 0 for row in out["results"]))
+        self.assertEqual(self.good("ls", self.server.url("/memory")), "")
+        self.bad(2, "--self", "bench")
+        for what in ("--self", self.server.url("/memory")):
+            self.bad(2, "there is no figure 'nope'; there are null_rtt, getattr_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
+
+    def check_row(self, row):
+        self.assertTrue(row["unit"] and row["samples"] == 1)
+        self.assertTrue(0 < row["ours_min"] <= row["ours"] <= row["ours_max"], row)
+        self.assertAlmostEqual(row["ratio"], row["ours"] / row["reference"])
+        latency = [row.get("ours_latency_us", {}).get(share, 0) for share in ("p50", "p90", "p99", "p99.9", "max")]
+        self.assertEqual(latency, sorted(latency))
+
+    def test_of_itself_prints_every_figure_with_its_reference(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1"))
+        names = """null_rtt getattr_rtt null_rate_32 null_rate_128 getattr_rate_32 rand_read_4k_32 rand_write_4k_32 write_4k_rtt read_1m write_1m
+            read_256k write_256k read_64k write_64k poll_null_rtt poll_getattr_rtt poll_write_4k_rtt cpu_per_null cpu_per_mib_read
+            cpu_per_mib_written"""
+        self.assertEqual(sorted(row["name"] for row in out["results"]), sorted(names.split()))
+        for row in out["results"]:
+            self.check_row(row)
+            self.assertIn("met", row["goal"])
+        self.assertEqual([row["name"] for row in out["references"]], ["memcpy_1m", "raw_stream_1m", "raw_ping_pong_128", "raw_pipelined_128_32"])
+        self.assertTrue(all(row["ours"] > 0 for row in out["references"]))
+
+    def test_measures_every_set_up(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--rows",
+                                   "crc_null_rtt,tcp_read_64k,posix_write_64k,rand_read_4k_8x8*", "--rows", "null_rtt"))
+        for row in out["results"]:
+            self.check_row(row)
+        self.assertEqual([row["name"] for row in out["results"]],
+                         ["null_rtt", "crc_null_rtt", "tcp_read_64k", "posix_write_64k", "rand_read_4k_8x8_one_loop", "rand_read_4k_8x8_two_loops", "cpu_per_null"])
+        self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("stag-bench")], [])
+
+    def test_of_many_connections_of_programs_and_without_a_network(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--idle", "100", "--active", "20", "--rows",
+                                   "idle,active,serve*,cat*,sim_write_4k_rtt"))
+        values = {row["name"]: row["ours"] for row in out["results"]}
+        self.assertEqual(list(values), ["sim_write_4k_rtt", "idle_memory", "idle_cpu", "idle_null_rtt", "active_getattr_rate", "active_most_to_least",
+                                        "serve_first_answer", "cat_small_file"])
+        self.assertTrue(all(value > 0 for name, value in values.items() if name not in ("idle_memory", "idle_cpu")), values)
+        self.assertGreaterEqual(values["active_most_to_least"], 1)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/sys/bus/event_source/devices/uprobe/type"), "the kernel does not count for us")
+    def test_counts_system_calls_and_allocations(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "100", "--samples", "1", "--rows", "null_rtt"))
+        row = out["results"][0]
+        if "ours_system_calls" not in row:
+            self.skipTest("this kernel has no trace point of system calls")
+        self.assertGreater(row["ours_system_calls"], 2)
+        # Next to none: only what begins and ends the sample takes memory from the heap.
+        self.assertGreater(row["ours_allocations"], 0)
+        self.assertLess(row["ours_allocations"], 1)
+
+    def test_draws_plots(self):
+        folder = os.path.join(self.work, "plots")
+        self.good("bench", "--self", "--milliseconds", "2", "--samples", "1", "--rows", "null_rtt", "--plots", folder)
+        points = {name: len(ElementTree.parse(os.path.join(folder, name)).findall(".//{http://www.w3.org/2000/svg}circle")) for name in os.listdir(folder)}
+        self.assertEqual(points, {"throughput-by-block.svg": 44, "latency-by-depth.svg": 32, "rate-by-connections.svg": 14})
+
+    def test_that_is_interrupted_leaves_nothing_on_the_server(self):
+        url = self.server.url("/memory")
+        with subprocess.Popen([harness.STAG, "bench", "--milliseconds", "60000", url], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as bench:
+            while "stag-bench.data" not in self.good("ls", url) and bench.poll() is None:
+                pass
+            bench.send_signal(signal.SIGINT)
+            self.assertEqual(bench.stderr.read(), "stag bench: interrupted\n")
+            self.assertEqual(bench.wait(harness.PATIENCE), 1)
+        self.assertEqual(self.good("ls", url), "")
+
+
+if __name__ == "__main__":
+    harness.main()
