@@ -93,8 +93,10 @@ class Info final : public Command {
     Json exports = Json::array();
     if (findings.exports)
       for (const nfs::mount3::exportnode& node : *findings.exports) {
+        Json clients = Json::array();
+        for (const nfs::mount3::groupnode& group : node.ex_groups) clients.add(group.gr_name);
         Json json;
-        json.set("path", node.ex_dir);
+        json.set("path", node.ex_dir).set("clients", std::move(clients));
         exports.add(std::move(json));
       }
     Json json;

@@ -59,6 +59,10 @@ Json& Json::add(Json element) {
   value_->json.push_back(std::move(element.value_->json));
   return *this;
 }
+Json& Json::add(std::string_view element) {
+  value_->json.push_back(std::string(element));
+  return *this;
+}
 
 std::string Json::line() const {
   return dumped(value_->json, -1);

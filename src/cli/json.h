@@ -28,6 +28,7 @@ class Json {
   Json& set(std::string_view key, bool value);
   Json& set(std::string_view key, Json value);
   Json& add(Json element);
+  Json& add(std::string_view element);
 
   // One line, or indented.
   std::string line() const;

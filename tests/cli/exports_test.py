@@ -1,4 +1,5 @@
 """`stag serve`: who may reach what, exports that are read again on SIGHUP, IPv6, and what the two sides of RDMA agree on."""
+import contextlib
 import ctypes
 import json
 import os
@@ -6,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -89,6 +91,8 @@ class Clients(Case):
         server = self.start(exports=("/open=memory", "/some=memory,client=192.0.2.0/24,client=localhost:ro"))
         info = stag("info", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "127.0.0.1")
         self.assertRegex(info.stdout, r"/some +192\.0\.2\.0/24 +localhost")
+        info = stag("info", "--json", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "127.0.0.1")
+        self.assertEqual(json.loads(info.stdout)["exports"], [{"path": "/open", "clients": []}, {"path": "/some", "clients": ["192.0.2.0/24", "localhost"]}])
         self.assertEqual(self.names(server.url("/some")), [], "a host name stands for its addresses")
 
     def test_that_may_not_connect_are_turned_away(self):
@@ -114,6 +118,57 @@ class Clients(Case):
         other.settimeout(0.2)
         self.assertRaises(TimeoutError, other.recv, 1)
         self.assertEqual(stag("ping", "-c", "1", server.url("/x")).returncode, 0)
+
+
+class Rpc:
+    """Calls over TCP from a local port of one's choice, with AUTH_NONE."""
+
+    def __init__(self, port, local_port):
+        self.connection = socket.create_connection(("127.0.0.1", port), harness.PATIENCE, ("127.0.0.1", local_port))
+
+    def call(self, program, procedure, argument):
+        """The results of a procedure of version 3 that takes an opaque or a string."""
+        body = struct.pack(">11I", 1, 0, 2, program, 3, procedure, 0, 0, 0, 0, len(argument)) + argument + bytes(-len(argument) % 4)
+        self.connection.sendall(struct.pack(">I", 1 << 31 | len(body)) + body)
+        length, = struct.unpack(">I", self.read(4))
+        reply = self.read(length & 0x7FFFFFFF)
+        # xid, REPLY, MSG_ACCEPTED, no verifier, SUCCESS
+        assert struct.unpack(">6I", reply[:24]) == (1, 1, 0, 0, 0, 0), reply
+        return reply[24:]
+
+    def read(self, length):
+        data = b""
+        while len(data) < length and (part := self.connection.recv(length - len(data))):
+            data += part
+        return data
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root has ports below 1024")
+class Secure(Case):
+    MNT, GETATTR = (100005, 1), (100003, 1)
+    ACCES, STALE = struct.pack(">I", 13), struct.pack(">I", 70)
+
+    def connect(self, port, local_ports):
+        for local_port in local_ports:
+            # Another program may have it.
+            with contextlib.suppress(OSError):
+                rpc = Rpc(port, local_port)
+                self.addCleanup(rpc.connection.close)
+                return rpc
+        self.fail("no free port")
+
+    def test_exports_are_for_ports_below_1024_over_TCP(self):
+        server = self.start(exports=("/s=memory,secure",))
+        low = self.connect(server.tcp_port, range(1023, 600, -1))
+        high = self.connect(server.tcp_port, [0])
+        mounted = low.call(*self.MNT, b"/s")
+        status, length = struct.unpack(">2I", mounted[:8])
+        self.assertEqual(status, 0)
+        self.assertEqual(high.call(*self.MNT, b"/s"), self.ACCES)
+        handle = mounted[8:8 + length]
+        self.assertEqual(low.call(*self.GETATTR, handle)[:4], bytes(4))
+        # RFC 1813 3.3.1 has no NFS3ERR_ACCES.
+        self.assertEqual(high.call(*self.GETATTR, handle), self.STALE)
 
 
 class Exports(Case):
@@ -371,7 +426,7 @@ class OverIPv6(Case):
             with open(content, "rb") as sent, open(back, "rb") as received:
                 self.assertEqual(sent.read(), received.read())
             os.unlink(back)
-        self.assertEqual(stag("bench", "--samples", "1", "--milliseconds", "10", rdma).returncode, 0)
+        self.assertEqual(stag("bench", "--samples", "1", "--milliseconds", "10", "--rows", "null_rtt", rdma).returncode, 0)
         info = stag("info", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "::1")
         self.assertEqual(info.returncode, 0, info.stderr)
         self.assertRegex(info.stdout, r"/x +::1")

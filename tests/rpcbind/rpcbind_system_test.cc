@@ -99,6 +99,14 @@ class Process {
   std::string said_;
 };
 
+// The words with one blank after each.
+std::string words_of(const std::string& text) {
+  std::istringstream words(text);
+  std::string all;
+  for (std::string word; words >> word;) all += word + " ";
+  return all;
+}
+
 void bring_loopback_up() {
   const int fd = socket(AF_INET, SOCK_DGRAM, 0);
   ifreq request{};
@@ -171,7 +179,9 @@ TEST_F(Rpcbind, lists_every_program_under_the_netids_of_its_transports) {
 
 TEST_F(Rpcbind, finds_what_its_tools_call_and_show) {
   start_rpcbind();
-  auto server = serve({"--listen", "127.0.0.1", "--rdma-port", "0", "--tcp-port", "0"});
+  auto server = serve({"--listen", "127.0.0.1", "--rdma-port", "0", "--tcp-port", "0", "--export",
+                       "/some=memory,client=192.0.2.0/24,client=localhost:ro", "--export",
+                       "/star=memory,client=*:ro"});
   ASSERT_TRUE(server->says("registered:")) << server->said();
   for (const char* query :
        {"rpcinfo -T tcp 127.0.0.1 100003 3", "rpcinfo -T udp 127.0.0.1 100005 3",
@@ -181,11 +191,13 @@ TEST_F(Rpcbind, finds_what_its_tools_call_and_show) {
   }
   const Output exports = sh("showmount --no-headers -e 127.0.0.1");
   EXPECT_EQ(exports.code, 0) << exports.text;
-  EXPECT_EQ(exports.text.substr(0, exports.text.find(' ')), "/memory");
+  EXPECT_EQ(words_of(exports.text), "/memory (everyone) /some 192.0.2.0/24,localhost /star * ");
   const Output ours = sh(stag() + " info 127.0.0.1");
   EXPECT_EQ(ours.code, 0) << ours.text;
-  for (const char* word : {"rdma", "mountd", "udp", "/memory"})
+  for (const char* word : {"rdma", "mountd", "udp"})
     EXPECT_NE(ours.text.find(word), std::string::npos) << word << "\n" << ours.text;
+  EXPECT_EQ(words_of(ours.text.substr(ours.text.find("exports\n"))),
+            "exports /memory /some 192.0.2.0/24 localhost /star * ");
 }
 
 TEST_F(Rpcbind, leads_our_client_to_the_port_of_NFS_over_RDMA) {
