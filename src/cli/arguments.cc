@@ -75,8 +75,19 @@ void apply_file(CLI::App& app, const ConfigFile& file) {
   }
 }
 
+// CLI11 writes "--no-x{false}" for what switches x off.
+class HelpFormatter final : public CLI::Formatter {
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    constexpr std::string_view kOff = "{false}";
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    if (name.ends_with(kOff)) name.resize(name.size() - kOff.size());
+    return name;
+  }
+};
+
 void describe(CLI::App& app, const About& about) {
   app.footer(fmt::format("\nExample:\n{}", about.example));
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(36);
 }
 
