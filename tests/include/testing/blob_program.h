@@ -7,8 +7,8 @@
 
 #include "rpc/binding.h"
 #include "rpc/program.h"
-#include "xdr/procedure.h"
 #include "testing/pattern.h"
+#include "xdr/procedure.h"
 
 namespace stag::testing {
 

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "rpc/binding.h"
+#include "testing/pattern.h"
 #include "xdr/encoder.h"
 #include "xdr/procedure.h"
 #include "xdr/types.h"
-#include "testing/pattern.h"
 
 namespace stag::testing::store {
 

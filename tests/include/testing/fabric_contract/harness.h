@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "testing/proves.h"
 #include "testing/pattern.h"
+#include "testing/proves.h"
 
 namespace stag::testing {
 
