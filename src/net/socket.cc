@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <coroutine>
+#include <string_view>
 
 #include "net/loop.h"
 #include "net/race.h"
@@ -31,6 +32,16 @@ void set_option(int fd, int level, int name, int value) {
 void apply_sizes(int fd, const TcpOptions& options) {
   if (options.send_buffer > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, options.send_buffer);
   if (options.receive_buffer > 0) set_option(fd, SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
+}
+
+// The plainest congestion control there is. Where no network is crossed nothing gets congested, and
+// one that measures and paces (the system's default may be BBR) only makes both ends wait.
+constexpr std::string_view kNoNetwork = "reno";
+
+bool stays_on_machine(int fd) {
+  const SocketAddress local = SocketAddress::local_of(fd);
+  return local.family() != AF_UNIX &&
+         local.address().host == SocketAddress::peer_of(fd).address().host;
 }
 
 std::size_t total(std::span<const iovec> pieces) {
@@ -131,6 +142,9 @@ Result<TcpSocket, Reason> TcpSocket::adopt(EpollLoop& loop, UniqueFd fd,
 
 TcpSocket TcpSocket::adopt(Descriptor connected, const TcpOptions& options) {
   if (options.no_delay) set_option(connected.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (stays_on_machine(connected.fd())) {
+    setsockopt(connected.fd(), IPPROTO_TCP, TCP_CONGESTION, kNoNetwork.data(), kNoNetwork.size());
+  }
   // A peer that vanished holds its place no longer than this: idle, or with bytes it never
   // acknowledged.
   set_option(connected.fd(), SOL_SOCKET, SO_KEEPALIVE, 1);

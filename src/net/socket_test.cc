@@ -39,6 +39,7 @@ void run(EpollLoop& loop, Task<> task) {
 struct Pair {
   std::optional<TcpSocket> client;
   std::optional<TcpSocket> server;
+  int server_fd = -1;
 };
 
 Task<> make_pair_at(EpollLoop* loop, std::string host, TcpOptions options, Pair* pair) {
@@ -54,6 +55,7 @@ Task<> make_pair_at(EpollLoop* loop, std::string host, TcpOptions options, Pair*
   if (!connected) co_return;
   pair->client.emplace(*std::move(connected));
   EXPECT_EQ(socket.peer, pair->client->local());
+  pair->server_fd = socket.fd.fd();
   auto adopted = TcpSocket::adopt(*loop, std::move(socket.fd), options);
   if (adopted) pair->server.emplace(*std::move(adopted));
 }
@@ -168,6 +170,14 @@ TEST_F(Sockets, reach_a_listener_on_every_address_by_IPv4_and_see_an_IPv4_peer) 
   };
   run(loop_, body(&loop_, &*listener, &peer));
   EXPECT_TRUE(peer.host == "127.0.0.1" || peer.host == "::1") << peer.host;
+}
+
+TEST_F(Sockets, are_not_paced_where_no_network_is_crossed) {
+  const Pair pair = connected_pair();
+  char name[16] = {};
+  socklen_t size = sizeof name;
+  ASSERT_EQ(getsockopt(pair.server_fd, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+  EXPECT_STREQ(name, "reno");
 }
 
 TEST_F(Sockets, scatter_what_they_read_and_say_when_there_is_no_more) {
