@@ -4,8 +4,11 @@
 
 namespace stag::iwarp {
 namespace {
-constexpr std::size_t kBlockSize = 16384;
-}
+// Most turns have a few short messages to send; those that have many soon fill the first.
+constexpr std::size_t kFirstBlock = 16 * 1024;
+constexpr std::size_t kFurtherBlock = 64 * 1024;
+constexpr std::size_t kMostBlocks = 5;
+}  // namespace
 
 std::span<const Bytes> Batch::unsent() const {
   return std::span(ranges_.data() + first_, ranges_.size() - first_);
@@ -54,19 +57,26 @@ void Batch::clear() {
   owners_.clear();
   first_ = 0;
   taken_ = 0;
-  block_ = Block();
+  blocks_.clear();
   appended_ -= bytes_left_;
   bytes_left_ = 0;
 }
 
-std::size_t Batch::room() const {
-  return kBlockSize - taken_;
+std::size_t Batch::left_in_block() const {
+  return blocks_.empty() ? 0 : blocks_.back().capacity() - taken_;
+}
+
+bool Batch::has_room(std::size_t size) const {
+  return blocks_.size() < kMostBlocks || size <= left_in_block();
 }
 
 std::byte* Batch::take(std::size_t size) {
-  CHECK(size <= room());
-  if (!block_) block_ = Block::allocate(kBlockSize);
-  std::byte* start = block_.data() + taken_;
+  if (size > left_in_block()) {
+    CHECK(blocks_.size() < kMostBlocks && size <= kFirstBlock);
+    blocks_.push_back(Block::allocate(blocks_.empty() ? kFirstBlock : kFurtherBlock));
+    taken_ = 0;
+  }
+  std::byte* start = blocks_.back().data() + taken_;
   taken_ += size;
   return start;
 }

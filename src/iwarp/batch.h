@@ -1,6 +1,7 @@
 // FPDUs on their way to the socket: a list of byte ranges to gather, with owners that keep them
-// alive until they are written. Headers, pads, CRCs and markers lie in the batch's own block, which
-// goes back to its pool as soon as everything is written; idle connections hold none.
+// alive until they are written. Headers, pads, CRCs, markers and short messages lie in the batch's
+// own blocks, which go back to their pool as soon as everything is written; idle connections hold
+// none.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,10 @@ class Batch {
 
   // For the Sender.
   //
-  // `size` contiguous writable bytes of the batch's own block; at most room().
+  // `size` contiguous writable bytes of the batch's own, when it has_room() for them.
   std::byte* take(std::size_t size);
-  std::size_t room() const;
+  // Whether `size` bytes more can be taken, at once or piece by piece; at most kFirstBlock.
+  bool has_room(std::size_t size) const;
   std::size_t ranges() const { return ranges_.size() - first_; }
   // Appends bytes that take() gave.
   void append_own(Bytes bytes);
@@ -41,10 +43,11 @@ class Batch {
 
  private:
   void push(Bytes bytes, Buffer owner);
+  std::size_t left_in_block() const;
 
-  Block block_;
-  std::size_t taken_ = 0;  // bytes of block_
-  // Range i stays alive through owners_[i], which is empty for bytes of block_.
+  InlineVector<Block, 2> blocks_;
+  std::size_t taken_ = 0;  // bytes of the last block
+  // Range i stays alive through owners_[i], which is empty for bytes of blocks_.
   InlineVector<Bytes, 8> ranges_;
   InlineVector<Buffer, 8> owners_;
   std::size_t first_ = 0;  // the first range that is not written

@@ -7,9 +7,9 @@ namespace {
 
 // A batch is full beyond this many ranges; what one sendmsg takes is limited as well.
 constexpr std::size_t kMostRanges = 128;
-// A message up to this long is copied behind its header: one range for many of them costs the
-// kernel less than many ranges.
-constexpr std::size_t kGathered = 1024;
+// A message up to this long is copied behind its header: one range for many of them costs less than
+// many ranges with owners, here and in the kernel.
+constexpr std::size_t kGathered = 8 * 1024;
 // A gathered message, with its header, pad and CRC.
 constexpr std::size_t kMostOwnBytes = kLengthSize + kUntaggedHeaderSize + kGathered + 3 + kCrcSize;
 static_assert(kGathered >= kMaxTerminateSize);
@@ -164,7 +164,7 @@ void Sender::abort() {
 bool Sender::full(const Batch& batch) const {
   const std::size_t own = kMostOwnBytes + (options_.markers ? kMostMarkerBytes : 0);
   return batch.bytes_left() >= options_.batch_bytes || batch.ranges() >= kMostRanges ||
-         batch.room() < own;
+         !batch.has_room(own);
 }
 
 // Whole words, so that only a message's last FPDU has a pad.

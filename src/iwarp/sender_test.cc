@@ -80,7 +80,7 @@ TEST(Sender, cuts_a_send_into_segments_of_one_message) {
 }
 
 TEST(Sender, gives_a_short_send_the_same_bytes_at_once_as_by_and_by) {
-  for (const std::size_t size : {0u, 1u, 106u, 1024u}) {
+  for (const std::size_t size : {0u, 1u, 106u, 8192u}) {
     Outlet at_once(options_with(true, false));
     Outlet by_and_by(options_with(true, false));
     const Octets message = pattern(size, 3);
@@ -92,7 +92,7 @@ TEST(Sender, gives_a_short_send_the_same_bytes_at_once_as_by_and_by) {
       at_once.batch.sent(at_once.batch.bytes_left());
     }
   }
-  EXPECT_FALSE(Outlet().sender.is_short(1025));
+  EXPECT_FALSE(Outlet().sender.is_short(8193));
   EXPECT_FALSE(Outlet(options_with(false, false, 128)).sender.is_short(111)) << "two segments";
   EXPECT_FALSE(Outlet(options_with(false, true)).sender.is_short(1)) << "markers";
 }
@@ -284,20 +284,37 @@ TEST(Batch, keeps_owners_alive_until_their_bytes_have_left) {
   };
   bool gone = false;
   Watched storage(gone);
-  const Octets data = pattern(5000, 4);
+  const Octets data = pattern(9000, 4);
   Outlet outlet;
   outlet.sender.begin_write(0x0B, 0, Rope(Buffer(&storage, data)));
   ASSERT_TRUE(outlet.sender.fill(outlet.batch).ok());
   EXPECT_TRUE(outlet.sender.idle());
   const std::size_t all = outlet.batch.bytes_left();
-  outlet.batch.sent(5000);
+  outlet.batch.sent(9000);
   EXPECT_FALSE(gone);
-  outlet.batch.sent(all - 5000 - 1);
+  outlet.batch.sent(all - 9000 - 1);
   EXPECT_TRUE(gone) << "only a byte of the CRC is left";
   EXPECT_EQ(outlet.batch.written(), all - 1);
   outlet.batch.sent(1);
   EXPECT_TRUE(outlet.batch.empty());
   EXPECT_EQ(outlet.batch.appended(), outlet.batch.written());
+}
+
+TEST(Batch, takes_short_messages_into_several_blocks) {
+  Outlet outlet;
+  Octets expected;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const Octets message = pattern(4300, i);
+    outlet.sender.add_send(outlet.batch, Rope::borrow(message), std::nullopt);
+    expected.insert(expected.end(), message.begin(), message.end());
+  }
+  Inlet inlet({false, 2, 2, 32}, 20, 5000);
+  inlet.receiver.on_bytes(joined(outlet.batch.unsent()));
+  Octets received;
+  for (const Octets& message : inlet.sink.sends)
+    received.insert(received.end(), message.begin(), message.end());
+  EXPECT_TRUE(received == expected);
+  EXPECT_LE(outlet.batch.ranges(), 3u) << "few pieces for the kernel";
 }
 
 TEST(Batch, can_be_written_in_portions_of_any_size) {

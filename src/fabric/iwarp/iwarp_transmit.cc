@@ -7,14 +7,15 @@ namespace stag::fabric {
 namespace {
 
 // Once a batch holds this much no further message is begun: what is posted meanwhile may be more
-// urgent.
-constexpr std::size_t kBatchBytes = 256 * 1024;
+// urgent. A peer that is sent less at a time receives less at a time.
+constexpr std::size_t kBatchBytes = 1 << 20;
 // Linux siw needs one kick; several only in case that one came too early as well.
 constexpr int kMaxKicks = 4;
-// Of the short Sends of a turn that goes on receiving so many leave together: the peer begins with
-// them while we are at the rest. Fewer cost more system calls than they gain; longer Sends are
-// begun with soon enough.
+// Of the short Sends of a turn that goes on receiving so many, or so many bytes of them, leave
+// together: the peer begins with them while we are at the rest. Fewer cost more system calls than
+// they gain.
 constexpr int kEarly = 20;
+constexpr std::size_t kEarlyBytes = 64 * 1024;
 
 }  // namespace
 
@@ -48,7 +49,7 @@ void IwarpConnection::send_short(const Rope& message, std::optional<std::uint32_
   sender_.add_send(batch_, message, invalidate);
   if (token != kNoToken) leaving_.push({batch_.appended(), token});
   schedule_flush();
-  if (busy_ && ++held_back_ >= kEarly) write_early();
+  if (busy_ && (++held_back_ >= kEarly || batch_.bytes_left() >= kEarlyBytes)) write_early();
 }
 
 // Only writes; the turn's end reports what has left, and what went wrong.
