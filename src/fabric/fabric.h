@@ -117,7 +117,8 @@ class Connection {
   virtual void add_receive_credit(ReceiveCredit more) = 0;
 
   // Lets the peer read `memory` / write into it, and nothing else, under a fresh unpredictable
-  // handle. At most parameters().max_registration bytes. Fails with RegistrationTooLong, with
+  // handle. What the peer has not filled of a sink is undefined afterwards. At most
+  // parameters().max_registration bytes. Fails with RegistrationTooLong, with
   // RegistrationsExhausted when the provider's table or limits are full, and on a connection that
   // ends or has ended with the reason for that.
   virtual Result<RemoteMemory, Reason> expose_source(Bytes memory) = 0;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <random>
 #include <span>
@@ -94,6 +95,7 @@ class RecordingSink final : public ReceiverSink {
     in_place.push_back(!message.owned());
     invalidations.push_back(invalidated);
     solicitations.push_back(solicited);
+    if (invalidated && on_invalidated) on_invalidated();
   }
   void on_read_request(const ReadRequest& request) override {
     log.push_back("read request " + std::to_string(request.size));
@@ -121,6 +123,7 @@ class RecordingSink final : public ReceiverSink {
   std::vector<ReadRequest> reads_done;
   std::vector<Terminate> terminates;
   std::vector<Violation> violations;
+  std::function<void()> on_invalidated;
 };
 
 // One end of a connection that only receives.
@@ -148,6 +151,27 @@ struct Inlet {
   RecordingSink sink;
   Receiver receiver;
 };
+
+// As a provider does: what fits goes straight to its places.
+inline void receive(Receiver& receiver, Bytes portion) {
+  std::size_t direct = 0;
+  for (const MutableBytes where : receiver.direct_targets()) {
+    const std::size_t count = std::min(where.size(), portion.size() - direct);
+    std::copy_n(portion.begin() + static_cast<std::ptrdiff_t>(direct), count, where.begin());
+    direct += count;
+  }
+  receiver.on_placed(direct);
+  receiver.on_bytes(portion.subspan(direct));
+}
+
+// Whether every byte that is not `filler` in `exact` is the same in `other`. Exposed memory that no
+// Write has filled has undefined contents.
+inline bool holds_all_of(const Octets& exact, const Octets& other, std::byte filler) {
+  if (exact.size() != other.size()) return false;
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    if (exact[i] != filler && exact[i] != other[i]) return false;
+  return true;
+}
 
 // An FPDU around a ULPDU given in hex, with the CRC on or zero.
 inline Octets fpdu(std::string_view ulpdu_hex, bool crc = false) {

@@ -1,5 +1,6 @@
 #include "iwarp/memory.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -139,18 +140,30 @@ Result<Ok, StagFault> StagTable::invalidate(std::uint32_t stag) {
 }
 
 Result<Placement, StagFault> StagTable::sink(std::uint32_t stag, Right right, std::uint64_t offset,
-                                             std::size_t length) const {
-  const Entry* entry = find(stag);
+                                             std::size_t length) {
+  Entry* entry = find(stag);
   if (entry == nullptr) return Failure{StagFault::Unknown};
   if (entry->state == State::Revoked) return Failure{StagFault::Revoked};
   if (entry->right != right) return Failure{StagFault::WrongRight};
   if (auto fault = range_fault(entry->offset, entry->size, offset, length)) return Failure{*fault};
+  const std::uint64_t from = offset - entry->offset;
+  entry->touched = std::max<std::size_t>(entry->touched, from + length);
   Placement placement;
   placement.discard = entry->state == State::Discarding;
   if (!placement.discard) {
-    placement.bytes = MutableBytes(entry->writable + (offset - entry->offset), length);
+    placement.bytes = MutableBytes(entry->writable + from, length);
   }
   return placement;
+}
+
+MutableBytes StagTable::untouched_sink(std::uint32_t stag, Right right,
+                                       std::uint64_t offset) const {
+  const Entry* entry = find(stag);
+  if (entry == nullptr || entry->state != State::Exposed || entry->right != right) return {};
+  if (range_fault(entry->offset, entry->size, offset, 0)) return {};
+  const std::uint64_t from = offset - entry->offset;
+  if (from < entry->touched) return {};
+  return MutableBytes(entry->writable, entry->size).subspan(from);
 }
 
 Result<Buffer, StagFault> StagTable::source(std::uint32_t stag, std::uint64_t offset,

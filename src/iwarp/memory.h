@@ -75,9 +75,12 @@ class StagTable {
   // sink, which a peer has no right to invalidate; succeeds on one revoked a moment ago.
   Result<Ok, StagFault> invalidate(std::uint32_t stag);
 
-  // The registration's bytes from `offset` on, exactly `length` of them.
+  // The registration's bytes from `offset` on, exactly `length` of them. A sink's count as touched
+  // from here on.
   Result<Placement, StagFault> sink(std::uint32_t stag, Right right, std::uint64_t offset,
-                                    std::size_t length) const;
+                                    std::size_t length);
+  // All bytes of a sink from `offset` on, when none of them has been touched; else nothing.
+  MutableBytes untouched_sink(std::uint32_t stag, Right right, std::uint64_t offset) const;
   Result<Buffer, StagFault> source(std::uint32_t stag, std::uint64_t offset,
                                    std::size_t length) const;
 
@@ -91,6 +94,7 @@ class StagTable {
     Right right = Right::RemoteRead;
     std::uint64_t offset = 0;
     std::size_t size = 0;
+    std::size_t touched = 0;              // of a sink: nothing from here on
     std::byte* writable = nullptr;        // sinks
     const std::byte* readable = nullptr;  // sources
     Buffer copy;                          // owns what `readable` names after substitute()

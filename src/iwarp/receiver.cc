@@ -13,7 +13,11 @@ Receiver::Receiver(const ReceiverOptions& options, StagTable& table, ReceiverSin
       reads_(options.ord) {}
 
 void Receiver::on_bytes(Bytes bytes) {
-  direct_ = {};
+  target_count_ = 0;
+  take(bytes);
+}
+
+void Receiver::take(Bytes bytes) {
   while (!stopped_ && !bytes.empty()) {
     switch (phase_) {
       case Phase::Header:
@@ -114,70 +118,6 @@ void Receiver::add_trailer(Bytes& bytes) {
     }
   }
   end_segment({});
-}
-
-PlacementTarget Receiver::direct_target() {
-  direct_ = {};
-  const std::size_t left = segment_.payload - segment_.placed;
-  // The end of bulk data is not worth a copy; a small message comes with others, all at once.
-  const bool tagged = segment_.control.tagged;
-  const std::size_t least = tagged ? options_.direct_threshold / 4 : options_.direct_threshold;
-  if (stopped_ || phase_ != Phase::Payload || left < least) return {};
-  if (tagged) {
-    // A fault here is found again, and answered, when the bytes come through on_bytes().
-    if (const auto placement = sink_at(left); placement.ok()) direct_ = placement->bytes;
-  } else if (queue_of(segment_.opcode) == kSendQueue) {
-    direct_ = assembly_rest();
-  }
-  return {direct_};
-}
-
-void Receiver::on_placed(std::size_t count) {
-  CHECK(count <= direct_.size());
-  if (count == 0) return;
-  if (options_.crc) crc_.add(direct_.first(count));
-  direct_ = {};
-  advance(count);
-}
-
-Result<Placement, StagFault> Receiver::sink_at(std::size_t length) const {
-  const Right right =
-      segment_.opcode == Opcode::ReadResponse ? Right::ReadSink : Right::RemoteWrite;
-  return table_.sink(segment_.stag, right, segment_.offset + segment_.placed, length);
-}
-
-// Where the rest of this segment's payload belongs in the message being put together.
-MutableBytes Receiver::assembly_rest() {
-  if (!assembly_) {
-    const bool only = segment_.control.last && segment_.offset == 0;
-    assembly_ = Block::allocate(only ? segment_.payload : message_limit_);
-  }
-  return assembly_.bytes().subspan(assembled_ + segment_.placed,
-                                   segment_.payload - segment_.placed);
-}
-
-bool Receiver::place(Bytes part) {
-  if (!segment_.control.tagged) {
-    const bool is_send = queue_of(segment_.opcode) == kSendQueue;
-    const MutableBytes to =
-        is_send
-            ? assembly_rest()
-            : MutableBytes(control_message_).subspan(std::min(segment_.placed, kMaxTerminateSize));
-    std::copy_n(part.begin(), std::min(part.size(), to.size()), to.begin());
-    return true;
-  }
-  const Result<Placement, StagFault> placement = sink_at(part.size());
-  if (!placement.ok()) {
-    fail(reason_of(placement.error()), tagged_error_of(placement.error()));
-    return false;
-  }
-  if (placement->discard) {
-    traffic_.discarded_bytes += part.size();
-  } else {
-    std::copy(part.begin(), part.end(), placement->bytes.begin());
-    traffic_.copied_bytes += part.size();
-  }
-  return true;
 }
 
 void Receiver::end_segment(Bytes whole) {

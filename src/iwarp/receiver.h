@@ -2,14 +2,22 @@
 //
 // on_bytes() takes whatever the socket gave, in any portions, and consumes all of it. An FPDU that
 // lies whole in the given bytes is checked and used in place. Of a larger one the part at hand is
-// placed, and direct_target() says where the rest of its payload belongs, so that the caller can
-// receive straight into that memory, followed by room for what comes behind it:
+// placed, and direct_targets() says where the next bytes of the stream belong, so that the caller
+// can receive straight into that memory, followed by room for what comes behind it:
 //
-//   PlacementTarget target = receiver.direct_target();
-//   n = readv(socket, {target.where, read_ahead});          // or recv into read_ahead alone
-//   first = min(n, target.where.size());
+//   targets = receiver.direct_targets();
+//   n = readv(socket, {targets..., read_ahead});            // or recv into read_ahead alone
+//   first = min(n, size of all targets);
 //   receiver.on_placed(first);
 //   receiver.on_bytes(read_ahead.first(n - first));
+//
+// Foresight: while a tagged message is under way, what follows an FPDU is most likely another that
+// goes on where it ends. direct_targets() names the places of several such, and a place of the
+// receiver's own for each header between them. Every header is checked as ever when it has come;
+// where one is not what was foreseen, the bytes behind it are taken out again before anything else
+// happens, and go the ordinary way. Until then they lay in memory under the STag of the Write
+// before them, which the same peer may write, and only where it had written nothing so far: nothing
+// valid is overwritten. Exposed memory that no Write has filled has undefined contents afterwards.
 //
 // Placement before the CRC is known: with CRC on, the payload of an FPDU that arrives in parts is
 // placed in its target before its CRC is checked. Nothing is delivered of it (no event follows),
@@ -25,6 +33,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/buffer.h"
@@ -63,10 +72,6 @@ struct ReceiverOptions {
   std::uint32_t first_sequence = 1;
 };
 
-struct PlacementTarget {
-  MutableBytes where;  // empty: receive into the read-ahead buffer
-};
-
 // Counted since the connection began, in bytes of payload or in messages.
 struct ReceiverTraffic {
   std::uint64_t sends = 0, read_requests = 0;
@@ -77,12 +82,17 @@ struct ReceiverTraffic {
 
 class Receiver {
  public:
+  // FPDUs behind the one under way: a MiB in one system call.
+  static constexpr std::size_t kForeseen = 16;
+  static constexpr std::size_t kMostTargets = 1 + 2 * kForeseen;
+
   Receiver(const ReceiverOptions& options, StagTable& table, ReceiverSink& sink);
 
   void on_bytes(Bytes bytes);
-  // Looks the target up afresh; valid until anything else is called.
-  PlacementTarget direct_target();
-  // `count` bytes have been received into the front of the last direct_target().
+  // Looks the targets up afresh; valid until anything else is called. Empty: receive into the
+  // read-ahead buffer.
+  std::span<const MutableBytes> direct_targets();
+  // `count` bytes of the stream have been received into the last direct_targets(), in their order.
   void on_placed(std::size_t count);
 
   // `count` more Sends may arrive, each of up to `size` bytes from now on.
@@ -103,6 +113,9 @@ class Receiver {
   const ReceiverTraffic& traffic() const { return traffic_; }
 
  private:
+  // Pad and CRC of a tagged FPDU, length and header of the next.
+  static constexpr std::size_t kMostBetween = 3 + kCrcSize + kLengthSize + kTaggedHeaderSize;
+
   // Where in an FPDU the next byte of the stream lies.
   enum class Phase : std::uint8_t { Header, Payload, Trailer };
 
@@ -137,6 +150,7 @@ class Receiver {
   bool take_whole_send(Bytes& bytes);
 
   // Framing. Each takes its share of `bytes` off the front.
+  void take(Bytes bytes);
   bool collect(Bytes& bytes, std::size_t wanted);
   bool collect_header(Bytes& bytes);
   void begin_segment(Bytes& bytes);
@@ -158,10 +172,16 @@ class Receiver {
   Verdict check_send();
   Verdict check_read_request() const;
 
-  // The end of a message.
+  // Placement: receiver_placement.cc.
+  Right right_of_sink() const;
   Result<Placement, StagFault> sink_at(std::size_t length) const;
+  void foresee();
+  bool is_foreseen(MutableBytes place) const;
+  void take_misplaced(std::size_t target, std::size_t count);
   bool place(Bytes part);
   MutableBytes assembly_rest();
+
+  // The end of a message.
   void deliver_send(Bytes whole);
   void deliver_read_request();
   void deliver_read_response();
@@ -180,7 +200,12 @@ class Receiver {
   std::size_t trailer_filled_ = 0;
   Crc32c crc_;
   Segment segment_;
-  MutableBytes direct_;
+
+  // Payload, what lies between it and the next payload, that payload, and so on.
+  std::array<MutableBytes, kMostTargets> targets_;
+  std::size_t target_count_ = 0;
+  std::array<std::byte, kForeseen * kMostBetween> between_;
+  std::size_t longest_ = 0;  // payload of a tagged FPDU so far
 
   std::optional<OpenWrite> open_write_;
 

@@ -56,12 +56,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     machine.expect_read_response({.sink_stag = read_sink, .sink_offset = 0, .size = 8192});
   while (!input.empty()) {
     const Bytes portion = input.take(input.octet() * 8u + 1);
-    const iwarp::PlacementTarget target = machine.direct_target();
-    const std::size_t direct = std::min(portion.size(), target.where.size());
-    if (direct > 0) {
-      std::memcpy(target.where.data(), portion.data(), direct);
-      machine.on_placed(direct);
+    std::size_t direct = 0;
+    for (const MutableBytes where : machine.direct_targets()) {
+      const std::size_t count = std::min(portion.size() - direct, where.size());
+      std::memcpy(where.data(), portion.data() + direct, count);
+      direct += count;
     }
+    machine.on_placed(direct);
     machine.on_bytes(portion.subspan(direct));
   }
   return 0;

@@ -3,7 +3,8 @@
 //
 // Receiving. The loop's read-ahead buffer belongs to the thread, so idle connections hold none;
 // whole FPDUs are used where they lie in it. The rest of a large tagged FPDU is received straight
-// into its target, with a little room behind it for the header of the next.
+// into its target, and with it what goes on behind it, up to a MiB in one system call; with a
+// little room behind all that for a message that follows.
 //
 // Sending. All that becomes ready in one turn of the loop leaves together: at the end of a turn
 // that received, or in a turn of its own. Events come from those turns only, never from inside an

@@ -44,6 +44,25 @@ MutableBytes read_ahead(std::size_t room) {
   return buffer.exclusive().first(room);
 }
 
+// What one system call receives, in order.
+class ReadVector {
+ public:
+  // The size of what was added.
+  std::size_t add(std::span<const MutableBytes> pieces) {
+    std::size_t size = 0;
+    for (const MutableBytes piece : pieces) {
+      pieces_[count_++] = {piece.data(), piece.size()};
+      size += piece.size();
+    }
+    return size;
+  }
+  std::span<const iovec> pieces() const { return std::span(pieces_).first(count_); }
+
+ private:
+  std::array<iovec, iwarp::Receiver::kMostTargets + 1> pieces_;
+  std::size_t count_ = 0;
+};
+
 // The same bytes, so that they can be kept when they lie there.
 Buffer keepable(Buffer message) {
   const Buffer& whole = *read_ahead_of_thread().used;
@@ -75,23 +94,22 @@ bool IwarpConnection::read_some() {
   std::size_t moved = 0;
   std::size_t many = kReadAhead;
   while (state_ == State::Open && moved < options_->turn_bytes) {
-    const MutableBytes direct = receiver_.direct_target().where;
+    ReadVector vector;
+    const std::size_t direct = vector.add(receiver_.direct_targets());
     // Between two parts of bulk data a full read-ahead would take in more of it, only to copy it.
-    const std::size_t room = !direct.empty() ? kBehindDirect : in_bulk_ ? kAfterDirect : many;
-    in_bulk_ = !direct.empty();
+    const std::size_t room = direct > 0 ? kBehindDirect : in_bulk_ ? kAfterDirect : many;
+    in_bulk_ = direct > 0;
     const MutableBytes ahead = read_ahead(room);
-    const std::array<iovec, 2> pieces{
-        {{direct.data(), direct.size()}, {ahead.data(), ahead.size()}}};
-    const net::Transfer transfer =
-        socket_.try_read(std::span(pieces).subspan(direct.empty() ? 1 : 0));
+    vector.add({&ahead, 1});
+    const net::Transfer transfer = socket_.try_read(vector.pieces());
     if (transfer.reason != Reason::None) {
       on_stream_end(transfer.reason);
       return true;
     }
     moved += transfer.bytes;
-    many = direct.empty() && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
+    many = direct == 0 && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
     if (transfer.bytes > 0) heard_ = true;
-    const std::size_t placed = std::min(transfer.bytes, direct.size());
+    const std::size_t placed = std::min(transfer.bytes, direct);
     if (placed > 0) receiver_.on_placed(placed);
     if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
     // Before more is read: who has an answer that left early may have asked again already.
