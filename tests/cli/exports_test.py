@@ -184,15 +184,39 @@ class Exports(Case):
         return [json.loads(stag("stat", "--json", server.url(path)).stdout)[0]["fsid"] for path in paths]
 
     def test_are_file_systems_of_their_own_that_keep_their_numbers(self):
-        one, two = self.folder("one"), self.folder("two")
-        exports = (f"/one={one}", f"/two={two}", f"/again={one}", f"/told={one},fsid=77")
-        paths = ("/one", "/two", "/again", "/told")
+        one, two, inner = self.folder("one"), self.folder("two"), self.folder("inner")
+        exports = (f"/one={one}", f"/two={two}", f"/again={one}", f"/one/within={inner}", f"/told={one},fsid=77")
+        paths = ("/one", "/two", "/again", "/one/within", "/told")
         first = self.start(exports=exports)
         numbers = self.fsids(first, *paths)
-        self.assertEqual(len(set(numbers)), 4)
-        self.assertEqual(numbers[3], 77)
+        self.assertEqual(len(set(numbers)), 5)
+        self.assertEqual(numbers[-1], 77)
         self.assertEqual(first.end(), 0)
         self.assertEqual(self.fsids(self.start(exports=reversed(exports)), *paths), numbers)
+
+    def test_are_mounted_by_MOUNT_version_2_over_TCP_and_UDP(self):
+        server = self.start(exports=("/a/b=memory",))
+
+        def mnt(path):
+            """What MOUNTPROC_MNT of version 2 (RFC 1094 A.5 has version 1's) answers to a Call without credentials, by TCP and by UDP."""
+            call = struct.pack(">10I", 7, 0, 2, 100005, 2, 1, 0, 0, 0, 0) + struct.pack(">I", len(path)) + path + bytes(-len(path) % 4)
+            for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+                with socket.socket(socket.AF_INET, kind) as peer:
+                    peer.settimeout(harness.PATIENCE)
+                    peer.connect(("127.0.0.1", server.tcp_port))
+                    if kind == socket.SOCK_DGRAM:
+                        peer.send(call)
+                        yield peer.recv(1000)
+                    else:
+                        peer.sendall(struct.pack(">I", 1 << 31 | len(call)) + call)
+                        reply = peer.makefile("rb")
+                        yield reply.read(struct.unpack(">I", reply.read(4))[0] & ~(1 << 31))
+
+        accepted = struct.pack(">6I", 7, 1, 0, 0, 0, 0)
+        for reply in mnt(b"/a/b"):
+            self.assertEqual((reply[:24], reply[24:28], len(reply)), (accepted, bytes(4), 28 + 32), "a file handle of 32 bytes")
+        for reply in mnt(b"/a/c"):
+            self.assertEqual(reply, accepted + struct.pack(">I", 2), "no such entry")
 
     @unittest.skipIf(os.geteuid() != 0, "mounts a file system")
     def test_that_are_full_say_so(self):

@@ -1,20 +1,25 @@
-"""proxy.py PORT TARGET-PORT [cut=N] [crc]: forwards TCP connections to TARGET-PORT of the loopback.
+"""proxy.py PORT TARGET-PORT [to=HOST] [write=N] [read=N] [send=N] [crc]: forwards TCP connections to TARGET-PORT of HOST, the loopback
+unless told. Says at which port once it listens; PORT 0 is any that is free.
 
-cut=N: cuts N of them, each after a random number of bytes, and says within which message; then it only forwards. The seed is fixed.
+write=N, read=N, send=N: cuts N connections in the middle of an RDMA Write, N of a Read Response, N of a Send, as they come, and says each
+time within what; then it only forwards. A connection has first moved a random number of bytes, and its set-up is behind it. The seed is
+fixed.
 crc: asks for CRC in the client's MPA Request (RFC 5044 7.1, flag C), as no Linux client does by itself."""
 import asyncio
 import random
 import sys
 
 port, target = int(sys.argv[1]), int(sys.argv[2])
-cuts_left = sum(int(word[4:]) for word in sys.argv[3:] if word.startswith("cut="))
-ask_for_crc = "crc" in sys.argv[3:]
+settings = dict(word.split("=") for word in sys.argv[3:] if "=" in word)
+host = settings.get("to", "127.0.0.1")
 chance = random.Random(20049)
+cuts = {kind: int(settings.get(kind.split()[0].lower(), 0)) for kind in ("Write", "Read Response", "Send")}  # those to come
+ask_for_crc = "crc" in sys.argv[3:]
 
 MPA_HEADER = 20  # bytes of an MPA Request before its private data; the last two are the length of that
 MPA_FLAGS = 16  # place of the flags
 MPA_CRC = 0x40
-
+EMPTY = 32  # more bytes than are behind the first four of a message without data, as a client may begin with
 
 OPCODES = ["Write", "Read Request", "Read Response", "Send", "Send with Invalidate", "Send with SE", "Send with SE and Invalidate", "Terminate"]
 
@@ -28,8 +33,9 @@ class Framing:
         self.started = False  # behind the MPA Request or Reply
         self.within = "MPA"
 
-    def feed(self, data):
-        at = 0
+    def feed(self, data, kinds=()):
+        """Returns the middle of what these bytes have of the first message of one of these kinds, and of which, or None."""
+        at, found = 0, None
         while at < len(data):
             if self.left is None:
                 need = (4 if self.started else MPA_HEADER) - len(self.frame)
@@ -39,10 +45,13 @@ class Framing:
                     self.begin()
             else:
                 step = min(self.left, len(data) - at)
+                if found is None and step > EMPTY and self.within.startswith(kinds):
+                    found = at + step // 2, next(kind for kind in kinds if self.within.startswith(kind))
                 self.left -= step
                 at += step
             if self.left == 0:
-                self.frame, self.left, self.started = bytearray(), None, True
+                self.frame, self.left, self.started, self.within = bytearray(), None, True, None
+        return found
 
     def begin(self):
         """The head of a frame is complete."""
@@ -55,33 +64,38 @@ class Framing:
 
 
 class Flow:
-    """One client's connection; dies when its allowance of bytes is used up."""
+    """One client's connection; dies within the next message of a kind that is due when its allowance of bytes is used up."""
 
     def __init__(self, writers):
         self.writers = writers
-        # Now and then at once, mostly somewhere within the data of a few calls.
-        self.allowance = chance.choice([500, 5_000, 100_000, 1_000_000, 3_000_000]) * chance.uniform(0.5, 1.5)
+        # Now and then at once, mostly when a few calls have gone.
+        self.allowance = chance.choice([500, 50_000, 200_000, 500_000, 1_000_000]) * chance.uniform(0.5, 1.5)
 
-    def cut(self):
+        # Sends are everywhere: who may die in any message would always do so in one of them.
+        self.in_send = chance.random() * sum(cuts.values()) < cuts["Send"]
+
+    def due(self):
+        if self.allowance >= 0:
+            return ()
+        return tuple(kind for kind, left in cuts.items() if left and (kind == "Send") == self.in_send)
+
+    def cut(self, torn):
+        """Who is sent the torn message gets as much of it as there is."""
         for writer in self.writers:
-            writer.transport.abort()
+            writer.close() if writer is torn else writer.transport.abort()
 
     async def forward(self, reader, writer):
-        global cuts_left
         framing = Framing()
         while data := await reader.read(1 << 16):
             self.allowance -= len(data)
-            if self.allowance < 0 and cuts_left > 0:
-                cuts_left -= 1
-                data = data[: len(data) // 2]
-                framing.feed(data)
-                print("cut within", framing.within, flush=True)
-                writer.write(data)
-                await asyncio.sleep(0)
-                self.cut()
-                return
-            if cuts_left > 0:
-                framing.feed(data)
+            if any(cuts.values()):
+                if found := framing.feed(data, self.due()):
+                    middle, kind = found
+                    cuts[kind] -= 1
+                    print("cut within", kind, flush=True)
+                    writer.write(data[:middle])
+                    self.cut(writer)
+                    return
             writer.write(data)
             await writer.drain()
         writer.close()
@@ -96,7 +110,7 @@ async def with_crc(reader):
 
 async def serve(reader, writer):
     try:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", target)
+        far_reader, far_writer = await asyncio.open_connection(host, target)
         if ask_for_crc:
             far_writer.write(await with_crc(reader))
             print("asked for CRC", flush=True)
@@ -108,6 +122,7 @@ async def serve(reader, writer):
 
 async def main():
     server = await asyncio.start_server(serve, "0.0.0.0", port)
+    print("listens at", server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()
 

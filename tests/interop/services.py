@@ -1,5 +1,5 @@
 """services.py RDMA-PORT TCP-PORT INFO.json: what rpcbind on the loopback has (rpcinfo) is what a `stag serve` at these ports registers,
-no less and no more, and `stag info --json` (INFO.json) tells the same. Prints what differs and exits 1."""
+no less and no more, and `rpcinfo -p`, `rpcinfo -l` and `stag info --json` (INFO.json) tell the same. Prints what differs and exits 1."""
 import json
 import subprocess
 import sys
@@ -22,10 +22,31 @@ def port_of(universal):
     return int(high) * 256 + int(low)
 
 
+def rpcinfo(*words):
+    """What it prints, line by line and word by word, without the heading."""
+    lines = subprocess.run(["rpcinfo", *words], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    return [line.split() for line in lines]
+
+
 def registered():
-    lines = subprocess.run(["rpcinfo", "127.0.0.1"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
-    rows = [line.split()[:4] for line in lines]
+    rows = [row[:4] for row in rpcinfo("127.0.0.1")]
     return {(int(program), int(version), netid, port_of(address)) for program, version, netid, address in rows if int(program) != RPCBIND}
+
+
+def ports():
+    """By rpcbind version 2, which knows TCP and UDP of IPv4 only."""
+    rows = [row[:4] for row in rpcinfo("-p", "127.0.0.1")]
+    return {(int(program), int(version), netid, int(port)) for program, version, netid, port in rows if int(program) != RPCBIND}
+
+
+def addresses(program, version):
+    """RPCBPROC_GETADDRLIST: the netids of the address family in which it is asked."""
+    found = set()
+    for host, family in ("127.0.0.1", "inet"), ("::1", "inet6"):
+        for number, of, transport, address, *_ in rpcinfo("-l", host, str(program), str(version)):
+            named, name, _ = transport.split("/")
+            found.add((int(number), int(of), name + {"inet": "", "inet6": "6"}[named] if named == family else transport, port_of(address)))
+    return found
 
 
 def told(path):
@@ -53,5 +74,11 @@ def differ(what, left, right):
 expected = {(program, version, netid, rdma_port if netid in RDMA else tcp_port)
             for program, versions, netids in SERVED for version in versions for netid in netids}
 found = registered()
-wrong = [differ(("rpcinfo", "expected"), found, expected), differ(("rpcinfo", "stag info"), spans(found), told(sys.argv[3]))]
+wrong = [differ(("rpcinfo", "expected"), found, expected), differ(("rpcinfo", "stag info"), spans(found), told(sys.argv[3])),
+         differ(("rpcinfo -p", "expected"), ports(), {row for row in expected if row[2] in ("tcp", "udp")})]
+# Of a program that is registered under a netid that /etc/netconfig lacks, such as rdma, rpcbind does not answer GETADDRLIST at all.
+for program, versions, netids in SERVED:
+    if not set(netids) & set(RDMA):
+        for version in versions:
+            wrong.append(differ(("rpcinfo -l", "expected"), addresses(program, version), {row for row in expected if row[:2] == (program, version)}))
 sys.exit(any(wrong))

@@ -1,5 +1,5 @@
 // What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES |
-// probe names FOLDER COUNT | probe once FOLDER REPEATED.
+// probe names FOLDER COUNT | probe once FOLDER REPEATED | probe sources FOLDER COUNT.
 // Prints what went wrong and exits 1.
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -223,6 +223,39 @@ static void once(const char *path, long most) {
   need(found_done <= most, "more were found done than were repeated");
 }
 
+// What a program is compiled from: so many files in 150 folders, three deep, most of them small, none of more than 64 KiB, none like
+// another; every hundredth has a hard and a symbolic link beside it.
+static void sources(const char *path, size_t files) {
+  static unsigned char text[1 << 16];
+  need(mkdir(path, 0755) == 0 && chdir(path) == 0, path);
+  for (unsigned n = 0; n < 150; n++) {
+    char folder[64];
+    snprintf(folder, sizeof folder, "part%u", n / 25);
+    need(mkdir(folder, 0755) == 0 || errno == EEXIST, folder);
+    snprintf(folder, sizeof folder, "part%u/unit%u", n / 25, n / 5);
+    need(mkdir(folder, 0755) == 0 || errno == EEXIST, folder);
+    snprintf(folder, sizeof folder, "part%u/unit%u/%u", n / 25, n / 5, n);
+    need(mkdir(folder, 0755) == 0, folder);
+  }
+  srandom(2000);
+  for (size_t n = 0; n < files; n++) {
+    const unsigned in = (unsigned)random() % 150;
+    const double share = (double)(random() % 1001) / 1000;
+    const size_t size = (size_t)(share * share * share * share * sizeof text);
+    for (size_t i = 0; i < size; i++) text[i] = pattern(i * n + n);
+    char file[64], link_name[64], target[32];
+    snprintf(file, sizeof file, "part%u/unit%u/%u/%zu.c", in / 25, in / 5, in, n);
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL, n % 7 == 0 ? 0755 : 0644);
+    need(fd >= 0 && write(fd, text, size) == (ssize_t)size && close(fd) == 0, file);
+    if (n % 100 != 0) continue;
+    snprintf(target, sizeof target, "%zu.c", n);
+    snprintf(link_name, sizeof link_name, "part%u/unit%u/%u/%zu.h", in / 25, in / 5, in, n);
+    need(symlink(target, link_name) == 0, link_name);
+    snprintf(link_name, sizeof link_name, "part%u/unit%u/%u/%zu.o", in / 25, in / 5, in, n);
+    need(link(file, link_name) == 0, link_name);
+  }
+}
+
 int main(int count, char **words) {
   if (count != 4) return 2;
   size_t size = strtoul(words[3], NULL, 10);
@@ -231,6 +264,7 @@ int main(int count, char **words) {
   else if (strcmp(words[1], "open") == 0) kept_open(words[2], size);
   else if (strcmp(words[1], "names") == 0) names(words[2], size);
   else if (strcmp(words[1], "once") == 0) once(words[2], (long)size);
+  else if (strcmp(words[1], "sources") == 0) sources(words[2], size);
   else return 2;
   return 0;
 }
