@@ -20,6 +20,8 @@ Wire::Wire(int socket, std::uint32_t busy_poll_us)
   fcntl(socket_, F_SETFL, O_NONBLOCK);
   const int on = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // What our own connections within the machine are given (net/socket.cc).
+  setsockopt(socket_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   const int size = 4 << 20;
   setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
