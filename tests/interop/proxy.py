@@ -77,7 +77,8 @@ class Flow:
     def due(self):
         if self.allowance >= 0:
             return ()
-        return tuple(kind for kind, left in cuts.items() if left and (kind == "Send") == self.in_send)
+        left = [kind for kind in cuts if cuts[kind]]
+        return tuple(kind for kind in left if (kind == "Send") == self.in_send) or tuple(left)
 
     def cut(self, torn):
         """Who is sent the torn message gets as much of it as there is."""
