@@ -69,6 +69,7 @@ tap() {  # tap N: makes the device of guest N
 # proxy NAME WORD…: starts proxy.py with these words; what it says goes to $work/NAME. Sets $proxy and $proxy_port.
 proxy() {
   local said=$work/$1; shift
+  : >"$said" # or what an earlier one said would be taken for this one's word
   python3 "$interop/proxy.py" "$@" >"$said" 2>&1 &
   proxy=$!; pids+=("$proxy")
   until_true 60 grep -q '^listens' "$said" || die "the proxy does not start: $(cat "$said")"
