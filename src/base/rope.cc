@@ -1,6 +1,7 @@
 #include "base/rope.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace stag {
 
@@ -41,7 +42,7 @@ Buffer Rope::flatten() const {
 bool operator==(const Rope& a, const Rope& b) {
   if (a.size_ != b.size_) return false;
   const Buffer left = a.flatten(), right = b.flatten();
-  return std::ranges::equal(left.bytes(), right.bytes());
+  return a.size_ == 0 || std::memcmp(left.data(), right.data(), a.size_) == 0;
 }
 
 }  // namespace stag
