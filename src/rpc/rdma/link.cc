@@ -61,9 +61,10 @@ constexpr Duration kBudgetInterval = std::chrono::milliseconds(5);
 constexpr std::uint32_t kMostErrors = 128;
 // All of them; Calls and Replies have flows of their own.
 constexpr fabric::Flow kErrorFlow = 0;
-// A stream of ordinary results: copied more cheaply than referred to.
+// A stream of ordinary results, or of data below xdr::kReferencedFrom: copied more cheaply than
+// referred to.
 bool is_short(Bytes plain) {
-  return !plain.empty() && plain.size() <= 1024 - rpcrdma::kMinHeaderSize;
+  return !plain.empty() && plain.size() <= 8 * 1024 - rpcrdma::kMinHeaderSize;
 }
 
 // How long the fabric may take to cut the peer off from a Call's memory.
