@@ -46,7 +46,10 @@ constexpr StatusSet kCreating =
                 NFS3ERR_ROFS, NFS3ERR_NAMETOOLONG, NFS3ERR_DQUOT, NFS3ERR_NOTSUPP, NFS3ERR_INVAL});
 constexpr StatusSet kListing =
     kAll | set({NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_NOTDIR, NFS3ERR_BAD_COOKIE, NFS3ERR_TOOSMALL});
-constexpr StatusSet kRemoving = kAll | set({NFS3ERR_NOENT, NFS3ERR_IO, NFS3ERR_ACCES,
+// PERM is in none of the lists for what removes an entry, which 3.3 calls a guide and not complete;
+// it is what a local user is told of an entry that the sticky bit protects, and what Linux's server
+// answers.
+constexpr StatusSet kRemoving = kAll | set({NFS3ERR_PERM, NFS3ERR_NOENT, NFS3ERR_IO, NFS3ERR_ACCES,
                                             NFS3ERR_NOTDIR, NFS3ERR_NAMETOOLONG, NFS3ERR_ROFS});
 
 // RFC 1813 3.3.1 to 3.3.21, ERRORS.
@@ -68,7 +71,7 @@ constexpr std::array<StatusSet, 22> kMayReturn = {
     kCreating | bit(NFS3ERR_BADTYPE),                                                    // MKNOD
     kRemoving,                                                                           // REMOVE
     kRemoving | set({NFS3ERR_INVAL, NFS3ERR_EXIST, NFS3ERR_NOTEMPTY, NFS3ERR_NOTSUPP}),  // RMDIR
-    kCreating | set({NFS3ERR_NOENT, NFS3ERR_XDEV, NFS3ERR_ISDIR, NFS3ERR_MLINK,
+    kCreating | set({NFS3ERR_PERM, NFS3ERR_NOENT, NFS3ERR_XDEV, NFS3ERR_ISDIR, NFS3ERR_MLINK,
                      NFS3ERR_NOTEMPTY}),                     // RENAME
     kCreating | set({NFS3ERR_XDEV, NFS3ERR_MLINK}),          // LINK
     kListing,                                                // READDIR

@@ -44,6 +44,11 @@ TEST(Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
   EXPECT_EQ(to_nfsstat3(kRead, vfs::Status::TooManyObjects), NFS3ERR_JUKEBOX);
 }
 
+TEST(Status, says_that_an_entry_is_protected_as_the_system_does) {
+  for (const std::uint32_t procedure : {kRemove, kRmdir, kRename})
+    EXPECT_EQ(to_nfsstat3(procedure, vfs::Status::Perm), NFS3ERR_PERM) << procedure;
+}
+
 TEST(Status, is_INVAL_where_RFC_1813_says_so) {
   EXPECT_EQ(to_nfsstat3(kRead, vfs::Status::IsDirectory), NFS3ERR_INVAL);
   EXPECT_EQ(to_nfsstat3(kWrite, vfs::Status::IsDirectory), NFS3ERR_INVAL);
@@ -51,7 +56,6 @@ TEST(Status, is_INVAL_where_RFC_1813_says_so) {
 }
 
 TEST(Status, becomes_the_nearest_that_the_procedure_may_return) {
-  EXPECT_EQ(to_nfsstat3(kRemove, vfs::Status::Perm), NFS3ERR_ACCES);
   EXPECT_EQ(to_nfsstat3(kRemove, vfs::Status::IsDirectory), NFS3ERR_ACCES);
   EXPECT_EQ(to_nfsstat3(kCommit, vfs::Status::IsDirectory), NFS3ERR_IO);
   EXPECT_EQ(to_nfsstat3(kGetattr, vfs::Status::Access), NFS3ERR_STALE);

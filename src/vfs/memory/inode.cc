@@ -57,10 +57,12 @@ bool may_write_data(const Inode& inode, const Credentials& credentials) {
   return owns(inode, credentials) || permits(inode, credentials, kMayWrite);
 }
 
-bool may_unlink(const Inode& directory, const Inode& child, const Credentials& credentials) {
-  if (!permits(directory, credentials, kMayWrite | kMayExecute)) return false;
-  if ((directory.mode & kSticky) == 0) return true;
-  return owns(directory, credentials) || owns(child, credentials);
+std::optional<Status> unlink_refusal(const Inode& directory, const Inode& child,
+                                     const Credentials& credentials) {
+  if (!permits(directory, credentials, kMayWrite | kMayExecute)) return Status::Access;
+  if ((directory.mode & kSticky) == 0) return std::nullopt;
+  if (owns(directory, credentials) || owns(child, credentials)) return std::nullopt;
+  return Status::Perm;
 }
 
 std::uint32_t granted(const Inode& inode, const Credentials& credentials) {

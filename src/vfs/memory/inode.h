@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "vfs/acl.h"
 #include "vfs/memory/directory_table.h"
 #include "vfs/memory/file_data.h"
+#include "vfs/status.h"
 #include "vfs/types.h"
 
 namespace stag::vfs::memory {
@@ -68,8 +70,10 @@ inline bool owns(const Inode& inode, const Credentials& credentials) {
 // execute permission suffices for reading (RFC 1813 4.4).
 bool may_read_data(const Inode& inode, const Credentials& credentials);
 bool may_write_data(const Inode& inode, const Credentials& credentials);
-// Whether an entry that leads to `child` may be taken out of `directory`.
-bool may_unlink(const Inode& directory, const Inode& child, const Credentials& credentials);
+// Why an entry that leads to `child` may not be taken out of `directory`: Access, or Perm when it
+// is for the sticky bit alone.
+std::optional<Status> unlink_refusal(const Inode& directory, const Inode& child,
+                                     const Credentials& credentials);
 
 // The bits of vfs::access granted.
 std::uint32_t granted(const Inode& inode, const Credentials& credentials);

@@ -7,7 +7,7 @@ std::optional<Status> Store::unlink_fault(const Credentials& who, const Inode& d
                                           const Inode* child, bool directories) const {
   if (!permits(directory, who, kMayExecute)) return Status::Access;
   if (child == nullptr) return Status::NoEntry;
-  if (!may_unlink(directory, *child, who)) return Status::Access;
+  if (const auto refusal = unlink_refusal(directory, *child, who)) return refusal;
   if (!directories && child->is_directory()) return Status::IsDirectory;
   if (directories && !child->is_directory()) return Status::NotDirectory;
   if (directories && !child->entries->empty()) return Status::NotEmpty;
@@ -80,13 +80,13 @@ bool Store::lies_within(InodeId directory, InodeId ancestor) {
 
 std::optional<Status> Store::move_fault(const Credentials& who, const Inode& from, const Inode& to,
                                         const Inode& child, const Inode* target) const {
-  if (!may_unlink(from, child, who)) return Status::Access;
+  if (const auto refusal = unlink_refusal(from, child, who)) return refusal;
   if (!permits(to, who, kMayWrite | kMayExecute)) return Status::Access;
   // ".." inside a directory changes when it moves.
   if (child.is_directory() && &from != &to && !owns(child, who) && !permits(child, who, kMayWrite))
     return Status::Access;
   if (target == nullptr) return std::nullopt;
-  if (!may_unlink(to, *target, who)) return Status::Access;
+  if (const auto refusal = unlink_refusal(to, *target, who)) return refusal;
   // RFC 1813 3.3.14: a target that is not compatible is Exists.
   if (target->is_directory() != child.is_directory()) return Status::Exists;
   if (target->is_directory() && !target->entries->empty()) return Status::NotEmpty;

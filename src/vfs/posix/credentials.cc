@@ -56,17 +56,13 @@ bool try_to_switch() {
   return group && user;
 }
 
-// What the right was before, for the caller to know whether it changed.
-bool set_resource_capability(bool wanted) {
-  constexpr std::uint32_t kBit = std::uint32_t{1} << CAP_SYS_RESOURCE;
+void lay_down_resource_capability() {
+  if (!can_switch_users()) return;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
-  if (::syscall(SYS_capget, &header, data) != 0) return false;
-  const bool had = (data[0].effective & kBit) != 0;
-  if (had == wanted) return had;
-  data[0].effective ^= kBit;
+  if (::syscall(SYS_capget, &header, data) != 0) return;
+  data[0].effective &= ~(std::uint32_t{1} << CAP_SYS_RESOURCE);
   ::syscall(SYS_capset, &header, data);
-  return had;
 }
 
 }  // namespace
@@ -101,16 +97,18 @@ CredentialScope::~CredentialScope() {
   ::setfsgid(::getegid());
 }
 
-QuotaScope::QuotaScope() : laid_down_(can_switch_users() && set_resource_capability(false)) {}
-
-QuotaScope::~QuotaScope() {
-  if (laid_down_) set_resource_capability(true);
+void prepare_loop_thread() {
+  thread_local const bool kPrepared = [] {
+    lay_down_resource_capability();
+    return true;
+  }();
+  (void)kPrepared;
 }
 
 void prepare_worker_thread() {
   thread_local const bool kPrepared = [] {
     if (::unshare(CLONE_FS) == 0) ::umask(0);
-    if (can_switch_users()) set_resource_capability(false);
+    prepare_loop_thread();
     return true;
   }();
   (void)kPrepared;

@@ -30,21 +30,12 @@ class CredentialScope {
   bool switched_ = false;
 };
 
-// This thread's right to ignore quotas and the blocks reserved for root, laid down for the length
-// of a few system calls: for threads that are not prepared as below.
-class QuotaScope {
- public:
-  QuotaScope();
-  QuotaScope(const QuotaScope&) = delete;
-  QuotaScope& operator=(const QuotaScope&) = delete;
-  ~QuotaScope();
-
- private:
-  bool laid_down_;
-};
-
-// Once per thread that runs blocking work for others: an umask of its own, of 0, since modes are
-// the client's to choose; and no right to ignore quotas and the blocks reserved for root.
+// Both once per thread, for good. A loop's thread lays down the right to ignore quotas and the
+// blocks reserved for root: to give it up and take it back around every write cost four system
+// calls.
+void prepare_loop_thread();
+// One that runs blocking work for others, too; and gets an umask of its own, of 0, since modes are
+// the client's to choose.
 void prepare_worker_thread();
 
 }  // namespace stag::vfs::posix

@@ -33,6 +33,19 @@ Outcome<SharedDescriptor> Object::open_writer() {
   return open(writer_, O_WRONLY);
 }
 
+SharedMapping Object::mapping_for(std::uint64_t size, std::size_t reading) {
+  // To map a page and unmap it again costs as much as three times what it saves a read.
+  constexpr std::uint64_t kTimesReadBefore = 2;
+  SharedMapping outgrown;
+  std::lock_guard lock(mutex_);
+  if (mapping_ != nullptr && mapping_->length() >= size) return mapping_;
+  bytes_read_ += reading;
+  if (reader_ == nullptr || bytes_read_ / kTimesReadBefore < size) return nullptr;
+  bytes_read_ = 0;
+  outgrown = std::exchange(mapping_, Mapping::of(*reader_, size));
+  return mapping_;
+}
+
 void Object::set_writer(Descriptor descriptor) {
   auto opened = std::make_shared<const Descriptor>(std::move(descriptor));
   std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vfs/posix/descriptor.h"
+#include "vfs/posix/mapping.h"
 #include "vfs/types.h"
 #include "vfs/vfs.h"
 
@@ -60,6 +61,9 @@ class Object {
   // directories (for reading) only; anything else is never opened.
   Outcome<SharedDescriptor> open_reader();
   Outcome<SharedDescriptor> open_writer();
+  // For a file of `size` bytes without holes of which `reading` are wanted now; null until so much
+  // of it has been read that a mapping pays.
+  SharedMapping mapping_for(std::uint64_t size, std::size_t reading);
   void set_writer(Descriptor descriptor);
   // A file that is open for writing cannot be executed on the server.
   void close_writer();
@@ -74,6 +78,8 @@ class Object {
   mutable std::mutex mutex_;
   SharedDescriptor reader_;
   SharedDescriptor writer_;
+  SharedMapping mapping_;
+  std::uint64_t bytes_read_ = 0;  // as far as mapping_for() was told
 };
 using ObjectRef = std::shared_ptr<Object>;
 

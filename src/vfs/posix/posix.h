@@ -4,7 +4,9 @@
 // Threads. One PosixFileSystem serves any number of loops. What cannot block runs on the caller's
 // loop (attributes of an open object, cached data with RWF_NOWAIT, cached names); everything else
 // goes to the loop's offload pool, and only there does a thread become another user, for the length
-// of the system calls.
+// of the system calls. A loop's thread that writes loses CAP_SYS_RESOURCE: quotas are for
+// everybody. Of a file system in memory, files that are read again and again are mapped, and the
+// process gets a handler for SIGBUS (posix/mapping.h).
 //
 // Users. As root, every operation runs as the caller's user and groups. Without root, everybody is
 // the user the server runs as, whatever the credentials say (serves_all_as_one()).

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -14,6 +15,7 @@
 #include "testing/vfs/contract.h"
 #include "vfs/posix/acl_xattr.h"
 #include "vfs/posix/credentials.h"
+#include "vfs/posix/mapping.h"
 
 namespace stag::vfs {
 namespace {
@@ -352,6 +354,87 @@ TEST(PosixData, of_a_file_system_in_memory_moves_on_the_loop) {
   ASSERT_TRUE(written.ok());
   EXPECT_EQ(written->file.after->size, 8193u);
   EXPECT_EQ(loop.offloads, before);
+}
+
+// Reads a file of a file system in memory until it is mapped.
+class HotFile : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSize = 256 * 1024;
+  void SetUp() override {
+    std::error_code none;
+    if (!files::is_directory(kMemory, none)) GTEST_SKIP() << "no file system in memory here";
+    backend.emplace(kMemory, HandleKind::Automatic);
+    path = backend->export_path() / "file";
+    put(std::string(kSize, 'x'));
+    file = finish(loop, fs().lookup(caller(), fs().root(), "file"))->node.handle;
+  }
+  FileSystem& fs() { return backend->fs(); }
+  Caller caller() { return {loop, who}; }
+  void put(const std::string& text) const { std::ofstream(path) << text; }
+  std::string read() {
+    auto result = finish(loop, fs().read(caller(), file, 0, kSize));
+    if (!result) return std::string(to_string(result.error()));
+    return std::string(text_of(result->data.flatten().bytes()));
+  }
+  void make_hot() {
+    for (int i = 0; i < 4; ++i) read();
+  }
+
+  testing::InlineLoop loop;
+  const Credentials who{::geteuid(), ::getegid(), {}};
+  std::optional<PosixBackend> backend;
+  files::path path;
+  Handle file;
+};
+
+TEST_F(HotFile, is_read_as_it_is_now) {
+  make_hot();
+  EXPECT_TRUE(read() == std::string(kSize, 'x'));
+  files::resize_file(path, 5000);
+  EXPECT_TRUE(read() == std::string(5000, 'x'));
+  put(std::string(kSize, 'y'));
+  EXPECT_TRUE(read() == std::string(kSize, 'y'));
+}
+
+TEST_F(HotFile, may_be_cut_off_and_grow_while_it_is_read) {
+  make_hot();
+  std::atomic<bool> done = false;
+  std::thread elsewhere([&] {
+    while (!done) put(std::string(kSize, 'x'));
+  });
+  for (int i = 0; i < 500; ++i) {
+    // A page that comes between the cut and the growth is missing, or zeros.
+    const std::string text = read();
+    EXPECT_EQ(text.find_first_not_of(std::string("x\0", 2)), std::string::npos)
+        << text.substr(0, 80);
+  }
+  done = true;
+  elsewhere.join();
+}
+
+TEST_F(HotFile, that_has_holes_keeps_them) {
+  put("");
+  files::resize_file(path, kSize);
+  make_hot();
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_blocks, 0);
+}
+
+TEST_F(HotFile, when_mapped_fails_where_it_was_cut_off_and_other_faults_stay_faults) {
+  const posix::Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto mapping = posix::Mapping::of(opened, kSize);
+  ASSERT_NE(mapping, nullptr);
+  std::string text(kSize, '-');
+  const MutableBytes into(reinterpret_cast<std::byte*>(text.data()), text.size());
+  ASSERT_TRUE(mapping->copy(0, into));
+  EXPECT_TRUE(text == std::string(kSize, 'x'));
+  files::resize_file(path, 4096);
+  EXPECT_FALSE(mapping->copy(0, into));
+  EXPECT_TRUE(mapping->copy(0, into.first(4096)));
+  const auto* beyond = static_cast<const volatile char*>(
+      ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, opened.number(), 0));
+  EXPECT_DEATH(static_cast<void>(beyond[8192]), "");
 }
 
 TEST_P(Posix, nobody_can_be_the_user_that_means_no_change) {

@@ -1,0 +1,89 @@
+#include "vfs/posix/mapping.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+
+namespace stag::vfs::posix {
+namespace {
+
+constexpr std::uint64_t kMostMapped = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLeastMapped = std::uint64_t{1} << 20;
+
+// Of all mappings of the process.
+std::atomic<std::uint64_t> bytes_mapped{0};
+
+// What a thread copies at the moment, and where it goes on when that faults.
+struct Copying {
+  Bytes from;
+  sigjmp_buf faulted;
+};
+constinit thread_local Copying* copy_of_thread = nullptr;
+
+struct sigaction handler_before;
+
+void on_bus_error(int signal, siginfo_t* fault, void* context) {
+  if (copy_of_thread != nullptr) {
+    const Bytes from = copy_of_thread->from;
+    const auto* at = static_cast<const std::byte*>(fault->si_addr);
+    if (at >= from.data() && at < from.data() + from.size())
+      ::siglongjmp(copy_of_thread->faulted, 1);
+  }
+  if ((handler_before.sa_flags & SA_SIGINFO) != 0)
+    return handler_before.sa_sigaction(signal, fault, context);
+  // The instruction faults again, without us.
+  ::sigaction(SIGBUS, &handler_before, nullptr);
+}
+
+bool expect_bus_errors() {
+  static const bool kExpected = [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    // Not blocked meanwhile: the handler is left by a jump, which does not restore the mask.
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    return ::sigaction(SIGBUS, &action, &handler_before) == 0;
+  }();
+  return kExpected;
+}
+
+}  // namespace
+
+SharedMapping Mapping::of(const Descriptor& file, std::uint64_t size) {
+  if (size > kMostMapped || !expect_bus_errors()) return nullptr;
+  const std::uint64_t length = std::max(kLeastMapped, std::bit_ceil(size));
+  if (bytes_mapped.fetch_add(length) + length <= kMostMapped) {
+    void* begin = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.number(), 0);
+    if (begin != MAP_FAILED)
+      return SharedMapping(new Mapping(static_cast<const std::byte*>(begin), length));
+  }
+  bytes_mapped.fetch_sub(length);
+  return nullptr;
+}
+
+Mapping::~Mapping() {
+  ::munmap(const_cast<std::byte*>(begin_), length_);
+  bytes_mapped.fetch_sub(length_);
+}
+
+bool Mapping::copy(std::uint64_t offset, MutableBytes to) const {
+  Copying now;
+  now.from = {begin_ + offset, to.size()};
+  if (sigsetjmp(now.faulted, 0) != 0) {
+    copy_of_thread = nullptr;
+    return false;
+  }
+  copy_of_thread = &now;
+  // The compiler knows nothing of the handler that looks between these two.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::memcpy(to.data(), now.from.data(), to.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  copy_of_thread = nullptr;
+  return true;
+}
+
+}  // namespace stag::vfs::posix
