@@ -44,11 +44,19 @@ bool expect_bus_errors() {
   static const bool kExpected = [] {
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;
-    // Not blocked meanwhile: the handler is left by a jump, which does not restore the mask.
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     return ::sigaction(SIGBUS, &action, &handler_before) == 0;
   }();
   return kExpected;
+}
+
+// The handler is left by a jump, which spares every copy a system call and leaves the signal
+// blocked.
+void unblock_bus_errors() {
+  sigset_t bus_error;
+  sigemptyset(&bus_error);
+  sigaddset(&bus_error, SIGBUS);
+  ::pthread_sigmask(SIG_UNBLOCK, &bus_error, nullptr);
 }
 
 }  // namespace
@@ -75,6 +83,7 @@ bool Mapping::copy(std::uint64_t offset, MutableBytes to) const {
   now.from = {begin_ + offset, to.size()};
   if (sigsetjmp(now.faulted, 0) != 0) {
     copy_of_thread = nullptr;
+    unblock_bus_errors();
     return false;
   }
   copy_of_thread = &now;
