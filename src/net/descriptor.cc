@@ -27,7 +27,7 @@ struct Descriptor::State final : Watched {
     if (fd) loop.core().unwatch(fd.fd(), *this);
     return std::move(fd);
   }
-  void wait(Side& side, std::uint32_t event, Function function) {
+  void wait(Side& side, std::uint32_t event, Function&& function) {
     side.waiting = std::move(function);
     if (side.ready || side.for_good || !fd) loop.core().tell_again(*this, event);
   }
@@ -39,10 +39,17 @@ struct Descriptor::State final : Watched {
     if ((events & EPOLLHUP) != 0) writing.for_good = true;
     tell(writing);
   }
+  void try_reading() override {
+    if (!reading.waiting) return;
+    Function function = std::move(reading.waiting);
+    function();
+  }
   static void tell(Side& side) {
     side.ready = true;
     // Taken out first: the function may destroy all this, or wait again.
-    if (Function function = std::exchange(side.waiting, {})) function();
+    if (!side.waiting) return;
+    Function function = std::move(side.waiting);
+    function();
   }
 
   EpollLoop& loop;
@@ -77,18 +84,22 @@ EpollLoop& Descriptor::loop() const {
   return state_->loop;
 }
 
-void Descriptor::when_readable(Function function) {
+void Descriptor::when_readable(Function&& function) {
   CHECK(state_ != nullptr);
   state_->wait(state_->reading, EPOLLIN, std::move(function));
 }
 
-void Descriptor::when_writable(Function function) {
+void Descriptor::when_writable(Function&& function) {
   CHECK(state_ != nullptr);
   state_->wait(state_->writing, EPOLLOUT, std::move(function));
 }
 
 void Descriptor::ignore_readable() {
   if (state_ != nullptr) state_->reading.waiting = {};
+}
+
+void Descriptor::mark_read() {
+  if (state_ != nullptr) state_->loop.core().has_read(*state_);
 }
 
 void Descriptor::mark_unreadable() {

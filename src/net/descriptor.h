@@ -33,9 +33,12 @@ class Descriptor {
   // Runs `function` once, in a later turn, when reading (or an accept) may succeed, has failed or
   // the descriptor was closed. It may come early: try, and wait again. A function still waiting is
   // replaced. Costs no system call.
-  void when_readable(Function function);
-  void when_writable(Function function);
+  void when_readable(Function&& function);
+  void when_writable(Function&& function);
   void ignore_readable();
+  // A read has brought something: of a stream, where more is likely to come from next. A loop that
+  // has nothing to do may then run what waits here now and again without being told.
+  void mark_read();
   // A read (a write, an accept) has found that there is nothing more just now. Readiness is told at
   // its edge, so who does not say this is told of it again and again, and waits for nothing.
   void mark_unreadable();

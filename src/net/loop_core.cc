@@ -1,5 +1,6 @@
 #include "net/loop_core.h"
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -18,6 +19,22 @@ TimePoint clock_now() {
 
 constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWritable = EPOLLOUT | EPOLLHUP | EPOLLERR;
+
+// Of the calling thread. Around each system call that may wait the C library makes cancelling
+// asynchronous and takes it back, which costs two atomic operations. Nobody cancels a loop: as long
+// as it cannot be cancelled at all, that may be said once.
+struct NeverCancelled {
+  NeverCancelled() {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+  }
+  ~NeverCancelled() {
+    pthread_setcanceltype(type, nullptr);
+    pthread_setcancelstate(state, nullptr);
+  }
+  NeverCancelled(const NeverCancelled&) = delete;
+  int state = 0, type = 0;
+};
 
 // Whole milliseconds, never too few of them; -1: for ever.
 int timeout_until(std::optional<TimePoint> when) {
@@ -60,6 +77,7 @@ void EpollLoop::Core::forget(Watched& watched) {
   drop_from(std::span(events_).first(found_));
   drop_from(again_);
   drop_from(retold_);
+  if (latest_ == &watched) latest_ = nullptr;
 }
 
 void EpollLoop::Core::tell_again(Watched& watched, std::uint32_t events) {
@@ -113,6 +131,7 @@ void EpollLoop::Core::run_posted() {
 }
 
 void EpollLoop::Core::run_timers() {
+  if (!timers.may_be_due(turn_began_)) return;
   const std::uint64_t newest = timers.newest();
   while (Function function = timers.take_due(turn_began_, newest)) function();
 }
@@ -124,6 +143,7 @@ TimePoint EpollLoop::Core::now() const {
 }
 
 void EpollLoop::Core::run() {
+  const NeverCancelled never;
   in_turn_ = true;
   turn_began_ = clock_now();
   while (!stopped_.load(std::memory_order_relaxed)) turn();
@@ -146,9 +166,7 @@ void EpollLoop::Core::turn() {
 
 bool EpollLoop::Core::has_work() {
   if (!again_.empty() || has_posted_.load(std::memory_order_acquire)) return true;
-  if (stopped_.load(std::memory_order_relaxed)) return true;
-  const std::optional<TimePoint> next = timers.earliest();
-  return next && *next <= turn_began_;
+  return stopped_.load(std::memory_order_relaxed) || timers.may_be_due(turn_began_);
 }
 
 void EpollLoop::Core::wait() {
@@ -169,10 +187,18 @@ bool EpollLoop::Core::look() {
   turn_began_ = clock_now();
   const TimePoint end = turn_began_ + patience.limit();
   do {
-    if (poll(0) || has_work()) return true;
+    if (try_latest() || poll(0) || has_work()) return true;
     turn_began_ = clock_now();
   } while (turn_began_ < end);
   return false;
+}
+
+// Who waits for an answer most often has it from where the last one came: reading it at once saves
+// the question whether it is there.
+bool EpollLoop::Core::try_latest() {
+  read_ = false;
+  for (int i = 0; i < kTries && latest_ != nullptr && !read_; ++i) latest_->try_reading();
+  return read_;
 }
 
 void EpollLoop::Core::sleep() {

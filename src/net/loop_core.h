@@ -29,6 +29,8 @@ class Watched {
   // Each only when the event is there; the first may destroy this, the second does not come then.
   virtual void on_readable(std::uint32_t events) = 0;
   virtual void on_writable(std::uint32_t events) = 0;
+  // Whoever waits to read may try, untold.
+  virtual void try_reading() = 0;
 
  protected:
   ~Watched() = default;
@@ -44,6 +46,11 @@ struct EpollLoop::Core {
   void forget(Watched& watched);
   // Tells `watched` of `events` in the next turn.
   void tell_again(Watched& watched, std::uint32_t events);
+  // A read has brought bytes from `watched`.
+  void has_read(Watched& watched) {
+    latest_ = &watched;
+    read_ = true;
+  }
 
   void post(Function function);
   void offload(Function work, Function done);
@@ -60,6 +67,8 @@ struct EpollLoop::Core {
  private:
   // More events are found by the next wait.
   static constexpr std::size_t kEventsPerWait = 128;
+  // Of a loop that looks for events: reads of the latest descriptor for each question to epoll.
+  static constexpr int kTries = 3;
 
   // What to do before the next wait, as far as it is known.
   bool has_work();
@@ -67,6 +76,7 @@ struct EpollLoop::Core {
   void wait();
   // Whether anything came within the loop's patience.
   bool look();
+  bool try_latest();
   void sleep();
   bool poll(int timeout_ms);
   void tell(std::span<epoll_event> events);
@@ -82,6 +92,8 @@ struct EpollLoop::Core {
   std::size_t found_ = 0;            // in events_
   std::vector<epoll_event> again_;   // for the next turn
   std::vector<epoll_event> retold_;  // of this turn
+  Watched* latest_ = nullptr;        // that bytes were read from
+  bool read_ = false;                // something, since this was cleared
   TimePoint turn_began_;
   bool in_turn_ = false;
   std::vector<Function> running_;  // keeps its capacity

@@ -69,10 +69,10 @@ Transfer transfer_of(ssize_t moved, std::size_t wanted) {
 }
 
 // co_await ready(socket, &TcpSocket::when_readable)
-auto ready(TcpSocket& socket, void (TcpSocket::*when)(Descriptor::Function)) {
+auto ready(TcpSocket& socket, void (TcpSocket::*when)(Descriptor::Function&&)) {
   struct Awaiter {
     TcpSocket& socket;
-    void (TcpSocket::*when)(Descriptor::Function);
+    void (TcpSocket::*when)(Descriptor::Function&&);
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiter) {
       (socket.*when)([waiter] { waiter.resume(); });
@@ -163,6 +163,7 @@ Transfer TcpSocket::try_read(std::span<const iovec> pieces) {
                             : recvmsg(fd(), &message, MSG_DONTWAIT);
   const Transfer transfer =
       moved == 0 ? Transfer{0, Reason::ConnectionClosed, true} : transfer_of(moved, total(pieces));
+  if (transfer.bytes > 0) descriptor_.mark_read();
   if (transfer.drained) descriptor_.mark_unreadable();
   return transfer;
 }

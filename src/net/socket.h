@@ -54,10 +54,10 @@ class TcpSocket {
   Transfer try_read(std::span<const iovec> pieces);
   Transfer try_write(std::span<const iovec> pieces);
   // See Descriptor.
-  void when_readable(Descriptor::Function function) {
+  void when_readable(Descriptor::Function&& function) {
     descriptor_.when_readable(std::move(function));
   }
-  void when_writable(Descriptor::Function function) {
+  void when_writable(Descriptor::Function&& function) {
     descriptor_.when_writable(std::move(function));
   }
   void ignore_readable() { descriptor_.ignore_readable(); }

@@ -20,6 +20,9 @@ class TimerHeap {
   // Ids of timers that have run or were cancelled are ignored.
   void cancel(std::uint64_t id);
   std::optional<TimePoint> earliest();
+  // Whether take_due() may have something: what every turn asks, so a timer that was cancelled may
+  // count.
+  bool may_be_due(TimePoint now) const { return !heap_.empty() && heap_.front().when <= now; }
   // Orders timers by when they were added; see take_due().
   std::uint64_t newest() const { return added_; }
   // Removes and returns the earliest function due at `now`, but none added after `newest`: a timer
