@@ -45,7 +45,7 @@ namespace detail {
 inline constexpr std::uint16_t kTaggedBit = 0x8000;
 inline constexpr std::uint16_t kLastBit = 0x4000;
 
-inline std::uint16_t control_word(const Control& control) {
+constexpr std::uint16_t control_word(const Control& control) {
   return static_cast<std::uint16_t>((control.tagged ? kTaggedBit : 0) |
                                     (control.last ? kLastBit : 0) | (control.ddp_version & 3) << 8 |
                                     (control.rdmap_version & 3) << 6 | (control.opcode & 15));

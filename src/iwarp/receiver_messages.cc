@@ -7,6 +7,12 @@
 namespace stag::iwarp {
 namespace {
 
+// Of a control word: what it says beside the opcode, reserved bits left out, and what it says of an
+// untagged message in one segment.
+constexpr std::uint16_t kOpcodeBits = 0x000F;
+constexpr std::uint16_t kControlBits = detail::control_word({true, true, 3, 3, 0});
+constexpr std::uint16_t kOnlySegment = detail::control_word({false, true, 1, 1, 0});
+
 bool crc_matches(Bytes fpdu) {
   const std::size_t covered = fpdu.size() - kCrcSize;
   Crc32c crc;
@@ -21,12 +27,12 @@ bool Receiver::take_whole_send(Bytes& bytes) {
   if (bytes.size() < kBefore + kCrcSize) return false;
   const std::size_t ulpdu = load_be<std::uint16_t>(bytes.data());
   if (ulpdu < kUntaggedHeaderSize || bytes.size() < fpdu_size(ulpdu)) return false;
-  const UntaggedHeader header = decode_untagged(bytes.data() + kLengthSize);
-  const auto opcode = static_cast<Opcode>(header.control.opcode);
-  const Control expected{false, true, 1, 1, header.control.opcode};
-  if (header.control != expected || opcode < Opcode::Send ||
+  const auto control = load_be<std::uint16_t>(bytes.data() + kLengthSize);
+  const auto opcode = static_cast<Opcode>(control & kOpcodeBits);
+  if ((control & kControlBits) != kOnlySegment || opcode < Opcode::Send ||
       opcode > Opcode::SendSolicitedInvalidate)
     return false;
+  const UntaggedHeader header = decode_untagged(bytes.data() + kLengthSize);
   const std::size_t size = ulpdu - kUntaggedHeaderSize;
   if (header.queue != kSendQueue || header.sequence != next_send_ || header.offset != 0 ||
       send_open_ || credit_ == 0 || size > receive_size_)

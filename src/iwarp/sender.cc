@@ -122,12 +122,28 @@ bool Sender::is_short(std::size_t size) const {
   return size <= kGathered && size <= options_.max_ulpdu - kUntaggedHeaderSize && !options_.markers;
 }
 
-void Sender::add_send(Batch& batch, const Rope& message, std::optional<std::uint32_t> invalidate) {
+// The whole message, the whole FPDU, in one piece of the batch's own. `write` puts the message
+// there.
+template <class Write>
+void Sender::add_gathered(Batch& batch, std::size_t length, Write write) {
+  const std::size_t ulpdu = header_size(is_tagged(opcode_)) + length;
+  const std::size_t size = fpdu_size(ulpdu);
+  std::byte* to = batch.take(size);
+  encode_header(to, length, true);
+  write(to + kLengthSize + ulpdu - length);
+  finish(to, ulpdu);
+  batch.append_own(Bytes(to, size));
+}
+
+void Sender::add_send(Batch& batch, Bytes head, Bytes body,
+                      std::optional<std::uint32_t> invalidate) {
   CHECK(idle());
   opcode_ = invalidate.has_value() ? Opcode::SendInvalidate : Opcode::Send;
   stag_ = invalidate.value_or(0);
   sent_ = 0;
-  add_gathered(batch, kUntaggedHeaderSize + message.size(), message);
+  add_gathered(batch, head.size() + body.size(), [head, body](std::byte* to) {
+    std::copy(body.begin(), body.end(), std::copy(head.begin(), head.end(), to));
+  });
   ++next_sequence_[kSendQueue];
 }
 
@@ -200,24 +216,15 @@ Result<Ok, Violation> Sender::fill(Batch& batch) {
 void Sender::add_segment(Batch& batch, std::size_t length, bool last) {
   const std::size_t ulpdu = header_size(is_tagged(opcode_)) + length;
   if (size_ <= kGathered && length == size_ && !options_.markers)
-    return add_gathered(batch, ulpdu, payload_);
+    return add_gathered(batch, length, [this](std::byte* to) {
+      payload_.copy_to({to, payload_.size()});
+    });
   Fpdu fpdu(*this, batch);
   std::byte* header = batch.take(kLengthSize + ulpdu - length);
   encode_header(header, length, last);
   fpdu.add_own(Bytes(header, kLengthSize + ulpdu - length));
   add_rope(fpdu, length);
   fpdu.finish(ulpdu);
-}
-
-// The whole message, the whole FPDU, in one piece of the batch's own.
-void Sender::add_gathered(Batch& batch, std::size_t ulpdu, const Rope& payload) {
-  const std::size_t size = fpdu_size(ulpdu);
-  std::byte* to = batch.take(size);
-  encode_header(to, payload.size(), true);
-  const std::size_t before = kLengthSize + ulpdu - payload.size();
-  payload.copy_to({to + before, payload.size()});
-  finish(to, ulpdu);
-  batch.append_own(Bytes(to, size));
 }
 
 // Pad and CRC of an FPDU that lies in one piece.

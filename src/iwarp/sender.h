@@ -35,9 +35,9 @@ class Sender {
   // All begin_ functions: only when idle().
   void begin_send(Rope message, std::optional<std::uint32_t> invalidate = std::nullopt,
                   bool solicited = false);
-  // The whole of a Send that is_short() at once; only when idle() and not full().
+  // The whole of a Send that is_short(), in two parts, at once; only when idle() and not full().
   bool is_short(std::size_t size) const;
-  void add_send(Batch& batch, const Rope& message, std::optional<std::uint32_t> invalidate);
+  void add_send(Batch& batch, Bytes head, Bytes body, std::optional<std::uint32_t> invalidate);
   void begin_write(std::uint32_t stag, std::uint64_t offset, Rope data);
   void begin_read_request(const ReadRequest& request);
   void begin_read_response(const ReadRequest& request);
@@ -59,7 +59,8 @@ class Sender {
 
   void begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size);
   void add_segment(Batch& batch, std::size_t length, bool last);
-  void add_gathered(Batch& batch, std::size_t ulpdu, const Rope& payload);
+  template <class Write>
+  void add_gathered(Batch& batch, std::size_t length, Write write);
   void encode_header(std::byte* to, std::size_t length, bool last) const;
   void finish(std::byte* fpdu, std::size_t ulpdu) const;
   void add_rope(Fpdu& fpdu, std::size_t length);

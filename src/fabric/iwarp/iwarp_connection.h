@@ -110,7 +110,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   void post_late(Token token);
   bool may_begin_at_once(Flow flow) const;
   void write_early();
-  void send_short(const Rope& message, std::optional<std::uint32_t> invalidate, Token token);
+  void send_short(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Token token);
   void schedule_flush();
   void flush();
   bool write_some();

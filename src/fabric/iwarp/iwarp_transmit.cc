@@ -42,11 +42,11 @@ bool IwarpConnection::may_begin_at_once(Flow flow) const {
          may_transmit() && queue_.is_next(flow);
 }
 
-void IwarpConnection::send_short(const Rope& message, std::optional<std::uint32_t> invalidate,
+void IwarpConnection::send_short(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
                                  Token token) {
   if (active_ && kicks_ == 0) start_kicks();
   ++traffic_.sends_out;
-  sender_.add_send(batch_, message, invalidate);
+  sender_.add_send(batch_, head, body, invalidate);
   if (token != kNoToken) leaving_.push({batch_.appended(), token});
   schedule_flush();
   if (busy_ && (++held_back_ >= kEarly || batch_.bytes_left() >= kEarlyBytes)) write_early();
