@@ -24,7 +24,8 @@ class InlineVector {
   using iterator = T*;
   using const_iterator = const T*;
 
-  InlineVector() = default;
+  // Said, so that `InlineVector v{}` does not fill the room with zeros first.
+  InlineVector() {}
   InlineVector(std::initializer_list<T> values) {
     for (const T& value : values) push_back(value);
   }

@@ -11,7 +11,7 @@ class Rope {
  public:
   using Pieces = InlineVector<Buffer, 2>;
 
-  Rope() = default;
+  Rope() {}  // like InlineVector's
   Rope(Buffer buffer) { append(std::move(buffer)); }
   static Rope borrow(Bytes bytes) { return Rope(Buffer::borrow(bytes)); }
   static Rope copy_of(Bytes bytes) { return Rope(Buffer::copy_of(bytes)); }

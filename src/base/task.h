@@ -20,6 +20,15 @@ namespace stag {
 template <class T = void>
 class Task;
 
+// Who is told that a Task it has started has ended: see Task::start().
+class TaskEnd {
+ public:
+  virtual void on_task_end() = 0;
+
+ protected:
+  ~TaskEnd() = default;
+};
+
 namespace detail {
 
 // Frames in steps of 64 bytes up to 4 KiB are kept by their thread; larger ones are rare and go to
@@ -64,8 +73,11 @@ struct PromiseBase {
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) noexcept {
       PromiseBase& promise = done.promise();
-      if (!promise.detached) return promise.continuation;
-      done.destroy();
+      if (promise.continuation) return promise.continuation;
+      if (promise.detached)
+        done.destroy();
+      else
+        promise.end->on_task_end();
       return std::noop_coroutine();
     }
     void await_resume() noexcept {}
@@ -79,7 +91,8 @@ struct PromiseBase {
   }
 
   std::coroutine_handle<> continuation;
-  bool detached = false;  // nobody awaits it: it frees itself at its end
+  TaskEnd* end = nullptr;  // whom Task::start() was given
+  bool detached = false;   // nobody awaits it: it frees itself at its end
 };
 
 template <class T>
@@ -126,6 +139,16 @@ class [[nodiscard]] Task {
     handle.promise().detached = true;
     handle.resume();
   }
+
+  // Runs it for somebody who is no coroutine: `end`, which outlives it, is told when it has ended,
+  // perhaps before this returns. From then on result() is there, and the Task may be destroyed.
+  void start(TaskEnd& end) {
+    CHECK(handle_);
+    handle_.promise().end = &end;
+    handle_.resume();
+  }
+  auto& result() requires(!std::is_void_v<T>) { return *handle_.promise().result; }
+  explicit operator bool() const { return static_cast<bool>(handle_); }
 
   auto operator co_await() && {
     struct Awaiter {

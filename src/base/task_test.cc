@@ -57,6 +57,35 @@ Task<void> wait_for(Completion<int>& completion, int* result) {
   *result += value;
 }
 
+struct Ended final : TaskEnd {
+  void on_task_end() override {
+    sum += task.result();
+    task = {};
+  }
+  Task<int> task;
+  int sum = 0;
+};
+
+Task<int> value_of(Completion<int>& completion) {
+  const int value = co_await completion;
+  co_return value;
+}
+
+TEST(Task, tells_who_started_it_of_its_end_and_may_be_destroyed_there) {
+  Ended ended;
+  ended.task = ready(2);
+  ended.task.start(ended);
+  EXPECT_EQ(ended.sum, 2);
+  EXPECT_FALSE(ended.task);
+  Completion<int> later;
+  ended.task = value_of(later);
+  ended.task.start(ended);
+  EXPECT_TRUE(ended.task);
+  later.complete(5);
+  EXPECT_EQ(ended.sum, 7);
+  EXPECT_FALSE(ended.task);
+}
+
 TEST(Completion, resumes_the_waiter_with_its_value) {
   Completion<int> completion;
   int result = 0;

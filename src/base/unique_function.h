@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -42,6 +43,7 @@ class UniqueFunction<R(Args...)> {
   }
 
  private:
+  // Null for what is plain bytes, as most of what is posted: `this` and a number or two.
   struct Operations {
     R (*call)(void*, Args&&...);
     void (*move)(void* from, void* to) noexcept;
@@ -54,6 +56,26 @@ class UniqueFunction<R(Args...)> {
       sizeof(F) <= kInline &&
       alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
 
+  template <class F>
+  static constexpr auto mover() -> void (*)(void*, void*) noexcept {
+    if constexpr (std::is_trivially_copyable_v<F>) {
+      return nullptr;
+    } else {
+      return [](void* from, void* to) noexcept {
+        new (to) F(std::move(*static_cast<F*>(from)));
+        static_cast<F*>(from)->~F();
+      };
+    }
+  }
+  template <class F>
+  static constexpr auto destroyer() -> void (*)(void*) noexcept {
+    if constexpr (std::is_trivially_destructible_v<F>) {
+      return nullptr;
+    } else {
+      return [](void* f) noexcept { static_cast<F*>(f)->~F(); };
+    }
+  }
+
   template <class F, class From>
   void emplace(From&& callable) {
     if constexpr (kFits<F>) {
@@ -61,11 +83,7 @@ class UniqueFunction<R(Args...)> {
           [](void* f, Args&&... args) -> R {
             return (*static_cast<F*>(f))(std::forward<Args>(args)...);
           },
-          [](void* from, void* to) noexcept {
-            new (to) F(std::move(*static_cast<F*>(from)));
-            static_cast<F*>(from)->~F();
-          },
-          [](void* f) noexcept { static_cast<F*>(f)->~F(); }};
+          mover<F>(), destroyer<F>()};
       new (&storage_) F(std::forward<From>(callable));
       operations_ = &kOperations;
     } else {
@@ -77,10 +95,16 @@ class UniqueFunction<R(Args...)> {
   }
   void take(UniqueFunction& other) noexcept {
     operations_ = std::exchange(other.operations_, nullptr);
-    if (operations_ != nullptr) operations_->move(&other.storage_, &storage_);
+    if (operations_ == nullptr) return;
+    if (operations_->move == nullptr)
+      std::memcpy(storage_, other.storage_, kInline);
+    else
+      operations_->move(&other.storage_, &storage_);
   }
   void reset() noexcept {
-    if (operations_ != nullptr) std::exchange(operations_, nullptr)->destroy(&storage_);
+    if (operations_ == nullptr) return;
+    const Operations* const operations = std::exchange(operations_, nullptr);
+    if (operations->destroy != nullptr) operations->destroy(&storage_);
   }
 
   alignas(std::max_align_t) std::byte storage_[kInline];
