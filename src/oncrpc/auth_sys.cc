@@ -1,21 +1,24 @@
 #include "oncrpc/auth_sys.h"
 
-#include "xdr/decoder.h"
-
 namespace stag::oncrpc {
 
+// Every Call brings one, so it is not read word by word: the lengths say where everything stands.
 std::optional<AuthSys> decode_auth_sys(Bytes body) {
-  xdr::Decoder from(Buffer::borrow(body));
+  constexpr std::size_t kBeforeName = 8;   // stamp, length of the name
+  constexpr std::size_t kBehindName = 12;  // uid, gid, count of the gids
+  const auto word = [body](std::size_t at) { return load_be<std::uint32_t>(body.data() + at); };
+  if (body.size() < kBeforeName || word(4) > kMaxMachineName) return std::nullopt;
+  const std::size_t name = word(4);
+  const std::size_t ids = kBeforeName + name + xdr_pad(name);
+  if (body.size() < ids + kBehindName || word(ids + 8) > kMaxGids) return std::nullopt;
+  const std::size_t count = word(ids + 8);
+  if (body.size() != ids + kBehindName + 4 * count) return std::nullopt;
   AuthSys auth;
-  Bytes machine;
-  std::uint32_t count = 0;
-  if (!from.u32(auth.stamp) || !from.inline_opaque(machine, kMaxMachineName) ||
-      !from.u32(auth.uid) || !from.u32(auth.gid) || !from.count(count, kMaxGids, 4))
-    return std::nullopt;
-  auth.machine = text_of(machine);
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (!from.u32(auth.gids.emplace_back(0u))) return std::nullopt;
-  if (!from.finish().ok()) return std::nullopt;
+  auth.stamp = word(0);
+  auth.machine = text_of(body.subspan(kBeforeName, name));
+  auth.uid = word(ids);
+  auth.gid = word(ids + 4);
+  for (std::size_t i = 0; i < count; ++i) auth.gids.push_back(word(ids + kBehindName + 4 * i));
   return auth;
 }
 

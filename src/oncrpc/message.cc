@@ -22,8 +22,7 @@ bool known(std::uint32_t value, Enum last, Enum& to) {
 }
 
 Reason take_versions(Decoder& from, VersionRange& versions) {
-  return from.u32(versions.low) && from.u32(versions.high) ? Reason::None
-                                                           : Reason::RpcMessageTruncated;
+  return from.u32s(versions.low, versions.high) ? Reason::None : Reason::RpcMessageTruncated;
 }
 
 Reason take_accepted(Decoder& from, ReplyHeader& header) {
@@ -87,7 +86,7 @@ Result<CallHeader, CallFault> decode_call(Decoder& from) {
   std::uint32_t type = 0;
   std::uint32_t rpc_version = 0;
   CallFault fault;
-  if (!from.u32(header.xid) || !from.u32(type) || !from.u32(rpc_version)) {
+  if (!from.u32s(header.xid, type, rpc_version)) {
     fault.reason = Reason::RpcMessageTruncated;
     return Failure{fault};
   }
@@ -101,7 +100,7 @@ Result<CallHeader, CallFault> decode_call(Decoder& from) {
     fault.wrong_rpc_version = true;
     return Failure{fault};
   }
-  if (!from.u32(header.program) || !from.u32(header.version) || !from.u32(header.procedure)) {
+  if (!from.u32s(header.program, header.version, header.procedure)) {
     fault.reason = Reason::RpcMessageTruncated;
     return Failure{fault};
   }
@@ -115,8 +114,7 @@ Result<ReplyHeader, Reason> decode_reply(Decoder& from) {
   ReplyHeader header;
   std::uint32_t type = 0;
   std::uint32_t stat = 0;
-  if (!from.u32(header.xid) || !from.u32(type) || !from.u32(stat))
-    return Failure{Reason::RpcMessageTruncated};
+  if (!from.u32s(header.xid, type, stat)) return Failure{Reason::RpcMessageTruncated};
   if (type != static_cast<std::uint32_t>(MessageType::REPLY))
     return Failure{Reason::RpcMessageTypeUnknown};
   if (!known(stat, ReplyStat::MSG_DENIED, header.status.reply))
@@ -141,20 +139,19 @@ void encode(Encoder& to, const CallHeader& header) {
 }
 
 void encode(Encoder& to, const CallHeader& header, Bytes auth) {
-  to.u32(header.xid);
-  to.u32(static_cast<std::uint32_t>(MessageType::CALL));
-  to.u32(kRpcVersion);
-  to.u32(header.program);
-  to.u32(header.version);
-  to.u32(header.procedure);
+  to.u32s(header.xid, MessageType::CALL, kRpcVersion, header.program, header.version,
+          header.procedure);
   to.fixed_opaque(auth);
+}
+
+void encode_success(Encoder& to, std::uint32_t xid) {
+  to.u32s(xid, MessageType::REPLY, ReplyStat::MSG_ACCEPTED, AuthFlavor::AUTH_NONE, 0,
+          AcceptStat::SUCCESS);
 }
 
 void encode(Encoder& to, const ReplyHeader& header) {
   const ReplyStatus& status = header.status;
-  to.u32(header.xid);
-  to.u32(static_cast<std::uint32_t>(MessageType::REPLY));
-  to.u32(static_cast<std::uint32_t>(status.reply));
+  to.u32s(header.xid, MessageType::REPLY, status.reply);
   bool versions = false;
   if (status.reply == ReplyStat::MSG_ACCEPTED) {
     encode(to, header.verifier);

@@ -131,5 +131,7 @@ void encode(xdr::Encoder& to, const OpaqueAuth& auth);
 // The same Call header, its credential and verifier being `auth` as encoded before.
 void encode(xdr::Encoder& to, const CallHeader& header, Bytes auth);
 void encode(xdr::Encoder& to, const ReplyHeader& header);
+// What stands before results: accepted, with an AUTH_NONE verifier.
+void encode_success(xdr::Encoder& to, std::uint32_t xid);
 
 }  // namespace stag::oncrpc

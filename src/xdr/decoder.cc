@@ -56,20 +56,6 @@ bool Decoder::f64(double& to) {
   return true;
 }
 
-// Passes `length` inline bytes and their padding; `start` is where they stand in the payload.
-bool Decoder::inline_bytes(std::uint32_t length, std::size_t& start) {
-  const std::size_t padded = std::size_t{length} + xdr_pad(length);
-  if (!need(padded)) return false;
-  start = offset_;
-  offset_ += padded;
-  return true;
-}
-
-bool Decoder::length_word(std::uint32_t& to, std::uint32_t bound) {
-  if (!u32(to)) return false;
-  return to <= bound || fail(Error::TooLong);
-}
-
 bool Decoder::fixed_opaque(MutableBytes to) {
   std::size_t start = 0;
   if (!inline_bytes(static_cast<std::uint32_t>(to.size()), start)) return false;
@@ -141,14 +127,6 @@ bool Decoder::string(ItemId id, std::string& to, std::uint32_t bound) {
   std::size_t start = 0;
   if (!inline_bytes(length, start)) return false;
   to.assign(text_of(payload_.bytes().subspan(start, length)));
-  return true;
-}
-
-bool Decoder::inline_opaque(Bytes& to, std::uint32_t bound) {
-  std::uint32_t length = 0;
-  std::size_t start = 0;
-  if (!length_word(length, bound) || !inline_bytes(length, start)) return false;
-  to = payload_.bytes().subspan(start, length);
   return true;
 }
 

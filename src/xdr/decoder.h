@@ -60,6 +60,15 @@ class Decoder {
     offset_ += 4;
     return true;
   }
+  // Several words in a row, or none of them.
+  template <class... Words>
+  [[nodiscard, gnu::always_inline]] bool u32s(Words&... to) {
+    if (!need(4 * sizeof...(to))) return false;
+    const std::byte* at = payload_.data() + offset_;
+    ((to = load_be<std::uint32_t>(at), at += 4), ...);
+    offset_ += 4 * sizeof...(to);
+    return true;
+  }
   [[nodiscard, gnu::always_inline]] bool u64(std::uint64_t& to) {
     if (!need(8)) return false;
     to = load_be<std::uint64_t>(payload_.data() + offset_);
@@ -76,7 +85,13 @@ class Decoder {
   [[nodiscard]] bool opaque(ItemId id, Rope& to, std::uint32_t bound = kUnbounded);
   [[nodiscard]] bool string(ItemId id, std::string& to, std::uint32_t bound = kUnbounded);
   // Never reduced; a view into the payload, valid as long as that is.
-  [[nodiscard]] bool inline_opaque(Bytes& to, std::uint32_t bound);
+  [[nodiscard]] bool inline_opaque(Bytes& to, std::uint32_t bound) {
+    std::uint32_t length = 0;
+    std::size_t start = 0;
+    if (!length_word(length, bound) || !inline_bytes(length, start)) return false;
+    to = payload_.bytes().subspan(start, length);
+    return true;
+  }
 
   // The element count of an array whose elements take at least `least` bytes each: at most `bound`,
   // and not more than the rest of the stream can hold.
@@ -84,7 +99,10 @@ class Decoder {
     return length_word(to, bound) && holds(to, least);
   }
   // The two halves of count(), for arrays whose elements may have been moved in between.
-  [[nodiscard]] bool length_word(std::uint32_t& to, std::uint32_t bound);
+  [[nodiscard]] bool length_word(std::uint32_t& to, std::uint32_t bound) {
+    if (!u32(to)) return false;
+    return to <= bound || fail(Error::TooLong);
+  }
   [[nodiscard]] bool holds(std::uint32_t elements, std::uint32_t least);
   // After the count or flag of a field with a name: makes a Decoder of what was moved by chunk, to
   // be read to its end; leaves `to` empty when the body stands inline. False when it cannot be.
@@ -122,7 +140,14 @@ class Decoder {
     if (error_ != Error::None) return false;
     return length <= payload_.size() - offset_ || fail(Error::Truncated);
   }
-  bool inline_bytes(std::uint32_t length, std::size_t& start);
+  // Passes `length` inline bytes and their padding; `start` is where they stand in the payload.
+  bool inline_bytes(std::uint32_t length, std::size_t& start) {
+    const std::size_t padded = std::size_t{length} + xdr_pad(length);
+    if (!need(padded)) return false;
+    start = offset_;
+    offset_ += padded;
+    return true;
+  }
   bool pass_reduced(std::uint64_t length);
   bool take_reduced(ItemId id, std::uint32_t length, std::optional<Rope>& to);
 

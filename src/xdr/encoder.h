@@ -34,6 +34,12 @@ class Encoder {
   explicit Encoder(std::span<const ItemId> watched = {}, std::size_t head_capacity = 512);
 
   [[gnu::always_inline]] void u32(std::uint32_t value) { store_be(room(4), value); }
+  // Several words in a row; room is looked for once.
+  template <class... Words>
+  [[gnu::always_inline]] void u32s(Words... values) {
+    std::byte* at = room(4 * sizeof...(values));
+    ((store_be(at, static_cast<std::uint32_t>(values)), at += 4), ...);
+  }
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
   [[gnu::always_inline]] void u64(std::uint64_t value) { store_be(room(8), value); }
   void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }

@@ -4,7 +4,7 @@
 
 namespace stag::xdr {
 
-Stream::Stream(Buffer head, Items items, std::uint32_t places, bool ok)
+Stream::Stream(Buffer&& head, Items&& items, std::uint32_t places, bool ok)
     : head_(std::move(head)), items_(std::move(items)), places_(places), ok_(ok) {
   std::size_t size = head_.size();
   for (const Item& item : items_)

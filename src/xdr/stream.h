@@ -36,7 +36,7 @@ class Stream {
   Stream() = default;
   // `items` in order of position; `places`: of watched items, absent ones counted. `ok` is false
   // when a value broke a bound of its type.
-  Stream(Buffer head, Items items, std::uint32_t places, bool ok);
+  Stream(Buffer&& head, Items&& items, std::uint32_t places, bool ok);
 
   // A Stream that is not ok must not be sent.
   bool ok() const { return ok_; }

@@ -40,7 +40,7 @@ requires(N <= kBoundedOpaqueMax) class BoundedOpaque {
  public:
   static constexpr std::uint32_t kBound = N;
 
-  BoundedOpaque() = default;
+  BoundedOpaque() {}  // like InlineVector's
   // `bytes` must not be longer than N; use assign() for lengths that are not known to fit.
   explicit BoundedOpaque(Bytes bytes) { CHECK(assign(bytes)); }
 
