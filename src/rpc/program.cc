@@ -4,9 +4,7 @@ namespace stag::rpc {
 namespace detail {
 
 void encode_success_header(CallContext& context, xdr::Encoder& results) {
-  oncrpc::ReplyHeader header;
-  header.xid = context.header().xid;
-  oncrpc::encode(results, header);
+  oncrpc::encode_success(results, context.header().xid);
 }
 
 bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items) {
@@ -23,14 +21,19 @@ namespace {
 // same.
 class NullHandler final : public Handler {
  public:
-  Task<Outcome> run(CallContext& context, xdr::Decoder&, const ReducedItems& items,
-                    xdr::Encoder& results) override {
-    Outcome outcome;
+  bool run_at_once(CallContext& context, const ReducedItems& items, xdr::Encoder& results,
+                   Outcome& outcome) override {
     outcome.encoded = items.all_taken();
     if (outcome.encoded)
       detail::encode_success_header(context, results);
     else
       outcome.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS);
+    return true;
+  }
+  Task<Outcome> run(CallContext& context, xdr::Decoder&, const ReducedItems& items,
+                    xdr::Encoder& results) override {
+    Outcome outcome;
+    run_at_once(context, items, results, outcome);
     co_return outcome;
   }
 };

@@ -33,7 +33,7 @@ struct CallRefusal {
 // What a handler may know about its Call besides the arguments; lives until the handler ends.
 class CallContext {
  public:
-  CallContext(const IncomingCall& call, const oncrpc::CallHeader& header, Caller caller)
+  CallContext(const IncomingCall& call, const oncrpc::CallHeader& header, Caller&& caller)
       : call_(call), header_(header), caller_(std::move(caller)) {}
 
   const Origin& origin() const { return *call_.origin; }
@@ -65,6 +65,11 @@ class Handler {
   // other outcome nothing is encoded.
   virtual Task<Outcome> run(CallContext& context, xdr::Decoder& arguments,
                             const ReducedItems& items, xdr::Encoder& results) = 0;
+  // The same without a coroutine, of a procedure that needs neither arguments nor waiting; false,
+  // and nothing done, where it is none.
+  virtual bool run_at_once(CallContext&, const ReducedItems&, xdr::Encoder&, Outcome&) {
+    return false;
+  }
 };
 
 namespace detail {

@@ -117,13 +117,11 @@ Authenticator* Server::authenticator(oncrpc::AuthFlavor flavor) const {
   return nullptr;
 }
 
-Result<Caller, ReplyStatus> Server::authenticate(const oncrpc::CallHeader& header,
-                                                 const Origin& origin) const {
+Result<Caller, AuthStat> Server::authenticate(const oncrpc::CallHeader& header,
+                                              const Origin& origin) const {
   Authenticator* knows = authenticator(header.credential.flavor);
-  if (knows == nullptr) return Failure{ReplyStatus::auth_error(AuthStat::AUTH_REJECTEDCRED)};
-  Result<Caller, AuthStat> caller = knows->authenticate(header, origin);
-  if (!caller) return Failure{ReplyStatus::auth_error(caller.error())};
-  return std::move(*caller);
+  if (knows == nullptr) return Failure{AuthStat::AUTH_REJECTEDCRED};
+  return knows->authenticate(header, origin);
 }
 
 Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader& header,
@@ -143,8 +141,8 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
   const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
   if (!header) co_return refuse(header.error(), call);
-  Result<Caller, ReplyStatus> caller = authenticate(*header, *call.origin);
-  if (!caller) co_return refuse(header->xid, caller.error(), call);
+  Result<Caller, AuthStat> caller = authenticate(*header, *call.origin);
+  if (!caller) co_return refuse(header->xid, ReplyStatus::auth_error(caller.error()), call);
   const Result<const Program::Entry*, ReplyStatus> found = find(*header, *call.origin);
   if (!found) co_return refuse(header->xid, found.error(), call);
   const Program::Entry& entry = **found;
@@ -153,7 +151,9 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   if (entry.binding != nullptr && entry.binding->non_idempotent)
     co_return co_await once(context, call, decoder, entry);
   xdr::Encoder encoder(results_of(entry));
-  const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+  Outcome outcome;
+  if (!entry.handler->run_at_once(context, call.items, encoder, outcome))
+    outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
   co_return conclude(outcome, std::move(encoder), header->xid, call, entry);
 }
 

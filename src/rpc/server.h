@@ -52,9 +52,9 @@ class Server : public Service {
  private:
   Program& program(std::uint32_t program, std::uint32_t version);
   Authenticator* authenticator(oncrpc::AuthFlavor flavor) const;
-  // The caller, or the status that refuses the Call.
-  Result<Caller, oncrpc::ReplyStatus> authenticate(const oncrpc::CallHeader& header,
-                                                   const Origin& origin) const;
+  // The caller, or why the Call is refused.
+  Result<Caller, oncrpc::AuthStat> authenticate(const oncrpc::CallHeader& header,
+                                                const Origin& origin) const;
   Result<const Program::Entry*, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header,
                                                           const Origin& origin) const;
   Task<std::optional<OutgoingReply>> once(CallContext& context, IncomingCall& call,

@@ -249,19 +249,16 @@ void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& 
   served.waits_since = 0;
   served.arrival(arrival, kept(arrival.payload), origin_);
   CHECK(service_ != nullptr);
-  detach(run(shared_from_this(), call));
+  served.serve(*service_, *this, call);
+  // Most are answered by now.
+  if (served.in_service()) served.keep(shared_from_this());
 }
 
-Task<void> Link::run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id) {
-  const std::optional<OutgoingReply> reply =
-      co_await link->service_->serve(link->served(id).call());
-  link->answer(id, reply);
-}
-
-void Link::answer(rpcrdma::IncomingCall id, const std::optional<OutgoingReply>& reply) {
-  if (!up_) return served(id).release();
-  if (!reply || !reply->stream.ok()) return core_.on_no_reply(id);
-  core_.on_reply(id, served(id).answer(*reply));
+void Link::on_served(ServedCall& call) {
+  const std::optional<OutgoingReply>& reply = call.reply();
+  if (!up_) return call.release();
+  if (!reply || !reply->stream.ok()) return core_.on_no_reply(call.id());
+  core_.on_reply(call.id(), call.answer(*reply));
 }
 
 void Link::write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) {

@@ -3,8 +3,8 @@
 // operations, {call, item, offset, length} becomes memory. It decides nothing itself.
 //
 // Requester side: start()/give_up() on PendingCalls (the Channels). Responder side: Calls go to a
-// Service, each in a coroutine of its own that keeps the Link alive; when the connection is gone
-// meanwhile its Reply goes nowhere.
+// Service, each in a coroutine of its own, which keeps the Link alive when it has to wait; when the
+// connection is gone meanwhile its Reply goes nowhere.
 //
 // Thread: the connection's loop. A Link is shared between its owner and the Calls it serves;
 // close() it before letting go of it.
@@ -61,7 +61,8 @@ std::vector<std::byte> private_data_of(const TransportOptions& options,
 
 class Link final : public std::enable_shared_from_this<Link>,
                    private fabric::Events,
-                   private rpcrdma::Sink {
+                   private rpcrdma::Sink,
+                   private ServedCallOwner {
  public:
   Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,
        LinkOwner& owner);
@@ -123,8 +124,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   ServedCall& served(rpcrdma::IncomingCall call) { return *served_[call.index]; }
   // Part of the message that is being received, to be used after on_receive() has returned.
   Buffer kept(Bytes part) const;
-  static Task<void> run(std::shared_ptr<Link> link, rpcrdma::IncomingCall id);
-  void answer(rpcrdma::IncomingCall id, const std::optional<OutgoingReply>& reply);
+  void on_served(ServedCall& call) override;
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();

@@ -13,8 +13,8 @@ MutableBytes ServedCall::room(std::uint32_t item) {
   return rooms_[item].block.bytes().first(rooms_[item].length);
 }
 
-IncomingCall& ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
-                                  const std::shared_ptr<Origin>& origin) {
+void ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
+                         const std::shared_ptr<Origin>& origin) {
   if (call_.origin == nullptr) call_.origin = origin;
   std::size_t first = 0;
   if (arrival.long_call) {
@@ -28,7 +28,20 @@ IncomingCall& ServedCall::arrival(const rpcrdma::CallArrival& arrival, Buffer pa
     call_.items.add(arrival.items[i].position,
                     Rope(std::move(rooms_[i].block).freeze(rooms_[i].length)));
   rooms_.clear();
-  return call_;
+}
+
+void ServedCall::serve(Service& service, ServedCallOwner& owner, rpcrdma::IncomingCall id) {
+  owner_ = &owner;
+  id_ = id;
+  serving_ = service.serve(call_);
+  serving_.start(*this);
+}
+
+void ServedCall::on_task_end() {
+  // With it may go the owner, and this.
+  const std::shared_ptr<void> alive = std::move(alive_);
+  owner_->on_served(*this);
+  serving_ = {};
 }
 
 const rpcrdma::ReplyShape& ServedCall::answer(const OutgoingReply& reply) {

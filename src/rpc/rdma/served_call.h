@@ -7,13 +7,33 @@
 
 #include "base/buffer.h"
 #include "rpc/message.h"
+#include "rpc/service.h"
 #include "rpcrdma/plan.h"
 #include "rpcrdma/sink.h"
 
 namespace stag::rpc::rdma {
 
-class ServedCall {
+class ServedCall;
+
+class ServedCallOwner {
  public:
+  // The Service has answered; ServedCall::reply() says what. The Call may be released inside.
+  virtual void on_served(ServedCall& call) = 0;
+
+ protected:
+  ~ServedCallOwner() = default;
+};
+
+class ServedCall final : private TaskEnd {
+ public:
+  // Has `service` execute the Call that has arrived, under this name.
+  void serve(Service& service, ServedCallOwner& owner, rpcrdma::IncomingCall id);
+  bool in_service() const { return static_cast<bool>(serving_); }
+  // Lives as long as the Call is in service.
+  void keep(std::shared_ptr<void> alive) { alive_ = std::move(alive); }
+  rpcrdma::IncomingCall id() const { return id_; }
+  const std::optional<OutgoingReply>& reply() { return serving_.result(); }
+
   // Owned.
   void hold(Buffer payload) { held_ = std::move(payload); }
 
@@ -24,9 +44,8 @@ class ServedCall {
 
   // The Call as the Service sees it, until its answer; has the read memory. `payload` is the inline
   // stream of a Call that was not held.
-  IncomingCall& arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
-                        const std::shared_ptr<Origin>& origin);
-  IncomingCall& call() { return call_; }
+  void arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
+               const std::shared_ptr<Origin>& origin);
 
   // The answer, described to the core; it stays until release().
   const rpcrdma::ReplyShape& answer(const OutgoingReply& reply);
@@ -47,11 +66,16 @@ class ServedCall {
     Block block;
     std::uint32_t length = 0;
   };
+  void on_task_end() override;
   Rope stream_without_reduced() const;
   InlineVector<std::uint32_t, 2> moved(const rpcrdma::ReplyPlan& plan) const;
 
   Buffer held_;
   IncomingCall call_;
+  Task<std::optional<OutgoingReply>> serving_;
+  ServedCallOwner* owner_ = nullptr;
+  rpcrdma::IncomingCall id_;
+  std::shared_ptr<void> alive_;
   InlineVector<Room, 2> rooms_;
   const xdr::Stream* stream_ = nullptr;  // of the answer
   rpcrdma::ReplyShape shape_;
