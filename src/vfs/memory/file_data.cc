@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace stag::vfs::memory {
 namespace {
@@ -131,7 +132,8 @@ void FileData::put_new(std::uint64_t offset, Buffer bytes) {
 void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) {
   const auto constant = first_overlapping(offset);
   auto at = extents_.erase(constant, constant);  // the same position, mutable
-  const std::size_t first_replaced = replaced.size();
+  auto& sources = replaced.sources;
+  const std::size_t first_replaced = sources.size();
   while (at != extents_.end() && at->first < end) {
     const std::uint64_t from = at->first;
     const Extent old = std::move(at->second);
@@ -143,10 +145,10 @@ void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) 
       put(end, {old.source, old.start + static_cast<std::size_t>(end - from),
                 static_cast<std::size_t>(old_end - end)});
     old.source->live -= static_cast<std::size_t>(std::min(end, old_end) - std::max(offset, from));
-    if (replaced.size() == first_replaced || replaced.back() != old.source)
-      replaced.push_back(old.source);
+    if (sources.size() == first_replaced || sources.back() != old.source)
+      sources.push_back(old.source);
   }
-  for (std::size_t i = first_replaced; i < replaced.size(); ++i) thin_out(replaced[i]);
+  for (std::size_t i = first_replaced; i < sources.size(); ++i) thin_out(sources[i]);
 }
 
 // A large buffer that little is used of is given up: what is used moves.
@@ -167,12 +169,21 @@ void FileData::thin_out(const SourceRef& source) {
 void FileData::write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced) {
   const auto exact = extents_.find(offset);
   if (exact != extents_.end() && exact->second.length == piece.size()) {
-    const SourceRef old = exact->second.source;
-    exact->second = {std::make_shared<Source>(Source{piece, offset, piece.size()}), 0,
-                     piece.size()};
+    Extent& extent = exact->second;
+    // No other extent lies in it: it can hold the new buffer, and nothing need be allocated.
+    if (extent.source.use_count() == 1) {
+      replaced.buffers.push_back(std::exchange(extent.source->buffer, piece));
+      extent.source->origin = offset;
+      extent.source->live = piece.size();
+      extent.start = 0;
+      return;
+    }
+    const SourceRef old =
+        std::exchange(extent.source, std::make_shared<Source>(Source{piece, offset, piece.size()}));
+    extent.start = 0;
     old->live -= piece.size();
     thin_out(old);
-    replaced.push_back(old);
+    replaced.sources.push_back(old);
     return;
   }
   cut(offset, offset + piece.size(), replaced);

@@ -29,7 +29,10 @@ struct Source {
 using SourceRef = std::shared_ptr<Source>;
 
 // What was replaced; whoever holds a lock lets it go afterwards.
-using Replaced = InlineVector<SourceRef, 8>;
+struct Replaced {
+  InlineVector<SourceRef, 8> sources;
+  InlineVector<Buffer, 8> buffers;  // of sources that stay
+};
 
 // Below this many bytes a piece is copied rather than kept as it is.
 inline constexpr std::size_t kAdoptFrom = 8 * 1024;
