@@ -177,7 +177,8 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     // A call woken before this one may have had it cancelled.
     if (reason == Reason::None) reason = entry.given_up;
     if (reason != Reason::None) break;
-    begin(entry);
+    // Keeps the Link while the call is on it.
+    const std::shared_ptr<Link> link = begin(entry);
     co_await entry.call.done();
     entry.link = nullptr;
     reason = entry.call.outcome->reason;
@@ -211,11 +212,12 @@ bool Channel::try_again(Entry& entry) {
   return entry.call.outcome->connection_lost || enlarge(entry);
 }
 
-// A Link that goes ends the calls on it first.
-void Channel::begin(Entry& entry) {
-  entry.link = link_.get();
-  entry.link->start(entry.call);
+std::shared_ptr<Link> Channel::begin(Entry& entry) {
+  std::shared_ptr<Link> link = link_;
+  entry.link = link.get();
+  link->start(entry.call);
   watch_health();
+  return link;
 }
 
 bool Channel::connected() const {

@@ -54,7 +54,7 @@ class Channel final : public rpc::Channel, private LinkOwner {
   bool connected() const;
   // Resolves when there is one, or with the reason why there will be none.
   Task<Reason> connection(Entry& entry);
-  void begin(Entry& entry);
+  std::shared_ptr<Link> begin(Entry& entry);
   Task<void> reconnect();
   Task<void> back_off();
   Result<Ok, Reason> adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection);
