@@ -98,7 +98,6 @@ bool IwarpConnection::read_some() {
     const std::size_t direct = vector.add(receiver_.direct_targets());
     // Between two parts of bulk data a full read-ahead would take in more of it, only to copy it.
     const std::size_t room = direct > 0 ? kBehindDirect : in_bulk_ ? kAfterDirect : many;
-    in_bulk_ = direct > 0;
     const MutableBytes ahead = read_ahead(room);
     vector.add({&ahead, 1});
     const net::Transfer transfer = socket_.try_read(vector.pieces());
@@ -108,7 +107,10 @@ bool IwarpConnection::read_some() {
     }
     moved += transfer.bytes;
     many = direct == 0 && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
-    if (transfer.bytes > 0) heard_ = true;
+    if (transfer.bytes > 0) {
+      heard_ = true;
+      in_bulk_ = direct > 0;
+    }
     const std::size_t placed = std::min(transfer.bytes, direct);
     if (placed > 0) receiver_.on_placed(placed);
     if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
