@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,11 +36,23 @@ Wire::~Wire() {
 
 std::size_t Wire::read_some(std::byte* to, std::size_t size) {
   while (true) {
-    const ssize_t n = recv(socket_, to, size, 0);
+    const ssize_t n = look_and_read(to, size);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno != EAGAIN && errno != EINTR) return 0;
-    wait(EPOLLIN);
+    sleep(EPOLLIN);
   }
+}
+
+// The shortest way to see that something came is to read it, as our loops do.
+ssize_t Wire::look_and_read(std::byte* to, std::size_t size) {
+  ssize_t n = recv(socket_, to, size, 0);
+  if (n >= 0 || errno != EAGAIN || !patience_.worthwhile()) return n;
+  const auto end = std::chrono::steady_clock::now() + patience_.limit();
+  do {
+    n = recv(socket_, to, size, 0);
+  } while (n < 0 && errno == EAGAIN && std::chrono::steady_clock::now() < end);
+  patience_.found(n >= 0);
+  return n;
 }
 
 bool Wire::read_all(std::byte* to, std::size_t size) {
@@ -57,7 +70,7 @@ bool Wire::write_all(const std::byte* from, std::size_t size) {
     const ssize_t n = send(socket_, from, size, MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
     if (n < 0) {
-      wait(EPOLLOUT);
+      if (!look_for_room()) sleep(EPOLLOUT);
       continue;
     }
     from += n;
@@ -66,24 +79,22 @@ bool Wire::write_all(const std::byte* from, std::size_t size) {
   return true;
 }
 
-void Wire::wait(std::uint32_t events) {
+bool Wire::look_for_room() {
+  if (!patience_.worthwhile()) return false;
+  pollfd room{socket_, POLLOUT, 0};
+  const auto end = std::chrono::steady_clock::now() + patience_.limit();
+  do {
+    if (poll(&room, 1, 0) > 0) break;
+  } while (std::chrono::steady_clock::now() < end);
+  patience_.found(room.revents != 0);
+  return room.revents != 0;
+}
+
+void Wire::sleep(std::uint32_t events) {
   epoll_event event{events, {}};
   if (events != armed_) epoll_ctl(epoll_, EPOLL_CTL_MOD, socket_, &event);
   armed_ = events;
-  if (patience_.worthwhile()) {
-    const bool found = look(event);
-    patience_.found(found);
-    if (found) return;
-  }
   epoll_wait(epoll_, &event, 1, -1);
-}
-
-bool Wire::look(epoll_event& event) {
-  const auto end = std::chrono::steady_clock::now() + patience_.limit();
-  do {
-    if (epoll_wait(epoll_, &event, 1, 0) > 0) return true;
-  } while (std::chrono::steady_clock::now() < end);
-  return false;
 }
 
 }  // namespace stag::bench

@@ -2,12 +2,12 @@
 // the raw references.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 
 #include "net/patience.h"
-
-struct epoll_event;
 
 namespace stag::bench {
 
@@ -25,8 +25,9 @@ class Wire {
   bool write_all(const std::byte* from, std::size_t size);
 
  private:
-  void wait(std::uint32_t events);
-  bool look(epoll_event& event);
+  ssize_t look_and_read(std::byte* to, std::size_t size);
+  bool look_for_room();
+  void sleep(std::uint32_t events);
 
   int socket_;
   int epoll_;

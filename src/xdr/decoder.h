@@ -5,6 +5,7 @@
 // inspected: RFC 4506 3 wants zeros from the writer, and other implementations do not check either.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,7 +62,7 @@ class Decoder {
     return true;
   }
   // Several words in a row, or none of them.
-  template <class... Words>
+  template <std::same_as<std::uint32_t>... Words>
   [[nodiscard, gnu::always_inline]] bool u32s(Words&... to) {
     if (!need(4 * sizeof...(to))) return false;
     const std::byte* at = payload_.data() + offset_;

@@ -37,6 +37,7 @@ class Encoder {
   // Several words in a row; room is looked for once.
   template <class... Words>
   [[gnu::always_inline]] void u32s(Words... values) {
+    static_assert(((sizeof(values) <= 4) && ...));
     std::byte* at = room(4 * sizeof...(values));
     ((store_be(at, static_cast<std::uint32_t>(values)), at += 4), ...);
   }

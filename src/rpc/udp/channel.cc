@@ -130,6 +130,8 @@ Task<void> UdpChannel::close() {
     end(*waiting_.back(), Failure{CallError::transport(Reason::Shutdown, where_)});
   while (active_ > 0) co_await resume_on(loop_);
   if (socket_) socket_->close();
+  // The Inbox may be in the middle of the datagram whose call closes the Channel and lets it go.
+  co_await resume_on(loop_);
 }
 
 Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Loop& loop, Address server,

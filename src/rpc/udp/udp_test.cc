@@ -243,6 +243,22 @@ TEST(UdpChannel, takes_replies_of_its_server_with_the_right_XID_only) {
   }(&loop, &server, &other));
 }
 
+TEST(UdpChannel, may_be_closed_and_let_go_by_the_call_that_was_answered) {
+  World world;
+  world.run_test([](World& w) -> Task<> {
+    UdpConnector connector(quick());
+    const Address at = w.server->local();
+    auto channel = co_await connector.connect(w.loop, at, {});
+    EXPECT_TRUE(channel.ok());
+    if (!channel) co_return;
+    Client client(**channel, kBinding);
+    const auto one = co_await client.call<INCREMENT>(41u);
+    EXPECT_TRUE(one.ok() && *one == 42u);
+    co_await (*channel)->close();
+    channel->reset();
+  });
+}
+
 TEST(UdpChannel, says_that_nobody_listens_when_time_runs_out) {
   EpollLoop loop;
   Address nowhere;
