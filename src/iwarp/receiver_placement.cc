@@ -32,6 +32,12 @@ void Receiver::foresee() {
   if (segment_.payload < longest_ || segment_.payload < options_.direct_threshold) return;
   MutableBytes rest =
       table_.untouched_sink(segment_.stag, right_of_sink(), segment_.offset + segment_.payload);
+  // What comes behind a Read Response is of another one, when this one's reader knows that it is
+  // done.
+  if (segment_.opcode == Opcode::ReadResponse) {
+    const std::size_t done = read_progress_ + segment_.payload;
+    rest = rest.first(std::min(rest.size(), reads_[reads_first_].size - done));
+  }
   std::size_t before = trailer_size();
   for (std::size_t i = 0; i < kForeseen && !rest.empty(); ++i) {
     targets_[target_count_++] =

@@ -13,7 +13,7 @@ namespace stag::vfs::posix {
 namespace {
 
 constexpr std::uint64_t kMostMapped = std::uint64_t{1} << 30;
-constexpr std::uint64_t kLeastMapped = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLeastMapped = std::uint64_t{64} << 10;
 
 // Of all mappings of the process.
 std::atomic<std::uint64_t> bytes_mapped{0};
@@ -27,6 +27,19 @@ constinit thread_local Copying* copy_of_thread = nullptr;
 
 struct sigaction handler_before;
 
+// To whoever had the signal before.
+void pass_on(int signal, siginfo_t* fault, void* context) {
+  if ((handler_before.sa_flags & SA_SIGINFO) != 0)
+    return handler_before.sa_sigaction(signal, fault, context);
+  const bool was_sent = fault->si_code <= 0;  // kill(2)
+  if (handler_before.sa_handler == SIG_IGN && was_sent) return;
+  if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN)
+    return handler_before.sa_handler(signal);
+  // The instruction faults again, or the signal comes again, without us.
+  ::sigaction(SIGBUS, &handler_before, nullptr);
+  if (was_sent) ::raise(signal);
+}
+
 void on_bus_error(int signal, siginfo_t* fault, void* context) {
   if (copy_of_thread != nullptr) {
     const Bytes from = copy_of_thread->from;
@@ -34,10 +47,7 @@ void on_bus_error(int signal, siginfo_t* fault, void* context) {
     if (at >= from.data() && at < from.data() + from.size())
       ::siglongjmp(copy_of_thread->faulted, 1);
   }
-  if ((handler_before.sa_flags & SA_SIGINFO) != 0)
-    return handler_before.sa_sigaction(signal, fault, context);
-  // The instruction faults again, without us.
-  ::sigaction(SIGBUS, &handler_before, nullptr);
+  pass_on(signal, fault, context);
 }
 
 bool expect_bus_errors() {
@@ -45,13 +55,15 @@ bool expect_bus_errors() {
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    return ::sigaction(SIGBUS, &action, &handler_before) == 0;
+    // Known before another thread can fault.
+    return ::sigaction(SIGBUS, nullptr, &handler_before) == 0 &&
+           ::sigaction(SIGBUS, &action, nullptr) == 0;
   }();
   return kExpected;
 }
 
 // The handler is left by a jump, which spares every copy a system call and leaves the signal
-// blocked.
+// blocked. A thread may also have been started so: a fault would be the end of the process.
 void unblock_bus_errors() {
   sigset_t bus_error;
   sigemptyset(&bus_error);
@@ -79,6 +91,8 @@ Mapping::~Mapping() {
 }
 
 bool Mapping::copy(std::uint64_t offset, MutableBytes to) const {
+  thread_local const bool kUnblocked = (unblock_bus_errors(), true);
+  static_cast<void>(kUnblocked);
   Copying now;
   now.from = {begin_ + offset, to.size()};
   if (sigsetjmp(now.faulted, 0) != 0) {

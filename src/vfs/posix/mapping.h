@@ -3,7 +3,7 @@
 //
 // Who reads a mapped file that was truncated meanwhile gets a SIGBUS. copy() expects that and
 // fails. The handler for it is the process's from the first mapping on; it leaves every other fault
-// to whoever had it before. The file must have no holes: to look at one would fill it.
+// to whoever had it before. A file with holes is better not mapped: to look at one fills it.
 #pragma once
 
 #include <cstdint>

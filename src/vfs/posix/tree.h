@@ -183,6 +183,8 @@ class Tree {
 
   // Data and attributes (tree_data.cc, tree_attributes.cc).
   Outcome<Opened> resolve_file(const Handle& handle);
+  // Whether the file has become shorter than `end` meanwhile.
+  bool is_cut(const Object& file, std::uint64_t end) const;
   // All of a range that lies within the file, without blocking; false when that cannot be.
   bool read_now(Object& file, const Descriptor& reader, const Attributes& attributes,
                 std::uint64_t offset, MutableBytes to) const;

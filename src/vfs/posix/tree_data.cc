@@ -1,5 +1,6 @@
 // Contents of files: read, write, commit.
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <climits>
 
@@ -15,6 +16,9 @@ namespace {
 // What is copied on a loop's own thread at most. It is as much as the loop sends or receives
 // without a pause all the same, and takes 20 to 50 us.
 constexpr std::size_t kLargestAtOnce = 1024 * 1024;
+
+// For less, to ask for the file's size once more takes what a mapping saves.
+constexpr std::size_t kMappedFrom = 16 * 1024;
 
 int flags_of(Stability stability) {
   if (stability == Stability::FileSync) return RWF_SYNC;
@@ -117,12 +121,19 @@ Outcome<ReadResult> Tree::read(const Credentials& who, const Handle& file, std::
   return result;
 }
 
+// Nothing faults in the page that a file now ends in: what was cut off there reads as zeros.
+bool Tree::is_cut(const Object& file, std::uint64_t end) const {
+  const auto now = attributes_of(file);
+  return !now || now->size < end;
+}
+
 bool Tree::read_now(Object& file, const Descriptor& reader, const Attributes& attributes,
                     std::uint64_t offset, MutableBytes to) const {
   if (to.empty()) return true;
-  if (in_memory_ && attributes.used >= attributes.size) {
+  if (in_memory_ && to.size() >= kMappedFrom && attributes.used >= attributes.size) {
     const SharedMapping mapping = file.mapping_for(attributes.size, to.size());
-    if (mapping != nullptr && mapping->copy(offset, to)) return true;
+    if (mapping != nullptr && mapping->copy(offset, to) && !is_cut(file, offset + to.size()))
+      return true;
   }
   // tmpfs knows no RWF_NOWAIT, and does not need it.
   const int flags = in_memory_ ? 0 : RWF_NOWAIT;
