@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -435,6 +436,24 @@ TEST_F(HotFile, when_mapped_fails_where_it_was_cut_off_and_other_faults_stay_fau
   const auto* beyond = static_cast<const volatile char*>(
       ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, opened.number(), 0));
   EXPECT_DEATH(static_cast<void>(beyond[8192]), "");
+}
+
+TEST_F(HotFile, when_mapped_may_be_cut_off_under_a_thread_that_was_started_with_signals_blocked) {
+  const posix::Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto mapping = posix::Mapping::of(opened, kSize);
+  ASSERT_NE(mapping, nullptr);
+  files::resize_file(path, 4096);
+  std::string text(kSize, '-');
+  const MutableBytes into(reinterpret_cast<std::byte*>(text.data()), text.size());
+  bool copied = true;
+  std::thread blocked([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    copied = mapping->copy(0, into);
+  });
+  blocked.join();
+  EXPECT_FALSE(copied);
 }
 
 TEST_P(Posix, nobody_can_be_the_user_that_means_no_change) {
