@@ -157,6 +157,19 @@ TEST(Foresight, names_the_places_of_all_that_is_left_of_the_sink) {
   EXPECT_EQ(targets[12].size(), 20u);
 }
 
+TEST(Foresight, of_a_Read_Response_ends_where_what_was_asked_for_ends) {
+  Octets memory(kSize);
+  Inlet inlet({false, 2, 2, 32});
+  inlet.register_read_sink(kStag, memory, 0x7000);
+  inlet.receiver.expect_read_response({kStag, 0x7000, 3 * kPart, 0xFEED, 0x9999});
+  const std::string first = "8142" + hex(kStag, 4) + hex(0x7000, 8) + to_hex(data(kPart, 0));
+  inlet.receiver.on_bytes(Bytes(fpdu(first)).first(26));
+  const auto targets = inlet.receiver.direct_targets();
+  ASSERT_EQ(targets.size(), 5u);
+  EXPECT_EQ(targets[4].data(), memory.data() + 2 * kPart);
+  EXPECT_EQ(targets[4].size(), kPart);
+}
+
 TEST(Foresight, finds_damage_in_any_FPDU_that_was_received_with_others) {
   const Octets good = wire_of(kCases[0], true);
   const std::size_t header = kLengthSize + kTaggedHeaderSize;
