@@ -4,6 +4,8 @@ target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Werror -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Symmetric transfer of coroutines is a tail call only with this flag (GCC bug 100897).
   target_compile_options(stag_options INTERFACE -foptimize-sibling-calls -Wshadow=local)
+  # Position-independent as the archive is, calls within a translation unit stay direct and inlinable.
+  target_compile_options(stag_options INTERFACE -fno-semantic-interposition)
   # False positives of GCC 12 on std::string and inlined containers.
   target_compile_options(stag_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
   if(STAG_UNITY)

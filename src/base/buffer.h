@@ -82,7 +82,7 @@ class Buffer {
 
   // The range must lie inside.
   Buffer slice(std::size_t offset, std::size_t length) const {
-    CHECK(offset <= size() && length <= size() - offset);
+    STAG_CHECK(offset <= size() && length <= size() - offset);
     Buffer part(*this);
     part.bytes_ = bytes_.subspan(offset, length);
     return part;
@@ -116,7 +116,7 @@ class Block {
 
   // The first `length` bytes, immutable from here on; the Block is empty afterwards.
   Buffer freeze(std::size_t length) && {
-    CHECK(length <= bytes_.size());
+    STAG_CHECK(length <= bytes_.size());
     return Buffer(std::exchange(owner_, nullptr), Bytes(std::exchange(bytes_, {})).first(length));
   }
 

@@ -6,7 +6,7 @@
 namespace stag {
 
 void check_failed(const char* expression, const char* file, int line) {
-  std::fprintf(stderr, "%s:%d: CHECK failed: %s\n", file, line, expression);
+  std::fprintf(stderr, "%s:%d: STAG_CHECK failed: %s\n", file, line, expression);
   std::abort();
 }
 

@@ -21,7 +21,7 @@ class Completion {
 
   // Resumes the waiter before it returns; the waiter may destroy this object.
   void complete(T value) {
-    CHECK(!value_.has_value());
+    STAG_CHECK(!value_.has_value());
     value_.emplace(std::move(value));
     if (waiter_) std::exchange(waiter_, {}).resume();
   }
@@ -31,7 +31,7 @@ class Completion {
       Completion* completion;
       bool await_ready() const { return completion->value_.has_value(); }
       void await_suspend(std::coroutine_handle<> waiter) {
-        CHECK(!completion->waiter_);
+        STAG_CHECK(!completion->waiter_);
         completion->waiter_ = waiter;
       }
       T await_resume() { return *std::move(completion->value_); }

@@ -42,12 +42,12 @@ class Deadline {
 class Deadlines {
  public:
   explicit Deadlines(Loop& loop) : loop_(loop) { ring_.next_ = ring_.previous_ = &ring_; }
-  ~Deadlines() { CHECK(ring_.next_ == &ring_); }
+  ~Deadlines() { STAG_CHECK(ring_.next_ == &ring_); }
 
   // `deadline` is in no list. Those of calls that are all given the same time come in order and go
   // to the end at once.
   void add(Deadline& deadline, TimePoint at) {
-    CHECK(deadline.next_ == nullptr);
+    STAG_CHECK(deadline.next_ == nullptr);
     deadline.at_ = at;
     Deadline* before = ring_.previous_;
     while (before != &ring_ && before->at_ > at) before = before->previous_;

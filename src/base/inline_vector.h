@@ -60,7 +60,7 @@ class InlineVector {
   void push_back(const T& value) { emplace_back(value); }
   void push_back(T&& value) { emplace_back(std::move(value)); }
   void pop_back() {
-    CHECK(size_ > 0);
+    STAG_CHECK(size_ > 0);
     data_[--size_].~T();
   }
   void clear() {
@@ -82,8 +82,8 @@ class InlineVector {
   bool empty() const { return size_ == 0; }
   T* data() { return data_; }
   const T* data() const { return data_; }
-  T& operator[](std::size_t i) { return CHECK(i < size_), data_[i]; }
-  const T& operator[](std::size_t i) const { return CHECK(i < size_), data_[i]; }
+  T& operator[](std::size_t i) { return STAG_CHECK(i < size_), data_[i]; }
+  const T& operator[](std::size_t i) const { return STAG_CHECK(i < size_), data_[i]; }
   T& back() { return (*this)[size_ - 1]; }
   const T& back() const { return (*this)[size_ - 1]; }
   T& front() { return (*this)[0]; }

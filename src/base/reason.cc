@@ -4,9 +4,9 @@ namespace stag {
 namespace {
 
 constexpr std::array<ReasonInfo, kReasonCount> kInfo{{
-#define REASON(name, severity, text) {#name, Severity::severity, text},
+#define STAG_REASON(name, severity, text) {#name, Severity::severity, text},
 #include "base/reason.def"
-#undef REASON
+#undef STAG_REASON
 }};
 
 TraceSink trace_sink = nullptr;

@@ -12,9 +12,9 @@ namespace stag {
 enum class Severity : std::uint8_t { Debug, Info, Warning, Error };
 
 enum class Reason : std::uint16_t {
-#define REASON(name, severity, text) name,
+#define STAG_REASON(name, severity, text) name,
 #include "base/reason.def"
-#undef REASON
+#undef STAG_REASON
   Count_,
 };
 inline constexpr std::size_t kReasonCount = static_cast<std::size_t>(Reason::Count_);

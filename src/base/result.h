@@ -35,16 +35,16 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   // Asking for what is not there is a bug of the caller.
-  T& value() & { return CHECK(ok()), *std::get_if<0>(&state_); }
-  const T& value() const& { return CHECK(ok()), *std::get_if<0>(&state_); }
-  T&& value() && { return CHECK(ok()), std::move(*std::get_if<0>(&state_)); }
+  T& value() & { return STAG_CHECK(ok()), *std::get_if<0>(&state_); }
+  const T& value() const& { return STAG_CHECK(ok()), *std::get_if<0>(&state_); }
+  T&& value() && { return STAG_CHECK(ok()), std::move(*std::get_if<0>(&state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const E& error() const { return CHECK(!ok()), *std::get_if<1>(&state_); }
+  const E& error() const { return STAG_CHECK(!ok()), *std::get_if<1>(&state_); }
 
  private:
   std::variant<T, E> state_;

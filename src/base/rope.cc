@@ -6,7 +6,7 @@
 namespace stag {
 
 Rope Rope::slice(std::size_t offset, std::size_t length) const {
-  CHECK(offset <= size_ && length <= size_ - offset);
+  STAG_CHECK(offset <= size_ && length <= size_ - offset);
   Rope part;
   for (const Buffer& piece : pieces_) {
     if (length == 0) break;
@@ -23,7 +23,7 @@ Rope Rope::slice(std::size_t offset, std::size_t length) const {
 }
 
 void Rope::copy_to(MutableBytes to) const {
-  CHECK(to.size() >= size_);
+  STAG_CHECK(to.size() >= size_);
   std::size_t at = 0;
   for (const Buffer& piece : pieces_) {
     std::memcpy(to.data() + at, piece.data(), piece.size());

@@ -102,7 +102,7 @@ struct Promise : PromiseBase {
   void return_value(U&& value) {
     result.emplace(std::forward<U>(value));
   }
-  T take() { return CHECK(result.has_value()), *std::move(result); }
+  T take() { return STAG_CHECK(result.has_value()), *std::move(result); }
   std::optional<T> result;
 };
 
@@ -134,7 +134,7 @@ class [[nodiscard]] Task {
 
   // See stag::detach().
   void detach() && requires std::is_void_v<T> {
-    CHECK(handle_);
+    STAG_CHECK(handle_);
     const Handle handle = std::exchange(handle_, {});
     handle.promise().detached = true;
     handle.resume();
@@ -143,7 +143,7 @@ class [[nodiscard]] Task {
   // Runs it for somebody who is no coroutine: `end`, which outlives it, is told when it has ended,
   // perhaps before this returns. From then on result() is there, and the Task may be destroyed.
   void start(TaskEnd& end) {
-    CHECK(handle_);
+    STAG_CHECK(handle_);
     handle_.promise().end = &end;
     handle_.resume();
   }
@@ -160,7 +160,7 @@ class [[nodiscard]] Task {
       }
       T await_resume() { return handle.promise().take(); }
     };
-    CHECK(handle_);
+    STAG_CHECK(handle_);
     return Awaiter{handle_};
   }
 

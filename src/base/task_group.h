@@ -13,7 +13,7 @@ class TaskGroup {
   TaskGroup() = default;
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
-  ~TaskGroup() { CHECK(running_ == 0); }
+  ~TaskGroup() { STAG_CHECK(running_ == 0); }
 
   // Starts `task` now.
   void add(Task<void> task) {
@@ -29,7 +29,7 @@ class TaskGroup {
       std::size_t count;
       bool await_ready() const { return group->running_ <= count; }
       void await_suspend(std::coroutine_handle<> waiter) {
-        CHECK(!group->waiter_);
+        STAG_CHECK(!group->waiter_);
         group->waiter_ = waiter;
         group->wanted_ = count;
       }

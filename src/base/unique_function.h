@@ -38,7 +38,7 @@ class UniqueFunction<R(Args...)> {
 
   explicit operator bool() const { return operations_ != nullptr; }
   R operator()(Args... args) {
-    CHECK(operations_ != nullptr);
+    STAG_CHECK(operations_ != nullptr);
     return operations_->call(&storage_, std::forward<Args>(args)...);
   }
 

@@ -18,7 +18,7 @@ constexpr std::size_t kWindow = 64;
 
 Crowd::Crowd(Address server) : server_(std::move(server)) {
   auto connector = endpoint::make_connector({});
-  CHECK(connector.ok());
+  STAG_CHECK(connector.ok());
   connector_ = *std::move(connector);
 }
 

@@ -13,22 +13,22 @@ struct IwarpWorld::State {
   State() {
     nfs::ExportOptions everybody;
     everybody.root_squash = false;
-    CHECK(nfs_.add_export("/", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
+    STAG_CHECK(nfs_.add_export("/", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
     nfs_.add_programs(server_);
     endpoint::ListenOptions listen;
     listen.loops = loops_;
     for (const auto transport : {endpoint::Transport::Rdma, endpoint::Transport::Tcp}) {
       listen.transport = transport;
       auto listener = endpoint::listen(server_, {"127.0.0.1", 0}, listen);
-      CHECK(listener.ok());
+      STAG_CHECK(listener.ok());
       listeners_.push_back(*std::move(listener));
       endpoint::ConnectorOptions wiring;
       wiring.transport = transport;
       auto connector = endpoint::make_connector(wiring);
-      CHECK(connector.ok());
+      STAG_CHECK(connector.ok());
       connectors_.push_back(*std::move(connector));
     }
-    CHECK(endpoint::wait_on(loop(), [this] { return open(); }));
+    STAG_CHECK(endpoint::wait_on(loop(), [this] { return open(); }));
   }
   ~State() {
     endpoint::wait_on(loop(), [this] { return session_->close(); });

@@ -15,16 +15,16 @@ struct SimWorld::State {
   State() {
     nfs::ExportOptions everybody;
     everybody.root_squash = false;
-    CHECK(nfs_.add_export("/data", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
+    STAG_CHECK(nfs_.add_export("/data", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
     nfs_.add_nfs(programs_);
     const Result<Address, Reason> at = server_.listen(network_, loop_, {"server", 20049});
-    CHECK(at.ok());
+    STAG_CHECK(at.ok());
     channel_.emplace(network_, loop_, *at, rpc::rdma::ChannelOptions{});
-    CHECK(loop_.run(channel_->connect({})).ok());
+    STAG_CHECK(loop_.run(channel_->connect({})).ok());
     nfs::client::FileSystemOptions options;
     options.calls.credentials = rpc::Credentials::sys("bench", 0, 0);
     files_.emplace(*channel_, root(), "/data", options);
-    CHECK(loop_.run(workload_.open(*files_)));
+    STAG_CHECK(loop_.run(workload_.open(*files_)));
   }
   ~State() {
     loop_.run(closed(*channel_));
@@ -41,7 +41,7 @@ struct SimWorld::State {
     const auto exports = nfs_.exports();
     const nfs::Export& data = exports->all().front();
     nfs::client::Handle handle;
-    CHECK(
+    STAG_CHECK(
         handle.data.assign(nfs_.served().handles.seal(data.id, data.file_system().root()).bytes()));
     return handle;
   }

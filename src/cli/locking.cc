@@ -17,7 +17,7 @@ std::unique_ptr<rpc::Connector> plain_connector(endpoint::Transport transport) {
   options.transport = transport;
   options.tcp.connect_timeout = std::chrono::seconds(5);
   auto made = endpoint::make_connector(options);
-  CHECK(made.ok());
+  STAG_CHECK(made.ok());
   return *std::move(made);
 }
 

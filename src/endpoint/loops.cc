@@ -5,7 +5,7 @@
 namespace stag::endpoint {
 
 Loops::Loops(std::size_t count, std::uint32_t busy_poll_us) {
-  CHECK(count > 0);
+  STAG_CHECK(count > 0);
   net::LoopOptions options;
   options.busy_poll_us = busy_poll_us;
   options.workers = std::make_shared<net::WorkerPool>();

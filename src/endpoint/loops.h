@@ -48,7 +48,7 @@ T task_value(const Task<T>&);
 template <class Make>
 auto wait_on(Loop& loop, Make make) {
   using Value = decltype(detail::task_value(make()));
-  CHECK(!loop.on_thread());
+  STAG_CHECK(!loop.on_thread());
   std::promise<Value> promise;
   loop.post([&] { detach(detail::fulfil(make(), promise)); });
   return promise.get_future().get();
@@ -57,7 +57,7 @@ auto wait_on(Loop& loop, Make make) {
 // Runs `function` on `loop` and blocks until it has returned.
 template <class Function>
 auto run_on(Loop& loop, Function function) {
-  CHECK(!loop.on_thread());
+  STAG_CHECK(!loop.on_thread());
   std::promise<decltype(function())> promise;
   loop.post([&] {
     if constexpr (std::is_void_v<decltype(function())>) {

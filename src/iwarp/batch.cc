@@ -15,7 +15,7 @@ std::span<const Bytes> Batch::unsent() const {
 }
 
 void Batch::sent(std::size_t count) {
-  CHECK(count <= bytes_left_);
+  STAG_CHECK(count <= bytes_left_);
   bytes_left_ -= count;
   if (bytes_left_ == 0) return clear();
   while (count >= ranges_[first_].size()) {
@@ -72,7 +72,7 @@ bool Batch::has_room(std::size_t size) const {
 
 std::byte* Batch::take(std::size_t size) {
   if (size > left_in_block()) {
-    CHECK(blocks_.size() < kMostBlocks && size <= kFirstBlock);
+    STAG_CHECK(blocks_.size() < kMostBlocks && size <= kFirstBlock);
     blocks_.push_back(Block::allocate(blocks_.empty() ? kFirstBlock : kFurtherBlock));
     taken_ = 0;
   }

@@ -83,7 +83,7 @@ std::optional<std::uint32_t> StagTable::register_read_sink(MutableBytes memory,
 }
 
 std::optional<std::uint32_t> StagTable::add(Entry entry) {
-  CHECK(checked_add<std::uint64_t>(entry.offset, entry.size).has_value());
+  STAG_CHECK(checked_add<std::uint64_t>(entry.offset, entry.size).has_value());
   if (live_ >= limit_) return std::nullopt;
   if ((used_ + 1) * 2 > entries_.size()) grow();
   entry.stag = fresh_stag();
@@ -125,7 +125,7 @@ bool StagTable::substitute(std::uint32_t stag, Buffer copy) {
   Entry* entry = find(stag);
   if (entry == nullptr || entry->state != State::Exposed) return false;
   if (entry->right != Right::RemoteRead) return false;
-  CHECK(copy.size() == entry->size);
+  STAG_CHECK(copy.size() == entry->size);
   entry->readable = copy.data();
   entry->copy = std::move(copy);
   return true;

@@ -55,8 +55,8 @@ class StagTable {
   explicit StagTable(Entropy& entropy, std::size_t limit = kDefaultLimit);
 
   // Registers memory whose first byte has Tagged Offset `offset`; offset + size must not wrap
-  // (CHECK). The memory is the caller's and stays valid until revoke() or discard(). Nothing when
-  // the table is full.
+  // (STAG_CHECK). The memory is the caller's and stays valid until revoke() or discard(). Nothing
+  // when the table is full.
   std::optional<std::uint32_t> expose_source(Bytes memory, std::uint64_t offset);
   std::optional<std::uint32_t> expose_sink(MutableBytes memory, std::uint64_t offset);
   std::optional<std::uint32_t> register_read_sink(MutableBytes memory, std::uint64_t offset);

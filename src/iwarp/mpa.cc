@@ -102,8 +102,8 @@ Result<MpaFrame, Reason> decode_mpa_frame(MpaFrameKind expected, Bytes frame) {
 std::size_t encode_mpa_frame(const MpaFrame& frame, MutableBytes to) {
   const std::size_t depths = frame.depths.has_value() ? kDepthsSize : 0;
   const std::size_t private_data = depths + frame.private_data.size();
-  CHECK(private_data <= kMaxPrivateData && to.size() >= kMpaHeaderSize + private_data);
-  CHECK(depths == 0 || frame.revision >= 2);
+  STAG_CHECK(private_data <= kMaxPrivateData && to.size() >= kMpaHeaderSize + private_data);
+  STAG_CHECK(depths == 0 || frame.revision >= 2);
   std::memcpy(to.data(), key_of(frame.kind).data(), kKeySize);
   to[16] = static_cast<std::byte>((frame.markers ? kMarkersBit : 0) | (frame.crc ? kCrcBit : 0) |
                                   (frame.rejected ? kRejectedBit : 0) |

@@ -4,7 +4,7 @@
 // fpdu.h), DDP (ddp.h) and RDMAP (rdmap.h, terminate.h) as codecs, the memory a peer may touch
 // (memory.h), a receive state machine (receiver.h) and a transmit side (sender.h, batch.h). Bytes
 // go in, events come out; no socket, thread, clock or lock. One connection owns one StagTable, one
-// Receiver and one Sender and uses them on one thread. Nothing a peer sends reaches a CHECK:
+// Receiver and one Sender and uses them on one thread. Nothing a peer sends reaches a STAG_CHECK:
 // its errors come out as a Violation, a Reason for us and a Terminate for the peer.
 #pragma once
 

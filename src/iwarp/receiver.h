@@ -99,7 +99,8 @@ class Receiver {
   void add_receive_credit(std::uint32_t count, std::uint32_t size);
   std::uint32_t receive_credit() const { return credit_; }
 
-  // We are about to send this Read Request; at most options.ord may be expected at once (CHECK).
+  // We are about to send this Read Request; at most options.ord may be expected at once
+  // (STAG_CHECK).
   void expect_read_response(const ReadRequest& request);
   std::size_t reads_outstanding() const { return reads_count_; }
   void read_response_sent();

@@ -229,13 +229,13 @@ void Receiver::add_receive_credit(std::uint32_t count, std::uint32_t size) {
 }
 
 void Receiver::expect_read_response(const ReadRequest& request) {
-  CHECK(reads_count_ < reads_.size());
+  STAG_CHECK(reads_count_ < reads_.size());
   reads_[(reads_first_ + reads_count_) % reads_.size()] = request;
   ++reads_count_;
 }
 
 void Receiver::read_response_sent() {
-  CHECK(read_requests_waiting_ > 0);
+  STAG_CHECK(read_requests_waiting_ > 0);
   --read_requests_waiting_;
 }
 

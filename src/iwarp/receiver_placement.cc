@@ -62,7 +62,7 @@ void Receiver::on_placed(std::size_t count) {
     }
     count -= part.size();
   }
-  CHECK(count == 0 || stopped_);
+  STAG_CHECK(count == 0 || stopped_);
 }
 
 // Whether the FPDU whose header has just come has its payload there.

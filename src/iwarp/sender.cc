@@ -99,7 +99,7 @@ Sender::Sender(const SenderOptions& options, const StagTable& table)
 }
 
 void Sender::begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size) {
-  CHECK(idle());
+  STAG_CHECK(idle());
   active_ = true;
   opcode_ = opcode;
   stag_ = stag;
@@ -137,7 +137,7 @@ void Sender::add_gathered(Batch& batch, std::size_t length, Write write) {
 
 void Sender::add_send(Batch& batch, Bytes head, Bytes body,
                       std::optional<std::uint32_t> invalidate) {
-  CHECK(idle());
+  STAG_CHECK(idle());
   opcode_ = invalidate.has_value() ? Opcode::SendInvalidate : Opcode::Send;
   stag_ = invalidate.value_or(0);
   sent_ = 0;

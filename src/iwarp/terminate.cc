@@ -111,7 +111,7 @@ Terminate make_terminate(ErrorCode error, Bytes ulpdu, std::size_t segment_lengt
 }
 
 std::size_t encode_terminate(const Terminate& terminate, MutableBytes to) {
-  CHECK(to.size() >= kMaxTerminateSize);
+  STAG_CHECK(to.size() >= kMaxTerminateSize);
   to[0] = static_cast<std::byte>(terminate.error.layer << 4 | terminate.error.type);
   to[1] = static_cast<std::byte>(terminate.error.code);
   to[2] = static_cast<std::byte>((terminate.segment_length.has_value() ? kLengthBit : 0) |

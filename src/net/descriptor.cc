@@ -80,17 +80,17 @@ int Descriptor::fd() const {
 }
 
 EpollLoop& Descriptor::loop() const {
-  CHECK(state_ != nullptr);
+  STAG_CHECK(state_ != nullptr);
   return state_->loop;
 }
 
 void Descriptor::when_readable(Function&& function) {
-  CHECK(state_ != nullptr);
+  STAG_CHECK(state_ != nullptr);
   state_->wait(state_->reading, EPOLLIN, std::move(function));
 }
 
 void Descriptor::when_writable(Function&& function) {
-  CHECK(state_ != nullptr);
+  STAG_CHECK(state_ != nullptr);
   state_->wait(state_->writing, EPOLLOUT, std::move(function));
 }
 

@@ -32,7 +32,7 @@ void EpollLoop::post(Function function) {
 }
 
 Timer EpollLoop::after(Duration delay, Function function) {
-  CHECK(on_thread());
+  STAG_CHECK(on_thread());
   return Timer(this, core_->timers.add(core_->now() + delay, std::move(function)));
 }
 

@@ -53,9 +53,9 @@ EpollLoop::Core::Core(LoopOptions options)
       wakeup_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
   // A loop is made at start-up; a process that has no descriptor left then cannot work.
-  CHECK(epoll_ && wakeup_);
+  STAG_CHECK(epoll_ && wakeup_);
   epoll_event event{EPOLLIN | EPOLLET, {}};
-  CHECK(epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wakeup_.fd(), &event) == 0);
+  STAG_CHECK(epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wakeup_.fd(), &event) == 0);
 }
 
 bool EpollLoop::Core::watch(int fd, Watched& watched) {
@@ -116,7 +116,7 @@ void EpollLoop::Core::wake() {
   asleep_ = false;
   const std::uint64_t one = 1;
   const ssize_t written = write(wakeup_.fd(), &one, sizeof one);
-  CHECK(written == sizeof one || errno == EAGAIN);
+  STAG_CHECK(written == sizeof one || errno == EAGAIN);
 }
 
 void EpollLoop::Core::run_posted() {

@@ -18,7 +18,7 @@ namespace {
 
 // Numbers of signals that have arrived. Never closed: a handler may still be running on any thread.
 struct SignalPipe {
-  SignalPipe() { CHECK(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0); }
+  SignalPipe() { STAG_CHECK(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0); }
   int ends[2];
 };
 
@@ -44,7 +44,7 @@ struct SignalWatch::State {
   State(EpollLoop& loop, UniqueFunction<void(int)> callback) : on_signal(std::move(callback)) {
     auto reading =
         Descriptor::watch(loop, UniqueFd(fcntl(signal_pipe().ends[0], F_DUPFD_CLOEXEC, 0)));
-    CHECK(reading.ok());
+    STAG_CHECK(reading.ok());
     pipe = *std::move(reading);
     handler_end = signal_pipe().ends[1];
   }
@@ -55,7 +55,8 @@ struct SignalWatch::State {
     action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask);
     struct sigaction before {};
-    CHECK(sigaction(number, &action, &before) == 0);  // Only a number that is no signal can fail.
+    STAG_CHECK(sigaction(number, &action, &before) ==
+               0);  // Only a number that is no signal can fail.
     replaced.emplace_back(number, before);
   }
   void give_back() {
@@ -93,7 +94,7 @@ struct SignalWatch::State {
 SignalWatch::SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,
                          UniqueFunction<void(int)> on_signal)
     : state_(std::make_shared<State>(loop, std::move(on_signal))) {
-  CHECK(!watched.exchange(true));
+  STAG_CHECK(!watched.exchange(true));
   for (int number : signals) state_->take_over(number);
   State::wait(state_);
 }

@@ -180,7 +180,7 @@ Transfer TcpSocket::try_write(std::span<const iovec> pieces) {
 }
 
 Task<Result<std::size_t, Reason>> TcpSocket::read_some(MutableBytes to) {
-  CHECK(!to.empty());
+  STAG_CHECK(!to.empty());
   const iovec piece{to.data(), to.size()};
   for (;;) {
     const Transfer transfer = try_read(std::span(&piece, 1));

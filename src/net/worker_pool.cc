@@ -8,7 +8,7 @@
 namespace stag::net {
 
 WorkerPool::WorkerPool(std::size_t max_threads) : max_threads_(max_threads) {
-  CHECK(max_threads > 0);
+  STAG_CHECK(max_threads > 0);
 }
 
 WorkerPool::~WorkerPool() {
@@ -37,7 +37,7 @@ void WorkerPool::start_thread() {
     threads_.emplace_back([this] { serve(); });
   } catch (const std::system_error&) {
     // The system has no thread left to give: the ones there do the work, more slowly.
-    CHECK(!threads_.empty());
+    STAG_CHECK(!threads_.empty());
   }
 }
 

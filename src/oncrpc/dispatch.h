@@ -25,7 +25,7 @@ class DispatchTable {
   }
   // There is none yet for this program and version.
   T& add(std::uint32_t program, std::uint32_t version, T target) {
-    CHECK(find(program, version) == nullptr);
+    STAG_CHECK(find(program, version) == nullptr);
     return entries_.emplace_back(Entry{program, version, std::move(target)}).target;
   }
 

@@ -127,7 +127,7 @@ Result<ReplyHeader, Reason> decode_reply(Decoder& from) {
 }
 
 void encode(Encoder& to, const OpaqueAuth& auth) {
-  CHECK(auth.body.size() <= kMaxAuthBody);
+  STAG_CHECK(auth.body.size() <= kMaxAuthBody);
   to.u32(static_cast<std::uint32_t>(auth.flavor));
   to.opaque(xdr::kNoItem, auth.body);
 }

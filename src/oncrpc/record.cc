@@ -61,14 +61,14 @@ void RecordReader::reserve(std::size_t wanted) {
 }
 
 void RecordReader::placed(std::size_t n) {
-  CHECK(n <= fragment_left_);
+  STAG_CHECK(n <= fragment_left_);
   used_ += n;
   fragment_left_ -= static_cast<std::uint32_t>(n);
   if (fragment_left_ == 0) end_of_fragment();
 }
 
 Buffer RecordReader::take() {
-  CHECK(complete_);
+  STAG_CHECK(complete_);
   complete_ = false;
   fragments_ = 0;
   const std::size_t size = std::exchange(used_, 0);

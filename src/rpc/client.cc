@@ -19,7 +19,7 @@ std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) {
 }  // namespace
 
 void land(const Rope& data, MutableBytes to) {
-  CHECK(data.size() <= to.size());
+  STAG_CHECK(data.size() <= to.size());
   std::byte* next = to.data();
   for (const Buffer& piece : data.pieces()) {
     if (piece.data() != next) std::memmove(next, piece.data(), piece.size());

@@ -167,7 +167,7 @@ ReplyStatus status_of_reverse(bool bytes_are_inline, std::uint32_t chunk_at) {
   call.payload = std::move(encoder).finish().rope().flatten();
   if (chunk_at != 0) call.items.add(chunk_at, pattern(8, 1));
   auto reply = *world.loop.run(world.server.serve(call));
-  CHECK(reply.has_value());
+  STAG_CHECK(reply.has_value());
   xdr::Decoder decoder(reply->stream.rope().flatten());
   return oncrpc::decode_reply(decoder)->status;
 }

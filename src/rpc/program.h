@@ -118,7 +118,7 @@ class Program {
   // The handler lives as long as the Program and may be called from several loops at once.
   template <xdr::Procedure P, class F>
   Program& add(F function) {
-    CHECK(P::program == program_ && P::version == version_);
+    STAG_CHECK(P::program == program_ && P::version == version_);
     return add(P::number, std::make_unique<detail::TypedHandler<P, F>>(std::move(function)));
   }
 

@@ -206,7 +206,7 @@ void ReplayCache::finish(const ReplayKey& key, Loop& loop,
   {
     const std::lock_guard lock(shard.mutex);
     Entry* entry = shard.find(key);
-    CHECK(entry != nullptr && !entry->done);
+    STAG_CHECK(entry != nullptr && !entry->done);
     waiter = std::exchange(entry->waiter, nullptr);
     if (copy) {
       entry->done = true;

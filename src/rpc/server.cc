@@ -82,7 +82,7 @@ Server::Server(ServerOptions options) : replay_cache_(options.replay_cache) {
 }
 
 Server::~Server() {
-  CHECK(active_calls() == 0);
+  STAG_CHECK(active_calls() == 0);
 }
 
 void Server::add(Program program) {

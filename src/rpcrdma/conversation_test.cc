@@ -303,7 +303,7 @@ class Peer final : public Sink {
   Talk& talk(std::uint32_t xid) {
     for (auto& talk : talks)
       if (talk->xid == xid) return *talk;
-    CHECK(false);
+    STAG_CHECK(false);
     return *talks[0];
   }
   const Message& said(std::uint32_t xid) { return talk(xid).said.stream; }
@@ -314,10 +314,10 @@ class Peer final : public Sink {
       const auto found = talk->memory.find(segment.handle);
       if (found == talk->memory.end() || talk->done) continue;
       const std::uint64_t at = segment.offset - base(segment.handle);
-      CHECK(range_within<std::uint64_t>(at, segment.length, found->second.size()));
+      STAG_CHECK(range_within<std::uint64_t>(at, segment.length, found->second.size()));
       return MutableBytes(found->second).subspan(at, segment.length);
     }
-    CHECK(false);
+    STAG_CHECK(false);
     return {};
   }
   static std::uint64_t base(std::uint32_t handle) { return std::uint64_t{handle} << 33; }

@@ -24,24 +24,24 @@ inline Message from_hex(std::string_view text) {
     bytes.push_back(static_cast<std::byte>(std::stoi(digits, nullptr, 16)));
     digits.clear();
   }
-  CHECK(digits.empty());
+  STAG_CHECK(digits.empty());
   return bytes;
 }
 
 inline Message golden(const std::string& name) {
   std::ifstream file("tests/golden/rpcrdma/" + name + ".hex");
-  CHECK(file.is_open());
+  STAG_CHECK(file.is_open());
   std::string text;
   for (std::string line; std::getline(file, line);) text += line.substr(0, line.find('#'));
   return from_hex(text);
 }
 
 inline std::uint32_t word(Bytes bytes, std::size_t index) {
-  CHECK(4 * index + 4 <= bytes.size());
+  STAG_CHECK(4 * index + 4 <= bytes.size());
   return load_be<std::uint32_t>(bytes.data() + 4 * index);
 }
 inline void set_word(Message& message, std::size_t index, std::uint32_t value) {
-  CHECK(4 * index + 4 <= message.size());
+  STAG_CHECK(4 * index + 4 <= message.size());
   store_be(message.data() + 4 * index, value);
 }
 inline Message copy(Bytes bytes) {

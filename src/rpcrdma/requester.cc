@@ -25,24 +25,24 @@ void for_each_segment(const Header& header, Function function) {
 void add_lists(Header& header, const OutgoingCall& call, const CallPlan& plan,
                const ExposedChunks& exposed) {
   if (plan.form == Form::Long) {
-    CHECK(total_length(exposed.position_zero) == plan.stream_length);
+    STAG_CHECK(total_length(exposed.position_zero) == plan.stream_length);
     header.read_list.push_back({0, exposed.position_zero});
   }
-  CHECK(exposed.arguments.size() == plan.reduced.size());
+  STAG_CHECK(exposed.arguments.size() == plan.reduced.size());
   for (std::size_t i = 0; i < plan.reduced.size(); ++i) {
     const Item& item = call.shape.items[plan.reduced[i]];
     // RFC 8166 3.4.5.2: without the item's pad, or with all of it.
-    CHECK(item.chunk_pad == 0 || item.chunk_pad == xdr_pad(item.length));
-    CHECK(total_length(exposed.arguments[i]) == std::uint64_t{item.length} + item.chunk_pad);
+    STAG_CHECK(item.chunk_pad == 0 || item.chunk_pad == xdr_pad(item.length));
+    STAG_CHECK(total_length(exposed.arguments[i]) == std::uint64_t{item.length} + item.chunk_pad);
     header.read_list.push_back({item.position, exposed.arguments[i]});
   }
-  CHECK(exposed.results.size() == plan.write_chunks.size());
+  STAG_CHECK(exposed.results.size() == plan.write_chunks.size());
   for (std::size_t i = 0; i < plan.write_chunks.size(); ++i) {
-    CHECK(total_length(exposed.results[i]) == plan.write_chunks[i]);
+    STAG_CHECK(total_length(exposed.results[i]) == plan.write_chunks[i]);
     header.write_list.push_back({exposed.results[i]});
   }
   if (plan.reply_chunk != 0) {
-    CHECK(total_length(exposed.reply) == plan.reply_chunk);
+    STAG_CHECK(total_length(exposed.reply) == plan.reply_chunk);
     header.reply_chunk = WriteChunk{exposed.reply};
   }
 }
@@ -103,8 +103,8 @@ Requester::Requester(const RequesterSettings& settings, Sink& sink)
     : settings_(settings), sink_(sink) {}
 
 Requester::~Requester() {
-  CHECK(first_ == nullptr);
-  for (const std::uint32_t xid : flights_.keys()) CHECK(*flights_.find(xid) == nullptr);
+  STAG_CHECK(first_ == nullptr);
+  for (const std::uint32_t xid : flights_.keys()) STAG_CHECK(*flights_.find(xid) == nullptr);
 }
 
 std::uint32_t Requester::credit_limit() const {
@@ -117,7 +117,7 @@ void Requester::grant(std::uint32_t credits) {
 }
 
 void Requester::on_call(OutgoingCall& call) {
-  CHECK(call.state_ == OutgoingCall::State::Idle);
+  STAG_CHECK(call.state_ == OutgoingCall::State::Idle);
   if (!open_) return fail(call, {closed_});
   call.state_ = OutgoingCall::State::Queued;
   // A probe goes first: there is at most one or two of them.
@@ -178,7 +178,7 @@ void Requester::send(OutgoingCall& call) {
     add_lists(call.header_, call, call.plan_, *exposed);
   }
   const EncodedHeader header(call.header_);
-  CHECK(header.bytes().size() <= call.plan_.header_size);
+  STAG_CHECK(header.bytes().size() <= call.plan_.header_size);
   take_off(call);
   sink_.send_call(call, header.bytes());
 }

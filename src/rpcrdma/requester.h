@@ -18,7 +18,7 @@ namespace stag::rpcrdma {
 class OutgoingCall {
  public:
   OutgoingCall() = default;
-  ~OutgoingCall() { CHECK(state_ == State::Idle); }
+  ~OutgoingCall() { STAG_CHECK(state_ == State::Idle); }
   OutgoingCall(const OutgoingCall&) = delete;
   OutgoingCall& operator=(const OutgoingCall&) = delete;
 

@@ -240,7 +240,7 @@ void Responder::on_read_done(IncomingCall call, Reason outcome) {
   if (slot->failed != Reason::None || !open_) return end(*slot, Reason::RdmaReadFailed);
   if (slot->long_call) {
     const Bytes stream = sink_.long_call(call);
-    CHECK(stream.size() >= kSmallestStream);
+    STAG_CHECK(stream.size() >= kSmallestStream);
     // RFC 8166 4.5.2: what an inline Call was checked for when it came.
     if (load_be<std::uint32_t>(stream.data()) != slot->header.xid)
       return refuse(*slot, Reason::RdmaXidMismatch);

@@ -76,7 +76,7 @@ AclEntry& Acl::group_class() {
 }
 
 std::uint32_t Acl::mode() const {
-  CHECK(!empty());
+  STAG_CHECK(!empty());
   const AclEntry* mask = find(Tag::Mask);
   const AclEntry& group = mask != nullptr ? *mask : *find(Tag::OwningGroup);
   return find(Tag::Owner)->permissions << 6 | group.permissions << 3 |

@@ -116,10 +116,10 @@ void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {
   std::uint32_t in_head = offset;
   for (const Item& item : items_) {
     if (item.in_head || item.position > offset) continue;
-    CHECK(offset - item.position >= item.length);
+    STAG_CHECK(offset - item.position >= item.length);
     in_head -= item.length;
   }
-  CHECK(in_head <= used_ && used_ - in_head >= 4);
+  STAG_CHECK(in_head <= used_ && used_ - in_head >= 4);
   store_be(head_.data() + in_head, value);
 }
 

@@ -22,7 +22,7 @@ Rope Stream::item_bytes(std::size_t index) const {
 }
 
 Rope Stream::without(std::span<const std::uint32_t> moved) const {
-  if (items_.empty()) return CHECK(moved.empty()), Rope(head_);
+  if (items_.empty()) return STAG_CHECK(moved.empty()), Rope(head_);
   Rope result;
   std::size_t done = 0;  // Head bytes already in the result or left out.
   for (std::uint32_t i = 0; i < items_.size(); ++i) {
@@ -38,7 +38,7 @@ Rope Stream::without(std::span<const std::uint32_t> moved) const {
       done += xdr_pad(item.length) + (item.in_head ? item.length : 0);
     }
   }
-  CHECK(moved.empty());
+  STAG_CHECK(moved.empty());
   result.append(head_.slice(done, head_.size() - done));
   return result;
 }
@@ -51,7 +51,7 @@ Bytes Stream::plain_without(std::span<const std::uint32_t> moved) const {
     next += leave_out;
     if (item.in_head == leave_out || (leave_out && xdr_pad(item.length) != 0)) return {};
   }
-  CHECK(next == moved.size());
+  STAG_CHECK(next == moved.size());
   return head_.bytes();
 }
 
@@ -68,10 +68,10 @@ void Stream::patch_u32(std::uint32_t offset, std::uint32_t value) {
   std::uint32_t in_head = offset;
   for (const Item& item : items_) {
     if (item.in_head || item.position > offset) continue;
-    CHECK(offset - item.position >= item.length);
+    STAG_CHECK(offset - item.position >= item.length);
     in_head -= item.length;
   }
-  CHECK(in_head <= head_.size() && head_.size() - in_head >= 4);
+  STAG_CHECK(in_head <= head_.size() && head_.size() - in_head >= 4);
   Block copy = Block::allocate(head_.size());
   std::memcpy(copy.data(), head_.data(), head_.size());
   store_be(copy.data() + in_head, value);

@@ -42,7 +42,7 @@ requires(N <= kBoundedOpaqueMax) class BoundedOpaque {
 
   BoundedOpaque() {}  // like InlineVector's
   // `bytes` must not be longer than N; use assign() for lengths that are not known to fit.
-  explicit BoundedOpaque(Bytes bytes) { CHECK(assign(bytes)); }
+  explicit BoundedOpaque(Bytes bytes) { STAG_CHECK(assign(bytes)); }
 
   // False, and nothing changed, when `bytes` is longer than N.
   [[nodiscard]] bool assign(Bytes bytes) {
@@ -102,8 +102,8 @@ class Box {
   bool has_value() const { return value_ != nullptr; }
   explicit operator bool() const { return has_value(); }
   // There must be a value.
-  T& operator*() { return CHECK(has_value()), *value_; }
-  const T& operator*() const { return CHECK(has_value()), *value_; }
+  T& operator*() { return STAG_CHECK(has_value()), *value_; }
+  const T& operator*() const { return STAG_CHECK(has_value()), *value_; }
   T* operator->() { return &**this; }
   const T* operator->() const { return &**this; }
 
@@ -136,7 +136,7 @@ std::variant_alternative_t<I, std::variant<Arms...>>& arm_for_writing(std::varia
 template <std::size_t I, class... Arms>
 const std::variant_alternative_t<I, std::variant<Arms...>>& arm_held(
     const std::variant<Arms...>& arms) {
-  return CHECK(arms.index() == I), *std::get_if<I>(&arms);
+  return STAG_CHECK(arms.index() == I), *std::get_if<I>(&arms);
 }
 
 }  // namespace stag::xdr

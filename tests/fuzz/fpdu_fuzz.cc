@@ -27,7 +27,7 @@ class Sink final : public iwarp::ReceiverSink {
   void on_read_request(const iwarp::ReadRequest&) override { receiver_->read_response_sent(); }
   void on_read_done(const iwarp::ReadRequest&) override {}
   void on_terminate(const iwarp::Terminate&) override {}
-  void on_violation(const iwarp::Violation&) override { CHECK(++violations_ == 1); }
+  void on_violation(const iwarp::Violation&) override { STAG_CHECK(++violations_ == 1); }
 
  private:
   iwarp::Receiver*& receiver_;

@@ -12,6 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Bytes frame = input.rest();
   Result<std::size_t, Reason> missing = iwarp::bytes_missing(kind, frame);
   Result<iwarp::MpaFrame, Reason> decoded = iwarp::decode_mpa_frame(kind, frame);
-  if (decoded.ok() && missing.ok()) CHECK(*missing == 0);
+  if (decoded.ok() && missing.ok()) STAG_CHECK(*missing == 0);
   return 0;
 }

@@ -19,9 +19,9 @@ void try_list(const std::vector<aclent>& list) {
   }
   const auto acl = vfs::Acl::from(entries);
   if (!acl || acl->empty()) return;
-  CHECK(acl->mode() <= 0777 && acl->entries().size() == entries.size());
-  CHECK(vfs::Acl::from({acl->entries().begin(), acl->entries().end()}) == acl);
-  CHECK(acl->inherited(0640).mode() == (acl->mode() & 0640));
+  STAG_CHECK(acl->mode() <= 0777 && acl->entries().size() == entries.size());
+  STAG_CHECK(vfs::Acl::from({acl->entries().begin(), acl->entries().end()}) == acl);
+  STAG_CHECK(acl->inherited(0640).mode() == (acl->mode() & 0640));
 }
 
 template <class P>

@@ -18,10 +18,10 @@ void try_value(const Buffer& message, Decode decode, Encode encode) {
   xdr::Encoder encoder;
   encode(encoder, value);
   xdr::Stream stream = std::move(encoder).finish();
-  CHECK(stream.ok());
+  STAG_CHECK(stream.ok());
   xdr::Decoder second(stream.rope().flatten());
   T again{};
-  CHECK(decode(second, again) && again == value);
+  STAG_CHECK(decode(second, again) && again == value);
 }
 
 // The arguments and the results of a procedure.

@@ -27,7 +27,7 @@ Outcome read_stream(Bytes stream, std::size_t portion) {
       part = part.subspan(*used);
       if (!reader.complete()) continue;
       const Buffer record = reader.take();
-      CHECK(record.size() <= 4096);
+      STAG_CHECK(record.size() <= 4096);
       outcome.records.emplace_back(record.bytes().begin(), record.bytes().end());
     }
   }
@@ -39,6 +39,6 @@ Outcome read_stream(Bytes stream, std::size_t portion) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Bytes stream = fuzz::Input(data, size).rest();
   const Outcome whole = read_stream(stream, stream.size() + 1);
-  CHECK(whole == read_stream(stream, 1));
+  STAG_CHECK(whole == read_stream(stream, 1));
   return 0;
 }

@@ -68,6 +68,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Where the decoder stands is where the stream would end if nothing had moved.
   xdr::Encoder encoder(kEligible);
   encode(encoder, value);
-  CHECK(std::move(encoder).finish().size() == decoder.position());
+  STAG_CHECK(std::move(encoder).finish().size() == decoder.position());
   return 0;
 }

@@ -11,8 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   xdr::Decoder call_decoder(Buffer::copy_of(message));
   Result<oncrpc::CallHeader, oncrpc::CallFault> call = oncrpc::decode_call(call_decoder);
   if (call.ok()) {
-    CHECK(call->credential.body.size() <= oncrpc::kMaxAuthBody &&
-          call->verifier.body.size() <= oncrpc::kMaxAuthBody);
+    STAG_CHECK(call->credential.body.size() <= oncrpc::kMaxAuthBody &&
+               call->verifier.body.size() <= oncrpc::kMaxAuthBody);
     static_cast<void>(oncrpc::decode_auth_sys(call->credential.body));
   }
   xdr::Decoder reply_decoder(Buffer::copy_of(message));

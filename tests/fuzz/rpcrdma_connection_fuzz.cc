@@ -19,7 +19,7 @@ class Owner final : public Sink {
   void post_receives(std::uint32_t) override {}
   void drop(Reason) override {}
   void send_error(Buffer message, Reason) override {
-    CHECK(message.size() == 20 || message.size() == 28);
+    STAG_CHECK(message.size() == 20 || message.size() == 28);
   }
   void close(Reason) override { closed = true; }
   Result<ExposedChunks, Reason> expose(rpcrdma::OutgoingCall& call) override {
@@ -31,9 +31,9 @@ class Owner final : public Sink {
   }
   void send_call(rpcrdma::OutgoingCall&, Bytes) override {}
   void deliver_reply(rpcrdma::OutgoingCall& call, const ReplyArrival& reply) override {
-    CHECK(reply.reply_chunk_length <= call.plan().reply_chunk);
+    STAG_CHECK(reply.reply_chunk_length <= call.plan().reply_chunk);
     for (std::size_t i = 0; i < reply.written.size(); ++i)
-      CHECK(reply.written[i] <= call.plan().write_chunks[i]);
+      STAG_CHECK(reply.written[i] <= call.plan().write_chunks[i]);
     answered = true;
   }
   void fail_call(rpcrdma::OutgoingCall&, const CallFailure&) override { answered = true; }
@@ -42,13 +42,13 @@ class Owner final : public Sink {
     open_[call.index] = call;
     rooms_[call.index].clear();
     for (const ArrivedItem& item : items) {
-      CHECK(item.length <= kMaxChunk);
+      STAG_CHECK(item.length <= kMaxChunk);
       rooms_[call.index].emplace_back(item.length);
     }
   }
   void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {
-    CHECK(range_ok(rooms_[call.index].at(item).size(), offset, from.length));
+    STAG_CHECK(range_ok(rooms_[call.index].at(item).size(), offset, from.length));
     reads.push_back(call);
   }
   Bytes long_call(IncomingCall call) override { return rooms_[call.index].at(0); }
@@ -111,6 +111,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     turn(core, owner, choice);
   }
   core.on_disconnect(Reason::ConnectionLost);
-  CHECK(owner.answered);
+  STAG_CHECK(owner.answered);
   return 0;
 }

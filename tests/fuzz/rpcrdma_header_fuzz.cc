@@ -12,20 +12,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Result<rpcrdma::ParsedHeader, rpcrdma::HeaderFault> parsed =
       rpcrdma::decode_header(message, limits);
   if (parsed.ok()) {
-    CHECK(parsed->size <= message.size());
+    STAG_CHECK(parsed->size <= message.size());
     for (const rpcrdma::ReadChunk& chunk : parsed->header.read_list)
-      CHECK(rpcrdma::total_length(chunk.segments) <= limits.max_chunk_bytes);
+      STAG_CHECK(rpcrdma::total_length(chunk.segments) <= limits.max_chunk_bytes);
     const rpcrdma::EncodedHeader again(parsed->header);
     Result<rpcrdma::ParsedHeader, rpcrdma::HeaderFault> second =
         rpcrdma::decode_header(again.bytes(), limits);
     if (parsed->header.proc != rpcrdma::RDMA_DONE)
-      CHECK(second.ok() && second->header == parsed->header);
+      STAG_CHECK(second.ok() && second->header == parsed->header);
   }
   Result<rpcrdma::ErrorMessage, Reason> error = rpcrdma::decode_error(message);
   if (error.ok()) {
     Result<rpcrdma::ErrorMessage, Reason> second =
         rpcrdma::decode_error(rpcrdma::encode_error(*error).bytes());
-    CHECK(second.ok() && *second == *error);
+    STAG_CHECK(second.ok() && *second == *error);
   }
   return 0;
 }

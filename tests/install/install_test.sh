@@ -21,6 +21,9 @@ if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror
 "$cmake" --install "$build" --prefix "$prefix" --component devel >"$work/install.log"
 grep -rlE '#include "[a-z]+/' "$prefix/include" && fail "a header includes by a path of the source tree"
 
+# Macros know no namespace: every one that users get to see carries the library's name.
+grep -rnE '^ *# *define +' "$prefix/include" | grep -vE 'define +STAG_' && fail "a public header defines a macro without STAG_ in front"
+
 # Outside the tree: nothing but the example's own files is there.
 mkdir "$work/hello"
 cp "$hello"/* "$work/hello"
@@ -50,3 +53,7 @@ cd "$work/pkg-config"
 # shellcheck disable=SC2046
 "$cxx" $(pkg-config --cflags stag) -I. "$work/hello/server.cc" hello.cc $(pkg-config --libs stag) -o hello_server
 greet "$work/pkg-config"
+
+# A plug-in or extension module is a shared object, which only position-independent code can become.
+# shellcheck disable=SC2046
+"$cxx" -shared -fPIC $(pkg-config --cflags stag) -I. -Wl,-z,text,-z,defs "$work/hello/server.cc" hello.cc $(pkg-config --libs stag) -o plugin.so

@@ -76,7 +76,7 @@ void IwarpConnection::later(void (IwarpConnection::*step)()) {
 }
 
 void IwarpConnection::start(Events& events) {
-  CHECK(events_ == nullptr);
+  STAG_CHECK(events_ == nullptr);
   events_ = &events;
   later(&IwarpConnection::begin_events);
 }
@@ -183,7 +183,7 @@ void IwarpConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint3
 }
 
 void IwarpConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token) {
-  CHECK(source.size() <= sink.length);
+  STAG_CHECK(source.size() <= sink.length);
   Operation operation;
   operation.kind = OperationKind::Write;
   operation.flow = flow;
@@ -194,7 +194,7 @@ void IwarpConnection::write(Rope source, RemoteMemory sink, Flow flow, Token tok
 }
 
 void IwarpConnection::read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) {
-  CHECK(sink.size() <= source.length);
+  STAG_CHECK(sink.size() <= source.length);
   Operation operation;
   operation.kind = OperationKind::Read;
   operation.flow = flow;

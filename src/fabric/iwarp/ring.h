@@ -17,7 +17,7 @@ class Ring {
   std::size_t size() const { return size_; }
   // From the oldest on.
   T& operator[](std::size_t i) { return places_[(first_ + i) & (places_.size() - 1)]; }
-  T& front() { return CHECK(size_ > 0), (*this)[0]; }
+  T& front() { return STAG_CHECK(size_ > 0), (*this)[0]; }
 
   void push(T value) {
     if (size_ == places_.size()) grow();

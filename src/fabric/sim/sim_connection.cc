@@ -16,7 +16,7 @@ SimConnection::SimConnection(SimFabric& fabric, Loop& loop, Setup setup)
 }
 
 SimConnection::~SimConnection() {
-  CHECK(delivering_ == 0);
+  STAG_CHECK(delivering_ == 0);
   fabric_.connections_.erase(id_);
   if (setup_.listener_count) --*setup_.listener_count;
   if (peer_ == nullptr) return;
@@ -30,7 +30,7 @@ void SimConnection::join(SimConnection& active, SimConnection& passive) {
 }
 
 void SimConnection::start(Events& events) {
-  CHECK(events_ == nullptr);
+  STAG_CHECK(events_ == nullptr);
   events_ = &events;
   schedule_pump();
   schedule_arrival();
@@ -99,7 +99,7 @@ Revocation SimConnection::give_back(std::uint32_t handle, MutableBytes memory) {
 
 void SimConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
                          Token token) {
-  CHECK(!invalidate || setup_.parameters.remote_invalidation);
+  STAG_CHECK(!invalidate || setup_.parameters.remote_invalidation);
   SimOperation operation;
   operation.flow = flow;
   operation.token = token;
@@ -109,7 +109,7 @@ void SimConnection::send(Rope message, std::optional<std::uint32_t> invalidate, 
 }
 
 void SimConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token) {
-  CHECK(source.size() <= sink.length);
+  STAG_CHECK(source.size() <= sink.length);
   SimOperation operation;
   operation.kind = SimOperationKind::Write;
   operation.flow = flow;
@@ -120,7 +120,7 @@ void SimConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token
 }
 
 void SimConnection::read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) {
-  CHECK(sink.size() <= source.length);
+  STAG_CHECK(sink.size() <= source.length);
   SimOperation operation;
   operation.kind = SimOperationKind::Read;
   operation.flow = flow;

@@ -17,8 +17,8 @@ SimFabric::SimFabric(SimLoop& loop, SimOptions options)
 }
 
 SimFabric::~SimFabric() {
-  CHECK(connections_.empty());
-  CHECK(listeners_.empty());
+  STAG_CHECK(connections_.empty());
+  STAG_CHECK(listeners_.empty());
 }
 
 std::uint16_t SimFabric::fresh_port() {

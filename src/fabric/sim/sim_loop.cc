@@ -75,7 +75,7 @@ bool SimLoop::step_before(TimePoint end) {
 
 void SimLoop::run_until_idle() {
   constexpr std::uint64_t kEndless = 200'000'000;
-  for (std::uint64_t steps = 0; step(); ++steps) CHECK(steps < kEndless);
+  for (std::uint64_t steps = 0; step(); ++steps) STAG_CHECK(steps < kEndless);
 }
 
 void SimLoop::run_for(Duration duration) {

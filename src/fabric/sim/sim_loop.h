@@ -52,7 +52,7 @@ class SimLoop final : public Loop {
   T run(Task<T> task) {
     std::optional<T> result;
     detach(store(std::move(task), &result));
-    CHECK(run_until([&] { return result.has_value(); }));
+    STAG_CHECK(run_until([&] { return result.has_value(); }));
     return *std::move(result);
   }
 

@@ -132,9 +132,9 @@ class RdmaAcl : public ::testing::Test {
   RdmaAcl() {
     ExportOptions open;
     open.root_squash = false;
-    CHECK(nfs.add_export("/data", store, open).ok());
+    STAG_CHECK(nfs.add_export("/data", store, open).ok());
     nfs.add_nfs(pair.program_server);
-    CHECK(pair.connect().ok());
+    STAG_CHECK(pair.connect().ok());
   }
   static rpc::rdma::PairSetup setup() {
     rpc::rdma::PairSetup setup;
@@ -144,7 +144,7 @@ class RdmaAcl : public ::testing::Test {
   static Handle root_of(const vfs::FileSystem& fs) {
     const FileHandles handles(ServerState::ephemeral(7).handle_key);
     Handle root;
-    CHECK(root.data.assign(handles.seal(handles.export_id("/data"), fs.root()).bytes()));
+    STAG_CHECK(root.data.assign(handles.seal(handles.export_id("/data"), fs.root()).bytes()));
     return root;
   }
   static FileSystemOptions as_root() {

@@ -9,7 +9,7 @@ MutableBytes DataSink::room(std::uint64_t, std::uint32_t) {
 }
 
 MutableBytes MemorySink::room(std::uint64_t offset, std::uint32_t length) {
-  CHECK(offset >= start_);
+  STAG_CHECK(offset >= start_);
   const std::uint64_t skip = std::min<std::uint64_t>(offset - start_, memory_.size());
   return memory_.subspan(skip, std::min<std::uint64_t>(length, memory_.size() - skip));
 }
@@ -23,7 +23,7 @@ Task<Outcome<Ok>> MemorySink::write(std::uint64_t offset, Bytes data) {
 }
 
 Task<Outcome<DataSource::Piece>> MemorySource::read(std::uint64_t offset, MutableBytes room) {
-  CHECK(offset >= start_);
+  STAG_CHECK(offset >= start_);
   const std::uint64_t skip = std::min<std::uint64_t>(offset - start_, memory_.size());
   Piece piece;
   piece.data = memory_.subspan(skip, std::min<std::uint64_t>(room.size(), memory_.size() - skip));

@@ -28,7 +28,7 @@ FileSystem::FileSystem(rpc::Channel& channel, const Handle& root, std::string ro
       root_path_(std::move(root_path)),
       options_(options),
       sizes_(options.sizes) {
-  CHECK(options_.window > 0 && sizes_.read > 0 && sizes_.write > 0);
+  STAG_CHECK(options_.window > 0 && sizes_.read > 0 && sizes_.write > 0);
 }
 
 Task<Outcome<Ok>> FileSystem::adopt_sizes() {

@@ -16,8 +16,9 @@ class Listings : public Served {
     const vfs::Caller caller{loop_, root};
     const vfs::Handle top = store_->root();
     for (int i = 0; i < count; ++i)
-      CHECK(run(testing::awaited(store_->create(caller, top, "entry " + std::to_string(i), {})))
-                .ok());
+      STAG_CHECK(
+          run(testing::awaited(store_->create(caller, top, "entry " + std::to_string(i), {})))
+              .ok());
   }
   std::vector<Entry> all(Listing::Detail detail) {
     std::vector<Entry> entries;

@@ -92,7 +92,7 @@ mount3::mountres3 in_words_of_version_3(const mount3::fhstatus& res) {
   // RFC 1094 A.4.2: a UNIX error number, as version 3's are.
   out.fhs_status = static_cast<mount3::mountstat3>(res.status);
   if (res.status == kLinuxNameTooLong) out.fhs_status = mount3::MNT3ERR_NAMETOOLONG;
-  if (res.status == 0) CHECK(out.mountinfo().fhandle.assign(res.directory()));
+  if (res.status == 0) STAG_CHECK(out.mountinfo().fhandle.assign(res.directory()));
   return out;
 }
 
@@ -133,7 +133,7 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
     point.rest = rest_of(directory, path);
     co_return point;
   }
-  CHECK(first.has_value());
+  STAG_CHECK(first.has_value());
   co_return Failure{*first};
 }
 

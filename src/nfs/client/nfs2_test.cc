@@ -259,12 +259,12 @@ class RdmaVersion2 : public ::testing::Test {
   RdmaVersion2() {
     ExportOptions open;
     open.root_squash = false;
-    CHECK(nfs.add_export("/data", store, open).ok());
+    STAG_CHECK(nfs.add_export("/data", store, open).ok());
     nfs.add_nfs(pair.program_server);
-    CHECK(pair.connect().ok());
+    STAG_CHECK(pair.connect().ok());
     const FileHandles handles(ServerState::ephemeral(7).handle_key);
     Handle root;
-    CHECK(root.data.assign(*handles.seal2(handles.export_id("/data"), store->root())));
+    STAG_CHECK(root.data.assign(*handles.seal2(handles.export_id("/data"), store->root())));
     FileSystemOptions options;
     options.calls.version = 2;
     options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);

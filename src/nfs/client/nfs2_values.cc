@@ -83,7 +83,7 @@ v3::post_op_attr to_post_op_attr(const v2::fattr& attributes) {
 
 v3::nfs_fh3 to_nfs_fh3(const v2::fhandle& handle) {
   v3::nfs_fh3 to;
-  CHECK(to.data.assign(handle));
+  STAG_CHECK(to.data.assign(handle));
   return to;
 }
 

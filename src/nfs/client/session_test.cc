@@ -183,7 +183,7 @@ struct ScriptedMount : Scripted {
         [this, directory](const mount3::dirpath& path, mount3::mountres3& res) {
           asked.push_back(path);
           res.fhs_status = path == directory ? mount3::MNT3_OK : mount3::MNT3ERR_NOENT;
-          if (path == directory) CHECK(res.mountinfo().fhandle.assign(bytes_of("handle")));
+          if (path == directory) STAG_CHECK(res.mountinfo().fhandle.assign(bytes_of("handle")));
         });
   }
   Outcome<MountPoint> mounted(const std::string& path) { return run(mount(channel, path, {}, {})); }

@@ -94,7 +94,7 @@ class StateDirectory {
  public:
   StateDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "stag-locks-XXXXXX").string();
-    CHECK(mkdtemp(name.data()) != nullptr);
+    STAG_CHECK(mkdtemp(name.data()) != nullptr);
     path_ = name;
   }
   ~StateDirectory() { std::filesystem::remove_all(path_); }
@@ -122,7 +122,7 @@ class Locks : public testing::NfsServed {
     auto opened = LockService::open(nfs_.served(),
                                     {.state_directory = directory_.path(), .host_name = "server"},
                                     loop_, peers_);
-    CHECK(opened.ok());
+    STAG_CHECK(opened.ok());
     service_ = *std::move(opened);
     service_->start();
   }
@@ -133,7 +133,7 @@ class Locks : public testing::NfsServed {
     open();
     replaced_ = std::make_unique<rpc::Server>();
     service_->add_programs(*replaced_);
-    CHECK(old != replaced_.get());
+    STAG_CHECK(old != replaced_.get());
     lock_channel_ = std::make_unique<testing::LoopbackChannel>(loop_, *replaced_);
   }
   static Task<Ok> stopped(LockService& service) {
@@ -150,7 +150,7 @@ class Locks : public testing::NfsServed {
   typename P::Results ask(const typename P::Args& args) {
     if (!lock_channel_) return call<P>(args);
     const auto result = loop_.run(rpc::Client(*lock_channel_, {}, credentials_).call<P>(args));
-    CHECK(result.has_value() && result->ok());
+    STAG_CHECK(result.has_value() && result->ok());
     return **result;
   }
 

@@ -12,14 +12,14 @@ class RecordsOnDisk : public ::testing::Test {
  protected:
   RecordsOnDisk() {
     std::string name = (std::filesystem::temp_directory_path() / "stag-records-XXXXXX").string();
-    CHECK(mkdtemp(name.data()) != nullptr);
+    STAG_CHECK(mkdtemp(name.data()) != nullptr);
     directory_ = name;
   }
   ~RecordsOnDisk() override { std::filesystem::remove_all(directory_); }
 
   std::unique_ptr<Records> open() const {
     auto opened = Records::open(directory_);
-    CHECK(opened.ok());
+    STAG_CHECK(opened.ok());
     return *std::move(opened);
   }
   void write(const std::string& name, const std::string& content) const {

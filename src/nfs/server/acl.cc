@@ -191,7 +191,7 @@ Res failed2(Why why) {
 
 Result<Object, v3::nfsstat3> resolve2(const Request& request, const fhandle2& handle) {
   v3::nfs_fh3 wide;
-  CHECK(wide.data.assign(handle));
+  STAG_CHECK(wide.data.assign(handle));
   return request.resolve(wide);
 }
 

@@ -158,7 +158,7 @@ TEST_F(Nfsacl, of_a_store_without_lists_is_not_supported) {
 class ReadOnlyNfsacl : public Nfsacl {
  protected:
   ReadOnlyNfsacl() {
-    CHECK(nfs_.add_export("/ro", store_, *parse_export_options("ro,no_root_squash")).ok());
+    STAG_CHECK(nfs_.add_export("/ro", store_, *parse_export_options("ro,no_root_squash")).ok());
   }
 };
 

@@ -14,7 +14,7 @@ using namespace v3;
 
 Exports one(const std::string& path, std::shared_ptr<vfs::FileSystem> files = nullptr) {
   Exports exports;
-  CHECK(exports.add(1, {path, std::move(files), {}}).ok());
+  STAG_CHECK(exports.add(1, {path, std::move(files), {}}).ok());
   return exports;
 }
 

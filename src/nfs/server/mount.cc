@@ -65,7 +65,7 @@ Task<mount3::mountres3> mnt(const Served& served, MountList& mounts, const rpc::
   mount3::mountres3 res;
   res.fhs_status = mount3::MNT3_OK;
   const FileHandles::Sealed handle = served.handles.seal(match->found->id, *directory);
-  CHECK(res.mountinfo().fhandle.assign(handle.bytes()));
+  STAG_CHECK(res.mountinfo().fhandle.assign(handle.bytes()));
   res.mountinfo().auth_flavors = {static_cast<std::int32_t>(oncrpc::AuthFlavor::AUTH_SYS)};
   mounts.add(host_of(call), *normal);
   co_return res;

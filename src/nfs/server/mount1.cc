@@ -22,7 +22,7 @@ Task<mount3::fhstatus> mnt1(const Served& served, MountList& mounts, const rpc::
   const mount3::mountres3 found = co_await mnt(served, mounts, call, path);
   if (found.fhs_status != mount3::MNT3_OK) co_return refused(found.fhs_status);
   const auto object = served.handles.open(found.mountinfo().fhandle.bytes());
-  CHECK(object.has_value());
+  STAG_CHECK(object.has_value());
   const auto handle = served.handles.seal2(object->export_id, object->object);
   if (!handle) {
     trace(Reason::NfsHandleTooLong, path);

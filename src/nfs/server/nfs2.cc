@@ -44,7 +44,7 @@ rpc::Program program(const Served& served) {
 
 Result<Object, v2::nfsstat> Request::resolve(const v2::fhandle& handle) const {
   v3::nfs_fh3 wide;
-  CHECK(wide.data.assign(handle));
+  STAG_CHECK(wide.data.assign(handle));
   Result<Object, v3::nfsstat3> object = base_.resolve(wide);
   if (!object) return Failure{to_nfsstat(object.error())};
   return *std::move(object);

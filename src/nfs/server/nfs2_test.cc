@@ -60,7 +60,7 @@ class Nfs2 : public testing::NfsServed {
   // Version 3's handle of the same object, for what version 2 cannot do.
   v3::nfs_fh3 wide(const fhandle& handle) {
     v3::nfs_fh3 wide;
-    CHECK(wide.data.assign(handle));
+    STAG_CHECK(wide.data.assign(handle));
     return wide;
   }
   std::vector<std::string> names(const fhandle& dir, std::uint32_t count) {

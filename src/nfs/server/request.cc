@@ -33,7 +33,7 @@ Result<Object, v3::nfsstat3> Request::resolve(const v3::nfs_fh3& handle) const {
 v3::nfs_fh3 Request::handle_of(const Object& relative, const vfs::Handle& object) const {
   const FileHandles::Sealed sealed = served_.handles.seal(relative.export_->id, object);
   v3::nfs_fh3 handle;
-  CHECK(handle.data.assign(sealed.bytes()));
+  STAG_CHECK(handle.data.assign(sealed.bytes()));
   return handle;
 }
 

@@ -128,7 +128,7 @@ nfsstat3 nearest(std::uint32_t procedure, nfsstat3 status) {
 }  // namespace
 
 bool may_return(std::uint32_t procedure, nfsstat3 status) {
-  CHECK(procedure < kMayReturn.size());
+  STAG_CHECK(procedure < kMayReturn.size());
   return (kMayReturn[procedure] & bit(status)) != 0;
 }
 

@@ -56,7 +56,7 @@ Channel::Channel(fabric::Fabric& fabric, Loop& loop, Address server, ChannelOpti
       deadlines_(loop) {}
 
 Channel::~Channel() {
-  CHECK(active_ == 0 && !connecting_);
+  STAG_CHECK(active_ == 0 && !connecting_);
   if (link_ == nullptr) return;
   link_->disown();
   link_->close(Reason::Shutdown);

@@ -108,7 +108,7 @@ class Pages {
       : bytes_(static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
                size) {
-    CHECK(bytes_.data() != MAP_FAILED);
+    STAG_CHECK(bytes_.data() != MAP_FAILED);
   }
   ~Pages() { ::munmap(bytes_.data(), bytes_.size()); }
   Pages(const Pages&) = delete;

@@ -19,7 +19,7 @@ class Leases {
   Leases() = default;
   Leases(const Leases&) = delete;
   Leases& operator=(const Leases&) = delete;
-  ~Leases() { CHECK(handles_.empty()); }
+  ~Leases() { STAG_CHECK(handles_.empty()); }
 
   // One segment a piece, longer pieces cut to what one handle may cover. On failure what was
   // exposed before stays, for revoke().

@@ -96,7 +96,7 @@ Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& s
 }
 
 Link::~Link() {
-  CHECK(settling_.empty());
+  STAG_CHECK(settling_.empty());
 }
 
 void Link::open(Service* service, std::weak_ptr<rpc::Channel> reverse) {
@@ -216,7 +216,7 @@ ServedCall& Link::taken(rpcrdma::IncomingCall call) {
 // A message with memory of its own is not copied again.
 Buffer Link::kept(Bytes part) const {
   if (part.empty()) return {};
-  CHECK(arriving_ != nullptr);
+  STAG_CHECK(arriving_ != nullptr);
   if (!arriving_->owned()) return Buffer::copy_of(part);
   return arriving_->slice(static_cast<std::size_t>(part.data() - arriving_->data()), part.size());
 }
@@ -248,7 +248,7 @@ void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& 
   ServedCall& served = taken(call);
   served.waits_since = 0;
   served.arrival(arrival, kept(arrival.payload), origin_);
-  CHECK(service_ != nullptr);
+  STAG_CHECK(service_ != nullptr);
   served.serve(*service_, *this, call);
   // Most are answered by now.
   if (served.in_service()) served.keep(shared_from_this());

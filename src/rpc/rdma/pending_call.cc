@@ -197,7 +197,7 @@ void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) cons
 }
 
 void PendingCall::release() {
-  CHECK(!leases_.held());
+  STAG_CHECK(!leases_.held());
   if (!plan().needs_memory()) return;
   rooms_.clear();
   reply_room_ = {};

@@ -8,7 +8,7 @@ namespace stag::rpc::rdma {
 class Server::Shard final : private LinkOwner {
  public:
   explicit Shard(Loop& loop) : loop_(loop) {}
-  ~Shard() { CHECK(links_.empty()); }
+  ~Shard() { STAG_CHECK(links_.empty()); }
 
   Loop& loop() { return loop_; }
 
@@ -57,12 +57,12 @@ Server::Server(Service& service, ServerOptions options)
       budget_(std::make_shared<rpcrdma::ByteBudget>(options.max_bytes_all)) {}
 
 Server::~Server() {
-  CHECK(listener_ == nullptr);
+  STAG_CHECK(listener_ == nullptr);
 }
 
 Result<Address, Reason> Server::listen(fabric::Fabric& fabric, Loop& loop, const Address& address,
                                        std::vector<Loop*> loops) {
-  CHECK(listener_ == nullptr);
+  STAG_CHECK(listener_ == nullptr);
   loop_ = &loop;
   private_data_ = private_data_of(options_.transport, fabric, Side::Server);
   if (loops.empty()) loops = {&loop};
@@ -124,7 +124,7 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
 Server::Shard& Server::shard_of(Loop& loop) {
   for (const std::unique_ptr<Shard>& shard : shards_)
     if (&shard->loop() == &loop) return *shard;
-  CHECK(false);
+  STAG_CHECK(false);
   return *shards_.front();
 }
 

@@ -24,7 +24,7 @@ TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOption
       requester_(loop, *this, "tcp " + to_string(server_)) {}
 
 TcpChannel::~TcpChannel() {
-  CHECK(stream_ == nullptr && !connecting_);
+  STAG_CHECK(stream_ == nullptr && !connecting_);
 }
 
 Task<Result<Ok, Reason>> TcpChannel::connect(CancelToken cancel) {
@@ -122,7 +122,7 @@ Task<void> TcpChannel::close() {
 Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Loop& loop, Address server,
                                                                         CancelToken cancel) {
   auto* sockets = dynamic_cast<net::EpollLoop*>(&loop);
-  CHECK(sockets != nullptr);
+  STAG_CHECK(sockets != nullptr);
   auto channel = std::make_unique<TcpChannel>(*sockets, std::move(server), options_);
   Result<Ok, Reason> connected = co_await channel->connect(cancel);
   if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};

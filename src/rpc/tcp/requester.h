@@ -29,7 +29,7 @@ class Requester {
 
   Requester(Loop& loop, Owner& owner, std::string where)
       : loop_(loop), owner_(owner), where_(std::move(where)) {}
-  ~Requester() { CHECK(active_ == 0); }
+  ~Requester() { STAG_CHECK(active_ == 0); }
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 

@@ -4,8 +4,8 @@
 
 namespace stag::rpc::tcp {
 
-Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::EpollLoop& loop, const Address& at,
-                                                             Service& service,
+Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::EpollLoop& loop,
+                                                             const Address& at, Service& service,
                                                              std::vector<net::EpollLoop*> loops,
                                                              const ServerOptions& options) {
   Result<net::TcpListener, Reason> listener = net::TcpListener::listen(loop, at);
@@ -31,7 +31,7 @@ TcpServer::TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& s
 }
 
 TcpServer::~TcpServer() {
-  CHECK(!listener_.has_value());
+  STAG_CHECK(!listener_.has_value());
 }
 
 void TcpServer::on_accept(net::AcceptedSocket accepted) {

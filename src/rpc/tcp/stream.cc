@@ -34,7 +34,7 @@ void RecordStream::start(Events& events) {
 }
 
 RecordStream::Ticket RecordStream::send(Rope message) {
-  CHECK(message.size() < oncrpc::kLastFragment);
+  STAG_CHECK(message.size() < oncrpc::kLastFragment);
   if (closed_) return 0;
   Outgoing record;
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));

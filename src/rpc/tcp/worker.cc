@@ -100,7 +100,7 @@ Worker::Worker(net::EpollLoop& loop, Service& service, const ServerOptions& opti
     : loop_(loop), service_(service), options_(options) {}
 
 Worker::~Worker() {
-  CHECK(open_.empty());
+  STAG_CHECK(open_.empty());
 }
 
 void Worker::adopt(net::UniqueFd fd, net::PeerPlaces::Place place) {

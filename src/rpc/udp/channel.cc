@@ -33,7 +33,7 @@ UdpChannel::UdpChannel(net::EpollLoop& loop, Address server, const ChannelOption
       where_("udp " + to_string(server_)) {}
 
 UdpChannel::~UdpChannel() {
-  CHECK(active_ == 0);
+  STAG_CHECK(active_ == 0);
 }
 
 Task<Result<Ok, Reason>> UdpChannel::open(CancelToken cancel) {
@@ -61,7 +61,7 @@ Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
   const Rope rope = message.stream.rope();
   if (refused == Reason::None && rope.size() > kLongestDatagram) refused = Reason::RpcCallTooLong;
   if (refused != Reason::None) co_return Failure{CallError::transport(refused, where_)};
-  CHECK(socket_.has_value());
+  STAG_CHECK(socket_.has_value());
   // A copy: nothing of the caller's is referred to once a datagram was handed to the system.
   Pending pending{message, rope.flatten(), options_.retransmit_min};
   ++active_;
@@ -137,7 +137,7 @@ Task<void> UdpChannel::close() {
 Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Loop& loop, Address server,
                                                                         CancelToken cancel) {
   auto* sockets = dynamic_cast<net::EpollLoop*>(&loop);
-  CHECK(sockets != nullptr);
+  STAG_CHECK(sockets != nullptr);
   auto channel = std::make_unique<UdpChannel>(*sockets, std::move(server), options_);
   const Result<Ok, Reason> opened = co_await channel->open(cancel);
   if (!opened) co_return Failure{CallError::transport(opened.error(), channel->where())};

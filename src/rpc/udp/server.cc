@@ -27,7 +27,7 @@ UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& servi
           [this](Reason reason) { trace(reason, "udp " + to_string(local_)); }) {}
 
 UdpServer::~UdpServer() {
-  CHECK(socket_.closed());
+  STAG_CHECK(socket_.closed());
 }
 
 void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {

@@ -12,20 +12,20 @@ std::optional<InodeId> DirectoryTable::find(std::string_view name) const {
 
 void DirectoryTable::insert(std::string_view name, InodeId inode) {
   const auto [at, inserted] = names_.emplace(std::string(name), Entry{inode, next_cookie_});
-  CHECK(inserted);
+  STAG_CHECK(inserted);
   cookies_.emplace_hint(cookies_.end(), next_cookie_, &*at);
   ++next_cookie_;
 }
 
 void DirectoryTable::replace(std::string_view name, InodeId inode) {
   const auto at = names_.find(name);
-  CHECK(at != names_.end());
+  STAG_CHECK(at != names_.end());
   at->second.inode = inode;
 }
 
 void DirectoryTable::erase(std::string_view name) {
   const auto at = names_.find(name);
-  CHECK(at != names_.end());
+  STAG_CHECK(at != names_.end());
   cookies_.erase(at->second.cookie);
   names_.erase(at);
 }

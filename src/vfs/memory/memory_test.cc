@@ -37,7 +37,7 @@ class Memory : public ::testing::Test {
   template <class T>
   T run(Operation<T> operation) {
     Outcome<T> outcome = finish(loop, std::move(operation));
-    CHECK(outcome.ok());
+    STAG_CHECK(outcome.ok());
     return *std::move(outcome);
   }
   Handle make(std::string_view name) {

@@ -29,7 +29,7 @@ class Folder {
  public:
   explicit Folder(const std::string& under) {
     std::string pattern = under + "/stag-vfs-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr);
+    STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
     path_ = pattern;
   }
   Folder(const Folder&) = delete;
@@ -48,7 +48,7 @@ class PosixBackend final : public testing::Backend {
   PosixBackend(const std::string& under, HandleKind kind, bool durable = false) : folder_(under) {
     files::create_directory(export_path());
     files::create_directory(folder_.path() / "state");
-    CHECK(::chmod(export_path().c_str(), 01777) == 0);
+    STAG_CHECK(::chmod(export_path().c_str(), 01777) == 0);
     options_.root = export_path();
     options_.state_directory = folder_.path() / "state";
     options_.handles = kind;
@@ -65,7 +65,7 @@ class PosixBackend final : public testing::Backend {
   bool fill(std::string_view name, std::string_view prefix, int count) override {
     const std::string start = export_path() / name / prefix;
     for (int i = 0; i < count; ++i)
-      CHECK(::mknod((start + std::to_string(i)).c_str(), S_IFREG | 0644, 0) == 0);
+      STAG_CHECK(::mknod((start + std::to_string(i)).c_str(), S_IFREG | 0644, 0) == 0);
     return true;
   }
   bool knows_users() const override { return !PosixFileSystem::serves_all_as_one(); }
@@ -75,7 +75,7 @@ class PosixBackend final : public testing::Backend {
  private:
   void open() {
     auto opened = PosixFileSystem::open(options_);
-    CHECK(opened.ok());
+    STAG_CHECK(opened.ok());
     fs_ = *std::move(opened);
   }
   Folder folder_;
@@ -126,7 +126,7 @@ class Posix : public ::testing::TestWithParam<HandleKind> {
   T good(Operation<T> operation) {
     Outcome<T> result = outcome(std::move(operation));
     if (!result) ADD_FAILURE() << to_string(result.error());
-    CHECK(result.ok());
+    STAG_CHECK(result.ok());
     return *std::move(result);
   }
   template <class T>
@@ -533,7 +533,7 @@ TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
 // What a command prints, or nothing when it fails.
 std::optional<std::string> output_of(const std::string& command) {
   std::FILE* pipe = ::popen(command.c_str(), "r");
-  CHECK(pipe != nullptr);
+  STAG_CHECK(pipe != nullptr);
   std::string text;
   for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
   if (::pclose(pipe) != 0) return std::nullopt;

@@ -20,7 +20,7 @@ namespace stag::nfs::client {
 
 inline Handle handle_of(std::string_view name) {
   Handle handle;
-  CHECK(handle.data.assign(bytes_of(name)));
+  STAG_CHECK(handle.data.assign(bytes_of(name)));
   return handle;
 }
 
@@ -41,7 +41,7 @@ inline MutableBytes writable(std::string& text) {
 template <class T>
 T run_on(testing::ManualLoop& loop, Task<T> task) {
   std::optional<T> result = loop.run(std::move(task));
-  CHECK(result.has_value());
+  STAG_CHECK(result.has_value());
   return *std::move(result);
 }
 

@@ -26,8 +26,8 @@ class NfsServed : public ::testing::Test {
   explicit NfsServed(nfs::ExportOptions odd = {}) {
     nfs::ExportOptions open;
     open.root_squash = false;
-    CHECK(nfs_.add_export("/data", store_, open).ok());
-    CHECK(nfs_.add_export("/odd", store_, odd).ok());
+    STAG_CHECK(nfs_.add_export("/data", store_, open).ok());
+    STAG_CHECK(nfs_.add_export("/odd", store_, odd).ok());
     nfs_.add_programs(server_);
     as(0, 0);
   }
@@ -40,7 +40,7 @@ class NfsServed : public ::testing::Test {
   template <class P>
   typename P::Results call(const typename P::Args& args) {
     auto result = loop_.run(client<P>().template call<P>(args));
-    CHECK(result.has_value());
+    STAG_CHECK(result.has_value());
     if (!*result) {
       ADD_FAILURE() << result->error().message();
       return {};
@@ -54,7 +54,7 @@ class NfsServed : public ::testing::Test {
     if (res.fhs_status != nfs::mount3::MNT3_OK)
       ADD_FAILURE() << path << ": mount status " << res.fhs_status;
     else
-      CHECK(handle.data.assign(res.mountinfo().fhandle.bytes()));
+      STAG_CHECK(handle.data.assign(res.mountinfo().fhandle.bytes()));
     return handle;
   }
   nfs::v3::nfs_fh3 root() { return mounted("/data"); }

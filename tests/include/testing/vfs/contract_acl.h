@@ -10,7 +10,7 @@ using Tag = AclEntry::Tag;
 // Entries in any order; the list must be one.
 inline Acl acl_of(std::vector<AclEntry> entries) {
   const auto acl = Acl::from(std::move(entries));
-  CHECK(acl.has_value());
+  STAG_CHECK(acl.has_value());
   return *acl;
 }
 

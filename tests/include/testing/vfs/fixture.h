@@ -59,7 +59,7 @@ T finish(InlineLoop& loop, Task<T> task) {
   std::optional<T> result;
   detach(deliver(std::move(task), result));
   loop.drain();
-  CHECK(result.has_value());
+  STAG_CHECK(result.has_value());
   return *std::move(result);
 }
 template <class T>
@@ -134,7 +134,7 @@ class Contract : public ::testing::TestWithParam<BackendFactory> {
   T good(Operation<T> operation) {
     Outcome<T> outcome = run(std::move(operation));
     if (!outcome) ADD_FAILURE() << "failed: " << to_string(outcome.error());
-    CHECK(outcome.ok());
+    STAG_CHECK(outcome.ok());
     return *std::move(outcome);
   }
   template <class T>
@@ -187,7 +187,7 @@ class Contract : public ::testing::TestWithParam<BackendFactory> {
       const Listed listed = good(fs().list(as(root_user), directory, from, names));
       all.insert(all.end(), names.names.begin(), names.names.end());
       if (listed.eof) return all;
-      CHECK(!names.names.empty());
+      STAG_CHECK(!names.names.empty());
       from.cookie = names.cookie;
       from.verifier = listed.verifier;
       if (between) between(page);
