@@ -1,5 +1,7 @@
 # Warnings, sanitizers and the one code-generation flag that coroutines need, as an interface target: stag_options.
 add_library(stag_options INTERFACE)
+# No path of the machine that builds is in what is built.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wnon-virtual-dtor)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Symmetric transfer of coroutines is a tail call only with this flag (GCC bug 100897).
