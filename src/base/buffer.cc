@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <new>
 
 namespace stag {
@@ -48,9 +49,12 @@ Pool* thread_pool() {
 
 class PooledStorage final : public Storage {
  public:
-  static PooledStorage* create(std::size_t capacity, std::size_t size_class) {
-    void* memory = ::operator new(sizeof(PooledStorage) + capacity);
-    return new (memory) PooledStorage(capacity, size_class);
+  // Null when there is no memory.
+  static PooledStorage* create(std::size_t capacity, std::size_t size_class) noexcept {
+    if (capacity > std::numeric_limits<std::ptrdiff_t>::max() - sizeof(PooledStorage))
+      return nullptr;
+    void* memory = ::operator new(sizeof(PooledStorage) + capacity, std::nothrow);
+    return memory == nullptr ? nullptr : new (memory) PooledStorage(capacity, size_class);
   }
   MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), capacity_}; }
   static void destroy(PooledStorage* storage) {
@@ -85,7 +89,7 @@ Pool::~Pool() {
     while (list.head != nullptr) PooledStorage::destroy(std::exchange(list.head, list.head->next));
 }
 
-PooledStorage* take(std::size_t capacity) {
+PooledStorage* take(std::size_t capacity) noexcept {
   if (capacity > kLargest) return PooledStorage::create(capacity, kClasses);
   const std::size_t rounded = std::bit_ceil(std::max(capacity, kSmallest));
   const auto size_class = static_cast<std::size_t>(std::countr_zero(rounded / kSmallest));
@@ -102,8 +106,14 @@ PooledStorage* take(std::size_t capacity) {
 }  // namespace
 
 Block Block::allocate(std::size_t capacity) {
+  Block block = try_allocate(capacity);
+  if (!block) throw std::bad_alloc();
+  return block;
+}
+
+Block Block::try_allocate(std::size_t capacity) noexcept {
   PooledStorage* storage = take(capacity);
-  return Block(storage, storage->bytes());
+  return storage == nullptr ? Block() : Block(storage, storage->bytes());
 }
 
 Buffer Buffer::copy_of(Bytes bytes) {

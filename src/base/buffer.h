@@ -96,8 +96,11 @@ class Buffer {
 class Block {
  public:
   Block() = default;
-  // At least `capacity` writable bytes, contents undefined.
+  // At least `capacity` writable bytes, contents undefined. Throws std::bad_alloc when there is no
+  // memory for them.
   static Block allocate(std::size_t capacity);
+  // The same for whoever can do without: an empty Block when there is no memory.
+  static Block try_allocate(std::size_t capacity) noexcept;
   Block(Block&& other) noexcept
       : owner_(std::exchange(other.owner_, nullptr)), bytes_(std::exchange(other.bytes_, {})) {}
   Block& operator=(Block&& other) noexcept {

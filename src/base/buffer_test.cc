@@ -38,6 +38,13 @@ TEST(Block, is_taken_again_from_the_free_list) {
   EXPECT_EQ(Block::allocate(600).data(), where);  // Both are of the 1 KiB class.
 }
 
+TEST(Block, is_empty_or_throws_when_there_is_no_memory) {
+  const std::size_t more_than_there_is = ~std::size_t{0};
+  EXPECT_FALSE(Block::try_allocate(more_than_there_is));
+  EXPECT_THROW(Block::allocate(more_than_there_is), std::bad_alloc);
+  EXPECT_GE(Block::try_allocate(1000).capacity(), 1000u);
+}
+
 TEST(Rope, slices_across_pieces_and_flattens) {
   Rope rope;
   rope.append(Buffer::copy_of(bytes_of("read ")));
