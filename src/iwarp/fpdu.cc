@@ -7,11 +7,10 @@
 namespace stag::iwarp {
 
 std::size_t mulpdu(std::size_t emss, bool markers) {
-  constexpr std::size_t kLeast = 128;
   const std::size_t overhead = kLengthSize + kCrcSize + emss % 4 +
                                (markers ? kMarkerSize * ((emss + 511) / kMarkerInterval) : 0);
-  if (emss < overhead + kLeast) return kLeast;
-  return std::min(emss - overhead, kMaxUlpdu);
+  if (emss < overhead + kLeastMulpdu) return kLeastMulpdu;
+  return std::min(emss - overhead, kLargestMulpdu);
 }
 
 void Crc32c::add(Bytes bytes) {

@@ -10,7 +10,10 @@ namespace stag::iwarp {
 
 inline constexpr std::size_t kLengthSize = 2;
 inline constexpr std::size_t kCrcSize = 4;
-inline constexpr std::size_t kMaxUlpdu = 65535;
+// RFC 5044 section 3: the bounds of MULPDU, the largest ULPDU that DDP may post. A received one is
+// bounded by its length field only.
+inline constexpr std::size_t kLeastMulpdu = 128;
+inline constexpr std::size_t kLargestMulpdu = 64768;
 inline constexpr std::size_t kMarkerInterval = 512;
 inline constexpr std::size_t kMarkerSize = 4;
 
@@ -23,8 +26,7 @@ constexpr std::size_t fpdu_size(std::size_t ulpdu) {
   return kLengthSize + ulpdu + fpdu_pad(ulpdu) + kCrcSize;
 }
 
-// RFC 5044 4.5: the largest ULPDU for a TCP segment of `emss` bytes; never less than 128, never
-// more than the length field can say.
+// RFC 5044 4.5: the largest ULPDU for a TCP segment of `emss` bytes, within the bounds above.
 std::size_t mulpdu(std::size_t emss, bool markers);
 
 // CRC32C over bytes that come in parts (RFC 5044 4.4: as in iSCSI).

@@ -61,7 +61,23 @@ TEST(Mulpdu, follows_the_formulas_of_RFC_5044_section_4_5) {
   EXPECT_EQ(mulpdu(1459, false), 1450u);
   EXPECT_EQ(mulpdu(1460, true), 1442u);
   EXPECT_EQ(mulpdu(100, false), 128u);
-  EXPECT_EQ(mulpdu(1 << 20, false), kMaxUlpdu);
+}
+
+TEST(Mulpdu, stays_between_128_and_64768_octets_for_every_segment_size) {
+  for (std::size_t emss = 0; emss < 70000; ++emss) {
+    for (const bool markers : {false, true}) {
+      const std::size_t ulpdu = mulpdu(emss, markers);
+      ASSERT_GE(ulpdu, 128u) << emss;
+      ASSERT_LE(ulpdu, 64768u) << emss;
+      // RFC 5044 4.3: a marker is due at least every 512 octets, and one may come first of all.
+      const std::size_t marked = markers ? 4 * ((emss + 511) / 512) : 0;
+      if (ulpdu > 128) {
+        ASSERT_LE(fpdu_size(ulpdu) + marked, emss) << emss;
+      }
+    }
+  }
+  EXPECT_EQ(mulpdu(1 << 20, false), 64768u);
+  EXPECT_EQ(mulpdu(1 << 20, true), 64768u);
 }
 
 }  // namespace

@@ -67,6 +67,22 @@ TEST(Receiver, accepts_the_solicited_forms_and_ignores_reserved_bits) {
   EXPECT_TRUE(inlet.sink.solicitations[0]);
 }
 
+// What a peer may post is its own affair; the length field is all that bounds it here.
+TEST(Receiver, takes_a_ULPDU_as_long_as_the_length_field_can_say) {
+  for (const bool whole : {true, false}) {
+    Inlet inlet;
+    const Octets data = pattern(65535 - kTaggedHeaderSize, 3);
+    Octets memory(data.size());
+    inlet.expose_sink(0xAABB0001, memory, 0);
+    const Octets frame = fpdu("c140 aabb0001 0000000000000000 " + to_hex(data));
+    if (!whole) receive(inlet.receiver, Bytes(frame).first(100));
+    receive(inlet.receiver, Bytes(frame).subspan(whole ? 0 : 100));
+    EXPECT_EQ(memory, data);
+    EXPECT_TRUE(inlet.sink.violations.empty());
+    EXPECT_TRUE(inlet.receiver.at_boundary());
+  }
+}
+
 TEST(Receiver, revokes_what_a_send_invalidates_before_it_delivers_it) {
   PROVES("R8797-3.2-a", "R8797-3.2-b");
   Inlet inlet;

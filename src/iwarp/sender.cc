@@ -14,7 +14,9 @@ constexpr std::size_t kGathered = 8 * 1024;
 constexpr std::size_t kMostOwnBytes = kLengthSize + kUntaggedHeaderSize + kGathered + 3 + kCrcSize;
 static_assert(kGathered >= kMaxTerminateSize);
 // And the markers inside the largest FPDU.
-constexpr std::size_t kMostMarkerBytes = kMarkerSize * (65536 / kMarkerInterval + 2);
+constexpr std::size_t kMostMarkerBytes =
+    kMarkerSize * (fpdu_size(kLargestMulpdu) / kMarkerInterval + 2);
+static_assert(fpdu_size(kLargestMulpdu) + kMostMarkerBytes < 65536);
 
 }  // namespace
 
@@ -93,9 +95,8 @@ class Sender::Fpdu {
 Sender::Sender(const SenderOptions& options, const StagTable& table)
     : options_(options), table_(table), answered_(options.first_sequence - 1) {
   next_sequence_.fill(options.first_sequence);
-  // RFC 5044 4.5: never below 128; and a marker's pointer has sixteen bits for the whole FPDU.
-  const std::size_t most = options.markers ? mulpdu(kMaxUlpdu, true) : kMaxUlpdu;
-  options_.max_ulpdu = std::clamp<std::size_t>(options.max_ulpdu, 128, most);
+  // Even with its markers the largest FPDU fits the sixteen bits of a marker's pointer.
+  options_.max_ulpdu = std::clamp(options.max_ulpdu, kLeastMulpdu, kLargestMulpdu);
 }
 
 void Sender::begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size) {

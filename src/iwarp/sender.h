@@ -21,9 +21,10 @@ namespace stag::iwarp {
 struct SenderOptions {
   bool crc = false;
   bool markers = false;  // Negotiated::markers_to_send
-  // Largest ULPDU to send. The default suits any peer that reads a stream; mulpdu() gives the value
-  // for a peer that wants FPDUs aligned with TCP segments.
-  std::size_t max_ulpdu = kMaxUlpdu;
+  // Octets of the largest ULPDU to send (MULPDU); a value out of bounds becomes the nearest bound.
+  // The default suits any peer that reads a stream; mulpdu() gives the value for a peer that wants
+  // FPDUs aligned with TCP segments.
+  std::size_t max_ulpdu = kLargestMulpdu;
   std::size_t batch_bytes = 1 << 20;  // fill() stops when a batch holds this much
   std::uint32_t first_sequence = 1;   // as in ReceiverOptions
 };

@@ -32,7 +32,7 @@ struct Outlet {
   Batch batch;
 };
 
-SenderOptions options_with(bool crc, bool markers, std::size_t max_ulpdu = kMaxUlpdu) {
+SenderOptions options_with(bool crc, bool markers, std::size_t max_ulpdu = kLargestMulpdu) {
   SenderOptions options;
   options.crc = crc;
   options.markers = markers;
@@ -166,9 +166,13 @@ Octets without_markers(Bytes wire, bool crc) {
   return plain;
 }
 
+std::size_t length_field(Bytes fpdu) {
+  return load_be<std::uint16_t>(fpdu.data());
+}
+
 TEST(Sender, puts_a_marker_at_every_512th_octet_that_points_to_its_FPDU) {
   Outlet marked(options_with(true, true));
-  Outlet plain(options_with(false, false, mulpdu(kMaxUlpdu, true)));
+  Outlet plain(options_with(false, false, kLargestMulpdu));
   Octets with;
   Octets without;
   std::mt19937 random(4);
@@ -186,6 +190,27 @@ TEST(Sender, puts_a_marker_at_every_512th_octet_that_points_to_its_FPDU) {
   inlet.receiver.on_bytes(stripped);
   EXPECT_EQ(inlet.sink.sends.size(), 200u);
   EXPECT_TRUE(inlet.sink.violations.empty());
+}
+
+// RFC 5044 section 3: MULPDU is 128 to 64768 octets, and no longer ULPDU may be posted.
+TEST(Sender, posts_no_ULPDU_above_64768_octets_whatever_it_is_told) {
+  const Octets data = pattern(70001, 5);
+  for (const std::size_t wish : {0, 1, 127, 128, 131, 1440, 64767, 64768, 64769, 65535, 1 << 20}) {
+    for (const bool markers : {false, true}) {
+      Outlet outlet(options_with(true, markers, wish));
+      outlet.sender.begin_write(1, 0, Rope::borrow(data));
+      Octets wire = outlet.drain();
+      const Octets send = outlet.send(data);
+      wire.insert(wire.end(), send.begin(), send.end());
+      if (markers) wire = without_markers(wire, true);
+      std::size_t longest = 0;
+      for (Bytes rest(wire); !rest.empty(); rest = rest.subspan(fpdu_size(length_field(rest))))
+        longest = std::max(longest, length_field(rest));
+      const std::size_t most = std::clamp<std::size_t>(wish, 128, 64768);
+      EXPECT_LE(longest, most) << wish << (markers ? " with markers" : "");
+      EXPECT_GT(longest + 4, most) << wish << (markers ? " with markers" : "");
+    }
+  }
 }
 
 TEST(Sender, points_to_payload_instead_of_copying_it) {

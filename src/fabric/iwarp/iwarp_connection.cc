@@ -35,7 +35,9 @@ iwarp::SenderOptions sender_options(const IwarpSetup& setup) {
 
 // As many full FPDUs as fit: no stunted one at the end of each message of a long Write.
 std::size_t write_message(const IwarpOptions& options) {
-  const std::size_t payload = (options.max_ulpdu - iwarp::kTaggedHeaderSize) & ~std::size_t{3};
+  const std::size_t ulpdu =
+      std::clamp(options.max_ulpdu, iwarp::kLeastMulpdu, iwarp::kLargestMulpdu);
+  const std::size_t payload = (ulpdu - iwarp::kTaggedHeaderSize) & ~std::size_t{3};
   return std::max<std::size_t>(options.write_message / payload, 1) * payload;
 }
 

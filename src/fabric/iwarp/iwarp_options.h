@@ -13,9 +13,10 @@ struct IwarpOptions {
   // Use CRC32C on every connection, whatever ConnectOptions::crc asks for. Otherwise it is used
   // where either side asks.
   bool always_crc = false;
-  // Bytes of the largest ULPDU to send. A peer that reads TCP as a stream takes any; one that wants
+  // Bytes of the largest ULPDU to send (MULPDU), 128 to 64768 (RFC 5044 section 3); a value out of
+  // bounds becomes the nearest bound. A peer that reads TCP as a stream takes any; one that wants
   // FPDUs in step with TCP segments (RFC 5044 4.5) wants iwarp::mulpdu() of its MSS.
-  std::size_t max_ulpdu = 65535;
+  std::size_t max_ulpdu = 64768;
   // Bytes of the RDMA Write messages that a long Write is cut into.
   std::size_t write_message = 256 * 1024;
   // Bytes of one Call's RDMA Writes that leave before those of another have their turn.

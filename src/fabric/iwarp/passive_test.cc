@@ -78,6 +78,31 @@ TEST(Passive, says_nothing_behind_its_reply_before_the_first_FPDU) {
   EXPECT_EQ(peer.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, bytes_of("too early")));
 }
 
+// RFC 5044 section 3: MULPDU is 128 to 64768 octets.
+TEST(Passive, sends_no_ULPDU_beyond_the_bounds_of_MULPDU_whatever_the_options_say) {
+  static const std::vector<std::byte> data(70000);
+  for (const std::size_t wish : {std::size_t{0}, IwarpOptions().max_ulpdu, std::size_t{65535}}) {
+    IwarpOptions options;
+    options.max_ulpdu = wish;
+    Service service(options);
+    RawPeer peer = RawPeer::connected(service.address());
+    peer.shake_hands();
+    peer.send(fpdu(tagged_write({}, {})));
+    service.with_connection([](Connection& connection) {
+      connection.write(Rope::borrow(data), {7, 70000, 0}, 1, kNoToken);
+      return true;
+    });
+    std::size_t longest = 0;
+    for (std::size_t left = data.size(); left > 0;) {
+      const std::size_t size = peer.receive_ulpdu().size();
+      ASSERT_GT(size, iwarp::kTaggedHeaderSize);
+      left -= size - iwarp::kTaggedHeaderSize;
+      longest = std::max(longest, size);
+    }
+    EXPECT_EQ((longest + 3) & ~std::size_t{3}, wish == 0 ? 128u : 64768u);
+  }
+}
+
 TEST(Passive, closes_without_an_answer_on_what_is_no_MPA_request) {
   Service service;
   for (const char* garbage : {

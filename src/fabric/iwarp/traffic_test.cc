@@ -10,7 +10,7 @@ namespace {
 
 fabric::IwarpOptions in_parts(std::uint32_t seed) {
   fabric::IwarpOptions options;
-  options.max_ulpdu = seed % 2 == 0 ? 65535 : 1000 + seed * 7;
+  options.max_ulpdu = seed % 2 == 0 ? 64768 : 1000 + seed * 7;
   options.write_message = 20'000;
   options.turn_bytes = 30'000;
   options.always_crc = seed % 3 == 0;
