@@ -218,8 +218,12 @@ class Tree {
   template <class Make>
   Outcome<Created> make(const Handle& directory, std::string_view name, Make make);
   Outcome<Opened> finish_making(const Credentials& who, Object& directory, std::string_view name,
-                                const SetAttributes& attributes);
-  std::optional<Status> settle(const Credentials& who, Opened& made, const SetAttributes& wanted);
+                                FileType type, const SetAttributes& attributes);
+  static SetAttributes unset_after_making(const Credentials& who, const Attributes& made,
+                                          const SetAttributes& wanted);
+  Outcome<Opened> settle(const Credentials& who, Object& directory, std::string_view name,
+                         Opened made, const SetAttributes& rest);
+  void unmake(const Object& directory, std::string_view name, const Descriptor& made);
   Outcome<Change> unlink(const Credentials& who, const Handle& directory, std::string_view name,
                          int flags);
   Outcome<Handle> entry_handle(const Object& directory, std::string_view name);

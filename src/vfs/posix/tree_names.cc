@@ -31,6 +31,17 @@ mode_t format_of(FileType type) {
   }
 }
 
+// Whether nothing was done to the object since it was made: to rename or link another one to its
+// name changes that one's ctime or count of links. The slack is for file systems that set ACLs and
+// labels of a new object one clock tick later.
+bool is_newborn(const struct statx& stat) {
+  constexpr std::int64_t kSlackSeconds = 1;
+  const std::uint32_t links = S_ISDIR(stat.stx_mode) ? 2 : 1;
+  if (stat.stx_nlink > links) return false;
+  if ((stat.stx_mask & STATX_BTIME) == 0) return true;
+  return stat.stx_ctime.tv_sec - stat.stx_btime.tv_sec <= kSlackSeconds;
+}
+
 }  // namespace
 
 Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::string_view name,
@@ -87,9 +98,9 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name, Make
   return Created{made->node(), observation.finish()};
 }
 
-// The attributes that the system's call could not set while it made the object.
-std::optional<Status> Tree::settle(const Credentials& who, Opened& made,
-                                   const SetAttributes& wanted) {
+// What the system's call could not set while it made the object.
+SetAttributes Tree::unset_after_making(const Credentials& who, const Attributes& made,
+                                       const SetAttributes& wanted) {
   SetAttributes rest = wanted;
   rest.mode.reset();
   if (!can_switch_users() || who.uid != 0) {
@@ -99,22 +110,57 @@ std::optional<Status> Tree::settle(const Credentials& who, Opened& made,
   const std::uint32_t mode = wanted.mode.value_or(0);
   const bool owner_changes = rest.uid || rest.gid;
   const bool lost_bits =
-      (mode & kSetIds & ~made.attributes.mode) != 0 || (owner_changes && (mode & kSetIds) != 0);
-  if (lost_bits && made.attributes.type != FileType::Symlink)
-    rest.mode = mode | (made.attributes.mode & kSetIds);
-  if (!changes_anything(rest)) return std::nullopt;
-  if (const auto fault = apply(who, *made.object, made.attributes, rest)) return fault;
-  const auto after = attributes_of(*made.object);
-  if (after) made.attributes = *after;
-  return std::nullopt;
+      (mode & kSetIds & ~made.mode) != 0 || (owner_changes && (mode & kSetIds) != 0);
+  if (lost_bits && made.type != FileType::Symlink) rest.mode = mode | (made.mode & kSetIds);
+  return rest;
 }
 
-Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& directory,
-                                          std::string_view name, const SetAttributes& attributes) {
-  auto made = open_entry(directory, name);
-  if (!made) return made;
-  if (const auto fault = settle(who, *made, attributes)) return Failure{*fault};
+// Completes a new object, or takes its name away again.
+Outcome<Tree::Opened> Tree::settle(const Credentials& who, Object& directory, std::string_view name,
+                                   Opened made, const SetAttributes& rest) {
+  if (!changes_anything(rest)) return made;
+  if (const auto fault = apply(who, *made.object, made.attributes, rest)) {
+    const CredentialScope scope(who);
+    if (scope.acts()) unmake(directory, name, made.object->path);
+    return Failure{*fault};
+  }
+  const auto after = attributes_of(*made.object);
+  if (after) made.attributes = *after;
   return made;
+}
+
+// As the thread's current user, who made it: by now somebody else's object may have the name, which
+// only its owner may remove from a sticky directory.
+void Tree::unmake(const Object& directory, std::string_view name, const Descriptor& made) {
+  const std::string terminated(name);
+  struct stat named {};
+  struct stat wanted {};
+  if (::fstatat(directory.path.number(), terminated.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+      ::fstatat(made.number(), "", &wanted, AT_EMPTY_PATH) != 0)
+    return;
+  if (named.st_dev != wanted.st_dev || named.st_ino != wanted.st_ino) return;
+  ::unlinkat(directory.path.number(), terminated.c_str(),
+             S_ISDIR(named.st_mode) ? AT_REMOVEDIR : 0);
+}
+
+// For the calls that give no descriptor of what they made. Somebody who may write to the directory
+// may have put another object under the name meanwhile; what the caller asked for is not done to
+// that one.
+Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& directory,
+                                          std::string_view name, FileType type,
+                                          const SetAttributes& attributes) {
+  Outcome<Opened> made = Failure{Status::Access};
+  {
+    const CredentialScope scope(who);
+    if (scope.acts()) made = open_entry(directory, name);
+  }
+  if (!made) return made;
+  if (made->attributes.type != type) return Failure{Status::NoEntry};
+  const SetAttributes rest = unset_after_making(who, made->attributes, attributes);
+  if (!changes_anything(rest)) return made;
+  const auto found = stat(made->object->path);
+  if (!found || !is_newborn(*found)) return Failure{Status::NoEntry};
+  return settle(who, directory, name, *std::move(made), rest);
 }
 
 Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& directory,
@@ -130,16 +176,15 @@ Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& director
                                attributes.mode.value_or(0600) & 07777));
     if (!writer) return last_error();
     Descriptor path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
-    if (!path) return last_error();
-    made = adopt(std::move(path));
-    if (!made) return made;
+    made = path ? adopt(std::move(path)) : Outcome<Opened>(last_error());
+    if (!made) {
+      unmake(directory, name, writer);
+      return made;
+    }
     made->object->set_writer(std::move(writer));
   }
-  if (const auto fault = settle(who, *made, attributes)) {
-    ::unlinkat(directory.path.number(), terminated.c_str(), 0);
-    return Failure{*fault};
-  }
-  return made;
+  const SetAttributes rest = unset_after_making(who, made->attributes, attributes);
+  return settle(who, directory, name, *std::move(made), rest);
 }
 
 // create() on a name that is taken and may be.
@@ -203,7 +248,7 @@ Outcome<Created> Tree::mkdir(const Credentials& who, const Handle& directory, st
                     attributes.mode.value_or(0700) & 07777) != 0)
         return last_error();
     }
-    return finish_making(who, parent, name, attributes);
+    return finish_making(who, parent, name, FileType::Directory, attributes);
   });
 }
 
@@ -219,7 +264,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
                       std::string(name).c_str()) != 0)
         return last_error();
     }
-    return finish_making(who, parent, name, attributes);
+    return finish_making(who, parent, name, FileType::Symlink, attributes);
   });
 }
 
@@ -237,7 +282,7 @@ Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, st
       if (::mknodat(parent.path.number(), std::string(name).c_str(), mode, number) != 0)
         return last_error();
     }
-    return finish_making(who, parent, name, attributes);
+    return finish_making(who, parent, name, special.type, attributes);
   });
 }
 

@@ -1,0 +1,213 @@
+// What becomes of new objects when somebody else works on the same directory between two system
+// calls of ours. The C library's calls are replaced in this program, so that the other one's turn
+// comes exactly there.
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "testing/vfs/contract.h"
+#include "vfs/posix/posix.h"
+
+namespace {
+
+// Each runs once, at its call.
+struct Interference {
+  std::function<void()> after_making;            // mkdirat, symlinkat, mknodat
+  std::function<void()> before_settling;         // ftruncate, fchownat: they fail then
+  std::optional<std::uint64_t> aged_inode = {};  // made an hour ago, as statx tells
+};
+Interference interference;
+
+// As root, whoever the thread is at that call.
+void run_once(std::function<void()>& step) {
+  const auto now = std::exchange(step, nullptr);
+  if (now == nullptr) return;
+  const int caller = ::setfsuid(0);
+  now();
+  ::setfsuid(static_cast<uid_t>(caller));
+}
+
+}  // namespace
+
+extern "C" {
+int mkdirat(int directory, const char* name, mode_t mode) noexcept {
+  const auto done = static_cast<int>(::syscall(SYS_mkdirat, directory, name, mode));
+  run_once(interference.after_making);
+  return done;
+}
+int symlinkat(const char* target, int directory, const char* name) noexcept {
+  const auto done = static_cast<int>(::syscall(SYS_symlinkat, target, directory, name));
+  run_once(interference.after_making);
+  return done;
+}
+int mknodat(int directory, const char* name, mode_t mode, dev_t device) noexcept {
+  const auto done = static_cast<int>(::syscall(SYS_mknodat, directory, name, mode, device));
+  run_once(interference.after_making);
+  return done;
+}
+int ftruncate(int file, off_t size) noexcept {
+  if (interference.before_settling == nullptr)
+    return static_cast<int>(::syscall(SYS_ftruncate, file, size));
+  run_once(interference.before_settling);
+  return errno = EFBIG, -1;
+}
+int fchownat(int directory, const char* name, uid_t uid, gid_t gid, int flags) noexcept {
+  if (interference.before_settling == nullptr)
+    return static_cast<int>(::syscall(SYS_fchownat, directory, name, uid, gid, flags));
+  run_once(interference.before_settling);
+  return errno = EPERM, -1;
+}
+int statx(int directory, const char* __restrict name, int flags, unsigned mask,
+          struct statx* __restrict to) noexcept {
+  const auto done = static_cast<int>(::syscall(SYS_statx, directory, name, flags, mask, to));
+  if (done == 0 && interference.aged_inode == to->stx_ino) to->stx_btime.tv_sec -= 3600;
+  return done;
+}
+}
+
+namespace stag::vfs {
+namespace {
+
+namespace files = std::filesystem;
+
+class PosixMaking : public ::testing::Test {
+ protected:
+  PosixMaking() {
+    std::string pattern = "/tmp/stag-making-XXXXXX";
+    STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
+    folder = pattern;
+    STAG_CHECK(::chmod(folder.c_str(), 01777) == 0);
+    PosixFileSystem::Options options;
+    options.root = folder;
+    options.durable_names = false;
+    auto opened = PosixFileSystem::open(options);
+    STAG_CHECK(opened.ok());
+    fs = *std::move(opened);
+  }
+  ~PosixMaking() override {
+    interference = {};
+    fs.reset();
+    files::remove_all(folder);
+  }
+  void SetUp() override {
+    if (PosixFileSystem::serves_all_as_one()) GTEST_SKIP() << "needs root";
+  }
+
+  template <class T>
+  std::optional<Status> status(Operation<T> operation) {
+    const Outcome<T> result = testing::finish(loop, std::move(operation));
+    return result ? std::nullopt : std::optional(result.error());
+  }
+  std::optional<Status> create_with_size(std::string_view name) {
+    CreateHow how;
+    how.attributes.size = 5;
+    return status(fs->create({loop, alice}, fs->root(), name, how));
+  }
+  // What an administrator without squashing does: the new object is for alice.
+  SetAttributes for_alice() const {
+    SetAttributes attributes;
+    attributes.uid = alice.uid;
+    return attributes;
+  }
+  void put(const char* name) const { std::ofstream(folder / name) << "precious"; }
+  uid_t owner_of(const char* name) const {
+    struct stat found {};
+    STAG_CHECK(::lstat((folder / name).c_str(), &found) == 0);
+    return found.st_uid;
+  }
+  // Somebody moves the new object away and puts another one, which is root's, under its name.
+  void swap_in(const char* name, const char* other) {
+    interference.after_making = [this, name, other] {
+      files::rename(folder / name, folder / "moved away");
+      files::rename(folder / other, folder / name);
+    };
+    struct stat found {};
+    STAG_CHECK(::lstat((folder / other).c_str(), &found) == 0);
+    interference.aged_inode = found.st_ino;
+  }
+
+  testing::InlineLoop loop;
+  const Credentials root{0, 0, {}};
+  const Credentials alice{1000, 1000, {}};
+  files::path folder;
+  std::unique_ptr<PosixFileSystem> fs;
+};
+
+TEST_F(PosixMaking, a_create_that_fails_leaves_nothing) {
+  interference.before_settling = [] {};
+  EXPECT_EQ(create_with_size("file"), Status::FileTooBig);
+  EXPECT_FALSE(files::exists(folder / "file"));
+}
+
+TEST_F(PosixMaking, a_create_that_fails_does_not_remove_what_has_its_name_meanwhile) {
+  interference.before_settling = [this] {
+    files::rename(folder / "file", folder / "moved away");
+    put("file");
+  };
+  EXPECT_EQ(create_with_size("file"), Status::FileTooBig);
+  EXPECT_TRUE(files::exists(folder / "file"));
+}
+
+// Whoever could remove the entry is asked as the caller, also when it is the right one: here the
+// directory is closed to her meanwhile.
+TEST_F(PosixMaking, a_create_that_fails_cleans_up_as_the_caller) {
+  interference.before_settling = [this] { STAG_CHECK(::chmod(folder.c_str(), 0555) == 0); };
+  EXPECT_EQ(create_with_size("file"), Status::FileTooBig);
+  EXPECT_TRUE(files::exists(folder / "file"));
+}
+
+TEST_F(PosixMaking, an_object_that_cannot_be_given_away_goes_again) {
+  interference.before_settling = [] {};
+  EXPECT_EQ(status(fs->mkdir({loop, root}, fs->root(), "d", for_alice())), Status::Perm);
+  interference.before_settling = [] {};
+  EXPECT_EQ(status(fs->symlink({loop, root}, fs->root(), "s", "target", for_alice())),
+            Status::Perm);
+  interference.before_settling = [] {};
+  EXPECT_EQ(status(fs->mknod({loop, root}, fs->root(), "f", {}, for_alice())), Status::Perm);
+  EXPECT_TRUE(files::is_empty(folder));
+}
+
+TEST_F(PosixMaking, what_is_new_is_given_away) {
+  EXPECT_EQ(status(fs->mkdir({loop, root}, fs->root(), "d", for_alice())), std::nullopt);
+  EXPECT_EQ(status(fs->symlink({loop, root}, fs->root(), "s", "target", for_alice())),
+            std::nullopt);
+  EXPECT_EQ(status(fs->mknod({loop, root}, fs->root(), "f", {}, for_alice())), std::nullopt);
+  for (const char* name : {"d", "s", "f"}) EXPECT_EQ(owner_of(name), alice.uid) << name;
+}
+
+TEST_F(PosixMaking, a_directory_that_is_swapped_in_is_not_given_away) {
+  files::create_directory(folder / "precious");
+  swap_in("d", "precious");
+  EXPECT_NE(status(fs->mkdir({loop, root}, fs->root(), "d", for_alice())), std::nullopt);
+  EXPECT_EQ(owner_of("d"), 0u);
+}
+
+TEST_F(PosixMaking, a_file_that_is_swapped_in_is_not_given_away) {
+  for (const bool link : {true, false}) {
+    put("precious");
+    swap_in("new", "precious");
+    const auto made = link ? status(fs->symlink({loop, root}, fs->root(), "new", "x", for_alice()))
+                           : status(fs->mknod({loop, root}, fs->root(), "new", {}, for_alice()));
+    EXPECT_NE(made, std::nullopt);
+    EXPECT_EQ(owner_of("new"), 0u);
+    files::remove(folder / "new");
+  }
+}
+
+TEST_F(PosixMaking, a_link_that_is_swapped_in_is_not_given_away) {
+  STAG_CHECK(::mkfifo((folder / "precious").c_str(), 0600) == 0);
+  interference.after_making = [this] {
+    files::rename(folder / "new", folder / "moved away");
+    files::create_hard_link(folder / "precious", folder / "new");
+  };
+  EXPECT_NE(status(fs->mknod({loop, root}, fs->root(), "new", {}, for_alice())), std::nullopt);
+  EXPECT_EQ(owner_of("precious"), 0u);
+}
+
+}  // namespace
+}  // namespace stag::vfs
