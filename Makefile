@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench bench-peers perf-guard fuzz interop format tidy clean
+.PHONY: help build run test check bench bench-peers perf-guard fuzz attack interop format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -45,6 +45,14 @@ perf-guard: ## instructions of a call, counted by callgrind, against bench/guard
 fuzz: ## every fuzz target, FUZZ_SECONDS (default 600) each
 	@tools/setup build test
 	@tools/fuzz $${FUZZ_SECONDS:-600}
+
+attack: ## mutated messages, floods and hostile servers against address+undefined sanitizers, ATTACK_SECONDS (default 600)
+	@tools/setup build test
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target xdrgen stag
+	@cmake --preset asan -DSTAG_XDRGEN=$(CURDIR)/build/release/bin/xdrgen >/dev/null
+	@cmake --build --preset asan --target stag
+	@tests/attack/run --seconds $${ATTACK_SECONDS:-600}
 
 interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages)
 	@tools/setup build test

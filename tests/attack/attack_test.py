@@ -1,0 +1,96 @@
+"""The attackers themselves: `python3 attack_test.py STAG`. A tool that finds nothing must be one that could have found something."""
+import os
+import random
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STAG = os.path.abspath(sys.argv.pop(1))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from mutation import spoil  # noqa: E402
+from wire import iwarp, nfs, rpc, rpcrdma  # noqa: E402
+from wire.fields import join  # noqa: E402
+
+
+def run(program, *arguments):
+    return subprocess.run([os.path.join(HERE, "run"), "--stag", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+class Codecs(unittest.TestCase):
+    def test_CRC32C_is_that_of_RFC_3720(self):
+        # RFC 3720 B.4: 32 bytes of zeros.
+        self.assertEqual(iwarp.crc32c(bytes(32)), bytes.fromhex("aa36918a"))
+
+    def test_FPDUs_are_found_in_a_stream_of_bytes_that_come_one_by_one(self):
+        parts = [b"", b"a", b"four", b"x" * 1000]
+        stream = b"".join(
+            join(iwarp.fpdu(join(iwarp.untagged(iwarp.SEND, 0, i + 1)) + part)) for i, part in enumerate(parts)
+        )
+        reader = iwarp.FpduReader()
+        segments = [segment for i in range(len(stream)) for segment in reader.feed(stream[i : i + 1])]
+        self.assertEqual([segment.payload for segment in segments], parts)
+        self.assertEqual([segment.sequence for segment in segments], [1, 2, 3, 4])
+
+    def test_headers_are_read_as_they_were_made(self):
+        memory = rpcrdma.Memory(7, 100, 1 << 40)
+        fields = rpcrdma.header(9, rpcrdma.RDMA_NOMSG, 64, [(0, memory)], [[memory, memory]], [memory])
+        header = rpcrdma.parse_header(join(fields) + b"rest")
+        self.assertEqual(
+            (header.xid, header.proc, header.reads, header.writes, header.reply), (9, 1, [(0, memory)], [[memory, memory]], [memory])
+        )
+        self.assertEqual(header.size, len(join(fields)))
+
+    def test_records_are_put_together_from_their_fragments(self):
+        reader = rpc.RecordReader()
+        stream = join(rpc.record(b"one message", 3)) + join(rpc.record(b"another"))
+        self.assertEqual([record for i in range(len(stream)) for record in reader.feed(stream[i : i + 1])], [b"one message", b"another"])
+
+
+class Mutations(unittest.TestCase):
+    def test_leave_the_other_layers_as_they_are(self):
+        fields = rpc.call_fields(1, nfs.write(b"h" * 28, 0, b"data"))
+        for seed in range(500):
+            spoiled = spoil(fields, "handle", random.Random(seed), fields)
+            others = [field for field in fields if field.layer != "handle"]
+            if len(spoiled) == len(fields):  # one value only, or two fields that changed places
+                self.assertLessEqual(len([field for field in others if field not in spoiled]), 1)
+        self.assertEqual([field.name for field in fields if field.layer == "handle"], ["handle.length", "handle"])
+
+    def test_are_the_same_by_the_same_seed(self):
+        fields = rpc.call_fields(1, nfs.lookup(b"h" * 28, b"name"))
+        spoiled = [[spoil(fields, "xdr", random.Random(seed), fields) for seed in range(100)] for _ in range(2)]
+        self.assertEqual(*spoiled)
+        self.assertGreater(len({join(each) for each in spoiled[0]}), 50)
+
+
+class Runs(unittest.TestCase):
+    def test_find_nothing_in_a_server_without_fault(self):
+        result = run(STAG, "--seed", "1", "--batches", "1", "--only", "rdma/chunks", "--only", "tcp/xdr", "--seconds", "2")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("nothing found", result.stdout)
+        self.assertIn("RdmaHeaderMalformed", result.stdout)
+
+    def test_find_a_server_that_dies(self):
+        result = self.run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("again by: tests/attack/run --seed 1 --only tcp/rpc", result.stdout)
+
+    def test_find_a_sanitizer_report(self):
+        result = self.run_wrapped('echo "==1==ERROR: AddressSanitizer: heap-use-after-free" >&2; exec "$STAG" "$@"')
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("heap-use-after-free", result.stdout)
+
+    def run_wrapped(self, script):
+        with tempfile.TemporaryDirectory() as work:
+            program = os.path.join(work, "stag")
+            with open(program, "w") as file:
+                file.write(f"#!/bin/bash\nSTAG={STAG}\n{script}\n")
+            os.chmod(program, os.stat(program).st_mode | stat.S_IXUSR)
+            return run(program, "--seed", "1", "--only", "tcp/rpc", "--seconds", "3")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
