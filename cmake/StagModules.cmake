@@ -13,6 +13,7 @@ set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlpluspl
 set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
 set(STAG_SUBFOLDERS_nfs_server state)
 # What a module's tests use besides the module itself.
+set(STAG_TEST_MODULES_rpc_tcp fabric/sim)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
 set(STAG_TEST_MODULES_rpcbind rpc/tcp)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)

@@ -1,7 +1,9 @@
 #include "net/socket.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -199,6 +201,11 @@ Task<Result<Ok, Reason>> TcpSocket::write_all(Rope bytes) {
     if (transfer.drained && !rest.empty()) co_await ready(*this, &TcpSocket::when_writable);
   }
   co_return Ok{};
+}
+
+std::size_t TcpSocket::unacknowledged() const {
+  int bytes = 0;
+  return ioctl(fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 void TcpSocket::shutdown_write() {

@@ -68,6 +68,10 @@ class TcpSocket {
   // All of `bytes`, or the connection is broken.
   Task<Result<Ok, Reason>> write_all(Rope bytes);
 
+  // Bytes of those written that the peer's system has not acknowledged: what shows that a peer
+  // still takes some, where a write does not. A system call; 0 when closed.
+  std::size_t unacknowledged() const;
+
   // Ends the outgoing stream; what was written still arrives.
   void shutdown_write();
   // Idempotent; ends both directions, and what waits.

@@ -221,6 +221,26 @@ TEST_F(Sockets, scatter_what_they_read_and_say_when_there_is_no_more) {
   EXPECT_EQ(front + back, "steering tag----");
 }
 
+TEST_F(Sockets, know_how_much_the_peer_has_not_acknowledged) {
+  Pair pair = connected_pair();
+  EXPECT_EQ(pair.client->unacknowledged(), 0u);
+  std::vector<std::byte> part(1 << 20);
+  const iovec piece{part.data(), part.size()};
+  std::size_t left = 0;  // more than the peer's system takes before anybody reads
+  for (Transfer written; !written.drained; left += written.bytes)
+    written = pair.client->try_write(std::span(&piece, 1));
+  EXPECT_GT(pair.client->unacknowledged(), 0u);
+  std::function<void()> read = [&] {
+    left -= pair.server->try_read(std::span(&piece, 1)).bytes;
+    if (left == 0 && pair.client->unacknowledged() == 0) return loop_.stop();
+    loop_.post([&read] { read(); });
+  };
+  loop_.post([&read] { read(); });
+  loop_.run();
+  pair.client->close();
+  EXPECT_EQ(pair.client->unacknowledged(), 0u);
+}
+
 TEST_F(Sockets, do_not_wait_for_ever_for_a_peer_that_vanished) {
   const Pair pair = connected_pair();
   for (const int fd : {pair.client->fd(), pair.server->fd()}) {

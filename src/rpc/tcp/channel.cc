@@ -40,7 +40,8 @@ Task<Result<Ok, Reason>> TcpChannel::connect(CancelToken cancel) {
 }
 
 void TcpChannel::adopt(net::TcpSocket socket) {
-  stream_ = std::make_shared<RecordStream>(std::move(socket), options_.stream);
+  stream_ = std::make_shared<RecordStream>(std::make_unique<SocketWire>(std::move(socket)),
+                                           options_.stream);
   if (service_ != nullptr) serve_reverse_on(stream_);
   stream_->start(*this);
   requester_.attach(stream_);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "net/loop.h"
-
 namespace stag::rpc::tcp {
 namespace {
 
@@ -21,12 +19,8 @@ MutableBytes read_ahead() {
 
 }  // namespace
 
-RecordStream::RecordStream(net::TcpSocket socket, const StreamLimits& limits)
-    : socket_(std::move(socket)), limits_(limits), reader_(limits.records) {}
-
-Loop& RecordStream::loop() const {
-  return socket_.loop();
-}
+RecordStream::RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits)
+    : wire_(std::move(wire)), loop_(wire_->loop()), limits_(limits), reader_(limits.records) {}
 
 void RecordStream::start(Events& events) {
   events_ = &events;
@@ -40,16 +34,22 @@ RecordStream::Ticket RecordStream::send(Rope message) {
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
   record.message = std::move(message);
   record.ticket = ++last_ticket_;
-  queued_ += record.size();
-  was_congested_ |= congested();
+  const std::size_t size = record.size();
   queue_.push_back(std::move(record));
+  if (queued_ == 0) ++debts_;
+  queued_ += size;
+  if (congested()) was_congested_ = held_back_ = true;
   watch_for_stall();
   // While reading, the flush at the end of the batch takes it along.
-  if (!reading_ && !waiting_writable_ && !std::exchange(flush_scheduled_, true))
-    loop().post([self = weak_from_this()] {
-      if (const auto stream = self.lock()) stream->flush();
-    });
+  if (!reading_ && !waiting_writable_) flush_later();
   return last_ticket_;
+}
+
+void RecordStream::flush_later() {
+  if (std::exchange(flush_scheduled_, true)) return;
+  loop_.post([self = weak_from_this()] {
+    if (const auto stream = self.lock()) stream->flush();
+  });
 }
 
 void RecordStream::abandon(Ticket ticket) {
@@ -65,13 +65,15 @@ void RecordStream::abandon(Ticket ticket) {
     } else {
       queued_ -= record.size();
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+      // This may have been what reading waited for.
+      if (was_congested_) flush_later();
     }
     return;
   }
 }
 
 void RecordStream::pause() {
-  paused_ = true;
+  paused_ = held_back_ = true;
 }
 
 void RecordStream::resume() {
@@ -82,7 +84,7 @@ void RecordStream::resume() {
 void RecordStream::read_later() {
   if (!may_read() || waiting_readable_ || reading_) return;
   waiting_readable_ = true;
-  loop().post([self = weak_from_this()] {
+  loop_.post([self = weak_from_this()] {
     const auto stream = self.lock();
     if (stream == nullptr) return;
     stream->waiting_readable_ = false;
@@ -92,25 +94,24 @@ void RecordStream::read_later() {
 
 void RecordStream::await_readable() {
   if (!may_read() || std::exchange(waiting_readable_, true)) return;
-  socket_.when_readable([this] {
+  wire_->when_readable([this] {
     waiting_readable_ = false;
     read();
   });
 }
 
+// Where nothing may be read it asks to be told of nothing: resume() and flush() begin anew.
 void RecordStream::read() {
-  if (reading_) return;
-  if (!may_read()) {
-    held_back_ = true;
-    return;
+  if (reading_ || !may_read()) return;
+  if (std::exchange(held_back_, false)) {
+    timed_record_ = 0;
+    ++debts_;
   }
-  if (std::exchange(held_back_, false)) timed_record_ = 0;
   reading_ = true;
   bool drained = false;
   std::size_t budget = kReadBudget;
   while (may_read() && !drained && budget > 0) budget -= std::min(budget, read_once(drained));
   reading_ = false;
-  held_back_ = !may_read();
   flush();
   watch_for_stall();
   watch_record();
@@ -126,14 +127,13 @@ std::size_t RecordStream::read_once(bool& drained) {
   const MutableBytes ahead = read_ahead();
   std::array<iovec, 2> pieces{iovec{room.data(), room.size()}, iovec{ahead.data(), ahead.size()}};
   const auto used = std::span(pieces).subspan(room.empty() ? 1 : 0);
-  const net::Transfer transfer = socket_.try_read(used);
+  const net::Transfer transfer = wire_->try_read(used);
   drained = transfer.drained || transfer.bytes == 0;
   if (transfer.reason != Reason::None) {
     close(transfer.reason);
     return transfer.bytes;
   }
   received_ += transfer.bytes;
-  moved_ += transfer.bytes;
   const std::size_t placed = std::min(transfer.bytes, room.size());
   if (placed > 0) {
     reader_.placed(placed);
@@ -167,22 +167,22 @@ void RecordStream::flush() {
   write_queue();
   if (closed_ || congested() || !std::exchange(was_congested_, false)) return;
   if (events_ != nullptr) events_->on_room();
+  read_later();
 }
 
 void RecordStream::write_queue() {
   while (!closed_ && !waiting_writable_ && queued_ > 0) {
     std::array<iovec, kPiecesPerWrite> pieces;
     const std::size_t count = gather(pieces);
-    const net::Transfer transfer = socket_.try_write(std::span(pieces).first(count));
+    const net::Transfer transfer = wire_->try_write(std::span(pieces).first(count));
     if (transfer.reason != Reason::None) return close(transfer.reason);
-    moved_ += transfer.bytes;
+    written_ += transfer.bytes;
     consume(transfer.bytes);
     if (queued_ == 0 || !transfer.drained) continue;
     waiting_writable_ = true;
-    socket_.when_writable([this] {
+    wire_->when_writable([this] {
       waiting_writable_ = false;
       flush();
-      read_later();
     });
   }
 }
@@ -224,16 +224,23 @@ void RecordStream::consume(std::size_t bytes) {
   }
 }
 
+RecordStream::Progress RecordStream::progress() const {
+  if (queued_ > 0) return {Debt::Replies, debts_, written_ - wire_->unacknowledged()};
+  // A reader that we hold back ourselves is not to blame.
+  if (reader_.midway() && may_read()) return {Debt::Record, debts_, received_};
+  return {};
+}
+
 // One timer while anything is under way; idle connections have none.
 void RecordStream::watch_for_stall() {
-  if (limits_.stall == Duration::zero() || !busy() || closed_ || stall_watched_) return;
+  if (limits_.stall == Duration::zero() || closed_ || stall_watched_) return;
+  if (queued_ == 0 && !reader_.midway()) return;
   stall_watched_ = true;
-  moved_at_watch_ = moved_;
-  stall_timer_ = loop().after(limits_.stall, [this] {
+  at_watch_ = progress();
+  stall_timer_ = loop_.after(limits_.stall, [this] {
     stall_watched_ = false;
-    // A reader that we hold back ourselves is not to blame.
-    const bool ours = reader_.midway() && !may_read() && queued_ == 0;
-    if (busy() && moved_ == moved_at_watch_ && !ours) return close(Reason::RpcPeerTooSlow);
+    if (at_watch_.owed != Debt::None && progress() == at_watch_)
+      return close(Reason::RpcPeerTooSlow);
     watch_for_stall();
   });
 }
@@ -242,18 +249,18 @@ void RecordStream::watch_for_stall() {
 void RecordStream::watch_record() {
   if (limits_.whole_record == Duration::zero() || closed_ || !reader_.midway()) return;
   if (std::exchange(timed_record_, records_) != records_)
-    record_due_ = loop().now() + limits_.whole_record;
+    record_due_ = loop_.now() + limits_.whole_record;
   if (!record_watched_) await_deadline();
 }
 
 // One timer for record after record: it is late for most of them and looks again.
 void RecordStream::await_deadline() {
   record_watched_ = true;
-  record_timer_ = loop().after(record_due_ - loop().now(), [this] {
+  record_timer_ = loop_.after(record_due_ - loop_.now(), [this] {
     record_watched_ = false;
-    // Held back, the record gets its time again when reading goes on.
+    // Held back, the record gets its time again when reading goes on: see read().
     if (!reader_.midway() || timed_record_ != records_ || !may_read()) return;
-    if (loop().now() >= record_due_) return close(Reason::RpcPeerTooSlow);
+    if (loop_.now() >= record_due_) return close(Reason::RpcPeerTooSlow);
     await_deadline();
   });
 }
@@ -262,10 +269,10 @@ void RecordStream::close(Reason reason) {
   if (std::exchange(closed_, true)) return;
   stall_timer_.cancel();
   record_timer_.cancel();
-  socket_.close();
+  wire_->close();
   queue_.clear();
   first_ = queued_ = 0;
-  loop().post([self = shared_from_this(), reason] {
+  loop_.post([self = shared_from_this(), reason] {
     if (self->events_ != nullptr) self->events_->on_stream_closed(reason);
   });
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/rope.h"
-#include "net/socket.h"
 #include "oncrpc/record.h"
+#include "rpc/tcp/wire.h"
 
 namespace stag::rpc::tcp {
 
@@ -18,8 +18,8 @@ struct StreamLimits {
   // Bytes waiting to be sent beyond which nothing is read: the peer must take its Replies first.
   // Zero: reading never stops (a client's side; two sides that stop would wait for each other).
   std::size_t queued = 0;
-  // A record that is begun, or bytes that wait to be sent, must move within this time. Zero: no
-  // limit.
+  // While bytes wait to be sent the peer must acknowledge some within this time, else, while a
+  // record is begun, send some. However many there are: only standing still counts. Zero: no limit.
   Duration stall = std::chrono::seconds(60);
   // A record that is begun must be whole within this time, however steadily it trickles; time in
   // which nothing is read on our own account does not count. Zero: no limit.
@@ -44,7 +44,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // Names one record on its way out.
   using Ticket = std::uint64_t;
 
-  RecordStream(net::TcpSocket socket, const StreamLimits& limits);
+  RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits);
   RecordStream(const RecordStream&) = delete;
   RecordStream& operator=(const RecordStream&) = delete;
 
@@ -70,9 +70,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool congested() const { return limits_.queued != 0 && queued_ > limits_.queued; }
   std::size_t queued_bytes() const { return queued_; }
   std::uint64_t received_bytes() const { return received_; }
-  Address peer() const { return socket_.peer(); }
-  Address local() const { return socket_.local(); }
-  Loop& loop() const;
+  Address peer() const { return wire_->peer(); }
+  Address local() const { return wire_->local(); }
+  Loop& loop() const { return loop_; }
 
  private:
   struct Outgoing {
@@ -83,6 +83,17 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
     std::size_t size() const { return mark.size() + message.size(); }
   };
 
+  // What the peer has to do for the connection to get on, and how far it is with that: two equal
+  // ones mean that it did nothing meanwhile.
+  enum class Debt : std::uint8_t { None, Replies, Record };
+  struct Progress {
+    Debt owed = Debt::None;
+    std::uint64_t debt = 0;
+    std::uint64_t bytes = 0;  // acknowledged, or received
+    bool operator==(const Progress&) const = default;
+  };
+  Progress progress() const;
+
   bool may_read() const { return !closed_ && !paused_ && !congested(); }
   void await_readable();
   void read();
@@ -90,6 +101,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool deliver(Bytes bytes);
   void hand_over();
   void read_later();
+  void flush_later();
   void flush();
   std::size_t gather(std::span<iovec> pieces) const;
   void consume(std::size_t bytes);
@@ -97,9 +109,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void watch_for_stall();
   void watch_record();
   void await_deadline();
-  bool busy() const { return queued_ > 0 || reader_.midway(); }
 
-  net::TcpSocket socket_;
+  const std::unique_ptr<Wire> wire_;
+  Loop& loop_;
   StreamLimits limits_;
   Events* events_ = nullptr;
   oncrpc::RecordReader reader_;
@@ -108,8 +120,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::size_t queued_ = 0;
   Ticket last_ticket_ = 0;
   std::uint64_t received_ = 0;
-  std::uint64_t moved_ = 0;  // bytes in both directions
-  std::uint64_t moved_at_watch_ = 0;
+  std::uint64_t written_ = 0;
+  std::uint64_t debts_ = 0;  // how often the peer began to owe something
+  Progress at_watch_;
   Timer stall_timer_;
   std::uint64_t records_ = 1;       // the one being read
   std::uint64_t timed_record_ = 0;  // the one `record_due_` is for
@@ -123,7 +136,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool stall_watched_ = false;
   bool record_watched_ = false;
   bool was_congested_ = false;  // on_room() is owed
-  bool held_back_ = false;      // nothing was read for a while, on our account
+  bool held_back_ = false;      // reading has stopped, on our account, and not begun again
   bool closed_ = false;
 };
 

@@ -7,14 +7,13 @@
 #include "base/task_group.h"
 #include "net/loop.h"
 #include "net/socket.h"
+#include "rpc/tcp/connection.h"
 #include "rpc/tcp/server.h"
 
 namespace stag::rpc::tcp {
 
-class ServerConnection;
-
 // Thread: its loop, from the first adopt() to the end of close().
-class Worker {
+class Worker final : private ServerConnection::Owner {
  public:
   Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options);
   ~Worker();
@@ -26,9 +25,7 @@ class Worker {
   Task<void> close();
 
  private:
-  friend class ServerConnection;
-  // Destroys it.
-  void forget(ServerConnection* connection);
+  void on_connection_closed(ServerConnection& connection) override;
 
   net::EpollLoop& loop_;
   Service& service_;

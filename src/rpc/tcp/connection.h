@@ -1,0 +1,51 @@
+// One connection of a TCP server: its stream, the Calls that came on it, and Calls to its client.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/task_group.h"
+#include "net/peer_places.h"
+#include "rpc/service.h"
+#include "rpc/tcp/server.h"
+#include "rpc/tcp/stream.h"
+
+namespace stag::rpc::tcp {
+
+class Responder;
+class ReverseChannel;
+
+// Thread: the wire's loop.
+class ServerConnection final : private RecordStream::Events {
+ public:
+  class Owner {
+   public:
+    // Once. Destroys the connection; Calls in progress go on in the TaskGroup.
+    virtual void on_connection_closed(ServerConnection& connection) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // Begins to read. `owner`, `service` and `tasks` outlive it; `place` is kept to its end.
+  ServerConnection(Owner& owner, std::unique_ptr<Wire> wire, net::PeerPlaces::Place place,
+                   Service& service, const ServerOptions& options, TaskGroup& tasks);
+  ~ServerConnection();
+
+  // The owner is told in a later turn.
+  void close(Reason reason) { stream_->close(reason); }
+
+ private:
+  void on_record(Buffer record) override;
+  void on_room() override;
+  void on_stream_closed(Reason reason) override;
+
+  Owner& owner_;
+  net::PeerPlaces::Place place_;
+  std::shared_ptr<RecordStream> stream_;
+  std::shared_ptr<ReverseChannel> reverse_;
+  std::shared_ptr<Responder> responder_;
+  std::string where_;
+};
+
+}  // namespace stag::rpc::tcp

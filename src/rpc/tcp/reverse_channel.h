@@ -1,0 +1,40 @@
+// Calls to the client on its own connection. It does not come back when the connection is lost.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rpc/channel.h"
+#include "rpc/tcp/requester.h"
+#include "rpc/tcp/stream.h"
+
+namespace stag::rpc::tcp {
+
+class ReverseChannel final : public Channel, private Requester::Owner {
+ public:
+  explicit ReverseChannel(std::shared_ptr<RecordStream> stream);
+
+  // A record of type REPLY.
+  void on_reply(Buffer record) { requester_.on_reply(std::move(record)); }
+  // Ends every call in progress, and each that comes later.
+  void on_stream_closed();
+
+  Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override {
+    return requester_.call(message);
+  }
+  Task<void> close() override;
+  void serve_reverse(Service&) override { trace(Reason::RpcNoReverseDirection, where()); }
+  Loop& loop() override { return loop_; }
+  TransportKind kind() const override { return TransportKind::Tcp; }
+  std::string where() const override { return requester_.where(); }
+
+ private:
+  void on_stream_wanted() override {}
+  void on_silence() override;
+
+  Loop& loop_;
+  std::shared_ptr<RecordStream> stream_;
+  Requester requester_;
+};
+
+}  // namespace stag::rpc::tcp
