@@ -1,14 +1,14 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench bench-peers perf-guard fuzz attack interop format tidy clean
+.PHONY: help build run test check bench bench-peers perf-guard fuzz attack interop format tidy bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-build: ## build/release/bin/stag and everything beside it
+build: ## build/release/bin/stag, the library and xdrgen; `cmake --install build/release` installs them
 	@tools/setup build
 	@cmake --preset release >/dev/null
-	@cmake --build --preset release
+	@cmake --build --preset release --target product
 
 run: ## the demo: serve a folder on loopback, copy a tree in and out over RPC-over-RDMA, compare
 	@tools/setup build
@@ -66,6 +66,9 @@ format: ## clang-format over the sources
 tidy: ## clang-tidy over the sources
 	@cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 	@git ls-files 'src/*.cc' 'xdrgen/*.cc' | xargs -P 2 -n 8 clang-tidy-14 -quiet -p build/release
+
+bare: ## README's two commands on a bare Debian 12, with no more rights than a container has (root, debootstrap)
+	@tools/bare
 
 clean: ## remove build/
 	@rm -rf build
