@@ -86,7 +86,8 @@ class HelpFormatter final : public CLI::Formatter {
 };
 
 void describe(CLI::App& app, const About& about) {
-  app.footer(fmt::format("\nExample:\n{}", about.example));
+  app.footer(fmt::format("\n{}{}Example:\n{}", about.notes, about.notes.empty() ? "" : "\n",
+                         about.example));
   app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(36);
 }

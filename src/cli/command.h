@@ -34,6 +34,7 @@ struct About {
   std::string_view name;
   std::string_view summary;
   std::string_view example;
+  std::string_view notes{};  // what one line per option cannot say; whole lines
 };
 
 // Where a client command runs.

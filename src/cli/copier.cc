@@ -13,6 +13,8 @@ using nfs::client::Error;
 
 // Owner's rights that a directory needs while it is filled.
 constexpr std::uint32_t kFilling = 0700;
+// The setgid bit, which new directories have from the one they are in.
+constexpr std::uint32_t kInherited = 02000;
 
 bool concerns_all(const Error& error) {
   return error.kind == Error::Kind::Call || error.is(nfs::v3::NFS3ERR_NOSPC) ||
@@ -23,6 +25,14 @@ bool concerns_all(const Error& error) {
 bool usable(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+}
+
+// Two names of one file, also when its server is reached by two addresses. Of files on this machine
+// there is one in a copy at most.
+bool same_file(const Object& a, const Object& b) {
+  if (a.handle.data.size() == 0 || b.handle.data.size() == 0) return false;
+  return a.handle == b.handle ||
+         (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }
 
 Failure<Error> refusal(std::string sentence) {
@@ -112,9 +122,8 @@ Task<void> Copier::copy_directory(Object source, Target target) {
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++tally_.directories;
   if (!root_) root_ = *directory;
-  if (!target.existing || options_.preserve)
-    finished_.push_back({*directory, finish_of(source, source.mode)});
   const bool fresh = !target.name.empty() && !target.existing;
+  finish_later(source, *directory, fresh);
   const std::unique_ptr<Members> members = from_.members(source);
   while (!stopped()) {
     Outcome<std::vector<Member>> batch = co_await members->next();
@@ -123,6 +132,15 @@ Task<void> Copier::copy_directory(Object source, Target target) {
     for (Member& member : *batch)
       if (!stopped()) co_await copy_member(*directory, std::move(member), fresh);
   }
+}
+
+// What is put into a directory changes its time, and its mode may forbid to put anything there.
+void Copier::finish_later(const Object& source, const Object& directory, bool fresh) {
+  if (!fresh && !options_.preserve) return;
+  Finish finish = finish_of(source, std::nullopt);
+  // Of the directory around it: who shares that shares what is in it.
+  if (!options_.preserve) finish.mode |= directory.mode & kInherited;
+  if (options_.preserve || finish.mode != directory.mode) finished_.push_back({directory, finish});
 }
 
 bool Copier::is_copy(const Object& source) const {
@@ -138,11 +156,16 @@ Task<void> Copier::copy_member(Object directory, Member member, bool fresh) {
   co_await copy_object(std::move(member.object), *std::move(target));
 }
 
+// One that will get another owner is nobody else's until then.
+std::uint32_t Copier::filling_mode(const Object& source) const {
+  return options_.preserve ? kFilling : (source.mode & 0777 & ~options_.mask) | kFilling;
+}
+
 Task<Outcome<Object>> Copier::directory_for(const Object& source, const Target& target) {
   if (is_copy(source)) co_return refusal("a directory cannot be copied into itself");
   if (target.name.empty()) co_return target.directory;
   if (!target.existing)
-    co_return co_await to_.mkdir(target.directory, target.name, source.mode | kFilling);
+    co_return co_await to_.mkdir(target.directory, target.name, filling_mode(source));
   if (target.existing->kind == Kind::Directory) co_return *target.existing;
   co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
                                 to_.shown_path(target.existing->path)));
@@ -165,28 +188,31 @@ Task<void> Copier::copy_file(Object source, Target target) {
 }
 
 Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) {
-  const bool replaces = target.existing.has_value();
-  if (replaces && target.existing->kind != Kind::File)
+  if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
-  std::uint32_t mode = source.mode & 0777 & ~options_.mask;
-  if (replaces) mode = target.existing->mode;
-  if (options_.preserve) mode = source.mode;
-  const bool sparse = source.used < source.size;
+  if (target.existing && same_file(source, *target.existing))
+    co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
+  DraftPlan plan{.finish = finish_of(source, target.existing),
+                 .sparse = source.used < source.size,
+                 .existing = target.existing};
   const Outcome<std::unique_ptr<Draft>> draft =
-      co_await to_.draft(target.directory, target.name, mode, sparse);
+      co_await to_.draft(target.directory, target.name, std::move(plan));
   if (!draft) co_return Failure{draft.error()};
-  const Outcome<Ok> done = co_await filled_and_published(source, **draft, mode);
-  if (!done) co_await (*draft)->discard();
+  Outcome<Ok> done = co_await filled_and_published(source, **draft);
+  if (done) co_return done;
+  co_await (*draft)->discard();
+  if ((*draft)->in_place())
+    complain_(fmt::format("{}: it was written in place and is incomplete now; copy it again",
+                          to_.shown_path(target.existing->path)));
   co_return done;
 }
 
-Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, Draft& draft,
-                                               std::uint32_t mode) {
+Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, Draft& draft) {
   const Outcome<std::uint64_t> size = co_await from_.feed(source, draft);
   if (!size) co_return Failure{size.error()};
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
-  co_return co_await draft.publish(*size, finish_of(source, mode));
+  co_return co_await draft.publish(*size);
 }
 
 Task<void> Copier::complete() {
@@ -198,10 +224,17 @@ Task<void> Copier::complete() {
   }
 }
 
-Finish Copier::finish_of(const Object& source, std::uint32_t mode) const {
+Finish Copier::finish_of(const Object& source, const std::optional<Object>& existing) const {
   Finish finish;
-  finish.mode = options_.preserve ? source.mode
-                                  : mode & ~(source.kind == Kind::Directory ? options_.mask : 0);
+  finish.mode = source.mode & 0777 & ~options_.mask;
+  if (existing) {
+    finish.mode = existing->mode;
+    finish.owner = existing->owner;
+  }
+  if (options_.preserve) {
+    finish.mode = source.mode;
+    finish.owner = source.owner;
+  }
   finish.times = options_.preserve;
   finish.accessed = source.accessed;
   finish.modified = source.modified;

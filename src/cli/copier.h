@@ -13,7 +13,7 @@ namespace stag::cli {
 
 struct CopyOptions {
   bool recursive = false;
-  bool preserve = false;            // mode and times
+  bool preserve = false;            // owner, mode and times
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved
   bool one_server = false;          // has both sides, so that handles of both can be compared
@@ -51,14 +51,16 @@ class Copier {
   // `fresh`: nothing can be in the directory yet.
   Task<void> copy_member(Object directory, Member member, bool fresh);
   Task<void> copy_directory(Object source, Target target);
+  void finish_later(const Object& source, const Object& directory, bool fresh);
+  std::uint32_t filling_mode(const Object& source) const;
   Task<Outcome<Object>> directory_for(const Object& source, const Target& target);
   bool is_copy(const Object& source) const;
   Task<void> copy_symlink(Object source, Target target);
   Task<void> copy_file(Object source, Target target);
   Task<Outcome<Ok>> move_file(const Object& source, const Target& target);
-  Task<Outcome<Ok>> filled_and_published(const Object& source, Draft& draft, std::uint32_t mode);
+  Task<Outcome<Ok>> filled_and_published(const Object& source, Draft& draft);
 
-  Finish finish_of(const Object& source, std::uint32_t mode) const;
+  Finish finish_of(const Object& source, const std::optional<Object>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
   void fail(const std::string& path, const std::string& why);
   bool stopped() const { return hopeless_ || run_.cancel.cancelled(); }

@@ -22,6 +22,14 @@ std::uint32_t current_umask() {
   return mask;
 }
 
+constexpr std::string_view kNotes =
+    "Without -p a new file has the permissions of its source within the umask, and never its\n"
+    "setuid, setgid and sticky bits. With -p it has these only where the owner is kept, too.\n"
+    "A file that is overwritten keeps its owner, mode and links. It is replaced in one step when\n"
+    "the copy is complete; but it is written in place, where an interrupted copy leaves it\n"
+    "incomplete, when it has several links, belongs to somebody whom you cannot give a file,\n"
+    "or is in a directory where you cannot make one.\n";
+
 // One end: a remote one with its session, or the local one.
 struct End {
   std::unique_ptr<Remote> remote{};
@@ -34,12 +42,14 @@ class Cp final : public Command {
   About about() const override {
     return {"cp", "copy files in, out and between servers",
             "  stag cp -r -p reports nfs://server/data/\n"
-            "  stag cp 'nfs://server/data/a.iso?proto=tcp' .\n"};
+            "  stag cp 'nfs://server/data/a.iso?proto=tcp' .\n",
+            kNotes};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("-r,--recursive", options_.recursive,
                    "directories with all that is in them; symbolic links stay what they are");
-    arguments.flag("-p,--preserve", options_.preserve, "keep modes and times");
+    arguments.flag("-p,--preserve", options_.preserve,
+                   "keep owner and group (where that is permitted), mode and times");
     arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight");
     arguments.flag("--stats", stats_, "say what was copied, how fast and how it travelled");
     arguments.flag("--json", json_, "the same as an object");

@@ -13,14 +13,12 @@
 #include <cstring>
 #include <utility>
 
+#include "cli/local_draft.h"
 #include "cli/local_file.h"
-#include "cli/side.h"
 
 namespace stag::cli {
 namespace {
 
-using nfs::client::DataSink;
-using nfs::client::DataSource;
 using nfs::client::Error;
 
 constexpr std::size_t kMembersAtOnce = 1000;
@@ -31,9 +29,6 @@ Failure<Error> trouble(std::string_view verb, const std::string& path, int error
 
 nfs::client::Time time_of(const timespec& time) {
   return {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)};
-}
-timespec timespec_of(const nfs::client::Time& time) {
-  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
 }
 
 Kind kind_of(mode_t mode) {
@@ -57,84 +52,14 @@ Outcome<std::optional<Object>> look(const std::string& path, Follow follow) {
   object.path = path;
   object.kind = kind_of(info.st_mode);
   object.mode = info.st_mode & 07777;
+  object.links = static_cast<std::uint32_t>(info.st_nlink);
+  object.owner = {info.st_uid, info.st_gid};
   object.size = static_cast<std::uint64_t>(info.st_size);
   object.used = static_cast<std::uint64_t>(info.st_blocks) * 512;
   object.accessed = time_of(info.st_atim);
   object.modified = time_of(info.st_mtim);
   return std::optional<Object>(std::move(object));
 }
-
-// `named`: what the user knows it by.
-Outcome<Ok> finish_local(const std::string& path, const std::string& named, const Finish& finish) {
-  if (::chmod(path.c_str(), finish.mode) != 0) return trouble("set the mode of", named, errno);
-  const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
-  if (finish.times && utimensat(AT_FDCWD, path.c_str(), times.data(), 0) != 0)
-    return trouble("set the times of", named, errno);
-  return Ok{};
-}
-
-class LocalDraft final : public Draft, private DataSink {
- public:
-  LocalDraft(Run& run, Tally& tally, std::string path, std::string temporary, net::UniqueFd fd,
-             bool sparse)
-      : run_(run),
-        tally_(tally),
-        path_(std::move(path)),
-        temporary_(std::move(temporary)),
-        fd_(std::move(fd)),
-        sparse_(sparse) {}
-
-  // Never asked for: a copy has at most one local side.
-  Task<Outcome<std::uint64_t>> fill(DataSource&) override {
-    co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
-  }
-  DataSink& sink() override { return *this; }
-
-  Task<Outcome<Ok>> publish(std::uint64_t size, Finish finish) override {
-    co_return co_await offloaded(run_.loop,
-                                 [&]() -> Outcome<Ok> { return publish_now(size, finish); });
-  }
-  Task<void> discard() override {
-    co_await offloaded(run_.loop, [&] { return ::unlink(temporary_.c_str()); });
-  }
-
- private:
-  Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
-    tally_.bytes += data.size();
-    co_return co_await offloaded(run_.loop,
-                                 [&]() -> Outcome<Ok> { return write_now(offset, data); });
-  }
-
-  Outcome<Ok> write_now(std::uint64_t offset, Bytes data) {
-    while (!data.empty()) {
-      const Stretch stretch =
-          sparse_ ? next_stretch(data, offset) : Stretch{.length = data.size(), .zeros = false};
-      const Bytes part = data.first(stretch.length);
-      if (!stretch.zeros && !write_fully(fd_.fd(), part, offset))
-        return trouble("write", path_, errno);
-      offset += part.size();
-      data = data.subspan(part.size());
-    }
-    return Ok{};
-  }
-
-  Outcome<Ok> publish_now(std::uint64_t size, const Finish& finish) {
-    if (ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0) return trouble("write", path_, errno);
-    const Outcome<Ok> finished = finish_local(temporary_, path_, finish);
-    if (!finished) return finished;
-    // Some file systems tell only now that the data has no room.
-    if (::close(fd_.release()) != 0) return trouble("write", path_, errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return trouble("write", path_, errno);
-    return Ok{};
-  }
-
-  Run& run_;
-  Tally& tally_;
-  const std::string path_;
-  const std::string temporary_;
-  net::UniqueFd fd_;
-  const bool sparse_;
-};
 
 class LocalMembers final : public Members {
  public:
@@ -225,21 +150,19 @@ class LocalSide final : public Side {
       return trouble("make the symbolic link", path, error);
     });
   }
-  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name, std::uint32_t,
-                                              bool sparse) override {
-    co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::unique_ptr<Draft>> {
-      std::string path = below(directory.path, name);
-      std::string temporary = below(directory.path, temporary_name());
-      constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-      net::UniqueFd fd(::open(temporary.c_str(), kFlags, 0600));
-      if (!fd) return trouble("make the file", path, errno);
-      return std::unique_ptr<Draft>(std::make_unique<LocalDraft>(
-          run_, tally_, std::move(path), std::move(temporary), std::move(fd), sparse));
+  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
+                                              DraftPlan plan) override {
+    co_return co_await offloaded(run_.loop, [&] {
+      return open_local_draft(run_, tally_, below(directory.path, name), std::move(plan));
     });
   }
   Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
-    co_return co_await offloaded(
-        run_.loop, [&] { return finish_local(directory.path, directory.path, finish); });
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+      const net::UniqueFd fd(::open(directory.path.c_str(), kFlags));
+      if (!fd) return trouble("open", directory.path, errno);
+      return finish_local(fd.fd(), directory.path, finish);
+    });
   }
 
  private:

@@ -16,6 +16,11 @@ bool all_zeros(Bytes data) {
 
 }  // namespace
 
+bool can_own(const Owner& owner) {
+  constexpr std::uint32_t kLeaveIt = 0xffffffff;
+  return owner.uid != kLeaveIt && owner.gid != kLeaveIt;
+}
+
 std::string temporary_name() {
   std::random_device random;
   return fmt::format(".stag-{:08x}{:08x}", random(), random());

@@ -2,7 +2,9 @@
 // (RemoteSide). The copier (copier.h) knows only Sides; at least one of the two is remote.
 //
 // A file is written as a Draft: under a temporary name beside its place, which it takes, replacing
-// what is there, when it is complete. A Draft that is not published is discarded.
+// what is there, when it is complete. A Draft that is not published is discarded. An existing file
+// with several links, or whose owner cannot be given to a new one, is written in place instead
+// (docs/decisions/0022-what-a-copy-keeps.md).
 //
 // Everything runs on one loop. Arguments are taken by value or outlive the Task.
 #pragma once
@@ -22,14 +24,27 @@ class Remote;
 
 enum class Kind : std::uint8_t { File, Directory, Symlink, Other };
 
+// Bits of a mode that mean something else when another owns the file: setuid, setgid and sticky.
+inline constexpr std::uint32_t kOwnersBits = 07000;
+
+struct Owner {
+  std::uint32_t uid = 0, gid = 0;
+  bool operator==(const Owner&) const = default;
+};
+// Numbers that chown(2) and servers on top of it take for "leave it" own nothing.
+bool can_own(const Owner& owner);
+
 struct Object {
   std::string path;              // in messages; how a LocalSide reaches it
   nfs::client::Handle handle{};  // how a RemoteSide reaches it
   Kind kind = Kind::Other;
   std::uint32_t mode = 0;  // 07777
+  std::uint32_t links = 1;
+  Owner owner;
   std::uint64_t size = 0;
   std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
-  nfs::client::Time accessed{}, modified{};
+  nfs::client::Time accessed{}, modified{}, changed{};
+  std::uint64_t file_id = 0, fsid = 0;  // of a RemoteSide
 };
 
 struct Member {
@@ -44,21 +59,39 @@ struct Tally {
   std::uint64_t expected_bytes = 0;  // of the files found so far
 };
 
-// Mode, and with -p the times, of something copied.
+// Owner, mode and, with -p, the times of something copied. Where `owner` is refused, the mode is
+// set without kOwnersBits.
 struct Finish {
   std::uint32_t mode = 0;
+  std::optional<Owner> owner{};
   bool times = false;
   nfs::client::Time accessed{}, modified{};
+};
+
+// How a file is written.
+struct DraftPlan {
+  Finish finish;
+  bool sparse = false;                  // zeros become holes
+  std::optional<Object> existing = {};  // the file that has the name now
+
+  // Whether the file that has the name now is the one to write to, from the start.
+  bool starts_in_place() const { return existing && existing->links > 1; }
+  // Whether the new file must have the owner of the old one, or it is written in place.
+  bool keeps_owner() const { return existing && finish.owner == existing->owner; }
+  // Of a new file; one that will get another owner is nobody else's until then.
+  std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
 };
 
 class Draft {
  public:
   virtual ~Draft() = default;
+  // Nothing replaces the file before it is complete, unless it is written in place.
+  virtual bool in_place() const = 0;
   // Takes the data from `source` and yields how much it was; or the caller writes it to sink().
   virtual Task<Outcome<std::uint64_t>> fill(nfs::client::DataSource& source) = 0;
   virtual nfs::client::DataSink& sink() = 0;
-  // The file is `size` bytes long and has its name from here on.
-  virtual Task<Outcome<Ok>> publish(std::uint64_t size, Finish finish) = 0;
+  // The file is `size` bytes long and has its name, owner, mode and times from here on.
+  virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
   virtual Task<void> discard() = 0;
 };
 
@@ -88,12 +121,12 @@ class Side {
   // Moves the data of `file` into `draft`; yields its length.
   virtual Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) = 0;
 
-  // Writing. `sparse`: zeros become holes.
+  // Writing.
   virtual Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) = 0;
   // Both replace what is there unless that is a directory. Errors speak of `name`.
   virtual Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) = 0;
   virtual Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
-                                                      std::uint32_t mode, bool sparse) = 0;
+                                                      DraftPlan plan) = 0;
   virtual Task<Outcome<Ok>> finish(Object directory, Finish finish) = 0;
 };
 

@@ -12,7 +12,9 @@ import time
 import unittest
 
 import harness
+import rpc_proxy
 from harness import Case, Proxy, Server, stag
+from rpc_proxy import RpcProxy
 
 SIZES = (0, 1, 3, 4095, 4096, 4097, 65536, 1024 * 1024 + 1)
 
@@ -189,6 +191,31 @@ class Files(Case):
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
         self.assertEqual(leftovers(self.there()), [])
 
+    def test_with_several_links_are_written_in_place(self):
+        content = os.urandom(3_000_001)
+        source = self.write(self.at("f"), content)
+        for below in (self.there, self.at):
+            self.write(below("long"), os.urandom(5_000_000))
+            os.link(below("long"), below("link"))
+        self.good("cp", source, self.url("long"))
+        self.good("cp", self.url("long"), self.at("long"))
+        for below in (self.there, self.at):
+            self.assertEqual(self.read(below("link")), content)
+            self.assertEqual(leftovers(below()), [])
+        with open(self.at("sparse"), "wb") as file:
+            file.truncate(1 << 20)
+        self.good("cp", self.at("sparse"), self.url("long"))
+        self.good("cp", self.url("long"), self.at("long"))
+        for below in (self.there, self.at):
+            self.assertEqual(self.read(below("link")), bytes(1 << 20))
+
+    def test_are_not_copied_onto_themselves(self):
+        self.write(self.there("a"), b"content")
+        os.link(self.there("a"), self.there("b"))
+        for target in (self.url("b"), self.server.tcp(f"/files/{self.name}/b"), self.url("b").replace("127.0.0.1", "127.0.0.01"), self.url("a")):
+            self.bad(1, "is the same file", "cp", self.url("a"), target)
+        self.assertEqual(self.read(self.there("b")), b"content")
+
     def test_that_are_devices_or_pipes_are_left_out_and_told(self):
         os.mkdir(self.at("tree"))
         os.mkfifo(self.at("tree", "pipe"))
@@ -224,6 +251,146 @@ class Files(Case):
         os.mkdir(self.at("all"))
         self.good("cp", "-r", self.url("."), self.at("all"))
         self.assertEqual(os.listdir(self.at("all")), ["f"])
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root gives files away")
+class Owners(Case):
+    """Who owns a copy, and the setuid, setgid and sticky bits, which mean something else with another owner."""
+
+    SOMEBODY, OTHER = 12345, 54321
+
+    def owned(self, path, mode, uid=SOMEBODY):
+        if not os.path.isdir(path):
+            self.write(path, b"content")
+        os.chown(path, uid, uid)
+        os.chmod(path, mode)
+        return path
+
+    def standing(self, path):
+        known = os.lstat(path)
+        return known.st_uid, known.st_gid, stat.S_IMODE(known.st_mode)
+
+    def as_other(self):
+        os.setgroups([])
+        os.setgid(self.OTHER)
+        os.setuid(self.OTHER)
+
+    def open_to_all(self):
+        for path in (self.work, self.served, self.local, self.there()):
+            os.chmod(path, 0o777)
+
+    def test_are_kept_with_p_together_with_their_special_bits(self):
+        os.mkdir(self.at("tree"))
+        self.owned(self.at("tree", "file"), 0o4755)
+        os.mkdir(self.at("tree", "folder"))
+        self.owned(self.at("tree", "folder"), 0o3775)
+        self.good("cp", "-r", "-p", self.at("tree"), self.url("tree"))
+        self.good("cp", "-r", "-p", self.url("tree"), self.at("back"))
+        for root in (self.there("tree"), self.at("back")):
+            self.assertEqual(self.standing(os.path.join(root, "file")), (self.SOMEBODY, self.SOMEBODY, 0o4755))
+            self.assertEqual(self.standing(os.path.join(root, "folder")), (self.SOMEBODY, self.SOMEBODY, 0o3775))
+
+    def test_that_the_server_refuses_take_the_special_bits_with_them(self):
+        os.mkdir(self.at("tree"))
+        self.owned(self.at("tree", "file"), 0o6755)
+        os.mkdir(self.at("tree", "folder"))
+        self.owned(self.at("tree", "folder"), 0o3775)
+        os.chmod(self.there(), 0o777)
+        squashed = Server([f"/files={self.there()}"], self.at("state"))
+        self.good("cp", "-r", "-p", self.at("tree"), squashed.url("/files/tree"))
+        self.assertEqual(squashed.end(), 0)
+        self.assertEqual(self.standing(self.there("tree", "file")), (65534, 65534, 0o755))
+        self.assertEqual(self.standing(self.there("tree", "folder")), (65534, 65534, 0o775))
+
+    def test_that_this_machine_refuses_take_the_special_bits_with_them(self):
+        self.open_to_all()
+        os.mkdir(self.there("tree"))
+        self.owned(self.there("tree", "file"), 0o6755)
+        os.mkdir(self.there("tree", "folder"))
+        self.owned(self.there("tree", "folder"), 0o3775)
+        self.good("cp", "-r", "-p", self.url("tree"), self.at("tree"), preexec_fn=self.as_other)
+        self.assertEqual(self.standing(self.at("tree", "file")), (self.OTHER, self.OTHER, 0o755))
+        self.assertEqual(self.standing(self.at("tree", "folder")), (self.OTHER, self.OTHER, 0o775))
+
+    def test_come_before_the_special_bits(self):
+        os.mkdir(self.at("tree"))
+        self.owned(self.at("tree", "file"), 0o4755)
+        os.mkdir(self.at("tree", "folder"))
+        self.owned(self.at("tree", "folder"), 0o2775)
+        proxy = RpcProxy(self.server.tcp_port)
+        self.addCleanup(proxy.close)
+        self.good("cp", "-r", "-p", self.at("tree"), f"nfs://127.0.0.1:{proxy.port}/files/{self.name}/tree?proto=tcp")
+        changes = [call.attributes for call in proxy.calls if call.attributes]
+        self.assertEqual(sum(each.get("uid") == self.SOMEBODY for each in changes), 2)
+        self.assertEqual(sum(each.get("mode", 0) & 0o7000 != 0 for each in changes), 2)
+        given = 0
+        for each in changes:
+            given += "uid" in each
+            # Both take their owner before either has its mode, or each its own: never a mode without an owner.
+            given -= each.get("mode", 0) & 0o7000 != 0
+            self.assertGreaterEqual(given, 0, changes)
+            self.assertFalse("uid" in each and "mode" in each, "a server may set the mode first")
+
+    def test_have_no_special_bits_without_p(self):
+        for make, back in ((self.at, self.there), (self.there, self.at)):
+            os.mkdir(make("tree"))
+            self.owned(make("tree", "file"), 0o6755, 0)
+            os.mkdir(make("tree", "folder"))
+            self.owned(make("tree", "folder"), 0o7777, 0)
+            source, target = (make("tree"), self.url("copy")) if make == self.at else (self.url("tree"), self.at("copy"))
+            self.good("cp", "-r", source, target, umask=0o022)
+            self.assertEqual(self.standing(back("copy", "file")), (0, 0, 0o755))
+            self.assertEqual(self.standing(back("copy", "folder")), (0, 0, 0o755))
+
+    def test_of_directories_on_the_way_are_inherited_without_p(self):
+        os.makedirs(self.at("tree", "a"))
+        for below in (self.there, self.at):
+            os.mkdir(below("shared"))
+            self.owned(below("shared"), 0o2775)
+        self.good("cp", "-r", self.at("tree"), self.url("shared"), umask=0o022)
+        self.good("cp", "-r", self.url("shared", "tree"), self.at("shared"), umask=0o022)
+        for below in (self.there, self.at):
+            self.assertEqual(self.standing(below("shared", "tree", "a")), (0, self.SOMEBODY, 0o2755))
+
+    def test_of_what_is_overwritten_stay(self):
+        source = self.write(self.at("new"), b"new")
+        self.owned(self.there("old"), 0o4604)
+        os.link(self.owned(self.there("first"), 0o640), self.there("second"))
+        self.good("cp", source, self.url("old"))
+        self.good("cp", source, self.url("first"))
+        self.owned(self.at("old"), 0o4604)
+        os.link(self.owned(self.at("first"), 0o640), self.at("second"))
+        self.good("cp", self.url("old"), self.at("old"))
+        self.good("cp", self.url("old"), self.at("first"))
+        for below in (self.there, self.at):
+            self.assertEqual((self.read(below("old")), self.read(below("second"))), (b"new", b"new"))
+            self.assertEqual(self.standing(below("old")), (self.SOMEBODY, self.SOMEBODY, 0o4604))
+            self.assertEqual(self.standing(below("first")), (self.SOMEBODY, self.SOMEBODY, 0o640))
+            self.assertTrue(os.path.samefile(below("first"), below("second")))
+            self.assertEqual(leftovers(below()), [])
+
+    def test_of_what_is_overwritten_stay_where_they_cannot_be_given(self):
+        self.open_to_all()
+        self.write(self.at("new"), b"new")
+        self.owned(self.there("old"), 0o4666)
+        os.chmod(self.at("new"), 0o644)
+        self.good("cp", self.at("new"), self.url("old"), preexec_fn=self.as_other)
+        self.assertEqual(self.read(self.there("old")), b"new")
+        self.assertEqual(self.standing(self.there("old")), (self.SOMEBODY, self.SOMEBODY, 0o666))
+        self.owned(self.at("old"), 0o4666)
+        self.good("cp", self.url("old"), self.at("old"), preexec_fn=self.as_other)
+        self.assertEqual(self.standing(self.at("old")), (self.SOMEBODY, self.SOMEBODY, 0o666))
+        self.assertEqual(leftovers(self.there()) + leftovers(self.at()), [])
+
+    def test_of_files_in_a_directory_that_is_closed_stay(self):
+        self.open_to_all()
+        self.write(self.at("new"), b"new")
+        os.chmod(self.at("new"), 0o644)
+        os.mkdir(self.there("closed"), 0o755)
+        self.owned(self.there("closed", "old"), 0o600, self.OTHER)
+        self.good("cp", self.at("new"), self.url("closed", "old"), preexec_fn=self.as_other)
+        self.assertEqual(self.read(self.there("closed", "old")), b"new")
+        self.assertEqual(self.standing(self.there("closed", "old")), (self.OTHER, self.OTHER, 0o600))
 
 
 class Progress(Case):

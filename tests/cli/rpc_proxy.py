@@ -1,0 +1,121 @@
+"""A proxy for ONC RPC over TCP that knows calls from each other: it notes every NFSv3 call, and can hold back the reply to one
+procedure. URLs through it are `nfs://127.0.0.1:PORT/...?proto=tcp`.
+"""
+import contextlib
+import socket
+import struct
+import threading
+
+from harness import PATIENCE
+
+NFS = 100003
+SETATTR, CREATE, MKDIR, SYMLINK, RENAME = 2, 8, 9, 10, 14
+
+
+class Call:
+    """One call as it was seen; `attributes` are those that it sets (RFC 1813 2.5.3, sattr3), for the procedures that do."""
+
+    def __init__(self, xid, procedure, arguments):
+        self.xid, self.procedure = xid, procedure
+        self._rest = arguments
+        self.attributes = None
+        if procedure == SETATTR:
+            self._opaque()
+            self.attributes = self._sattr()
+        elif procedure in (CREATE, MKDIR):
+            self._opaque()
+            self._opaque()
+            if procedure == MKDIR or self._word() != 2:
+                self.attributes = self._sattr()
+
+    def _word(self):
+        (value,) = struct.unpack(">I", self._rest[:4])
+        self._rest = self._rest[4:]
+        return value
+
+    def _opaque(self):
+        length = self._word()
+        self._rest = self._rest[(length + 3) // 4 * 4 :]
+
+    def _sattr(self):
+        return {name: self._word() for name in ("mode", "uid", "gid") if self._word()}
+
+
+def call_of(record):
+    """The NFSv3 call in a record; None for everything else."""
+    xid, direction, _, program, version, procedure = struct.unpack(">6I", record[:24])
+    if (direction, program, version) != (0, NFS, 3):
+        return None
+    rest = record[24:]
+    for _ in ("credential", "verifier"):
+        (length,) = struct.unpack(">I", rest[4:8])
+        rest = rest[8 + (length + 3) // 4 * 4 :]
+    return Call(xid, procedure, rest)
+
+
+class RpcProxy:
+    """Forwards connections to `port`. The first reply to `held` stays here from `reached` until `released` is set."""
+
+    def __init__(self, port, held=None):
+        self.target, self.held = port, held
+        self.calls = []
+        self.reached, self.released = threading.Event(), threading.Event()
+        self.held_xid = None
+        self.sockets, self.threads = [], []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self._start(self._accept)
+
+    def _start(self, target, *arguments):
+        self.threads.append(threading.Thread(target=target, args=arguments, daemon=True))
+        self.threads[-1].start()
+
+    def _accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            self.sockets.append(client)
+            if self.released.is_set() and self.held == "nothing":
+                return
+            server = socket.create_connection(("127.0.0.1", self.target))
+            self.sockets.append(server)
+            self._start(self._forward, client, server, self._see_call)
+            self._start(self._forward, server, client, self._see_reply)
+
+    def _forward(self, source, target, see):
+        stream = source.makefile("rb")
+        with contextlib.suppress(OSError, struct.error):
+            while mark := stream.read(4):
+                (word,) = struct.unpack(">I", mark)
+                record = stream.read(word & 0x7FFFFFFF)
+                see(record)
+                target.sendall(mark + record)
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _see_call(self, record):
+        call = call_of(record)
+        if call is None:
+            return
+        if call.procedure == self.held and self.held_xid is None:
+            self.held_xid = call.xid
+        self.calls.append(call)
+
+    def _see_reply(self, record):
+        if record[:4] == struct.pack(">I", self.held_xid or 0):
+            self.reached.set()
+            self.released.wait(PATIENCE)
+
+    def close(self):
+        """Everything ends, and nobody listens any more."""
+        self.held = "nothing"
+        self.released.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        for each in self.sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        for each in [self.listener, *self.sockets]:
+            each.close()
