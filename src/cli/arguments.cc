@@ -6,6 +6,9 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <sstream>
+
+#include "cli/output.h"
 
 namespace stag::cli {
 namespace {
@@ -99,13 +102,23 @@ std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
                      strange.front().starts_with('-') ? "option" : "command");
 }
 
-int report(const CLI::App& root, const CLI::Error& error) {
-  if (error.get_exit_code() == 0) return root.exit(error);
+// What --help and --version ask for.
+Exit answer(const CLI::App& root, const CLI::Error& request, const std::string& name) {
+  std::ostringstream text;
+  root.exit(request, text, text);
+  write_out(text.str());
+  const std::optional<std::string> trouble = output_trouble();
+  if (trouble && !trouble->empty()) write_error(fmt::format("{}: {}\n", name, *trouble));
+  return trouble ? Exit::Failed : Exit::Done;
+}
+
+Exit report(const CLI::App& root, const CLI::Error& error) {
   std::string name = "stag";
   for (const CLI::App* used : root.get_subcommands()) name += " " + used->get_name();
-  fmt::print(stderr, "{}: {}\n'{} --help' shows how it is used\n", name, sentence_of(root, error),
-             name);
-  return static_cast<int>(Exit::Usage);
+  if (error.get_exit_code() == 0) return answer(root, error, name);
+  write_error(fmt::format("{}: {}\n'{} --help' shows how it is used\n", name,
+                          sentence_of(root, error), name));
+  return Exit::Usage;
 }
 
 }  // namespace
@@ -217,9 +230,9 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
   try {
     root.parse(argc, argv);
   } catch (const CLI::Error& error) {
-    return Exit{report(root, error)};
+    return report(root, error);
   }
-  return chosen->run();
+  return chosen->run_and_flush();
 }
 
 }  // namespace stag::cli

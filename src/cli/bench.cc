@@ -7,6 +7,7 @@
 #include "bench/suite.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/remote.h"
 
 namespace stag::cli {
@@ -82,8 +83,7 @@ class Bench final : public Command {
     show("");
     if (run.cancel.cancelled()) co_return failed("interrupted");
     if (!rows) co_return failed(rows.error());
-    fmt::print("{}\n",
-               json_ ? bench::to_json(*rows, references_) : bench::to_table(*rows, references_));
+    put("{}\n", json_ ? bench::to_json(*rows, references_) : bench::to_table(*rows, references_));
     co_return Exit::Done;
   }
 
@@ -132,8 +132,7 @@ class Bench final : public Command {
 
   // On a terminal, in the place of what was there.
   static void show(const std::string& text) {
-    if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K{}", text);
-    std::fflush(stderr);
+    if (isatty(STDERR_FILENO) == 1) write_error("\r\x1b[K" + text);
   }
 
   bool self_ = false, json_ = false, full_ = false;

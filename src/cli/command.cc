@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 
+#include "cli/output.h"
 #include "net/signals.h"
 
 namespace stag::cli {
@@ -53,6 +54,14 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
   return exit;
 }
 
+Exit Command::run_and_flush() {
+  const Exit exit = run();
+  const std::optional<std::string> trouble = output_trouble();
+  if (!trouble) return exit;
+  if (!trouble->empty()) complain(*trouble);
+  return exit == Exit::Done ? Exit::Failed : exit;
+}
+
 void Command::end_at_once() const {
   if (left_behind().empty())
     complain("interrupted");
@@ -62,7 +71,7 @@ void Command::end_at_once() const {
 }
 
 void Command::complain(std::string_view sentence) const {
-  fmt::print(stderr, "stag {}: {}\n", about().name, sentence);
+  write_error(fmt::format("stag {}: {}\n", about().name, sentence));
 }
 
 Exit Command::failed(std::string_view sentence) const {

@@ -55,6 +55,8 @@ class Command {
   virtual ConfigFile* config_file() { return nullptr; }
   // After declare() and the parsing of what it declared.
   virtual Exit run() = 0;
+  // run(), which has failed also when its results could not be written.
+  Exit run_and_flush();
 
  protected:
   // Runs the Task that `work` makes to its end on a loop of this thread. A signal a second or more

@@ -174,6 +174,10 @@ Task<Outcome<Object>> Copier::directory_for(const Object& source, const Target& 
 Task<void> Copier::copy_symlink(Object source, Target target) {
   Outcome<std::string> text = co_await from_.readlink(source);
   if (!text) co_return fail(from_.shown_path(source.path), text.error());
+  // symlink(2) would cut it off there.
+  if (text->find('\0') != std::string::npos)
+    co_return fail(from_.shown_path(source.path),
+                   "its text holds a zero byte, which none can have");
   if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
     co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
   const Outcome<Ok> made = co_await to_.symlink(target.directory, target.name, *std::move(text));

@@ -8,6 +8,7 @@
 #include "cli/copier.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
 
@@ -146,17 +147,17 @@ class Cp final : public Command {
           .set("seconds", seconds)
           .set("bytes_per_second", rate)
           .set("moved", to_json(moved_));
-      fmt::print("{}\n", json.text());
+      put("{}\n", json.text());
     } else if (stats_) {
-      fmt::print("{} files, {} directories, {} symbolic links: {} in {:.2f} s, {}/s\n", tally.files,
-                 tally.directories, tally.symlinks, human_size(static_cast<double>(tally.bytes)),
-                 seconds, human_size(rate));
+      put("{} files, {} directories, {} symbolic links: {} in {:.2f} s, {}/s\n", tally.files,
+          tally.directories, tally.symlinks, human_size(static_cast<double>(tally.bytes)), seconds,
+          human_size(rate));
       print_moved();
     }
   }
   void print_moved() const {
     const auto line = [](std::string_view what, std::uint64_t count, std::uint64_t bytes) {
-      fmt::print("  {:<28}{:>8}  {:>12}\n", what, count, human_size(static_cast<double>(bytes)));
+      put("  {:<28}{:>8}  {:>12}\n", what, count, human_size(static_cast<double>(bytes)));
     };
     line("RPCs, inline bytes", moved_.calls, moved_.inline_bytes);
     line("Read chunks", moved_.read_chunks, moved_.read_chunk_bytes);

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/remote_command.h"
 
 namespace stag::cli {
@@ -34,7 +35,7 @@ class Df final : public RemoteCommand {
     co_return Ok{};
   }
   void finish() override {
-    if (json_) fmt::print("{}\n", array_.text());
+    if (json_) put("{}\n", array_.text());
   }
 
   static Json object(Remote& remote, const FSSTAT3resok& room) {
@@ -52,12 +53,12 @@ class Df final : public RemoteCommand {
     const double share =
         room.tbytes == 0 ? 0 : 100.0 * static_cast<double>(used) / static_cast<double>(room.tbytes);
     if (!headed_)
-      fmt::print("{:>11} {:>11} {:>11} {:>5} {:>12}  where\n", "size", "used", "available", "use",
-                 "files left");
+      put("{:>11} {:>11} {:>11} {:>5} {:>12}  where\n", "size", "used", "available", "use",
+          "files left");
     headed_ = true;
     const auto size = [](std::uint64_t bytes) { return human_size(static_cast<double>(bytes)); };
-    fmt::print("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(room.tbytes), size(used),
-               size(room.abytes), share, room.afiles, to_string(remote.url()));
+    put("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(room.tbytes), size(used),
+        size(room.abytes), share, room.afiles, to_string(remote.url()));
   }
 
   bool json_ = false, headed_ = false;

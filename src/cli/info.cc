@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/remote.h"
 #include "cli/services.h"
 #include "nfs/client/mount.h"
@@ -63,18 +64,18 @@ class Info final : public Command {
   }
 
   static void print(const Findings& findings) {
-    fmt::print("{:>9}  {:<10} {:<9} {:<7} {:>5}  {}\n", "program", "", "versions", "netid", "port",
-               "known from");
+    put("{:>9}  {:<10} {:<9} {:<7} {:>5}  {}\n", "program", "", "versions", "netid", "port",
+        "known from");
     for (const Service& service : findings.services)
-      fmt::print("{:>9}  {:<10} {:<9} {:<7} {:>5}  {}\n", service.program,
-                 program_name(service.program), service.versions, service.netid, service.port,
-                 service.answered ? "its answer" : "rpcbind");
+      put("{:>9}  {:<10} {:<9} {:<7} {:>5}  {}\n", service.program, program_name(service.program),
+          service.versions, service.netid, service.port,
+          service.answered ? "its answer" : "rpcbind");
     if (!findings.exports) return;
-    fmt::print("\nexports\n");
+    put("\nexports\n");
     for (const nfs::mount3::exportnode& node : *findings.exports) {
-      fmt::print("  {}", node.ex_dir);
-      for (const nfs::mount3::groupnode& group : node.ex_groups) fmt::print("  {}", group.gr_name);
-      fmt::print("\n");
+      put("  {}", node.ex_dir);
+      for (const nfs::mount3::groupnode& group : node.ex_groups) put("  {}", group.gr_name);
+      put("\n");
     }
   }
 
@@ -101,7 +102,7 @@ class Info final : public Command {
       }
     Json json;
     json.set("host", host_).set("services", std::move(services)).set("exports", std::move(exports));
-    fmt::print("{}\n", json.text());
+    put("{}\n", json.text());
   }
 
   RemoteOptions remote_{.timeout = 10};

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/remote.h"
 
 namespace stag::cli {
@@ -46,7 +47,7 @@ class Ls final : public Command {
       const Exit one = co_await list(run, url, array);
       if (one != Exit::Done) exit = one;
     }
-    if (json_) fmt::print("{}\n", array.text());
+    if (json_) put("{}\n", array.text());
     co_return exit;
   }
 
@@ -56,7 +57,7 @@ class Ls final : public Command {
     const Outcome<std::vector<Line>> lines = co_await lines_of(**remote);
     co_await (*remote)->close();
     if (!lines) co_return failed(lines.error());
-    if (urls_.size() > 1 && !json_) fmt::print("{}:\n", shown(url));
+    if (urls_.size() > 1 && !json_) put("{}:\n", shown(url));
     for (const Line& line : *lines) print(line, array);
     co_return Exit::Done;
   }
@@ -99,10 +100,10 @@ class Ls final : public Command {
       array.add(to_json(line.name, line.attributes.value_or(Attributes{})));
     } else if (long_ && line.attributes) {
       const Attributes& a = *line.attributes;
-      fmt::print("{} {:>3} {:>6} {:>6} {:>12} {} {}\n", mode_text(a), a.nlink, a.uid, a.gid, a.size,
-                 time_text(a.mtime), shown(line.name));
+      put("{} {:>3} {:>6} {:>6} {:>12} {} {}\n", mode_text(a), a.nlink, a.uid, a.gid, a.size,
+          time_text(a.mtime), shown(line.name));
     } else {
-      fmt::print("{}\n", shown(line.name));
+      put("{}\n", shown(line.name));
     }
   }
 

@@ -1,8 +1,10 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 
 int main(int argc, char** argv) {
   using namespace stag::cli;
+  occupy_standard_descriptors();
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make :
        {make_serve, make_ls, make_stat, make_cat, make_cp, make_mkdir, make_rm, make_mv, make_ln,

@@ -8,6 +8,7 @@
 #include "base/pause.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/remote.h"
 #include "nfs/client/whereabouts.h"
 #include "nfs/proto/nfs3.h"
@@ -114,10 +115,10 @@ class Ping final : public Command {
       if (answered) summary.times.push_back(took.count());
       if (json_) continue;
       if (answered)
-        fmt::print("{}: seq={} time={:.1f} us\n", channel.where(), i, took.count());
+        put("{}: seq={} time={:.1f} us\n", channel.where(), i, took.count());
       else
-        fmt::print("seq={}: {}\n", i, answer.error().message());
-      std::fflush(stdout);
+        put("seq={}: {}\n", i, answer.error().message());
+      if (!flush_out()) co_return;
     }
   }
 
@@ -133,14 +134,14 @@ class Ping final : public Command {
             .set("avg_us", summary.average())
             .set("p99_us", summary.at(0.99))
             .set("max_us", summary.times.back());
-      fmt::print("{}\n", json.text());
+      put("{}\n", json.text());
       return;
     }
-    fmt::print("{} calls, {} answered", summary.sent, summary.times.size());
+    put("{} calls, {} answered", summary.sent, summary.times.size());
     if (any)
-      fmt::print("; min/avg/p99/max = {:.1f}/{:.1f}/{:.1f}/{:.1f} us", summary.times.front(),
-                 summary.average(), summary.at(0.99), summary.times.back());
-    fmt::print("\n");
+      put("; min/avg/p99/max = {:.1f}/{:.1f}/{:.1f}/{:.1f} us", summary.times.front(),
+          summary.average(), summary.at(0.99), summary.times.back());
+    put("\n");
   }
 
   RemoteOptions remote_;

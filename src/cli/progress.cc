@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "cli/format.h"
+#include "cli/output.h"
 
 namespace stag::cli {
 namespace {
@@ -31,9 +31,8 @@ double Progress::seconds() const {
 }
 
 void Progress::clear() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (drawn_) write_error("\r\x1b[K");
   drawn_ = false;
-  std::fflush(stderr);
 }
 
 void Progress::draw() {
@@ -43,10 +42,9 @@ void Progress::draw() {
                            : std::min(1.0, moved / static_cast<double>(tally_.expected_bytes));
   const auto filled = static_cast<std::size_t>(share * kBarWidth);
   const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-  fmt::print(stderr, "\r[{}] {:3.0f}%  {} of {}  {}/s  {} files\x1b[K", bar, share * 100,
-             human_size(moved), human_size(static_cast<double>(tally_.expected_bytes)),
-             human_size(moved / std::max(seconds(), 0.001)), tally_.files);
-  std::fflush(stderr);
+  write_error(fmt::format("\r[{}] {:3.0f}%  {} of {}  {}/s  {} files\x1b[K", bar, share * 100,
+                          human_size(moved), human_size(static_cast<double>(tally_.expected_bytes)),
+                          human_size(moved / std::max(seconds(), 0.001)), tally_.files));
   drawn_ = true;
   timer_ = loop_.after(kPeriod, [this] { draw(); });
 }

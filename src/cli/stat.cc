@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/remote_command.h"
 
 namespace stag::cli {
@@ -58,7 +59,7 @@ class Stat final : public RemoteCommand {
     co_return entries;
   }
   void finish() override {
-    if (json_) fmt::print("{}\n", array_.text());
+    if (json_) put("{}\n", array_.text());
   }
 
   void add(const std::string& name, const Attributes& attributes, const std::string& target,
@@ -71,17 +72,16 @@ class Stat final : public RemoteCommand {
   static void print(const std::string& name, const Attributes& a, const std::string& target,
                     const std::vector<std::string>& acl) {
     const std::string arrow = target.empty() ? "" : " -> " + shown(target);
-    fmt::print("   name  {}{}\n", shown(name), arrow);
-    fmt::print("   type  {}\n", type_name(a.type));
-    fmt::print("   size  {} ({} on the server's disk)\n", a.size,
-               human_size(static_cast<double>(a.used)));
-    fmt::print("   mode  {:04o} {}\n", a.mode, mode_text(a));
-    if (!acl.empty()) fmt::print("    acl  {}\n", fmt::join(acl, "\n         "));
-    fmt::print("  owner  uid {}, gid {}\n", a.uid, a.gid);
-    fmt::print("  links  {}\n", a.nlink);
-    fmt::print("     id  {} in file system {:x}\n", a.fileid, a.fsid);
-    fmt::print(" access  {}\n modify  {}\n change  {}\n", time_text(a.atime), time_text(a.mtime),
-               time_text(a.ctime));
+    put("   name  {}{}\n", shown(name), arrow);
+    put("   type  {}\n", type_name(a.type));
+    put("   size  {} ({} on the server's disk)\n", a.size, human_size(static_cast<double>(a.used)));
+    put("   mode  {:04o} {}\n", a.mode, mode_text(a));
+    if (!acl.empty()) put("    acl  {}\n", fmt::join(acl, "\n         "));
+    put("  owner  uid {}, gid {}\n", a.uid, a.gid);
+    put("  links  {}\n", a.nlink);
+    put("     id  {} in file system {:x}\n", a.fileid, a.fsid);
+    put(" access  {}\n modify  {}\n change  {}\n", time_text(a.atime), time_text(a.mtime),
+        time_text(a.ctime));
   }
 
   bool follow_ = false, json_ = false;

@@ -230,6 +230,38 @@ class Looking(Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("No space left on device; make room", result.stderr)
 
+    def into_full_device(self, *arguments, error=subprocess.PIPE):
+        with open("/dev/full", "wb") as full:
+            return subprocess.run(
+                [harness.STAG, *arguments], stdin=subprocess.DEVNULL, stdout=full, stderr=error, text=True, timeout=harness.PATIENCE
+            )
+
+    def test_no_command_takes_a_full_device_for_success(self):
+        for i in range(1000):
+            self.write(self.there(f"a name of some length {i}"))
+        file = self.url("a name of some length 0".replace(" ", "%20"))
+        commands = ["--help", "--version", "ls --help"], ["ls"], ["ls", "-l"], ["ls", "--json"], ["stat"], ["df"], ["df", "--json"], ["ping", "-c", "3", "-i", "0"]
+        for command in commands[1:]:
+            result = self.into_full_device(*command, self.url())
+            self.assertEqual(result.returncode, 1, command)
+            self.assertEqual(result.stderr, f"stag {command[0]}: cannot write 'standard output': No space left on device; make room or choose another destination\n")
+        for command in commands[0]:
+            self.assertEqual(self.into_full_device(*command.split()).returncode, 1, command)
+        self.assertEqual(self.into_full_device("info", "--rdma-port", str(self.server.rdma_port), "127.0.0.1").returncode, 1)
+        self.assertEqual(self.into_full_device("cp", "--stats", file, self.at("copy")).returncode, 1)
+
+    def test_a_message_that_cannot_be_written_changes_no_exit_code(self):
+        with open("/dev/full", "wb") as full:
+            self.assertEqual(self.into_full_device("ls", self.url("missing"), error=full).returncode, 1)
+            self.assertEqual(self.into_full_device("ls", "http://server/x", error=full).returncode, 2)
+
+    def test_a_command_without_standard_output_fails(self):
+        self.write(self.there("a"), b"content")
+        for command in ("ls", "cat"):
+            result = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', harness.STAG, command, self.url("a")], stderr=subprocess.PIPE, text=True)
+            self.assertEqual(result.returncode, 1, command)
+            self.assertIn("Bad file descriptor", result.stderr)
+
     def test_cat_ends_quietly_when_nobody_reads_on(self):
         self.write(self.there("a"), bytes(8 << 20))
         cat = subprocess.Popen([harness.STAG, "cat", self.url("a")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

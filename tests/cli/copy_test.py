@@ -216,6 +216,19 @@ class Files(Case):
             self.bad(1, "is the same file", "cp", self.url("a"), target)
         self.assertEqual(self.read(self.there("b")), b"content")
 
+    def test_with_a_zero_byte_in_their_names_or_link_texts_are_refused(self):
+        os.mkdir(self.there("tree"))
+        os.symlink("over-there", self.there("tree", "link"))
+        self.write(self.there("over-there"))
+        proxy = RpcProxy(self.server.tcp_port, true=b"over-there", told=b"over\0there")
+        self.addCleanup(proxy.close)
+        os.mkdir(self.at("into"))
+        self.bad(1, "/tree/link: its text holds a zero byte", "cp", "-r", proxy.url(f"/files/{self.name}/tree"), self.at("tree"))
+        self.assertEqual(os.listdir(self.at("tree")), [])
+        self.bad(2, "a name cannot hold a zero byte", "cp", proxy.url(f"/files/{self.name}/over%00there"), self.at("into"))
+        self.assertIn("over%00there: its name cannot be used", stag("cp", "-r", proxy.url(f"/files/{self.name}"), self.at("into")).stderr)
+        self.assertEqual(sorted(os.listdir(self.at("into", self.name))) + leftovers(self.at()), ["tree"])
+
     def test_that_are_devices_or_pipes_are_left_out_and_told(self):
         os.mkdir(self.at("tree"))
         os.mkfifo(self.at("tree", "pipe"))
@@ -319,7 +332,7 @@ class Owners(Case):
         self.owned(self.at("tree", "folder"), 0o2775)
         proxy = RpcProxy(self.server.tcp_port)
         self.addCleanup(proxy.close)
-        self.good("cp", "-r", "-p", self.at("tree"), f"nfs://127.0.0.1:{proxy.port}/files/{self.name}/tree?proto=tcp")
+        self.good("cp", "-r", "-p", self.at("tree"), proxy.url(f"/files/{self.name}/tree"))
         changes = [call.attributes for call in proxy.calls if call.attributes]
         self.assertEqual(sum(each.get("uid") == self.SOMEBODY for each in changes), 2)
         self.assertEqual(sum(each.get("mode", 0) & 0o7000 != 0 for each in changes), 2)

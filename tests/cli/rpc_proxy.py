@@ -1,5 +1,5 @@
-"""A proxy for ONC RPC over TCP that knows calls from each other: it notes every NFSv3 call, and can hold back the reply to one
-procedure. URLs through it are `nfs://127.0.0.1:PORT/...?proto=tcp`.
+"""A proxy for ONC RPC over TCP that knows calls from each other: it notes every NFSv3 call, can hold back the reply to one
+procedure, and can tell the client what no server of this project would. URLs through it are `nfs://127.0.0.1:PORT/...?proto=tcp`.
 """
 import contextlib
 import socket
@@ -54,10 +54,12 @@ def call_of(record):
 
 
 class RpcProxy:
-    """Forwards connections to `port`. The first reply to `held` stays here from `reached` until `released` is set."""
+    """Forwards connections to `port`. The first reply to `held` stays here from `reached` until `released` is set. The bytes
+    `true` of the server are `told` to the client, and the other way round; both have one length."""
 
-    def __init__(self, port, held=None):
+    def __init__(self, port, held=None, true=b"", told=b""):
         self.target, self.held = port, held
+        self.true, self.told = true, told
         self.calls = []
         self.reached, self.released = threading.Event(), threading.Event()
         self.held_xid = None
@@ -78,17 +80,17 @@ class RpcProxy:
                 return
             server = socket.create_connection(("127.0.0.1", self.target))
             self.sockets.append(server)
-            self._start(self._forward, client, server, self._see_call)
-            self._start(self._forward, server, client, self._see_reply)
+            self._start(self._forward, client, server, self._see_call, self.told, self.true)
+            self._start(self._forward, server, client, self._see_reply, self.true, self.told)
 
-    def _forward(self, source, target, see):
+    def _forward(self, source, target, see, old, new):
         stream = source.makefile("rb")
         with contextlib.suppress(OSError, struct.error):
             while mark := stream.read(4):
                 (word,) = struct.unpack(">I", mark)
                 record = stream.read(word & 0x7FFFFFFF)
                 see(record)
-                target.sendall(mark + record)
+                target.sendall(mark + (record.replace(old, new) if old else record))
         for each in (source, target):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -105,6 +107,9 @@ class RpcProxy:
         if record[:4] == struct.pack(">I", self.held_xid or 0):
             self.reached.set()
             self.released.wait(PATIENCE)
+
+    def url(self, path):
+        return f"nfs://127.0.0.1:{self.port}{path}?proto=tcp"
 
     def close(self):
         """Everything ends, and nobody listens any more."""
