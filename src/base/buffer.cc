@@ -6,26 +6,27 @@
 #include <limits>
 #include <new>
 
+#include "base/large_blocks.h"
+
 namespace stag {
 namespace {
 
-// Size classes 256 B, 512 B, ... 1 MiB; anything larger comes from the heap each time.
+// Size classes 256 B, 512 B, ... 64 KiB; anything larger has pages of its own.
 constexpr std::size_t kSmallest = 256;
-constexpr std::size_t kClasses = 13;
+constexpr std::size_t kClasses = 9;
 constexpr std::size_t kLargest = kSmallest << (kClasses - 1);
-// How much one thread keeps per class for its next calls.
-constexpr std::size_t kKeptBytesPerClass = 4 << 20;
-constexpr std::size_t kKeptBlocksPerClass = 256;
+// How much one thread keeps for its next calls.
+constexpr std::size_t kMostKeptByThread = 4 << 20;
+
+std::size_t size_class_of(std::size_t rounded) {
+  return static_cast<std::size_t>(std::countr_zero(rounded / kSmallest));
+}
 
 class PooledStorage;
 
-struct FreeList {
-  PooledStorage* head = nullptr;
-  std::size_t count = 0;
-};
-
 struct Pool {
-  std::array<FreeList, kClasses> lists;
+  std::array<PooledStorage*, kClasses> lists{};
+  std::size_t kept = 0;  // bytes
   ~Pool();
 };
 
@@ -50,11 +51,9 @@ Pool* thread_pool() {
 class PooledStorage final : public Storage {
  public:
   // Null when there is no memory.
-  static PooledStorage* create(std::size_t capacity, std::size_t size_class) noexcept {
-    if (capacity > std::numeric_limits<std::ptrdiff_t>::max() - sizeof(PooledStorage))
-      return nullptr;
+  static PooledStorage* create(std::size_t capacity) noexcept {
     void* memory = ::operator new(sizeof(PooledStorage) + capacity, std::nothrow);
-    return memory == nullptr ? nullptr : new (memory) PooledStorage(capacity, size_class);
+    return memory == nullptr ? nullptr : new (memory) PooledStorage(capacity);
   }
   MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), capacity_}; }
   static void destroy(PooledStorage* storage) {
@@ -66,54 +65,74 @@ class PooledStorage final : public Storage {
   PooledStorage* next = nullptr;
 
  private:
-  PooledStorage(std::size_t capacity, std::size_t size_class)
-      : Storage(true), capacity_(capacity), size_class_(size_class) {}
+  explicit PooledStorage(std::size_t capacity) : Storage(true), capacity_(capacity) {}
 
   void release() noexcept override {
-    Pool* pool = size_class_ < kClasses ? thread_pool() : nullptr;
-    if (pool == nullptr) return destroy(this);
-    FreeList& list = pool->lists[size_class_];
-    if (list.count >= kKeptBlocksPerClass || list.count * capacity_ >= kKeptBytesPerClass)
-      return destroy(this);
-    next = list.head;
-    list.head = this;
-    ++list.count;
+    Pool* pool = thread_pool();
+    if (pool == nullptr || pool->kept + capacity_ > kMostKeptByThread) return destroy(this);
+    next = std::exchange(pool->lists[size_class_of(capacity_)], this);
+    pool->kept += capacity_;
   }
 
-  std::size_t capacity_;
-  std::size_t size_class_;
+  const std::size_t capacity_;
 };
 
 Pool::~Pool() {
-  for (FreeList& list : lists)
-    while (list.head != nullptr) PooledStorage::destroy(std::exchange(list.head, list.head->next));
+  for (PooledStorage*& head : lists)
+    while (head != nullptr) PooledStorage::destroy(std::exchange(head, head->next));
 }
 
 PooledStorage* take(std::size_t capacity) noexcept {
-  if (capacity > kLargest) return PooledStorage::create(capacity, kClasses);
   const std::size_t rounded = std::bit_ceil(std::max(capacity, kSmallest));
-  const auto size_class = static_cast<std::size_t>(std::countr_zero(rounded / kSmallest));
+  const std::size_t size_class = size_class_of(rounded);
   Pool* pool = thread_pool();
-  if (pool == nullptr || pool->lists[size_class].head == nullptr)
-    return PooledStorage::create(rounded, size_class);
-  FreeList& list = pool->lists[size_class];
-  PooledStorage* storage = std::exchange(list.head, list.head->next);
-  --list.count;
+  if (pool == nullptr || pool->lists[size_class] == nullptr) return PooledStorage::create(rounded);
+  PooledStorage*& head = pool->lists[size_class];
+  PooledStorage* storage = std::exchange(head, head->next);
+  pool->kept -= rounded;
   storage->revive();
   return storage;
 }
 
+// At the start of its pages, the bytes behind it.
+class alignas(64) PageStorage final : public Storage {
+ public:
+  // Null when there is no memory.
+  static PageStorage* create(std::size_t capacity) noexcept {
+    if (capacity > std::numeric_limits<std::ptrdiff_t>::max() / 2) return nullptr;
+    const Pages pages = take_pages(sizeof(PageStorage) + capacity);
+    return pages.memory == nullptr ? nullptr : new (pages.memory) PageStorage(pages.bytes);
+  }
+  MutableBytes bytes() {
+    return {reinterpret_cast<std::byte*>(this + 1), page_bytes_ - sizeof(PageStorage)};
+  }
+
+ private:
+  explicit PageStorage(std::size_t page_bytes) : Storage(true), page_bytes_(page_bytes) {}
+  void release() noexcept override {
+    const Pages pages{this, page_bytes_};
+    this->~PageStorage();
+    give_pages(pages);
+  }
+
+  const std::size_t page_bytes_;
+};
+
 }  // namespace
+
+Block Block::try_allocate(std::size_t capacity) noexcept {
+  if (capacity <= kLargest) {
+    PooledStorage* const storage = take(capacity);
+    return storage == nullptr ? Block() : Block(storage, storage->bytes());
+  }
+  PageStorage* const storage = PageStorage::create(capacity);
+  return storage == nullptr ? Block() : Block(storage, storage->bytes());
+}
 
 Block Block::allocate(std::size_t capacity) {
   Block block = try_allocate(capacity);
   if (!block) throw std::bad_alloc();
   return block;
-}
-
-Block Block::try_allocate(std::size_t capacity) noexcept {
-  PooledStorage* storage = take(capacity);
-  return storage == nullptr ? Block() : Block(storage, storage->bytes());
 }
 
 Buffer Buffer::copy_of(Bytes bytes) {

@@ -1,8 +1,8 @@
 // Bytes with an owner. A Buffer is an immutable, reference-counted slice: what is on its way to a
 // peer never changes and never goes away before it has left. A Block is the only writable form,
-// owned by one, until it is frozen into a Buffer. Blocks come from per-thread free lists by size
-// class, so a steady flow of calls allocates nothing. Buffers may be shared between threads; a
-// Block belongs to one.
+// owned by one, until it is frozen into a Buffer. Small Blocks come from per-thread free lists by
+// size class, large ones from pages the process keeps (base/large_blocks.h), so a steady flow of
+// calls allocates nothing. Buffers may be shared between threads; a Block belongs to one.
 #pragma once
 
 #include <atomic>

@@ -39,9 +39,10 @@ TEST(Block, is_taken_again_from_the_free_list) {
 }
 
 TEST(Block, is_empty_or_throws_when_there_is_no_memory) {
-  const std::size_t more_than_there_is = ~std::size_t{0};
-  EXPECT_FALSE(Block::try_allocate(more_than_there_is));
-  EXPECT_THROW(Block::allocate(more_than_there_is), std::bad_alloc);
+  for (const std::size_t more_than_there_is : {std::size_t{1} << 60, ~std::size_t{0}}) {
+    EXPECT_FALSE(Block::try_allocate(more_than_there_is));
+    EXPECT_THROW(Block::allocate(more_than_there_is), std::bad_alloc);
+  }
   EXPECT_GE(Block::try_allocate(1000).capacity(), 1000u);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/large_blocks.h"
 
 namespace stag::net {
 namespace {
@@ -207,9 +208,19 @@ void EpollLoop::Core::sleep() {
     asleep_ = posted_.empty() && !stopped_;
     if (!asleep_) return;
   }
-  poll(timeout_until(timers.earliest()));
+  poll(timeout_until(wake_time()));
   std::lock_guard lock(mutex_);
   asleep_ = false;
+}
+
+// Before it sleeps the loop gives memory back that has not been needed for a while, and it comes
+// back to do so as long as there is some.
+std::optional<TimePoint> EpollLoop::Core::wake_time() {
+  const std::optional<TimePoint> timer = timers.earliest();
+  if (kept_page_bytes() == 0) return timer;
+  release_idle_pages(turn_began_);
+  const TimePoint idle = turn_began_ + kIdleInterval;
+  return timer ? std::min(*timer, idle) : idle;
 }
 
 // Whether there are events.

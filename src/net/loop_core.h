@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -78,6 +79,7 @@ struct EpollLoop::Core {
   bool look();
   bool try_latest();
   void sleep();
+  std::optional<TimePoint> wake_time();
   bool poll(int timeout_ms);
   void tell(std::span<epoll_event> events);
   void run_posted();

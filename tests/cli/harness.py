@@ -69,9 +69,9 @@ class Server:
         return code
 
 
-def request_rdma(port, flags=0x10):
+def request_rdma(port, flags=0x10, source="127.0.0.1"):
     """A connection on which an MPA Request with these flags has been sent, and its Reply, which has 12 bytes of private data."""
-    peer = socket.create_connection(("127.0.0.1", port))
+    peer = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
     peer.settimeout(PATIENCE)
     peer.sendall(b"MPA ID Req Frame" + bytes([flags, 2, 0, 12]) + bytes.fromhex("00200020 f6ab0e18 01010303"))
     reply = b""
