@@ -2,7 +2,6 @@
 import contextlib
 import json
 import os
-import pty
 import re
 import resource
 import signal
@@ -410,7 +409,7 @@ class Progress(Case):
         self.write(self.there("f"), os.urandom(30 << 20))
         proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
         self.addCleanup(proxy.cut)
-        terminal, theirs = pty.openpty()
+        terminal, theirs = harness.open_terminal(self)
         copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
         os.close(theirs)
         shown = b""

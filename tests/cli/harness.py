@@ -3,7 +3,10 @@
 Each *_test.py is run as `python3 x_test.py STAG`; exit code 77 says that it was skipped.
 """
 import contextlib
+import ctypes
+import functools
 import os
+import pty
 import re
 import shutil
 import socket
@@ -23,6 +26,38 @@ def stag(*arguments, **options):
     options.setdefault("text", True)
     options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run([STAG, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, **options)
+
+
+def enter_mount_namespace():
+    """This process gets mounts of its own; false where a container may not have that."""
+    new_namespace, private, recursive = 0x20000, 1 << 18, 1 << 14
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.unshare(new_namespace) == 0 and libc.mount(None, b"/", None, private | recursive, None) == 0
+
+
+@functools.cache
+def may_mount():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if enter_mount_namespace() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def open_terminal(case):
+    """Both ends of a new terminal; skips the test where there is no /dev/pts."""
+    try:
+        return pty.openpty()
+    except OSError as error:
+        case.skipTest(f"no terminal can be had here: {error}")
+
+
+def sees_descriptors(process):
+    """Whether this process may look at the descriptors of a server that switches users (CAP_SYS_PTRACE)."""
+    try:
+        os.readlink(f"/proc/{process.pid}/fd/0")
+    except PermissionError:
+        return False
+    return True
 
 
 class Server:
