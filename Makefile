@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench bench-peers perf-guard fuzz attack interop format tidy bare clean
+.PHONY: help build run test check bench bench-peers perf-guard fuzz attack mutants interop format tidy bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -53,6 +53,10 @@ attack: ## mutated messages, floods and hostile servers against address+undefine
 	@cmake --preset asan -DSTAG_XDRGEN=$(CURDIR)/build/release/bin/xdrgen >/dev/null
 	@cmake --build --preset asan --target stag
 	@tests/attack/run --seconds $${ATTACK_SECONDS:-600}
+
+mutants: ## do the tests hold what they claim? each must fail for a product that breaks its rule (MUTANTS="R8166-4.5-b ...")
+	@tools/setup build test
+	@tools/mutants $(MUTANTS)
 
 interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages)
 	@tools/setup build test

@@ -51,12 +51,34 @@ TEST(Connection, counts_credits_of_the_two_directions_apart) {
   EXPECT_EQ(end.core.requester().in_flight(), 30u);
   // The peer's Calls ask for one credit: no grant. Ours are exhausted and do not hold it up.
   end.receive(short_call(1, 1));
+  EXPECT_EQ(end.core.requester().credit_limit(), 30u) << "a request is no grant";
   end.core.on_reply(end.sink.delivered[0].call, reply_of(40));
   EXPECT_EQ(word(end.sink.sent[0].header, 2), 2u);
   end.receive(short_reply(2, 30));
   EXPECT_EQ(end.core.requester().credit_limit(), 30u);
   EXPECT_EQ(end.core.requester().in_flight(), 30u);
   EXPECT_EQ(word(end.sink.call_headers[5], 2), 64u);
+}
+
+TEST(Connection, goes_on_in_each_direction_while_the_credits_of_the_other_are_exhausted) {
+  PROVES("R8167-4.1-a");
+  std::deque<TestCall> calls;
+  Endpoint end(both(8, 2));
+  for (std::uint32_t xid = 1; xid <= 9; ++xid) end.core.on_call(calls.emplace_back(xid));
+  end.receive(short_reply(1, 3));
+  ASSERT_EQ(end.sink.calls.size(), 4u) << "ours are exhausted";
+  end.receive(short_call(101));
+  end.receive(short_call(102));
+  ASSERT_EQ(end.sink.delivered.size(), 2u) << "and the peer's now, too";
+  end.receive(short_reply(2, 3));
+  EXPECT_EQ(end.sink.calls.size(), 5u);
+  TestCall late(50);
+  for (std::uint32_t xid = 3; xid <= 9; ++xid) end.receive(short_reply(xid, 3));
+  end.core.on_call(late);
+  EXPECT_EQ(end.sink.calls.back(), 50u);
+  end.core.on_reply(end.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(end.sink.sent.size(), 1u);
+  end.core.on_cancel(late);
 }
 
 TEST(Connection, uses_one_credit_for_its_own_Calls_before_their_first_Reply_in_either_direction) {
@@ -74,8 +96,25 @@ TEST(Connection, uses_one_credit_for_its_own_Calls_before_their_first_Reply_in_e
 
 TEST(Connection, has_Receives_for_its_Replies_and_for_Calls_of_the_peer) {
   PROVES("R8167-4.3.1-a", "R8167-4.3.2-b");
+  std::deque<TestCall> calls;
   Endpoint end(both(10, 7));
+  std::uint32_t received = 0;
+  const auto expect_enough = [&] {
+    EXPECT_GE(end.sink.receives - received, end.core.requester().in_flight() + 7);
+  };
+  const auto receive = [&](const Message& message) {
+    end.receive(message);
+    ++received;
+    expect_enough();
+  };
   EXPECT_GE(end.sink.receives, 17u);
+  for (std::uint32_t xid = 1; xid <= 30; ++xid) end.core.on_call(calls.emplace_back(xid));
+  receive(short_reply(1, 10));
+  EXPECT_EQ(end.core.requester().in_flight(), 10u);
+  // All Calls that the peer may send and all Replies, in one burst.
+  for (std::uint32_t xid = 101; xid <= 107; ++xid) receive(short_call(xid));
+  EXPECT_EQ(end.sink.delivered.size(), 7u);
+  for (std::uint32_t xid = 2; xid <= 30; ++xid) receive(short_reply(xid, 10));
 }
 
 TEST(Connection, ignores_the_credits_of_a_message_whose_direction_it_cannot_tell) {
@@ -123,7 +162,7 @@ TEST(Connection, drops_a_broken_message_that_may_be_a_Reply_and_answers_what_may
 }
 
 TEST(Connection, as_a_Requester_alone_never_sends_an_error_whatever_it_receives) {
-  PROVES("R8166-4.6.1-c", "R8166-4.2.4-e");
+  PROVES("R8166-4.6.1-c", "R8166-4.2.4-e", "R8166-4.1.2-e");
   TestCall call(0x11223344);
   Endpoint client(both(8, 0));
   client.core.on_call(call);
@@ -147,6 +186,70 @@ TEST(Connection, as_a_Requester_alone_never_sends_an_error_whatever_it_receives)
   EXPECT_EQ(client.sink.replies.size(), 1u);
 }
 
+TEST(Connection, answers_no_broken_Reply_although_it_serves_Calls) {
+  PROVES("R8166-4.2.4-e", "R8166-4.6.1-c", "R8166-4.5-d");
+  TestCall call(5, 80, 5000);
+  Endpoint end(both(8, 8));
+  end.core.on_call(call);
+  Header header = decode_header(end.sink.call_headers[0])->header;
+  header.reply_chunk->segments[0].length = 0;
+  const Message good = with_stream(header, rpc_stream(5, REPLY, 40));
+  std::vector<Message> broken;
+  for (std::size_t length = 0; length < good.size() - 40 + 8; ++length)
+    broken.push_back({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length)});
+  const auto changed = [&](std::size_t index, std::uint32_t value) {
+    set_word(broken.emplace_back(good), index, value);
+  };
+  for (const std::uint32_t version : {0u, 2u}) changed(1, version);
+  for (const std::uint32_t proc : {1u, 2u, 3u, 5u}) changed(3, proc);
+  for (const std::size_t list : {4u, 5u, 6u}) changed(list, 9);
+  changed(7, 0xffffffff);  // segments in the Reply chunk
+  changed(8, ~word(good, 8));
+  changed(9, 5001);
+  changed(12, 6);  // the XID inside
+  changed(13, 7);  // neither Call nor Reply
+  Header with_read_list = header;
+  with_read_list.read_list.push_back({112, {{1, 8, 0}}});
+  broken.push_back(with_stream(with_read_list, rpc_stream(5, REPLY, 160)));
+  for (std::size_t i = 0; i < broken.size(); ++i) {
+    end.receive(broken[i]);
+    EXPECT_EQ(end.sink.drops.size(), i + 1);
+    ASSERT_TRUE(end.sink.errors.empty()) << i;
+    ASSERT_TRUE(end.sink.replies.empty()) << i;
+    ASSERT_TRUE(end.sink.failed.empty()) << i;
+  }
+  EXPECT_TRUE(end.sink.closes.empty());
+  end.receive(good);
+  EXPECT_EQ(end.sink.replies, (Xids{5}));
+}
+
+TEST(Connection, takes_RDMA_NOMSG_only_with_its_stream_in_the_chunk_of_its_direction) {
+  PROVES("R8166-4.2.4-d");
+  TestCall call(5, 80, 5000);
+  ResultBound result;
+  result.max_length = 5000;
+  call.bound.results.push_back(result);
+  Endpoint end(both(8, 8));
+  end.core.on_call(call);
+  Header reply = decode_header(end.sink.call_headers[0])->header;
+  reply.proc = RDMA_NOMSG;
+  reply.reply_chunk->segments[0].length = 0;
+  end.receive(with_stream(reply, {}));
+  Header without = reply;
+  without.reply_chunk.reset();
+  end.receive(with_stream(without, {}));
+  EXPECT_EQ(end.sink.drops, (Reasons{Reason::RdmaReplyFormBad, Reason::RdmaStreamMissing}));
+  EXPECT_TRUE(end.sink.errors.empty());
+  without.xid = 6;
+  end.receive(with_stream(without, {}));
+  ASSERT_EQ(end.sink.errors.size(), 1u) << "a Call with nothing but a Write list";
+  EXPECT_EQ(word(end.sink.errors[0], 4), ERR_CHUNK);
+  EXPECT_TRUE(end.sink.replies.empty());
+  reply.reply_chunk->segments[0].length = 400;
+  end.receive(with_stream(reply, {}));
+  EXPECT_EQ(end.sink.replies, (Xids{5}));
+}
+
 TEST(Connection, drops_a_Reply_with_a_Read_list) {
   TestCall call(5);
   Endpoint client(both(8, 8));
@@ -160,13 +263,19 @@ TEST(Connection, drops_a_Reply_with_a_Read_list) {
 }
 
 TEST(Connection, looks_an_error_up_among_its_own_Calls_only) {
+  PROVES("R8166-4.2.4-f");
   TestCall call(5);
   Endpoint end(both(8, 8));
   end.receive(short_call(6));
   end.core.on_call(call);
   end.receive(error_chunk(6));
-  EXPECT_EQ(end.sink.drops, (Reasons{Reason::RdmaErrorUnmatched}));
+  end.receive(copy(encode_error({6, 7, 8, ERR_VERS, 7, 7}).bytes()));
+  EXPECT_EQ(end.sink.drops, (Reasons{Reason::RdmaErrorUnmatched, Reason::RdmaErrorUnmatched}));
   EXPECT_EQ(end.core.responder().in_service(), 1u) << "the peer's Call goes on";
+  EXPECT_TRUE(end.sink.errors.empty());
+  EXPECT_TRUE(end.sink.closes.empty());
+  end.core.on_reply(end.sink.delivered[0].call, reply_of(40));
+  EXPECT_EQ(end.sink.sent.size(), 1u);
   end.receive(error_chunk(5, 0));
   EXPECT_EQ(end.sink.failed, (Xids{5}));
   EXPECT_EQ(end.core.requester().credit_limit(), 1u);

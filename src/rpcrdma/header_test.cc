@@ -92,17 +92,25 @@ TEST(Header, encodes_a_Write_list_as_counted_segments_without_Positions) {
 }
 
 TEST(Header, tells_an_empty_Write_chunk_by_its_count_of_zero) {
-  PROVES("R8166-3.4.6-g", "R8166-4.7-e");
+  PROVES("R8166-3.4.6-g");
   const ParsedHeader parsed = round_trip("empty_write_chunk");
   ASSERT_EQ(parsed.header.write_list.size(), 3u);
   EXPECT_FALSE(parsed.header.write_list[0].segments.empty());
   EXPECT_TRUE(parsed.header.write_list[1].segments.empty());
   EXPECT_FALSE(parsed.header.write_list[2].segments.empty());
+  // Alone: presence word 1, count 0, and nothing else before the end of the list.
+  Header alone = parsed.header;
+  alone.write_list.clear();
+  alone.write_list.push_back({});
+  const Message message = copy(EncodedHeader(alone).bytes());
+  EXPECT_EQ(message, message_of(RDMA_MSG, "00000000 00000001 00000000 00000000 00000000"));
+  EXPECT_EQ(decode_header(message)->header, alone);
 }
 
 TEST(Header, encodes_a_Reply_chunk_without_a_terminator) {
-  PROVES("R8166-4.7-f");
+  PROVES("R8166-4.7-f", "R8166-4.7-e");
   const ParsedHeader parsed = round_trip("reply_chunk");
+  EXPECT_TRUE(parsed.header.write_list.empty());
   EXPECT_EQ(parsed.size, 16u + 8 + 40);
   ASSERT_TRUE(parsed.header.reply_chunk.has_value());
   EXPECT_EQ(total_length(parsed.header.reply_chunk->segments), 1500u);
@@ -121,16 +129,17 @@ TEST(Header, holds_the_lists_in_the_order_Read_Write_Reply) {
 }
 
 TEST(Header, decodes_with_any_of_its_lists_absent) {
-  PROVES("R8166-4.2.4-a", "R8166-4.1.2-d");
+  PROVES("R8166-4.2.4-a", "R8166-4.1.2-d", "R8166-3.2-a");
   const std::string reads = "00000001 00000070 0000000a 00000004 00000000 00000000";
   const std::string writes = "00000001 00000001 0000000b 00000004 00000000 00000000";
   for (int lists = 0; lists < 8; ++lists) {
     const bool has_reads = lists & 1, has_writes = lists & 2, has_reply = lists & 4;
-    const Message message =
-        message_of(RDMA_MSG, (has_reads ? reads : "") + "00000000" + (has_writes ? writes : "") +
-                                 "00000000" + (has_reply ? writes : "00000000"));
+    const Message message = message_of(
+        RDMA_MSG, (has_reads ? reads : "") + "00000000" + (has_writes ? writes : "") + "00000000" +
+                      (has_reply ? writes : "00000000") + "11223344 00000000");
     const auto parsed = decode_header(message);
     ASSERT_TRUE(parsed.ok()) << lists;
+    EXPECT_EQ(parsed->size, message.size() - 8) << "there the stream begins, with its XID";
     EXPECT_EQ(parsed->header.read_list.size(), has_reads ? 1u : 0u);
     EXPECT_EQ(parsed->header.write_list.size(), has_writes ? 1u : 0u);
     EXPECT_EQ(parsed->header.reply_chunk.has_value(), has_reply);
@@ -164,13 +173,19 @@ TEST(Header, groups_read_segments_by_Position_wherever_they_stand) {
 
 TEST(Header, shorter_than_28_bytes_is_not_parsed) {
   PROVES("R8166-4.5-b");
-  // Every word is wrong: whatever was looked at would have another reason.
-  const Message message(27, std::byte{0xff});
-  for (std::size_t length = 0; length <= message.size(); ++length) {
-    const auto parsed = decode_header(Bytes(message).first(length));
-    ASSERT_FALSE(parsed.ok());
-    EXPECT_EQ(parsed.error().reason, Reason::RdmaMessageTooShort);
-    EXPECT_EQ(parsed.error().answer, Answer::Nothing);
+  // Longer ones would be executed, or answered: whatever was looked at would have another reason.
+  Message other_version = golden("null_call"), obsolete = other_version, unknown = other_version;
+  set_word(other_version, 1, 7);
+  set_word(obsolete, 3, RDMA_MSGP);
+  set_word(unknown, 3, 77);
+  for (const Message& message : {golden("null_call"), golden("write_list"), golden("long_call"),
+                                 other_version, obsolete, unknown, Message(28, std::byte{0xff})}) {
+    for (std::size_t length = 0; length < 28; ++length) {
+      const auto parsed = decode_header(Bytes(message).first(length));
+      ASSERT_FALSE(parsed.ok());
+      EXPECT_EQ(parsed.error().reason, Reason::RdmaMessageTooShort) << length;
+      EXPECT_EQ(parsed.error().answer, Answer::Nothing) << length;
+    }
   }
 }
 
@@ -225,6 +240,7 @@ TEST(Header, refuses_a_Position_that_is_no_multiple_of_four_or_lies_in_the_RPC_h
 }
 
 TEST(Header, refuses_a_segment_that_wraps_around_the_offset_space) {
+  PROVES("R8166-8.1-a");
   Message message = message_of(RDMA_MSG,
                                "00000001 00000070 000000a1 00001000 ffffffff fffff000"
                                "00000000 00000000 00000000");
@@ -236,7 +252,7 @@ TEST(Header, refuses_a_segment_that_wraps_around_the_offset_space) {
 }
 
 TEST(Header, refuses_more_than_its_limits_and_never_believes_a_count) {
-  PROVES("R8166-8.1.4-a");
+  PROVES("R8166-8.1.4-a", "R8166-8.1-a");
   const std::string entry = "00000001 00000070 000000a1 00100000 00000000 00000000";
   const std::string other = "00000001 000000f0 000000a1 00100000 00000000 00000000";
   const std::string none = "00000000 00000000 00000000";
@@ -277,7 +293,7 @@ TEST(Header, takes_sixteen_segments_in_every_chunk_by_default) {
 }
 
 TEST(Header, RDMA_MSG_has_no_Position_Zero_chunk_and_RDMA_NOMSG_has_its_stream_in_a_chunk) {
-  PROVES("R8166-4.2.4-b", "R8166-4.2.4-c", "R8166-4.5.2-c");
+  PROVES("R8166-4.2.4-b", "R8166-4.2.4-c", "R8166-4.2.4-d", "R8166-4.5.2-c");
   const std::string zero = "00000001 00000000 000000a1 00000050 00000000 00000000";
   const std::string empty = "00000001 00000000 000000a1 00000000 00000000 00000000";
   const std::string data = "00000001 00000070 000000a1 00000050 00000000 00000000";
@@ -314,6 +330,10 @@ TEST(ErrorMessage, ERR_VERS_is_28_bytes_with_the_version_range) {
   EXPECT_EQ(copy(encode_error(*error).bytes()), message);
   for (std::size_t length = 0; length < message.size(); ++length)
     EXPECT_FALSE(decode_error(Bytes(message).first(length)).ok()) << length;
+  const ErrorMessage range{0x11223344, 1, 64, ERR_VERS, 2, 3};
+  const Message encoded = copy(encode_error(range).bytes());
+  EXPECT_EQ(encoded, from_hex("11223344 00000001 00000040 00000004 00000001 00000002 00000003"));
+  EXPECT_EQ(*decode_error(encoded), range);
 }
 
 TEST(ErrorMessage, ERR_CHUNK_is_20_bytes_and_what_follows_is_ignored) {

@@ -170,6 +170,12 @@ TEST(PlanCall, offers_a_Reply_chunk_exactly_when_the_largest_Reply_exceeds_the_t
   PROVES("R8166-4.3.3-a", "R8166-3.5.3-e");
   EXPECT_EQ(plan(shape(100), bound(4096 - 28), limits_of(4096)).reply_chunk, 0u);
   EXPECT_EQ(plan(shape(100), bound(4096 - 24), limits_of(4096)).reply_chunk, 4096u - 24);
+  // The pad of what may come inline counts.
+  EXPECT_FALSE(plan(shape(100), bound(4096 - 28 - 1000, {1000}), limits_of(4096)).needs_memory());
+  EXPECT_TRUE(plan(shape(100), bound(4096 - 28 - 1000, {997}), limits_of(4093)).needs_memory());
+  ReplyBound wanted = bound(100, {4096, 4096});
+  wanted.results[0].wanted_inline = true;
+  EXPECT_EQ(plan(shape(100), wanted, limits_of(4096)).reply_chunk, 100u + 4096);
 }
 
 TEST(PlanCall, keeps_the_two_thresholds_apart) {
@@ -209,6 +215,9 @@ TEST(PlanCall, lets_small_eligible_results_come_inline) {
   const CallPlan made = plan(shape(140), wanted, limits_of(4096));
   EXPECT_TRUE(made.write_chunks.empty());
   EXPECT_EQ(made.reply_chunk, 0u);
+  const CallPlan longer = plan(shape(140), wanted, limits_of(1024));
+  EXPECT_TRUE(longer.write_chunks.empty()) << "also when it comes by a Reply chunk then";
+  EXPECT_EQ(longer.reply_chunk, 128u + 2000);
 }
 
 TEST(PlanCall, asks_for_one_of_several_results_inline_with_an_empty_chunk) {

@@ -174,7 +174,7 @@ TEST(PlanReply, refuses_a_result_larger_than_its_chunk_before_anything_is_writte
 }
 
 TEST(PlanReply, uses_the_Reply_chunk_exactly_when_the_Reply_exceeds_the_threshold) {
-  PROVES("R8166-3.5.3-h", "R8166-4.3.3-c", "R8166-4.3.3-d");
+  PROVES("R8166-3.5.3-a", "R8166-3.5.3-h", "R8166-4.3.3-c");
   // Header: 28 bytes and a Reply chunk of one segment, 20 bytes more.
   ReplyShape reply = shape({});
   reply.length = 1024 - 48;
@@ -196,6 +196,10 @@ TEST(PlanReply, fills_a_Reply_chunk_like_a_Write_chunk) {
   EXPECT_EQ(made.writes,
             (Writes{{kReplyStream, 0, {1, 1024, 1000}}, {kReplyStream, 1024, {2, 476, 2000}}}));
   EXPECT_EQ(lengths(*made.reply_chunk), (Lengths{1024, 476, 0}));
+  // With the pads of the items in it.
+  reply = shape({1001});
+  EXPECT_EQ(reply.length, 100u + 1004 + 100);
+  EXPECT_EQ(lengths(*plan(reply, {}, chunk(1, {4096})).reply_chunk), (Lengths{1204}));
 }
 
 TEST(PlanReply, reduces_first_and_then_chooses_the_form) {
@@ -214,6 +218,7 @@ TEST(PlanReply, reduces_first_and_then_chooses_the_form) {
 }
 
 TEST(PlanReply, refuses_a_Reply_that_nothing_can_hold) {
+  PROVES("R8166-4.5.3-b");
   ReplyShape reply = shape({});
   reply.length = 2000;
   EXPECT_EQ(plan_reply(reply, {}, std::nullopt, 1024).error(), Reason::RdmaReplyTooLarge);

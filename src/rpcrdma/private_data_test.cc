@@ -14,8 +14,12 @@ using testing::Message;
 
 TEST(PrivateData, is_identifier_version_flags_and_the_two_sizes) {
   PROVES("R8797-4-f", "R8797-4-g", "R8797-4-i", "R8797-4-k");
-  EXPECT_EQ(copy(encode_private_data({4096, 8192, true})), from_hex("f6ab0e18 01 01 03 07"));
-  EXPECT_EQ(copy(encode_private_data({4096, 8192, false})), from_hex("f6ab0e18 01 00 03 07"));
+  for (const bool invalidation : {true, false}) {
+    const PrivateData own{4096, 8192, invalidation};
+    const Message octets = from_hex(invalidation ? "f6ab0e18 01 01 03 07" : "f6ab0e18 01 00 03 07");
+    EXPECT_EQ(copy(encode_private_data(own)), octets);
+    EXPECT_EQ(decode_private_data(octets), own);
+  }
 }
 
 TEST(PrivateData, sizes_are_codes_of_1024_bytes_never_rounded_up) {
@@ -33,7 +37,7 @@ TEST(PrivateData, sizes_are_codes_of_1024_bytes_never_rounded_up) {
 
 TEST(PrivateData, is_found_at_any_offset) {
   PROVES("R8797-5.2-a", "R8797-5.2-b", "R8797-5.2-d");
-  for (std::size_t offset : {0, 1, 2, 3, 5, 13, 200}) {
+  for (std::size_t offset : {0, 1, 2, 3, 5, 13, 200, 244}) {
     Message field(offset, std::byte{0xf6});
     const Message data = from_hex("f6ab0e18 01 01 03 07 99");
     field.insert(field.end(), data.begin(), data.end());
@@ -100,7 +104,7 @@ TEST(PrivateData, of_another_kind_is_no_concern_of_ours) {
 }
 
 TEST(Thresholds, allow_Send_With_Invalidate_only_when_both_sides_set_R) {
-  PROVES("R8797-3.2-c");
+  PROVES("R8797-3.2-c", "R8797-4.1-c");
   const PrivateData clear{4096, 4096, false};
   const PrivateData set{4096, 4096, true};
   EXPECT_TRUE(negotiate(set, set).may_invalidate);

@@ -45,6 +45,27 @@ inline Message error_chunk(std::uint32_t xid, std::uint32_t credits = 8) {
   return copy(encode_error({.xid = xid, .credits = credits, .code = ERR_CHUNK}).bytes());
 }
 
+inline Segment segment(std::uint32_t handle, std::uint32_t length) {
+  return {handle, length, std::uint64_t{handle} << 16};
+}
+
+inline ReplyShape plain_reply(std::uint32_t length) {
+  ReplyShape shape;
+  shape.length = length;
+  return shape;
+}
+// A Call with a data Read chunk at `position` of these segments in a stream of 160 bytes.
+inline Message call_with_read(std::uint32_t xid, std::uint32_t position, const Segments& segments) {
+  Header header = header_of(xid, 8);
+  header.read_list.push_back({position, segments});
+  return with_stream(header, rpc_stream(xid, CALL, 160));
+}
+inline Message call_with_write(std::uint32_t xid, const Segments& segments) {
+  Header header = header_of(xid, 8);
+  header.write_list.push_back({segments});
+  return with_stream(header, rpc_stream(xid, CALL, 160));
+}
+
 struct SentReply {
   std::uint32_t xid = 0;
   IncomingCall call;

@@ -11,15 +11,6 @@ namespace {
 using namespace testing;
 using Reasons = std::vector<Reason>;
 
-Segment segment(std::uint32_t handle, std::uint32_t length) {
-  return {handle, length, std::uint64_t{handle} << 16};
-}
-
-ReplyShape plain_reply(std::uint32_t length) {
-  ReplyShape shape;
-  shape.length = length;
-  return shape;
-}
 ReplyShape reply_with(std::uint32_t length, std::uint32_t position, std::uint32_t data) {
   ReplyShape shape = plain_reply(length);
   Item item;
@@ -29,17 +20,6 @@ ReplyShape reply_with(std::uint32_t length, std::uint32_t position, std::uint32_
   return shape;
 }
 
-// A Call with a data Read chunk at `position` of these segments in a stream of 160 bytes.
-Message call_with_read(std::uint32_t xid, std::uint32_t position, const Segments& segments) {
-  Header header = header_of(xid, 8);
-  header.read_list.push_back({position, segments});
-  return with_stream(header, rpc_stream(xid, CALL, 160));
-}
-Message call_with_write(std::uint32_t xid, const Segments& segments) {
-  Header header = header_of(xid, 8);
-  header.write_list.push_back({segments});
-  return with_stream(header, rpc_stream(xid, CALL, 160));
-}
 Message long_call(std::uint32_t xid, const Segments& segments) {
   Header header = header_of(xid, 8, RDMA_NOMSG);
   header.read_list.push_back({0, segments});
@@ -50,6 +30,9 @@ void expect_error(const Message& error, std::uint32_t xid, std::uint32_t code) {
   ASSERT_EQ(error.size(), code == ERR_VERS ? 28u : 20u);
   EXPECT_EQ(word(error, 0), xid);
   EXPECT_GE(word(error, 2), 1u);
+  if (code == ERR_CHUNK) {
+    EXPECT_EQ(word(error, 1), 1u) << "the version of the Call";
+  }
   EXPECT_EQ(word(error, 3), RDMA_ERROR);
   EXPECT_EQ(word(error, 4), code);
 }
@@ -77,6 +60,16 @@ TEST(Responder, delivers_a_Short_Call_at_once_and_answers_it_with_one_Send) {
   EXPECT_EQ(word(header, 1), 1u);
   EXPECT_EQ(word(header, 3), RDMA_MSG);
   EXPECT_EQ(server.sink.sent[0].plan.stream_length, 100u);
+}
+
+TEST(Responder, answers_each_Call_under_its_own_XID_in_any_order) {
+  PROVES("R8166-2.2.2-b");
+  Endpoint server(server_settings());
+  for (std::uint32_t xid = 11; xid <= 14; ++xid) server.receive(short_call(xid));
+  for (const std::size_t index : {2u, 0u, 3u, 1u}) {
+    server.core.on_reply(server.sink.delivered[index].call, plain_reply(40));
+    EXPECT_EQ(server.sink.sent.back().xid, 11 + index);
+  }
 }
 
 TEST(Responder, grants_its_credits_in_every_Reply_and_error_whatever_was_requested) {
@@ -112,7 +105,9 @@ TEST(Responder, sends_nothing_that_was_not_asked_for) {
   PROVES("R8166-3.3.1-j", "R8167-2-a");
   Endpoint server(server_settings());
   server.receive(short_call(1));
-  answer(server);
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
+  server.core.on_sent(server.sink.delivered[0].call);
   server.core.on_budget();
   EXPECT_EQ(server.sink.actions(), "deliver send");
   // A Reply to a Call that was answered already, or never was there, is not sent.
@@ -149,6 +144,7 @@ TEST(Responder, reads_the_segments_of_a_chunk_in_list_order_into_one_item) {
 }
 
 TEST(Responder, issues_no_Read_for_an_empty_segment) {
+  PROVES("R8166-3.4.3-a");
   Endpoint server(server_settings());
   server.receive(call_with_read(5, 112, {segment(1, 4), segment(2, 0), segment(3, 4)}));
   ASSERT_EQ(server.sink.reads.size(), 2u);
@@ -174,6 +170,7 @@ TEST(Responder, takes_a_Long_Call_from_its_Position_Zero_chunk_however_small) {
 }
 
 TEST(Responder, sorts_reduced_items_of_a_Long_Call_behind_its_stream) {
+  PROVES("R8166-3.5.3-k");
   Endpoint server(server_settings());
   Header header = header_of(5, 8, RDMA_NOMSG);
   header.read_list = {{600, {segment(1, 100)}}, {0, {segment(2, 700)}}, {200, {segment(3, 5)}}};
@@ -185,7 +182,19 @@ TEST(Responder, sorts_reduced_items_of_a_Long_Call_behind_its_stream) {
   EXPECT_EQ(server.sink.reads[2].from.handle, 1u);
   for (const ReadAction& read : server.sink.reads)
     server.core.on_read_done(read.call, Reason::None);
+  ASSERT_EQ(server.sink.delivered.size(), 1u);
+  EXPECT_TRUE(server.sink.errors.empty());
+  EXPECT_EQ(server.sink.delivered[0].items[1].position, 200u);
   EXPECT_EQ(server.sink.delivered[0].items[2].position, 600u);
+  // The last place is the end of the unreduced stream: 700 inline bytes, 8 and 100 of items.
+  header.xid = 6;
+  server.sink.long_stream = rpc_stream(6, CALL, 700);
+  for (const std::uint32_t position : {708u, 712u}) {
+    header.read_list[0].position = position;
+    server.receive(with_stream(header, {}));
+    EXPECT_EQ(server.sink.errors.size(), position == 712 ? 1u : 0u) << position;
+    header.xid = 7;
+  }
 }
 
 TEST(Responder, accepts_a_chunk_with_its_pad_and_the_next_item_at_the_same_Position) {
@@ -298,6 +307,45 @@ TEST(Responder, sends_a_Long_Reply_as_a_header_alone) {
   EXPECT_EQ(server.sink.sent[0].plan.form, Form::Long);
 }
 
+TEST(Responder, returns_the_Reply_chunk_of_the_Call_whether_it_is_used_or_not) {
+  PROVES("R8166-4.3.3-d");
+  Endpoint server(server_settings());
+  Header call = header_of(5, 8);
+  call.reply_chunk = WriteChunk{{segment(1, 1024), segment(2, 1024)}};
+  call.write_list.push_back({{segment(3, 64)}});
+  for (const std::uint32_t length : {100u, 1500u}) {
+    call.xid = length;
+    server.receive(with_stream(call, rpc_stream(length, CALL, 80)));
+    server.core.on_reply(server.sink.delivered.back().call, plain_reply(length));
+    const auto reply = decode_header(server.sink.sent.back().header);
+    ASSERT_TRUE(reply.ok());
+    ASSERT_TRUE(reply->header.reply_chunk.has_value()) << length;
+    Segments expected = call.reply_chunk->segments;
+    expected[0].length = length > 1000 ? 1024 : 0;
+    expected[1].length = length > 1000 ? length - 1024 : 0;
+    EXPECT_EQ(reply->header.reply_chunk->segments, expected);
+  }
+}
+
+TEST(Responder, returns_an_empty_Write_chunk_empty_and_at_its_place) {
+  PROVES("R8166-4.3.2.3-d");
+  Endpoint server(server_settings());
+  Header call = header_of(5, 8);
+  call.write_list = {{{segment(1, 64)}}, {}, {{segment(2, 64)}}};
+  server.receive(with_stream(call, rpc_stream(5, CALL, 80)));
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
+  const Message& reply = server.sink.sent[0].header;
+  ASSERT_EQ(reply.size(), 28u + 24 + 8 + 24);
+  EXPECT_EQ(word(reply, 11), 1u);
+  EXPECT_EQ(word(reply, 12), 0u);
+  const auto header = decode_header(reply);
+  ASSERT_TRUE(header.ok());
+  ASSERT_EQ(header->header.write_list.size(), 3u);
+  EXPECT_EQ(header->header.write_list[0].segments[0].handle, 1u);
+  EXPECT_TRUE(header->header.write_list[1].segments.empty());
+  EXPECT_EQ(header->header.write_list[2].segments[0].handle, 2u);
+}
+
 TEST(Responder, answers_ERR_CHUNK_before_any_Write_when_the_Reply_does_not_fit) {
   Endpoint server(server_settings());
   server.receive(call_with_write(5, {segment(1, 64), segment(2, 35)}));
@@ -333,7 +381,7 @@ TEST(Responder, answers_ERR_VERS_and_keeps_the_connection) {
 }
 
 TEST(Responder, answers_ERR_CHUNK_to_a_header_it_cannot_parse) {
-  PROVES("R8166-4.5.2-a", "R8166-4.5-e", "R8166-4.5-g");
+  PROVES("R8166-4.5.2-a", "R8166-4.5-e", "R8166-4.5-f", "R8166-4.5-g");
   Endpoint server(server_settings());
   const Message message = golden("long_call");
   for (std::size_t length = 28; length < message.size(); ++length) {
@@ -360,7 +408,7 @@ TEST(Responder, answers_ERR_CHUNK_to_unknown_and_obsolete_procedures) {
 }
 
 TEST(Responder, answers_ERR_CHUNK_to_RDMA_NOMSG_without_a_stream) {
-  PROVES("R8166-4.5.2-c", "R8166-4.2.4-c");
+  PROVES("R8166-4.5.2-c", "R8166-4.2.4-c", "R8166-4.2.4-d");
   Endpoint server(server_settings());
   server.receive(with_stream(header_of(5, 8, RDMA_NOMSG), {}));
   expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
@@ -374,7 +422,7 @@ TEST(Responder, answers_ERR_CHUNK_to_RDMA_NOMSG_without_a_stream) {
 }
 
 TEST(Responder, answers_ERR_CHUNK_when_the_XIDs_differ_inline_and_in_a_Long_Call) {
-  PROVES("R8166-4.5.2-d");
+  PROVES("R8166-4.5.2-d", "R8166-4.5-f");
   Endpoint server(server_settings());
   server.receive(with_stream(header_of(5, 8), rpc_stream(4, CALL, 80)));
   expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
@@ -433,6 +481,19 @@ TEST(Responder, drops_what_it_must_not_answer_and_replaces_every_Receive) {
   server.receive(short_call(6));
   answer(server);
   EXPECT_EQ(server.sink.sent.size(), 1u);
+}
+
+TEST(Responder, drops_Calls_cut_below_28_bytes_without_a_word) {
+  PROVES("R8166-4.5-b");
+  Endpoint server(server_settings(4));
+  const Message call = short_call(5);
+  for (std::size_t length = 0; length < 28; ++length)
+    server.receive({call.begin(), call.begin() + static_cast<std::ptrdiff_t>(length)});
+  EXPECT_EQ(server.sink.drops, Reasons(28, Reason::RdmaMessageTooShort));
+  EXPECT_TRUE(server.sink.errors.empty());
+  EXPECT_TRUE(server.sink.closes.empty());
+  server.receive(call);
+  EXPECT_EQ(server.sink.delivered.size(), 1u);
 }
 
 TEST(Responder, drops_a_second_Call_with_the_XID_of_one_in_progress) {
@@ -513,33 +574,6 @@ TEST(Responder, lets_delivered_Calls_run_on_when_the_connection_is_lost) {
   EXPECT_TRUE(server.sink.sent.empty());
   server.core.on_read_done(server.sink.reads[0].call, Reason::None);
   EXPECT_EQ(server.sink.delivered.size(), 1u);
-}
-
-TEST(Responder, invalidates_the_handle_of_the_Call_only_when_it_is_the_only_one) {
-  PROVES("R8797-4.1-b");
-  Settings settings = server_settings();
-  settings.thresholds.may_invalidate = true;
-  Endpoint server(settings);
-  const auto invalidated = [&](const Message& message) {
-    server.receive(message);
-    server.core.on_reply(server.sink.delivered.back().call, plain_reply(40));
-    return server.sink.sent.back().invalidate;
-  };
-  EXPECT_EQ(invalidated(call_with_write(1, {segment(7, 64)})), std::optional(7u));
-  EXPECT_EQ(invalidated(call_with_write(2, {segment(8, 64), segment(8, 4)})), std::optional(8u));
-  EXPECT_EQ(invalidated(call_with_write(3, {segment(9, 64), segment(10, 4)})), std::nullopt);
-  EXPECT_EQ(invalidated(short_call(4)), std::nullopt);
-  // The same handle in another Call that is still in progress.
-  server.receive(call_with_write(5, {segment(11, 64)}));
-  EXPECT_EQ(invalidated(call_with_write(6, {segment(11, 64)})), std::nullopt);
-}
-
-TEST(Responder, invalidates_nothing_unless_both_sides_agreed) {
-  PROVES("R8797-4.1-c");
-  Endpoint server(server_settings());
-  server.receive(call_with_write(1, {segment(7, 64)}));
-  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
-  EXPECT_EQ(server.sink.sent[0].invalidate, std::nullopt);
 }
 
 TEST(Responder, serves_no_Calls_until_told_to) {
@@ -641,6 +675,22 @@ TEST(Responder, ends_the_connection_of_a_peer_that_takes_no_Replies) {
   server.receive(short_call(5));
   EXPECT_EQ(server.sink.delivered.size(), 4u);
   EXPECT_EQ(server.sink.closes.size(), 1u);
+}
+
+TEST(Responder, grants_a_credit_at_least_also_while_all_Calls_wait) {
+  PROVES("R8166-3.3.1-b");
+  Settings settings = server_settings(4);
+  settings.max_bytes = 100;
+  Endpoint server(settings);
+  server.receive(call_with_read(1, 112, {segment(1, 100)}));
+  server.core.on_read_done(server.sink.reads[0].call, Reason::None);
+  server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
+  server.receive(call_with_read(2, 112, {segment(1, 100)}));
+  EXPECT_TRUE(server.core.has_waiting()) << "the Reply is not sent yet";
+  Message broken = short_call(3, 0);
+  set_word(broken, 3, 9);
+  server.receive(broken);
+  EXPECT_EQ(word(server.sink.errors.back(), 2), 1u);
 }
 
 TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {

@@ -20,6 +20,21 @@ std::size_t longest(const std::vector<WireMessage>& messages) {
   return size;
 }
 
+// Of `messages` those of the latest connection.
+std::vector<WireMessage> latest(const Pair& pair, std::vector<WireMessage> messages) {
+  std::size_t connected = 0;
+  for (std::size_t i = 0; i < pair.record.log().size(); ++i)
+    if (pair.record[i].act == Act::Connect) connected = i;
+  std::erase_if(messages, [connected](const WireMessage& m) { return m.index < connected; });
+  return messages;
+}
+
+std::vector<std::byte> octets(std::initializer_list<int> values) {
+  std::vector<std::byte> bytes;
+  for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
+  return bytes;
+}
+
 TEST(Establishing, is_the_clients_part) {
   PROVES("R8166-2.2.3-a");
   PairSetup setup;
@@ -41,16 +56,47 @@ TEST(Establishing, carries_the_properties_of_both_ends_in_one_format) {
   PROVES("R8797-4-a", "R8797-4-d");
   PairSetup setup;
   setup.client.transport.inline_size = 4096;
-  setup.server.transport.inline_size = 65536;
+  setup.client.transport.inline_call_size = 8192;
+  setup.server.transport.inline_size = 2048;
+  setup.server.transport.inline_call_size = 65536;
   setup.server.transport.remote_invalidation = false;
   Pair pair(setup);
   ASSERT_TRUE(pair.connect().ok());
   const auto asked = private_data(pair, Act::Connect, End::Active);
   const auto answered = private_data(pair, Act::Accept, End::Passive);
-  EXPECT_EQ(asked.size(), 8u);
-  EXPECT_EQ(answered.size(), 8u);
-  EXPECT_EQ(rpcrdma::decode_private_data(asked), (rpcrdma::PrivateData{4096, 4096, true}));
-  EXPECT_EQ(rpcrdma::decode_private_data(answered), (rpcrdma::PrivateData{65536, 65536, false}));
+  // Identifier, version, R, the longest Send of the one who speaks, its longest Receive.
+  EXPECT_EQ(asked, octets({0xf6, 0xab, 0x0e, 0x18, 1, 1, 7, 3}));
+  EXPECT_EQ(answered, octets({0xf6, 0xab, 0x0e, 0x18, 1, 0, 1, 63}));
+  EXPECT_EQ(rpcrdma::decode_private_data(asked), (rpcrdma::PrivateData{8192, 4096, true}));
+  EXPECT_EQ(rpcrdma::decode_private_data(answered), (rpcrdma::PrivateData{2048, 65536, false}));
+}
+
+TEST(Establishing, again_obeys_what_the_server_says_now_from_the_first_message_on) {
+  PROVES("R8797-4-c");
+  PairSetup setup;
+  setup.client.transport.inline_size = setup.server.transport.inline_size = 8192;
+  Pair pair(setup);
+  ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  ASSERT_TRUE(pair.call<Fetch>({1, 100000}).ok());
+  EXPECT_GT(longest(pair.calls(End::Active)), 7000u);
+  EXPECT_TRUE(pair.replies(End::Passive).back().invalidate.has_value());
+
+  ServerOptions smaller;
+  smaller.transport.inline_size = 2048;
+  smaller.transport.remote_invalidation = false;
+  pair.restart_server(smaller);
+  ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  ASSERT_TRUE(pair.call<Fetch>({1, 1500}).ok());
+  ASSERT_TRUE(pair.call<Fetch>({1, 100000}).ok());
+  EXPECT_LE(longest(latest(pair, pair.messages(End::Active))), 2048u);
+  EXPECT_LE(longest(latest(pair, pair.messages(End::Passive))), 2048u);
+  const auto replies = latest(pair, pair.replies(End::Passive));
+  EXPECT_EQ(replies.size(), 3u);
+  for (const WireMessage& reply : replies) EXPECT_FALSE(reply.invalidate.has_value());
+
+  pair.restart_server(setup.server);
+  ASSERT_TRUE(pair.call<Store>({1, pattern(1, 7000)}).ok());
+  EXPECT_GT(longest(latest(pair, pair.calls(End::Active))), 7000u);
 }
 
 TEST(Establishing, settles_the_properties_until_the_next_connection) {
@@ -117,6 +163,26 @@ TEST(Establishing, promises_to_receive_messages_of_the_whole_size_announced) {
         rpcrdma::decode_private_data(private_data(pair, Act::Accept, End::Passive))->receive_size,
         size);
     EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+  }
+}
+
+TEST(Establishing, gives_each_direction_the_smaller_of_what_one_sends_and_the_other_receives) {
+  PROVES("R8797-4.2-d", "R8797-4.2-e", "R8166-3.3.2-a", "R8166-3.3.2-b");
+  for (const bool swapped : {false, true}) {
+    PairSetup setup;
+    TransportOptions& one = swapped ? setup.server.transport : setup.client.transport;
+    TransportOptions& other = swapped ? setup.client.transport : setup.server.transport;
+    one.inline_size = 2048;
+    one.inline_call_size = 8192;
+    other.inline_size = 3072;
+    other.inline_call_size = 4096;
+    Pair pair(setup);
+    for (const std::uint32_t more : {0u, 4u}) {
+      ASSERT_TRUE(pair.call<Store>(call_of(4096 + more))->intact);
+      ASSERT_TRUE(pair.call<Fetch>(reply_of(2048 + more)).ok());
+    }
+    EXPECT_EQ(longest(pair.calls(End::Active)), 4096u);
+    EXPECT_EQ(longest(pair.replies(End::Passive)), 2048u);
   }
 }
 

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "testing/rdma_pair.h"
 
 namespace stag::rpc::rdma {
@@ -62,6 +65,7 @@ TEST(Exposure, ends_before_a_Reply_reaches_whoever_checks_its_integrity) {
   PROVES("R8166-8.1.3-c");
   PairSetup setup;
   setup.sim.faults.pending_revocation_permille = 1000;
+  setup.client.transport.remote_invalidation = false;  // the peer does not do it for us
   Pair pair(setup);
   CallMessage message;
   message.xid = pair.channel->next_xid();
@@ -78,7 +82,68 @@ TEST(Exposure, ends_before_a_Reply_reaches_whoever_checks_its_integrity) {
   bool ended = false;
   detach(call_below_the_client(pair, message, ended));
   EXPECT_TRUE(pair.loop.run_until([&] { return ended; }));
-  EXPECT_EQ(pair.record.exposed(End::Active).size(), 1u);
+  const auto handles = pair.record.exposed(End::Active);
+  ASSERT_EQ(handles.size(), 1u);
+  EXPECT_LT(pair.record.first(Act::Revoke, End::Active, handles[0], 0),
+            pair.record.first(Act::Revoked, End::Active, handles[0], 0));
+}
+
+TEST(Exposure, ends_with_a_call_that_the_peer_refuses) {
+  PROVES("R8166-4.5-h");
+  for (const bool of_another_version : {false, true}) {
+    PairSetup setup;
+    setup.sim.faults.pending_revocation_permille = 1000;
+    Pair pair(setup);
+    if (of_another_version)
+      pair.record.tampering.rewrite_send = [](End from, std::vector<std::byte>& bytes) {
+        if (from == End::Active) store_be<std::uint32_t>(bytes.data() + 4, 7);
+      };
+    const auto refused = pair.call<Undersized>({1, 100000});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().reason,
+              of_another_version ? Reason::RdmaPeerRefusedVersion : Reason::RdmaPeerRefusedChunks);
+    EXPECT_EQ(pair.record.count(Act::Send, End::Active), 1u) << "not sent again";
+    EXPECT_EQ(pair.record.exposed(End::Active).size(), 1u);
+    EXPECT_THAT(pair.record.reachable(End::Active), IsEmpty());
+    EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+  }
+}
+
+// Where the segments of a message lie.
+std::set<std::pair<std::uint32_t, std::uint64_t>> places(const WireMessage& message) {
+  std::set<std::pair<std::uint32_t, std::uint64_t>> all;
+  const auto add = [&all](const rpcrdma::Segments& segments) {
+    for (const auto& segment : segments) all.emplace(segment.handle, segment.offset);
+  };
+  for (const rpcrdma::ReadChunk& chunk : message.header.read_list) add(chunk.segments);
+  for (const rpcrdma::WriteChunk& chunk : message.header.write_list) add(chunk.segments);
+  if (message.header.reply_chunk) add(message.header.reply_chunk->segments);
+  return all;
+}
+
+TEST(Exposure, is_never_that_of_the_servers_memory) {
+  PROVES("R8166-3.1-a");
+  PairSetup setup;
+  setup.sim.max_registration = 16384;  // chunks of several segments
+  Pair pair(setup);
+  CallOptions options;
+  options.timeout = 10s;
+  EXPECT_TRUE(pair.call<Store>({1, pattern(1, 100000)}, options).ok());
+  EXPECT_TRUE(pair.call<Fetch>({1, 100000}, options).ok());
+  EXPECT_TRUE(pair.call<StoreWhole>({1, pattern(1, 100000)}, options).ok());
+  EXPECT_TRUE(pair.call<FetchWhole>({1, 100000}, options).ok());
+  EXPECT_TRUE(pair.call<Echo>({1, pattern(1, 100000)}, options).ok());
+  EXPECT_TRUE(pair.call<FetchTwo>({50000, 0}, options).ok());
+  EXPECT_TRUE(pair.call<Surprise>({1, 10}, options).ok()) << "its Reply chunk stays unused";
+  EXPECT_THAT(pair.record.exposed(End::Passive), IsEmpty());
+  std::map<std::uint32_t, std::set<std::pair<std::uint32_t, std::uint64_t>>> offered;
+  for (const WireMessage& call : pair.messages(End::Active))
+    offered[call.header.xid] = places(call);
+  EXPECT_EQ(pair.messages(End::Passive).size(), 7u);
+  for (const WireMessage& reply : pair.messages(End::Passive)) {
+    EXPECT_TRUE(reply.header.read_list.empty());
+    for (const auto& place : places(reply)) EXPECT_EQ(offered[reply.header.xid].count(place), 1u);
+  }
 }
 
 TEST(Exposure, of_a_Read_chunk_lasts_until_the_Reply_is_there) {

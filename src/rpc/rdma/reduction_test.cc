@@ -29,20 +29,21 @@ TEST(Reduction, of_an_eligible_argument_happens_when_it_is_large_and_leaves_its_
 }
 
 TEST(Reduction, is_not_for_what_the_binding_does_not_name) {
-  PROVES("R8166-3.4.2-a", "R8166-6-a");
+  PROVES("R8166-3.4.2-a", "R8166-6-a", "R8166-3.5.3-i", "R8166-3.5.3-j");
   Pair pair;
   ASSERT_TRUE(pair.call<StoreWhole>({1, pattern(1, 100001)})->intact);
   ASSERT_TRUE(pair.call<FetchWhole>({1, 100001}).ok());
   const auto calls = pair.calls(End::Active), replies = pair.replies(End::Passive);
   ASSERT_EQ(calls.at(0).header.read_list.size(), 1u);
   EXPECT_EQ(calls[0].header.read_list[0].position, 0u);
+  EXPECT_EQ(rpcrdma::total_length(calls[0].header.read_list[0].segments), 40 + kBlobFrame + 100004);
   EXPECT_TRUE(calls[0].payload.empty());
   EXPECT_TRUE(calls.at(1).header.write_list.empty());
   EXPECT_EQ(room(*replies.at(1).header.reply_chunk), 24 + kBlobFrame + 100004);
 }
 
 TEST(Reduction, of_the_second_result_alone_is_seen_from_what_the_Reply_says) {
-  PROVES("R8166-4.3.2.1-d");
+  PROVES("R8166-4.3.2.1-d", "R8166-4.3.2.2-f");
   Pair pair;
   auto two = pair.call<FetchTwo>({0, 50000});
   ASSERT_TRUE(two.ok()) << two.error().message();
@@ -187,7 +188,7 @@ TEST(Reduction, includes_the_pad_of_an_argument_only_where_that_is_asked_for) {
 
 // Replies of every length around the threshold, and the room that was offered for them.
 TEST(Reduction, and_Reply_chunks_give_the_largest_Reply_its_room) {
-  PROVES("R8166-6.2-b", "R8267-3-a");
+  PROVES("R8166-6.2-b", "R8166-4.3.3-a", "R8267-3-a");
   PairSetup setup;
   setup.client.transport.inline_size = setup.server.transport.inline_size = 2048;
   Pair pair(setup);
@@ -214,11 +215,12 @@ TEST(Reduction, and_Reply_chunks_give_the_largest_Reply_its_room) {
 }
 
 TEST(Reduction, into_too_little_room_is_refused_before_anything_is_written) {
-  PROVES("R8267-3.1-f");
+  PROVES("R8267-3.1-f", "R8267-3.1-e");
   Pair pair;
   auto blob = pair.call<Undersized>({1, 100000});
   ASSERT_FALSE(blob.ok());
   EXPECT_EQ(blob.error().reason, Reason::RdmaPeerRefusedChunks);
+  EXPECT_EQ(pair.calls(End::Active).size(), 1u) << "its binding does not let it be asked again";
   auto surprise = pair.call<Surprise>({1, 4 << 20});
   EXPECT_FALSE(surprise.ok());
   EXPECT_EQ(pair.record.count(Act::Write, End::Passive), 0u);

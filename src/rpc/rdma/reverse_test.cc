@@ -174,12 +174,27 @@ TEST(Reverse, Calls_find_a_client_that_has_been_idle_or_cut_off) {
 
 TEST(Reverse, Calls_are_none_before_the_client_asks_for_them) {
   PROVES("R8167-6-a");
-  Pair pair;  // it serves none
-  for (std::uint32_t i = 0; i < 50; ++i) ASSERT_TRUE(pair.call<Fetch>({i, i * 3000}).ok());
-  pair.network.lose_connections();
-  ASSERT_TRUE(pair.call<Fetch>({1, 1000}).ok());
-  pair.loop.run_for(1h);
-  EXPECT_TRUE(pair.calls(End::Passive).empty());
+  for (const bool could_serve_them : {false, true}) {
+    PairSetup setup;
+    setup.serves_reverse = could_serve_them;
+    Pair pair(setup);
+    for (std::uint32_t i = 0; i < 50; ++i) ASSERT_TRUE(pair.call<Fetch>({i, i * 3000}).ok());
+    pair.network.lose_connections();
+    ASSERT_TRUE(pair.call<Fetch>({1, 1000}).ok());
+    pair.loop.run_for(1h);
+    EXPECT_TRUE(pair.calls(End::Passive).empty());
+    if (!could_serve_them) continue;
+    // Greet is how this upper layer asks for them, and it does so for its own connection.
+    Client caller = pair.caller();
+    ASSERT_TRUE(pair.loop.run(caller.call<Fetch>({1, 10})).ok());
+    EXPECT_EQ(pair.calls(End::Passive).size(), 1u);
+    pair.network.lose_connections();
+    ASSERT_TRUE(pair.call<Fetch>({1, 1000}).ok());
+    EXPECT_FALSE(pair.loop.run(caller.call<Fetch>({1, 10})).ok());
+    pair.loop.run_for(1h);
+    EXPECT_EQ(pair.client_side.connects(), 3u);
+    for (const WireMessage& call : pair.calls(End::Passive)) EXPECT_EQ(call.connection, 2u);
+  }
 }
 
 TEST(Reverse, Calls_reduce_only_what_their_binding_lets_move) {
