@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
@@ -61,20 +62,24 @@ const ExportSet::Served* ExportSet::find(const std::string& path) const {
 
 Result<ExportSet::Served, std::string> ExportSet::serve(ExportLine line) const {
   line.path = nfs::normal_path(line.path).value_or(line.path);
-  Identity identity;
-  struct stat status {};
-  // What cannot be read says why when it is opened.
-  if (!line.folder.empty() && ::stat(line.folder.c_str(), &status) == 0)
-    identity = {status.st_dev, status.st_ino};
   const Served* before = find(line.path);
-  if (before != nullptr && before->line.folder == line.folder && before->identity == identity &&
-      before->line.file_system_id == line.file_system_id)
-    return Served{std::move(line), before->files, identity};
+  if (before != nullptr &&
+      (before->line.folder != line.folder || before->line.file_system_id != line.file_system_id))
+    before = nullptr;
+  if (before != nullptr && line.folder.empty()) return Served{std::move(line), before->files, 0};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
   const Opened files = line.folder.empty() ? open_memory(number)
                                            : open_folder(line.folder, state_directory_, number);
   if (!files) return Failure{line.where + files.error()};
-  return Served{std::move(line), *files, identity};
+  struct stat status {};
+  if (!line.folder.empty() && ::stat(line.folder.c_str(), &status) != 0)
+    return Failure{line.where + line.folder + ": " + std::strerror(errno)};
+  // The folder may be another one of the same name. The device is asked for too, since a copy of a
+  // file system has the identity of the original.
+  if (before != nullptr && before->device == status.st_dev &&
+      before->files->identity() == (*files)->identity())
+    return Served{std::move(line), before->files, status.st_dev};
+  return Served{std::move(line), *files, status.st_dev};
 }
 
 std::string ExportSet::difference(const std::vector<Served>& next) const {

@@ -34,16 +34,10 @@ class ExportSet {
   std::vector<ExportLine> lines() const;
 
  private:
-  // Which folder it is, whatever it is called.
-  struct Identity {
-    dev_t device = 0;
-    ino_t inode = 0;
-    friend bool operator==(const Identity&, const Identity&) = default;
-  };
   struct Served {
     ExportLine line;
     std::shared_ptr<vfs::FileSystem> files;
-    Identity identity;
+    dev_t device = 0;  // of the folder
   };
 
   static Result<Ok, Trouble> check(const std::vector<ExportLine>& lines);

@@ -182,6 +182,10 @@ class FileSystem {
   virtual ~FileSystem() = default;
 
   virtual Handle root() const = 0;
+  // What tells this tree from every other in which the same handles could mean something: a server
+  // binds the handles that it gives out to it. The same for the same tree after restarts of the
+  // process and of the machine. Empty where handles are never good in another store.
+  virtual std::string identity() const { return {}; }
   virtual Limits limits() const = 0;
   // Rises whenever data written Unstable may have been lost without a restart (a failed sync). A
   // server makes its write verifier of this and of something that changes with each start of the

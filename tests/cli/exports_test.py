@@ -126,9 +126,11 @@ class Rpc:
     def __init__(self, port, local_port):
         self.connection = socket.create_connection(("127.0.0.1", port), harness.PATIENCE, ("127.0.0.1", local_port))
 
-    def call(self, program, procedure, argument):
-        """The results of a procedure of version 3 that takes an opaque or a string."""
-        body = struct.pack(">11I", 1, 0, 2, program, 3, procedure, 0, 0, 0, 0, len(argument)) + argument + bytes(-len(argument) % 4)
+    def call(self, program, procedure, *arguments):
+        """The results of a procedure of version 3 that takes opaques or strings."""
+        body = struct.pack(">10I", 1, 0, 2, program, 3, procedure, 0, 0, 0, 0)
+        for argument in arguments:
+            body += struct.pack(">I", len(argument)) + argument + bytes(-len(argument) % 4)
         self.connection.sendall(struct.pack(">I", 1 << 31 | len(body)) + body)
         length, = struct.unpack(">I", self.read(4))
         reply = self.read(length & 0x7FFFFFFF)
@@ -330,6 +332,43 @@ class Reload(Case):
         self.folder("one", "second")
         self.assertEqual(self.reload(server), "exports: changed /one\n")
         self.assertEqual(self.names(server.url("/one")), ["second"])
+
+    def test_of_another_folder_makes_the_handles_of_the_first_stale(self):
+        one, two = self.folder("one", "f"), self.folder("two", "f")
+        current = os.path.join(self.work, "current")
+        getattr, lookup, good, stale = (100003, 1), (100003, 3), bytes(4), struct.pack(">I", 70)
+
+        def point_to(folder):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(current)
+            os.symlink(folder, current)
+
+        def rpc(server):
+            connected = Rpc(server.tcp_port, 0)
+            self.addCleanup(connected.connection.close)
+            return connected
+
+        point_to(one)
+        self.config(f'export = ["/x={current}", "/x/in={two}"]')
+        server = self.start("--config", self.path)
+        mounted = rpc(server).call(100005, 1, b"/x")
+        root = mounted[8:8 + struct.unpack(">I", mounted[4:8])[0]]
+        found = rpc(server).call(*lookup, root, b"f")
+        handles = root, found[8:8 + struct.unpack(">I", found[4:8])[0]]
+        answers = lambda server: [rpc(server).call(*getattr, handle)[:4] for handle in handles]
+        self.assertEqual(answers(server), [good, good])
+        self.assertEqual(self.reload(server), "exports: nothing has changed\n")
+        self.assertEqual(answers(server), [good, good])
+        point_to(two)
+        self.assertEqual(self.reload(server), "exports: changed /x\n")
+        self.assertEqual(answers(server), [stale, stale])
+        self.assertEqual(server.end(), 0)
+        # A restart is the same to clients.
+        server = self.start("--config", self.path)
+        self.assertEqual(answers(server), [stale, stale])
+        self.assertEqual(server.end(), 0)
+        point_to(one)
+        self.assertEqual(answers(self.start("--config", self.path)), [good, good])
 
     def test_is_no_more_than_the_end_where_the_exports_are_on_the_command_line(self):
         server = self.start(exports=("/x=memory",))

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "testing/nfs/faulty_store.h"
 #include "testing/nfs/server_fixture.h"
 
 namespace stag::nfs {
@@ -129,6 +130,30 @@ TEST_F(Clients, keep_what_stays_exported_and_lose_what_does_not) {
   ASSERT_TRUE(nfs_.replace_exports({{"/odd", store_, {}}}).ok());
   EXPECT_EQ(status(gone), NFS3_OK);
   EXPECT_EQ(status(dir), NFS3ERR_STALE);
+}
+
+// A store that is told which tree it is.
+struct Identified final : testing::FaultyStore {
+  using FaultyStore::FaultyStore;
+  std::string identity() const override { return tree; }
+  std::string tree;
+};
+
+TEST_F(Clients, lose_the_handles_of_a_tree_that_is_replaced_under_the_same_name) {
+  const auto identified = std::make_shared<Identified>(store_);
+  const auto serve = [&](std::string tree) {
+    identified->tree = std::move(tree);
+    ASSERT_TRUE(nfs_.replace_exports({{"/data", identified, {}}}).ok());
+  };
+  serve("one");
+  const nfs_fh3 file = create(mounted("/data"), "f");
+  serve("another");
+  EXPECT_EQ(status(file), NFS3ERR_STALE);
+  EXPECT_EQ(call<NFSPROC3_READ>({file, 0, 10}).status, NFS3ERR_STALE);
+  EXPECT_EQ(call<NFSPROC3_SETATTR>({file, {}, {}}).status, NFS3ERR_STALE);
+  EXPECT_EQ(status(call<NFSPROC3_LOOKUP>({{mounted("/data"), "f"}}).resok().object), NFS3_OK);
+  serve("one");
+  EXPECT_EQ(status(file), NFS3_OK);
 }
 
 TEST_F(Clients, notice_nothing_of_exports_that_cannot_be) {

@@ -75,7 +75,7 @@ vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& call
 
 class Exports {
  public:
-  // `id` comes from FileHandles::export_id(path). Fails for a path that is not absolute, has "." or
+  // `id` comes from FileHandles::export_id(). Fails for a path that is not absolute, has "." or
   // ".." components, is longer than MNTPATHLEN, or is there already, and for a client named twice.
   Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 

@@ -64,8 +64,11 @@ std::optional<FileHandles::Opened> FileHandles::open(Bytes handle) const {
   return Opened{load_be<std::uint32_t>(handle.data() + 1), *object};
 }
 
-std::uint32_t FileHandles::export_id(std::string_view path) const {
-  return static_cast<std::uint32_t>(siphash(key_, bytes_of(path)));
+std::uint32_t FileHandles::export_id(std::string_view path, std::string_view identity) const {
+  std::string text(path);
+  // No path has a NUL.
+  if (!identity.empty()) (text += '\0') += identity;
+  return static_cast<std::uint32_t>(siphash(key_, bytes_of(text)));
 }
 
 std::uint64_t FileHandles::file_system_id(std::string_view path) const {

@@ -3,7 +3,7 @@
 // given, and those reach what their export holds.
 //
 //   byte 0        format, 1
-//   bytes 1..4    export id
+//   bytes 1..4    export id, of the export's name and the identity of its tree
 //   then          the vfs handle, up to 40 bytes
 //   last 8        SipHash-2-4 of all before
 //
@@ -50,8 +50,9 @@ class FileHandles {
   // differs.
   std::optional<Opened> open(Bytes handle) const;
 
-  // The id of an export follows from its name, so handles stay good when the table is reordered.
-  std::uint32_t export_id(std::string_view path) const;
+  // The id of an export follows from its name and from vfs::FileSystem::identity(): handles stay
+  // good when the table is reordered, and are stale once another tree has the name.
+  std::uint32_t export_id(std::string_view path, std::string_view identity = {}) const;
   // A longer one, which is not in the handles; never 0.
   std::uint64_t file_system_id(std::string_view path) const;
 

@@ -93,8 +93,8 @@ Result<Ok, ExportError> NfsServer::replace_exports(std::vector<ExportSpec> specs
   Exports next;
   for (ExportSpec& spec : specs) {
     const std::string normal = normal_path(spec.path).value_or(spec.path);
-    const Result<Ok, ExportError> added =
-        next.add(served_->handles.export_id(normal), std::move(spec));
+    const std::uint32_t id = served_->handles.export_id(normal, spec.file_system->identity());
+    const Result<Ok, ExportError> added = next.add(id, std::move(spec));
     if (!added) return added;
   }
   served_->exports.replace(std::move(next));

@@ -15,8 +15,8 @@
 // handle was never given out.
 //
 // Threads: Calls run on as many loops as there are. The exports may be replaced at any time
-// (export_table.h), one replacement at a time; the list of mounts has its own mutex; everything else
-// is constant. Outlives the rpc::Server.
+// (export_table.h), one replacement at a time; the list of mounts has its own mutex; everything
+// else is constant. Outlives the rpc::Server.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,8 @@ class NfsServer {
                                      const ExportOptions& options,
                                      std::vector<ClientRule> clients = {});
   // These and no others from now on; on failure nothing changes. Calls in progress end with the
-  // exports they began with; handles of exports that are no longer there are stale.
+  // exports they began with; handles of exports that are no longer there are stale, and so are
+  // those of an export whose name has another tree now (vfs::FileSystem::identity()).
   Result<Ok, ExportError> replace_exports(std::vector<ExportSpec> specs);
   std::shared_ptr<const Exports> exports() const;
   // For the services beside NFS (nfs/lock).

@@ -35,6 +35,7 @@ class PosixFileSystem final : public FileSystem {
   bool uses_kernel_handles() const { return tree_->uses_kernel_handles(); }
 
   Handle root() const override { return tree_->root(); }
+  std::string identity() const override { return tree_->identity(); }
   Limits limits() const override { return tree_->limits(); }
   std::uint64_t losses() const override { return tree_->losses(); }
   Operation<Attributes> attributes(Caller caller, const Handle& object) override;

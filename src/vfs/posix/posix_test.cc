@@ -495,6 +495,33 @@ TEST_P(Posix, threads_act_for_different_users_at_the_same_time) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_P(Posix, its_identity_is_that_of_the_folder_whatever_it_is_called) {
+  const std::string identity = fs().identity();
+  EXPECT_FALSE(identity.empty());
+  backend.restart();
+  EXPECT_EQ(fs().identity(), identity);
+  const auto identity_at = [](const files::path& path) {
+    PosixFileSystem::Options options;
+    options.root = path;
+    options.handles = GetParam();
+    auto opened = PosixFileSystem::open(options);
+    STAG_CHECK(opened.ok());
+    return (*opened)->identity();
+  };
+  const files::path folder = backend.export_path();
+  files::create_directory_symlink(folder, backend.outside() / "link");
+  EXPECT_EQ(identity_at(backend.outside() / "link"), identity);
+  files::rename(folder, backend.outside() / "moved");
+  EXPECT_EQ(identity_at(backend.outside() / "moved"), identity);
+  files::create_directory(folder);
+  const std::string other = identity_at(folder);
+  EXPECT_NE(other, identity);
+  // The next one may get the same inode.
+  files::remove(folder);
+  files::create_directory(folder);
+  EXPECT_NE(identity_at(folder), other);
+}
+
 TEST(PosixOpen, says_what_is_wrong) {
   PosixFileSystem::Options options;
   options.root = "/nonexistent/folder";

@@ -102,7 +102,7 @@ std::string Tree::choose_handles(const Options& options, const struct statx& roo
     if (!options.state_directory.empty()) {
       char name[64];
       std::snprintf(name, sizeof name, "/inodes-%016llx-%llu.sqlite",
-                    static_cast<unsigned long long>(file_system_id_),
+                    static_cast<unsigned long long>(lasting_id(root)),
                     static_cast<unsigned long long>(root.stx_ino));
       path = options.state_directory + name;
     }
@@ -115,6 +115,7 @@ std::string Tree::choose_handles(const Options& options, const struct statx& roo
   Descriptor path(::fcntl(root_->path.number(), F_DUPFD_CLOEXEC, 0));
   if (!path) return sentence("cannot open the folder " + options.root);
   root_ = std::make_shared<Object>(*handle, std::move(path), FileType::Directory);
+  identity_ = identity_of(*handle, root);
   return {};
 }
 

@@ -61,6 +61,8 @@ class Tree {
   ~Tree();
 
   Handle root() const { return root_->handle; }
+  // Of the root folder: its file system, inode, generation and time of birth.
+  const std::string& identity() const { return identity_; }
   const Limits& limits() const { return limits_; }
   std::uint64_t losses() const { return losses_.load(); }
   bool uses_kernel_handles() const { return table_ == nullptr; }
@@ -163,6 +165,9 @@ class Tree {
 
   // Handles (tree_handles.cc). resolve() wants the server's rights: never within a CredentialScope.
   Outcome<Handle> handle_of(const Descriptor& path, const struct statx& stat) const;
+  std::string identity_of(const Handle& root, const struct statx& stat) const;
+  // Of the file system below, the same after the machine has started again where that can be.
+  std::uint64_t lasting_id(const struct statx& root) const;
   Outcome<ObjectRef> resolve(const Handle& handle, unsigned depth = 0);
   Outcome<Descriptor> open_by_kernel(const Handle& handle);
   Outcome<Descriptor> open_by_table(InodeKey key, unsigned depth);
@@ -236,6 +241,7 @@ class Tree {
   void add_node(const Object& directory, Entry& entry);
 
   ObjectRef root_;
+  std::string identity_;
   std::unique_ptr<InodeTable> table_;  // null with kernel handles
   std::unique_ptr<ObjectCache> cache_;
   std::uint64_t file_system_id_ = 0;  // of the file system below

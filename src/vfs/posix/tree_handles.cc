@@ -96,6 +96,27 @@ Outcome<Handle> Tree::handle_of(const Descriptor& path, const struct statx& stat
   return *Handle::from(Bytes(bytes).first(2 + handle.get()->handle_bytes));
 }
 
+// Some file systems derive their f_fsid from the number of the device (XFS) or have none; those
+// numbers may change when the machine starts, and are left out. The kernel's handle of a folder has
+// its inode and, where inodes are used again, a generation.
+std::string Tree::identity_of(const Handle& root, const struct statx& stat) const {
+  std::array<std::byte, 3 * 8> numbers;
+  const InodeKey key = key_of(stat);
+  store_be(&numbers[0], file_system_id_ == device_ ? std::uint64_t{0} : file_system_id_);
+  store_be(&numbers[8], key.inode);
+  store_be(&numbers[16], key.born);
+  const auto text = [](Bytes bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  return text(numbers) + text(root.bytes());
+}
+
+std::uint64_t Tree::lasting_id(const struct statx& root) const {
+  if (file_system_id_ != device_) return file_system_id_;
+  const std::uint64_t born = key_of(root).born;
+  return born != 0 ? born : device_;
+}
+
 Outcome<Descriptor> Tree::open_by_kernel(const Handle& handle) {
   const Bytes bytes = handle.bytes();
   if (bytes.size() < 3 || bytes[0] != kKernelHandle) return Failure{Status::BadHandle};
