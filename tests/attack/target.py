@@ -41,7 +41,6 @@ class Target:
             ["/memory=memory,no_root_squash", f"/files={self.served},no_root_squash"], os.path.join(work, "state"),
             ["--log-level", "debug", "--log-format", "json", *arguments], env={**os.environ, **SANITIZER_OPTIONS}, preexec_fn=limit,
         )  # fmt: skip
-        self.log = os.dup(self.server.errors.fileno())
         self.udp_port = next(int(line.rsplit(":", 1)[1].split()[0]) for line in self.server.lines if "UDP" in line)
         self.places = [self._furnish(path) for path in (b"/memory", b"/files")]
         self.idle_sockets = self.sockets()
@@ -123,11 +122,14 @@ class Target:
                 peer.close()
 
     def finish(self):
-        """Ends the server. Returns (failures, reasons with their counts)."""
-        early = self.server.process.poll()
-        code = self.server.end()
-        text = os.pread(self.log, os.fstat(self.log).st_size, 0).decode(errors="replace")
-        os.close(self.log)
+        """Ends the server. Returns (failures, log)."""
+        process = self.server.process
+        early = process.poll()
+        process.terminate()
+        code = process.wait(harness.PATIENCE)
+        process.stdout.close()
+        text = self.server.log()
+        self.server.errors.close()
         failures = [match[0] for match in REPORTS.finditer(text)][:5]
         if early is not None:
             failures.append(f"the server ended by itself with {early}")
@@ -136,7 +138,7 @@ class Target:
         with open(self.canary, "rb") as file:
             if file.read() != CANARY or sorted(os.listdir(self.work)) != ["canary", "served", "state"]:
                 failures.append("something outside of the export was changed")
-        return failures, reasons_in(text)
+        return failures, text
 
 
 def reasons_in(log):

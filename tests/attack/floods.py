@@ -1,0 +1,378 @@
+"""Attackers that break no rule of the wire but hold something: connections, buffers, memory, locks, or simply the server's attention.
+
+Each is a process of its own, from several loopback addresses, with a good client beside it.
+"""
+import collections
+import multiprocessing
+import resource
+import socket
+import time
+
+from peer import RdmaPeer, TcpPeer, UdpPeer
+from target import Failure
+from wire import iwarp, locks, nfs, rpc, rpcrdma
+from wire.fields import join
+
+MIB = 1 << 20
+
+
+class Flood:
+    """start() takes what it can get, step() keeps it up. Whatever the server refuses is counted, and asked for again."""
+
+    CONNECTIONS = 4  # from each address
+    ADDRESS_SPACE = None  # bytes that the server may have; sanitizers need more than any limit
+    PACE = 0.02  # seconds between two steps
+
+    def __init__(self, target, sources):
+        self.target, self.sources = target, sources
+        self.place = target.places[0]
+        self.peers = []
+        self.counts = collections.Counter()
+
+    def start(self):
+        for _ in range(self.CONNECTIONS):
+            for source in self.sources:
+                self.add(source)
+
+    def add(self, source):
+        try:
+            self.peers.append(self.open(source))
+            self.counts["opened"] += 1
+        except OSError:
+            self.counts["refused"] += 1
+
+    def open(self, source):
+        """A connection that holds something."""
+        raise NotImplementedError
+
+    def step(self):
+        """Connections that the server has ended come again, a few at a time."""
+        for peer in self.peers[:50]:
+            self.peers.remove(peer)
+            if self.ended(peer):
+                self.counts["ended by the server"] += 1
+                source = peer.socket.getsockname()[0]
+                peer.close()
+                self.add(source)
+            else:
+                self.peers.append(peer)
+
+    def ended(self, peer):
+        """Without taking anything that came."""
+        peer.socket.settimeout(0)
+        try:
+            return peer.socket.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def stop(self):
+        for peer in self.peers:
+            peer.close()
+
+
+def send(peer):
+    """What is queued leaves as far as the server takes it, and nothing is read."""
+    peer.socket.settimeout(0.2)
+    try:
+        peer.socket.sendall(peer.output)
+    except TimeoutError:
+        pass
+    peer.output.clear()
+
+
+def rdma(flood, source):
+    return RdmaPeer(flood.target.rdma_port, source, patience=10)
+
+
+def tcp(flood, source):
+    return TcpPeer(flood.target.tcp_port, source, patience=10)
+
+
+class Connections(Flood):
+    """Set up and idle, over RDMA and over TCP."""
+
+    CONNECTIONS = 40
+
+    def open(self, source):
+        return (rdma if self.counts["opened"] % 2 else tcp)(self, source)
+
+
+class HalfOpen(Flood):
+    """Connection set-ups that are not finished: nothing, or half an MPA Request."""
+
+    CONNECTIONS = 40
+
+    def open(self, source):
+        peer = RdmaPeer(self.target.rdma_port, source, set_up=False)
+        peer.write(join(iwarp.mpa_frame())[: (self.counts["opened"] % 4) * 8])
+        send(peer)
+        return peer
+
+
+class PartialFpdu(Flood):
+    """FPDUs, and Sends of several segments, that stop in the middle."""
+
+    CONNECTIONS = 16
+
+    def open(self, source):
+        peer = rdma(self, source)
+        segment = join(iwarp.untagged(iwarp.SEND, iwarp.SEND_QUEUE, 1, last=False)) + bytes(30000)
+        whole = join(iwarp.fpdu(segment))
+        peer.write(whole if self.counts["opened"] % 2 else whole[:-5000])
+        send(peer)
+        return peer
+
+
+class PartialRecord(Flood):
+    """Records of nearly 4 MiB over TCP whose last byte does not come."""
+
+    CONNECTIONS = 2
+
+    def open(self, source):
+        peer = tcp(self, source)
+        peer.write((rpc.LAST_FRAGMENT | 4 * MIB - 64).to_bytes(4, "big") + bytes(4 * MIB - 65))
+        send(peer)
+        return peer
+
+
+class UnansweredReads(Flood):
+    """Calls whose arguments stand in Read chunks of 16 MiB that are never sent. The handle is wrong: nobody would have to fetch them."""
+
+    CONNECTIONS = 1
+
+    def open(self, source):
+        peer = rdma(self, source)
+        peer.call(nfs.NULL)
+        for _ in range(4):
+            xid = peer.next_xid()
+            fields = rpc.call_fields(xid, nfs.write(b"bogus" * 5, 0, b""), rpc.no_auth("cred"))
+            reads = [(len(join(fields)), rpcrdma.Memory(1, 16 * MIB, 0))]
+            peer.send_message(join(rpcrdma.header(xid, reads=reads)) + join(fields))
+        send(peer)
+        return peer
+
+
+class UntakenReplies(Flood):
+    """READs of which the Replies, or the RDMA Writes before them, are not taken."""
+
+    def open(self, source):
+        peer = (rdma if self.counts["opened"] % 2 else tcp)(self, source)
+        peer.call(nfs.NULL)
+        for _ in range(30):
+            peer.start(nfs.read(self.place.file, 0, 65536))
+        send(peer)
+        return peer
+
+
+class Memory(Flood):
+    """The same, of 1 MiB each, by hundreds of connections, and the server has little memory."""
+
+    CONNECTIONS = 25
+    ADDRESS_SPACE = 900 * MIB
+
+    def start(self):
+        self.place = self.target.places[1]  # what is read from a folder is in the server's memory until it is sent
+        peer = tcp(self, "127.0.0.1")
+        for i in range(4):
+            peer.call(nfs.write(self.place.file, i * MIB, bytes(MIB)))
+        peer.close()
+        super().start()
+
+    def open(self, source):
+        peer = tcp(self, source)
+        for i in range(31):
+            peer.start(nfs.read(self.place.file, (i % 4) * MIB, MIB))
+        send(peer)
+        return peer
+
+
+class Dribble(Flood):
+    """Calls that come one byte at a time."""
+
+    def open(self, source):
+        peer = (rdma if self.counts["opened"] % 2 else tcp)(self, source)
+        peer.start(nfs.getattr(self.place.file))
+        return peer
+
+    def step(self):
+        for peer in self.peers:
+            if not peer.output:
+                peer.start(nfs.getattr(self.place.file))
+            try:
+                peer.socket.send(peer.output[:1])
+                del peer.output[:1]
+                self.counts["bytes"] += 1
+            except OSError:
+                pass  # ended, which the next line notices
+        super().step()
+
+
+class Calls(Flood):
+    """As many calls as the credits allow, all the time."""
+
+    CONNECTIONS = 1
+    DEPTH = 30
+    PACE = 0
+
+    def open(self, source):
+        peer = rdma(self, source)
+        peer.call(nfs.NULL)
+        return peer
+
+    def next_call(self):
+        return nfs.getattr(self.place.file)
+
+    def step(self):
+        for peer in self.peers:
+            try:
+                while len(peer.replies) < self.DEPTH:
+                    peer.replies[peer.start(self.next_call())] = None
+                peer.pump(0)
+            except OSError:
+                self.counts["ended by the server"] += 1
+            answered = [xid for xid, reply in peer.replies.items() if reply]
+            for xid in answered:
+                del peer.replies[xid]
+            self.counts["calls"] += len(answered)
+
+
+class Listings(Calls):
+    """Calls with long answers."""
+
+    DEPTH = 8
+
+    def next_call(self):
+        return nfs.readdir(self.place.folder, 0, 16000)
+
+
+class ReplayCache(Calls):
+    """Calls that are not idempotent, so that each Reply is kept."""
+
+    def next_call(self):
+        self.counts["kept"] += 1
+        return nfs.mkdir(self.place.file, b"n%d" % self.counts["kept"])
+
+
+class Reconnects(Flood):
+    """Connections that end as soon as they are there."""
+
+    CONNECTIONS = 0
+    PACE = 0
+
+    def step(self):
+        for source in self.sources:
+            self.add(source)
+        self.stop()
+        self.peers.clear()
+
+    def open(self, source):
+        peer = rdma(self, source)
+        peer.start(nfs.getattr(self.place.file))
+        send(peer)
+        return peer
+
+
+class Locks(Flood):
+    """Locks of every byte, and waiters for them, whose hosts cannot be called back."""
+
+    CONNECTIONS = 1
+    PACE = 0
+
+    def open(self, source):
+        return tcp(self, source)
+
+    def step(self):
+        for peer in self.peers:
+            for _ in range(8):
+                self.counts["locks"] += 1
+                number = self.counts["locks"]
+                host = peer.socket.getsockname()[0].encode()
+                peer.start(locks.lock(self.place.file, b"owner%d" % number, number // 2 * 2, 1, host, block=number % 2 == 1))
+            try:
+                peer.pump(0)
+            except OSError:
+                self.counts["ended by the server"] += 1
+            peer.replies.clear()
+
+
+class Mounts(Flood):
+    """Mounts over TCP, each noted by the server, and lists of all of them."""
+
+    CONNECTIONS = 1
+    PACE = 0
+
+    def open(self, source):
+        return tcp(self, source)
+
+    def step(self):
+        for peer in self.peers:
+            peer.start(nfs.mount((b"/memory", b"/files", b"/memory/attacked", b"/files/attacked")[self.counts["mounts"] % 4]))
+            self.counts["mounts"] += 1
+            if self.counts["mounts"] % 16 == 0:
+                peer.start(nfs.Call(nfs.MOUNT, 3, nfs.DUMP, []))
+            try:
+                peer.pump(0)
+            except OSError:
+                self.counts["ended by the server"] += 1
+            peer.replies.clear()
+
+
+class Datagrams(Flood):
+    CONNECTIONS = 1
+    PACE = 0
+
+    def open(self, source):
+        return UdpPeer(self.target.udp_port, source)
+
+    def step(self):
+        for peer in self.peers:
+            for _ in range(10):
+                peer.xid += 1
+                peer.send(join(rpc.call_fields(peer.xid, nfs.mount(b"/memory"))))
+                self.counts["datagrams"] += 1
+            self.counts["answered"] += peer.drain()
+
+
+FLOODS = {
+    "flood/connections": Connections, "flood/half-open": HalfOpen, "flood/reconnects": Reconnects, "flood/partial-fpdu": PartialFpdu,
+    "flood/partial-record": PartialRecord, "flood/dribble": Dribble, "flood/calls": Calls, "flood/listings": Listings,
+    "flood/unanswered-reads": UnansweredReads, "flood/untaken-replies": UntakenReplies, "flood/locks": Locks, "flood/mounts": Mounts,
+    "flood/replay-cache": ReplayCache, "flood/datagrams": Datagrams, "flood/memory": Memory,
+}  # fmt: skip
+
+
+class Running:
+    """A flood in a process of its own."""
+
+    def __init__(self, flood, patience):
+        context = multiprocessing.get_context("fork")
+        self.ready, self.over = context.Event(), context.Event()
+        self.results, sender = context.Pipe(duplex=False)
+        self.process = context.Process(target=self._run, args=(flood, sender), daemon=True)
+        self.process.start()
+        self.ready.wait(patience)  # what it has then must do
+
+    def _run(self, flood, sender):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        flood.start()
+        self.ready.set()
+        while not self.over.wait(flood.PACE) if flood.PACE else not self.over.is_set():
+            flood.step()
+        flood.stop()
+        sender.send(flood.counts)
+
+    def stop(self):
+        """What it counted."""
+        self.over.set()
+        if not self.results.poll(60):
+            self.process.kill()
+            raise Failure("the attacker itself hangs")
+        try:
+            return self.results.recv()
+        except EOFError:
+            raise Failure("the attacker itself failed, see above") from None
+        finally:
+            self.process.join(60)
