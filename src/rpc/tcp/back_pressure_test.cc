@@ -104,6 +104,24 @@ TEST(TcpBackPressure, goes_on_when_a_call_to_the_client_is_given_up_before_it_le
   EXPECT_EQ(client.service.started, 2u) << "the client need not take anything more";
 }
 
+// Small Calls come by the thousand in what the system has read; other clients of the loop must not
+// wait for all of them.
+TEST(TcpBackPressure, serves_a_part_of_many_small_calls_in_a_turn) {
+  ServerOptions options = SimClient::small();
+  options.stream.queued = 0;
+  SimClient client(~std::size_t{0} / 2, options);
+  client.service.hold = false;
+  client.service.body = testing::store::pattern(16, 1).flatten();
+  constexpr std::uint32_t kCalls = 20'000;
+  client.call(kCalls);
+  std::size_t most = 0;
+  for (std::size_t before = 0; client.loop.step(); before = client.service.answered)
+    most = std::max(most, client.service.answered - before);
+  EXPECT_EQ(client.service.answered, kCalls);
+  constexpr std::size_t kOfOneRead = (64 << 10) / 44 + 1;  // the shortest Calls there are
+  EXPECT_LE(most, kOfOneRead);
+}
+
 // Whatever happens in whichever order: once the client has taken everything, every Call was served.
 TEST(TcpBackPressure, serves_every_call_whatever_the_order_of_events) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {

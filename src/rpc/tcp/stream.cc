@@ -8,8 +8,10 @@ namespace {
 
 // One per thread: connections hold no buffer while nothing of theirs is being read.
 constexpr std::size_t kReadAhead = 64 << 10;
-// Per turn and connection, so that one busy peer does not starve the others.
+// Per turn and connection, so that one busy peer does not starve the others: bytes, and records
+// after which no more is read. Small Calls cost by number, and a read has hundreds of them.
 constexpr std::size_t kReadBudget = 1 << 20;
+constexpr std::uint64_t kRecordBudget = 32;
 constexpr std::size_t kPiecesPerWrite = 64;
 
 MutableBytes read_ahead() {
@@ -110,7 +112,9 @@ void RecordStream::read() {
   reading_ = true;
   bool drained = false;
   std::size_t budget = kReadBudget;
-  while (may_read() && !drained && budget > 0) budget -= std::min(budget, read_once(drained));
+  const std::uint64_t last = records_ + kRecordBudget;
+  while (may_read() && !drained && budget > 0 && records_ < last)
+    budget -= std::min(budget, read_once(drained));
   reading_ = false;
   flush();
   watch_for_stall();
