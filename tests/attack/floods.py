@@ -210,32 +210,34 @@ class Dribble(Flood):
 
 
 class Calls(Flood):
-    """As many calls as the credits allow, all the time."""
+    """As many calls at once as the server takes, all the time."""
 
     CONNECTIONS = 1
     DEPTH = 30
     PACE = 0
+    TRANSPORT = staticmethod(rdma)
 
     def open(self, source):
-        peer = rdma(self, source)
+        peer = self.TRANSPORT(self, source)
         peer.call(nfs.NULL)
+        peer.asked = set()
         return peer
 
-    def next_call(self):
+    def next_call(self, source):
         return nfs.getattr(self.place.file)
 
     def step(self):
         for peer in self.peers:
+            source = peer.socket.getsockname()[0]
             try:
-                while len(peer.replies) < self.DEPTH:
-                    peer.replies[peer.start(self.next_call())] = None
+                while len(peer.asked) < self.DEPTH:
+                    peer.asked.add(peer.start(self.next_call(source)))
                 peer.pump(0)
             except OSError:
                 self.counts["ended by the server"] += 1
-            answered = [xid for xid, reply in peer.replies.items() if reply]
-            for xid in answered:
-                del peer.replies[xid]
-            self.counts["calls"] += len(answered)
+            self.counts["calls"] += len(peer.replies)
+            peer.asked.difference_update(peer.replies)
+            peer.replies.clear()
 
 
 class Listings(Calls):
@@ -243,16 +245,42 @@ class Listings(Calls):
 
     DEPTH = 8
 
-    def next_call(self):
+    def next_call(self, source):
         return nfs.readdir(self.place.folder, 0, 16000)
 
 
 class ReplayCache(Calls):
     """Calls that are not idempotent, so that each Reply is kept."""
 
-    def next_call(self):
+    def next_call(self, source):
         self.counts["kept"] += 1
         return nfs.mkdir(self.place.file, b"n%d" % self.counts["kept"])
+
+
+class Pipelined(Calls):
+    """Small calls over TCP, where no credits limit how many are under way."""
+
+    DEPTH = 200
+    TRANSPORT = staticmethod(tcp)
+
+
+class Locks(Pipelined):
+    """Locks of every byte, and waiters for them, whose hosts cannot be called back."""
+
+    def next_call(self, source):
+        self.counts["locks"] += 1
+        number = self.counts["locks"]
+        return locks.lock(self.place.file, b"owner%d" % number, number // 2 * 2, 1, source.encode(), block=number % 2 == 1)
+
+
+class Mounts(Pipelined):
+    """Mounts, each noted by the server, and lists of all of them."""
+
+    def next_call(self, source):
+        self.counts["mounts"] += 1
+        if self.counts["mounts"] % 16 == 0:
+            return nfs.Call(nfs.MOUNT, 3, nfs.DUMP, [])
+        return nfs.mount((b"/memory", b"/files", b"/memory/attacked", b"/files/attacked")[self.counts["mounts"] % 4])
 
 
 class Reconnects(Flood):
@@ -274,51 +302,6 @@ class Reconnects(Flood):
         return peer
 
 
-class Locks(Flood):
-    """Locks of every byte, and waiters for them, whose hosts cannot be called back."""
-
-    CONNECTIONS = 1
-    PACE = 0
-
-    def open(self, source):
-        return tcp(self, source)
-
-    def step(self):
-        for peer in self.peers:
-            for _ in range(8):
-                self.counts["locks"] += 1
-                number = self.counts["locks"]
-                host = peer.socket.getsockname()[0].encode()
-                peer.start(locks.lock(self.place.file, b"owner%d" % number, number // 2 * 2, 1, host, block=number % 2 == 1))
-            try:
-                peer.pump(0)
-            except OSError:
-                self.counts["ended by the server"] += 1
-            peer.replies.clear()
-
-
-class Mounts(Flood):
-    """Mounts over TCP, each noted by the server, and lists of all of them."""
-
-    CONNECTIONS = 1
-    PACE = 0
-
-    def open(self, source):
-        return tcp(self, source)
-
-    def step(self):
-        for peer in self.peers:
-            peer.start(nfs.mount((b"/memory", b"/files", b"/memory/attacked", b"/files/attacked")[self.counts["mounts"] % 4]))
-            self.counts["mounts"] += 1
-            if self.counts["mounts"] % 16 == 0:
-                peer.start(nfs.Call(nfs.MOUNT, 3, nfs.DUMP, []))
-            try:
-                peer.pump(0)
-            except OSError:
-                self.counts["ended by the server"] += 1
-            peer.replies.clear()
-
-
 class Datagrams(Flood):
     CONNECTIONS = 1
     PACE = 0
@@ -337,7 +320,7 @@ class Datagrams(Flood):
 
 FLOODS = {
     "flood/connections": Connections, "flood/half-open": HalfOpen, "flood/reconnects": Reconnects, "flood/partial-fpdu": PartialFpdu,
-    "flood/partial-record": PartialRecord, "flood/dribble": Dribble, "flood/calls": Calls, "flood/listings": Listings,
+    "flood/partial-record": PartialRecord, "flood/dribble": Dribble, "flood/calls": Calls, "flood/pipelined": Pipelined, "flood/listings": Listings,
     "flood/unanswered-reads": UnansweredReads, "flood/untaken-replies": UntakenReplies, "flood/locks": Locks, "flood/mounts": Mounts,
     "flood/replay-cache": ReplayCache, "flood/datagrams": Datagrams, "flood/memory": Memory,
 }  # fmt: skip

@@ -88,7 +88,7 @@ class TcpPeer(Stream):
 
     def take(self, data):
         for message in self.reader.feed(data):
-            self.replies[message[:4]] = message
+            self.replies[int.from_bytes(message[:4], "big")] = message
 
     def next_xid(self):
         self.xid += 1
@@ -101,8 +101,7 @@ class TcpPeer(Stream):
         return xid
 
     def reply(self, xid):
-        key = struct.pack(">I", xid)
-        return self.wait(lambda: self.replies.pop(key, None))
+        return self.wait(lambda: self.replies.pop(xid, None))
 
     def call(self, call, credential=None):
         """The results, or None where the server refused the Call."""

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import subprocess
 import sys
 import time
 
@@ -126,7 +127,12 @@ class Target:
         process = self.server.process
         early = process.poll()
         process.terminate()
-        code = process.wait(harness.PATIENCE)
+        try:
+            code = process.wait(harness.PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = f"none {harness.PATIENCE} s after SIGTERM"
+            process.wait()
         process.stdout.close()
         text = self.server.log()
         self.server.errors.close()
