@@ -12,7 +12,7 @@
 namespace stag::cli {
 namespace {
 
-constexpr auto kOneWish = std::chrono::seconds(1);
+constexpr auto kOneWish = std::chrono::milliseconds(300);
 
 Task<void> finish(Task<Exit> task, Exit& exit, net::EpollLoop& loop) {
   exit = co_await std::move(task);
@@ -39,19 +39,21 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
   CancelSource interrupted;
   Run run{loop, interrupted};
   TimePoint first;
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int) {
+  int signal = 0;
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int number) {
     if (!interrupted.cancelled()) {
       first = loop.now();
+      signal = number;
       return interrupted.cancel();
     }
     // Terminals and timeout(1) send several for one wish.
     if (loop.now() - first < kOneWish) return;
-    end_at_once();
+    end_at_once(number);
   });
   Exit exit = Exit::Failed;
   detach(finish(work(run), exit, loop));
   loop.run();
-  return exit;
+  return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : exit;
 }
 
 Exit Command::run_and_flush() {
@@ -62,12 +64,12 @@ Exit Command::run_and_flush() {
   return exit == Exit::Done ? Exit::Failed : exit;
 }
 
-void Command::end_at_once() const {
+void Command::end_at_once(int signal) const {
   if (left_behind().empty())
     complain("interrupted");
   else
     complain(fmt::format("interrupted before it had cleaned up: {}", left_behind()));
-  _exit(static_cast<int>(Exit::Failed));
+  _exit(static_cast<int>(exit_by_signal(signal)));
 }
 
 void Command::complain(std::string_view sentence) const {

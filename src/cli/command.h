@@ -25,6 +25,11 @@ enum class Exit : int {
   Failed = 1,  // standard error says why
   Usage = 2,   // the command line makes no sense
 };
+// What the process exits with when a signal has kept it from being done, as shells have it: 130
+// after SIGINT, 143 after SIGTERM.
+constexpr Exit exit_by_signal(int number) {
+  return static_cast<Exit>(128 + number);
+}
 
 class Arguments;
 class ConfigFile;
@@ -59,8 +64,9 @@ class Command {
   Exit run_and_flush();
 
  protected:
-  // Runs the Task that `work` makes to its end on a loop of this thread. A signal a second or more
-  // after the first ends the process at once.
+  // Runs the Task that `work` makes to its end on a loop of this thread. Where that fails after a
+  // signal, the signal says what the process exits with. Another one, some time after the first,
+  // ends the process at once.
   Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work) const;
   // What may be left when it is ended while it cleans up; empty: nothing.
   virtual std::string_view left_behind() const { return {}; }
@@ -73,7 +79,7 @@ class Command {
   Exit misused(std::string_view sentence) const;
 
  private:
-  [[noreturn]] void end_at_once() const;
+  [[noreturn]] void end_at_once(int signal) const;
 };
 
 }  // namespace stag::cli

@@ -222,7 +222,8 @@ Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, Draft& draf
 Task<void> Copier::complete() {
   co_await files_.join();
   // The innermost first: a later change inside would touch the time again.
-  for (auto at = finished_.rbegin(); at != finished_.rend() && !stopped(); ++at) {
+  // After an interruption, too: nobody would give them back the modes that they had while filled.
+  for (auto at = finished_.rbegin(); at != finished_.rend() && !hopeless_; ++at) {
     const Outcome<Ok> done = co_await to_.finish(at->directory, at->finish);
     if (!done) fail(to_.shown_path(at->directory.path), done.error());
   }
@@ -248,7 +249,7 @@ Finish Copier::finish_of(const Object& source, const std::optional<Object>& exis
 void Copier::fail(const std::string& path, const Error& error) {
   // Once is enough when the same reason meets whatever is in flight.
   const bool first = !stopped();
-  if (concerns_all(error)) hopeless_ = true;
+  if (concerns_all(error) && !error.cancelled()) hopeless_ = true;
   ++failures_;
   if (first) complain_(fmt::format("{}: {}", path, explained(error)));
 }

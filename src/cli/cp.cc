@@ -89,6 +89,8 @@ class Cp final : public Command {
     }
     if (to->remote) co_await to->remote->close();
     progress.clear();
+    for (const std::string& path : tally.leftovers)
+      complain(fmt::format("'{}' may be left; remove it", path));
     if (run.cancel.cancelled()) co_return failed("interrupted");
     report(tally, progress.seconds());
     co_return exit;

@@ -51,6 +51,7 @@ class Info final : public Command {
  private:
   Task<Exit> work(Run& run) {
     Findings findings = co_await look_for_services(run, host_, ports_, remote_);
+    if (run.cancel.cancelled()) co_return failed("interrupted");
     if (findings.services.empty())
       co_return failed(
           fmt::format("found no RPC program at {}; name its ports with --rdma-port, --tcp-port and "

@@ -86,7 +86,9 @@ class LocalDraft final : public Draft, private DataSink {
   }
   Task<void> discard() override {
     if (in_place()) co_return;
-    co_await offloaded(run_.loop, [&] { return ::unlink(temporary_.c_str()); });
+    const bool gone = co_await offloaded(
+        run_.loop, [&] { return ::unlink(temporary_.c_str()) == 0 || errno == ENOENT; });
+    if (!gone) tally_.leftovers.push_back(temporary_);
   }
 
  private:

@@ -46,6 +46,7 @@ class Ls final : public Command {
     for (const std::string& url : urls_) {
       const Exit one = co_await list(run, url, array);
       if (one != Exit::Done) exit = one;
+      if (run.cancel.cancelled()) break;
     }
     if (json_) put("{}\n", array.text());
     co_return exit;

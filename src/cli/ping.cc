@@ -86,7 +86,12 @@ class Ping final : public Command {
     co_await (*channel)->close();
     std::sort(summary.times.begin(), summary.times.end());
     report(summary, (*channel)->where());
-    co_return summary.times.empty() ? Exit::Failed : Exit::Done;
+    co_return complete(summary) ? Exit::Done : Exit::Failed;
+  }
+
+  // Without a number it goes on until it is interrupted, and has then done what was asked.
+  bool complete(const Summary& summary) const {
+    return !summary.times.empty() && summary.sent >= count_;
   }
 
   static Task<rpc::CallResult<xdr::Void>> null(rpc::Client& client, std::uint32_t version,

@@ -93,11 +93,31 @@ std::unique_ptr<rpc::Connector> tcp_connector(const RemoteOptions& options) {
   return *endpoint::make_connector(connector);
 }
 
+Remote::Remote(Run& run)
+    : on_interrupt_(run.cancel, [this, &run] {
+        settling_time_ = run.loop.after(kCleaningTimeout, [this] { settled_.cancel(); });
+      }) {}
+
+// The files of the session, under other terms.
+void Remote::share(nfs::client::FileSystemOptions options) {
+  nfs::client::FileSystem& usual = files();
+  const auto with = [&] {
+    return std::make_unique<nfs::client::FileSystem>(usual.channel(), usual.root(),
+                                                     usual.root_path(), options);
+  };
+  options.calls.cancel = settled_;
+  settling_ = with();
+  options.calls.cancel = {};
+  options.calls.timeout = kCleaningTimeout;
+  options.calls.jukebox_for = kCleaningTimeout;
+  cleaner_ = with();
+}
+
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
                                                     const RemoteOptions& options) {
   const Outcome<Url> parsed = Url::parse(url);
   if (!parsed) co_return Failure{parsed.error()};
-  std::unique_ptr<Remote> remote(new Remote);
+  std::unique_ptr<Remote> remote(new Remote(run));
   Outcome<std::unique_ptr<rpc::Connector>> connector = nfs_connector(*parsed, options);
   if (!connector) co_return Failure{connector.error()};
   remote->nfs_connector_ = *std::move(connector);
@@ -109,12 +129,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
       run.loop, {*remote->nfs_connector_, *remote->mount_connector_}, *parsed, files);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
-  files.calls.cancel = {};
-  files.calls.timeout = kCleaningTimeout;
-  files.calls.jukebox_for = kCleaningTimeout;
-  nfs::client::FileSystem& usual = remote->files();
-  remote->cleaner_ = std::make_unique<nfs::client::FileSystem>(usual.channel(), usual.root(),
-                                                               usual.root_path(), files);
+  remote->share(files);
   co_return std::move(remote);
 }
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "base/cancel.h"
+#include "base/loop.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "endpoint/connector.h"
@@ -36,6 +38,9 @@ class Remote {
                                                      const RemoteOptions& options);
 
   nfs::client::FileSystem& files() { return session_->files(); }
+  // The same files for what must not end half done when the user interrupts, as what makes a name:
+  // whoever asked learns the answer, unless it takes more than kCleaningTimeout from then on.
+  nfs::client::FileSystem& settling() { return *settling_; }
   // The same files for cleaning up after the user has interrupted: not cancelled, and soon given
   // up.
   nfs::client::FileSystem& cleaner() { return *cleaner_; }
@@ -47,12 +52,16 @@ class Remote {
   Task<void> close() { return session_->close(); }
 
  private:
-  Remote() = default;
+  explicit Remote(Run& run);
+  void share(nfs::client::FileSystemOptions options);
 
+  CancelSource settled_;  // pulled some time after the user's
+  Timer settling_time_;
+  CancelCallback on_interrupt_;
   std::unique_ptr<rpc::Connector> nfs_connector_;
   std::unique_ptr<rpc::Connector> mount_connector_;
   std::unique_ptr<nfs::client::Session> session_;
-  std::unique_ptr<nfs::client::FileSystem> cleaner_;
+  std::unique_ptr<nfs::client::FileSystem> settling_, cleaner_;
 };
 
 // The two connectors that reach the services of `url`; both outlive their channels.

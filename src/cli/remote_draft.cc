@@ -144,14 +144,13 @@ class RemoteDraft final : public Draft {
     if (in_pieces_) done = co_await pieces_.complete(size);
     if (done) done = co_await finish_remote(files, file_, finish_);
     if (!done || in_place_) co_return done;
-    done = co_await files.rename(names_.directory, names_.temporary, names_.directory, names_.name);
-    if (!done) co_return told_of(names_.place, names_.temporary, done.error());
+    done = co_await remote_.settling().rename(names_.directory, names_.temporary, names_.directory,
+                                              names_.name);
+    if (!done) co_return told_of(names_, done.error());
     co_return done;
   }
   Task<void> discard() override {
-    if (in_place_) co_return;
-    // What stood in the way of the copy may stand in the way of this too; it has been told.
-    static_cast<void>(co_await remote_.cleaner().remove(names_.directory, names_.temporary));
+    if (!in_place_) co_await remove_draft(remote_, tally_, names_);
   }
 
  private:
@@ -207,22 +206,32 @@ Task<Outcome<Ok>> finish_remote(FileSystem& files, Object object, Finish finish)
   co_return co_await files.setattr(object.handle, attributes);
 }
 
-Failure<DraftError> told_of(const std::string& place, const std::string& temporary,
-                            DraftError error) {
-  const std::size_t at = error.sentence.find(temporary);
-  if (at != std::string::npos) error.sentence.replace(at, temporary.size(), place);
+Failure<DraftError> told_of(const DraftNames& names, DraftError error) {
+  const std::size_t at = error.sentence.find(names.temporary);
+  if (at != std::string::npos) error.sentence.replace(at, names.temporary.size(), names.place);
   return Failure{std::move(error)};
+}
+
+bool is_answer(const DraftError& error) {
+  return error.kind == DraftError::Kind::Nfs && !error.is(nfs::v3::NFS3ERR_EXIST);
+}
+
+Task<void> remove_draft(Remote& remote, Tally& tally, const DraftNames& names) {
+  const Outcome<Ok> removed = co_await remote.cleaner().remove(names.directory, names.temporary);
+  if (!removed && !removed.error().is(nfs::v3::NFS3ERR_NOENT))
+    tally.leftovers.push_back(names.temporary_place);
 }
 
 Task<Outcome<std::unique_ptr<Draft>>> open_remote_draft(Remote& remote, Tally& tally,
                                                         DraftNames names, DraftPlan plan) {
   if (plan.starts_in_place())
     co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
-  const Outcome<Node> made = co_await remote.files().create(
+  const Outcome<Node> made = co_await remote.settling().create(
       names.directory, names.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
   if (!made && plan.existing && refused(made.error()))
     co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
-  if (!made) co_return told_of(names.place, names.temporary, made.error());
+  if (!made && !is_answer(made.error())) co_await remove_draft(remote, tally, names);
+  if (!made) co_return told_of(names, made.error());
   Object file;
   file.handle = made->handle;
   file.mode = made->attributes.mode & 07777;

@@ -13,17 +13,23 @@ namespace stag::cli {
 // it is now: what is right already is not set again.
 Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, Object object, Finish finish);
 
-// What a file is called while it is made, and what it is to be called; `place` is the latter in
-// messages.
+// What a file or symbolic link is called while it is made, and what it is to be called; both in
+// messages, too.
 struct DraftNames {
   nfs::client::Handle directory;
-  std::string temporary, name, place;
+  std::string temporary, name;
+  std::string temporary_place, place;
 };
 Task<Outcome<std::unique_ptr<Draft>>> open_remote_draft(Remote& remote, Tally& tally,
                                                         DraftNames names, DraftPlan plan);
 
-// The user knows what is being made by `place`, and not by its temporary name.
-Failure<nfs::client::Error> told_of(const std::string& place, const std::string& temporary,
-                                    nfs::client::Error error);
+// Whether the server has said that it has not made what it was asked to make. That a temporary name
+// is taken comes from an earlier transmission of the same call.
+bool is_answer(const nfs::client::Error& error);
+// Removes what has the temporary name, also after an interruption, when it is not known whether
+// there is such a thing.
+Task<void> remove_draft(Remote& remote, Tally& tally, const DraftNames& names);
+// The user knows what is being made by its place, and not by its temporary name.
+Failure<nfs::client::Error> told_of(const DraftNames& names, nfs::client::Error error);
 
 }  // namespace stag::cli

@@ -115,36 +115,43 @@ class RemoteSide final : public Side {
 
   Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
     const Outcome<Node> made =
-        co_await remote_.files().mkdir(directory.handle, name, {.mode = mode});
+        co_await remote_.settling().mkdir(directory.handle, name, {.mode = mode});
     if (!made) co_return Failure{made.error()};
     co_return object_of(below(directory, name), made->handle, made->attributes);
   }
   Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) override {
-    const std::string temporary = temporary_name();
+    const DraftNames names = draft_names(directory, std::move(name));
+    FileSystem& files = remote_.settling();
     const Outcome<Node> made =
-        co_await remote_.files().symlink(directory.handle, temporary, std::move(target));
-    const std::string place = shown_path(below(directory, name));
-    if (!made) co_return told_of(place, temporary, made.error());
+        co_await files.symlink(names.directory, names.temporary, std::move(target));
+    if (!made && !is_answer(made.error())) co_await remove_draft(remote_, tally_, names);
+    if (!made) co_return told_of(names, made.error());
     const Outcome<Ok> renamed =
-        co_await remote_.files().rename(directory.handle, temporary, directory.handle, name);
+        co_await files.rename(names.directory, names.temporary, names.directory, names.name);
     if (renamed) co_return renamed;
-    static_cast<void>(co_await remote_.cleaner().remove(directory.handle, temporary));
-    co_return told_of(place, temporary, renamed.error());
+    co_await remove_draft(remote_, tally_, names);
+    co_return told_of(names, renamed.error());
   }
   Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
                                               DraftPlan plan) override {
-    DraftNames names;
-    names.directory = directory.handle;
-    names.temporary = temporary_name();
-    names.place = shown_path(below(directory, name));
-    names.name = std::move(name);
-    return open_remote_draft(remote_, tally_, std::move(names), std::move(plan));
+    return open_remote_draft(remote_, tally_, draft_names(directory, std::move(name)),
+                             std::move(plan));
   }
   Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
-    return finish_remote(remote_.files(), std::move(directory), std::move(finish));
+    return finish_remote(remote_.settling(), std::move(directory), std::move(finish));
   }
 
  private:
+  DraftNames draft_names(const Object& directory, std::string name) const {
+    DraftNames names;
+    names.directory = directory.handle;
+    names.temporary = temporary_name();
+    names.temporary_place = shown_path(below(directory, names.temporary));
+    names.place = shown_path(below(directory, name));
+    names.name = std::move(name);
+    return names;
+  }
+
   Remote& remote_;
   Tally& tally_;
 };

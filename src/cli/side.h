@@ -57,6 +57,8 @@ struct Tally {
   std::uint64_t files = 0, directories = 0, symlinks = 0;
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
+  // Temporary files that could not be removed, or are not known to be, for messages.
+  std::vector<std::string> leftovers{};
 };
 
 // Owner, mode and, with -p, the times of something copied. Where `owner` is refused, the mode is
@@ -92,6 +94,7 @@ class Draft {
   virtual nfs::client::DataSink& sink() = 0;
   // The file is `size` bytes long and has its name, owner, mode and times from here on.
   virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
+  // What cannot be removed is added to the Tally's leftovers.
   virtual Task<void> discard() = 0;
 };
 

@@ -471,9 +471,9 @@ class Trouble(Case):
         self.assertTrue(proxy.reached.wait(harness.PATIENCE))
         return proxy, copy
 
-    def ended(self, copy):
+    def ended(self, copy, code=1):
         errors = copy.communicate(timeout=harness.PATIENCE)[1]
-        self.assertEqual(copy.returncode, 1, errors)
+        self.assertEqual(copy.returncode, code, errors)
         self.assertEqual(errors.count("\n"), 1, errors)
         return errors
 
@@ -484,7 +484,7 @@ class Trouble(Case):
         self.write(self.there("f"), os.urandom(30 << 20))
         proxy, copy = self.start("down", 10 << 20, self.through("f"), self.at("f"))
         copy.send_signal(signal.SIGINT)
-        self.assertEqual(self.ended(copy), "stag cp: interrupted\n")
+        self.assertEqual(self.ended(copy, 130), "stag cp: interrupted\n")
         self.assertEqual(os.listdir(self.at()), [])
 
     def test_interrupted_on_the_way_in(self):
@@ -495,7 +495,7 @@ class Trouble(Case):
         copy.send_signal(signal.SIGINT)
         copy.send_signal(signal.SIGTERM)
         proxy.released.set()
-        self.assertEqual(self.ended(copy), "stag cp: interrupted\n")
+        self.assertEqual(self.ended(copy, 130), "stag cp: interrupted\n")
         self.assertEqual(os.listdir(self.there()), [])
 
     def test_interrupted_until_it_ends_says_what_is_left(self):
@@ -504,8 +504,64 @@ class Trouble(Case):
         while copy.poll() is None:
             copy.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        self.assertIn("files called .stag-* may be left", self.ended(copy))
+        self.assertIn("files called .stag-* may be left", self.ended(copy, 130))
         self.assertEqual(len(leftovers(self.there())), 1)
+
+    def interrupted_during(self, procedure, *sources, number=signal.SIGTERM):
+        """Interrupts a copy while the server's answer to `procedure` is on its way, and yields what it prints."""
+        proxy = RpcProxy(self.server.tcp_port, held=procedure)
+        self.addCleanup(proxy.close)
+        copy = subprocess.Popen([harness.STAG, "cp", "-r", *sources, proxy.url(f"/files/{self.name}/")], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        copy.send_signal(number)
+        # A signal that is not pending any more has been taken by the process.
+        while copy.poll() is None and not re.search(r"ShdPnd:\t0+\n", self.read(f"/proc/{copy.pid}/status").decode()):
+            pass
+        proxy.released.set()
+        return self.ended(copy, 128 + number)
+
+    def test_interrupted_while_the_server_makes_a_file(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            for content in (b"", b"content"):
+                errors = self.interrupted_during(rpc_proxy.CREATE, self.write(self.at("f"), content), number=number)
+                self.assertEqual(errors, "stag cp: interrupted\n")
+                self.assertEqual(os.listdir(self.there()), [])
+
+    def test_interrupted_while_the_server_makes_a_symbolic_link(self):
+        os.symlink("anywhere", self.at("link"))
+        self.interrupted_during(rpc_proxy.SYMLINK, self.at("link"))
+        self.assertEqual(leftovers(self.there()), [])
+
+    def test_interrupted_while_the_server_renames_has_the_file_or_not(self):
+        self.interrupted_during(rpc_proxy.RENAME, self.write(self.at("f"), b"content"))
+        self.assertEqual(self.read(self.there("f")), b"content")
+        self.assertEqual(leftovers(self.there()), [])
+
+    def test_interrupted_while_the_server_makes_a_directory_leaves_none_half_made(self):
+        os.mkdir(self.at("tree"), 0o555)
+        os.chmod(self.at("tree"), 0o555)
+        self.interrupted_during(rpc_proxy.MKDIR, self.at("tree"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("tree")).st_mode), 0o555)
+
+    def test_interrupted_with_directories_that_are_not_complete_gives_them_their_modes(self):
+        os.mkdir(self.there("tree"))
+        self.write(self.there("tree", "f"), os.urandom(30 << 20))
+        os.chmod(self.there("tree"), 0o555)
+        proxy, copy = self.start("down", 10 << 20, "-r", self.through("tree"), self.at("tree"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.at("tree")).st_mode), 0o755)
+        copy.send_signal(signal.SIGINT)
+        self.assertEqual(self.ended(copy, 130), "stag cp: interrupted\n")
+        self.assertEqual(os.listdir(self.at("tree")), [])
+        self.assertEqual(stat.S_IMODE(os.stat(self.at("tree")).st_mode), 0o555)
+
+    def test_a_server_that_goes_away_in_the_middle_may_keep_a_file_and_that_is_said(self):
+        self.write(self.at("f"), os.urandom(30 << 20))
+        proxy, copy = self.start("up", 10 << 20, self.at("f"), self.through("f"), timeout="2")
+        proxy.cut()
+        errors = copy.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual(copy.returncode, 1)
+        (left,) = leftovers(self.there())
+        self.assertRegex(errors, rf"stag cp: '.*/{left}' may be left; remove it\n")
 
     def test_a_server_that_goes_away(self):
         self.write(self.there("f"), os.urandom(30 << 20))
