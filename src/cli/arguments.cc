@@ -78,8 +78,18 @@ void apply_file(CLI::App& app, const ConfigFile& file) {
   }
 }
 
-// CLI11 writes "--no-x{false}" for what switches x off.
+// CLI11 writes "--no-x{false}" for what switches x off, and an ellipsis behind names that have one.
 class HelpFormatter final : public CLI::Formatter {
+  static bool has_ellipsis(const CLI::Option* option) {
+    return option->get_name(true).find("... ") != std::string::npos;
+  }
+  std::string make_option_usage(const CLI::Option* option) const override {
+    return has_ellipsis(option) ? option->get_name(true)
+                                : CLI::Formatter::make_option_usage(option);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return has_ellipsis(option) ? " REQUIRED" : CLI::Formatter::make_option_opts(option);
+  }
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     constexpr std::string_view kOff = "{false}";
     std::string name = CLI::Formatter::make_option_name(option, positional);
@@ -129,6 +139,11 @@ void Arguments::heading(const std::string& text) {
 
 void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
   app_.add_flag(names, value, help);
+}
+
+void Arguments::human_readable(bool& value, const std::string& help) {
+  app_.set_help_flag("--help", "Print this help message and exit");
+  flag("-h,--human-readable", value, help);
 }
 
 void Arguments::text(const std::string& names, std::string& value, const std::string& placeholder,
@@ -213,6 +228,9 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "first]\n"
       "  rpcbindport=N     port of rpcbind [111]\n"
       "  version=2|3, rsize=N, wsize=N, fabric=iwarp|verbs, sec=sys\n"
+      "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
+      "signal\n"
+      "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
       "\n'stag COMMAND --help' tells about one of them, with an example.");
   Command* chosen = nullptr;
   for (const std::unique_ptr<Command>& command : commands) {

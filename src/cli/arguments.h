@@ -45,8 +45,10 @@ class Arguments {
 
   // The options declared from now on have this heading in the help; empty: the usual one.
   void heading(const std::string& text);
-  void flag(const std::string& names, bool& value, const std::string& help);
   // "--rpcbind,!--no-rpcbind" sets and clears.
+  void flag(const std::string& names, bool& value, const std::string& help);
+  // -h and --human-readable, as ls(1) and df(1) have them; -h no longer stands for --help.
+  void human_readable(bool& value, const std::string& help);
   void text(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& help);
   // Each occurrence adds one.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 
+#include "cli/escape.h"
 #include "cli/output.h"
 #include "net/signals.h"
 
@@ -73,7 +74,9 @@ void Command::end_at_once(int signal) const {
 }
 
 void Command::complain(std::string_view sentence) const {
-  write_error(fmt::format("stag {}: {}\n", about().name, sentence));
+  static const bool terminal = isatty(STDERR_FILENO) == 1;
+  write_error(fmt::format("stag {}: {}\n", about().name,
+                          terminal ? escaped(sentence) : std::string(sentence)));
 }
 
 Exit Command::failed(std::string_view sentence) const {

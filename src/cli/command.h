@@ -71,7 +71,8 @@ class Command {
   // What may be left when it is ended while it cleans up; empty: nothing.
   virtual std::string_view left_behind() const { return {}; }
 
-  // Prints the sentence.
+  // Prints the sentence; on a terminal escaped (cli/escape.h), as it may hold what a peer has
+  // chosen.
   void complain(std::string_view sentence) const;
   Exit failed(std::string_view sentence) const;
   // Prints nothing for an Error without a sentence.

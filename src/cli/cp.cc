@@ -29,7 +29,9 @@ constexpr std::string_view kNotes =
     "A file that is overwritten keeps its owner, mode and links. It is replaced in one step when\n"
     "the copy is complete; but it is written in place, where an interrupted copy leaves it\n"
     "incomplete, when it has several links, belongs to somebody whom you cannot give a file,\n"
-    "or is in a directory where you cannot make one.\n";
+    "or is in a directory where you cannot make one.\n"
+    "Ctrl-C removes what is not complete, which may take some seconds; a second one ends at "
+    "once.\n";
 
 // One end: a remote one with its session, or the local one.
 struct End {
@@ -81,7 +83,7 @@ class Cp final : public Command {
     Progress progress(run.loop, tally);
     Outcome<End> to = co_await open(run, paths_.back(), tally);
     if (!to) co_return failed(to.error());
-    Exit exit = co_await check_destination(*to);
+    Exit exit = co_await check_destination(run, *to);
     for (std::size_t i = 0; exit != Exit::Usage && i + 1 < paths_.size(); ++i) {
       const Exit one = co_await copy(run, paths_[i], *to, tally, progress);
       if (one != Exit::Done) exit = one;
@@ -112,11 +114,16 @@ class Cp final : public Command {
     co_return std::move(end);
   }
 
+  // An interruption is told once, at the end.
+  Exit failed_by(const Run& run, const nfs::client::Error& error) const {
+    return run.cancel.cancelled() ? Exit::Failed : failed(error);
+  }
+
   // Several files have room in a directory only.
-  Task<Exit> check_destination(End& to) {
+  Task<Exit> check_destination(Run& run, End& to) {
     if (paths_.size() == 2) co_return Exit::Done;
     const Outcome<std::optional<Object>> found = co_await to.side->find(to.path, Follow::Yes);
-    if (!found) co_return failed(found.error());
+    if (!found) co_return failed_by(run, found.error());
     if (*found && (*found)->kind == Kind::Directory) co_return Exit::Done;
     co_return misused(
         fmt::format("'{}' is no directory, and several files cannot become one", paths_.back()));
@@ -124,7 +131,7 @@ class Cp final : public Command {
 
   Task<Exit> copy(Run& run, std::string source, End& to, Tally& tally, Progress& progress) {
     Outcome<End> from = co_await open(run, source, tally);
-    if (!from) co_return failed(from.error());
+    if (!from) co_return failed_by(run, from.error());
     options_.one_server = from->remote && to.remote &&
                           from->remote->url().nfs_address() == to.remote->url().nfs_address();
     Copier copier(run, *from->side, *to.side, options_, tally, [&](const std::string& sentence) {

@@ -15,9 +15,11 @@ using nfs::v3::FSSTAT3resok;
 class Df final : public RemoteCommand {
  public:
   About about() const override {
-    return {"df", "show how much room there is", "  stag df nfs://server/data\n"};
+    return {"df", "show how much room there is", "  stag df nfs://server/data\n",
+            "JSON: a number above 2^53 is also there as a string, in 'size_exact' and so on.\n"};
   }
   void declare(Arguments& arguments) override {
+    arguments.human_readable(human_, "sizes like 4.0 GiB, which they are anyway without --json");
     arguments.flag("--json", json_, "an array of objects, sizes in bytes");
     declare_urls(arguments, "export, or anything in it");
   }
@@ -41,11 +43,11 @@ class Df final : public RemoteCommand {
   static Json object(Remote& remote, const FSSTAT3resok& room) {
     Json json;
     json.set("url", to_string(remote.url()))
-        .set("size", room.tbytes)
-        .set("used", room.tbytes - room.fbytes)
-        .set("available", room.abytes)
-        .set("files", room.tfiles)
-        .set("files_available", room.afiles);
+        .set_quantity("size", room.tbytes)
+        .set_quantity("used", room.tbytes - room.fbytes)
+        .set_quantity("available", room.abytes)
+        .set_quantity("files", room.tfiles)
+        .set_quantity("files_available", room.afiles);
     return json;
   }
   void print(Remote& remote, const FSSTAT3resok& room) {
@@ -61,7 +63,7 @@ class Df final : public RemoteCommand {
         size(room.abytes), share, room.afiles, to_string(remote.url()));
   }
 
-  bool json_ = false, headed_ = false;
+  bool human_ = true, json_ = false, headed_ = false;
   Json array_ = Json::array();
 };
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <ctime>
 
+#include "cli/escape.h"
+
 namespace stag::cli {
 
 std::string human_size(double bytes) {
@@ -52,11 +54,7 @@ std::string time_text(const nfs::client::Time& time) {
 
 std::string shown(std::string_view name) {
   static const bool terminal = isatty(STDOUT_FILENO) == 1;
-  std::string text(name);
-  if (!terminal) return text;
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  return text;
+  return terminal ? escaped(name) : std::string(name);
 }
 
 }  // namespace stag::cli

@@ -17,7 +17,7 @@ std::string mode_text(const nfs::client::Attributes& attributes);
 std::string_view type_name(nfs::v3::ftype3 type);
 // "2024-05-01 12:00:00" in the local time zone
 std::string time_text(const nfs::client::Time& time);
-// What a terminal must not see is replaced, when standard output is one.
+// For standard output: escaped (cli/escape.h) where that is a terminal, else byte for byte.
 std::string shown(std::string_view name);
 
 }  // namespace stag::cli

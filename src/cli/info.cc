@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "cli/commands.h"
+#include "cli/format.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/remote.h"
@@ -74,8 +75,8 @@ class Info final : public Command {
     if (!findings.exports) return;
     put("\nexports\n");
     for (const nfs::mount3::exportnode& node : *findings.exports) {
-      put("  {}", node.ex_dir);
-      for (const nfs::mount3::groupnode& group : node.ex_groups) put("  {}", group.gr_name);
+      put("  {}", shown(node.ex_dir));
+      for (const nfs::mount3::groupnode& group : node.ex_groups) put("  {}", shown(group.gr_name));
       put("\n");
     }
   }
@@ -98,7 +99,7 @@ class Info final : public Command {
         Json clients = Json::array();
         for (const nfs::mount3::groupnode& group : node.ex_groups) clients.add(group.gr_name);
         Json json;
-        json.set("path", node.ex_dir).set("clients", std::move(clients));
+        json.set_bytes("path", node.ex_dir).set("clients", std::move(clients));
         exports.add(std::move(json));
       }
     Json json;

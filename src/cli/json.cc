@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/escape.h"
 #include "cli/format.h"
 
 namespace stag::cli {
@@ -17,7 +18,8 @@ double seconds(const nfs::client::Time& time) {
 }
 
 std::string dumped(const nlohmann::ordered_json& json, int indent) {
-  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  constexpr bool kAscii = true;
+  return json.dump(indent, ' ', kAscii, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -38,6 +40,18 @@ Json Json::array() {
 Json& Json::set(std::string_view key, std::string_view value) {
   value_->json[std::string(key)] = std::string(value);
   return *this;
+}
+Json& Json::set_bytes(std::string_view key, std::string_view value) {
+  set(key, value);
+  return is_utf8(value) ? *this : set(std::string(key) + "_bytes", percent_encoded(value));
+}
+Json& Json::set_quantity(std::string_view key, std::uint64_t value) {
+  constexpr std::uint64_t kMostExact = std::uint64_t{1} << 53;
+  set(key, value);
+  return value <= kMostExact ? *this : set_identifier(std::string(key) + "_exact", value);
+}
+Json& Json::set_identifier(std::string_view key, std::uint64_t value) {
+  return set(key, std::to_string(value));
 }
 Json& Json::set(std::string_view key, std::uint64_t value) {
   value_->json[std::string(key)] = value;
@@ -73,16 +87,16 @@ std::string Json::text() const {
 
 Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
   Json json;
-  json.set("name", name)
+  json.set_bytes("name", name)
       .set("type", type_name(attributes.type))
       .set("mode", std::uint64_t{attributes.mode})
       .set("links", std::uint64_t{attributes.nlink})
       .set("uid", std::uint64_t{attributes.uid})
       .set("gid", std::uint64_t{attributes.gid})
-      .set("size", attributes.size)
-      .set("used", attributes.used)
-      .set("fileid", attributes.fileid)
-      .set("fsid", attributes.fsid)
+      .set_quantity("size", attributes.size)
+      .set_quantity("used", attributes.used)
+      .set_identifier("fileid", attributes.fileid)
+      .set_identifier("fsid", attributes.fsid)
       .set("atime", seconds(attributes.atime))
       .set("mtime", seconds(attributes.mtime))
       .set("ctime", seconds(attributes.ctime));

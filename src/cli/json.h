@@ -1,4 +1,8 @@
-// What --json prints: objects of ordered members, built without the JSON library at hand.
+// What --json prints: objects of ordered members, built without the JSON library at hand. All of it
+// is ASCII, so that nothing a peer has named reaches a terminal or a log as it is.
+//
+// A member has one type for all values: what identifies something is a string, because it uses all
+// 64 bits and many readers of JSON have 53; quantities are numbers.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +27,11 @@ class Json {
 
   // Bytes that are no UTF-8 are replaced: JSON has no others.
   Json& set(std::string_view key, std::string_view value);
+  // Bytes of a peer. Where they are no UTF-8, `key`_bytes has them as URLs do.
+  Json& set_bytes(std::string_view key, std::string_view value);
+  // What a reader of JSON may round, above 2^53, is also in `key`_exact, as a string.
+  Json& set_quantity(std::string_view key, std::uint64_t value);
+  Json& set_identifier(std::string_view key, std::uint64_t value);
   Json& set(std::string_view key, std::uint64_t value);
   Json& set(std::string_view key, double value);
   Json& set(std::string_view key, bool value);

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/reason.h"
+#include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/log_limit.h"
 
@@ -31,7 +32,8 @@ spdlog::level::level_enum level_of(Severity severity) {
 void write_text(Reason reason, std::string_view where, std::string_view detail) {
   const ReasonInfo& about = info(reason);
   spdlog::log(level_of(about.severity), "{}{}{}: {}{}{}{}", about.name, where.empty() ? "" : " ",
-              where, about.text, detail.empty() ? "" : " (", detail, detail.empty() ? "" : ")");
+              escaped(where), about.text, detail.empty() ? "" : " (", escaped(detail),
+              detail.empty() ? "" : ")");
 }
 
 void write_json(Reason reason, std::string_view where, std::string_view detail) {

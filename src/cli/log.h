@@ -1,5 +1,5 @@
 // Log lines on standard error: one for every Reason that is traced (base/reason.h) at or above a
-// level.
+// level. Names that peers have chosen are escaped (cli/escape.h).
 #pragma once
 
 #include <string>

@@ -17,7 +17,8 @@ class Mkdir final : public RemoteCommand {
     return {"mkdir", "make directories", "  stag mkdir -p nfs://server/data/2024/reports\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.flag("-p,--parents", parents_, "the directories on the way, too; none is an error");
+    arguments.flag("-p,--parents", parents_,
+                   "the directories on the way, too; one that exists is no error");
     arguments.text("-m,--mode", mode_text_, "MODE", "octal or like u=rwx,go=rx [755]");
     declare_urls(arguments, "directory to make");
   }

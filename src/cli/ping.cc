@@ -53,7 +53,10 @@ struct Summary {
 class Ping final : public Command {
  public:
   About about() const override {
-    return {"ping", "time RPC NULL round trips", "  stag ping -c 5 nfs://server/data\n"};
+    return {
+        "ping", "time RPC NULL round trips", "  stag ping -c 5 nfs://server/data\n",
+        "Without -c it goes on until it is interrupted, and exits with 0 if a call was answered.\n"
+        "Interrupted before all calls of -c are made it exits as every command does.\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.number("-c,--count", count_, 0, 1u << 30, "calls to make; 0: until interrupted");

@@ -18,7 +18,9 @@ using nfs::client::Node;
 class Stat final : public RemoteCommand {
  public:
   About about() const override {
-    return {"stat", "show everything about files", "  stag stat nfs://server/data/report.txt\n"};
+    return {
+        "stat", "show everything about files", "  stag stat nfs://server/data/report.txt\n",
+        "JSON and names on terminals are as 'stag ls --help' says; 'target' is that of a link.\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("-L,--dereference", follow_, "what a symbolic link leads to, not the link");
@@ -41,7 +43,7 @@ class Stat final : public RemoteCommand {
     const std::string name = remote.path().empty() ? "." : remote.path();
     const std::vector<std::string> acl = co_await entries_beyond_mode(remote, *node);
     if (json_)
-      add(name, node->attributes, target, acl);
+      add(remote, name, node->attributes, target, acl);
     else
       print(name, node->attributes, target, acl);
     co_return Ok{};
@@ -62,10 +64,11 @@ class Stat final : public RemoteCommand {
     if (json_) put("{}\n", array_.text());
   }
 
-  void add(const std::string& name, const Attributes& attributes, const std::string& target,
-           const std::vector<std::string>& acl) {
+  void add(Remote& remote, const std::string& name, const Attributes& attributes,
+           const std::string& target, const std::vector<std::string>& acl) {
     Json object = to_json(name, attributes);
-    if (!target.empty()) object.set("target", target);
+    object.set("url", to_string(remote.url()));
+    if (!target.empty()) object.set_bytes("target", target);
     if (!acl.empty()) object.set("acl", fmt::format("{}", fmt::join(acl, ",")));
     array_.add(std::move(object));
   }

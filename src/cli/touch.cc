@@ -20,7 +20,7 @@ class Touch final : public RemoteCommand {
   }
   void declare(Arguments& arguments) override {
     arguments.flag("-c,--no-create", existing_, "make no new files");
-    declare_urls(arguments, "file");
+    declare_urls(arguments, "file or directory");
   }
 
  private:

@@ -1,4 +1,5 @@
 """Every command that looks at or changes files, with good and bad input."""
+import contextlib
 import json
 import os
 import shutil
@@ -6,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tty
 
 import harness
 from harness import Case, stag
@@ -30,7 +32,39 @@ class Ls(Case):
         os.symlink("file", self.there("link"))
         lines = self.good("ls", "-l", self.url()).splitlines()
         self.assertRegex(lines[0], r"^-rw-r----- +1 .* 5 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d file$")
-        self.assertRegex(lines[1], r"^l.* link$")
+        self.assertRegex(lines[1], r"^l.* link -> file$")
+
+    def test_long_shows_links_that_lead_nowhere_or_into_themselves(self):
+        os.symlink("missing", self.there("dangling"))
+        os.symlink("circle", self.there("circle"))
+        for name, target in (("dangling", "missing"), ("circle", "circle")):
+            self.assertRegex(self.good("ls", "-l", self.url(name)), rf"^l.*/{name} -> {target}\n$")
+            self.assertTrue(self.good("ls", self.url(name)).endswith(f"/{name}\n"))
+            (entry,) = json.loads(self.good("ls", "--json", self.url(name)))
+            self.assertEqual((entry["type"], entry["target"]), ("symlink", target))
+        self.assertEqual([line.split(" -> ")[1] for line in self.good("ls", "-l", self.url()).splitlines()], ["circle", "missing"])
+        self.bad(1, "no such file or directory", "ls", self.url("nothing"))
+
+    def test_of_a_link_lists_where_it_leads_and_with_long_the_link(self):
+        os.mkdir(self.there("folder"))
+        self.write(self.there("folder", "file"))
+        os.symlink("folder", self.there("link"))
+        self.assertEqual(self.good("ls", self.url("link")), "file\n")
+        self.assertRegex(self.good("ls", "-l", self.url("link")), r"^l.*/link -> folder\n$")
+        self.assertRegex(self.good("ls", "-l", self.url("link/")), r"^-.* file\n$")
+
+    def test_long_shows_sizes_as_people_write_them_with_h(self):
+        self.write(self.there("file"), bytes(4096))
+        self.assertRegex(self.good("ls", "-lh", self.url()), r"^-.* 4\.0 KiB .* file\n$")
+        self.assertRegex(self.good("ls", "-l", self.url()), r"^-.* 4096 .* file\n$")
+        self.assertIn("4.0 GiB", self.good("df", "-h", self.server.url("/memory")))
+        self.assertIn("Usage:", self.good("cp", "-h"))
+
+    def test_of_thousands_of_links_shows_where_all_of_them_lead(self):
+        for i in range(1000):
+            os.symlink(f"to {i}", self.there(f"link {i:04}"))
+        lines = self.good("ls", "-l", self.url()).splitlines()
+        self.assertEqual([line.split(" link ")[1] for line in lines], [f"{i:04} -> to {i}" for i in range(1000)])
 
     def test_json_holds_every_attribute(self):
         self.write(self.there("file"), b"12345")
@@ -38,9 +72,16 @@ class Ls(Case):
         known = os.stat(self.there("file"))
         self.assertEqual(
             (entry["name"], entry["type"], entry["size"], entry["mode"], entry["uid"], entry["fileid"], entry["links"]),
-            ("file", "file", 5, stat.S_IMODE(known.st_mode), known.st_uid, known.st_ino, 1),
+            ("file", "file", 5, stat.S_IMODE(known.st_mode), known.st_uid, str(known.st_ino), 1),
         )
         self.assertAlmostEqual(entry["mtime"], known.st_mtime, places=5)
+
+    def test_json_tells_several_directories_apart(self):
+        for folder in ("a", "b"):
+            os.mkdir(self.there(folder))
+            self.write(self.there(folder, "same"))
+        entries = json.loads(self.good("ls", "--json", self.url("a"), self.url("b")))
+        self.assertEqual([(entry["name"], entry["url"]) for entry in entries], [("same", self.url(folder).split("?")[0]) for folder in "ab"])
 
     def test_of_a_file_is_that_file(self):
         self.write(self.there("file"))
@@ -184,7 +225,12 @@ class Names(Case):
         os.close(os.open(os.fsencode(self.there()) + b"/\xff %?", os.O_CREAT))
         listed = stag("ls", self.url(), text=False).stdout
         self.assertEqual(listed, b"\xff %?\n")
-        self.assertEqual(json.loads(self.good("ls", "--json", self.url()))[0]["name"], "\ufffd %?")
+        (entry,) = json.loads(self.good("ls", "--json", self.url()))
+        self.assertEqual((entry["name"], entry["name_bytes"]), ("\ufffd %?", "%FF%20%25%3F"))
+        self.assertEqual(stag("stat", self.url(entry["name_bytes"]), text=False).returncode, 0)
+        os.symlink(b"\xfe", os.fsencode(self.there("link")))
+        (link,) = json.loads(self.good("stat", "--json", self.url("link")))
+        self.assertEqual((link["target"], link["target_bytes"]), ("\ufffd", "%FE"))
         self.good("rm", self.url("%ff%20%25%3F"))
 
 
@@ -276,6 +322,75 @@ class Looking(Case):
         self.assertEqual(room["size"], 4 << 30)
         self.assertLessEqual(room["used"] + room["available"], room["size"])
         self.assertIn("4.0 GiB", self.good("df", self.server.url("/memory")))
+
+
+class Terminals(Case):
+    """What a peer has named does not reach a terminal as it is."""
+
+    HOSTILE = "\x1b]0;title\x07 \u009b2J \u202e gpj\n".encode() + b"\xff"
+    HARMLESS = rb"\033]0;title\007 \302\2332J \342\200\256 gpj\012\377"
+
+    def on_terminal(self, *arguments, stream="stdout"):
+        """What a command shows there."""
+        terminal, theirs = harness.open_terminal(self)
+        tty.setraw(theirs)
+        others = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([harness.STAG, *arguments], **{**others, stream: theirs})
+        os.close(theirs)
+        shown = b""
+        # The terminal fails to read when nobody has its other end any more.
+        with contextlib.suppress(OSError):
+            while part := os.read(terminal, 65536):
+                shown += part
+        os.close(terminal)
+        process.wait(harness.PATIENCE)
+        return shown
+
+    def make(self):
+        os.mkdir(self.there("tree"))
+        self.write(os.fsencode(self.there("tree")) + b"/" + self.HOSTILE)
+        os.symlink(self.HOSTILE, self.there("tree", "link"))
+
+    def assert_harmless(self, shown):
+        self.assertIn(self.HARMLESS, shown)
+        for bad in (b"\x1b", b"\x07", b"\xc2\x9b", b"\xe2\x80\xae", b"\xff"):
+            self.assertNotIn(bad, shown)
+
+    def test_show_names_escaped(self):
+        self.make()
+        for arguments in (["ls"], ["ls", "-l"]):
+            self.assert_harmless(self.on_terminal(*arguments, self.url("tree")))
+        self.assert_harmless(self.on_terminal("stat", self.url("tree", "link")))
+        shown = self.on_terminal("ls", "--json", self.url("tree"))
+        self.assertTrue(shown.isascii() and b"\x1b" not in shown, shown)
+        self.assertEqual(json.loads(shown)[1]["target"], self.HOSTILE.decode(errors="replace"))
+
+    def test_show_messages_escaped(self):
+        url = self.url("".join(f"%{byte:02x}" for byte in self.HOSTILE))
+        self.assert_harmless(self.on_terminal("rm", url, stream="stderr"))
+
+    def test_are_not_pipes_which_get_names_byte_for_byte(self):
+        self.make()
+        self.assertEqual(stag("ls", self.url("tree"), text=False).stdout, self.HOSTILE + b"\nlink\n")
+        self.assertIn(b" -> " + self.HOSTILE, stag("ls", "-l", self.url("tree"), text=False).stdout)
+
+
+class Interruptions(Case):
+    def test_exit_alike_with_every_command(self):
+        silent = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.addCleanup(silent.close)
+        port = silent.getsockname()[1]
+        url = f"nfs://127.0.0.1:{port}/files/x?proto=tcp&rpcbindport={port}"
+        commands = [[name, url] for name in "ls stat cat mkdir rm touch df ping info bench".split()]
+        commands += [["ls", url, url], ["chmod", "644", url], ["mv", url, url], ["ln", url, url], ["cp", url, self.at("x")], ["ping", "-c", "5", url]]
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for command in commands:
+                process = subprocess.Popen([harness.STAG, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                peer, _ = silent.accept()
+                process.send_signal(number)
+                errors = process.communicate(timeout=harness.PATIENCE)[1]
+                peer.close()
+                self.assertEqual((process.returncode, errors), (128 + number, f"stag {command[0]}: interrupted\n"), command)
 
 
 class Network(Case):

@@ -192,7 +192,7 @@ class Exports(Case):
         first = self.start(exports=exports)
         numbers = self.fsids(first, *paths)
         self.assertEqual(len(set(numbers)), 5)
-        self.assertEqual(numbers[-1], 77)
+        self.assertEqual(numbers[-1], "77")
         self.assertEqual(first.end(), 0)
         self.assertEqual(self.fsids(self.start(exports=reversed(exports)), *paths), numbers)
 

@@ -1,0 +1,20 @@
+// Bytes from peers in places that take text only. Names and messages of a server are what somebody
+// else has chosen: on a terminal they could move the cursor, set the title or look like other
+// names.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stag::cli {
+
+// UTF-8 that a person can look at: control characters (C0, DEL, C1), those that change the
+// direction of writing or begin a line, and bytes that are no UTF-8 become \ooo, as with `ls -b`.
+std::string escaped(std::string_view bytes);
+
+bool is_utf8(std::string_view bytes);
+
+// As in a URL: every byte but letters, digits and "-._~/" becomes %XX.
+std::string percent_encoded(std::string_view bytes);
+
+}  // namespace stag::cli
