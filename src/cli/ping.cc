@@ -89,7 +89,8 @@ class Ping final : public Command {
     co_await (*channel)->close();
     std::sort(summary.times.begin(), summary.times.end());
     report(summary, (*channel)->where());
-    co_return complete(summary) ? Exit::Done : Exit::Failed;
+    if (complete(summary)) co_return Exit::Done;
+    co_return run.cancel.cancelled() ? failed("interrupted") : Exit::Failed;
   }
 
   // Without a number it goes on until it is interrupted, and has then done what was asked.
