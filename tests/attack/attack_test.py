@@ -1,4 +1,5 @@
 """The attackers themselves: `python3 attack_test.py STAG`. A tool that finds nothing must be one that could have found something."""
+import asyncio
 import os
 import random
 import stat
@@ -10,6 +11,9 @@ import unittest
 STAG = os.path.abspath(sys.argv.pop(1))
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+from hostile import commands, manners  # noqa: E402
+from hostile.files import Files  # noqa: E402
+from hostile.server import HostileServer  # noqa: E402
 from mutation import spoil  # noqa: E402
 from wire import iwarp, nfs, rpc, rpcrdma  # noqa: E402
 from wire.fields import join  # noqa: E402
@@ -64,6 +68,22 @@ class Mutations(unittest.TestCase):
         spoiled = [[spoil(fields, "xdr", random.Random(seed), fields) for seed in range(100)] for _ in range(2)]
         self.assertEqual(*spoiled)
         self.assertGreater(len({join(each) for each in spoiled[0]}), 50)
+
+
+class TruthfulServer(unittest.TestCase):
+    def test_is_understood_by_every_command(self):
+        for transport in ("tcp", "rdma"):
+            for words in commands.COMMANDS:
+                with tempfile.TemporaryDirectory() as local, open(os.path.join(local, "up"), "wb") as file:
+                    file.write(bytes(200_000))
+                    file.flush()
+                    self.assertEqual(asyncio.run(self.exit_code(words, transport, local)), 0, (transport, words))
+
+    async def exit_code(self, words, transport, local):
+        async with HostileServer(Files(), manners.Manner(None)) as server:
+            arguments = commands.arguments_of(words, transport, server, local)
+            process = await asyncio.create_subprocess_exec(STAG, *arguments, stdout=asyncio.subprocess.DEVNULL)
+            return await process.wait()
 
 
 class Runs(unittest.TestCase):

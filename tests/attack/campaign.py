@@ -1,4 +1,5 @@
 """Rounds of attacks: each on fresh servers, its results in a table of outcomes."""
+import asyncio
 import collections
 import contextlib
 import fnmatch
@@ -8,13 +9,17 @@ import tempfile
 import time
 
 from floods import FLOODS, Running
-from good import GoodClient, latency
+from good import GoodClient, in_words, latency
+from hostile import commands
 from mutators import MUTATORS
 from peer import Silent
 from target import Failure, Target, reasons_in
 
 # Found something that is not mended yet: only by their full names.
-WEAK = {"flood/unanswered-reads", "flood/memory"}
+WEAK = {
+    "flood/unanswered-reads", "flood/memory", "hostile/endless-directory", "hostile/cycling-cookies", "hostile/directory-in-itself",
+    "hostile/jukebox",
+}  # fmt: skip
 
 
 class Outcome:
@@ -138,7 +143,7 @@ class Campaign:
         outcome.seconds += time.monotonic() - start
         target.wait_until_idle()
         target.check()
-        self.show(f"{name}: {outcome.latency}, {target.resident() >> 20} MiB")
+        self.show(f"{name}: {in_words(outcome.latency)}; the server has {target.resident() >> 20} MiB then")
         return not outcome.failures
 
     def flood_limited(self, seed, seconds):
@@ -151,10 +156,35 @@ class Campaign:
             attack = functools.partial(self.flood, name=name, seed=seed, seconds=seconds / len(names))
             self.on_target([name], seed, attack, stag=self.options.plain, address_space=FLOODS[name].ADDRESS_SPACE)
 
+    def mislead(self, seed, seconds):
+        """The client commands against hostile servers."""
+        names = self.wanted(commands.NAMES)
+
+        def done(name, taken):
+            self.outcome(name).counts["commands"] += 1
+            self.outcome(name).seconds += taken
+
+        def failed(name, number, sentence):
+            self.fail(name, seed, f"{sentence} (--first {number} --batches 1)")
+
+        if names:
+            start = time.monotonic()
+            asyncio.run(commands.run_many(self.options.stag, names, seed, seconds, self.options.first, self.options.batches, done, failed))
+            self.show(f"hostile servers: {sum(self.outcome(name).counts['commands'] for name in names)} commands, {time.monotonic() - start:.1f} s")
+
     def round(self, seed, seconds):
-        self.share(MUTATORS, seed, seconds * 0.5, self.mutate)
-        self.share([name for name, flood in FLOODS.items() if not flood.ADDRESS_SPACE], seed, seconds * 0.45, self.flood)
-        self.flood_limited(seed, seconds * 0.05)
+        """The time is shared out among the kinds of attacks that are wanted."""
+        unlimited = [name for name, flood in FLOODS.items() if not flood.ADDRESS_SPACE]
+        limited = [name for name, flood in FLOODS.items() if flood.ADDRESS_SPACE]
+        kinds = [
+            (0.4, MUTATORS, lambda time: self.share(MUTATORS, seed, time, self.mutate)),
+            (0.35, unlimited, lambda time: self.share(unlimited, seed, time, self.flood)),
+            (0.05, limited, lambda time: self.flood_limited(seed, time)),
+            (0.2, commands.NAMES, lambda time: self.mislead(seed, time)),
+        ]
+        kinds = [(weight, attack) for weight, names, attack in kinds if self.wanted(names)]
+        for weight, attack in kinds:
+            attack(seconds * weight / sum(weight for weight, _ in kinds))
 
 
-ATTACKS = [*MUTATORS, *FLOODS]
+ATTACKS = [*MUTATORS, *FLOODS, *commands.NAMES]

@@ -6,6 +6,7 @@ from target import Failure
 from wire import nfs
 
 BLOCK = 65536
+KINDS = 3  # of calls
 PER_CONNECTION = 60  # calls until it connects anew
 
 
@@ -19,13 +20,13 @@ class GoodClient:
             self.calls += [nfs.getattr(place.good), nfs.read(place.good, 0, BLOCK), nfs.write(place.good, 0, data)]
 
     def measure(self, seconds):
-        """The times of the calls made meanwhile, in seconds; at least one round of them."""
+        """The times of the calls made meanwhile, in seconds; at least one of each kind."""
         times, peer, end = [], None, time.monotonic() + seconds
         try:
-            while not times or time.monotonic() < end:
+            while len(times) < KINDS or time.monotonic() < end:
                 if len(times) % PER_CONNECTION == 0:
                     peer = self._connect(peer)
-                times += [self._time(peer, call) for call in self.calls]
+                times.append(self._time(peer, self.calls[len(times) % len(self.calls)]))
         finally:
             if peer is not None:
                 peer.close()
@@ -60,3 +61,9 @@ def latency(before, under):
         alone, attacked = percentile(before, share), percentile(under, share)
         figures.update({name: round(attacked * 1e3, 2), name + "_without": round(alone * 1e3, 2), name + "_ratio": round(attacked / alone, 1)})
     return figures
+
+
+def in_words(figures):
+    return ", ".join(
+        f"{name} {figures[name + '_without']:g} -> {figures[name]:g} ms ({figures[name + '_ratio']:g}x)" for name in ("p50", "p99") if figures
+    )

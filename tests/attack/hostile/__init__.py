@@ -1,0 +1,1 @@
+"""Servers that mislead the client commands of `stag`."""

@@ -1,0 +1,126 @@
+"""Runs the client commands against misleading servers, several at a time."""
+import asyncio
+import contextlib
+import os
+import random
+import re
+import shutil
+import tempfile
+import time
+
+from hostile import manners
+from hostile.server import HostileServer
+from target import REPORTS, SANITIZER_OPTIONS
+
+NAMES = [f"hostile/{name}" for name in (*manners.LAYERS, *manners.MANNERS, *manners.TREES)]
+AT_ONCE = 6
+TIMEOUT = 2  # seconds, as the commands are told
+GRACE = 4  # seconds
+PATIENCE = 60  # seconds until a command counts as one that never ends
+MOST_MEMORY = 1 << 20  # KiB; the sanitizers take their part of it
+EXIT = 99  # that sanitizers end a program with
+COMMANDS = (
+    ("ls", "-l", "{}/"), ("ls", "{}/dir"), ("cat", "{}/file"), ("cp", "{}/file", "{local}/down"), ("cp", "{local}/up", "{}/new"),
+    ("cp", "-r", "{}/", "{local}/tree"), ("stat", "{}/file"), ("df", "{}/"), ("ping", "-c", "3", "{}/"), ("rm", "-r", "{}/dir"),
+    ("mkdir", "{}/made"), ("touch", "{}/file"), ("ln", "-s", "text", "{}/made"), ("mv", "{}/file", "{}/moved"), ("info",),
+)  # fmt: skip
+
+
+class Finding(Exception):
+    """In a sentence."""
+
+
+async def run_one(stag, name, seed):
+    """One command against one server. Returns the command's words."""
+    chance = random.Random(f"{seed}")
+    kind = name.split("/", 1)[1]
+    files, manner = manners.make(kind, chance)
+    transport = "rdma" if kind in manners.RDMA_ONLY or (kind not in manners.TCP_ONLY and chance.random() < 0.6) else "tcp"
+    words = chance.choice(COMMANDS)
+    work = tempfile.mkdtemp(prefix="stag-hostile-")
+    try:
+        local = os.path.join(work, "local")
+        os.mkdir(local)
+        with open(os.path.join(local, "up"), "wb") as file:
+            file.write(bytes(200_000))
+        async with HostileServer(files, manner) as server:
+            await judge(stag, arguments_of(words, transport, server, local), work)
+        if sorted(os.listdir(work)) != ["local"] or os.path.exists("/tmp/escaped"):
+            raise Finding(f"{words[0]} wrote outside of its destination")
+        return f"{' '.join(words)} over {transport}"
+    except Finding as error:
+        raise Finding(f"{' '.join(words)} over {transport}: {error}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def arguments_of(words, transport, server, local):
+    """The command line of one of COMMANDS."""
+    port = server.rdma_port if transport == "rdma" else server.tcp_port
+    command = [words[0], "--timeout", str(TIMEOUT)]
+    if words[0] == "info":
+        return [*command, "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "--rpcbind-port", "9", "127.0.0.1"]
+    for word in words[1:]:
+        at = f"nfs://127.0.0.1:{port}/x{word[2:]}?proto={transport}&mountport={server.tcp_port}"
+        command.append(at if word.startswith("{}") else word.replace("{local}", local))
+    return command
+
+
+async def judge(stag, arguments, work):
+    environment = {**os.environ, **SANITIZER_OPTIONS, "ASAN_OPTIONS": f"{SANITIZER_OPTIONS['ASAN_OPTIONS']}:exitcode={EXIT}", "TMPDIR": work}
+    process = await asyncio.create_subprocess_exec(
+        stag, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, env=environment
+    )
+    start, memory, said = time.monotonic(), 0, asyncio.ensure_future(process.stderr.read())
+    try:
+        while process.returncode is None:
+            memory = max(memory, resident(process.pid))
+            if time.monotonic() - start > PATIENCE:
+                raise Finding(f"it did not end within {PATIENCE} s, told to wait {TIMEOUT}")
+            if memory > MOST_MEMORY:
+                raise Finding(f"it took {memory >> 10} MiB of memory")
+            await asyncio.wait([said], timeout=0.2)
+            if said.done():
+                await process.wait()
+        text = (await said).decode(errors="replace")
+        report = REPORTS.search(text)
+        if report:
+            raise Finding(report[0] + "\n" + text[-3000:])
+        if process.returncode not in (0, 1, 2):
+            raise Finding(f"its exit code is {process.returncode}: {text[-300:]}")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        said.cancel()
+
+
+def resident(pid):
+    """KiB."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            found = re.search(r"VmRSS:\s*(\d+)", file.read())
+            return int(found[1]) if found else 0
+    except OSError:
+        return 0
+
+
+async def run_many(stag, names, seed, seconds, first, batches, done, failed):
+    """All the names in turn until the time is over. done(name, seconds); failed(name, number, sentence)."""
+    end = time.monotonic() + seconds
+    numbers = iter(range(first * len(names), (first + batches) * len(names) if batches is not None else 1 << 62))
+
+    async def worker():
+        for number in numbers:
+            if batches is None and time.monotonic() >= end:
+                return
+            name, start = names[number % len(names)], time.monotonic()
+            try:
+                await run_one(stag, name, f"{seed}/{name}/{number // len(names)}")
+            except Finding as error:
+                failed(name, number // len(names), str(error))
+            done(name, time.monotonic() - start)
+
+    # Commands that are still running a little later are ended without a judgement.
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.gather(*(worker() for _ in range(AT_ONCE))), None if batches is not None else seconds + GRACE)
