@@ -85,7 +85,7 @@ class Bench(Case):
                 pass
             bench.send_signal(signal.SIGINT)
             self.assertEqual(bench.stderr.read(), "stag bench: interrupted\n")
-            self.assertEqual(bench.wait(harness.PATIENCE), 1)
+            self.assertEqual(bench.wait(harness.PATIENCE), 130)
         self.assertEqual(self.good("ls", url), "")
 
 
