@@ -1,11 +1,12 @@
 // Loop: the one place where time, threads and order come from. One thread runs a Loop and
-// everything that belongs to it; net implements it on epoll, fabric/sim in virtual time. Nobody else
-// starts a thread or reads a clock.
+// everything that belongs to it; net implements it on epoll, fabric/sim in virtual time. Nobody
+// else starts a thread or reads a clock.
 #pragma once
 
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -96,7 +97,7 @@ inline auto resume_on(Loop& loop) {
 }
 
 // co_await offloaded(loop, [&] { return blocking_call(); }): the result, back on the loop. `work`
-// may use the caller's frame: it is suspended meanwhile.
+// may use the caller's frame: it is suspended meanwhile. What `work` throws is thrown there, too.
 template <class Work>
 auto offloaded(Loop& loop, Work work) {
   using Value = decltype(work());
@@ -104,13 +105,24 @@ auto offloaded(Loop& loop, Work work) {
     Loop& loop;
     Work work;
     std::optional<Value> value;
+    std::exception_ptr failure;
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiter) {
-      loop.offload([this] { value.emplace(work()); }, [waiter] { waiter.resume(); });
+      loop.offload([this] { run(); }, [waiter] { waiter.resume(); });
     }
-    Value await_resume() { return *std::move(value); }
+    void run() noexcept {
+      try {
+        value.emplace(work());
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+    Value await_resume() {
+      if (failure) std::rethrow_exception(std::move(failure));
+      return *std::move(value);
+    }
   };
-  return Awaiter{loop, std::move(work), std::nullopt};
+  return Awaiter{loop, std::move(work), std::nullopt, {}};
 }
 
 }  // namespace stag

@@ -26,9 +26,14 @@ void set_trace_sink(TraceSink sink) {
   trace_sink = sink;
 }
 
-void trace(Reason reason, std::string_view where, std::string_view detail) {
+void trace(Reason reason, std::string_view where, std::string_view detail) noexcept {
   reason_counters().add(reason);
-  if (trace_sink != nullptr) trace_sink(reason, where, detail);
+  if (trace_sink == nullptr) return;
+  try {
+    trace_sink(reason, where, detail);
+  } catch (...) {
+    // Whoever drops or refuses something must not fail at saying so.
+  }
 }
 
 }  // namespace stag

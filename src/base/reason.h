@@ -48,7 +48,8 @@ ReasonCounters& reason_counters();
 using TraceSink = void (*)(Reason reason, std::string_view where, std::string_view detail);
 void set_trace_sink(TraceSink sink);
 
-// Counts `reason` and hands it to the sink, if there is one.
-void trace(Reason reason, std::string_view where = {}, std::string_view detail = {});
+// Counts `reason` and hands it to the sink, if there is one. A line that the sink has no memory for
+// is lost.
+void trace(Reason reason, std::string_view where = {}, std::string_view detail = {}) noexcept;
 
 }  // namespace stag

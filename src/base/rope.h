@@ -18,8 +18,9 @@ class Rope {
 
   void append(Buffer buffer) {
     if (buffer.empty()) return;
-    size_ += buffer.size();
+    const std::size_t size = buffer.size();
     pieces_.push_back(std::move(buffer));
+    size_ += size;
   }
   void append(const Rope& other) {
     for (const Buffer& piece : other.pieces_) append(piece);

@@ -1,5 +1,7 @@
 #include "base/task.h"
 
+#include "base/failure.h"
+
 namespace stag::detail {
 
 constinit thread_local FrameList frame_lists[FrameList::kClasses] = {};
@@ -19,6 +21,19 @@ struct FrameLifetime {
 thread_local FrameLifetime frame_lifetime;
 
 }  // namespace
+
+void throw_again(const std::exception_ptr& failure) {
+  STAG_CHECK(failure != nullptr);
+  std::rethrow_exception(failure);
+}
+
+void trace_lost(std::exception_ptr failure) noexcept {
+  try {
+    std::rethrow_exception(std::move(failure));
+  } catch (...) {
+    trace_exception(Reason::TaskFailed);
+  }
+}
 
 void* new_frame(std::size_t size) {
   frame_lifetime.begun = true;

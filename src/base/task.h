@@ -2,12 +2,19 @@
 //
 // Lazy, move-only, resumed on its loop's thread only. A Task is never destroyed while it is
 // suspended on a fabric operation: cancelling is a token (base/cancel.h), not the end of the frame.
+//
+// An exception that leaves a coroutine is thrown again where its Task is awaited, or where its
+// result() is asked for. Out of a Task that nobody awaits (detach, TaskGroup) it goes nowhere: it
+// is traced as TaskFailed and the Task has ended. Whoever relies on what a detached Task does in
+// the end says so with an object whose destructor does it, or catches inside (decision 0014).
+//
 // Frames come from a per-thread free list. g++ 12 turns symmetric transfer into a tail call only
 // with -foptimize-sibling-calls; the build sets it.
 #pragma once
 
 #include <coroutine>
 #include <cstddef>
+#include <exception>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -23,7 +30,7 @@ class Task;
 // Who is told that a Task it has started has ended: see Task::start().
 class TaskEnd {
  public:
-  virtual void on_task_end() = 0;
+  virtual void on_task_end() noexcept = 0;
 
  protected:
   ~TaskEnd() = default;
@@ -64,6 +71,10 @@ inline void free_frame(void* frame, std::size_t size) noexcept {
   frame_lists[c].head = ::new (frame) FreeFrame{frame_lists[c].head};
 }
 
+// Of a Task that has ended without a result.
+[[noreturn]] void throw_again(const std::exception_ptr& failure);
+void trace_lost(std::exception_ptr failure) noexcept;
+
 struct PromiseBase {
   static void* operator new(std::size_t size) { return allocate_frame(size); }
   static void operator delete(void* frame, std::size_t size) { free_frame(frame, size); }
@@ -74,10 +85,12 @@ struct PromiseBase {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> done) noexcept {
       PromiseBase& promise = done.promise();
       if (promise.continuation) return promise.continuation;
-      if (promise.detached)
+      if (promise.detached) {
+        if (promise.failure) trace_lost(std::move(promise.failure));
         done.destroy();
-      else
+      } else {
         promise.end->on_task_end();
+      }
       return std::noop_coroutine();
     }
     void await_resume() noexcept {}
@@ -85,12 +98,10 @@ struct PromiseBase {
 
   std::suspend_always initial_suspend() noexcept { return {}; }
   FinalAwaiter final_suspend() noexcept { return {}; }
-  // Nothing of ours throws; an exception out of a coroutine is a bug like any other.
-  [[noreturn]] void unhandled_exception() {
-    check_failed("no exception leaves a Task", __FILE__, __LINE__);
-  }
+  void unhandled_exception() noexcept { failure = std::current_exception(); }
 
   std::coroutine_handle<> continuation;
+  std::exception_ptr failure;
   TaskEnd* end = nullptr;  // whom Task::start() was given
   bool detached = false;   // nobody awaits it: it frees itself at its end
 };
@@ -102,7 +113,11 @@ struct Promise : PromiseBase {
   void return_value(U&& value) {
     result.emplace(std::forward<U>(value));
   }
-  T take() { return STAG_CHECK(result.has_value()), *std::move(result); }
+  T& value() {
+    if (!result.has_value()) throw_again(failure);
+    return *result;
+  }
+  T take() { return std::move(value()); }
   std::optional<T> result;
 };
 
@@ -110,7 +125,9 @@ template <>
 struct Promise<void> : PromiseBase {
   Task<void> get_return_object();
   void return_void() {}
-  void take() {}
+  void take() {
+    if (failure) throw_again(failure);
+  }
 };
 
 }  // namespace detail
@@ -141,13 +158,14 @@ class [[nodiscard]] Task {
   }
 
   // Runs it for somebody who is no coroutine: `end`, which outlives it, is told when it has ended,
-  // perhaps before this returns. From then on result() is there, and the Task may be destroyed.
+  // perhaps before this returns. From then on result() is there, unless it throws what the Task
+  // threw, and the Task may be destroyed. on_task_end() itself throws nothing.
   void start(TaskEnd& end) {
     STAG_CHECK(handle_);
     handle_.promise().end = &end;
     handle_.resume();
   }
-  auto& result() requires(!std::is_void_v<T>) { return *handle_.promise().result; }
+  auto& result() requires(!std::is_void_v<T>) { return handle_.promise().value(); }
   explicit operator bool() const { return static_cast<bool>(handle_); }
 
   auto operator co_await() && {

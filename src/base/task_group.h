@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "base/failure.h"
 #include "base/task.h"
 
 namespace stag {
@@ -15,11 +16,8 @@ class TaskGroup {
   TaskGroup& operator=(const TaskGroup&) = delete;
   ~TaskGroup() { STAG_CHECK(running_ == 0); }
 
-  // Starts `task` now.
-  void add(Task<void> task) {
-    ++running_;
-    detach(run(this, std::move(task)));
-  }
+  // Starts `task` now. It counts until it has ended, also by an exception, which is traced.
+  void add(Task<void> task) { detach(run(this, std::move(task))); }
   std::size_t running() const { return running_; }
 
   // Awaits until at most `count` tasks are still running.
@@ -41,7 +39,12 @@ class TaskGroup {
 
  private:
   static Task<void> run(TaskGroup* group, Task<void> task) {
-    co_await std::move(task);
+    ++group->running_;
+    try {
+      co_await std::move(task);
+    } catch (...) {
+      trace_exception(Reason::TaskFailed);
+    }
     --group->running_;
     if (group->waiter_ && group->running_ <= group->wanted_)
       std::exchange(group->waiter_, {}).resume();

@@ -58,7 +58,7 @@ Task<void> wait_for(Completion<int>& completion, int* result) {
 }
 
 struct Ended final : TaskEnd {
-  void on_task_end() override {
+  void on_task_end() noexcept override {
     sum += task.result();
     task = {};
   }
@@ -84,6 +84,74 @@ TEST(Task, tells_who_started_it_of_its_end_and_may_be_destroyed_there) {
   later.complete(5);
   EXPECT_EQ(ended.sum, 7);
   EXPECT_FALSE(ended.task);
+}
+
+Task<int> throwing(Completion<int>* wait) {
+  if (wait != nullptr) static_cast<void>(co_await *wait);
+  throw 7;
+}
+
+Task<void> throwing_nothing_back() {
+  throw 8;
+  co_return;
+}
+
+Task<void> catching(Completion<int>* wait, int* caught) {
+  try {
+    static_cast<void>(co_await throwing(wait));
+  } catch (int what) {
+    *caught += what;
+  }
+  try {
+    co_await throwing_nothing_back();
+  } catch (int what) {
+    *caught += what;
+  }
+}
+
+TEST(Task, throws_what_left_it_where_it_is_awaited) {
+  int caught = 0;
+  detach(catching(nullptr, &caught));
+  EXPECT_EQ(caught, 15);
+  Completion<int> later;
+  detach(catching(&later, &caught));
+  EXPECT_EQ(caught, 15);
+  later.complete(0);
+  EXPECT_EQ(caught, 30);
+}
+
+struct Failed final : TaskEnd {
+  void on_task_end() noexcept override {
+    try {
+      static_cast<void>(task.result());
+    } catch (int what) {
+      caught = what;
+    }
+    task = {};
+  }
+  Task<int> task;
+  int caught = 0;
+};
+
+TEST(Task, throws_what_left_it_at_who_started_it_and_asks_for_its_result) {
+  Failed failed;
+  failed.task = throwing(nullptr);
+  failed.task.start(failed);
+  EXPECT_EQ(failed.caught, 7);
+}
+
+TEST(Task, traces_what_left_it_when_nobody_awaits_it) {
+  const std::uint64_t before = reason_counters().of(Reason::TaskFailed);
+  detach(throwing_nothing_back());
+  EXPECT_EQ(reason_counters().of(Reason::TaskFailed), before + 1);
+}
+
+TEST(TaskGroup, has_done_with_a_task_that_has_thrown) {
+  const std::uint64_t before = reason_counters().of(Reason::TaskFailed);
+  TaskGroup group;
+  group.add(throwing_nothing_back());
+  EXPECT_EQ(group.running(), 0u);
+  EXPECT_EQ(reason_counters().of(Reason::TaskFailed), before + 1);
 }
 
 TEST(Completion, resumes_the_waiter_with_its_value) {

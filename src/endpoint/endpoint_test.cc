@@ -7,6 +7,7 @@
 #include "endpoint/listener.h"
 #include "endpoint/software.h"
 #include "rpc/server.h"
+#include "testing/failing_program.h"
 #include "testing/proves.h"
 #include "testing/store_service.h"
 
@@ -98,6 +99,23 @@ TEST_P(Endpoint, serves_many_threads_on_many_loops) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, 200);
+}
+
+TEST_P(Endpoint, survives_handlers_that_throw) {
+  std::uint32_t executed = 0;
+  server_.add(testing::failing_program(executed));
+  Listener listener = listening();
+  Client client = connected(listener.address());
+  std::uint32_t calls = 0;
+  for (std::uint32_t how = 1; how < static_cast<std::uint32_t>(testing::Failing::Count); ++how) {
+    const auto failed = client.call<testing::FAIL>(how);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().status, oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR));
+    EXPECT_EQ(executed, ++calls) << "the client does not repeat the call by itself";
+    EXPECT_FALSE(client.call<testing::FAIL_ONCE>(how).ok());
+    EXPECT_EQ(executed, ++calls);
+    EXPECT_TRUE(client.call<INCREMENT>(1).ok()) << "the connection goes on";
+  }
 }
 
 TEST_P(Endpoint, works_over_IPv6) {

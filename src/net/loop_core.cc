@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/large_blocks.h"
 
 namespace stag::net {
@@ -20,6 +21,8 @@ TimePoint clock_now() {
 
 constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWritable = EPOLLOUT | EPOLLHUP | EPOLLERR;
+
+constexpr std::size_t kRoom = 16 << 10;
 
 // Of the calling thread. Around each system call that may wait the C library makes cancelling
 // asynchronous and takes it back, which costs two atomic operations. Nobody cancels a loop: as long
@@ -47,11 +50,27 @@ int timeout_until(std::optional<TimePoint> when) {
 
 }  // namespace
 
+template <class F>
+void EpollLoop::Core::call(F&& function) noexcept {
+  try {
+    function();
+  } catch (...) {
+    trace_exception(Reason::LoopFunctionFailed);
+  }
+}
+
 EpollLoop::Core::Core(LoopOptions options)
     : patience(std::chrono::microseconds(options.busy_poll_us)),
       workers(std::move(options.workers)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wakeup_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  // Posting a function and telling a descriptor do not ask for memory, up to a number that only a
+  // process with tens of thousands of connections reaches: those who end something rely on it.
+  // Untouched, the room costs addresses only.
+  posted_.reserve(kRoom);
+  running_.reserve(kRoom);
+  again_.reserve(kRoom);
+  retold_.reserve(kRoom);
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
   // A loop is made at start-up; a process that has no descriptor left then cannot work.
   STAG_CHECK(epoll_ && wakeup_);
@@ -94,9 +113,9 @@ void EpollLoop::Core::tell(std::span<epoll_event> events) {
   };
   for (const epoll_event& event : events) {
     if ((event.events & kReadable) != 0 && watched(event) != nullptr)
-      watched(event)->on_readable(event.events);
+      call([&] { watched(event)->on_readable(event.events); });
     if ((event.events & kWritable) != 0 && watched(event) != nullptr)
-      watched(event)->on_writable(event.events);
+      call([&] { watched(event)->on_writable(event.events); });
   }
 }
 
@@ -127,14 +146,14 @@ void EpollLoop::Core::run_posted() {
     std::swap(posted_, running_);
     has_posted_.store(false, std::memory_order_relaxed);
   }
-  for (Function& function : running_) Function(std::move(function))();
+  for (Function& function : running_) call(Function(std::move(function)));
   running_.clear();
 }
 
 void EpollLoop::Core::run_timers() {
   if (!timers.may_be_due(turn_began_)) return;
   const std::uint64_t newest = timers.newest();
-  while (Function function = timers.take_due(turn_began_, newest)) function();
+  while (Function function = timers.take_due(turn_began_, newest)) call(function);
 }
 
 TimePoint EpollLoop::Core::now() const {
@@ -198,7 +217,8 @@ bool EpollLoop::Core::look() {
 // the question whether it is there.
 bool EpollLoop::Core::try_latest() {
   read_ = false;
-  for (int i = 0; i < kTries && latest_ != nullptr && !read_; ++i) latest_->try_reading();
+  for (int i = 0; i < kTries && latest_ != nullptr && !read_; ++i)
+    call([this] { latest_->try_reading(); });
   return read_;
 }
 

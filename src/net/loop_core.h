@@ -82,6 +82,9 @@ struct EpollLoop::Core {
   std::optional<TimePoint> wake_time();
   bool poll(int timeout_ms);
   void tell(std::span<epoll_event> events);
+  // Runs one function of somebody's. What it throws ends it and nothing else (decision 0014).
+  template <class F>
+  static void call(F&& function) noexcept;
   void run_posted();
   void run_timers();
   // With the mutex held, so that the loop is still there.

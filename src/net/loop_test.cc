@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/reason.h"
 #include "base/task.h"
 #include "net/patience.h"
 #include "net/signals.h"
@@ -139,6 +140,41 @@ TEST(Loop, gives_the_result_of_offloaded_work_to_a_coroutine) {
   detach(work(&loop, &result));
   loop.run();
   EXPECT_EQ(result, "done elsewhere");
+}
+
+TEST(Loop, goes_on_after_a_function_that_throws) {
+  const std::uint64_t before = reason_counters().of(Reason::LoopFunctionFailed);
+  EpollLoop loop;
+  std::vector<int> ran;
+  loop.post([] { throw 1; });
+  loop.post([&] { ran.push_back(1); });
+  const Timer first = loop.after(1ms, [] { throw 2; });
+  const Timer second = loop.after(2ms, [&] { ran.push_back(2), loop.stop(); });
+  loop.run();
+  EXPECT_EQ(ran, (std::vector<int>{1, 2}));
+  EXPECT_EQ(reason_counters().of(Reason::LoopFunctionFailed), before + 2);
+}
+
+TEST(Loop, throws_what_offloaded_work_threw_where_it_is_awaited) {
+  EpollLoop loop;
+  int caught = 0;
+  const auto body = [](EpollLoop* on, int* what) -> Task<> {
+    try {
+      static_cast<void>(co_await offloaded(*on, []() -> int { throw 7; }));
+    } catch (int thrown) {
+      *what = thrown;
+    }
+    on->stop();
+  };
+  loop.post([&] { detach(body(&loop, &caught)); });
+  loop.run();
+  EXPECT_EQ(caught, 7);
+}
+
+TEST(WorkerPool, goes_on_after_a_job_that_throws) {
+  EpollLoop loop;
+  loop.post([&loop] { loop.offload([] { throw 1; }, [&loop] { loop.stop(); }); });
+  loop.run();
 }
 
 TEST(Loop, waits_for_offloaded_work_before_it_is_gone) {

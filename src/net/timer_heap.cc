@@ -17,14 +17,16 @@ std::uint32_t slot_of(std::uint64_t id) {
 
 std::uint64_t TimerHeap::add(TimePoint when, Function function) {
   if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    // Room for all slots, so that freeing one never fails.
     slots_.emplace_back();
+    free_.reserve(slots_.capacity());
+    free_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
   }
   const std::uint32_t index = free_.back();
-  free_.pop_back();
-  slots_[index].function = std::move(function);
   const std::uint64_t id = std::uint64_t{slots_[index].generation} << 32 | index;
   heap_.push_back({when, ++added_, id});
+  free_.pop_back();
+  slots_[index].function = std::move(function);
   std::push_heap(heap_.begin(), heap_.end(), later);
   return id;
 }

@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/failure.h"
 #include "net/blocked_signals.h"
 
 namespace stag::net {
@@ -51,7 +52,11 @@ void WorkerPool::serve() {
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job.work();
+    try {
+      job.work();
+    } catch (...) {
+      trace_exception(Reason::TaskFailed, "worker");
+    }
     // Before `done` runs: what the work refers to may end with it.
     job.work = {};
     job.deliver(job.context, std::move(job.done));

@@ -6,6 +6,8 @@
 //
 // A handler is a coroutine on the connection's loop: Task<Results>(CallContext&, Args), or
 // Task<Result<Results, CallRefusal>> when it may refuse. Several run at a time, on several loops.
+// A handler that throws, whatever it throws and whenever, is answered with SYSTEM_ERR and traced
+// (RpcHandlerFailed); a duplicate of a Call that must not run twice gets the same answer.
 // Results go out by reference: their opaques own their bytes (owned Buffers) or borrow what
 // outlives the Server. Procedure 0 answers itself unless a handler is added.
 #pragma once

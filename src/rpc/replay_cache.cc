@@ -2,6 +2,7 @@
 
 #include <coroutine>
 
+#include "base/failure.h"
 #include "base/siphash.h"
 
 namespace stag::rpc {
@@ -57,6 +58,21 @@ ReplayKey replay_key(const Origin& origin, const oncrpc::CallHeader& header, Byt
   return key;
 }
 
+namespace {
+
+// False, and nothing copied, when there is no memory for it.
+bool copy_to(std::optional<OutgoingReply>& to, const OutgoingReply& reply) noexcept {
+  try {
+    to = reply;
+  } catch (...) {
+    trace_exception(Reason::OutOfMemory, "replay cache");
+    to.reset();
+  }
+  return to.has_value();
+}
+
+}  // namespace
+
 // In one chain of its bucket and, once done, in the list from the oldest to the newest.
 struct ReplayCache::Entry {
   ReplayKey key;
@@ -75,9 +91,10 @@ struct ReplayCache::Waiter {
   std::coroutine_handle<> handle;
   Admitted admitted;
 
-  void resume_with(Admission admission, const OutgoingReply* reply) {
+  // Without memory for the Reply it is told to drop its Call.
+  void resume_with(Admission admission, const OutgoingReply* reply) noexcept {
     admitted.admission = admission;
-    if (reply != nullptr) admitted.reply = *reply;
+    if (reply != nullptr && !copy_to(admitted.reply, *reply)) admitted.admission = Admission::Drop;
     loop->post([handle = handle] { handle.resume(); });
   }
 };
@@ -138,6 +155,14 @@ template <class Entry>
 void free_chain(Entry* entry) {
   while (entry != nullptr) delete std::exchange(entry, entry->chain);
 }
+// Entries that were taken out, freed at the end of the scope: without the lock, whatever happens.
+template <class Entry>
+struct FreedChain {
+  FreedChain() = default;
+  FreedChain(const FreedChain&) = delete;
+  ~FreedChain() { free_chain(first); }
+  Entry* first = nullptr;
+};
 }  // namespace
 
 ReplayCache::ReplayCache(ReplayCacheOptions options)
@@ -157,12 +182,12 @@ bool ReplayCache::admit_now(const ReplayKey& key, Waiter& waiter) {
   fresh->key = key;
   const TimePoint before = waiter.loop->now() - options_.max_age;
   Shard& shard = shard_of(key);
-  Entry* evicted = nullptr;
+  FreedChain<Entry> evicted;
   Waiter* displaced = nullptr;
   bool decided = true;
   {
     const std::lock_guard lock(shard.mutex);
-    evicted = shard.evict(before, options_.max_bytes / kShards);
+    evicted.first = shard.evict(before, options_.max_bytes / kShards);
     Entry* entry = shard.find(key);
     if (entry == nullptr) {
       shard.insert(fresh.release());
@@ -176,7 +201,6 @@ bool ReplayCache::admit_now(const ReplayKey& key, Waiter& waiter) {
   }
   // Not `waiter` any more when it waits: another loop may have decided it already.
   if (displaced != nullptr) displaced->resume_with(Admission::Drop, nullptr);
-  free_chain(evicted);
   return decided;
 }
 
@@ -197,11 +221,12 @@ Task<ReplayCache::Admitted> ReplayCache::admit(const ReplayKey& key, Loop& loop)
 }
 
 void ReplayCache::finish(const ReplayKey& key, Loop& loop,
-                         const std::optional<OutgoingReply>& reply) {
-  std::optional<OutgoingReply> copy = reply;
+                         const std::optional<OutgoingReply>& reply) noexcept {
+  std::optional<OutgoingReply> copy;
+  if (reply) copy_to(copy, *reply);
   const TimePoint now = loop.now();
   Shard& shard = shard_of(key);
-  Entry* freed = nullptr;
+  FreedChain<Entry> freed;
   Waiter* waiter = nullptr;
   {
     const std::lock_guard lock(shard.mutex);
@@ -214,16 +239,15 @@ void ReplayCache::finish(const ReplayKey& key, Loop& loop,
       entry->cost = copy->stream.size() + sizeof(Entry);
       entry->reply = *std::move(copy);
       shard.append_done(entry);
-      freed = shard.evict(now - options_.max_age, options_.max_bytes / kShards);
+      freed.first = shard.evict(now - options_.max_age, options_.max_bytes / kShards);
     } else {
       shard.unchain(entry);
       entry->chain = nullptr;
-      freed = entry;
+      freed.first = entry;
     }
   }
   if (waiter != nullptr)
     waiter->resume_with(reply ? Admission::Replay : Admission::Drop, reply ? &*reply : nullptr);
-  free_chain(freed);
 }
 
 std::size_t ReplayCache::bytes() const {

@@ -57,8 +57,9 @@ class ReplayCache {
 
   // Waits, on `loop`, while the first run is in progress.
   Task<Admitted> admit(const ReplayKey& key, Loop& loop);
-  // The outcome of a Run; nullopt: no answer was given, forget it.
-  void finish(const ReplayKey& key, Loop& loop, const std::optional<OutgoingReply>& reply);
+  // The outcome of a Run; nullopt: no answer was given, forget it. So is one that there is no
+  // memory to keep; a duplicate is then run again.
+  void finish(const ReplayKey& key, Loop& loop, const std::optional<OutgoingReply>& reply) noexcept;
 
   std::size_t bytes() const;
   std::size_t entries() const;

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/failure.h"
+
 namespace stag::rpc {
 namespace {
 
@@ -65,6 +67,40 @@ std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& res
   trace_call(Reason::RpcCallDropped, call);
   return std::nullopt;
 }
+
+// Inside a catch block: what the Call's execution threw, and for whom.
+void trace_failed(const IncomingCall& call) noexcept {
+  try {
+    trace_exception(Reason::RpcHandlerFailed, to_string(call.origin->peer));
+  } catch (...) {
+    trace(Reason::OutOfMemory);
+  }
+}
+
+// RFC 5531 section 9: SYSTEM_ERR, "errors like memory allocation failure".
+std::optional<OutgoingReply> system_error(const IncomingCall& call) {
+  if (call.payload.size() < 4) return std::nullopt;
+  return error_reply(load_be<std::uint32_t>(call.payload.data()),
+                     ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
+}
+
+// Ends the replay cache's entry of a Call that is run, once; as one that has no answer when nobody
+// gave one.
+class Run {
+ public:
+  Run(ReplayCache& cache, const ReplayKey& key, Loop& loop)
+      : cache_(&cache), key_(key), loop_(loop) {}
+  Run(const Run&) = delete;
+  ~Run() { finish(std::nullopt); }
+  void finish(const std::optional<OutgoingReply>& reply) {
+    if (cache_ != nullptr) std::exchange(cache_, nullptr)->finish(key_, loop_, reply);
+  }
+
+ private:
+  ReplayCache* cache_;
+  const ReplayKey& key_;
+  Loop& loop_;
+};
 
 struct Counted {
   explicit Counted(StripedCount& count) : place_(count.place()) {
@@ -135,26 +171,32 @@ Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader
   return entry;
 }
 
-// One coroutine for what every Call goes through: a frame costs as much as its checks.
+// One coroutine for what every Call goes through: a frame costs as much as its checks. Exceptions
+// of handlers, and failed allocations of ours, end here (decision 0014).
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   const Counted counted(active_);
-  xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
-  const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
-  if (!header) co_return refuse(header.error(), call);
-  Result<Caller, AuthStat> caller = authenticate(*header, *call.origin);
-  if (!caller) co_return refuse(header->xid, ReplyStatus::auth_error(caller.error()), call);
-  const Result<const Program::Entry*, ReplyStatus> found = find(*header, *call.origin);
-  if (!found) co_return refuse(header->xid, found.error(), call);
-  const Program::Entry& entry = **found;
-  CallContext context(call, *header, *std::move(caller));
-  if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
-  if (entry.binding != nullptr && entry.binding->non_idempotent)
-    co_return co_await once(context, call, decoder, entry);
-  xdr::Encoder encoder(results_of(entry));
-  Outcome outcome;
-  if (!entry.handler->run_at_once(context, call.items, encoder, outcome))
-    outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
-  co_return conclude(outcome, std::move(encoder), header->xid, call, entry);
+  try {
+    xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
+    const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
+    if (!header) co_return refuse(header.error(), call);
+    Result<Caller, AuthStat> caller = authenticate(*header, *call.origin);
+    if (!caller) co_return refuse(header->xid, ReplyStatus::auth_error(caller.error()), call);
+    const Result<const Program::Entry*, ReplyStatus> found = find(*header, *call.origin);
+    if (!found) co_return refuse(header->xid, found.error(), call);
+    const Program::Entry& entry = **found;
+    CallContext context(call, *header, *std::move(caller));
+    if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
+    if (entry.binding != nullptr && entry.binding->non_idempotent)
+      co_return co_await once(context, call, decoder, entry);
+    xdr::Encoder encoder(results_of(entry));
+    Outcome outcome;
+    if (!entry.handler->run_at_once(context, call.items, encoder, outcome))
+      outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+    co_return conclude(outcome, std::move(encoder), header->xid, call, entry);
+  } catch (...) {
+    trace_failed(call);
+  }
+  co_return system_error(call);
 }
 
 Task<std::optional<OutgoingReply>> Server::once(CallContext& context, IncomingCall& call,
@@ -171,11 +213,18 @@ Task<std::optional<OutgoingReply>> Server::once(CallContext& context, IncomingCa
     trace_call(Reason::RpcDuplicateDropped, call);
     co_return std::nullopt;
   }
-  xdr::Encoder encoder(results_of(entry));
-  const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
-  std::optional<OutgoingReply> reply =
-      conclude(outcome, std::move(encoder), context.header().xid, call, entry);
-  replay_cache_.finish(key, context.loop(), reply);
+  Run run(replay_cache_, key, context.loop());
+  std::optional<OutgoingReply> reply;
+  try {
+    xdr::Encoder encoder(results_of(entry));
+    const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+    reply = conclude(outcome, std::move(encoder), context.header().xid, call, entry);
+  } catch (...) {
+    trace_failed(call);
+    // Nobody knows how far it came, so it is not run again: duplicates get this answer.
+    reply = system_error(call);
+  }
+  run.finish(reply);
   co_return reply;
 }
 

@@ -14,7 +14,8 @@ class Service {
   // Answers one Call, on the loop of `call.origin`; nullopt: there is no answer (the message is
   // dropped, its reason traced). `call` outlives the Task. When the connection is gone meanwhile
   // the Task still runs to its end and its Reply is not sent (design 3.12). Safe to call from
-  // several loops at once.
+  // several loops at once. An exception, from the call or from the Task, ends the connection: there
+  // was no memory even for an answer.
   virtual Task<std::optional<OutgoingReply>> serve(IncomingCall& call) = 0;
   // Calls being served now, on all loops; whoever stops the loops waits for none.
   virtual std::size_t active_calls() const { return 0; }

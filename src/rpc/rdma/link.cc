@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/failure.h"
+
 namespace stag::rpc::rdma {
 namespace {
 
@@ -249,12 +251,26 @@ void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& 
   served.waits_since = 0;
   served.arrival(arrival, kept(arrival.payload), origin_);
   STAG_CHECK(service_ != nullptr);
-  served.serve(*service_, *this, call);
+  try {
+    served.serve(*service_, *this, call);
+  } catch (...) {
+    return close(trace_exception(Reason::RpcHandlerFailed, where_));
+  }
   // Most are answered by now.
   if (served.in_service()) served.keep(shared_from_this());
 }
 
-void Link::on_served(ServedCall& call) {
+void Link::on_served(ServedCall& call) noexcept {
+  try {
+    answer(call);
+  } catch (...) {
+    const Reason reason = trace_exception(Reason::RpcHandlerFailed, where_);
+    call.release();
+    close(reason);
+  }
+}
+
+void Link::answer(ServedCall& call) {
   const std::optional<OutgoingReply>& reply = call.reply();
   if (!up_) return call.release();
   if (!reply || !reply->stream.ok()) return core_.on_no_reply(call.id());

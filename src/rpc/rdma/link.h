@@ -124,7 +124,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   ServedCall& served(rpcrdma::IncomingCall call) { return *served_[call.index]; }
   // Part of the message that is being received, to be used after on_receive() has returned.
   Buffer kept(Bytes part) const;
-  void on_served(ServedCall& call) override;
+  void on_served(ServedCall& call) noexcept override;
+  void answer(ServedCall& call);
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();

@@ -37,7 +37,7 @@ void ServedCall::serve(Service& service, ServedCallOwner& owner, rpcrdma::Incomi
   serving_.start(*this);
 }
 
-void ServedCall::on_task_end() {
+void ServedCall::on_task_end() noexcept {
   // With it may go the owner, and this.
   const std::shared_ptr<void> alive = std::move(alive_);
   owner_->on_served(*this);

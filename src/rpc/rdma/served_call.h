@@ -18,7 +18,7 @@ class ServedCall;
 class ServedCallOwner {
  public:
   // The Service has answered; ServedCall::reply() says what. The Call may be released inside.
-  virtual void on_served(ServedCall& call) = 0;
+  virtual void on_served(ServedCall& call) noexcept = 0;
 
  protected:
   ~ServedCallOwner() = default;
@@ -26,12 +26,14 @@ class ServedCallOwner {
 
 class ServedCall final : private TaskEnd {
  public:
-  // Has `service` execute the Call that has arrived, under this name.
+  // Has `service` execute the Call that has arrived, under this name. Throws what service.serve()
+  // throws before there is a Task.
   void serve(Service& service, ServedCallOwner& owner, rpcrdma::IncomingCall id);
   bool in_service() const { return static_cast<bool>(serving_); }
   // Lives as long as the Call is in service.
   void keep(std::shared_ptr<void> alive) { alive_ = std::move(alive); }
   rpcrdma::IncomingCall id() const { return id_; }
+  // Throws what the Service threw.
   const std::optional<OutgoingReply>& reply() { return serving_.result(); }
 
   // Owned.
@@ -66,7 +68,7 @@ class ServedCall final : private TaskEnd {
     Block block;
     std::uint32_t length = 0;
   };
-  void on_task_end() override;
+  void on_task_end() noexcept override;
   Rope stream_without_reduced() const;
   InlineVector<std::uint32_t, 2> moved(const rpcrdma::ReplyPlan& plan) const;
 

@@ -1,5 +1,7 @@
 #include "rpc/tcp/responder.h"
 
+#include "base/failure.h"
+
 namespace stag::rpc::tcp {
 
 void Responder::on_call(Buffer record) {
@@ -18,8 +20,11 @@ void Responder::start(Buffer record) {
   // A Call answered at once must not start the next one from inside itself: thousands of them
   // would nest.
   starting_ = true;
-  ++active_;
-  tasks_.add(serve(shared_from_this(), std::move(record)));
+  try {
+    tasks_.add(serve(shared_from_this(), std::move(record)));
+  } catch (...) {
+    give_up(trace_exception(Reason::RpcHandlerFailed, where_));
+  }
   starting_ = false;
 }
 
@@ -41,21 +46,28 @@ Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record) {
   IncomingCall call;
   call.origin = self->origin_;
   call.payload = std::move(record);
-  std::optional<OutgoingReply> reply = co_await self->service_.serve(call);
+  ++self->active_;
+  try {
+    const std::optional<OutgoingReply> reply = co_await self->service_.serve(call);
+    if (reply) self->send(*reply);
+  } catch (...) {
+    self->give_up(trace_exception(Reason::RpcHandlerFailed, self->where_));
+  }
   --self->active_;
-  self->send(reply);
+  self->start_held();
 }
 
-void Responder::send(const std::optional<OutgoingReply>& reply) {
+void Responder::send(const OutgoingReply& reply) {
   if (stream_ == nullptr) return;
-  if (reply) {
-    Rope message = reply->stream.rope();
-    if (message.size() < oncrpc::kLastFragment)
-      stream_->send(std::move(message));
-    else
-      trace(Reason::RpcReplyTooLong, to_string(origin_->peer));
-  }
-  start_held();
+  Rope message = reply.stream.rope();
+  if (message.size() < oncrpc::kLastFragment)
+    stream_->send(std::move(message));
+  else
+    trace(Reason::RpcReplyTooLong, where_);
+}
+
+void Responder::give_up(Reason reason) {
+  if (stream_ != nullptr) stream_->close(reason);
 }
 
 void Responder::detach() {

@@ -21,6 +21,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
       : service_(service),
         origin_(std::move(origin)),
         stream_(std::move(stream)),
+        where_("tcp " + to_string(stream_->peer())),
         max_calls_(max_calls),
         tasks_(tasks) {}
 
@@ -35,11 +36,14 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   bool may_start() const;
   void start(Buffer record);
   static Task<void> serve(std::shared_ptr<Responder> self, Buffer record);
-  void send(const std::optional<OutgoingReply>& reply);
+  void send(const OutgoingReply& reply);
+  // A Call cannot be answered: the connection ends, so that nobody waits for the answer.
+  void give_up(Reason reason);
 
   Service& service_;
   std::shared_ptr<const Origin> origin_;
   std::shared_ptr<RecordStream> stream_;
+  std::string where_;
   std::size_t max_calls_;
   std::size_t active_ = 0;
   // Calls that came before the stream could be stopped: no more than one read-ahead of it.

@@ -5,6 +5,7 @@
 #include "rpc/server.h"
 #include "rpc/tcp/channel.h"
 #include "rpc/tcp/server.h"
+#include "testing/failing_program.h"
 #include "testing/store_service.h"
 
 namespace stag::rpc::tcp {
@@ -391,6 +392,31 @@ TEST(TcpServer, calls_its_client_back_on_the_same_connection) {
   world.run_test([](World& w) -> Task<> {
     auto result = co_await w.client->call<AskBack>(4u);
     EXPECT_TRUE(result.ok() && *result == 50u);
+  });
+}
+
+struct FailBack : INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007a;
+};
+
+TEST(TcpServer, is_told_when_the_handler_of_its_client_throws) {
+  World world;
+  world.programs.add<FailBack>([](CallContext& call, std::uint32_t how) -> Task<std::uint32_t> {
+    Client client(*call.reverse_channel());
+    auto answer = co_await client.call<testing::FAIL>(how);
+    EXPECT_FALSE(answer.ok());
+    co_return static_cast<std::uint32_t>(answer.error().status.accept);
+  });
+  Server reverse;
+  std::uint32_t executed = 0;
+  reverse.add(testing::failing_program(executed));
+  world.channel->serve_reverse(reverse);
+  world.run_test([](World& w) -> Task<> {
+    for (std::uint32_t how = 1; how < static_cast<std::uint32_t>(testing::Failing::Count); ++how) {
+      auto result = co_await w.client->call<FailBack>(how);
+      EXPECT_TRUE(result.ok());
+      EXPECT_EQ(*result, static_cast<std::uint32_t>(oncrpc::AcceptStat::SYSTEM_ERR));
+    }
   });
 }
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "base/failure.h"
+
 namespace stag::rpc::udp {
 
 Inbox::Inbox(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause, OnDatagram on_datagram,
@@ -19,6 +21,15 @@ void Inbox::wait() {
   socket_.when_readable([this] { receive(); });
 }
 
+// One that there is no memory for is dropped like one that was lost on its way.
+void Inbox::deliver(Bytes bytes, const net::Datagram& datagram) noexcept {
+  try {
+    on_datagram_(bytes, datagram);
+  } catch (...) {
+    trace_exception(Reason::RpcHandlerFailed, "udp");
+  }
+}
+
 void Inbox::receive() {
   // Shared by all of this thread: a datagram is copied out of it before the next one comes.
   thread_local std::array<std::byte, kLongestDatagram + 1> room;
@@ -28,7 +39,7 @@ void Inbox::receive() {
     if (datagram && !datagram->has_value()) break;
     if (datagram) {
       failures = 0;
-      on_datagram_(Bytes(room).first((*datagram)->size), **datagram);
+      deliver(Bytes(room).first((*datagram)->size), **datagram);
       continue;
     }
     on_failure_(datagram.error());

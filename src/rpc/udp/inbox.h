@@ -30,6 +30,7 @@ class Inbox {
  private:
   void wait();
   void receive();
+  void deliver(Bytes bytes, const net::Datagram& datagram) noexcept;
 
   net::UdpSocket& socket_;
   net::EpollLoop& loop_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/failure.h"
 #include "oncrpc/message.h"
 
 namespace stag::rpc::udp {
@@ -55,8 +56,13 @@ Task<void> UdpServer::serve(std::shared_ptr<const Origin> origin, Buffer message
   IncomingCall call;
   call.origin = std::move(origin);
   call.payload = std::move(message);
-  const std::optional<OutgoingReply> reply = co_await service_.serve(call);
-  if (reply && !socket_.closed()) send(*reply, std::min(fair, options_.max_reply), to, from);
+  try {
+    const std::optional<OutgoingReply> reply = co_await service_.serve(call);
+    if (reply && !socket_.closed()) send(*reply, std::min(fair, options_.max_reply), to, from);
+  } catch (...) {
+    // No answer, as if the datagram had been lost: the client sends it again.
+    trace_exception(Reason::RpcHandlerFailed, "udp");
+  }
 }
 
 void UdpServer::send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,

@@ -8,6 +8,7 @@
 #include "rpc/server.h"
 #include "rpc/udp/channel.h"
 #include "rpc/udp/server.h"
+#include "testing/failing_program.h"
 #include "testing/store_service.h"
 
 namespace stag::rpc::udp {
@@ -130,6 +131,22 @@ TEST(Udp, carries_calls_and_replies_in_one_datagram_each) {
       EXPECT_TRUE(back.ok() && back->data == pattern(400, 5));
     });
   }
+}
+
+TEST(UdpServer, answers_SYSTEM_ERR_for_handlers_that_throw) {
+  World world;
+  std::uint32_t executed = 0;
+  world.programs.add(testing::failing_program(executed));
+  world.run_test([](World& w) -> Task<> {
+    for (std::uint32_t how = 1; how < static_cast<std::uint32_t>(testing::Failing::Count); ++how) {
+      auto failed = co_await w.client->call<testing::FAIL>(how);
+      EXPECT_FALSE(failed.ok());
+      EXPECT_EQ(failed.error().status,
+                oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR));
+    }
+    auto pong = co_await w.client->ping(kProgram, kVersion);
+    EXPECT_TRUE(pong.ok());
+  });
 }
 
 TEST(Udp, says_that_a_call_is_longer_than_a_datagram) {
