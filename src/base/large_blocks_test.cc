@@ -10,9 +10,9 @@
 namespace stag {
 namespace {
 
-constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kMebibyte = 1 << 20;
 
-class LargeBlock : public testing::Test {
+class LargeBlock : public ::testing::Test {
  protected:
   void SetUp() override { release_kept_pages(); }
   void TearDown() override { release_kept_pages(); }
@@ -31,7 +31,7 @@ TEST_F(LargeBlock, is_taken_again_so_that_no_page_is_new_to_the_next_call) {
 }
 
 TEST_F(LargeBlock, is_an_eighth_longer_than_asked_for_at_most) {
-  for (std::size_t size = 65'537; size < 40 * kMiB; size += size / 3) {
+  for (std::size_t size = 65'537; size < 40 * kMebibyte; size += size / 3) {
     const std::size_t capacity = Block::allocate(size).capacity();
     EXPECT_GE(capacity, size);
     EXPECT_LE(capacity, size + size / 8 + 4096);
@@ -41,13 +41,13 @@ TEST_F(LargeBlock, is_an_eighth_longer_than_asked_for_at_most) {
 TEST_F(LargeBlock, goes_back_to_the_system_when_nobody_needed_it_for_two_intervals) {
   TimePoint now{std::chrono::hours(1)};
   const auto an_interval_later = [&now] { release_idle_pages(now += kIdleInterval); };
-  Block::allocate(kMiB);
+  Block::allocate(kMebibyte);
   an_interval_later();
   const std::size_t kept = kept_page_bytes();
-  EXPECT_GE(kept, kMiB);
+  EXPECT_GE(kept, kMebibyte);
   // What is used stays, however often the system is asked to take it.
   for (int i = 0; i < 3; ++i) {
-    Block::allocate(kMiB);
+    Block::allocate(kMebibyte);
     an_interval_later();
     EXPECT_EQ(kept_page_bytes(), kept);
   }
@@ -60,7 +60,7 @@ TEST_F(LargeBlock, goes_back_to_the_system_when_nobody_needed_it_for_two_interva
 TEST_F(LargeBlock, is_kept_up_to_a_limit) {
   {
     std::vector<Block> many;
-    for (int i = 0; i < 100; ++i) many.push_back(Block::allocate(kMiB));
+    for (int i = 0; i < 100; ++i) many.push_back(Block::allocate(kMebibyte));
   }
   EXPECT_LE(kept_page_bytes(), kMostKeptBytes);
   EXPECT_GT(kept_page_bytes(), kMostKeptBytes / 2);

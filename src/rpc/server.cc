@@ -171,6 +171,12 @@ Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader
   return entry;
 }
 
+bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
+  xdr::Decoder decoder(Buffer::borrow(message));
+  const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
+  return header && authenticate(*header, origin) && find(*header, origin);
+}
+
 // One coroutine for what every Call goes through: a frame costs as much as its checks. Exceptions
 // of handlers, and failed allocations of ours, end here (decision 0014).
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {

@@ -46,6 +46,8 @@ class Server : public Service {
 
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
 
+  bool is_worth_fetching(const Origin& origin, Bytes message) const override;
+
   ReplayCache& replay_cache() { return replay_cache_; }
   std::size_t active_calls() const override { return active_.sum(); }
 

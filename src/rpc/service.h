@@ -17,6 +17,9 @@ class Service {
   // several loops at once. An exception, from the call or from the Task, ends the connection: there
   // was no memory even for an answer.
   virtual Task<std::optional<OutgoingReply>> serve(IncomingCall& call) = 0;
+  // Whether a Call whose arguments lie in the peer's memory is worth fetching them; false: what is
+  // here of it, its RPC header, is enough for serve() to refuse it. Cheap, and takes no memory.
+  virtual bool is_worth_fetching(const Origin&, Bytes) const { return true; }
   // Calls being served now, on all loops; whoever stops the loops waits for none.
   virtual std::size_t active_calls() const { return 0; }
 

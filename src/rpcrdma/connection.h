@@ -43,7 +43,7 @@ struct Settings {
   bool serves_chunks = true;
   std::uint64_t max_bytes = 64u << 20;
   std::uint32_t max_result_bytes = 4u << 20;
-  ByteBudget* budget = nullptr;
+  ByteBudget::Share* budget = nullptr;
   // Both.
   HeaderLimits header_limits;
 };
@@ -76,9 +76,8 @@ class Connection {
   void on_refusal(IncomingCall call, Reason reason) { responder_.on_refusal(call, reason); }
   // The Send of send_reply() has ended, well or not: the Call is over.
   void on_sent(IncomingCall call) { responder_.on_sent(call); }
-  // The shared ByteBudget may have room again. To be called now and then while has_waiting().
+  // The connection's share of the byte budget has set aside what the oldest waiting Call needs.
   void on_budget() { responder_.on_budget(); }
-  bool has_waiting() const { return responder_.waiting() != 0; }
 
   // The connection is gone. Calls of ours fail with `reason`; Calls of the peer that were not
   // delivered are forgotten, delivered ones run on and their Replies go nowhere.

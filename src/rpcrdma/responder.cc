@@ -67,7 +67,9 @@ Responder::Responder(const ResponderSettings& settings, Sink& sink)
 }
 
 Responder::~Responder() {
-  if (settings_.budget != nullptr) settings_.budget->release(bytes_);
+  if (settings_.budget == nullptr) return;
+  settings_.budget->stop_waiting();
+  if (bytes_ != 0) settings_.budget->release(bytes_);
 }
 
 void Responder::serve(std::uint32_t credits) {
@@ -84,7 +86,7 @@ Responder::Slot* Responder::find(IncomingCall call) {
 }
 
 std::uint32_t Responder::grant() const {
-  if (settings_.budget != nullptr && settings_.budget->exhausted()) return 1;
+  if (settings_.budget != nullptr && settings_.budget->budget().exhausted()) return 1;
   const auto waiting = static_cast<std::uint32_t>(waiting_.size());
   if (waiting != 0) return std::max(1u, in_service() > waiting ? in_service() - waiting : 0);
   return std::max(1u, settings_.credits);
@@ -107,6 +109,10 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
     leave_service(slot);
     release(slot);
     return send_error(parsed.header.xid, kVersion, ERR_CHUNK, reason);
+  }
+  if (!slot.items.empty() && !slot.long_call && !sink_.is_worth_reading(payload)) {
+    slot.items.clear();
+    return deliver(slot, payload);
   }
   if (admit(slot)) return begin(slot, payload);
   slot.state = State::Waiting;
@@ -196,7 +202,7 @@ bool Responder::admit(Slot& slot) {
   const bool overtakes = !waiting_.empty() && waiting_.front() != slot.index;
   const bool fits = bytes <= settings_.max_bytes - bytes_;
   if (overtakes || !fits) return false;
-  if (settings_.budget != nullptr && !settings_.budget->try_reserve(bytes)) return false;
+  if (settings_.budget != nullptr && !settings_.budget->reserve(bytes)) return false;
   slot.charged = bytes;
   bytes_ += bytes;
   return true;
@@ -381,6 +387,7 @@ void Responder::on_budget() {
 void Responder::on_disconnect(Reason reason) {
   open_ = false;
   waiting_.clear();
+  if (settings_.budget != nullptr) settings_.budget->stop_waiting();
   for (const std::unique_ptr<Slot>& slot : slots_) {
     if (slot->state == State::Waiting || slot->state == State::Reading) end(*slot, reason);
     if (slot->state == State::Sending) release(*slot);

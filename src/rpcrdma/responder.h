@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "rpcrdma/budget.h"
+#include "base/byte_budget.h"
 #include "rpcrdma/header.h"
 #include "rpcrdma/key_table.h"
 #include "rpcrdma/plan.h"
@@ -30,7 +30,7 @@ struct ResponderSettings {
   std::uint64_t max_bytes = 64u << 20;
   // The most bytes one result can have: larger Write chunks are counted as this.
   std::uint32_t max_result_bytes = 4u << 20;
-  ByteBudget* budget = nullptr;  // shared by all connections; outlives this
+  ByteBudget::Share* budget = nullptr;  // of what all connections may take; outlives this
 };
 
 class Responder {

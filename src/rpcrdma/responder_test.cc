@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rpcrdma/recorder_test.h"
+#include "testing/manual_loop.h"
 #include "testing/proves.h"
 
 namespace stag::rpcrdma {
@@ -565,7 +566,7 @@ TEST(Responder, lets_delivered_Calls_run_on_when_the_connection_is_lost) {
   const IncomingCall running = server.sink.delivered[0].call;
   server.receive(call_with_read(2, 112, {segment(3, 100)}));
   server.receive(call_with_read(3, 112, {segment(4, 100)}));
-  EXPECT_TRUE(server.core.has_waiting());
+  EXPECT_TRUE(server.core.responder().waiting() != 0);
   server.sink.actions();
   server.core.on_disconnect(Reason::TimedOut);
   EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::TimedOut, Reason::TimedOut}));
@@ -686,7 +687,7 @@ TEST(Responder, grants_a_credit_at_least_also_while_all_Calls_wait) {
   server.core.on_read_done(server.sink.reads[0].call, Reason::None);
   server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
   server.receive(call_with_read(2, 112, {segment(1, 100)}));
-  EXPECT_TRUE(server.core.has_waiting()) << "the Reply is not sent yet";
+  EXPECT_TRUE(server.core.responder().waiting() != 0) << "the Reply is not sent yet";
   Message broken = short_call(3, 0);
   set_word(broken, 3, 9);
   server.receive(broken);
@@ -696,16 +697,26 @@ TEST(Responder, grants_a_credit_at_least_also_while_all_Calls_wait) {
 TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
   PROVES("R8166-3.3.1-b");
   Settings settings = server_settings(16);
-  ByteBudget budget(1000);
-  settings.budget = &budget;
+  stag::testing::ManualLoop loop;
+  const auto budget = std::make_shared<ByteBudget>(1000);
   {
-    Endpoint one(settings), two(settings);
+    Endpoint* waiting = nullptr;
+    const auto share = [&](const char* address) {
+      return std::make_shared<ByteBudget::Share>(budget, address, loop,
+                                                 [&] { waiting->core.on_budget(); });
+    };
+    const auto first = share("one"), second = share("two");
+    settings.budget = first.get();
+    Endpoint one(settings);
+    settings.budget = second.get();
+    Endpoint two(settings);
+    waiting = &two;
     two.receive(short_call(2));
     one.receive(call_with_read(1, 112, {segment(1, 1000)}));
     two.core.on_reply(two.sink.delivered[0].call, plain_reply(40));
     EXPECT_EQ(word(two.sink.sent[0].header, 2), 1u);
     two.receive(call_with_read(1, 112, {segment(1, 10)}));
-    EXPECT_TRUE(two.core.has_waiting());
+    EXPECT_EQ(two.core.responder().waiting(), 1u);
     two.core.on_budget();
     EXPECT_TRUE(two.sink.reads.empty());
 
@@ -713,14 +724,14 @@ TEST(Responder, shares_a_byte_budget_and_shrinks_its_grant_to_one_beyond_it) {
     one.core.on_read_done(call, Reason::None);
     one.core.on_reply(call, plain_reply(40));
     one.core.on_sent(call);
-    two.core.on_budget();
+    EXPECT_EQ(budget->used(), 10u);
+    loop.drain();
     EXPECT_EQ(two.sink.reads.size(), 1u);
-    EXPECT_EQ(budget.used(), 10u);
     two.receive(short_call(3));
     two.core.on_reply(two.sink.delivered.back().call, plain_reply(40));
     EXPECT_EQ(word(two.sink.sent.back().header, 2), 16u);
   }
-  EXPECT_EQ(budget.used(), 0u) << "a connection that ends gives back what it held";
+  EXPECT_EQ(budget->used(), 0u) << "a connection that ends gives back what it held";
 }
 
 }  // namespace

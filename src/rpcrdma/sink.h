@@ -100,6 +100,9 @@ class Sink {
   virtual void fail_call(OutgoingCall& call, const CallFailure& failure) = 0;
 
   // Responder.
+  // Whether a Call with this inline stream is worth reading its arguments. When not it takes no
+  // bytes and is delivered without them, to be refused.
+  virtual bool is_worth_reading(Bytes) const { return true; }
   // The Call is not delivered at once: keep a copy of its inline stream.
   virtual void hold_call(IncomingCall call, Bytes payload) = 0;
   // Provide memory for each item; Reads follow, on_read_done() for each.

@@ -8,7 +8,7 @@ import time
 import unittest
 
 import harness
-from harness import Server, request_rdma
+from harness import Server, request_rdma, stag
 
 MIB = 1 << 20
 LIMIT = 128 * MIB
@@ -74,13 +74,13 @@ class Memory(unittest.TestCase):
             time.sleep(0.01)
 
     def load(self, length):
-        """Calls from eight addresses whose Reads are all but done, for more than half of the limit; then their connections end."""
-        peers = [Peer(self.server.rdma_port, f"127.0.0.{2 + n % 8}") for n in range(LIMIT * 5 // 8 // length)]
+        """Calls from many addresses whose Reads are all but done, for half of the limit; then their connections end."""
+        peers = [Peer(self.server.rdma_port, f"127.0.0.{2 + n % 24}") for n in range(LIMIT // 2 // length)]
         for peer in peers:
             peer.call(length)
         for peer in peers:
             peer.respond_but_for_the_end(*peer.read_request())
-        self.eventually(lambda: self.status("VmRSS") > LIMIT // 2)
+        self.eventually(lambda: self.status("VmRSS") > LIMIT * 3 // 8)
         for peer in peers:
             peer.socket.close()
 
@@ -91,6 +91,32 @@ class Memory(unittest.TestCase):
         self.assertLess(self.status("VmHWM") - idle, 3 * LIMIT // 2)
         self.eventually(lambda: self.status("VmRSS") < idle + 16 * MIB)
         self.assertEqual(self.server.end(), 0)
+
+
+class Fairness(unittest.TestCase):
+    def test_a_few_connections_that_answer_no_Reads_delay_nobody_else(self):
+        work = tempfile.mkdtemp(prefix="stag-memory-")
+        self.addCleanup(shutil.rmtree, work, ignore_errors=True)
+        server = Server(["/x=memory,no_root_squash"], os.path.join(work, "state"))
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        hostile = [Peer(server.rdma_port, "127.0.0.2") for _ in range(17)]
+        for peer in hostile:
+            for _ in range(4):
+                peer.call(16 * MIB)
+        # The first can be served, and then there is no memory for more of this address.
+        hostile[0].read_request()
+        data = os.path.join(work, "data")
+        with open(data, "wb") as file:
+            file.write(os.urandom(MIB))
+        begun = time.monotonic()
+        for source, target in ((data, server.url("/x/data")), (server.url("/x/data"), data + ".back")):
+            copied = stag("cp", source, target)
+            self.assertEqual(copied.returncode, 0, copied.stderr)
+        # Far less than the time after which those who answer no Reads lose their memory.
+        self.assertLess(time.monotonic() - begun, 5)
+        for peer in hostile:
+            peer.socket.close()
+        self.assertEqual(server.end(), 0)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ rpcrdma::PrivateData own_properties(const TransportOptions& options, Side side) 
           .remote_invalidation = options.remote_invalidation};
 }
 
-rpcrdma::Settings core_settings(const fabric::Connection& connection,
-                                const LinkSettings& settings) {
+rpcrdma::Settings core_settings(const fabric::Connection& connection, const LinkSettings& settings,
+                                ByteBudget::Share* budget) {
   rpcrdma::Settings core;
   core.thresholds =
       rpcrdma::negotiate(settings.announced ? own_properties(settings.transport, settings.side)
@@ -52,13 +52,13 @@ rpcrdma::Settings core_settings(const fabric::Connection& connection,
   core.credits_granted = settings.credits_granted;
   core.serves_chunks = settings.serves_chunks;
   core.max_bytes = settings.transport.max_bytes;
-  core.budget = settings.budget.get();
+  core.budget = budget;
   core.header_limits.max_chunk_bytes = settings.transport.max_chunk_bytes;
   return core;
 }
 
-// How often Calls that wait for the bytes of other connections look again.
-constexpr Duration kBudgetInterval = std::chrono::milliseconds(5);
+// How long a peer may send nothing of what is read from it while others wait for memory.
+constexpr Duration kReadsPatience = std::chrono::seconds(5);
 // RDMA_ERROR answers on their way at a time; who sends nonsense and reads nothing is let go.
 constexpr std::uint32_t kMostErrors = 128;
 // All of them; Calls and Replies have flows of their own.
@@ -89,7 +89,11 @@ Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& s
       owner_(&owner),
       where_("rdma " + to_string(connection_->peer_address())),
       origin_(std::make_shared<Origin>()),
-      core_(core_settings(*connection_, settings), *this) {
+      budget_(settings.budget == nullptr ? nullptr
+                                         : std::make_shared<ByteBudget::Share>(
+                                               settings.budget, connection_->peer_address().host,
+                                               loop_, [this] { core_.on_budget(); })),
+      core_(core_settings(*connection_, settings, budget_.get()), *this) {
   origin_->peer = connection_->peer_address();
   origin_->local = connection_->local_address();
   origin_->transport = TransportKind::Rdma;
@@ -223,20 +227,25 @@ Buffer Link::kept(Bytes part) const {
   return arriving_->slice(static_cast<std::size_t>(part.data() - arriving_->data()), part.size());
 }
 
+bool Link::is_worth_reading(Bytes payload) const {
+  return service_->is_worth_fetching(*origin_, payload);
+}
+
 // It has to wait: what is not counted must not keep more memory than its own.
 void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
   taken(call).hold(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
                                                            : kept(payload));
-  watch_budget();
 }
 
 void Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
   served(call).make_room(items);
   watch_progress(served(call));
+  watch_reads();
 }
 
 void Link::read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
                 const rpcrdma::Segment& from) {
+  ++reads_;
   connection_->read({from.handle, from.length, from.offset},
                     served(call).room(item).subspan(offset, from.length), flow_of(call),
                     token_of(Operation::Read, call));
@@ -331,11 +340,22 @@ void Link::on_progress_tick() {
       loop_.after(settings_.transport.stall_limit / 2, [this] { on_progress_tick(); });
 }
 
-void Link::watch_budget() {
-  budget_timer_ = loop_.after(kBudgetInterval, [this] {
-    core_.on_budget();
-    if (core_.has_waiting()) watch_budget();
-  });
+// A peer that sends nothing of what is read from it keeps its memory no longer than an interval or
+// two when others wait for it. As long as nobody does, the stall limit is enough.
+void Link::watch_reads() {
+  if (budget_ == nullptr || reads_watched_) return;
+  reads_watched_ = true;
+  reads_timer_ = loop_.after(kReadsPatience, [this] { on_reads_tick(); });
+}
+
+void Link::on_reads_tick() {
+  reads_watched_ = false;
+  const std::uint64_t bytes = connection_->traffic().read_bytes_in;
+  const bool stalled = reads_at_tick_ != 0 && reads_ != 0 && bytes == bytes_at_tick_;
+  if (stalled && budget_->budget().waiting() != 0) return close(Reason::RdmaReadsStalled);
+  reads_at_tick_ = reads_;
+  bytes_at_tick_ = bytes;
+  if (reads_ != 0) watch_reads();
 }
 
 // Connection.
@@ -367,7 +387,10 @@ void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) 
 }
 
 void Link::on_done(fabric::Token token, Reason outcome) {
-  if (operation_of(token) == Operation::Read) return core_.on_read_done(call_of(token), outcome);
+  if (operation_of(token) == Operation::Read) {
+    --reads_;
+    return core_.on_read_done(call_of(token), outcome);
+  }
   if (operation_of(token) == Operation::Reply) {
     served(call_of(token)).waits_since = 0;
     core_.on_sent(call_of(token));
@@ -397,9 +420,9 @@ void Link::on_disconnect(Reason reason) {
   const std::shared_ptr<Link> self = shared_from_this();
   up_ = false;
   trace(reason, where_);
-  budget_timer_.cancel();
   settling_timer_.cancel();
   progress_timer_.cancel();
+  reads_timer_.cancel();
   abandoned_.clear();
   for (PendingCall* call : std::exchange(settling_, {})) {
     call->leases().on_disconnect();

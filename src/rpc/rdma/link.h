@@ -50,7 +50,7 @@ struct LinkSettings {
   bool requests_chunks = true;  // our Calls may have chunks (RFC 8167 5.3)
   bool serves_chunks = true;    // the peer's may
   // Shared with the Calls in progress, which outlive the server.
-  std::shared_ptr<rpcrdma::ByteBudget> budget;
+  std::shared_ptr<ByteBudget> budget;
   Moved* moved = nullptr;
 };
 
@@ -107,6 +107,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void send_call(rpcrdma::OutgoingCall& call, Bytes header) override;
   void deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) override;
   void fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) override;
+  bool is_worth_reading(Bytes payload) const override;
   void hold_call(rpcrdma::IncomingCall call, Bytes payload) override;
   void start_reads(rpcrdma::IncomingCall call,
                    std::span<const rpcrdma::ArrivedItem> items) override;
@@ -130,9 +131,10 @@ class Link final : public std::enable_shared_from_this<Link>,
   void settle(PendingCall& call);
   void watch_settling();
   void release_abandoned(std::uint32_t xid);
-  void watch_budget();
   void watch_progress(ServedCall& call);
   void on_progress_tick();
+  void watch_reads();
+  void on_reads_tick();
 
   // Memory of given-up Calls that the peer may name until it has answered.
   struct Abandoned {
@@ -148,16 +150,21 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::string where_;
   Service* service_ = nullptr;
   std::shared_ptr<Origin> origin_;
+  const std::shared_ptr<ByteBudget::Share> budget_;  // null: there is no limit
   rpcrdma::Connection core_;
   std::vector<std::unique_ptr<ServedCall>> served_;  // by IncomingCall::index
   std::vector<PendingCall*> settling_;               // ended, memory not free yet
   Timer settling_timer_;                             // runs since the oldest of them came
   std::vector<Abandoned> abandoned_;
   fabric::Flow next_flow_ = 1;
-  Timer budget_timer_;
   Timer progress_timer_;
   std::uint32_t progress_tick_ = 1;
   bool progress_watched_ = false;
+  std::uint32_t reads_ = 0;          // outstanding
+  std::uint32_t reads_at_tick_ = 0;  // of them, when the current interval of reads_timer_ began
+  std::uint64_t bytes_at_tick_ = 0;  // that Reads had brought until then
+  Timer reads_timer_;
+  bool reads_watched_ = false;
   std::uint32_t errors_leaving_ = 0;
   bool up_ = true;
   bool ending_ = false;  // no new call gets anywhere; on_disconnect is on its way

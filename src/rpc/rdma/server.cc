@@ -54,7 +54,7 @@ class Server::Shard final : private LinkOwner {
 Server::Server(Service& service, ServerOptions options)
     : service_(service),
       options_(options),
-      budget_(std::make_shared<rpcrdma::ByteBudget>(options.max_bytes_all)) {}
+      budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {}
 
 Server::~Server() {
   STAG_CHECK(listener_ == nullptr);

@@ -10,7 +10,6 @@
 #include "fabric/fabric.h"
 #include "rpc/rdma/link.h"
 #include "rpc/rdma/options.h"
-#include "rpcrdma/budget.h"
 
 namespace stag::rpc::rdma {
 
@@ -41,7 +40,7 @@ class Server final : private fabric::Acceptor {
 
   Service& service_;
   const ServerOptions options_;
-  std::shared_ptr<rpcrdma::ByteBudget> budget_;
+  std::shared_ptr<ByteBudget> budget_;
   std::vector<std::byte> private_data_;
   Loop* loop_ = nullptr;
   std::vector<std::unique_ptr<Shard>> shards_;

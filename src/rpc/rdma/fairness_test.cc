@@ -1,0 +1,206 @@
+// What some peers make wait, others do not feel: connections that share a byte budget.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "fabric/sim/sim_loop.h"
+#include "rpc/rdma/link.h"
+#include "rpc/server.h"
+#include "rpcrdma/header.h"
+#include "testing/blob_program.h"
+
+namespace stag::rpc::rdma {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kMebibyte = 1 << 20;
+
+// A peer that answers Reads when the test says so. Outlives its connection.
+struct SilentPeer {
+  Address address;
+  fabric::Events* events = nullptr;
+  std::optional<Reason> closed;
+  std::deque<fabric::Token> reads;
+  int sends = 0;
+  fabric::Traffic traffic;
+
+  void arrive(Buffer message) { events->on_receive(std::move(message), std::nullopt); }
+  void end_read() {
+    const fabric::Token token = reads.front();
+    reads.pop_front();
+    events->on_done(token, Reason::None);
+  }
+};
+
+class SilentConnection final : public fabric::Connection {
+ public:
+  SilentConnection(Loop& loop, SilentPeer& peer) : loop_(loop), peer_(peer) {}
+
+  void start(fabric::Events& events) override { peer_.events = &events; }
+  void close(Reason reason) override {
+    if (std::exchange(peer_.closed, reason)) return;
+    loop_.post([&peer = peer_, reason] { peer.events->on_disconnect(reason); });
+  }
+  Loop& loop() override { return loop_; }
+  const fabric::Parameters& parameters() const override { return parameters_; }
+  Bytes peer_private_data() const override { return {}; }
+  Address peer_address() const override { return peer_.address; }
+  Address local_address() const override { return {"here", 2}; }
+  const fabric::Traffic& traffic() const override { return peer_.traffic; }
+  void add_receive_credit(fabric::ReceiveCredit) override {}
+  Result<fabric::RemoteMemory, Reason> expose_source(Bytes) override {
+    return Failure{Reason::RegistrationsExhausted};
+  }
+  Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes) override {
+    return Failure{Reason::RegistrationsExhausted};
+  }
+  fabric::Revocation revoke(std::uint32_t) override { return fabric::Revocation::Done; }
+  fabric::Revocation abandon(std::uint32_t) override { return fabric::Revocation::Done; }
+  void send(Rope, std::optional<std::uint32_t>, fabric::Flow, fabric::Token token) override {
+    ++peer_.sends;
+    loop_.post([&peer = peer_, token] { peer.events->on_done(token, Reason::None); });
+  }
+  void write(Rope, fabric::RemoteMemory, fabric::Flow, fabric::Token) override {}
+  void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token token) override {
+    peer_.reads.push_back(token);
+  }
+  void abandon_read(fabric::Token) override {}
+
+ private:
+  Loop& loop_;
+  SilentPeer& peer_;
+  const fabric::Parameters parameters_{.outbound_reads = 8, .inbound_reads = 8};
+};
+
+class Fairness : public ::testing::Test, private LinkOwner {
+ protected:
+  Fairness() { server_.add(testing::blob_program()); }
+  ~Fairness() override {
+    for (SilentPeer& peer : peers_)
+      if (!peer.closed) peer.events->on_disconnect(Reason::Shutdown);
+    loop.run_until_idle();
+    links_.clear();
+    EXPECT_EQ(budget->used(), 0u);
+    EXPECT_EQ(budget->waiting(), 0u);
+  }
+  SilentPeer& connect(const std::string& address) {
+    SilentPeer& peer = peers_.emplace_back();
+    peer.address = {address, 1};
+    LinkSettings settings;
+    settings.credits_granted = 16;
+    settings.budget = budget;
+    links_.push_back(std::make_shared<Link>(std::make_unique<SilentConnection>(loop, peer),
+                                            settings, static_cast<LinkOwner&>(*this)));
+    links_.back()->open(&server_, {});
+    return peer;
+  }
+  // A NULL Call of the blob program with so many bytes in a Read chunk.
+  static Buffer call(std::uint32_t xid, std::uint32_t bytes,
+                     std::uint32_t program = testing::kBlobProgram) {
+    rpcrdma::Header header;
+    header.xid = xid;
+    header.credits = 16;
+    header.read_list.push_back(
+        {.position = 40, .segments = {{.handle = xid, .length = bytes, .offset = 0}}});
+    Rope message = Rope::copy_of(rpcrdma::EncodedHeader(header).bytes());
+    xdr::Encoder encoder;
+    for (const std::uint32_t word : {xid, 0u, 2u, program, 1u, 0u, 0u, 0u, 0u, 0u, 0u, 0u})
+      encoder.u32(word);
+    message.append(std::move(encoder).finish().rope());
+    return message.flatten();
+  }
+
+  fabric::SimLoop loop;
+  std::shared_ptr<ByteBudget> budget = std::make_shared<ByteBudget>(1024ull * kMebibyte);
+
+ private:
+  void on_link_down(Link&, Reason) override {}
+  rpc::Server server_;
+  std::deque<SilentPeer> peers_;
+  std::vector<std::shared_ptr<Link>> links_;
+};
+
+TEST_F(Fairness, peers_that_answer_no_Read_delay_nobody_else) {
+  for (int i = 0; i < 17; ++i) {
+    SilentPeer& hostile = connect("hostile");
+    for (std::uint32_t xid = 1; xid <= 4; ++xid) hostile.arrive(call(xid, 16 * kMebibyte));
+  }
+  SilentPeer& good = connect("good");
+  good.arrive(call(1, 65536));
+  ASSERT_EQ(good.reads.size(), 1u);
+  good.end_read();
+  EXPECT_EQ(good.sends, 1);
+  SilentPeer& neighbour = connect("hostile");
+  neighbour.arrive(call(1, 65536));
+  EXPECT_EQ(neighbour.reads.size(), 1u) << "of the same address, too";
+}
+
+TEST_F(Fairness, a_Call_that_its_header_condemns_takes_no_memory) {
+  SilentPeer& peer = connect("a");
+  peer.arrive(call(1, 16 * kMebibyte, testing::kBlobProgram + 1));
+  EXPECT_EQ(peer.sends, 1) << "PROG_UNAVAIL";
+  EXPECT_TRUE(peer.reads.empty());
+  EXPECT_EQ(budget->used(), 0u);
+}
+
+TEST_F(Fairness, a_Call_that_waits_begins_as_soon_as_there_is_room_and_needs_no_timer) {
+  budget = std::make_shared<ByteBudget>(4 * kMebibyte);
+  SilentPeer& first = connect("a");
+  SilentPeer& second = connect("b");
+  first.arrive(call(1, 4 * kMebibyte));
+  const std::size_t pending = loop.pending();
+  second.arrive(call(1, kMebibyte));
+  second.arrive(call(2, kMebibyte));
+  EXPECT_TRUE(second.reads.empty());
+  EXPECT_EQ(loop.pending(), pending) << "there is nothing to do before there is room";
+  const TimePoint before = loop.now();
+  first.end_read();
+  loop.run_until([&] { return second.reads.size() == 2; }, 0s);
+  EXPECT_EQ(second.reads.size(), 2u);
+  EXPECT_EQ(loop.now(), before);
+}
+
+TEST_F(Fairness, Reads_that_bring_nothing_lose_their_memory_when_others_wait_for_it) {
+  budget = std::make_shared<ByteBudget>(4 * kMebibyte);
+  SilentPeer& holder = connect("a");
+  holder.arrive(call(1, 4 * kMebibyte));
+  loop.run_for(30s);
+  EXPECT_FALSE(holder.closed) << "nobody waits";
+  SilentPeer& waiting = connect("b");
+  waiting.arrive(call(1, kMebibyte));
+  loop.run_for(10s);
+  EXPECT_EQ(holder.closed, Reason::RdmaReadsStalled);
+  EXPECT_EQ(waiting.reads.size(), 1u);
+}
+
+TEST_F(Fairness, Reads_that_bring_something_keep_their_memory) {
+  budget = std::make_shared<ByteBudget>(4 * kMebibyte);
+  SilentPeer& slow = connect("a");
+  slow.arrive(call(1, 4 * kMebibyte));
+  connect("b").arrive(call(1, kMebibyte));
+  for (int i = 0; i < 10; ++i) {
+    loop.run_for(4s);
+    ++slow.traffic.read_bytes_in;
+    EXPECT_FALSE(slow.closed);
+  }
+}
+
+TEST_F(Fairness, a_connection_that_ends_while_its_Call_waits_leaves_nothing_behind) {
+  budget = std::make_shared<ByteBudget>(4 * kMebibyte);
+  SilentPeer& holder = connect("a");
+  holder.arrive(call(1, 4 * kMebibyte));
+  SilentPeer& gone = connect("b");
+  gone.arrive(call(1, 2 * kMebibyte));
+  SilentPeer& next = connect("c");
+  next.arrive(call(1, 2 * kMebibyte));
+  holder.end_read();  // Sets bytes aside for both; the first does not take them any more.
+  gone.closed = Reason::ConnectionLost;
+  gone.events->on_disconnect(Reason::ConnectionLost);
+  loop.run_until([&] { return !next.reads.empty(); }, 0s);
+  EXPECT_EQ(next.reads.size(), 1u);
+  EXPECT_EQ(budget->used(), 2 * kMebibyte);
+}
+
+}  // namespace
+}  // namespace stag::rpc::rdma
