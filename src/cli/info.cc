@@ -70,7 +70,7 @@ class Info final : public Command {
         "known from");
     for (const Service& service : findings.services)
       put("{:>9}  {:<10} {:<9} {:<7} {:>5}  {}\n", service.program, program_name(service.program),
-          service.versions, service.netid, service.port,
+          service.versions, shown(service.netid), service.port,
           service.answered ? "its answer" : "rpcbind");
     if (!findings.exports) return;
     put("\nexports\n");

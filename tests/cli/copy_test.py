@@ -342,6 +342,17 @@ class Owners(Case):
             self.assertGreaterEqual(given, 0, changes)
             self.assertFalse("uid" in each and "mode" in each, "a server may set the mode first")
 
+    def test_that_nobody_can_be_take_the_special_bits_with_them(self):
+        # To chown(2) the largest number says "leave it", and it would succeed.
+        self.owned(self.there("f"), 0o4755)
+        number = self.SOMEBODY.to_bytes(4, "big")
+        proxy = RpcProxy(self.server.tcp_port, true=2 * number, told=8 * b"\xff")
+        self.addCleanup(proxy.close)
+        self.good("cp", "-p", proxy.url(f"/files/{self.name}/f"), self.at("f"))
+        self.good("cp", "-p", proxy.url(f"/files/{self.name}/f"), self.url("g"))
+        for path in (self.at("f"), self.there("g")):
+            self.assertEqual(self.standing(path), (0, 0, 0o755))
+
     def test_have_no_special_bits_without_p(self):
         for make, back in ((self.at, self.there), (self.there, self.at)):
             os.mkdir(make("tree"))
@@ -437,6 +448,14 @@ class Trouble(Case):
         self.write(self.there("f"), os.urandom(5 << 20))
         self.bad(1, f"'{self.at('f')}': File too large", "cp", self.url("f"), self.at("f"), preexec_fn=self.limited)
         self.assertEqual(os.listdir(self.at()), [])
+
+    def test_in_place_says_that_the_file_is_incomplete(self):
+        self.write(self.there("f"), os.urandom(5 << 20))
+        os.link(self.write(self.at("f"), b"old"), self.at("g"))
+        errors = stag("cp", self.url("f"), self.at("f"), preexec_fn=self.limited).stderr
+        self.assertIn(f"stag cp: {self.at('f')}: it was written in place and is incomplete now; copy it again\n", errors)
+        self.assertIn("File too large", errors)
+        self.assertEqual(sorted(os.listdir(self.at())), ["f", "g"])
 
     def test_on_the_servers_disk(self):
         server = Server([f"/files={self.there()},no_root_squash"], self.at("state"), preexec_fn=self.limited)
