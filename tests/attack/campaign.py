@@ -43,6 +43,7 @@ class Campaign:
         self.options, self.show = options, show
         self.outcomes = {}
         self.reasons = collections.Counter()
+        self.examples = {}  # a line of the log for each Reason that is an error
         self.processor_seconds = 0.0
 
     def wanted(self, names):
@@ -77,7 +78,9 @@ class Campaign:
             with contextlib.suppress(OSError):
                 self.processor_seconds += target.processor_seconds()
             failures, log = target.finish()
-            self.reasons += reasons_in(log)
+            reasons, examples = reasons_in(log)
+            self.reasons += reasons
+            self.examples.update(examples)
             for failure in failures:
                 self.fail(",".join(names) or "server", seed, failure)
             if self.failures:

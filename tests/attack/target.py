@@ -14,7 +14,7 @@ import harness  # noqa: E402 (how tests start servers)
 from peer import RdmaPeer, TcpPeer, UdpPeer
 from wire import nfs
 
-REPORTS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:|CHECK failed|terminate called|SUMMARY: \w+Sanitizer)[^\n]*")
+REPORTS = re.compile(r"((?:ERROR|WARNING): \w+Sanitizer|runtime error:|CHECK failed|terminate called|SUMMARY: \w+Sanitizer)[^\n]*")
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -148,8 +148,8 @@ class Target:
 
 
 def reasons_in(log):
-    """How often each Reason was reached, by the server's own log."""
-    counts = collections.Counter()
+    """How often each Reason was reached, by the server's own log, and a line of each that is an error."""
+    counts, examples = collections.Counter(), {}
     for line in log.splitlines():
         try:
             entry = json.loads(line)
@@ -157,4 +157,6 @@ def reasons_in(log):
             counts[entry["reason"]] += int(more[1]) if more and "where" not in entry else 1
         except (ValueError, KeyError, AttributeError, TypeError):
             continue
-    return counts
+        if entry.get("level") == "error":
+            examples.setdefault(entry["reason"], line)
+    return counts, examples
