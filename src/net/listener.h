@@ -8,16 +8,9 @@
 #include "base/loop.h"
 #include "base/reason.h"
 #include "base/result.h"
-#include "net/descriptor.h"
-#include "net/unique_fd.h"
+#include "net/socket.h"
 
 namespace stag::net {
-
-struct AcceptedSocket {
-  // Give it to TcpSocket::adopt(), on this loop or (moved through post()) on another.
-  UniqueFd fd;
-  Address peer;
-};
 
 struct ListenOptions {
   int backlog = 4096;  // the system may have a lower limit

@@ -134,15 +134,15 @@ Task<Result<Descriptor, Reason>> connect_one(EpollLoop& loop, SocketAddress to, 
 
 }  // namespace
 
-Result<TcpSocket, Reason> TcpSocket::adopt(EpollLoop& loop, UniqueFd fd,
+Result<TcpSocket, Reason> TcpSocket::adopt(EpollLoop& loop, AcceptedSocket accepted,
                                            const TcpOptions& options) {
-  apply_sizes(fd.fd(), options);
-  Result<Descriptor, Reason> watched = Descriptor::watch(loop, std::move(fd));
+  apply_sizes(accepted.fd.fd(), options);
+  Result<Descriptor, Reason> watched = Descriptor::watch(loop, std::move(accepted.fd));
   if (!watched) return Failure{watched.error()};
-  return adopt(*std::move(watched), options);
+  return adopt(*std::move(watched), std::move(accepted.peer), options);
 }
 
-TcpSocket TcpSocket::adopt(Descriptor connected, const TcpOptions& options) {
+TcpSocket TcpSocket::adopt(Descriptor connected, Address peer, const TcpOptions& options) {
   if (options.no_delay) set_option(connected.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
   if (stays_on_machine(connected.fd())) {
     setsockopt(connected.fd(), IPPROTO_TCP, TCP_CONGESTION, kNoNetwork.data(), kNoNetwork.size());
@@ -154,7 +154,7 @@ TcpSocket TcpSocket::adopt(Descriptor connected, const TcpOptions& options) {
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval);
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveCount);
   set_option(connected.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
-  return TcpSocket(std::move(connected));
+  return TcpSocket(std::move(connected), std::move(peer));
 }
 
 Transfer TcpSocket::try_read(std::span<const iovec> pieces) {
@@ -216,10 +216,6 @@ Address TcpSocket::local() const {
   return SocketAddress::local_of(fd()).address();
 }
 
-Address TcpSocket::peer() const {
-  return SocketAddress::peer_of(fd()).address();
-}
-
 Task<Result<TcpSocket, Reason>> connect(EpollLoop& loop, Address to, ConnectOptions options,
                                         CancelToken token) {
   const TimePoint deadline = loop.now() + options.timeout;
@@ -230,7 +226,7 @@ Task<Result<TcpSocket, Reason>> connect(EpollLoop& loop, Address to, ConnectOpti
     if (token.cancelled()) co_return Failure{Reason::Cancelled};
     auto connected = co_await connect_one(loop, address, deadline, options.tcp, token);
     if (connected) {
-      co_return TcpSocket::adopt(*std::move(connected), options.tcp);
+      co_return TcpSocket::adopt(*std::move(connected), address.address(), options.tcp);
     }
     reason = connected.error();
     if (reason == Reason::Cancelled || reason == Reason::ConnectTimedOut) break;

@@ -41,14 +41,22 @@ struct Transfer {
   bool drained = false;
 };
 
+// A connection that no loop has. Give it to TcpSocket::adopt(), on this loop or (moved through
+// post()) on another.
+struct AcceptedSocket {
+  UniqueFd fd;
+  // As accepted: the system does not tell any more once the peer has reset the connection, while
+  // what it sent before can still be read.
+  Address peer;
+};
+
 class TcpSocket {
  public:
   TcpSocket() = default;
-  // Takes over a connected socket (from an accept, perhaps on another loop).
-  static Result<TcpSocket, Reason> adopt(EpollLoop& loop, UniqueFd fd,
+  static Result<TcpSocket, Reason> adopt(EpollLoop& loop, AcceptedSocket accepted,
                                          const TcpOptions& options = {});
   // The same for one that is watched already; of the options only `no_delay` is left to choose.
-  static TcpSocket adopt(Descriptor connected, const TcpOptions& options);
+  static TcpSocket adopt(Descriptor connected, Address peer, const TcpOptions& options);
 
   // At most 1024 pieces; the bytes asked for must not be zero.
   Transfer try_read(std::span<const iovec> pieces);
@@ -78,16 +86,18 @@ class TcpSocket {
   void close() { descriptor_.close(); }
   bool closed() const { return descriptor_.closed(); }
   // To go on on another loop: adopt() it there.
-  UniqueFd release() { return descriptor_.release(); }
+  AcceptedSocket release() { return {descriptor_.release(), std::move(peer_)}; }
 
   Address local() const;
-  Address peer() const;
+  const Address& peer() const { return peer_; }
   int fd() const { return descriptor_.fd(); }
   EpollLoop& loop() const { return descriptor_.loop(); }
 
  private:
-  explicit TcpSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  TcpSocket(Descriptor descriptor, Address peer)
+      : descriptor_(std::move(descriptor)), peer_(std::move(peer)) {}
   Descriptor descriptor_;
+  Address peer_;
 };
 
 struct ConnectOptions {

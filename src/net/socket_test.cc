@@ -56,7 +56,7 @@ Task<> make_pair_at(EpollLoop* loop, std::string host, TcpOptions options, Pair*
   pair->client.emplace(*std::move(connected));
   EXPECT_EQ(socket.peer, pair->client->local());
   pair->server_fd = socket.fd.fd();
-  auto adopted = TcpSocket::adopt(*loop, std::move(socket.fd), options);
+  auto adopted = TcpSocket::adopt(*loop, std::move(socket), options);
   if (adopted) pair->server.emplace(*std::move(adopted));
 }
 
@@ -442,13 +442,42 @@ TEST(Listener, does_not_ask_a_socket_that_fails_again_in_every_turn) {
   loop.run();
 }
 
+// What it sent before is still read, and must not be judged as a stranger's.
+TEST(Listener, tells_who_connected_although_the_connection_was_reset) {
+  EpollLoop loop;
+  auto listener = TcpListener::listen(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  const SocketAddress at = *numeric_address(listener->local());
+  UniqueFd client(::socket(AF_INET, SOCK_STREAM, 0));
+  ASSERT_EQ(::connect(client.fd(), at.data(), at.size()), 0);
+  const Address client_address = SocketAddress::local_of(client.fd()).address();
+  ASSERT_EQ(::send(client.fd(), "x", 1, 0), 1);
+  const linger now{1, 0};
+  setsockopt(client.fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  client = UniqueFd();
+  Address seen;
+  std::size_t read = 0;
+  listener->start([&](AcceptedSocket accepted) {
+    auto socket = TcpSocket::adopt(loop, std::move(accepted));
+    ASSERT_TRUE(socket.ok());
+    seen = socket->peer();
+    char byte = 0;
+    const iovec piece{&byte, 1};
+    read = socket->try_read({&piece, 1}).bytes;
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(seen, client_address);
+  EXPECT_EQ(read, 1u);
+}
+
 TEST(Listener, lets_a_connection_move_to_another_loop) {
   EpollLoop accepting;
   LoopThread serving;
   auto listener = TcpListener::listen(accepting, {"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   const auto serve = [](EpollLoop* loop, AcceptedSocket accepted) -> Task<> {
-    auto socket = TcpSocket::adopt(*loop, std::move(accepted.fd));
+    auto socket = TcpSocket::adopt(*loop, std::move(accepted));
     EXPECT_TRUE(loop->on_thread());
     const auto written = co_await socket->write_all(Rope::borrow(bytes_of("hello")));
     EXPECT_TRUE(written.ok());
@@ -539,7 +568,7 @@ TEST(Listener, takes_connections_at_the_path_of_a_Unix_socket) {
   EXPECT_EQ(listener->local(), at);
   EXPECT_EQ(to_string(at), folder + "/socket");
   const auto greet = [](EpollLoop* on, AcceptedSocket accepted) -> Task<> {
-    auto socket = TcpSocket::adopt(*on, std::move(accepted.fd));
+    auto socket = TcpSocket::adopt(*on, std::move(accepted));
     const auto written = co_await socket->write_all(Rope::borrow(bytes_of("hello")));
     EXPECT_TRUE(written.ok());
   };

@@ -193,6 +193,31 @@ class MpaMutator(Mutator):
         self.leave(peer)
 
 
+class ResetMutator(Mutator):
+    """Calls that break an export's rules for this address, on connections that are reset as soon as they are written: the server finds them when
+    the system has forgotten whose they were."""
+
+    def connection(self):
+        peer = self.open()
+        peer.start(nfs.create(self.target.strict_root, b"made%d" % self.counts["messages"]))
+        peer.socket.sendall(peer.output)
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        self.counts["messages"] += 1
+
+
+class TcpReset(ResetMutator):
+    def open(self):
+        return TcpPeer(self.target.tcp_port)
+
+
+class RdmaReset(ResetMutator):
+    def open(self):
+        peer = RdmaPeer(self.target.rdma_port, set_up=False)
+        peer.write(join(iwarp.mpa_frame()))
+        return peer
+
+
 class TcpMutator(Mutator):
     def connection(self):
         peer = TcpPeer(self.target.tcp_port, patience=10)
@@ -234,6 +259,8 @@ class UdpMutator(Mutator):
 
 MUTATORS = {
     "rdma/mpa": MpaMutator,
+    "rdma/reset": RdmaReset,
+    "tcp/reset": TcpReset,
     **{f"rdma/{layer}": RdmaMutator for layer in ("fpdu", "ddp", "rdmap", "order", "read", "header", "chunks", "rpc", "xdr", "handle")},
     **{f"tcp/{layer}": TcpMutator for layer in ("record", "rpc", "xdr", "handle")},
     **{f"udp/{layer}": UdpMutator for layer in ("datagram", "rpc", "xdr", "handle")},

@@ -27,22 +27,25 @@ class Failure(Exception):
 
 
 class Target:
-    """`stag serve` of a folder (/files) and of memory (/memory), with the small limits of `arguments`."""
+    """`stag serve` of a folder (/files), of memory (/memory), and of a folder in which clients of this machine may change nothing (/strict)."""
 
     def __init__(self, stag, work, arguments=(), address_space=None):
         self.work = work
-        self.served = os.path.join(work, "served")
+        self.served, self.strict = os.path.join(work, "served"), os.path.join(work, "strict")
         os.makedirs(self.served)
+        os.makedirs(self.strict)
         self.canary = os.path.join(work, "canary")
         with open(self.canary, "wb") as file:
             file.write(CANARY)
         harness.STAG = stag
         limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))) if address_space else None
         self.server = harness.Server(
-            ["/memory=memory,no_root_squash", f"/files={self.served},no_root_squash"], os.path.join(work, "state"),
+            ["/memory=memory,no_root_squash", f"/files={self.served},no_root_squash",
+             f"/strict={self.strict},client=*:rw:no_root_squash,client=127.0.0.0/8:ro:no_root_squash"], os.path.join(work, "state"),
             ["--log-level", "debug", "--log-format", "json", *arguments], env={**os.environ, **SANITIZER_OPTIONS}, preexec_fn=limit,
         )  # fmt: skip
         self.udp_port = next(int(line.rsplit(":", 1)[1].split()[0]) for line in self.server.lines if "UDP" in line)
+        self.strict_root = self._root(b"/strict")
         self.places = [self._furnish(path) for path in (b"/memory", b"/files")]
         self.idle_sockets = self.sockets()
 
@@ -53,6 +56,13 @@ class Target:
     @property
     def tcp_port(self):
         return self.server.tcp_port
+
+    def _root(self, path):
+        peer = TcpPeer(self.tcp_port)
+        try:
+            return nfs.mounted_handle(peer.call(nfs.mount(path)))
+        finally:
+            peer.close()
 
     def _furnish(self, path):
         """Something to work on in an export."""
@@ -142,8 +152,10 @@ class Target:
         elif code != 0:
             failures.append(f"the server's exit code is {code}")
         with open(self.canary, "rb") as file:
-            if file.read() != CANARY or sorted(os.listdir(self.work)) != ["canary", "served", "state"]:
+            if file.read() != CANARY or sorted(os.listdir(self.work)) != ["canary", "served", "state", "strict"]:
                 failures.append("something outside of the export was changed")
+        if os.listdir(self.strict):
+            failures.append("something was made in an export that is read-only for this address")
         return failures, text
 
 

@@ -52,8 +52,9 @@ IwarpListener::~IwarpListener() {
 void IwarpListener::on_accept(net::AcceptedSocket accepted) {
   auto place = places_->take(accepted.peer);
   if (!place) return trace(place.error(), to_string(accepted.peer));
-  auto socket = net::TcpSocket::adopt(loop_, std::move(accepted.fd), options_->tcp);
-  if (!socket) return trace(socket.error(), to_string(accepted.peer));
+  const Address from = accepted.peer;
+  auto socket = net::TcpSocket::adopt(loop_, std::move(accepted), options_->tcp);
+  if (!socket) return trace(socket.error(), to_string(from));
   // Whoever only connects cannot keep others out: the oldest goes first.
   if (half_open_.size() >= options_->max_half_open)
     drop(half_open_.begin(), Reason::SetupUnfinished);
@@ -111,9 +112,9 @@ void IwarpListener::deliver(IwarpSetup setup) {
   if (target == &loop_)
     return acceptor_.on_connection(std::make_unique<IwarpConnection>(std::move(setup)));
   auto& other = dynamic_cast<net::EpollLoop&>(*target);
-  other.post([&other, gate = gate_, &acceptor = acceptor_, fd = setup.socket.release(),
+  other.post([&other, gate = gate_, &acceptor = acceptor_, released = setup.socket.release(),
               rest = std::move(setup)]() mutable {
-    auto socket = net::TcpSocket::adopt(other, std::move(fd), rest.options->tcp);
+    auto socket = net::TcpSocket::adopt(other, std::move(released), rest.options->tcp);
     if (!socket) return trace(socket.error());
     rest.socket = *std::move(socket);
     auto connection = std::make_unique<IwarpConnection>(std::move(rest));

@@ -40,29 +40,29 @@ class RawServer {
       : loop_(loop), listener_(*net::TcpListener::listen(loop, {"127.0.0.1", 0})) {
     listener_.start([this](net::AcceptedSocket accepted) {
       if (waiting_ != nullptr)
-        std::exchange(waiting_, nullptr)->complete(std::move(accepted.fd));
+        std::exchange(waiting_, nullptr)->complete(std::move(accepted));
       else
-        ready_.push_back(std::move(accepted.fd));
+        ready_.push_back(std::move(accepted));
     });
   }
   Address address() const { return listener_.local(); }
   Task<net::TcpSocket> accept() {
     if (ready_.empty()) {
-      Completion<net::UniqueFd> wait;
+      Completion<net::AcceptedSocket> wait;
       waiting_ = &wait;
-      net::UniqueFd fd = co_await wait;
-      co_return std::move(*net::TcpSocket::adopt(loop_, std::move(fd)));
+      net::AcceptedSocket accepted = co_await wait;
+      co_return std::move(*net::TcpSocket::adopt(loop_, std::move(accepted)));
     }
-    net::UniqueFd fd = std::move(ready_.front());
+    net::AcceptedSocket accepted = std::move(ready_.front());
     ready_.erase(ready_.begin());
-    co_return std::move(*net::TcpSocket::adopt(loop_, std::move(fd)));
+    co_return std::move(*net::TcpSocket::adopt(loop_, std::move(accepted)));
   }
 
  private:
   EpollLoop& loop_;
   net::TcpListener listener_;
-  std::vector<net::UniqueFd> ready_;
-  Completion<net::UniqueFd>* waiting_ = nullptr;
+  std::vector<net::AcceptedSocket> ready_;
+  Completion<net::AcceptedSocket>* waiting_ = nullptr;
 };
 
 // The next record on the socket; empty when the connection ended.

@@ -43,9 +43,9 @@ void TcpServer::on_accept(net::AcceptedSocket accepted) {
         place.error() == Reason::TooManyConnections ? Reason::RpcTooManyConnections : place.error(),
         to_string(accepted.peer));
   Worker* worker = workers_[next_++ % workers_.size()].get();
-  if (&worker->loop() == &loop_) return worker->adopt(std::move(accepted.fd), *std::move(place));
-  worker->loop().post([worker, fd = std::move(accepted.fd), place = *std::move(place)]() mutable {
-    worker->adopt(std::move(fd), std::move(place));
+  if (&worker->loop() == &loop_) return worker->adopt(std::move(accepted), *std::move(place));
+  worker->loop().post([worker, moved = std::move(accepted), place = *std::move(place)]() mutable {
+    worker->adopt(std::move(moved), std::move(place));
   });
 }
 

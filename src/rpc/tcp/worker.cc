@@ -9,9 +9,9 @@ Worker::~Worker() {
   STAG_CHECK(open_.empty());
 }
 
-void Worker::adopt(net::UniqueFd fd, net::PeerPlaces::Place place) {
+void Worker::adopt(net::AcceptedSocket accepted, net::PeerPlaces::Place place) {
   if (closing_) return;
-  Result<net::TcpSocket, Reason> socket = net::TcpSocket::adopt(loop_, std::move(fd));
+  Result<net::TcpSocket, Reason> socket = net::TcpSocket::adopt(loop_, std::move(accepted));
   if (!socket.ok()) return trace(socket.error());
   auto connection =
       std::make_unique<ServerConnection>(static_cast<ServerConnection::Owner&>(*this),

@@ -20,7 +20,7 @@ class Worker final : private ServerConnection::Owner {
 
   net::EpollLoop& loop() const { return loop_; }
   // Serves the connection, which keeps its place to its end.
-  void adopt(net::UniqueFd fd, net::PeerPlaces::Place place);
+  void adopt(net::AcceptedSocket accepted, net::PeerPlaces::Place place);
   // Ends every connection and waits for the Calls in progress.
   Task<void> close();
 
