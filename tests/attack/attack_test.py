@@ -81,7 +81,7 @@ class TruthfulServer(unittest.TestCase):
 
     async def exit_code(self, words, transport, local):
         async with HostileServer(Files(), manners.Manner(None)) as server:
-            arguments = commands.arguments_of(words, transport, server, local)
+            arguments = commands.arguments_of(words, transport, server, local, timeout=60)
             process = await asyncio.create_subprocess_exec(STAG, *arguments, stdout=asyncio.subprocess.DEVNULL)
             return await process.wait()
 

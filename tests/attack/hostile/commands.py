@@ -54,10 +54,10 @@ async def run_one(stag, name, seed):
         shutil.rmtree(work, ignore_errors=True)
 
 
-def arguments_of(words, transport, server, local):
+def arguments_of(words, transport, server, local, timeout=TIMEOUT):
     """The command line of one of COMMANDS."""
     port = server.rdma_port if transport == "rdma" else server.tcp_port
-    command = [words[0], "--timeout", str(TIMEOUT)]
+    command = [words[0], "--timeout", str(timeout)]
     if words[0] == "info":
         return [*command, "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "--rpcbind-port", "9", "127.0.0.1"]
     for word in words[1:]:
