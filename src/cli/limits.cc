@@ -39,8 +39,8 @@ void Limits::declare(Arguments& arguments) {
   arguments.number("--max-bytes", rdma_.max_bytes_all, kLeastBytes, kMostBytes,
                    "the same, of all connections together");
   arguments.number("--stall-limit", stall_seconds_, 0, kMostSeconds,
-                   "seconds until a client that owes data or takes no reply loses its connection; "
-                   "0: never");
+                   "seconds until a client that stands still - takes nothing of its replies, owes "
+                   "data, stops within a message - loses its connection; 0: never");
   arguments.heading("");
 }
 

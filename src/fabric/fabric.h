@@ -112,6 +112,9 @@ class Connection {
   virtual Address peer_address() const = 0;
   virtual Address local_address() const = 0;
   virtual const Traffic& traffic() const = 0;
+  // A number that changes as long as the peer sends anything, or takes what is on its way to it:
+  // who finds the same number twice knows that nothing moved in between. May cost a system call.
+  virtual std::uint64_t progress_mark() const = 0;
 
   // Adds `more` to the number of messages that may still arrive; `size` bytes each from now on.
   virtual void add_receive_credit(ReceiveCredit more) = 0;
@@ -166,6 +169,11 @@ struct ConnectOptions {
   std::uint32_t outbound_reads = 32;    // ORD wished for
   bool crc = false;                     // iWARP: ask for CRC32C on every FPDU
   Duration timeout = std::chrono::seconds(10);
+  // A peer that for this long makes no progress with what it owes - to take bytes of ours, to
+  // answer a Read, to end a message that it has begun - loses the connection. However slow,
+  // progress is progress, unless it is too little to be of use (fabric/iwarp/stall_watch.h). Zero:
+  // never.
+  Duration stall_limit{0};
 };
 
 struct ConnectRequest {

@@ -38,6 +38,16 @@ bool Receiver::at_boundary() const {
   return phase_ == Phase::Header && header_size_ == 0 && !send_open_ && !open_write_.has_value();
 }
 
+std::uint64_t Receiver::bytes_of_unfinished() const {
+  if (!send_open_) return placed_now();
+  const bool of_send = !segment_.control.tagged && queue_of(segment_.opcode) == kSendQueue;
+  return assembled_ + (of_send ? placed_now() : 0);
+}
+
+std::uint64_t Receiver::read_bytes() const {
+  return traffic_.read_bytes + (segment_.opcode == Opcode::ReadResponse ? placed_now() : 0);
+}
+
 bool Receiver::collect(Bytes& bytes, std::size_t wanted) {
   if (header_size_ >= wanted) return true;
   const std::size_t count = std::min(wanted - header_size_, bytes.size());
@@ -123,7 +133,7 @@ void Receiver::add_trailer(Bytes& bytes) {
 void Receiver::end_segment(Bytes whole) {
   phase_ = Phase::Header;
   header_size_ = 0;
-  first_fpdu_seen_ = true;
+  ++fpdus_;
   switch (segment_.opcode) {
     case Opcode::Write:
       traffic_.write_bytes += segment_.payload;

@@ -106,11 +106,17 @@ class Receiver {
   void read_response_sent();
 
   // RFC 5044 7.1.2 rule 4: a responder sends nothing before.
-  bool first_fpdu_seen() const { return first_fpdu_seen_; }
+  bool first_fpdu_seen() const { return fpdus_ > 0; }
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
   // Whether the stream ended between two FPDUs, so that an end of file is no loss of data.
   bool at_boundary() const;
+  // For whoever watches that the peer goes on with what it has begun: the FPDUs before the one, or
+  // before the Send, that is not whole yet; the payload bytes that have come of that one; and those
+  // of all Read Responses.
+  std::uint64_t fpdus_before_unfinished() const { return send_open_ ? send_began_ : fpdus_; }
+  std::uint64_t bytes_of_unfinished() const;
+  std::uint64_t read_bytes() const;
   const ReceiverTraffic& traffic() const { return traffic_; }
 
  private:
@@ -162,6 +168,8 @@ class Receiver {
   std::size_t trailer_size() const { return fpdu_pad(segment_.ulpdu) + kCrcSize; }
   // `whole` is the payload when it lies in one piece, else empty.
   void end_segment(Bytes whole);
+  // Bytes of the FPDU under way that are in their place.
+  std::size_t placed_now() const { return phase_ == Phase::Header ? 0 : segment_.placed; }
   void fail(Reason reason, ErrorCode error);
 
   // Checks of a header before anything of its payload is placed.
@@ -194,7 +202,7 @@ class Receiver {
 
   Phase phase_ = Phase::Header;
   bool stopped_ = false;
-  bool first_fpdu_seen_ = false;
+  std::uint64_t fpdus_ = 0;  // that were whole
   std::array<std::byte, kLengthSize + kUntaggedHeaderSize> header_{};
   std::size_t header_size_ = 0;
   std::array<std::byte, 8> trailer_{};  // pad and CRC
@@ -217,6 +225,7 @@ class Receiver {
   std::size_t assembled_ = 0;
   std::size_t message_limit_ = 0;
   bool send_open_ = false;
+  std::uint64_t send_began_ = 0;  // value of fpdus_ before its first segment
 
   std::uint32_t next_read_request_;  // MSN
   std::uint32_t read_requests_waiting_ = 0;

@@ -43,7 +43,7 @@ bool Receiver::take_whole_send(Bytes& bytes) {
     if (!table_.invalidate(header.invalidate).ok()) return false;
     invalidated = header.invalidate;
   }
-  first_fpdu_seen_ = true;
+  ++fpdus_;
   ++next_send_;
   --credit_;
   ++traffic_.sends;
@@ -144,6 +144,7 @@ Receiver::Verdict Receiver::check_send() {
     if (credit_ == 0) return Fault{Reason::ReceiveOverrun, error::kNoBuffer};
     --credit_;
     send_open_ = true;
+    send_began_ = fpdus_;
     message_limit_ = receive_size_;
   }
   if (segment_.payload > message_limit_ - assembled_) {

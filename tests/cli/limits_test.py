@@ -93,7 +93,7 @@ class Limits(unittest.TestCase):
             peer.sendall(long_call(4096))
             while peer.recv(4096):
                 pass
-            self.logged(server, "RdmaPeerStalled")
+            self.logged(server, "PeerStalled")
 
     def test_that_would_keep_clients_from_working_are_not_taken(self):
         for option, value in (

@@ -120,6 +120,7 @@ TEST(Active, says_why_a_reply_is_not_acceptable) {
       {"485454502f312e3120343030206e6f206e6f206e6f0d0a", Reason::MpaKeyWrong},
       {"4d504120494420526570204672616d65 10 02 0004 0010 3000", Reason::MpaIrdInsufficient},
       {"4d504120494420526570204672616d65", Reason::ConnectionClosed},
+      {"", Reason::MpaUnanswered},
   };
   for (const auto& [bytes, reason] : replies) {
     RawService service;

@@ -57,7 +57,11 @@ IwarpConnection::IwarpConnection(IwarpSetup setup)
       table_(entropy_),
       receiver_(receiver_options(setup.negotiated, kDirectThreshold), table_, *this),
       sender_(sender_options(setup), table_),
-      queue_(write_message(*options_), options_->write_turn) {
+      queue_(write_message(*options_), options_->write_turn),
+      stall_limit_(setup.stall_limit),
+      taking_(stall_limit_),
+      answering_(stall_limit_),
+      ending_(stall_limit_) {
   receiver_.add_receive_credit(setup.receive.count, setup.receive.size);
   if (!active_ || options_->first_fpdu_delay == Duration(0)) return;
   held_ = true;
@@ -92,7 +96,7 @@ const Traffic& IwarpConnection::traffic() const {
   const iwarp::ReceiverTraffic& received = receiver_.traffic();
   traffic_.sends_in = received.sends;
   traffic_.write_bytes_in = received.write_bytes;
-  traffic_.read_bytes_in = received.read_bytes;
+  traffic_.read_bytes_in = receiver_.read_bytes();
   traffic_.reads_in = received.read_requests;
   traffic_.payload_bytes_copied = received.copied_bytes;
   return traffic_;

@@ -19,6 +19,7 @@
 #include "fabric/fabric.h"
 #include "fabric/iwarp/iwarp_options.h"
 #include "fabric/iwarp/ring.h"
+#include "fabric/iwarp/stall_watch.h"
 #include "fabric/iwarp/system_entropy.h"
 #include "fabric/iwarp/transmit_queue.h"
 #include "iwarp/batch.h"
@@ -39,6 +40,7 @@ struct IwarpSetup {
   iwarp::Negotiated negotiated;
   std::vector<std::byte> peer_private_data;
   ReceiveCredit receive;
+  Duration stall_limit{0};
   // Kept as long as the connection is; how a listener counts those it has.
   std::shared_ptr<void> place;
 };
@@ -56,6 +58,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   Address peer_address() const override { return peer_; }
   Address local_address() const override { return local_; }
   const Traffic& traffic() const override;
+  std::uint64_t progress_mark() const override;
   void add_receive_credit(ReceiveCredit more) override;
   Result<RemoteMemory, Reason> expose_source(Bytes memory) override;
   Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) override;
@@ -131,6 +134,11 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   Result<RemoteMemory, Reason> exposed(std::optional<std::uint32_t> stag, std::uint64_t offset,
                                        std::size_t length);
 
+  // iwarp_stall.cc
+  void watch_peer();
+  void look_at_peer();
+  std::uint64_t acknowledged() const;
+
   // iwarp_ending.cc
   void close_when_flushed();
   void end_with(const iwarp::Violation& violation);
@@ -184,6 +192,13 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   int kicks_ = 0;
   Timer hold_;
   Timer kick_;
+  std::uint64_t received_ = 0;  // bytes of the stream
+
+  // The peer owes that it takes our bytes, answers our Reads, ends what it has begun.
+  const Duration stall_limit_;
+  StallWatch taking_, answering_, ending_;
+  bool peer_watched_ = false;
+  Timer stall_timer_;
   mutable Traffic traffic_;
 };
 

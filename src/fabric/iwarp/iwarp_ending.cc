@@ -75,6 +75,7 @@ void IwarpConnection::end(Reason reason) {
   receiver_.stop();
   close_limit_.cancel();
   kick_.cancel();
+  stall_timer_.cancel();
   hold_.cancel();
   sender_.abort();
   batch_.take_private_copies();

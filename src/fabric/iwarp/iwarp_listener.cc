@@ -101,6 +101,7 @@ void IwarpListener::on_request(std::list<Peer>::iterator peer) {
   setup.negotiated = *negotiated;
   setup.peer_private_data.assign(request->private_data.begin(), request->private_data.end());
   setup.receive = wishes->receive;
+  setup.stall_limit = wishes->stall_limit;
   setup.place = std::move(peer->place);
   half_open_.erase(peer);
   deliver(std::move(setup));
@@ -112,7 +113,9 @@ void IwarpListener::deliver(IwarpSetup setup) {
   if (target == &loop_)
     return acceptor_.on_connection(std::make_unique<IwarpConnection>(std::move(setup)));
   auto& other = dynamic_cast<net::EpollLoop&>(*target);
-  other.post([&other, gate = gate_, &acceptor = acceptor_, released = setup.socket.release(),
+  // Before the lambda: its captures are made in no order that may be relied on.
+  net::AcceptedSocket released = setup.socket.release();
+  other.post([&other, gate = gate_, &acceptor = acceptor_, released = std::move(released),
               rest = std::move(setup)]() mutable {
     auto socket = net::TcpSocket::adopt(other, std::move(released), rest.options->tcp);
     if (!socket) return trace(socket.error());

@@ -83,6 +83,7 @@ void IwarpConnection::on_readable() {
   // Answers first: waiting costs a system call.
   flush();
   if (state_ != State::Open) return;
+  if (!peer_watched_ && !receiver_.at_boundary()) watch_peer();
   if (wait) {
     socket_.when_readable([this] { on_readable(); });
   } else {
@@ -109,6 +110,7 @@ bool IwarpConnection::read_some() {
     many = direct == 0 && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
     if (transfer.bytes > 0) {
       heard_ = true;
+      received_ += transfer.bytes;
       in_bulk_ = direct > 0;
     }
     const std::size_t placed = std::min(transfer.bytes, direct);

@@ -86,6 +86,7 @@ void IwarpConnection::flush() {
   const bool all = !may_transmit() || write_some();
   busy_ = false;
   if (state_ == State::Ended) return;
+  if (!peer_watched_) watch_peer();
   if (!all && !wait_writable_) schedule_flush();
   if (all && state_ == State::Closing && close_due_) end(reason_);
 }

@@ -37,6 +37,10 @@ Rope encoded(const iwarp::MpaFrame& frame) {
   return Rope(std::move(block).freeze(size));
 }
 
+bool is_end(Reason reason) {
+  return reason == Reason::ConnectionClosed || reason == Reason::ConnectionReset;
+}
+
 // A Reply, byte for byte: what follows it on the stream is the first FPDU.
 Task<Result<std::size_t, Reason>> read_reply(net::TcpSocket& socket, MutableBytes to) {
   std::size_t have = 0;
@@ -45,6 +49,7 @@ Task<Result<std::size_t, Reason>> read_reply(net::TcpSocket& socket, MutableByte
     if (!missing) co_return Failure{missing.error()};
     if (*missing == 0) co_return have;
     const auto got = co_await socket.read_some(to.subspan(have, *missing));
+    if (!got && have == 0 && is_end(got.error())) co_return Failure{Reason::MpaUnanswered};
     if (!got) co_return Failure{got.error()};
     have += *got;
   }
@@ -120,6 +125,7 @@ Task<Result<IwarpSetup, Reason>> initiate(std::shared_ptr<const IwarpOptions> op
   setup.negotiated = *negotiated;
   setup.peer_private_data.assign(reply->private_data.begin(), reply->private_data.end());
   setup.receive = wishes.receive;
+  setup.stall_limit = wishes.stall_limit;
   co_return std::move(setup);
 }
 

@@ -144,6 +144,7 @@ class RawPeer {
     ulpdu.resize(std::min(ulpdu.size(), size));
     return ulpdu;
   }
+  int descriptor() const { return fd_.fd(); }
   bool at_end() { return receive(1).empty(); }
   void finish() { ::shutdown(fd_.fd(), SHUT_WR); }
   // Whether bytes are there to be read now.

@@ -122,8 +122,14 @@ Operation TransmitQueue::take_part(FlowQueue* queue) {
 }
 
 std::optional<Outgoing> TransmitQueue::next(bool may_read) {
-  if (sends_.head != nullptr) return Outgoing{std::nullopt, take_head(sends_.pop())};
+  const bool bulk_waits = !responses_.empty() || writes_.head != nullptr;
+  if (sends_.head != nullptr && (!bulk_waits || sends_in_turn_ < turn_limit_)) {
+    Operation send = take_head(sends_.pop());
+    sends_in_turn_ = bulk_waits ? sends_in_turn_ + send.bytes.size() : 0;
+    return Outgoing{std::nullopt, std::move(send)};
+  }
   if (may_read && reads_.head != nullptr) return Outgoing{std::nullopt, take_head(reads_.pop())};
+  sends_in_turn_ = 0;
   const bool respond_now = !responses_.empty() && (responses_turn_ || writes_.head == nullptr);
   responses_turn_ = !respond_now;
   if (respond_now) return Outgoing{responses_.pop(), {}};

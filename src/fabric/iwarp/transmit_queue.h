@@ -6,8 +6,9 @@
 // then bulk, where Read Responses and the Writes of the flows take turns. A Write longer than
 // `write_limit` is cut into several messages, so that a small Reply waits for one of them at most.
 // A flow's turn is `turn_limit` bytes: were it one message, all of several large Writes would end
-// at the same time, and who waits for them would have nothing to do until then. Operations and
-// flows are pooled.
+// at the same time, and who waits for them would have nothing to do until then. Sends go first for
+// as many bytes, then one bulk message has its turn: a peer whose RDMA Reads were not answered for
+// all the Calls that we send would give us up. Operations and flows are pooled.
 #pragma once
 
 #include <deque>
@@ -97,6 +98,7 @@ class TransmitQueue {
   List sends_, reads_, writes_;  // flows by the kind of their first operation
   Ring<iwarp::ReadRequest> responses_;
   bool responses_turn_ = false;
+  std::size_t sends_in_turn_ = 0;  // bytes of Sends handed out while bulk waited
   std::vector<FlowQueue*> active_;
   Pool<Node> nodes_;
   Pool<FlowQueue> flows_;

@@ -18,10 +18,9 @@ class TransmitQueueTest : public ::testing::Test {
     operation.kind = kind;
     operation.flow = flow;
     operation.token = token;
-    if (kind == OperationKind::Write) {
-      operation.bytes = Rope::borrow(Bytes(bytes_).first(size));
+    if (kind != OperationKind::Read) operation.bytes = Rope::borrow(Bytes(bytes_).first(size));
+    if (kind == OperationKind::Write)
       operation.remote = {7, static_cast<std::uint32_t>(size), 1000};
-    }
     queue_.post(std::move(operation));
   }
   // Everything in the order it leaves: kind, flow and token of each message.
@@ -53,6 +52,14 @@ TEST_F(TransmitQueueTest, keeps_the_order_of_a_flow) {
   post(OperationKind::Send, 1, 5);
   EXPECT_EQ(drain(), "W1.1 W1.2 S1.3 R1.4 S1.5");
   EXPECT_TRUE(queue_.empty());
+}
+
+// A requester that posts one long Send after the other must still answer RDMA Reads.
+TEST_F(TransmitQueueTest, lets_Sends_go_first_only_for_a_turn) {
+  respond(50);
+  post(OperationKind::Write, 1, 1);
+  for (Flow flow = 2; flow < 8; ++flow) post(OperationKind::Send, flow, 9, kTurn / 2);
+  EXPECT_EQ(drain(), "S2.9 S3.9 W1.1 S4.9 S5.9 A50 S6.9 S7.9");
 }
 
 TEST_F(TransmitQueueTest, lets_a_small_message_of_another_flow_go_first) {

@@ -12,6 +12,11 @@ void SimConnection::arrive(Packet packet) {
   schedule_arrival();
 }
 
+// While all is acknowledged nothing of this side is on its way: then only what comes is progress.
+std::uint64_t SimConnection::progress_mark() const {
+  return arrivals_ + (outbox_.sending() ? acks_ : 0);
+}
+
 void SimConnection::schedule_arrival() {
   if (arrival_scheduled_ || arriving_.empty() || events_ == nullptr) return;
   arrival_scheduled_ = true;
@@ -35,6 +40,7 @@ void SimConnection::take_arrival() {
 
 void SimConnection::dispatch(Packet packet) {
   if (state_ == State::Ending || state_ == State::Gone) return;
+  ++(packet.kind == PacketKind::Ack ? acks_ : arrivals_);
   if (packet.kind == PacketKind::End)
     return end(state_ == State::Closing ? reason_ : packet.reason);
   if (packet.kind == PacketKind::Ack) return on_ack(packet.operation);

@@ -39,6 +39,7 @@ class SimConnection final : public Connection {
   Address peer_address() const override { return setup_.peer; }
   Address local_address() const override { return setup_.local; }
   const Traffic& traffic() const override { return traffic_; }
+  std::uint64_t progress_mark() const override;
   void add_receive_credit(ReceiveCredit more) override;
   Result<RemoteMemory, Reason> expose_source(Bytes memory) override;
   Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) override;
@@ -111,6 +112,7 @@ class SimConnection final : public Connection {
   std::map<std::uint32_t, std::pair<MutableBytes, Timer>> revoking_;
   Outbox outbox_;
   Traffic traffic_;
+  std::uint64_t arrivals_ = 0, acks_ = 0;  // the latter are of Sends and Writes
 
   TimePoint link_free_{};
   std::deque<Packet> arriving_;

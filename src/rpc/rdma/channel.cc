@@ -72,6 +72,7 @@ fabric::ConnectOptions Channel::connect_options() const {
   options.outbound_reads = options_.transport.outbound_reads;
   options.crc = options_.transport.crc;
   options.timeout = options_.connect_timeout;
+  options.stall_limit = options_.transport.stall_limit;
   return options;
 }
 
@@ -263,23 +264,25 @@ void Channel::give_up(Entry& entry, Reason reason) {
   entry.connection->complete(reason);
 }
 
-// Health: calls are waiting and nothing is heard.
+// Health: calls are waiting and nothing moves. A bulk transfer on a slow link says nothing for a
+// long time but moves all the time.
 
 void Channel::watch_health() {
   if (options_.probe_after <= Duration::zero() || health_watched_) return;
   health_watched_ = true;
-  if (link_ != nullptr) link_->heard();
+  if (link_ != nullptr) link_->progressed();
   health_timer_ = loop_.after(options_.probe_after, [this] { on_health_tick(); });
 }
 
 void Channel::on_health_tick() {
   health_watched_ = false;
   if (closing_ || link_ == nullptr || !link_->up() || link_->in_flight() == 0) return;
-  const bool alive = link_->heard();
+  const bool alive = link_->progressed();
   // A probe that found no credit yet says nothing about the server.
   if (!alive && probe_ != nullptr && probe_->sent()) return link_->close(Reason::RpcServerSilent);
-  if (!alive && probe_ == nullptr) tasks_.add(probe(link_));
+  // First the mark: that the probe itself is taken says nothing about the server.
   watch_health();
+  if (!alive && probe_ == nullptr) tasks_.add(probe(link_));
 }
 
 Task<void> Channel::probe(std::shared_ptr<Link> link) {

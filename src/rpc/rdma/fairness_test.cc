@@ -48,6 +48,7 @@ class SilentConnection final : public fabric::Connection {
   Address peer_address() const override { return peer_.address; }
   Address local_address() const override { return {"here", 2}; }
   const fabric::Traffic& traffic() const override { return peer_.traffic; }
+  std::uint64_t progress_mark() const override { return 0; }
   void add_receive_credit(fabric::ReceiveCredit) override {}
   Result<fabric::RemoteMemory, Reason> expose_source(Bytes) override {
     return Failure{Reason::RegistrationsExhausted};

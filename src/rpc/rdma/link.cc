@@ -116,6 +116,11 @@ void Link::close(Reason reason) {
   if (up_) connection_->close(reason);
 }
 
+bool Link::progressed() {
+  const std::uint64_t mark = up_ ? connection_->progress_mark() : progress_mark_;
+  return std::exchange(progress_mark_, mark) != mark;
+}
+
 void Link::serve(Service& service, std::uint32_t credits) {
   service_ = &service;
   core_.serve_calls(credits);
@@ -239,7 +244,6 @@ void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
 
 void Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
   served(call).make_room(items);
-  watch_progress(served(call));
   watch_reads();
 }
 
@@ -257,7 +261,6 @@ Bytes Link::long_call(rpcrdma::IncomingCall call) {
 
 void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
   ServedCall& served = taken(call);
-  served.waits_since = 0;
   served.arrival(arrival, kept(arrival.payload), origin_);
   STAG_CHECK(service_ != nullptr);
   try {
@@ -298,7 +301,6 @@ void Link::send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::R
   const fabric::Token token = token_of(Operation::Reply, call);
   const bool has_stream = plan.form == rpcrdma::Form::Inline;
   const Bytes plain = has_stream ? served.plain_stream(plan) : Bytes{};
-  watch_progress(served);
   if (is_short(plain)) {
     connection_->send_copy(header, plain, invalidate, flow_of(call), token);
     return served.release();
@@ -312,32 +314,6 @@ void Link::send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::R
 void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {
   if (reason != Reason::None) trace(reason, where_);
   served(call).release();
-  served(call).waits_since = 0;
-}
-
-// A Call whose Reads or Reply the peer does not take holds memory that others wait for. Being slow
-// is not enough of an excuse: what a Call moves is bounded.
-void Link::watch_progress(ServedCall& call) {
-  call.waits_since = progress_tick_;
-  if (progress_watched_ || settings_.transport.stall_limit <= Duration::zero()) return;
-  progress_watched_ = true;
-  progress_timer_ =
-      loop_.after(settings_.transport.stall_limit / 2, [this] { on_progress_tick(); });
-}
-
-void Link::on_progress_tick() {
-  progress_watched_ = false;
-  ++progress_tick_;
-  bool waiting = false;
-  for (const std::unique_ptr<ServedCall>& call : served_) {
-    if (call->waits_since == 0) continue;
-    if (progress_tick_ - call->waits_since > 2) return close(Reason::RdmaPeerStalled);
-    waiting = true;
-  }
-  if (!waiting) return;
-  progress_watched_ = true;
-  progress_timer_ =
-      loop_.after(settings_.transport.stall_limit / 2, [this] { on_progress_tick(); });
 }
 
 // A peer that sends nothing of what is read from it keeps its memory no longer than an interval or
@@ -377,7 +353,6 @@ void Link::send_error(Buffer message, Reason reason) {
 }
 
 void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) {
-  heard_ = true;
   const Bytes bytes = message.bytes();
   arriving_ = &message;
   core_.on_receive(bytes, invalidated);
@@ -392,7 +367,6 @@ void Link::on_done(fabric::Token token, Reason outcome) {
     return core_.on_read_done(call_of(token), outcome);
   }
   if (operation_of(token) == Operation::Reply) {
-    served(call_of(token)).waits_since = 0;
     core_.on_sent(call_of(token));
   } else {
     --errors_leaving_;
@@ -421,7 +395,6 @@ void Link::on_disconnect(Reason reason) {
   up_ = false;
   trace(reason, where_);
   settling_timer_.cancel();
-  progress_timer_.cancel();
   reads_timer_.cancel();
   abandoned_.clear();
   for (PendingCall* call : std::exchange(settling_, {})) {

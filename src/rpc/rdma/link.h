@@ -89,8 +89,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   const std::string& where() const { return where_; }
   // Calls on the wire without a Reply.
   std::uint32_t in_flight() const { return core_.requester().in_flight(); }
-  // Whether a message arrived since the last time this was asked.
-  bool heard() { return std::exchange(heard_, false); }
+  // Whether the peer sent or took any bytes since the last time this was asked.
+  bool progressed();
 
  private:
   // fabric::Events
@@ -131,8 +131,6 @@ class Link final : public std::enable_shared_from_this<Link>,
   void settle(PendingCall& call);
   void watch_settling();
   void release_abandoned(std::uint32_t xid);
-  void watch_progress(ServedCall& call);
-  void on_progress_tick();
   void watch_reads();
   void on_reads_tick();
 
@@ -157,9 +155,6 @@ class Link final : public std::enable_shared_from_this<Link>,
   Timer settling_timer_;                             // runs since the oldest of them came
   std::vector<Abandoned> abandoned_;
   fabric::Flow next_flow_ = 1;
-  Timer progress_timer_;
-  std::uint32_t progress_tick_ = 1;
-  bool progress_watched_ = false;
   std::uint32_t reads_ = 0;          // outstanding
   std::uint32_t reads_at_tick_ = 0;  // of them, when the current interval of reads_timer_ began
   std::uint64_t bytes_at_tick_ = 0;  // that Reads had brought until then
@@ -168,7 +163,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::uint32_t errors_leaving_ = 0;
   bool up_ = true;
   bool ending_ = false;  // no new call gets anywhere; on_disconnect is on its way
-  bool heard_ = false;
+  std::uint64_t progress_mark_ = 0;
 };
 
 }  // namespace stag::rpc::rdma

@@ -174,6 +174,42 @@ TEST_F(RdmaLink, gives_a_connection_up_when_the_probe_has_no_answer) {
   loop.run_until([&] { return result.has_value(); });
 }
 
+Task<void> fetched(Client& client, std::uint32_t length, int& good) {
+  CallOptions patient;
+  patient.timeout = 300s;
+  good += (co_await client.call<Fetch>({1, length}, patient)).ok() ? 1 : 0;
+}
+
+// The Reply to a NULL call waits for its turn longer than a health check does, and no other Reply
+// comes for half a minute.
+TEST(RdmaLinkOnSlowNetwork, is_kept_while_large_Replies_are_on_their_way) {
+  constexpr int kCalls = 8;
+  fabric::SimLoop loop;
+  fabric::SimOptions slow;
+  slow.time_per_mib = 1s;
+  slow.max_registration = 1 << 20;
+  fabric::SimFabric network(loop, slow);
+  rpc::Server blobs;
+  blobs.add(blob_program());
+  Server server(blobs);
+  const Address address = *server.listen(network, loop, {"server", 20049});
+  ChannelOptions options;
+  options.probe_after = 4s;
+  Channel channel(network, loop, address, options);
+  ASSERT_TRUE(loop.run(channel.connect({})).ok());
+  Client client(channel, kBlobBinding);
+  ASSERT_TRUE(loop.run(client.ping(kBlobProgram, 1)).ok());
+  const auto silent = reason_counters().of(Reason::RpcServerSilent);
+  int good = 0;
+  TaskGroup group;
+  for (int i = 0; i < kCalls; ++i) group.add(fetched(client, 4 << 20, good));
+  EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_EQ(good, kCalls);
+  EXPECT_EQ(reason_counters().of(Reason::RpcServerSilent), silent);
+  loop.run(closed(channel));
+  loop.run(closed(server));
+}
+
 TEST_F(RdmaLink, makes_a_call_again_with_more_room_when_its_Reply_chunk_was_too_small) {
   PROVES("R8267-3.1-b", "R8267-3.1-a");
   connect();

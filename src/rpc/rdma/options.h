@@ -48,8 +48,9 @@ struct TransportOptions {
   std::uint32_t max_chunk_bytes = 16u << 20;  // refused above (RFC 8166 8.1.4)
   // Bytes of chunks that the peer's Calls in progress may take on one connection.
   std::uint64_t max_bytes = 64u << 20;
-  // A peer that owes the data of a Call's Reads, or does not take a Reply, for longer loses the
-  // connection. Zero: never.
+  // A peer that owes something - the data of Reads, to take bytes of ours, the rest of a message -
+  // and makes no progress with it for so long loses the connection (fabric::ConnectOptions). Zero:
+  // never.
   Duration stall_limit = std::chrono::seconds(60);
 
   // Bytes of the longest message from server to client, and from client to server.
@@ -66,8 +67,8 @@ struct ChannelOptions {
   Duration connect_timeout = std::chrono::seconds(10);
   // A lost connection is tried again this long, with back-off and jitter; then waiting calls fail.
   Duration reconnect_for = std::chrono::seconds(120);
-  // Calls are in progress and nothing was heard for so long: a NULL call asks whether the server
-  // lives, in a credit kept free for it (RFC 8267 6.7.2); no answer in the same time ends the
+  // Calls are in progress and no byte moved for so long: a NULL call asks whether the server lives,
+  // in a credit kept free for it (RFC 8267 6.7.2); no answer in the same time ends the
   // connection. Zero: never.
   Duration probe_after = std::chrono::seconds(15);
   std::uint64_t seed = 0;  // of XIDs and jitter; 0: from the system

@@ -59,10 +59,6 @@ class ServedCall final : private TaskEnd {
 
   void release();
 
-  // The owner's tick at which the peer began to owe something for this Call: data of its Reads, or
-  // room for the Reply. 0: it owes nothing.
-  std::uint32_t waits_since = 0;
-
  private:
   struct Room {
     Block block;

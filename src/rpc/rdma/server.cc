@@ -105,6 +105,7 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
   options.crc = options_.transport.crc;
+  options.stall_limit = options_.transport.stall_limit;
   return options;
 }
 

@@ -160,6 +160,7 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
   Address peer_address() const override { return inner_->peer_address(); }
   Address local_address() const override { return inner_->local_address(); }
   const fabric::Traffic& traffic() const override { return inner_->traffic(); }
+  std::uint64_t progress_mark() const override { return inner_->progress_mark(); }
 
   void add_receive_credit(fabric::ReceiveCredit more) override {
     add({.act = Act::Credit, .length = more.count});
