@@ -11,6 +11,7 @@ namespace {
 
 // UMNT is a courtesy; nobody waits for it long.
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
+constexpr Duration kProbeTimeout = std::chrono::seconds(2);
 
 rpc::CallOptions call_options(const CallerOptions& calls) {
   rpc::CallOptions options;
@@ -24,6 +25,34 @@ FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
   options.sizes.read = url.read_size.value_or(options.sizes.read);
   options.sizes.write = url.write_size.value_or(options.sizes.write);
   return options;
+}
+
+// Whether anything there answers a Call over TCP, be it that it serves no such program.
+Task<bool> speaks_tcp(Loop& loop, rpc::Connector& tcp, Address at, CallerOptions calls) {
+  rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
+      co_await tcp.connect(loop, std::move(at), calls.cancel);
+  if (!channel) co_return false;
+  rpc::CallOptions options = call_options(calls);
+  options.timeout = kProbeTimeout;
+  rpc::Client client(**channel, {}, calls.credentials);
+  const rpc::CallResult<Ok> answer = co_await client.ping(v3::NFS_PROGRAM, calls.version, options);
+  co_await (*channel)->close();
+  co_return answer.ok() || answer.error().kind != rpc::CallError::Kind::Transport;
+}
+
+// A port that hangs up on RPC-over-RDMA, or waits for more, is asked what it speaks instead.
+Task<Error> why_not(Loop& loop, Connectors connectors, Address nfs, rpc::CallError error,
+                    const FileSystemOptions& options) {
+  const Doing doing{"connect to the NFS service", {}};
+  Error known = Error::of_call(doing, error);
+  bool is_tcp = false;
+  if (error.reason == Reason::MpaUnanswered || error.reason == Reason::TimedOut)
+    is_tcp = co_await speaks_tcp(loop, connectors.mount, nfs, options.calls);
+  if (!is_tcp) co_return known;
+  known.sentence = "cannot connect to the NFS service: " + to_string(nfs) +
+                   " speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp to the URL, or name the "
+                   "port of RPC-over-RDMA (20049 as a rule)";
+  co_return known;
 }
 
 }  // namespace
@@ -50,10 +79,14 @@ Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
   if (!nfs_at) co_return Failure{nfs_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
       co_await connectors.nfs.connect(loop, *nfs_at, cancel);
-  if (!nfs) co_return Failure{Error::of_call({"connect to the NFS service", {}}, nfs.error())};
+  if (!nfs) {
+    const Error why = co_await why_not(loop, connectors, *nfs_at, nfs.error(), options_);
+    co_return Failure{why};
+  }
   nfs_ = std::move(*nfs);
-  const bool shared = co_await shares_connection();
-  if (shared) co_return Ok{};
+  const Outcome<bool> shared = co_await shares_connection();
+  if (!shared) co_return Failure{shared.error()};
+  if (*shared) co_return Ok{};
   const Outcome<Address> mount_at =
       co_await find_mount(loop, connectors.mount, url_, options_.calls);
   if (!mount_at) co_return Failure{mount_at.error()};
@@ -68,12 +101,14 @@ Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
 }
 
 // One TCP port may carry both programs; where the URL does not say so, a NULL call tells.
-Task<bool> Session::shares_connection() {
+Task<Outcome<bool>> Session::shares_connection() {
   if (url_.protocol != Url::Protocol::Tcp) co_return false;
   if (url_.mount_port) co_return url_.mount_address() == url_.nfs_address();
   rpc::Client client(*nfs_, {}, options_.calls.credentials);
   const rpc::CallResult<Ok> there = co_await client.ping(
       mount3::MOUNT_PROGRAM, url_.version == 2 ? 1 : 3, call_options(options_.calls));
+  if (!there && there.error().reason == Reason::RpcUnanswered)
+    co_return Failure{Error::of_call({"reach the NFS service", {}}, there.error())};
   co_return there.ok();
 }
 

@@ -53,7 +53,7 @@ class Session {
   Session(Url url, const FileSystemOptions& options);
   Task<Outcome<Ok>> connect(Loop& loop, Connectors connectors);
   // Whether the NFS connection carries MOUNT as well.
-  Task<bool> shares_connection();
+  Task<Outcome<bool>> shares_connection();
   Task<Outcome<Ok>> mount();
   rpc::Channel& mount_channel() { return mount_ ? *mount_ : *nfs_; }
 

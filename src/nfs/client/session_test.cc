@@ -17,12 +17,12 @@ class Loopback final : public rpc::Connector {
     servers.push_back(server);
     rpc::Service* service = server.port == rpcbind_port ? rpcbind : service_;
     if (service == nullptr)
-      co_return Failure{
-          rpc::CallError::transport(Reason::ConnectionRefused, "rdma " + to_string(server))};
+      co_return Failure{rpc::CallError::transport(refusal, "rdma " + to_string(server))};
     co_return std::unique_ptr<rpc::Channel>(
         std::make_unique<testing::LoopbackChannel>(loop, *service));
   }
   std::vector<Address> servers;
+  Reason refusal = Reason::ConnectionRefused;
   rpc::Service* rpcbind = nullptr;
   std::uint16_t rpcbind_port = 111;
 
@@ -189,6 +189,28 @@ struct ScriptedMount : Scripted {
   Outcome<MountPoint> mounted(const std::string& path) { return run(mount(channel, path, {}, {})); }
   std::vector<std::string> asked;
 };
+
+TEST_F(Sessions, say_that_the_port_for_RDMA_speaks_TCP) {
+  Loopback hangs_up(nullptr);
+  hangs_up.refusal = Reason::MpaUnanswered;
+  const auto session = run(Session::open(loop_, {hangs_up, mount_connector_},
+                                         *Url::parse("nfs://server:2049/data"), options_));
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find(
+                "server:2049 speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp"),
+            std::string::npos)
+      << session.error().sentence;
+}
+
+TEST_F(Sessions, do_not_say_so_of_a_port_that_speaks_neither) {
+  Loopback hangs_up(nullptr), nothing(nullptr);
+  hangs_up.refusal = Reason::MpaUnanswered;
+  const auto session = run(
+      Session::open(loop_, {hangs_up, nothing}, *Url::parse("nfs://server:2049/data"), options_));
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find("without an answer"), std::string::npos)
+      << session.error().sentence;
+}
 
 TEST(Mount, tries_the_path_and_its_parents_where_the_exports_are_not_told) {
   ScriptedMount world("/a/b");

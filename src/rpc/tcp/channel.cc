@@ -8,6 +8,10 @@
 namespace stag::rpc::tcp {
 namespace {
 
+// Connections in a row that end at the first Call without an answer, before the port is taken for
+// one of another kind. Enough for a server that turns clients away for the moment.
+constexpr std::uint32_t kMostUnanswered = 4;
+
 ChannelOptions seeded(ChannelOptions options) {
   while (options.seed == 0) options.seed = std::random_device{}();
   return options;
@@ -81,12 +85,23 @@ void TcpChannel::on_record(Buffer record) {
   responder_->on_call(std::move(record));
 }
 
+// A port that speaks something else closes every connection at the first Call. A server that was
+// ever heard may be starting again.
+bool TcpChannel::is_unanswered(Reason end) {
+  heard_ |= stream_->received_bytes() > 0;
+  const bool by_peer = end == Reason::ConnectionClosed || end == Reason::ConnectionReset;
+  unanswered_ = by_peer && !heard_ && requester_.waiting() > 0 ? unanswered_ + 1 : 0;
+  return unanswered_ == kMostUnanswered;
+}
+
 void TcpChannel::on_stream_closed(Reason reason) {
+  const bool unanswered = is_unanswered(reason);
   trace(Reason::RpcConnectionLost, where(), info(reason).text);
   if (responder_ != nullptr) responder_->detach();
   responder_ = nullptr;
   stream_ = nullptr;
   requester_.detach(reason);
+  if (unanswered) return requester_.shut(Reason::RpcUnanswered);
   if (requester_.waiting() > 0) on_stream_wanted();
 }
 

@@ -54,6 +54,7 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   Task<void> reconnect();
   Duration next_backoff();
   void adopt(net::TcpSocket socket);
+  bool is_unanswered(Reason end);
   void serve_reverse_on(const std::shared_ptr<RecordStream>& stream);
 
   net::EpollLoop& loop_;
@@ -68,6 +69,8 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   CancelSource stop_;
   Duration backoff_{};
   bool connecting_ = false;
+  bool heard_ = false;            // anything, ever
+  std::uint32_t unanswered_ = 0;  // connections that ended before that, one after the other
 };
 
 class TcpConnector final : public Connector {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "base/task_group.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
@@ -140,6 +142,40 @@ TEST(TcpChannel, gives_the_reason_of_the_lost_connection_when_time_runs_out) {
     EXPECT_EQ(result.error().reason, Reason::ConnectionRefused);
     co_await channel.close();
   }(&loop, nowhere));
+}
+
+// As the RDMA port of a server does: it hangs up at the first bytes.
+struct HangingUp {
+  explicit HangingUp(EpollLoop& on) : loop(on) {
+    listener.emplace(*net::TcpListener::listen(loop, {"127.0.0.1", 0}));
+    listener->start([this](net::AcceptedSocket accepted) {
+      ++connections;
+      sockets.push_back(*net::TcpSocket::adopt(loop, std::move(accepted)));
+      net::TcpSocket& socket = sockets.back();
+      socket.when_readable([&socket] { socket.close(); });
+    });
+  }
+  EpollLoop& loop;
+  std::optional<net::TcpListener> listener;
+  std::list<net::TcpSocket> sockets;
+  int connections = 0;
+};
+
+TEST(TcpChannel, gives_up_on_a_port_that_only_hangs_up) {
+  EpollLoop loop;
+  HangingUp port(loop);
+  run(loop, [](EpollLoop* on, HangingUp* there) -> Task<> {
+    TcpChannel channel(*on, there->listener->local(), quick());
+    Client client(channel, kBinding);
+    CallOptions options;
+    options.timeout = 60s;
+    for (int call = 0; call < 2; ++call) {
+      const auto result = co_await client.call<INCREMENT>(1u, options);
+      EXPECT_EQ(result.ok() ? Reason::None : result.error().reason, Reason::RpcUnanswered);
+    }
+    EXPECT_EQ(there->connections, 4) << "one such connection may be chance";
+    co_await channel.close();
+  }(&loop, &port));
 }
 
 // Holds every Call until it is told to let go.

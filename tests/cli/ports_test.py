@@ -1,0 +1,42 @@
+"""URLs that name the wrong one of a server's ports: said at once, and what to do about it."""
+import os
+import shutil
+import tempfile
+import unittest
+
+import harness
+from harness import Server, stag
+
+
+class WrongPort(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.mkdtemp(prefix="stag-ports-")
+        cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
+        cls.server = Server(["/x=memory"], os.path.join(cls.work, "state"))
+        cls.addClassCleanup(cls.server.end)
+
+    def fails(self, sentence, port, query):
+        # Tried again until the time is over, it would not end within the harness's.
+        result = stag("ls", "--timeout", str(2 * harness.PATIENCE), f"nfs://127.0.0.1:{port}/x?{query}")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(sentence, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def test_a_TCP_port_for_RDMA(self):
+        tcp = self.server.tcp_port
+        self.fails(f"127.0.0.1:{tcp} speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp", tcp, f"mountport={tcp}")
+
+    def test_an_RDMA_port_for_TCP(self):
+        tcp, rdma = self.server.tcp_port, self.server.rdma_port
+        for query in ("proto=tcp", f"proto=tcp&mountport={rdma}", f"proto=tcp&mountport={tcp}"):
+            self.fails("speaks RPC-over-RDMA (a URL without proto=tcp) instead of RPC over TCP", rdma, query)
+
+    def test_an_RDMA_port_for_MOUNT(self):
+        tcp, rdma = self.server.tcp_port, self.server.rdma_port
+        for query, port in ((f"mountport={rdma}", rdma), (f"proto=tcp&mountport={rdma}", tcp)):
+            self.fails(f"tcp 127.0.0.1:{rdma}: ", port, query)
+
+
+if __name__ == "__main__":
+    harness.main()
