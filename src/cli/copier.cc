@@ -118,6 +118,8 @@ Task<void> Copier::copy_object(Object source, Target target) {
 }
 
 Task<void> Copier::copy_directory(Object source, Target target) {
+  const Descent::Step step(descent_, {source.handle, source.fsid, source.file_id});
+  if (step.refusal()) co_return fail(from_.shown_path(source.path), std::string(*step.refusal()));
   const Outcome<Object> directory = co_await directory_for(source, target);
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++tally_.directories;

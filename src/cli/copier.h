@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/task_group.h"
+#include "cli/descent.h"
 #include "cli/side.h"
 
 namespace stag::cli {
@@ -72,6 +73,7 @@ class Copier {
   Tally& tally_;
   const Complain complain_;
   TaskGroup files_;
+  Descent descent_;
   std::vector<Finished> finished_;  // parents before what is in them
   std::optional<Object> root_;      // the first directory that was copied to
   std::size_t failures_ = 0;

@@ -109,7 +109,8 @@ class Ls final : public Command {
     }
     const bool detailed = long_ || json_;
     Listing listing = remote.files().list(
-        node->handle, detailed ? Listing::Detail::Attributes : Listing::Detail::Names);
+        node->handle, detailed ? Listing::Detail::Attributes : Listing::Detail::Names,
+        Listing::kMostKept);
     for (;;) {
       Outcome<std::vector<Entry>> batch = co_await listing.next();
       if (!batch) co_return Failure{batch.error()};

@@ -2,6 +2,7 @@
 
 #include "base/task_group.h"
 #include "cli/commands.h"
+#include "cli/descent.h"
 #include "cli/remote_command.h"
 
 namespace stag::cli {
@@ -31,19 +32,25 @@ class Emptying {
       if (!node) {
         note(node, failure);
       } else if (node->attributes.type == nfs::v3::NF3DIR) {
-        note(co_await remove_tree(directory, entry.name, node->handle), failure);
+        note(co_await remove_tree(directory, entry.name, *node), failure);
       } else {
         co_await group.at_most(kInFlight - 1);
         group.add(remove(directory, entry.name, failure));
       }
     }
     co_await group.join();
+    kept_ -= entries->size();
     if (failure) co_return Failure{*failure};
     co_return Ok{};
   }
 
-  Task<Outcome<Ok>> remove_tree(Handle parent, std::string name, Handle directory) {
-    const Outcome<Ok> emptied = co_await empty(directory);
+  Task<Outcome<Ok>> remove_tree(Handle parent, std::string name, Node directory) {
+    const Descent::Step step(
+        descent_, {directory.handle, directory.attributes.fsid, directory.attributes.fileid});
+    if (step.refusal())
+      co_return Failure{
+          Error::of_local(fmt::format("cannot remove '{}': {}", name, *step.refusal()))};
+    const Outcome<Ok> emptied = co_await empty(directory.handle);
     if (!emptied) co_return emptied;
     co_return co_await remote_.files().rmdir(parent, std::move(name));
   }
@@ -51,13 +58,16 @@ class Emptying {
  private:
   Task<Outcome<std::vector<Entry>>> all_of(Handle directory) {
     std::vector<Entry> entries;
-    Listing listing = remote_.files().list(directory, Listing::Detail::Names);
+    Listing listing =
+        remote_.files().list(directory, Listing::Detail::Names, Listing::kMostKept - kept_);
     for (;;) {
       Outcome<std::vector<Entry>> batch = co_await listing.next();
       if (!batch) co_return Failure{batch.error()};
-      if (batch->empty()) co_return entries;
+      if (batch->empty()) break;
       for (Entry& entry : *batch) entries.push_back(std::move(entry));
     }
+    kept_ += entries.size();
+    co_return entries;
   }
 
   Task<void> remove(Handle directory, std::string name, std::optional<Error>& failure) {
@@ -72,6 +82,8 @@ class Emptying {
   }
 
   Remote& remote_;
+  Descent descent_;
+  std::size_t kept_ = 0;  // entries, of the directories from the top down to here
 };
 
 class Rm final : public RemoteCommand {
@@ -108,7 +120,7 @@ class Rm final : public RemoteCommand {
       co_return Failure{Error::of_local(fmt::format(
           "'{}' is a directory; remove it with 'stag rm -r'", to_string(remote.url())))};
     Emptying emptying(remote);
-    co_return co_await emptying.remove_tree(parent, name, node->handle);
+    co_return co_await emptying.remove_tree(parent, name, *node);
   }
 
   bool recursive_ = false, force_ = false;

@@ -29,9 +29,18 @@ Task<Outcome<Ok>> Caller::ping(Doing doing) {
   co_return Ok{};
 }
 
+namespace {
+
+Duration jukebox_limit(const CallerOptions& options) {
+  if (options.timeout == Duration::zero()) return options.jukebox_for;
+  return std::min(options.jukebox_for, options.timeout);
+}
+
+}  // namespace
+
 Caller::Patience::Patience(Caller& caller)
     : caller_(caller),
-      end_(caller.channel().loop().now() + caller.options_.jukebox_for),
+      end_(caller.channel().loop().now() + jukebox_limit(caller.options_)),
       next_(caller.options_.jukebox_pause_min) {}
 
 bool Caller::Patience::left() const {

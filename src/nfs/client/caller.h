@@ -17,7 +17,7 @@ struct CallerOptions {
   CancelToken cancel{};
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
   // How long NFS3ERR_JUKEBOX ("come back later": a tape robot, a recovering server) is taken for an
-  // answer, and the pauses in between, which double.
+  // answer, no longer than `timeout`; and the pauses in between, which double.
   Duration jukebox_for = std::chrono::minutes(2);
   Duration jukebox_pause_min = std::chrono::milliseconds(100);
   Duration jukebox_pause_max = std::chrono::seconds(5);

@@ -92,6 +92,17 @@ TEST(Caller, gives_up_on_a_jukebox_after_the_time_allowed) {
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(10'001));
 }
 
+TEST(Caller, waits_for_a_jukebox_no_longer_than_for_an_answer) {
+  FileSystemOptions options;
+  options.calls.timeout = std::chrono::seconds(3);
+  Jukebox jukebox(1'000'000, options);
+  const TimePoint start = jukebox.world.loop.now();
+  const auto outcome = jukebox.world.run(jukebox.world.files.getattr(jukebox.world.files.root()));
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_TRUE(outcome.error().is(v3::NFS3ERR_JUKEBOX));
+  EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(3'001));
+}
+
 TEST(Caller, stops_waiting_for_a_jukebox_when_cancelled) {
   CancelSource cancel;
   FileSystemOptions options;

@@ -89,8 +89,9 @@ Task<Outcome<std::string>> FileSystem::readlink(Handle symlink, std::optional<st
   co_return std::move(resok->data);
 }
 
-Listing FileSystem::list(const Handle& directory, Listing::Detail detail) const {
-  return Listing(caller_, directory, detail, sizes_.list);
+Listing FileSystem::list(const Handle& directory, Listing::Detail detail,
+                         std::uint64_t most) const {
+  return Listing(caller_, directory, detail, sizes_.list, most);
 }
 
 Task<Outcome<v3::FSSTAT3resok>> FileSystem::fsstat(std::optional<Handle> object) {

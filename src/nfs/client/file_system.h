@@ -1,6 +1,6 @@
-// FileSystem: the files of one NFS server, as coroutines in the words of version 3 (RFC 1813), which
-// version 2 does as well as it can (nfs2.h). Every procedure under its name, and on top of them the
-// walk along a path and bulk transfers that keep several operations in flight.
+// FileSystem: the files of one NFS server, as coroutines in the words of version 3 (RFC 1813),
+// which version 2 does as well as it can (nfs2.h). Every procedure under its name, and on top of
+// them the walk along a path and bulk transfers that keep several operations in flight.
 //
 // Objects are named by Handles and by (directory Handle, name); walk() finds the Handle of a path.
 // Names and paths are bytes; no encoding is implied. Errors are values (error.h); the ones that any
@@ -124,7 +124,8 @@ class FileSystem {
   Task<Outcome<Ok>> link(Handle file, Handle directory, std::string name);
 
   // The entries of a directory, in batches.
-  Listing list(const Handle& directory, Listing::Detail detail = Listing::Detail::Attributes) const;
+  Listing list(const Handle& directory, Listing::Detail detail = Listing::Detail::Attributes,
+               std::uint64_t most = Listing::kMostEntries) const;
 
   // Facts, RFC 1813 3.3.18 to 3.3.20; of the root unless told.
   Task<Outcome<v3::FSSTAT3resok>> fsstat(std::optional<Handle> object = std::nullopt);

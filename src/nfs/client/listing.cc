@@ -8,6 +8,8 @@ namespace {
 constexpr Doing kListing{"list the directory", {}};
 // No entry of 255 bytes of name needs more, whatever the server adds.
 constexpr std::uint32_t kLargestReply = 1u << 20;
+// Of one name, as an average; no file system known has longer ones.
+constexpr std::uint64_t kNameBytes = 255;
 
 std::optional<Attributes> attributes_of(const v3::entryplus3& entry) {
   if (!entry.name_attributes.attributes_follow) return std::nullopt;
@@ -32,8 +34,12 @@ bool is_name(std::string_view name) {
 }  // namespace
 
 Listing::Listing(const Caller& caller, const Handle& directory, Detail detail,
-                 std::uint32_t reply_size)
-    : caller_(caller), directory_(directory), detail_(detail), reply_size_(reply_size) {}
+                 std::uint32_t reply_size, std::uint64_t most)
+    : caller_(caller),
+      directory_(directory),
+      detail_(detail),
+      reply_size_(reply_size),
+      most_(most) {}
 
 Task<Outcome<std::vector<Entry>>> Listing::next() {
   while (!ended_) {
@@ -82,6 +88,23 @@ Task<Outcome<std::vector<Entry>>> Listing::plus() {
   co_return taken(*resok);
 }
 
+// One more entry; why the list cannot be one with an end.
+std::optional<Error> Listing::count(std::uint64_t cookie, std::size_t name_size) {
+  name_bytes_ += name_size;
+  if (++entries_ > most_ || name_bytes_ > most_ * kNameBytes)
+    return Error::of_protocol(kListing, "sent more than " + std::to_string(most_) +
+                                            " entries, or names as long as so many");
+  // Two neighbours may share a cookie: a hash of the name, on some servers.
+  if (cookie == seen_ && cookie_ != cookie)
+    return Error::of_protocol(kListing, "sent a list that goes in circles");
+  if (entries_ == next_seen_) {
+    seen_ = cookie;
+    next_seen_ *= 2;
+  }
+  cookie_ = cookie;
+  return std::nullopt;
+}
+
 template <class Resok>
 Outcome<std::vector<Entry>> Listing::taken(Resok& resok) {
   auto& entries = resok.reply.entries;
@@ -94,7 +117,8 @@ Outcome<std::vector<Entry>> Listing::taken(Resok& resok) {
   std::vector<Entry> batch;
   batch.reserve(entries.size());
   for (auto& entry : entries) {
-    cookie_ = entry.cookie;
+    if (const std::optional<Error> endless = count(entry.cookie, entry.name.size()))
+      return Failure{*endless};
     if (!is_name(entry.name))
       return Failure{Error::of_protocol(kListing, "sent a name that cannot be one")};
     if (entry.name != "." && entry.name != "..") batch.push_back(to_entry(entry));

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nfs/client/attributes.h"
@@ -24,12 +25,19 @@ class Listing {
     Attributes,  // READDIRPLUS; READDIR where the server does not have it (RFC 1813 3.3.17)
   };
 
+  // A list of more entries than this is taken for one without an end.
+  static constexpr std::uint64_t kMostEntries = 1u << 24;
+  // The same for who keeps them all: with its names a directory of so many takes some 100 MB.
+  static constexpr std::uint64_t kMostKept = 1u << 20;
+
   // `reply_size`: bytes of one reply asked for. The Caller's Channel outlives the Listing.
-  Listing(const Caller& caller, const Handle& directory, Detail detail, std::uint32_t reply_size);
+  Listing(const Caller& caller, const Handle& directory, Detail detail, std::uint32_t reply_size,
+          std::uint64_t most = kMostEntries);
 
   // The next entries in the server's order, "." and ".." left out; empty: that was all. Entries
   // that are made or removed meanwhile may or may not show up; the others do, once, as far as the
-  // server's cookies are stable.
+  // server's cookies are stable. A list that goes in circles, that has more entries than `most`, or
+  // more bytes of names than so many can need, is an Error.
   Task<Outcome<std::vector<Entry>>> next();
 
  private:
@@ -37,6 +45,7 @@ class Listing {
   Task<Outcome<std::vector<Entry>>> plus();
   template <class Resok>
   Outcome<std::vector<Entry>> taken(Resok& resok);
+  std::optional<Error> count(std::uint64_t cookie, std::size_t name_size);
 
   Caller caller_;
   Handle directory_;
@@ -45,6 +54,12 @@ class Listing {
   std::uint64_t cookie_ = 0;
   v3::cookieverf3 verifier_{};
   bool ended_ = false;
+  std::uint64_t most_;
+  std::uint64_t entries_ = 0;     // so far, "." and ".." with them
+  std::uint64_t name_bytes_ = 0;  // of them
+  // Brent's search for circles: a cookie that was seen, another after twice as many entries.
+  std::optional<std::uint64_t> seen_;
+  std::uint64_t next_seen_ = 2;
 };
 
 }  // namespace stag::nfs::client

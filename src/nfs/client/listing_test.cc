@@ -160,6 +160,62 @@ TEST(Listing, does_not_let_a_server_turn_in_circles) {
   }
 }
 
+TEST(Listing, finds_circles_of_every_length) {
+  for (const std::uint64_t length : {2, 3, 7, 100}) {
+    Scripted world;
+    std::uint64_t batches = 0;
+    world.on<v3::NFSPROC3_READDIR>([&](const auto&, v3::READDIR3res& res) {
+      give(res, {"first", "second"}, false);
+      ++batches;
+      res.resok().reply.entries[0].cookie = 1000 + batches % length;
+      res.resok().reply.entries[1].cookie = 2000 + batches % length;
+    });
+    Listing listing = world.files.list(world.files.root(), Listing::Detail::Names);
+    std::optional<Error> ended;
+    for (int i = 0; i < 1000 && !ended; ++i) {
+      const auto batch = world.run(listing.next());
+      if (!batch) ended = batch.error();
+    }
+    ASSERT_TRUE(ended.has_value()) << length;
+    EXPECT_NE(ended->sentence.find("circles"), std::string::npos) << ended->sentence;
+  }
+}
+
+TEST(Listing, takes_neighbours_with_one_cookie_for_no_circle) {
+  Scripted world;
+  world.on<v3::NFSPROC3_READDIR>([](const auto&, v3::READDIR3res& res) {
+    give(res, {"a", "b", "c", "d", "e"}, true);
+    for (auto& entry : res.resok().reply.entries) entry.cookie = (entry.cookie + 1) / 2;
+  });
+  Listing listing = world.files.list(world.files.root(), Listing::Detail::Names);
+  EXPECT_EQ(world.run(listing.next())->size(), 5u);
+}
+
+TEST(Listing, ends_where_a_server_does_not) {
+  for (const bool long_names : {false, true}) {
+    Scripted world;
+    world.on<v3::NFSPROC3_READDIR>([&](const v3::READDIR3args& args, v3::READDIR3res& res) {
+      give(res, {"one", "two"}, false);
+      for (auto& entry : res.resok().reply.entries) entry.cookie += args.cookie;
+      if (long_names) res.resok().reply.entries[0].name = std::string(20'000, 'x');
+    });
+    Listing listing = world.files.list(world.files.root(), Listing::Detail::Names, 1000);
+    std::size_t entries = 0;
+    std::optional<Error> ended;
+    while (entries < 2000 && !ended) {
+      const auto batch = world.run(listing.next());
+      if (!batch)
+        ended = batch.error();
+      else
+        entries += batch->size();
+    }
+    ASSERT_TRUE(ended.has_value());
+    EXPECT_EQ(ended->kind, Error::Kind::Protocol);
+    EXPECT_NE(ended->sentence.find("more than 1000 entries"), std::string::npos) << ended->sentence;
+    EXPECT_LE(entries, long_names ? 30u : 1000u);
+  }
+}
+
 TEST(Listing, refuses_names_that_would_lead_elsewhere) {
   for (const char* name : {"../../etc/passwd", "/etc", ""}) {
     Scripted world;
