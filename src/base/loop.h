@@ -7,9 +7,11 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <utility>
 
+#include "base/executor.h"
 #include "base/unique_function.h"
 
 namespace stag {
@@ -55,6 +57,14 @@ class Loop {
   // Runs `work` where blocking is allowed, then `done` on the loop's thread. In virtual time `work`
   // runs inline.
   virtual void offload(Function work, Function done) = 0;
+  // The same on a thread of `executor`, which counts it as a job of `client`. False when it has no
+  // room: neither function runs. When it gives the job back later, only `done` runs.
+  virtual bool offload_to(Executor& executor, const void* client, Function work, Function done) {
+    const auto deliver = [](void* loop, Function then) {
+      static_cast<Loop*>(loop)->post(std::move(then));
+    };
+    return executor.submit({std::move(work), std::move(done), deliver, this, client});
+  }
   // Whether the caller is on the loop's thread.
   virtual bool on_thread() const = 0;
 
@@ -123,6 +133,45 @@ auto offloaded(Loop& loop, Work work) {
     }
   };
   return Awaiter{loop, std::move(work), std::nullopt, {}};
+}
+
+// co_await offloaded_to(executor, client, loop, work, otherwise): the same by an Executor; null is
+// the loop's own threads. `otherwise` is the result when the Executor does not do the work, or when
+// there is no memory for it.
+template <class Work>
+auto offloaded_to(Executor* executor, const void* client, Loop& loop, Work work,
+                  decltype(work()) otherwise) {
+  struct Awaiter {
+    Executor* executor;
+    const void* client;
+    Loop& loop;
+    Work work;
+    decltype(work()) value;
+    std::exception_ptr failure;
+    bool await_ready() const { return false; }
+    bool await_suspend(std::coroutine_handle<> waiter) {
+      const auto resume = [waiter] { waiter.resume(); };
+      if (executor != nullptr)
+        return loop.offload_to(
+            *executor, client, [this] { run(); }, resume);
+      loop.offload([this] { run(); }, resume);
+      return true;
+    }
+    void run() noexcept {
+      try {
+        value = work();
+      } catch (const std::bad_alloc&) {
+        return;  // The value is still the other one.
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+    decltype(work()) await_resume() {
+      if (failure) std::rethrow_exception(std::move(failure));
+      return std::move(value);
+    }
+  };
+  return Awaiter{executor, client, loop, std::move(work), std::move(otherwise), {}};
 }
 
 }  // namespace stag

@@ -45,10 +45,15 @@ Parsed take_option(std::string_view word, nfs::ExportOptions& options) {
 Parsed take_word(std::string_view word, ExportLine& line) {
   constexpr std::string_view kFsid = "fsid=";
   if (word.starts_with(kFsid)) return take_file_system_id(word.substr(kFsid.size()), line);
+  if (word == "at_once" || word == "offload") {
+    line.at_once = word == "offload" ? vfs::posix::AtOnce::Never : vfs::posix::AtOnce::Always;
+    return Ok{};
+  }
   const Parsed taken = take_option(word, line.options);
   if (taken) return taken;
   return wrong(taken.error() +
-               "; the export as a whole also has fsid=N and client=NETWORK, in a table 'clients'");
+               "; the export as a whole also has fsid=N, at_once, offload and client=NETWORK, in a "
+               "table 'clients'");
 }
 
 // A client before its options are put on top of the export's.

@@ -6,7 +6,7 @@
 //   [[export]]
 //   path = "/name"
 //   folder = "DIR"                    # or "memory"
-//   options = ["ro"]
+//   options = ["ro"]                  # with what holds for all clients, as here: "offload"
 //   fsid = 7
 //   clients = [{match = "192.0.2.0/24", options = ["rw", "no_root_squash"]}, {match = "*"}]
 //
@@ -23,6 +23,7 @@
 #include "base/result.h"
 #include "cli/config.h"
 #include "nfs/server/exports.h"
+#include "vfs/posix/tree.h"
 
 namespace stag::cli {
 
@@ -32,6 +33,8 @@ struct ExportLine {
   nfs::ExportOptions options;
   std::vector<nfs::ClientRule> clients{};
   std::optional<std::uint64_t> file_system_id{};  // fsid=N
+  // at_once and offload, of a folder.
+  vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
   // What stands in front of every sentence about it: the option, or file and line.
   std::string where{};
 };

@@ -51,7 +51,7 @@ TEST(ExportLine, that_makes_no_sense_is_told_in_one_sentence) {
 TEST(ExportLine, with_an_unknown_option_lists_all_that_have_a_place_there) {
   const auto of_export = parse_export("/x=memory,rx");
   ASSERT_FALSE(of_export.ok());
-  EXPECT_NE(of_export.error().find("fsid=N and client=NETWORK"), std::string::npos);
+  EXPECT_NE(of_export.error().find("fsid=N, at_once, offload and client=NETWORK"), std::string::npos);
   const auto of_client = parse_export("/x=memory,client=*:rx");
   ASSERT_FALSE(of_client.ok());
   EXPECT_EQ(of_client.error().find("fsid=N"), std::string::npos);

@@ -12,23 +12,24 @@
 namespace stag::cli {
 namespace {
 
-using Opened = Result<std::shared_ptr<vfs::FileSystem>, std::string>;
-
-Opened open_memory(std::uint64_t file_system_id) {
+std::shared_ptr<vfs::FileSystem> open_memory(std::uint64_t file_system_id) {
   vfs::memory::Options options;
   options.file_system_id = file_system_id;
-  return std::shared_ptr<vfs::FileSystem>(std::make_shared<vfs::MemoryFileSystem>(options));
+  return std::make_shared<vfs::MemoryFileSystem>(options);
 }
 
-Opened open_folder(const std::string& folder, const std::string& state,
-                   std::uint64_t file_system_id) {
-  vfs::PosixFileSystem::Options options;
-  options.root = folder;
-  options.state_directory = state;
-  options.file_system_id = file_system_id;
+struct Folder {
+  std::shared_ptr<vfs::FileSystem> files;
+  dev_t device = 0;
+};
+
+Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options) {
   auto opened = vfs::PosixFileSystem::open(options);
   if (!opened) return Failure{opened.error()};
-  return std::shared_ptr<vfs::FileSystem>(*std::move(opened));
+  struct stat status {};
+  if (::stat(options.root.c_str(), &status) != 0)
+    return Failure{options.root + ": " + std::strerror(errno)};
+  return Folder{*std::move(opened), status.st_dev};
 }
 
 bool same_terms(const ExportLine& one, const ExportLine& other) {
@@ -60,26 +61,47 @@ const ExportSet::Served* ExportSet::find(const std::string& path) const {
   return found == served_.end() ? nullptr : &*found;
 }
 
+const ExportSet::Served* ExportSet::same(const ExportLine& line) const {
+  const Served* before = find(line.path);
+  const bool as_before = before != nullptr && before->line.folder == line.folder &&
+                         before->line.file_system_id == line.file_system_id &&
+                         before->line.at_once == line.at_once;
+  return as_before ? before : nullptr;
+}
+
 Result<ExportSet::Served, std::string> ExportSet::serve(ExportLine line) const {
   line.path = nfs::normal_path(line.path).value_or(line.path);
-  const Served* before = find(line.path);
-  if (before != nullptr &&
-      (before->line.folder != line.folder || before->line.file_system_id != line.file_system_id))
-    before = nullptr;
-  if (before != nullptr && line.folder.empty()) return Served{std::move(line), before->files, 0};
+  return line.folder.empty() ? serve_memory(std::move(line)) : serve_folder(std::move(line));
+}
+
+Result<ExportSet::Served, std::string> ExportSet::serve_memory(ExportLine line) const {
+  if (const Served* before = same(line)) return Served{std::move(line), before->files, 0};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
-  const Opened files = line.folder.empty() ? open_memory(number)
-                                           : open_folder(line.folder, state_directory_, number);
-  if (!files) return Failure{line.where + files.error()};
-  struct stat status {};
-  if (!line.folder.empty() && ::stat(line.folder.c_str(), &status) != 0)
-    return Failure{line.where + line.folder + ": " + std::strerror(errno)};
+  return Served{std::move(line), open_memory(number), 0};
+}
+
+Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) const {
+  const StoreWorkers workers = stores_.make("export " + line.path);
+  vfs::PosixFileSystem::Options options;
+  options.root = line.folder;
+  options.state_directory = state_directory_;
+  options.file_system_id = line.file_system_id.value_or(nfs_.file_system_id(line.path));
+  options.at_once = line.at_once;
+  options.workers = workers.plain;
+  options.sync_workers = workers.syncing;
+  const auto opened = stores_.ask(workers, [options] { return open_folder(options); });
+  const Served* before = same(line);
+  if (!opened && before == nullptr)
+    return Failure{
+        fmt::format("{}the folder {} does not answer; does what it is mounted from work?",
+                    line.where, line.folder)};
+  if (opened && !*opened) return Failure{line.where + opened->error()};
   // The folder may be another one of the same name. The device is asked for too, since a copy of a
   // file system has the identity of the original.
-  if (before != nullptr && before->device == status.st_dev &&
-      before->files->identity() == (*files)->identity())
-    return Served{std::move(line), before->files, status.st_dev};
-  return Served{std::move(line), *files, status.st_dev};
+  if (before != nullptr && (!opened || ((*opened)->device == before->device &&
+                                        (*opened)->files->identity() == before->files->identity())))
+    return Served{std::move(line), before->files, before->device};
+  return Served{std::move(line), (*opened)->files, (*opened)->device};
 }
 
 std::string ExportSet::difference(const std::vector<Served>& next) const {

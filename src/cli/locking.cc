@@ -3,6 +3,7 @@
 #include "cli/process.h"
 #include "endpoint/connector.h"
 #include "endpoint/loops.h"
+#include "net/worker_pool.h"
 #include "nfs/lock/lock_service.h"
 #include "nfs/server/server.h"
 #include "rpcbind/lookup.h"
@@ -69,6 +70,10 @@ Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer
   nfs::lock::LockServiceOptions options;
   options.state_directory = state;
   options.host_name = host_name();
+  net::WorkerOptions one;
+  one.limits.threads = 1;
+  one.name = "records of locks";
+  options.records_worker = std::make_shared<net::WorkerPool>(one);
   auto opened = nfs::lock::LockService::open(nfs.served(), options, made->loops.at(0), made->peers);
   if (!opened) return Failure{opened.error().message};
   made->service = *std::move(opened);

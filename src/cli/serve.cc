@@ -10,12 +10,14 @@
 #include "base/reason.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/departure.h"
 #include "cli/export_set.h"
 #include "cli/limits.h"
 #include "cli/locking.h"
 #include "cli/log.h"
 #include "cli/process.h"
 #include "cli/registration.h"
+#include "cli/reloads.h"
 #include "cli/remote.h"
 #include "endpoint/listener.h"
 #include "net/signals.h"
@@ -59,7 +61,9 @@ class Serve final : public Command {
   // At least one.
   Result<std::vector<ExportLine>, std::string> read_exports() const;
   Result<std::vector<ExportLine>, std::string> exports_in_file() const;
-  // On SIGHUP.
+  // From the exports to the end of the last call. Calls `leave` before it waits for that.
+  Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
+  // On SIGHUP; blocks.
   void reload(ExportSet& exports) const;
   Exit listen(rpc::Server& server);
   Exit listen_at(rpc::Server& server, const std::string& host,
@@ -82,6 +86,7 @@ class Serve final : public Command {
   std::uint32_t loops_ = std::clamp(std::thread::hardware_concurrency(), 1u, kUsualLoops);
   std::uint32_t busy_poll_us_ = 0;
   std::uint32_t udp_port_ = 0;  // that of TCP
+  std::uint32_t store_patience_ = 10;
   bool udp_ = true;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
@@ -113,6 +118,8 @@ void Serve::declare(Arguments& arguments) {
   arguments.texts("--export", export_texts_, "/name=DIR|memory[,OPTION]...",
                   "what to serve; options are those of exports(5): ro, rw, root_squash, "
                   "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, fsid=N; "
+                  "at_once, offload: whether a folder's file system may be asked by the threads "
+                  "that serve connections [if it is on this machine]; "
                   "client=NETWORK[:OPTION]... for each it is open to [all]");
   arguments.texts("--listen", hosts_, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
@@ -138,6 +145,9 @@ void Serve::declare(Arguments& arguments) {
       "--busy-poll", busy_poll_us_, 0, 1'000'000,
       "microseconds an idle thread looks for work before it sleeps; 0: a little while, "
       "as long as that pays");
+  arguments.number("--store-patience", store_patience_, 1, 3600,
+                   "seconds a folder's file system may take; beyond, it is told of in the log, and "
+                   "clients that need it are asked to come again later");
   arguments.config("--config", config_, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
                    "tables [[export]]; the exports are read again on SIGHUP");
@@ -208,13 +218,34 @@ Exit Serve::run() {
   choose_hosts();
   start_log(log_level_, log_format_ == "json" ? LogFormat::Json : LogFormat::Text);
   raise_open_files_limit();
-  const Result<StateLock, std::string> lock = StateLock::take(state_);
+  Result<StateLock, std::string> lock = StateLock::take(state_);
   if (!lock) return failed(lock.error());
+  std::optional<StateLock> held(*std::move(lock));
+  std::optional<Departure> departure;
+  StoreWatch stores{std::chrono::seconds(store_patience_)};
+  const auto leave = [&] {
+    if (!departure)
+      departure.emplace(stores.patience(), [&] {
+        const std::string busy = stores.busy();
+        complain("ends before the last calls have" +
+                 (busy.empty() ? "" : ": no answer from the file system below " + busy));
+        held.reset();
+      });
+  };
+  const Exit exit = serve(stores, *std::move(lines), leave);
+  leave();
+  stores.finish();
+  departure.reset();
+  return exit;
+}
+
+Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
+                  const std::function<void()>& leave) {
   const Result<nfs::ServerState, nfs::StateError> state = nfs::ServerState::open(state_);
   if (!state) return failed(state.error().message);
   nfs::NfsServer nfs(*state);
-  ExportSet exports(nfs, state_);
-  if (const auto added = exports.replace(*std::move(lines)); !added) {
+  ExportSet exports(nfs, stores, state_);
+  if (const auto added = exports.replace(std::move(lines)); !added) {
     complain(added.error().sentence);
     return added.error().exit;
   }
@@ -226,9 +257,11 @@ Exit Serve::run() {
   announce(exports);
   // Before anybody is told that it is ready.
   net::EpollLoop loop;
+  const StoreRounds rounds(loop, stores);
+  Reloads reloads(loop, [&] { reload(exports); });
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) {
     if (signal == SIGHUP && exports_are_in_file())
-      reload(exports);
+      reloads.ask();
     else
       loop.stop();
   });
@@ -237,6 +270,7 @@ Exit Serve::run() {
     (*locking)->start();
     loop.run();
   }
+  leave();
   registered_ = nullptr;
   listeners_.clear();
   return exit;

@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "base/failure.h"
 #include "net/blocked_signals.h"
 #include "net/loop_core.h"
 
@@ -41,7 +42,23 @@ void EpollLoop::cancel_timer(std::uint64_t id) {
 }
 
 void EpollLoop::offload(Function work, Function done) {
-  core_->offload(std::move(work), std::move(done));
+  Executor::Job job{std::move(work), std::move(done)};
+  // Neither refused nor given back.
+  job.must_run = true;
+  if (core_->offload(*core_->workers, std::move(job))) return;
+  // The system has neither a thread nor memory for another one: the work is done here.
+  try {
+    job.work();
+  } catch (...) {
+    trace_exception(Reason::TaskFailed, "worker");
+  }
+  core_->post(std::move(job.done));
+}
+
+bool EpollLoop::offload_to(Executor& executor, const void* client, Function work, Function done) {
+  Executor::Job job{std::move(work), std::move(done)};
+  job.client = client;
+  return core_->offload(executor, std::move(job));
 }
 
 bool EpollLoop::on_thread() const {

@@ -3,7 +3,8 @@
 //
 // An EpollLoop is run by one thread, and everything made for that loop (sockets, timers, listeners)
 // is used and destroyed on that thread, before the loop. Only post(), stop() and on_thread() may be
-// called from elsewhere. What blocks goes to a WorkerPool by offload(). No signal state is touched
+// called from elsewhere. What blocks goes to a WorkerPool by offload(), or to
+// another Executor by offload_to(). No signal state is touched
 // unless a SignalWatch (net/signals.h) is made.
 #pragma once
 
@@ -15,11 +16,10 @@
 
 namespace stag::net {
 
-class WorkerPool;
-
 struct LoopOptions {
-  // Where offload() runs; may be shared by loops. Null: a pool of the default size of its own.
-  std::shared_ptr<WorkerPool> workers;
+  // Where offload() runs; may be shared by loops. Null: a WorkerPool of the default size of its
+  // own.
+  std::shared_ptr<Executor> workers;
   // How long an idle loop keeps asking for events before it sleeps, in microseconds. Buys latency
   // with CPU time. Zero: a little while, as long as that saves more than it costs (net/patience.h).
   std::uint32_t busy_poll_us = 0;
@@ -45,6 +45,7 @@ class EpollLoop final : public Loop {
   void post(Function function) override;
   [[nodiscard]] Timer after(Duration delay, Function function) override;
   void offload(Function work, Function done) override;
+  bool offload_to(Executor& executor, const void* client, Function work, Function done) override;
   bool on_thread() const override;
 
   // For the .cc files of net only.

@@ -250,20 +250,25 @@ bool EpollLoop::Core::poll(int timeout_ms) {
   return found_ > 0;
 }
 
-void EpollLoop::Core::offload(Function work, Function done) {
+bool EpollLoop::Core::offload(Executor& executor, Executor::Job&& job) {
   {
     std::lock_guard lock(mutex_);
     ++offloads_;
   }
-  workers->submit(
-      std::move(work),
-      [](void* context, Function then) {
-        Core& core = *static_cast<Core*>(context);
-        core.post(std::move(then));
-        std::lock_guard lock(core.mutex_);
-        if (--core.offloads_ == 0) core.offload_ended_.notify_all();
-      },
-      this, std::move(done));
+  job.context = this;
+  job.deliver = [](void* context, Function then) {
+    Core& core = *static_cast<Core*>(context);
+    core.post(std::move(then));
+    core.end_offload();
+  };
+  if (executor.submit(std::move(job))) return true;
+  end_offload();
+  return false;
+}
+
+void EpollLoop::Core::end_offload() {
+  std::lock_guard lock(mutex_);
+  if (--offloads_ == 0) offload_ended_.notify_all();
 }
 
 void EpollLoop::Core::drop_functions() {

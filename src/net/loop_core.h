@@ -54,14 +54,14 @@ struct EpollLoop::Core {
   }
 
   void post(Function function);
-  void offload(Function work, Function done);
+  bool offload(Executor& executor, Executor::Job&& job);
   void run();
   void stop();
   TimePoint now() const;
   void drop_functions();
 
   Patience patience;
-  std::shared_ptr<WorkerPool> workers;
+  std::shared_ptr<Executor> workers;
   std::atomic<std::thread::id> thread{std::this_thread::get_id()};
   TimerHeap timers;
 
@@ -89,6 +89,7 @@ struct EpollLoop::Core {
   void run_timers();
   // With the mutex held, so that the loop is still there.
   void wake();
+  void end_offload();
 
   const UniqueFd epoll_;
   // Edge-triggered, so nobody has to empty it.

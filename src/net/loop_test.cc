@@ -8,7 +8,6 @@
 #include <atomic>
 #include <csignal>
 #include <future>
-#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +17,6 @@
 #include "net/patience.h"
 #include "net/signals.h"
 #include "net/timer_heap.h"
-#include "net/worker_pool.h"
 
 namespace stag::net {
 namespace {
@@ -249,30 +247,6 @@ TEST(Patience, never_gives_up_where_it_was_told_how_long) {
     patience.found(false);
   }
   EXPECT_EQ(patience.limit(), std::chrono::microseconds(7));
-}
-
-TEST(WorkerPool, runs_jobs_at_once_but_never_more_than_its_threads) {
-  std::atomic<int> running = 0;
-  std::atomic<int> most = 0;
-  std::atomic<int> done = 0;
-  std::latch two_at_once(2);
-  {
-    WorkerPool pool(2);
-    for (int i = 0; i < 20; ++i) {
-      pool.submit(
-          [&, i] {
-            const int now_running = ++running;
-            if (now_running > most) most = now_running;
-            // Ends only if the first two run at the same time.
-            if (i < 2) two_at_once.arrive_and_wait();
-            --running;
-          },
-          [](void* counter, WorkerPool::Function) { ++*static_cast<std::atomic<int>*>(counter); },
-          &done, {});
-    }
-  }
-  EXPECT_EQ(most, 2);
-  EXPECT_EQ(done, 20);
 }
 
 TEST(SignalWatch, hands_a_signal_to_the_loop_and_gives_it_back) {

@@ -1,67 +1,157 @@
 #include "net/worker_pool.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <new>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "base/failure.h"
+#include "base/reason.h"
 #include "net/blocked_signals.h"
 
 namespace stag::net {
+namespace {
 
-WorkerPool::WorkerPool(std::size_t max_threads) : max_threads_(max_threads) {
-  STAG_CHECK(max_threads > 0);
+TimePoint steady_now() {
+  return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
 }
 
-WorkerPool::~WorkerPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
+void join(std::list<std::thread> threads) {
+  for (std::thread& thread : threads) thread.join();
+}
+
+void conclude(Executor::Job&& job) {
+  // Before `done` runs: what the work refers to may end with it.
+  job.work = {};
+  job.deliver(job.context, std::move(job.done));
+}
+
+}  // namespace
+
+struct WorkerPool::State {
+  explicit State(WorkerOptions with) : options(std::move(with)), queue(options.limits) {}
+
+  // For one more job, with the mutex held; false when there is no thread at all.
+  bool provide_thread(const std::shared_ptr<State>& self) {
+    if (idle > queue.waiting() || threads >= options.limits.threads) return true;
+    const BlockedSignals blocked;
+    started.emplace_back();
+    try {
+      started.back() = std::thread([self] { serve(self); });
+      ++threads;
+      queue.limit_threads(options.limits.threads);
+    } catch (const std::system_error&) {
+      // The system has no thread left to give: the ones there do the work, more slowly.
+      started.pop_back();
+      if (threads > 0) queue.limit_threads(threads);
+    }
+    return threads > 0;
   }
-  wanted_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-}
+  void end_this_thread() {
+    const auto own = std::find_if(started.begin(), started.end(), [](const std::thread& thread) {
+      return thread.get_id() == std::this_thread::get_id();
+    });
+    ended_threads.splice(ended_threads.end(), started, own);
+    if (--threads == 0) ended.notify_all();
+    if (stopping) wanted.notify_all();
+  }
+  // With the mutex held. Who gets them joins them.
+  std::list<std::thread> take_ended() { return std::exchange(ended_threads, {}); }
 
-void WorkerPool::submit(Function work, Deliver deliver, void* context, Function done) {
-  {
-    std::lock_guard lock(mutex_);
-    jobs_.push_back({std::move(work), deliver, context, std::move(done)});
-    if (idle_ < jobs_.size() && threads_.size() < max_threads_) {
-      start_thread();
+  // The next job, waited for; nullopt when the thread shall end.
+  std::optional<JobQueue::Begun> next(std::unique_lock<std::mutex>& lock) {
+    for (;;) {
+      if (auto begun = queue.begin(steady_now())) return begun;
+      if (stopping && queue.waiting() == 0) return std::nullopt;
+      ++idle;
+      const bool late = wanted.wait_for(lock, options.idle) == std::cv_status::timeout;
+      --idle;
+      if (late && queue.waiting() == 0) return std::nullopt;
     }
   }
-  wanted_.notify_one();
+
+  const WorkerOptions options;
+  std::mutex mutex;
+  std::condition_variable wanted;
+  std::condition_variable ended;
+  JobQueue queue;
+  std::list<std::thread> started;
+  std::list<std::thread> ended_threads;
+  std::size_t threads = 0;  // of those started
+  std::size_t idle = 0;
+  bool stopping = false;
+};
+
+WorkerPool::WorkerPool(WorkerOptions options)
+    : state_(std::make_shared<State>(std::move(options))) {
+  STAG_CHECK(state_->options.limits.threads > 0 && state_->options.limits.threads_each > 0);
 }
 
-void WorkerPool::start_thread() {
-  const BlockedSignals blocked;
+void WorkerPool::finish() {
+  std::unique_lock lock(state_->mutex);
+  state_->stopping = true;
+  state_->wanted.notify_all();
+  state_->ended.wait(lock, [this] { return state_->threads == 0; });
+  std::list<std::thread> threads = state_->take_ended();
+  lock.unlock();
+  join(std::move(threads));
+}
+
+bool WorkerPool::submit(Job&& job) {
+  bool taken = false;
   try {
-    threads_.emplace_back([this] { serve(); });
-  } catch (const std::system_error&) {
-    // The system has no thread left to give: the ones there do the work, more slowly.
-    STAG_CHECK(!threads_.empty());
+    const std::lock_guard lock(state_->mutex);
+    taken = state_->provide_thread(state_) && state_->queue.admit(std::move(job), steady_now());
+  } catch (const std::bad_alloc&) {
+    taken = false;
   }
+  if (taken)
+    state_->wanted.notify_one();
+  else
+    trace(Reason::WorkersBusy, state_->options.name);
+  return taken;
 }
 
-void WorkerPool::serve() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    ++idle_;
-    wanted_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
-    --idle_;
-    if (jobs_.empty()) return;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+WorkerPool::Load WorkerPool::look(TimePoint now) {
+  std::vector<Job> given_back;
+  Load load;
+  {
+    const std::lock_guard lock(state_->mutex);
+    given_back = state_->queue.give_back(now);
+    load = {state_->threads, state_->queue.under_way(), state_->queue.waiting(),
+            state_->queue.oldest(now)};
+  }
+  for (Job& job : given_back) {
+    trace(Reason::WorkersBusy, state_->options.name);
+    conclude(std::move(job));
+  }
+  return load;
+}
+
+void WorkerPool::serve(const std::shared_ptr<State>& state) {
+  std::unique_lock lock(state->mutex);
+  std::list<std::thread> before = state->take_ended();
+  lock.unlock();
+  join(std::move(before));
+  lock.lock();
+  while (auto begun = state->next(lock)) {
+    const void* const client = begun->job.client;
     lock.unlock();
     try {
-      job.work();
+      begun->job.work();
     } catch (...) {
-      trace_exception(Reason::TaskFailed, "worker");
+      trace_exception(Reason::TaskFailed, state->options.name);
     }
-    // Before `done` runs: what the work refers to may end with it.
-    job.work = {};
-    job.deliver(job.context, std::move(job.done));
+    conclude(std::move(begun->job));
     lock.lock();
+    state->queue.end(client, begun->at, steady_now());
   }
+  state->end_this_thread();
 }
 
 }  // namespace stag::net

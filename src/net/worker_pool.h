@@ -1,50 +1,52 @@
-// The threads where blocking is allowed: at most `max_threads`, started when first needed, first
-// come first served.
+// The threads where blocking is allowed: as many as there is work for, up to a limit, and none once
+// there was none for a while. Which job is next is said by net/job_queue.h.
 #pragma once
 
-#include <condition_variable>
-#include <cstddef>
-#include <deque>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
+#include <string>
 
-#include "base/unique_function.h"
+#include "base/executor.h"
+#include "net/job_queue.h"
 
 namespace stag::net {
 
-class WorkerPool {
- public:
-  using Function = UniqueFunction<void()>;
-  // Gets `done` on the worker's thread once the work has ended.
-  using Deliver = void (*)(void* context, Function done);
+struct WorkerOptions {
+  WorkerLimits limits;
+  // How long a thread without work stays.
+  Duration idle = std::chrono::seconds(10);
+  // Whose work it is, for the log.
+  std::string name;
+};
 
-  explicit WorkerPool(std::size_t max_threads = 4);
-  // Runs what was submitted to its end.
-  ~WorkerPool();
+class WorkerPool final : public Executor {
+ public:
+  explicit WorkerPool(WorkerOptions options = {});
+  ~WorkerPool() override { finish(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Callable from any thread.
-  void submit(Function work, Deliver deliver, void* context, Function done);
+  // Also false when there is no thread and the system gives none, or no memory. What is refused is
+  // counted under WorkersBusy.
+  bool submit(Job&& job) override;
+
+  // Runs what was submitted to its end, and waits for that. Nothing is submitted later.
+  void finish();
+
+  struct Load {
+    std::size_t threads = 0;
+    std::size_t under_way = 0;
+    std::size_t waiting = 0;
+    Duration oldest{};  // how long the oldest job has been under way
+  };
+  // Any thread. Gives back what waits in vain by `now`; whoever made the pool with patience calls
+  // it once in a while.
+  Load look(TimePoint now);
 
  private:
-  struct Job {
-    Function work;
-    Deliver deliver;
-    void* context;
-    Function done;
-  };
-  void start_thread();
-  void serve();
+  struct State;
+  static void serve(const std::shared_ptr<State>& state);
 
-  const std::size_t max_threads_;
-  std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::deque<Job> jobs_;
-  std::size_t idle_ = 0;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  const std::shared_ptr<State> state_;  // of the threads too
 };
 
 }  // namespace stag::net

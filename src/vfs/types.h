@@ -36,6 +36,8 @@ struct Credentials {
 struct Caller {
   Loop& loop;
   const Credentials& credentials;
+  // Whose share of the store's workers it takes, most often a connection; only compared.
+  const void* client = nullptr;
 };
 
 // Names one object of one FileSystem for as long as the object exists, across renames and, for

@@ -199,6 +199,7 @@ class ConfigFiles(Case):
             max-connection-bytes = 33554432
             max-bytes = 8589934592
             stall-limit = 30
+            store-patience = 10
             inline-threshold = 4096
             credits = 32
             crc = true

@@ -28,7 +28,8 @@ LockService::~LockService() = default;
 Result<std::unique_ptr<LockService>, StateError> LockService::open(
     const Served& served, const LockServiceOptions& options, Loop& loop, Peers& peers) {
   auto records =
-      Records::open(options.state_directory.empty() ? "" : options.state_directory + "/locks");
+      Records::open(options.state_directory.empty() ? "" : options.state_directory + "/locks",
+                    options.records_worker);
   if (!records) return Failure{records.error()};
   auto parts = std::make_unique<Parts>(served, *std::move(records), options, loop, peers);
   Parts& made = *parts;

@@ -43,6 +43,8 @@ namespace stag::nfs::lock {
 struct LockServiceOptions {
   // Where the records are; empty: nothing is remembered over a restart.
   std::string state_directory;
+  // Who writes them; null: the threads of the loops.
+  std::shared_ptr<Executor> records_worker{};
   // What this host calls itself to others.
   std::string host_name = "localhost";
   // How long clients may take to reclaim their locks after a restart, if there are any to do so.

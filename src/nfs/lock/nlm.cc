@@ -80,8 +80,11 @@ Task<Records::Hold> recorded(Desk& desk, rpc::CallContext& call) {
   Records::Hold hold = desk.records.hold(address);
   if (hold) co_return hold;
   const auto in_use = [&](const std::string& other) { return desk.manager.knows(other); };
-  const auto kept =
-      co_await offloaded(call.loop(), [&] { return desk.records.add(address, in_use); });
+  // Not in the call: braces and co_await do not go together in every compiler.
+  const Result<Ok, StateError> not_done = Failure{StateError{"too much waits to be written"}};
+  const auto kept = co_await offloaded_to(
+      desk.records.worker(), &call.origin(), call.loop(),
+      [&] { return desk.records.add(address, in_use); }, not_done);
   if (!kept) trace(Reason::LockClientUnrecorded, address, kept.error().message);
   co_return desk.records.hold(address);
 }

@@ -180,7 +180,7 @@ Task<void> Outbox::tell_everybody() {
     if (loop_.now() >= give_up_at) {
       for (const std::string& host : records_.untold()) {
         trace(Reason::RestartUnheard, host);
-        co_await offloaded(loop_, [&] { return records_.told(host).ok(); });
+        co_await forget(host);
       }
       break;
     }
@@ -200,7 +200,13 @@ Task<void> Outbox::tell(std::string host) {
   news.state = records_.state();
   const auto heard = co_await client.call<nsm::SM_NOTIFY>(news, options());
   co_await (*channel)->close();
-  if (heard) co_await offloaded(loop_, [&] { return records_.told(host).ok(); });
+  if (heard) co_await forget(host);
+}
+
+// A record that stays is of a host that is told once more after the next start.
+Task<void> Outbox::forget(const std::string& host) {
+  co_await offloaded_to(
+      records_.worker(), this, loop_, [&] { return records_.told(host).ok(); }, false);
 }
 
 Task<void> Outbox::stop() {

@@ -65,6 +65,7 @@ class Outbox {
   void end_answer(const std::string& host);
   Task<void> tell_everybody();
   Task<void> tell(std::string host);
+  Task<void> forget(const std::string& host);
 
   template <class Answer>
   Task<void> send(std::string host, typename Answer::Args results) {

@@ -22,8 +22,9 @@ bool is_file_name(std::string_view address) {
 
 }  // namespace
 
-Result<std::unique_ptr<Records>, StateError> Records::open(const std::string& directory) {
-  std::unique_ptr<Records> records(new Records(directory));
+Result<std::unique_ptr<Records>, StateError> Records::open(const std::string& directory,
+                                                           std::shared_ptr<Executor> worker) {
+  std::unique_ptr<Records> records(new Records(directory, std::move(worker)));
   if (directory.empty()) return records;
   if (auto made = make_directories(records->hosts()); !made) return Failure{made.error()};
   if (auto counted = records->count_restart(); !counted) return Failure{counted.error()};

@@ -4,7 +4,7 @@
 //
 // A directory holds `state`, a decimal number, and `hosts/` with an empty file for each client,
 // named by its address. A client's file is there before its first lock is granted. Methods marked
-// blocking touch the disk; all may be called from any thread.
+// blocking touch the disk, and are called by worker(); all may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/executor.h"
 #include "nfs/server/state/durable_file.h"
 
 namespace stag::nfs::lock {
@@ -24,8 +25,10 @@ namespace stag::nfs::lock {
 class Records {
  public:
   // Reads them, and counts a restart. An empty name: nothing is kept, and nobody is remembered.
-  // Blocking.
-  static Result<std::unique_ptr<Records>, StateError> open(const std::string& directory);
+  // Blocking. `worker` null: the threads of the caller's loop.
+  static Result<std::unique_ptr<Records>, StateError> open(
+      const std::string& directory, std::shared_ptr<Executor> worker = nullptr);
+  Executor* worker() const { return worker_.get(); }
 
   std::int32_t state() const;
   // Who is to be told of the restart.
@@ -62,7 +65,8 @@ class Records {
   Result<Ok, StateError> restart();
 
  private:
-  explicit Records(std::string directory) : directory_(std::move(directory)) {}
+  Records(std::string directory, std::shared_ptr<Executor> worker)
+      : directory_(std::move(directory)), worker_(std::move(worker)) {}
   std::string hosts() const { return directory_ + "/hosts"; }
   Result<Ok, StateError> count_restart();
   Result<Ok, StateError> read_hosts();
@@ -75,6 +79,7 @@ class Records {
   };
 
   const std::string directory_;
+  const std::shared_ptr<Executor> worker_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable std::mutex mutex_;
   std::int32_t state_ = 1;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "testing/nfs/faulty_store.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/vfs/awaited.h"
 
@@ -46,6 +47,33 @@ TEST_F(Crowd, of_100000_entries_is_listed_completely_while_others_come_and_go) {
   }
   EXPECT_EQ(lasting.size(), 100'000u);
   EXPECT_GT(page, 100);
+}
+
+// Notes whose share of its workers is taken.
+class Sharing final : public testing::FaultyStore {
+ public:
+  using FaultyStore::FaultyStore;
+  vfs::Operation<vfs::Attributes> attributes(vfs::Caller who, const vfs::Handle& object) override {
+    clients.push_back(who.client);
+    return FaultyStore::attributes(who, object);
+  }
+  std::vector<const void*> clients;
+};
+
+TEST_F(Crowd, takes_the_workers_of_a_store_by_connection) {
+  const auto store = std::make_shared<Sharing>(store_);
+  ASSERT_TRUE(nfs_.add_export("/sharing", store, {}).ok());
+  const nfs_fh3 dir = mounted("/sharing");
+  testing::LoopbackChannel other(loop_, server_);
+  rpc::Client another(other, ulb::nfs3(), credentials_);
+  store->clients.clear();
+  call<NFSPROC3_GETATTR>({dir});
+  call<NFSPROC3_GETATTR>({dir});
+  ASSERT_TRUE(loop_.run(another.call<NFSPROC3_GETATTR>({dir})).has_value());
+  ASSERT_EQ(store->clients.size(), 3u);
+  EXPECT_NE(store->clients[0], nullptr);
+  EXPECT_EQ(store->clients[0], store->clients[1]);
+  EXPECT_NE(store->clients[0], store->clients[2]);
 }
 
 // One client on a loop and thread of its own: makes, writes, moves and removes in a directory that

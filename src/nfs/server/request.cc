@@ -17,7 +17,8 @@ std::optional<Object> admit(const Export& found, const vfs::Handle& handle,
     trace(Reason::NfsClientNotAdmitted, to_string(call.origin().peer), found.path());
     return std::nullopt;
   }
-  return Object{&found, options, handle, acting_as(*options, call.caller()), &call.loop()};
+  return Object{&found,       options,       handle, acting_as(*options, call.caller()),
+                &call.loop(), &call.origin()};
 }
 
 Result<Object, v3::nfsstat3> Request::resolve(const v3::nfs_fh3& handle) const {

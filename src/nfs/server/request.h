@@ -35,9 +35,10 @@ struct Object {
   vfs::Handle handle;
   vfs::Credentials credentials;
   Loop* loop = nullptr;
+  const void* connection = nullptr;  // its share of the store's workers is taken
 
   vfs::FileSystem& store() const { return export_->file_system(); }
-  vfs::Caller caller() const { return {*loop, credentials}; }
+  vfs::Caller caller() const { return {*loop, credentials, connection}; }
   bool read_only() const { return options->read_only; }
 };
 

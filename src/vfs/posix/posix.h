@@ -2,14 +2,19 @@
 // what it promises).
 //
 // Threads. One PosixFileSystem serves any number of loops. What cannot block runs on the caller's
-// loop (attributes of an open object, cached data with RWF_NOWAIT, cached names); everything else
-// goes to the loop's offload pool, and only there does a thread become another user, for the length
-// of the system calls. A loop's thread that writes loses CAP_SYS_RESOURCE: quotas are for
-// everybody. Of a file system in memory, files that are read again and again are mapped, and the
-// process gets a handler for SIGBUS (posix/mapping.h).
+// loop (attributes of an open object, cached data with RWF_NOWAIT, cached names), provided that the
+// file system is in memory or on a disk of this machine; everything else goes to workers
+// (Options::at_once, workers, sync_workers). When they have no room, an operation is Delay. The
+// destructor leaves what is open to the workers, too.
 //
-// Users. As root, every operation runs as the caller's user and groups. Without root, everybody is
-// the user the server runs as, whatever the credentials say (serves_all_as_one()).
+// A loop's thread that writes loses CAP_SYS_RESOURCE: quotas are for everybody. Of a file system in
+// memory, files that are read again and again are mapped, and the process gets a handler for SIGBUS
+// (posix/mapping.h).
+//
+// Users. As root, every operation runs as the caller's user and groups: the thread that executes
+// it, a worker or the loop, is that user for the length of the system calls and never over a
+// co_await (posix/credentials.h). Without root, everybody is the user the server runs as, whatever
+// the credentials say (serves_all_as_one()).
 //
 // `Unstable` writes are in the page cache; a sync that fails raises losses(), for the write
 // verifier to follow.
@@ -28,11 +33,15 @@ class PosixFileSystem final : public FileSystem {
   using Options = posix::Options;
 
   // Fails with one sentence for the user: no such folder, no state directory.
+  // Blocks.
   static Result<std::unique_ptr<PosixFileSystem>, std::string> open(const Options& options);
+  ~PosixFileSystem() override;
 
   // Whether callers are not told apart because the server does not run as root.
   static bool serves_all_as_one();
   bool uses_kernel_handles() const { return tree_->uses_kernel_handles(); }
+  // Whether anything is answered on the caller's loop.
+  bool answers_at_once() const { return tree_->answers_at_once(); }
 
   Handle root() const override { return tree_->root(); }
   std::string identity() const override { return tree_->identity(); }
@@ -72,8 +81,13 @@ class PosixFileSystem final : public FileSystem {
   Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes) override;
 
  private:
-  explicit PosixFileSystem(std::unique_ptr<posix::Tree> tree) : tree_(std::move(tree)) {}
+  PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options);
+  // Of what changes names and attributes.
+  const std::shared_ptr<Executor>& changers() const;
+
   std::unique_ptr<posix::Tree> tree_;
+  const std::shared_ptr<Executor> workers_;
+  const std::shared_ptr<Executor> sync_workers_;
 };
 
 }  // namespace stag::vfs

@@ -1,7 +1,6 @@
 #include "vfs/posix/tree.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -11,6 +10,7 @@
 
 #include "vfs/change_rules.h"
 #include "vfs/posix/errors.h"
+#include "vfs/posix/residence.h"
 
 namespace stag::vfs::posix {
 namespace {
@@ -44,10 +44,10 @@ Time time_of(const struct statx_timestamp& time) {
   return {time.tv_sec, time.tv_nsec};
 }
 
-bool is_in_memory(const Descriptor& folder) {
+Residence residence_of_folder(const Descriptor& folder) {
   struct statfs kind {};
-  if (::statfs(ProcPath(folder).text(), &kind) != 0) return false;
-  return kind.f_type == TMPFS_MAGIC || kind.f_type == RAMFS_MAGIC;
+  if (::statfs(ProcPath(folder).text(), &kind) != 0) return Residence::Elsewhere;
+  return residence_of(kind.f_type);
 }
 
 std::string sentence(const std::string& what) {
@@ -87,7 +87,10 @@ std::string Tree::open_root(const Options& options) {
       static_cast<std::uint32_t>(std::max(1L, ::pathconf(ProcPath(root).text(), _PC_LINK_MAX)));
   limits_.max_name = static_cast<std::uint32_t>(space.f_namemax);
   limits_.read_only = (space.f_flag & ST_RDONLY) != 0;
-  in_memory_ = is_in_memory(root);
+  const Residence residence = residence_of_folder(root);
+  in_memory_ = residence == Residence::Memory;
+  at_once_ = options.at_once == AtOnce::Automatic ? residence != Residence::Elsewhere
+                                                  : options.at_once == AtOnce::Always;
   root_ = std::make_shared<Object>(Handle(), std::move(root), FileType::Directory);
   return choose_handles(options, root_stat);
 }

@@ -25,8 +25,10 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 
+#include "base/executor.h"
 #include "vfs/posix/inode_table.h"
 #include "vfs/posix/object.h"
 #include "vfs/vfs.h"
@@ -37,6 +39,13 @@ enum class HandleKind : std::uint8_t {
   Automatic,  // Kernel where it works, else Table
   Kernel,
   Table,
+};
+
+// What is answered on the caller's loop, where that takes no waiting, and what by workers.
+enum class AtOnce : std::uint8_t {
+  Automatic,  // Always on disks and in memory of this machine (residence.h), else Never
+  Always,
+  Never,
 };
 
 struct Options {
@@ -50,6 +59,11 @@ struct Options {
   // Makes changes of names and attributes durable before they are answered, as NFS wants (RFC
   // 1813 4.8). Without it a crash of the machine may undo what clients were told.
   bool durable_names = true;
+  AtOnce at_once = AtOnce::Automatic;
+  // Where the store may block: what ends in an fsync, and everything else. Null: on the threads of
+  // the caller's loop. A caller's client counts as theirs (vfs::Caller).
+  std::shared_ptr<Executor> workers{};
+  std::shared_ptr<Executor> sync_workers{};
   // What attributes give as file_system_id; 0: the number of the file system below.
   std::uint64_t file_system_id = 0;
 };
@@ -66,6 +80,8 @@ class Tree {
   const Limits& limits() const { return limits_; }
   std::uint64_t losses() const { return losses_.load(); }
   bool uses_kernel_handles() const { return table_ == nullptr; }
+  bool answers_at_once() const { return at_once_; }
+  bool durable_names() const { return durable_names_; }
 
   Outcome<Attributes> attributes(const Handle& object);
   Outcome<Change> set_attributes(const Credentials& who, const Handle& object,
@@ -111,7 +127,8 @@ class Tree {
   Outcome<ObjectAcls> acls(const Handle& object);
   Outcome<Change> set_acls(const Credentials& who, const Handle& object, const SetAcls& changes);
 
-  // Answers that need no blocking, from what is cached; nothing when that does not suffice.
+  // Answers that need no blocking, from what is cached; nothing when that does not suffice, and
+  // never where not even that is certain not to block (Options::at_once).
   std::optional<Outcome<Attributes>> attributes_at_once(const Handle& object);
   std::optional<Outcome<Access>> access_at_once(const Credentials& who, const Handle& object,
                                                 std::uint32_t asked);
@@ -187,6 +204,8 @@ class Tree {
   void forget(const Object& directory, std::string_view name);
 
   // Data and attributes (tree_data.cc, tree_attributes.cc).
+  // The object if it may be asked on a loop; null when it is not open or nothing may be.
+  ObjectRef at_hand(const Handle& handle);
   Outcome<Opened> resolve_file(const Handle& handle);
   // Whether the file has become shorter than `end` meanwhile.
   bool is_cut(const Object& file, std::uint64_t end) const;
@@ -249,6 +268,7 @@ class Tree {
   std::uint64_t device_ = 0;
   Limits limits_;
   bool durable_names_ = true;
+  bool at_once_ = false;
   bool in_memory_ = false;  // reading never waits for a disk
   std::atomic<std::uint64_t> losses_{0};
 };

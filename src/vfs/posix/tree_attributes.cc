@@ -47,8 +47,13 @@ Outcome<Attributes> Tree::attributes(const Handle& object) {
   return attributes;
 }
 
+ObjectRef Tree::at_hand(const Handle& handle) {
+  if (!at_once_) return nullptr;
+  return handle == root_->handle ? root_ : cache_->find(handle);
+}
+
 std::optional<Outcome<Attributes>> Tree::attributes_at_once(const Handle& object) {
-  const ObjectRef cached = object == root_->handle ? root_ : cache_->find(object);
+  const ObjectRef cached = at_hand(object);
   if (cached == nullptr) return std::nullopt;
   return attributes_of(*cached);
 }
@@ -79,7 +84,7 @@ Outcome<Access> Tree::access(const Credentials& who, const Handle& object, std::
 
 std::optional<Outcome<Access>> Tree::access_at_once(const Credentials& who, const Handle& object,
                                                     std::uint32_t asked) {
-  const ObjectRef cached = object == root_->handle ? root_ : cache_->find(object);
+  const ObjectRef cached = at_hand(object);
   if (cached == nullptr) return std::nullopt;
   return access_of(who, *cached, asked);
 }

@@ -144,7 +144,7 @@ bool Tree::read_now(Object& file, const Descriptor& reader, const Attributes& at
 
 std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, const Handle& file,
                                                       std::uint64_t offset, std::uint32_t count) {
-  const ObjectRef cached = cache_->find(file);
+  const ObjectRef cached = at_hand(file);
   const SharedDescriptor reader = cached != nullptr ? cached->reader() : nullptr;
   if (reader == nullptr || cached->type != FileType::Regular || count > kLargestAtOnce)
     return std::nullopt;
@@ -199,7 +199,7 @@ std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, 
   if (!in_memory_ || data.size() > kLargestAtOnce ||
       !range_within<std::uint64_t>(offset, data.size(), kLargestFile))
     return std::nullopt;
-  const ObjectRef cached = cache_->find(file);
+  const ObjectRef cached = at_hand(file);
   const SharedDescriptor writer = cached != nullptr ? cached->writer() : nullptr;
   if (writer == nullptr || cached->type != FileType::Regular) return std::nullopt;
   prepare_loop_thread();

@@ -1,0 +1,105 @@
+// The workers of the stores that `stag serve` exports (net/worker_pool.h): made here, one set for
+// each store, looked at once a second, and waited for at the end. A store that does not answer is
+// told of in the log, and again when it does.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/loop.h"
+#include "net/worker_pool.h"
+
+namespace stag::cli {
+
+// Those of one store: for what ends in an fsync, and for everything else.
+struct StoreWorkers {
+  std::shared_ptr<net::WorkerPool> plain;
+  std::shared_ptr<net::WorkerPool> syncing;
+};
+
+// Any thread, unless stated otherwise.
+class StoreWatch {
+ public:
+  // How long a store may take for what it is asked.
+  explicit StoreWatch(Duration patience) : patience_(patience) {}
+  ~StoreWatch() { finish(); }
+  StoreWatch(const StoreWatch&) = delete;
+  StoreWatch& operator=(const StoreWatch&) = delete;
+
+  // `name` stands in the log: "export /data". The workers are kept as long as they have work.
+  StoreWorkers make(const std::string& name);
+  // What `work` yields on one of these workers; nullopt when that takes too long. What comes later
+  // is destroyed there.
+  template <class Work>
+  auto ask(const StoreWorkers& workers, Work work) const -> std::optional<decltype(work())>;
+
+  // What is to be told by `now`.
+  void look(TimePoint now);
+  // The names of stores that have been asked something which they have not answered yet.
+  std::string busy() const;
+  // Waits for everything the stores were asked, however long that takes; nothing is asked later.
+  void finish();
+  Duration patience() const { return patience_; }
+
+ private:
+  struct Watched {
+    std::string name;
+    StoreWorkers workers;
+    TimePoint silent_since{};  // while `reported`
+    bool reported = false;
+  };
+  void look_at(Watched& watched, TimePoint now) const;
+
+  const Duration patience_;
+  mutable std::mutex mutex_;
+  std::vector<Watched> all_;
+};
+
+// look() once a second; on the loop's thread.
+class StoreRounds {
+ public:
+  StoreRounds(Loop& loop, StoreWatch& stores) : loop_(loop), stores_(stores) { begin(); }
+
+ private:
+  void begin() {
+    timer_ = loop_.after(std::chrono::seconds(1), [this] {
+      stores_.look(loop_.now());
+      begin();
+    });
+  }
+
+  Loop& loop_;
+  StoreWatch& stores_;
+  Timer timer_;
+};
+
+template <class Work>
+auto StoreWatch::ask(const StoreWorkers& workers, Work work) const
+    -> std::optional<decltype(work())> {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<decltype(work())> value;
+    bool waited_for = true;
+  };
+  const auto answer = std::make_shared<Answer>();
+  Executor::Job job;
+  job.work = [answer, work = std::move(work)]() mutable {
+    std::optional<decltype(work())> value(work());
+    const std::lock_guard lock(answer->mutex);
+    if (answer->waited_for) answer->value.swap(value);
+    answer->came.notify_one();
+  };
+  job.deliver = [](void*, Executor::Function) {};
+  std::unique_lock lock(answer->mutex);
+  if (!workers.plain->submit(std::move(job))) return std::nullopt;
+  answer->came.wait_for(lock, patience_, [&] { return answer->value.has_value(); });
+  answer->waited_for = false;
+  return std::move(answer->value);
+}
+
+}  // namespace stag::cli

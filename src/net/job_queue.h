@@ -1,0 +1,80 @@
+// Which job a pool of workers does next, and which it does not take: the jobs of a pool, by client.
+// Pure: it has neither threads nor a clock, and is not synchronised.
+//
+// Clients take turns, and each has a bound of its own for jobs under way and for jobs that wait, so
+// that who asks for much waits behind himself. Where a job waits for workers none of which has
+// begun or ended anything for `patience`, it is given back: the client shall ask again later.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/loop.h"
+
+namespace stag::net {
+
+struct WorkerLimits {
+  std::size_t threads = 4;
+  std::size_t threads_each = 4;  // of them for one client at a time
+  // Jobs that wait. When there are so many, clients that have none may still add one; but their
+  // calls outlive their connections, so there is an end to that.
+  std::size_t waiting = 1024;
+  std::size_t waiting_each = 256;
+  std::size_t waiting_most = 4096;
+  // Zero: a job waits for ever.
+  Duration patience = Duration::zero();
+};
+
+class JobQueue {
+ public:
+  using Job = Executor::Job;
+  explicit JobQueue(const WorkerLimits& limits) : limits_(limits) {
+    begun_.reserve(limits.threads);
+  }
+
+  // False, and the job stays where it is, when there is no room for it.
+  bool admit(Job&& job, TimePoint now);
+  struct Begun {
+    Job job;
+    TimePoint at{};
+  };
+  // The job that a worker without one begins now; nullopt: none may begin. Allocates nothing.
+  std::optional<Begun> begin(TimePoint now);
+  // A job of `client` that was begun at `at` has ended.
+  void end(const void* client, TimePoint at, TimePoint now);
+  // What waits in vain.
+  std::vector<Job> give_back(TimePoint now);
+  // There will be no more than this many workers.
+  void limit_threads(std::size_t threads) { limits_.threads = threads; }
+
+  std::size_t waiting() const { return waiting_; }
+  std::size_t under_way() const { return begun_.size(); }
+  // How long the oldest job under way has been so; zero when there is none.
+  Duration oldest(TimePoint now) const;
+
+ private:
+  // The jobs of one client.
+  struct Line {
+    std::deque<Job> waiting;
+    std::size_t under_way = 0;
+    TimePoint moved{};  // when one was begun or ended
+  };
+  using Lines = std::map<const void*, Line>;
+
+  bool is_stuck(const Line& line, TimePoint now) const;
+  void take_from(Line& line, std::vector<Job>& given_back);
+
+  WorkerLimits limits_;
+  Lines lines_;                   // those with jobs
+  std::list<const void*> turns_;  // those with waiting jobs
+  std::size_t waiting_ = 0;
+  std::vector<TimePoint> begun_;  // of the jobs under way
+  TimePoint moved_{};
+};
+
+}  // namespace stag::net

@@ -1,0 +1,166 @@
+#include "net/job_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+
+namespace stag::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Jobs that write their names down, and what becomes of them.
+class Jobs : public ::testing::Test {
+ protected:
+  static constexpr const char* kAlice = "alice";
+  static constexpr const char* kBob = "bob";
+
+  static WorkerLimits limits() {
+    WorkerLimits limits;
+    limits.threads = 4;
+    limits.threads_each = 2;
+    limits.waiting = 4;
+    limits.waiting_each = 3;
+    limits.waiting_most = 6;
+    limits.patience = 10s;
+    return limits;
+  }
+  bool submit(const char* client, const std::string& name, bool must_run = false) {
+    Executor::Job job;
+    job.work = [this, name] { log += name + " "; };
+    job.done = [this, name] { log += "(" + name + ") "; };
+    job.client = client;
+    job.must_run = must_run;
+    return queue.admit(std::move(job), now);
+  }
+  // What the four workers do now.
+  std::size_t begin_all() {
+    std::size_t count = 0;
+    for (; under_way.size() < 4; ++count) {
+      auto begun = queue.begin(now);
+      if (!begun) break;
+      begun->job.work();
+      under_way.emplace_back(begun->job.client, begun->at);
+    }
+    return count;
+  }
+  void end_oldest() {
+    queue.end(under_way.front().first, under_way.front().second, now);
+    under_way.pop_front();
+  }
+  void give_back() {
+    for (Executor::Job& job : queue.give_back(now)) job.done();
+  }
+
+  std::string log;
+  JobQueue queue{limits()};
+  TimePoint now{};
+  std::deque<std::pair<const void*, TimePoint>> under_way;
+};
+
+TEST_F(Jobs, of_clients_take_turns) {
+  for (const char* name : {"a1", "a2", "a3"}) submit(kAlice, name);
+  submit(kBob, "b1");
+  EXPECT_EQ(begin_all(), 3u);
+  EXPECT_EQ(log, "a1 b1 a2 ") << "and the workers left are not for a third of alice";
+  end_oldest();
+  EXPECT_EQ(begin_all(), 1u);
+  EXPECT_EQ(log, "a1 b1 a2 a3 ");
+}
+
+TEST_F(Jobs, beyond_a_clients_bound_are_refused_and_kept_by_the_caller) {
+  for (const char* name : {"a1", "a2"}) submit(kAlice, name);
+  begin_all();
+  for (const char* name : {"a3", "a4", "a5"}) EXPECT_TRUE(submit(kAlice, name));
+  Executor::Job job;
+  job.work = [] {};
+  job.client = kAlice;
+  EXPECT_FALSE(queue.admit(std::move(job), now));
+  EXPECT_TRUE(static_cast<bool>(job.work));
+  EXPECT_TRUE(submit(kAlice, "own", true)) << "what must run is never refused";
+}
+
+TEST_F(Jobs, of_a_client_that_has_none_are_admitted_to_a_queue_that_others_have_filled) {
+  for (const char* client : {kAlice, kBob})
+    for (int i = 0; i < 2; ++i) submit(client, "x");
+  EXPECT_EQ(begin_all(), 4u);
+  for (const char* client : {kAlice, kBob})
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(submit(client, "y"));
+  EXPECT_FALSE(submit(kAlice, "z")) << "four wait, two of them alice's";
+  EXPECT_TRUE(submit("dave", "d"));
+  EXPECT_TRUE(submit("erin", "e"));
+  EXPECT_FALSE(submit("frank", "f")) << "whoever comes and goes adds no more than that";
+}
+
+TEST_F(Jobs, that_wait_for_workers_which_all_hang_are_given_back) {
+  for (const char* client : {kAlice, kBob})
+    for (int i = 0; i < 2; ++i) submit(client, "x");
+  EXPECT_EQ(begin_all(), 4u);
+  for (const char* client : {kAlice, kBob}) submit(client, "y");
+  log.clear();
+  submit("carol", "c");
+  submit("carol", "own", true);
+  now += 10s - 1ns;
+  give_back();
+  EXPECT_EQ(log, "");
+  now += 1ns;
+  give_back();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '('), 3) << log;
+  EXPECT_FALSE(submit("dave", "d")) << "while they hang, nobody needs to wait in vain";
+  EXPECT_EQ(queue.oldest(now), 10s);
+  end_oldest();
+  log.clear();
+  EXPECT_TRUE(submit("dave", "d"));
+  EXPECT_EQ(begin_all(), 1u);
+  EXPECT_EQ(log, "own ") << "what must run has waited on";
+}
+
+TEST_F(Jobs, of_one_client_hang_without_harm_to_another) {
+  for (const char* name : {"a1", "a2", "a3"}) submit(kAlice, name);
+  begin_all();
+  for (int second = 0; second < 10; ++second) {
+    now += 1s;
+    EXPECT_TRUE(submit(kBob, "b"));
+    EXPECT_EQ(begin_all(), 1u);
+    queue.end(kBob, under_way.back().second, now);
+    under_way.pop_back();
+  }
+  log.clear();
+  give_back();
+  EXPECT_EQ(log, "(a3) ");
+  EXPECT_FALSE(submit(kAlice, "a4"));
+  EXPECT_TRUE(submit(kBob, "b"));
+}
+
+TEST_F(Jobs, that_are_slow_but_move_wait_as_long_as_it_takes) {
+  for (int i = 0; i < 2; ++i) submit(kAlice, "x"), submit(kBob, "x");
+  begin_all();
+  submit(kAlice, "slow");
+  for (int round = 0; round < 5; ++round) {
+    now += 9s;
+    end_oldest();
+    submit(under_way.size() % 2 == 0 ? kAlice : kBob, "next");
+    begin_all();
+    give_back();
+  }
+  EXPECT_EQ(log.find('('), std::string::npos) << log;
+}
+
+TEST_F(Jobs, under_way_are_counted_and_their_age_is_told) {
+  EXPECT_EQ(queue.oldest(now), Duration::zero());
+  submit(kAlice, "a");
+  begin_all();
+  now += 3s;
+  submit(kBob, "b");
+  begin_all();
+  now += 1s;
+  EXPECT_EQ(queue.under_way(), 2u);
+  EXPECT_EQ(queue.oldest(now), 4s);
+  end_oldest();
+  EXPECT_EQ(queue.oldest(now), 1s);
+}
+
+}  // namespace
+}  // namespace stag::net

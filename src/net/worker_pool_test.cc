@@ -1,0 +1,138 @@
+#include "net/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <string>
+#include <thread>
+
+#include "base/reason.h"
+#include "base/task.h"
+#include "net/loop.h"
+
+namespace stag::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(WorkerPool, runs_jobs_at_once_but_never_more_than_its_threads) {
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  std::atomic<int> done = 0;
+  std::latch two_at_once(2);
+  {
+    WorkerOptions options;
+    options.limits.threads = 2;
+    WorkerPool pool(options);
+    for (int i = 0; i < 20; ++i) {
+      pool.submit(
+          {[&, i] {
+             const int now_running = ++running;
+             if (now_running > most) most = now_running;
+             // Ends only if the first two run at the same time.
+             if (i < 2) two_at_once.arrive_and_wait();
+             --running;
+           },
+           {},
+           [](void* counter, Executor::Function) { ++*static_cast<std::atomic<int>*>(counter); },
+           &done});
+    }
+  }
+  EXPECT_EQ(most, 2);
+  EXPECT_EQ(done, 20);
+}
+
+// A pool of two workers, of which a client may have one, and a loop that uses it.
+class StoreOfTwo : public ::testing::Test {
+ protected:
+  static WorkerOptions options() {
+    WorkerOptions options;
+    options.limits.threads = 2;
+    options.limits.threads_each = 1;
+    options.limits.waiting_each = 1;
+    options.limits.patience = 10s;
+    options.idle = Duration::zero();
+    options.name = "export /slow";
+    return options;
+  }
+  // What became of work by `client`: "done", or "refused" when it was not done.
+  Task<> work_for(const char* client, std::function<void()> work, std::string& result) {
+    result = co_await offloaded_to(
+        &pool, client, loop,
+        [work = std::move(work)] {
+          work();
+          return std::string("done");
+        },
+        "refused");
+    if (--open_ == 0) loop.stop();
+  }
+  void start(const char* client, std::function<void()> work, std::string& result) {
+    ++open_;
+    detach(work_for(client, std::move(work), result));
+  }
+  TimePoint later() const {
+    return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now()) + 11s;
+  }
+
+  WorkerPool pool{options()};
+  EpollLoop loop;
+  std::promise<void> begun, may_end;
+
+ private:
+  int open_ = 0;
+};
+
+TEST_F(StoreOfTwo, serves_one_client_while_another_ones_work_hangs) {
+  std::string hanging, other;
+  start(
+      "alice", [&] { may_end.get_future().wait(); }, hanging);
+  start(
+      "bob", [&] { may_end.set_value(); }, other);
+  loop.run();
+  EXPECT_EQ(hanging + " " + other, "done done");
+}
+
+TEST_F(StoreOfTwo, refuses_and_gives_back_what_waits_for_work_that_hangs) {
+  const std::uint64_t before = reason_counters().of(Reason::WorkersBusy);
+  std::string hanging, waiting, refused, late;
+  start(
+      "alice", [&] { begun.set_value(), may_end.get_future().wait(); }, hanging);
+  begun.get_future().wait();
+  start(
+      "alice", [] {}, waiting);
+  start(
+      "alice", [] {}, refused);
+  EXPECT_EQ(refused, "refused") << "one waits already";
+  const WorkerPool::Load load = pool.look(later());
+  EXPECT_GT(load.oldest, 10s);
+  EXPECT_EQ(load.under_way, 1u);
+  EXPECT_EQ(load.waiting, 0u);
+  EXPECT_EQ(reason_counters().of(Reason::WorkersBusy), before + 2);
+  loop.post([&] { may_end.set_value(); });
+  loop.run();
+  EXPECT_EQ(hanging + " " + waiting, "done refused");
+}
+
+TEST_F(StoreOfTwo, answers_otherwise_when_there_is_no_memory_for_the_work) {
+  std::string result;
+  start(
+      "alice", [] { throw std::bad_alloc(); }, result);
+  loop.run();
+  EXPECT_EQ(result, "refused");
+}
+
+TEST_F(StoreOfTwo, keeps_no_thread_that_has_nothing_to_do) {
+  for (int i = 0; i < 3; ++i) {
+    std::string result;
+    start(
+        "alice", [] {}, result);
+    loop.run();
+    EXPECT_EQ(result, "done");
+    while (pool.look(later()).threads > 0) std::this_thread::yield();
+  }
+}
+
+}  // namespace
+}  // namespace stag::net

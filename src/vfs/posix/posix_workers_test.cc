@@ -1,0 +1,213 @@
+// Where a store's work is done, and what becomes of it while the file system does not answer.
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "testing/held_executor.h"
+#include "testing/vfs/fixture.h"
+#include "vfs/posix/posix.h"
+#include "vfs/posix/residence.h"
+
+namespace stag::vfs {
+namespace {
+
+using posix::AtOnce;
+using posix::Residence;
+using stag::testing::HeldExecutor;
+
+TEST(Residence, is_on_this_machine_for_its_own_file_systems_only) {
+  EXPECT_EQ(posix::residence_of(TMPFS_MAGIC), Residence::Memory);
+  EXPECT_EQ(posix::residence_of(RAMFS_MAGIC), Residence::Memory);
+  for (const std::int64_t disk : {0xEF53L, 0x58465342L, 0x9123683EL, 0xF2F52010L}) {
+    EXPECT_EQ(posix::residence_of(disk), Residence::Disk) << std::hex << disk;
+    // statfs(2) has the field signed, and fills 64 bits of it on some machines.
+    EXPECT_EQ(posix::residence_of(static_cast<std::int32_t>(disk)), Residence::Disk);
+  }
+  constexpr std::int64_t kCeph = 0x00c36400;
+  for (const std::int64_t other :
+       {std::int64_t{FUSE_SUPER_MAGIC}, std::int64_t{NFS_SUPER_MAGIC}, kCeph,
+        std::int64_t{OVERLAYFS_SUPER_MAGIC}, std::int64_t{CIFS_SUPER_MAGIC}, std::int64_t{0},
+        std::int64_t{0x12345678}})
+    EXPECT_EQ(posix::residence_of(other), Residence::Elsewhere) << std::hex << other;
+}
+
+// A folder with a file, a folder and a symlink, on workers that the test lets begin.
+class PosixWorkers : public ::testing::Test {
+ protected:
+  PosixWorkers() {
+    std::string pattern = "/tmp/stag-workers-XXXXXX";
+    STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+    std::ofstream(path_ / "file") << "text";
+    std::filesystem::create_directory(path_ / "folder");
+    std::filesystem::create_symlink("file", path_ / "link");
+  }
+  ~PosixWorkers() override {
+    fs_.reset();
+    plain->run_all();
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  void open(AtOnce at_once) {
+    PosixFileSystem::Options options;
+    options.root = path_;
+    options.at_once = at_once;
+    options.workers = plain;
+    options.sync_workers = syncing;
+    auto opened = PosixFileSystem::open(options);
+    STAG_CHECK(opened.ok());
+    fs_ = *std::move(opened);
+    for (const char* name : {"file", "folder", "link"}) handles_[name] = find(name);
+    // Opens the file for both.
+    Rope data = Rope::copy_of(bytes_of("text"));
+    good(fs().write(caller(), file(), 0, std::move(data), Stability::Unstable));
+    good(fs().read(caller(), file(), 0, 4));
+  }
+  Handle find(const char* name) {
+    return good(fs().lookup(caller(), fs().root(), name)).node.handle;
+  }
+
+  // The outcome, once there is one.
+  template <class T>
+  std::shared_ptr<std::optional<Outcome<T>>> start(Operation<T> operation) {
+    auto outcome = std::make_shared<std::optional<Outcome<T>>>();
+    detach(keep(stag::testing::awaited(std::move(operation)), outcome));
+    loop_.drain();
+    return outcome;
+  }
+  template <class T>
+  T good(Operation<T> operation) {
+    const auto outcome = start(std::move(operation));
+    run_all();
+    STAG_CHECK(outcome->has_value() && (*outcome)->ok());
+    return **std::move(*outcome);
+  }
+  void run_all() {
+    loop_.drain();
+    while (!plain->held.empty() || !syncing->held.empty()) {
+      plain->run_all();
+      syncing->run_all();
+      loop_.drain();
+    }
+  }
+  // That the operation has one job there and no answer before it is run, and a good one then.
+  template <class T>
+  void expect_offloaded(HeldExecutor& to, Operation<T> operation) {
+    const auto outcome = start(std::move(operation));
+    EXPECT_FALSE(outcome->has_value());
+    ASSERT_EQ(to.held.size(), 1u);
+    EXPECT_EQ(to.held.front().client, &connection_);
+    EXPECT_EQ(plain->held.size() + syncing->held.size(), 1u);
+    run_all();
+    ASSERT_TRUE(outcome->has_value());
+    EXPECT_TRUE((*outcome)->ok());
+  }
+
+  PosixFileSystem& fs() { return *fs_; }
+  Caller caller() { return {loop_, who_, &connection_}; }
+  const Handle& file() { return handles_["file"]; }
+
+  const std::shared_ptr<HeldExecutor> plain = std::make_shared<HeldExecutor>();
+  const std::shared_ptr<HeldExecutor> syncing = std::make_shared<HeldExecutor>();
+  std::filesystem::path path_;
+  std::unique_ptr<PosixFileSystem> fs_;
+  std::map<std::string, Handle> handles_;
+
+ private:
+  template <class T>
+  static Task<void> keep(Task<Outcome<T>> task,
+                         std::shared_ptr<std::optional<Outcome<T>>> outcome) {
+    outcome->emplace(co_await std::move(task));
+  }
+  testing::InlineLoop loop_;
+  const Credentials who_{::geteuid(), ::getegid(), {}};
+  const int connection_ = 0;
+};
+
+TEST_F(PosixWorkers, are_asked_for_everything_when_nothing_is_answered_at_once) {
+  open(AtOnce::Never);
+  EXPECT_FALSE(fs().answers_at_once());
+  const Handle root = fs().root();
+  expect_offloaded(*plain, fs().attributes(caller(), root));
+  expect_offloaded(*plain, fs().attributes(caller(), file()));
+  expect_offloaded(*plain, fs().access(caller(), file(), access::kAll));
+  expect_offloaded(*plain, fs().lookup(caller(), root, "file"));
+  expect_offloaded(*plain, fs().read(caller(), file(), 0, 4));
+  expect_offloaded(*plain, fs().readlink(caller(), handles_["link"]));
+  expect_offloaded(*plain, fs().usage(caller()));
+  expect_offloaded(*plain, fs().acls(caller(), file()));
+  Rope data = Rope::copy_of(bytes_of("more"));
+  expect_offloaded(*plain, fs().write(caller(), file(), 0, std::move(data), Stability::Unstable));
+  testing::Names names;
+  expect_offloaded(*plain, fs().list(caller(), root, {}, names));
+  EXPECT_EQ(names.names.size(), 5u);
+}
+
+TEST_F(PosixWorkers, that_sync_are_apart_from_those_that_do_not) {
+  open(AtOnce::Never);
+  const Handle root = fs().root();
+  expect_offloaded(*syncing, fs().commit(caller(), file(), 0, 0));
+  for (const Stability stability : {Stability::DataSync, Stability::FileSync}) {
+    Rope data = Rope::copy_of(bytes_of("more"));
+    expect_offloaded(*syncing, fs().write(caller(), file(), 0, std::move(data), stability));
+  }
+  expect_offloaded(*syncing, fs().create(caller(), root, "new", {}));
+  expect_offloaded(*syncing, fs().mkdir(caller(), root, "newer", {}));
+  expect_offloaded(*syncing, fs().rename(caller(), root, "new", root, "newest"));
+  expect_offloaded(*syncing, fs().remove(caller(), root, "newest"));
+  expect_offloaded(*syncing, fs().rmdir(caller(), root, "newer"));
+  SetAttributes mode;
+  mode.mode = 0600;
+  expect_offloaded(*syncing, fs().set_attributes(caller(), file(), mode, std::nullopt));
+}
+
+TEST_F(PosixWorkers, are_not_asked_for_what_a_disk_of_this_machine_has_in_memory) {
+  open(AtOnce::Always);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(start(fs().attributes(caller(), file()))->has_value());
+    EXPECT_TRUE(start(fs().access(caller(), file(), access::kAll))->has_value());
+    EXPECT_TRUE(start(fs().lookup(caller(), fs().root(), "file"))->has_value() ||
+                !fs().uses_kernel_handles());
+    run_all();
+  }
+}
+
+TEST_F(PosixWorkers, that_have_no_room_make_a_client_ask_later) {
+  open(AtOnce::Never);
+  plain->full = true;
+  const auto refused = start(fs().attributes(caller(), file()));
+  ASSERT_TRUE(refused->has_value());
+  EXPECT_EQ((*refused)->error(), Status::Delay);
+  plain->full = false;
+  Rope data = Rope::copy_of(bytes_of("lost"));
+  const auto given_back =
+      start(fs().write(caller(), file(), 0, std::move(data), Stability::Unstable));
+  plain->give_all_back();
+  run_all();
+  ASSERT_TRUE(given_back->has_value());
+  EXPECT_EQ((*given_back)->error(), Status::Delay);
+  EXPECT_EQ(text_of(good(fs().read(caller(), file(), 0, 4)).data.flatten().bytes()), "text");
+}
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST_F(PosixWorkers, close_what_a_store_has_open_when_it_goes) {
+  const std::size_t before = open_files();
+  open(AtOnce::Never);
+  const std::size_t during = open_files();
+  EXPECT_GT(during, before);
+  plain->full = true;
+  fs_.reset();
+  EXPECT_EQ(open_files(), during) << "nothing is closed by whoever lets the store go";
+  plain->run_all();
+  EXPECT_EQ(open_files(), before);
+}
+
+}  // namespace
+}  // namespace stag::vfs

@@ -1,0 +1,179 @@
+"""`stag serve` with a folder whose file system does not answer: it freezes nobody but its own clients, and neither a reload nor the
+end of the server waits for it for ever."""
+import errno
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import PATIENCE, Server, stag
+
+STORE = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+
+
+def why_not():
+    """What is missing for a FUSE file system; None: nothing."""
+    if STORE is None:
+        return "libfuse3 was not there when this was built"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "no right to use /dev/fuse"
+    return None
+
+
+class HangingStore:
+    """A mounted file system that hangs when told to."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        os.mkdir(folder)
+        never_cached = "attr_timeout=0,entry_timeout=0,negative_timeout=0,default_permissions,allow_other"
+        self.process = subprocess.Popen([STORE, "-f", "-o", never_cached, folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        end = time.monotonic() + PATIENCE
+        while not os.path.ismount(folder):
+            if self.process.poll() is not None:
+                raise unittest.SkipTest("FUSE does not mount here")
+            if time.monotonic() > end:
+                raise AssertionError("the store is not mounted")
+            time.sleep(0.01)
+
+    def hang(self):
+        self.process.send_signal(signal.SIGUSR1)
+        self.wait_for("hangs")
+
+    def wait_for(self, word):
+        for line in self.process.stdout:
+            if line.strip() == word:
+                return
+        raise AssertionError(f"the store never was '{word}'")
+
+    def answer(self):
+        self.process.send_signal(signal.SIGUSR2)
+
+    def end(self):
+        # Its connection is broken off: whoever waits for it is let go.
+        self.process.kill()
+        self.process.wait()
+        while os.path.ismount(self.folder) or self.is_broken():
+            subprocess.run(["umount", "-l", self.folder], check=False)
+        self.process.stdout.close()
+
+    def is_broken(self):
+        try:
+            os.stat(self.folder)
+        except OSError as error:
+            return error.errno == errno.ENOTCONN
+        return False
+
+
+class StoreThatHangs(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-stores-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.state = os.path.join(self.work, "state")
+        self.store = HangingStore(os.path.join(self.work, "slow"))
+        self.addCleanup(self.store.end)
+        self.good = os.path.join(self.work, "good")
+        os.mkdir(self.good)
+        os.chmod(self.good, 0o777)
+        os.chmod(self.work, 0o755)
+        self.config = os.path.join(self.work, "stag.toml")
+        self.exports("/good=" + self.good, "/slow=" + self.store.folder)
+        self.waiting = []
+
+    def exports(self, *texts):
+        with open(self.config, "w") as file:
+            file.write("export = [" + ", ".join(f'"{text}"' for text in texts) + "]\n")
+
+    def start(self):
+        server = Server((), self.state, ("--config", self.config, "--loops", "1", "--store-patience", "1"))
+        self.addCleanup(self.end, server)
+        return server
+
+    def end(self, server):
+        if server.process.poll() is None:
+            self.store.end()
+            server.process.kill()
+            server.process.wait()
+        server.process.stdout.close()
+        server.errors.close()
+
+    def ask(self, url):
+        """Somebody who waits for the store that hangs."""
+        process = subprocess.Popen([harness.STAG, "stat", url], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
+        self.waiting.append(process)
+
+    def wait_for_log(self, server, pattern):
+        end = time.monotonic() + PATIENCE
+        while not re.search(pattern, server.log()):
+            self.assertLess(time.monotonic(), end, server.log())
+            time.sleep(0.02)
+
+    def works(self, server, name):
+        for url in (server.url("/good"), server.tcp("/good")):
+            at = url.replace("/good", f"/good/{name}", 1)
+            for words in (("mkdir", at), ("stat", at), ("ls", url), ("rm", "-r", at)):
+                result = stag(*words)
+                self.assertEqual((result.returncode, result.stderr), (0, ""), words)
+
+    def test_freezes_its_own_clients_only_and_is_told_of(self):
+        server = self.start()
+        self.assertEqual(stag("stat", server.url("/slow/file")).returncode, 0)
+        self.store.hang()
+        for _ in range(3):
+            self.ask(server.url("/slow/file"))
+            self.ask(server.tcp("/slow"))
+        self.store.wait_for("asked")
+        self.works(server, "before")
+        self.wait_for_log(server, "export /slow: .*does not answer")
+        self.works(server, "while")
+        # What is asked for now waits in no queue: the reload serves another export, and keeps this one.
+        self.exports("/good=" + self.good, "/slow=" + self.store.folder, "/more=memory")
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), "exports: added /more\n")
+        self.assertEqual(stag("ls", server.url("/more")).returncode, 0)
+        for process in self.waiting:
+            self.assertIsNone(process.poll())
+        self.store.answer()
+        for process in self.waiting:
+            self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
+        self.wait_for_log(server, "answers again")
+        self.assertEqual(server.end(), 0)
+
+    def test_does_not_keep_the_server_from_ending(self):
+        server = self.start()
+        self.store.hang()
+        self.ask(server.url("/slow/file"))
+        self.store.wait_for("asked")
+        server.process.send_signal(signal.SIGTERM)
+        self.wait_for_log(server, "ends before the last calls have: no answer from the file system below export /slow")
+        # The kernel keeps the process while its call is in the store's hands. Nothing else of it is left.
+        again = Server(("/good=" + self.good,), self.state, ports=("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port)))
+        self.assertEqual(stag("ls", again.url("/good")).returncode, 0)
+        self.assertEqual(again.end(), 0)
+        self.store.end()
+        self.assertEqual(server.process.wait(PATIENCE), 1)
+
+    def test_is_not_served_if_it_hangs_from_the_start(self):
+        self.store.process.send_signal(signal.SIGSTOP)
+        arguments = ("serve", "--config", self.config, "--state", self.state, "--store-patience", "1", "--rdma-port", "0", "--tcp-port", "0")
+        started = stag(*arguments)
+        self.store.process.send_signal(signal.SIGCONT)
+        self.assertEqual(started.returncode, 1)
+        self.assertIn(f"the folder {self.store.folder} does not answer", started.stderr)
+
+
+if __name__ == "__main__":
+    reason = why_not()
+    if reason is not None:
+        print(f"skipped: {reason}")
+        sys.exit(harness.SKIPPED)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
