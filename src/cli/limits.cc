@@ -34,8 +34,9 @@ void Limits::declare(Arguments& arguments) {
                    "bytes of one Read chunk of a call over RDMA; more is refused");
   arguments.number(
       "--max-connection-bytes", rdma_.transport.max_bytes, kLeastBytes, kMostBytes,
-      "bytes of the chunks of all calls in progress on a connection over RDMA; further "
-      "calls wait, and one that is larger is refused");
+      "bytes of all calls in progress on a connection: over RDMA of their chunks, where one that "
+      "is "
+      "larger is refused, over TCP of the calls and of replies not yet taken; further calls wait");
   arguments.number("--max-bytes", rdma_.max_bytes_all, kLeastBytes, kMostBytes,
                    "the same, of all connections together");
   arguments.number("--stall-limit", stall_seconds_, 0, kMostSeconds,
@@ -63,6 +64,8 @@ void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
   rpc::tcp::ServerOptions& tcp = options.tcp;
   tcp.max_connections = most.tcp;
   tcp.max_connections_per_peer = rdma_.max_connections_per_peer;
+  tcp.max_bytes_all = rdma_.max_bytes_all;
+  tcp.max_bytes = rdma.transport.max_bytes;
   tcp.stream.stall = tcp.stream.whole_record = stall;
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/failure.h"
 #include "net/loop.h"
 #include "net/socket_address.h"
 #include "net/system_error.h"
@@ -83,7 +84,11 @@ void TcpListener::State::accept_some(const std::shared_ptr<State>& state) {
       continue;
     }
     peer = SocketAddress(reinterpret_cast<sockaddr*>(&from), size);
-    state->on_accept({std::move(fd), peer.address()});
+    try {
+      state->on_accept({std::move(fd), peer.address()});
+    } catch (...) {
+      trace_exception(Reason::LoopFunctionFailed, "accept");
+    }
   }
   if (!state->descriptor.closed()) wait(state);
 }

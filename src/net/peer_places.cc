@@ -13,16 +13,28 @@ std::size_t PeerPlaces::usual(std::size_t all) {
   return std::max(all / 4, std::min(all, kFew));
 }
 
+// Made before anything is counted, so that nothing is to be undone when there is no memory for it.
+struct PeerPlaces::Taken {
+  ~Taken() {
+    if (counted) places->give_back(host);
+  }
+  std::shared_ptr<PeerPlaces> places;
+  std::string host;
+  bool counted = false;
+};
+
 Result<PeerPlaces::Place, Reason> PeerPlaces::take(const Address& peer) {
+  const auto place = std::make_shared<Taken>();
+  place->places = shared_from_this();
+  place->host = peer.host;
   const std::lock_guard lock(mutex_);
   if (taken_ >= all_) return Failure{Reason::TooManyConnections};
   std::size_t& of_host = hosts_[peer.host];
   if (of_host >= each_) return Failure{Reason::TooManyConnectionsOfPeer};
   ++taken_;
   ++of_host;
-  // The pointer only says that there is a place.
-  return Place(this,
-               [self = shared_from_this(), host = peer.host](void*) { self->give_back(host); });
+  place->counted = true;
+  return Place(place);
 }
 
 std::size_t PeerPlaces::taken() const {

@@ -31,6 +31,7 @@ class PeerPlaces : public std::enable_shared_from_this<PeerPlaces> {
   std::size_t taken() const;
 
  private:
+  struct Taken;
   PeerPlaces(std::size_t all, std::size_t each) : all_(all), each_(each) {}
   void give_back(const std::string& host);
 

@@ -49,6 +49,10 @@ class RecordReader {
   bool complete() const { return complete_; }
   // The record that is complete; the reader starts on the next one.
   Buffer take();
+  // Bytes of the record in progress: those that came, and those its last mark has announced.
+  std::size_t announced() const { return used_ + fragment_left_; }
+  // Marks of the record in progress that came.
+  std::uint32_t fragments() const { return fragments_; }
   // Whether a record has begun and is not complete.
   bool midway() const { return !complete_ && (mark_used_ > 0 || used_ > 0 || fragments_ > 0); }
 

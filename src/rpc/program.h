@@ -72,6 +72,8 @@ class Handler {
   virtual bool run_at_once(CallContext&, const ReducedItems&, xdr::Encoder&, Outcome&) {
     return false;
   }
+  // Bytes of the largest results to these arguments, where that is known; else 0.
+  virtual std::uint64_t results_max(xdr::Decoder&, const ProcedureBinding*) const { return 0; }
 };
 
 namespace detail {
@@ -106,6 +108,14 @@ class TypedHandler final : public Handler {
       P::encode_results(results, *value);
     }
     co_return Outcome{.status = {}, .drop = false, .encoded = true};
+  }
+
+  std::uint64_t results_max(xdr::Decoder& arguments,
+                            const ProcedureBinding* binding) const override {
+    if (binding == nullptr || binding->reply_bound == nullptr)
+      return P::max_results_size.value_or(0);
+    typename P::Args args{};
+    return P::decode_args(arguments, args) ? binding->reply_bound(&args).total_max() : 0;
   }
 
  private:

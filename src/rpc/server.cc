@@ -177,6 +177,19 @@ bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   return header && authenticate(*header, origin) && find(*header, origin);
 }
 
+std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const noexcept {
+  try {
+    xdr::Decoder decoder(call);
+    const auto header = oncrpc::decode_call(decoder);
+    if (!header) return 0;
+    const auto found = find(*header, origin);
+    if (!found) return 0;
+    return oncrpc::kReplyHeaderSize + (*found)->handler->results_max(decoder, (*found)->binding);
+  } catch (...) {
+    return 0;  // No memory to look at it; there will be none to serve it either.
+  }
+}
+
 // One coroutine for what every Call goes through: a frame costs as much as its checks. Exceptions
 // of handlers, and failed allocations of ours, end here (decision 0014).
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {

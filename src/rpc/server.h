@@ -47,6 +47,7 @@ class Server : public Service {
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
 
   bool is_worth_fetching(const Origin& origin, Bytes message) const override;
+  std::uint64_t reply_max(const Origin& origin, const Buffer& call) const noexcept override;
 
   ReplayCache& replay_cache() { return replay_cache_; }
   std::size_t active_calls() const override { return active_.sum(); }

@@ -20,6 +20,11 @@ class Service {
   // Whether a Call whose arguments lie in the peer's memory is worth fetching them; false: what is
   // here of it, its RPC header, is enough for serve() to refuse it. Cheap, and takes no memory.
   virtual bool is_worth_fetching(const Origin&, Bytes) const { return true; }
+  // Bytes of the largest Reply to `call`, a whole message: what a transport keeps room for before
+  // it has it served. It may be wrong, and is for a Call that will be refused.
+  virtual std::uint64_t reply_max(const Origin& /*origin*/, const Buffer& /*call*/) const noexcept {
+    return 0;
+  }
   // Calls being served now, on all loops; whoever stops the loops waits for none.
   virtual std::size_t active_calls() const { return 0; }
 

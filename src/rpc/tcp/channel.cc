@@ -17,6 +17,12 @@ ChannelOptions seeded(ChannelOptions options) {
   return options;
 }
 
+// Whatever ends an attempt, also an exception, the next call may make another.
+struct Connecting {
+  bool& flag;
+  ~Connecting() { flag = false; }
+};
+
 }  // namespace
 
 TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options)
@@ -35,6 +41,7 @@ Task<Result<Ok, Reason>> TcpChannel::connect(CancelToken cancel) {
   net::ConnectOptions options;
   options.timeout = options_.connect_timeout;
   connecting_ = true;
+  const Connecting connecting{connecting_};
   Result<net::TcpSocket, Reason> socket = co_await net::connect(loop_, server_, options, cancel);
   connecting_ = false;
   if (!socket) co_return Failure{socket.error()};
@@ -44,8 +51,9 @@ Task<Result<Ok, Reason>> TcpChannel::connect(CancelToken cancel) {
 }
 
 void TcpChannel::adopt(net::TcpSocket socket) {
+  account_ = std::make_shared<Account>(nullptr, server_.host, loop_, 0);
   stream_ = std::make_shared<RecordStream>(std::make_unique<SocketWire>(std::move(socket)),
-                                           options_.stream);
+                                           options_.stream, account_);
   if (service_ != nullptr) serve_reverse_on(stream_);
   stream_->start(*this);
   requester_.attach(stream_);
@@ -61,7 +69,7 @@ void TcpChannel::serve_reverse_on(const std::shared_ptr<RecordStream>& stream) {
   origin->peer = stream->peer();
   origin->local = stream->local();
   origin->loop = &loop_;
-  responder_ = std::make_shared<Responder>(*service_, std::move(origin), stream,
+  responder_ = std::make_shared<Responder>(*service_, std::move(origin), stream, account_,
                                            options_.max_reverse_calls, tasks_);
 }
 
@@ -115,6 +123,7 @@ Duration TcpChannel::next_backoff() {
 }
 
 Task<void> TcpChannel::reconnect() {
+  const Connecting connecting{connecting_};
   connecting_ = true;
   while (!stop_.cancelled() && requester_.waiting() > 0) {
     const Duration wait = next_backoff();
@@ -124,7 +133,6 @@ Task<void> TcpChannel::reconnect() {
     requester_.detach(connected.error());
     connecting_ = true;
   }
-  connecting_ = false;
 }
 
 Task<void> TcpChannel::close() {

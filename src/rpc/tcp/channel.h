@@ -62,6 +62,7 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   ChannelOptions options_;
   std::minstd_rand random_;
   Requester requester_;
+  std::shared_ptr<Account> account_;  // of the stream; a client limits nothing
   std::shared_ptr<RecordStream> stream_;
   Service* service_ = nullptr;
   std::shared_ptr<Responder> responder_;

@@ -8,10 +8,13 @@ namespace stag::rpc::tcp {
 
 ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
                                    net::PeerPlaces::Place place, Service& service,
-                                   const ServerOptions& options, TaskGroup& tasks)
+                                   const ServerOptions& options, std::shared_ptr<ByteBudget> budget,
+                                   TaskGroup& tasks)
     : owner_(owner),
       place_(std::move(place)),
-      stream_(std::make_shared<RecordStream>(std::move(wire), options.stream)),
+      account_(std::make_shared<Account>(std::move(budget), wire->peer().host, wire->loop(),
+                                         options.max_bytes)),
+      stream_(std::make_shared<RecordStream>(std::move(wire), options.stream, account_)),
       reverse_(std::make_shared<ReverseChannel>(stream_)) {
   auto origin = std::make_shared<Origin>();
   origin->peer = stream_->peer();
@@ -20,20 +23,30 @@ ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
   origin->loop = &stream_->loop();
   origin->reverse = reverse_;
   where_ = "tcp " + to_string(origin->peer);
-  responder_ =
-      std::make_shared<Responder>(service, std::move(origin), stream_, options.max_calls, tasks);
+  responder_ = std::make_shared<Responder>(service, std::move(origin), stream_, account_,
+                                           options.max_calls, tasks);
+  account_->on_room = [this] { on_room_in_account(); };
   stream_->start(*this);
 }
 
-ServerConnection::~ServerConnection() = default;
+// Calls in progress may keep the stream and the account.
+ServerConnection::~ServerConnection() {
+  stream_->disown();
+  account_->on_room = nullptr;
+}
 
 void ServerConnection::on_record(Buffer record) {
   Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(record.bytes());
+  if (start && start->type == oncrpc::MessageType::CALL)
+    return responder_->on_call(std::move(record));
+  account_->give(record.size());
   if (!start) return stream_->close(start.error());
-  if (start->type == oncrpc::MessageType::REPLY)
-    reverse_->on_reply(std::move(record));
-  else
-    responder_->on_call(std::move(record));
+  reverse_->on_reply(std::move(record));
+}
+
+void ServerConnection::on_room_in_account() {
+  responder_->start_held();
+  stream_->on_room_in_account();
 }
 
 void ServerConnection::on_room() {

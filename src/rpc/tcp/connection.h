@@ -29,7 +29,8 @@ class ServerConnection final : private RecordStream::Events {
 
   // Begins to read. `owner`, `service` and `tasks` outlive it; `place` is kept to its end.
   ServerConnection(Owner& owner, std::unique_ptr<Wire> wire, net::PeerPlaces::Place place,
-                   Service& service, const ServerOptions& options, TaskGroup& tasks);
+                   Service& service, const ServerOptions& options,
+                   std::shared_ptr<ByteBudget> budget, TaskGroup& tasks);
   ~ServerConnection();
 
   // The owner is told in a later turn.
@@ -39,9 +40,11 @@ class ServerConnection final : private RecordStream::Events {
   void on_record(Buffer record) override;
   void on_room() override;
   void on_stream_closed(Reason reason) override;
+  void on_room_in_account();
 
   Owner& owner_;
   net::PeerPlaces::Place place_;
+  std::shared_ptr<Account> account_;
   std::shared_ptr<RecordStream> stream_;
   std::shared_ptr<ReverseChannel> reverse_;
   std::shared_ptr<Responder> responder_;

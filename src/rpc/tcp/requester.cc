@@ -4,8 +4,18 @@
 
 namespace stag::rpc::tcp {
 
-// Lives in the frame of its call().
+// Lives in the frame of its call(), which may end by an exception anywhere.
 struct Requester::Pending {
+  Pending(Requester& of, CallMessage& call) : requester(of), message(call) {
+    requester.insert(*this);
+    ++requester.active_;
+  }
+  Pending(const Pending&) = delete;
+  ~Pending() {
+    requester.remove(*this);
+    --requester.active_;
+  }
+  Requester& requester;
   CallMessage& message;
   Completion<Result<ReplyMessage, CallError>> done{};
   Timer deadline{};
@@ -18,26 +28,30 @@ Task<Result<ReplyMessage, CallError>> Requester::call(CallMessage& message) {
   if (shut_ != Reason::None) co_return Failure{CallError::transport(shut_, where_)};
   if (message.cancel.cancelled())
     co_return Failure{CallError::transport(Reason::Cancelled, where_)};
-  Pending pending{message};
-  ++active_;
-  insert(pending);
+  Pending pending(*this, message);
   if (message.deadline)
     pending.deadline =
         loop_.after(*message.deadline - loop_.now(), [this, &pending] { expire(pending); });
   // The callback ends the call in a later turn: it must not destroy itself while it runs.
   const CancelCallback cancelled(message.cancel, [this, &pending] {
     if (!remove(pending)) return;
-    loop_.post([this, &pending] {
-      pending.done.complete(Failure{CallError::transport(Reason::Cancelled, where_)});
-    });
+    loop_.post([this, &pending] { pending.done.complete(Failure{failed(Reason::Cancelled)}); });
   });
   if (stream_ != nullptr)
     transmit(pending);
   else
     owner_.on_stream_wanted();
   Result<ReplyMessage, CallError> result = co_await pending.done;
-  --active_;
   co_return result;
+}
+
+// Without memory for the words the reason alone.
+CallError Requester::failed(Reason reason) const noexcept {
+  try {
+    return CallError::transport(reason, where_);
+  } catch (...) {
+    return CallError::transport(reason);
+  }
 }
 
 void Requester::insert(Pending& pending) {
@@ -79,7 +93,7 @@ void Requester::expire(Pending& pending) {
   // Without a connection the reason why there is none says more than the time.
   const Reason reason = stream_ != nullptr || lost_ == Reason::None ? Reason::TimedOut : lost_;
   trace(Reason::TimedOut, where_);
-  end(pending, Failure{CallError::transport(reason, where_)});
+  end(pending, Failure{failed(reason)});
   if (silent) owner_.on_silence();
 }
 
@@ -99,7 +113,7 @@ void Requester::detach(Reason reason) {
 void Requester::shut(Reason reason) {
   shut_ = reason;
   for (Pending*& bucket : buckets_)
-    while (bucket != nullptr) end(*bucket, Failure{CallError::transport(reason, where_)});
+    while (bucket != nullptr) end(*bucket, Failure{failed(reason)});
 }
 
 void Requester::on_reply(Buffer record) {

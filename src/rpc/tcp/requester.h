@@ -61,6 +61,7 @@ class Requester {
   void transmit(Pending& pending);
   void end(Pending& pending, Result<ReplyMessage, CallError> result);
   void expire(Pending& pending);
+  CallError failed(Reason reason) const noexcept;
 
   Loop& loop_;
   Owner& owner_;

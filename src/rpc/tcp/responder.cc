@@ -1,28 +1,54 @@
 #include "rpc/tcp/responder.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/failure.h"
 
 namespace stag::rpc::tcp {
+namespace {
+
+// Of a Reply, before it is made: procedures that return more are rare.
+constexpr std::uint64_t kShort = 4 << 10;
+constexpr std::uint64_t kMostForeseen = (1 << 20) + (64 << 10);
+
+}  // namespace
 
 void Responder::on_call(Buffer record) {
-  if (held_.empty() && may_start())
-    start(std::move(record));
+  std::optional<std::uint64_t> room;
+  if (held_.empty() && may_start()) room = reserve(record);
+  if (room)
+    start(std::move(record), *room);
   else
     held_.push_back(std::move(record));
   start_held();
 }
 
 bool Responder::may_start() const {
-  return stream_ != nullptr && !starting_ && active_ < max_calls_ && !stream_->congested();
+  return stream_ != nullptr && !stream_->closed() && !starting_ && active_ < max_calls_ &&
+         !stream_->congested();
 }
 
-void Responder::start(Buffer record) {
+std::optional<std::uint64_t> Responder::reserve(const Buffer& record) {
+  const std::uint64_t room =
+      std::min<std::uint64_t>(service_.reply_max(*origin_, record), kMostForeseen);
+  // A short one, behind a long Call: it must not wait for others that wait for the same.
+  if (room <= std::max<std::uint64_t>(kShort, record.size()))
+    account_->take(room);
+  else if (!account_->try_take(room))
+    return std::nullopt;
+  return room;
+}
+
+void Responder::start(Buffer record, std::uint64_t reply_room) {
   // A Call answered at once must not start the next one from inside itself: thousands of them
   // would nest.
   starting_ = true;
+  const std::size_t size = record.size();
   try {
-    tasks_.add(serve(shared_from_this(), std::move(record)));
+    tasks_.add(serve(shared_from_this(), std::move(record), reply_room));
   } catch (...) {
+    account_->give(size + reply_room);
     give_up(trace_exception(Reason::RpcHandlerFailed, where_));
   }
   starting_ = false;
@@ -31,9 +57,11 @@ void Responder::start(Buffer record) {
 void Responder::start_held() {
   if (starting_) return;
   while (!held_.empty() && may_start()) {
+    const std::optional<std::uint64_t> room = reserve(held_.front());
+    if (!room) break;
     Buffer record = std::move(held_.front());
     held_.pop_front();
-    start(std::move(record));
+    start(std::move(record), *room);
   }
   if (stream_ == nullptr) return;
   if (held_.empty() && active_ < max_calls_)
@@ -42,18 +70,25 @@ void Responder::start_held() {
     stream_->pause();
 }
 
-Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record) {
+Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record,
+                            std::uint64_t reply_room) {
+  const std::size_t size = record.size();
   IncomingCall call;
   call.origin = self->origin_;
   call.payload = std::move(record);
   ++self->active_;
   try {
     const std::optional<OutgoingReply> reply = co_await self->service_.serve(call);
+    // From here on it counts as what it is, in the stream; first there, so that nobody takes its
+    // room.
     if (reply) self->send(*reply);
+    self->account_->give(std::exchange(reply_room, 0));
   } catch (...) {
     self->give_up(trace_exception(Reason::RpcHandlerFailed, self->where_));
   }
   --self->active_;
+  call.payload = {};
+  self->account_->give(size + reply_room);
   self->start_held();
 }
 
@@ -72,6 +107,7 @@ void Responder::give_up(Reason reason) {
 
 void Responder::detach() {
   stream_ = nullptr;
+  for (const Buffer& record : held_) account_->give(record.size());
   held_.clear();
 }
 

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "base/task_group.h"
 #include "rpc/service.h"
@@ -13,29 +14,33 @@ namespace stag::rpc::tcp {
 
 class Responder final : public std::enable_shared_from_this<Responder> {
  public:
-  // At `max_calls` in progress, or while the peer does not take its Replies, no further Call
-  // starts and the stream is not read. `service` and `tasks` outlive every Call; joining `tasks`
-  // waits for them.
+  // At `max_calls` in progress, or while the peer does not take its Replies, or where the account
+  // has no room for another Reply, no further Call starts and the stream is not read. `service` and
+  // `tasks` outlive every Call; joining `tasks` waits for them.
   Responder(Service& service, std::shared_ptr<const Origin> origin,
-            std::shared_ptr<RecordStream> stream, std::size_t max_calls, TaskGroup& tasks)
+            std::shared_ptr<RecordStream> stream, std::shared_ptr<Account> account,
+            std::size_t max_calls, TaskGroup& tasks)
       : service_(service),
         origin_(std::move(origin)),
         stream_(std::move(stream)),
+        account_(std::move(account)),
         where_("tcp " + to_string(stream_->peer())),
         max_calls_(max_calls),
         tasks_(tasks) {}
 
-  // A record of type CALL.
+  // A record of type CALL, whose bytes are taken from the account.
   void on_call(Buffer record);
-  // Starts what waits, as far as it may: the peer took Replies.
+  // Starts what waits, as far as it may: the peer took Replies, or there is room in the account.
   void start_held();
   // The stream is gone: Replies are dropped from now on, and Calls that did not start yet.
   void detach();
 
  private:
   bool may_start() const;
-  void start(Buffer record);
-  static Task<void> serve(std::shared_ptr<Responder> self, Buffer record);
+  void start(Buffer record, std::uint64_t reply_room);
+  // How much the Reply may be, out of the account; nullopt when that has no room.
+  std::optional<std::uint64_t> reserve(const Buffer& record);
+  static Task<void> serve(std::shared_ptr<Responder> self, Buffer record, std::uint64_t reply_room);
   void send(const OutgoingReply& reply);
   // A Call cannot be answered: the connection ends, so that nobody waits for the answer.
   void give_up(Reason reason);
@@ -43,6 +48,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   Service& service_;
   std::shared_ptr<const Origin> origin_;
   std::shared_ptr<RecordStream> stream_;
+  std::shared_ptr<Account> account_;
   std::string where_;
   std::size_t max_calls_;
   std::size_t active_ = 0;

@@ -25,9 +25,10 @@ TcpServer::TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& s
       listener_(std::move(listener)),
       local_(listener_->local()),
       options_(options),
-      places_(net::PeerPlaces::make(options.max_connections, options.max_connections_per_peer)) {
+      places_(net::PeerPlaces::make(options.max_connections, options.max_connections_per_peer)),
+      budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {
   for (net::EpollLoop* each : loops)
-    workers_.push_back(std::make_unique<Worker>(*each, service, options_));
+    workers_.push_back(std::make_unique<Worker>(*each, service, options_, budget_));
 }
 
 TcpServer::~TcpServer() {

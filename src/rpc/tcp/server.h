@@ -21,9 +21,12 @@ struct ServerOptions {
   std::size_t max_connections_per_peer = 0;
   // Whose connections are taken; empty: everybody's.
   std::vector<IpNetwork> allow{};
-  // In progress on one connection; at that many it is not read until one ends. With Replies of
-  // 1 MiB a connection holds this many beyond `stream.queued`.
+  // In progress on one connection; at that many it is not read until one ends.
   std::size_t max_calls = 32;
+  // Bytes of the Calls and Replies of one connection, and of all together; what is beyond waits
+  // (rpc/tcp/budget.h).
+  std::uint64_t max_bytes = 64u << 20;
+  std::uint64_t max_bytes_all = 1u << 30;
   StreamLimits stream{.records = {},
                       .queued = 8 << 20,
                       .stall = std::chrono::seconds(60),
@@ -61,6 +64,7 @@ class TcpServer {
   Address local_;
   ServerOptions options_;
   std::shared_ptr<net::PeerPlaces> places_;
+  std::shared_ptr<ByteBudget> budget_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t next_ = 0;
 };

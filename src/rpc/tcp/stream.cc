@@ -21,17 +21,41 @@ MutableBytes read_ahead() {
 
 }  // namespace
 
-RecordStream::RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits)
-    : wire_(std::move(wire)), loop_(wire_->loop()), limits_(limits), reader_(limits.records) {}
+RecordStream::RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits,
+                           std::shared_ptr<Account> account)
+    : wire_(std::move(wire)),
+      loop_(wire_->loop()),
+      limits_(limits),
+      account_(std::move(account)),
+      reader_(limits.records) {}
+
+RecordStream::~RecordStream() {
+  account_->give(queued_ + paid_);
+}
 
 void RecordStream::start(Events& events) {
   events_ = &events;
   read_later();
 }
 
+// Around whatever may run out of memory, wherever it is called from: the connection ends then, in
+// whatever state it is.
+template <class F>
+void RecordStream::guarded(F&& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    close(Reason::OutOfMemory);
+  }
+}
+
 RecordStream::Ticket RecordStream::send(Rope message) {
   STAG_CHECK(message.size() < oncrpc::kLastFragment);
-  if (closed_) return 0;
+  if (!closed_) guarded([&] { enqueue(std::move(message)); });
+  return closed_ ? 0 : last_ticket_;
+}
+
+void RecordStream::enqueue(Rope&& message) {
   Outgoing record;
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
   record.message = std::move(message);
@@ -40,11 +64,11 @@ RecordStream::Ticket RecordStream::send(Rope message) {
   queue_.push_back(std::move(record));
   if (queued_ == 0) ++debts_;
   queued_ += size;
+  account_->take(size);
   if (congested()) was_congested_ = held_back_ = true;
   watch_for_stall();
   // While reading, the flush at the end of the batch takes it along.
   if (!reading_ && !waiting_writable_) flush_later();
-  return last_ticket_;
 }
 
 void RecordStream::flush_later() {
@@ -55,6 +79,10 @@ void RecordStream::flush_later() {
 }
 
 void RecordStream::abandon(Ticket ticket) {
+  guarded([&] { take_out(ticket); });
+}
+
+void RecordStream::take_out(Ticket ticket) {
   for (std::size_t i = first_; i < queue_.size(); ++i) {
     Outgoing& record = queue_[i];
     if (record.ticket != ticket) continue;
@@ -66,6 +94,7 @@ void RecordStream::abandon(Ticket ticket) {
       record.message = Rope(std::move(copy).freeze(size));
     } else {
       queued_ -= record.size();
+      account_->give(record.size());
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
       // This may have been what reading waited for.
       if (was_congested_) flush_later();
@@ -104,7 +133,10 @@ void RecordStream::await_readable() {
 
 // Where nothing may be read it asks to be told of nothing: resume() and flush() begin anew.
 void RecordStream::read() {
-  if (reading_ || !may_read()) return;
+  if (!reading_ && may_read()) guarded([this] { read_some(); });
+}
+
+void RecordStream::read_some() {
   if (std::exchange(held_back_, false)) {
     timed_record_ = 0;
     ++debts_;
@@ -113,8 +145,10 @@ void RecordStream::read() {
   bool drained = false;
   std::size_t budget = kReadBudget;
   const std::uint64_t last = records_ + kRecordBudget;
-  while (may_read() && !drained && budget > 0 && records_ < last)
+  while (may_read() && !drained && budget > 0 && records_ < last) {
     budget -= std::min(budget, read_once(drained));
+    starved_ = !pay();
+  }
   reading_ = false;
   flush();
   watch_for_stall();
@@ -163,12 +197,33 @@ bool RecordStream::deliver(Bytes bytes) {
 void RecordStream::hand_over() {
   if (!reader_.complete()) return;
   ++records_;
+  // What came with the read-ahead is there, whether there was room for it or not.
+  account_->take(reader_.announced() - std::exchange(paid_, 0));
   events_->on_record(reader_.take());
+}
+
+// Each fragment is paid for when it is announced, so that none stops in its middle for want of
+// room. False when the account has none.
+bool RecordStream::pay() {
+  if (closed_ || !reader_.midway() || reader_.announced() <= paid_) return true;
+  if (!account_->try_take(reader_.announced() - paid_)) {
+    // Who holds a part already and waits for more may be in his own way: his time goes on.
+    held_back_ |= reader_.fragments() <= 1;
+    return false;
+  }
+  paid_ = reader_.announced();
+  return true;
+}
+
+void RecordStream::on_room_in_account() {
+  if (!starved_) return;
+  starved_ = !pay();
+  read_later();
 }
 
 void RecordStream::flush() {
   flush_scheduled_ = false;
-  write_queue();
+  guarded([this] { write_queue(); });
   if (closed_ || congested() || !std::exchange(was_congested_, false)) return;
   if (events_ != nullptr) events_->on_room();
   read_later();
@@ -210,6 +265,7 @@ std::size_t RecordStream::gather(std::span<iovec> pieces) const {
 
 void RecordStream::consume(std::size_t bytes) {
   queued_ -= bytes;
+  account_->give(bytes);
   while (bytes > 0) {
     Outgoing& record = queue_[first_];
     const std::size_t part = std::min(bytes, record.size() - record.sent);
@@ -231,21 +287,22 @@ void RecordStream::consume(std::size_t bytes) {
 RecordStream::Progress RecordStream::progress() const {
   if (queued_ > 0) return {Debt::Replies, debts_, written_ - wire_->unacknowledged()};
   // A reader that we hold back ourselves is not to blame.
-  if (reader_.midway() && may_read()) return {Debt::Record, debts_, received_};
+  if (account_->starving()) return {Debt::Room, debts_, account_->grants()};
+  if (reader_.midway() && !held_back_) return {Debt::Record, debts_, received_};
   return {};
 }
 
 // One timer while anything is under way; idle connections have none.
 void RecordStream::watch_for_stall() {
   if (limits_.stall == Duration::zero() || closed_ || stall_watched_) return;
-  if (queued_ == 0 && !reader_.midway()) return;
+  if (queued_ == 0 && !reader_.midway() && !account_->starving()) return;
   stall_watched_ = true;
   at_watch_ = progress();
   stall_timer_ = loop_.after(limits_.stall, [this] {
     stall_watched_ = false;
     if (at_watch_.owed != Debt::None && progress() == at_watch_)
-      return close(Reason::RpcPeerTooSlow);
-    watch_for_stall();
+      return close(at_watch_.owed == Debt::Room ? Reason::RpcNoRoom : Reason::RpcPeerTooSlow);
+    guarded([this] { watch_for_stall(); });
   });
 }
 
@@ -263,19 +320,20 @@ void RecordStream::await_deadline() {
   record_timer_ = loop_.after(record_due_ - loop_.now(), [this] {
     record_watched_ = false;
     // Held back, the record gets its time again when reading goes on: see read().
-    if (!reader_.midway() || timed_record_ != records_ || !may_read()) return;
+    if (!reader_.midway() || timed_record_ != records_ || held_back_) return;
     if (loop_.now() >= record_due_) return close(Reason::RpcPeerTooSlow);
-    await_deadline();
+    guarded([this] { await_deadline(); });
   });
 }
 
-void RecordStream::close(Reason reason) {
+void RecordStream::close(Reason reason) noexcept {
   if (std::exchange(closed_, true)) return;
   stall_timer_.cancel();
   record_timer_.cancel();
   wire_->close();
   queue_.clear();
-  first_ = queued_ = 0;
+  account_->give(queued_ + paid_);
+  first_ = queued_ = paid_ = 0;
   loop_.post([self = shared_from_this(), reason] {
     if (self->events_ != nullptr) self->events_->on_stream_closed(reason);
   });

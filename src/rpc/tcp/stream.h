@@ -9,6 +9,7 @@
 
 #include "base/rope.h"
 #include "oncrpc/record.h"
+#include "rpc/tcp/budget.h"
 #include "rpc/tcp/wire.h"
 
 namespace stag::rpc::tcp {
@@ -32,6 +33,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
  public:
   class Events {
    public:
+    // Its bytes are taken from the account; whoever is done with them gives them back.
     virtual void on_record(Buffer record) = 0;
     // The peer took enough for congested() to end.
     virtual void on_room() {}
@@ -44,13 +46,16 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // Names one record on its way out.
   using Ticket = std::uint64_t;
 
-  RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits);
+  // What is read and what waits to be sent counts in `account`.
+  RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits,
+               std::shared_ptr<Account> account);
+  ~RecordStream();
   RecordStream(const RecordStream&) = delete;
   RecordStream& operator=(const RecordStream&) = delete;
 
   void start(Events& events);
   // All that is sent in one turn leaves together. `message` is shorter than 2^31 bytes; what it
-  // borrows stays until sent or abandoned.
+  // borrows stays until sent or abandoned. Without memory for it the connection ends.
   Ticket send(Rope message);
   // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
@@ -59,9 +64,11 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // Stops and goes on reading; what is read already is still delivered.
   void pause();
   void resume();
+  // There may be room in the account again.
+  void on_room_in_account();
 
-  // on_stream_closed(reason) follows in a later turn, unless disowned.
-  void close(Reason reason);
+  // on_stream_closed(reason) follows in a later turn, unless disowned. Asks for no memory.
+  void close(Reason reason) noexcept;
   // The owner hears nothing any more.
   void disown() { events_ = nullptr; }
   bool closed() const { return closed_; }
@@ -83,18 +90,24 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
     std::size_t size() const { return mark.size() + message.size(); }
   };
 
-  // What the peer has to do for the connection to get on, and how far it is with that: two equal
-  // ones mean that it did nothing meanwhile.
-  enum class Debt : std::uint8_t { None, Replies, Record };
+  // What has to happen for the connection to get on, by the peer or, where the account has no room,
+  // by others, and how far that is: two equal ones mean that nothing did meanwhile.
+  enum class Debt : std::uint8_t { None, Replies, Record, Room };
   struct Progress {
     Debt owed = Debt::None;
     std::uint64_t debt = 0;
-    std::uint64_t bytes = 0;  // acknowledged, or received
+    std::uint64_t bytes = 0;  // acknowledged, or received; of Room: requests that were granted
     bool operator==(const Progress&) const = default;
   };
   Progress progress() const;
 
-  bool may_read() const { return !closed_ && !paused_ && !congested(); }
+  bool may_read() const { return !closed_ && !paused_ && !starved_ && !congested(); }
+  bool pay();
+  template <class F>
+  void guarded(F&& body) noexcept;
+  void enqueue(Rope&& message);
+  void take_out(Ticket ticket);
+  void read_some();
   void await_readable();
   void read();
   std::size_t read_once(bool& drained);
@@ -114,7 +127,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   Loop& loop_;
   StreamLimits limits_;
   Events* events_ = nullptr;
+  const std::shared_ptr<Account> account_;
   oncrpc::RecordReader reader_;
+  std::size_t paid_ = 0;         // of the record in progress, out of the account
   std::vector<Outgoing> queue_;  // from first_ on
   std::size_t first_ = 0;
   std::size_t queued_ = 0;
@@ -129,6 +144,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   TimePoint record_due_{};
   Timer record_timer_;
   bool paused_ = false;
+  bool starved_ = false;  // the account has no room for the record in progress
   bool waiting_readable_ = false;
   bool waiting_writable_ = false;
   bool reading_ = false;

@@ -2,8 +2,9 @@
 
 namespace stag::rpc::tcp {
 
-Worker::Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options)
-    : loop_(loop), service_(service), options_(options) {}
+Worker::Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options,
+               std::shared_ptr<ByteBudget> budget)
+    : loop_(loop), service_(service), options_(options), budget_(std::move(budget)) {}
 
 Worker::~Worker() {
   STAG_CHECK(open_.empty());
@@ -16,7 +17,7 @@ void Worker::adopt(net::AcceptedSocket accepted, net::PeerPlaces::Place place) {
   auto connection =
       std::make_unique<ServerConnection>(static_cast<ServerConnection::Owner&>(*this),
                                          std::make_unique<SocketWire>(*std::move(socket)),
-                                         std::move(place), service_, options_, tasks_);
+                                         std::move(place), service_, options_, budget_, tasks_);
   ServerConnection* key = connection.get();
   open_.emplace(key, std::move(connection));
 }

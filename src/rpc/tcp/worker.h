@@ -15,7 +15,8 @@ namespace stag::rpc::tcp {
 // Thread: its loop, from the first adopt() to the end of close().
 class Worker final : private ServerConnection::Owner {
  public:
-  Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options);
+  Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options,
+         std::shared_ptr<ByteBudget> budget);
   ~Worker();
 
   net::EpollLoop& loop() const { return loop_; }
@@ -30,6 +31,7 @@ class Worker final : private ServerConnection::Owner {
   net::EpollLoop& loop_;
   Service& service_;
   const ServerOptions& options_;
+  const std::shared_ptr<ByteBudget> budget_;
   std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;
   TaskGroup tasks_;
   bool closing_ = false;

@@ -50,9 +50,13 @@ class Answering final : public rpc::Service {
     while (let_one_go()) {
     }
   }
+  std::uint64_t reply_max(const rpc::Origin&, const Buffer&) const noexcept override {
+    return foreseen;
+  }
   std::size_t reply_size() const { return 4 + 24 + body.size(); }
 
   bool hold = true;
+  std::uint64_t foreseen = 0;  // bytes of a Reply
   Buffer body = store::pattern(4096, 1).flatten();
   std::size_t started = 0;
   std::size_t answered = 0;
@@ -60,18 +64,21 @@ class Answering final : public rpc::Service {
   std::shared_ptr<const rpc::Origin> origin;
 };
 
-class SimClient final : private rpc::tcp::ServerConnection::Owner {
+class SimClient : private rpc::tcp::ServerConnection::Owner {
  public:
   static constexpr std::size_t kLessThanAReply = 1000;
 
-  explicit SimClient(std::size_t room, rpc::tcp::ServerOptions options = small())
-      : wire(loop, room) {
+  // Without a budget it gets one of its own.
+  explicit SimClient(std::size_t room, rpc::tcp::ServerOptions options = small(),
+                     std::shared_ptr<rpc::tcp::ByteBudget> shared = nullptr)
+      : wire(loop, room), budget(std::move(shared)) {
+    if (budget == nullptr) budget = std::make_shared<rpc::tcp::ByteBudget>(options.max_bytes_all);
     connection_ = std::make_unique<rpc::tcp::ServerConnection>(
         static_cast<rpc::tcp::ServerConnection::Owner&>(*this), wire.end(), nullptr, service,
-        options, tasks);
-    loop.run_for(Duration::zero());
+        options, budget, tasks);
+    settle();
   }
-  ~SimClient() {
+  virtual ~SimClient() {
     if (connection_ != nullptr) connection_->close(Reason::Shutdown);
     service.let_go();
     loop.run_for(std::chrono::seconds(1));
@@ -87,11 +94,12 @@ class SimClient final : private rpc::tcp::ServerConnection::Owner {
     for (; count > 0; --count) calls.append(framed_call(++calls_));
     wire.arrive(calls);
   }
-  static Rope framed_call(std::uint32_t xid) {
+  static Rope framed_call(std::uint32_t xid, std::uint32_t arguments = 0) {
     oncrpc::CallHeader header;
     header.xid = xid;
     xdr::Encoder encoder;
     oncrpc::encode(encoder, header);
+    encoder.fixed_opaque(store::pattern(arguments, 1).flatten().bytes());
     const Rope message = std::move(encoder).finish().rope();
     Rope record = Rope::copy_of(oncrpc::record_mark(static_cast<std::uint32_t>(message.size())));
     record.append(message);
@@ -106,6 +114,7 @@ class SimClient final : private rpc::tcp::ServerConnection::Owner {
   Answering service;
   TaskGroup tasks;
   SimWire wire;
+  std::shared_ptr<rpc::tcp::ByteBudget> budget;
 
  private:
   void on_connection_closed(rpc::tcp::ServerConnection&) override { connection_.reset(); }

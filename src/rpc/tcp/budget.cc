@@ -1,0 +1,168 @@
+#include "rpc/tcp/budget.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stag::rpc::tcp {
+namespace {
+
+class Locked {
+ public:
+  explicit Locked(BriefMutex& mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~Locked() { mutex_.unlock(); }
+  Locked(const Locked&) = delete;
+
+ private:
+  BriefMutex& mutex_;
+};
+
+}  // namespace
+
+ByteBudget::~ByteBudget() {
+  STAG_CHECK(used_ == 0 && hosts_.empty());
+}
+
+std::uint64_t ByteBudget::used() const {
+  const Locked lock(mutex_);
+  return used_;
+}
+
+bool ByteBudget::fits(const Host& host, std::uint64_t bytes) const {
+  if (used_ == 0) return true;
+  if (used_ > limit_ || bytes > limit_ - used_) return false;
+  return host.used == 0 || host.used + bytes <= (limit_ - used_ - bytes) / kPart;
+}
+
+void ByteBudget::enqueue(Account& account) {
+  Host& host = account.host_->second;
+  account.queued_ = true;
+  account.next_ = nullptr;
+  (host.last == nullptr ? host.first : host.last->next_) = &account;
+  host.last = &account;
+  ++account.budget_->waiting_;
+}
+
+void ByteBudget::dequeue(Account& account) {
+  Host& host = account.host_->second;
+  Account* before = nullptr;
+  Account** at = &host.first;
+  while (*at != &account) before = *at, at = &before->next_;
+  *at = account.next_;
+  if (host.last == &account) host.last = before;
+  account.queued_ = false;
+  --account.budget_->waiting_;
+}
+
+// Whoever is granted bytes here has them before it knows, so that nobody overtakes it.
+void ByteBudget::serve_waiting() {
+  if (waiting_ == 0) return;
+  for (auto& [name, host] : hosts_) {
+    while (host.first != nullptr && fits(host, host.first->wanted_)) {
+      Account& account = *host.first;
+      dequeue(account);
+      account.charge(account.wanted_);
+      account.tell_later();
+    }
+  }
+}
+
+Account::Account(std::shared_ptr<ByteBudget> budget, const std::string& host, Loop& loop,
+                 std::uint64_t most)
+    : budget_(std::move(budget)), loop_(loop), most_(most) {
+  if (budget_ == nullptr) return;
+  const Locked lock(budget_->mutex_);
+  host_ = &*budget_->hosts_.try_emplace(host).first;
+  ++host_->second.accounts;
+}
+
+Account::~Account() {
+  if (budget_ == nullptr) return;
+  const Locked lock(budget_->mutex_);
+  if (queued_) ByteBudget::dequeue(*this);
+  host_->second.used -= charged_;
+  budget_->used_ -= charged_;
+  if (--host_->second.accounts == 0) budget_->hosts_.erase(budget_->hosts_.find(host_->first));
+  budget_->serve_waiting();
+}
+
+std::uint64_t Account::counted(std::uint64_t held) {
+  return held <= kUncounted ? 0 : (held - kUncounted + kStep - 1) / kStep * kStep;
+}
+
+bool Account::try_take(std::uint64_t bytes) {
+  if (budget_ == nullptr) return true;
+  starving_ = !try_count(bytes);
+  if (starving_) return false;
+  held_ += bytes;
+  ++grants_;
+  return true;
+}
+
+bool Account::try_count(std::uint64_t bytes) {
+  if (held_ > 0 && bytes > most_ - std::min(most_, held_)) {
+    refused_ = true;
+    return false;
+  }
+  const std::uint64_t count = counted(held_ + bytes);
+  if (count > 0) {
+    known_ = true;
+    const Locked lock(budget_->mutex_);
+    const std::uint64_t missing = count - std::min(count, charged_);
+    const ByteBudget::Host& host = host_->second;
+    if (missing > 0 && (host.first != nullptr || !budget_->fits(host, missing))) {
+      wanted_ = missing;
+      if (!queued_) ByteBudget::enqueue(*this);
+      return false;
+    }
+    charge(missing);
+  }
+  return true;
+}
+
+void Account::charge(std::uint64_t bytes) {
+  charged_ += bytes;
+  host_->second.used += bytes;
+  budget_->used_ += bytes;
+}
+
+void Account::take(std::uint64_t bytes) noexcept {
+  if (budget_ == nullptr) return;
+  held_ += bytes;
+  const std::uint64_t count = counted(held_);
+  if (count == 0) return;
+  known_ = true;
+  const Locked lock(budget_->mutex_);
+  charge(count - std::min(count, charged_));
+}
+
+void Account::give(std::uint64_t bytes) noexcept {
+  if (budget_ == nullptr) return;
+  STAG_CHECK(bytes <= held_);
+  held_ -= bytes;
+  if (bytes > 0 && std::exchange(refused_, false)) tell_later();
+  if (!known_) return;
+  const std::uint64_t count = counted(held_);
+  const Locked lock(budget_->mutex_);
+  if (count < charged_) {
+    const std::uint64_t left = charged_ - count;
+    charged_ -= left;
+    host_->second.used -= left;
+    budget_->used_ -= left;
+    budget_->serve_waiting();
+  }
+  known_ = charged_ > 0 || queued_;
+}
+
+void Account::tell_later() {
+  loop_.post([weak = weak_from_this()] {
+    const auto account = weak.lock();
+    if (account == nullptr) return;
+    if (account->on_room) account->on_room();
+    // What was granted and is no longer wanted.
+    account->give(0);
+  });
+}
+
+}  // namespace stag::rpc::tcp

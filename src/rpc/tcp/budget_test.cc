@@ -1,0 +1,198 @@
+#include "rpc/tcp/budget.h"
+
+#include <gtest/gtest.h>
+
+#include "testing/sim_tcp_client.h"
+
+namespace stag::rpc::tcp {
+namespace {
+
+using testing::SimClient;
+
+constexpr std::uint64_t kMega = 1 << 20;
+
+class TcpByteBudget : public ::testing::Test {
+ protected:
+  std::shared_ptr<Account> account(const std::string& host, std::uint64_t most = 1000 * kMega) {
+    auto made = std::make_shared<Account>(budget, host, loop, most);
+    made->on_room = [this] { ++told; };
+    return made;
+  }
+  void settle() { loop.run_until_idle(); }
+
+  fabric::SimLoop loop;
+  std::shared_ptr<ByteBudget> budget = std::make_shared<ByteBudget>(64 * kMega);
+  int told = 0;
+};
+
+TEST_F(TcpByteBudget, leaves_room_for_others_whatever_one_address_takes) {
+  const auto greedy = account("192.0.2.1"), again = account("192.0.2.1");
+  while (greedy->try_take(kMega) && again->try_take(kMega)) {
+  }
+  EXPECT_GE(budget->used(), 6 * kMega);
+  EXPECT_LE(budget->used(), 64 * kMega / 9);
+  const auto other = account("192.0.2.2");
+  EXPECT_TRUE(other->try_take(8 * kMega));
+}
+
+TEST_F(TcpByteBudget, leaves_room_for_a_newcomer_beside_sixteen_greedy_addresses) {
+  std::vector<std::shared_ptr<Account>> greedy;
+  for (int i = 0; i < 16; ++i) greedy.push_back(account("198.51.100." + std::to_string(i)));
+  for (const auto& each : greedy)
+    while (each->try_take(64 << 10)) {
+    }
+  const auto newcomer = account("192.0.2.1");
+  EXPECT_TRUE(newcomer->try_take(kMega));
+}
+
+TEST_F(TcpByteBudget, does_not_count_what_small_calls_hold) {
+  const auto small = account("192.0.2.1");
+  EXPECT_TRUE(small->try_take(10'000));
+  EXPECT_EQ(budget->used(), 0u);
+  small->give(10'000);
+}
+
+TEST_F(TcpByteBudget, grants_in_order_what_waits_when_bytes_are_given_back) {
+  const auto first = account("192.0.2.1"), second = account("192.0.2.1");
+  ASSERT_TRUE(first->try_take(30 * kMega));
+  EXPECT_FALSE(second->try_take(4 * kMega));
+  const auto third = account("192.0.2.1");
+  EXPECT_FALSE(third->try_take(kMega)) << "second is before it";
+  settle();
+  EXPECT_EQ(told, 0);
+  first->give(30 * kMega);
+  EXPECT_FALSE(account("192.0.2.1")->try_take(4 * kMega)) << "what they wait for is theirs";
+  settle();
+  EXPECT_EQ(told, 2);
+  EXPECT_TRUE(second->try_take(4 * kMega));
+  EXPECT_TRUE(third->try_take(kMega));
+}
+
+TEST_F(TcpByteBudget, grants_more_than_there_is_rather_than_never) {
+  const auto large = account("192.0.2.1");
+  EXPECT_TRUE(large->try_take(100 * kMega));
+  EXPECT_FALSE(account("192.0.2.2")->try_take(kMega));
+}
+
+TEST_F(TcpByteBudget, forgets_who_waits_and_goes) {
+  auto first = account("192.0.2.1");
+  ASSERT_TRUE(first->try_take(30 * kMega));
+  auto second = account("192.0.2.1");
+  EXPECT_FALSE(second->try_take(20 * kMega));
+  const auto third = account("192.0.2.1");
+  EXPECT_FALSE(third->try_take(20 * kMega));
+  first.reset();   // the second is granted what it waits for,
+  second.reset();  // and goes before it knows
+  settle();
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(third->try_take(20 * kMega));
+  third->give(20 * kMega);
+  settle();
+  EXPECT_EQ(budget->used(), 0u);
+}
+
+TEST_F(TcpByteBudget, limits_a_connection_and_tells_it_when_it_has_given_some_back) {
+  const auto one = account("192.0.2.1", 2 * kMega);
+  ASSERT_TRUE(one->try_take(kMega));
+  EXPECT_FALSE(one->try_take(2 * kMega));
+  one->give(kMega);
+  settle();
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(one->try_take(3 * kMega)) << "alone it may be larger";
+}
+
+ServerOptions tight(std::uint64_t all) {
+  ServerOptions options;
+  options.max_bytes_all = all;
+  return options;
+}
+
+// A server that foresees Replies of a megabyte.
+struct Foreseen : SimClient {
+  explicit Foreseen(const ServerOptions& options) : SimClient(kMega, options) {
+    service.foreseen = kMega;
+    service.body = testing::store::pattern(kMega - 1000, 1).flatten();
+  }
+};
+
+TEST(TcpServerBytes, no_more_calls_run_than_their_replies_have_room) {
+  Foreseen client(tight(36 * kMega));
+  client.call(20);
+  client.settle();
+  EXPECT_EQ(client.service.started, 4u) << "a ninth of all is what one address may have";
+  for (int i = 0; i < 100; ++i) {
+    client.service.let_go();
+    client.settle();
+    client.wire.take(kMega);
+    client.settle();
+    EXPECT_LE(client.budget->used(), 5 * kMega);
+  }
+  EXPECT_EQ(client.service.answered, 20u);
+  EXPECT_EQ(client.budget->used(), 0u);
+}
+
+TEST(TcpServerBytes, a_call_that_waits_goes_on_when_another_connection_gives_bytes_back) {
+  Foreseen first(tight(8 * kMega));
+  first.call(2);
+  first.settle();
+  ASSERT_EQ(first.service.started, 1u) << "the second would be too much";
+  SimClient second(kMega, {}, first.budget);
+  second.service.foreseen = kMega;
+  second.call();
+  second.settle();
+  EXPECT_EQ(second.service.started, 0u);
+  first.service.hold = false;
+  first.service.let_go();
+  first.settle();
+  while (first.wire.take(kMega) > 0) first.settle();
+  EXPECT_EQ(first.service.answered, 2u);
+  second.settle();
+  EXPECT_EQ(second.service.started, 1u);
+}
+
+TEST(TcpServerBytes, a_long_call_is_read_when_there_is_room_for_it) {
+  Foreseen first(tight(8 * kMega));
+  first.call();
+  first.settle();
+  SimClient second(kMega, {}, first.budget);
+  const Rope call = SimClient::framed_call(1, 2 * kMega);
+  second.wire.arrive(call);
+  second.settle();
+  EXPECT_EQ(second.service.started, 0u);
+  EXPECT_GT(second.wire.unread(), kMega);
+  first.service.let_go();
+  first.settle();
+  while (first.wire.take(kMega) > 0) first.settle();
+  second.settle();
+  EXPECT_EQ(second.service.started, 1u);
+}
+
+TEST(TcpServerBytes, a_connection_that_waits_for_the_stall_limit_ends) {
+  Foreseen first(tight(8 * kMega));
+  first.call();
+  first.settle();
+  SimClient second(kMega, {}, first.budget);
+  second.service.foreseen = kMega;
+  second.call();
+  second.loop.run_for(std::chrono::seconds(59));
+  EXPECT_TRUE(second.open());
+  second.loop.run_for(std::chrono::seconds(62));
+  EXPECT_FALSE(second.open());
+  EXPECT_EQ(second.service.started, 0u);
+}
+
+TEST(TcpServerBytes, nothing_is_held_for_a_connection_that_ended) {
+  std::shared_ptr<ByteBudget> budget;
+  {
+    Foreseen client(tight(8 * kMega));
+    budget = client.budget;
+    client.call(20);
+    client.wire.arrive(SimClient::framed_call(21, kMega).slice(0, 1000));
+    client.settle();
+    EXPECT_GT(budget->used(), 0u);
+  }
+  EXPECT_EQ(budget->used(), 0u);
+}
+
+}  // namespace
+}  // namespace stag::rpc::tcp

@@ -1,0 +1,110 @@
+"""`stag serve` where there is little memory: clients that take nothing do not end it, and others are served."""
+import os
+import resource
+import shutil
+import socket
+import struct
+import tempfile
+import unittest
+
+import harness
+from harness import Server
+
+MIB = 1 << 20
+ADDRESS_SPACE = 900 * MIB
+CROWD = 400
+MOUNT, NFS = (100005, 3), (100003, 3)
+
+
+class Client:
+    """NFS over TCP by hand, so that it can send without receiving."""
+
+    def __init__(self, port, source):
+        self.socket = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
+        self.socket.settimeout(harness.PATIENCE)
+        self.xid = 0
+
+    def send(self, program, procedure, arguments):
+        self.xid += 1
+        credential = struct.pack(">IIIIII", 1, 20, 0, 0, 0, 0) + bytes(4)
+        message = struct.pack(">6I", self.xid, 0, 2, *program, procedure) + credential + bytes(8) + arguments
+        self.socket.sendall(struct.pack(">I", 1 << 31 | len(message)) + message)
+
+    def receive(self):
+        """The results of a successful call."""
+        length = struct.unpack(">I", self.exactly(4))[0] & 0x7FFFFFFF
+        reply = self.exactly(length)
+        accepted = struct.unpack(">6I", reply[:24])
+        if accepted[2] != 0 or accepted[5] != 0:
+            raise AssertionError(f"refused: {accepted}")
+        return reply[24:]
+
+    def exactly(self, length):
+        data = bytearray()
+        while len(data) < length:
+            part = self.socket.recv(length - len(data))
+            if not part:
+                raise AssertionError("the server closed the connection")
+            data += part
+        return bytes(data)
+
+    def call(self, program, procedure, arguments=b""):
+        self.send(program, procedure, arguments)
+        return self.receive()
+
+
+def opaque(data):
+    return struct.pack(">I", len(data)) + data + bytes(-len(data) % 4)
+
+
+def handle_at(results):
+    length = struct.unpack(">I", results[4:8])[0]
+    return results[8:8 + length]
+
+
+class LittleMemory(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-little-memory-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.folder = os.path.join(self.work, "export")
+        os.mkdir(self.folder)
+        with open(os.path.join(self.folder, "file"), "wb") as file:
+            file.write(b"x" * MIB)
+
+    def crowd_at(self, *arguments):
+        """A server, a client of it with the handle of the file, and a crowd that asks for it again and again and takes nothing."""
+        server = Server(
+            [f"/x={self.folder}"], os.path.join(self.work, "state"), arguments,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)),
+        )
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        good = Client(server.tcp_port, "127.0.0.2")
+        root = handle_at(good.call(MOUNT, 1, opaque(b"/x")))
+        read = opaque(handle_at(good.call(NFS, 3, opaque(root) + opaque(b"file")))) + struct.pack(">QI", 0, MIB)
+        crowd = [Client(server.tcp_port, "127.0.0.1") for _ in range(CROWD)]
+        for _ in range(8):
+            for client in crowd:
+                try:
+                    client.send(NFS, 6, read)
+                except OSError:
+                    pass  # Without memory the server may end connections.
+        self.addCleanup(lambda: [client.socket.close() for client in [good, *crowd]])
+        return server, good, read
+
+    def test_serves_others_while_a_crowd_takes_nothing(self):
+        server, good, read = self.crowd_at("--max-bytes", str(128 * MIB))
+        for _ in range(3):
+            results = good.call(NFS, 6, read)
+            self.assertEqual(struct.unpack(">I", results[:4])[0], 0)
+            self.assertIn(b"x" * MIB, results)
+        self.assertEqual(server.end(), 0)
+
+    def test_outlives_allocations_that_fail(self):
+        server, good, _ = self.crowd_at()  # its limit of bytes is larger than what it can have
+        for _ in range(3):
+            good.call(NFS, 0)
+        self.assertEqual(server.end(), 0)
+
+
+if __name__ == "__main__":
+    harness.main()

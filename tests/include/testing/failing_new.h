@@ -1,0 +1,33 @@
+// Replaces operator new and delete of the whole program: the n-th allocation of a thread that asked
+// for it fails, and what is allocated is counted. One source of a test program includes this, and
+// only one, called allocation_test.cc (see testing/counted_new.h).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace stag::testing {
+
+// Of this thread: allocations until one fails; 0: none does.
+inline thread_local std::size_t allocations_until_failure = 0;
+inline std::atomic<std::ptrdiff_t> live_allocations{0};
+
+}  // namespace stag::testing
+
+void* operator new(std::size_t size) {
+  using namespace stag::testing;
+  if (allocations_until_failure != 0 && --allocations_until_failure == 0) throw std::bad_alloc();
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  live_allocations.fetch_add(1, std::memory_order_relaxed);
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  if (memory != nullptr) stag::testing::live_allocations.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  ::operator delete(memory);
+}
