@@ -438,7 +438,7 @@ TEST(Conversation, moves_whole_items_and_whole_messages_however_their_memory_is_
 }
 
 TEST(Conversation, needs_no_private_data_from_either_side) {
-  PROVES("R8797-1-a", "R8166-3.3.3-f");
+  PROVES("R8797-1-a");
   const PrivateData large{4096, 4096, false};
   for (int who = 0; who < 4; ++who) {
     const bool client_speaks = who & 1, server_speaks = who & 2;

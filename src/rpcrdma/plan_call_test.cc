@@ -189,7 +189,7 @@ TEST(PlanCall, keeps_the_two_thresholds_apart) {
 }
 
 TEST(PlanCall, offers_one_Write_chunk_of_the_largest_size_for_each_eligible_result) {
-  PROVES("R8166-3.4.6-b", "R8166-4.3.2.1-a", "R8166-3.4.6.2-a");
+  PROVES("R8166-3.4.6-b", "R8166-4.3.2.1-a", "R8166-3.4.6.2-a", "R8166-4.3.3-b");
   const CallPlan read = plan(shape(140), bound(128, {65537}), limits_of(4096));
   EXPECT_EQ(read.write_chunks, (Indices{65537}));
   EXPECT_EQ(read.reply_chunk, 0u);

@@ -123,7 +123,7 @@ TEST(Requester, posts_a_Receive_for_every_Reply_before_it_sends) {
 }
 
 TEST(Requester, matches_Replies_by_XID_in_any_order) {
-  PROVES("R8166-2.2.2-b", "R8166-4.2.1-b");
+  PROVES("R8166-2.2.2-b", "R8166-4.2.1-a", "R8166-4.2.1-b");
   std::deque<TestCall> calls;
   Endpoint client(client_settings());
   for (std::uint32_t xid = 1; xid <= 5; ++xid) client.core.on_call(calls.emplace_back(xid));
@@ -132,6 +132,8 @@ TEST(Requester, matches_Replies_by_XID_in_any_order) {
   EXPECT_EQ(client.sink.replies, (Xids{1, 4, 2, 5, 3}));
   client.receive(short_reply(3, 8));
   EXPECT_EQ(client.sink.drops, (Reasons{Reason::RdmaReplyUnmatched}));
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_EQ(word(client.sink.call_headers[i], 0), client.sink.calls[i]);
 }
 
 TEST(Requester, refuses_a_Call_with_the_XID_of_one_on_the_wire) {
@@ -460,7 +462,7 @@ TEST(Requester, drops_a_Reply_with_another_XID_inside) {
 
 TEST(Requester, ends_a_Call_when_the_peer_refuses_it) {
   PROVES("R8166-4.5-h", "R8166-7-b");
-  TestCall first(1), second(2);
+  TestCall first(1), second(2), third(3);
   Endpoint client(client_settings());
   client.core.on_call(first);
   client.core.on_call(second);
@@ -473,6 +475,12 @@ TEST(Requester, ends_a_Call_when_the_peer_refuses_it) {
   EXPECT_EQ(client.sink.failures[1].reason, Reason::RdmaPeerRefusedVersion);
   EXPECT_EQ(client.sink.failures[1].lowest_version, 2u);
   EXPECT_EQ(client.sink.failures[1].highest_version, 3u);
+  // As a peer sends it that does not know version 1: the version is that of the Call.
+  client.core.on_call(third);
+  client.receive(copy(encode_error({3, 1, 8, ERR_VERS, 2, 3}).bytes()));
+  ASSERT_EQ(client.sink.failures.size(), 3u);
+  EXPECT_EQ(client.sink.failures[2].reason, Reason::RdmaPeerRefusedVersion);
+  EXPECT_EQ(client.sink.failures[2].lowest_version, 2u);
   EXPECT_TRUE(client.sink.closes.empty());
 }
 

@@ -329,20 +329,21 @@ TEST(Responder, returns_the_Reply_chunk_of_the_Call_whether_it_is_used_or_not) {
 }
 
 TEST(Responder, returns_an_empty_Write_chunk_empty_and_at_its_place) {
-  PROVES("R8166-4.3.2.3-d");
+  PROVES("R8166-4.3.2.3-d", "R8166-3.4.6-e");
   Endpoint server(server_settings());
   Header call = header_of(5, 8);
-  call.write_list = {{{segment(1, 64)}}, {}, {{segment(2, 64)}}};
+  call.write_list = {{{segment(1, 8), segment(4, 64)}}, {}, {{segment(2, 64)}}};
   server.receive(with_stream(call, rpc_stream(5, CALL, 80)));
   server.core.on_reply(server.sink.delivered[0].call, plain_reply(40));
   const Message& reply = server.sink.sent[0].header;
-  ASSERT_EQ(reply.size(), 28u + 24 + 8 + 24);
-  EXPECT_EQ(word(reply, 11), 1u);
-  EXPECT_EQ(word(reply, 12), 0u);
+  ASSERT_EQ(reply.size(), 28u + 40 + 8 + 24);
+  EXPECT_EQ(word(reply, 15), 1u);
+  EXPECT_EQ(word(reply, 16), 0u);
   const auto header = decode_header(reply);
   ASSERT_TRUE(header.ok());
   ASSERT_EQ(header->header.write_list.size(), 3u);
-  EXPECT_EQ(header->header.write_list[0].segments[0].handle, 1u);
+  Segments first{segment(1, 0), segment(4, 0)};
+  EXPECT_EQ(header->header.write_list[0].segments, first) << "the segments of the Call, in order";
   EXPECT_TRUE(header->header.write_list[1].segments.empty());
   EXPECT_EQ(header->header.write_list[2].segments[0].handle, 2u);
 }

@@ -53,8 +53,13 @@ TEST(NfsaclBinding, sizes_Replies_without_a_list_by_their_XDR) {
 
 TEST(NfsaclBinding, lets_GETACL_alone_be_asked_again_with_more_room) {
   PROVES("R8267-5.2-e", "R8267-3.1-e");
-  EXPECT_TRUE(entry<ACLPROC2_GETACL>()->retry_short_reply);
-  EXPECT_TRUE(entry<ACLPROC3_GETACL>()->retry_short_reply);
+  for (const std::uint32_t version : {2u, 3u})
+    for (std::uint32_t procedure = 0; procedure <= 5; ++procedure) {
+      const auto* found = ulb::nfsacl().find(NFS_ACL_PROGRAM, version, procedure);
+      const bool is_getacl = procedure == ACLPROC3_GETACL::number;
+      EXPECT_EQ(found != nullptr && found->retry_short_reply, is_getacl) << version << procedure;
+    }
+  EXPECT_EQ(ACLPROC2_GETACL::number, ACLPROC3_GETACL::number);
 }
 
 TEST(SentAcl, has_a_mask_even_when_the_list_has_none) {

@@ -213,14 +213,14 @@ TEST(Establishing, promises_so_many_Receives_of_that_size_as_credits_are_granted
 }
 
 TEST(Establishing, lets_a_generous_server_serve_a_client_that_says_nothing) {
-  PROVES("R8166-3.3.3-d");
+  PROVES("R8166-3.3.3-d", "R8166-3.3.3-f");
   PairSetup setup;
   setup.client.transport.inline_size = 1024;
   setup.client.credits = 1;
   setup.client.probe_after = Duration::zero();
   Pair pair(setup);
   pair.record.tampering.no_private_data = true;
-  for (const std::uint32_t size : {10u, 1000u, 20000u}) {
+  for (const std::uint32_t size : {10u, 1000u, 5000u, 20000u}) {
     ASSERT_TRUE(pair.call<Store>({size, pattern(size, size)}).ok()) << size;
     ASSERT_TRUE(pair.call<FetchWhole>({size, size}).ok()) << size;
   }

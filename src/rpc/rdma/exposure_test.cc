@@ -29,6 +29,7 @@ struct Traced : P {
 template <class P>
 void expect_cut_off_before_decoding(const typename P::Args& args, std::uint32_t slow_permille) {
   PairSetup setup;
+  setup.client.transport.remote_invalidation = slow_permille == 0;
   setup.sim.faults.pending_revocation_permille = slow_permille;
   Pair pair(setup);
   decoding = &pair.record;

@@ -153,7 +153,7 @@ TEST(Reverse, Calls_that_lose_their_connection_do_not_make_the_server_connect) {
 }
 
 TEST(Reverse, Calls_find_a_client_that_has_been_idle_or_cut_off) {
-  PROVES("R8167-5.4-c");
+  PROVES("R8167-5.4-c", "R8167-2.2-a");
   Pair pair(reverse_setup());
   Client caller = pair.caller();
   pair.loop.run_for(2h);
