@@ -106,7 +106,9 @@ def resident(pid):
 
 
 async def run_many(stag, names, seed, seconds, first, batches, done, failed):
-    """All the names in turn until the time is over. done(name, seconds); failed(name, number, sentence)."""
+    """All the names in turn until the time is over. done(name, seconds); failed(name, number, sentence). Returns the names of the commands that were
+    still running then, which are ended without a judgement."""
+    running = []
     end = time.monotonic() + seconds
     numbers = iter(range(first * len(names), (first + batches) * len(names) if batches is not None else 1 << 62))
 
@@ -115,12 +117,14 @@ async def run_many(stag, names, seed, seconds, first, batches, done, failed):
             if batches is None and time.monotonic() >= end:
                 return
             name, start = names[number % len(names)], time.monotonic()
+            running.append(name)
             try:
                 await run_one(stag, name, f"{seed}/{name}/{number // len(names)}")
             except Finding as error:
                 failed(name, number // len(names), str(error))
+            running.remove(name)
             done(name, time.monotonic() - start)
 
-    # Commands that are still running a little later are ended without a judgement.
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(asyncio.gather(*(worker() for _ in range(AT_ONCE))), None if batches is not None else seconds + GRACE)
+    return running
