@@ -67,10 +67,11 @@ void ByteBudget::give_back(Share& share, std::uint64_t bytes) {
 
 ByteBudget::Account& ByteBudget::join(const std::string& address) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Account>& account = accounts_[address];
-  if (account == nullptr) account = std::make_unique<Account>(address);
-  ++account->shares;
-  return *account;
+  auto found = accounts_.find(address);
+  if (found == accounts_.end())
+    found = accounts_.emplace(address, std::make_unique<Account>(address)).first;
+  ++found->second->shares;
+  return *found->second;
 }
 
 void ByteBudget::leave(Account& account) {
@@ -132,10 +133,10 @@ void ByteBudget::serve(const Share* asking) {
 ByteBudget::Share::Share(std::shared_ptr<ByteBudget> budget, const std::string& address, Loop& loop,
                          Loop::Function on_room)
     : budget_(std::move(budget)),
-      account_(budget_->join(address)),
+      node_(node_for<Queue<Share>>(this)),
       loop_(loop),
       on_room_(std::move(on_room)),
-      node_(node_for<Queue<Share>>(this)) {}
+      account_(budget_->join(address)) {}
 
 ByteBudget::Share::~Share() {
   stop_waiting();

@@ -109,14 +109,14 @@ class ByteBudget::Share : public Ranked, public std::enable_shared_from_this<Sha
   bool is_ordinary(std::uint64_t bytes) const;
 
   const std::shared_ptr<ByteBudget> budget_;
-  Account& account_;
+  Queue<Share>::node_type node_;
   Loop& loop_;
   Loop::Function on_room_;
+  Account& account_;  // The last that may fail: what was joined is left again.
   std::atomic<std::uint64_t> used_{0};
   std::uint64_t wanted_ = 0;               // what waits; changed on the loop's thread only
   Queue<Share>* queue_ = nullptr;          // where; guarded by the budget's mutex
   std::atomic<std::uint64_t> granted_{0};  // of it, set aside
-  Queue<Share>::node_type node_;
 };
 
 }  // namespace stag

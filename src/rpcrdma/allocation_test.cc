@@ -31,7 +31,7 @@ class Carrier final : public Sink {
   void deliver_reply(OutgoingCall&, const ReplyArrival&) override { ++replies; }
   void fail_call(OutgoingCall&, const CallFailure&) override {}
   void hold_call(IncomingCall, Bytes) override {}
-  void start_reads(IncomingCall, std::span<const ArrivedItem>) override {}
+  bool start_reads(IncomingCall, std::span<const ArrivedItem>) override { return true; }
   void read(IncomingCall call, std::uint32_t, std::uint32_t, const Segment&) override {
     reading = call;
   }

@@ -209,10 +209,11 @@ class Peer final : public Sink {
 
   // Responder.
   void hold_call(IncomingCall call, Bytes payload) override { held_[call.index] = copy(payload); }
-  void start_reads(IncomingCall call, std::span<const ArrivedItem> items) override {
+  bool start_reads(IncomingCall call, std::span<const ArrivedItem> items) override {
     read_items_[call.index].clear();
     for (const ArrivedItem& item : items)
       read_items_[call.index].emplace_back(item.position, Message(item.length));
+    return true;
   }
   void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {

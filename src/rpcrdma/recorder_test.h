@@ -146,7 +146,11 @@ class Recorder final : public Sink {
     held[call.index] = copy(payload);
     note("hold");
   }
-  void start_reads(IncomingCall, std::span<const ArrivedItem>) override { note("start_reads"); }
+  bool start_reads(IncomingCall, std::span<const ArrivedItem>) override {
+    note("start_reads");
+    return has_memory;
+  }
+  bool has_memory = true;
   void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {
     reads.push_back({call, item, offset, from});

@@ -138,6 +138,7 @@ Reason Responder::unfit(const Slot& slot, Bytes payload) const {
 Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_bytes) {
   if (free_.empty()) {
     const auto index = static_cast<std::uint32_t>(slots_.size());
+    free_.reserve(slots_.size() + 1);  // A slot that becomes free takes no memory.
     slots_.push_back(std::make_unique<Slot>());
     slots_.back()->index = index;
     free_.push_back(index);
@@ -167,9 +168,9 @@ void Responder::take_chunks(Slot& slot, const Header& offered) {
         {chunk.position, static_cast<std::uint32_t>(total_length(chunk.segments))});
   OneHandle one;
   one.add(header);
+  if (one.get()) ++handles_[*one.get()];
   slot.handle = one.get();
   slot.several_handles = one.several();
-  if (slot.handle) ++handles_[*slot.handle];
   several_handles_ += slot.several_handles;
 }
 
@@ -215,7 +216,8 @@ void Responder::begin(Slot& slot, Bytes payload) {
     sink_.hold_call(id_of(slot), payload);
   }
   slot.state = State::Reading;
-  sink_.start_reads(id_of(slot), {slot.items.data(), slot.items.size()});
+  if (!sink_.start_reads(id_of(slot), {slot.items.data(), slot.items.size()}))
+    return refuse(slot, Reason::OutOfMemory);
   read_all(slot);
 }
 

@@ -250,6 +250,19 @@ TEST(Responder, refuses_the_same_Call_again_on_a_new_connection_while_its_room_i
   }
 }
 
+TEST(Responder, refuses_a_Call_whose_arguments_find_no_memory_and_goes_on) {
+  Endpoint server(server_settings());
+  server.sink.has_memory = false;
+  server.receive(call_with_read(1, 112, {segment(1, 64)}));
+  ASSERT_EQ(server.sink.errors.size(), 1u);
+  EXPECT_EQ(word(server.sink.errors[0], 4), ERR_CHUNK);
+  EXPECT_TRUE(server.sink.reads.empty());
+  server.sink.has_memory = true;
+  server.receive(call_with_read(1, 112, {segment(1, 64)}));
+  EXPECT_EQ(server.sink.reads.size(), 1u);
+  EXPECT_TRUE(server.sink.closes.empty());
+}
+
 TEST(Responder, refuses_Positions_that_do_not_fit_the_stream) {
   PROVES("R8166-4.5-c", "R8166-4.5-a");
   Endpoint server(server_settings());

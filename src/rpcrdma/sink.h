@@ -105,8 +105,9 @@ class Sink {
   virtual bool is_worth_reading(Bytes) const { return true; }
   // The Call is not delivered at once: keep a copy of its inline stream.
   virtual void hold_call(IncomingCall call, Bytes payload) = 0;
-  // Provide memory for each item; Reads follow, on_read_done() for each.
-  virtual void start_reads(IncomingCall call, std::span<const ArrivedItem> items) = 0;
+  // Provide memory for each item; Reads follow, on_read_done() for each. False when there is none:
+  // the Call is refused.
+  virtual bool start_reads(IncomingCall call, std::span<const ArrivedItem> items) = 0;
   // RDMA Read from the peer's memory to byte `offset` of `item`.
   virtual void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
                     const Segment& from) = 0;

@@ -38,13 +38,14 @@ class Owner final : public Sink {
   }
   void fail_call(rpcrdma::OutgoingCall&, const CallFailure&) override { answered = true; }
   void hold_call(IncomingCall call, Bytes) override { open_[call.index] = call; }
-  void start_reads(IncomingCall call, std::span<const ArrivedItem> items) override {
+  bool start_reads(IncomingCall call, std::span<const ArrivedItem> items) override {
     open_[call.index] = call;
     rooms_[call.index].clear();
     for (const ArrivedItem& item : items) {
       STAG_CHECK(item.length <= kMaxChunk);
       rooms_[call.index].emplace_back(item.length);
     }
+    return true;
   }
   void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {

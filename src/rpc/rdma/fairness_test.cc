@@ -6,8 +6,7 @@
 #include "fabric/sim/sim_loop.h"
 #include "rpc/rdma/link.h"
 #include "rpc/server.h"
-#include "rpcrdma/header.h"
-#include "testing/blob_program.h"
+#include "testing/silent_peer.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -16,70 +15,12 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t kMebibyte = 1 << 20;
 
-// A peer that answers Reads when the test says so. Outlives its connection.
-struct SilentPeer {
-  Address address;
-  fabric::Events* events = nullptr;
-  std::optional<Reason> closed;
-  std::deque<fabric::Token> reads;
-  int sends = 0;
-  fabric::Traffic traffic;
-
-  void arrive(Buffer message) { events->on_receive(std::move(message), std::nullopt); }
-  void end_read() {
-    const fabric::Token token = reads.front();
-    reads.pop_front();
-    events->on_done(token, Reason::None);
-  }
-};
-
-class SilentConnection final : public fabric::Connection {
- public:
-  SilentConnection(Loop& loop, SilentPeer& peer) : loop_(loop), peer_(peer) {}
-
-  void start(fabric::Events& events) override { peer_.events = &events; }
-  void close(Reason reason) override {
-    if (std::exchange(peer_.closed, reason)) return;
-    loop_.post([&peer = peer_, reason] { peer.events->on_disconnect(reason); });
-  }
-  Loop& loop() override { return loop_; }
-  const fabric::Parameters& parameters() const override { return parameters_; }
-  Bytes peer_private_data() const override { return {}; }
-  Address peer_address() const override { return peer_.address; }
-  Address local_address() const override { return {"here", 2}; }
-  const fabric::Traffic& traffic() const override { return peer_.traffic; }
-  std::uint64_t progress_mark() const override { return 0; }
-  void add_receive_credit(fabric::ReceiveCredit) override {}
-  Result<fabric::RemoteMemory, Reason> expose_source(Bytes) override {
-    return Failure{Reason::RegistrationsExhausted};
-  }
-  Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes) override {
-    return Failure{Reason::RegistrationsExhausted};
-  }
-  fabric::Revocation revoke(std::uint32_t) override { return fabric::Revocation::Done; }
-  fabric::Revocation abandon(std::uint32_t) override { return fabric::Revocation::Done; }
-  void send(Rope, std::optional<std::uint32_t>, fabric::Flow, fabric::Token token) override {
-    ++peer_.sends;
-    loop_.post([&peer = peer_, token] { peer.events->on_done(token, Reason::None); });
-  }
-  void write(Rope, fabric::RemoteMemory, fabric::Flow, fabric::Token) override {}
-  void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token token) override {
-    peer_.reads.push_back(token);
-  }
-  void abandon_read(fabric::Token) override {}
-
- private:
-  Loop& loop_;
-  SilentPeer& peer_;
-  const fabric::Parameters parameters_{.outbound_reads = 8, .inbound_reads = 8};
-};
-
 class Fairness : public ::testing::Test, private LinkOwner {
  protected:
   Fairness() { server_.add(testing::blob_program()); }
   ~Fairness() override {
     for (SilentPeer& peer : peers_)
-      if (!peer.closed) peer.events->on_disconnect(Reason::Shutdown);
+      if (!peer.closed) peer.lose_connection();
     loop.run_until_idle();
     links_.clear();
     EXPECT_EQ(budget->used(), 0u);
@@ -96,20 +37,13 @@ class Fairness : public ::testing::Test, private LinkOwner {
     links_.back()->open(&server_, {});
     return peer;
   }
-  // A NULL Call of the blob program with so many bytes in a Read chunk.
+  // A Call with so many bytes in a Read chunk.
   static Buffer call(std::uint32_t xid, std::uint32_t bytes,
                      std::uint32_t program = testing::kBlobProgram) {
     rpcrdma::Header header;
-    header.xid = xid;
-    header.credits = 16;
     header.read_list.push_back(
         {.position = 40, .segments = {{.handle = xid, .length = bytes, .offset = 0}}});
-    Rope message = Rope::copy_of(rpcrdma::EncodedHeader(header).bytes());
-    xdr::Encoder encoder;
-    for (const std::uint32_t word : {xid, 0u, 2u, program, 1u, 0u, 0u, 0u, 0u, 0u, 0u, 0u})
-      encoder.u32(word);
-    message.append(std::move(encoder).finish().rope());
-    return message.flatten();
+    return silent_call(xid, header, program);
   }
 
   fabric::SimLoop loop;
@@ -196,8 +130,7 @@ TEST_F(Fairness, a_connection_that_ends_while_its_Call_waits_leaves_nothing_behi
   SilentPeer& next = connect("c");
   next.arrive(call(1, 2 * kMebibyte));
   holder.end_read();  // Sets bytes aside for both; the first does not take them any more.
-  gone.closed = Reason::ConnectionLost;
-  gone.events->on_disconnect(Reason::ConnectionLost);
+  gone.lose_connection();
   loop.run_until([&] { return !next.reads.empty(); }, 0s);
   EXPECT_EQ(next.reads.size(), 1u);
   EXPECT_EQ(budget->used(), 2 * kMebibyte);

@@ -89,10 +89,11 @@ Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& s
       owner_(&owner),
       where_("rdma " + to_string(connection_->peer_address())),
       origin_(std::make_shared<Origin>()),
-      budget_(settings.budget == nullptr ? nullptr
-                                         : std::make_shared<ByteBudget::Share>(
-                                               settings.budget, connection_->peer_address().host,
-                                               loop_, [this] { core_.on_budget(); })),
+      budget_(settings.budget == nullptr
+                  ? nullptr
+                  : std::make_shared<ByteBudget::Share>(
+                        settings.budget, connection_->peer_address().host, loop_,
+                        [this] { guarded([this] { core_.on_budget(); }); })),
       core_(core_settings(*connection_, settings, budget_.get()), *this) {
   origin_->peer = connection_->peer_address();
   origin_->local = connection_->local_address();
@@ -152,7 +153,8 @@ Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call)
   if (chunks) return chunks;
   pending.leases().revoke(*connection_);
   // Not for want of room: the connection is about to end. Its calls belong on the next one.
-  ending_ |= chunks.error() != Reason::RegistrationsExhausted &&
+  ending_ |= chunks.error() != Reason::OutOfMemory &&
+             chunks.error() != Reason::RegistrationsExhausted &&
              chunks.error() != Reason::RegistrationTooLong;
   return chunks;
 }
@@ -242,9 +244,10 @@ void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
                                                            : kept(payload));
 }
 
-void Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
-  served(call).make_room(items);
+bool Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
+  if (!served(call).make_room(items)) return false;
   watch_reads();
+  return true;
 }
 
 void Link::read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
@@ -275,6 +278,9 @@ void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& 
 void Link::on_served(ServedCall& call) noexcept {
   try {
     answer(call);
+  } catch (const std::bad_alloc&) {
+    call.release();
+    on_out_of_memory();
   } catch (...) {
     const Reason reason = trace_exception(Reason::RpcHandlerFailed, where_);
     call.release();
@@ -313,6 +319,7 @@ void Link::send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::R
 
 void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {
   if (reason != Reason::None) trace(reason, where_);
+  if (call.index >= served_.size()) return;  // There was no memory for its record.
   served(call).release();
 }
 
@@ -321,7 +328,7 @@ void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {
 void Link::watch_reads() {
   if (budget_ == nullptr || reads_watched_) return;
   reads_watched_ = true;
-  reads_timer_ = loop_.after(kReadsPatience, [this] { on_reads_tick(); });
+  reads_timer_ = loop_.after(kReadsPatience, [this] { guarded([this] { on_reads_tick(); }); });
 }
 
 void Link::on_reads_tick() {
@@ -352,10 +359,30 @@ void Link::send_error(Buffer message, Reason reason) {
                     token_of(Operation::Error, {}));
 }
 
+// An event that is left half done leaves the core as good as for its end, no better.
+template <class Work>
+void Link::guarded(Work work) noexcept {
+  if (out_of_memory_) return on_out_of_memory();
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    on_out_of_memory();
+  }
+}
+
+// Where there is no memory even for that, the next event tries again.
+void Link::on_out_of_memory() noexcept {
+  out_of_memory_ = ending_ = true;
+  try {
+    close(Reason::OutOfMemory);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) {
   const Bytes bytes = message.bytes();
   arriving_ = &message;
-  core_.on_receive(bytes, invalidated);
+  guarded([&] { core_.on_receive(bytes, invalidated); });
   arriving_ = nullptr;
   if (!abandoned_.empty() && bytes.size() >= 4 && up_)
     release_abandoned(load_be<std::uint32_t>(bytes.data()));
@@ -364,10 +391,10 @@ void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) 
 void Link::on_done(fabric::Token token, Reason outcome) {
   if (operation_of(token) == Operation::Read) {
     --reads_;
-    return core_.on_read_done(call_of(token), outcome);
+    return guarded([&] { core_.on_read_done(call_of(token), outcome); });
   }
   if (operation_of(token) == Operation::Reply) {
-    core_.on_sent(call_of(token));
+    guarded([&] { core_.on_sent(call_of(token)); });
   } else {
     --errors_leaving_;
   }

@@ -93,6 +93,11 @@ class Link final : public std::enable_shared_from_this<Link>,
   bool progressed();
 
  private:
+  // Runs what an event asks for. Where memory runs out in the middle of it, the connection ends.
+  template <class Work>
+  void guarded(Work work) noexcept;
+  void on_out_of_memory() noexcept;
+
   // fabric::Events
   void on_receive(Buffer message, std::optional<std::uint32_t> invalidated) override;
   void on_done(fabric::Token token, Reason outcome) override;
@@ -109,7 +114,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) override;
   bool is_worth_reading(Bytes payload) const override;
   void hold_call(rpcrdma::IncomingCall call, Bytes payload) override;
-  void start_reads(rpcrdma::IncomingCall call,
+  bool start_reads(rpcrdma::IncomingCall call,
                    std::span<const rpcrdma::ArrivedItem> items) override;
   void read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
             const rpcrdma::Segment& from) override;
@@ -162,7 +167,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   bool reads_watched_ = false;
   std::uint32_t errors_leaving_ = 0;
   bool up_ = true;
-  bool ending_ = false;  // no new call gets anywhere; on_disconnect is on its way
+  bool out_of_memory_ = false;  // inside the core: all it is still told is the end
+  bool ending_ = false;         // no new call gets anywhere; on_disconnect is on its way
   std::uint64_t progress_mark_ = 0;
 };
 

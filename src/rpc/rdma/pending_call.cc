@@ -78,8 +78,8 @@ PendingCall::Room PendingCall::room_for(std::size_t result, std::uint32_t length
     if (sink.memory.size() < length) break;
     return {sink.memory.first(length), {}};
   }
-  Room room{{}, Block::allocate(length)};
-  room.memory = room.block.bytes().first(length);
+  Room room{{}, Block::try_allocate(length)};
+  if (room.block) room.memory = room.block.bytes().first(length);
   return room;
 }
 
@@ -103,12 +103,14 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
   for (std::size_t i = 0; i < plan().write_chunks.size(); ++i) {
     const std::uint32_t length = plan().write_chunks[i];
     rooms_.push_back(length == 0 ? Room{} : room_for(i, length, used));
+    if (rooms_.back().memory.size() != length) return Failure{Reason::OutOfMemory};
     auto segments = leases_.expose_sink(connection, rooms_.back().memory);
     if (!segments) return Failure{segments.error()};
     chunks.results.push_back(*std::move(segments));
   }
   if (plan().reply_chunk != 0) {
-    reply_room_ = Block::allocate(plan().reply_chunk);
+    reply_room_ = Block::try_allocate(plan().reply_chunk);
+    if (!reply_room_) return Failure{Reason::OutOfMemory};
     auto segments = leases_.expose_sink(connection, reply_room_.bytes().first(plan().reply_chunk));
     if (!segments) return Failure{segments.error()};
     chunks.reply = *std::move(segments);

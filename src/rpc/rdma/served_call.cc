@@ -4,9 +4,12 @@
 
 namespace stag::rpc::rdma {
 
-void ServedCall::make_room(std::span<const rpcrdma::ArrivedItem> items) {
-  for (const rpcrdma::ArrivedItem& item : items)
-    rooms_.push_back({Block::allocate(item.length), item.length});
+bool ServedCall::make_room(std::span<const rpcrdma::ArrivedItem> items) {
+  for (const rpcrdma::ArrivedItem& item : items) {
+    rooms_.push_back({Block::try_allocate(item.length), item.length});
+    if (!rooms_.back().block) return false;
+  }
+  return true;
 }
 
 MutableBytes ServedCall::room(std::uint32_t item) {

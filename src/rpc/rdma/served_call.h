@@ -39,8 +39,8 @@ class ServedCall final : private TaskEnd {
   // Owned.
   void hold(Buffer payload) { held_ = std::move(payload); }
 
-  // Memory for the items the core is about to read, `length` bytes each.
-  void make_room(std::span<const rpcrdma::ArrivedItem> items);
+  // Memory for the items the core is about to read, `length` bytes each. False when there is none.
+  bool make_room(std::span<const rpcrdma::ArrivedItem> items);
   // The bytes of one item.
   MutableBytes room(std::uint32_t item);
 

@@ -17,9 +17,14 @@ class Server::Shard final : private LinkOwner {
     auto link =
         std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
     auto reverse = std::make_shared<ReverseChannel>(link, next_reverse_xid_ += 0x10001);
-    links_.emplace(link.get(), Entry{link, reverse});
+    const auto entry = links_.emplace(link.get(), Entry{link, reverse}).first;
     if (closing_) link->close(Reason::Shutdown);
-    link->open(&service, reverse);
+    try {
+      link->open(&service, reverse);
+    } catch (const std::bad_alloc&) {
+      links_.erase(entry);
+      throw;
+    }
   }
 
   // `done` runs on this shard's loop once every connection is gone.
@@ -100,7 +105,11 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
     return Failure{Reason::PeerNotAllowed};
   }
   fabric::ConnectOptions options;
-  options.private_data = private_data_;
+  try {
+    options.private_data = private_data_;
+  } catch (const std::bad_alloc&) {
+    return Failure{Reason::OutOfMemory};
+  }
   options.receive = {0, options_.transport.call_size()};
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
@@ -119,7 +128,12 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   settings.requests_chunks = options_.reverse_chunks;
   settings.budget = budget_;
   Shard& shard = shard_of(connection->loop());
-  shard.add(std::move(connection), settings, service_);
+  try {
+    shard.add(std::move(connection), settings, service_);
+  } catch (const std::bad_alloc&) {
+    // With what was made of its Link the connection is gone.
+    trace(Reason::OutOfMemory);
+  }
 }
 
 Server::Shard& Server::shard_of(Loop& loop) {

@@ -1,0 +1,93 @@
+// A peer at the other end of a Link that does nothing of itself: it sends what a test gives it,
+// takes what is sent to it, and answers Reads when it is told to.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fabric/fabric.h"
+#include "rpcrdma/header.h"
+#include "testing/blob_program.h"
+#include "xdr/encoder.h"
+
+namespace stag::rpc::rdma {
+
+// Outlives its connection.
+struct SilentPeer {
+  Address address;
+  fabric::Events* events = nullptr;
+  std::optional<Reason> closed;
+  std::deque<fabric::Token> reads;
+  int sends = 0;
+  fabric::Traffic traffic;
+
+  void arrive(Buffer message) { events->on_receive(std::move(message), std::nullopt); }
+  void end_read() {
+    const fabric::Token token = reads.front();
+    reads.pop_front();
+    events->on_done(token, Reason::None);
+  }
+  void lose_connection() {
+    closed = Reason::ConnectionLost;
+    events->on_disconnect(Reason::ConnectionLost);
+  }
+};
+
+class SilentConnection final : public fabric::Connection {
+ public:
+  SilentConnection(Loop& loop, SilentPeer& peer) : loop_(loop), peer_(peer) {}
+
+  void start(fabric::Events& events) override { peer_.events = &events; }
+  void close(Reason reason) override {
+    if (peer_.closed) return;
+    loop_.post([&peer = peer_, reason] { peer.events->on_disconnect(reason); });
+    peer_.closed = reason;
+  }
+  Loop& loop() override { return loop_; }
+  const fabric::Parameters& parameters() const override { return parameters_; }
+  Bytes peer_private_data() const override { return {}; }
+  Address peer_address() const override { return peer_.address; }
+  Address local_address() const override { return {"here", 2}; }
+  const fabric::Traffic& traffic() const override { return peer_.traffic; }
+  std::uint64_t progress_mark() const override { return 0; }
+  void add_receive_credit(fabric::ReceiveCredit) override {}
+  Result<fabric::RemoteMemory, Reason> expose_source(Bytes) override {
+    return Failure{Reason::RegistrationsExhausted};
+  }
+  Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes) override {
+    return Failure{Reason::RegistrationsExhausted};
+  }
+  fabric::Revocation revoke(std::uint32_t) override { return fabric::Revocation::Done; }
+  fabric::Revocation abandon(std::uint32_t) override { return fabric::Revocation::Done; }
+  void send(Rope, std::optional<std::uint32_t>, fabric::Flow, fabric::Token token) override {
+    loop_.post([&peer = peer_, token] { peer.events->on_done(token, Reason::None); });
+    ++peer_.sends;
+  }
+  void write(Rope, fabric::RemoteMemory, fabric::Flow, fabric::Token) override {}
+  void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token token) override {
+    peer_.reads.push_back(token);
+  }
+  void abandon_read(fabric::Token) override {}
+
+ private:
+  Loop& loop_;
+  SilentPeer& peer_;
+  const fabric::Parameters parameters_{.outbound_reads = 8, .inbound_reads = 8};
+};
+
+// A NULL Call of a program, the blob program unless told otherwise, with these chunks.
+inline Buffer silent_call(std::uint32_t xid, rpcrdma::Header header,
+                          std::uint32_t program = testing::kBlobProgram) {
+  header.xid = xid;
+  header.credits = 16;
+  Rope message = Rope::copy_of(rpcrdma::EncodedHeader(header).bytes());
+  xdr::Encoder encoder;
+  for (const std::uint32_t word : {xid, 0u, 2u, program, 1u, 0u, 0u, 0u, 0u, 0u, 0u, 0u})
+    encoder.u32(word);
+  message.append(std::move(encoder).finish().rope());
+  return message.flatten();
+}
+
+}  // namespace stag::rpc::rdma
