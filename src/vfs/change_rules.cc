@@ -18,6 +18,8 @@ std::optional<Status> fault_of_change(const Attributes& object, const Credential
     if (changes.gid && *changes.gid != object.gid && !who.in_group(*changes.gid))
       return Status::Perm;
   }
+  // No file system keeps a mode of symbolic links, and some change it and fail nevertheless.
+  if (changes.mode && object.type == FileType::Symlink) return Status::NotSupported;
   if (!changes.size) return std::nullopt;
   if (object.type == FileType::Directory) return Status::IsDirectory;
   if (object.type != FileType::Regular) return Status::Invalid;

@@ -12,7 +12,8 @@ namespace stag::vfs {
 inline constexpr std::uint64_t kLargestFile =
     0x7fff'ffff'ffff'ffff;  // offsets are signed in the systems that ask
 
-// Perm, IsDirectory, Invalid or FileTooBig; nothing when the caller may, or root asks.
+// Perm, NotSupported, IsDirectory, Invalid or FileTooBig; nothing when the caller may, or root
+// asks.
 std::optional<Status> fault_of_change(const Attributes& object, const Credentials& who,
                                       const SetAttributes& changes);
 

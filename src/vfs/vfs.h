@@ -195,7 +195,8 @@ class FileSystem {
   // Also the way to ask whether a handle (still) names something.
   virtual Operation<Attributes> attributes(Caller caller, const Handle& object) = 0;
   // With `guard`, Changed unless the object's ctime equals it. Perm, Access, Invalid (size of
-  // something not a regular file; IsDirectory of a directory), NoSpace, FileTooBig, ReadOnly.
+  // something not a regular file; IsDirectory of a directory), NotSupported (mode of a symlink),
+  // NoSpace, FileTooBig, ReadOnly.
   virtual Operation<Change> set_attributes(Caller caller, const Handle& object,
                                            const SetAttributes& changes,
                                            std::optional<Time> guard) = 0;

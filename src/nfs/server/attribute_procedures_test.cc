@@ -27,6 +27,19 @@ TEST_F(Attributes, of_the_root_are_those_of_a_directory) {
   EXPECT_NE(found.fileid, 0u);
 }
 
+TEST_F(Attributes, of_a_symbolic_link_have_no_mode_to_set) {
+  const auto made = call<NFSPROC3_SYMLINK>({{root(), "link"}, {{}, "target"}});
+  const nfs_fh3 link = made.resok().obj.handle();
+  const fattr3 before = attributes(link);
+  sattr3 changes = mode(0600);
+  changes.uid.set_it = true;
+  changes.uid.uid() = 7;
+  EXPECT_EQ(set(link, changes), NFS3ERR_NOTSUPP);
+  EXPECT_EQ(attributes(link), before) << "nothing of it is done";
+  changes.mode.set_it = false;
+  EXPECT_EQ(set(link, changes), NFS3_OK);
+}
+
 TEST_F(Attributes, tell_the_type_of_every_kind_of_object) {
   const nfs_fh3 dir = root();
   EXPECT_EQ(attributes(create(dir, "file")).type, NF3REG);

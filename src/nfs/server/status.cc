@@ -57,7 +57,8 @@ constexpr std::array<StatusSet, 22> kMayReturn = {
     ~StatusSet{0},           // none of them: NFSACL, for which nobody made a list
     kAll | bit(NFS3ERR_IO),  // GETATTR
     kAll | set({NFS3ERR_PERM, NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_INVAL, NFS3ERR_NOSPC, NFS3ERR_ROFS,
-                NFS3ERR_DQUOT, NFS3ERR_NOT_SYNC, NFS3ERR_FBIG}),  // SETATTR
+                NFS3ERR_DQUOT, NFS3ERR_NOT_SYNC, NFS3ERR_FBIG,
+                NFS3ERR_NOTSUPP}),  // SETATTR; NOTSUPP is not in its list, but what 2.6 has for it
     kAll | set({NFS3ERR_IO, NFS3ERR_NOENT, NFS3ERR_ACCES, NFS3ERR_NOTDIR,
                 NFS3ERR_NAMETOOLONG}),                                        // LOOKUP
     kAll | bit(NFS3ERR_IO),                                                   // ACCESS

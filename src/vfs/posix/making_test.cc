@@ -20,6 +20,8 @@ struct Interference {
   std::function<void()> after_making;            // mkdirat, symlinkat, mknodat
   std::function<void()> before_settling;         // ftruncate, fchownat: they fail then
   std::optional<std::uint64_t> aged_inode = {};  // made an hour ago, as statx tells
+  bool refuses = false;    // symlinkat and mknodat, as file systems without such objects do
+  bool immutable = false;  // what statx is asked about
 };
 Interference interference;
 
@@ -41,11 +43,13 @@ int mkdirat(int directory, const char* name, mode_t mode) noexcept {
   return done;
 }
 int symlinkat(const char* target, int directory, const char* name) noexcept {
+  if (interference.refuses) return errno = EPERM, -1;
   const auto done = static_cast<int>(::syscall(SYS_symlinkat, target, directory, name));
   run_once(interference.after_making);
   return done;
 }
 int mknodat(int directory, const char* name, mode_t mode, dev_t device) noexcept {
+  if (interference.refuses) return errno = EPERM, -1;
   const auto done = static_cast<int>(::syscall(SYS_mknodat, directory, name, mode, device));
   run_once(interference.after_making);
   return done;
@@ -66,6 +70,7 @@ int statx(int directory, const char* __restrict name, int flags, unsigned mask,
           struct statx* __restrict to) noexcept {
   const auto done = static_cast<int>(::syscall(SYS_statx, directory, name, flags, mask, to));
   if (done == 0 && interference.aged_inode == to->stx_ino) to->stx_btime.tv_sec -= 3600;
+  if (done == 0 && interference.immutable) to->stx_attributes |= STATX_ATTR_IMMUTABLE;
   return done;
 }
 }
@@ -207,6 +212,19 @@ TEST_F(PosixMaking, a_link_that_is_swapped_in_is_not_given_away) {
   };
   EXPECT_NE(status(fs->mknod({loop, root}, fs->root(), "new", {}, for_alice())), std::nullopt);
   EXPECT_EQ(owner_of("precious"), 0u);
+}
+
+TEST_F(PosixMaking, of_objects_that_the_file_system_does_not_have_is_not_supported) {
+  const Caller caller{loop, root};
+  const Caller user{loop, alice};
+  const Special device{FileType::CharacterDevice, {1, 3}};
+  interference.refuses = true;
+  EXPECT_EQ(status(fs->symlink(caller, fs->root(), "s", "x", {})), Status::NotSupported);
+  EXPECT_EQ(status(fs->mknod(user, fs->root(), "f", {}, {})), Status::NotSupported);
+  EXPECT_EQ(status(fs->mknod(caller, fs->root(), "c", device, {})), Status::NotSupported);
+  EXPECT_EQ(status(fs->mknod(user, fs->root(), "c", device, {})), Status::Perm);
+  interference.immutable = true;
+  EXPECT_EQ(status(fs->mknod(user, fs->root(), "f", {}, {})), Status::Perm);
 }
 
 }  // namespace

@@ -42,6 +42,18 @@ bool is_newborn(const struct statx& stat) {
   return stat.stx_ctime.tv_sec - stat.stx_btime.tv_sec <= kSlackSeconds;
 }
 
+// The kernel's word for "this file system has no such objects" is EPERM, which it also says of a
+// directory that nobody may change, and of devices to those who are not root.
+Failure<Status> making_error(const Object& directory) {
+  const int error = errno;
+  struct statx parent {};
+  const bool immutable =
+      ::statx(directory.path.number(), "", AT_EMPTY_PATH, STATX_TYPE, &parent) == 0 &&
+      (parent.stx_attributes & STATX_ATTR_IMMUTABLE) != 0;
+  if (error == EPERM && !immutable) return Failure{Status::NotSupported};
+  return Failure{status_of(error)};
+}
+
 }  // namespace
 
 Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::string_view name,
@@ -262,7 +274,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
       if (!scope.acts()) return Failure{Status::Access};
       if (::symlinkat(std::string(target).c_str(), parent.path.number(),
                       std::string(name).c_str()) != 0)
-        return last_error();
+        return making_error(parent);
     }
     return finish_making(who, parent, name, FileType::Symlink, attributes);
   });
@@ -280,7 +292,7 @@ Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, st
       const bool device = format == S_IFBLK || format == S_IFCHR;
       const dev_t number = device ? ::makedev(special.device.major, special.device.minor) : 0;
       if (::mknodat(parent.path.number(), std::string(name).c_str(), mode, number) != 0)
-        return last_error();
+        return device && who.uid != 0 ? last_error() : making_error(parent);
     }
     return finish_making(who, parent, name, special.type, attributes);
   });

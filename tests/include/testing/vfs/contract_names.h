@@ -119,6 +119,8 @@ TEST_P(Contract, symlinks_are_read_and_never_followed) {
   EXPECT_EQ(good(fs().readlink(as(root_user), link.handle)).target, "directory");
   EXPECT_EQ(find(root(), "link").attributes.type, FileType::Symlink);
   EXPECT_EQ(lookup_status(link.handle, "inside"), Status::NotDirectory);
+  EXPECT_EQ(status(fs().set_attributes(as(root_user), link.handle, mode_of(0600), std::nullopt)),
+            Status::NotSupported);
   EXPECT_EQ(status(fs().read(as(root_user), link.handle, 0, 9)), Status::Invalid);
   CreateHow how;
   how.mode = CreateMode::Unchecked;
