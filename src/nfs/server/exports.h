@@ -57,6 +57,9 @@ struct ExportSpec {
   // Empty: open to everybody with `options`. Else to those that match only, each with the options
   // of the most specific match: the longest prefix, "*" last.
   std::vector<ClientRule> clients{};
+  // Where the root lies on the server, by each of its names: absolute symbolic links that begin so
+  // are followed when a path is mounted. Empty for a store that lies nowhere.
+  std::vector<std::string> folders{};
 };
 
 struct Export {

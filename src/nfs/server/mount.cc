@@ -1,5 +1,7 @@
 #include "nfs/server/mount.h"
 
+#include "nfs/server/mount_path.h"
+
 namespace stag::nfs::mount {
 
 namespace {
@@ -23,22 +25,6 @@ mount3::mountstat3 to_mountstat3(vfs::Status status) {
   }
 }
 
-// The directory at the end of `rest`, from the root of the object's export on.
-Task<vfs::Outcome<vfs::Handle>> walk(const Object& root, std::string_view rest) {
-  const auto attributes = co_await root.store().attributes(root.caller(), root.handle);
-  if (!attributes) co_return Failure{attributes.error()};
-  vfs::Node at{root.handle, *attributes};
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('/'), rest.size());
-    const auto found = co_await root.store().lookup(root.caller(), at.handle, rest.substr(0, end));
-    if (!found) co_return Failure{found.error()};
-    at = found->node;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  if (at.attributes.type != vfs::FileType::Directory) co_return Failure{vfs::Status::NotDirectory};
-  co_return at.handle;
-}
-
 mount3::mountres3 failed(mount3::mountstat3 status) {
   mount3::mountres3 res;
   res.fhs_status = status;
@@ -59,7 +45,7 @@ Task<mount3::mountres3> mnt(const Served& served, MountList& mounts, const rpc::
   if (!match) co_return failed(normal ? mount3::MNT3ERR_NOENT : mount3::MNT3ERR_ACCES);
   const auto root = admit(*match->found, match->found->file_system().root(), call);
   if (!root) co_return failed(mount3::MNT3ERR_ACCES);
-  const auto directory = co_await walk(*root, match->rest);
+  const auto directory = co_await directory_at(*root, match->rest);
   if (!directory) co_return failed(to_mountstat3(directory.error()));
 
   mount3::mountres3 res;

@@ -45,10 +45,75 @@ TEST_F(Mount, refuses_what_is_no_exported_directory) {
   EXPECT_EQ(mount("/data/closed/x"), MNT3ERR_ACCES);
 }
 
-TEST_F(Mount, follows_no_symbolic_link) {
-  mkdir(root(), "dir");
-  ASSERT_EQ(call<v3::NFSPROC3_SYMLINK>({{root(), "link"}, {{}, "dir"}}).status, v3::NFS3_OK);
-  EXPECT_EQ(mount("/data/link"), MNT3ERR_NOTDIR);
+class MountedLinks : public Mount {
+ protected:
+  void link(const v3::nfs_fh3& in, const std::string& name, const std::string& target) {
+    EXPECT_EQ(call<v3::NFSPROC3_SYMLINK>({{in, name}, {{}, target}}).status, v3::NFS3_OK);
+  }
+};
+
+TEST_F(MountedLinks, are_followed_within_the_export) {
+  const v3::nfs_fh3 dir = mkdir(root(), "dir");
+  const v3::nfs_fh3 below = mkdir(dir, "below");
+  link(root(), "link", "dir");
+  link(root(), "again", "./link//");
+  link(dir, "up", "../dir/below");
+  link(below, "top", "../..");
+  EXPECT_EQ(mounted("/data/link"), dir);
+  EXPECT_EQ(mounted("/data/link/below"), below);
+  EXPECT_EQ(mounted("/data/again/up"), below);
+  EXPECT_EQ(mounted("/data/link/up/top/again"), dir);
+  EXPECT_EQ(mounted("/data/dir/below/top"), root());
+}
+
+TEST_F(MountedLinks, never_lead_out_of_the_export) {
+  const v3::nfs_fh3 dir = mkdir(root(), "dir");
+  mkdir(root(), "odd");
+  int number = 0;
+  for (const char* target : {"../..", "../../odd", "/", "/odd", "/data", "/dir"}) {
+    const std::string name = std::to_string(++number);
+    link(dir, name, target);
+    EXPECT_EQ(mount("/data/dir/" + name), MNT3ERR_NOENT) << target;
+  }
+}
+
+TEST_F(MountedLinks, to_nothing_to_a_file_and_in_circles_are_refused) {
+  create(root(), "file");
+  link(root(), "nothing", "none");
+  link(root(), "a", "b");
+  link(root(), "b", "a");
+  link(root(), "to file", "file");
+  link(root(), "through file", "file/../");
+  EXPECT_EQ(mount("/data/nothing"), MNT3ERR_NOENT);
+  EXPECT_EQ(mount("/data/a"), MNT3ERR_NOENT);
+  EXPECT_EQ(mount("/data/to file"), MNT3ERR_NOTDIR);
+  EXPECT_EQ(mount("/data/through file"), MNT3ERR_NOTDIR);
+}
+
+TEST_F(MountedLinks, that_are_absolute_are_followed_where_the_folder_is_known) {
+  ASSERT_TRUE(nfs_.replace_exports({{"/x", store_, {}, {}, {"/srv//x/", "/mnt/disk"}}}).ok());
+  const v3::nfs_fh3 dir = mkdir(mounted("/x"), "dir", 0777);
+  link(dir, "a", "/srv/x/dir");
+  link(dir, "b", "/mnt//disk/dir/../dir");
+  link(dir, "root", "/srv/x");
+  link(dir, "other", "/srv/xy/dir");
+  link(dir, "above", "/srv");
+  link(dir, "out", "/srv/x/..");
+  EXPECT_EQ(mounted("/x/dir/a"), dir);
+  EXPECT_EQ(mounted("/x/dir/b"), dir);
+  EXPECT_EQ(mounted("/x/dir/root/dir"), dir);
+  for (const char* name : {"other", "above", "out"})
+    EXPECT_EQ(mount("/x/dir/" + std::string(name)), MNT3ERR_NOENT) << name;
+}
+
+TEST_F(MountedLinks, take_no_more_than_so_many_steps) {
+  const v3::nfs_fh3 dir = mkdir(root(), "d");
+  std::string around;
+  for (int i = 0; i < 600; ++i) around += "../d/";
+  link(dir, "0", around);
+  for (int i = 1; i < 8; ++i) link(dir, std::to_string(i), std::to_string(i - 1) + "/" + "0");
+  EXPECT_EQ(mounted("/data/d/0"), dir);
+  EXPECT_EQ(mount("/data/d/7"), MNT3ERR_NAMETOOLONG);
 }
 
 TEST_F(Mount, lists_the_exports) {
