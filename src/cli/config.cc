@@ -79,7 +79,9 @@ std::string place_in(const std::string& path, unsigned line) {
 Result<std::vector<Setting>, std::string> read_config(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
-  if (!(file && text << file.rdbuf()))
+  // To insert nothing counts as a failure, and an empty file is none.
+  const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+  if (!empty && !(file && text << file.rdbuf()))
     return Failure{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
   try {
     return TomlFile(path).settings(toml::parse(text.str(), path));

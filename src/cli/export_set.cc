@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
+#include "cli/export_overlap.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
 
@@ -21,15 +23,28 @@ std::shared_ptr<vfs::FileSystem> open_memory(std::uint64_t file_system_id) {
 struct Folder {
   std::shared_ptr<vfs::FileSystem> files;
   dev_t device = 0;
+  std::vector<std::string> names;
 };
 
+// As the operator wrote it and as it is without symbolic links.
+std::vector<std::string> names_of(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code gone;
+  names.push_back(std::filesystem::absolute(folder, gone));
+  names.push_back(std::filesystem::canonical(folder, gone));
+  std::erase(names, "");
+  return names;
+}
+
 Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options) {
+  std::string overlap = state_overlap(options.root, options.state_directory);
+  if (!overlap.empty()) return Failure{std::move(overlap)};
   auto opened = vfs::PosixFileSystem::open(options);
   if (!opened) return Failure{opened.error()};
   struct stat status {};
   if (::stat(options.root.c_str(), &status) != 0)
     return Failure{options.root + ": " + std::strerror(errno)};
-  return Folder{*std::move(opened), status.st_dev};
+  return Folder{*std::move(opened), status.st_dev, names_of(options.root)};
 }
 
 bool same_terms(const ExportLine& one, const ExportLine& other) {
@@ -75,9 +90,9 @@ Result<ExportSet::Served, std::string> ExportSet::serve(ExportLine line) const {
 }
 
 Result<ExportSet::Served, std::string> ExportSet::serve_memory(ExportLine line) const {
-  if (const Served* before = same(line)) return Served{std::move(line), before->files, 0};
+  if (const Served* before = same(line)) return Served{std::move(line), before->files};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
-  return Served{std::move(line), open_memory(number), 0};
+  return Served{std::move(line), open_memory(number)};
 }
 
 Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) const {
@@ -100,8 +115,8 @@ Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) 
   // file system has the identity of the original.
   if (before != nullptr && (!opened || ((*opened)->device == before->device &&
                                         (*opened)->files->identity() == before->files->identity())))
-    return Served{std::move(line), before->files, before->device};
-  return Served{std::move(line), (*opened)->files, (*opened)->device};
+    return Served{std::move(line), before->files, before->device, before->names};
+  return Served{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names};
 }
 
 std::string ExportSet::difference(const std::vector<Served>& next) const {
@@ -131,7 +146,8 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
   for (ExportLine& line : lines) {
     Result<Served, std::string> made = serve(std::move(line));
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
-    specs.push_back({made->line.path, made->files, made->line.options, made->line.clients});
+    specs.push_back(
+        {made->line.path, made->files, made->line.options, made->line.clients, made->names});
     next.push_back(*std::move(made));
   }
   const Result<Ok, nfs::ExportError> replaced = nfs_.replace_exports(std::move(specs));

@@ -39,7 +39,8 @@ class ExportSet {
   struct Served {
     ExportLine line;
     std::shared_ptr<vfs::FileSystem> files;
-    dev_t device = 0;  // of the folder
+    dev_t device = 0;                  // of the folder
+    std::vector<std::string> names{};  // of the folder, for nfs::ExportSpec::folders
   };
 
   static Result<Ok, Trouble> check(const std::vector<ExportLine>& lines);

@@ -75,8 +75,9 @@ class Serve final : public Command {
   Result<Listener, std::string> listener(rpc::Server& server, Transport transport,
                                          const Address& at,
                                          const std::shared_ptr<endpoint::Loops>& loops) const;
-  void announce(const Address& rdma, const std::optional<Address>& udp, const Address& tcp,
-                const std::string& host) const;
+  // What is said of the listeners at one host.
+  std::string ready_lines(const Address& rdma, const std::optional<Address>& udp,
+                          const Address& tcp, const std::string& host) const;
   void announce(const ExportSet& exports) const;
 
   std::vector<std::string> export_texts_;
@@ -101,6 +102,7 @@ class Serve final : public Command {
   std::string metrics_;
   ConfigFile config_;
   std::string first_export_;  // for the URLs that are announced
+  std::string ready_;         // said when all is
   std::vector<Listener> listeners_;
   std::vector<ServedAt> served_;
   std::unique_ptr<RegisteredPrograms> registered_;
@@ -137,8 +139,10 @@ void Serve::declare(Arguments& arguments) {
                  "register every program with the rpcbind of this machine [no]");
   arguments.text("--rdma-netid", rdma_netid_, "NAME",
                  "the netid to register RPC-over-RDMA under [rdma]; with a 6 behind it for IPv6");
-  arguments.text("--state", state_, "DIR",
-                 "where handle keys and counters are kept [" + state_ + "]");
+  arguments.text(
+      "--state", state_, "DIR",
+      "where handle keys and counters are kept, outside of every export [/var/lib/stag; not "
+      "as root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
   arguments.number("--loops", loops_, 1, kMaxLoops,
                    "threads that serve connections; each connection stays with one of them");
   arguments.number(
@@ -150,7 +154,8 @@ void Serve::declare(Arguments& arguments) {
                    "clients that need it are asked to come again later");
   arguments.config("--config", config_, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
-                   "tables [[export]]; the exports are read again on SIGHUP");
+                   "tables [[export]]; the exports are read again on SIGHUP (SIGTERM and SIGINT "
+                   "end the server, SIGUSR1 and SIGUSR2 do nothing)");
   arguments.choice("--log-level", log_level_, {"debug", "info", "warning", "error", "off"},
                    "what is logged on standard error");
   arguments.choice("--log-format", log_format_, {"text", "json"}, "lines of text or of JSON");
@@ -255,6 +260,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   nfs.add_programs(server);
   (*locking)->add_programs(server);
   announce(exports);
+  // Other servers write statistics or log more then; nobody who tries that should end this one.
+  for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   // Before anybody is told that it is ready.
   net::EpollLoop loop;
   const StoreRounds rounds(loop, stores);
@@ -290,7 +297,12 @@ Exit Serve::listen(rpc::Server& server) {
   const auto loops = std::make_shared<endpoint::Loops>(loops_, busy_poll_us_);
   for (const std::string& host : hosts_)
     if (const Exit exit = listen_at(server, host, loops); exit != Exit::Done) return exit;
-  return rpcbind_ ? register_programs(server, loops) : Exit::Done;
+  if (const Exit exit = rpcbind_ ? register_programs(server, loops) : Exit::Done;
+      exit != Exit::Done)
+    return exit;
+  fmt::print("{}", ready_);
+  std::fflush(stdout);
+  return Exit::Done;
 }
 
 Exit Serve::listen_at(rpc::Server& server, const std::string& host,
@@ -307,7 +319,7 @@ Exit Serve::listen_at(rpc::Server& server, const std::string& host,
     udp_at = udp->address();
     keep(*std::move(udp), rpc::TransportKind::Udp);
   }
-  announce(rdma->address(), udp_at, tcp->address(), host);
+  ready_ += ready_lines(rdma->address(), udp_at, tcp->address(), host);
   keep(*std::move(rdma), rpc::TransportKind::Rdma);
   keep(*std::move(tcp), rpc::TransportKind::Tcp);
   return Exit::Done;
@@ -361,19 +373,19 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport tra
 }
 
 // TCP last: who has read its line finds every listener there.
-void Serve::announce(const Address& rdma, const std::optional<Address>& udp, const Address& tcp,
-                     const std::string& host) const {
+std::string Serve::ready_lines(const Address& rdma, const std::optional<Address>& udp,
+                               const Address& tcp, const std::string& host) const {
   nfs::client::Url url;
   url.host = host == "0.0.0.0" || host == "::" ? host_name() : host;
   url.path = first_export_;
   url.port = rdma.port;
   const std::string mount =
       tcp.port == endpoint::kTcpPort ? "" : fmt::format("?mountport={}", tcp.port);
-  fmt::print("ready: RPC-over-RDMA  {}{}\n", to_string(url), mount);
-  if (udp) fmt::print("ready: UDP            {} for MOUNT, NLM and NSM\n", to_string(*udp));
+  std::string lines = fmt::format("ready: RPC-over-RDMA  {}{}\n", to_string(url), mount);
+  if (udp)
+    lines += fmt::format("ready: UDP            {} for MOUNT, NLM and NSM\n", to_string(*udp));
   url.port = tcp.port;
-  fmt::print("ready: TCP            {}?proto=tcp\n", to_string(url));
-  std::fflush(stdout);
+  return lines + fmt::format("ready: TCP            {}?proto=tcp\n", to_string(url));
 }
 
 void Serve::announce(const ExportSet& exports) const {

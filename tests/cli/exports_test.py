@@ -53,6 +53,17 @@ class Case(unittest.TestCase):
         self.assertIn(sentence, result.stderr)
 
 
+def mounting(what, where, kind, flags, data):
+    """For preexec_fn: a mount that only the new process sees."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def mount_it():
+        if not harness.enter_mount_namespace() or libc.mount(what, where.encode(), kind, flags, data):
+            os._exit(1)
+
+    return mount_it
+
+
 class Clients(Case):
     def test_are_told_apart_by_address(self):
         exports = (
@@ -223,14 +234,7 @@ class Exports(Case):
     @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
     def test_that_are_full_say_so(self):
         small = self.folder("small")
-        libc = ctypes.CDLL(None, use_errno=True)
-
-        def mount_it():
-            if not harness.enter_mount_namespace():
-                os._exit(1)
-            if libc.mount(b"none", small.encode(), b"tmpfs", 0, b"size=1m"):
-                os._exit(1)
-
+        mount_it = mounting(b"none", small, b"tmpfs", 0, b"size=1m")
         server = self.start(exports=(f"/small={small},no_root_squash",), preexec_fn=mount_it)
         big = os.path.join(self.work, "big")
         with open(big, "wb") as file:
@@ -240,6 +244,60 @@ class Exports(Case):
             file.write(b"fits" * 1000)
         stag("rm", server.url("/small/big"))
         self.assertEqual(stag("cp", big, server.url("/small/big")).returncode, 0)
+
+
+class State(Case):
+    """The key that protects handles lies in the state directory."""
+
+    def refused(self, sentence, state, folder, **options):
+        result = stag("serve", "--tcp-port", "0", "--rdma-port", "0", "--state", state, "--export", f"/x={folder}", **options)
+        self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+        self.assertIn(sentence, result.stderr)
+        self.assertIn("--state DIR, or export another folder", result.stderr)
+
+    def test_within_an_export_is_refused(self):
+        served = self.folder("served")
+        within = os.path.join(served, "deep", "state")
+        link = os.path.join(self.work, "link")
+        os.makedirs(within)
+        os.symlink(within, link)
+        os.symlink(served, link + " to served")
+        for state, folder in (within, served), (served, served), (link, served), (within, link + " to served"), (link, link + " to served"):
+            self.refused("lies in the exported folder", state, folder)
+
+    def test_around_an_export_is_refused(self):
+        os.makedirs(os.path.join(self.state, "sub", "served"))
+        self.refused("lies in the state directory", self.state, os.path.join(self.state, "sub", "served"))
+
+    def test_beside_an_export_is_served(self):
+        # The one's name begins with the other's.
+        self.start(exports=(f"/x={self.folder('stat')}", f"/y={self.folder('state too')}"))
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_that_a_bind_mount_shows_in_an_export_is_refused(self):
+        served, elsewhere = self.folder("ser ved"), self.folder("elsewhere")
+        within = os.path.join(served, "state")
+        os.mkdir(within)
+        bind = 4096
+        self.refused("lies in the exported folder", elsewhere, served, preexec_fn=mounting(within.encode(), elsewhere, None, bind, None))
+        self.refused("lies in the exported folder", within, elsewhere, preexec_fn=mounting(served.encode(), elsewhere, None, bind, None))
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_on_a_file_system_of_its_own_is_served(self):
+        served = self.folder("served")
+        self.state = os.path.join(served, "state")
+        os.mkdir(self.state)
+        server = self.start(exports=(f"/x={served}",), preexec_fn=mounting(b"none", self.state, b"tmpfs", 0, None))
+        self.denied("permission", "ls", server.url("/x/state"))
+
+    def test_that_gets_into_an_export_by_SIGHUP_is_refused(self):
+        one = self.folder("one", "first")
+        self.config(f'export = ["/one={one}"]')
+        server = self.start("--config", self.path)
+        self.config(f'export = ["/one={one}", "/all={self.work}"]')
+        Reload.refused(self, server, "lies in the exported folder")
+        self.assertEqual(self.names(server.url("/one")), ["first"])
+        self.denied("exports no such directory", "ls", server.url("/all"))
 
 
 class Reload(Case):
@@ -370,6 +428,13 @@ class Reload(Case):
         point_to(one)
         self.assertEqual(answers(self.start("--config", self.path)), [good, good])
 
+    def test_is_done_for_SIGHUP_and_nothing_for_SIGUSR1_and_SIGUSR2(self):
+        self.config('export = "/one=memory"')
+        server = self.start("--config", self.path)
+        for sent in signal.SIGUSR1, signal.SIGUSR2:
+            server.process.send_signal(sent)
+        self.assertEqual(self.reload(server), "exports: nothing has changed\n")
+
     def test_is_no_more_than_the_end_where_the_exports_are_on_the_command_line(self):
         server = self.start(exports=("/x=memory",))
         server.process.send_signal(signal.SIGHUP)
@@ -402,6 +467,13 @@ class Mistakes(Case):
             self.assertEqual(result.returncode, code, (lines, result.stdout, result.stderr))
             self.assertIn(self.path + sentence, result.stderr)
             self.assertEqual(result.stdout, "")
+
+    def test_that_leave_a_file_empty_or_are_no_file_are_told(self):
+        for code, sentence, path in (2, "nothing to serve", "/dev/null"), (2, "nothing to serve", self.path), (2, "Is a directory", self.work):
+            open(self.path, "w").close()
+            result = stag("serve", "--state", self.state, "--config", path)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn(sentence, result.stderr)
 
     def test_on_the_command_line_are_told(self):
         for sentence, arguments in (
