@@ -5,7 +5,8 @@ namespace stag::nfs::nfs3 {
 
 namespace {
 
-constexpr std::uint32_t kPreferredListing = 64 * 1024;
+// Larger ones save few calls and make Linux ask for a name at a time for long (decision 0021).
+constexpr std::uint32_t kPreferredListing = 128 * 1024;
 constexpr std::uint32_t kTransferMultiple = 4096;
 
 std::uint32_t properties(const vfs::Limits& limits) {

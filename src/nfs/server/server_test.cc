@@ -78,7 +78,7 @@ TEST_F(Server, offers_one_MiB_and_the_limits_of_its_store) {
   EXPECT_TRUE(info.obj_attributes.attributes_follow);
   EXPECT_EQ(info.rtmax, 1u << 20);
   EXPECT_EQ(info.wtmax, 1u << 20);
-  EXPECT_GT(info.dtpref, 0u);
+  EXPECT_EQ(info.dtpref, 128u << 10);
   EXPECT_EQ(info.maxfilesize, store_->limits().max_file_size);
   EXPECT_EQ(info.time_delta, (nfstime3{0, store_->limits().time_granularity.nanoseconds}));
   EXPECT_EQ(info.properties, FSF3_LINK | FSF3_SYMLINK | FSF3_HOMOGENEOUS | FSF3_CANSETTIME);
