@@ -212,6 +212,8 @@ TEST_P(Megabyte, moves_without_copying_more_than_one_read_ahead_buffer) {
   constexpr std::size_t kSize = 1 << 20;
   // Per RDMA Write message of 256 KiB.
   constexpr std::uint64_t kReadAhead = 4 * 16 * 1024;
+  // Outlive the loops, which use them.
+  std::vector<std::byte> memory(kSize), bytes(kSize);
   Service service;
   service.answer.crc = GetParam();
   Client client;
@@ -219,7 +221,6 @@ TEST_P(Megabyte, moves_without_copying_more_than_one_read_ahead_buffer) {
   ASSERT_EQ(client.connected(), Reason::None);
   client.send("hello");
   ASSERT_EQ(client.received(), "hello");
-  std::vector<std::byte> memory(kSize), bytes(kSize);
   for (std::size_t i = 0; i < kSize; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
   const auto copied = [](Connection& connection) {
     return connection.traffic().payload_bytes_copied;

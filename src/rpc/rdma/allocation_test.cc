@@ -3,39 +3,19 @@
 // to.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
 #include "fabric/sim/sim_loop.h"
 #include "rpc/rdma/link.h"
 #include "rpc/server.h"
+#include "testing/failing_new.h"
 #include "testing/silent_peer.h"
-
-namespace {
-std::atomic<long> live_allocations{0};
-// Of this thread, until one fails; 0: none does.
-thread_local long allocations_left = 0;
-}  // namespace
-
-void* operator new(std::size_t size) {
-  if (allocations_left != 0 && --allocations_left == 0) throw std::bad_alloc();
-  void* const memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  live_allocations.fetch_add(1, std::memory_order_relaxed);
-  return memory;
-}
-void operator delete(void* memory) noexcept {
-  if (memory != nullptr) live_allocations.fetch_sub(1, std::memory_order_relaxed);
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  operator delete(memory);
-}
 
 namespace stag::rpc::rdma {
 namespace {
+
+using testing::allocations_until_failure;
+using testing::live_allocations;
 
 constexpr std::uint32_t kChunk = 60'000;
 
@@ -59,15 +39,15 @@ class Lives final : private LinkOwner {
     const std::shared_ptr<Link> witness = connect(other, "witness");
     const std::vector<Buffer> calls = messages();
     std::shared_ptr<Link> link;
-    allocations_left = n;
+    allocations_until_failure = n;
     try {
       link = connect(victim, "victim");
       converse(victim, calls);
     } catch (const std::bad_alloc&) {
       EXPECT_EQ(victim.events, nullptr) << "only the set-up may throw";
     }
-    const bool failed = allocations_left == 0;
-    allocations_left = 0;
+    const bool failed = allocations_until_failure == 0;
+    allocations_until_failure = 0;
     EXPECT_EQ(victim.closed.value_or(Reason::OutOfMemory), Reason::OutOfMemory);
     other.arrive(calls[0]);
     loop.run_until([&] { return other.sends != 0; }, Duration::zero());

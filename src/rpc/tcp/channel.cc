@@ -109,8 +109,14 @@ void TcpChannel::on_stream_closed(Reason reason) {
   responder_ = nullptr;
   stream_ = nullptr;
   requester_.detach(reason);
-  if (unanswered) return requester_.shut(Reason::RpcUnanswered);
+  if (unanswered) return tasks_.add(give_up_calls());
   if (requester_.waiting() > 0) on_stream_wanted();
+}
+
+// A task, which close() waits for: whoever awaits the last call may end the channel at once.
+Task<void> TcpChannel::give_up_calls() {
+  requester_.shut(Reason::RpcUnanswered);
+  co_return;
 }
 
 Duration TcpChannel::next_backoff() {

@@ -52,6 +52,7 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   void on_stream_closed(Reason reason) override;
 
   Task<void> reconnect();
+  Task<void> give_up_calls();
   Duration next_backoff();
   void adopt(net::TcpSocket socket);
   bool is_unanswered(Reason end);

@@ -178,6 +178,18 @@ TEST(TcpChannel, gives_up_on_a_port_that_only_hangs_up) {
   }(&loop, &port));
 }
 
+TEST(TcpChannel, may_be_destroyed_as_soon_as_its_last_call_was_given_up) {
+  EpollLoop loop;
+  HangingUp port(loop);
+  run(loop, [](EpollLoop* on, HangingUp* there) -> Task<> {
+    auto channel = std::make_unique<TcpChannel>(*on, there->listener->local(), quick());
+    Client client(*channel, kBinding);
+    EXPECT_FALSE((co_await client.call<INCREMENT>(1u)).ok());
+    co_await channel->close();
+    channel.reset();
+  }(&loop, &port));
+}
+
 // Holds every Call until it is told to let go.
 class Holding final : public Service {
  public:

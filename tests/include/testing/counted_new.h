@@ -20,6 +20,9 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   std::abort();
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return ::operator new(size);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

@@ -24,6 +24,13 @@ void* operator new(std::size_t size) {
   live_allocations.fetch_add(1, std::memory_order_relaxed);
   return memory;
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return ::operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept {
   if (memory != nullptr) stag::testing::live_allocations.fetch_sub(1, std::memory_order_relaxed);
   std::free(memory);
