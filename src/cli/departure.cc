@@ -6,34 +6,43 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "endpoint/loops.h"
 #include "net/abandon.h"
+#include "net/blocked_signals.h"
 
 namespace stag::cli {
 
-struct Departure::State {
-  std::function<void()> last;
-  endpoint::Loops loops;
-  Timer timer;  // of the loop
-
-  void leave() const {
-    last();
-    std::fflush(nullptr);
-    net::abandon_sockets();
-    // Not exit(): other threads still use what it would destroy.
-    ::_exit(static_cast<int>(Exit::Failed));
-  }
-};
-
-Departure::Departure(Duration time, std::function<void()> last)
-    : state_(std::make_unique<State>()) {
-  state_->last = std::move(last);
-  net::EpollLoop& loop = state_->loops.at(0);
-  endpoint::run_on(loop, [&] { state_->timer = loop.after(time, [this] { state_->leave(); }); });
+Departure::Departure(std::function<void()> last) : last_(std::move(last)) {
+  const net::BlockedSignals blocked;
+  thread_ = std::thread([this] { watch(); });
 }
 
 Departure::~Departure() {
-  endpoint::run_on(state_->loops.at(0), [this] { state_->timer.cancel(); });
+  {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Departure::begin(Duration time) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!deadline_) deadline_ = std::chrono::steady_clock::now() + time;
+  }
+  changed_.notify_one();
+}
+
+void Departure::watch() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return left_ || deadline_; });
+  if (changed_.wait_until(lock, deadline_.value_or(TimePoint::max()), [this] { return left_; }))
+    return;
+  last_();
+  std::fflush(nullptr);
+  net::abandon_sockets();
+  // Not exit(): other threads still use what it would destroy.
+  ::_exit(static_cast<int>(Exit::Failed));
 }
 
 }  // namespace stag::cli

@@ -226,17 +226,14 @@ Exit Serve::run() {
   Result<StateLock, std::string> lock = StateLock::take(state_);
   if (!lock) return failed(lock.error());
   std::optional<StateLock> held(*std::move(lock));
-  std::optional<Departure> departure;
   StoreWatch stores{std::chrono::seconds(store_patience_)};
-  const auto leave = [&] {
-    if (!departure)
-      departure.emplace(stores.patience(), [&] {
-        const std::string busy = stores.busy();
-        complain("ends before the last calls have" +
-                 (busy.empty() ? "" : ": no answer from the file system below " + busy));
-        held.reset();
-      });
-  };
+  std::optional<Departure> departure(std::in_place, [&] {
+    const std::string busy = stores.busy();
+    complain("ends before the last calls have" +
+             (busy.empty() ? "" : ": no answer from the file system below " + busy));
+    held.reset();
+  });
+  const auto leave = [&] { departure->begin(stores.patience()); };
   const Exit exit = serve(stores, *std::move(lines), leave);
   leave();
   stores.finish();

@@ -105,6 +105,11 @@ class LittleMemory(unittest.TestCase):
             good.call(NFS, 0)
         self.assertEqual(server.end(), 0)
 
+    def test_ends_in_order_where_no_thread_can_be_had_any_more(self):
+        server, _, _ = self.crowd_at("--max-bytes", str(16 * MIB))
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (MIB, MIB))  # far below what it has
+        self.assertEqual(server.end(), 0)
+
 
 if __name__ == "__main__":
     harness.main()
