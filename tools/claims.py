@@ -3,8 +3,10 @@
 A claim is PROVES("R8166-…") as the first statement of a test; a mutant is tests/mutants/ID.patch or ID.NAME.patch; results
 are in tests/mutants/results.json:  {id: {patch file: {"patch": digest, "killed_by": {test: digest of its text}, "how": …}}}
 """
-import hashlib, json, os, pathlib, re, subprocess
+import hashlib, json, pathlib, re
 from typing import NamedTuple
+
+from patches import DoesNotApply, apply
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MUTANTS = ROOT / 'tests' / 'mutants'
@@ -89,19 +91,22 @@ def results():
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
 
-def apply(patch, folder, *options):
-    """git apply in `folder`, whether or not that lies in a repository; returns the process."""
-    environment = dict(os.environ, GIT_CEILING_DIRECTORIES=str(pathlib.Path(folder).resolve().parent), GIT_DIR='/nonexistent')
-    return subprocess.run(['git', 'apply', '-C1', *options, str(patch)], cwd=folder, env=environment, capture_output=True, text=True)
+def misfit(patch):
+    """Why a patch does not apply to the sources as they are now; None when it does."""
+    try:
+        apply(patch, ROOT)
+    except DoesNotApply as why:
+        return str(why)
+    return None
 
 
-def standing(i, tests, files, last, check_patches=True):
+def standing(i, tests, files, last):
     """What keeps id `i` from being held, as sentences; none: it is held."""
     wrong, again = [], f'run `tools/mutants {i}`'
     for patch in files:
         result = last.get(patch.name)
-        if check_patches and apply(patch, ROOT, '--check').returncode:
-            wrong.append(f'{patch.name} does not apply any more: make it again for the code as it is now and {again}')
+        if why := misfit(patch):
+            wrong.append(f'{patch.name} does not apply any more ({why}): make it again for the code as it is now and {again}')
         elif result is None or result['patch'] != change(patch):
             wrong.append(f'{patch.name} has not been run as it is now: {again}')
         elif not result['killed_by']:
