@@ -11,6 +11,8 @@ set(STAG_LIBS_iwarp "PkgConfig::ISAL")
 set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
 set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlplusplus;nlohmann_json::nlohmann_json")
 set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
+set(STAG_SUBFOLDERS_bench load raw report worlds)
+set(STAG_SUBFOLDERS_cli commands copy serve support)
 set(STAG_SUBFOLDERS_nfs_server state)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_rpc_tcp fabric/sim)

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
-#include "bench/iwarp_world.h"
-#include "bench/sim_world.h"
+#include "bench/worlds/iwarp_world.h"
+#include "bench/worlds/sim_world.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // heap once they are under way: neither the client nor the server, which are both in this process.
 #include <gtest/gtest.h>
 
-#include "bench/iwarp_world.h"
+#include "bench/worlds/iwarp_world.h"
 #include "testing/counted_new.h"
 
 namespace stag::bench {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "bench/counters.h"
+#include "bench/load/counters.h"
 
 namespace stag::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "bench/load.h"
-#include "bench/raw_peer.h"
-#include "bench/row.h"
+#include "bench/load/load.h"
+#include "bench/raw/raw_peer.h"
+#include "bench/report/row.h"
 
 namespace stag::bench {
 

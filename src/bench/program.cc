@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/crowd.h"
+#include "bench/load/crowd.h"
 #include "net/unique_fd.h"
 
 namespace stag::bench {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "bench/crowd.h"
+#include "bench/load/crowd.h"
 #include "bench/program.h"
-#include "bench/sim_world.h"
+#include "bench/worlds/sim_world.h"
 
 namespace stag::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "bench/measure.h"
-#include "bench/server_process.h"
+#include "bench/worlds/server_process.h"
 
 namespace stag::bench {
 

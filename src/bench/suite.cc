@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <list>
 
-#include "bench/server_process.h"
+#include "bench/worlds/server_process.h"
 
 namespace stag::bench {
 namespace {

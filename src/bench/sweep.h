@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/load.h"
-#include "bench/plot.h"
-#include "bench/raw_peer.h"
-#include "bench/server_process.h"
+#include "bench/load/load.h"
+#include "bench/raw/raw_peer.h"
+#include "bench/report/plot.h"
+#include "bench/worlds/server_process.h"
 
 namespace stag::bench {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cli/command.h"
+#include "cli/support/command.h"
 
 namespace stag::cli {
 

@@ -1,6 +1,6 @@
-#include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/support/arguments.h"
+#include "cli/support/output.h"
 
 int main(int argc, char** argv) {
   using namespace stag::cli;

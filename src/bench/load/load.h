@@ -1,0 +1,103 @@
+// The measured side: operations of the NFS client against a server, so many in flight on each of so
+// many connections, for so long.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <latch>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "bench/load/operation.h"
+#include "bench/load/sample.h"
+#include "endpoint/loops.h"
+#include "nfs/client/session.h"
+#include "rpc/rdma/options.h"
+
+namespace stag::bench {
+
+struct LoadOptions {
+  bool crc = false;
+  std::uint32_t busy_poll_us = 0;
+  unsigned connections = 1;
+  unsigned loops = 1;  // of the client
+};
+
+// Connections to a server, and a file on it that goes with the Load. Blocks its caller, which is no
+// loop's thread.
+class Load {
+ public:
+  // Of the file that the operations work on, and of the part of it that those of 64 KiB and more go
+  // through again and again: little enough to stay in a cache, so that the transport is measured.
+  static constexpr std::size_t kFileBytes = 64 << 20;
+  static constexpr std::size_t kBulkBytes = 4 << 20;
+  static constexpr const char* kFileName = "stag-bench.data";
+
+  explicit Load(const LoadOptions& options = {});
+  ~Load();
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+  // Once, before anything else. `url` names a directory that may be written to. Fails with a
+  // sentence.
+  Result<Ok, std::string> open(const std::string& url);
+  // What is in progress fails, and so does what comes later. From any thread.
+  void stop();
+
+  // Writes the whole file again, in large pieces, so that a figure does not depend on what was
+  // measured before it. False: trouble() says why.
+  bool renew();
+  // `depth` operations in flight on each connection, each of `bytes`: at random places of the file
+  // below 64 KiB, one block after the other from there on. CPU time is this process's and
+  // `server`'s. More than the server takes in one call goes in several. A Sample of no operations:
+  // trouble() says why.
+  Sample run(Operation operation, std::size_t bytes, unsigned depth, double seconds, pid_t server);
+  const std::string& trouble() const { return trouble_; }
+  // Operations that each connection has done in the last run().
+  const std::vector<std::uint64_t>& shares() const { return shares_; }
+
+  // Bytes of a request and its reply on the wire, as measured over the last run() when all of it
+  // went inline.
+  struct WireBytes {
+    std::size_t request = 0, reply = 0;
+  };
+  WireBytes wire_bytes(Operation operation, std::size_t bytes) const;
+
+ private:
+  struct Connection {
+    explicit Connection(net::EpollLoop& on) : loop(on) {}
+    net::EpollLoop& loop;
+    CancelSource stopped;
+    std::unique_ptr<nfs::client::Session> session;
+  };
+  struct Running;
+  using Step = Result<Ok, std::string>;
+  Step make_connectors(nfs::client::Url::Protocol protocol);
+  Task<Step> connect(Connection& connection, nfs::client::Url url);
+  Task<Step> make_file();
+  Task<Ok> close(Connection& connection);
+  Task<void> remove_file(nfs::client::FileSystem& files);
+  Task<void> worker(Running& running, std::size_t index);
+  Task<void> run_workers(Running& running, unsigned depth, std::latch& done);
+  Task<bool> once(Running& running, MutableBytes memory);
+  Task<bool> read(Running& running, MutableBytes memory);
+  Task<bool> write(Running& running, MutableBytes memory);
+
+  const LoadOptions options_;
+  endpoint::Loops loops_;
+  std::atomic<bool> stopped_{false};
+  rpc::rdma::Moved moved_;  // of the first connection
+  std::unique_ptr<rpc::Connector> connector_, counting_connector_, mount_connector_;
+  std::deque<Connection> connections_;
+  nfs::client::Handle directory_, file_;
+  bool has_file_ = false;
+  std::vector<std::byte> memory_;
+  std::string trouble_;  // of the last run
+  std::vector<std::uint64_t> shares_;
+  std::uint64_t calls_ = 0, inline_bytes_ = 0;  // of the last run
+};
+
+}  // namespace stag::bench

@@ -1,0 +1,53 @@
+#include "bench/load/operation.h"
+
+#include "base/task_group.h"
+
+namespace stag::bench {
+
+Task<bool> Workload::open(nfs::client::FileSystem& files) {
+  files_ = &files;
+  nfs::client::SetAttributes attributes;
+  attributes.mode = 0644;
+  const auto file = co_await files.create(files.root(), "file", attributes);
+  if (!file) co_return false;
+  file_ = file->handle;
+  const auto written = co_await files.write_from(file_, 0, memory_);
+  co_return written.ok();
+}
+
+Task<bool> Workload::run(Operation operation, std::uint64_t count, unsigned depth) {
+  left_ = count;
+  TaskGroup group;
+  for (unsigned i = 0; i < depth; ++i) group.add(worker(operation, i));
+  co_await group.join();
+  co_return good_;
+}
+
+Task<void> Workload::worker(Operation operation, unsigned index) {
+  const MutableBytes block = MutableBytes(memory_).subspan(index % kBlocks * kBlock, kBlock);
+  while (left_ > 0 && good_) {
+    --left_;
+    const bool done = co_await once(operation, block);
+    good_ = good_ && done;
+  }
+}
+
+Task<bool> Workload::once(Operation operation, MutableBytes block) {
+  const std::uint64_t at = next_++ * 5 % kBlocks * kBlock;
+  if (operation == Operation::Null) {
+    const auto pong = co_await files_->ping();
+    co_return pong.ok();
+  }
+  if (operation == Operation::Getattr) {
+    const auto attributes = co_await files_->getattr(file_);
+    co_return attributes.ok();
+  }
+  if (operation == Operation::Read) {
+    const auto part = co_await files_->read(file_, at, block);
+    co_return part && part->count == kBlock;
+  }
+  const auto part = co_await files_->write(file_, at, block, nfs::v3::UNSTABLE);
+  co_return part && part->count == kBlock;
+}
+
+}  // namespace stag::bench

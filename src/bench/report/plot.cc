@@ -1,0 +1,158 @@
+#include "bench/report/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace stag::bench {
+namespace {
+
+constexpr double kWidth = 820, kHeight = 480;
+constexpr double kLeft = 90, kRight = 600, kTop = 50, kBottom = 410;
+constexpr const char* kColours[] = {"#0b62a4", "#c8500a", "#2f8f2f",
+                                    "#8a3fa0", "#7a7a7a", "#b8860b"};
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char each : text) {
+    if (each == '<')
+      safe += "&lt;";
+    else if (each == '>')
+      safe += "&gt;";
+    else if (each == '&')
+      safe += "&amp;";
+    else if (each == '"')
+      safe += "&quot;";
+    else
+      safe += each;
+  }
+  return safe;
+}
+
+// 65536 -> 64 Ki, as sizes and depths are powers of two.
+std::string binary(double value) {
+  if (value >= 1 << 20) return fmt::format("{:g} Mi", value / (1 << 20));
+  return value >= 1 << 10 ? fmt::format("{:g} Ki", value / (1 << 10)) : fmt::format("{:g}", value);
+}
+
+std::string decimal(double value) {
+  if (value >= 1e6) return fmt::format("{:g} M", value / 1e6);
+  return value >= 1e3 ? fmt::format("{:g} k", value / 1e3) : fmt::format("{:g}", value);
+}
+
+// One, two or five times a power of ten, so that there are about six steps up to `most`.
+double step_for(double most) {
+  const double rough = most / 6;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= rough) return factor * power;
+  return 10 * power;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const Plot& plot) : plot_(plot) {
+    for (const Line& line : plot.lines)
+      for (const Point& point : line.points) include(point);
+  }
+
+  std::string document() {
+    svg_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" "
+        "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" "
+        "fill=\"white\"/>\n",
+        kWidth, kHeight);
+    text(kLeft, 28, "start", plot_.title, " font-size=\"17\"");
+    if (least_x_ > 0) {
+      x_axis();
+      y_axis();
+      for (std::size_t i = 0; i < plot_.lines.size(); ++i) line(i);
+    }
+    return svg_ + "</svg>\n";
+  }
+
+ private:
+  void include(const Point& point) {
+    if (least_x_ == 0 || point.x < least_x_) least_x_ = point.x;
+    if (least_y_ == 0 || point.y < least_y_) least_y_ = point.y;
+    most_x_ = std::max(most_x_, point.x);
+    most_y_ = std::max(most_y_, point.y);
+  }
+  double x(double value) const {
+    const double share =
+        most_x_ > least_x_ ? std::log(value / least_x_) / std::log(most_x_ / least_x_) : 0.5;
+    return kLeft + share * (kRight - kLeft);
+  }
+  double y(double value) const {
+    const double low = std::floor(std::log10(least_y_)), high = std::ceil(std::log10(most_y_));
+    const double share = plot_.log_y ? (std::log10(value) - low) / std::max(1.0, high - low)
+                                     : value / (most_y_ * 1.05);
+    return kBottom - share * (kBottom - kTop);
+  }
+  void text(double at_x, double at_y, const char* anchor, const std::string& what,
+            const std::string& more = "") {
+    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x,
+                        at_y, anchor, more, escaped(what));
+  }
+  void rule(double x1, double y1, double x2, double y2) {
+    svg_ += fmt::format(
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n", x1, y1,
+        x2, y2);
+  }
+  void x_axis() {
+    for (double value = least_x_; value <= most_x_; value *= 2) {
+      rule(x(value), kTop, x(value), kBottom);
+      text(x(value), kBottom + 20, "middle", binary(value));
+    }
+    text((kLeft + kRight) / 2, kBottom + 46, "middle", plot_.x_label);
+  }
+  void y_tick(double value) {
+    rule(kLeft, y(value), kRight, y(value));
+    text(kLeft - 8, y(value) + 4, "end", decimal(value));
+  }
+  void y_axis() {
+    if (plot_.log_y) {
+      const double high = std::ceil(std::log10(most_y_));
+      for (double power = std::floor(std::log10(least_y_)); power <= high; ++power)
+        y_tick(std::pow(10, power));
+    } else {
+      const double step = step_for(most_y_);
+      for (int i = 0; i * step <= most_y_ * 1.05; ++i) y_tick(i * step);
+    }
+    const double middle = (kTop + kBottom) / 2;
+    text(22, middle, "middle", plot_.y_label,
+         fmt::format(" transform=\"rotate(-90 22 {})\"", middle));
+  }
+  void line(std::size_t index) {
+    const Line& line = plot_.lines[index];
+    const char* colour = kColours[index % std::size(kColours)];
+    std::string places, marks;
+    for (const Point& point : line.points) {
+      places += fmt::format("{:.1f},{:.1f} ", x(point.x), y(point.y));
+      marks += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:g}, "
+          "{:.4g}</title></circle>\n",
+          x(point.x), y(point.y), colour, escaped(line.name), point.x, point.y);
+    }
+    svg_ +=
+        fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n{}",
+                    places, colour, marks);
+    const double at_y = kTop + 20 + 22 * static_cast<double>(index);
+    svg_ += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"14\" height=\"4\" fill=\"{}\"/>\n",
+                        kRight + 15, at_y - 6, colour);
+    text(kRight + 35, at_y, "start", line.name);
+  }
+
+  const Plot& plot_;
+  std::string svg_;
+  double least_x_ = 0, most_x_ = 0, least_y_ = 0, most_y_ = 0;
+};
+
+}  // namespace
+
+std::string to_svg(const Plot& plot) {
+  return Drawing(plot).document();
+}
+
+}  // namespace stag::bench

@@ -1,0 +1,81 @@
+#include "bench/report/plot.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace stag::bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+// Each element is closed, in the reverse order of opening; no text has a bare special character.
+bool well_formed(const std::string& svg) {
+  std::vector<std::string> open;
+  for (std::size_t at = svg.find('<'); at != std::string::npos; at = svg.find('<', at + 1)) {
+    const std::size_t end = svg.find('>', at);
+    if (end == std::string::npos || svg.find('<', at + 1) < end) return false;
+    const std::string tag = svg.substr(at + 1, end - at - 1);
+    const std::string name = tag.substr(0, tag.find(' '));
+    if (tag.back() == '/') continue;
+    if (name.front() != '/') {
+      open.push_back(name);
+      continue;
+    }
+    if (open.empty() || "/" + open.back() != name) return false;
+    open.pop_back();
+  }
+  for (std::size_t at = svg.find('&'); at != std::string::npos; at = svg.find('&', at + 1))
+    if (svg.find(';', at) > at + 5) return false;
+  return open.empty() && svg.starts_with("<svg ");
+}
+
+Plot example() {
+  return {"A < B & C",
+          "block, bytes",
+          "GB/s",
+          false,
+          {{"ours", {{4096, 1.5}, {8192, 2.25}, {16384, 4}}}, {"\"raw\"", {{4096, 3}}}}};
+}
+
+TEST(Plot, is_well_formed_and_holds_every_point_with_its_values) {
+  const std::string svg = to_svg(example());
+  EXPECT_TRUE(well_formed(svg)) << svg;
+  EXPECT_EQ(count_of(svg, "<circle "), 4u);
+  EXPECT_THAT(svg, HasSubstr("<title>ours: 8192, 2.25</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>&quot;raw&quot;: 4096, 3</title>"));
+}
+
+TEST(Plot, names_its_axes_and_its_lines) {
+  const std::string svg = to_svg(example());
+  for (const char* text : {">A &lt; B &amp; C<", ">block, bytes<", ">GB/s<", ">ours<", ">4 Ki<"})
+    EXPECT_THAT(svg, HasSubstr(text));
+}
+
+TEST(Plot, keeps_every_point_inside_on_both_scales) {
+  for (const bool log_y : {false, true}) {
+    Plot plot{"", "", "", log_y, {{"", {{1, 0.02}, {128, 70'000}}}}};
+    const std::string svg = to_svg(plot);
+    EXPECT_TRUE(well_formed(svg));
+    for (std::size_t at = svg.find("cy=\""); at != std::string::npos;
+         at = svg.find("cy=\"", at + 1)) {
+      const double y = std::stod(svg.substr(at + 4));
+      EXPECT_GE(y, 50);
+      EXPECT_LE(y, 410);
+    }
+  }
+}
+
+TEST(Plot, of_nothing_is_empty_but_well_formed) {
+  EXPECT_TRUE(well_formed(to_svg({"nothing", "x", "y", true, {}})));
+}
+
+}  // namespace
+}  // namespace stag::bench

@@ -1,0 +1,26 @@
+// Client and server of NFS on RPC-over-RDMA on software iWARP over loopback, in one thread: what
+// can be counted there - allocations, instructions - is of a call as it is served, and repeats.
+#pragma once
+
+#include <memory>
+
+#include "bench/load/operation.h"
+
+namespace stag::bench {
+
+// Made, used and destroyed on a thread that is no loop's.
+class IwarpWorld {
+ public:
+  IwarpWorld();
+  ~IwarpWorld();
+  IwarpWorld(const IwarpWorld&) = delete;
+
+  // Blocks. `count` operations, `depth` of them at a time; false when one failed.
+  bool run(Operation operation, std::uint64_t count, unsigned depth);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stag::bench

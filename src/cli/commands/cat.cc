@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "cli/commands.h"
+#include "cli/commands/remote_command.h"
+#include "cli/support/local_file.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::DataSink;
+using nfs::client::Error;
+using nfs::client::Node;
+
+class StandardOutput final : public DataSink {
+ public:
+  explicit StandardOutput(net::EpollLoop& loop) : loop_(loop) {}
+  Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
+    co_return co_await offloaded(loop_, [&]() -> Outcome<Ok> {
+      if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
+      // Whoever read it has had enough, as with `| head`: no news to the user.
+      if (errno == EPIPE) return Failure{Error::of_local("")};
+      return Failure{Error::of_local(local_trouble("write", "standard output", errno))};
+    });
+  }
+
+ private:
+  net::EpollLoop& loop_;
+};
+
+class Cat final : public RemoteCommand {
+ public:
+  About about() const override {
+    return {"cat", "write files to standard output", "  stag cat nfs://server/data/log | less\n"};
+  }
+  void declare(Arguments& arguments) override { declare_urls(arguments, "file"); }
+
+ private:
+  Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
+    const Outcome<Node> node = co_await remote.files().walk(remote.path());
+    if (!node) co_return Failure{node.error()};
+    if (node->attributes.type == nfs::v3::NF3DIR)
+      co_return Failure{Error::of_local(fmt::format(
+          "'{}' is a directory; see what is in it with 'stag ls'", to_string(remote.url())))};
+    StandardOutput output(run.loop);
+    const Outcome<std::uint64_t> read =
+        co_await remote.files().read_file(node->handle, output, node->attributes.size);
+    if (!read) co_return Failure{read.error()};
+    co_return Ok{};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_cat() {
+  return std::make_unique<Cat>();
+}
+
+}  // namespace stag::cli

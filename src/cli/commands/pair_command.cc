@@ -1,0 +1,44 @@
+#include "cli/commands/pair_command.h"
+
+#include <fmt/format.h>
+
+namespace stag::cli {
+
+using nfs::client::Error;
+using nfs::client::Node;
+using nfs::client::Url;
+
+Outcome<std::string> PairCommand::path_within(Remote& remote, const std::string& url) {
+  const Outcome<Url> parsed = Url::parse(url);
+  if (!parsed) return Failure{parsed.error()};
+  std::string root = remote.files().root_path();
+  if (!root.ends_with('/')) root.push_back('/');
+  const bool same_server = parsed->nfs_address() == remote.url().nfs_address();
+  if (same_server && (parsed->path + "/").starts_with(root))
+    return parsed->path.substr(std::min(root.size(), parsed->path.size()));
+  return Failure{Error::of_url(
+      fmt::format("'{}' is not in the export {} of {}; between exports, use 'stag cp'", url,
+                  remote.files().root_path(), to_string(remote.url().nfs_address())))};
+}
+
+Task<Outcome<Slot>> PairCommand::slot_at(Remote& remote, std::string path) {
+  const Place place = place_of(std::move(path));
+  if (place.name.empty() || place.name == "." || place.name == "..")
+    co_return Failure{
+        Error::of_local("the URL names the export itself; name something that is in it")};
+  const Outcome<Node> directory = co_await remote.files().walk(place.directory);
+  if (!directory) co_return Failure{directory.error()};
+  co_return Slot{directory->handle, place.name};
+}
+
+Task<Outcome<Slot>> PairCommand::slot_at_or_in(Remote& remote, std::string path,
+                                               std::string other) {
+  const Outcome<Node> there = co_await remote.files().walk(path);
+  if (there && there->attributes.type == nfs::v3::NF3DIR)
+    co_return Slot{there->handle, place_of(std::move(other)).name};
+  const bool missing = !there && there.error().is(nfs::v3::NFS3ERR_NOENT);
+  if (!there && !missing) co_return Failure{there.error()};
+  co_return co_await slot_at(remote, std::move(path));
+}
+
+}  // namespace stag::cli

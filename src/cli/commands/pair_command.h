@@ -1,0 +1,26 @@
+// A command about two places of one export: `mv` and `ln`.
+#pragma once
+
+#include <string>
+
+#include "cli/support/arguments.h"
+#include "cli/support/remote.h"
+
+namespace stag::cli {
+
+// A name in a directory, whether or not there is such a thing.
+struct Slot {
+  nfs::client::Handle directory;
+  std::string name;
+};
+
+class PairCommand : public Command {
+ protected:
+  // Where `url` is in the export of `remote`; Kind::Url when it is elsewhere.
+  static Outcome<std::string> path_within(Remote& remote, const std::string& url);
+  static Task<Outcome<Slot>> slot_at(Remote& remote, std::string path);
+  // The same, but a directory at `path` takes the name of `other` into it.
+  static Task<Outcome<Slot>> slot_at_or_in(Remote& remote, std::string path, std::string other);
+};
+
+}  // namespace stag::cli

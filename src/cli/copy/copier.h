@@ -1,0 +1,86 @@
+// Copies files and trees from one Side to another, several files at a time. What fails is told and
+// left out; the rest goes on, unless the reason will meet every file.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/task_group.h"
+#include "cli/copy/side.h"
+#include "cli/support/descent.h"
+
+namespace stag::cli {
+
+struct CopyOptions {
+  bool recursive = false;
+  bool preserve = false;            // owner, mode and times
+  std::size_t files_in_flight = 8;  // each with several blocks in flight
+  std::uint32_t mask = 022;         // umask for modes that are not preserved
+  bool one_server = false;          // has both sides, so that handles of both can be compared
+};
+
+class Copier {
+ public:
+  using Complain = std::function<void(const std::string& sentence)>;
+  // All outlive the Task.
+  Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally& tally,
+         Complain complain);
+
+  // Copies what `source` names to `destination`: into it, as `name`, when it is a directory, else
+  // to exactly that place. Without a name the contents of `source` go into that directory.
+  Task<void> copy(std::string source, std::string name, std::string destination);
+  // Awaits what is in flight and gives directories their final modes and times. Once, at the end.
+  Task<void> complete();
+
+  bool all_well() const { return failures_ == 0; }
+
+ private:
+  struct Target {
+    Object directory;
+    std::string name;                  // empty: the contents go into `directory` itself
+    std::optional<Object> existing{};  // what has that name now
+  };
+  struct Finished {
+    Object directory;
+    Finish finish;
+  };
+
+  Task<Outcome<Target>> target_of(const Object& source, std::string name, std::string destination);
+  Task<Outcome<Target>> inside(Object directory, std::string name);
+  Task<void> copy_object(Object source, Target target);
+  // `fresh`: nothing can be in the directory yet.
+  Task<void> copy_member(Object directory, Member member, bool fresh);
+  Task<void> copy_directory(Object source, Target target);
+  void finish_later(const Object& source, const Object& directory, bool fresh);
+  std::uint32_t filling_mode(const Object& source) const;
+  Task<Outcome<Object>> directory_for(const Object& source, const Target& target);
+  bool is_copy(const Object& source) const;
+  Task<void> copy_symlink(Object source, Target target);
+  Task<void> copy_file(Object source, Target target);
+  Task<Outcome<Ok>> move_file(const Object& source, const Target& target);
+  Task<Outcome<Ok>> filled_and_published(const Object& source, Draft& draft);
+
+  Finish finish_of(const Object& source, const std::optional<Object>& existing) const;
+  void fail(const std::string& path, const nfs::client::Error& error);
+  void fail(const std::string& path, const std::string& why);
+  bool stopped() const { return hopeless_ || run_.cancel.cancelled(); }
+
+  Run& run_;
+  Side& from_;
+  Side& to_;
+  const CopyOptions options_;
+  Tally& tally_;
+  const Complain complain_;
+  TaskGroup files_;
+  Descent descent_;
+  std::vector<Finished> finished_;  // parents before what is in them
+  std::optional<Object> root_;      // the first directory that was copied to
+  std::size_t failures_ = 0;
+  bool hopeless_ = false;
+};
+
+// The last component of `path`, without trailing '/'; empty for "/", "." and "..".
+std::string base_name(const std::string& path);
+
+}  // namespace stag::cli

@@ -1,0 +1,184 @@
+#include "cli/copy/local_draft.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "cli/support/local_file.h"
+#include "net/unique_fd.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::DataSink;
+using nfs::client::DataSource;
+using nfs::client::Error;
+
+Failure<Error> local_failure(std::string_view verb, const std::string& path, int error) {
+  return Failure{Error::of_local(local_trouble(verb, path, error))};
+}
+
+timespec timespec_of(const nfs::client::Time& time) {
+  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
+}
+
+bool owned_by(int fd, const Owner& owner) {
+  struct stat now {};
+  return fstat(fd, &now) == 0 && Owner{now.st_uid, now.st_gid} == owner;
+}
+
+// Whether the file has that owner in the end; with false, errno. The group alone is better than
+// nothing.
+bool give_to(int fd, const Owner& owner) {
+  if (owned_by(fd, owner)) return true;
+  errno = EPERM;
+  if (!can_own(owner)) return false;
+  if (::fchown(fd, owner.uid, owner.gid) == 0) return owned_by(fd, owner);
+  const int error = errno;
+  static_cast<void>(::fchown(fd, static_cast<uid_t>(-1), owner.gid) == 0);
+  errno = error;
+  return false;
+}
+
+// Fails where the bits are there and cannot be taken away.
+bool take_owners_bits(int fd) {
+  struct stat now {};
+  if (fstat(fd, &now) != 0) return false;
+  return (now.st_mode & kOwnersBits) == 0 || ::fchmod(fd, now.st_mode & 0777) == 0;
+}
+
+// A mode that is right but for bits which the system takes away from whom does not own the file is
+// left so.
+bool set_mode(int fd, std::uint32_t mode) {
+  struct stat now {};
+  if (fstat(fd, &now) != 0) return false;
+  if ((now.st_mode & 07777) == mode || ::fchmod(fd, mode) == 0) return true;
+  return errno == EPERM && (now.st_mode & 0777) == (mode & 0777);
+}
+
+class LocalDraft final : public Draft, private DataSink {
+ public:
+  // `temporary` is empty for a file that is written in place.
+  LocalDraft(Run& run, Tally& tally, std::string path, std::string temporary, net::UniqueFd fd,
+             const DraftPlan& plan)
+      : run_(run),
+        tally_(tally),
+        path_(std::move(path)),
+        temporary_(std::move(temporary)),
+        fd_(std::move(fd)),
+        finish_(plan.finish),
+        sparse_(plan.sparse) {}
+
+  bool in_place() const override { return temporary_.empty(); }
+  // Never asked for: a copy has at most one local side.
+  Task<Outcome<std::uint64_t>> fill(DataSource&) override {
+    co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
+  }
+  DataSink& sink() override { return *this; }
+
+  Task<Outcome<Ok>> publish(std::uint64_t size) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> { return publish_now(size); });
+  }
+  Task<void> discard() override {
+    if (in_place()) co_return;
+    const bool gone = co_await offloaded(
+        run_.loop, [&] { return ::unlink(temporary_.c_str()) == 0 || errno == ENOENT; });
+    if (!gone) tally_.leftovers.push_back(temporary_);
+  }
+
+ private:
+  Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
+    tally_.bytes += data.size();
+    co_return co_await offloaded(run_.loop,
+                                 [&]() -> Outcome<Ok> { return write_now(offset, data); });
+  }
+
+  Outcome<Ok> write_now(std::uint64_t offset, Bytes data) {
+    while (!data.empty()) {
+      const Stretch stretch =
+          sparse_ ? next_stretch(data, offset) : Stretch{.length = data.size(), .zeros = false};
+      const Bytes part = data.first(stretch.length);
+      if (!stretch.zeros && !write_fully(fd_.fd(), part, offset))
+        return local_failure("write", path_, errno);
+      offset += part.size();
+      data = data.subspan(part.size());
+    }
+    return Ok{};
+  }
+
+  Outcome<Ok> publish_now(std::uint64_t size) {
+    if (ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0)
+      return local_failure("write", path_, errno);
+    const Outcome<Ok> finished = finish_local(fd_.fd(), path_, finish_);
+    if (!finished) return finished;
+    // Some file systems tell only now that the data has no room.
+    if (::close(fd_.release()) != 0) return local_failure("write", path_, errno);
+    if (!in_place() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
+      return local_failure("write", path_, errno);
+    return Ok{};
+  }
+
+  Run& run_;
+  Tally& tally_;
+  const std::string path_;
+  const std::string temporary_;
+  net::UniqueFd fd_;
+  const Finish finish_;
+  const bool sparse_;
+};
+
+Outcome<std::unique_ptr<Draft>> open_in_place(Run& run, Tally& tally, std::string path,
+                                              const DraftPlan& plan) {
+  // O_NONBLOCK: what has become a FIFO meanwhile must not hold us up.
+  net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat now {};
+  if (!fd || fstat(fd.fd(), &now) != 0) return local_failure("write", path, errno);
+  if (!S_ISREG(now.st_mode)) return local_failure("write", path, EINVAL);
+  // Where this is refused, the first change by somebody else than the owner does it.
+  static_cast<void>(take_owners_bits(fd.fd()));
+  if (ftruncate(fd.fd(), 0) != 0) return local_failure("write", path, errno);
+  return std::unique_ptr<Draft>(
+      std::make_unique<LocalDraft>(run, tally, std::move(path), "", std::move(fd), plan));
+}
+
+}  // namespace
+
+Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish) {
+  std::uint32_t mode = finish.mode;
+  if (finish.owner && !owned_by(fd, *finish.owner)) {
+    if (!take_owners_bits(fd)) return local_failure("set the mode of", named, errno);
+    if (!give_to(fd, *finish.owner)) {
+      if (errno != EPERM && errno != EINVAL) return local_failure("give away", named, errno);
+      mode &= ~kOwnersBits;
+    }
+  }
+  if (!set_mode(fd, mode)) return local_failure("set the mode of", named, errno);
+  const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
+  if (finish.times && ::futimens(fd, times.data()) != 0)
+    return local_failure("set the times of", named, errno);
+  return Ok{};
+}
+
+Outcome<std::unique_ptr<Draft>> open_local_draft(Run& run, Tally& tally, std::string path,
+                                                 DraftPlan plan) {
+  if (plan.starts_in_place()) return open_in_place(run, tally, std::move(path), plan);
+  std::string temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  net::UniqueFd fd(::open(temporary.c_str(), kFlags, 0600));
+  if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
+    return open_in_place(run, tally, std::move(path), plan);
+  if (!fd) return local_failure("make the file", path, errno);
+  if (plan.keeps_owner() && !give_to(fd.fd(), *plan.finish.owner)) {
+    ::unlink(temporary.c_str());
+    return open_in_place(run, tally, std::move(path), plan);
+  }
+  return std::unique_ptr<Draft>(std::make_unique<LocalDraft>(
+      run, tally, std::move(path), std::move(temporary), std::move(fd), plan));
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,19 @@
+// A file of this machine while it is written, and how it gets owner, mode and times.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/copy/side.h"
+
+namespace stag::cli {
+
+// Sets what `finish` says of the open file or directory; at no moment does a wrong owner have one
+// of kOwnersBits. `named`: what the user knows it by. Blocks.
+Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
+
+// The file that is to be at `path`. Blocks.
+Outcome<std::unique_ptr<Draft>> open_local_draft(Run& run, Tally& tally, std::string path,
+                                                 DraftPlan plan);
+
+}  // namespace stag::cli

@@ -1,0 +1,31 @@
+// One line on a terminal that says how far a copy is; nothing anywhere else.
+#pragma once
+
+#include <string>
+
+#include "cli/copy/side.h"
+
+namespace stag::cli {
+
+class Progress {
+ public:
+  // Drawn on standard error, if that is a terminal. Both outlive the Progress.
+  Progress(net::EpollLoop& loop, const Tally& tally);
+  ~Progress();
+
+  // The line is gone, so that something else can be printed; it comes again.
+  void clear();
+  double seconds() const;
+
+ private:
+  void draw();
+
+  net::EpollLoop& loop_;
+  const Tally& tally_;
+  const TimePoint begin_;
+  const bool shown_;
+  bool drawn_ = false;
+  Timer timer_;
+};
+
+}  // namespace stag::cli

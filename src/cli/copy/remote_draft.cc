@@ -1,0 +1,248 @@
+#include "cli/copy/remote_draft.h"
+
+#include <utility>
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::CreateMode;
+using nfs::client::DataSink;
+using nfs::client::DataSource;
+using nfs::client::FileSystem;
+using nfs::client::Handle;
+using nfs::client::Node;
+using nfs::client::SetAttributes;
+using nfs::client::SetTime;
+using DraftError = nfs::client::Error;
+
+// This user may not do that; what else may be wrong would be wrong with every other way, too.
+bool refused(const DraftError& error) {
+  return error.is(nfs::v3::NFS3ERR_PERM) || error.is(nfs::v3::NFS3ERR_ACCES);
+}
+bool owner_refused(const DraftError& error) {
+  return refused(error) || error.is(nfs::v3::NFS3ERR_INVAL) || error.is(nfs::v3::NFS3ERR_NOTSUPP);
+}
+
+// Whether the object has that owner now. The group alone is better than nothing.
+Task<Outcome<bool>> give_to(FileSystem& files, const Object& object, Owner owner) {
+  if (owner == object.owner) co_return true;
+  if (!can_own(owner)) co_return false;
+  const Outcome<Ok> given =
+      co_await files.setattr(object.handle, {.uid = owner.uid, .gid = owner.gid});
+  if (given) co_return true;
+  if (!owner_refused(given.error())) co_return Failure{given.error()};
+  static_cast<void>(co_await files.setattr(object.handle, {.gid = owner.gid}));
+  co_return false;
+}
+
+// Counts what a source gives.
+class CountedSource final : public DataSource {
+ public:
+  CountedSource(DataSource& source, Tally& tally) : source_(source), tally_(tally) {}
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override {
+    Outcome<Piece> piece = co_await source_.read(offset, room);
+    if (piece) tally_.bytes += piece->hole + piece->data.size();
+    co_return piece;
+  }
+
+ private:
+  DataSource& source_;
+  Tally& tally_;
+};
+
+// Data that comes in order and in pieces: written as it comes, put on disk at the end.
+class PieceWriter final : public DataSink {
+ public:
+  PieceWriter(FileSystem& files, const Handle& file, bool sparse, Tally& tally)
+      : files_(files), file_(file), sparse_(sparse), tally_(tally) {}
+
+  Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
+    tally_.bytes += data.size();
+    while (!data.empty()) {
+      const Stretch stretch =
+          sparse_ ? next_stretch(data, offset) : Stretch{.length = data.size(), .zeros = false};
+      std::size_t done = stretch.length;
+      if (!stretch.zeros) {
+        const Outcome<FileSystem::WritePart> part =
+            co_await files_.write(file_, offset, data.first(stretch.length), nfs::v3::UNSTABLE);
+        if (!part) co_return Failure{part.error()};
+        note(*part);
+        done = part->count;
+      }
+      offset += done;
+      data = data.subspan(done);
+      if (!stretch.zeros) written_end_ = offset;
+    }
+    co_return Ok{};
+  }
+
+  // Puts on disk what was written; a hole at the end makes the file `size` bytes long.
+  Task<Outcome<Ok>> complete(std::uint64_t size) {
+    if (sparse_ && written_end_ < size) {
+      SetAttributes attributes;
+      attributes.size = size;
+      const Outcome<Ok> set = co_await files_.setattr(file_, attributes);
+      if (!set) co_return Failure{set.error()};
+    }
+    if (!verifier_) co_return Ok{};
+    const Outcome<nfs::client::Verifier> committed = co_await files_.commit(file_);
+    if (!committed) co_return Failure{committed.error()};
+    // RFC 1813 3.3.21: another verifier says that the server may have lost what came before.
+    if (!lost_ && *committed == *verifier_) co_return Ok{};
+    co_return Failure{Error::of_local("the server restarted during the copy; copy again")};
+  }
+
+ private:
+  void note(const FileSystem::WritePart& part) {
+    if (part.committed != nfs::v3::UNSTABLE) return;
+    lost_ = lost_ || (verifier_ && *verifier_ != part.verifier);
+    verifier_ = part.verifier;
+  }
+
+  FileSystem& files_;
+  const Handle file_;
+  const bool sparse_;
+  Tally& tally_;
+  std::uint64_t written_end_ = 0;
+  std::optional<nfs::client::Verifier> verifier_;  // of what was written unstably
+  bool lost_ = false;
+};
+
+class RemoteDraft final : public Draft {
+ public:
+  // `file` is the new one, or the one that is written in place.
+  RemoteDraft(Remote& remote, Tally& tally, DraftNames names, Object file, const DraftPlan& plan,
+              bool in_place)
+      : remote_(remote),
+        tally_(tally),
+        names_(std::move(names)),
+        file_(std::move(file)),
+        finish_(plan.finish),
+        pieces_(remote.files(), file_.handle, plan.sparse, tally),
+        in_place_(in_place) {}
+
+  bool in_place() const override { return in_place_; }
+  // Whether the new file has the owner that it is to have; its mode has none of kOwnersBits yet.
+  Task<Outcome<bool>> take_owner() {
+    Outcome<bool> taken = co_await give_to(remote_.files(), file_, *finish_.owner);
+    if (taken && *taken) file_.owner = *finish_.owner;
+    co_return taken;
+  }
+
+  Task<Outcome<std::uint64_t>> fill(DataSource& source) override {
+    CountedSource counted(source, tally_);
+    co_return co_await remote_.files().write_file(file_.handle, counted);
+  }
+  DataSink& sink() override {
+    in_pieces_ = true;
+    return pieces_;
+  }
+
+  Task<Outcome<Ok>> publish(std::uint64_t size) override {
+    FileSystem& files = remote_.files();
+    Outcome<Ok> done{Ok{}};
+    if (in_pieces_) done = co_await pieces_.complete(size);
+    if (done) done = co_await finish_remote(files, file_, finish_);
+    if (!done || in_place_) co_return done;
+    done = co_await remote_.settling().rename(names_.directory, names_.temporary, names_.directory,
+                                              names_.name);
+    if (!done) co_return told_of(names_, done.error());
+    co_return done;
+  }
+  Task<void> discard() override {
+    if (!in_place_) co_await remove_draft(remote_, tally_, names_);
+  }
+
+ private:
+  Remote& remote_;
+  Tally& tally_;
+  const DraftNames names_;
+  Object file_;
+  const Finish finish_;
+  PieceWriter pieces_;
+  const bool in_place_;
+  bool in_pieces_ = false;
+};
+
+Task<Outcome<std::unique_ptr<Draft>>> open_remote_in_place(Remote& remote, Tally& tally,
+                                                           DraftNames names, DraftPlan plan) {
+  Object file = *plan.existing;
+  FileSystem& files = remote.files();
+  Outcome<Ok> emptied{Ok{}};
+  if ((file.mode & kOwnersBits) == 0) {
+    emptied = co_await files.setattr(file.handle, {.size = 0});
+  } else {
+    emptied = co_await files.setattr(file.handle, {.mode = file.mode & 0777, .size = 0});
+    if (emptied) file.mode &= 0777;
+    // Only the owner sets the mode; where somebody else writes, the server's system takes the bits.
+    if (!emptied && refused(emptied.error()))
+      emptied = co_await files.setattr(file.handle, {.size = 0});
+  }
+  if (!emptied) co_return Failure{emptied.error()};
+  co_return std::unique_ptr<Draft>(
+      std::make_unique<RemoteDraft>(remote, tally, std::move(names), std::move(file), plan, true));
+}
+
+}  // namespace
+
+Task<Outcome<Ok>> finish_remote(FileSystem& files, Object object, Finish finish) {
+  if (finish.owner && *finish.owner != object.owner) {
+    if ((object.mode & kOwnersBits) != 0) {
+      const Outcome<Ok> taken = co_await files.setattr(object.handle, {.mode = object.mode & 0777});
+      if (!taken) co_return taken;
+      object.mode &= 0777;
+    }
+    const Outcome<bool> given = co_await give_to(files, object, *finish.owner);
+    if (!given) co_return Failure{given.error()};
+    if (!*given) finish.mode &= ~kOwnersBits;
+  }
+  SetAttributes attributes;
+  if (finish.mode != object.mode) attributes.mode = finish.mode;
+  if (finish.times) {
+    attributes.accessed = SetTime::to(finish.accessed);
+    attributes.modified = SetTime::to(finish.modified);
+  }
+  if (!attributes.mode && !finish.times) co_return Ok{};
+  co_return co_await files.setattr(object.handle, attributes);
+}
+
+Failure<DraftError> told_of(const DraftNames& names, DraftError error) {
+  const std::size_t at = error.sentence.find(names.temporary);
+  if (at != std::string::npos) error.sentence.replace(at, names.temporary.size(), names.place);
+  return Failure{std::move(error)};
+}
+
+bool is_answer(const DraftError& error) {
+  return error.kind == DraftError::Kind::Nfs && !error.is(nfs::v3::NFS3ERR_EXIST);
+}
+
+Task<void> remove_draft(Remote& remote, Tally& tally, const DraftNames& names) {
+  const Outcome<Ok> removed = co_await remote.cleaner().remove(names.directory, names.temporary);
+  if (!removed && !removed.error().is(nfs::v3::NFS3ERR_NOENT))
+    tally.leftovers.push_back(names.temporary_place);
+}
+
+Task<Outcome<std::unique_ptr<Draft>>> open_remote_draft(Remote& remote, Tally& tally,
+                                                        DraftNames names, DraftPlan plan) {
+  if (plan.starts_in_place())
+    co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
+  const Outcome<Node> made = co_await remote.settling().create(
+      names.directory, names.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
+  if (!made && plan.existing && refused(made.error()))
+    co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
+  if (!made && !is_answer(made.error())) co_await remove_draft(remote, tally, names);
+  if (!made) co_return told_of(names, made.error());
+  Object file;
+  file.handle = made->handle;
+  file.mode = made->attributes.mode & 07777;
+  file.owner = {made->attributes.uid, made->attributes.gid};
+  auto draft = std::make_unique<RemoteDraft>(remote, tally, names, std::move(file), plan, false);
+  if (!plan.keeps_owner()) co_return std::unique_ptr<Draft>(std::move(draft));
+  const Outcome<bool> taken = co_await draft->take_owner();
+  if (taken && *taken) co_return std::unique_ptr<Draft>(std::move(draft));
+  co_await draft->discard();
+  if (!taken) co_return Failure{taken.error()};
+  co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
+}
+
+}  // namespace stag::cli

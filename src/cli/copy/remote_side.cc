@@ -1,0 +1,165 @@
+// Files of an NFS server as one end of a copy.
+#include <utility>
+
+#include "cli/copy/remote_draft.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::Entry;
+using nfs::client::Error;
+using nfs::client::FileSystem;
+using nfs::client::Handle;
+using nfs::client::Links;
+using nfs::client::Listing;
+using nfs::client::Node;
+
+Kind kind_of(nfs::v3::ftype3 type) {
+  if (type == nfs::v3::NF3REG) return Kind::File;
+  if (type == nfs::v3::NF3DIR) return Kind::Directory;
+  return type == nfs::v3::NF3LNK ? Kind::Symlink : Kind::Other;
+}
+
+Object object_of(std::string path, const Handle& handle, const Attributes& attributes) {
+  Object object;
+  object.path = std::move(path);
+  object.handle = handle;
+  object.kind = kind_of(attributes.type);
+  object.mode = attributes.mode & 07777;
+  object.links = attributes.nlink;
+  object.owner = {attributes.uid, attributes.gid};
+  object.size = attributes.size;
+  object.used = attributes.used;
+  object.accessed = attributes.atime;
+  object.modified = attributes.mtime;
+  object.changed = attributes.ctime;
+  object.file_id = attributes.fileid;
+  object.fsid = attributes.fsid;
+  return object;
+}
+
+std::string below(const Object& directory, const std::string& name) {
+  const bool root = directory.path.empty() || directory.path == ".";
+  return root ? name : directory.path + "/" + name;
+}
+
+Outcome<std::optional<Object>> found(Outcome<Node> node, std::string path) {
+  if (!node && node.error().is(nfs::v3::NFS3ERR_NOENT)) return std::optional<Object>();
+  if (!node) return Failure{node.error()};
+  return std::optional<Object>(object_of(std::move(path), node->handle, node->attributes));
+}
+
+class RemoteMembers final : public Members {
+ public:
+  RemoteMembers(FileSystem& files, const Object& directory)
+      : files_(files),
+        directory_(directory),
+        listing_(files.list(directory.handle, Listing::Detail::Attributes)) {}
+
+  Task<Outcome<std::vector<Member>>> next() override {
+    Outcome<std::vector<Entry>> batch = co_await listing_.next();
+    if (!batch) co_return Failure{batch.error()};
+    std::vector<Member> members;
+    for (Entry& entry : *batch) {
+      const Outcome<std::optional<Object>> object = co_await object_for(entry);
+      if (!object) co_return Failure{object.error()};
+      if (*object) members.push_back({std::move(entry.name), **object});
+    }
+    // All of a batch may have gone meanwhile; an empty answer would end the listing.
+    if (members.empty() && !batch->empty()) co_return co_await next();
+    co_return members;
+  }
+
+ private:
+  Task<Outcome<std::optional<Object>>> object_for(const Entry& entry) {
+    std::string path = below(directory_, entry.name);
+    if (entry.attributes && entry.handle)
+      co_return std::optional<Object>(object_of(std::move(path), *entry.handle, *entry.attributes));
+    co_return found(co_await files_.lookup(directory_.handle, entry.name), std::move(path));
+  }
+
+  FileSystem& files_;
+  const Object directory_;
+  Listing listing_;
+};
+
+class RemoteSide final : public Side {
+ public:
+  RemoteSide(Remote& remote, Tally& tally) : remote_(remote), tally_(tally) {}
+
+  Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) override {
+    const Links links = follow == Follow::Yes ? Links::Follow : Links::FollowAllButLast;
+    co_return found(co_await remote_.files().walk(path, links), path);
+  }
+  Task<Outcome<std::optional<Object>>> find_in(Object directory, std::string name) override {
+    co_return found(co_await remote_.files().lookup(directory.handle, name),
+                    below(directory, name));
+  }
+  std::string shown_path(const std::string& path) const override {
+    nfs::client::Url url = remote_.url();
+    url.path = remote_.files().root_path();
+    if (!path.empty()) url.path += (url.path.ends_with('/') ? "" : "/") + path;
+    return to_string(url);
+  }
+
+  std::unique_ptr<Members> members(const Object& directory) override {
+    return std::make_unique<RemoteMembers>(remote_.files(), directory);
+  }
+  Task<Outcome<std::string>> readlink(Object symlink) override {
+    return remote_.files().readlink(symlink.handle, symlink.size);
+  }
+  Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) override {
+    co_return co_await remote_.files().read_file(file.handle, draft.sink(), file.size);
+  }
+
+  Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
+    const Outcome<Node> made =
+        co_await remote_.settling().mkdir(directory.handle, name, {.mode = mode});
+    if (!made) co_return Failure{made.error()};
+    co_return object_of(below(directory, name), made->handle, made->attributes);
+  }
+  Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) override {
+    const DraftNames names = draft_names(directory, std::move(name));
+    FileSystem& files = remote_.settling();
+    const Outcome<Node> made =
+        co_await files.symlink(names.directory, names.temporary, std::move(target));
+    if (!made && !is_answer(made.error())) co_await remove_draft(remote_, tally_, names);
+    if (!made) co_return told_of(names, made.error());
+    const Outcome<Ok> renamed =
+        co_await files.rename(names.directory, names.temporary, names.directory, names.name);
+    if (renamed) co_return renamed;
+    co_await remove_draft(remote_, tally_, names);
+    co_return told_of(names, renamed.error());
+  }
+  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
+                                              DraftPlan plan) override {
+    return open_remote_draft(remote_, tally_, draft_names(directory, std::move(name)),
+                             std::move(plan));
+  }
+  Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
+    return finish_remote(remote_.settling(), std::move(directory), std::move(finish));
+  }
+
+ private:
+  DraftNames draft_names(const Object& directory, std::string name) const {
+    DraftNames names;
+    names.directory = directory.handle;
+    names.temporary = temporary_name();
+    names.temporary_place = shown_path(below(directory, names.temporary));
+    names.place = shown_path(below(directory, name));
+    names.name = std::move(name);
+    return names;
+  }
+
+  Remote& remote_;
+  Tally& tally_;
+};
+
+}  // namespace
+
+std::unique_ptr<Side> remote_side(Remote& remote, Tally& tally) {
+  return std::make_unique<RemoteSide>(remote, tally);
+}
+
+}  // namespace stag::cli

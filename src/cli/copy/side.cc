@@ -1,0 +1,43 @@
+#include "cli/copy/side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+namespace stag::cli {
+namespace {
+
+constexpr std::size_t kBlock = 4096;
+
+bool all_zeros(Bytes data) {
+  return std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
+}
+
+}  // namespace
+
+bool can_own(const Owner& owner) {
+  constexpr std::uint32_t kLeaveIt = 0xffffffff;
+  return owner.uid != kLeaveIt && owner.gid != kLeaveIt;
+}
+
+std::string temporary_name() {
+  std::random_device random;
+  return fmt::format(".stag-{:08x}{:08x}", random(), random());
+}
+
+Stretch next_stretch(Bytes data, std::uint64_t offset) {
+  Stretch stretch;
+  while (stretch.length < data.size()) {
+    const std::size_t to_border = kBlock - (offset + stretch.length) % kBlock;
+    const Bytes block =
+        data.subspan(stretch.length, std::min(to_border, data.size() - stretch.length));
+    const bool zeros = all_zeros(block);
+    if (stretch.length > 0 && zeros != stretch.zeros) break;
+    stretch.zeros = zeros;
+    stretch.length += block.size();
+  }
+  return stretch;
+}
+
+}  // namespace stag::cli

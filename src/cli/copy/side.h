@@ -1,0 +1,150 @@
+// The two ends of a copy, alike: files of this machine (LocalSide) and of an NFS server
+// (RemoteSide). The copier (copier.h) knows only Sides; at least one of the two is remote.
+//
+// A file is written as a Draft: under a temporary name beside its place, which it takes, replacing
+// what is there, when it is complete. A Draft that is not published is discarded. An existing file
+// with several links, or whose owner cannot be given to a new one, is written in place instead
+// (docs/decisions/0022-what-a-copy-keeps.md).
+//
+// Everything runs on one loop. Arguments are taken by value or outlive the Task.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/support/command.h"
+#include "nfs/client/attributes.h"
+#include "nfs/client/data.h"
+
+namespace stag::cli {
+
+class Remote;
+
+enum class Kind : std::uint8_t { File, Directory, Symlink, Other };
+
+// Bits of a mode that mean something else when another owns the file: setuid, setgid and sticky.
+inline constexpr std::uint32_t kOwnersBits = 07000;
+
+struct Owner {
+  std::uint32_t uid = 0, gid = 0;
+  bool operator==(const Owner&) const = default;
+};
+// Numbers that chown(2) and servers on top of it take for "leave it" own nothing.
+bool can_own(const Owner& owner);
+
+struct Object {
+  std::string path;              // in messages; how a LocalSide reaches it
+  nfs::client::Handle handle{};  // how a RemoteSide reaches it
+  Kind kind = Kind::Other;
+  std::uint32_t mode = 0;  // 07777
+  std::uint32_t links = 1;
+  Owner owner;
+  std::uint64_t size = 0;
+  std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
+  nfs::client::Time accessed{}, modified{}, changed{};
+  std::uint64_t file_id = 0, fsid = 0;  // of a RemoteSide
+};
+
+struct Member {
+  std::string name;
+  Object object;
+};
+
+// What has been copied so far.
+struct Tally {
+  std::uint64_t files = 0, directories = 0, symlinks = 0;
+  std::uint64_t bytes = 0;           // of file data, holes included
+  std::uint64_t expected_bytes = 0;  // of the files found so far
+  // Temporary files that could not be removed, or are not known to be, for messages.
+  std::vector<std::string> leftovers{};
+};
+
+// Owner, mode and, with -p, the times of something copied. Where `owner` is refused, the mode is
+// set without kOwnersBits.
+struct Finish {
+  std::uint32_t mode = 0;
+  std::optional<Owner> owner{};
+  bool times = false;
+  nfs::client::Time accessed{}, modified{};
+};
+
+// How a file is written.
+struct DraftPlan {
+  Finish finish;
+  bool sparse = false;                  // zeros become holes
+  std::optional<Object> existing = {};  // the file that has the name now
+
+  // Whether the file that has the name now is the one to write to, from the start.
+  bool starts_in_place() const { return existing && existing->links > 1; }
+  // Whether the new file must have the owner of the old one, or it is written in place.
+  bool keeps_owner() const { return existing && finish.owner == existing->owner; }
+  // Of a new file; one that will get another owner is nobody else's until then.
+  std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
+};
+
+class Draft {
+ public:
+  virtual ~Draft() = default;
+  // Nothing replaces the file before it is complete, unless it is written in place.
+  virtual bool in_place() const = 0;
+  // Takes the data from `source` and yields how much it was; or the caller writes it to sink().
+  virtual Task<Outcome<std::uint64_t>> fill(nfs::client::DataSource& source) = 0;
+  virtual nfs::client::DataSink& sink() = 0;
+  // The file is `size` bytes long and has its name, owner, mode and times from here on.
+  virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
+  // What cannot be removed is added to the Tally's leftovers.
+  virtual Task<void> discard() = 0;
+};
+
+class Members {
+ public:
+  virtual ~Members() = default;
+  // Some more of them, without "." and ".."; empty: that was all.
+  virtual Task<Outcome<std::vector<Member>>> next() = 0;
+};
+
+enum class Follow : std::uint8_t { No, Yes };
+
+class Side {
+ public:
+  virtual ~Side() = default;
+
+  // What `path` names; nothing when there is no such thing.
+  virtual Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) = 0;
+  // What `directory` has under `name`, not followed.
+  virtual Task<Outcome<std::optional<Object>>> find_in(Object directory, std::string name) = 0;
+  // For messages.
+  virtual std::string shown_path(const std::string& path) const = 0;
+
+  // Reading.
+  virtual std::unique_ptr<Members> members(const Object& directory) = 0;
+  virtual Task<Outcome<std::string>> readlink(Object symlink) = 0;
+  // Moves the data of `file` into `draft`; yields its length.
+  virtual Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) = 0;
+
+  // Writing.
+  virtual Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) = 0;
+  // Both replace what is there unless that is a directory. Errors speak of `name`.
+  virtual Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) = 0;
+  virtual Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
+                                                      DraftPlan plan) = 0;
+  virtual Task<Outcome<Ok>> finish(Object directory, Finish finish) = 0;
+};
+
+// `tally.bytes` follows what passes.
+std::unique_ptr<Side> local_side(Run& run, Tally& tally);
+std::unique_ptr<Side> remote_side(Remote& remote, Tally& tally);
+
+// Nobody else's name: ".stag-" and random hexadecimal digits.
+std::string temporary_name();
+// How many bytes of `data`, which begins at `offset` of a file, are of the same sort (all zeros or
+// not) as the first of them, in whole blocks of kHoleSize.
+struct Stretch {
+  std::size_t length = 0;
+  bool zeros = false;
+};
+Stretch next_stretch(Bytes data, std::uint64_t offset);
+
+}  // namespace stag::cli

@@ -1,0 +1,48 @@
+// An export as the operator writes it, the options being the words of exports(5).
+//
+// After --export, and as text in a configuration file:
+//   /name=DIR|memory[,OPTION]...[,client=NETWORK[:OPTION]...]...
+// As a table in a configuration file:
+//   [[export]]
+//   path = "/name"
+//   folder = "DIR"                    # or "memory"
+//   options = ["ro"]                  # with what holds for all clients, as here: "offload"
+//   fsid = 7
+//   clients = [{match = "192.0.2.0/24", options = ["rw", "no_root_squash"]}, {match = "*"}]
+//
+// A client's options are those of the export with its own words on top. NETWORK is an address, a
+// network, a host name, which is resolved here and now, or "*"; after client= an IPv6 address
+// stands in brackets: client=[2001:db8::]/32:rw.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/support/config.h"
+#include "nfs/server/exports.h"
+#include "vfs/posix/tree.h"
+
+namespace stag::cli {
+
+struct ExportLine {
+  std::string path;    // "/name"
+  std::string folder;  // empty: memory
+  nfs::ExportOptions options;
+  std::vector<nfs::ClientRule> clients{};
+  std::optional<std::uint64_t> file_system_id{};  // fsid=N
+  // at_once and offload, of a folder.
+  vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
+  // What stands in front of every sentence about it: the option, or file and line.
+  std::string where{};
+};
+
+// Fails with one sentence. May ask the name service, and then blocks.
+Result<ExportLine, std::string> parse_export(std::string_view text);
+// The setting `export` of the configuration file at `path`: texts, tables, or both.
+Result<std::vector<ExportLine>, std::string> parse_exports(const std::string& path,
+                                                           const Setting& setting);
+
+}  // namespace stag::cli

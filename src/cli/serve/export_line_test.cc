@@ -1,0 +1,62 @@
+#include "cli/serve/export_line.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::cli {
+namespace {
+
+TEST(ExportLine, has_a_path_a_folder_and_options) {
+  const auto line = parse_export("/data=/srv/data,ro,anonuid=7,fsid=9");
+  ASSERT_TRUE(line.ok()) << line.error();
+  EXPECT_EQ(line->path, "/data");
+  EXPECT_EQ(line->folder, "/srv/data");
+  EXPECT_TRUE(line->options.read_only);
+  EXPECT_EQ(line->options.anonymous_uid, 7u);
+  EXPECT_EQ(line->file_system_id, 9u);
+  EXPECT_TRUE(line->clients.empty());
+  EXPECT_EQ(parse_export("/m=memory")->folder, "");
+}
+
+TEST(ExportLine, gives_each_client_the_options_of_all_and_its_own_on_top) {
+  const auto line = parse_export(
+      "/x=memory,client=192.0.2.0/24:rw:no_root_squash,client=[2001:db8::]/32,"
+      "client=[::1]:rw,client=*,ro");
+  ASSERT_TRUE(line.ok()) << line.error();
+  ASSERT_EQ(line->clients.size(), 4u);
+  EXPECT_EQ(line->clients[0].match, "192.0.2.0/24");
+  EXPECT_FALSE(line->clients[0].options.read_only);
+  EXPECT_FALSE(line->clients[0].options.root_squash);
+  EXPECT_EQ(line->clients[1].match, "2001:db8::/32");
+  EXPECT_EQ(line->clients[1].network, IpNetwork::parse("2001:db8::/32"));
+  EXPECT_TRUE(line->clients[1].options.read_only);
+  EXPECT_EQ(line->clients[2].match, "::1");
+  EXPECT_FALSE(line->clients[2].options.read_only);
+  EXPECT_TRUE(line->clients[2].options.root_squash);
+  EXPECT_FALSE(line->clients[3].network);
+  EXPECT_TRUE(line->clients[3].options.read_only);
+}
+
+TEST(ExportLine, that_makes_no_sense_is_told_in_one_sentence) {
+  for (const char* text :
+       {"", "/x", "x=memory", "/x=", "/x=memory,,ro", "/x=memory,client=", "/x=memory,client=[::1",
+        "/x=memory,client=::1", "/x=memory,client=10.0.0.0/8::rw", "/x=memory,client=@group",
+        "/x=memory,fsid=", "/x=memory,fsid=18446744073709551616"}) {
+    const auto line = parse_export(text);
+    ASSERT_FALSE(line.ok()) << text;
+    EXPECT_EQ(line.error().find('\n'), std::string::npos);
+    EXPECT_NE(line.error().find(text), std::string::npos) << "it names the whole of it";
+  }
+}
+
+TEST(ExportLine, with_an_unknown_option_lists_all_that_have_a_place_there) {
+  const auto of_export = parse_export("/x=memory,rx");
+  ASSERT_FALSE(of_export.ok());
+  EXPECT_NE(of_export.error().find("fsid=N, at_once, offload and client=NETWORK"),
+            std::string::npos);
+  const auto of_client = parse_export("/x=memory,client=*:rx");
+  ASSERT_FALSE(of_client.ok());
+  EXPECT_EQ(of_client.error().find("fsid=N"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stag::cli

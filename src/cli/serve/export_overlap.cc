@@ -1,0 +1,135 @@
+#include "cli/serve/export_overlap.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stag::cli {
+namespace {
+
+using Identity = std::pair<dev_t, ino_t>;
+
+// The folder and all above it, up to where its file system is mounted.
+std::vector<Identity> ancestors_of(int folder) {
+  std::vector<Identity> found;
+  int at = ::fcntl(folder, F_DUPFD_CLOEXEC, 0);
+  struct stat status {};
+  while (at >= 0 && ::fstat(at, &status) == 0) {
+    const Identity here{status.st_dev, status.st_ino};
+    if (!found.empty() && (here == found.back() || here.first != found.front().first)) break;
+    found.push_back(here);
+    const int above = ::openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ::close(std::exchange(at, above));
+  }
+  if (at >= 0) ::close(at);
+  return found;
+}
+
+// In /proc/self/mountinfo blanks and backslashes are three octal digits behind a backslash.
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    unsigned octal = 0;
+    if (text[0] == '\\' && text.size() >= 4 &&
+        std::from_chars(text.data() + 1, text.data() + 4, octal, 8).ptr == text.data() + 4) {
+      plain += static_cast<char>(octal);
+      text.remove_prefix(4);
+    } else {
+      plain += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return plain;
+}
+
+// Where a folder lies within its file system, wherever that is mounted.
+struct PathOnDevice {
+  std::string device;  // "major:minor"
+  std::string path;    // ends with '/'
+};
+
+// Bind mounts show a part of a file system elsewhere, where ".." does not lead to what is above it.
+std::optional<PathOnDevice> path_on_device(int folder) {
+  struct statx status {};
+  if (::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||
+      (status.stx_mask & STATX_MNT_ID) == 0)
+    return std::nullopt;
+  std::array<char, PATH_MAX> buffer;
+  const ssize_t length =
+      ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), buffer.data(), buffer.size());
+  if (length <= 0) return std::nullopt;
+  const std::string path(buffer.data(), static_cast<std::size_t>(length));
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::uint64_t id = 0;
+    std::string parent, device, root, mounted_at;
+    if (!(fields >> id >> parent >> device >> root >> mounted_at) || id != status.stx_mnt_id)
+      continue;
+    const std::string mount_point = unescaped(mounted_at);
+    if (!path.starts_with(mount_point)) return std::nullopt;
+    const std::string below = path.substr(mount_point == "/" ? 0 : mount_point.size());
+    const std::string above = unescaped(root);
+    return PathOnDevice{device,
+                        (above == "/" ? "" : above) + below + (below.ends_with('/') ? "" : "/")};
+  }
+  return std::nullopt;
+}
+
+class OpenFolder {
+ public:
+  explicit OpenFolder(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ < 0) return;
+    ancestors_ = ancestors_of(descriptor_);
+    path_on_device_ = path_on_device(descriptor_);
+  }
+  OpenFolder(const OpenFolder&) = delete;
+  ~OpenFolder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  bool lies_in(const OpenFolder& other) const {
+    if (ancestors_.empty() || other.ancestors_.empty()) return false;
+    const Identity& top = other.ancestors_.front();
+    if (std::find(ancestors_.begin(), ancestors_.end(), top) != ancestors_.end()) return true;
+    return path_on_device_ && other.path_on_device_ &&
+           path_on_device_->device == other.path_on_device_->device &&
+           path_on_device_->path.starts_with(other.path_on_device_->path);
+  }
+
+ private:
+  int descriptor_;
+  std::vector<Identity> ancestors_;  // empty when it could not be opened
+  std::optional<PathOnDevice> path_on_device_;
+};
+
+}  // namespace
+
+std::string state_overlap(const std::string& folder, const std::string& state_directory) {
+  constexpr std::string_view kWhatToDo =
+      "clients could read the key that protects all file handles, or change what the server "
+      "remembers. Keep the state elsewhere with --state DIR, or export another folder";
+  const OpenFolder exported(folder);
+  const OpenFolder state(state_directory);
+  if (state.lies_in(exported))
+    return fmt::format("the state directory '{}' lies in the exported folder '{}': {}",
+                       state_directory, folder, kWhatToDo);
+  if (exported.lies_in(state))
+    return fmt::format("the exported folder '{}' lies in the state directory '{}': {}", folder,
+                       state_directory, kWhatToDo);
+  return {};
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,166 @@
+#include "cli/serve/export_set.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/serve/export_overlap.h"
+#include "vfs/memory/memory.h"
+#include "vfs/posix/posix.h"
+
+namespace stag::cli {
+namespace {
+
+std::shared_ptr<vfs::FileSystem> open_memory(std::uint64_t file_system_id) {
+  vfs::memory::Options options;
+  options.file_system_id = file_system_id;
+  return std::make_shared<vfs::MemoryFileSystem>(options);
+}
+
+struct Folder {
+  std::shared_ptr<vfs::FileSystem> files;
+  dev_t device = 0;
+  std::vector<std::string> names;
+};
+
+// As the operator wrote it and as it is without symbolic links.
+std::vector<std::string> names_of(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code gone;
+  names.push_back(std::filesystem::absolute(folder, gone));
+  names.push_back(std::filesystem::canonical(folder, gone));
+  std::erase(names, "");
+  return names;
+}
+
+Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options) {
+  std::string overlap = state_overlap(options.root, options.state_directory);
+  if (!overlap.empty()) return Failure{std::move(overlap)};
+  auto opened = vfs::PosixFileSystem::open(options);
+  if (!opened) return Failure{opened.error()};
+  struct stat status {};
+  if (::stat(options.root.c_str(), &status) != 0)
+    return Failure{options.root + ": " + std::strerror(errno)};
+  return Folder{*std::move(opened), status.st_dev, names_of(options.root)};
+}
+
+bool same_terms(const ExportLine& one, const ExportLine& other) {
+  return one.options == other.options && one.clients == other.clients;
+}
+
+}  // namespace
+
+// What can be said before any folder is opened.
+Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& lines) {
+  nfs::Exports trial;
+  std::uint32_t id = 0;
+  for (const ExportLine& line : lines) {
+    const auto added = trial.add(++id, {line.path, nullptr, line.options, line.clients});
+    if (!added) return Failure{Trouble{line.where + added.error().message, Exit::Usage}};
+    const auto first = std::find_if(lines.begin(), lines.end(), [&](const ExportLine& other) {
+      return other.file_system_id == line.file_system_id;
+    });
+    if (line.file_system_id && &*first != &line)
+      return Failure{Trouble{
+          fmt::format("{}fsid={} is given twice", line.where, *line.file_system_id), Exit::Usage}};
+  }
+  return Ok{};
+}
+
+const ExportSet::Served* ExportSet::find(const std::string& path) const {
+  const auto found = std::find_if(served_.begin(), served_.end(),
+                                  [&](const Served& each) { return each.line.path == path; });
+  return found == served_.end() ? nullptr : &*found;
+}
+
+const ExportSet::Served* ExportSet::same(const ExportLine& line) const {
+  const Served* before = find(line.path);
+  const bool as_before = before != nullptr && before->line.folder == line.folder &&
+                         before->line.file_system_id == line.file_system_id &&
+                         before->line.at_once == line.at_once;
+  return as_before ? before : nullptr;
+}
+
+Result<ExportSet::Served, std::string> ExportSet::serve(ExportLine line) const {
+  line.path = nfs::normal_path(line.path).value_or(line.path);
+  return line.folder.empty() ? serve_memory(std::move(line)) : serve_folder(std::move(line));
+}
+
+Result<ExportSet::Served, std::string> ExportSet::serve_memory(ExportLine line) const {
+  if (const Served* before = same(line)) return Served{std::move(line), before->files};
+  const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
+  return Served{std::move(line), open_memory(number)};
+}
+
+Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) const {
+  const StoreWorkers workers = stores_.make("export " + line.path);
+  vfs::PosixFileSystem::Options options;
+  options.root = line.folder;
+  options.state_directory = state_directory_;
+  options.file_system_id = line.file_system_id.value_or(nfs_.file_system_id(line.path));
+  options.at_once = line.at_once;
+  options.workers = workers.plain;
+  options.sync_workers = workers.syncing;
+  const auto opened = stores_.ask(workers, [options] { return open_folder(options); });
+  const Served* before = same(line);
+  if (!opened && before == nullptr)
+    return Failure{
+        fmt::format("{}the folder {} does not answer; does what it is mounted from work?",
+                    line.where, line.folder)};
+  if (opened && !*opened) return Failure{line.where + opened->error()};
+  // The folder may be another one of the same name. The device is asked for too, since a copy of a
+  // file system has the identity of the original.
+  if (before != nullptr && (!opened || ((*opened)->device == before->device &&
+                                        (*opened)->files->identity() == before->files->identity())))
+    return Served{std::move(line), before->files, before->device, before->names};
+  return Served{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names};
+}
+
+std::string ExportSet::difference(const std::vector<Served>& next) const {
+  std::string text;
+  const auto say = [&](std::string_view what, const std::string& path) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", what, path);
+  };
+  for (const Served& each : next) {
+    const Served* before = find(each.line.path);
+    if (before == nullptr)
+      say("added", each.line.path);
+    else if (before->files != each.files || !same_terms(before->line, each.line))
+      say("changed", each.line.path);
+  }
+  for (const Served& before : served_)
+    if (std::none_of(next.begin(), next.end(),
+                     [&](const Served& each) { return each.line.path == before.line.path; }))
+      say("removed", before.line.path);
+  return text.empty() ? "nothing has changed" : text;
+}
+
+Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
+  const Result<Ok, Trouble> checked = check(lines);
+  if (!checked) return Failure{checked.error()};
+  std::vector<Served> next;
+  std::vector<nfs::ExportSpec> specs;
+  for (ExportLine& line : lines) {
+    Result<Served, std::string> made = serve(std::move(line));
+    if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
+    specs.push_back(
+        {made->line.path, made->files, made->line.options, made->line.clients, made->names});
+    next.push_back(*std::move(made));
+  }
+  const Result<Ok, nfs::ExportError> replaced = nfs_.replace_exports(std::move(specs));
+  if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
+  std::string changes = difference(next);
+  served_ = std::move(next);
+  return changes;
+}
+
+std::vector<ExportLine> ExportSet::lines() const {
+  std::vector<ExportLine> lines;
+  for (const Served& each : served_) lines.push_back(each.line);
+  return lines;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,28 @@
+// How much of a server its clients may take: options of `stag serve`, for each of its listeners.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "cli/support/arguments.h"
+#include "endpoint/options.h"
+
+namespace stag::cli {
+
+class Limits {
+ public:
+  void declare(Arguments& arguments);
+  // For the listeners of one of so many addresses.
+  void apply(endpoint::ListenOptions& options, std::uint64_t open_files,
+             std::size_t addresses) const;
+
+ private:
+  rpc::rdma::ServerOptions rdma_;
+  std::optional<std::uint32_t> connections_;
+  std::uint32_t reads_ = rdma_.transport.inbound_reads;
+  std::uint32_t stall_seconds_ = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(rdma_.transport.stall_limit).count());
+};
+
+}  // namespace stag::cli

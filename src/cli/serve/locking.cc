@@ -1,0 +1,91 @@
+#include "cli/serve/locking.h"
+
+#include "cli/serve/process.h"
+#include "endpoint/connector.h"
+#include "endpoint/loops.h"
+#include "net/worker_pool.h"
+#include "nfs/lock/lock_service.h"
+#include "nfs/server/server.h"
+#include "rpcbind/lookup.h"
+
+namespace stag::cli {
+namespace {
+
+using ReachedChannel = Result<std::unique_ptr<rpc::Channel>, rpc::CallError>;
+
+std::unique_ptr<rpc::Connector> plain_connector(endpoint::Transport transport) {
+  endpoint::ConnectorOptions options;
+  options.transport = transport;
+  options.tcp.connect_timeout = std::chrono::seconds(5);
+  auto made = endpoint::make_connector(options);
+  STAG_CHECK(made.ok());
+  return *std::move(made);
+}
+
+// Asks the client's rpcbind where its lock manager is. TCP, and UDP where there is nothing else.
+class RpcbindPeers final : public nfs::lock::Peers {
+ public:
+  Task<ReachedChannel> reach(Loop& loop, std::string host, std::uint32_t program,
+                             std::uint32_t version, CancelToken cancel) override {
+    rpcbind::Question question;
+    question.program = program;
+    question.version = version;
+    question.netids = rpcbind::netids_for(rpcbind::kTcp, host);
+    for (std::string& netid : rpcbind::netids_for(rpcbind::kUdp, host))
+      question.netids.push_back(std::move(netid));
+    rpcbind::Options options;
+    options.cancel = cancel;
+    const auto found = co_await rpcbind::lookup(*tcp_, loop, host, question, options);
+    if (!found) co_return Failure{found.error()};
+    rpc::Connector& connector = found->netid.starts_with(rpcbind::kUdp) ? *udp_ : *tcp_;
+    Address at;
+    at.host = std::move(host);
+    at.port = found->port;
+    ReachedChannel channel = co_await connector.connect(loop, at, cancel);
+    co_return channel;
+  }
+
+ private:
+  std::unique_ptr<rpc::Connector> tcp_ = plain_connector(endpoint::Transport::Tcp);
+  std::unique_ptr<rpc::Connector> udp_ = plain_connector(endpoint::Transport::Udp);
+};
+
+}  // namespace
+
+struct Locking::State {
+  endpoint::Loops loops;
+  RpcbindPeers peers;
+  std::unique_ptr<nfs::lock::LockService> service;
+};
+
+Locking::Locking(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Locking::~Locking() {
+  endpoint::wait_on(state_->loops.at(0), [this] { return state_->service->stop(); });
+}
+
+Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer& nfs,
+                                                            const std::string& state) {
+  auto made = std::make_unique<State>();
+  nfs::lock::LockServiceOptions options;
+  options.state_directory = state;
+  options.host_name = host_name();
+  net::WorkerOptions one;
+  one.limits.threads = 1;
+  one.name = "records of locks";
+  options.records_worker = std::make_shared<net::WorkerPool>(one);
+  auto opened = nfs::lock::LockService::open(nfs.served(), options, made->loops.at(0), made->peers);
+  if (!opened) return Failure{opened.error().message};
+  made->service = *std::move(opened);
+  return std::unique_ptr<Locking>(new Locking(std::move(made)));
+}
+
+void Locking::add_programs(rpc::Server& server) {
+  state_->service->add_programs(server);
+}
+
+void Locking::start() {
+  state_->service->start();
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,74 @@
+#include "cli/serve/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace stag::cli {
+
+void raise_open_files_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  // Refused, the server lives with what it has.
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::uint64_t open_files_limit() {
+  rlimit limit{};
+  // 1024 is what systems give by default.
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
+                                    ConnectionLimits wanted) {
+  constexpr std::uint64_t kMostOthers = 4096;
+  const std::uint64_t share = (open_files - std::min(open_files / 2, kMostOthers)) / addresses;
+  const auto cut = [](std::uint32_t number, std::uint64_t most) {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, number));
+  };
+  const std::uint32_t rdma = cut(wanted.rdma, share - share / 4);
+  return {rdma, cut(wanted.tcp, std::max<std::uint64_t>(share, rdma) - rdma)};
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::string default_state_directory() {
+  if (geteuid() == 0) return "/var/lib/stag";
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state != '\0') return std::string(state) + "/stag";
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : "") + "/.local/state/stag";
+}
+
+Result<StateLock, std::string> StateLock::take(const std::string& directory) {
+  const auto trouble = [&](const std::string& why) {
+    return Failure{fmt::format("cannot use the state directory '{}': {}; choose one with --state",
+                               directory, why)};
+  };
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return trouble(error.message());
+  const std::string path = directory + "/lock";
+  net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return trouble(std::strerror(errno));
+  if (flock(fd.fd(), LOCK_EX | LOCK_NB) != 0)
+    return trouble(errno == EWOULDBLOCK ? "another 'stag serve' is using it"
+                                        : std::strerror(errno));
+  return StateLock(std::move(fd));
+}
+
+}  // namespace stag::cli

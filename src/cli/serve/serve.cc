@@ -1,0 +1,409 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <thread>
+
+#include "base/network.h"
+#include "base/reason.h"
+#include "cli/commands.h"
+#include "cli/serve/departure.h"
+#include "cli/serve/export_set.h"
+#include "cli/serve/limits.h"
+#include "cli/serve/locking.h"
+#include "cli/serve/process.h"
+#include "cli/serve/registration.h"
+#include "cli/serve/reloads.h"
+#include "cli/support/arguments.h"
+#include "cli/support/log.h"
+#include "cli/support/remote.h"
+#include "endpoint/listener.h"
+#include "net/signals.h"
+#include "nfs/client/url.h"
+#include "nfs/server/server.h"
+#include "rpc/server.h"
+#include "vfs/posix/posix.h"
+
+namespace stag::cli {
+namespace {
+
+using endpoint::Listener;
+using endpoint::Transport;
+
+constexpr std::uint32_t kMaxPort = 65535;
+constexpr std::uint32_t kMaxLoops = 256;
+constexpr std::uint32_t kUsualLoops = 4;  // at most, unless told
+
+bool is_loopback(std::string_view host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
+class Serve final : public Command {
+ public:
+  About about() const override {
+    return {"serve", "export folders, or memory, over RPC-over-RDMA and TCP",
+            "  stag serve --export /data=/srv/data,ro --export /scratch=memory\n"
+            "  stag serve --config /etc/stag.toml\n"};
+  }
+  void declare(Arguments& arguments) override;
+  ConfigFile* config_file() override { return &config_; }
+  Exit run() override;
+
+ private:
+  void declare_connections(Arguments& arguments);
+  // What is asked for is there.
+  Exit check();
+  Exit check_networks();
+  void choose_hosts();
+  bool exports_are_in_file() const { return export_texts_.empty() && config_.given(); }
+  // At least one.
+  Result<std::vector<ExportLine>, std::string> read_exports() const;
+  Result<std::vector<ExportLine>, std::string> exports_in_file() const;
+  // From the exports to the end of the last call. Calls `leave` before it waits for that.
+  Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
+  // On SIGHUP; blocks.
+  void reload(ExportSet& exports) const;
+  Exit listen(rpc::Server& server);
+  Exit listen_at(rpc::Server& server, const std::string& host,
+                 const std::shared_ptr<endpoint::Loops>& loops);
+  Result<Listener, std::string> listen_udp(rpc::Server& server, const Address& tcp,
+                                           const std::shared_ptr<endpoint::Loops>& loops) const;
+  Exit register_programs(const rpc::Server& server, const std::shared_ptr<endpoint::Loops>& loops);
+  void keep(Listener listener, rpc::TransportKind transport);
+  Result<Listener, std::string> listener(rpc::Server& server, Transport transport,
+                                         const Address& at,
+                                         const std::shared_ptr<endpoint::Loops>& loops) const;
+  // What is said of the listeners at one host.
+  std::string ready_lines(const Address& rdma, const std::optional<Address>& udp,
+                          const Address& tcp, const std::string& host) const;
+  void announce(const ExportSet& exports) const;
+
+  std::vector<std::string> export_texts_;
+  std::vector<std::string> hosts_;
+  std::uint32_t rdma_port_ = endpoint::kRdmaPort;
+  std::uint32_t tcp_port_ = endpoint::kTcpPort;
+  std::uint32_t loops_ = std::clamp(std::thread::hardware_concurrency(), 1u, kUsualLoops);
+  std::uint32_t busy_poll_us_ = 0;
+  std::uint32_t udp_port_ = 0;  // that of TCP
+  std::uint32_t store_patience_ = 10;
+  bool udp_ = true;
+  std::vector<std::string> allow_texts_;
+  std::vector<IpNetwork> allow_;
+  Limits limits_;
+  rpc::rdma::ServerOptions rdma_;
+  std::string fabric_ = "iwarp";
+  bool rpcbind_ = false;
+  std::string rdma_netid_{rpcbind::kRdma};
+  std::string state_ = default_state_directory();
+  std::string log_level_ = "warning";
+  std::string log_format_ = "text";
+  std::string metrics_;
+  ConfigFile config_;
+  std::string first_export_;  // for the URLs that are announced
+  std::string ready_;         // said when all is
+  std::vector<Listener> listeners_;
+  std::vector<ServedAt> served_;
+  std::unique_ptr<RegisteredPrograms> registered_;
+};
+
+void Serve::declare_connections(Arguments& arguments) {
+  arguments.texts("--allow", allow_texts_, "NETWORK",
+                  "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
+  declare_rdma(arguments, rdma_.transport, rdma_.credits);
+  arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "where RDMA comes from");
+  limits_.declare(arguments);
+}
+
+void Serve::declare(Arguments& arguments) {
+  arguments.texts("--export", export_texts_, "/name=DIR|memory[,OPTION]...",
+                  "what to serve; options are those of exports(5): ro, rw, root_squash, "
+                  "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, fsid=N; "
+                  "at_once, offload: whether a folder's file system may be asked by the threads "
+                  "that serve connections [if it is on this machine]; "
+                  "client=NETWORK[:OPTION]... for each it is open to [all]");
+  arguments.texts("--listen", hosts_, "ADDR",
+                  "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
+                  "encryption: beyond this machine, trust the network");
+  arguments.number("--rdma-port", rdma_port_, 0, kMaxPort,
+                   "port of NFS over RPC-over-RDMA; 0 takes a free one");
+  arguments.number("--tcp-port", tcp_port_, 0, kMaxPort,
+                   "port of NFS, MOUNT, NFSACL, NLM and NSM over TCP; 0 takes a free one");
+  arguments.number("--udp-port", udp_port_, 0, kMaxPort,
+                   "port of MOUNT, NLM and NSM over UDP, which some clients insist on; 0 takes the "
+                   "number of --tcp-port");
+  arguments.flag("--udp,!--no-udp", udp_, "serve them over UDP [yes]");
+  declare_connections(arguments);
+  arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
+                 "register every program with the rpcbind of this machine [no]");
+  arguments.text("--rdma-netid", rdma_netid_, "NAME",
+                 "the netid to register RPC-over-RDMA under [rdma]; with a 6 behind it for IPv6");
+  arguments.text(
+      "--state", state_, "DIR",
+      "where handle keys and counters are kept, outside of every export [/var/lib/stag; not "
+      "as root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
+  arguments.number("--loops", loops_, 1, kMaxLoops,
+                   "threads that serve connections; each connection stays with one of them");
+  arguments.number(
+      "--busy-poll", busy_poll_us_, 0, 1'000'000,
+      "microseconds an idle thread looks for work before it sleeps; 0: a little while, "
+      "as long as that pays");
+  arguments.number("--store-patience", store_patience_, 1, 3600,
+                   "seconds a folder's file system may take; beyond, it is told of in the log, and "
+                   "clients that need it are asked to come again later");
+  arguments.config("--config", config_, {"export"},
+                   "settings by the names of these options: export = [\"/data=/srv/data\"], or "
+                   "tables [[export]]; the exports are read again on SIGHUP (SIGTERM and SIGINT "
+                   "end the server, SIGUSR1 and SIGUSR2 do nothing)");
+  arguments.choice("--log-level", log_level_, {"debug", "info", "warning", "error", "off"},
+                   "what is logged on standard error");
+  arguments.choice("--log-format", log_format_, {"text", "json"}, "lines of text or of JSON");
+  arguments.text("--metrics", metrics_, "ADDR:PORT", "where Prometheus finds counters");
+}
+
+Exit Serve::check() {
+  constexpr std::string_view kAbsent = "is not in this build; leave it out";
+  if (fabric_ != "iwarp") return misused("--fabric verbs is not in this build; use iwarp");
+  if (!metrics_.empty()) return misused(fmt::format("--metrics {}", kAbsent));
+  const bool word = rdma_netid_.find_first_of(" \t\n.") == std::string::npos;
+  if (rdma_netid_.empty() || !word)
+    return misused("--rdma-netid takes a word without dots, like rdma");
+  return check_networks();
+}
+
+Exit Serve::check_networks() {
+  for (const std::string& text : allow_texts_) {
+    const std::optional<IpNetwork> network = IpNetwork::parse(text);
+    if (!network)
+      return misused(fmt::format(
+          "--allow '{}' is no network; write one like 192.0.2.0/24 or 2001:db8::/32", text));
+    allow_.push_back(*network);
+  }
+  return Exit::Done;
+}
+
+// A listener at :: takes IPv4 as well, and the port of one at 0.0.0.0 with it.
+void Serve::choose_hosts() {
+  if (hosts_.empty()) hosts_.push_back("127.0.0.1");
+  if (std::find(hosts_.begin(), hosts_.end(), "::") != hosts_.end()) std::erase(hosts_, "0.0.0.0");
+}
+
+Result<std::vector<ExportLine>, std::string> Serve::exports_in_file() const {
+  const Result<std::vector<Setting>, std::string> settings = config_.read();
+  if (!settings) return Failure{settings.error()};
+  for (const Setting& setting : *settings)
+    if (config_.is_own(setting)) return parse_exports(config_.path(), setting);
+  return std::vector<ExportLine>();
+}
+
+Result<std::vector<ExportLine>, std::string> Serve::read_exports() const {
+  std::vector<ExportLine> lines;
+  for (const std::string& text : export_texts_) {
+    Result<ExportLine, std::string> line = parse_export(text);
+    if (!line) return Failure{line.error()};
+    lines.push_back(*std::move(line));
+  }
+  if (exports_are_in_file()) {
+    Result<std::vector<ExportLine>, std::string> in_file = exports_in_file();
+    if (!in_file) return in_file;
+    lines = *std::move(in_file);
+  }
+  if (lines.empty())
+    return Failure{
+        std::string("nothing to serve; say what with --export /name=DIR or --export /name=memory")};
+  return lines;
+}
+
+Exit Serve::run() {
+  if (const Exit exit = check(); exit != Exit::Done) return exit;
+  Result<std::vector<ExportLine>, std::string> lines = read_exports();
+  if (!lines) return misused(lines.error());
+  first_export_ = lines->front().path;
+  choose_hosts();
+  start_log(log_level_, log_format_ == "json" ? LogFormat::Json : LogFormat::Text);
+  raise_open_files_limit();
+  Result<StateLock, std::string> lock = StateLock::take(state_);
+  if (!lock) return failed(lock.error());
+  std::optional<StateLock> held(*std::move(lock));
+  StoreWatch stores{std::chrono::seconds(store_patience_)};
+  std::optional<Departure> departure(std::in_place, [&] {
+    const std::string busy = stores.busy();
+    complain("ends before the last calls have" +
+             (busy.empty() ? "" : ": no answer from the file system below " + busy));
+    held.reset();
+  });
+  const auto leave = [&] { departure->begin(stores.patience()); };
+  const Exit exit = serve(stores, *std::move(lines), leave);
+  leave();
+  stores.finish();
+  departure.reset();
+  return exit;
+}
+
+Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
+                  const std::function<void()>& leave) {
+  const Result<nfs::ServerState, nfs::StateError> state = nfs::ServerState::open(state_);
+  if (!state) return failed(state.error().message);
+  nfs::NfsServer nfs(*state);
+  ExportSet exports(nfs, stores, state_);
+  if (const auto added = exports.replace(std::move(lines)); !added) {
+    complain(added.error().sentence);
+    return added.error().exit;
+  }
+  const auto locking = Locking::open(nfs, state_);
+  if (!locking) return failed(locking.error());
+  rpc::Server server;
+  nfs.add_programs(server);
+  (*locking)->add_programs(server);
+  announce(exports);
+  // Other servers write statistics or log more then; nobody who tries that should end this one.
+  for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  // Before anybody is told that it is ready.
+  net::EpollLoop loop;
+  const StoreRounds rounds(loop, stores);
+  Reloads reloads(loop, [&] { reload(exports); });
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) {
+    if (signal == SIGHUP && exports_are_in_file())
+      reloads.ask();
+    else
+      loop.stop();
+  });
+  const Exit exit = listen(server);
+  if (exit == Exit::Done) {
+    (*locking)->start();
+    loop.run();
+  }
+  leave();
+  registered_ = nullptr;
+  listeners_.clear();
+  return exit;
+}
+
+void Serve::reload(ExportSet& exports) const {
+  Result<std::vector<ExportLine>, std::string> lines = read_exports();
+  if (!lines) return trace(Reason::NfsExportsKept, "SIGHUP", lines.error());
+  const auto replaced = exports.replace(*std::move(lines));
+  if (!replaced) return trace(Reason::NfsExportsKept, "SIGHUP", replaced.error().sentence);
+  trace(Reason::NfsExportsChanged, "SIGHUP", *replaced);
+  fmt::print("exports: {}\n", *replaced);
+  std::fflush(stdout);
+}
+
+Exit Serve::listen(rpc::Server& server) {
+  const auto loops = std::make_shared<endpoint::Loops>(loops_, busy_poll_us_);
+  for (const std::string& host : hosts_)
+    if (const Exit exit = listen_at(server, host, loops); exit != Exit::Done) return exit;
+  if (const Exit exit = rpcbind_ ? register_programs(server, loops) : Exit::Done;
+      exit != Exit::Done)
+    return exit;
+  fmt::print("{}", ready_);
+  std::fflush(stdout);
+  return Exit::Done;
+}
+
+Exit Serve::listen_at(rpc::Server& server, const std::string& host,
+                      const std::shared_ptr<endpoint::Loops>& loops) {
+  const auto port = [](std::uint32_t number) { return static_cast<std::uint16_t>(number); };
+  auto rdma = listener(server, Transport::Rdma, {host, port(rdma_port_)}, loops);
+  if (!rdma) return failed(rdma.error());
+  auto tcp = listener(server, Transport::Tcp, {host, port(tcp_port_)}, loops);
+  if (!tcp) return failed(tcp.error());
+  std::optional<Address> udp_at;
+  if (udp_) {
+    auto udp = listen_udp(server, tcp->address(), loops);
+    if (!udp) return failed(udp.error());
+    udp_at = udp->address();
+    keep(*std::move(udp), rpc::TransportKind::Udp);
+  }
+  ready_ += ready_lines(rdma->address(), udp_at, tcp->address(), host);
+  keep(*std::move(rdma), rpc::TransportKind::Rdma);
+  keep(*std::move(tcp), rpc::TransportKind::Tcp);
+  return Exit::Done;
+}
+
+Result<Listener, std::string> Serve::listen_udp(
+    rpc::Server& server, const Address& tcp, const std::shared_ptr<endpoint::Loops>& loops) const {
+  Address at = tcp;
+  if (udp_port_ != 0) at.port = static_cast<std::uint16_t>(udp_port_);
+  auto udp = listener(server, Transport::Udp, at, loops);
+  // Where TCP took any free port, its number may be another program's on UDP.
+  if (!udp && udp_port_ == 0 && tcp_port_ == 0) {
+    at.port = 0;
+    udp = listener(server, Transport::Udp, at, loops);
+  }
+  return udp;
+}
+
+void Serve::keep(Listener listener, rpc::TransportKind transport) {
+  served_.push_back({transport, listener.address()});
+  listeners_.push_back(std::move(listener));
+}
+
+Exit Serve::register_programs(const rpc::Server& server,
+                              const std::shared_ptr<endpoint::Loops>& loops) {
+  auto done =
+      RegisteredPrograms::make(registrations_of(server, served_, rdma_netid_), state_, loops);
+  if (!done) return failed(done.error());
+  registered_ = *std::move(done);
+  for (const std::string& line : registered_->summary()) fmt::print("registered: {}\n", line);
+  std::fflush(stdout);
+  return Exit::Done;
+}
+
+Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport transport,
+                                              const Address& at,
+                                              const std::shared_ptr<endpoint::Loops>& loops) const {
+  endpoint::ListenOptions options;
+  options.transport = transport;
+  options.rdma = rdma_;
+  options.rdma.allow = options.tcp.allow = options.udp.allow = allow_;
+  options.loops = loops;
+  limits_.apply(options, open_files_limit(), hosts_.size());
+  Result<Listener, Reason> made = endpoint::listen(server, at, options);
+  if (made) return *std::move(made);
+  const std::string_view option = transport == Transport::Rdma  ? "--rdma-port"
+                                  : transport == Transport::Tcp ? "--tcp-port"
+                                                                : "--udp-port, or --no-udp";
+  return Failure{
+      fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
+}
+
+// TCP last: who has read its line finds every listener there.
+std::string Serve::ready_lines(const Address& rdma, const std::optional<Address>& udp,
+                               const Address& tcp, const std::string& host) const {
+  nfs::client::Url url;
+  url.host = host == "0.0.0.0" || host == "::" ? host_name() : host;
+  url.path = first_export_;
+  url.port = rdma.port;
+  const std::string mount =
+      tcp.port == endpoint::kTcpPort ? "" : fmt::format("?mountport={}", tcp.port);
+  std::string lines = fmt::format("ready: RPC-over-RDMA  {}{}\n", to_string(url), mount);
+  if (udp)
+    lines += fmt::format("ready: UDP            {} for MOUNT, NLM and NSM\n", to_string(*udp));
+  url.port = tcp.port;
+  return lines + fmt::format("ready: TCP            {}?proto=tcp\n", to_string(url));
+}
+
+void Serve::announce(const ExportSet& exports) const {
+  for (const ExportLine& line : exports.lines())
+    fmt::print("export: {} = {}{}\n", line.path, line.folder.empty() ? "memory" : line.folder,
+               line.options.read_only ? ", read-only" : "");
+  if (vfs::PosixFileSystem::serves_all_as_one())
+    fmt::print("note: not run by root, so everything is done as user {}, whoever asks\n",
+               geteuid());
+  for (const std::string& host : hosts_)
+    if (!is_loopback(host))
+      fmt::print(
+          "note: whoever reaches {} is believed who he says he is, and data is not "
+          "encrypted; listen there in a trusted network only\n",
+          host);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_serve() {
+  return std::make_unique<Serve>();
+}
+
+}  // namespace stag::cli

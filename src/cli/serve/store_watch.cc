@@ -1,0 +1,95 @@
+#include "cli/serve/store_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/reason.h"
+
+namespace stag::cli {
+namespace {
+
+// Of each set; a connection has half of either at most.
+constexpr std::size_t kWorkers = 8;
+
+std::string seconds(Duration time) {
+  return fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
+}
+
+bool is_idle(const net::WorkerPool::Load& load) {
+  return load.under_way == 0 && load.waiting == 0;
+}
+
+}  // namespace
+
+StoreWorkers StoreWatch::make(const std::string& name) {
+  net::WorkerOptions options;
+  options.limits.threads = kWorkers;
+  options.limits.threads_each = kWorkers / 2;
+  options.limits.patience = patience_;
+  options.name = name;
+  const StoreWorkers workers{std::make_shared<net::WorkerPool>(options),
+                             std::make_shared<net::WorkerPool>(options)};
+  const std::lock_guard lock(mutex_);
+  all_.push_back({name, workers});
+  return workers;
+}
+
+void StoreWatch::look_at(Watched& watched, TimePoint now) const {
+  const net::WorkerPool::Load plain = watched.workers.plain->look(now);
+  const net::WorkerPool::Load syncing = watched.workers.syncing->look(now);
+  const Duration oldest = std::max(plain.oldest, syncing.oldest);
+  if (!watched.reported && oldest >= patience_) {
+    watched.reported = true;
+    watched.silent_since = now - oldest;
+    trace(Reason::StoreHangs, watched.name,
+          fmt::format("for {}, {} operations wait for it", seconds(oldest),
+                      plain.under_way + syncing.under_way));
+  } else if (watched.reported && oldest < patience_) {
+    watched.reported = false;
+    trace(Reason::StoreAnswers, watched.name,
+          fmt::format("after {}", seconds(now - watched.silent_since)));
+  }
+}
+
+void StoreWatch::look(TimePoint now) {
+  std::vector<Watched> gone;
+  const std::lock_guard lock(mutex_);
+  for (Watched& watched : all_) look_at(watched, now);
+  // Whose store is no more, and nothing is left to do: their threads end at once.
+  const auto kept = std::partition(all_.begin(), all_.end(), [now](const Watched& watched) {
+    const StoreWorkers& workers = watched.workers;
+    const bool used = workers.plain.use_count() > 1 || workers.syncing.use_count() > 1;
+    return used || !is_idle(workers.plain->look(now)) || !is_idle(workers.syncing->look(now));
+  });
+  gone.assign(std::make_move_iterator(kept), std::make_move_iterator(all_.end()));
+  all_.erase(kept, all_.end());
+}
+
+void StoreWatch::finish() {
+  std::vector<Watched> all;
+  {
+    // busy() may be asked meanwhile.
+    const std::lock_guard lock(mutex_);
+    all = all_;
+  }
+  for (const Watched& watched : all) {
+    watched.workers.plain->finish();
+    watched.workers.syncing->finish();
+  }
+}
+
+std::string StoreWatch::busy() const {
+  const std::lock_guard lock(mutex_);
+  std::string names;
+  for (const Watched& watched : all_) {
+    const TimePoint early{};  // Nothing is given back by then.
+    const bool idle = is_idle(watched.workers.plain->look(early)) &&
+                      is_idle(watched.workers.syncing->look(early));
+    if (!idle) names += (names.empty() ? "" : ", ") + watched.name;
+  }
+  return names;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,129 @@
+#include "cli/serve/store_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <future>
+#include <thread>
+
+#include "base/reason.h"
+#include "cli/serve/reloads.h"
+
+namespace stag::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+class StoreThatHangs : public ::testing::Test {
+ protected:
+  ~StoreThatHangs() override { answer(); }
+  static TimePoint now() {
+    return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
+  }
+  static std::uint64_t count(Reason reason) { return reason_counters().of(reason); }
+  // Something that it does not answer before answer().
+  void ask(const std::shared_ptr<net::WorkerPool>& workers) {
+    std::promise<void> begun;
+    Executor::Job job;
+    job.work = [this, &begun] {
+      begun.set_value();
+      answered_.get_future().wait();
+    };
+    job.deliver = [](void*, Executor::Function) {};
+    ASSERT_TRUE(workers->submit(std::move(job)));
+    begun.get_future().wait();
+  }
+  void answer() {
+    if (!std::exchange(has_answered_, true)) answered_.set_value();
+  }
+
+  StoreWatch stores{10s};
+  StoreWorkers workers = stores.make("export /slow");
+
+ private:
+  std::promise<void> answered_;
+  bool has_answered_ = false;
+};
+
+TEST_F(StoreThatHangs, is_told_of_once_and_again_when_it_answers) {
+  ask(workers.syncing);
+  const std::uint64_t hangs = count(Reason::StoreHangs), answers = count(Reason::StoreAnswers);
+  stores.look(now());
+  EXPECT_EQ(count(Reason::StoreHangs), hangs) << "it has ten seconds";
+  for (int second = 10; second < 13; ++second) stores.look(now() + std::chrono::seconds(second));
+  EXPECT_EQ(count(Reason::StoreHangs), hangs + 1);
+  EXPECT_EQ(stores.busy(), "export /slow");
+  EXPECT_EQ(count(Reason::StoreAnswers), answers);
+  answer();
+  while (!stores.busy().empty()) std::this_thread::yield();
+  stores.look(now());
+  EXPECT_EQ(count(Reason::StoreAnswers), answers + 1);
+}
+
+TEST_F(StoreThatHangs, is_not_waited_for_longer_than_its_time) {
+  StoreWatch impatient{1ms};
+  const StoreWorkers slow = impatient.make("export /slow");
+  ask(slow.plain);
+  std::promise<void> may_end;
+  const auto late = impatient.ask(slow, [&] {
+    may_end.get_future().wait();
+    return 1;
+  });
+  EXPECT_FALSE(late.has_value());
+  may_end.set_value();
+  answer();
+  const auto in_time = stores.ask(workers, [] { return 2; });
+  EXPECT_EQ(in_time, 2);
+}
+
+TEST_F(StoreThatHangs, keeps_its_workers_until_it_answers_although_its_export_is_gone) {
+  ask(workers.plain);
+  const std::weak_ptr<net::WorkerPool> plain = workers.plain;
+  workers = {};
+  stores.look(now());
+  EXPECT_FALSE(plain.expired());
+  answer();
+  while (!stores.busy().empty()) std::this_thread::yield();
+  stores.look(now());
+  EXPECT_TRUE(plain.expired());
+}
+
+// Offloaded work waits until the test lets it begin.
+class LoopWithHeldWork final : public Loop {
+ public:
+  TimePoint now() const override { return {}; }
+  void post(Function function) override { function(); }
+  Timer after(Duration, Function) override { return {}; }
+  void offload(Function work, Function done) override {
+    held.push_back([work = std::move(work), done = std::move(done)]() mutable { work(), done(); });
+  }
+  bool on_thread() const override { return true; }
+  void run_one() {
+    Function next = std::move(held.front());
+    held.pop_front();
+    next();
+  }
+  std::deque<Function> held;
+
+ private:
+  void cancel_timer(std::uint64_t) override {}
+};
+
+TEST(Reloads, that_are_asked_for_meanwhile_are_done_once_more) {
+  LoopWithHeldWork loop;
+  int done = 0;
+  Reloads reloads(loop, [&] { ++done; });
+  for (int i = 0; i < 3; ++i) reloads.ask();
+  EXPECT_EQ(loop.held.size(), 1u) << "one at a time";
+  loop.run_one();
+  EXPECT_EQ(done, 1);
+  ASSERT_EQ(loop.held.size(), 1u);
+  loop.run_one();
+  EXPECT_EQ(done, 2);
+  EXPECT_TRUE(loop.held.empty());
+  reloads.ask();
+  EXPECT_EQ(loop.held.size(), 1u);
+}
+
+}  // namespace
+}  // namespace stag::cli

@@ -1,0 +1,256 @@
+#include "cli/support/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "cli/support/output.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr const char* kConfig = "--config";
+
+// The last one given wins, as with most commands.
+CLI::Option* last_wins(CLI::Option* option) {
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+template <class Number>
+CLI::Option* bounded(CLI::Option* option, Number least, Number most) {
+  return last_wins(option)->check(CLI::Range(least, most).description(""))->type_name("N");
+}
+
+// --no-x is no setting of its own: x = false says it.
+bool spelled(const CLI::App& app, const Setting& setting) {
+  const CLI::Option* option = app.get_option_no_throw("--" + setting.key);
+  return setting.key != "config" && setting.key != "help" && option != nullptr &&
+         option->get_lnames().front() == setting.key;
+}
+
+// How a setting of this option is written.
+std::string_view form_of(const CLI::Option& option) {
+  if (option.get_expected_max() == 0) return "true or false";
+  return option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast
+             ? "a text or a whole number"
+             : "a text or an array of texts";
+}
+
+bool has_form(const CLI::Option& option, const Setting& setting) {
+  const bool flag = option.get_expected_max() == 0;
+  const bool single = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast;
+  return !(single && setting.is_array) &&
+         std::all_of(setting.values.begin(), setting.values.end(), [flag](const Value& value) {
+           return !value.is_table && value.is_truth == flag;
+         });
+}
+
+// What of the setting would stand on the command line.
+std::vector<std::string> words_of(const CLI::Option& option, const Setting& setting,
+                                  const std::string& where) {
+  if (!has_form(option, setting))
+    throw CLI::ValidationError(
+        kConfig, fmt::format("{}'{}' must be {}", where, setting.key, form_of(option)));
+  std::vector<std::string> words;
+  for (const Value& value : setting.values) words.push_back(value.text);
+  return words;
+}
+
+// What of the file the command line does not say itself.
+void apply_file(CLI::App& app, const ConfigFile& file) {
+  const Result<std::vector<Setting>, std::string> settings = file.read();
+  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
+  for (const Setting& setting : *settings) {
+    CLI::Option* option = app.get_option_no_throw("--" + setting.key);
+    if (option->count() > 0 || file.is_own(setting)) continue;
+    const std::string where = place_in(file.path(), setting.line);
+    const std::vector<std::string> words = words_of(*option, setting, where);
+    try {
+      option->add_result(words);
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      throw CLI::ValidationError(kConfig, where + error.what());
+    }
+  }
+}
+
+// CLI11 writes "--no-x{false}" for what switches x off, and an ellipsis behind names that have one.
+class HelpFormatter final : public CLI::Formatter {
+  static bool has_ellipsis(const CLI::Option* option) {
+    return option->get_name(true).find("... ") != std::string::npos;
+  }
+  std::string make_option_usage(const CLI::Option* option) const override {
+    return has_ellipsis(option) ? option->get_name(true)
+                                : CLI::Formatter::make_option_usage(option);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return has_ellipsis(option) ? " REQUIRED" : CLI::Formatter::make_option_opts(option);
+  }
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    constexpr std::string_view kOff = "{false}";
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    if (name.ends_with(kOff)) name.resize(name.size() - kOff.size());
+    return name;
+  }
+};
+
+void describe(CLI::App& app, const About& about) {
+  app.footer(fmt::format("\n{}{}Example:\n{}", about.notes, about.notes.empty() ? "" : "\n",
+                         about.example));
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.get_formatter()->column_width(36);
+}
+
+std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
+  const std::vector<std::string> strange = root.remaining();
+  if (!root.get_subcommands().empty() || strange.empty()) return error.what();
+  return fmt::format("'{}' is no {}", strange.front(),
+                     strange.front().starts_with('-') ? "option" : "command");
+}
+
+// What --help and --version ask for.
+Exit answer(const CLI::App& root, const CLI::Error& request, const std::string& name) {
+  std::ostringstream text;
+  root.exit(request, text, text);
+  write_out(text.str());
+  const std::optional<std::string> trouble = output_trouble();
+  if (trouble && !trouble->empty()) write_error(fmt::format("{}: {}\n", name, *trouble));
+  return trouble ? Exit::Failed : Exit::Done;
+}
+
+Exit report(const CLI::App& root, const CLI::Error& error) {
+  std::string name = "stag";
+  for (const CLI::App* used : root.get_subcommands()) name += " " + used->get_name();
+  if (error.get_exit_code() == 0) return answer(root, error, name);
+  write_error(fmt::format("{}: {}\n'{} --help' shows how it is used\n", name,
+                          sentence_of(root, error), name));
+  return Exit::Usage;
+}
+
+}  // namespace
+
+void Arguments::heading(const std::string& text) {
+  app_.option_defaults()->group(text.empty() ? "Options" : text);
+}
+
+void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
+  app_.add_flag(names, value, help);
+}
+
+void Arguments::human_readable(bool& value, const std::string& help) {
+  app_.set_help_flag("--help", "Print this help message and exit");
+  flag("-h,--human-readable", value, help);
+}
+
+void Arguments::text(const std::string& names, std::string& value, const std::string& placeholder,
+                     const std::string& help) {
+  last_wins(app_.add_option(names, value, help)->type_name(placeholder));
+}
+
+void Arguments::texts(const std::string& names, std::vector<std::string>& values,
+                      const std::string& placeholder, const std::string& help) {
+  app_.add_option(names, values, help)->type_name(placeholder)->allow_extra_args(false);
+}
+
+void Arguments::number(const std::string& names, std::uint32_t& value, std::uint32_t least,
+                       std::uint32_t most, const std::string& help) {
+  bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
+}
+
+void Arguments::number(const std::string& names, std::uint64_t& value, std::uint64_t least,
+                       std::uint64_t most, const std::string& help) {
+  bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
+}
+
+void Arguments::number(const std::string& names, std::optional<std::uint32_t>& value,
+                       std::uint32_t least, std::uint32_t most, const std::string& help) {
+  const auto set = [&value](const std::uint32_t& given) { value = given; };
+  bounded(app_.add_option_function<std::uint32_t>(names, set, help), least, most);
+}
+
+void Arguments::choice(const std::string& names, std::string& value,
+                       std::initializer_list<std::string> words, const std::string& help) {
+  last_wins(app_.add_option(names, value, help))
+      ->check(CLI::IsMember(std::vector<std::string>(words)))
+      ->capture_default_str();
+}
+
+void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
+                           bool required) {
+  app_.add_option(name, value, help)->required(required)->type_name("");
+}
+
+void Arguments::positionals(const std::string& name, std::vector<std::string>& values,
+                            std::size_t least, const std::string& help) {
+  app_.add_option(name, values, help)
+      ->required(least > 0)
+      ->expected(static_cast<int>(least), CLI::detail::expected_max_vector_size)
+      ->type_name("");
+}
+
+void Arguments::config(const std::string& names, ConfigFile& file, std::vector<std::string> own,
+                       const std::string& help) {
+  file.own_ = std::move(own);
+  file.app_ = &app_;
+  last_wins(app_.add_option(names, file.path_, help)->type_name("FILE.toml"));
+}
+
+bool ConfigFile::is_own(const Setting& setting) const {
+  return std::find(own_.begin(), own_.end(), setting.key) != own_.end();
+}
+
+Result<std::vector<Setting>, std::string> ConfigFile::read() const {
+  Result<std::vector<Setting>, std::string> settings = read_config(path_);
+  if (!settings) return settings;
+  for (const Setting& setting : *settings)
+    if (!spelled(*app_, setting))
+      return Failure{
+          fmt::format("{}there is no setting '{}'; 'stag {} --help' lists the options, "
+                      "which are the settings without their dashes",
+                      place_in(path_, setting.line), setting.key, app_->get_name())};
+  return settings;
+}
+
+Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {
+  CLI::App root("NFS over RDMA in user space: RPC-over-RDMA version 1 on any machine with TCP.",
+                "stag");
+  root.require_subcommand(1);
+  root.set_version_flag("--version", "stag " STAG_VERSION);
+  root.footer(
+      "\nURLs: nfs://HOST[:PORT]/EXPORT/PATH[?OPTION=VALUE&...]\n"
+      "  proto=rdma|tcp    transport [rdma, port 20049; tcp: port 2049]\n"
+      "  port=rpcbind      ask the server's rpcbind for the port of NFS, by netid\n"
+      "  mountport=N       port of MOUNT [rpcbind's answer, else 2049; tcp: the port of NFS "
+      "first]\n"
+      "  rpcbindport=N     port of rpcbind [111]\n"
+      "  version=2|3, rsize=N, wsize=N, fabric=iwarp|verbs, sec=sys\n"
+      "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
+      "signal\n"
+      "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
+      "\n'stag COMMAND --help' tells about one of them, with an example.");
+  Command* chosen = nullptr;
+  for (const std::unique_ptr<Command>& command : commands) {
+    const About about = command->about();
+    CLI::App* app = root.add_subcommand(std::string(about.name), std::string(about.summary));
+    describe(*app, about);
+    Arguments arguments(*app);
+    command->declare(arguments);
+    app->final_callback([app, &chosen, command = command.get()] {
+      const ConfigFile* config = command->config_file();
+      if (config != nullptr && config->given()) apply_file(*app, *config);
+      chosen = command;
+    });
+  }
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Error& error) {
+    return report(root, error);
+  }
+  return chosen->run_and_flush();
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,84 @@
+// The command line, declared option by option and then parsed in one go. Values are written to the
+// variables named in the declaration, which outlive the parsing; what is not given keeps its value.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/support/command.h"
+#include "cli/support/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stag::cli {
+
+// The configuration file of a command, where one is given. Read before the command runs; the
+// command may read it again while it runs.
+class ConfigFile {
+ public:
+  bool given() const { return !path_.empty(); }
+  const std::string& path() const { return path_; }
+  // Fails with one sentence that names the file and the line, also for a setting that the command
+  // does not have. The values are not looked at.
+  Result<std::vector<Setting>, std::string> read() const;
+  // Whether the command itself looks at the values of this setting.
+  bool is_own(const Setting& setting) const;
+
+ private:
+  friend class Arguments;
+  std::string path_;
+  std::vector<std::string> own_;
+  CLI::App* app_ = nullptr;
+};
+
+// The options of one command. `names` is "-r,--recursive"; `help` is one line.
+class Arguments {
+ public:
+  explicit Arguments(CLI::App& app) : app_(app) {}
+
+  // The options declared from now on have this heading in the help; empty: the usual one.
+  void heading(const std::string& text);
+  // "--rpcbind,!--no-rpcbind" sets and clears.
+  void flag(const std::string& names, bool& value, const std::string& help);
+  // -h and --human-readable, as ls(1) and df(1) have them; -h no longer stands for --help.
+  void human_readable(bool& value, const std::string& help);
+  void text(const std::string& names, std::string& value, const std::string& placeholder,
+            const std::string& help);
+  // Each occurrence adds one.
+  void texts(const std::string& names, std::vector<std::string>& values,
+             const std::string& placeholder, const std::string& help);
+  void number(const std::string& names, std::uint32_t& value, std::uint32_t least,
+              std::uint32_t most, const std::string& help);
+  void number(const std::string& names, std::uint64_t& value, std::uint64_t least,
+              std::uint64_t most, const std::string& help);
+  // Tells what is given from what is not; `help` says what the latter means.
+  void number(const std::string& names, std::optional<std::uint32_t>& value, std::uint32_t least,
+              std::uint32_t most, const std::string& help);
+  void choice(const std::string& names, std::string& value,
+              std::initializer_list<std::string> words, const std::string& help);
+  // Without dashes, by its place.
+  void positional(const std::string& name, std::string& value, const std::string& help,
+                  bool required = true);
+  void positionals(const std::string& name, std::vector<std::string>& values, std::size_t least,
+                   const std::string& help);
+  // A TOML file whose keys are the other options' names; the command line wins over it. The values
+  // of the settings `own` are left to the command. Command::config_file() must return `file`.
+  void config(const std::string& names, ConfigFile& file, std::vector<std::string> own,
+              const std::string& help);
+
+ private:
+  CLI::App& app_;
+};
+
+// Parses, and runs the command that was named. Prints help, and what is wrong with the command
+// line.
+Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands);
+
+}  // namespace stag::cli

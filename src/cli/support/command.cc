@@ -1,0 +1,98 @@
+#include "cli/support/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+
+#include "cli/support/escape.h"
+#include "cli/support/output.h"
+#include "net/signals.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr auto kOneWish = std::chrono::milliseconds(300);
+
+Task<void> finish(Task<Exit> task, Exit& exit, net::EpollLoop& loop) {
+  exit = co_await std::move(task);
+  loop.stop();
+}
+
+std::string_view hint_for(const nfs::client::Error& error) {
+  const bool denied = error.is(nfs::v3::NFS3ERR_ACCES) || error.is(nfs::v3::NFS3ERR_PERM);
+  if (denied && geteuid() == 0)
+    return " (the server may treat root as nobody: serve with no_root_squash)";
+  if (error.kind == nfs::client::Error::Kind::Call && error.call.reason == Reason::TimedOut)
+    return "; is the server running? --timeout N waits longer";
+  return "";
+}
+
+}  // namespace
+
+std::string explained(const nfs::client::Error& error) {
+  return fmt::format("{}{}", error.sentence, hint_for(error));
+}
+
+Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
+  net::EpollLoop loop;
+  CancelSource interrupted;
+  Run run{loop, interrupted};
+  TimePoint first;
+  int signal = 0;
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int number) {
+    if (!interrupted.cancelled()) {
+      first = loop.now();
+      signal = number;
+      return interrupted.cancel();
+    }
+    // Terminals and timeout(1) send several for one wish.
+    if (loop.now() - first < kOneWish) return;
+    end_at_once(number);
+  });
+  Exit exit = Exit::Failed;
+  detach(finish(work(run), exit, loop));
+  loop.run();
+  return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : exit;
+}
+
+Exit Command::run_and_flush() {
+  const Exit exit = run();
+  const std::optional<std::string> trouble = output_trouble();
+  if (!trouble) return exit;
+  if (!trouble->empty()) complain(*trouble);
+  return exit == Exit::Done ? Exit::Failed : exit;
+}
+
+void Command::end_at_once(int signal) const {
+  if (left_behind().empty())
+    complain("interrupted");
+  else
+    complain(fmt::format("interrupted before it had cleaned up: {}", left_behind()));
+  _exit(static_cast<int>(exit_by_signal(signal)));
+}
+
+void Command::complain(std::string_view sentence) const {
+  static const bool terminal = isatty(STDERR_FILENO) == 1;
+  write_error(fmt::format("stag {}: {}\n", about().name,
+                          terminal ? escaped(sentence) : std::string(sentence)));
+}
+
+Exit Command::failed(std::string_view sentence) const {
+  complain(sentence);
+  return Exit::Failed;
+}
+
+Exit Command::failed(const nfs::client::Error& error) const {
+  if (error.sentence.empty()) return Exit::Failed;
+  if (error.kind == nfs::client::Error::Kind::Url) return misused(error.sentence);
+  return failed(error.cancelled() ? "interrupted" : explained(error));
+}
+
+Exit Command::misused(std::string_view sentence) const {
+  complain(sentence);
+  return Exit::Usage;
+}
+
+}  // namespace stag::cli

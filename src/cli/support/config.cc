@@ -1,0 +1,94 @@
+#include "cli/support/config.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace stag::cli {
+namespace {
+
+// A file that is read, for its name in sentences.
+class TomlFile {
+ public:
+  explicit TomlFile(const std::string& path) : path_(path) {}
+
+  Result<std::vector<Setting>, std::string> settings(const toml::table& table) const {
+    std::vector<Setting> settings;
+    for (const auto& [key, node] : table) {
+      Setting setting{std::string(key.str()), {}, node.is_array(), key.source().begin.line};
+      // The key of an array of tables is where its first table is.
+      if (setting.line == 0) setting.line = node.source().begin.line;
+      if (std::optional<std::string> trouble = values(setting, node))
+        return Failure{*std::move(trouble)};
+      settings.push_back(std::move(setting));
+    }
+    // The first mistake in the file is told first.
+    std::stable_sort(settings.begin(), settings.end(),
+                     [](const Setting& a, const Setting& b) { return a.line < b.line; });
+    return settings;
+  }
+
+ private:
+  std::optional<std::string> values(Setting& setting, const toml::node& node) const {
+    const toml::array* array = node.as_array();
+    if (array == nullptr) return value(setting, node);
+    for (const toml::node& element : *array)
+      if (std::optional<std::string> trouble = value(setting, element)) return trouble;
+    return std::nullopt;
+  }
+
+  std::optional<std::string> value(Setting& setting, const toml::node& node) const {
+    Value made;
+    made.line = std::max(node.source().begin.line, setting.line);
+    if (const toml::table* table = node.as_table()) {
+      Result<std::vector<Setting>, std::string> members = settings(*table);
+      if (!members) return members.error();
+      made.members = *std::move(members);
+      made.is_table = true;
+    } else if (const auto* text = node.as_string()) {
+      made.text = text->get();
+    } else if (const auto* number = node.as_integer()) {
+      made.text = std::to_string(number->get());
+    } else if (const auto* truth = node.as_boolean()) {
+      made.text = truth->get() ? "true" : "false";
+      made.is_truth = true;
+    } else {
+      return fmt::format(
+          "{}'{}' must be a text, a whole number, true or false, a table, or an array of such",
+          place_in(path_, made.line), setting.key);
+    }
+    setting.values.push_back(std::move(made));
+    return std::nullopt;
+  }
+
+  const std::string& path_;
+};
+
+}  // namespace
+
+std::string place_in(const std::string& path, unsigned line) {
+  return fmt::format("{}:{}: ", path, line);
+}
+
+Result<std::vector<Setting>, std::string> read_config(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  // To insert nothing counts as a failure, and an empty file is none.
+  const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+  if (!empty && !(file && text << file.rdbuf()))
+    return Failure{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
+  try {
+    return TomlFile(path).settings(toml::parse(text.str(), path));
+  } catch (const toml::parse_error& error) {
+    return Failure{
+        fmt::format("{}{}", place_in(path, error.source().begin.line), error.description())};
+  }
+}
+
+}  // namespace stag::cli

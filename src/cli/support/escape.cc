@@ -1,0 +1,92 @@
+#include "cli/support/escape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace stag::cli {
+namespace {
+
+struct CodePoint {
+  char32_t value = 0;
+  std::size_t length = 1;  // bytes
+};
+
+// Of 2, 3 and 4 bytes: how many bits the first one has, and from which code point on it is allowed
+// (RFC 3629 section 3).
+struct Form {
+  unsigned char mask, lead;
+  char32_t least;
+};
+constexpr std::array<Form, 3> kForms{
+    {{0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}}};
+
+// The code point that `bytes` begin with; nothing when they are no UTF-8.
+std::optional<CodePoint> first_code_point(std::string_view bytes) {
+  const auto lead = static_cast<unsigned char>(bytes.front());
+  if (lead < 0x80) return CodePoint{lead, 1};
+  for (std::size_t i = 0; i < kForms.size(); ++i) {
+    const Form& form = kForms[i];
+    if ((lead & form.mask) != form.lead) continue;
+    CodePoint point{static_cast<char32_t>(lead & ~form.mask), i + 2};
+    if (bytes.size() < point.length) return std::nullopt;
+    for (const char each : bytes.substr(1, point.length - 1)) {
+      if ((each & 0xc0) != 0x80) return std::nullopt;
+      point.value = (point.value << 6) | (each & 0x3f);
+    }
+    const bool surrogate = point.value >= 0xd800 && point.value < 0xe000;
+    if (point.value < form.least || point.value > 0x10ffff || surrogate) return std::nullopt;
+    return point;
+  }
+  return std::nullopt;
+}
+
+bool acts_on_terminals(char32_t value) {
+  constexpr std::u32string_view kMarks = U"\u061c\u200e\u200f\u2028\u2029";
+  return value < 0x20 || (value >= 0x7f && value < 0xa0) || kMarks.find(value) != kMarks.npos ||
+         (value >= 0x202a && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
+}
+
+}  // namespace
+
+std::string escaped(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::optional<CodePoint> point = first_code_point(bytes);
+    const std::string_view taken = bytes.substr(0, point ? point->length : 1);
+    bytes.remove_prefix(taken.size());
+    if (point && !acts_on_terminals(point->value))
+      text += taken;
+    else
+      for (const char each : taken)
+        text += fmt::format("\\{:03o}", static_cast<unsigned char>(each));
+  }
+  return text;
+}
+
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::optional<CodePoint> point = first_code_point(bytes);
+    if (!point) return false;
+    bytes.remove_prefix(point->length);
+  }
+  return true;
+}
+
+std::string percent_encoded(std::string_view bytes) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  std::string text;
+  for (const char each : bytes) {
+    if (kPlain.find(each) != kPlain.npos)
+      text.push_back(each);
+    else
+      text += fmt::format("%{:02X}", static_cast<unsigned char>(each));
+  }
+  return text;
+}
+
+}  // namespace stag::cli

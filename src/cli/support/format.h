@@ -1,0 +1,23 @@
+// Figures and attributes in a person's form.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "nfs/client/attributes.h"
+
+namespace stag::cli {
+
+// "4.0 KiB"
+std::string human_size(double bytes);
+// "drwxr-x--t"
+std::string mode_text(const nfs::client::Attributes& attributes);
+// "directory"
+std::string_view type_name(nfs::v3::ftype3 type);
+// "2024-05-01 12:00:00" in the local time zone
+std::string time_text(const nfs::client::Time& time);
+// For standard output: escaped (cli/support/escape.h) where that is a terminal, else byte for byte.
+std::string shown(std::string_view name);
+
+}  // namespace stag::cli

@@ -1,0 +1,121 @@
+#include "cli/support/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/support/escape.h"
+#include "cli/support/format.h"
+
+namespace stag::cli {
+
+struct Json::Value {
+  nlohmann::ordered_json json;
+};
+
+namespace {
+
+double seconds(const nfs::client::Time& time) {
+  return static_cast<double>(time.seconds) + static_cast<double>(time.nseconds) / 1e9;
+}
+
+std::string dumped(const nlohmann::ordered_json& json, int indent) {
+  constexpr bool kAscii = true;
+  return json.dump(indent, ' ', kAscii, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+Json::Json() : value_(std::make_unique<Value>()) {
+  value_->json = nlohmann::ordered_json::object();
+}
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+
+Json Json::array() {
+  Json out;
+  out.value_->json = nlohmann::ordered_json::array();
+  return out;
+}
+
+Json& Json::set(std::string_view key, std::string_view value) {
+  value_->json[std::string(key)] = std::string(value);
+  return *this;
+}
+Json& Json::set_bytes(std::string_view key, std::string_view value) {
+  set(key, value);
+  return is_utf8(value) ? *this : set(std::string(key) + "_bytes", percent_encoded(value));
+}
+Json& Json::set_quantity(std::string_view key, std::uint64_t value) {
+  constexpr std::uint64_t kMostExact = std::uint64_t{1} << 53;
+  set(key, value);
+  return value <= kMostExact ? *this : set_identifier(std::string(key) + "_exact", value);
+}
+Json& Json::set_identifier(std::string_view key, std::uint64_t value) {
+  return set(key, std::to_string(value));
+}
+Json& Json::set(std::string_view key, std::uint64_t value) {
+  value_->json[std::string(key)] = value;
+  return *this;
+}
+Json& Json::set(std::string_view key, double value) {
+  value_->json[std::string(key)] = value;
+  return *this;
+}
+Json& Json::set(std::string_view key, bool value) {
+  value_->json[std::string(key)] = value;
+  return *this;
+}
+Json& Json::set(std::string_view key, Json value) {
+  value_->json[std::string(key)] = std::move(value.value_->json);
+  return *this;
+}
+Json& Json::add(Json element) {
+  value_->json.push_back(std::move(element.value_->json));
+  return *this;
+}
+Json& Json::add(std::string_view element) {
+  value_->json.push_back(std::string(element));
+  return *this;
+}
+
+std::string Json::line() const {
+  return dumped(value_->json, -1);
+}
+std::string Json::text() const {
+  return dumped(value_->json, 2);
+}
+
+Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
+  Json json;
+  json.set_bytes("name", name)
+      .set("type", type_name(attributes.type))
+      .set("mode", std::uint64_t{attributes.mode})
+      .set("links", std::uint64_t{attributes.nlink})
+      .set("uid", std::uint64_t{attributes.uid})
+      .set("gid", std::uint64_t{attributes.gid})
+      .set_quantity("size", attributes.size)
+      .set_quantity("used", attributes.used)
+      .set_identifier("fileid", attributes.fileid)
+      .set_identifier("fsid", attributes.fsid)
+      .set("atime", seconds(attributes.atime))
+      .set("mtime", seconds(attributes.mtime))
+      .set("ctime", seconds(attributes.ctime));
+  return json;
+}
+
+Json to_json(const rpc::rdma::Moved& moved) {
+  Json json;
+  json.set("calls", moved.calls.load())
+      .set("inline_bytes", moved.inline_bytes.load())
+      .set("read_chunks", moved.read_chunks.load())
+      .set("read_chunk_bytes", moved.read_chunk_bytes.load())
+      .set("write_chunks", moved.write_chunks.load())
+      .set("write_chunk_bytes", moved.write_chunk_bytes.load())
+      .set("position_zero_chunks", moved.position_zero_chunks.load())
+      .set("position_zero_bytes", moved.position_zero_bytes.load())
+      .set("reply_chunks", moved.reply_chunks.load())
+      .set("reply_chunk_bytes", moved.reply_chunk_bytes.load());
+  return json;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,51 @@
+#include "cli/support/json.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::cli {
+namespace {
+
+using namespace std::string_view_literals;
+
+nfs::client::Attributes attributes_with(std::uint64_t number) {
+  nfs::client::Attributes attributes;
+  attributes.size = attributes.used = attributes.fileid = attributes.fsid = number;
+  return attributes;
+}
+
+bool holds(const std::string& line, std::string_view part) {
+  return line.find(part) != std::string::npos;
+}
+
+TEST(Json, has_identifiers_as_strings_and_quantities_as_numbers) {
+  const std::string line = to_json("f", attributes_with(5)).line();
+  EXPECT_TRUE(holds(line, R"("size":5,"used":5,"fileid":"5","fsid":"5")")) << line;
+}
+
+TEST(Json, has_quantities_that_readers_would_round_as_strings_too) {
+  const std::string most = to_json("f", attributes_with(std::uint64_t{1} << 53)).line();
+  EXPECT_FALSE(holds(most, "_exact")) << most;
+  const std::string line = to_json("f", attributes_with(~std::uint64_t{0})).line();
+  EXPECT_TRUE(holds(line, R"("size":18446744073709551615,"size_exact":"18446744073709551615")"))
+      << line;
+  EXPECT_TRUE(holds(line, R"("used_exact":"18446744073709551615")")) << line;
+}
+
+TEST(Json, has_names_that_are_no_UTF_8_percent_encoded_too) {
+  EXPECT_EQ(Json()
+                .set_bytes("name",
+                           "Gr\xc3\xb6\xc3\x9f"
+                           "e")
+                .line(),
+            R"({"name":"Gr\u00f6\u00dfe"})");
+  EXPECT_EQ(Json().set_bytes("name", "a\xff %").line(),
+            R"({"name":"a\ufffd %","name_bytes":"a%FF%20%25"})");
+}
+
+TEST(Json, is_ASCII_without_control_characters) {
+  const std::string line = Json().set("name", "\x1b\x7f\u009b\u202e\n"sv).line();
+  EXPECT_EQ(line, R"({"name":"\u001b\u007f\u009b\u202e\n"})");
+}
+
+}  // namespace
+}  // namespace stag::cli

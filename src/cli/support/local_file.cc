@@ -1,0 +1,91 @@
+#include "cli/support/local_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Error;
+
+std::string_view advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; make room or choose another destination";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; choose a place where you may do that";
+    case ENOENT:
+      return "; check the path";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string local_trouble(std::string_view verb, const std::string& path, int error) {
+  return fmt::format("cannot {} '{}': {}{}", verb, path, std::strerror(error), advice(error));
+}
+
+bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset) {
+  while (!data.empty()) {
+    const ssize_t wrote = offset
+                              ? ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(*offset))
+                              : ::write(fd, data.data(), data.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    data = data.subspan(static_cast<std::size_t>(wrote));
+    if (offset) *offset += static_cast<std::uint64_t>(wrote);
+  }
+  return true;
+}
+
+Outcome<std::unique_ptr<LocalFile>> LocalFile::open(net::EpollLoop& loop, const std::string& path) {
+  // O_NONBLOCK: what has become a FIFO meanwhile must not hold us up.
+  net::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return Failure{Error::of_local(local_trouble("read", path, errno))};
+  return std::make_unique<LocalFile>(loop, path, std::move(fd));
+}
+
+Task<Outcome<LocalFile::Piece>> LocalFile::read(std::uint64_t offset, MutableBytes room) {
+  co_return co_await offloaded(loop_, [&] { return read_now(offset, room); });
+}
+
+Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes room) {
+  Piece piece;
+  if (offset >= data_end_) {
+    const auto at = static_cast<off_t>(offset);
+    off_t data = lseek(fd_.fd(), at, SEEK_DATA);
+    // ENXIO: nothing but a hole, or nothing at all, follows.
+    if (data < 0 && errno == ENXIO) {
+      data = std::max(lseek(fd_.fd(), 0, SEEK_END), at);
+      piece.hole = static_cast<std::uint64_t>(data - at);
+      return piece;
+    }
+    // A file system without SEEK_DATA has no holes to tell of.
+    const off_t hole = data < 0 ? -1 : lseek(fd_.fd(), data, SEEK_HOLE);
+    piece.hole = data < 0 ? 0 : static_cast<std::uint64_t>(data - at);
+    data_end_ = hole < 0 ? UINT64_MAX : static_cast<std::uint64_t>(hole);
+  }
+  const std::uint64_t begin = offset + piece.hole;
+  const auto length = std::min<std::uint64_t>(room.size(), data_end_ - begin);
+  ssize_t got = -1;
+  do {
+    got = ::pread(fd_.fd(), room.data(), length, static_cast<off_t>(begin));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return Failure{Error::of_local(local_trouble("read", path_, errno))};
+  piece.data = room.first(static_cast<std::size_t>(got));
+  return piece;
+}
+
+}  // namespace stag::cli

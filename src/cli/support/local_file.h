@@ -1,0 +1,37 @@
+// A file of this machine as the source of a bulk transfer, holes told.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/support/command.h"
+#include "net/unique_fd.h"
+#include "nfs/client/data.h"
+
+namespace stag::cli {
+
+// "cannot VERB 'PATH': why; what to do".
+std::string local_trouble(std::string_view verb, const std::string& path, int error);
+// All of it, at `offset` or, without one, where the descriptor stands. False with errno.
+bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
+
+class LocalFile final : public nfs::client::DataSource {
+ public:
+  // Blocks.
+  static Outcome<std::unique_ptr<LocalFile>> open(net::EpollLoop& loop, const std::string& path);
+  LocalFile(net::EpollLoop& loop, std::string path, net::UniqueFd fd)
+      : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
+
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override;
+
+ private:
+  Outcome<Piece> read_now(std::uint64_t offset, MutableBytes room);
+
+  net::EpollLoop& loop_;
+  const std::string path_;
+  net::UniqueFd fd_;
+  std::uint64_t data_end_ = 0;  // what is known to be no hole
+};
+
+}  // namespace stag::cli

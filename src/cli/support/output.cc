@@ -1,0 +1,49 @@
+#include "cli/support/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "cli/support/local_file.h"
+
+namespace stag::cli {
+namespace {
+
+int first_output_error = 0;
+
+void note_output_error() {
+  if (first_output_error == 0) first_output_error = errno;
+}
+
+}  // namespace
+
+void write_out(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) note_output_error();
+}
+
+void write_error(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  std::fflush(stderr);
+}
+
+bool flush_out() {
+  if (std::fflush(stdout) != 0) note_output_error();
+  return first_output_error == 0;
+}
+
+std::optional<std::string> output_trouble() {
+  if (flush_out()) return std::nullopt;
+  if (first_output_error == EPIPE) return "";
+  return local_trouble("write", "standard output", first_output_error);
+}
+
+void occupy_standard_descriptors() {
+  // For the other direction than is usual, so that using them fails.
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,143 @@
+#include "cli/support/remote.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "endpoint/software.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Error;
+using nfs::client::Url;
+
+constexpr std::uint32_t kLongestConnect = 10;  // seconds
+constexpr auto kCleaningTimeout = std::chrono::seconds(5);
+
+Duration connect_timeout(const RemoteOptions& options) {
+  return std::chrono::seconds(std::min(options.timeout, kLongestConnect));
+}
+
+endpoint::ConnectorOptions connector_options(const RemoteOptions& options) {
+  endpoint::ConnectorOptions connector;
+  connector.rdma.connect_timeout = connect_timeout(options);
+  connector.rdma.reconnect_for = std::chrono::seconds(options.timeout);
+  connector.rdma.transport = options.rdma;
+  connector.rdma.credits = options.credits;
+  connector.tcp.connect_timeout = connect_timeout(options);
+  return connector;
+}
+
+nfs::client::FileSystemOptions file_system_options(const RemoteOptions& options) {
+  nfs::client::FileSystemOptions files;
+  files.calls.credentials = own_credentials();
+  files.calls.timeout = std::chrono::seconds(options.timeout);
+  return files;
+}
+
+}  // namespace
+
+void RemoteOptions::declare(Arguments& arguments) {
+  arguments.number("--timeout", timeout, 1, 1u << 20,
+                   "seconds to wait for a server that does not answer");
+  declare_rdma(arguments, rdma, credits);
+}
+
+void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
+                  std::uint32_t& credits) {
+  // RFC 8166 3.3.3: what every peer takes; RFC 8797 4.2: what private data can say.
+  constexpr std::uint32_t kLeast = 1024;
+  constexpr std::uint32_t kMost = 256 * 1024;
+  constexpr std::uint32_t kMostCredits = 4096;
+  arguments.number("--inline-threshold", transport.inline_size, kLeast, kMost,
+                   fmt::format("bytes of the longest RDMA Send and Receive [{} for calls, {} for "
+                               "replies]",
+                               endpoint::kSoftwareCallSize, rpc::rdma::kUsualInlineSize));
+  arguments.number("--credits", credits, 1, kMostCredits,
+                   "calls that a connection over RDMA may have in progress");
+  arguments.flag("--crc", transport.crc, "ask for CRC32C on every FPDU of iWARP");
+}
+
+rpc::Credentials own_credentials() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::array<gid_t, 256> groups{};
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  const std::span<const gid_t> known =
+      std::span(groups).first(static_cast<std::size_t>(std::max(count, 0)));
+  return rpc::Credentials::sys(host.data(), geteuid(), getegid(), known);
+}
+
+Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(const Url& url,
+                                                       const RemoteOptions& options) {
+  endpoint::ConnectorOptions connector = connector_options(options);
+  if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
+  if (url.fabric == Url::Fabric::Verbs) connector.fabric = endpoint::FabricKind::Verbs;
+  connector.rdma.moved = options.moved;
+  Result<std::unique_ptr<rpc::Connector>, Reason> made = endpoint::make_connector(connector);
+  if (!made && made.error() == Reason::FabricUnavailable)
+    return Failure{Error::of_url("in the URL, fabric: verbs is not in this build; use iwarp")};
+  if (!made)
+    return Failure{Error::of_call({"connect to the NFS service", {}},
+                                  rpc::CallError::transport(made.error()))};
+  return *std::move(made);
+}
+
+std::unique_ptr<rpc::Connector> tcp_connector(const RemoteOptions& options) {
+  endpoint::ConnectorOptions connector = connector_options(options);
+  connector.transport = endpoint::Transport::Tcp;
+  return *endpoint::make_connector(connector);
+}
+
+Remote::Remote(Run& run)
+    : on_interrupt_(run.cancel, [this, &run] {
+        settling_time_ = run.loop.after(kCleaningTimeout, [this] { settled_.cancel(); });
+      }) {}
+
+// The files of the session, under other terms.
+void Remote::share(nfs::client::FileSystemOptions options) {
+  nfs::client::FileSystem& usual = files();
+  const auto with = [&] {
+    return std::make_unique<nfs::client::FileSystem>(usual.channel(), usual.root(),
+                                                     usual.root_path(), options);
+  };
+  options.calls.cancel = settled_;
+  settling_ = with();
+  options.calls.cancel = {};
+  options.calls.timeout = kCleaningTimeout;
+  options.calls.jukebox_for = kCleaningTimeout;
+  cleaner_ = with();
+}
+
+Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
+                                                    const RemoteOptions& options) {
+  const Outcome<Url> parsed = Url::parse(url);
+  if (!parsed) co_return Failure{parsed.error()};
+  std::unique_ptr<Remote> remote(new Remote(run));
+  Outcome<std::unique_ptr<rpc::Connector>> connector = nfs_connector(*parsed, options);
+  if (!connector) co_return Failure{connector.error()};
+  remote->nfs_connector_ = *std::move(connector);
+  remote->mount_connector_ = tcp_connector(options);
+  nfs::client::FileSystemOptions files = file_system_options(options);
+  files.calls.cancel = run.cancel;
+  files.calls.version = parsed->version;
+  Outcome<std::unique_ptr<nfs::client::Session>> session = co_await nfs::client::Session::open(
+      run.loop, {*remote->nfs_connector_, *remote->mount_connector_}, *parsed, files);
+  if (!session) co_return Failure{session.error()};
+  remote->session_ = *std::move(session);
+  remote->share(files);
+  co_return std::move(remote);
+}
+
+Place place_of(std::string path) {
+  while (path.ends_with('/')) path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", std::move(path)};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,79 @@
+// An NFS server as the client commands use it: the session that a URL names, with the connectors
+// and counters below it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/cancel.h"
+#include "base/loop.h"
+#include "cli/support/arguments.h"
+#include "cli/support/command.h"
+#include "endpoint/connector.h"
+#include "nfs/client/session.h"
+
+namespace stag::cli {
+
+// The options that every client command has.
+struct RemoteOptions {
+  std::uint32_t timeout = 60;         // seconds without an answer before a call is given up
+  rpc::rdma::Moved* moved = nullptr;  // counts, and outlives the Remote
+  rpc::rdma::TransportOptions rdma{};
+  std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
+
+  void declare(Arguments& arguments);
+};
+
+// The options about RPC-over-RDMA that both sides have.
+void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
+                  std::uint32_t& credits);
+
+// This process's user and groups, as AUTH_SYS tells them.
+rpc::Credentials own_credentials();
+
+class Remote {
+ public:
+  // Kind::Url when `url` is none.
+  static Task<Outcome<std::unique_ptr<Remote>>> open(Run& run, std::string url,
+                                                     const RemoteOptions& options);
+
+  nfs::client::FileSystem& files() { return session_->files(); }
+  // The same files for what must not end half done when the user interrupts, as what makes a name:
+  // whoever asked learns the answer, unless it takes more than kCleaningTimeout from then on.
+  nfs::client::FileSystem& settling() { return *settling_; }
+  // The same files for cleaning up after the user has interrupted: not cancelled, and soon given
+  // up.
+  nfs::client::FileSystem& cleaner() { return *cleaner_; }
+  // What the URL names below the root of files(); empty: the root itself.
+  const std::string& path() const { return session_->path(); }
+  const nfs::client::Url& url() const { return session_->url(); }
+
+  // Awaited before the end.
+  Task<void> close() { return session_->close(); }
+
+ private:
+  explicit Remote(Run& run);
+  void share(nfs::client::FileSystemOptions options);
+
+  CancelSource settled_;  // pulled some time after the user's
+  Timer settling_time_;
+  CancelCallback on_interrupt_;
+  std::unique_ptr<rpc::Connector> nfs_connector_;
+  std::unique_ptr<rpc::Connector> mount_connector_;
+  std::unique_ptr<nfs::client::Session> session_;
+  std::unique_ptr<nfs::client::FileSystem> settling_, cleaner_;
+};
+
+// The two connectors that reach the services of `url`; both outlive their channels.
+Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(const nfs::client::Url& url,
+                                                       const RemoteOptions& options);
+std::unique_ptr<rpc::Connector> tcp_connector(const RemoteOptions& options);
+
+// "a/b/c" is in "a/b" and called "c"; trailing '/' do not count. The name is empty for the root.
+struct Place {
+  std::string directory;
+  std::string name;
+};
+Place place_of(std::string path);
+
+}  // namespace stag::cli

@@ -1,0 +1,39 @@
+// Which RPC programs a host serves, and where: from rpcbind where there is one, and by asking the
+// programs of NFS themselves at the usual ports.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/support/remote.h"
+#include "nfs/proto/mount3.h"
+
+namespace stag::cli {
+
+struct Ports {
+  std::uint32_t rdma = nfs::client::kNfsRdmaPort;
+  std::uint32_t tcp = nfs::client::kNfsTcpPort;
+  std::uint32_t rpcbind = 111;
+};
+
+struct Service {
+  std::uint32_t program = 0;
+  std::string versions;  // "3", "2-4"
+  std::string netid;     // "tcp", "rdma"
+  std::uint32_t port = 0;
+  bool answered = false;  // itself; else rpcbind says so
+};
+
+struct Findings {
+  std::vector<Service> services{};
+  std::optional<nfs::mount3::exports> exports{};  // where MOUNT tells
+  std::string trouble{};                          // why a port did not answer; the last one
+};
+
+Task<Findings> look_for_services(Run& run, std::string host, Ports ports, RemoteOptions options);
+
+// "nfs"; empty for one that has no name here.
+std::string_view program_name(std::uint32_t program);
+
+}  // namespace stag::cli
