@@ -42,6 +42,7 @@ class Campaign:
         self.reasons = collections.Counter()
         self.examples = {}  # a line of the log for each Reason that is an error
         self.processor_seconds = 0.0
+        self.blind = False  # cannot see whether servers close their sockets
 
     def wanted(self, names):
         patterns = self.options.only
@@ -66,6 +67,7 @@ class Campaign:
             target = None
             try:
                 target = Target(limits.pop("stag", self.options.stag), work, arguments, **limits)
+                self.look(target)
                 attack(target)
                 target.wait_until_idle()
             except (AssertionError, Failure, Silent, OSError) as error:
@@ -82,6 +84,11 @@ class Campaign:
                 self.fail(",".join(names), seed, failure)
             if self.failures:
                 self.keep(log, f"server-{seed}.log")
+
+    def look(self, target):
+        if target.idle_sockets is None and not self.blind:
+            self.show("skipped: whether the server closes its sockets; no right to see its descriptors (CAP_SYS_PTRACE)")
+            self.blind = True
 
     def keep(self, log, name):
         path = os.path.join(self.options.logs, name)

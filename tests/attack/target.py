@@ -82,7 +82,8 @@ class Target:
         return nfs.Place(folder, file, link, root2, file2, good)
 
     def sockets(self):
-        """How many the server has open; descriptors of files are a cache that has its own bound."""
+        """How many the server has open; None without the right to see them, which takes CAP_SYS_PTRACE when the server switches users.
+        Descriptors of files are not counted: they are a cache that has its own bound."""
         folder = f"/proc/{self.server.process.pid}/fd"
         count = 0
         for each in os.listdir(folder):
@@ -90,10 +91,14 @@ class Target:
                 count += os.readlink(os.path.join(folder, each)).startswith("socket:")
             except FileNotFoundError:
                 pass  # closed meanwhile
+            except PermissionError:
+                return None
         return count
 
     def wait_until_idle(self):
         """The server has given back what the attackers' connections had."""
+        if self.idle_sockets is None:
+            return
         end = time.monotonic() + harness.PATIENCE
         while self.server.process.poll() is None and (count := self.sockets()) > self.idle_sockets:
             if time.monotonic() > end:
