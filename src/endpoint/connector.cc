@@ -3,6 +3,8 @@
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "rpc/rdma/channel.h"
+#include "rpc/tcp/channel.h"
+#include "rpc/udp/channel.h"
 
 namespace stag::endpoint {
 namespace {

@@ -3,6 +3,8 @@
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "rpc/rdma/server.h"
+#include "rpc/tcp/server.h"
+#include "rpc/udp/server.h"
 
 namespace stag::endpoint {
 namespace {

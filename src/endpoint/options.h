@@ -12,10 +12,8 @@
 #include "rpc/credentials.h"
 #include "rpc/rdma/options.h"
 #include "rpc/service.h"
-#include "rpc/tcp/channel.h"
-#include "rpc/tcp/server.h"
-#include "rpc/udp/channel.h"
-#include "rpc/udp/server.h"
+#include "rpc/tcp/options.h"
+#include "rpc/udp/options.h"
 
 namespace stag::endpoint {
 

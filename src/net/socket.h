@@ -17,17 +17,10 @@
 #include "base/rope.h"
 #include "base/task.h"
 #include "net/descriptor.h"
+#include "net/tcp_options.h"
 #include "net/unique_fd.h"
 
 namespace stag::net {
-
-struct TcpOptions {
-  // Bytes; 0 leaves the size to the system, which tunes it.
-  int send_buffer = 0;
-  int receive_buffer = 0;
-  // Small messages leave at once.
-  bool no_delay = true;
-};
 
 // What one non-blocking read or write did.
 struct Transfer {

@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/reason.h"
 #include "base/result.h"
+#include "oncrpc/record_limits.h"
 
 namespace stag::oncrpc {
 
@@ -27,11 +28,6 @@ inline std::array<std::byte, kRecordMarkSize> record_mark(std::uint32_t length) 
   store_be(mark.data(), length | kLastFragment);
   return mark;
 }
-
-struct RecordLimits {
-  std::uint32_t record = 4 << 20;  // bytes of one record
-  std::uint32_t fragments = 4096;  // of one record
-};
 
 class RecordReader {
  public:

@@ -9,20 +9,11 @@
 #include "base/reason.h"
 #include "base/result.h"
 #include "rpcrdma/header.h"
+#include "rpcrdma/peer_quirks.h"
 #include "rpcrdma/shape.h"
 #include "rpcrdma/wire.h"
 
 namespace stag::rpcrdma {
-
-// What some Responders cannot do although RFC 8166 asks it of them. The default suits Linux 6.1,
-// and nobody suffers from it.
-struct PeerQuirks {
-  bool one_data_read_chunk = true;         // several per Call are read to wrong places
-  bool no_data_with_position_zero = true;  // a data chunk beside Position Zero is ignored
-  bool no_write_list_with_reply_chunk = false;
-
-  static PeerQuirks none() { return {false, false, false}; }
-};
 
 struct CallLimits {
   std::uint32_t call_threshold = kDefaultInlineThreshold;   // bytes of header and inline stream

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/loop.h"
-#include "net/socket.h"
+#include "net/tcp_options.h"
 
 namespace stag::fabric {
 

@@ -9,7 +9,7 @@
 
 #include "base/loop.h"
 #include "base/network.h"
-#include "rpcrdma/plan.h"
+#include "rpcrdma/peer_quirks.h"
 
 namespace stag::rpc::rdma {
 

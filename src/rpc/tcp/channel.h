@@ -9,23 +9,12 @@
 #include "base/task_group.h"
 #include "net/loop.h"
 #include "rpc/channel.h"
+#include "rpc/tcp/options.h"
 #include "rpc/tcp/requester.h"
 #include "rpc/tcp/responder.h"
 #include "rpc/tcp/stream.h"
 
 namespace stag::rpc::tcp {
-
-struct ChannelOptions {
-  Duration connect_timeout = std::chrono::seconds(10);
-  Duration backoff_min = std::chrono::milliseconds(100);
-  Duration backoff_max = std::chrono::seconds(10);
-  // No stall limit: a server may take its time, calls have deadlines of their own.
-  StreamLimits stream{
-      .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
-  std::size_t max_reverse_calls = 16;
-  // Of XIDs and jitter; 0 takes one from the system.
-  std::uint32_t seed = 0;
-};
 
 class TcpChannel final : public Channel, private Requester::Owner, private RecordStream::Events {
  public:

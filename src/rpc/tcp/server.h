@@ -11,27 +11,10 @@
 #include "net/loop.h"
 #include "net/peer_places.h"
 #include "rpc/service.h"
+#include "rpc/tcp/options.h"
 #include "rpc/tcp/stream.h"
 
 namespace stag::rpc::tcp {
-
-struct ServerOptions {
-  std::size_t max_connections = 4096;  // over all loops; one more is closed at once
-  // From one address; 0: net::PeerPlaces::usual().
-  std::size_t max_connections_per_peer = 0;
-  // Whose connections are taken; empty: everybody's.
-  std::vector<IpNetwork> allow{};
-  // In progress on one connection; at that many it is not read until one ends.
-  std::size_t max_calls = 32;
-  // Bytes of the Calls and Replies of one connection, and of all together; what is beyond waits
-  // (rpc/tcp/budget.h).
-  std::uint64_t max_bytes = 64u << 20;
-  std::uint64_t max_bytes_all = 1u << 30;
-  StreamLimits stream{.records = {},
-                      .queued = 8 << 20,
-                      .stall = std::chrono::seconds(60),
-                      .whole_record = std::chrono::seconds(60)};
-};
 
 class Worker;
 

@@ -10,22 +10,10 @@
 #include "base/rope.h"
 #include "oncrpc/record.h"
 #include "rpc/tcp/budget.h"
+#include "rpc/tcp/options.h"
 #include "rpc/tcp/wire.h"
 
 namespace stag::rpc::tcp {
-
-struct StreamLimits {
-  oncrpc::RecordLimits records;
-  // Bytes waiting to be sent beyond which nothing is read: the peer must take its Replies first.
-  // Zero: reading never stops (a client's side; two sides that stop would wait for each other).
-  std::size_t queued = 0;
-  // While bytes wait to be sent the peer must acknowledge some within this time, else, while a
-  // record is begun, send some. However many there are: only standing still counts. Zero: no limit.
-  Duration stall = std::chrono::seconds(60);
-  // A record that is begun must be whole within this time, however steadily it trickles; time in
-  // which nothing is read on our own account does not count. Zero: no limit.
-  Duration whole_record = std::chrono::seconds(60);
-};
 
 // Thread: the socket's loop. Held by shared_ptr; the last reference is not let go inside its own
 // events (post it away).

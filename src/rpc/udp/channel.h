@@ -11,16 +11,9 @@
 #include "net/udp.h"
 #include "rpc/channel.h"
 #include "rpc/udp/inbox.h"
+#include "rpc/udp/options.h"
 
 namespace stag::rpc::udp {
-
-struct ChannelOptions {
-  Duration resolve_timeout = std::chrono::seconds(10);  // of the name service
-  Duration retransmit_min = std::chrono::milliseconds(500);
-  Duration retransmit_max = std::chrono::seconds(8);
-  // Of XIDs; 0 takes one from the system.
-  std::uint32_t seed = 0;
-};
 
 class UdpChannel final : public Channel {
  public:

@@ -5,16 +5,14 @@
 #include "base/unique_function.h"
 #include "net/loop.h"
 #include "net/udp.h"
+#include "rpc/udp/options.h"
 
 namespace stag::rpc::udp {
 
-// RFC 768 and RFC 791: 65,535 bytes of IPv4 packet less 20 and 8 of headers.
-inline constexpr std::size_t kLongestDatagram = 65'507;
 inline constexpr int kDatagramsPerTurn = 32;
 // One may be told of by the system for each datagram that was sent; so many one after the other
 // without a datagram among them are the socket's own.
 inline constexpr int kFailuresBeforePause = 8;
-inline constexpr Duration kFailurePause = std::chrono::milliseconds(100);
 
 // Used and destroyed on the loop's thread.
 class Inbox {

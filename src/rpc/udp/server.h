@@ -17,6 +17,7 @@
 #include "net/udp.h"
 #include "rpc/service.h"
 #include "rpc/udp/inbox.h"
+#include "rpc/udp/options.h"
 
 namespace stag::rpc::udp {
 
@@ -24,14 +25,6 @@ namespace stag::rpc::udp {
 // that many times a larger one: what is asked by UDP has short answers.
 inline constexpr std::size_t kSmallReply = 512;  // bytes
 inline constexpr std::size_t kMostReplyPerCall = 4;
-
-struct ServerOptions {
-  std::size_t max_calls = 64;  // in progress; one more is dropped
-  // Whose Calls are served; empty: everybody's.
-  std::vector<IpNetwork> allow{};
-  std::size_t max_reply = kLongestDatagram;  // bytes; a longer Reply is dropped
-  Duration pause = kFailurePause;            // when the socket itself fails
-};
 
 // Thread: made, closed and destroyed on its loop, which runs the Calls too.
 class UdpServer {
