@@ -13,12 +13,15 @@ set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlpluspl
 set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
 set(STAG_SUBFOLDERS_bench load raw report worlds)
 set(STAG_SUBFOLDERS_cli commands copy serve support)
-set(STAG_SUBFOLDERS_nfs_server state)
+set(STAG_SUBFOLDERS_nfs_export state)
+set(STAG_SUBFOLDERS_nfs_server v2 v3 acl mount)
+set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_rpc_tcp fabric/sim)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
 set(STAG_TEST_MODULES_rpcbind rpc/tcp)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)
+set(STAG_TEST_MODULES_nfs_export nfs/server vfs/memory)
 set(STAG_TEST_MODULES_nfs_server vfs/memory)
 set(STAG_TEST_MODULES_nfs_lock vfs/memory endpoint)
 

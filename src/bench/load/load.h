@@ -14,7 +14,7 @@
 #include "bench/load/operation.h"
 #include "bench/load/sample.h"
 #include "endpoint/loops.h"
-#include "nfs/client/session.h"
+#include "nfs/client/session/session.h"
 #include "rpc/rdma/options.h"
 
 namespace stag::bench {

@@ -2,7 +2,7 @@
 
 #include "endpoint/connector.h"
 #include "endpoint/listener.h"
-#include "nfs/client/session.h"
+#include "nfs/client/session/session.h"
 #include "nfs/server/server.h"
 #include "rpc/server.h"
 #include "vfs/memory/memory.h"

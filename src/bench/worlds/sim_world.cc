@@ -2,8 +2,8 @@
 
 #include "fabric/sim/sim_fabric.h"
 #include "nfs/client/file_system.h"
-#include "nfs/server/request.h"
 #include "nfs/server/server.h"
+#include "nfs/server/v3/request.h"
 #include "rpc/rdma/channel.h"
 #include "rpc/rdma/server.h"
 #include "rpc/server.h"

@@ -10,7 +10,7 @@
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
 #include "cli/support/services.h"
-#include "nfs/client/mount.h"
+#include "nfs/client/session/mount.h"
 
 namespace stag::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/support/json.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
-#include "nfs/client/whereabouts.h"
+#include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/proto/nfs3.h"
 
 namespace stag::cli {

@@ -22,7 +22,7 @@
 
 #include "base/result.h"
 #include "cli/support/config.h"
-#include "nfs/server/exports.h"
+#include "nfs/export/exports.h"
 #include "vfs/posix/tree.h"
 
 namespace stag::cli {

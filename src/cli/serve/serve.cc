@@ -21,7 +21,7 @@
 #include "cli/support/remote.h"
 #include "endpoint/listener.h"
 #include "net/signals.h"
-#include "nfs/client/url.h"
+#include "nfs/client/session/url.h"
 #include "nfs/server/server.h"
 #include "rpc/server.h"
 #include "vfs/posix/posix.h"

@@ -13,7 +13,7 @@
 #include "base/task.h"
 #include "base/unique_function.h"
 #include "net/loop.h"
-#include "nfs/client/error.h"
+#include "nfs/client/protocol/error.h"
 
 namespace stag::cli {
 

@@ -10,7 +10,7 @@
 #include "cli/support/arguments.h"
 #include "cli/support/command.h"
 #include "endpoint/connector.h"
-#include "nfs/client/session.h"
+#include "nfs/client/session/session.h"
 
 namespace stag::cli {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <tuple>
 
-#include "nfs/client/mount.h"
+#include "nfs/client/session/mount.h"
 #include "nfs/proto/nfs3.h"
 #include "rpcbind/lookup.h"
 #include "rpcbind/universal_address.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nfs/client/attributes.h"
-#include "nfs/client/error.h"
+#include "nfs/client/protocol/error.h"
 #include "nfs/proto/nfsacl.h"
 
 namespace stag::nfs::client {

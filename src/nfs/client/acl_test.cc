@@ -2,8 +2,8 @@
 // simulated fabric.
 #include "nfs/client/acl.h"
 
-#include "nfs/client/mount.h"
-#include "nfs/server/file_handle.h"
+#include "nfs/client/session/mount.h"
+#include "nfs/export/file_handle.h"
 #include "nfs/ulb/nfsacl.h"
 #include "testing/nfs/client_harness.h"
 #include "testing/rdma_pair.h"

@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "nfs/client/error.h"
-#include "nfs/client/nfs2.h"
+#include "nfs/client/protocol/error.h"
+#include "nfs/client/v2/procedures.h"
 #include "rpc/client.h"
 
 namespace stag::nfs::client {

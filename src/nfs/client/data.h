@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/task.h"
-#include "nfs/client/error.h"
+#include "nfs/client/protocol/error.h"
 
 namespace stag::nfs::client {
 

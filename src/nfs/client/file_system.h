@@ -1,6 +1,6 @@
 // FileSystem: the files of one NFS server, as coroutines in the words of version 3 (RFC 1813),
-// which version 2 does as well as it can (nfs2.h). Every procedure under its name, and on top of
-// them the walk along a path and bulk transfers that keep several operations in flight.
+// which version 2 does as well as it can (v2/procedures.h). Every procedure under its name, and on
+// top of them the walk along a path and bulk transfers that keep several operations in flight.
 //
 // Objects are named by Handles and by (directory Handle, name); walk() finds the Handle of a path.
 // Names and paths are bytes; no encoding is implied. Errors are values (error.h); the ones that any

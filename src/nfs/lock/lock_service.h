@@ -27,9 +27,9 @@
 
 #include <memory>
 
+#include "nfs/export/state/durable_file.h"
 #include "nfs/lock/lock_table.h"
 #include "nfs/lock/peers.h"
-#include "nfs/server/state/durable_file.h"
 
 namespace stag::rpc {
 class Server;

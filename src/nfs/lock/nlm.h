@@ -5,7 +5,7 @@
 #include "nfs/lock/outbox.h"
 #include "nfs/lock/records.h"
 #include "nfs/lock/stores.h"
-#include "nfs/server/request.h"
+#include "nfs/server/v3/request.h"
 
 namespace stag::nfs::lock {
 

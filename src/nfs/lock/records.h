@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/executor.h"
-#include "nfs/server/state/durable_file.h"
+#include "nfs/export/state/durable_file.h"
 
 namespace stag::nfs::lock {
 

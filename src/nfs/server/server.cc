@@ -1,9 +1,9 @@
 #include "nfs/server/server.h"
 
-#include "nfs/server/acl.h"
-#include "nfs/server/mount1.h"
-#include "nfs/server/nfs2.h"
-#include "nfs/server/procedures.h"
+#include "nfs/server/acl/acl.h"
+#include "nfs/server/mount/mount1.h"
+#include "nfs/server/v2/procedures.h"
+#include "nfs/server/v3/procedures.h"
 #include "nfs/ulb/nfs3.h"
 #include "rpc/server.h"
 

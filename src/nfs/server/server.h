@@ -22,8 +22,8 @@
 #include <memory>
 #include <string_view>
 
-#include "nfs/server/exports.h"
-#include "nfs/server/state/server_state.h"
+#include "nfs/export/exports.h"
+#include "nfs/export/state/server_state.h"
 
 namespace stag::rpc {
 class Server;

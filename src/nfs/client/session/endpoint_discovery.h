@@ -1,0 +1,23 @@
+// Where the services of a server are, as far as its URL leaves that open: rpcbind is asked (over
+// TCP, for the programs and the transport that the URL means).
+#pragma once
+
+#include "base/address.h"
+#include "nfs/client/caller.h"
+#include "nfs/client/session/url.h"
+#include "rpc/channel.h"
+
+namespace stag::nfs::client {
+
+// The NFS service: what the URL says, or with `port=rpcbind` the port that is registered for its
+// version of NFS under the netids of its transport (RFC 8267 4.2: rdma and rdma6). `tcp` connects
+// by TCP. Fails when rpcbind cannot tell.
+Task<Outcome<Address>> find_nfs(Loop& loop, rpc::Connector& tcp, const Url& url,
+                                const CallerOptions& calls);
+
+// The MOUNT service over TCP: `mountport` of the URL, else rpcbind's answer, else the usual port,
+// on which servers without rpcbind have it. Fails only when cancelled.
+Task<Outcome<Address>> find_mount(Loop& loop, rpc::Connector& tcp, const Url& url,
+                                  const CallerOptions& calls);
+
+}  // namespace stag::nfs::client

@@ -1,0 +1,137 @@
+#include "nfs/client/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nfs/client/session/endpoint_discovery.h"
+#include "nfs/client/session/mount.h"
+
+namespace stag::nfs::client {
+namespace {
+
+// UMNT is a courtesy; nobody waits for it long.
+constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
+constexpr Duration kProbeTimeout = std::chrono::seconds(2);
+
+rpc::CallOptions call_options(const CallerOptions& calls) {
+  rpc::CallOptions options;
+  options.timeout = calls.timeout;
+  options.cancel = calls.cancel;
+  return options;
+}
+
+FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
+  options.calls.version = url.version;
+  options.sizes.read = url.read_size.value_or(options.sizes.read);
+  options.sizes.write = url.write_size.value_or(options.sizes.write);
+  return options;
+}
+
+// Whether anything there answers a Call over TCP, be it that it serves no such program.
+Task<bool> speaks_tcp(Loop& loop, rpc::Connector& tcp, Address at, CallerOptions calls) {
+  rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
+      co_await tcp.connect(loop, std::move(at), calls.cancel);
+  if (!channel) co_return false;
+  rpc::CallOptions options = call_options(calls);
+  options.timeout = kProbeTimeout;
+  rpc::Client client(**channel, {}, calls.credentials);
+  const rpc::CallResult<Ok> answer = co_await client.ping(v3::NFS_PROGRAM, calls.version, options);
+  co_await (*channel)->close();
+  co_return answer.ok() || answer.error().kind != rpc::CallError::Kind::Transport;
+}
+
+// A port that hangs up on RPC-over-RDMA, or waits for more, is asked what it speaks instead.
+Task<Error> why_not(Loop& loop, Connectors connectors, Address nfs, rpc::CallError error,
+                    const FileSystemOptions& options) {
+  const Doing doing{"connect to the NFS service", {}};
+  Error known = Error::of_call(doing, error);
+  bool is_tcp = false;
+  if (error.reason == Reason::MpaUnanswered || error.reason == Reason::TimedOut)
+    is_tcp = co_await speaks_tcp(loop, connectors.mount, nfs, options.calls);
+  if (!is_tcp) co_return known;
+  known.sentence = "cannot connect to the NFS service: " + to_string(nfs) +
+                   " speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp to the URL, or name the "
+                   "port of RPC-over-RDMA (20049 as a rule)";
+  co_return known;
+}
+
+}  // namespace
+
+Session::Session(Url url, const FileSystemOptions& options)
+    : url_(std::move(url)), options_(as_told(options, url_)) {}
+
+Session::~Session() = default;
+
+Task<Outcome<std::unique_ptr<Session>>> Session::open(Loop& loop, Connectors connectors, Url url,
+                                                      FileSystemOptions options) {
+  std::unique_ptr<Session> session(new Session(std::move(url), options));
+  Outcome<Ok> ready = co_await session->connect(loop, connectors);
+  if (ready) ready = co_await session->mount();
+  if (ready) ready = co_await session->files_->adopt_sizes();
+  if (ready) co_return std::move(session);
+  co_await session->close();
+  co_return Failure{ready.error()};
+}
+
+Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
+  const CancelToken cancel = options_.calls.cancel;
+  const Outcome<Address> nfs_at = co_await find_nfs(loop, connectors.mount, url_, options_.calls);
+  if (!nfs_at) co_return Failure{nfs_at.error()};
+  rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
+      co_await connectors.nfs.connect(loop, *nfs_at, cancel);
+  if (!nfs) {
+    const Error why = co_await why_not(loop, connectors, *nfs_at, nfs.error(), options_);
+    co_return Failure{why};
+  }
+  nfs_ = std::move(*nfs);
+  const Outcome<bool> shared = co_await shares_connection();
+  if (!shared) co_return Failure{shared.error()};
+  if (*shared) co_return Ok{};
+  const Outcome<Address> mount_at =
+      co_await find_mount(loop, connectors.mount, url_, options_.calls);
+  if (!mount_at) co_return Failure{mount_at.error()};
+  rpc::CallResult<std::unique_ptr<rpc::Channel>> mount =
+      co_await connectors.mount.connect(loop, *mount_at, cancel);
+  if (!mount)
+    co_return Failure{
+        Error::of_call({"connect to the MOUNT service (mountport= in the URL names its port)", {}},
+                       mount.error())};
+  mount_ = std::move(*mount);
+  co_return Ok{};
+}
+
+// One TCP port may carry both programs; where the URL does not say so, a NULL call tells.
+Task<Outcome<bool>> Session::shares_connection() {
+  if (url_.protocol != Url::Protocol::Tcp) co_return false;
+  if (url_.mount_port) co_return url_.mount_address() == url_.nfs_address();
+  rpc::Client client(*nfs_, {}, options_.calls.credentials);
+  const rpc::CallResult<Ok> there = co_await client.ping(
+      mount3::MOUNT_PROGRAM, url_.version == 2 ? 1 : 3, call_options(options_.calls));
+  if (!there && there.error().reason == Reason::RpcUnanswered)
+    co_return Failure{Error::of_call({"reach the NFS service", {}}, there.error())};
+  co_return there.ok();
+}
+
+Task<Outcome<Ok>> Session::mount() {
+  const Outcome<MountPoint> point =
+      co_await client::mount(mount_channel(), url_.path, options_.calls.credentials,
+                             call_options(options_.calls), url_.version);
+  if (!point) co_return Failure{point.error()};
+  path_ = point->rest;
+  files_ = std::make_unique<FileSystem>(*nfs_, point->root, point->root_path, options_);
+  co_return Ok{};
+}
+
+Task<void> Session::close() {
+  if (files_ && !options_.calls.cancel.cancelled()) {
+    rpc::CallOptions options = call_options(options_.calls);
+    options.timeout = kUnmountTimeout;
+    // Nothing to tell the caller: the server forgets clients anyhow.
+    static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
+                                       options_.calls.credentials, options, url_.version));
+  }
+  if (mount_) co_await mount_->close();
+  if (nfs_) co_await nfs_->close();
+}
+
+}  // namespace stag::nfs::client

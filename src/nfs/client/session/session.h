@@ -1,0 +1,68 @@
+// nfs/client: files of an NFS server for programs, over any RPC transport.
+//
+//   Outcome<Url> url = Url::parse("nfs://server/export/dir?proto=rdma");
+//   Outcome<std::unique_ptr<Session>> session =
+//       co_await Session::open(loop, {rdma_connector, tcp_connector}, *url, options);
+//   Outcome<Node> dir = co_await (*session)->files().walk((*session)->path());
+//   ...
+//   co_await (*session)->close();
+//
+// A Session is what a mount is to a kernel: it connects, asks MOUNT for the root handle and FSINFO
+// for the transfer sizes, and keeps the Channels. Files are reached through its FileSystem
+// (file_system.h); nothing is cached. The URL names the transport, the caller brings its Connector,
+// so this library knows none.
+//
+// Everything happens on one Loop. Errors are values (error.h). A lost connection is the Channel's
+// business: calls are made again on a new one (RFC 1813 4.5 tells what that means for procedures
+// that must not run twice; servers of this project answer them from a replay cache).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nfs/client/file_system.h"
+#include "nfs/client/session/url.h"
+#include "rpc/channel.h"
+
+namespace stag::nfs::client {
+
+// Both outlive the Session.
+struct Connectors {
+  rpc::Connector& nfs;    // the transport that the URL names
+  rpc::Connector& mount;  // TCP: for MOUNT, and rpcbind where it is asked
+};
+
+class Session {
+ public:
+  // Sizes that the URL gives win over those of `options`. Cancelling `options.calls.cancel` ends
+  // open() and every later operation.
+  static Task<Outcome<std::unique_ptr<Session>>> open(Loop& loop, Connectors connectors, Url url,
+                                                      FileSystemOptions options = {});
+  // Only after close().
+  ~Session();
+
+  FileSystem& files() { return *files_; }
+  // What the URL's path names below the root of files(), for walk(); empty: the root itself.
+  const std::string& path() const { return path_; }
+  const Url& url() const { return url_; }
+
+  // Unmounts, and closes the connections. No operation is in progress.
+  Task<void> close();
+
+ private:
+  Session(Url url, const FileSystemOptions& options);
+  Task<Outcome<Ok>> connect(Loop& loop, Connectors connectors);
+  // Whether the NFS connection carries MOUNT as well.
+  Task<Outcome<bool>> shares_connection();
+  Task<Outcome<Ok>> mount();
+  rpc::Channel& mount_channel() { return mount_ ? *mount_ : *nfs_; }
+
+  Url url_;
+  FileSystemOptions options_;
+  std::unique_ptr<rpc::Channel> nfs_;
+  std::unique_ptr<rpc::Channel> mount_;  // null: the NFS connection carries MOUNT as well
+  std::unique_ptr<FileSystem> files_;
+  std::string path_;
+};
+
+}  // namespace stag::nfs::client

@@ -1,0 +1,269 @@
+#include "nfs/client/session/session.h"
+
+#include "nfs/client/session/mount.h"
+#include "testing/nfs/client_harness.h"
+#include "testing/proves.h"
+#include "testing/rpcbind_service.h"
+
+namespace stag::nfs::client {
+namespace {
+
+// Connects to a Service in this process, or to nothing.
+class Loopback final : public rpc::Connector {
+ public:
+  explicit Loopback(rpc::Service* service) : service_(service) {}
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Loop& loop, Address server,
+                                                                      CancelToken) override {
+    servers.push_back(server);
+    rpc::Service* service = server.port == rpcbind_port ? rpcbind : service_;
+    if (service == nullptr)
+      co_return Failure{rpc::CallError::transport(refusal, "rdma " + to_string(server))};
+    co_return std::unique_ptr<rpc::Channel>(
+        std::make_unique<testing::LoopbackChannel>(loop, *service));
+  }
+  std::vector<Address> servers;
+  Reason refusal = Reason::ConnectionRefused;
+  rpc::Service* rpcbind = nullptr;
+  std::uint16_t rpcbind_port = 111;
+
+ private:
+  rpc::Service* service_;
+};
+
+class Sessions : public Served {
+ protected:
+  Outcome<std::unique_ptr<Session>> opened(const std::string& text) {
+    return run(
+        Session::open(loop_, {nfs_connector_, mount_connector_}, *Url::parse(text), options_));
+  }
+  void close(Session& session) { run(closed(session)); }
+  static Task<Ok> closed(Session& session) {
+    co_await session.close();
+    co_return Ok{};
+  }
+  std::size_t mounted_clients() { return call<mount3::MOUNTPROC3_DUMP>(xdr::Void{}).size(); }
+
+  Loopback nfs_connector_{&server_};
+  Loopback mount_connector_{&server_};
+
+  // From here on there is an rpcbind.
+  void with_rpcbind(std::uint16_t port = 111) {
+    rpcbind_.serve_version_4(rpcbind_server_);
+    mount_connector_.rpcbind = &rpcbind_server_;
+    mount_connector_.rpcbind_port = port;
+  }
+  testing::RpcbindService rpcbind_;
+  rpc::Server rpcbind_server_;
+};
+
+using Addresses = std::vector<Address>;
+
+TEST_F(Sessions, lead_from_a_URL_to_the_files) {
+  must(files().mkdir(files().root(), "dir", {.mode = 0755}));
+  auto session = opened("nfs://server/data/dir/file?rsize=4096");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ((*session)->files().root(), files().root());
+  EXPECT_EQ((*session)->files().root_path(), "/data");
+  EXPECT_EQ((*session)->path(), "dir/file");
+  EXPECT_EQ((*session)->files().sizes().read, 4096u);
+  EXPECT_EQ((*session)->files().sizes().write, 1u << 20);
+  must((*session)->files().walk("dir"));
+  EXPECT_EQ(nfs_connector_.servers, (std::vector<Address>{{"server", 20049}}));
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 2049}}))
+      << "the usual port, as there is no rpcbind";
+  close(**session);
+}
+
+TEST_F(Sessions, take_themselves_off_the_list_of_mounts_when_closed) {
+  auto session = opened("nfs://server/data");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ((*session)->path(), "");
+  EXPECT_EQ(mounted_clients(), 1u);
+  close(**session);
+  EXPECT_EQ(mounted_clients(), 0u);
+}
+
+TEST_F(Sessions, use_one_connection_where_one_TCP_port_carries_both_programs) {
+  auto session = opened("nfs://server:77/data?proto=tcp");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(nfs_connector_.servers, (std::vector<Address>{{"server", 77}}));
+  EXPECT_TRUE(mount_connector_.servers.empty());
+  close(**session);
+}
+
+TEST_F(Sessions, find_MOUNT_by_rpcbind_where_the_URL_does_not_name_its_port) {
+  with_rpcbind();
+  rpcbind_.put(mount3::MOUNT_PROGRAM, 3, "udp", "0.0.0.0.1.1");
+  rpcbind_.put(mount3::MOUNT_PROGRAM, 3, "tcp", "0.0.0.0.78.32");
+  auto session = opened("nfs://server/data");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 20000}}));
+  close(**session);
+  mount_connector_.servers.clear();
+  session = opened("nfs://server/data?mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 7}})) << "nobody has to be asked";
+  close(**session);
+}
+
+TEST_F(Sessions, find_MOUNT_on_the_usual_port_where_rpcbind_does_not_know_it) {
+  with_rpcbind();
+  auto session = opened("nfs://server/data");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 2049}}));
+  close(**session);
+}
+
+TEST_F(Sessions, find_the_port_of_NFS_over_RDMA_by_its_netid) {
+  PROVES("R8267-4.2-a", "R8166-5-d");
+  with_rpcbind(1111);
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "tcp", "0.0.0.0.8.1");
+  rpcbind_.put(v3::NFS_PROGRAM, 4, "rdma", "0.0.0.0.1.1");
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma", "0.0.0.0.48.57");
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma6", "::.48.58");
+  auto session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&mountport=7");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(nfs_connector_.servers, (Addresses{{"server", 12345}}));
+  close(**session);
+  session = opened("nfs://[::1]/data?port=rpcbind&rpcbindport=1111&mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(nfs_connector_.servers.back(), (Address{"::1", 12346}));
+  close(**session);
+  session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&proto=tcp&mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(nfs_connector_.servers.back(), (Address{"server", 2049}));
+  close(**session);
+}
+
+TEST_F(Sessions, say_that_rpcbind_does_not_know_the_port_they_were_to_ask_for) {
+  with_rpcbind();
+  const auto session = opened("nfs://server/data?port=rpcbind");
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find("cannot find the NFS service by rpcbind"),
+            std::string::npos)
+      << session.error().sentence;
+  EXPECT_TRUE(nfs_connector_.servers.empty());
+}
+
+TEST_F(Sessions, need_no_rpcbind_for_the_registered_port_of_NFS_over_RDMA) {
+  PROVES("R8267-4.2-b", "R8166-5-a");
+  auto session = opened("nfs://server/data?mountport=7");
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(nfs_connector_.servers, (Addresses{{"server", 20049}}));
+  EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 7}}));
+  close(**session);
+}
+
+TEST_F(Sessions, name_the_exports_there_are_when_the_URL_names_none) {
+  const auto session = opened("nfs://server/nothing/there");
+  ASSERT_FALSE(session.ok());
+  EXPECT_EQ(session.error().kind, Error::Kind::Mount);
+  EXPECT_EQ(session.error().mount_status, mount3::MNT3ERR_NOENT);
+  EXPECT_NE(session.error().sentence.find("it exports /data, /odd"), std::string::npos)
+      << session.error().sentence;
+}
+
+TEST_F(Sessions, say_which_service_cannot_be_reached) {
+  Loopback nowhere(nullptr);
+  const Url url = *Url::parse("nfs://server/data");
+  const auto nfs = run(Session::open(loop_, {nowhere, mount_connector_}, url, options_));
+  ASSERT_FALSE(nfs.ok());
+  EXPECT_EQ(nfs.error().kind, Error::Kind::Call);
+  EXPECT_EQ(nfs.error().sentence.find("cannot connect to the NFS service: rdma server:20049: "),
+            0u);
+  const auto mount = run(Session::open(loop_, {nfs_connector_, nowhere}, url, options_));
+  ASSERT_FALSE(mount.ok());
+  EXPECT_NE(mount.error().sentence.find("mountport="), std::string::npos);
+}
+
+// A MOUNT service that keeps its list to itself and mounts what the test says.
+struct ScriptedMount : Scripted {
+  explicit ScriptedMount(std::string directory) {
+    on<mount3::MOUNTPROC3_MNT>(
+        [this, directory](const mount3::dirpath& path, mount3::mountres3& res) {
+          asked.push_back(path);
+          res.fhs_status = path == directory ? mount3::MNT3_OK : mount3::MNT3ERR_NOENT;
+          if (path == directory) STAG_CHECK(res.mountinfo().fhandle.assign(bytes_of("handle")));
+        });
+  }
+  Outcome<MountPoint> mounted(const std::string& path) { return run(mount(channel, path, {}, {})); }
+  std::vector<std::string> asked;
+};
+
+TEST_F(Sessions, say_that_the_port_for_RDMA_speaks_TCP) {
+  Loopback hangs_up(nullptr);
+  hangs_up.refusal = Reason::MpaUnanswered;
+  const auto session = run(Session::open(loop_, {hangs_up, mount_connector_},
+                                         *Url::parse("nfs://server:2049/data"), options_));
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find(
+                "server:2049 speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp"),
+            std::string::npos)
+      << session.error().sentence;
+}
+
+TEST_F(Sessions, do_not_say_so_of_a_port_that_speaks_neither) {
+  Loopback hangs_up(nullptr), nothing(nullptr);
+  hangs_up.refusal = Reason::MpaUnanswered;
+  const auto session = run(
+      Session::open(loop_, {hangs_up, nothing}, *Url::parse("nfs://server:2049/data"), options_));
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find("without an answer"), std::string::npos)
+      << session.error().sentence;
+}
+
+TEST(Mount, tries_the_path_and_its_parents_where_the_exports_are_not_told) {
+  ScriptedMount world("/a/b");
+  const auto point = world.mounted("//a/b/c//d/");
+  ASSERT_TRUE(point.ok()) << point.error().sentence;
+  EXPECT_EQ(world.asked, (std::vector<std::string>{"/a/b/c/d", "/a/b/c", "/a/b"}));
+  EXPECT_EQ(point->root, handle_of("handle"));
+  EXPECT_EQ(point->root_path, "/a/b");
+  EXPECT_EQ(point->rest, "c/d");
+}
+
+TEST(Mount, may_end_at_the_root) {
+  ScriptedMount world("/");
+  const auto point = world.mounted("/a/b");
+  ASSERT_TRUE(point.ok());
+  EXPECT_EQ(point->root_path, "/");
+  EXPECT_EQ(point->rest, "a/b");
+  EXPECT_EQ(world.mounted("/")->rest, "");
+}
+
+TEST(Mount, asks_for_no_path_longer_than_the_protocol_carries) {
+  ScriptedMount world("/a");
+  const auto point = world.mounted("/a/" + std::string(mount3::MNTPATHLEN, 'x'));
+  ASSERT_TRUE(point.ok()) << point.error().sentence;
+  EXPECT_EQ(world.asked, (std::vector<std::string>{"/a"}));
+}
+
+TEST(Mount, prefers_the_longest_export) {
+  ScriptedMount world("/a/b");
+  world.on<mount3::MOUNTPROC3_EXPORT>([](const auto&, mount3::exports& list) {
+    for (const char* path : {"/a", "/a/b", "/a/bc", "/z"}) list.push_back({path, {}});
+  });
+  ASSERT_TRUE(world.mounted("/a/b/c").ok());
+  EXPECT_EQ(world.asked, (std::vector<std::string>{"/a/b"}));
+  EXPECT_EQ(world.run(list_exports(world.channel, {}, {}))->size(), 4u);
+}
+
+TEST(Mount, words_every_refusal) {
+  for (const mount3::mountstat3 status :
+       {mount3::MNT3ERR_PERM, mount3::MNT3ERR_NOENT, mount3::MNT3ERR_IO, mount3::MNT3ERR_ACCES,
+        mount3::MNT3ERR_NOTDIR, mount3::MNT3ERR_INVAL, mount3::MNT3ERR_NAMETOOLONG,
+        mount3::MNT3ERR_NOTSUPP, mount3::MNT3ERR_SERVERFAULT}) {
+    Scripted world;
+    world.on<mount3::MOUNTPROC3_MNT>(
+        [status](const auto&, mount3::mountres3& res) { res.fhs_status = status; });
+    const auto point = world.run(mount(world.channel, "/a", {}, {}));
+    ASSERT_FALSE(point.ok());
+    EXPECT_EQ(point.error().kind, Error::Kind::Mount);
+    EXPECT_EQ(point.error().mount_status, status);
+    EXPECT_EQ(point.error().sentence.find("cannot mount '/a': "), 0u);
+    EXPECT_EQ(point.error().sentence.find("unknown"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

@@ -1,0 +1,58 @@
+// Where files are, in one line:
+//
+//   nfs://host[:port]/export/path?version=2|3&proto=rdma|tcp&fabric=iwarp|verbs&mountport=N&
+//         rsize=N&wsize=N&sec=sys&port=rpcbind&rpcbindport=N
+//
+// The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
+// IPv6 address stands in brackets. The options may come in any order, each once. `port=rpcbind`, in
+// place of a port behind the host, has rpcbind asked for the port of NFS (netids rdma and rdma6, or
+// tcp and tcp6); `rpcbindport` says where, when it is not 111.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/address.h"
+#include "nfs/client/protocol/error.h"
+
+namespace stag::nfs::client {
+
+inline constexpr std::uint16_t kNfsRdmaPort = 20049;  // RFC 8267 section 4.2
+inline constexpr std::uint16_t kNfsTcpPort = 2049;
+
+struct Url {
+  enum class Protocol : std::uint8_t { Rdma, Tcp };
+  enum class Fabric : std::uint8_t { Iwarp, Verbs };
+
+  std::string host;
+  std::optional<std::uint16_t> port;
+  bool port_from_rpcbind = false;
+  std::string path = "/";  // absolute, decoded
+  Protocol protocol = Protocol::Rdma;
+  Fabric fabric = Fabric::Iwarp;  // means nothing on tcp
+  std::uint32_t version = 3;      // of NFS: 2 or 3
+  std::optional<std::uint16_t> mount_port;
+  std::optional<std::uint16_t> rpcbind_port;
+  std::optional<std::uint32_t> read_size;  // bytes, above 0
+  std::optional<std::uint32_t> write_size;
+
+  // Kind::Url and a sentence that names the offending part.
+  static Outcome<Url> parse(std::string_view text);
+
+  // The NFS service, when rpcbind is not asked.
+  Address nfs_address() const;
+  // The MOUNT service, always TCP (RFC 8267 5.1), when rpcbind is not asked or does not know:
+  // `mount_port`, else the NFS port when that is TCP too, else 2049.
+  Address mount_address() const;
+
+  // Whether `text` is meant as such a URL and not as a local path.
+  static bool looks_like(std::string_view text);
+  friend bool operator==(const Url&, const Url&) = default;
+};
+
+// "nfs://host:port/path", the path encoded again and without options: for messages.
+std::string to_string(const Url& url);
+
+}  // namespace stag::nfs::client

@@ -1,0 +1,113 @@
+#include "nfs/client/session/url.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::nfs::client {
+namespace {
+
+Url parsed(std::string_view text) {
+  const Outcome<Url> url = Url::parse(text);
+  if (!url) ADD_FAILURE() << text << ": " << url.error().sentence;
+  return url ? *url : Url{};
+}
+
+std::string complaint(std::string_view text) {
+  const Outcome<Url> url = Url::parse(text);
+  if (url) {
+    ADD_FAILURE() << text << " was taken";
+    return {};
+  }
+  EXPECT_EQ(url.error().kind, Error::Kind::Url);
+  return url.error().sentence;
+}
+
+TEST(Url, takes_every_part) {
+  const Url url = parsed(
+      "nfs://server:4049/export/dir?version=3&proto=tcp&fabric=verbs&mountport=635&rsize=65536&"
+      "wsize=4096&sec=sys");
+  EXPECT_EQ(url.host, "server");
+  EXPECT_EQ(url.port, 4049);
+  EXPECT_EQ(url.path, "/export/dir");
+  EXPECT_EQ(url.protocol, Url::Protocol::Tcp);
+  EXPECT_EQ(url.fabric, Url::Fabric::Verbs);
+  EXPECT_EQ(url.mount_port, 635);
+  EXPECT_EQ(url.read_size, 65536u);
+  EXPECT_EQ(url.write_size, 4096u);
+}
+
+TEST(Url, means_RDMA_on_its_own_port_unless_told_otherwise) {
+  const Url url = parsed("nfs://server/export");
+  EXPECT_EQ(url.protocol, Url::Protocol::Rdma);
+  EXPECT_EQ(url.fabric, Url::Fabric::Iwarp);
+  EXPECT_EQ(url.nfs_address(), (Address{"server", 20049}));
+  EXPECT_EQ(url.mount_address(), (Address{"server", 2049}));
+  EXPECT_EQ(parsed("nfs://server/export?proto=tcp").nfs_address().port, 2049);
+}
+
+TEST(Url, finds_MOUNT_by_mountport_then_on_the_TCP_port_of_NFS) {
+  EXPECT_EQ(parsed("nfs://s:99/e?proto=tcp").mount_address().port, 99);
+  EXPECT_EQ(parsed("nfs://s:99/e?proto=tcp&mountport=7").mount_address().port, 7);
+  EXPECT_EQ(parsed("nfs://s:99/e").mount_address().port, 2049);
+}
+
+TEST(Url, takes_the_path_byte_for_byte_up_to_the_question_mark) {
+  EXPECT_EQ(parsed("nfs://h/a%20b/%3F%25#&=;\xff//c/").path, "/a b/?%#&=;\xff//c/");
+  EXPECT_EQ(parsed("nfs://h/%e4%C3").path, "/\xe4\xc3");
+  EXPECT_EQ(parsed("nfs://h").path, "/");
+  EXPECT_EQ(parsed("nfs://h?proto=tcp").path, "/");
+}
+
+TEST(Url, takes_an_IPv6_address_in_brackets) {
+  EXPECT_EQ(parsed("nfs://[fe80::1]:7/x").nfs_address(), (Address{"fe80::1", 7}));
+  EXPECT_EQ(parsed("nfs://[::1]/x").nfs_address(), (Address{"::1", 20049}));
+}
+
+TEST(Url, is_told_from_a_local_path) {
+  EXPECT_TRUE(Url::looks_like("nfs://h/x"));
+  EXPECT_TRUE(Url::looks_like("NFS://h/x"));
+  EXPECT_FALSE(Url::looks_like("nfs:/h/x"));
+  EXPECT_FALSE(Url::looks_like("/nfs://h"));
+  EXPECT_FALSE(Url::looks_like(""));
+}
+
+TEST(Url, is_written_so_that_it_can_be_read_again) {
+  const Url url = parsed("nfs://[::1]/a%20b%3f%25\xe4");
+  EXPECT_EQ(to_string(url), "nfs://[::1]:20049/a%20b%3F%25%E4");
+  EXPECT_EQ(parsed(to_string(url)).path, url.path);
+}
+
+TEST(Url, names_the_part_that_is_wrong) {
+  const std::pair<std::string_view, std::string_view> mistakes[] = {
+      {"http://h/x", "is no NFS URL"},
+      {"nfs:///export", "the host: it is missing"},
+      {"nfs://me@h/x", "user names have no place"},
+      {"nfs://::1/x", "stands in brackets"},
+      {"nfs://[::1/x", "']' is missing"},
+      {"nfs://[::1]9/x", "only a port may follow"},
+      {"nfs://h:/x", "'' is no port"},
+      {"nfs://h:0/x", "'0' is no port"},
+      {"nfs://h:65536/x", "'65536' is no port"},
+      {"nfs://h:20x/x", "'20x' is no port"},
+      {"nfs://h/a%2", "two hexadecimal digits"},
+      {"nfs://h/a%zz", "two hexadecimal digits"},
+      {"nfs://h/a%00", "zero byte"},
+      {"nfs://h/x?version=4.1", "version '4.1' is not in this build"},
+      {"nfs://h/x?proto=udp", "use rdma or tcp"},
+      {"nfs://h/x?fabric=opa", "use iwarp or verbs"},
+      {"nfs://h/x?sec=krb5", "use sec=sys"},
+      {"nfs://h/x?mountport=-1", "'-1' is no port"},
+      {"nfs://h/x?port=2049", "behind the host"},
+      {"nfs://h:2049/x?port=rpcbind", "the host has one already"},
+      {"nfs://h/x?rpcbindport=0", "'0' is no port"},
+      {"nfs://h/x?rsize=0", "'0' is no size"},
+      {"nfs://h/x?wsize=1M", "'1M' is no size"},
+      {"nfs://h/x?rsize=5&rsize=5", "given twice"},
+      {"nfs://h/x?colour=red", "'colour': no such option"},
+      {"nfs://h/x?proto", "name=value"},
+  };
+  for (const auto& [text, part] : mistakes)
+    EXPECT_NE(complaint(text).find(part), std::string::npos) << text << ": " << complaint(text);
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

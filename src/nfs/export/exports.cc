@@ -1,0 +1,177 @@
+#include "nfs/export/exports.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace stag::nfs {
+
+namespace {
+
+constexpr std::size_t kMaxPath = 1024;  // MNTPATHLEN, RFC 1813 5.1.2
+
+// (uid_t)-1 is nobody's number: system calls take it for "leave as it is".
+constexpr std::uint32_t kNoId = 0xffffffff;
+
+// The number behind `name` in `word`; nullopt when the word is another one or no number follows.
+std::optional<std::uint32_t> number_of(std::string_view word, std::string_view name) {
+  if (!word.starts_with(name)) return std::nullopt;
+  word.remove_prefix(name.size());
+  std::uint32_t value = 0;
+  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
+  if (value == kNoId) return std::nullopt;
+  return value;
+}
+
+struct Flag {
+  std::string_view word;
+  bool ExportOptions::*option;
+  bool value;
+};
+constexpr Flag kFlags[] = {
+    {"ro", &ExportOptions::read_only, true},
+    {"rw", &ExportOptions::read_only, false},
+    {"root_squash", &ExportOptions::root_squash, true},
+    {"no_root_squash", &ExportOptions::root_squash, false},
+    {"all_squash", &ExportOptions::all_squash, true},
+    {"no_all_squash", &ExportOptions::all_squash, false},
+    {"secure", &ExportOptions::secure, true},
+    {"insecure", &ExportOptions::secure, false},
+};
+
+bool apply(std::string_view word, ExportOptions& options) {
+  for (const Flag& flag : kFlags) {
+    if (flag.word != word) continue;
+    options.*flag.option = flag.value;
+    return true;
+  }
+  if (const auto uid = number_of(word, "anonuid=")) return options.anonymous_uid = *uid, true;
+  if (const auto gid = number_of(word, "anongid=")) return options.anonymous_gid = *gid, true;
+  return false;
+}
+
+}  // namespace
+
+Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options) {
+  if (apply(word, options)) return Ok{};
+  return Failure{
+      ExportError{"export option '" + std::string(word) +
+                  "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
+                  "no_all_squash, secure, insecure, anonuid=N and anongid=N"}};
+}
+
+Result<ExportOptions, ExportError> parse_export_options(std::string_view text) {
+  ExportOptions options;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const Result<Ok, ExportError> applied = apply_export_option(text.substr(0, end), options);
+    if (!applied) return Failure{applied.error()};
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return options;
+}
+
+Result<ClientRule, ExportError> make_client_rule(std::string_view match,
+                                                 const ExportOptions& options) {
+  const std::optional<IpNetwork> network = IpNetwork::parse(match);
+  if (!network && match != "*")
+    return Failure{ExportError{"client '" + std::string(match) +
+                               "' is not understood; write an address, a network like 192.0.2.0/24 "
+                               "or 2001:db8::/32, or * for everybody"}};
+  return ClientRule{std::string(match), network, options};
+}
+
+const ExportOptions* Export::options_for(const rpc::Origin& origin) const {
+  const ExportOptions* options = spec.clients.empty() ? &spec.options : nullptr;
+  if (options == nullptr) {
+    const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
+    int best = -1;
+    for (const ClientRule& rule : spec.clients) {
+      if (rule.network && !(peer && rule.network->contains(*peer))) continue;
+      const int prefix = rule.network ? static_cast<int>(rule.network->prefix()) + 1 : 0;
+      if (prefix <= best) continue;
+      best = prefix;
+      options = &rule.options;
+    }
+  }
+  if (options == nullptr || !options->secure) return options;
+  // The port of an RDMA client says nothing: its connection is not made by a reserved port.
+  const bool reserved = origin.peer.port > 0 && origin.peer.port < 1024;
+  return reserved || origin.transport == rpc::TransportKind::Rdma ? options : nullptr;
+}
+
+vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller) {
+  vfs::Credentials credentials;
+  credentials.uid = options.anonymous_uid;
+  credentials.gid = options.anonymous_gid;
+  if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return credentials;
+  const auto squashed = [&options](std::uint32_t id, std::uint32_t anonymous_id) {
+    return id == kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
+  };
+  credentials.uid = squashed(caller.uid, options.anonymous_uid);
+  credentials.gid = squashed(caller.gid, options.anonymous_gid);
+  for (const std::uint32_t gid : caller.gids)
+    credentials.groups.push_back(squashed(gid, options.anonymous_gid));
+  return credentials;
+}
+
+std::optional<std::string> normal_path(std::string_view path) {
+  if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) return std::nullopt;
+  std::string normal;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string_view component = path.substr(0, end);
+    if (component == "." || component == "..") return std::nullopt;
+    if (!component.empty()) (normal += '/') += component;
+    path.remove_prefix(end);
+  }
+  return normal.empty() ? "/" : normal;
+}
+
+Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
+  std::optional<std::string> normal = normal_path(spec.path);
+  if (!normal || normal->size() > kMaxPath)
+    return Failure{ExportError{"export '" + spec.path +
+                               "': the name must begin with '/' and hold no '.' or '..'"}};
+  spec.path = *std::move(normal);
+  for (const Export& other : exports_) {
+    if (other.path() == spec.path)
+      return Failure{ExportError{"export '" + spec.path + "' is given twice"}};
+    if (other.id == id)
+      return Failure{ExportError{"exports '" + spec.path + "' and '" + other.path() +
+                                 "' share an id by chance; rename one of them"}};
+  }
+  for (auto rule = spec.clients.begin(); rule != spec.clients.end(); ++rule)
+    if (std::any_of(spec.clients.begin(), rule,
+                    [&](const ClientRule& earlier) { return earlier.network == rule->network; }))
+      return Failure{
+          ExportError{"export '" + spec.path + "': client '" + rule->match + "' is given twice"}};
+  exports_.push_back({id, std::move(spec)});
+  return Ok{};
+}
+
+const Export* Exports::find(std::uint32_t id) const {
+  for (const Export& candidate : exports_)
+    if (candidate.id == id) return &candidate;
+  return nullptr;
+}
+
+std::optional<Exports::Match> Exports::match(std::string_view path) const {
+  std::optional<Match> best;
+  std::size_t best_length = 0;
+  for (const Export& candidate : exports_) {
+    // "/" as a prefix ends where every path begins.
+    const std::size_t length = candidate.path() == "/" ? 0 : candidate.path().size();
+    if (!path.starts_with(std::string_view(candidate.path()).substr(0, length))) continue;
+    std::string_view rest = path.substr(length);
+    if (!rest.empty() && rest.front() != '/') continue;
+    if (best && length <= best_length) continue;
+    if (!rest.empty()) rest.remove_prefix(1);
+    best = Match{&candidate, rest};
+    best_length = length;
+  }
+  return best;
+}
+
+}  // namespace stag::nfs

@@ -1,0 +1,200 @@
+#include "nfs/export/exports.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::nfs {
+namespace {
+
+rpc::Caller sys(std::uint32_t uid, std::uint32_t gid,
+                std::initializer_list<std::uint32_t> gids = {}) {
+  rpc::Caller caller;
+  caller.flavor = oncrpc::AuthFlavor::AUTH_SYS;
+  caller.uid = uid;
+  caller.gid = gid;
+  for (const std::uint32_t each : gids) caller.gids.push_back(each);
+  return caller;
+}
+
+Export with(std::string_view options) {
+  const auto parsed = parse_export_options(options);
+  EXPECT_TRUE(parsed.ok()) << options;
+  return Export{1, {"/x", nullptr, *parsed}};
+}
+
+// Whom the caller acts as on an export with these options.
+vfs::Credentials acting(std::string_view options, const rpc::Caller& caller) {
+  return acting_as(with(options).spec.options, caller);
+}
+
+rpc::Origin from(std::string host, std::uint16_t port = 1023) {
+  rpc::Origin origin;
+  origin.peer = {std::move(host), port};
+  return origin;
+}
+
+TEST(ExportOptions, are_the_words_of_exports) {
+  const auto parsed =
+      parse_export_options("ro,no_root_squash,all_squash,anonuid=99,anongid=98,secure");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(*parsed, (ExportOptions{true, false, true, 99, 98, true}));
+  EXPECT_EQ(*parse_export_options(""), ExportOptions{});
+  EXPECT_EQ(*parse_export_options("ro,rw,secure,insecure,all_squash,no_all_squash"),
+            ExportOptions{});
+}
+
+TEST(ExportOptions, that_nobody_knows_are_an_error) {
+  for (const char* text : {"readonly", "anonuid=", "anonuid=-1", "anonuid=4294967296",
+                           "anonuid=4294967295", "ro,,rw", "anongid=1x", "RO"}) {
+    const auto parsed = parse_export_options(text);
+    EXPECT_FALSE(parsed.ok()) << text;
+  }
+  EXPECT_NE(parse_export_options("ro,bogus").error().message.find("'bogus'"), std::string::npos);
+}
+
+TEST(Squash, turns_root_and_its_groups_into_nobody_by_default) {
+  const vfs::Credentials who = acting("", sys(0, 0, {0, 5}));
+  EXPECT_EQ(who.uid, 65534u);
+  EXPECT_EQ(who.gid, 65534u);
+  EXPECT_EQ(who.groups, (decltype(who.groups){65534, 5}));
+  const vfs::Credentials user = acting("", sys(1000, 0, {10}));
+  EXPECT_EQ(user.uid, 1000u);
+  EXPECT_EQ(user.gid, 65534u);
+}
+
+TEST(Squash, leaves_root_alone_when_told) {
+  const vfs::Credentials who = acting("no_root_squash", sys(0, 0, {0}));
+  EXPECT_EQ(who.uid, 0u);
+  EXPECT_EQ(who.gid, 0u);
+  EXPECT_EQ(who.groups, (decltype(who.groups){0}));
+}
+
+TEST(Squash, of_all_leaves_nobody_his_groups) {
+  for (const std::uint32_t uid : {0u, 1000u}) {
+    const vfs::Credentials who =
+        acting("all_squash,no_root_squash,anonuid=7,anongid=8", sys(uid, 20, {30}));
+    EXPECT_EQ(who.uid, 7u);
+    EXPECT_EQ(who.gid, 8u);
+    EXPECT_TRUE(who.groups.empty());
+  }
+}
+
+TEST(Squash, makes_a_caller_without_credentials_anonymous) {
+  const vfs::Credentials who = acting("no_root_squash,anonuid=7,anongid=8", {});
+  EXPECT_EQ(who.uid, 7u);
+  EXPECT_EQ(who.gid, 8u);
+}
+
+TEST(Squash, never_lets_through_the_number_that_means_no_change) {
+  const std::uint32_t none = 0xffffffff;
+  const vfs::Credentials who = acting("no_root_squash", sys(none, none, {none, 5}));
+  EXPECT_EQ(who.uid, 65534u);
+  EXPECT_EQ(who.gid, 65534u);
+  EXPECT_EQ(who.groups, (decltype(who.groups){65534, 5}));
+}
+
+TEST(Export, that_is_secure_admits_reserved_ports_and_rdma) {
+  const Export secure = with("secure");
+  EXPECT_NE(secure.options_for(from("192.0.2.1", 1023)), nullptr);
+  EXPECT_EQ(secure.options_for(from("192.0.2.1", 1024)), nullptr);
+  EXPECT_EQ(secure.options_for(from("192.0.2.1", 0)), nullptr);
+  EXPECT_NE(with("").options_for(from("192.0.2.1", 1024)), nullptr);
+  rpc::Origin rdma = from("192.0.2.1", 1024);
+  rdma.transport = rpc::TransportKind::Rdma;
+  EXPECT_NE(secure.options_for(rdma), nullptr);
+}
+
+// The anonymous user's number tells which rule it was.
+Export open_to(const std::vector<std::pair<const char*, std::uint32_t>>& rules) {
+  Export made = with("");
+  for (const auto& [match, uid] : rules) {
+    ExportOptions options;
+    options.anonymous_uid = uid;
+    const auto rule = make_client_rule(match, options);
+    EXPECT_TRUE(rule.ok()) << match;
+    made.spec.clients.push_back(*rule);
+  }
+  return made;
+}
+
+std::uint32_t rule_for(const Export& asked, const char* host) {
+  const ExportOptions* options = asked.options_for(from(host));
+  return options == nullptr ? 0 : options->anonymous_uid;
+}
+
+TEST(Export, is_open_on_the_terms_of_the_most_specific_client_that_matches) {
+  const Export asked = open_to({{"192.0.2.0/24", 1},
+                                {"192.0.2.128/25", 2},
+                                {"192.0.2.200", 3},
+                                {"192.0.0.0/255.255.0.0", 4},
+                                {"2001:db8::/32", 5},
+                                {"2001:db8:1::/48", 6}});
+  EXPECT_EQ(rule_for(asked, "192.0.2.1"), 1u);
+  EXPECT_EQ(rule_for(asked, "192.0.2.129"), 2u);
+  EXPECT_EQ(rule_for(asked, "192.0.2.200"), 3u);
+  EXPECT_EQ(rule_for(asked, "192.0.3.1"), 4u);
+  EXPECT_EQ(rule_for(asked, "2001:db8:2::1"), 5u);
+  EXPECT_EQ(rule_for(asked, "2001:db8:1::1"), 6u);
+  EXPECT_EQ(rule_for(asked, "192.1.0.1"), 0u);
+  EXPECT_EQ(rule_for(asked, "::1"), 0u);
+  EXPECT_EQ(rule_for(asked, "not an address"), 0u);
+}
+
+TEST(Export, is_open_to_the_rest_where_a_star_says_so) {
+  const Export asked = open_to({{"*", 1}, {"0.0.0.0/0", 2}, {"10.0.0.0/8", 3}});
+  EXPECT_EQ(rule_for(asked, "10.1.2.3"), 3u);
+  EXPECT_EQ(rule_for(asked, "192.0.2.1"), 2u);
+  EXPECT_EQ(rule_for(asked, "2001:db8::1"), 1u);
+  EXPECT_EQ(rule_for(asked, "a name"), 1u);
+}
+
+TEST(ClientRules, are_networks_and_said_once_each) {
+  for (const char* text : {"", "10.0.0.0/33", "@trusted", "*.example", "10.0.0.0/8/8", "::1%lo"})
+    EXPECT_FALSE(make_client_rule(text, {}).ok()) << text;
+  Exports exports;
+  ExportSpec spec{"/x", nullptr, {}};
+  spec.clients = {*make_client_rule("10.0.0.0/8", {}), *make_client_rule("10.1.0.0/8", {})};
+  const auto twice = exports.add(1, spec);
+  ASSERT_FALSE(twice.ok());
+  EXPECT_NE(twice.error().message.find("client '10.1.0.0/8' is given twice"), std::string::npos);
+  spec.clients = {*make_client_rule("*", {}), *make_client_rule("*", {})};
+  EXPECT_FALSE(exports.add(1, spec).ok());
+}
+
+TEST(Exports, match_the_longest_whole_path) {
+  Exports exports;
+  for (const auto& [id, path] : {std::pair(1u, "/a"), std::pair(2u, "/a/b"), std::pair(3u, "//c/")})
+    ASSERT_TRUE(exports.add(id, {std::string(path), nullptr, {}}).ok());
+  const auto matched = [&](std::string_view path) {
+    const auto match = exports.match(path);
+    return match ? match->found->path() + ":" + std::string(match->rest) : "none";
+  };
+  EXPECT_EQ(matched("/a"), "/a:");
+  EXPECT_EQ(matched("/a/x/y"), "/a:x/y");
+  EXPECT_EQ(matched("/a/b"), "/a/b:");
+  EXPECT_EQ(matched("/a/b/c"), "/a/b:c");
+  EXPECT_EQ(matched("/a/bc"), "/a:bc");
+  EXPECT_EQ(matched("/ab"), "none");
+  EXPECT_EQ(matched("/c"), "/c:");
+  EXPECT_EQ(matched("/"), "none");
+  ASSERT_TRUE(exports.add(4, {"/", nullptr, {}}).ok());
+  EXPECT_EQ(matched("/"), "/:");
+  EXPECT_EQ(matched("/ab/c"), "/:ab/c");
+  EXPECT_EQ(matched("/a/b"), "/a/b:");
+}
+
+TEST(Exports, refuse_names_that_are_no_absolute_path_or_taken) {
+  Exports exports;
+  ASSERT_TRUE(exports.add(1, {"/a", nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(2, {"a", nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(2, {"", nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(2, {"/x/../y", nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(2, {"/./y", nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(2, {"/" + std::string(1024, 'x'), nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(2, {"/a/", nullptr, {}}).ok());
+  EXPECT_FALSE(exports.add(1, {"/b", nullptr, {}}).ok());
+  EXPECT_EQ(exports.all().size(), 1u);
+  EXPECT_EQ(exports.find(2), nullptr);
+}
+
+}  // namespace
+}  // namespace stag::nfs

@@ -1,0 +1,85 @@
+#include "nfs/export/state/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace stag::nfs {
+
+namespace {
+
+Failure<StateError> failure(std::string_view what, const std::string& path, int error) {
+  return Failure{
+      StateError{std::string(what) + " " + path + ": " + std::generic_category().message(error)}};
+}
+
+class File {
+ public:
+  File(const std::string& path, int flags)
+      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  bool opened() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+Result<Ok, StateError> sync_directory(const std::string& directory) {
+  const File parent(directory, O_RDONLY | O_DIRECTORY);
+  if (!parent.opened() || ::fsync(parent.descriptor()) != 0)
+    return failure("cannot sync", directory, errno);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::optional<std::string>, StateError> read_small_file(const std::string& path) {
+  const File file(path, O_RDONLY);
+  if (!file.opened() && errno == ENOENT) return std::optional<std::string>{};
+  if (!file.opened()) return failure("cannot open", path, errno);
+  char text[64];
+  const ssize_t length = ::read(file.descriptor(), text, sizeof text);
+  if (length < 0) return failure("cannot read", path, errno);
+  return std::optional(std::string(text, static_cast<std::size_t>(length)));
+}
+
+Result<Ok, StateError> replace_file(const std::string& directory, const std::string& name,
+                                    std::string_view content) {
+  const std::string path = directory + "/" + name;
+  const std::string fresh = path + ".new";
+  {
+    const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file.opened()) return failure("cannot create", fresh, errno);
+    const ssize_t written = ::write(file.descriptor(), content.data(), content.size());
+    if (written != static_cast<ssize_t>(content.size()))
+      return failure("cannot write", fresh, written < 0 ? errno : ENOSPC);
+    if (::fsync(file.descriptor()) != 0) return failure("cannot sync", fresh, errno);
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return failure("cannot replace", path, errno);
+  return sync_directory(directory);
+}
+
+Result<Ok, StateError> remove_file(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + name;
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failure("cannot remove", path, errno);
+  return sync_directory(directory);
+}
+
+Result<Ok, StateError> make_directories(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST)
+      return failure("cannot make", part, errno);
+    if (end == std::string::npos) return Ok{};
+  }
+}
+
+}  // namespace stag::nfs

@@ -1,0 +1,270 @@
+#include "nfs/server/acl/acl.h"
+
+#include "nfs/proto/nfsacl.h"
+#include "nfs/server/v2/values.h"
+#include "nfs/ulb/nfsacl.h"
+
+namespace stag::nfs::acl {
+namespace {
+
+using namespace nfsacl;
+using vfs::Status;
+
+// No list of statuses holds for NFSACL.
+constexpr std::uint32_t kNoProcedure = 0;
+
+std::vector<aclent> entries_of(const vfs::Acl& acl, const vfs::Attributes& of,
+                               std::uint32_t flags) {
+  std::vector<aclent> entries;
+  for (const vfs::AclEntry& entry : acl.entries())
+    entries.push_back({static_cast<std::uint32_t>(entry.tag), entry.id, entry.permissions});
+  return ulb::sent_acl(std::move(entries), {of.uid, of.gid}, flags);
+}
+
+// The parts of both lists that `mask` asks for.
+vfs::Outcome<secattr> to_secattr(const vfs::ObjectAcls& found, std::uint32_t mask) {
+  secattr to;
+  to.mask = mask;
+  if ((mask & (NFS_ACL | NFS_ACLCNT)) != 0)
+    to.aclents = entries_of(found.acls.access, found.attributes, 0);
+  if ((mask & (NFS_DFACL | NFS_DFACLCNT)) != 0)
+    to.dfaclents = entries_of(found.acls.defaults, found.attributes, NFS_ACL_DEFAULT);
+  if (std::max(to.aclents.size(), to.dfaclents.size()) > NFS_ACL_MAX_ENTRIES)
+    return Failure{Status::Io};
+  to.aclcnt = static_cast<std::uint32_t>(to.aclents.size());
+  to.dfaclcnt = static_cast<std::uint32_t>(to.dfaclents.size());
+  if ((mask & NFS_ACL) == 0) to.aclents.clear();
+  if ((mask & NFS_DFACL) == 0) to.dfaclents.clear();
+  return to;
+}
+
+vfs::Outcome<vfs::Acl> from_entries(const std::vector<aclent>& list, std::uint32_t count) {
+  if (count != list.size()) return Failure{Status::Invalid};
+  std::vector<vfs::AclEntry> entries;
+  for (const aclent& entry : ulb::received_acl(list)) {
+    if (entry.type > ACL_OTHER_OBJ) return Failure{Status::Invalid};
+    entries.push_back({static_cast<vfs::AclEntry::Tag>(entry.type), entry.id, entry.perm});
+  }
+  auto acl = vfs::Acl::from(std::move(entries));
+  if (!acl) return Failure{Status::Invalid};
+  return *std::move(acl);
+}
+
+// A list whose bit is not set stays, whatever is in its place.
+vfs::Outcome<vfs::SetAcls> from_secattr(const secattr& from) {
+  if ((from.mask & ~NFS_ACL_MASK) != 0) return Failure{Status::Invalid};
+  vfs::SetAcls changes;
+  if ((from.mask & NFS_ACL) != 0) {
+    auto access = from_entries(from.aclents, from.aclcnt);
+    if (!access) return Failure{access.error()};
+    changes.access = *std::move(access);
+  }
+  if ((from.mask & NFS_DFACL) != 0) {
+    auto defaults = from_entries(from.dfaclents, from.dfaclcnt);
+    if (!defaults) return Failure{defaults.error()};
+    changes.defaults = *std::move(defaults);
+  }
+  return changes;
+}
+
+struct Found {
+  secattr acls;
+  vfs::Attributes attributes;
+};
+
+Task<vfs::Outcome<Found>> look(const Object& object, std::uint32_t mask) {
+  if ((mask & ~NFS_ACL_MASK) != 0) co_return Failure{Status::Invalid};
+  const auto found = co_await object.store().acls(object.caller(), object.handle);
+  if (!found) co_return Failure{found.error()};
+  auto acls = to_secattr(*found, mask);
+  if (!acls) co_return Failure{acls.error()};
+  co_return Found{*std::move(acls), found->attributes};
+}
+
+Task<vfs::Outcome<vfs::Change>> change(const Object& object, const secattr& wanted) {
+  if (object.read_only()) co_return Failure{Status::ReadOnly};
+  const auto changes = from_secattr(wanted);
+  if (!changes) co_return Failure{changes.error()};
+  co_return co_await object.store().set_acls(object.caller(), object.handle, *changes);
+}
+
+// Version 3.
+
+nfsacl::post_op_attr to_post_op(const v3::post_op_attr& from) {
+  nfsacl::post_op_attr to;
+  to.attributes_follow = from.attributes_follow;
+  if (!from.attributes_follow) return to;
+  const v3::fattr3& a = from.attributes();
+  to.attributes() = {static_cast<std::uint32_t>(a.type),
+                     a.mode,
+                     a.nlink,
+                     a.uid,
+                     a.gid,
+                     a.size,
+                     a.used,
+                     {a.rdev.specdata1, a.rdev.specdata2},
+                     a.fsid,
+                     a.fileid,
+                     {a.atime.seconds, a.atime.nseconds},
+                     {a.mtime.seconds, a.mtime.nseconds},
+                     {a.ctime.seconds, a.ctime.nseconds}};
+  return to;
+}
+
+Result<Object, v3::nfsstat3> resolve3(const Request& request, const fhandle3& handle) {
+  v3::nfs_fh3 wide;
+  wide.data = handle;
+  return request.resolve(wide);
+}
+
+Task<GETACL3res> getacl3(Request request, GETACL3args args) {
+  GETACL3res res;
+  const auto object = resolve3(request, args.object);
+  if (!object) {
+    res.status = object.error();
+    co_return res;
+  }
+  auto found = co_await look(*object, args.mask);
+  if (found) {
+    res.resok().attributes = to_post_op(to_post_op_attr(found->attributes));
+    res.resok().acls = std::move(found->acls);
+    co_return res;
+  }
+  res.status = request.failure(found.error());
+  res.resfail() = to_post_op(co_await attributes_now(*object));
+  co_return res;
+}
+
+Task<SETACL3res> setacl3(Request request, SETACL3args args) {
+  SETACL3res res;
+  const auto object = resolve3(request, args.object);
+  if (!object) {
+    res.status = object.error();
+    co_return res;
+  }
+  const auto changed = co_await change(*object, args.acls);
+  if (changed) {
+    res.resok() = to_post_op(to_post_op_attr(changed->after));
+    co_return res;
+  }
+  res.status = request.failure(changed.error());
+  res.resfail() = to_post_op(co_await attributes_now(*object));
+  co_return res;
+}
+
+// Version 2.
+
+fattr2 to_fattr2(const vfs::Attributes& attributes) {
+  const v2::fattr a = nfs2::to_fattr(attributes);
+  return {static_cast<std::uint32_t>(a.type),
+          a.mode,
+          a.nlink,
+          a.uid,
+          a.gid,
+          a.size,
+          a.blocksize,
+          a.rdev,
+          a.blocks,
+          a.fsid,
+          a.fileid,
+          {a.atime.seconds, a.atime.useconds},
+          {a.mtime.seconds, a.mtime.useconds},
+          {a.ctime.seconds, a.ctime.useconds}};
+}
+
+// RFC 1094 has no word for these two, and its list does not hold here.
+v2::nfsstat to_status2(Status status) {
+  if (status == Status::NotSupported) return v2::NFSERR_OPNOTSUPP;
+  if (status == Status::Invalid) return v2::NFSERR_INVAL;
+  return nfs2::to_nfsstat(status);
+}
+v2::nfsstat to_status2(v3::nfsstat3 status) {
+  return nfs2::to_nfsstat(status);
+}
+
+template <class Res, class Why>
+Res failed2(Why why) {
+  Res res;
+  res.status = to_status2(why);
+  return res;
+}
+
+Result<Object, v3::nfsstat3> resolve2(const Request& request, const fhandle2& handle) {
+  v3::nfs_fh3 wide;
+  STAG_CHECK(wide.data.assign(handle));
+  return request.resolve(wide);
+}
+
+Task<GETACL2res> getacl2(Request request, GETACL2args args) {
+  const auto object = resolve2(request, args.object);
+  if (!object) co_return failed2<GETACL2res>(object.error());
+  auto found = co_await look(*object, args.mask);
+  if (!found) co_return failed2<GETACL2res>(found.error());
+  GETACL2res res;
+  res.resok().attributes = to_fattr2(found->attributes);
+  res.resok().acls = std::move(found->acls);
+  co_return res;
+}
+
+Task<ATTR2res> attributes2(const Object& object) {
+  const auto found = co_await object.store().attributes(object.caller(), object.handle);
+  if (!found) co_return failed2<ATTR2res>(found.error());
+  ATTR2res res;
+  res.resok() = to_fattr2(*found);
+  co_return res;
+}
+
+Task<ATTR2res> setacl2(Request request, SETACL2args args) {
+  const auto object = resolve2(request, args.object);
+  if (!object) co_return failed2<ATTR2res>(object.error());
+  const auto changed = co_await change(*object, args.acls);
+  if (!changed) co_return failed2<ATTR2res>(changed.error());
+  co_return co_await attributes2(*object);
+}
+
+Task<ATTR2res> getattr2(Request request, fhandle2 handle) {
+  const auto object = resolve2(request, handle);
+  if (!object) co_return failed2<ATTR2res>(object.error());
+  co_return co_await attributes2(*object);
+}
+
+Task<ACCESS2res> access2(Request request, ACCESS2args args) {
+  const auto object = resolve2(request, args.object);
+  if (!object) co_return failed2<ACCESS2res>(object.error());
+  constexpr std::uint32_t kChanging =
+      vfs::access::kModify | vfs::access::kExtend | vfs::access::kDelete;
+  const std::uint32_t asked =
+      args.access & vfs::access::kAll & (object->read_only() ? ~kChanging : ~0u);
+  const auto found = co_await object->store().access(object->caller(), object->handle, asked);
+  if (!found) co_return failed2<ACCESS2res>(found.error());
+  ACCESS2res res;
+  res.resok() = {to_fattr2(found->attributes), found->granted & asked};
+  co_return res;
+}
+
+template <class P, auto procedure>
+void add(rpc::Program& program, const Served& served) {
+  program.add<P>([&served](rpc::CallContext& call, typename P::Args args) {
+    return procedure(Request(served, call, kNoProcedure), std::move(args));
+  });
+}
+
+}  // namespace
+
+rpc::Program program2(const Served& served) {
+  rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V2, ulb::nfsacl());
+  add<ACLPROC2_GETACL, getacl2>(program, served);
+  add<ACLPROC2_SETACL, setacl2>(program, served);
+  add<ACLPROC2_GETATTR, getattr2>(program, served);
+  add<ACLPROC2_ACCESS, access2>(program, served);
+  return program;
+}
+
+rpc::Program program3(const Served& served) {
+  rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V3, ulb::nfsacl());
+  add<ACLPROC3_GETACL, getacl3>(program, served);
+  add<ACLPROC3_SETACL, setacl3>(program, served);
+  return program;
+}
+
+}  // namespace stag::nfs::acl

@@ -1,0 +1,15 @@
+// The way from an export's root to the directory that a client mounts. MOUNT names it by a path,
+// and the path may go through symbolic links as it may on the server; none leads out of the export.
+#pragma once
+
+#include <string_view>
+
+#include "nfs/server/v3/request.h"
+
+namespace stag::nfs::mount {
+
+// `rest` is relative to `root`. NoEntry for a link that leads out of the export or in circles,
+// NotDirectory, and what lookup() says.
+Task<vfs::Outcome<vfs::Handle>> directory_at(const Object& root, std::string_view rest);
+
+}  // namespace stag::nfs::mount

@@ -1,0 +1,89 @@
+// GETATTR, SETATTR and ACCESS (RFC 1813 3.3.1, 3.3.2, 3.3.4).
+#include "nfs/server/v3/procedures.h"
+
+namespace stag::nfs::nfs3 {
+
+Task<v3::GETATTR3res> getattr(Request request, v3::GETATTR3args args) {
+  v3::GETATTR3res res;
+  const auto object = request.resolve(args.object);
+  if (!object) {
+    res.status = object.error();
+    co_return res;
+  }
+  const auto found = co_await object->store().attributes(object->caller(), object->handle);
+  if (found) {
+    res.status = v3::NFS3_OK;
+    res.resok().obj_attributes = to_fattr3(*found);
+  } else {
+    res.status = request.failure(found.error());
+  }
+  co_return res;
+}
+
+namespace {
+
+struct Wanted {
+  v3::nfsstat3 status = v3::NFS3_OK;
+  vfs::SetAttributes attributes;
+  std::optional<vfs::Time> guard;
+};
+
+Wanted wanted_of(const v3::SETATTR3args& args, const Object& object) {
+  Wanted wanted;
+  const auto attributes = from_sattr3(args.new_attributes);
+  if (attributes) wanted.attributes = *attributes;
+  if (args.guard.check) wanted.guard = from_nfstime3(args.guard.obj_ctime());
+  if (object.read_only())
+    wanted.status = v3::NFS3ERR_ROFS;
+  else if (!attributes || (args.guard.check && !wanted.guard))
+    wanted.status = v3::NFS3ERR_INVAL;
+  return wanted;
+}
+
+}  // namespace
+
+Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
+  v3::SETATTR3res res;
+  const auto object = request.resolve(args.object);
+  if (!object) {
+    res.status = object.error();
+    co_return res;
+  }
+  const Wanted wanted = wanted_of(args, *object);
+  res.status = wanted.status;
+  if (res.status == v3::NFS3_OK) {
+    const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,
+                                                                 wanted.attributes, wanted.guard);
+    if (changed) {
+      res.resok().obj_wcc = to_wcc_data(*changed);
+      co_return res;
+    }
+    res.status = request.failure(changed.error());
+  }
+  res.resfail().obj_wcc = co_await wcc_now(*object);
+  co_return res;
+}
+
+Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args) {
+  v3::ACCESS3res res;
+  const auto object = request.resolve(args.object);
+  if (!object) {
+    res.status = object.error();
+    co_return res;
+  }
+  constexpr std::uint32_t kChanging = v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND | v3::ACCESS3_DELETE;
+  const std::uint32_t asked =
+      args.access & vfs::access::kAll & (object->read_only() ? ~kChanging : ~0u);
+  const auto found = co_await object->store().access(object->caller(), object->handle, asked);
+  if (found) {
+    res.status = v3::NFS3_OK;
+    res.resok().obj_attributes = to_post_op_attr(found->attributes);
+    res.resok().access = found->granted & asked;
+    co_return res;
+  }
+  res.status = request.failure(found.error());
+  res.resfail().obj_attributes = co_await attributes_now(*object);
+  co_return res;
+}
+
+}  // namespace stag::nfs::nfs3

@@ -1,0 +1,176 @@
+// What clients hear when the store fails.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "nfs/server/v3/status.h"
+#include "testing/nfs/faulty_store.h"
+#include "testing/nfs/server_fixture.h"
+
+namespace stag::nfs {
+namespace {
+
+using namespace v3;
+
+class Faults : public testing::NfsServed {
+ protected:
+  // One Call of a procedure: the status heard, and whether attributes came with the error.
+  struct Heard {
+    nfsstat3 status;
+    bool attributes;
+  };
+  struct Procedure {
+    std::uint32_t number;
+    std::function<Heard()> heard;
+  };
+
+  Faults() {
+    ExportOptions open;
+    open.root_squash = false;
+    EXPECT_TRUE(nfs_.add_export("/faulty", faulty_, open).ok());
+    dir_ = mounted("/faulty");
+    file_ = create(dir_, "file");
+  }
+
+  std::vector<Procedure> reading() {
+    return {
+        {3,
+         [&] {
+           return fail(call<NFSPROC3_LOOKUP>({{dir_, "x"}}), &LOOKUP3resfail::dir_attributes);
+         }},
+        {4,
+         [&] {
+           return fail(call<NFSPROC3_ACCESS>({file_, 1}), &ACCESS3resfail::obj_attributes);
+         }},
+        {5,
+         [&] {
+           return fail(call<NFSPROC3_READLINK>({file_}), &READLINK3resfail::symlink_attributes);
+         }},
+        {6,
+         [&] {
+           return fail(call<NFSPROC3_READ>({file_, 0, 1}), &READ3resfail::file_attributes);
+         }},
+        {16,
+         [&] {
+           return fail(call<NFSPROC3_READDIR>({dir_, 0, {}, 4096}),
+                       &READDIR3resfail::dir_attributes);
+         }},
+        {17,
+         [&] {
+           return fail(call<NFSPROC3_READDIRPLUS>({dir_, 0, {}, 4096, 4096}),
+                       &READDIRPLUS3resfail::dir_attributes);
+         }},
+        {18, [&] { return fail(call<NFSPROC3_FSSTAT>({dir_}), &FSSTAT3resfail::obj_attributes); }},
+    };
+  }
+  std::vector<Procedure> changing() {
+    return {
+        {2,
+         [&] {
+           return changed(call<NFSPROC3_SETATTR>({file_, {}, {}}), &SETATTR3resfail::obj_wcc);
+         }},
+        {7, [&] { return changed(write(file_, 0, "x"), &WRITE3resfail::file_wcc); }},
+        {8, [&] { return changed(made(), &CREATE3resfail::dir_wcc); }},
+        {9,
+         [&] {
+           return changed(call<NFSPROC3_MKDIR>({{dir_, "x"}, {}}), &MKDIR3resfail::dir_wcc);
+         }},
+        {10,
+         [&] {
+           return changed(call<NFSPROC3_SYMLINK>({{dir_, "x"}, {{}, "t"}}),
+                          &SYMLINK3resfail::dir_wcc);
+         }},
+        {11, [&] { return changed(node(), &MKNOD3resfail::dir_wcc); }},
+        {12,
+         [&] {
+           return changed(call<NFSPROC3_REMOVE>({{dir_, "x"}}), &REMOVE3resfail::dir_wcc);
+         }},
+        {13,
+         [&] {
+           return changed(call<NFSPROC3_RMDIR>({{dir_, "x"}}), &RMDIR3resfail::dir_wcc);
+         }},
+        {14,
+         [&] {
+           return changed(call<NFSPROC3_RENAME>({{dir_, "x"}, {dir_, "y"}}),
+                          &RENAME3resfail::todir_wcc);
+         }},
+        {15,
+         [&] {
+           return changed(call<NFSPROC3_LINK>({file_, {dir_, "x"}}), &LINK3resfail::linkdir_wcc);
+         }},
+        {21,
+         [&] {
+           return changed(call<NFSPROC3_COMMIT>({file_, 0, 0}), &COMMIT3resfail::file_wcc);
+         }},
+    };
+  }
+
+  template <class Res, class Fail>
+  static Heard fail(const Res& res, post_op_attr Fail::*attributes) {
+    if (res.status == NFS3_OK) return {NFS3_OK, false};
+    return {res.status, (res.resfail().*attributes).attributes_follow};
+  }
+  template <class Res, class Fail>
+  static Heard changed(const Res& res, wcc_data Fail::*wcc) {
+    if (res.status == NFS3_OK) return {NFS3_OK, false};
+    return {res.status, (res.resfail().*wcc).after.attributes_follow};
+  }
+  CREATE3res made() {
+    CREATE3args args;
+    args.where = {dir_, "x"};
+    args.how.obj_attributes() = {};
+    return call<NFSPROC3_CREATE>(args);
+  }
+  MKNOD3res node() {
+    MKNOD3args args;
+    args.where = {dir_, "x"};
+    args.what.type = NF3FIFO;
+    args.what.pipe_attributes() = {};
+    return call<NFSPROC3_MKNOD>(args);
+  }
+
+  void expect_every_fault_is_heard(const std::vector<Procedure>& procedures) {
+    for (const Procedure& procedure : procedures)
+      for (int i = 0; i <= static_cast<int>(vfs::Status::Delay); ++i) {
+        faulty_->fault = static_cast<vfs::Status>(i);
+        const Heard heard = procedure.heard();
+        EXPECT_EQ(heard.status, to_nfsstat3(procedure.number, *faulty_->fault))
+            << procedure.number << " " << to_string(*faulty_->fault);
+        EXPECT_TRUE(heard.attributes) << procedure.number << " " << to_string(*faulty_->fault);
+      }
+  }
+
+  std::shared_ptr<testing::FaultyStore> faulty_ = std::make_shared<testing::FaultyStore>(store_);
+  nfs_fh3 dir_;
+  nfs_fh3 file_;
+};
+
+TEST_F(Faults, of_every_kind_are_heard_by_readers_with_the_attributes) {
+  expect_every_fault_is_heard(reading());
+}
+
+TEST_F(Faults, of_every_kind_are_heard_by_writers_with_the_attributes_after) {
+  expect_every_fault_is_heard(changing());
+}
+
+TEST_F(Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
+  using namespace mount3;
+  const auto mounting = [this](vfs::Status status) {
+    faulty_->fault = status;
+    return call<MOUNTPROC3_MNT>("/faulty/x").fhs_status;
+  };
+  EXPECT_EQ(mounting(vfs::Status::Access), MNT3ERR_ACCES);
+  EXPECT_EQ(mounting(vfs::Status::Stale), MNT3ERR_NOENT);
+  EXPECT_EQ(mounting(vfs::Status::Io), MNT3ERR_IO);
+}
+
+TEST_F(Faults, that_lost_data_change_the_write_verifier) {
+  const auto before = write(file_, 0, "x", UNSTABLE).resok().verf;
+  faulty_->lost = 1;
+  EXPECT_NE(call<NFSPROC3_COMMIT>({file_, 0, 0}).resok().verf, before);
+  EXPECT_NE(write(file_, 0, "x", UNSTABLE).resok().verf, before);
+}
+
+}  // namespace
+}  // namespace stag::nfs

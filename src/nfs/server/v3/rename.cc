@@ -1,0 +1,67 @@
+// RENAME and LINK (RFC 1813 3.3.14, 3.3.15): the procedures with two objects.
+#include "nfs/server/v3/procedures.h"
+
+namespace stag::nfs::nfs3 {
+
+namespace {
+
+// Why two objects cannot meet in one changing operation, before the store is asked.
+v3::nfsstat3 refusal(const Object& one, const Object& other) {
+  // Two exports of one store are still two: their options differ.
+  if (one.export_ != other.export_) return v3::NFS3ERR_XDEV;
+  return one.read_only() ? v3::NFS3ERR_ROFS : v3::NFS3_OK;
+}
+
+}  // namespace
+
+Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
+  v3::RENAME3res res;
+  const auto from = request.resolve(args.from.dir);
+  const auto to = request.resolve(args.to.dir);
+  if (!from || !to) {
+    res.status = from ? to.error() : from.error();
+    co_return res;
+  }
+  res.status = refusal(*from, *to);
+  if (res.status == v3::NFS3_OK) {
+    const auto renamed = co_await from->store().rename(from->caller(), from->handle, args.from.name,
+                                                       to->handle, args.to.name);
+    if (renamed) {
+      res.resok().fromdir_wcc = to_wcc_data(renamed->from);
+      res.resok().todir_wcc = to_wcc_data(renamed->to);
+      co_return res;
+    }
+    res.status = request.failure(renamed.error());
+  }
+  v3::RENAME3resfail& fail = res.resfail();
+  fail.fromdir_wcc = co_await wcc_now(*from);
+  fail.todir_wcc = co_await wcc_now(*to);
+  co_return res;
+}
+
+Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
+  v3::LINK3res res;
+  const auto file = request.resolve(args.file);
+  const auto directory = request.resolve(args.link.dir);
+  if (!file || !directory) {
+    res.status = file ? directory.error() : file.error();
+    co_return res;
+  }
+  res.status = refusal(*file, *directory);
+  if (res.status == v3::NFS3_OK) {
+    const auto linked = co_await file->store().link(file->caller(), file->handle, directory->handle,
+                                                    args.link.name);
+    if (linked) {
+      res.resok().file_attributes = to_post_op_attr(linked->attributes);
+      res.resok().linkdir_wcc = to_wcc_data(linked->directory);
+      co_return res;
+    }
+    res.status = request.failure(linked.error());
+  }
+  v3::LINK3resfail& fail = res.resfail();
+  fail.file_attributes = co_await attributes_now(*file);
+  fail.linkdir_wcc = co_await wcc_now(*directory);
+  co_return res;
+}
+
+}  // namespace stag::nfs::nfs3
