@@ -41,8 +41,8 @@ struct SimWorld::State {
     const auto exports = nfs_.exports();
     const nfs::Export& data = exports->all().front();
     nfs::client::Handle handle;
-    STAG_CHECK(
-        handle.data.assign(nfs_.served().handles.seal(data.id, data.file_system().root()).bytes()));
+    STAG_CHECK(handle.data.assign(
+        nfs_.context().handles.seal(data.id, data.file_system().root()).bytes()));
     return handle;
   }
 

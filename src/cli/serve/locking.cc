@@ -74,7 +74,8 @@ Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer
   one.limits.threads = 1;
   one.name = "records of locks";
   options.records_worker = std::make_shared<net::WorkerPool>(one);
-  auto opened = nfs::lock::LockService::open(nfs.served(), options, made->loops.at(0), made->peers);
+  auto opened =
+      nfs::lock::LockService::open(nfs.context(), options, made->loops.at(0), made->peers);
   if (!opened) return Failure{opened.error().message};
   made->service = *std::move(opened);
   return std::unique_ptr<Locking>(new Locking(std::move(made)));

@@ -117,12 +117,13 @@ void Serve::declare_connections(Arguments& arguments) {
 }
 
 void Serve::declare(Arguments& arguments) {
-  arguments.texts("--export", export_texts_, "/name=DIR|memory[,OPTION]...",
-                  "what to serve; options are those of exports(5): ro, rw, root_squash, "
-                  "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, fsid=N; "
-                  "at_once, offload: whether a folder's file system may be asked by the threads "
-                  "that serve connections [if it is on this machine]; "
-                  "client=NETWORK[:OPTION]... for each it is open to [all]");
+  arguments.texts(
+      "--export", export_texts_, "/name=DIR|memory[,OPTION]...",
+      "what to serve; options are those of exports(5): ro, rw, root_squash, "
+      "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys:none, "
+      "fsid=N; at_once, offload: whether a folder's file system may be asked by the threads "
+      "that serve connections [if it is on this machine]; "
+      "client=NETWORK[:OPTION]... for each it is open to [all]");
   arguments.texts("--listen", hosts_, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
                   "encryption: beyond this machine, trust the network");

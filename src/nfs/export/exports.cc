@@ -39,10 +39,36 @@ constexpr Flag kFlags[] = {
     {"insecure", &ExportOptions::secure, false},
 };
 
+struct FlavorName {
+  std::string_view name;
+  oncrpc::AuthFlavor flavor;
+};
+constexpr FlavorName kFlavorNames[] = {{"sys", oncrpc::AuthFlavor::AUTH_SYS},
+                                       {"none", oncrpc::AuthFlavor::AUTH_NONE}};
+
+// The flavors of "sys:none"; empty when one of them is not known.
+std::vector<oncrpc::AuthFlavor> flavors_of(std::string_view names) {
+  std::vector<oncrpc::AuthFlavor> flavors;
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(':'));
+    const auto* known = std::ranges::find(kFlavorNames, name, &FlavorName::name);
+    if (known == std::end(kFlavorNames)) return {};
+    flavors.push_back(known->flavor);
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+  }
+  return flavors;
+}
+
 bool apply(std::string_view word, ExportOptions& options) {
   for (const Flag& flag : kFlags) {
     if (flag.word != word) continue;
     options.*flag.option = flag.value;
+    return true;
+  }
+  if (word.starts_with("sec=")) {
+    std::vector<oncrpc::AuthFlavor> flavors = flavors_of(word.substr(4));
+    if (flavors.empty()) return false;
+    options.flavors = std::move(flavors);
     return true;
   }
   if (const auto uid = number_of(word, "anonuid=")) return options.anonymous_uid = *uid, true;
@@ -57,7 +83,7 @@ Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions
   return Failure{
       ExportError{"export option '" + std::string(word) +
                   "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
-                  "no_all_squash, secure, insecure, anonuid=N and anongid=N"}};
+                  "no_all_squash, secure, insecure, anonuid=N, anongid=N and sec=sys:none"}};
 }
 
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text) {

@@ -12,6 +12,7 @@
 
 #include "base/network.h"
 #include "base/result.h"
+#include "oncrpc/message.h"
 #include "rpc/authenticator.h"
 #include "vfs/vfs.h"
 
@@ -24,6 +25,10 @@ struct ExportOptions {
   std::uint32_t anonymous_uid = 65534;
   std::uint32_t anonymous_gid = 65534;
   bool secure = false;  // TCP and UDP clients must use a port below 1024; means nothing on RDMA
+  // The security flavors (RFC 5531 8.2) that Calls may have, the preferred one first. Calls with
+  // AUTH_NONE act as the anonymous user.
+  std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,
+                                             oncrpc::AuthFlavor::AUTH_NONE};
   friend bool operator==(const ExportOptions&, const ExportOptions&) = default;
 };
 
@@ -32,7 +37,8 @@ struct ExportError {
   std::string message;
 };
 
-// One of the words of exports(5): "ro", "anonuid=99". Later words win over earlier ones.
+// One of the words of exports(5): "ro", "anonuid=99", "sec=sys:none". Later words win over earlier
+// ones.
 Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options);
 // Several, comma-separated: "ro,root_squash,anonuid=99".
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text);

@@ -42,9 +42,17 @@ TEST(ExportOptions, are_the_words_of_exports) {
             ExportOptions{});
 }
 
+TEST(ExportOptions, name_the_security_flavors_in_the_order_of_preference) {
+  using enum oncrpc::AuthFlavor;
+  EXPECT_EQ(ExportOptions{}.flavors, (std::vector{AUTH_SYS, AUTH_NONE}));
+  EXPECT_EQ(parse_export_options("sec=none:sys")->flavors, (std::vector{AUTH_NONE, AUTH_SYS}));
+  EXPECT_EQ(parse_export_options("sec=none,sec=sys")->flavors, (std::vector{AUTH_SYS}));
+}
+
 TEST(ExportOptions, that_nobody_knows_are_an_error) {
-  for (const char* text : {"readonly", "anonuid=", "anonuid=-1", "anonuid=4294967296",
-                           "anonuid=4294967295", "ro,,rw", "anongid=1x", "RO"}) {
+  for (const char* text :
+       {"readonly", "anonuid=", "anonuid=-1", "anonuid=4294967296", "anonuid=4294967295", "ro,,rw",
+        "anongid=1x", "RO", "sec=", "sec=krb9"}) {
     const auto parsed = parse_export_options(text);
     EXPECT_FALSE(parsed.ok()) << text;
   }

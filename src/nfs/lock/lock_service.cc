@@ -6,13 +6,13 @@
 namespace stag::nfs::lock {
 
 struct LockService::Parts {
-  Parts(const Served& served, std::unique_ptr<Records> kept, const LockServiceOptions& options,
-        Loop& loop, Peers& peers)
+  Parts(const ServerContext& server, std::unique_ptr<Records> kept,
+        const LockServiceOptions& options, Loop& loop, Peers& peers)
       : grace(options.grace),
         records(std::move(kept)),
         manager(options.limits),
         outbox(manager, *records, options.host_name, loop, peers),
-        desk{served, stores, manager, *records, outbox} {}
+        desk{server, stores, manager, *records, outbox} {}
 
   const Duration grace;
   std::unique_ptr<Records> records;
@@ -26,12 +26,12 @@ LockService::LockService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)
 LockService::~LockService() = default;
 
 Result<std::unique_ptr<LockService>, StateError> LockService::open(
-    const Served& served, const LockServiceOptions& options, Loop& loop, Peers& peers) {
+    const ServerContext& server, const LockServiceOptions& options, Loop& loop, Peers& peers) {
   auto records =
       Records::open(options.state_directory.empty() ? "" : options.state_directory + "/locks",
                     options.records_worker);
   if (!records) return Failure{records.error()};
-  auto parts = std::make_unique<Parts>(served, *std::move(records), options, loop, peers);
+  auto parts = std::make_unique<Parts>(server, *std::move(records), options, loop, peers);
   Parts& made = *parts;
   made.manager.on_grant(
       [&made](const Client& client, Ticket ticket) { made.outbox.granted(client, ticket); });

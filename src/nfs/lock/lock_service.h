@@ -3,7 +3,7 @@
 // RFC 1813 section 6), and NSM, the status monitor (XNFS chapter 11), by which lock managers learn
 // that the other side restarted.
 //
-//   auto locks = nfs::lock::LockService::open(nfs.served(), options, loop, peers);
+//   auto locks = nfs::lock::LockService::open(nfs.context(), options, loop, peers);
 //   (*locks)->add_programs(server);
 //   ... listen ...
 //   (*locks)->start();
@@ -35,7 +35,7 @@ namespace stag::rpc {
 class Server;
 }
 namespace stag::nfs {
-struct Served;
+struct ServerContext;
 }
 
 namespace stag::nfs::lock {
@@ -55,9 +55,9 @@ struct LockServiceOptions {
 class LockService {
  public:
   // Reads the records and counts this start; if there is anybody to reclaim locks, the grace period
-  // begins. Blocking. `served`, `loop` (where this host speaks by itself) and `peers` outlive the
+  // begins. Blocking. `server`, `loop` (where this host speaks by itself) and `peers` outlive the
   // service.
-  static Result<std::unique_ptr<LockService>, StateError> open(const Served& served,
+  static Result<std::unique_ptr<LockService>, StateError> open(const ServerContext& server,
                                                                const LockServiceOptions& options,
                                                                Loop& loop, Peers& peers);
   // After stop(), and after the last Call has ended.

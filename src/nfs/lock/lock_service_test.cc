@@ -119,7 +119,7 @@ class Locks : public testing::NfsServed {
   ~Locks() override { loop_.run(stopped(*service_)); }
 
   void open() {
-    auto opened = LockService::open(nfs_.served(),
+    auto opened = LockService::open(nfs_.context(),
                                     {.state_directory = directory_.path(), .host_name = "server"},
                                     loop_, peers_);
     STAG_CHECK(opened.ok());

@@ -1,6 +1,7 @@
 #include "nfs/lock/nlm.h"
 
 #include "base/reason.h"
+#include "nfs/export/admission.h"
 #include "nfs/lock/versions.h"
 
 namespace stag::nfs::lock {
@@ -9,50 +10,33 @@ namespace {
 
 using nlm::nlm4_stats;
 
-// The file a request is about, as its caller reaches it.
-struct Target {
-  std::shared_ptr<const Exports> exports;
-  Object object;
-};
 using Key = Result<FileKey, nlm4_stats>;
-
-Result<Target, nlm4_stats> target_of(const Desk& desk, const rpc::CallContext& call,
-                                     const nlm::netobj& handle) {
-  const auto opened = desk.served.handles.open(handle.flatten().bytes());
-  if (!opened) return Failure{nlm::NLM4_STALE_FH};
-  Target target{desk.served.exports.current(), {}};
-  const Export* found = target.exports->find(opened->export_id);
-  if (found == nullptr) return Failure{nlm::NLM4_STALE_FH};
-  const auto object = admit(*found, opened->object, call);
-  if (!object) return Failure{nlm::NLM4_STALE_FH};
-  target.object = *object;
-  return target;
-}
 
 // The file is there, and the caller may read it or owns it: to lock what one may not even read
 // would only keep others out.
 Task<Key> key_to_lock(const Desk& desk, const rpc::CallContext& call, const nlm::netobj& handle) {
-  const auto target = target_of(desk, call, handle);
-  if (!target) co_return Failure{target.error()};
-  const Object& object = target->object;
+  const Admission admission(desk.server, call);
+  const auto object = admission.resolve(handle.flatten().bytes());
+  // NLM has one word for all refusals.
+  if (!object) co_return Failure{nlm::NLM4_STALE_FH};
   const auto access =
-      co_await object.store().access(object.caller(), object.handle, vfs::access::kRead);
+      co_await object->store().access(object->caller(), object->handle, vfs::access::kRead);
   if (!access)
     co_return Failure{access.error() == vfs::Status::Stale ||
                               access.error() == vfs::Status::BadHandle
                           ? nlm::NLM4_STALE_FH
                           : nlm::NLM4_FAILED};
-  const bool owner = access->attributes.uid == object.credentials.uid;
+  const bool owner = access->attributes.uid == object->credentials.uid;
   const bool regular = access->attributes.type == vfs::FileType::Regular;
   if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
-  co_return FileKey{desk.stores.note(object.export_->id, access->attributes.file_system_id),
-                    object.handle};
+  co_return FileKey{desk.stores.note(object->export_->id, access->attributes.file_system_id),
+                    object->handle};
 }
 
 // To give back what one has, neither permission nor the export nor the file itself are asked for:
 // who lost them must still get rid of his locks. The file's export may never have seen a lock.
 Key key_to_unlock(const Desk& desk, const nlm::netobj& handle) {
-  const auto opened = desk.served.handles.open(handle.flatten().bytes());
+  const auto opened = desk.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
   return FileKey{desk.stores.find(opened->export_id).value_or(0), opened->object};
 }

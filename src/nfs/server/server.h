@@ -32,7 +32,7 @@ class Server;
 namespace stag::nfs {
 
 class MountList;
-struct Served;
+struct ServerContext;
 
 class NfsServer {
  public:
@@ -49,7 +49,7 @@ class NfsServer {
   Result<Ok, ExportError> replace_exports(std::vector<ExportSpec> specs);
   std::shared_ptr<const Exports> exports() const;
   // For the services beside NFS (nfs/lock).
-  const Served& served() const { return *served_; }
+  const ServerContext& context() const { return *context_; }
   // A number for vfs::Attributes::file_system_id that differs from export to export and is the same
   // after each start with the same state.
   std::uint64_t file_system_id(std::string_view path) const;
@@ -60,7 +60,7 @@ class NfsServer {
   void add_nfs(rpc::Server& server);
 
  private:
-  std::unique_ptr<Served> served_;
+  std::unique_ptr<ServerContext> context_;
   std::unique_ptr<MountList> mounts_;
 };
 

@@ -1,7 +1,10 @@
 #include "nfs/server/acl/acl.h"
 
+#include "nfs/export/admission.h"
 #include "nfs/proto/nfsacl.h"
 #include "nfs/server/v2/values.h"
+#include "nfs/server/v3/attributes.h"
+#include "nfs/server/v3/status.h"
 #include "nfs/ulb/nfsacl.h"
 
 namespace stag::nfs::acl {
@@ -9,9 +12,6 @@ namespace {
 
 using namespace nfsacl;
 using vfs::Status;
-
-// No list of statuses holds for NFSACL.
-constexpr std::uint32_t kNoProcedure = 0;
 
 std::vector<aclent> entries_of(const vfs::Acl& acl, const vfs::Attributes& of,
                                std::uint32_t flags) {
@@ -72,7 +72,7 @@ struct Found {
   vfs::Attributes attributes;
 };
 
-Task<vfs::Outcome<Found>> look(const Object& object, std::uint32_t mask) {
+Task<vfs::Outcome<Found>> look(const ExportObject& object, std::uint32_t mask) {
   if ((mask & ~NFS_ACL_MASK) != 0) co_return Failure{Status::Invalid};
   const auto found = co_await object.store().acls(object.caller(), object.handle);
   if (!found) co_return Failure{found.error()};
@@ -81,20 +81,20 @@ Task<vfs::Outcome<Found>> look(const Object& object, std::uint32_t mask) {
   co_return Found{*std::move(acls), found->attributes};
 }
 
-Task<vfs::Outcome<vfs::Change>> change(const Object& object, const secattr& wanted) {
+Task<vfs::Outcome<vfs::Change>> change(const ExportObject& object, const secattr& wanted) {
   if (object.read_only()) co_return Failure{Status::ReadOnly};
   const auto changes = from_secattr(wanted);
   if (!changes) co_return Failure{changes.error()};
   co_return co_await object.store().set_acls(object.caller(), object.handle, *changes);
 }
 
-// Version 3.
+// Version 3: statuses and attributes are those of NFSv3, in types of NFSACL's own.
 
-nfsacl::post_op_attr to_post_op(const v3::post_op_attr& from) {
+nfsacl::post_op_attr to_post_op(const std::optional<vfs::Attributes>& attributes) {
   nfsacl::post_op_attr to;
-  to.attributes_follow = from.attributes_follow;
-  if (!from.attributes_follow) return to;
-  const v3::fattr3& a = from.attributes();
+  to.attributes_follow = attributes.has_value();
+  if (!attributes) return to;
+  const v3::fattr3 a = nfs3::to_fattr3(*attributes);
   to.attributes() = {static_cast<std::uint32_t>(a.type),
                      a.mode,
                      a.nlink,
@@ -111,48 +111,42 @@ nfsacl::post_op_attr to_post_op(const v3::post_op_attr& from) {
   return to;
 }
 
-Result<Object, v3::nfsstat3> resolve3(const Request& request, const fhandle3& handle) {
-  v3::nfs_fh3 wide;
-  wide.data = handle;
-  return request.resolve(wide);
-}
-
-Task<GETACL3res> getacl3(Request request, GETACL3args args) {
+Task<GETACL3res> getacl3(Admission admission, GETACL3args args) {
   GETACL3res res;
-  const auto object = resolve3(request, args.object);
+  const auto object = admission.resolve(args.object.bytes());
   if (!object) {
-    res.status = object.error();
+    res.status = nfs3::to_nfsstat3(object.error());
     co_return res;
   }
   auto found = co_await look(*object, args.mask);
   if (found) {
-    res.resok().attributes = to_post_op(to_post_op_attr(found->attributes));
+    res.resok().attributes = to_post_op(found->attributes);
     res.resok().acls = std::move(found->acls);
     co_return res;
   }
-  res.status = request.failure(found.error());
+  res.status = nfs3::to_nfsstat3(found.error());
   res.resfail() = to_post_op(co_await attributes_now(*object));
   co_return res;
 }
 
-Task<SETACL3res> setacl3(Request request, SETACL3args args) {
+Task<SETACL3res> setacl3(Admission admission, SETACL3args args) {
   SETACL3res res;
-  const auto object = resolve3(request, args.object);
+  const auto object = admission.resolve(args.object.bytes());
   if (!object) {
-    res.status = object.error();
+    res.status = nfs3::to_nfsstat3(object.error());
     co_return res;
   }
   const auto changed = co_await change(*object, args.acls);
   if (changed) {
-    res.resok() = to_post_op(to_post_op_attr(changed->after));
+    res.resok() = to_post_op(changed->after);
     co_return res;
   }
-  res.status = request.failure(changed.error());
+  res.status = nfs3::to_nfsstat3(changed.error());
   res.resfail() = to_post_op(co_await attributes_now(*object));
   co_return res;
 }
 
-// Version 2.
+// Version 2: those of NFSv2.
 
 fattr2 to_fattr2(const vfs::Attributes& attributes) {
   const v2::fattr a = nfs2::to_fattr(attributes);
@@ -178,8 +172,8 @@ v2::nfsstat to_status2(Status status) {
   if (status == Status::Invalid) return v2::NFSERR_INVAL;
   return nfs2::to_nfsstat(status);
 }
-v2::nfsstat to_status2(v3::nfsstat3 status) {
-  return nfs2::to_nfsstat(status);
+v2::nfsstat to_status2(Refusal refusal) {
+  return nfs2::to_nfsstat(refusal);
 }
 
 template <class Res, class Why>
@@ -189,14 +183,8 @@ Res failed2(Why why) {
   return res;
 }
 
-Result<Object, v3::nfsstat3> resolve2(const Request& request, const fhandle2& handle) {
-  v3::nfs_fh3 wide;
-  STAG_CHECK(wide.data.assign(handle));
-  return request.resolve(wide);
-}
-
-Task<GETACL2res> getacl2(Request request, GETACL2args args) {
-  const auto object = resolve2(request, args.object);
+Task<GETACL2res> getacl2(Admission admission, GETACL2args args) {
+  const auto object = admission.resolve(args.object);
   if (!object) co_return failed2<GETACL2res>(object.error());
   auto found = co_await look(*object, args.mask);
   if (!found) co_return failed2<GETACL2res>(found.error());
@@ -206,7 +194,7 @@ Task<GETACL2res> getacl2(Request request, GETACL2args args) {
   co_return res;
 }
 
-Task<ATTR2res> attributes2(const Object& object) {
+Task<ATTR2res> attributes2(const ExportObject& object) {
   const auto found = co_await object.store().attributes(object.caller(), object.handle);
   if (!found) co_return failed2<ATTR2res>(found.error());
   ATTR2res res;
@@ -214,22 +202,22 @@ Task<ATTR2res> attributes2(const Object& object) {
   co_return res;
 }
 
-Task<ATTR2res> setacl2(Request request, SETACL2args args) {
-  const auto object = resolve2(request, args.object);
+Task<ATTR2res> setacl2(Admission admission, SETACL2args args) {
+  const auto object = admission.resolve(args.object);
   if (!object) co_return failed2<ATTR2res>(object.error());
   const auto changed = co_await change(*object, args.acls);
   if (!changed) co_return failed2<ATTR2res>(changed.error());
   co_return co_await attributes2(*object);
 }
 
-Task<ATTR2res> getattr2(Request request, fhandle2 handle) {
-  const auto object = resolve2(request, handle);
+Task<ATTR2res> getattr2(Admission admission, fhandle2 handle) {
+  const auto object = admission.resolve(handle);
   if (!object) co_return failed2<ATTR2res>(object.error());
   co_return co_await attributes2(*object);
 }
 
-Task<ACCESS2res> access2(Request request, ACCESS2args args) {
-  const auto object = resolve2(request, args.object);
+Task<ACCESS2res> access2(Admission admission, ACCESS2args args) {
+  const auto object = admission.resolve(args.object);
   if (!object) co_return failed2<ACCESS2res>(object.error());
   constexpr std::uint32_t kChanging =
       vfs::access::kModify | vfs::access::kExtend | vfs::access::kDelete;
@@ -243,27 +231,27 @@ Task<ACCESS2res> access2(Request request, ACCESS2args args) {
 }
 
 template <class P, auto procedure>
-void add(rpc::Program& program, const Served& served) {
-  program.add<P>([&served](rpc::CallContext& call, typename P::Args args) {
-    return procedure(Request(served, call, kNoProcedure), std::move(args));
+void add(rpc::Program& program, const ServerContext& server) {
+  program.add<P>([&server](rpc::CallContext& call, typename P::Args args) {
+    return procedure(Admission(server, call), std::move(args));
   });
 }
 
 }  // namespace
 
-rpc::Program program2(const Served& served) {
+rpc::Program program2(const ServerContext& server) {
   rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V2, ulb::nfsacl());
-  add<ACLPROC2_GETACL, getacl2>(program, served);
-  add<ACLPROC2_SETACL, setacl2>(program, served);
-  add<ACLPROC2_GETATTR, getattr2>(program, served);
-  add<ACLPROC2_ACCESS, access2>(program, served);
+  add<ACLPROC2_GETACL, getacl2>(program, server);
+  add<ACLPROC2_SETACL, setacl2>(program, server);
+  add<ACLPROC2_GETATTR, getattr2>(program, server);
+  add<ACLPROC2_ACCESS, access2>(program, server);
   return program;
 }
 
-rpc::Program program3(const Served& served) {
+rpc::Program program3(const ServerContext& server) {
   rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V3, ulb::nfsacl());
-  add<ACLPROC3_GETACL, getacl3>(program, served);
-  add<ACLPROC3_SETACL, setacl3>(program, served);
+  add<ACLPROC3_GETACL, getacl3>(program, server);
+  add<ACLPROC3_SETACL, setacl3>(program, server);
   return program;
 }
 

@@ -6,12 +6,13 @@
 // of more entries than NFSACL carries, which a local user may have made, are an input/output error.
 #pragma once
 
-#include "nfs/server/v3/request.h"
+#include "nfs/export/server_context.h"
+#include "rpc/program.h"
 
 namespace stag::nfs::acl {
 
-// Program 100227 versions 2 and 3. `served` outlives them.
-rpc::Program program2(const Served& served);
-rpc::Program program3(const Served& served);
+// Program 100227 versions 2 and 3. `server` outlives them.
+rpc::Program program2(const ServerContext& server);
+rpc::Program program3(const ServerContext& server);
 
 }  // namespace stag::nfs::acl

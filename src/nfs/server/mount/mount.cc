@@ -1,10 +1,20 @@
 #include "nfs/server/mount/mount.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "base/reason.h"
+#include "nfs/export/admission.h"
+#include "nfs/proto/mount3.h"
 #include "nfs/server/mount/mount_path.h"
+#include "nfs/ulb/nfs3.h"
 
 namespace stag::nfs::mount {
 
 namespace {
+
+// Enough for every path of a list; what DUMP and EXPORT send stays below kMaxMountList.
+constexpr std::size_t kListBudget = 1 << 19;
 
 // RFC 1813 5.2.1, ERRORS: fewer than the store knows.
 mount3::mountstat3 to_mountstat3(vfs::Status status) {
@@ -25,40 +35,85 @@ mount3::mountstat3 to_mountstat3(vfs::Status status) {
   }
 }
 
-mount3::mountres3 failed(mount3::mountstat3 status) {
-  mount3::mountres3 res;
-  res.fhs_status = status;
-  return res;
+// The directory that a client mounts, and its export on the client's terms.
+struct MountedDirectory {
+  ExportObject root;
+  vfs::Handle handle;
+};
+
+// The longest export that the path lies in, and the walk from its root to the rest of the path with
+// the caller's own permissions.
+Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admission& admission,
+                                                                  std::string_view path) {
+  const auto normal = normal_path(path);
+  if (!normal) co_return Failure{mount3::MNT3ERR_ACCES};
+  const auto match = admission.exports().match(*normal);
+  // The same answer for what is not exported and what is not there, as for any stranger.
+  if (!match) co_return Failure{mount3::MNT3ERR_NOENT};
+  const auto root = admission.admit(*match->found, match->found->file_system().root());
+  if (!root) co_return Failure{mount3::MNT3ERR_ACCES};
+  const auto directory = co_await directory_at(*root, match->rest);
+  if (!directory) co_return Failure{to_mountstat3(directory.error())};
+  co_return MountedDirectory{*root, *directory};
 }
 
-// Enough for every path of a list; what DUMP and EXPORT send stays below kMaxMountList.
-constexpr std::size_t kListBudget = 1 << 19;
+// The caller as the list of mounts knows it.
+std::string_view host_of(const rpc::CallContext& call) {
+  return std::string_view(call.origin().peer.host).substr(0, mount3::MNTNAMLEN);
+}
 
-}  // namespace
+void note_mount(MountList& mounts, const rpc::CallContext& call, std::string_view path) {
+  if (const auto normal = normal_path(path)) mounts.add(host_of(call), *normal);
+}
 
-Task<mount3::mountres3> mnt(const Served& served, MountList& mounts, const rpc::CallContext& call,
-                            mount3::dirpath path) {
-  const auto normal = normal_path(path);
-  const auto exports = served.exports.current();
-  const auto match = normal ? exports->match(*normal) : std::nullopt;
-  // The same answer for what is not exported and what is not there, as for any stranger.
-  if (!match) co_return failed(normal ? mount3::MNT3ERR_NOENT : mount3::MNT3ERR_ACCES);
-  const auto root = admit(*match->found, match->found->file_system().root(), call);
-  if (!root) co_return failed(mount3::MNT3ERR_ACCES);
-  const auto directory = co_await directory_at(*root, match->rest);
-  if (!directory) co_return failed(to_mountstat3(directory.error()));
+// Those that the export takes. AUTH_NONE only when there is no other: Linux's client understands it
+// as "any credential will do".
+std::vector<std::int32_t> flavors_of(const ExportOptions& options) {
+  std::vector<std::int32_t> flavors;
+  for (const oncrpc::AuthFlavor flavor : options.flavors)
+    if (flavor != oncrpc::AuthFlavor::AUTH_NONE || options.flavors.size() == 1)
+      flavors.push_back(static_cast<std::int32_t>(flavor));
+  return flavors;
+}
 
+Task<mount3::mountres3> mnt3(const ServerContext& server, MountList& mounts,
+                             const rpc::CallContext& call, mount3::dirpath path) {
   mount3::mountres3 res;
+  const Admission admission(server, call);
+  const auto directory = co_await find_directory(admission, path);
+  if (!directory) {
+    res.fhs_status = directory.error();
+    co_return res;
+  }
   res.fhs_status = mount3::MNT3_OK;
-  const FileHandles::Sealed handle = served.handles.seal(match->found->id, *directory);
+  const FileHandles::Sealed handle = admission.handle_of(directory->root, directory->handle);
   STAG_CHECK(res.mountinfo().fhandle.assign(handle.bytes()));
-  res.mountinfo().auth_flavors = {static_cast<std::int32_t>(oncrpc::AuthFlavor::AUTH_SYS)};
-  mounts.add(host_of(call), *normal);
+  res.mountinfo().auth_flavors = flavors_of(*directory->root.options);
+  note_mount(mounts, call, path);
   co_return res;
 }
 
-std::string_view host_of(const rpc::CallContext& call) {
-  return std::string_view(call.origin().peer.host).substr(0, mount3::MNTNAMLEN);
+mount3::fhstatus refused(mount3::mountstat3 status) {
+  mount3::fhstatus res;
+  // RFC 1094 A.4.2: a UNIX error number; those that to_mountstat3() yields are.
+  res.status = static_cast<std::uint32_t>(status);
+  return res;
+}
+
+Task<mount3::fhstatus> mnt1(const ServerContext& server, MountList& mounts,
+                            const rpc::CallContext& call, mount3::dirpath path) {
+  const Admission admission(server, call);
+  const auto directory = co_await find_directory(admission, path);
+  if (!directory) co_return refused(directory.error());
+  const auto handle = server.handles.seal2(directory->root.export_->id, directory->handle);
+  if (!handle) {
+    trace(Reason::NfsHandleTooLong, path);
+    co_return refused(mount3::MNT3ERR_IO);
+  }
+  mount3::fhstatus res;
+  res.directory() = *handle;
+  note_mount(mounts, call, path);
+  co_return res;
 }
 
 mount3::mountlist dump(const MountList& mounts) {
@@ -72,10 +127,10 @@ mount3::mountlist dump(const MountList& mounts) {
   return list;
 }
 
-mount3::exports exports(const Served& served) {
+mount3::exports exports(const ServerContext& server) {
   mount3::exports list;
   std::size_t bytes = 0;
-  const auto now = served.exports.current();
+  const auto now = server.exports.current();
   for (const Export& entry : now->all()) {
     // No groups: open to everybody.
     mount3::exportnode node{entry.path(), {}};
@@ -90,6 +145,89 @@ mount3::exports exports(const Served& served) {
     list.push_back(std::move(node));
   }
   return list;
+}
+
+// Of the file system that the path lies in; zeros for a caller that it is not open to.
+mount3::ppathcnf pathconf2(const ServerContext& server, const rpc::CallContext& call,
+                           std::string_view path) {
+  mount3::ppathcnf res;
+  const Admission admission(server, call);
+  const auto normal = normal_path(path);
+  const auto match = normal ? admission.exports().match(*normal) : std::nullopt;
+  if (!match || !admission.admit(*match->found, match->found->file_system().root())) return res;
+  const vfs::Limits limits = match->found->file_system().limits();
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+  res.pc_link_max = static_cast<std::int32_t>(std::min(limits.max_links, kMost));
+  res.pc_name_max = static_cast<std::int32_t>(std::min(limits.max_name, kMost));
+  res.pc_path_max = mount3::MNTPATHLEN;
+  return res;
+}
+
+// An answer that needed no waiting.
+template <class T>
+Task<T> at_once(T value) {
+  co_return value;
+}
+
+// The procedures that all versions have with the same words, each with numbers of its own.
+template <class Dump, class Umnt, class UmntAll, class Export>
+rpc::Program common(const ServerContext& server, MountList& mounts) {
+  rpc::Program program(Dump::program, Dump::version, ulb::mount3());
+  program.add<Dump>([&mounts](rpc::CallContext&, xdr::Void) { return at_once(dump(mounts)); });
+  program.add<Umnt>([&mounts](rpc::CallContext& call, mount3::dirpath path) {
+    if (const auto normal = normal_path(path)) mounts.remove(host_of(call), *normal);
+    return at_once(xdr::Void{});
+  });
+  program.add<UmntAll>([&mounts](rpc::CallContext& call, xdr::Void) {
+    mounts.remove_all(host_of(call));
+    return at_once(xdr::Void{});
+  });
+  program.add<Export>([&server](rpc::CallContext&, xdr::Void) { return at_once(exports(server)); });
+  program.absent_from(rpc::TransportKind::Rdma);
+  return program;
+}
+
+template <class Mnt, class ExportAll>
+void add_of_nfs2(rpc::Program& program, const ServerContext& server, MountList& mounts) {
+  program.add<Mnt>([&server, &mounts](rpc::CallContext& call, mount3::dirpath path) {
+    return mnt1(server, mounts, call, std::move(path));
+  });
+  program.add<ExportAll>(
+      [&server](rpc::CallContext&, xdr::Void) { return at_once(exports(server)); });
+}
+
+}  // namespace
+
+rpc::Program program1(const ServerContext& server, MountList& mounts) {
+  using namespace mount3;
+  rpc::Program program =
+      common<MOUNTPROC1_DUMP, MOUNTPROC1_UMNT, MOUNTPROC1_UMNTALL, MOUNTPROC1_EXPORT>(server,
+                                                                                      mounts);
+  add_of_nfs2<MOUNTPROC1_MNT, MOUNTPROC1_EXPORTALL>(program, server, mounts);
+  return program;
+}
+
+rpc::Program program2(const ServerContext& server, MountList& mounts) {
+  using namespace mount3;
+  rpc::Program program =
+      common<MOUNTPROC2_DUMP, MOUNTPROC2_UMNT, MOUNTPROC2_UMNTALL, MOUNTPROC2_EXPORT>(server,
+                                                                                      mounts);
+  add_of_nfs2<MOUNTPROC2_MNT, MOUNTPROC2_EXPORTALL>(program, server, mounts);
+  program.add<MOUNTPROC2_PATHCONF>([&server](rpc::CallContext& call, dirpath path) {
+    return at_once(pathconf2(server, call, path));
+  });
+  return program;
+}
+
+rpc::Program program3(const ServerContext& server, MountList& mounts) {
+  using namespace mount3;
+  rpc::Program program =
+      common<MOUNTPROC3_DUMP, MOUNTPROC3_UMNT, MOUNTPROC3_UMNTALL, MOUNTPROC3_EXPORT>(server,
+                                                                                      mounts);
+  program.add<MOUNTPROC3_MNT>([&server, &mounts](rpc::CallContext& call, dirpath path) {
+    return mnt3(server, mounts, call, std::move(path));
+  });
+  return program;
 }
 
 }  // namespace stag::nfs::mount

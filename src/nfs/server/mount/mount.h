@@ -1,21 +1,17 @@
-// The MOUNT protocol, version 3 (RFC 1813 appendix I): from the name of an exported directory to
-// its file handle. RFC 8267 5.1 has it offered over TCP.
+// The MOUNT protocol: versions 1 and 2 (RFC 1094 appendix A; version 2 adds PATHCONF) give handles
+// for NFS version 2, version 3 (RFC 1813 appendix I) for NFS version 3. A path becomes the file
+// handle of the directory it names. RFC 8267 5.1 has MOUNT offered over TCP, not RDMA.
 #pragma once
 
-#include "base/task.h"
-#include "nfs/proto/mount3.h"
+#include "nfs/export/server_context.h"
 #include "nfs/server/mount/mount_list.h"
-#include "nfs/server/v3/request.h"
+#include "rpc/program.h"
 
 namespace stag::nfs::mount {
 
-// The longest export that the path lies in, and the walk from its root to the rest of the path with
-// the caller's own permissions. No link is followed.
-Task<mount3::mountres3> mnt(const Served& served, MountList& mounts, const rpc::CallContext& call,
-                            mount3::dirpath path);
-mount3::mountlist dump(const MountList& mounts);
-mount3::exports exports(const Served& served);
-// The caller as the list of mounts knows it.
-std::string_view host_of(const rpc::CallContext& call);
+// Program 100005. `server` and `mounts` outlive them.
+rpc::Program program1(const ServerContext& server, MountList& mounts);
+rpc::Program program2(const ServerContext& server, MountList& mounts);
+rpc::Program program3(const ServerContext& server, MountList& mounts);
 
 }  // namespace stag::nfs::mount

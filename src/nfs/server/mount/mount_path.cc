@@ -37,7 +37,7 @@ std::optional<std::string_view> below(std::string_view folder, std::string_view 
 
 class Walk {
  public:
-  explicit Walk(const Object& root, std::string_view path) : root_(root), rest_(path) {}
+  explicit Walk(const ExportObject& root, std::string_view path) : root_(root), rest_(path) {}
 
   Task<vfs::Outcome<vfs::Handle>> run() {
     const auto attributes = co_await root_.store().attributes(root_.caller(), root_.handle);
@@ -100,7 +100,7 @@ class Walk {
     return std::nullopt;
   }
 
-  const Object& root_;
+  const ExportObject& root_;
   std::string rest_;
   vfs::Node root_node_;
   vfs::Node here_;
@@ -110,7 +110,7 @@ class Walk {
 
 }  // namespace
 
-Task<vfs::Outcome<vfs::Handle>> directory_at(const Object& root, std::string_view rest) {
+Task<vfs::Outcome<vfs::Handle>> directory_at(const ExportObject& root, std::string_view rest) {
   Walk walk(root, rest);
   co_return co_await walk.run();
 }

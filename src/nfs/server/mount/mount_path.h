@@ -4,12 +4,12 @@
 
 #include <string_view>
 
-#include "nfs/server/v3/request.h"
+#include "nfs/export/admission.h"
 
 namespace stag::nfs::mount {
 
 // `rest` is relative to `root`. NoEntry for a link that leads out of the export or in circles,
 // NotDirectory, and what lookup() says.
-Task<vfs::Outcome<vfs::Handle>> directory_at(const Object& root, std::string_view rest);
+Task<vfs::Outcome<vfs::Handle>> directory_at(const ExportObject& root, std::string_view rest);
 
 }  // namespace stag::nfs::mount

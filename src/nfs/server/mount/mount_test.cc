@@ -148,6 +148,30 @@ TEST(MountList, forgets_the_oldest_when_full) {
   EXPECT_EQ(all.front().path, "/1");
 }
 
+class SysMount : public testing::NfsServed {
+ protected:
+  SysMount() : NfsServed(*parse_export_options("sec=sys")) {}
+};
+
+TEST_F(SysMount, refuses_calls_without_credentials) {
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").mountinfo().auth_flavors, (std::vector<std::int32_t>{1}));
+  const v3::nfs_fh3 handle = mounted("/odd");
+  as_nobody_known();
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").fhs_status, MNT3ERR_ACCES);
+  EXPECT_EQ(call<v3::NFSPROC3_LOOKUP>({{handle, "x"}}).status, v3::NFS3ERR_ACCES);
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/data").fhs_status, MNT3_OK);
+}
+
+class AnonymousMount : public testing::NfsServed {
+ protected:
+  AnonymousMount() : NfsServed(*parse_export_options("sec=none")) {}
+};
+
+TEST_F(AnonymousMount, says_so_where_no_other_flavor_is_taken) {
+  as_nobody_known();
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").mountinfo().auth_flavors, (std::vector<std::int32_t>{0}));
+}
+
 class SecureMount : public testing::NfsServed {
  protected:
   SecureMount() : NfsServed(*parse_export_options("secure")) {}

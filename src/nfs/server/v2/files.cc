@@ -8,7 +8,7 @@ namespace stag::nfs::nfs2 {
 
 namespace {
 
-Task<v2::attrstat> attributes_of(const Object& object) {
+Task<v2::attrstat> attributes_of(const ExportObject& object) {
   const auto found = co_await object.store().attributes(object.caller(), object.handle);
   if (!found) co_return failed<v2::attrstat>(found.error());
   v2::attrstat res;
@@ -17,7 +17,7 @@ Task<v2::attrstat> attributes_of(const Object& object) {
 }
 
 // What a change left behind; asked for where the store did not see it.
-Task<v2::attrstat> after(const Object& object, const vfs::Change& change) {
+Task<v2::attrstat> after(const ExportObject& object, const vfs::Change& change) {
   if (!change.after) co_return co_await attributes_of(object);
   v2::attrstat res;
   res.attributes() = to_fattr(*change.after);

@@ -6,14 +6,14 @@ namespace stag::nfs::nfs2 {
 
 namespace {
 
-v2::diropres answer(const Request& request, const Object& directory,
+v2::diropres answer(const Request& request, const ExportObject& directory,
                     const vfs::Outcome<vfs::Created>& created) {
   if (!created) return failed<v2::diropres>(created.error());
   return request.found(directory, created->node);
 }
 
 // A device, pipe or socket; the device number stands where a size would.
-Task<vfs::Outcome<vfs::Created>> make_special(const Object& directory, std::string_view name,
+Task<vfs::Outcome<vfs::Created>> make_special(const ExportObject& directory, std::string_view name,
                                               const Making& making, v2::sattr attributes) {
   attributes.size = 0xffffffff;
   const auto changes = from_sattr(attributes);
@@ -23,7 +23,7 @@ Task<vfs::Outcome<vfs::Created>> make_special(const Object& directory, std::stri
 }
 
 // RFC 1094 has no exclusive create: a file that is there is opened.
-Task<vfs::Outcome<vfs::Created>> make_file(const Object& directory, std::string_view name,
+Task<vfs::Outcome<vfs::Created>> make_file(const ExportObject& directory, std::string_view name,
                                            const v2::sattr& attributes) {
   const auto changes = from_sattr(attributes);
   if (!changes) co_return Failure{changes.error()};
@@ -31,12 +31,6 @@ Task<vfs::Outcome<vfs::Created>> make_file(const Object& directory, std::string_
   how.mode = vfs::CreateMode::Unchecked;
   how.attributes = *changes;
   co_return co_await directory.store().create(directory.caller(), directory.handle, name, how);
-}
-
-// Why two objects cannot meet in one changing operation, before the store is asked.
-v2::nfsstat refusal(const Object& one, const Object& other) {
-  if (one.export_ != other.export_) return to_nfsstat(vfs::Status::CrossDevice);
-  return one.read_only() ? v2::NFSERR_ROFS : v2::NFS_OK;
 }
 
 template <class T>
@@ -90,8 +84,8 @@ Task<v2::nfsstat> link(Request request, v2::linkargs args) {
   if (!file) co_return file.error();
   const auto directory = request.resolve(args.to.dir);
   if (!directory) co_return directory.error();
-  const v2::nfsstat refused = refusal(*file, *directory);
-  if (refused != v2::NFS_OK) co_return refused;
+  const auto refused = refused_together(*file, *directory);
+  if (refused) co_return to_nfsstat(*refused);
   const auto linked =
       co_await file->store().link(file->caller(), file->handle, directory->handle, args.to.name);
   co_return status_of(linked);
@@ -120,8 +114,8 @@ Task<v2::nfsstat> rename(Request request, v2::renameargs args) {
   if (!from) co_return from.error();
   const auto to = request.resolve(args.to.dir);
   if (!to) co_return to.error();
-  const v2::nfsstat refused = refusal(*from, *to);
-  if (refused != v2::NFS_OK) co_return refused;
+  const auto refused = refused_together(*from, *to);
+  if (refused) co_return to_nfsstat(*refused);
   const auto renamed = co_await from->store().rename(from->caller(), from->handle, args.from.name,
                                                      to->handle, args.to.name);
   co_return status_of(renamed);

@@ -8,32 +8,33 @@ namespace stag::nfs::nfs2 {
 namespace {
 
 template <class P, auto procedure>
-void add(rpc::Program& program, const Served& served, const std::shared_ptr<Cookies>& cookies) {
-  program.add<P>([&served, cookies](rpc::CallContext& call, typename P::Args args) {
-    return procedure(Request(served, *cookies, call), std::move(args));
+void add(rpc::Program& program, const ServerContext& server,
+         const std::shared_ptr<Cookies>& cookies) {
+  program.add<P>([&server, cookies](rpc::CallContext& call, typename P::Args args) {
+    return procedure(Request(server, *cookies, call), std::move(args));
   });
 }
 
 }  // namespace
 
-rpc::Program program(const Served& served) {
+rpc::Program program(const ServerContext& server) {
   rpc::Program nfs(v2::NFS_PROGRAM, v2::NFS_VERSION, ulb::nfs2());
   const auto cookies = std::make_shared<Cookies>();
-  add<v2::NFSPROC_GETATTR, getattr>(nfs, served, cookies);
-  add<v2::NFSPROC_SETATTR, setattr>(nfs, served, cookies);
-  add<v2::NFSPROC_LOOKUP, lookup>(nfs, served, cookies);
-  add<v2::NFSPROC_READLINK, readlink>(nfs, served, cookies);
-  add<v2::NFSPROC_READ, read>(nfs, served, cookies);
-  add<v2::NFSPROC_WRITE, write>(nfs, served, cookies);
-  add<v2::NFSPROC_CREATE, create>(nfs, served, cookies);
-  add<v2::NFSPROC_REMOVE, remove>(nfs, served, cookies);
-  add<v2::NFSPROC_RENAME, rename>(nfs, served, cookies);
-  add<v2::NFSPROC_LINK, link>(nfs, served, cookies);
-  add<v2::NFSPROC_SYMLINK, symlink>(nfs, served, cookies);
-  add<v2::NFSPROC_MKDIR, mkdir>(nfs, served, cookies);
-  add<v2::NFSPROC_RMDIR, rmdir>(nfs, served, cookies);
-  add<v2::NFSPROC_READDIR, readdir>(nfs, served, cookies);
-  add<v2::NFSPROC_STATFS, statfs>(nfs, served, cookies);
+  add<v2::NFSPROC_GETATTR, getattr>(nfs, server, cookies);
+  add<v2::NFSPROC_SETATTR, setattr>(nfs, server, cookies);
+  add<v2::NFSPROC_LOOKUP, lookup>(nfs, server, cookies);
+  add<v2::NFSPROC_READLINK, readlink>(nfs, server, cookies);
+  add<v2::NFSPROC_READ, read>(nfs, server, cookies);
+  add<v2::NFSPROC_WRITE, write>(nfs, server, cookies);
+  add<v2::NFSPROC_CREATE, create>(nfs, server, cookies);
+  add<v2::NFSPROC_REMOVE, remove>(nfs, server, cookies);
+  add<v2::NFSPROC_RENAME, rename>(nfs, server, cookies);
+  add<v2::NFSPROC_LINK, link>(nfs, server, cookies);
+  add<v2::NFSPROC_SYMLINK, symlink>(nfs, server, cookies);
+  add<v2::NFSPROC_MKDIR, mkdir>(nfs, server, cookies);
+  add<v2::NFSPROC_RMDIR, rmdir>(nfs, server, cookies);
+  add<v2::NFSPROC_READDIR, readdir>(nfs, server, cookies);
+  add<v2::NFSPROC_STATFS, statfs>(nfs, server, cookies);
   // RFC 1094 2.2.4, 2.2.8: obsolete, and never used; they do nothing.
   nfs.add<v2::NFSPROC_ROOT>(
       [](rpc::CallContext&, xdr::Void) -> Task<xdr::Void> { co_return xdr::Void{}; });
@@ -42,23 +43,21 @@ rpc::Program program(const Served& served) {
   return nfs;
 }
 
-Result<Object, v2::nfsstat> Request::resolve(const v2::fhandle& handle) const {
-  v3::nfs_fh3 wide;
-  STAG_CHECK(wide.data.assign(handle));
-  Result<Object, v3::nfsstat3> object = base_.resolve(wide);
+Result<ExportObject, v2::nfsstat> Request::resolve(const v2::fhandle& handle) const {
+  Result<ExportObject, Refusal> object = admission_.resolve(handle);
   if (!object) return Failure{to_nfsstat(object.error())};
   return *std::move(object);
 }
 
-Result<v2::fhandle, v2::nfsstat> Request::handle_of(const Object& relative,
+Result<v2::fhandle, v2::nfsstat> Request::handle_of(const ExportObject& relative,
                                                     const vfs::Handle& object) const {
-  const auto sealed = base_.served().handles.seal2(relative.export_->id, object);
+  const auto sealed = admission_.server().handles.seal2(relative.export_->id, object);
   if (sealed) return *sealed;
   trace(Reason::NfsHandleTooLong, relative.export_->path());
   return Failure{v2::NFSERR_IO};
 }
 
-v2::diropres Request::found(const Object& relative, const vfs::Node& node) const {
+v2::diropres Request::found(const ExportObject& relative, const vfs::Node& node) const {
   const auto handle = handle_of(relative, node.handle);
   if (!handle) return failed<v2::diropres>(handle.error());
   v2::diropres res;

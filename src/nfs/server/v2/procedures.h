@@ -12,8 +12,8 @@
 
 namespace stag::nfs::nfs2 {
 
-// Program 100003 version 2. `served` outlives it.
-rpc::Program program(const Served& served);
+// Program 100003 version 2. `server` outlives it.
+rpc::Program program(const ServerContext& server);
 
 Task<v2::attrstat> getattr(Request request, v2::fhandle file);
 Task<v2::attrstat> setattr(Request request, v2::sattrargs args);

@@ -91,16 +91,9 @@ v2::nfsstat to_nfsstat(vfs::Status status) {
   return kStatuses[static_cast<std::size_t>(status)];
 }
 
-v2::nfsstat to_nfsstat(v3::nfsstat3 status) {
-  switch (status) {
-    case v3::NFS3ERR_BADHANDLE:
-    case v3::NFS3ERR_STALE:
-      return v2::NFSERR_STALE;
-    case v3::NFS3ERR_ACCES:
-      return v2::NFSERR_ACCES;
-    default:
-      return v2::NFSERR_IO;
-  }
+v2::nfsstat to_nfsstat(Refusal refusal) {
+  const bool no_object = refusal == Refusal::BadHandle || refusal == Refusal::ExportGone;
+  return no_object ? v2::NFSERR_STALE : v2::NFSERR_ACCES;
 }
 
 std::uint32_t to_fileid(std::uint64_t file_id) {

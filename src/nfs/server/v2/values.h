@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "nfs/export/admission.h"
 #include "nfs/proto/nfs2.h"
-#include "nfs/proto/nfs3.h"
 #include "vfs/vfs.h"
 
 namespace stag::nfs::nfs2 {
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kMaxFileSize = 0x7fffffff;
 
 // Only statuses of RFC 1094 2.3.1; what it has no word for becomes the nearest one.
 v2::nfsstat to_nfsstat(vfs::Status status);
-v2::nfsstat to_nfsstat(v3::nfsstat3 status);
+v2::nfsstat to_nfsstat(Refusal refusal);
 
 v2::fattr to_fattr(const vfs::Attributes& attributes);
 std::uint32_t to_fileid(std::uint64_t file_id);

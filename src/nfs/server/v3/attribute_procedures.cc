@@ -28,7 +28,7 @@ struct Wanted {
   std::optional<vfs::Time> guard;
 };
 
-Wanted wanted_of(const v3::SETATTR3args& args, const Object& object) {
+Wanted wanted_of(const v3::SETATTR3args& args, const ExportObject& object) {
   Wanted wanted;
   const auto attributes = from_sattr3(args.new_attributes);
   if (attributes) wanted.attributes = *attributes;
@@ -82,7 +82,7 @@ Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args) {
     co_return res;
   }
   res.status = request.failure(found.error());
-  res.resfail().obj_attributes = co_await attributes_now(*object);
+  res.resfail().obj_attributes = co_await post_op_attributes(*object);
   co_return res;
 }
 

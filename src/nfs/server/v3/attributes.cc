@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace stag::nfs {
+namespace stag::nfs::nfs3 {
 
 namespace {
 
@@ -118,4 +118,4 @@ std::optional<vfs::SetAttributes> from_sattr3(const v3::sattr3& attributes) {
   return to;
 }
 
-}  // namespace stag::nfs
+}  // namespace stag::nfs::nfs3

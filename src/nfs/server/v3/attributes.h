@@ -5,7 +5,7 @@
 #include "nfs/proto/nfs3.h"
 #include "vfs/vfs.h"
 
-namespace stag::nfs {
+namespace stag::nfs::nfs3 {
 
 v3::nfstime3 to_nfstime3(vfs::Time time);
 v3::fattr3 to_fattr3(const vfs::Attributes& attributes);
@@ -18,4 +18,4 @@ std::optional<vfs::Time> from_nfstime3(const v3::nfstime3& time);
 // Nothing when a time or an owner cannot be.
 std::optional<vfs::SetAttributes> from_sattr3(const v3::sattr3& attributes);
 
-}  // namespace stag::nfs
+}  // namespace stag::nfs::nfs3

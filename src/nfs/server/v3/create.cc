@@ -8,7 +8,8 @@ namespace {
 
 // The results of all four have the same members.
 template <class Res>
-Task<Res> answer(Request request, const Object& directory, vfs::Outcome<vfs::Created> created) {
+Task<Res> answer(Request request, const ExportObject& directory,
+                 vfs::Outcome<vfs::Created> created) {
   Res res;
   if (created) {
     res.status = v3::NFS3_OK;

@@ -25,7 +25,7 @@ Task<v3::READ3res> read(Request request, v3::READ3args args) {
     co_return res;
   }
   res.status = request.failure(found.error());
-  res.resfail().file_attributes = co_await attributes_now(*object);
+  res.resfail().file_attributes = co_await post_op_attributes(*object);
   co_return res;
 }
 
@@ -56,7 +56,7 @@ v3::stable_how to_stable_how(vfs::Stability stability) {
 }
 
 // What a WRITE may not ask for, before the store is asked.
-v3::nfsstat3 refusal(const v3::WRITE3args& args, const Object& object) {
+v3::nfsstat3 refusal(const v3::WRITE3args& args, const ExportObject& object) {
   if (object.read_only()) return v3::NFS3ERR_ROFS;
   // 3.3.7: count is "the number of bytes of data to be written", and data those bytes.
   if (args.count != args.data.size()) return v3::NFS3ERR_INVAL;
@@ -79,7 +79,7 @@ Task<v3::WRITE3res> write(Request request, v3::WRITE3args args) {
     if (args.data.size() > kMaxTransfer)
       args.data = Rope::copy_of(args.data.slice(0, kMaxTransfer).flatten().bytes());
     // Taken first: data lost while we write must not look safe under the later verifier.
-    const v3::writeverf3 verifier = request.served().write_verifier(object->store());
+    const v3::writeverf3 verifier = request.write_verifier(*object);
     const auto written =
         co_await object->store().write(object->caller(), object->handle, args.offset,
                                        std::move(args.data), to_stability(args.stable));
@@ -107,7 +107,7 @@ Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args) {
     res.status = v3::NFS3_OK;
     res.resok().file_wcc = to_wcc_data(*committed);
     // Taken last: a loss that this commit found out about must show in it.
-    res.resok().verf = request.served().write_verifier(object->store());
+    res.resok().verf = request.write_verifier(*object);
     co_return res;
   }
   res.status = request.failure(committed.error());

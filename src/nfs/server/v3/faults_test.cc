@@ -135,7 +135,7 @@ class Faults : public testing::NfsServed {
       for (int i = 0; i <= static_cast<int>(vfs::Status::Delay); ++i) {
         faulty_->fault = static_cast<vfs::Status>(i);
         const Heard heard = procedure.heard();
-        EXPECT_EQ(heard.status, to_nfsstat3(procedure.number, *faulty_->fault))
+        EXPECT_EQ(heard.status, nfs3::to_nfsstat3(procedure.number, *faulty_->fault))
             << procedure.number << " " << to_string(*faulty_->fault);
         EXPECT_TRUE(heard.attributes) << procedure.number << " " << to_string(*faulty_->fault);
       }

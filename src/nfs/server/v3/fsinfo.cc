@@ -20,7 +20,7 @@ std::uint32_t properties(const vfs::Limits& limits) {
 // Asks for the attributes of `handle`, which also tells whether it is still good. False: `res`
 // holds the error.
 template <class Res>
-Task<std::optional<Object>> begin(Request request, v3::nfs_fh3 handle, Res& res) {
+Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res) {
   const auto object = request.resolve(handle);
   if (!object) {
     res.status = object.error();

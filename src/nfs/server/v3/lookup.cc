@@ -21,7 +21,7 @@ Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args) {
     co_return res;
   }
   res.status = request.failure(found.error());
-  res.resfail().dir_attributes = co_await attributes_now(*directory);
+  res.resfail().dir_attributes = co_await post_op_attributes(*directory);
   co_return res;
 }
 
@@ -40,7 +40,7 @@ Task<v3::READLINK3res> readlink(Request request, v3::READLINK3args args) {
     co_return res;
   }
   res.status = request.failure(found.error());
-  res.resfail().symlink_attributes = co_await attributes_now(*object);
+  res.resfail().symlink_attributes = co_await post_op_attributes(*object);
   co_return res;
 }
 

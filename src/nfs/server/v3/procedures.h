@@ -11,6 +11,9 @@
 
 namespace stag::nfs::nfs3 {
 
+// Program 100003 version 3. `server` outlives it.
+rpc::Program program(const ServerContext& server);
+
 Task<v3::GETATTR3res> getattr(Request request, v3::GETATTR3args args);
 Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args);
 Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args);

@@ -55,8 +55,8 @@ class PlainSink final : public vfs::DirectorySink {
 
 class PlusSink final : public vfs::DirectorySink {
  public:
-  PlusSink(const Request& request, const Object& directory, std::vector<v3::entryplus3>& entries,
-           std::uint64_t bytes, std::uint64_t information)
+  PlusSink(const Request& request, const ExportObject& directory,
+           std::vector<v3::entryplus3>& entries, std::uint64_t bytes, std::uint64_t information)
       : request_(request),
         directory_(directory),
         entries_(entries),
@@ -81,7 +81,7 @@ class PlusSink final : public vfs::DirectorySink {
 
  private:
   const Request& request_;
-  const Object& directory_;
+  const ExportObject& directory_;
   std::vector<v3::entryplus3>& entries_;
   Room room_;
   Room information_;
@@ -136,7 +136,7 @@ Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
     fill(res, *listed, std::move(entries));
     co_return res;
   }
-  res.resfail().dir_attributes = co_await attributes_now(*directory);
+  res.resfail().dir_attributes = co_await post_op_attributes(*directory);
   co_return res;
 }
 
@@ -161,7 +161,7 @@ Task<v3::READDIRPLUS3res> readdirplus(Request request, v3::READDIRPLUS3args args
     fill(res, *listed, std::move(entries));
     co_return res;
   }
-  res.resfail().dir_attributes = co_await attributes_now(*directory);
+  res.resfail().dir_attributes = co_await post_op_attributes(*directory);
   co_return res;
 }
 

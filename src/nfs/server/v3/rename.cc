@@ -3,17 +3,6 @@
 
 namespace stag::nfs::nfs3 {
 
-namespace {
-
-// Why two objects cannot meet in one changing operation, before the store is asked.
-v3::nfsstat3 refusal(const Object& one, const Object& other) {
-  // Two exports of one store are still two: their options differ.
-  if (one.export_ != other.export_) return v3::NFS3ERR_XDEV;
-  return one.read_only() ? v3::NFS3ERR_ROFS : v3::NFS3_OK;
-}
-
-}  // namespace
-
 Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
   v3::RENAME3res res;
   const auto from = request.resolve(args.from.dir);
@@ -22,8 +11,10 @@ Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
     res.status = from ? to.error() : from.error();
     co_return res;
   }
-  res.status = refusal(*from, *to);
-  if (res.status == v3::NFS3_OK) {
+  const auto refused = refused_together(*from, *to);
+  if (refused) {
+    res.status = request.failure(*refused);
+  } else {
     const auto renamed = co_await from->store().rename(from->caller(), from->handle, args.from.name,
                                                        to->handle, args.to.name);
     if (renamed) {
@@ -47,8 +38,10 @@ Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
     res.status = file ? directory.error() : file.error();
     co_return res;
   }
-  res.status = refusal(*file, *directory);
-  if (res.status == v3::NFS3_OK) {
+  const auto refused = refused_together(*file, *directory);
+  if (refused) {
+    res.status = request.failure(*refused);
+  } else {
     const auto linked = co_await file->store().link(file->caller(), file->handle, directory->handle,
                                                     args.link.name);
     if (linked) {
@@ -59,7 +52,7 @@ Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
     res.status = request.failure(linked.error());
   }
   v3::LINK3resfail& fail = res.resfail();
-  fail.file_attributes = co_await attributes_now(*file);
+  fail.file_attributes = co_await post_op_attributes(*file);
   fail.linkdir_wcc = co_await wcc_now(*directory);
   co_return res;
 }

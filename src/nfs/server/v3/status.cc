@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace stag::nfs {
+namespace stag::nfs::nfs3 {
 
 namespace {
 
@@ -54,7 +54,7 @@ constexpr StatusSet kRemoving = kAll | set({NFS3ERR_PERM, NFS3ERR_NOENT, NFS3ERR
 
 // RFC 1813 3.3.1 to 3.3.21, ERRORS.
 constexpr std::array<StatusSet, 22> kMayReturn = {
-    ~StatusSet{0},           // none of them: NFSACL, for which nobody made a list
+    bit(NFS3_OK),            // NULL
     kAll | bit(NFS3ERR_IO),  // GETATTR
     kAll | set({NFS3ERR_PERM, NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_INVAL, NFS3ERR_NOSPC, NFS3ERR_ROFS,
                 NFS3ERR_DQUOT, NFS3ERR_NOT_SYNC, NFS3ERR_FBIG,
@@ -129,7 +129,7 @@ nfsstat3 nearest(std::uint32_t procedure, nfsstat3 status) {
 }  // namespace
 
 bool may_return(std::uint32_t procedure, nfsstat3 status) {
-  STAG_CHECK(procedure < kMayReturn.size());
+  STAG_CHECK(procedure > 0 && procedure < kMayReturn.size());
   return (kMayReturn[procedure] & bit(status)) != 0;
 }
 
@@ -139,8 +139,25 @@ nfsstat3 permitted(std::uint32_t procedure, nfsstat3 wanted) {
   return wanted;
 }
 
-nfsstat3 to_nfsstat3(std::uint32_t procedure, vfs::Status status) {
-  return permitted(procedure, kGeneric[static_cast<std::size_t>(status)]);
+nfsstat3 to_nfsstat3(vfs::Status status) {
+  return kGeneric[static_cast<std::size_t>(status)];
 }
 
-}  // namespace stag::nfs
+nfsstat3 to_nfsstat3(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::BadHandle:
+      return NFS3ERR_BADHANDLE;
+    case Refusal::ExportGone:
+      return NFS3ERR_STALE;
+    case Refusal::NotAdmitted:
+    case Refusal::WrongSecurity:
+      break;
+  }
+  return NFS3ERR_ACCES;
+}
+
+nfsstat3 to_nfsstat3(std::uint32_t procedure, vfs::Status status) {
+  return permitted(procedure, to_nfsstat3(status));
+}
+
+}  // namespace stag::nfs::nfs3

@@ -1,6 +1,6 @@
-// From what a store says to what an NFSv3 client may hear. RFC 1813 3.3.x lists for every procedure
-// which errors it can return; a store's answer that is not on the list becomes the nearest one that
-// is.
+// From what a store says, or the admission of a Call, to what an NFSv3 client may hear. RFC
+// 1813 3.3.x lists for every procedure which errors it can return; a store's answer that is not on
+// the list becomes the nearest one that is.
 //
 // Beyond the lists: JUKEBOX everywhere (2.6 describes it for any procedure), and the errors that
 // the lists forgot although the operation cannot say it otherwise: INVAL for the creating
@@ -10,12 +10,17 @@
 
 #include <cstdint>
 
+#include "nfs/export/admission.h"
 #include "nfs/proto/nfs3.h"
 #include "vfs/status.h"
 
-namespace stag::nfs {
+namespace stag::nfs::nfs3 {
 
-// `procedure` is the number of an NFSv3 procedure, 1 to 21; 0 may return everything.
+// Whatever the procedure: what holds for programs without such lists (NFSACL).
+v3::nfsstat3 to_nfsstat3(vfs::Status status);
+v3::nfsstat3 to_nfsstat3(Refusal refusal);
+
+// `procedure` is the number of an NFSv3 procedure, 1 to 21.
 v3::nfsstat3 to_nfsstat3(std::uint32_t procedure, vfs::Status status);
 
 // `wanted` where the procedure may return it, else its nearest.
@@ -24,4 +29,4 @@ v3::nfsstat3 permitted(std::uint32_t procedure, v3::nfsstat3 wanted);
 // Whether RFC 1813 (or the additions above) lets the procedure return it.
 bool may_return(std::uint32_t procedure, v3::nfsstat3 status);
 
-}  // namespace stag::nfs
+}  // namespace stag::nfs::nfs3

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace stag::nfs {
+namespace stag::nfs::nfs3 {
 namespace {
 
 using enum v3::nfsstat3;
@@ -68,4 +68,4 @@ TEST(Status, becomes_the_nearest_that_the_procedure_may_return) {
 }
 
 }  // namespace
-}  // namespace stag::nfs
+}  // namespace stag::nfs::nfs3

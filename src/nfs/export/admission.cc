@@ -1,0 +1,46 @@
+#include "nfs/export/admission.h"
+
+#include <algorithm>
+
+#include "base/reason.h"
+
+namespace stag::nfs {
+
+Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle) const {
+  const auto opened = server_.handles.open(file_handle);
+  if (!opened) return Failure{Refusal::BadHandle};
+  const Export* found = exports_->find(opened->export_id);
+  if (found == nullptr) return Failure{Refusal::ExportGone};
+  return admit(*found, opened->object);
+}
+
+Result<ExportObject, Refusal> Admission::admit(const Export& found,
+                                               const vfs::Handle& object) const {
+  const rpc::Origin& origin = call_.origin();
+  const ExportOptions* options = found.options_for(origin);
+  if (options == nullptr) {
+    trace(Reason::NfsClientNotAdmitted, to_string(origin.peer), found.path());
+    return Failure{Refusal::NotAdmitted};
+  }
+  if (!std::ranges::count(options->flavors, call_.caller().flavor)) {
+    trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
+    return Failure{Refusal::WrongSecurity};
+  }
+  return ExportObject{&found,        options, object, acting_as(*options, call_.caller()),
+                      &call_.loop(), &origin};
+}
+
+std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other) {
+  // Two exports of one store are still two: their options differ.
+  if (one.export_ != other.export_) return vfs::Status::CrossDevice;
+  if (one.read_only()) return vfs::Status::ReadOnly;
+  return std::nullopt;
+}
+
+Task<std::optional<vfs::Attributes>> attributes_now(const ExportObject& object) {
+  const auto found = co_await object.store().attributes(object.caller(), object.handle);
+  if (!found) co_return std::nullopt;
+  co_return *found;
+}
+
+}  // namespace stag::nfs

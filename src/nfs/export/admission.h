@@ -1,0 +1,71 @@
+// The admission of a Call: which object of which export its file handle names, and as whom the
+// caller acts there. NFS of every version, NFSACL, MOUNT and NLM stand on it, and each has a status
+// of its own for a Refusal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/task.h"
+#include "nfs/export/server_context.h"
+#include "rpc/program.h"
+
+namespace stag::nfs {
+
+// Why a Call does not reach the object it names.
+enum class Refusal : std::uint8_t {
+  BadHandle,     // this server did not make the file handle
+  ExportGone,    // it did, for an export that it does not have any more
+  NotAdmitted,   // the export is not open to the client's address, or wants a reserved port
+  WrongSecurity  // the export does not take the Call's security flavor
+};
+
+// An object as one caller reaches it. Used within the Call that it was resolved for, whose
+// Admission keeps the export.
+struct ExportObject {
+  const Export* export_ = nullptr;
+  const ExportOptions* options = nullptr;  // those that hold for this client
+  vfs::Handle handle;
+  vfs::Credentials credentials;  // after squashing
+  Loop* loop = nullptr;
+  const void* connection = nullptr;  // its share of the store's workers is taken
+
+  vfs::FileSystem& store() const { return export_->file_system(); }
+  vfs::Caller caller() const { return {*loop, credentials, connection}; }
+  bool read_only() const { return options->read_only; }
+};
+
+class Admission {
+ public:
+  // Takes the exports as they are now, for the whole Call. `server` and `call` outlive it.
+  Admission(const ServerContext& server, const rpc::CallContext& call)
+      : server_(server), call_(call), exports_(server.exports.current()) {}
+
+  const ServerContext& server() const { return server_; }
+  const Exports& exports() const { return *exports_; }
+
+  // The object of a file handle that a client sent, in either of its forms.
+  Result<ExportObject, Refusal> resolve(Bytes file_handle) const;
+  // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
+  Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object) const;
+
+  // The file handle of an object of `relative`'s export.
+  FileHandles::Sealed handle_of(const ExportObject& relative, const vfs::Handle& object) const {
+    return server_.handles.seal(relative.export_->id, object);
+  }
+
+ private:
+  const ServerContext& server_;
+  const rpc::CallContext& call_;
+  std::shared_ptr<const Exports> exports_;
+};
+
+// Why two objects cannot meet in one changing operation (rename, link), before the store is asked:
+// CrossDevice or ReadOnly.
+std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other);
+
+// The attributes that go with an error; nullopt when the store does not give them.
+Task<std::optional<vfs::Attributes>> attributes_now(const ExportObject& object);
+
+}  // namespace stag::nfs

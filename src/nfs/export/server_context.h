@@ -1,0 +1,28 @@
+// What all Calls to an NFS server share, whatever program and version they are for.
+#pragma once
+
+#include <cstdint>
+
+#include "nfs/export/export_table.h"
+#include "nfs/export/file_handle.h"
+#include "nfs/export/state/server_state.h"
+
+namespace stag::nfs {
+
+// Constant while serving, but for the exports, which may be replaced from any thread.
+struct ServerContext {
+  explicit ServerContext(const ServerState& state)
+      : handles(state.handle_key), boot_verifier(state.boot_verifier) {}
+
+  const FileHandles handles;
+  const std::uint64_t boot_verifier;
+  ExportTable exports;
+
+  // Another value after each start of the server, and whenever the store says that unstable data
+  // may be lost (RFC 1813 3.3.7, 3.3.21).
+  std::uint64_t write_verifier(const vfs::FileSystem& file_system) const {
+    return boot_verifier + file_system.losses();
+  }
+};
+
+}  // namespace stag::nfs
