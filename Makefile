@@ -46,13 +46,13 @@ fuzz: ## every fuzz target, FUZZ_SECONDS (default 600) each
 	@tools/setup build test
 	@tools/fuzz $${FUZZ_SECONDS:-600}
 
-attack: ## mutated messages, floods and hostile servers against address+undefined sanitizers, ATTACK_SECONDS (default 600)
+attack: ## mutated messages, floods and hostile servers against address+undefined sanitizers, ATTACK_SECONDS (default 600), ATTACK_SERVERS at once (default 1)
 	@tools/setup build test
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target xdrgen stag
 	@cmake --preset asan -DSTAG_XDRGEN=$(CURDIR)/build/release/bin/xdrgen >/dev/null
 	@cmake --build --preset asan --target stag
-	@tests/attack/run --seconds $${ATTACK_SECONDS:-600}
+	@tests/attack/run --seconds $${ATTACK_SECONDS:-600} --servers $${ATTACK_SERVERS:-1}
 
 mutants: ## do the tests hold what they claim? each must fail for a product that breaks its rule (MUTANTS="R8166-4.5-b ...")
 	@tools/setup build test

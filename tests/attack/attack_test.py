@@ -93,6 +93,13 @@ class Runs(unittest.TestCase):
         self.assertIn("nothing found", result.stdout)
         self.assertIn("RdmaHeaderMalformed", result.stdout)
 
+    def test_of_several_servers_at_once_are_one_result(self):
+        result = run(STAG, "--servers", "2", "--seed", "1", "--batches", "1", "--only", "tcp/rpc", "--only", "hostile/cut", "--seconds", "2")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"tcp/rpc +[0-9.]+ +512 messages")
+        self.assertRegex(result.stdout, r"hostile/cut +[0-9.]+ +2 commands")
+        self.assertRegex(result.stdout, r"processor time: servers \d+ s, commands \d+ s, attackers \d+ s")
+
     def test_find_a_server_that_dies(self):
         result = self.run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')
         self.assertEqual(result.returncode, 1, result.stdout)

@@ -4,7 +4,9 @@ import collections
 import contextlib
 import fnmatch
 import functools
+import multiprocessing
 import os
+import resource
 import tempfile
 import time
 
@@ -15,8 +17,10 @@ from mutators import MUTATORS
 from peer import Silent
 from target import Failure, Target, reasons_in
 
-# Found something that is not mended yet: only by their full names.
-WEAK = {"flood/memory", "hostile/endless-directory"}
+
+def processor_seconds(who):
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
 
 
 class Outcome:
@@ -28,6 +32,12 @@ class Outcome:
         self.counts = collections.Counter()
         self.latency = {}  # of the good client, in ms
         self.failures = []
+
+    def add(self, other):
+        self.seconds += other.seconds
+        self.counts += other.counts
+        self.latency = self.latency or other.latency
+        self.failures += other.failures
 
     def as_json(self):
         return {"name": self.name, "seconds": round(self.seconds, 1), "counts": dict(self.counts), "latency_ms": self.latency, "failures": self.failures}
@@ -41,12 +51,12 @@ class Campaign:
         self.outcomes = {}
         self.reasons = collections.Counter()
         self.examples = {}  # a line of the log for each Reason that is an error
-        self.processor_seconds = 0.0
+        self.processor = collections.Counter()  # seconds of processor time of servers, commands and attackers
         self.blind = False  # cannot see whether servers close their sockets
 
     def wanted(self, names):
         patterns = self.options.only
-        return [name for name in names if name in patterns or name not in WEAK and any(fnmatch.fnmatch(name, each) for each in patterns)]
+        return [name for name in names if any(fnmatch.fnmatch(name, each) for each in patterns)]
 
     def outcome(self, name):
         return self.outcomes.setdefault(name, Outcome(name))
@@ -75,7 +85,7 @@ class Campaign:
             if target is None:
                 return
             with contextlib.suppress(OSError):
-                self.processor_seconds += target.processor_seconds()
+                self.processor["servers"] += target.processor_seconds()
             failures, log = target.finish()
             reasons, examples = reasons_in(log)
             self.reasons += reasons
@@ -89,6 +99,18 @@ class Campaign:
         if target.idle_sockets is None and not self.blind:
             self.show("skipped: whether the server closes its sockets; no right to see its descriptors (CAP_SYS_PTRACE)")
             self.blind = True
+
+    def results(self):
+        """What add() of another campaign takes."""
+        return self.outcomes, self.reasons, self.examples, self.processor
+
+    def add(self, results):
+        outcomes, reasons, examples, processor = results
+        for name, outcome in outcomes.items():
+            self.outcome(name).add(outcome)
+        self.reasons += reasons
+        self.examples.update(examples)
+        self.processor += processor
 
     def keep(self, log, name):
         path = os.path.join(self.options.logs, name)
@@ -143,6 +165,7 @@ class Campaign:
             self.fail(name, seed, f"{type(error).__name__}: {error}")
         if flood is not None:
             outcome.counts += flood.stop()
+            self.processor["attackers"] += flood.processor_seconds
         outcome.seconds += time.monotonic() - start
         target.wait_until_idle()
         target.check()
@@ -171,15 +194,17 @@ class Campaign:
             self.fail(name, seed, f"{sentence} (--first {number} --batches 1)")
 
         if names:
-            start = time.monotonic()
+            start, before = time.monotonic(), processor_seconds(resource.RUSAGE_CHILDREN)
             options = self.options
             running = asyncio.run(commands.run_many(options.stag, names, seed, seconds, options.first, options.batches, done, failed))
+            self.processor["commands"] += processor_seconds(resource.RUSAGE_CHILDREN) - before
             self.show(f"hostile servers: {sum(self.outcome(name).counts['commands'] for name in names)} commands, {time.monotonic() - start:.1f} s")
             if running:
                 self.show(f"ended at the end of the time, without a judgement: {', '.join(running)}")
 
     def round(self, seed, seconds):
         """The time is shared out among the kinds of attacks that are wanted."""
+        before = processor_seconds(resource.RUSAGE_SELF)
         unlimited = [name for name, flood in FLOODS.items() if not flood.ADDRESS_SPACE]
         limited = [name for name, flood in FLOODS.items() if flood.ADDRESS_SPACE]
         kinds = [
@@ -191,6 +216,42 @@ class Campaign:
         kinds = [(weight, attack) for weight, names, attack in kinds if self.wanted(names)]
         for weight, attack in kinds:
             attack(seconds * weight / sum(weight for weight, _ in kinds))
+        self.processor["attackers"] += processor_seconds(resource.RUSAGE_SELF) - before
+
+    def rounds(self, seed, stride):
+        """One after the other until the time is over or something is found, with every `stride`-th seed."""
+        start, left = time.monotonic(), self.options.seconds
+        while True:
+            self.round(seed, min(self.options.round, left))
+            left = self.options.seconds - (time.monotonic() - start)
+            seed += stride
+            if self.failures or self.options.batches is not None or left <= min(self.options.round, self.options.seconds) / 2:
+                return
+
+
+def side_by_side(options, show):
+    """Campaigns of `options.servers` processes, each with servers of its own; all that came of them."""
+    context = multiprocessing.get_context("fork")
+
+    def run_one(number, sender):
+        campaign = Campaign(options, lambda line: show(f"{number + 1}: {line}"))
+        campaign.rounds(options.seed + number, options.servers)
+        sender.send(campaign.results())
+
+    total, processes = Campaign(options, show), []
+    for number in range(options.servers):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=run_one, args=(number, sender))
+        process.start()
+        sender.close()
+        processes.append((process, receiver))
+    for number, (process, receiver) in enumerate(processes):
+        try:
+            total.add(receiver.recv())
+        except EOFError:
+            total.outcome("attack").failures.append(f"the attackers of server {number + 1} themselves failed, see above")
+        process.join()
+    return total
 
 
 ATTACKS = [*MUTATORS, *FLOODS, *commands.NAMES]

@@ -332,6 +332,7 @@ class Running:
     def __init__(self, flood, patience):
         context = multiprocessing.get_context("fork")
         self.ready, self.over = context.Event(), context.Event()
+        self.processor_seconds = 0.0
         self.results, sender = context.Pipe(duplex=False)
         self.process = context.Process(target=self._run, args=(flood, sender), daemon=True)
         self.process.start()
@@ -345,7 +346,7 @@ class Running:
         while not self.over.wait(flood.PACE) if flood.PACE else not self.over.is_set():
             flood.step()
         flood.stop()
-        sender.send(flood.counts)
+        sender.send((flood.counts, time.process_time()))
 
     def stop(self):
         """What it counted."""
@@ -354,7 +355,8 @@ class Running:
             self.process.kill()
             raise Failure("the attacker itself hangs")
         try:
-            return self.results.recv()
+            counts, self.processor_seconds = self.results.recv()
+            return counts
         except EOFError:
             raise Failure("the attacker itself failed, see above") from None
         finally:

@@ -8,6 +8,7 @@ import struct
 import tempfile
 import threading
 import unittest
+import zlib
 
 import harness
 from harness import stag
@@ -15,7 +16,7 @@ from harness import stag
 NFS, MOUNT = 100003, 100005
 DIRECTORY = 2
 JUKEBOX = 10008
-IDS = {"root": 1, "endless": 2, "circle": 3, "itself": 4, "busy": 5}
+IDS = {"root": 1, "endless": 2, "circle": 3, "itself": 4, "busy": 5, "wide": 6, "bushy": 7}
 
 
 def opaque(data):
@@ -24,7 +25,7 @@ def opaque(data):
 
 def attributes(name):
     """fattr3 of a directory."""
-    number = IDS.get(name) or 1000 + int(name)
+    number = IDS.get(name) or (1000 + int(name) if name.isdecimal() else zlib.crc32(name.encode()))
     return struct.pack(">5I2Q2I2Q6I", DIRECTORY, 0o755, 2, 0, 0, 4096, 4096, 0, 0, 1, number, *[0] * 6)
 
 
@@ -44,13 +45,21 @@ def listing(directory, cookie):
         return entries_from(cookie % 5000, 100), False
     if directory == "root":
         return b"".join(entry(name, number, number) for name, number in IDS.items() if name != "root" and number > cookie), True
+    if directory == "wide":
+        return b"".join(entry(f"empty{at}", at, at) for at in range(cookie + 1, cookie + 100)), False
+    if directory.startswith("empty"):
+        return b"", True
+    if directory.startswith("bushy"):  # two below each, down to where no path reaches
+        return b"".join(entry(name, number, number) for name, number in (("0", 1), ("1", 2)) if number > cookie), True
     # In itself, or one level further down.
     return entry("more", 9, 1) if cookie == 0 else b"", True
 
 
 def child(directory, name):
-    if directory == "root":
+    if directory in ("root", "wide"):
         return name
+    if directory.startswith("bushy"):
+        return f"bushy{zlib.crc32((directory + name).encode())}"
     return directory if directory == "itself" else str(int(directory) + 1)
 
 
@@ -98,7 +107,7 @@ class Service(socketserver.BaseRequestHandler):
             return struct.pack(">2I", 2, 0)  # NFS3ERR_NOENT
         if procedure == 3:
             size = struct.unpack_from(">I", rest)[0]
-            found = child(directory, rest[4:4 + size].decode() if directory == "root" else "")
+            found = child(directory, rest[4:4 + size].decode())
             if directory == "root" and found == "deep":
                 found = "0"
             if found == "busy":
@@ -136,6 +145,12 @@ class Endless(unittest.TestCase):
         self.ends("more than 1048576 entries", "ls", "URL/endless")
         self.ends("more than 1048576 entries", "rm", "-r", "URL/endless")
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 400 << 10)
+
+    def test_copies_end(self):
+        for tree in ("wide", "bushy"):
+            self.ends("more than 300 entries", "cp", "-r", "--max-entries", "300", f"URL/{tree}", os.path.join(self.work, tree))
+        made = sum(len(folders) for tree in ("wide", "bushy") for _, folders, _ in os.walk(os.path.join(self.work, tree)))
+        self.assertEqual(made, 600)
 
     def test_lists_that_go_in_circles_end(self):
         self.ends("circles", "ls", "URL/circle")

@@ -11,10 +11,12 @@
 #include "cli/support/json.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
+#include "nfs/client/listing.h"
 
 namespace stag::cli {
 namespace {
 
+using nfs::client::Listing;
 using nfs::client::Url;
 
 std::uint32_t current_umask() {
@@ -22,6 +24,8 @@ std::uint32_t current_umask() {
   ::umask(mask);
   return mask;
 }
+
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 40;
 
 constexpr std::string_view kNotes =
     "Without -p a new file has the permissions of its source within the umask, and never its\n"
@@ -54,6 +58,9 @@ class Cp final : public Command {
     arguments.flag("-p,--preserve", options_.preserve,
                    "keep owner and group (where that is permitted), mode and times");
     arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight");
+    arguments.number("--max-entries", max_entries_, 1, kMostEntries,
+                     "of one remote source, in all its directories; more are taken for a tree "
+                     "that never ends");
     arguments.flag("--stats", stats_, "say what was copied, how fast and how it travelled");
     arguments.flag("--json", json_, "the same as an object");
     remote_.declare(arguments);
@@ -132,6 +139,7 @@ class Cp final : public Command {
   Task<Exit> copy(Run& run, std::string source, End& to, Tally& tally, Progress& progress) {
     Outcome<End> from = co_await open(run, source, tally);
     if (!from) co_return failed_by(run, from.error());
+    options_.max_entries = from->remote ? max_entries_ : 0;
     options_.one_server = from->remote && to.remote &&
                           from->remote->url().nfs_address() == to.remote->url().nfs_address();
     Copier copier(run, *from->side, *to.side, options_, tally, [&](const std::string& sentence) {
@@ -179,6 +187,8 @@ class Cp final : public Command {
   RemoteOptions remote_{.moved = &moved_};
   CopyOptions options_;
   std::uint32_t jobs_ = 8;
+  // What `ls` and `rm -r` take, too (decision 0013).
+  std::uint64_t max_entries_ = Listing::kMostKept;
   std::vector<std::string> paths_;
   bool stats_ = false, json_ = false;
 };

@@ -13,6 +13,9 @@ using nfs::client::Error;
 
 // Owner's rights that a directory needs while it is filled.
 constexpr std::uint32_t kFilling = 0700;
+// Bytes of the paths of directories that wait for their final modes and times: those of a million
+// paths of 255.
+constexpr std::uint64_t kMostKept = std::uint64_t{255} << 20;
 // The setgid bit, which new directories have from the one they are in.
 constexpr std::uint32_t kInherited = 02000;
 
@@ -132,7 +135,8 @@ Task<void> Copier::copy_directory(Object source, Target target) {
     if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
     if (batch->empty()) co_return;
     for (Member& member : *batch)
-      if (!stopped()) co_await copy_member(*directory, std::move(member), fresh);
+      if (!stopped() && count(member.object))
+        co_await copy_member(*directory, std::move(member), fresh);
   }
 }
 
@@ -142,7 +146,22 @@ void Copier::finish_later(const Object& source, const Object& directory, bool fr
   Finish finish = finish_of(source, std::nullopt);
   // Of the directory around it: who shares that shares what is in it.
   if (!options_.preserve) finish.mode |= directory.mode & kInherited;
-  if (options_.preserve || finish.mode != directory.mode) finished_.push_back({directory, finish});
+  if (!options_.preserve && finish.mode == directory.mode) return;
+  kept_bytes_ += directory.path.size();
+  finished_.push_back({directory, finish});
+}
+
+bool Copier::count(const Object& found) {
+  if (options_.max_entries == 0) return true;
+  if (++entries_ <= options_.max_entries && kept_bytes_ <= kMostKept) return true;
+  fail(from_.shown_path(found.path),
+       entries_ > options_.max_entries
+           ? fmt::format("the source has more than {} entries and may have no end; to copy more "
+                         "say --max-entries",
+                         options_.max_entries)
+           : "the directories of the source are too many and too deep; copy parts of it");
+  endless_ = true;
+  return false;
 }
 
 bool Copier::is_copy(const Object& source) const {

@@ -18,6 +18,9 @@ struct CopyOptions {
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved
   bool one_server = false;          // has both sides, so that handles of both can be compared
+  // A source with more files and directories than this is taken for one without an end. Zero: no
+  // limit.
+  std::uint64_t max_entries = 0;
 };
 
 class Copier {
@@ -49,6 +52,8 @@ class Copier {
   Task<Outcome<Target>> target_of(const Object& source, std::string name, std::string destination);
   Task<Outcome<Target>> inside(Object directory, std::string name);
   Task<void> copy_object(Object source, Target target);
+  // Whether the source can still have an end after one more.
+  bool count(const Object& found);
   // `fresh`: nothing can be in the directory yet.
   Task<void> copy_member(Object directory, Member member, bool fresh);
   Task<void> copy_directory(Object source, Target target);
@@ -64,7 +69,7 @@ class Copier {
   Finish finish_of(const Object& source, const std::optional<Object>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
   void fail(const std::string& path, const std::string& why);
-  bool stopped() const { return hopeless_ || run_.cancel.cancelled(); }
+  bool stopped() const { return hopeless_ || endless_ || run_.cancel.cancelled(); }
 
   Run& run_;
   Side& from_;
@@ -76,8 +81,11 @@ class Copier {
   Descent descent_;
   std::vector<Finished> finished_;  // parents before what is in them
   std::optional<Object> root_;      // the first directory that was copied to
+  std::uint64_t entries_ = 0;       // that were found in directories
+  std::uint64_t kept_bytes_ = 0;    // of paths, in finished_
   std::size_t failures_ = 0;
   bool hopeless_ = false;
+  bool endless_ = false;
 };
 
 // The last component of `path`, without trailing '/'; empty for "/", "." and "..".

@@ -28,9 +28,11 @@ class Files:
     def __init__(self, chance=None):
         self.chance = chance
 
+    def kind(self, handle):
+        return TYPES.get(handle, REGULAR)
+
     def attributes(self, handle):
-        kind = TYPES.get(handle, REGULAR)
-        head = words(kind, 0o755, 2, 0, 0) + struct.pack(">QQIIQQ", self.size, self.size, 0, 0, 1, int.from_bytes(handle[:4], "big"))
+        head = words(self.kind(handle), 0o755, 2, 0, 0) + struct.pack(">QQIIQQ", self.size, self.size, 0, 0, 1, int.from_bytes(handle[:4], "big"))
         return head + words(1, 0) * 3
 
     def post(self, handle):

@@ -2,8 +2,9 @@
 import asyncio
 import socket
 import struct
+import zlib
 
-from hostile.files import FILE, FOLDER, ROOT, Files, words
+from hostile.files import DIRECTORY, FILE, FOLDER, OK, ROOT, VERIFIER, Files, opaque, words
 from mutation import spoil
 from wire import iwarp, rpcrdma
 from wire.fields import join, u32
@@ -153,8 +154,13 @@ class CallsBack(Manner):
 
 
 class EndlessDirectory(Files):
-    def entries(self, handle, cookie):
-        return [(cookie + i, b"entry%d" % (cookie + i), FILE) for i in range(1, 100)], False
+    def directory(self, handle, rest, plus):
+        """Made in a hurry, so that a million of them come in seconds."""
+        cookie = int.from_bytes(rest[:8], "big")
+        tail = self.post(FILE) + words(1) + opaque(FILE) if plus else b""
+        pack = struct.Struct(">IQI12sQ").pack
+        entries = [pack(1, 7, 12, b"entry%07d" % at, at) + tail for at in range(cookie + 1, cookie + 100)]
+        return words(OK) + self.post(handle) + VERIFIER + b"".join(entries) + words(0, False)
 
 
 class CyclingCookies(Files):
@@ -175,6 +181,16 @@ class NoProgress(Files):
 class DirectoryInItself(Files):
     def listing(self, handle):
         return [(b"dir", FOLDER), (b"file", FILE)]
+
+
+class Bottomless(Files):
+    """Each directory has two more in it that were not there before."""
+
+    def kind(self, handle):
+        return DIRECTORY
+
+    def listing(self, handle):
+        return [(name, zlib.crc32(handle + name).to_bytes(4, "big") * 2) for name in (b"dir", b"file")]
 
 
 class StrangeNames(Files):
@@ -210,7 +226,7 @@ MANNERS = {
 }  # fmt: skip
 TREES = {
     "endless-directory": EndlessDirectory, "cycling-cookies": CyclingCookies, "no-progress": NoProgress, "directory-in-itself": DirectoryInItself,
-    "strange-names": StrangeNames, "strange-sizes": StrangeSizes, "jukebox": Jukebox,
+    "bottomless": Bottomless, "strange-names": StrangeNames, "strange-sizes": StrangeSizes, "jukebox": Jukebox,
 }  # fmt: skip
 RDMA_ONLY = {"rdma-errors", "bogus-chunks", "bogus-memory", "calls-back", "mpa", "fpdu", "ddp", "rdmap", "header", "chunks"}
 TCP_ONLY = {"record"}

@@ -20,11 +20,13 @@ def parse_call(message):
     return xid, program, version, procedure, message[at + 8 + verifier + -verifier % 4 :]
 
 
-def reply_fields(xid, results):
-    """An RPC Reply word by word, so that one of them can be spoiled."""
+def reply_fields(xid, results, whole):
+    """An RPC Reply word by word, so that one of them can be spoiled, or with the results as a `whole`."""
     header = rpc.accepted(xid, b"", 0 if results is not None else 1)
     fields = [Field("rpc", f"word{i}", header[i : i + 4]) for i in range(0, len(header), 4)]
     body = results or b""
+    if whole:
+        return [*fields, Field("xdr", "results", body)]
     return fields + [Field("xdr", f"word{i}", body[i : i + 4]) for i in range(0, len(body), 4)]
 
 
@@ -66,7 +68,8 @@ class HostileServer:
         if call is None:
             return None
         xid, program, version, procedure, arguments = call
-        return self.manner.reply(reply_fields(self.manner.xid(xid), self.files.results(program, version, procedure, arguments)))
+        results = self.files.results(program, version, procedure, arguments)
+        return self.manner.reply(reply_fields(self.manner.xid(xid), results, whole=self.manner.layer is None))
 
     async def serve_tcp(self, reader, writer):
         records = rpc.RecordReader()
@@ -114,7 +117,7 @@ class RdmaReplies:
         """The FPDUs of a Reply: results of READ in the Write chunk, long ones in the Reply chunk."""
         message, parts, writes, reply = join(fields), [], [list(chunk) for chunk in header.writes], None
         if header.writes:
-            length = int.from_bytes(fields[-1].data, "big") if len(fields) < 8 else self.data_length(message)
+            length = int.from_bytes(fields[-1].data, "big") if len(message) < 32 else self.data_length(message)
             data, message = (message[-(length + -length % 4) :], message[: -(length + -length % 4)]) if length else (b"", message)
             parts += self.write(header.writes[0], data[:length])
             writes[0] = self.filled(header.writes[0], length)
