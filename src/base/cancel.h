@@ -34,6 +34,8 @@ class CancelToken {
   CancelToken() = default;
   CancelToken(CancelSource& source) : source_(&source) {}
   bool cancelled() const { return source_ != nullptr && source_->cancelled(); }
+  // Whether there is anything that could cancel.
+  bool has_source() const { return source_ != nullptr; }
 
  private:
   friend class CancelCallback;

@@ -33,13 +33,14 @@ net::EpollLoop& Client::loop() const {
 }
 
 Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions options) {
-  Result<std::unique_ptr<rpc::Connector>, Reason> connector = make_connector(options.connector);
-  if (!connector) return Failure{rpc::CallError::transport(connector.error(), to_string(server))};
   auto state = std::make_unique<Client::State>();
-  state->connector = *std::move(connector);
   state->loops = options.loops != nullptr ? std::move(options.loops) : std::make_shared<Loops>();
+  Result<std::unique_ptr<rpc::Connector>, Reason> connector =
+      make_connector(state->loop(), options.connector);
+  if (!connector) return Failure{rpc::CallError::transport(connector.error(), to_string(server))};
+  state->connector = *std::move(connector);
   Result<std::unique_ptr<rpc::Channel>, rpc::CallError> channel =
-      wait_on(state->loop(), [&] { return state->connector->connect(state->loop(), server, {}); });
+      wait_on(state->loop(), [&] { return state->connector->connect(server, {}); });
   if (!channel) return Failure{channel.error()};
   state->channel = *std::move(channel);
   if (options.reverse != nullptr)

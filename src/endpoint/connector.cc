@@ -16,11 +16,12 @@ rpc::rdma::ChannelOptions for_software(rpc::rdma::ChannelOptions options) {
 
 class IwarpConnector final : public rpc::Connector {
  public:
-  explicit IwarpConnector(const ConnectorOptions& options)
-      : fabric_(options.iwarp), connector_(fabric_, for_software(options.rdma)) {}
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Loop& loop, Address server,
+  IwarpConnector(net::EpollLoop& loop, const ConnectorOptions& options)
+      : fabric_(loop, options.iwarp), connector_(fabric_, for_software(options.rdma)) {}
+  Loop& loop() override { return fabric_.loop(); }
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address server,
                                                                       CancelToken cancel) override {
-    return connector_.connect(loop, std::move(server), cancel);
+    return connector_.connect(std::move(server), cancel);
   }
 
  private:
@@ -30,14 +31,19 @@ class IwarpConnector final : public rpc::Connector {
 
 }  // namespace
 
-Result<std::unique_ptr<rpc::Connector>, Reason> make_connector(const ConnectorOptions& options) {
+bool has_fabric(FabricKind fabric) {
+  return fabric == FabricKind::Iwarp;
+}
+
+Result<std::unique_ptr<rpc::Connector>, Reason> make_connector(net::EpollLoop& loop,
+                                                               const ConnectorOptions& options) {
   std::unique_ptr<rpc::Connector> connector;
   if (options.transport == Transport::Tcp)
-    connector = std::make_unique<rpc::tcp::TcpConnector>(options.tcp);
+    connector = std::make_unique<rpc::tcp::TcpConnector>(loop, options.tcp);
   else if (options.transport == Transport::Udp)
-    connector = std::make_unique<rpc::udp::UdpConnector>(options.udp);
-  else if (options.fabric == FabricKind::Iwarp)
-    connector = std::make_unique<IwarpConnector>(options);
+    connector = std::make_unique<rpc::udp::UdpConnector>(loop, options.udp);
+  else if (has_fabric(options.fabric))
+    connector = std::make_unique<IwarpConnector>(loop, options);
   else
     return Failure{Reason::FabricUnavailable};
   return connector;

@@ -1,4 +1,4 @@
-// Connectors with all they need: the transport, and the fabric below it.
+// Connectors with all they need: the transport, and the fabric below it, on a loop.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,12 @@
 
 namespace stag::endpoint {
 
+// Whether this build has it.
+bool has_fabric(FabricKind fabric);
+
 // Reason::FabricUnavailable when this build has no such fabric. The connector outlives its
 // Channels.
-Result<std::unique_ptr<rpc::Connector>, Reason> make_connector(const ConnectorOptions& options);
+Result<std::unique_ptr<rpc::Connector>, Reason> make_connector(net::EpollLoop& loop,
+                                                               const ConnectorOptions& options);
 
 }  // namespace stag::endpoint

@@ -11,10 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<Loop*> plain(const std::vector<net::EpollLoop*>& loops) {
-  return {loops.begin(), loops.end()};
-}
-
 // Calls outlive their connections; before the loops go they have ended.
 Task<> quiet(Loop& loop, const rpc::Service& service) {
   while (service.active_calls() > 0) co_await sleep_for(loop, 1ms);
@@ -51,11 +47,11 @@ struct Listener::State {
   }
   Reason listen_rdma(const Address& at, const ListenOptions& options) {
     if (options.fabric != FabricKind::Iwarp) return Reason::FabricUnavailable;
-    fabric = std::make_unique<fabric::IwarpFabric>(options.iwarp);
+    fabric = std::make_unique<fabric::IwarpFabric>(loop(), options.iwarp, loops->all());
     rpc::rdma::ServerOptions rdma_options = options.rdma;
     rdma_options.transport = for_software(rdma_options.transport);
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
-    Result<Address, Reason> bound = server->listen(*fabric, loop(), at, plain(loops->all()));
+    Result<Address, Reason> bound = server->listen(*fabric, at);
     if (!bound) return bound.error();
     rdma = std::move(server);
     address = *std::move(bound);

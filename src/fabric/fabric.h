@@ -61,9 +61,15 @@ enum class Revocation { Done, Pending };
 struct Parameters {
   std::uint32_t outbound_reads =
       0;  // ORD: RDMA Reads we keep outstanding; further ones wait in the provider
-  std::uint32_t inbound_reads = 0;     // IRD: RDMA Reads the peer may keep outstanding at our side
-  std::uint32_t max_registration = 0;  // bytes, the longest range one handle may cover
-  bool remote_invalidation = false;    // the provider can perform Send With Invalidate
+  std::uint32_t inbound_reads = 0;  // IRD: RDMA Reads the peer may keep outstanding at our side
+  // Bytes, the longest range one handle may cover; it bounds how long a registration, which is
+  // synchronous, keeps the loop from other work.
+  std::uint32_t max_registration = 0;
+  bool remote_invalidation = false;  // the provider can perform Send With Invalidate
+  // The provider can drop what the peer writes into memory that its owner has taken back: abandon()
+  // may be called. Where it cannot, such a Write ends the connection, and the owner keeps exposed
+  // whatever the peer may still write to.
+  bool discards = true;
 };
 
 // Counted since the connection began. Payload is what Sends, Writes and Reads carry, without any
@@ -117,10 +123,12 @@ class Connection {
   virtual std::uint64_t progress_mark() const = 0;
 
   // Adds `more` to the number of messages that may still arrive; `size` bytes each from now on.
+  // Never more at a time than ConnectOptions::receives_max.
   virtual void add_receive_credit(ReceiveCredit more) = 0;
 
-  // Lets the peer read `memory` / write into it, and nothing else, under a fresh unpredictable
-  // handle. What the peer has not filled of a sink is undefined afterwards. At most
+  // Lets the peer read `memory` / write into it, and nothing else, under a fresh handle, which is
+  // good on this connection only and as hard to predict as the provider can make it (hardware
+  // chooses its own). What the peer has not filled of a sink is undefined afterwards. At most
   // parameters().max_registration bytes. Fails with RegistrationTooLong, with
   // RegistrationsExhausted when the provider's table or limits are full, and on a connection that
   // ends or has ended with the reason for that.
@@ -131,9 +139,9 @@ class Connection {
   // the memory is free now. Pending: on_revoked(handle) follows. A handle that is unknown (already
   // invalidated by the peer) is Done.
   virtual Revocation revoke(std::uint32_t handle) = 0;
-  // The same for a Call that was given up while the peer may still work on it: what it writes is
-  // dropped, what it reads is answered from a private copy where the provider can, else the
-  // connection closes.
+  // Where parameters().discards: the same for a Call that was given up while the peer may still
+  // work on it. What it writes is dropped, what it reads is answered from a private copy where the
+  // provider can, else the connection closes.
   virtual Revocation abandon(std::uint32_t handle) = 0;
 
   // Posts operations. They never fail at once: the outcome is on_done's. On a connection that is
@@ -155,19 +163,20 @@ class Connection {
   virtual void write(Rope source, RemoteMemory sink, Flow flow, Token token) = 0;
   // sink.size() <= source.length; fetches the first sink.size() bytes.
   virtual void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) = 0;
-  // Gives a posted Read up: its sink is the owner's again when on_done(token, Reason::Cancelled) is
-  // delivered, before this returns. Data that still arrives is dropped. A token that is not
-  // outstanding is ignored.
-  virtual void abandon_read(Token token) = 0;
 };
 
 // How a connection is asked for and answered.
 struct ConnectOptions {
   std::vector<std::byte> private_data;  // at most 252 bytes on iWARP with Linux, 56 on InfiniBand
   ReceiveCredit receive{1, 4096};       // in force before the peer's first message can arrive
-  std::uint32_t inbound_reads = 32;     // IRD offered
-  std::uint32_t outbound_reads = 32;    // ORD wished for
-  bool crc = false;                     // iWARP: ask for CRC32C on every FPDU
+  // Depths of queues that some providers fix when a connection is made. Receives: the credit never
+  // exceeds it. Sends: operations the owner posts before earlier ones have ended; more than that
+  // wait in the provider.
+  std::uint32_t receives_max = 1024;
+  std::uint32_t sends_max = 1024;
+  std::uint32_t inbound_reads = 32;   // IRD offered
+  std::uint32_t outbound_reads = 32;  // ORD wished for
+  bool crc = false;                   // iWARP: ask for CRC32C on every FPDU
   Duration timeout = std::chrono::seconds(10);
   // A peer that for this long makes no progress with what it owes - to take bytes of ours, to
   // answer a Read, to end a message that it has begun - loses the connection. However slow,
@@ -203,7 +212,6 @@ class Listener {
 };
 
 struct ListenOptions {
-  std::vector<Loop*> loops;  // connections are spread over them in turn; empty: the listener's own
   std::uint32_t max_connections = 16384;
   // From one address, so that one host cannot take all; 0: a quarter of all, but at least a few.
   // The peers of fabric/sim have no such limit.
@@ -212,20 +220,24 @@ struct ListenOptions {
       std::chrono::seconds(5);  // for a peer's connection request to be complete
 };
 
+// What a provider has on one loop: connections are made from it, and listeners stand on it. Those
+// that a listener accepts are spread over the loops given to the provider, this one or others.
 class Fabric {
  public:
   virtual ~Fabric() = default;
+  // Where everything here is called and answered.
+  virtual Loop& loop() = 0;
+  // The loops that accepted connections belong to, in turn.
+  virtual std::vector<Loop*> accepting_loops() = 0;
   // Bytes of private data that a connection request or its answer can carry; more fails it.
   virtual std::size_t max_private_data() const = 0;
-  // Resolves when the connection is up (not yet started) or with the reason why not. Everything on
-  // `loop`.
-  virtual Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
+  // Resolves when the connection is up (not yet started) or with the reason why not.
+  virtual Task<Result<std::unique_ptr<Connection>, Reason>> connect(Address address,
                                                                     ConnectOptions options,
                                                                     CancelToken cancel) = 0;
   // The acceptor outlives the listener and every connection set-up in progress ends with the
   // listener.
-  virtual Result<std::unique_ptr<Listener>, Reason> listen(Loop& loop, Address address,
-                                                           ListenOptions options,
+  virtual Result<std::unique_ptr<Listener>, Reason> listen(Address address, ListenOptions options,
                                                            Acceptor& acceptor) = 0;
 };
 

@@ -57,13 +57,15 @@ class Channel {
   std::uint32_t next_xid_;
 };
 
-// Makes Channels of one transport with one set of options.
+// Makes Channels of one transport on one loop, with one set of options.
 class Connector {
  public:
   virtual ~Connector() = default;
+  // The Channels' loop, where connect() is called.
+  virtual Loop& loop() = 0;
   // Resolves when the first connection is up, so that a wrong address is an error here and not at
-  // the first call. `loop` is the Channel's.
-  virtual Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
+  // the first call.
+  virtual Task<Result<std::unique_ptr<Channel>, CallError>> connect(Address server,
                                                                     CancelToken cancel) = 0;
 };
 

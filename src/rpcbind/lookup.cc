@@ -170,12 +170,13 @@ Task<Lookup> lookup(rpc::Channel& channel, Question question, rpc::CallOptions o
   co_return not_registered(channel);
 }
 
-Task<Lookup> lookup(rpc::Connector& connector, Loop& loop, std::string host, Question question,
+Task<Lookup> lookup(rpc::Connector& connector, std::string host, Question question,
                     Options options) {
+  Loop& loop = connector.loop();
   Patience patience(loop, options);
   const Address at{std::move(host), options.port};
   CallResult<std::unique_ptr<rpc::Channel>> channel =
-      co_await connector.connect(loop, at, patience.token());
+      co_await connector.connect(at, patience.token());
   if (!channel) co_return Failure{patience.explain(channel.error())};
   const rpc::CallOptions call_options = patience.call_options(loop);
   const Lookup found = co_await lookup(**channel, std::move(question), call_options);

@@ -74,7 +74,7 @@ Task<rpc::CallResult<Found>> lookup(rpc::Channel& channel, Question question,
                                     rpc::CallOptions options = {});
 
 // The same, on a connection of its own to rpcbind at `host`.
-Task<rpc::CallResult<Found>> lookup(rpc::Connector& connector, Loop& loop, std::string host,
-                                    Question question, Options options = {});
+Task<rpc::CallResult<Found>> lookup(rpc::Connector& connector, std::string host, Question question,
+                                    Options options = {});
 
 }  // namespace stag::rpcbind

@@ -99,8 +99,8 @@ struct World {
     loop.run();
   }
   static Task<> whole(World* world, Task<> (*test)(World&, rpc::Channel&)) {
-    rpc::tcp::TcpConnector connector;
-    auto channel = co_await connector.connect(world->loop, world->server->local(), CancelToken());
+    rpc::tcp::TcpConnector connector(world->loop);
+    auto channel = co_await connector.connect(world->server->local(), CancelToken());
     EXPECT_TRUE(channel.ok());
     co_await test(*world, **channel);
     co_await (*channel)->close();
@@ -218,17 +218,17 @@ TEST(Lookup, on_a_connection_of_its_own_ends_in_time_where_nobody_answers) {
   auto silent = net::TcpListener::listen(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(silent.ok());
   const auto test = [](EpollLoop* on, std::uint16_t port) -> Task<> {
-    rpc::tcp::TcpConnector connector;
+    rpc::tcp::TcpConnector connector(*on);
     Options options;
     options.port = port;
     options.timeout = 20ms;
-    auto found = co_await lookup(connector, *on, "127.0.0.1", nfs_on("tcp"), options);
+    auto found = co_await lookup(connector, "127.0.0.1", nfs_on("tcp"), options);
     EXPECT_FALSE(found.ok());
     EXPECT_EQ(found.error().reason, Reason::TimedOut);
     CancelSource source;
     source.cancel();
     options.cancel = source;
-    found = co_await lookup(connector, *on, "127.0.0.1", nfs_on("tcp"), options);
+    found = co_await lookup(connector, "127.0.0.1", nfs_on("tcp"), options);
     EXPECT_EQ(found.error().reason, Reason::Cancelled);
     on->stop();
   };

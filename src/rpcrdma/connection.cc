@@ -5,9 +5,6 @@
 namespace stag::rpcrdma {
 namespace {
 
-// For messages that belong to no credit, such as late errors.
-constexpr std::uint32_t kSpareReceives = 2;
-
 RequesterSettings requester_settings(const Settings& settings) {
   return {.credits = std::max(1u, settings.credits_requested),
           .reserve_probe_credit = settings.reserve_probe_credit,

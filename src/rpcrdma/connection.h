@@ -30,6 +30,9 @@
 
 namespace stag::rpcrdma {
 
+// Receives for messages that belong to no credit, such as late errors.
+inline constexpr std::uint32_t kSpareReceives = 2;
+
 struct Settings {
   Thresholds thresholds;  // of this connection; fixed for its life
   // Requester.

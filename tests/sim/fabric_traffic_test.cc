@@ -32,7 +32,7 @@ class FabricTraffic final : fabric::Acceptor {
   }
 
   void run() {
-    listener_ = std::move(*fabric_.listen(loop_, {"server", 20049}, {}, *this));
+    listener_ = std::move(*fabric_.listen({"server", 20049}, {}, *this));
     connect();
     tick();
     if (loop_.run_until([this] { return finished(); }, std::chrono::seconds(1))) return;
@@ -51,6 +51,7 @@ class FabricTraffic final : fabric::Acceptor {
     options.time_per_mib = std::chrono::microseconds(random.below(3000));
     options.max_private_copy = random.chance(500) ? 1000 : 1 << 20;
     options.remote_invalidation = random.chance(700);
+    options.discards = random.chance(500);
     options.faults = random_faults(random);
     return options;
   }
@@ -63,6 +64,7 @@ class FabricTraffic final : fabric::Acceptor {
   fabric::ConnectOptions connect_options() {
     fabric::ConnectOptions options;
     options.receive = FabricPeer::kCredit;
+    options.receives_max = FabricPeer::kCredit.count;
     options.inbound_reads = options.outbound_reads =
         static_cast<std::uint32_t>(1 + random_.below(8));
     options.timeout = std::chrono::milliseconds(100);
@@ -80,8 +82,7 @@ class FabricTraffic final : fabric::Acceptor {
   }
   static Task<void> connect_into(FabricTraffic* self) {
     // Two statements: g++ 12 copies class arguments inside a co_await expression bit by bit.
-    auto connecting =
-        self->fabric_.connect(self->loop_, {"server", 20049}, self->connect_options(), {});
+    auto connecting = self->fabric_.connect({"server", 20049}, self->connect_options(), {});
     auto outcome = co_await std::move(connecting);
     if (self->over_) co_return;
     if (!outcome) {

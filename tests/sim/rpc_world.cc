@@ -57,6 +57,7 @@ fabric::SimOptions RpcWorld::sim_options(fabric::Random& random) {
   options.time_per_mib = microseconds(random.below(3000));
   options.max_private_copy = random.chance(500) ? 1000 : 1 << 20;
   options.remote_invalidation = random.chance(700);
+  options.discards = random.chance(600);
   options.faults = random_faults(random);
   return options;
 }
@@ -89,7 +90,7 @@ void RpcWorld::start_server() {
   options.transport = transport_options();
   options.credits = static_cast<std::uint32_t>(1 + random_.below(32));
   server_.emplace(server_program_, options);
-  auto address = server_->listen(network_, loop_, {"server", 20049});
+  auto address = server_->listen(network_, {"server", 20049});
   address_ = *address;
 }
 
@@ -101,7 +102,7 @@ void RpcWorld::add_host() {
   options.connect_timeout = milliseconds(100);
   options.reconnect_for = minutes(60);
   options.seed = random_.next() | 1;
-  host->channel.emplace(network_, loop_, address_, options);
+  host->channel.emplace(network_, address_, options);
   if (random_.chance(500)) {
     host->reverse_program.emplace();
     host->reverse_program->add(blob_program());

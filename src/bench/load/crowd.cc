@@ -17,7 +17,7 @@ constexpr std::size_t kWindow = 64;
 }  // namespace
 
 Crowd::Crowd(Address server) : server_(std::move(server)) {
-  auto connector = endpoint::make_connector({});
+  auto connector = endpoint::make_connector(loops_.at(0), {});
   STAG_CHECK(connector.ok());
   connector_ = *std::move(connector);
 }
@@ -52,7 +52,7 @@ Task<Ok> Crowd::join_all(std::size_t from) {
 
 Task<void> Crowd::join(std::size_t index) {
   const CancelToken never;
-  auto channel = co_await connector_->connect(loops_.at(0), server_, never);
+  auto channel = co_await connector_->connect(server_, never);
   if (!channel) {
     trouble_ = channel.error().message();
     co_return;

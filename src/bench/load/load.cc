@@ -110,38 +110,33 @@ void Load::stop() {
 Result<Ok, std::string> Load::open(const std::string& url) {
   client::Outcome<client::Url> parsed = client::Url::parse(url);
   if (!parsed) return Failure{parsed.error().sentence};
-  if (Step made = make_connectors(parsed->protocol); !made) return made;
   for (Connection& each : connections_) {
+    if (Step made = make_connectors(each, parsed->protocol); !made) return made;
     Step connected = endpoint::wait_on(each.loop, [&] { return connect(each, *parsed); });
     if (!connected) return connected;
   }
   return endpoint::wait_on(connections_.front().loop, [&] { return make_file(); });
 }
 
-Load::Step Load::make_connectors(client::Url::Protocol protocol) {
+Load::Step Load::make_connectors(Connection& connection, client::Url::Protocol protocol) {
   endpoint::ConnectorOptions wiring;
   wiring.rdma.transport.crc = options_.crc;
   const bool rdma = protocol == client::Url::Protocol::Rdma;
   wiring.transport = rdma ? endpoint::Transport::Rdma : endpoint::Transport::Tcp;
-  auto connector = endpoint::make_connector(wiring);
-  wiring.rdma.moved = &moved_;
-  auto counting = endpoint::make_connector(wiring);
+  if (&connection == &connections_.front()) wiring.rdma.moved = &moved_;
+  auto nfs = endpoint::make_connector(connection.loop, wiring);
   wiring.transport = endpoint::Transport::Tcp;
-  auto mount = endpoint::make_connector(wiring);
-  if (!connector || !counting || !mount)
-    return Failure{std::string("this transport is not in this build")};
-  connector_ = *std::move(connector);
-  counting_connector_ = *std::move(counting);
-  mount_connector_ = *std::move(mount);
+  auto mount = endpoint::make_connector(connection.loop, wiring);
+  if (!nfs || !mount) return Failure{std::string("this transport is not in this build")};
+  connection.nfs = *std::move(nfs);
+  connection.mount = *std::move(mount);
   return Ok{};
 }
 
 Task<Load::Step> Load::connect(Connection& connection, client::Url url) {
-  const bool first = &connection == &connections_.front();
-  rpc::Connector& nfs = first ? *counting_connector_ : *connector_;
-  const client::Connectors connectors{nfs, *mount_connector_};
+  const client::Connectors connectors{*connection.nfs, *connection.mount};
   const client::FileSystemOptions files = file_system_options(connection.stopped);
-  auto session = co_await client::Session::open(connection.loop, connectors, url, files);
+  auto session = co_await client::Session::open(connectors, url, files);
   if (!session) co_return Failure{session.error().sentence};
   connection.session = *std::move(session);
   co_return Ok{};

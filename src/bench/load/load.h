@@ -71,11 +71,12 @@ class Load {
     explicit Connection(net::EpollLoop& on) : loop(on) {}
     net::EpollLoop& loop;
     CancelSource stopped;
+    std::unique_ptr<rpc::Connector> nfs, mount;
     std::unique_ptr<nfs::client::Session> session;
   };
   struct Running;
   using Step = Result<Ok, std::string>;
-  Step make_connectors(nfs::client::Url::Protocol protocol);
+  Step make_connectors(Connection& connection, nfs::client::Url::Protocol protocol);
   Task<Step> connect(Connection& connection, nfs::client::Url url);
   Task<Step> make_file();
   Task<Ok> close(Connection& connection);
@@ -90,7 +91,6 @@ class Load {
   endpoint::Loops loops_;
   std::atomic<bool> stopped_{false};
   rpc::rdma::Moved moved_;  // of the first connection
-  std::unique_ptr<rpc::Connector> connector_, counting_connector_, mount_connector_;
   std::deque<Connection> connections_;
   nfs::client::Handle directory_, file_;
   bool has_file_ = false;

@@ -24,7 +24,7 @@ struct IwarpWorld::State {
       listeners_.push_back(*std::move(listener));
       endpoint::ConnectorOptions wiring;
       wiring.transport = transport;
-      auto connector = endpoint::make_connector(wiring);
+      auto connector = endpoint::make_connector(loops_->at(0), wiring);
       STAG_CHECK(connector.ok());
       connectors_.push_back(*std::move(connector));
     }
@@ -44,7 +44,7 @@ struct IwarpWorld::State {
     const nfs::client::Connectors connectors{*connectors_[0], *connectors_[1]};
     nfs::client::FileSystemOptions options;
     options.calls.credentials = rpc::Credentials::sys("host", 0, 0);
-    auto session = co_await nfs::client::Session::open(loop(), connectors, *url, options);
+    auto session = co_await nfs::client::Session::open(connectors, *url, options);
     if (!session) co_return false;
     session_ = *std::move(session);
     co_return co_await workload_.open(session_->files());

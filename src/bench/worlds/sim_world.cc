@@ -17,9 +17,9 @@ struct SimWorld::State {
     everybody.root_squash = false;
     STAG_CHECK(nfs_.add_export("/data", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
     nfs_.add_nfs(programs_);
-    const Result<Address, Reason> at = server_.listen(network_, loop_, {"server", 20049});
+    const Result<Address, Reason> at = server_.listen(network_, {"server", 20049});
     STAG_CHECK(at.ok());
-    channel_.emplace(network_, loop_, *at, rpc::rdma::ChannelOptions{});
+    channel_.emplace(network_, *at, rpc::rdma::ChannelOptions{});
     STAG_CHECK(loop_.run(channel_->connect({})).ok());
     nfs::client::FileSystemOptions options;
     options.calls.credentials = rpc::Credentials::sys("bench", 0, 0);

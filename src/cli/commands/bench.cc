@@ -71,9 +71,7 @@ class Bench final : public Command {
     if (self_) return Ok{};
     const Outcome<nfs::client::Url> url = nfs::client::Url::parse(url_);
     if (!url) return Failure{url.error()};
-    const auto connector = nfs_connector(*url, {});
-    if (!connector) return Failure{connector.error()};
-    return Ok{};
+    return check_fabric(*url);
   }
 
   // The suite blocks, so it runs beside the loop that hears the signals.

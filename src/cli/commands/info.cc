@@ -39,8 +39,7 @@ class Info final : public Command {
     const Outcome<Url> url = Url::parse(host_);
     if (!url) return failed(url.error());
     // Who asks for a fabric that is not there learns it.
-    if (const auto connector = nfs_connector(*url, remote_); !connector)
-      return failed(connector.error());
+    if (const auto known = check_fabric(*url); !known) return failed(known.error());
     host_ = url->host;
     const bool tcp = url->protocol == Url::Protocol::Tcp;
     (tcp ? ports_.tcp : ports_.rdma) = url->nfs_address().port;

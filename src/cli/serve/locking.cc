@@ -13,11 +13,12 @@ namespace {
 
 using ReachedChannel = Result<std::unique_ptr<rpc::Channel>, rpc::CallError>;
 
-std::unique_ptr<rpc::Connector> plain_connector(endpoint::Transport transport) {
+std::unique_ptr<rpc::Connector> plain_connector(net::EpollLoop& loop,
+                                                endpoint::Transport transport) {
   endpoint::ConnectorOptions options;
   options.transport = transport;
   options.tcp.connect_timeout = std::chrono::seconds(5);
-  auto made = endpoint::make_connector(options);
+  auto made = endpoint::make_connector(loop, options);
   STAG_CHECK(made.ok());
   return *std::move(made);
 }
@@ -25,8 +26,12 @@ std::unique_ptr<rpc::Connector> plain_connector(endpoint::Transport transport) {
 // Asks the client's rpcbind where its lock manager is. TCP, and UDP where there is nothing else.
 class RpcbindPeers final : public nfs::lock::Peers {
  public:
-  Task<ReachedChannel> reach(Loop& loop, std::string host, std::uint32_t program,
-                             std::uint32_t version, CancelToken cancel) override {
+  explicit RpcbindPeers(net::EpollLoop& loop)
+      : tcp_(plain_connector(loop, endpoint::Transport::Tcp)),
+        udp_(plain_connector(loop, endpoint::Transport::Udp)) {}
+
+  Task<ReachedChannel> reach(std::string host, std::uint32_t program, std::uint32_t version,
+                             CancelToken cancel) override {
     rpcbind::Question question;
     question.program = program;
     question.version = version;
@@ -35,26 +40,26 @@ class RpcbindPeers final : public nfs::lock::Peers {
       question.netids.push_back(std::move(netid));
     rpcbind::Options options;
     options.cancel = cancel;
-    const auto found = co_await rpcbind::lookup(*tcp_, loop, host, question, options);
+    const auto found = co_await rpcbind::lookup(*tcp_, host, question, options);
     if (!found) co_return Failure{found.error()};
     rpc::Connector& connector = found->netid.starts_with(rpcbind::kUdp) ? *udp_ : *tcp_;
     Address at;
     at.host = std::move(host);
     at.port = found->port;
-    ReachedChannel channel = co_await connector.connect(loop, at, cancel);
+    ReachedChannel channel = co_await connector.connect(at, cancel);
     co_return channel;
   }
 
  private:
-  std::unique_ptr<rpc::Connector> tcp_ = plain_connector(endpoint::Transport::Tcp);
-  std::unique_ptr<rpc::Connector> udp_ = plain_connector(endpoint::Transport::Udp);
+  std::unique_ptr<rpc::Connector> tcp_;
+  std::unique_ptr<rpc::Connector> udp_;
 };
 
 }  // namespace
 
 struct Locking::State {
   endpoint::Loops loops;
-  RpcbindPeers peers;
+  RpcbindPeers peers{loops.at(0)};
   std::unique_ptr<nfs::lock::LockService> service;
 };
 

@@ -72,25 +72,31 @@ rpc::Credentials own_credentials() {
   return rpc::Credentials::sys(host.data(), geteuid(), getegid(), known);
 }
 
-Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(const Url& url,
+Outcome<Ok> check_fabric(const Url& url) {
+  if (url.protocol == Url::Protocol::Tcp || url.fabric == Url::Fabric::Iwarp ||
+      endpoint::has_fabric(endpoint::FabricKind::Verbs))
+    return Ok{};
+  return Failure{Error::of_url("in the URL, fabric: verbs is not in this build; use iwarp")};
+}
+
+Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(net::EpollLoop& loop, const Url& url,
                                                        const RemoteOptions& options) {
+  if (const Outcome<Ok> known = check_fabric(url); !known) return Failure{known.error()};
   endpoint::ConnectorOptions connector = connector_options(options);
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
   if (url.fabric == Url::Fabric::Verbs) connector.fabric = endpoint::FabricKind::Verbs;
   connector.rdma.moved = options.moved;
-  Result<std::unique_ptr<rpc::Connector>, Reason> made = endpoint::make_connector(connector);
-  if (!made && made.error() == Reason::FabricUnavailable)
-    return Failure{Error::of_url("in the URL, fabric: verbs is not in this build; use iwarp")};
+  Result<std::unique_ptr<rpc::Connector>, Reason> made = endpoint::make_connector(loop, connector);
   if (!made)
     return Failure{Error::of_call({"connect to the NFS service", {}},
                                   rpc::CallError::transport(made.error()))};
   return *std::move(made);
 }
 
-std::unique_ptr<rpc::Connector> tcp_connector(const RemoteOptions& options) {
+std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options) {
   endpoint::ConnectorOptions connector = connector_options(options);
   connector.transport = endpoint::Transport::Tcp;
-  return *endpoint::make_connector(connector);
+  return *endpoint::make_connector(loop, connector);
 }
 
 Remote::Remote(Run& run)
@@ -118,15 +124,15 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   const Outcome<Url> parsed = Url::parse(url);
   if (!parsed) co_return Failure{parsed.error()};
   std::unique_ptr<Remote> remote(new Remote(run));
-  Outcome<std::unique_ptr<rpc::Connector>> connector = nfs_connector(*parsed, options);
+  Outcome<std::unique_ptr<rpc::Connector>> connector = nfs_connector(run.loop, *parsed, options);
   if (!connector) co_return Failure{connector.error()};
   remote->nfs_connector_ = *std::move(connector);
-  remote->mount_connector_ = tcp_connector(options);
+  remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(options);
   files.calls.cancel = run.cancel;
   files.calls.version = parsed->version;
   Outcome<std::unique_ptr<nfs::client::Session>> session = co_await nfs::client::Session::open(
-      run.loop, {*remote->nfs_connector_, *remote->mount_connector_}, *parsed, files);
+      {*remote->nfs_connector_, *remote->mount_connector_}, *parsed, files);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
   remote->share(files);

@@ -28,6 +28,9 @@ struct RemoteOptions {
 void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
                   std::uint32_t& credits);
 
+// Whether this build has the fabric that `url` names.
+Outcome<Ok> check_fabric(const nfs::client::Url& url);
+
 // This process's user and groups, as AUTH_SYS tells them.
 rpc::Credentials own_credentials();
 
@@ -65,9 +68,10 @@ class Remote {
 };
 
 // The two connectors that reach the services of `url`; both outlive their channels.
-Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(const nfs::client::Url& url,
+Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(net::EpollLoop& loop,
+                                                       const nfs::client::Url& url,
                                                        const RemoteOptions& options);
-std::unique_ptr<rpc::Connector> tcp_connector(const RemoteOptions& options);
+std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options);
 
 // "a/b/c" is in "a/b" and called "c"; trailing '/' do not count. The name is empty for the root.
 struct Place {

@@ -38,7 +38,7 @@ class Search {
       : run_(run), host_(std::move(host)), options_(options), findings_(findings) {}
 
   Task<void> ask_rpcbind(std::uint32_t port) {
-    const std::unique_ptr<rpc::Connector> connector = tcp_connector(options_);
+    const std::unique_ptr<rpc::Connector> connector = tcp_connector(run_.loop, options_);
     ChannelResult channel = co_await connect(*connector, port);
     if (!channel) co_return;
     auto list = co_await rpcbind::list(**channel, call_options());
@@ -82,7 +82,7 @@ class Search {
  private:
   Task<ChannelResult> connect(rpc::Connector& connector, std::uint32_t port) {
     const Address at{host_, static_cast<std::uint16_t>(port)};
-    ChannelResult channel = co_await connector.connect(run_.loop, at, run_.cancel);
+    ChannelResult channel = co_await connector.connect(at, run_.cancel);
     if (!channel) findings_.trouble = channel.error().message();
     co_return channel;
   }
@@ -148,8 +148,8 @@ Task<Findings> look_for_services(Run& run, std::string host, Ports ports, Remote
   Search search(run, host, options, findings);
   co_await search.ask_rpcbind(ports.rpcbind);
   nfs::client::Url url;
-  Outcome<std::unique_ptr<rpc::Connector>> rdma = nfs_connector(url, options);
-  const std::unique_ptr<rpc::Connector> tcp = tcp_connector(options);
+  Outcome<std::unique_ptr<rpc::Connector>> rdma = nfs_connector(run.loop, url, options);
+  const std::unique_ptr<rpc::Connector> tcp = tcp_connector(run.loop, options);
   // Not in a braced list: those and co_await do not go together in every compiler.
   const std::vector<std::uint32_t> all{kNfs, kMount, kNfsacl, kNlm, kNsm};
   const std::vector<std::uint32_t> only_nfs{kNfs}, only_mount{kMount};

@@ -29,7 +29,7 @@ class RawService {
 // Connects on a loop of its own and keeps what comes of it. Who calls connect() awaits connected().
 class Client final : public Events {
  public:
-  explicit Client(IwarpOptions options = {}) : fabric_(options) {}
+  explicit Client(IwarpOptions options = {}) : fabric_(thread_.loop(), options) {}
   ~Client() {
     on_loop(loop(), [this] {
       connection_.reset();
@@ -65,7 +65,7 @@ class Client final : public Events {
 
  private:
   static Task<void> run(Client* self, Address to, ConnectOptions options) {
-    Outcome outcome = co_await self->fabric_.connect(self->loop(), to, options, {});
+    Outcome outcome = co_await self->fabric_.connect(to, options, {});
     if (!outcome) {
       self->connected_.set_value(outcome.error());
       co_return;
@@ -274,11 +274,9 @@ TEST(Loops, share_the_connections_of_a_listener_and_each_is_told_on_its_own) {
   } acceptor;
   acceptor.one = &first.loop();
   net::LoopThread listening;
-  IwarpFabric fabric;
-  ListenOptions options;
-  options.loops = {&first.loop(), &second.loop()};
+  IwarpFabric fabric(listening.loop(), {}, {&first.loop(), &second.loop()});
   std::unique_ptr<Listener> listener = on_loop(listening.loop(), [&] {
-    return *fabric.listen(listening.loop(), {"127.0.0.1", 0}, options, acceptor);
+    return *fabric.listen({"127.0.0.1", 0}, {}, acceptor);
   });
   std::vector<RawPeer> peers;
   for (int i = 0; i < 4; ++i) {

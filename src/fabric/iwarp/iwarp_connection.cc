@@ -210,15 +210,4 @@ void IwarpConnection::read(RemoteMemory source, MutableBytes sink, Flow flow, To
   post(std::move(operation));
 }
 
-void IwarpConnection::abandon_read(Token token) {
-  if (token == kNoToken || state_ == State::Ended) return;
-  bool found = queue_.withdraw_read(token);
-  for (std::size_t i = 0; i < reads_.size() && !found; ++i) {
-    if (reads_[i].token != token) continue;
-    found = table_.discard(reads_[i].stag);
-    reads_[i].token = kNoToken;
-  }
-  if (found && events_ != nullptr) events_->on_done(token, Reason::Cancelled);
-}
-
 }  // namespace stag::fabric

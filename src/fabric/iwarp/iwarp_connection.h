@@ -69,7 +69,6 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
                  Token token) override;
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;
-  void abandon_read(Token token) override;
 
  private:
   // An FPDU's payload is received straight into its place while at least this much of it is

@@ -5,31 +5,35 @@
 // can read the data. Handles are unpredictable and good for one connection, one direction and one
 // range.
 //
-// Loops given to connect() and listen() must be net::EpollLoops. The fabric may go before its
-// connections.
+// The fabric may go before its connections.
 #pragma once
 
 #include <memory>
 
 #include "fabric/fabric.h"
 #include "fabric/iwarp/iwarp_options.h"
+#include "net/loop.h"
 
 namespace stag::fabric {
 
 class IwarpFabric final : public Fabric {
  public:
-  explicit IwarpFabric(IwarpOptions options = {});
+  // Accepted connections are spread over `accepting`; empty: `loop` alone.
+  explicit IwarpFabric(net::EpollLoop& loop, IwarpOptions options = {},
+                       std::vector<net::EpollLoop*> accepting = {});
 
+  Loop& loop() override { return loop_; }
+  std::vector<Loop*> accepting_loops() override;
   std::size_t max_private_data() const override;
-  Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
-                                                            ConnectOptions options,
+  Task<Result<std::unique_ptr<Connection>, Reason>> connect(Address address, ConnectOptions options,
                                                             CancelToken cancel) override;
   // A host name is resolved on the spot; an empty host is every address of this machine.
-  Result<std::unique_ptr<Listener>, Reason> listen(Loop& loop, Address address,
-                                                   ListenOptions options,
+  Result<std::unique_ptr<Listener>, Reason> listen(Address address, ListenOptions options,
                                                    Acceptor& acceptor) override;
 
  private:
+  net::EpollLoop& loop_;
+  std::vector<net::EpollLoop*> accepting_;
   std::shared_ptr<const IwarpOptions> options_;
 };
 

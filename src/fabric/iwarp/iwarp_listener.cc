@@ -23,20 +23,23 @@ void IwarpListener::Gate::leave() {
 }
 
 Result<std::unique_ptr<Listener>, Reason> IwarpListener::open(
-    std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop, const Address& at,
-    ListenOptions listen, Acceptor& acceptor) {
+    std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,
+    std::vector<net::EpollLoop*> accepting, const Address& at, ListenOptions listen,
+    Acceptor& acceptor) {
   auto tcp = net::TcpListener::listen(loop, at);
   if (!tcp) return Failure{tcp.error()};
-  return std::unique_ptr<Listener>(
-      new IwarpListener(std::move(options), loop, *std::move(tcp), std::move(listen), acceptor));
+  return std::unique_ptr<Listener>(new IwarpListener(std::move(options), loop, std::move(accepting),
+                                                     *std::move(tcp), listen, acceptor));
 }
 
 IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,
-                             net::TcpListener tcp, ListenOptions listen, Acceptor& acceptor)
+                             std::vector<net::EpollLoop*> accepting, net::TcpListener tcp,
+                             ListenOptions listen, Acceptor& acceptor)
     : options_(std::move(options)),
       loop_(loop),
+      accepting_(std::move(accepting)),
       tcp_(std::move(tcp)),
-      listen_(std::move(listen)),
+      listen_(listen),
       acceptor_(acceptor),
       places_(net::PeerPlaces::make(listen_.max_connections, listen_.max_connections_per_peer)),
       gate_(std::make_shared<Gate>()) {
@@ -108,11 +111,9 @@ void IwarpListener::on_request(std::list<Peer>::iterator peer) {
 }
 
 void IwarpListener::deliver(IwarpSetup setup) {
-  Loop* target =
-      listen_.loops.empty() ? &loop_ : listen_.loops[next_loop_++ % listen_.loops.size()];
-  if (target == &loop_)
+  net::EpollLoop& other = *accepting_[next_loop_++ % accepting_.size()];
+  if (&other == &loop_)
     return acceptor_.on_connection(std::make_unique<IwarpConnection>(std::move(setup)));
-  auto& other = dynamic_cast<net::EpollLoop&>(*target);
   // Before the lambda: its captures are made in no order that may be relied on.
   net::AcceptedSocket released = setup.socket.release();
   other.post([&other, gate = gate_, &acceptor = acceptor_, released = std::move(released),

@@ -17,8 +17,10 @@ namespace stag::fabric {
 class IwarpListener final : public Listener {
  public:
   static Result<std::unique_ptr<Listener>, Reason> open(std::shared_ptr<const IwarpOptions> options,
-                                                        net::EpollLoop& loop, const Address& at,
-                                                        ListenOptions listen, Acceptor& acceptor);
+                                                        net::EpollLoop& loop,
+                                                        std::vector<net::EpollLoop*> accepting,
+                                                        const Address& at, ListenOptions listen,
+                                                        Acceptor& acceptor);
   ~IwarpListener() override;
   Address local_address() const override { return tcp_.local(); }
 
@@ -34,7 +36,8 @@ class IwarpListener final : public Listener {
   };
 
   IwarpListener(std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,
-                net::TcpListener tcp, ListenOptions listen, Acceptor& acceptor);
+                std::vector<net::EpollLoop*> accepting, net::TcpListener tcp, ListenOptions listen,
+                Acceptor& acceptor);
   void on_accept(net::AcceptedSocket accepted);
   void on_request(std::list<Peer>::iterator peer);
   void drop(std::list<Peer>::iterator peer, Reason reason);
@@ -43,6 +46,7 @@ class IwarpListener final : public Listener {
 
   std::shared_ptr<const IwarpOptions> options_;
   net::EpollLoop& loop_;
+  const std::vector<net::EpollLoop*> accepting_;
   net::TcpListener tcp_;
   ListenOptions listen_;
   Acceptor& acceptor_;

@@ -8,9 +8,10 @@ namespace stag::fabric::testing {
 // Used on the loop's thread; what the test may look at is atomic.
 class Service final : public Acceptor {
  public:
-  explicit Service(IwarpOptions options = {}, ListenOptions listening = {}) : fabric_(options) {
+  explicit Service(IwarpOptions options = {}, ListenOptions listening = {})
+      : fabric_(thread_.loop(), options) {
     on_loop(loop(), [&] {
-      auto listener = fabric_.listen(loop(), {"127.0.0.1", 0}, listening, *this);
+      auto listener = fabric_.listen({"127.0.0.1", 0}, listening, *this);
       listener_ = std::move(*listener);
       address_ = listener_->local_address();
       return true;

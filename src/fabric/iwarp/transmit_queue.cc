@@ -137,25 +137,6 @@ std::optional<Outgoing> TransmitQueue::next(bool may_read) {
   return std::nullopt;
 }
 
-bool TransmitQueue::withdraw_read(Token token) {
-  for (FlowQueue* queue : active_) {
-    Node* before = nullptr;
-    for (Node* node = queue->head; node != nullptr; before = std::exchange(node, node->next)) {
-      if (node->operation.kind != OperationKind::Read || node->operation.token != token) continue;
-      if (before == nullptr) {
-        list_of(*queue).remove(queue);
-        take_head(queue);
-      } else {
-        before->next = node->next;
-        if (queue->tail == node) queue->tail = before;
-        nodes_.give(node);
-      }
-      return true;
-    }
-  }
-  return false;
-}
-
 std::optional<Operation> TransmitQueue::drop() {
   if (active_.empty()) return std::nullopt;
   FlowQueue* queue = active_.front();

@@ -51,8 +51,6 @@ class TransmitQueue {
   // Responses are sent in the order of their requests (RFC 5040 section 5.2.1).
   void respond(const iwarp::ReadRequest& request) { responses_.push(request); }
   std::optional<Outgoing> next(bool may_read);
-  // Removes a Read that has not been handed out; false when there is none with this token.
-  bool withdraw_read(Token token);
   // Removes any operation, for a connection that is gone; nothing when none is left.
   std::optional<Operation> drop();
   bool empty() const { return active_.empty() && responses_.empty(); }

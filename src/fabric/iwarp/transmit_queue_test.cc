@@ -104,22 +104,6 @@ TEST_F(TransmitQueueTest, holds_back_only_the_flow_whose_read_must_wait) {
   EXPECT_EQ(drain(true), "R1.1 S1.2");
 }
 
-TEST_F(TransmitQueueTest, forgets_a_read_that_is_withdrawn_wherever_it_stands) {
-  for (const Flow flow : {1, 2}) {
-    post(OperationKind::Read, flow, flow * 10 + 1);
-    post(OperationKind::Read, flow, flow * 10 + 2);
-    post(OperationKind::Send, flow, flow * 10 + 3);
-    post(OperationKind::Read, flow, flow * 10 + 4);
-  }
-  EXPECT_TRUE(queue_.withdraw_read(11));
-  EXPECT_TRUE(queue_.withdraw_read(22));
-  EXPECT_TRUE(queue_.withdraw_read(24));
-  EXPECT_FALSE(queue_.withdraw_read(13)) << "a Send is no Read";
-  EXPECT_FALSE(queue_.withdraw_read(11));
-  post(OperationKind::Send, 2, 25);
-  EXPECT_EQ(drain(), "R2.21 S2.23 S2.25 R1.12 S1.13 R1.14");
-}
-
 TEST_F(TransmitQueueTest, drops_everything_and_starts_afresh) {
   for (Token token = 1; token <= 9; ++token)
     post(static_cast<OperationKind>(token % 3), token % 2, token, 150);

@@ -19,8 +19,16 @@ FabricFactory rough(std::uint64_t seed) {
           [options, seed] { return std::make_unique<SimHarness>(options, seed); }};
 }
 
+// Memory that is taken back while the peer may still write to it costs the connection.
+FabricFactory undiscarding() {
+  fabric::SimOptions options;
+  options.discards = false;
+  return {"undiscarding",
+          [options] { return std::make_unique<SimHarness>(options, std::nullopt); }};
+}
+
 INSTANTIATE_TEST_SUITE_P(Sim, FabricContract,
-                         ::testing::Values(calm(), rough(1), rough(2), rough(3)),
+                         ::testing::Values(calm(), undiscarding(), rough(1), rough(2), rough(3)),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -48,13 +48,6 @@ std::optional<SimOperation> Outbox::take(Id id) {
   return std::move(node.mapped());
 }
 
-std::optional<Outbox::Id> Outbox::find_read(Token token) {
-  for (const auto& [id, operation] : operations_) {
-    if (operation.kind == SimOperationKind::Read && operation.token == token) return id;
-  }
-  return std::nullopt;
-}
-
 std::optional<SimOperation> Outbox::take_oldest(Id limit) {
   if (operations_.empty() || operations_.begin()->first >= limit) return std::nullopt;
   return take(operations_.begin()->first);

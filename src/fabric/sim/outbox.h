@@ -22,7 +22,7 @@ struct SimOperation {
   Token token = kNoToken;
   Rope data;                                // Send, Write
   RemoteMemory remote;                      // Write: the sink; Read: the source
-  MutableBytes sink;                        // Read; empty once it is given up
+  MutableBytes sink;                        // Read
   std::size_t read_size = 0;                // Read: bytes to fetch
   std::optional<std::uint32_t> invalidate;  // Send
   bool departed = false;
@@ -42,7 +42,6 @@ class Outbox {
   SimOperation* find(Id id);
   // Ends it.
   std::optional<SimOperation> take(Id id);
-  std::optional<Id> find_read(Token token);
   // Ends the oldest operation posted before `limit`.
   std::optional<SimOperation> take_oldest(Id limit);
 

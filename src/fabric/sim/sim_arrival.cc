@@ -105,7 +105,7 @@ void SimConnection::on_write(Outbox::Id id) {
 void SimConnection::on_read_request(Outbox::Id id) {
   const SimOperation& operation = *peer_->outbox_.find(id);
   const RemoteMemory& remote = operation.remote;
-  // What the requester will place; a Read it has given up is served all the same.
+  // What the requester will place.
   const std::size_t size = operation.read_size;
   if (peer_->outbox_.outstanding_reads() > setup_.parameters.inbound_reads)
     return violation(Reason::ReadOverflow);
@@ -126,7 +126,6 @@ void SimConnection::on_read_response(Packet packet) {
   if (!operation) return;
   schedule_pump();  // one more Read may leave
   traffic_.read_bytes_in += packet.data.size();
-  if (operation->token == kNoToken && operation->sink.empty()) return;
   std::copy(packet.data.bytes().begin(), packet.data.bytes().end(), operation->sink.begin());
   done(*operation, Reason::None);
 }

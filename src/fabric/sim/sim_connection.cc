@@ -4,14 +4,15 @@
 
 namespace stag::fabric {
 
-SimConnection::SimConnection(SimFabric& fabric, Loop& loop, Setup setup)
+SimConnection::SimConnection(SimFabric& fabric, Setup setup)
     : fabric_(fabric),
-      loop_(loop),
+      loop_(fabric.loop_),
       setup_(std::move(setup)),
       id_(fabric.next_id_++),
       silent_(setup_.passive),
       credit_(setup_.receive.count),
       memory_(fabric.random_) {
+  STAG_CHECK(credit_ <= setup_.receives_max);
   fabric_.connections_.emplace(id_, this);
 }
 
@@ -39,6 +40,7 @@ void SimConnection::start(Events& events) {
 
 void SimConnection::add_receive_credit(ReceiveCredit more) {
   credit_ += more.count;
+  STAG_CHECK(credit_ <= setup_.receives_max);
   setup_.receive.size = more.size;
 }
 
@@ -71,6 +73,7 @@ Revocation SimConnection::revoke(std::uint32_t handle) {
 }
 
 Revocation SimConnection::abandon(std::uint32_t handle) {
+  STAG_CHECK(setup_.parameters.discards);
   if (memory_.copy_size(handle) > fabric_.options_.max_private_copy) {
     memory_.remove(handle);
     close(Reason::AbandonedMemoryTooLong);
@@ -129,19 +132,6 @@ void SimConnection::read(RemoteMemory source, MutableBytes sink, Flow flow, Toke
   operation.sink = sink;
   operation.read_size = sink.size();
   post(std::move(operation));
-}
-
-void SimConnection::abandon_read(Token token) {
-  const auto id = outbox_.find_read(token);
-  if (!id || token == kNoToken) return;
-  SimOperation& operation = *outbox_.find(*id);
-  operation.token = kNoToken;
-  operation.sink = {};
-  // A Read that is under way keeps its place among the outstanding ones until it is answered.
-  if (!operation.departed) outbox_.take(*id);
-  ++delivering_;
-  events_->on_done(token, Reason::Cancelled);
-  --delivering_;
 }
 
 void SimConnection::post(SimOperation operation) {

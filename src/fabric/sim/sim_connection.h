@@ -24,10 +24,11 @@ class SimConnection final : public Connection {
     Address peer;
     Address local;
     ReceiveCredit receive;
+    std::uint32_t receives_max = 0;
     std::shared_ptr<std::uint32_t>
         listener_count;  // connections of the listener, this one included
   };
-  SimConnection(SimFabric& fabric, Loop& loop, Setup setup);
+  SimConnection(SimFabric& fabric, Setup setup);
   ~SimConnection() override;
   static void join(SimConnection& active, SimConnection& passive);
 
@@ -48,7 +49,6 @@ class SimConnection final : public Connection {
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;
-  void abandon_read(Token token) override;
 
   // The path between the two sides is gone; each notices later.
   void lose();

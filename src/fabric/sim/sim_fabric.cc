@@ -40,18 +40,17 @@ void SimFabric::lose_connections() {
 }
 
 // The parameters by value live in the coroutine's frame as long as the attempt does.
-Task<Result<std::unique_ptr<Connection>, Reason>> SimFabric::connect(Loop& loop, Address address,
+Task<Result<std::unique_ptr<Connection>, Reason>> SimFabric::connect(Address address,
                                                                      ConnectOptions options,
                                                                      CancelToken cancel) {
-  ConnectAttempt attempt(*this, loop, std::move(address), std::move(options));
+  ConnectAttempt attempt(*this, std::move(address), std::move(options));
   attempt.begin();
   CancelCallback on_cancel(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
   Completion<ConnectAttempt::Outcome>& outcome = attempt.outcome();
   co_return co_await outcome;
 }
 
-Result<std::unique_ptr<Listener>, Reason> SimFabric::listen(Loop& loop, Address address,
-                                                            ListenOptions options,
+Result<std::unique_ptr<Listener>, Reason> SimFabric::listen(Address address, ListenOptions options,
                                                             Acceptor& acceptor) {
   if (address.port == 0) {
     do {
@@ -60,7 +59,7 @@ Result<std::unique_ptr<Listener>, Reason> SimFabric::listen(Loop& loop, Address 
   }
   if (listeners_.count({address.host, address.port}) != 0) return Failure{Reason::AddressInUse};
   return std::unique_ptr<Listener>(
-      std::make_unique<SimListener>(*this, loop, std::move(address), std::move(options), acceptor));
+      std::make_unique<SimListener>(*this, std::move(address), options, acceptor));
 }
 
 }  // namespace stag::fabric

@@ -37,6 +37,7 @@ struct SimOptions {
   std::size_t max_registrations = 65536;      // handles of one connection
   std::size_t max_private_copy = 1u << 20;  // bytes; a longer abandoned source ends the connection
   bool remote_invalidation = true;
+  bool discards = true;                // Parameters::discards
   std::string client_host = "client";  // where all connections come from
   Faults faults;
 };
@@ -49,16 +50,15 @@ class SimFabric final : public Fabric {
   explicit SimFabric(SimLoop& loop, SimOptions options = {});
   ~SimFabric() override;
 
+  SimLoop& loop() override { return loop_; }
+  std::vector<Loop*> accepting_loops() override { return {&loop_}; }
   std::size_t max_private_data() const override { return options_.max_private_data; }
-  Task<Result<std::unique_ptr<Connection>, Reason>> connect(Loop& loop, Address address,
-                                                            ConnectOptions options,
+  Task<Result<std::unique_ptr<Connection>, Reason>> connect(Address address, ConnectOptions options,
                                                             CancelToken cancel) override;
   // Any host name is an address of this network. Port 0: a free one.
-  Result<std::unique_ptr<Listener>, Reason> listen(Loop& loop, Address address,
-                                                   ListenOptions options,
+  Result<std::unique_ptr<Listener>, Reason> listen(Address address, ListenOptions options,
                                                    Acceptor& acceptor) override;
 
-  SimLoop& loop() { return loop_; }
   const SimOptions& options() const { return options_; }
   Random& random() { return random_; }
 

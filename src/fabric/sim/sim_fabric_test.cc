@@ -230,7 +230,7 @@ TEST_F(SimFabricTest, all_connections_die_at_the_planned_time) {
 TEST_F(SimFabricTest, a_listener_refuses_connections_beyond_its_limit) {
   fabric::ListenOptions limited;
   limited.max_connections = 1;
-  auto made = fabric().listen(loop(), harness->any_address(), limited, acceptor);
+  auto made = fabric().listen(harness->any_address(), limited, acceptor);
   listener = std::move(*made);
   join();
   EXPECT_FALSE(connect(listener->local_address())->ok());

@@ -4,13 +4,9 @@
 
 namespace stag::fabric {
 
-SimListener::SimListener(SimFabric& fabric, Loop& loop, Address address, ListenOptions options,
+SimListener::SimListener(SimFabric& fabric, Address address, ListenOptions options,
                          Acceptor& acceptor)
-    : fabric_(fabric),
-      loop_(loop),
-      address_(std::move(address)),
-      options_(std::move(options)),
-      acceptor_(acceptor) {
+    : fabric_(fabric), address_(std::move(address)), options_(options), acceptor_(acceptor) {
   fabric_.listeners_.emplace(std::make_pair(address_.host, address_.port), this);
 }
 
@@ -18,13 +14,7 @@ SimListener::~SimListener() {
   fabric_.listeners_.erase({address_.host, address_.port});
 }
 
-Loop& SimListener::next_loop() {
-  if (options_.loops.empty()) return loop_;
-  return *options_.loops[turn_++ % options_.loops.size()];
-}
-
-Result<std::unique_ptr<SimConnection>, Reason> SimListener::request(Loop& active_loop,
-                                                                    const Address& from,
+Result<std::unique_ptr<SimConnection>, Reason> SimListener::request(const Address& from,
                                                                     const ConnectOptions& active) {
   if (*connections_ >= options_.max_connections) return Failure{Reason::ConnectionRefused};
   auto answer = acceptor_.on_connect_request({from, address_, active.private_data});
@@ -35,6 +25,7 @@ Result<std::unique_ptr<SimConnection>, Reason> SimListener::request(Loop& active
   mine.passive = true;
   mine.parameters.max_registration = fabric_.options_.max_registration;
   mine.parameters.remote_invalidation = fabric_.options_.remote_invalidation;
+  mine.parameters.discards = fabric_.options_.discards;
   SimConnection::Setup theirs = mine;
   theirs.passive = false;
   mine.parameters.outbound_reads = std::min(answer->outbound_reads, active.inbound_reads);
@@ -46,11 +37,13 @@ Result<std::unique_ptr<SimConnection>, Reason> SimListener::request(Loop& active
   mine.peer = theirs.local = from;
   mine.local = theirs.peer = address_;
   mine.receive = answer->receive;
+  mine.receives_max = answer->receives_max;
   theirs.receive = active.receive;
+  theirs.receives_max = active.receives_max;
   mine.listener_count = connections_;
   ++*connections_;
-  auto passive_side = std::make_unique<SimConnection>(fabric_, next_loop(), std::move(mine));
-  auto active_side = std::make_unique<SimConnection>(fabric_, active_loop, std::move(theirs));
+  auto passive_side = std::make_unique<SimConnection>(fabric_, std::move(mine));
+  auto active_side = std::make_unique<SimConnection>(fabric_, std::move(theirs));
   SimConnection::join(*active_side, *passive_side);
   hand_over(std::move(passive_side));
   return active_side;
@@ -70,14 +63,14 @@ Duration ConnectAttempt::step_time() {
 }
 
 void ConnectAttempt::begin() {
-  deadline_ = loop_.after(options_.timeout, [this] { end(Reason::TimedOut); });
+  deadline_ = fabric_.loop_.after(options_.timeout, [this] { end(Reason::TimedOut); });
   if (options_.private_data.size() > fabric_.options_.max_private_data)
     return end(Reason::PrivateDataTooLong);
   if (fabric_.plan_.refuses_connect()) {
     refusal_ = Reason::ConnectionRefused;
-    step_ = loop_.after(step_time(), [this] { answer(); });
+    step_ = fabric_.loop_.after(step_time(), [this] { answer(); });
   } else if (!fabric_.plan_.loses_connect()) {
-    step_ = loop_.after(step_time(), [this] { reach_listener(); });
+    step_ = fabric_.loop_.after(step_time(), [this] { reach_listener(); });
   }
 }
 
@@ -89,13 +82,13 @@ void ConnectAttempt::reach_listener() {
     refusal_ = Reason::ConnectionRefused;
   } else {
     const Address from{fabric_.options_.client_host, fabric_.fresh_port()};
-    auto connection = listener->second->request(loop_, from, options_);
+    auto connection = listener->second->request(from, options_);
     if (connection)
       connection_ = std::move(*connection);
     else
       refusal_ = connection.error();
   }
-  step_ = loop_.after(step_time(), [this] { answer(); });
+  step_ = fabric_.loop_.after(step_time(), [this] { answer(); });
 }
 
 void ConnectAttempt::answer() {
@@ -109,7 +102,7 @@ void ConnectAttempt::answer() {
 
 void ConnectAttempt::end(Reason reason) {
   deadline_.cancel();
-  step_ = loop_.after(Duration::zero(), [this, reason] {
+  step_ = fabric_.loop_.after(Duration::zero(), [this, reason] {
     connection_.reset();
     outcome_.complete(Failure{reason});
   });

@@ -14,25 +14,21 @@ namespace stag::fabric {
 
 class SimListener final : public Listener {
  public:
-  SimListener(SimFabric& fabric, Loop& loop, Address address, ListenOptions options,
-              Acceptor& acceptor);
+  SimListener(SimFabric& fabric, Address address, ListenOptions options, Acceptor& acceptor);
   ~SimListener() override;
   Address local_address() const override { return address_; }
 
   // A connection request has arrived. The active side of the new connection, or why there is none.
-  Result<std::unique_ptr<SimConnection>, Reason> request(Loop& active_loop, const Address& from,
+  Result<std::unique_ptr<SimConnection>, Reason> request(const Address& from,
                                                          const ConnectOptions& active);
 
  private:
-  Loop& next_loop();
   void hand_over(std::unique_ptr<SimConnection> connection);
 
   SimFabric& fabric_;
-  Loop& loop_;
   Address address_;
   ListenOptions options_;
   Acceptor& acceptor_;
-  std::size_t turn_ = 0;
   std::shared_ptr<std::uint32_t> connections_ = std::make_shared<std::uint32_t>(0);
   struct Arrival {
     std::unique_ptr<SimConnection> connection;
@@ -47,8 +43,8 @@ class ConnectAttempt {
  public:
   using Outcome = Result<std::unique_ptr<Connection>, Reason>;
 
-  ConnectAttempt(SimFabric& fabric, Loop& loop, Address address, ConnectOptions options)
-      : fabric_(fabric), loop_(loop), address_(std::move(address)), options_(std::move(options)) {}
+  ConnectAttempt(SimFabric& fabric, Address address, ConnectOptions options)
+      : fabric_(fabric), address_(std::move(address)), options_(std::move(options)) {}
   void begin();
   // Gives up, in a later turn.
   void end(Reason reason);
@@ -60,7 +56,6 @@ class ConnectAttempt {
   void answer();
 
   SimFabric& fabric_;
-  Loop& loop_;
   Address address_;
   ConnectOptions options_;
   std::unique_ptr<SimConnection> connection_;

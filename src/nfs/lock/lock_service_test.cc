@@ -71,22 +71,26 @@ class FakePeers final : public Peers {
  public:
   // Whose names begin so have not been there for long.
   static constexpr const char* kDead = "198.51.";
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Loop& loop, std::string host,
-                                                                    std::uint32_t, std::uint32_t,
+  explicit FakePeers(Loop& loop) : loop_(loop) {}
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string host, std::uint32_t,
+                                                                    std::uint32_t,
                                                                     CancelToken) override {
     if (host.starts_with(kDead)) {
-      co_await sleep_for(loop, 5s);
+      co_await sleep_for(loop_, 5s);
       co_return Failure{rpc::CallError::transport(Reason::TimedOut)};
     }
     FakeHost& found = hosts[host];
     ++found.attempts;
-    if (!found.up) co_await sleep_for(loop, found.silence);
+    if (!found.up) co_await sleep_for(loop_, found.silence);
     if (!found.up) co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
     std::unique_ptr<rpc::Channel> channel =
-        std::make_unique<testing::LoopbackChannel>(loop, found.server);
+        std::make_unique<testing::LoopbackChannel>(loop_, found.server);
     co_return channel;
   }
   std::map<std::string, FakeHost> hosts;
+
+ private:
+  Loop& loop_;
 };
 
 // A directory that goes when the test does.
@@ -186,7 +190,7 @@ class Locks : public testing::NfsServed {
   FakeHost& host(const std::string& address) { return peers_.hosts[address]; }
 
   StateDirectory directory_;
-  FakePeers peers_;
+  FakePeers peers_{loop_};
   std::unique_ptr<LockService> service_;
   std::unique_ptr<rpc::Server> replaced_;
   std::unique_ptr<testing::LoopbackChannel> lock_channel_;

@@ -75,8 +75,7 @@ Task<void> Outbox::deliver(std::string address) {
 Task<bool> Outbox::deliver_once(Deliveries& box, const std::string& address) {
   const auto first = manager_.pending(box.tickets.front());
   const std::uint32_t version = first ? first->wish.version : nlm::NLMPROC4_GRANTED::version;
-  auto channel =
-      co_await peers_.reach(loop_, address, nlm::NLMPROC4_GRANTED::program, version, stop_);
+  auto channel = co_await peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
   if (!channel) co_return false;
   bool progress = false;
   // Meanwhile granted() may take some away.
@@ -192,7 +191,7 @@ Task<void> Outbox::tell_everybody() {
 
 Task<void> Outbox::tell(std::string host) {
   auto channel =
-      co_await peers_.reach(loop_, host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
+      co_await peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   if (!channel) co_return;
   rpc::Client client = client_of(**channel);
   nsm::stat_chge news;

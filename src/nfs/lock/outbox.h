@@ -69,7 +69,7 @@ class Outbox {
 
   template <class Answer>
   Task<void> send(std::string host, typename Answer::Args results) {
-    auto channel = co_await peers_.reach(loop_, host, Answer::program, Answer::version, stop_);
+    auto channel = co_await peers_.reach(host, Answer::program, Answer::version, stop_);
     if (channel) {
       rpc::Client client = client_of(**channel);
       // Whether a message is answered at all differs from client to client (RFC 1813 6.2).

@@ -14,9 +14,8 @@ class Peers {
  public:
   virtual ~Peers() = default;
   // A connection to `program` wherever it listens on `host`, a numeric address; closed by whoever
-  // asked for it. `loop` is the Channel's. Gives up by itself after a while.
-  virtual Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Loop& loop,
-                                                                            std::string host,
+  // asked for it, and on its loop. Gives up by itself after a while.
+  virtual Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string host,
                                                                             std::uint32_t program,
                                                                             std::uint32_t version,
                                                                             CancelToken cancel) = 0;

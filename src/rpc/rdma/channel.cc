@@ -46,14 +46,14 @@ struct Channel::Entry final : Deadline {
   std::uint32_t enlargements = 0;
 };
 
-Channel::Channel(fabric::Fabric& fabric, Loop& loop, Address server, ChannelOptions options)
+Channel::Channel(fabric::Fabric& fabric, Address server, ChannelOptions options)
     : rpc::Channel(static_cast<std::uint32_t>(seed_of(options) * 2654435761u >> 3)),
       fabric_(fabric),
-      loop_(loop),
+      loop_(fabric.loop()),
       server_(std::move(server)),
       options_(options),
       random_(static_cast<std::uint32_t>(seed_of(options))),
-      deadlines_(loop) {}
+      deadlines_(loop_) {}
 
 Channel::~Channel() {
   STAG_CHECK(active_ == 0 && !connecting_);
@@ -68,6 +68,8 @@ fabric::ConnectOptions Channel::connect_options() const {
   fabric::ConnectOptions options;
   options.private_data = private_data_of(options_.transport, fabric_, Side::Client);
   options.receive = {0, options_.transport.reply_size()};
+  options.receives_max = receives_max(options_.credits, options_.reverse_credits);
+  options.sends_max = sends_max(options_.credits, options_.reverse_credits);
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
   options.crc = options_.transport.crc;
@@ -94,7 +96,7 @@ Result<Ok, Reason> Channel::adopt(Result<std::unique_ptr<fabric::Connection>, Re
 
 Task<Result<Ok, Reason>> Channel::connect(CancelToken cancel) {
   connecting_ = true;
-  auto connection = co_await fabric_.connect(loop_, server_, connect_options(), cancel);
+  auto connection = co_await fabric_.connect(server_, connect_options(), cancel);
   connecting_ = false;
   co_return adopt(std::move(connection));
 }
@@ -104,7 +106,7 @@ Task<void> Channel::reconnect() {
   while (wanted()) {
     if (failures_ > 0) co_await back_off();
     if (!wanted()) break;
-    auto connection = co_await fabric_.connect(loop_, server_, connect_options(), connect_cancel_);
+    auto connection = co_await fabric_.connect(server_, connect_options(), connect_cancel_);
     const Result<Ok, Reason> adopted = adopt(std::move(connection));
     // Until a Reply proves the connection good the next one has to wait.
     ++failures_;
@@ -328,10 +330,9 @@ void Channel::end_if_quiet() {
     std::exchange(quiet_, nullptr)->complete(Ok{});
 }
 
-Task<Result<std::unique_ptr<rpc::Channel>, CallError>> Connector::connect(Loop& loop,
-                                                                          Address server,
+Task<Result<std::unique_ptr<rpc::Channel>, CallError>> Connector::connect(Address server,
                                                                           CancelToken cancel) {
-  auto channel = std::make_unique<Channel>(fabric_, loop, std::move(server), options_);
+  auto channel = std::make_unique<Channel>(fabric_, std::move(server), options_);
   const Result<Ok, Reason> connected = co_await channel->connect(cancel);
   if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};
   co_return std::unique_ptr<rpc::Channel>(std::move(channel));

@@ -25,7 +25,7 @@ namespace stag::rpc::rdma {
 class Channel final : public rpc::Channel, private LinkOwner {
  public:
   // `fabric` outlives the Channel.
-  Channel(fabric::Fabric& fabric, Loop& loop, Address server, ChannelOptions options);
+  Channel(fabric::Fabric& fabric, Address server, ChannelOptions options);
   // No call in progress; close() awaited, or never connected.
   ~Channel() override;
 
@@ -102,7 +102,8 @@ class Connector final : public rpc::Connector {
   explicit Connector(fabric::Fabric& fabric, ChannelOptions options = {})
       : fabric_(fabric), options_(options) {}
 
-  Task<Result<std::unique_ptr<rpc::Channel>, CallError>> connect(Loop& loop, Address server,
+  Loop& loop() override { return fabric_.loop(); }
+  Task<Result<std::unique_ptr<rpc::Channel>, CallError>> connect(Address server,
                                                                  CancelToken cancel) override;
 
  private:

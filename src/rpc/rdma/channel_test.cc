@@ -28,10 +28,10 @@ class RdmaChannel : public ::testing::Test {
   void connect(ChannelOptions options = {}, ServerOptions server_options = {}) {
     program_server.add(blob_program());
     server = std::make_unique<Server>(program_server, server_options);
-    const Address address = *server->listen(network, loop, {"server", 20049});
+    const Address address = *server->listen(network, {"server", 20049});
     options.seed = 7;
     options.moved = &moved;
-    channel = std::make_unique<Channel>(network, loop, address, options);
+    channel = std::make_unique<Channel>(network, address, options);
     ASSERT_TRUE(loop.run(channel->connect({})).ok());
     client.emplace(*channel, kBlobBinding);
   }

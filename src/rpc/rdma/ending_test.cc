@@ -26,10 +26,10 @@ Task<bool> closing(T& object) {
 struct World {
   explicit World(fabric::SimOptions sim) : loop(sim.seed), network(loop, sim) {
     program_server.add(blob_program());
-    address = *server.listen(network, loop, {"server", 20049});
+    address = *server.listen(network, {"server", 20049});
     ChannelOptions options;
     options.seed = sim.seed;
-    channel.emplace(network, loop, address, options);
+    channel.emplace(network, address, options);
   }
   ~World() {
     loop.run(closing(*channel));

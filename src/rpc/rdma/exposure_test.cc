@@ -266,6 +266,80 @@ TEST(Exposure, of_a_cancelled_call_ends_before_its_memory_is_anybody_elses) {
   }
 }
 
+// On a fabric that cannot drop what the peer writes to memory taken back.
+PairSetup undiscarding() {
+  PairSetup setup;
+  setup.sim.latency = 1s;
+  setup.sim.discards = false;
+  return setup;
+}
+
+TEST(Exposure, of_a_call_given_up_lasts_until_its_Reply_where_the_fabric_discards_nothing) {
+  Pair pair(undiscarding());
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  pair.record.clear();
+  std::vector<std::byte> memory(100000, std::byte{0x5a});
+  CancelSource source;
+  std::optional<Reason> failure;
+  std::size_t ended_at = 0;
+  detach(fetch_into(pair, memory, source, failure, ended_at));
+  ASSERT_TRUE(pair.loop.run_until(
+      [&] { return pair.record.first(Act::Write, End::Passive) != Record::kNever; }));
+  source.cancel();
+  ASSERT_TRUE(pair.loop.run_until([&] { return failure.has_value(); }));
+  EXPECT_EQ(failure, Reason::Cancelled);
+  const std::uint32_t handle = pair.record.exposed(End::Active).at(0);
+  EXPECT_EQ(pair.record.first(Act::Revoke, End::Active, handle, 0), Record::kNever);
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  EXPECT_NE(pair.record.first(Act::Revoke, End::Active, handle, ended_at), Record::kNever);
+  EXPECT_EQ(pair.record.count(Act::Abandon, End::Active), 0u);
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{0x5a}), 100000)
+      << "the caller who may leave was not written to";
+}
+
+TEST(Exposure, of_the_callers_memory_needs_a_caller_who_waits_where_the_fabric_discards_nothing) {
+  Pair pair(undiscarding());
+  std::vector<std::byte> memory(100000);
+  const Sink sinks[] = {{kBlobData, memory}};
+  CallOptions options;
+  options.sinks = sinks;
+  for (const Duration timeout : {Duration::zero(), Duration(100s)}) {
+    options.timeout = timeout;
+    const auto blob = pair.call<Fetch>({1, 100000}, options);
+    ASSERT_TRUE(blob.ok());
+    const bool placed = blob->data.pieces().front().data() == memory.data();
+    EXPECT_EQ(placed, timeout == Duration::zero());
+    EXPECT_EQ(blob->data, pattern(1, 100000));
+  }
+}
+
+TEST(Exposure, of_the_callers_arguments_ends_with_the_call_even_at_the_connections_expense) {
+  Pair pair(undiscarding());
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  pair.record.clear();
+  const auto callers = std::make_unique<std::vector<std::byte>>(100000);
+  CancelSource source;
+  bool ended = false;
+  const auto store = [](Pair* on, Bytes bytes, CancelToken cancel, bool* done) -> Task<void> {
+    CallOptions options;
+    options.cancel = cancel;
+    const Blob blob{1, Rope::borrow(bytes)};
+    const auto stored = co_await on->client->call<Store>(blob, options);
+    EXPECT_FALSE(stored.ok());
+    *done = true;
+  };
+  detach(store(&pair, *callers, source, &ended));
+  ASSERT_TRUE(pair.loop.run_until(
+      [&] { return pair.record.first(Act::Send, End::Active) != Record::kNever; }));
+  source.cancel();
+  ASSERT_TRUE(pair.loop.run_until([&] { return ended; }));
+  const std::uint32_t handle = pair.record.exposed(End::Active).at(0);
+  EXPECT_NE(pair.record.first(Act::Revoke, End::Active, handle, 0), Record::kNever);
+  EXPECT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok()) << "on another connection";
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 1u);
+}
+
 TEST(Exposure, is_under_handles_that_serve_one_Call_only) {
   PROVES("R8166-8.1.2-b", "R8797-3.2-d");
   Pair pair;

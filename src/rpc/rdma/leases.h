@@ -33,6 +33,9 @@ class Leases {
   // The Call is given up while the peer may work on it. Returns the handles that the peer may still
   // name; they are to be revoked when it has answered.
   InlineVector<std::uint32_t, 4> abandon(fabric::Connection& connection);
+  // The same on a fabric that cannot drop what the peer writes: everything stays as it is, and is
+  // the new owner's.
+  InlineVector<std::uint32_t, 4> hand_over() { return std::exchange(handles_, {}); }
   // A pending revocation is complete. False when the handle is none of these.
   bool on_revoked(std::uint32_t handle);
   // The connection is gone, and all memory with it is free.

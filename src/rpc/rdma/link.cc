@@ -74,6 +74,14 @@ constexpr Duration kRevocationLimit = std::chrono::seconds(1);
 
 }  // namespace
 
+std::uint32_t receives_max(std::uint32_t requested, std::uint32_t granted) {
+  return std::max(1u, requested) + granted + rpcrdma::kSpareReceives;
+}
+
+std::uint32_t sends_max(std::uint32_t requested, std::uint32_t granted) {
+  return requested + 2 * granted + kMostErrors;
+}
+
 std::vector<std::byte> private_data_of(const TransportOptions& options,
                                        const fabric::Fabric& fabric, Side side) {
   const auto octets = rpcrdma::encode_private_data(own_properties(options, side));
@@ -132,7 +140,7 @@ void Link::serve(Service& service, std::uint32_t credits) {
 void Link::start(PendingCall& call) {
   call.renew();
   if (!up()) return finish(call, Reason::ConnectionLost, true);
-  call.prepare(connection_->parameters().max_registration, settings_.transport);
+  call.prepare(connection_->parameters(), settings_.transport);
   core_.on_call(call);
 }
 
@@ -140,11 +148,24 @@ void Link::give_up(PendingCall& call, Reason reason) {
   if (call.outcome) return;  // Ended already; only its memory is still on its way back.
   const bool sent = call.sent();
   core_.on_cancel(call);
-  if (sent && up_) {
-    auto handles = call.leases().abandon(*connection_);
-    if (!handles.empty()) abandoned_.push_back({call.xid, std::move(handles)});
-  }
+  if (sent && up_) abandon(call);
   finish(call, reason, false);
+}
+
+// The peer may still work on it. Memory that only its owner can keep from being written to stays
+// exposed until the Reply; what is the caller's is cut off, at the price of the connection if the
+// peer still wants it.
+void Link::abandon(PendingCall& call) {
+  Abandoned left{call.xid};
+  if (connection_->parameters().discards) {
+    left.handles = call.leases().abandon(*connection_);
+  } else if (call.owns_memory()) {
+    left.handles = call.leases().hand_over();
+    left.memory = call.take_memory();
+  } else {
+    call.leases().revoke(*connection_);
+  }
+  if (!left.handles.empty()) abandoned_.push_back(std::move(left));
 }
 
 Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call) {
@@ -213,8 +234,25 @@ void Link::release_abandoned(std::uint32_t xid) {
   if (core_.requester().awaits(xid)) return;
   for (auto entry = abandoned_.begin(); entry != abandoned_.end(); ++entry) {
     if (entry->xid != xid) continue;
-    for (const std::uint32_t handle : entry->handles) connection_->revoke(handle);
-    abandoned_.erase(entry);
+    const bool keeps_memory = !connection_->parameters().discards;
+    InlineVector<std::uint32_t, 4> pending;
+    for (const std::uint32_t handle : entry->handles) {
+      const fabric::Revocation revocation = connection_->revoke(handle);
+      if (keeps_memory && revocation == fabric::Revocation::Pending) pending.push_back(handle);
+    }
+    entry->handles = std::move(pending);
+    if (entry->handles.empty()) abandoned_.erase(entry);
+    return;
+  }
+}
+
+void Link::free_abandoned(std::uint32_t handle) {
+  for (auto entry = abandoned_.begin(); entry != abandoned_.end(); ++entry) {
+    const auto found = std::find(entry->handles.begin(), entry->handles.end(), handle);
+    if (found == entry->handles.end()) continue;
+    *found = entry->handles.back();
+    entry->handles.pop_back();
+    if (entry->handles.empty()) abandoned_.erase(entry);
     return;
   }
 }
@@ -415,6 +453,7 @@ void Link::on_revoked(std::uint32_t handle) {
       watch_settling();
     return settle(*call);
   }
+  if (!connection_->parameters().discards) free_abandoned(handle);
 }
 
 void Link::on_disconnect(Reason reason) {

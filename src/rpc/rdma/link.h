@@ -54,6 +54,12 @@ struct LinkSettings {
   Moved* moved = nullptr;
 };
 
+// Depths for ConnectOptions, of an end that asks for `requested` credits and grants `granted`:
+// messages of the peer, and Calls, Replies and RDMA_ERRORs of ours with the Reads and Writes of as
+// many large ones.
+std::uint32_t receives_max(std::uint32_t requested, std::uint32_t granted);
+std::uint32_t sends_max(std::uint32_t requested, std::uint32_t granted);
+
 // The private data we announce on connections of `fabric`; none where they cannot carry it (RFC
 // 8797 section 4).
 std::vector<std::byte> private_data_of(const TransportOptions& options,
@@ -135,14 +141,18 @@ class Link final : public std::enable_shared_from_this<Link>,
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();
+  void abandon(PendingCall& call);
   void release_abandoned(std::uint32_t xid);
+  void free_abandoned(std::uint32_t handle);
   void watch_reads();
   void on_reads_tick();
 
-  // Memory of given-up Calls that the peer may name until it has answered.
+  // What the peer may name of a given-up Call until it has answered. Where the fabric discards what
+  // is written there, the memory is gone; else it is kept here.
   struct Abandoned {
-    std::uint32_t xid;
-    InlineVector<std::uint32_t, 4> handles;
+    std::uint32_t xid = 0;
+    InlineVector<std::uint32_t, 4> handles{};
+    ExposedMemory memory{};
   };
 
   std::unique_ptr<fabric::Connection> connection_;

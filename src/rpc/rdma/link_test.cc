@@ -98,10 +98,10 @@ class RdmaLink : public ::testing::Test {
   }
   void connect(ChannelOptions options = {}, ServerOptions server_options = {}) {
     server = std::make_unique<Server>(program_server_hangs, server_options);
-    const Address address = *server->listen(network, loop, {"server", 20049});
+    const Address address = *server->listen(network, {"server", 20049});
     options.seed = 3;
     options.moved = &moved;
-    channel = std::make_unique<Channel>(network, loop, address, options);
+    channel = std::make_unique<Channel>(network, address, options);
     channel->serve_reverse(client_server);
     ASSERT_TRUE(loop.run(channel->connect({})).ok());
     client.emplace(*channel, kBinding);
@@ -192,10 +192,10 @@ TEST(RdmaLinkOnSlowNetwork, is_kept_while_large_Replies_are_on_their_way) {
   rpc::Server blobs;
   blobs.add(blob_program());
   Server server(blobs);
-  const Address address = *server.listen(network, loop, {"server", 20049});
+  const Address address = *server.listen(network, {"server", 20049});
   ChannelOptions options;
   options.probe_after = 4s;
-  Channel channel(network, loop, address, options);
+  Channel channel(network, address, options);
   ASSERT_TRUE(loop.run(channel.connect({})).ok());
   Client client(channel, kBlobBinding);
   ASSERT_TRUE(loop.run(client.ping(kBlobProgram, 1)).ok());

@@ -10,12 +10,26 @@ std::uint32_t parts_of(std::uint64_t length, std::uint32_t max) {
   return length <= max ? 1 : static_cast<std::uint32_t>((length + max - 1) / max);
 }
 
+bool owned_by_us(const Rope& bytes) {
+  return std::all_of(bytes.pieces().begin(), bytes.pieces().end(),
+                     [](const Buffer& piece) { return piece.owned(); });
+}
+
 }  // namespace
 
-void PendingCall::prepare(std::uint32_t max_registration, const TransportOptions& options) {
-  max_registration_ = max_registration;
+bool ExposedMemory::owned() const {
+  return std::all_of(
+             results.begin(), results.end(),
+             [](const ForResult& result) { return result.memory.empty() || result.block; }) &&
+         owned_by_us(position_zero) && std::all_of(arguments.begin(), arguments.end(), owned_by_us);
+}
+
+void PendingCall::prepare(const fabric::Parameters& parameters, const TransportOptions& options) {
+  max_registration_ = parameters.max_registration;
   max_segments_ = options.max_segments;
   pad_read_chunks_ = options.pad_read_chunks;
+  // Who may leave early cannot take his memory with him where the fabric goes on writing to it.
+  uses_sinks_ = parameters.discards || !(message_->deadline || message_->cancel.has_source());
   xid = message_->xid;
   describe_call();
   describe_reply();
@@ -68,33 +82,33 @@ Rope PendingCall::chunk_of(std::size_t source) const {
   return bytes;
 }
 
-PendingCall::Room PendingCall::room_for(std::size_t result, std::uint32_t length,
-                                        InlineVector<bool, 4>& used) const {
+ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uint32_t length,
+                                                    InlineVector<bool, 4>& used) const {
   const xdr::ItemId wanted = message_->reply.items[result].item;
-  for (std::size_t i = 0; i < message_->sinks.size(); ++i) {
+  for (std::size_t i = 0; uses_sinks_ && i < message_->sinks.size(); ++i) {
     const Sink& sink = message_->sinks[i];
     if (used[i] || sink.item != wanted) continue;
     used[i] = true;
     if (sink.memory.size() < length) break;
     return {sink.memory.first(length), {}};
   }
-  Room room{{}, Block::try_allocate(length)};
-  if (room.block) room.memory = room.block.bytes().first(length);
-  return room;
+  ExposedMemory::ForResult own{{}, Block::try_allocate(length)};
+  if (own.block) own.memory = own.block.bytes().first(length);
+  return own;
 }
 
 Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& connection) {
   rpcrdma::ExposedChunks chunks;
   const InlineVector<std::uint32_t, 2> moved = this->moved();
   if (plan().form == rpcrdma::Form::Long) {
-    position_zero_ = gathered(message_->stream.without({moved.data(), moved.size()}));
-    auto segments = leases_.expose_source(connection, position_zero_);
+    memory_.position_zero = gathered(message_->stream.without({moved.data(), moved.size()}));
+    auto segments = leases_.expose_source(connection, memory_.position_zero);
     if (!segments) return Failure{segments.error()};
     chunks.position_zero = *std::move(segments);
   }
   for (const std::uint32_t source : moved) {
-    arguments_.push_back(gathered(chunk_of(source)));
-    auto segments = leases_.expose_source(connection, arguments_.back());
+    memory_.arguments.push_back(gathered(chunk_of(source)));
+    auto segments = leases_.expose_source(connection, memory_.arguments.back());
     if (!segments) return Failure{segments.error()};
     chunks.arguments.push_back(*std::move(segments));
   }
@@ -102,16 +116,18 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
   for (std::size_t i = 0; i < message_->sinks.size(); ++i) used.push_back(false);
   for (std::size_t i = 0; i < plan().write_chunks.size(); ++i) {
     const std::uint32_t length = plan().write_chunks[i];
-    rooms_.push_back(length == 0 ? Room{} : room_for(i, length, used));
-    if (rooms_.back().memory.size() != length) return Failure{Reason::OutOfMemory};
-    auto segments = leases_.expose_sink(connection, rooms_.back().memory);
+    memory_.results.push_back(length == 0 ? ExposedMemory::ForResult{}
+                                          : result_memory(i, length, used));
+    if (memory_.results.back().memory.size() != length) return Failure{Reason::OutOfMemory};
+    auto segments = leases_.expose_sink(connection, memory_.results.back().memory);
     if (!segments) return Failure{segments.error()};
     chunks.results.push_back(*std::move(segments));
   }
   if (plan().reply_chunk != 0) {
-    reply_room_ = Block::try_allocate(plan().reply_chunk);
-    if (!reply_room_) return Failure{Reason::OutOfMemory};
-    auto segments = leases_.expose_sink(connection, reply_room_.bytes().first(plan().reply_chunk));
+    memory_.reply = Block::try_allocate(plan().reply_chunk);
+    if (!memory_.reply) return Failure{Reason::OutOfMemory};
+    auto segments =
+        leases_.expose_sink(connection, memory_.reply.bytes().first(plan().reply_chunk));
     if (!segments) return Failure{segments.error()};
     chunks.reply = *std::move(segments);
   }
@@ -135,9 +151,7 @@ Bytes PendingCall::plain_stream() const {
 Rope PendingCall::inline_stream() const {
   const InlineVector<std::uint32_t, 2> moved = this->moved();
   Rope stream = message_->stream.without({moved.data(), moved.size()});
-  const bool owned = std::all_of(stream.pieces().begin(), stream.pieces().end(),
-                                 [](const Buffer& piece) { return piece.owned(); });
-  if (owned) return stream;
+  if (owned_by_us(stream)) return stream;
   // Several pieces are gathered into a copy; one alone comes back as it is.
   Buffer copy = stream.flatten();
   return copy.owned() ? Rope(std::move(copy)) : Rope::copy_of(copy.bytes());
@@ -146,23 +160,23 @@ Rope PendingCall::inline_stream() const {
 void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply) {
   if (arrival.long_reply) {
     const std::size_t length =
-        std::min<std::size_t>(arrival.reply_chunk_length, reply_room_.capacity());
-    reply.payload = std::move(reply_room_).freeze(length);
+        std::min<std::size_t>(arrival.reply_chunk_length, memory_.reply.capacity());
+    reply.payload = std::move(memory_.reply).freeze(length);
   } else {
     reply.payload = Buffer::borrow(arrival.payload);
   }
   const bool by_index = message_->reply.pairing == Pairing::ByIndex;
-  for (std::size_t i = 0; i < rooms_.size(); ++i) {
+  for (std::size_t i = 0; i < memory_.results.size(); ++i) {
     const xdr::ItemId place = by_index ? message_->reply.items[i].item : xdr::kNoItem;
-    Room& room = rooms_[i];
+    ExposedMemory::ForResult& result = memory_.results[i];
     const std::size_t written = i < arrival.written.size() ? arrival.written[i] : 0;
-    const std::size_t length = std::min(written, room.memory.size());
-    if (room.memory.empty())
+    const std::size_t length = std::min(written, result.memory.size());
+    if (result.memory.empty())
       reply.items.add_inline(place);
-    else if (room.block)
-      reply.items.add_written(Rope(std::move(room.block).freeze(length)), place);
+    else if (result.block)
+      reply.items.add_written(Rope(std::move(result.block).freeze(length)), place);
     else
-      reply.items.add_written(Rope::borrow(room.memory.first(length)), place);
+      reply.items.add_written(Rope::borrow(result.memory.first(length)), place);
   }
 }
 
@@ -201,10 +215,10 @@ void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) cons
 void PendingCall::release() {
   STAG_CHECK(!leases_.held());
   if (!plan().needs_memory()) return;
-  rooms_.clear();
-  reply_room_ = {};
-  position_zero_ = {};
-  arguments_.clear();
+  memory_.results.clear();
+  memory_.reply = {};
+  memory_.position_zero = {};
+  memory_.arguments.clear();
 }
 
 }  // namespace stag::rpc::rdma

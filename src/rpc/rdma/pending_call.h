@@ -25,6 +25,20 @@ struct Outcome {
   ReplyMessage reply;
 };
 
+// What a Call exposes.
+struct ExposedMemory {
+  struct ForResult {
+    MutableBytes memory;
+    Block block;  // when it is not the caller's
+  };
+  bool owned() const;
+
+  InlineVector<ForResult, 2> results;  // of the Write chunks
+  Block reply;                         // of the Reply chunk
+  Rope position_zero;
+  InlineVector<Rope, 2> arguments;  // of the other Read chunks
+};
+
 class PendingCall : public rpcrdma::OutgoingCall {
  public:
   // `message` outlives this, or its use for another call.
@@ -37,7 +51,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
     done_.emplace();
   }
   // Describes the message to the core, for a connection with these limits.
-  void prepare(std::uint32_t max_registration, const TransportOptions& options);
+  void prepare(const fabric::Parameters& parameters, const TransportOptions& options);
 
   // The actions of the core on this Call.
   Result<rpcrdma::ExposedChunks, Reason> expose(fabric::Connection& connection);
@@ -54,6 +68,10 @@ class PendingCall : public rpcrdma::OutgoingCall {
   Leases& leases() { return leases_; }
   // Forgets the memory of the attempt; nothing of it may be exposed.
   void release();
+  // Whether all that is exposed can outlive the call: none of it is the caller's.
+  bool owns_memory() const { return memory_.owned(); }
+  // For who keeps it exposed when the call has been given up.
+  ExposedMemory take_memory() { return std::exchange(memory_, {}); }
 
   // Resolves once an attempt has ended and its memory is free; `outcome` says how.
   Completion<Ok>& done() { return *done_; }
@@ -61,27 +79,22 @@ class PendingCall : public rpcrdma::OutgoingCall {
   std::optional<Outcome> outcome;
 
  private:
-  struct Room {
-    MutableBytes memory;
-    Block block;  // when the caller gave no memory
-  };
   void describe_call();
   void describe_reply();
   InlineVector<std::uint32_t, 2> moved() const;
-  Room room_for(std::size_t result, std::uint32_t length, InlineVector<bool, 4>& used) const;
+  ExposedMemory::ForResult result_memory(std::size_t result, std::uint32_t length,
+                                         InlineVector<bool, 4>& used) const;
   Rope gathered(Rope bytes) const;
   // What the Read chunk of the item at this index of the stream holds.
   Rope chunk_of(std::size_t source) const;
 
   CallMessage* message_;
   Leases leases_;
-  InlineVector<Room, 2> rooms_;
-  Block reply_room_;
-  Rope position_zero_;
-  InlineVector<Rope, 2> arguments_;
+  ExposedMemory memory_;
   std::uint32_t max_registration_ = 0;
   std::uint32_t max_segments_ = 0;
   bool pad_read_chunks_ = false;
+  bool uses_sinks_ = true;
   std::optional<Completion<Ok>> done_;
 };
 

@@ -65,19 +65,16 @@ Server::~Server() {
   STAG_CHECK(listener_ == nullptr);
 }
 
-Result<Address, Reason> Server::listen(fabric::Fabric& fabric, Loop& loop, const Address& address,
-                                       std::vector<Loop*> loops) {
+Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& address) {
   STAG_CHECK(listener_ == nullptr);
-  loop_ = &loop;
+  loop_ = &fabric.loop();
   private_data_ = private_data_of(options_.transport, fabric, Side::Server);
-  if (loops.empty()) loops = {&loop};
   shards_.clear();
-  for (Loop* each : loops) shards_.push_back(std::make_unique<Shard>(*each));
+  for (Loop* each : fabric.accepting_loops()) shards_.push_back(std::make_unique<Shard>(*each));
   fabric::ListenOptions options;
-  options.loops = std::move(loops);
   options.max_connections = options_.max_connections;
   options.max_connections_per_peer = options_.max_connections_per_peer;
-  auto listener = fabric.listen(loop, address, std::move(options), *this);
+  auto listener = fabric.listen(address, options, *this);
   if (!listener) return Failure{listener.error()};
   listener_ = *std::move(listener);
   return listener_->local_address();
@@ -111,6 +108,8 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
     return Failure{Reason::OutOfMemory};
   }
   options.receive = {0, options_.transport.call_size()};
+  options.receives_max = receives_max(options_.reverse_credits, options_.credits);
+  options.sends_max = sends_max(options_.reverse_credits, options_.credits);
   options.inbound_reads = options_.transport.inbound_reads;
   options.outbound_reads = options_.transport.outbound_reads;
   options.crc = options_.transport.crc;

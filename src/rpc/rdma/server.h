@@ -20,12 +20,11 @@ class Server final : private fabric::Acceptor {
   // Closed, or never listened.
   ~Server();
 
-  // Listens on `address`, from `loop`; connections are spread over `loops` (empty: `loop` alone).
-  // One fabric a Server. Yields the address with its real port.
-  Result<Address, Reason> listen(fabric::Fabric& fabric, Loop& loop, const Address& address,
-                                 std::vector<Loop*> loops = {});
+  // Listens on `address`. One fabric a Server; the connections are on its accepting loops. Yields
+  // the address with its real port.
+  Result<Address, Reason> listen(fabric::Fabric& fabric, const Address& address);
 
-  // On the listening loop: stops accepting, ends every connection and completes when all are gone.
+  // On the fabric's loop: stops accepting, ends every connection and completes when all are gone.
   // Calls being served run on; their Replies go nowhere.
   Task<void> close();
 

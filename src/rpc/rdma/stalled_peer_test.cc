@@ -53,7 +53,6 @@ class StuckConnection final : public fabric::Connection {
   void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token) override {
     ++seen_.reads;
   }
-  void abandon_read(fabric::Token) override {}
 
   void arrive(Buffer message) { events_->on_receive(std::move(message), std::nullopt); }
 

@@ -149,11 +149,9 @@ Task<void> TcpChannel::close() {
   while (stream_ != nullptr || connecting_ || requester_.active() > 0) co_await resume_on(loop_);
 }
 
-Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Loop& loop, Address server,
+Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Address server,
                                                                         CancelToken cancel) {
-  auto* sockets = dynamic_cast<net::EpollLoop*>(&loop);
-  STAG_CHECK(sockets != nullptr);
-  auto channel = std::make_unique<TcpChannel>(*sockets, std::move(server), options_);
+  auto channel = std::make_unique<TcpChannel>(loop_, std::move(server), options_);
   Result<Ok, Reason> connected = co_await channel->connect(cancel);
   if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};
   co_return std::unique_ptr<Channel>(std::move(channel));

@@ -66,12 +66,14 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
 
 class TcpConnector final : public Connector {
  public:
-  explicit TcpConnector(const ChannelOptions& options = {}) : options_(options) {}
-  // `loop` is a net::EpollLoop.
-  Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
+  explicit TcpConnector(net::EpollLoop& loop, const ChannelOptions& options = {})
+      : loop_(loop), options_(options) {}
+  Loop& loop() override { return loop_; }
+  Task<Result<std::unique_ptr<Channel>, CallError>> connect(Address server,
                                                             CancelToken cancel) override;
 
  private:
+  net::EpollLoop& loop_;
   ChannelOptions options_;
 };
 

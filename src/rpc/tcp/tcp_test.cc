@@ -116,8 +116,8 @@ TEST(TcpChannel, reports_a_server_that_is_not_there) {
     nowhere = listener->local();
   }
   run(loop, [](EpollLoop* on, Address to) -> Task<> {
-    TcpConnector connector(quick());
-    auto channel = co_await connector.connect(*on, to, {});
+    TcpConnector connector(*on, quick());
+    auto channel = co_await connector.connect(to, {});
     EXPECT_FALSE(channel.ok());
     if (channel.ok()) co_return;
     EXPECT_EQ(channel.error().reason, Reason::ConnectionRefused);

@@ -134,11 +134,9 @@ Task<void> UdpChannel::close() {
   co_await resume_on(loop_);
 }
 
-Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Loop& loop, Address server,
+Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Address server,
                                                                         CancelToken cancel) {
-  auto* sockets = dynamic_cast<net::EpollLoop*>(&loop);
-  STAG_CHECK(sockets != nullptr);
-  auto channel = std::make_unique<UdpChannel>(*sockets, std::move(server), options_);
+  auto channel = std::make_unique<UdpChannel>(loop_, std::move(server), options_);
   const Result<Ok, Reason> opened = co_await channel->open(cancel);
   if (!opened) co_return Failure{CallError::transport(opened.error(), channel->where())};
   co_return std::unique_ptr<Channel>(std::move(channel));

@@ -56,12 +56,15 @@ class UdpChannel final : public Channel {
 
 class UdpConnector final : public Connector {
  public:
-  explicit UdpConnector(const ChannelOptions& options = {}) : options_(options) {}
+  explicit UdpConnector(net::EpollLoop& loop, const ChannelOptions& options = {})
+      : loop_(loop), options_(options) {}
+  Loop& loop() override { return loop_; }
   // `loop` is a net::EpollLoop. That nobody listens is known at the first call only.
-  Task<Result<std::unique_ptr<Channel>, CallError>> connect(Loop& loop, Address server,
+  Task<Result<std::unique_ptr<Channel>, CallError>> connect(Address server,
                                                             CancelToken cancel) override;
 
  private:
+  net::EpollLoop& loop_;
   ChannelOptions options_;
 };
 

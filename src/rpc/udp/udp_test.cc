@@ -263,9 +263,9 @@ TEST(UdpChannel, takes_replies_of_its_server_with_the_right_XID_only) {
 TEST(UdpChannel, may_be_closed_and_let_go_by_the_call_that_was_answered) {
   World world;
   world.run_test([](World& w) -> Task<> {
-    UdpConnector connector(quick());
+    UdpConnector connector(w.loop, quick());
     const Address at = w.server->local();
-    auto channel = co_await connector.connect(w.loop, at, {});
+    auto channel = co_await connector.connect(at, {});
     EXPECT_TRUE(channel.ok());
     if (!channel) co_return;
     Client client(**channel, kBinding);
@@ -284,8 +284,8 @@ TEST(UdpChannel, says_that_nobody_listens_when_time_runs_out) {
     nowhere = socket->local();
   }
   run(loop, [](EpollLoop* on, Address to) -> Task<> {
-    UdpConnector connector(quick());
-    auto channel = co_await connector.connect(*on, to, {});
+    UdpConnector connector(*on, quick());
+    auto channel = co_await connector.connect(to, {});
     EXPECT_TRUE(channel.ok());
     Client client(**channel, kBinding);
     CallOptions options;

@@ -13,7 +13,7 @@ namespace stag::testing {
 class IwarpHarness final : public FabricHarness {
  public:
   IwarpHarness(fabric::IwarpOptions options, std::string host)
-      : fabric_(options), host_(std::move(host)) {}
+      : fabric_(loop_, options), host_(std::move(host)) {}
 
   Loop& loop() override { return loop_; }
   fabric::Fabric& fabric() override { return fabric_; }

@@ -140,9 +140,9 @@ class Pair {
     program_server.add(std::move(program));
     client_server.add(blob_program());
     server = std::make_unique<Server>(program_server, setup.server);
-    address = *server->listen(server_side, loop, {"server", 20049});
+    address = *server->listen(server_side, {"server", 20049});
     if (setup.client.seed == 0) setup.client.seed = 7;
-    channel = std::make_unique<Channel>(client_side, loop, address, setup.client);
+    channel = std::make_unique<Channel>(client_side, address, setup.client);
     if (setup.serves_reverse) channel->serve_reverse(client_server);
     client.emplace(*channel, setup.client_binding);
   }
@@ -166,7 +166,7 @@ class Pair {
   void restart_server(ServerOptions options) {
     loop.run(closing(*server));
     server = std::make_unique<Server>(program_server, options);
-    ASSERT_TRUE(server->listen(server_side, loop, address).ok());
+    ASSERT_TRUE(server->listen(server_side, address).ok());
   }
   // Calls to the client, on the connection that is there.
   Client caller(Credentials credentials = {}) {

@@ -218,7 +218,6 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
     add({.act = Act::Read, .handle = source.handle, .length = sink.size()});
     inner_->read(source, sink, flow, token);
   }
-  void abandon_read(fabric::Token token) override { inner_->abandon_read(token); }
 
  private:
   // Not of what is large: some tests move a lot.
@@ -294,27 +293,29 @@ class RecordingFabric final : public fabric::Fabric {
  public:
   RecordingFabric(fabric::Fabric& inner, Record& record) : inner_(inner), record_(record) {}
 
+  Loop& loop() override { return inner_.loop(); }
+  std::vector<Loop*> accepting_loops() override { return inner_.accepting_loops(); }
   std::size_t max_private_data() const override {
     return record_.tampering.no_private_data ? 0 : inner_.max_private_data();
   }
-  Task<Result<std::unique_ptr<fabric::Connection>, Reason>> connect(Loop& loop, Address address,
+  Task<Result<std::unique_ptr<fabric::Connection>, Reason>> connect(Address address,
                                                                     fabric::ConnectOptions options,
                                                                     CancelToken cancel) override {
     ++connects_;
     record_.add({.act = Act::Connect, .connection = connects_, .bytes = options.private_data});
     const std::uint32_t number = connects_;
-    auto connection = co_await inner_.connect(loop, address, options, cancel);
+    auto connection = co_await inner_.connect(address, options, cancel);
     if (!connection) co_return Failure{connection.error()};
     std::unique_ptr<fabric::Connection> wrapped =
         std::make_unique<RecordingConnection>(*std::move(connection), record_, End::Active, number);
     co_return std::move(wrapped);
   }
 
-  Result<std::unique_ptr<fabric::Listener>, Reason> listen(Loop& loop, Address address,
+  Result<std::unique_ptr<fabric::Listener>, Reason> listen(Address address,
                                                            fabric::ListenOptions options,
                                                            fabric::Acceptor& acceptor) override {
     auto listener = std::make_unique<RecordingListener>(record_, acceptor);
-    auto inner = inner_.listen(loop, std::move(address), std::move(options), *listener);
+    auto inner = inner_.listen(std::move(address), std::move(options), *listener);
     if (!inner) return Failure{inner.error()};
     listener->inner = *std::move(inner);
     return std::unique_ptr<fabric::Listener>(std::move(listener));

@@ -69,7 +69,6 @@ class SilentConnection final : public fabric::Connection {
   void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token token) override {
     peer_.reads.push_back(token);
   }
-  void abandon_read(fabric::Token) override {}
 
  private:
   Loop& loop_;

@@ -11,13 +11,13 @@ namespace {
 
 using Lookup = rpc::CallResult<rpcbind::Found>;
 
-Task<Lookup> ask(Loop& loop, rpc::Connector& tcp, const Url& url, const CallerOptions& calls,
+Task<Lookup> ask(rpc::Connector& tcp, const Url& url, const CallerOptions& calls,
                  rpcbind::Question question) {
   rpcbind::Options options;
   options.port = url.rpcbind_port.value_or(rpcbind::kPort);
   options.cancel = calls.cancel;
   if (calls.timeout > Duration::zero()) options.timeout = std::min(options.timeout, calls.timeout);
-  return rpcbind::lookup(tcp, loop, url.host, std::move(question), options);
+  return rpcbind::lookup(tcp, url.host, std::move(question), options);
 }
 
 std::uint32_t mount_version(const Url& url) {
@@ -26,15 +26,14 @@ std::uint32_t mount_version(const Url& url) {
 
 }  // namespace
 
-Task<Outcome<Address>> find_nfs(Loop& loop, rpc::Connector& tcp, const Url& url,
-                                const CallerOptions& calls) {
+Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const CallerOptions& calls) {
   if (!url.port_from_rpcbind) co_return url.nfs_address();
   rpcbind::Question question;
   question.program = v3::NFS_PROGRAM;
   question.version = url.version;
   question.netids = rpcbind::netids_for(
       url.protocol == Url::Protocol::Tcp ? rpcbind::kTcp : rpcbind::kRdma, url.host);
-  const Lookup found = co_await ask(loop, tcp, url, calls, std::move(question));
+  const Lookup found = co_await ask(tcp, url, calls, std::move(question));
   if (!found)
     co_return Failure{Error::of_call(
         {"find the NFS service by rpcbind (a port behind the host would name it)", {}},
@@ -42,14 +41,13 @@ Task<Outcome<Address>> find_nfs(Loop& loop, rpc::Connector& tcp, const Url& url,
   co_return Address{url.host, found->port};
 }
 
-Task<Outcome<Address>> find_mount(Loop& loop, rpc::Connector& tcp, const Url& url,
-                                  const CallerOptions& calls) {
+Task<Outcome<Address>> find_mount(rpc::Connector& tcp, const Url& url, const CallerOptions& calls) {
   if (url.mount_port) co_return url.mount_address();
   rpcbind::Question question;
   question.program = mount3::MOUNT_PROGRAM;
   question.version = mount_version(url);
   question.netids = rpcbind::netids_for(rpcbind::kTcp, url.host);
-  const Lookup found = co_await ask(loop, tcp, url, calls, std::move(question));
+  const Lookup found = co_await ask(tcp, url, calls, std::move(question));
   if (found) co_return Address{url.host, found->port};
   if (calls.cancel.cancelled())
     co_return Failure{Error::of_call({"find the MOUNT service", {}}, found.error())};

@@ -28,9 +28,9 @@ FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
 }
 
 // Whether anything there answers a Call over TCP, be it that it serves no such program.
-Task<bool> speaks_tcp(Loop& loop, rpc::Connector& tcp, Address at, CallerOptions calls) {
+Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, CallerOptions calls) {
   rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
-      co_await tcp.connect(loop, std::move(at), calls.cancel);
+      co_await tcp.connect(std::move(at), calls.cancel);
   if (!channel) co_return false;
   rpc::CallOptions options = call_options(calls);
   options.timeout = kProbeTimeout;
@@ -41,13 +41,13 @@ Task<bool> speaks_tcp(Loop& loop, rpc::Connector& tcp, Address at, CallerOptions
 }
 
 // A port that hangs up on RPC-over-RDMA, or waits for more, is asked what it speaks instead.
-Task<Error> why_not(Loop& loop, Connectors connectors, Address nfs, rpc::CallError error,
+Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
                     const FileSystemOptions& options) {
   const Doing doing{"connect to the NFS service", {}};
   Error known = Error::of_call(doing, error);
   bool is_tcp = false;
   if (error.reason == Reason::MpaUnanswered || error.reason == Reason::TimedOut)
-    is_tcp = co_await speaks_tcp(loop, connectors.mount, nfs, options.calls);
+    is_tcp = co_await speaks_tcp(connectors.mount, nfs, options.calls);
   if (!is_tcp) co_return known;
   known.sentence = "cannot connect to the NFS service: " + to_string(nfs) +
                    " speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp to the URL, or name the "
@@ -62,10 +62,10 @@ Session::Session(Url url, const FileSystemOptions& options)
 
 Session::~Session() = default;
 
-Task<Outcome<std::unique_ptr<Session>>> Session::open(Loop& loop, Connectors connectors, Url url,
+Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url url,
                                                       FileSystemOptions options) {
   std::unique_ptr<Session> session(new Session(std::move(url), options));
-  Outcome<Ok> ready = co_await session->connect(loop, connectors);
+  Outcome<Ok> ready = co_await session->connect(connectors);
   if (ready) ready = co_await session->mount();
   if (ready) ready = co_await session->files_->adopt_sizes();
   if (ready) co_return std::move(session);
@@ -73,25 +73,24 @@ Task<Outcome<std::unique_ptr<Session>>> Session::open(Loop& loop, Connectors con
   co_return Failure{ready.error()};
 }
 
-Task<Outcome<Ok>> Session::connect(Loop& loop, Connectors connectors) {
+Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   const CancelToken cancel = options_.calls.cancel;
-  const Outcome<Address> nfs_at = co_await find_nfs(loop, connectors.mount, url_, options_.calls);
+  const Outcome<Address> nfs_at = co_await find_nfs(connectors.mount, url_, options_.calls);
   if (!nfs_at) co_return Failure{nfs_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
-      co_await connectors.nfs.connect(loop, *nfs_at, cancel);
+      co_await connectors.nfs.connect(*nfs_at, cancel);
   if (!nfs) {
-    const Error why = co_await why_not(loop, connectors, *nfs_at, nfs.error(), options_);
+    const Error why = co_await why_not(connectors, *nfs_at, nfs.error(), options_);
     co_return Failure{why};
   }
   nfs_ = std::move(*nfs);
   const Outcome<bool> shared = co_await shares_connection();
   if (!shared) co_return Failure{shared.error()};
   if (*shared) co_return Ok{};
-  const Outcome<Address> mount_at =
-      co_await find_mount(loop, connectors.mount, url_, options_.calls);
+  const Outcome<Address> mount_at = co_await find_mount(connectors.mount, url_, options_.calls);
   if (!mount_at) co_return Failure{mount_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> mount =
-      co_await connectors.mount.connect(loop, *mount_at, cancel);
+      co_await connectors.mount.connect(*mount_at, cancel);
   if (!mount)
     co_return Failure{
         Error::of_call({"connect to the MOUNT service (mountport= in the URL names its port)", {}},

@@ -2,7 +2,7 @@
 //
 //   Outcome<Url> url = Url::parse("nfs://server/export/dir?proto=rdma");
 //   Outcome<std::unique_ptr<Session>> session =
-//       co_await Session::open(loop, {rdma_connector, tcp_connector}, *url, options);
+//       co_await Session::open({rdma_connector, tcp_connector}, *url, options);
 //   Outcome<Node> dir = co_await (*session)->files().walk((*session)->path());
 //   ...
 //   co_await (*session)->close();
@@ -36,7 +36,7 @@ class Session {
  public:
   // Sizes that the URL gives win over those of `options`. Cancelling `options.calls.cancel` ends
   // open() and every later operation.
-  static Task<Outcome<std::unique_ptr<Session>>> open(Loop& loop, Connectors connectors, Url url,
+  static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url,
                                                       FileSystemOptions options = {});
   // Only after close().
   ~Session();
@@ -51,7 +51,7 @@ class Session {
 
  private:
   Session(Url url, const FileSystemOptions& options);
-  Task<Outcome<Ok>> connect(Loop& loop, Connectors connectors);
+  Task<Outcome<Ok>> connect(Connectors connectors);
   // Whether the NFS connection carries MOUNT as well.
   Task<Outcome<bool>> shares_connection();
   Task<Outcome<Ok>> mount();

@@ -11,15 +11,16 @@ namespace {
 // Connects to a Service in this process, or to nothing.
 class Loopback final : public rpc::Connector {
  public:
-  explicit Loopback(rpc::Service* service) : service_(service) {}
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Loop& loop, Address server,
+  Loopback(Loop& loop, rpc::Service* service) : loop_(loop), service_(service) {}
+  Loop& loop() override { return loop_; }
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address server,
                                                                       CancelToken) override {
     servers.push_back(server);
     rpc::Service* service = server.port == rpcbind_port ? rpcbind : service_;
     if (service == nullptr)
       co_return Failure{rpc::CallError::transport(refusal, "rdma " + to_string(server))};
     co_return std::unique_ptr<rpc::Channel>(
-        std::make_unique<testing::LoopbackChannel>(loop, *service));
+        std::make_unique<testing::LoopbackChannel>(loop_, *service));
   }
   std::vector<Address> servers;
   Reason refusal = Reason::ConnectionRefused;
@@ -27,14 +28,14 @@ class Loopback final : public rpc::Connector {
   std::uint16_t rpcbind_port = 111;
 
  private:
+  Loop& loop_;
   rpc::Service* service_;
 };
 
 class Sessions : public Served {
  protected:
   Outcome<std::unique_ptr<Session>> opened(const std::string& text) {
-    return run(
-        Session::open(loop_, {nfs_connector_, mount_connector_}, *Url::parse(text), options_));
+    return run(Session::open({nfs_connector_, mount_connector_}, *Url::parse(text), options_));
   }
   void close(Session& session) { run(closed(session)); }
   static Task<Ok> closed(Session& session) {
@@ -43,8 +44,8 @@ class Sessions : public Served {
   }
   std::size_t mounted_clients() { return call<mount3::MOUNTPROC3_DUMP>(xdr::Void{}).size(); }
 
-  Loopback nfs_connector_{&server_};
-  Loopback mount_connector_{&server_};
+  Loopback nfs_connector_{loop_, &server_};
+  Loopback mount_connector_{loop_, &server_};
 
   // From here on there is an rpcbind.
   void with_rpcbind(std::uint16_t port = 111) {
@@ -164,14 +165,14 @@ TEST_F(Sessions, name_the_exports_there_are_when_the_URL_names_none) {
 }
 
 TEST_F(Sessions, say_which_service_cannot_be_reached) {
-  Loopback nowhere(nullptr);
+  Loopback nowhere(loop_, nullptr);
   const Url url = *Url::parse("nfs://server/data");
-  const auto nfs = run(Session::open(loop_, {nowhere, mount_connector_}, url, options_));
+  const auto nfs = run(Session::open({nowhere, mount_connector_}, url, options_));
   ASSERT_FALSE(nfs.ok());
   EXPECT_EQ(nfs.error().kind, Error::Kind::Call);
   EXPECT_EQ(nfs.error().sentence.find("cannot connect to the NFS service: rdma server:20049: "),
             0u);
-  const auto mount = run(Session::open(loop_, {nfs_connector_, nowhere}, url, options_));
+  const auto mount = run(Session::open({nfs_connector_, nowhere}, url, options_));
   ASSERT_FALSE(mount.ok());
   EXPECT_NE(mount.error().sentence.find("mountport="), std::string::npos);
 }
@@ -191,10 +192,10 @@ struct ScriptedMount : Scripted {
 };
 
 TEST_F(Sessions, say_that_the_port_for_RDMA_speaks_TCP) {
-  Loopback hangs_up(nullptr);
+  Loopback hangs_up(loop_, nullptr);
   hangs_up.refusal = Reason::MpaUnanswered;
-  const auto session = run(Session::open(loop_, {hangs_up, mount_connector_},
-                                         *Url::parse("nfs://server:2049/data"), options_));
+  const auto session = run(
+      Session::open({hangs_up, mount_connector_}, *Url::parse("nfs://server:2049/data"), options_));
   ASSERT_FALSE(session.ok());
   EXPECT_NE(session.error().sentence.find(
                 "server:2049 speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp"),
@@ -203,10 +204,10 @@ TEST_F(Sessions, say_that_the_port_for_RDMA_speaks_TCP) {
 }
 
 TEST_F(Sessions, do_not_say_so_of_a_port_that_speaks_neither) {
-  Loopback hangs_up(nullptr), nothing(nullptr);
+  Loopback hangs_up(loop_, nullptr), nothing(loop_, nullptr);
   hangs_up.refusal = Reason::MpaUnanswered;
-  const auto session = run(
-      Session::open(loop_, {hangs_up, nothing}, *Url::parse("nfs://server:2049/data"), options_));
+  const auto session =
+      run(Session::open({hangs_up, nothing}, *Url::parse("nfs://server:2049/data"), options_));
   ASSERT_FALSE(session.ok());
   EXPECT_NE(session.error().sentence.find("without an answer"), std::string::npos)
       << session.error().sentence;

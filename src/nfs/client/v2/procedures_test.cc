@@ -201,21 +201,23 @@ TEST_F(Version2, tells_of_the_file_system_what_there_is_to_tell) {
 // Connects to the server of the test.
 class Connector final : public rpc::Connector {
  public:
-  explicit Connector(rpc::Service& service) : service_(service) {}
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Loop& loop, Address,
+  Connector(Loop& loop, rpc::Service& service) : loop_(loop), service_(service) {}
+  Loop& loop() override { return loop_; }
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address,
                                                                       CancelToken) override {
     co_return std::unique_ptr<rpc::Channel>(
-        std::make_unique<testing::LoopbackChannel>(loop, service_));
+        std::make_unique<testing::LoopbackChannel>(loop_, service_));
   }
 
  private:
+  Loop& loop_;
   rpc::Service& service_;
 };
 
 TEST_F(Version2, is_asked_for_in_the_URL) {
   made("file", "content");
-  Connector connector(server_);
-  auto session = run(Session::open(loop_, {connector, connector},
+  Connector connector(loop_, server_);
+  auto session = run(Session::open({connector, connector},
                                    *Url::parse("nfs://server/data/file?version=2"), options_));
   ASSERT_TRUE(session.ok()) << session.error().sentence;
   EXPECT_EQ((*session)->files().root().data.size(), 32u);

@@ -27,7 +27,7 @@ TEST_P(FabricContract, listens_on_a_free_port_when_asked_for_port_0_and_never_tw
   listen();
   EXPECT_NE(listener->local_address().port, 0);
   TestAcceptor other;
-  const auto second = fabric().listen(loop(), listener->local_address(), {}, other);
+  const auto second = fabric().listen(listener->local_address(), {}, other);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error(), Reason::AddressInUse);
 }
@@ -57,7 +57,7 @@ TEST_P(FabricContract, connecting_can_be_cancelled) {
   listen();
   CancelSource cancel;
   std::optional<ConnectOutcome> outcome;
-  detach(connect_into(&fabric(), &loop(), listener->local_address(), options, cancel, &outcome));
+  detach(connect_into(&fabric(), listener->local_address(), options, cancel, &outcome));
   EXPECT_FALSE(outcome.has_value());
   cancel.cancel();
   ASSERT_TRUE(run_until([&] { return outcome.has_value(); }));

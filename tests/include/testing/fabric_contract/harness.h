@@ -154,6 +154,7 @@ class FabricTest : public ::testing::Test {
   explicit FabricTest(std::unique_ptr<FabricHarness> made) : harness(std::move(made)) {
     // A plenty that tests of credit lower.
     options.receive = acceptor.answer.receive = {100'000, 70'000};
+    options.receives_max = acceptor.answer.receives_max = 100'000;
   }
   ~FabricTest() override {
     if (active.connected()) active.destroy();
@@ -170,18 +171,18 @@ class FabricTest : public ::testing::Test {
   void settle() { harness->settle(); }
 
   void listen() {
-    auto made = fabric().listen(loop(), harness->any_address(), {}, acceptor);
+    auto made = fabric().listen(harness->any_address(), {}, acceptor);
     ASSERT_TRUE(made.ok()) << to_string(made.error());
     listener = std::move(*made);
   }
-  static Task<void> connect_into(fabric::Fabric* fabric, Loop* loop, Address address,
+  static Task<void> connect_into(fabric::Fabric* fabric, Address address,
                                  fabric::ConnectOptions options, CancelToken cancel,
                                  std::optional<ConnectOutcome>* outcome) {
-    outcome->emplace(co_await fabric->connect(*loop, address, options, cancel));
+    outcome->emplace(co_await fabric->connect(address, options, cancel));
   }
   std::optional<ConnectOutcome> connect(const Address& address, CancelToken cancel = {}) {
     std::optional<ConnectOutcome> outcome;
-    detach(connect_into(&fabric(), &loop(), address, options, cancel, &outcome));
+    detach(connect_into(&fabric(), address, options, cancel, &outcome));
     EXPECT_TRUE(run_until([&] { return outcome.has_value(); })) << "connect never ended";
     return outcome;
   }
