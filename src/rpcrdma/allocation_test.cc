@@ -30,23 +30,24 @@ class Carrier final : public Sink {
   }
   void deliver_reply(OutgoingCall&, const ReplyArrival&) override { ++replies; }
   void fail_call(OutgoingCall&, const CallFailure&) override {}
-  void hold_call(IncomingCall, Bytes) override {}
-  bool start_reads(IncomingCall, std::span<const ArrivedItem>) override { return true; }
-  void read(IncomingCall call, std::uint32_t, std::uint32_t, const Segment&) override {
-    reading = call;
+  std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
+  void hold_call(IncomingCall&, Bytes) override {}
+  bool start_reads(IncomingCall&, std::span<const ArrivedItem>) override { return true; }
+  void read(IncomingCall& call, std::uint32_t, std::uint32_t, const Segment&) override {
+    reading = &call;
   }
-  Bytes long_call(IncomingCall) override { return {}; }
-  void deliver_call(IncomingCall call, const CallArrival& arrival) override {
+  Bytes long_call(IncomingCall&) override { return {}; }
+  void deliver_call(IncomingCall& call, const CallArrival& arrival) override {
     xid = arrival.xid;
     core.on_reply(call, reply);
   }
-  void write(IncomingCall, const Placement&) override { ++writes; }
-  void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
+  void send_reply(IncomingCall& call, Bytes header, const ReplyPlan& plan,
                   std::optional<std::uint32_t>) override {
     carry(header, xid, REPLY, plan.stream_length);
-    sent = call;
+    writes += static_cast<int>(plan.writes.size());
+    sent = &call;
   }
-  void forget_call(IncomingCall, Reason) override {}
+  void forget_call(IncomingCall&, Reason) override {}
 
   void carry(Bytes header, std::uint32_t own_xid, std::uint32_t direction, std::uint32_t length) {
     std::copy(header.begin(), header.end(), message.begin());
@@ -60,7 +61,7 @@ class Carrier final : public Sink {
   std::size_t size = 0;
   ReplyShape reply;
   std::uint32_t xid = 0;
-  IncomingCall sent, reading;
+  IncomingCall *sent = nullptr, *reading = nullptr;
   int replies = 0, writes = 0;
   Connection core;
 };
@@ -80,9 +81,9 @@ std::size_t count(const CallShape& shape, const ReplyBound& bound, const ReplySh
     call.xid = static_cast<std::uint32_t>(i);
     client.core.on_call(call);
     server.core.on_receive(client.outgoing(), std::nullopt);
-    if (!shape.items.empty()) server.core.on_read_done(server.reading, Reason::None);
+    if (!shape.items.empty()) server.core.on_read_done(*server.reading, Reason::None);
     client.core.on_receive(server.outgoing(), std::nullopt);
-    server.core.on_sent(server.sent);
+    server.core.on_sent(*server.sent);
   }
   const std::size_t after = testing::heap_allocations;
   EXPECT_EQ(client.replies, 1000);

@@ -68,17 +68,17 @@ class Connection {
   // its memory must be abandoned and its credit returns with its Reply.
   void on_cancel(OutgoingCall& call) { requester_.on_cancel(call); }
 
-  // Responder. Calls that are gone already (after on_disconnect) are ignored.
+  // Responder. Events of a Call that has ended (with on_disconnect) are ignored.
   // An RDMA Read has ended; Reason::None: the data is there.
-  void on_read_done(IncomingCall call, Reason outcome) { responder_.on_read_done(call, outcome); }
+  void on_read_done(IncomingCall& call, Reason outcome) { responder_.on_read_done(call, outcome); }
   // The answer to deliver_call().
-  void on_reply(IncomingCall call, const ReplyShape& shape) { responder_.on_reply(call, shape); }
+  void on_reply(IncomingCall& call, const ReplyShape& shape) { responder_.on_reply(call, shape); }
   // There will be no answer.
-  void on_no_reply(IncomingCall call) { responder_.on_no_reply(call); }
+  void on_no_reply(IncomingCall& call) { responder_.on_no_reply(call); }
   // The Call's chunks do not suit its arguments: ERR_CHUNK (RFC 8166 4.5.2).
-  void on_refusal(IncomingCall call, Reason reason) { responder_.on_refusal(call, reason); }
+  void on_refusal(IncomingCall& call, Reason reason) { responder_.on_refusal(call, reason); }
   // The Send of send_reply() has ended, well or not: the Call is over.
-  void on_sent(IncomingCall call) { responder_.on_sent(call); }
+  void on_sent(IncomingCall& call) { responder_.on_sent(call); }
   // The connection's share of the byte budget has set aside what the oldest waiting Call needs.
   void on_budget() { responder_.on_budget(); }
 

@@ -378,7 +378,7 @@ TEST(Connection, survives_every_single_changed_word_of_every_golden_message) {
         set_word(changed, index, value);
         end.receive(changed);
         while (!end.sink.reads.empty()) {
-          const IncomingCall read = end.sink.reads.back().call;
+          IncomingCall& read = end.sink.reads.back().call;
           end.sink.reads.pop_back();
           end.core.on_read_done(read, Reason::None);
         }

@@ -111,12 +111,12 @@ class Peer final : public Sink {
       message_ = next.message;
       core.on_receive(message_, next.invalidate);
     } else if (choice == 1 && !reads_.empty()) {
-      const IncomingCall call = reads_.front();
+      IncomingCall& call = *reads_.front();
       reads_.pop_front();
       core.on_read_done(call, Reason::None);
     } else if (choice == 2 && !to_answer_.empty()) {
       const std::size_t at = chance_() % to_answer_.size();
-      const IncomingCall call = to_answer_[at];
+      IncomingCall& call = *to_answer_[at];
       to_answer_.erase(to_answer_.begin() + static_cast<std::ptrdiff_t>(at));
       answer(call);
     }
@@ -208,23 +208,24 @@ class Peer final : public Sink {
   }
 
   // Responder.
-  void hold_call(IncomingCall call, Bytes payload) override { held_[call.index] = copy(payload); }
-  bool start_reads(IncomingCall call, std::span<const ArrivedItem> items) override {
-    read_items_[call.index].clear();
+  std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
+  void hold_call(IncomingCall& call, Bytes payload) override { held_[&call] = copy(payload); }
+  bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) override {
+    read_items_[&call].clear();
     for (const ArrivedItem& item : items)
-      read_items_[call.index].emplace_back(item.position, Message(item.length));
+      read_items_[&call].emplace_back(item.position, Message(item.length));
     return true;
   }
-  void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
+  void read(IncomingCall& call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {
     const MutableBytes source = other_->find_memory(from);
-    std::copy(source.begin(), source.end(), read_items_[call.index][item].second.begin() + offset);
-    reads_.push_back(call);
+    std::copy(source.begin(), source.end(), read_items_[&call][item].second.begin() + offset);
+    reads_.push_back(&call);
   }
-  Bytes long_call(IncomingCall call) override { return read_items_[call.index][0].second; }
-  void deliver_call(IncomingCall call, const CallArrival& arrival) override {
-    const auto& items = read_items_[call.index];
-    Message rest = arrival.held ? held_[call.index] : copy(arrival.payload);
+  Bytes long_call(IncomingCall& call) override { return read_items_[&call][0].second; }
+  void deliver_call(IncomingCall& call, const CallArrival& arrival) override {
+    const auto& items = read_items_[&call];
+    Message rest = arrival.held ? held_[&call] : copy(arrival.payload);
     std::vector<std::pair<std::uint32_t, Message>> moved;
     if (!arrival.items.empty()) moved = items;
     if (arrival.long_call) {
@@ -232,30 +233,31 @@ class Peer final : public Sink {
       moved.erase(moved.begin());
     }
     EXPECT_EQ(merge(rest, moved), other_->said(arrival.xid)) << "XID " << arrival.xid;
-    xids_[call.index] = arrival.xid;
-    to_answer_.push_back(call);
+    xids_[&call] = arrival.xid;
+    to_answer_.push_back(&call);
   }
-  void write(IncomingCall call, const Placement& placement) override {
-    const Spoken& reply = replies_[xids_[call.index]];
+  void write(IncomingCall& call, const Placement& placement) {
+    const Spoken& reply = replies_[xids_[&call]];
     const Message source = placement.item == kReplyStream
                                ? reply.without(unreduced_of(call))
                                : reply.bytes_of(reply.items[placement.item]);
     const MutableBytes target = other_->find_memory(placement.to);
     std::copy_n(source.begin() + placement.offset, placement.to.length, target.begin());
   }
-  void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
+  void send_reply(IncomingCall& call, Bytes header, const ReplyPlan& plan,
                   std::optional<std::uint32_t> invalidate) override {
+    for (const Placement& placement : plan.writes) write(call, placement);
     Message message = copy(header);
     if (plan.form == Form::Inline) {
-      const Message rest = replies_[xids_[call.index]].without(plan.reduced);
+      const Message rest = replies_[xids_[&call]].without(plan.reduced);
       message.insert(message.end(), rest.begin(), rest.end());
     }
     forms[2 + static_cast<int>(plan.form)] += 1;
-    check_sent(message, plan.form, xids_[call.index]);
+    check_sent(message, plan.form, xids_[&call]);
     other_->inbox.push_back({std::move(message), invalidate});
-    sent_.push_back(call);
+    sent_.push_back(&call);
   }
-  void forget_call(IncomingCall, Reason) override {}
+  void forget_call(IncomingCall&, Reason) override {}
 
   std::deque<OnTheWire> inbox;
   std::vector<std::unique_ptr<Talk>> talks;
@@ -281,21 +283,21 @@ class Peer final : public Sink {
       EXPECT_EQ(word(message, parsed->size / 4), xid);
   }
 
-  void answer(IncomingCall call) {
-    const Spoken& reply = replies_[xids_[call.index]];
+  void answer(IncomingCall& call) {
+    const Spoken& reply = replies_[xids_[&call]];
     ReplyShape shape;
     shape.length = static_cast<std::uint32_t>(reply.stream.size());
     shape.items = reply.items;
-    plan_shape_[call.index] = shape;
+    plan_shape_[&call] = shape;
     core.on_reply(call, shape);
-    for (const IncomingCall& gone : std::exchange(sent_, {})) core.on_sent(gone);
+    for (IncomingCall* gone : std::exchange(sent_, {})) core.on_sent(*gone);
   }
 
   // Which items a Long Reply leaves out: those with a Write chunk that is not empty, in order.
-  InlineVector<std::uint32_t, 2> unreduced_of(IncomingCall call) {
+  InlineVector<std::uint32_t, 2> unreduced_of(IncomingCall& call) {
     InlineVector<std::uint32_t, 2> reduced;
-    const Talk& talk = other_->talk(xids_[call.index]);
-    for (std::uint32_t i = 0; i < plan_shape_[call.index].items.size(); ++i)
+    const Talk& talk = other_->talk(xids_[&call]);
+    for (std::uint32_t i = 0; i < plan_shape_[&call].items.size(); ++i)
       if (i < talk.plan().write_chunks.size() && talk.plan().write_chunks[i] != 0)
         reduced.push_back(i);
     return reduced;
@@ -352,12 +354,12 @@ class Peer final : public Sink {
   Peer* other_ = nullptr;
   Message message_;
   std::map<std::uint32_t, Spoken> replies_;  // by XID, to Calls of the other end
-  std::map<std::uint32_t, std::uint32_t> xids_;
-  std::map<std::uint32_t, Message> held_;
-  std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, Message>>> read_items_;
-  std::map<std::uint32_t, ReplyShape> plan_shape_;
-  std::deque<IncomingCall> reads_;
-  std::vector<IncomingCall> to_answer_, sent_;
+  std::map<IncomingCall*, std::uint32_t> xids_;
+  std::map<IncomingCall*, Message> held_;
+  std::map<IncomingCall*, std::vector<std::pair<std::uint32_t, Message>>> read_items_;
+  std::map<IncomingCall*, ReplyShape> plan_shape_;
+  std::deque<IncomingCall*> reads_;
+  std::vector<IncomingCall*> to_answer_, sent_;
   std::uint32_t next_handle_ = 0x1000;
 };
 

@@ -50,13 +50,13 @@ TEST(Responder, invalidates_no_handle_that_another_Call_in_progress_has) {
       ASSERT_EQ(server.sink.delivered.size(), 1u);
       const auto invalidated = [&](std::uint32_t xid) {
         server.receive(call_with_write(xid, {segment(11, 64)}));
-        const IncomingCall call = server.sink.delivered.back().call;
+        IncomingCall& call = server.sink.delivered.back().call;
         server.core.on_reply(call, plain_reply(40));
         server.core.on_sent(call);
         return server.sink.sent.back().invalidate;
       };
       EXPECT_EQ(invalidated(2), std::nullopt) << several << list;
-      const IncomingCall first = server.sink.delivered[0].call;
+      IncomingCall& first = server.sink.delivered[0].call;
       server.core.on_reply(first, plain_reply(40));
       server.core.on_sent(first);
       EXPECT_EQ(server.sink.sent.back().invalidate, several ? std::nullopt : std::optional(11u));

@@ -68,21 +68,21 @@ inline Message call_with_write(std::uint32_t xid, const Segments& segments) {
 
 struct SentReply {
   std::uint32_t xid = 0;
-  IncomingCall call;
+  std::reference_wrapper<IncomingCall> call;
   Message header;
   ReplyPlan plan;
   std::optional<std::uint32_t> invalidate;
 };
 
 struct Delivered {
-  IncomingCall call;
+  std::reference_wrapper<IncomingCall> call;
   CallArrival arrival;  // without payload and items
   Message payload;
   std::vector<ArrivedItem> items;
 };
 
 struct ReadAction {
-  IncomingCall call;
+  std::reference_wrapper<IncomingCall> call;
   std::uint32_t item;
   std::uint32_t offset;
   Segment from;
@@ -142,39 +142,40 @@ class Recorder final : public Sink {
     if (on_end) on_end();
   }
 
-  void hold_call(IncomingCall call, Bytes payload) override {
-    held[call.index] = copy(payload);
+  std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
+  void hold_call(IncomingCall& call, Bytes payload) override {
+    held[call.xid()] = copy(payload);
     note("hold");
   }
-  bool start_reads(IncomingCall, std::span<const ArrivedItem>) override {
+  bool start_reads(IncomingCall&, std::span<const ArrivedItem>) override {
     note("start_reads");
     return has_memory;
   }
   bool has_memory = true;
-  void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
+  void read(IncomingCall& call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {
     reads.push_back({call, item, offset, from});
     note("read");
   }
-  Bytes long_call(IncomingCall) override { return long_stream; }
-  void deliver_call(IncomingCall call, const CallArrival& arrival) override {
+  Bytes long_call(IncomingCall&) override { return long_stream; }
+  void deliver_call(IncomingCall& call, const CallArrival& arrival) override {
     delivered.push_back(
         {call, arrival, copy(arrival.payload), {arrival.items.begin(), arrival.items.end()}});
     delivered.back().arrival.payload = {};
     delivered.back().arrival.items = {};
     note("deliver");
   }
-  void write(IncomingCall, const Placement& placement) override {
-    writes.push_back(placement);
-    note("write");
-  }
-  void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
+  void send_reply(IncomingCall& call, Bytes header, const ReplyPlan& plan,
                   std::optional<std::uint32_t> invalidate) override {
+    for (const Placement& placement : plan.writes) {
+      writes.push_back(placement);
+      note("write");
+    }
     const Message bytes = copy(header);
     sent.push_back({word(bytes, 0), call, bytes, plan, invalidate});
     note("send");
   }
-  void forget_call(IncomingCall, Reason reason) override {
+  void forget_call(IncomingCall&, Reason reason) override {
     forgotten.push_back(reason);
     note("forget");
   }

@@ -78,13 +78,6 @@ void Responder::serve(std::uint32_t credits) {
   waiting_.reserve(credits);
 }
 
-Responder::Slot* Responder::find(IncomingCall call) {
-  if (call.index >= slots_.size()) return nullptr;
-  Slot& slot = *slots_[call.index];
-  const bool current = slot.generation == call.generation && slot.state != State::Free;
-  return current ? &slot : nullptr;
-}
-
 std::uint32_t Responder::grant() const {
   if (settings_.budget != nullptr && settings_.budget->budget().exhausted()) return 1;
   const auto waiting = static_cast<std::uint32_t>(waiting_.size());
@@ -99,88 +92,86 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   // while a Call beyond a grant that was lowered meanwhile is served (RFC 8166 3.3.1).
   // Replies that have not left hold memory: some may still be on their way when their peer has them
   // already, but a peer that never takes them is broken too.
-  const std::size_t busy = slots_.size() - free_.size();
+  const std::size_t busy = calls_.size() - free_.size();
   if (in_service() >= settings_.credits || busy >= 2 * std::size_t{settings_.credits})
     return close(Reason::RdmaCreditsExceeded);
   if (in_service() >= last_grant_) ++overruns_;
   if (in_service_.contains(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
-  Slot& slot = take_slot(parsed.header, payload.size());
-  if (const Reason reason = unfit(slot, payload); reason != Reason::None) {
-    leave_service(slot);
-    release(slot);
+  IncomingCall& call = take_call(parsed.header, payload.size());
+  if (const Reason reason = unfit(call, payload); reason != Reason::None) {
+    leave_service(call);
+    release(call);
     return send_error(parsed.header.xid, kVersion, ERR_CHUNK, reason);
   }
-  if (!slot.items.empty() && !slot.long_call && !sink_.is_worth_reading(payload)) {
-    slot.items.clear();
-    return deliver(slot, payload);
+  if (!call.items_.empty() && !call.long_call_ && !sink_.is_worth_reading(payload)) {
+    call.items_.clear();
+    return deliver(call, payload);
   }
-  if (admit(slot)) return begin(slot, payload);
-  slot.state = State::Waiting;
-  slot.held = true;
-  waiting_.push_back(slot.index);
-  sink_.hold_call(id_of(slot), payload);
+  if (admit(call)) return begin(call, payload);
+  call.state_ = State::Waiting;
+  call.held_ = true;
+  waiting_.push_back(&call);
+  sink_.hold_call(call, payload);
 }
 
 // RFC 8166 4.5.2, as far as it can be seen without a look at the chunks' memory.
-Reason Responder::unfit(const Slot& slot, Bytes payload) const {
-  const Header& header = slot.header;
+Reason Responder::unfit(const IncomingCall& call, Bytes payload) const {
+  const Header& header = call.header_;
   if (!settings_.serves_chunks && header.has_chunks()) return Reason::RdmaChunksNotServed;
-  const std::uint64_t stream = slot.long_call ? slot.items[0].length : payload.size();
+  const std::uint64_t stream = call.long_call_ ? call.items_[0].length : payload.size();
   if (stream < kSmallestStream) return Reason::RdmaPayloadTooShort;
-  if (!slot.long_call && load_be<std::uint32_t>(payload.data()) != header.xid)
+  if (!call.long_call_ && load_be<std::uint32_t>(payload.data()) != header.xid)
     return Reason::RdmaXidMismatch;
-  if (!positions_fit({slot.items.data(), slot.items.size()}, stream))
+  if (!positions_fit({call.items_.data(), call.items_.size()}, stream))
     return Reason::RdmaPositionBad;
-  if (slot.charge > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
+  if (call.charge_ > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
   return Reason::None;
 }
 
-Responder::Slot& Responder::take_slot(const Header& header, std::size_t inline_bytes) {
+IncomingCall& Responder::take_call(const Header& header, std::size_t inline_bytes) {
   if (free_.empty()) {
-    const auto index = static_cast<std::uint32_t>(slots_.size());
-    free_.reserve(slots_.size() + 1);  // A slot that becomes free takes no memory.
-    slots_.push_back(std::make_unique<Slot>());
-    slots_.back()->index = index;
-    free_.push_back(index);
+    free_.reserve(calls_.size() + 1);  // A Call that becomes free takes no memory.
+    calls_.push_back(sink_.make_call());
+    free_.push_back(calls_.back().get());
   }
-  Slot& slot = *slots_[free_.back()];
+  IncomingCall& call = *free_.back();
   free_.pop_back();
-  slot.state = State::Waiting;
-  slot.header.xid = header.xid;
-  slot.charge = inline_bytes > kSmallStream ? inline_bytes : 0;
-  if (header.has_chunks()) take_chunks(slot, header);
-  slot.long_call = header.proc == RDMA_NOMSG;
-  slot.held = false;
-  slot.reads = 0;
-  slot.failed = Reason::None;
-  in_service_[header.xid] = slot.index;
-  return slot;
+  call.state_ = State::Waiting;
+  call.header_.xid = header.xid;
+  call.charge_ = inline_bytes > kSmallStream ? inline_bytes : 0;
+  if (header.has_chunks()) take_chunks(call, header);
+  call.long_call_ = header.proc == RDMA_NOMSG;
+  call.held_ = false;
+  call.reads_ = 0;
+  call.failed_ = Reason::None;
+  in_service_[header.xid] = &call;
+  return call;
 }
 
-void Responder::take_chunks(Slot& slot, const Header& offered) {
-  Header& header = slot.header;
+void Responder::take_chunks(IncomingCall& call, const Header& offered) {
+  Header& header = call.header_;
   header = offered;
-  slot.charge += charge(header);
+  call.charge_ += charge(header);
   std::sort(header.read_list.begin(), header.read_list.end(),
             [](const ReadChunk& a, const ReadChunk& b) { return a.position < b.position; });
   for (const ReadChunk& chunk : header.read_list)
-    slot.items.push_back(
+    call.items_.push_back(
         {chunk.position, static_cast<std::uint32_t>(total_length(chunk.segments))});
   OneHandle one;
   one.add(header);
   if (one.get()) ++handles_[*one.get()];
-  slot.handle = one.get();
-  slot.several_handles = one.several();
-  several_handles_ += slot.several_handles;
+  call.handle_ = one.get();
+  call.several_handles_ = one.several();
+  several_handles_ += call.several_handles_;
 }
 
-void Responder::release_chunks(Slot& slot) {
-  if (slot.handle && --handles_[*slot.handle] == 0) handles_.erase(*slot.handle);
-  several_handles_ -= slot.several_handles;
-  slot.handle.reset();
-  slot.several_handles = false;
-  slot.items.clear();
-  slot.header.clear_chunks();
+void Responder::release_chunks(IncomingCall& call) {
+  if (call.handle_ && --handles_[*call.handle_] == 0) handles_.erase(*call.handle_);
+  several_handles_ -= call.several_handles_;
+  call.handle_.reset();
+  call.several_handles_ = false;
+  call.items_.clear();
+  call.header_.clear_chunks();
 }
 
 // Of the chunks.
@@ -197,135 +188,129 @@ std::uint64_t Responder::charge(const Header& header) const {
 
 // Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
 // limit (unfit).
-bool Responder::admit(Slot& slot) {
-  const std::uint64_t bytes = slot.charge;
+bool Responder::admit(IncomingCall& call) {
+  const std::uint64_t bytes = call.charge_;
   if (bytes == 0) return true;
-  const bool overtakes = !waiting_.empty() && waiting_.front() != slot.index;
+  const bool overtakes = !waiting_.empty() && waiting_.front() != &call;
   const bool fits = bytes <= settings_.max_bytes - bytes_;
   if (overtakes || !fits) return false;
   if (settings_.budget != nullptr && !settings_.budget->reserve(bytes)) return false;
-  slot.charged = bytes;
+  call.charged_ = bytes;
   bytes_ += bytes;
   return true;
 }
 
-void Responder::begin(Slot& slot, Bytes payload) {
-  if (slot.items.empty()) return deliver(slot, payload);
-  if (!slot.held) {
-    slot.held = true;
-    sink_.hold_call(id_of(slot), payload);
+void Responder::begin(IncomingCall& call, Bytes payload) {
+  if (call.items_.empty()) return deliver(call, payload);
+  if (!call.held_) {
+    call.held_ = true;
+    sink_.hold_call(call, payload);
   }
-  slot.state = State::Reading;
-  if (!sink_.start_reads(id_of(slot), {slot.items.data(), slot.items.size()}))
-    return refuse(slot, Reason::OutOfMemory);
-  read_all(slot);
+  call.state_ = State::Reading;
+  if (!sink_.start_reads(call, {call.items_.data(), call.items_.size()}))
+    return refuse(call, Reason::OutOfMemory);
+  read_all(call);
 }
 
 // RFC 8166 3.4.5: segments are joined in list order without anything between them.
-void Responder::read_all(Slot& slot) {
-  for (const ReadChunk& chunk : slot.header.read_list)
-    for (const Segment& segment : chunk.segments) slot.reads += segment.length != 0;
-  if (slot.reads == 0) return deliver(slot, {});
-  for (std::uint32_t item = 0; item < slot.items.size(); ++item) {
+void Responder::read_all(IncomingCall& call) {
+  for (const ReadChunk& chunk : call.header_.read_list)
+    for (const Segment& segment : chunk.segments) call.reads_ += segment.length != 0;
+  if (call.reads_ == 0) return deliver(call, {});
+  for (std::uint32_t item = 0; item < call.items_.size(); ++item) {
     std::uint32_t offset = 0;
-    for (const Segment& segment : slot.header.read_list[item].segments) {
+    for (const Segment& segment : call.header_.read_list[item].segments) {
       if (segment.length == 0) continue;
-      sink_.read(id_of(slot), item, offset, segment);
+      sink_.read(call, item, offset, segment);
       offset += segment.length;
     }
   }
 }
 
-void Responder::on_read_done(IncomingCall call, Reason outcome) {
-  Slot* slot = find(call);
-  if (slot == nullptr || slot->state != State::Reading) return;
-  if (outcome != Reason::None && slot->failed == Reason::None) {
-    slot->failed = outcome;
+void Responder::on_read_done(IncomingCall& call, Reason outcome) {
+  if (call.state_ != State::Reading) return;
+  if (outcome != Reason::None && call.failed_ == Reason::None) {
+    call.failed_ = outcome;
     // RFC 8166 4.5.3: a Remote Access Error is not recovered from.
     if (open_) close(Reason::RdmaReadFailed);
   }
-  if (--slot->reads != 0) return;
-  if (slot->failed != Reason::None || !open_) return end(*slot, Reason::RdmaReadFailed);
-  if (slot->long_call) {
+  if (--call.reads_ != 0) return;
+  if (call.failed_ != Reason::None || !open_) return end(call, Reason::RdmaReadFailed);
+  if (call.long_call_) {
     const Bytes stream = sink_.long_call(call);
     STAG_CHECK(stream.size() >= kSmallestStream);
     // RFC 8166 4.5.2: what an inline Call was checked for when it came.
-    if (load_be<std::uint32_t>(stream.data()) != slot->header.xid)
-      return refuse(*slot, Reason::RdmaXidMismatch);
+    if (load_be<std::uint32_t>(stream.data()) != call.header_.xid)
+      return refuse(call, Reason::RdmaXidMismatch);
     if (load_be<std::uint32_t>(stream.data() + 4) != CALL)
-      return refuse(*slot, Reason::RdmaDirectionBad);
+      return refuse(call, Reason::RdmaDirectionBad);
   }
-  deliver(*slot, {});
+  deliver(call, {});
 }
 
-void Responder::deliver(Slot& slot, Bytes payload) {
-  slot.state = State::Delivered;
+void Responder::deliver(IncomingCall& call, Bytes payload) {
+  call.state_ = State::Delivered;
   CallArrival arrival;
-  arrival.xid = slot.header.xid;
-  arrival.payload = slot.held ? Bytes{} : payload;
-  arrival.held = slot.held;
-  arrival.long_call = slot.long_call;
-  arrival.items = {slot.items.data(), slot.items.size()};
+  arrival.xid = call.header_.xid;
+  arrival.payload = call.held_ ? Bytes{} : payload;
+  arrival.held = call.held_;
+  arrival.long_call = call.long_call_;
+  arrival.items = {call.items_.data(), call.items_.size()};
   // The Reply repeats the Write list and the Reply chunk, never the Read list.
-  const std::uint32_t header = header_size(slot.header.write_list, slot.header.reply_chunk);
+  const std::uint32_t header = header_size(call.header_.write_list, call.header_.reply_chunk);
   arrival.inline_reply_max =
       settings_.reply_threshold > header ? settings_.reply_threshold - header : 0;
-  if (slot.header.reply_chunk)
-    arrival.reply_chunk_max = total_length(slot.header.reply_chunk->segments);
-  sink_.deliver_call(id_of(slot), arrival);
+  if (call.header_.reply_chunk)
+    arrival.reply_chunk_max = total_length(call.header_.reply_chunk->segments);
+  sink_.deliver_call(call, arrival);
 }
 
-void Responder::on_reply(IncomingCall call, const ReplyShape& shape) {
-  Slot* slot = find(call);
-  if (slot == nullptr || slot->state != State::Delivered) return;
-  if (!open_) return end(*slot, Reason::None);
+void Responder::on_reply(IncomingCall& call, const ReplyShape& shape) {
+  if (call.state_ != State::Delivered) return;
+  if (!open_) return end(call, Reason::None);
   const Result<ReplyPlan, Reason> plan = plan_reply(
-      shape, slot->header.write_list, slot->header.reply_chunk, settings_.reply_threshold);
-  if (!plan) return refuse(*slot, plan.error());
-  for (const Placement& placement : plan->writes) sink_.write(call, placement);
-  slot->state = State::Sending;
-  leave_service(*slot);
+      shape, call.header_.write_list, call.header_.reply_chunk, settings_.reply_threshold);
+  if (!plan) return refuse(call, plan.error());
+  call.state_ = State::Sending;
+  leave_service(call);
   last_grant_ = grant();
-  const EncodedHeader header(slot->header.xid, last_grant_,
+  const EncodedHeader header(call.header_.xid, last_grant_,
                              plan->form == Form::Long ? RDMA_NOMSG : RDMA_MSG, plan->write_list,
                              plan->reply_chunk);
-  sink_.send_reply(call, header.bytes(), *plan, handle_to_invalidate(*slot));
+  sink_.send_reply(call, header.bytes(), *plan, handle_to_invalidate(call));
 }
 
 // RFC 8797 4.1: a handle of this Call and of no other. Peers may keep a handle for several Calls,
 // and say so by using several: then none is touched.
-std::optional<std::uint32_t> Responder::handle_to_invalidate(const Slot& slot) const {
-  if (!settings_.may_invalidate || !slot.handle || is_shared(slot, *slot.handle))
+std::optional<std::uint32_t> Responder::handle_to_invalidate(const IncomingCall& call) const {
+  if (!settings_.may_invalidate || !call.handle_ || is_shared(call, *call.handle_))
     return std::nullopt;
-  return slot.handle;
+  return call.handle_;
 }
 
-// Whether another Call in progress has this handle of `slot`.
-bool Responder::is_shared(const Slot& slot, std::uint32_t handle) const {
+// Whether another Call in progress has this handle of `call`.
+bool Responder::is_shared(const IncomingCall& call, std::uint32_t handle) const {
   if (*handles_.find(handle) > 1) return true;
   if (several_handles_ == 0) return false;
-  return std::any_of(slots_.begin(), slots_.end(), [&](const std::unique_ptr<Slot>& other) {
-    return other.get() != &slot && other->several_handles && mentions(other->header, handle);
+  return std::any_of(calls_.begin(), calls_.end(), [&](const auto& other) {
+    return other.get() != &call && other->several_handles_ && mentions(other->header_, handle);
   });
 }
 
-void Responder::on_no_reply(IncomingCall call) {
-  Slot* slot = find(call);
-  if (slot == nullptr || slot->state != State::Delivered) return;
-  end(*slot, Reason::None);
+void Responder::on_no_reply(IncomingCall& call) {
+  if (call.state_ != State::Delivered) return;
+  end(call, Reason::None);
 }
 
-void Responder::on_refusal(IncomingCall call, Reason reason) {
-  Slot* slot = find(call);
-  if (slot == nullptr || slot->state != State::Delivered) return;
-  if (!open_) return end(*slot, Reason::None);
-  refuse(*slot, reason);
+void Responder::on_refusal(IncomingCall& call, Reason reason) {
+  if (call.state_ != State::Delivered) return;
+  if (!open_) return end(call, Reason::None);
+  refuse(call, reason);
 }
 
-void Responder::on_sent(IncomingCall call) {
-  Slot* slot = find(call);
-  if (slot == nullptr || slot->state != State::Sending) return;
-  release(*slot);
+void Responder::on_sent(IncomingCall& call) {
+  if (call.state_ != State::Sending) return;
+  release(call);
   on_budget();
 }
 
@@ -343,33 +328,30 @@ void Responder::send_error(std::uint32_t xid, std::uint32_t version, rpc_rdma_er
   sink_.send_error(encode_error(error), reason);
 }
 
-void Responder::refuse(Slot& slot, Reason reason) {
-  leave_service(slot);
-  const std::uint32_t xid = slot.header.xid;
-  const IncomingCall call = id_of(slot);
-  release(slot);
+void Responder::refuse(IncomingCall& call, Reason reason) {
+  leave_service(call);
+  const std::uint32_t xid = call.header_.xid;
+  release(call);
   send_error(xid, kVersion, ERR_CHUNK, reason);
   sink_.forget_call(call, reason);
   on_budget();
 }
 
 // The end without any message.
-void Responder::end(Slot& slot, Reason reason) {
-  leave_service(slot);
-  const IncomingCall call = id_of(slot);
-  release(slot);
+void Responder::end(IncomingCall& call, Reason reason) {
+  leave_service(call);
+  release(call);
   sink_.forget_call(call, reason);
   on_budget();
 }
 
-void Responder::release(Slot& slot) {
-  bytes_ -= slot.charged;
-  if (settings_.budget != nullptr && slot.charged != 0) settings_.budget->release(slot.charged);
-  slot.charged = 0;
-  slot.state = State::Free;
-  ++slot.generation;
-  if (slot.header.has_chunks()) release_chunks(slot);
-  free_.push_back(slot.index);
+void Responder::release(IncomingCall& call) {
+  bytes_ -= call.charged_;
+  if (settings_.budget != nullptr && call.charged_ != 0) settings_.budget->release(call.charged_);
+  call.charged_ = 0;
+  call.state_ = State::Free;
+  if (call.header_.has_chunks()) release_chunks(call);
+  free_.push_back(&call);
 }
 
 void Responder::close(Reason reason) {
@@ -379,10 +361,10 @@ void Responder::close(Reason reason) {
 
 void Responder::on_budget() {
   while (open_ && !waiting_.empty()) {
-    Slot& slot = *slots_[waiting_.front()];
-    if (!admit(slot)) return;
+    IncomingCall& call = *waiting_.front();
+    if (!admit(call)) return;
     waiting_.erase(waiting_.begin());
-    begin(slot, {});
+    begin(call, {});
   }
 }
 
@@ -390,9 +372,9 @@ void Responder::on_disconnect(Reason reason) {
   open_ = false;
   waiting_.clear();
   if (settings_.budget != nullptr) settings_.budget->stop_waiting();
-  for (const std::unique_ptr<Slot>& slot : slots_) {
-    if (slot->state == State::Waiting || slot->state == State::Reading) end(*slot, reason);
-    if (slot->state == State::Sending) release(*slot);
+  for (const std::unique_ptr<IncomingCall>& call : calls_) {
+    if (call->state_ == State::Waiting || call->state_ == State::Reading) end(*call, reason);
+    if (call->state_ == State::Sending) release(*call);
   }
 }
 

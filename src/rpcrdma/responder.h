@@ -10,6 +10,7 @@
 
 #include "base/byte_budget.h"
 #include "rpcrdma/header.h"
+#include "rpcrdma/incoming_call.h"
 #include "rpcrdma/key_table.h"
 #include "rpcrdma/plan.h"
 #include "rpcrdma/shape.h"
@@ -44,11 +45,11 @@ class Responder {
   void on_call(const ParsedHeader& parsed, Bytes payload);
   // A message that was meant as a Call but cannot be one.
   void on_fault(const HeaderFault& fault);
-  void on_read_done(IncomingCall call, Reason outcome);
-  void on_reply(IncomingCall call, const ReplyShape& shape);
-  void on_no_reply(IncomingCall call);
-  void on_refusal(IncomingCall call, Reason reason);
-  void on_sent(IncomingCall call);
+  void on_read_done(IncomingCall& call, Reason outcome);
+  void on_reply(IncomingCall& call, const ReplyShape& shape);
+  void on_no_reply(IncomingCall& call);
+  void on_refusal(IncomingCall& call, Reason reason);
+  void on_sent(IncomingCall& call);
   void on_budget();
   void on_disconnect(Reason reason);
 
@@ -65,54 +66,34 @@ class Responder {
   std::uint64_t overruns() const { return overruns_; }
 
  private:
-  enum class State : std::uint8_t { Free, Waiting, Reading, Delivered, Sending };
+  using State = IncomingCall::State;
 
-  struct Slot {
-    std::uint32_t index = 0;
-    State state = State::Free;
-    std::uint32_t generation = 1;
-    // Its XID, and what it has of chunks, with the Read list by Position.
-    Header header;
-    // Of all its chunks: none, one, or too many to say.
-    std::optional<std::uint32_t> handle;
-    bool several_handles = false;
-    InlineVector<ArrivedItem, 2> items;
-    std::uint64_t charge = 0;   // bytes that it takes
-    std::uint64_t charged = 0;  // of them, reserved
-    std::uint32_t reads = 0;    // outstanding
-    bool held = false;
-    bool long_call = false;
-    Reason failed = Reason::None;
-  };
-
-  Slot* find(IncomingCall call);
-  IncomingCall id_of(const Slot& slot) const { return {slot.index, slot.generation}; }
-  Slot& take_slot(const Header& header, std::size_t inline_bytes);
-  void take_chunks(Slot& slot, const Header& offered);
-  void release_chunks(Slot& slot);
-  bool is_shared(const Slot& slot, std::uint32_t handle) const;
-  void leave_service(const Slot& slot) { in_service_.erase(slot.header.xid); }
-  Reason unfit(const Slot& slot, Bytes payload) const;
+  IncomingCall& take_call(const Header& header, std::size_t inline_bytes);
+  void take_chunks(IncomingCall& call, const Header& offered);
+  void release_chunks(IncomingCall& call);
+  bool is_shared(const IncomingCall& call, std::uint32_t handle) const;
+  void leave_service(const IncomingCall& call) { in_service_.erase(call.xid()); }
+  Reason unfit(const IncomingCall& call, Bytes payload) const;
   std::uint64_t charge(const Header& header) const;
-  bool admit(Slot& slot);
-  void begin(Slot& slot, Bytes payload);
-  void read_all(Slot& slot);
-  void deliver(Slot& slot, Bytes payload);
+  bool admit(IncomingCall& call);
+  void begin(IncomingCall& call, Bytes payload);
+  void read_all(IncomingCall& call);
+  void deliver(IncomingCall& call, Bytes payload);
   void send_error(std::uint32_t xid, std::uint32_t version, rpc_rdma_errcode code, Reason reason);
-  void refuse(Slot& slot, Reason reason);
-  void end(Slot& slot, Reason reason);
-  void release(Slot& slot);
+  void refuse(IncomingCall& call, Reason reason);
+  void end(IncomingCall& call, Reason reason);
+  void release(IncomingCall& call);
   void close(Reason reason);
-  std::optional<std::uint32_t> handle_to_invalidate(const Slot& slot) const;
+  std::optional<std::uint32_t> handle_to_invalidate(const IncomingCall& call) const;
 
   ResponderSettings settings_;
   Sink& sink_;
-  std::vector<std::unique_ptr<Slot>> slots_;  // grows only, to the most Calls ever in progress
-  std::vector<std::uint32_t> free_;           // indices into slots_
-  std::vector<std::uint32_t> waiting_;        // for bytes, oldest first
-  KeyTable<std::uint32_t> in_service_;        // slots of the Calls without an answer yet, by XID
-  KeyTable<std::uint32_t> handles_;           // how many slots have this one handle
-  std::uint32_t several_handles_ = 0;         // slots whose chunks have more than one
+  std::vector<std::unique_ptr<IncomingCall>> calls_;  // grows only, to the most ever in progress
+  std::vector<IncomingCall*> free_;                   // of calls_
+  std::vector<IncomingCall*> waiting_;                // for bytes, oldest first
+  KeyTable<IncomingCall*> in_service_;                // those without an answer yet, by XID
+  KeyTable<std::uint32_t> handles_;                   // how many Calls have this one handle
+  std::uint32_t several_handles_ = 0;                 // Calls whose chunks have more than one
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;

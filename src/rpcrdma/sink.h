@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -15,19 +16,12 @@
 #include "base/reason.h"
 #include "base/result.h"
 #include "rpcrdma/header.h"
+#include "rpcrdma/incoming_call.h"
 #include "rpcrdma/plan.h"
 
 namespace stag::rpcrdma {
 
 class OutgoingCall;
-
-// A Call of the peer in progress. `index` is small and dense: an index into the owner's records.
-struct IncomingCall {
-  std::uint32_t index = 0;
-  std::uint32_t generation = 0;
-
-  friend bool operator==(const IncomingCall&, const IncomingCall&) = default;
-};
 
 // The memory of a CallPlan as it was registered. The lengths of each chunk's segments add up to
 // what the plan says, and there are no more segments than the shape and bound announced.
@@ -54,12 +48,6 @@ struct CallFailure {
   Reason reason = Reason::None;
   // With Reason::RdmaPeerRefusedVersion: what the peer supports.
   std::uint32_t lowest_version = 0, highest_version = 0;
-};
-
-// A reduced argument of a Call of the peer.
-struct ArrivedItem {
-  std::uint32_t position = 0;  // 0: the Payload stream of a Long Call
-  std::uint32_t length = 0;    // may include the item's XDR pad (RFC 8166 3.4.5.2)
 };
 
 // A Call of the peer, ready to be executed.
@@ -100,30 +88,31 @@ class Sink {
   virtual void fail_call(OutgoingCall& call, const CallFailure& failure) = 0;
 
   // Responder.
+  // A record for Calls of the peer, which is the Responder's from then on.
+  virtual std::unique_ptr<IncomingCall> make_call() = 0;
   // Whether a Call with this inline stream is worth reading its arguments. When not it takes no
   // bytes and is delivered without them, to be refused.
   virtual bool is_worth_reading(Bytes) const { return true; }
   // The Call is not delivered at once: keep a copy of its inline stream.
-  virtual void hold_call(IncomingCall call, Bytes payload) = 0;
+  virtual void hold_call(IncomingCall& call, Bytes payload) = 0;
   // Provide memory for each item; Reads follow, on_read_done() for each. False when there is none:
   // the Call is refused.
-  virtual bool start_reads(IncomingCall call, std::span<const ArrivedItem> items) = 0;
+  virtual bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) = 0;
   // RDMA Read from the peer's memory to byte `offset` of `item`.
-  virtual void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
+  virtual void read(IncomingCall& call, std::uint32_t item, std::uint32_t offset,
                     const Segment& from) = 0;
   // The bytes read into item 0 of a Long Call.
-  virtual Bytes long_call(IncomingCall call) = 0;
+  virtual Bytes long_call(IncomingCall& call) = 0;
   // Execute it; on_reply() or on_no_reply() answers. May call back.
-  virtual void deliver_call(IncomingCall call, const CallArrival& arrival) = 0;
-  // RDMA Write, part of the Reply under way. Those of items come before those of the stream.
-  virtual void write(IncomingCall call, const Placement& placement) = 0;
-  // Send after the Writes: `header`, and the stream less plan.reduced behind it when the form is
-  // Inline; with `invalidate` as Send With Invalidate. on_sent() when it is gone.
-  virtual void send_reply(IncomingCall call, Bytes header, const ReplyPlan& plan,
+  virtual void deliver_call(IncomingCall& call, const CallArrival& arrival) = 0;
+  // RDMA Writes as plan.writes says, then the Send: `header`, and the stream less plan.reduced
+  // behind it when the form is Inline; with `invalidate` as Send With Invalidate. on_sent() when it
+  // is gone.
+  virtual void send_reply(IncomingCall& call, Bytes header, const ReplyPlan& plan,
                           std::optional<std::uint32_t> invalidate) = 0;
   // The Call ended without a send_reply(): it was refused or will not be executed. Its memory is
   // not in use any more.
-  virtual void forget_call(IncomingCall call, Reason reason) = 0;
+  virtual void forget_call(IncomingCall& call, Reason reason) = 0;
 
  protected:
   ~Sink() = default;

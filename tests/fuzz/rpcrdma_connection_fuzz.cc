@@ -37,55 +37,53 @@ class Owner final : public Sink {
     answered = true;
   }
   void fail_call(rpcrdma::OutgoingCall&, const CallFailure&) override { answered = true; }
-  void hold_call(IncomingCall call, Bytes) override { open_[call.index] = call; }
-  bool start_reads(IncomingCall call, std::span<const ArrivedItem> items) override {
-    open_[call.index] = call;
-    rooms_[call.index].clear();
+  std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
+  void hold_call(IncomingCall&, Bytes) override {}
+  bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) override {
+    rooms_[&call].clear();
     for (const ArrivedItem& item : items) {
       STAG_CHECK(item.length <= kMaxChunk);
-      rooms_[call.index].emplace_back(item.length);
+      rooms_[&call].emplace_back(item.length);
     }
     return true;
   }
-  void read(IncomingCall call, std::uint32_t item, std::uint32_t offset,
+  void read(IncomingCall& call, std::uint32_t item, std::uint32_t offset,
             const Segment& from) override {
-    STAG_CHECK(range_ok(rooms_[call.index].at(item).size(), offset, from.length));
-    reads.push_back(call);
+    STAG_CHECK(range_ok(rooms_[&call].at(item).size(), offset, from.length));
+    reads.push_back(&call);
   }
-  Bytes long_call(IncomingCall call) override { return rooms_[call.index].at(0); }
-  void deliver_call(IncomingCall call, const CallArrival&) override { delivered.push_back(call); }
-  void write(IncomingCall, const Placement&) override {}
-  void send_reply(IncomingCall call, Bytes, const ReplyPlan&,
+  Bytes long_call(IncomingCall& call) override { return rooms_[&call].at(0); }
+  void deliver_call(IncomingCall& call, const CallArrival&) override { delivered.push_back(&call); }
+  void send_reply(IncomingCall& call, Bytes, const ReplyPlan&,
                   std::optional<std::uint32_t>) override {
-    sent.push_back(call);
+    sent.push_back(&call);
   }
-  void forget_call(IncomingCall call, Reason) override { open_.erase(call.index); }
+  void forget_call(IncomingCall&, Reason) override {}
 
   static bool range_ok(std::size_t size, std::uint32_t offset, std::uint32_t length) {
     return offset <= size && length <= size - offset;
   }
 
-  std::vector<IncomingCall> reads, delivered, sent;
+  std::vector<IncomingCall*> reads, delivered, sent;
   bool closed = false, answered = false;
 
  private:
-  std::map<std::uint32_t, IncomingCall> open_;
-  std::map<std::uint32_t, std::vector<std::vector<std::byte>>> rooms_;
+  std::map<IncomingCall*, std::vector<std::vector<std::byte>>> rooms_;
 };
 
 void turn(Connection& core, Owner& owner, std::uint8_t choice) {
-  for (const IncomingCall call : std::exchange(owner.reads, {}))
-    core.on_read_done(call, choice % 8 == 7 ? Reason::ConnectionLost : Reason::None);
-  for (const IncomingCall call : std::exchange(owner.delivered, {})) {
+  for (IncomingCall* call : std::exchange(owner.reads, {}))
+    core.on_read_done(*call, choice % 8 == 7 ? Reason::ConnectionLost : Reason::None);
+  for (IncomingCall* call : std::exchange(owner.delivered, {})) {
     ReplyShape shape;
     shape.length = 24 + (choice % 4) * 1000;
     if (choice % 4 > 0) shape.items.push_back({.position = 24, .length = 996});
     if (choice % 16 == 15)
-      core.on_no_reply(call);
+      core.on_no_reply(*call);
     else
-      core.on_reply(call, shape);
+      core.on_reply(*call, shape);
   }
-  for (const IncomingCall call : std::exchange(owner.sent, {})) core.on_sent(call);
+  for (IncomingCall* call : std::exchange(owner.sent, {})) core.on_sent(*call);
 }
 
 }  // namespace

@@ -7,23 +7,30 @@
 namespace stag::rpc::rdma {
 namespace {
 
-// A Token names the Call of the peer that the operation belongs to and what it was.
-enum class Operation : std::uint64_t { Read = 1, Reply = 2, Error = 3 };
+// What an operation was; with the address of its Call, where it has one, a Token. The fabric has
+// ended it before the Call's record is used again.
+enum class Operation : std::uintptr_t { Read = 1, Reply = 2, Error = 3 };
+constexpr std::uintptr_t kOperationBits = 3;
+static_assert(alignof(ServedCall) > kOperationBits);
 
-fabric::Token token_of(Operation operation, rpcrdma::IncomingCall call) {
-  return static_cast<std::uint64_t>(operation) << 62 | std::uint64_t{call.index} << 32 |
-         call.generation;
+fabric::Token token_of(Operation operation, const ServedCall& call) {
+  return reinterpret_cast<std::uintptr_t>(&call) | static_cast<std::uintptr_t>(operation);
 }
-rpcrdma::IncomingCall call_of(fabric::Token token) {
-  return {static_cast<std::uint32_t>(token >> 32) & 0x3fffffff, static_cast<std::uint32_t>(token)};
+ServedCall& call_of(fabric::Token token) {
+  return *reinterpret_cast<ServedCall*>(token & ~kOperationBits);
 }
 Operation operation_of(fabric::Token token) {
-  return static_cast<Operation>(token >> 62);
+  return static_cast<Operation>(token & kOperationBits);
 }
+constexpr fabric::Token kErrorToken = static_cast<fabric::Token>(Operation::Error);
 
 // Flows of Replies and of Calls never meet.
-fabric::Flow flow_of(rpcrdma::IncomingCall call) {
-  return 1ull << 63 | call.index;
+fabric::Flow flow_of(const ServedCall& call) {
+  return 1ull << 63 | reinterpret_cast<std::uintptr_t>(&call);
+}
+
+ServedCall& served(rpcrdma::IncomingCall& call) {
+  return static_cast<ServedCall&>(call);
 }
 
 std::uint32_t receive_size(const TransportOptions& options, Side side) {
@@ -259,9 +266,9 @@ void Link::free_abandoned(std::uint32_t handle) {
 
 // Responder.
 
-ServedCall& Link::taken(rpcrdma::IncomingCall call) {
-  while (served_.size() <= call.index) served_.push_back(std::make_unique<ServedCall>());
-  return *served_[call.index];
+std::unique_ptr<rpcrdma::IncomingCall> Link::make_call() {
+  ServedCallOwner& owner = *this;
+  return std::make_unique<ServedCall>(owner, origin_);
 }
 
 // A message with memory of its own is not copied again.
@@ -277,35 +284,34 @@ bool Link::is_worth_reading(Bytes payload) const {
 }
 
 // It has to wait: what is not counted must not keep more memory than its own.
-void Link::hold_call(rpcrdma::IncomingCall call, Bytes payload) {
-  taken(call).hold(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
-                                                           : kept(payload));
+void Link::hold_call(rpcrdma::IncomingCall& call, Bytes payload) {
+  served(call).hold(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
+                                                            : kept(payload));
 }
 
-bool Link::start_reads(rpcrdma::IncomingCall call, std::span<const rpcrdma::ArrivedItem> items) {
+bool Link::start_reads(rpcrdma::IncomingCall& call, std::span<const rpcrdma::ArrivedItem> items) {
   if (!served(call).make_room(items)) return false;
   watch_reads();
   return true;
 }
 
-void Link::read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
+void Link::read(rpcrdma::IncomingCall& call, std::uint32_t item, std::uint32_t offset,
                 const rpcrdma::Segment& from) {
   ++reads_;
   connection_->read({from.handle, from.length, from.offset},
-                    served(call).room(item).subspan(offset, from.length), flow_of(call),
-                    token_of(Operation::Read, call));
+                    served(call).room(item).subspan(offset, from.length), flow_of(served(call)),
+                    token_of(Operation::Read, served(call)));
 }
 
-Bytes Link::long_call(rpcrdma::IncomingCall call) {
+Bytes Link::long_call(rpcrdma::IncomingCall& call) {
   return served(call).room(0);
 }
 
-void Link::deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) {
-  ServedCall& served = taken(call);
-  served.arrival(arrival, kept(arrival.payload), origin_);
+void Link::deliver_call(rpcrdma::IncomingCall& call, const rpcrdma::CallArrival& arrival) {
+  ServedCall& served = rdma::served(call);
   STAG_CHECK(service_ != nullptr);
   try {
-    served.serve(*service_, *this, call);
+    served.serve(*service_, arrival, kept(arrival.payload));
   } catch (...) {
     return close(trace_exception(Reason::RpcHandlerFailed, where_));
   }
@@ -329,35 +335,45 @@ void Link::on_served(ServedCall& call) noexcept {
 void Link::answer(ServedCall& call) {
   const std::optional<OutgoingReply>& reply = call.reply();
   if (!up_) return call.release();
-  if (!reply || !reply->stream.ok()) return core_.on_no_reply(call.id());
-  core_.on_reply(call.id(), call.answer(*reply));
+  if (!reply || !reply->stream.ok()) return core_.on_no_reply(call);
+  core_.on_reply(call, call.shape());
 }
 
-void Link::write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) {
-  connection_->write(served(call).placed(placement),
-                     {placement.to.handle, placement.to.length, placement.to.offset}, flow_of(call),
-                     fabric::kNoToken);
-}
-
-void Link::send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::ReplyPlan& plan,
-                      std::optional<std::uint32_t> invalidate) {
-  ServedCall& served = this->served(call);
-  const fabric::Token token = token_of(Operation::Reply, call);
-  const bool has_stream = plan.form == rpcrdma::Form::Inline;
-  const Bytes plain = has_stream ? served.plain_stream(plan) : Bytes{};
-  if (is_short(plain)) {
-    connection_->send_copy(header, plain, invalidate, flow_of(call), token);
-    return served.release();
+// RFC 8166 4.4.2: the results leave before the Send, in one flow with it. `stream` is what does not
+// go apart.
+void Link::write(ServedCall& call, const rpcrdma::ReplyPlan& plan, const Rope& stream) {
+  for (const rpcrdma::Placement& placement : plan.writes) {
+    const rpcrdma::Segment& to = placement.to;
+    const bool whole = placement.item == rpcrdma::kReplyStream;
+    const Rope source = whole ? stream : call.item_bytes(placement.item);
+    connection_->write(source.slice(placement.offset, to.length), {to.handle, to.length, to.offset},
+                       flow_of(call), fabric::kNoToken);
   }
-  Rope message = Rope::copy_of(header);
-  if (has_stream) message.append(served.inline_stream(plan));
-  served.release();
-  connection_->send(std::move(message), invalidate, flow_of(call), token);
 }
 
-void Link::forget_call(rpcrdma::IncomingCall call, Reason reason) {
+void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::ReplyPlan& plan,
+                      std::optional<std::uint32_t> invalidate) {
+  ServedCall& served = rdma::served(call);
+  const fabric::Token token = token_of(Operation::Reply, served);
+  const xdr::Stream& reply = served.reply()->stream;
+  const InlineVector<std::uint32_t, 2> moved = served.sources(plan.reduced);
+  const std::span<const std::uint32_t> apart(moved.data(), moved.size());
+  const bool is_inline = plan.form == rpcrdma::Form::Inline;
+  const Bytes plain = is_inline ? reply.plain_without(apart) : Bytes{};
+  const Rope stream = is_short(plain) ? Rope() : reply.without(apart);
+  write(served, plan, stream);
+  if (is_short(plain)) {
+    connection_->send_copy(header, plain, invalidate, flow_of(served), token);
+  } else {
+    Rope message = Rope::copy_of(header);
+    if (is_inline) message.append(stream);
+    connection_->send(std::move(message), invalidate, flow_of(served), token);
+  }
+  served.release();
+}
+
+void Link::forget_call(rpcrdma::IncomingCall& call, Reason reason) {
   if (reason != Reason::None) trace(reason, where_);
-  if (call.index >= served_.size()) return;  // There was no memory for its record.
   served(call).release();
 }
 
@@ -393,8 +409,7 @@ void Link::send_error(Buffer message, Reason reason) {
   trace(reason, where_);
   if (errors_leaving_ == kMostErrors) return close(reason);
   ++errors_leaving_;
-  connection_->send(Rope(std::move(message)), std::nullopt, kErrorFlow,
-                    token_of(Operation::Error, {}));
+  connection_->send(Rope(std::move(message)), std::nullopt, kErrorFlow, kErrorToken);
 }
 
 // An event that is left half done leaves the core as good as for its end, no better.

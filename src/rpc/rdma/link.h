@@ -118,26 +118,24 @@ class Link final : public std::enable_shared_from_this<Link>,
   void send_call(rpcrdma::OutgoingCall& call, Bytes header) override;
   void deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) override;
   void fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) override;
+  std::unique_ptr<rpcrdma::IncomingCall> make_call() override;
   bool is_worth_reading(Bytes payload) const override;
-  void hold_call(rpcrdma::IncomingCall call, Bytes payload) override;
-  bool start_reads(rpcrdma::IncomingCall call,
+  void hold_call(rpcrdma::IncomingCall& call, Bytes payload) override;
+  bool start_reads(rpcrdma::IncomingCall& call,
                    std::span<const rpcrdma::ArrivedItem> items) override;
-  void read(rpcrdma::IncomingCall call, std::uint32_t item, std::uint32_t offset,
+  void read(rpcrdma::IncomingCall& call, std::uint32_t item, std::uint32_t offset,
             const rpcrdma::Segment& from) override;
-  Bytes long_call(rpcrdma::IncomingCall call) override;
-  void deliver_call(rpcrdma::IncomingCall call, const rpcrdma::CallArrival& arrival) override;
-  void write(rpcrdma::IncomingCall call, const rpcrdma::Placement& placement) override;
-  void send_reply(rpcrdma::IncomingCall call, Bytes header, const rpcrdma::ReplyPlan& plan,
+  Bytes long_call(rpcrdma::IncomingCall& call) override;
+  void deliver_call(rpcrdma::IncomingCall& call, const rpcrdma::CallArrival& arrival) override;
+  void send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::ReplyPlan& plan,
                   std::optional<std::uint32_t> invalidate) override;
-  void forget_call(rpcrdma::IncomingCall call, Reason reason) override;
+  void forget_call(rpcrdma::IncomingCall& call, Reason reason) override;
 
-  // The first thing done with a Call of the peer: makes its record where there was none before.
-  ServedCall& taken(rpcrdma::IncomingCall call);
-  ServedCall& served(rpcrdma::IncomingCall call) { return *served_[call.index]; }
   // Part of the message that is being received, to be used after on_receive() has returned.
   Buffer kept(Bytes part) const;
   void on_served(ServedCall& call) noexcept override;
   void answer(ServedCall& call);
+  void write(ServedCall& call, const rpcrdma::ReplyPlan& plan, const Rope& stream);
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();
@@ -165,9 +163,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::shared_ptr<Origin> origin_;
   const std::shared_ptr<ByteBudget::Share> budget_;  // null: there is no limit
   rpcrdma::Connection core_;
-  std::vector<std::unique_ptr<ServedCall>> served_;  // by IncomingCall::index
-  std::vector<PendingCall*> settling_;               // ended, memory not free yet
-  Timer settling_timer_;                             // runs since the oldest of them came
+  std::vector<PendingCall*> settling_;  // ended, memory not free yet
+  Timer settling_timer_;                // runs since the oldest of them came
   std::vector<Abandoned> abandoned_;
   fabric::Flow next_flow_ = 1;
   std::uint32_t reads_ = 0;          // outstanding

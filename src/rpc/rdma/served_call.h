@@ -1,14 +1,18 @@
-// A Call of the peer in progress: where its reduced arguments are read to, and the Reply while it
-// leaves.
+// A Call of the peer in progress, from its message to the end of its Reply: to the core the record
+// of its XID and chunks, to the Service the Call it executes; here the memory that its reduced
+// arguments are read to, and the Task that makes the answer.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "base/buffer.h"
 #include "rpc/message.h"
 #include "rpc/service.h"
-#include "rpcrdma/plan.h"
+#include "rpcrdma/incoming_call.h"
+#include "rpcrdma/shape.h"
 #include "rpcrdma/sink.h"
 
 namespace stag::rpc::rdma {
@@ -24,19 +28,13 @@ class ServedCallOwner {
   ~ServedCallOwner() = default;
 };
 
-class ServedCall final : private TaskEnd {
+class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
  public:
-  // Has `service` execute the Call that has arrived, under this name. Throws what service.serve()
-  // throws before there is a Task.
-  void serve(Service& service, ServedCallOwner& owner, rpcrdma::IncomingCall id);
-  bool in_service() const { return static_cast<bool>(serving_); }
-  // Lives as long as the Call is in service.
-  void keep(std::shared_ptr<void> alive) { alive_ = std::move(alive); }
-  rpcrdma::IncomingCall id() const { return id_; }
-  // Throws what the Service threw.
-  const std::optional<OutgoingReply>& reply() { return serving_.result(); }
+  ServedCall(ServedCallOwner& owner, std::shared_ptr<const Origin> origin) : owner_(owner) {
+    call_.origin = std::move(origin);
+  }
 
-  // Owned.
+  // The inline stream of a Call that has to wait; owned.
   void hold(Buffer payload) { held_ = std::move(payload); }
 
   // Memory for the items the core is about to read, `length` bytes each. False when there is none.
@@ -44,18 +42,22 @@ class ServedCall final : private TaskEnd {
   // The bytes of one item.
   MutableBytes room(std::uint32_t item);
 
-  // The Call as the Service sees it, until its answer; has the read memory. `payload` is the inline
-  // stream of a Call that was not held.
-  void arrival(const rpcrdma::CallArrival& arrival, Buffer payload,
-               const std::shared_ptr<Origin>& origin);
+  // Has `service` execute the Call that has arrived; `payload` is its inline stream when it was not
+  // held. Throws what service.serve() throws before there is a Task.
+  void serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload);
+  bool in_service() const { return static_cast<bool>(serving_); }
+  // Lives as long as the Call is in service.
+  void keep(std::shared_ptr<void> alive) { alive_ = std::move(alive); }
 
-  // The answer, described to the core; it stays until release().
-  const rpcrdma::ReplyShape& answer(const OutgoingReply& reply);
-  // The bytes of one RDMA Write. The core places items before the rest of the stream.
-  Rope placed(const rpcrdma::Placement& placement);
-  // The stream that goes inline where it lies in one piece of small bytes; else empty.
-  Bytes plain_stream(const rpcrdma::ReplyPlan& plan) const;
-  Rope inline_stream(const rpcrdma::ReplyPlan& plan) const;
+  // The answer; throws what the Service threw. It stays until release().
+  const std::optional<OutgoingReply>& reply() { return serving_.result(); }
+  // The same described to the core; there is one.
+  const rpcrdma::ReplyShape& shape();
+  // For each of the shape's items at these indices, where it stands among those of the stream.
+  InlineVector<std::uint32_t, 2> sources(const InlineVector<std::uint32_t, 2>& items) const;
+
+  // The data of the shape's item at this index.
+  Rope item_bytes(std::uint32_t item);
 
   void release();
 
@@ -65,19 +67,14 @@ class ServedCall final : private TaskEnd {
     std::uint32_t length = 0;
   };
   void on_task_end() noexcept override;
-  Rope stream_without_reduced() const;
-  InlineVector<std::uint32_t, 2> moved(const rpcrdma::ReplyPlan& plan) const;
 
+  ServedCallOwner& owner_;
+  rpc::IncomingCall call_;
   Buffer held_;
-  IncomingCall call_;
-  Task<std::optional<OutgoingReply>> serving_;
-  ServedCallOwner* owner_ = nullptr;
-  rpcrdma::IncomingCall id_;
-  std::shared_ptr<void> alive_;
   InlineVector<Room, 2> rooms_;
-  const xdr::Stream* stream_ = nullptr;  // of the answer
+  Task<std::optional<OutgoingReply>> serving_;
+  std::shared_ptr<void> alive_;
   rpcrdma::ReplyShape shape_;
-  InlineVector<std::uint32_t, 2> reduced_;  // indices into stream_.items(), ascending
 };
 
 }  // namespace stag::rpc::rdma
