@@ -7,9 +7,7 @@
 namespace stag::rpc::rdma {
 namespace {
 
-constexpr Duration kFirstBackOff = std::chrono::milliseconds(50);
 constexpr std::size_t kMostKept = 256;  // records of calls, for later ones
-constexpr Duration kLongestBackOff = std::chrono::seconds(5);
 // RFC 8267 3.1: how often a Call is made again with twice the room for its Reply.
 constexpr std::uint32_t kReplyEnlargements = 6;
 
@@ -52,11 +50,12 @@ Channel::Channel(fabric::Fabric& fabric, Address server, ChannelOptions options)
       loop_(fabric.loop()),
       server_(std::move(server)),
       options_(options),
-      random_(static_cast<std::uint32_t>(seed_of(options))),
+      reconnector_(loop_, *this, {.give_up_after = options.reconnect_for},
+                   static_cast<std::uint32_t>(seed_of(options))),
       deadlines_(loop_) {}
 
 Channel::~Channel() {
-  STAG_CHECK(active_ == 0 && !connecting_);
+  STAG_CHECK(active_ == 0 && !reconnector_.connecting());
   if (link_ == nullptr) return;
   link_->disown();
   link_->close(Reason::Shutdown);
@@ -78,8 +77,7 @@ fabric::ConnectOptions Channel::connect_options() const {
   return options;
 }
 
-Result<Ok, Reason> Channel::adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection) {
-  if (!connection) return Failure{connection.error()};
+void Channel::adopt(std::unique_ptr<fabric::Connection> connection) {
   LinkSettings settings;
   settings.transport = options_.transport;
   settings.credits_requested = options_.credits;
@@ -89,64 +87,27 @@ Result<Ok, Reason> Channel::adopt(Result<std::unique_ptr<fabric::Connection>, Re
   settings.announced = !private_data_of(options_.transport, fabric_, Side::Client).empty();
   settings.serves_chunks = options_.reverse_chunks;
   settings.moved = options_.moved;
-  link_ = std::make_shared<Link>(*std::move(connection), settings, static_cast<LinkOwner&>(*this));
+  link_ = std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
   link_->open(reverse_service_, {});
-  return Ok{};
 }
 
-Task<Result<Ok, Reason>> Channel::connect(CancelToken cancel) {
-  connecting_ = true;
+Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
   auto connection = co_await fabric_.connect(server_, connect_options(), cancel);
-  connecting_ = false;
-  co_return adopt(std::move(connection));
+  if (!connection) co_return Failure{connection.error()};
+  adopt(*std::move(connection));
+  co_return Ok{};
 }
 
-Task<void> Channel::reconnect() {
-  const TimePoint begun = loop_.now();
-  while (wanted()) {
-    if (failures_ > 0) co_await back_off();
-    if (!wanted()) break;
-    auto connection = co_await fabric_.connect(server_, connect_options(), connect_cancel_);
-    const Result<Ok, Reason> adopted = adopt(std::move(connection));
-    // Until a Reply proves the connection good the next one has to wait.
-    ++failures_;
-    if (adopted) {
-      // The accepting end is silent until it has heard something.
-      if (waiting_.empty()) tasks_.add(probe(link_));
-      break;
-    }
-    trace(adopted.error(), where());
-    if (loop_.now() - begun >= options_.reconnect_for) {
-      connecting_ = false;
-      wake_waiting(adopted.error());
-      co_return;
-    }
-  }
-  connecting_ = false;
-  wake_waiting(closing_ ? Reason::Shutdown : Reason::None);
+void Channel::on_attempts_ended(Reason reason) {
+  // The accepting end is silent until it has heard something.
+  if (reason == Reason::None && waiting_.empty() && connected()) tasks_.add(probe(link_));
+  wake_waiting(reason);
 }
 
 // RFC 8167 5.4: the server cannot connect, so who serves reverse Calls comes back even without a
 // Call.
-bool Channel::wanted() const {
+bool Channel::wants_connection() const {
   return !closing_ && (!waiting_.empty() || reverse_service_ != nullptr);
-}
-
-Task<void> Channel::back_off() {
-  const Duration doubled = kFirstBackOff * (1 << std::min(failures_ - 1, 10u));
-  Completion<Ok> done;
-  back_off_done_ = &done;
-  back_off_timer_ =
-      loop_.after(jittered(std::min(doubled, kLongestBackOff)), [&done] { done.complete(Ok{}); });
-  co_await done;
-  back_off_done_ = nullptr;
-}
-
-// Between half and the whole, so that many clients of one server do not come back at once.
-Duration Channel::jittered(Duration duration) {
-  return duration / 2 + Duration(static_cast<Duration::rep>(
-                            static_cast<double>(duration.count()) / 2 *
-                            (static_cast<double>(random_()) / static_cast<double>(random_.max()))));
 }
 
 void Channel::wake_waiting(Reason reason) {
@@ -156,10 +117,7 @@ void Channel::wake_waiting(Reason reason) {
 void Channel::on_link_down(Link& link, Reason) {
   if (link_.get() != &link) return;
   link_.reset();
-  if (wanted() && !connecting_) {
-    connecting_ = true;
-    tasks_.add(reconnect());
-  }
+  if (wants_connection()) reconnector_.start();
   end_if_quiet();
 }
 
@@ -185,7 +143,7 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     co_await entry.call.done();
     entry.link = nullptr;
     reason = entry.call.outcome->reason;
-    if (reason == Reason::None) failures_ = 0;
+    if (reason == Reason::None) reconnector_.worked();
   } while (reason != Reason::None && try_again(entry));
   --active_;
   end_if_quiet();
@@ -232,10 +190,7 @@ Task<Reason> Channel::connection(Entry& entry) {
     if (closing_) co_return Reason::Shutdown;
     entry.connection.emplace();
     waiting_.push_back(&entry);
-    if (!connecting_) {
-      connecting_ = true;
-      tasks_.add(reconnect());
-    }
+    reconnector_.start();
     const Reason reason = co_await *entry.connection;
     entry.connection.reset();
     if (reason != Reason::None) co_return reason;
@@ -297,7 +252,7 @@ Task<void> Channel::probe(std::shared_ptr<Link> link) {
   probe_ = &call;
   link->start(call);
   co_await call.done();
-  if (call.outcome->reason == Reason::None) failures_ = 0;
+  if (call.outcome->reason == Reason::None) reconnector_.worked();
   probe_ = nullptr;
 }
 
@@ -310,12 +265,11 @@ void Channel::serve_reverse(Service& service) {
 
 Task<void> Channel::close() {
   closing_ = true;
-  connect_cancel_.cancel();
-  back_off_timer_.cancel();
+  reconnector_.stop();
   health_timer_.cancel();
-  if (back_off_done_ != nullptr) back_off_done_->complete(Ok{});
   wake_waiting(Reason::Shutdown);
   if (link_ != nullptr) link_->close(Reason::Shutdown);
+  co_await reconnector_.join();
   co_await tasks_.join();
   Completion<Ok> quiet;
   quiet_ = &quiet;

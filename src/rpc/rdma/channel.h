@@ -3,12 +3,10 @@
 //
 // A new connection is a new core (RFC 8166 3.3.3, RFC 8797): one credit and its own thresholds
 // until its first Reply. Calls that were in progress are sent again there with the same XID and new
-// registrations; nothing is ever sent twice on one connection. Back-off between attempts doubles
-// and has jitter.
+// registrations; nothing is ever sent twice on one connection.
 #pragma once
 
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -19,10 +17,11 @@
 #include "rpc/channel.h"
 #include "rpc/rdma/link.h"
 #include "rpc/rdma/options.h"
+#include "rpc/reconnector.h"
 
 namespace stag::rpc::rdma {
 
-class Channel final : public rpc::Channel, private LinkOwner {
+class Channel final : public rpc::Channel, private LinkOwner, private Reconnector::Owner {
  public:
   // `fabric` outlives the Channel.
   Channel(fabric::Fabric& fabric, Address server, ChannelOptions options);
@@ -30,7 +29,7 @@ class Channel final : public rpc::Channel, private LinkOwner {
   ~Channel() override;
 
   // One attempt; the reason when it fails.
-  Task<Result<Ok, Reason>> connect(CancelToken cancel);
+  Task<Result<Ok, Reason>> connect(CancelToken cancel) { return reconnector_.connect(cancel); }
 
   Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override;
   Task<void> close() override;
@@ -55,9 +54,11 @@ class Channel final : public rpc::Channel, private LinkOwner {
   // Resolves when there is one, or with the reason why there will be none.
   Task<Reason> connection(Entry& entry);
   std::shared_ptr<Link> begin(Entry& entry);
-  Task<void> reconnect();
-  Task<void> back_off();
-  Result<Ok, Reason> adopt(Result<std::unique_ptr<fabric::Connection>, Reason> connection);
+  Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
+  bool wants_connection() const override;
+  void on_attempt_failed(Reason reason) override { trace(reason, where()); }
+  void on_attempts_ended(Reason reason) override;
+  void adopt(std::unique_ptr<fabric::Connection> connection);
   void give_up(Entry& entry, Reason reason);
   void wake_waiting(Reason reason);
   bool try_again(Entry& entry);
@@ -66,33 +67,26 @@ class Channel final : public rpc::Channel, private LinkOwner {
   void on_health_tick();
   Task<void> probe(std::shared_ptr<Link> link);
   fabric::ConnectOptions connect_options() const;
-  Duration jittered(Duration duration);
-  bool wanted() const;
   void end_if_quiet();
 
   fabric::Fabric& fabric_;
   Loop& loop_;
   const Address server_;
   const ChannelOptions options_;
-  std::minstd_rand random_;
   Service* reverse_service_ = nullptr;
 
   std::shared_ptr<Link> link_;
-  bool connecting_ = false;
   bool closing_ = false;
-  CancelSource connect_cancel_;
+  Reconnector reconnector_;
   Deadlines deadlines_;
   std::vector<std::unique_ptr<Entry>> kept_;  // of calls that have ended, for the next ones
   std::vector<Entry*> waiting_;               // for a connection
-  std::uint32_t failures_ = 0;  // attempts and connections in a row that brought no Reply
-  std::uint32_t active_ = 0;    // calls in progress
+  std::uint32_t active_ = 0;                  // calls in progress
   std::uint32_t last_program_ = 0, last_version_ = 0;  // what a probe asks
   Timer health_timer_;
-  Timer back_off_timer_;
-  Completion<Ok>* back_off_done_ = nullptr;
   bool health_watched_ = false;
   PendingCall* probe_ = nullptr;  // the health check under way
-  TaskGroup tasks_;               // reconnecting, probing
+  TaskGroup tasks_;               // probing
   Completion<Ok>* quiet_ = nullptr;
 };
 

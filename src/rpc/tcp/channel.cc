@@ -1,8 +1,5 @@
 #include "rpc/tcp/channel.h"
 
-#include <algorithm>
-
-#include "base/pause.h"
 #include "oncrpc/message.h"
 
 namespace stag::rpc::tcp {
@@ -17,12 +14,6 @@ ChannelOptions seeded(ChannelOptions options) {
   return options;
 }
 
-// Whatever ends an attempt, also an exception, the next call may make another.
-struct Connecting {
-  bool& flag;
-  ~Connecting() { flag = false; }
-};
-
 }  // namespace
 
 TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options)
@@ -30,22 +21,20 @@ TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOption
       loop_(loop),
       server_(std::move(server)),
       options_(options),
-      random_(next_xid()),
-      requester_(loop, *this, "tcp " + to_string(server_)) {}
+      requester_(loop, *this, "tcp " + to_string(server_)),
+      reconnector_(loop, *this, {.first = options.backoff_min, .longest = options.backoff_max},
+                   next_xid()) {}
 
 TcpChannel::~TcpChannel() {
-  STAG_CHECK(stream_ == nullptr && !connecting_);
+  STAG_CHECK(stream_ == nullptr && !reconnector_.connecting());
 }
 
-Task<Result<Ok, Reason>> TcpChannel::connect(CancelToken cancel) {
+Task<Result<Ok, Reason>> TcpChannel::attempt(CancelToken cancel) {
   net::ConnectOptions options;
   options.timeout = options_.connect_timeout;
-  connecting_ = true;
-  const Connecting connecting{connecting_};
   Result<net::TcpSocket, Reason> socket = co_await net::connect(loop_, server_, options, cancel);
-  connecting_ = false;
   if (!socket) co_return Failure{socket.error()};
-  if (stop_.cancelled()) co_return Failure{Reason::Shutdown};
+  if (reconnector_.stopped()) co_return Failure{Reason::Shutdown};
   adopt(std::move(*socket));
   co_return Ok{};
 }
@@ -74,7 +63,7 @@ void TcpChannel::serve_reverse_on(const std::shared_ptr<RecordStream>& stream) {
 }
 
 void TcpChannel::on_stream_wanted() {
-  if (!connecting_ && !stop_.cancelled()) tasks_.add(reconnect());
+  reconnector_.start();
 }
 
 void TcpChannel::on_silence() {
@@ -82,7 +71,7 @@ void TcpChannel::on_silence() {
 }
 
 void TcpChannel::on_record(Buffer record) {
-  backoff_ = Duration::zero();
+  reconnector_.worked();
   Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(record.bytes());
   if (!start) {
     trace(start.error(), where());
@@ -119,34 +108,14 @@ Task<void> TcpChannel::give_up_calls() {
   co_return;
 }
 
-Duration TcpChannel::next_backoff() {
-  const Duration now = backoff_;
-  backoff_ = std::clamp(2 * backoff_, options_.backoff_min, options_.backoff_max);
-  if (now == Duration::zero()) return now;
-  // Between half and all of it, so that clients of one server do not return in step.
-  const auto half = now.count() / 2;
-  return Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
-}
-
-Task<void> TcpChannel::reconnect() {
-  const Connecting connecting{connecting_};
-  connecting_ = true;
-  while (!stop_.cancelled() && requester_.waiting() > 0) {
-    const Duration wait = next_backoff();
-    if (wait > Duration::zero()) co_await pause(loop_, wait, stop_);
-    Result<Ok, Reason> connected = co_await connect(stop_);
-    if (connected.ok()) break;
-    requester_.detach(connected.error());
-    connecting_ = true;
-  }
-}
-
 Task<void> TcpChannel::close() {
-  stop_.cancel();
+  reconnector_.stop();
   requester_.shut(Reason::Shutdown);
   if (stream_ != nullptr) stream_->close(Reason::Shutdown);
+  co_await reconnector_.join();
   co_await tasks_.join();
-  while (stream_ != nullptr || connecting_ || requester_.active() > 0) co_await resume_on(loop_);
+  while (stream_ != nullptr || reconnector_.connecting() || requester_.active() > 0)
+    co_await resume_on(loop_);
 }
 
 Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Address server,

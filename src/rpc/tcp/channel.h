@@ -1,14 +1,14 @@
 // RPC over TCP with record marking (RFC 5531 section 11): the client's side. Many calls in flight
-// on one connection. A lost connection is made again when calls wait for it, after a back-off that
-// doubles, with jitter; they are sent again on the new one only.
+// on one connection. A lost connection is made again when calls wait for it (rpc/reconnector.h);
+// they are sent again on the new one only.
 #pragma once
 
 #include <memory>
-#include <random>
 
 #include "base/task_group.h"
 #include "net/loop.h"
 #include "rpc/channel.h"
+#include "rpc/reconnector.h"
 #include "rpc/tcp/options.h"
 #include "rpc/tcp/requester.h"
 #include "rpc/tcp/responder.h"
@@ -16,14 +16,17 @@
 
 namespace stag::rpc::tcp {
 
-class TcpChannel final : public Channel, private Requester::Owner, private RecordStream::Events {
+class TcpChannel final : public Channel,
+                         private Requester::Owner,
+                         private Reconnector::Owner,
+                         private RecordStream::Events {
  public:
   TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options);
   // Only after close(), or when it never connected.
   ~TcpChannel() override;
 
   // One attempt, now.
-  Task<Result<Ok, Reason>> connect(CancelToken cancel);
+  Task<Result<Ok, Reason>> connect(CancelToken cancel) { return reconnector_.connect(cancel); }
 
   Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override {
     return requester_.call(message);
@@ -40,9 +43,11 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   void on_record(Buffer record) override;
   void on_stream_closed(Reason reason) override;
 
-  Task<void> reconnect();
+  Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
+  bool wants_connection() const override { return requester_.waiting() > 0; }
+  void on_attempt_failed(Reason reason) override { requester_.detach(reason); }
+
   Task<void> give_up_calls();
-  Duration next_backoff();
   void adopt(net::TcpSocket socket);
   bool is_unanswered(Reason end);
   void serve_reverse_on(const std::shared_ptr<RecordStream>& stream);
@@ -50,16 +55,13 @@ class TcpChannel final : public Channel, private Requester::Owner, private Recor
   net::EpollLoop& loop_;
   Address server_;
   ChannelOptions options_;
-  std::minstd_rand random_;
   Requester requester_;
   std::shared_ptr<Account> account_;  // of the stream; a client limits nothing
   std::shared_ptr<RecordStream> stream_;
   Service* service_ = nullptr;
   std::shared_ptr<Responder> responder_;
+  Reconnector reconnector_;
   TaskGroup tasks_;
-  CancelSource stop_;
-  Duration backoff_{};
-  bool connecting_ = false;
   bool heard_ = false;            // anything, ever
   std::uint32_t unanswered_ = 0;  // connections that ended before that, one after the other
 };

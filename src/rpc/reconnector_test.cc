@@ -1,0 +1,126 @@
+#include "rpc/reconnector.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "testing/manual_loop.h"
+
+namespace stag::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Attempts fail as long as the test says so.
+class Reconnecting : public ::testing::Test, private Reconnector::Owner {
+ protected:
+  ~Reconnecting() override { loop.pass(1h); }
+
+  // Milliseconds between the attempts so far.
+  std::vector<std::int64_t> waits() const {
+    std::vector<std::int64_t> between;
+    for (std::size_t i = 1; i < attempts.size(); ++i)
+      between.push_back(
+          std::chrono::duration_cast<std::chrono::milliseconds>(attempts[i] - attempts[i - 1])
+              .count());
+    return between;
+  }
+
+  testing::ManualLoop loop;
+  bool wanted = true, throws = false;
+  int failures = 0;  // attempts to fail
+  std::vector<TimePoint> attempts;
+  std::vector<Reason> ended;
+  Reconnector reconnector{loop, *this, {.first = 100ms, .longest = 1s, .give_up_after = 20s}, 7};
+
+ private:
+  Task<Result<Ok, Reason>> attempt(CancelToken) override {
+    attempts.push_back(loop.now());
+    if (throws) throw std::bad_alloc();
+    if (failures-- > 0) co_return Failure{Reason::ConnectionRefused};
+    co_return Ok{};
+  }
+  bool wants_connection() const override { return wanted; }
+  void on_attempt_failed(Reason reason) override { EXPECT_EQ(reason, Reason::ConnectionRefused); }
+  void on_attempts_ended(Reason reason) override { ended.push_back(reason); }
+};
+
+TEST_F(Reconnecting, waits_twice_as_long_after_each_failure_up_to_a_limit_and_by_chance_less) {
+  failures = 8;
+  reconnector.start();
+  EXPECT_EQ(attempts.size(), 1u) << "the first at once";
+  loop.pass(20s);
+  ASSERT_EQ(ended, std::vector{Reason::None});
+  const std::vector<std::int64_t> longest{100, 200, 400, 800, 1000, 1000, 1000, 1000};
+  const std::vector<std::int64_t> waited = waits();
+  ASSERT_EQ(waited.size(), longest.size());
+  bool shortened = false;
+  for (std::size_t i = 0; i < waited.size(); ++i) {
+    EXPECT_LE(waited[i], longest[i]);
+    EXPECT_GE(waited[i], longest[i] / 2);
+    shortened |= waited[i] < longest[i];
+  }
+  EXPECT_TRUE(shortened);
+}
+
+TEST_F(Reconnecting, waits_before_it_replaces_a_connection_that_never_worked) {
+  for (const bool worked : {true, false}) {
+    if (worked) reconnector.worked();
+    reconnector.start();
+    loop.pass(1s);
+  }
+  EXPECT_EQ(attempts.size(), 2u);
+  EXPECT_GE(waits().front(), 1050) << "the second second began with a pause";
+  reconnector.worked();
+  reconnector.start();
+  EXPECT_EQ(attempts.size(), 3u) << "at once";
+}
+
+TEST_F(Reconnecting, gives_up_in_the_end_and_says_why) {
+  failures = 1000;
+  reconnector.start();
+  loop.pass(1min);
+  EXPECT_EQ(ended, std::vector{Reason::ConnectionRefused});
+  EXPECT_FALSE(reconnector.connecting());
+}
+
+TEST_F(Reconnecting, ends_when_nobody_wants_a_connection_any_more) {
+  failures = 1000;
+  reconnector.start();
+  wanted = false;
+  loop.pass(1min);
+  EXPECT_EQ(attempts.size(), 1u);
+  EXPECT_EQ(ended, std::vector{Reason::None});
+}
+
+TEST_F(Reconnecting, stops_at_once_in_the_middle_of_a_pause_and_for_good) {
+  failures = 1000;
+  reconnector.start();
+  reconnector.stop();
+  EXPECT_EQ(ended, std::vector{Reason::Shutdown});
+  reconnector.start();
+  loop.pass(1min);
+  EXPECT_EQ(attempts.size(), 1u);
+}
+
+TEST_F(Reconnecting, is_one_at_a_time_however_many_ask) {
+  failures = 1;
+  reconnector.start();
+  reconnector.start();
+  loop.pass(10s);
+  EXPECT_EQ(attempts.size(), 2u);
+}
+
+TEST_F(Reconnecting, can_begin_again_when_there_was_no_memory_for_an_attempt) {
+  throws = true;
+  reconnector.start();
+  EXPECT_EQ(ended, std::vector{Reason::OutOfMemory}) << "and who waits is told";
+  throws = false;
+  reconnector.start();
+  loop.pass(10s);
+  EXPECT_EQ(ended.back(), Reason::None);
+}
+
+}  // namespace
+}  // namespace stag::rpc
