@@ -294,8 +294,7 @@ TEST(Responder, returns_an_empty_Read_list_whatever_the_Call_had) {
   EXPECT_EQ(server.sink.sent[0].header.size(), 28u);
 }
 
-TEST(Responder, writes_all_results_before_it_sends_the_Reply) {
-  PROVES("R8166-3.4.6-i");
+TEST(Responder, lays_results_out_over_the_segments_of_their_chunk) {
   Endpoint server(server_settings());
   server.receive(call_with_write(5, {segment(1, 64), segment(2, 64)}));
   server.core.on_reply(server.sink.delivered[0].call, reply_with(200, 80, 100));

@@ -65,6 +65,22 @@ TEST(Reduction, of_the_second_result_alone_is_seen_from_what_the_Reply_says) {
   EXPECT_EQ(room(replies[0].header.write_list[1]), 50000u);
 }
 
+TEST(Reduction, writes_all_results_before_it_sends_the_Reply) {
+  PROVES("R8166-3.4.6-i");
+  PairSetup setup;
+  setup.sim.max_registration = 16384;  // chunks of four segments
+  Pair pair(setup);
+  ASSERT_TRUE(pair.call<Fetch>({1, 50000}).ok());
+  ASSERT_TRUE(pair.call<FetchWhole>({1, 50000}).ok());
+  std::vector<std::size_t> writes_before{0};  // each Send
+  for (const Recorded& entry : pair.record.log()) {
+    if (entry.end != End::Passive) continue;
+    writes_before.back() += entry.act == Act::Write;
+    if (entry.act == Act::Send) writes_before.push_back(0);
+  }
+  EXPECT_EQ(writes_before, (std::vector<std::size_t>{4, 4, 0}));
+}
+
 TEST(Reduction, pairs_results_with_chunks_as_the_binding_says) {
   static constexpr auto kEntry =
       bind<FetchTwo>({}, {kFirst, kSecond}, [](const Wanted& wanted) { return two_bound(wanted); });
