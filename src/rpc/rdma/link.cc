@@ -155,24 +155,8 @@ void Link::give_up(PendingCall& call, Reason reason) {
   if (call.outcome) return;  // Ended already; only its memory is still on its way back.
   const bool sent = call.sent();
   core_.on_cancel(call);
-  if (sent && up_) abandon(call);
+  if (sent && up_) abandoned_.add(call, *connection_);
   finish(call, reason, false);
-}
-
-// The peer may still work on it. Memory that only its owner can keep from being written to stays
-// exposed until the Reply; what is the caller's is cut off, at the price of the connection if the
-// peer still wants it.
-void Link::abandon(PendingCall& call) {
-  Abandoned left{call.xid};
-  if (connection_->parameters().discards) {
-    left.handles = call.leases().abandon(*connection_);
-  } else if (call.owns_memory()) {
-    left.handles = call.leases().hand_over();
-    left.memory = call.take_memory();
-  } else {
-    call.leases().revoke(*connection_);
-  }
-  if (!left.handles.empty()) abandoned_.push_back(std::move(left));
 }
 
 Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call) {
@@ -235,33 +219,6 @@ void Link::settle(PendingCall& call) {
 // ends.
 void Link::watch_settling() {
   settling_timer_ = loop_.after(kRevocationLimit, [this] { close(Reason::RdmaRevocationStuck); });
-}
-
-void Link::release_abandoned(std::uint32_t xid) {
-  if (core_.requester().awaits(xid)) return;
-  for (auto entry = abandoned_.begin(); entry != abandoned_.end(); ++entry) {
-    if (entry->xid != xid) continue;
-    const bool keeps_memory = !connection_->parameters().discards;
-    InlineVector<std::uint32_t, 4> pending;
-    for (const std::uint32_t handle : entry->handles) {
-      const fabric::Revocation revocation = connection_->revoke(handle);
-      if (keeps_memory && revocation == fabric::Revocation::Pending) pending.push_back(handle);
-    }
-    entry->handles = std::move(pending);
-    if (entry->handles.empty()) abandoned_.erase(entry);
-    return;
-  }
-}
-
-void Link::free_abandoned(std::uint32_t handle) {
-  for (auto entry = abandoned_.begin(); entry != abandoned_.end(); ++entry) {
-    const auto found = std::find(entry->handles.begin(), entry->handles.end(), handle);
-    if (found == entry->handles.end()) continue;
-    *found = entry->handles.back();
-    entry->handles.pop_back();
-    if (entry->handles.empty()) abandoned_.erase(entry);
-    return;
-  }
 }
 
 // Responder.
@@ -437,8 +394,9 @@ void Link::on_receive(Buffer message, std::optional<std::uint32_t> invalidated) 
   arriving_ = &message;
   guarded([&] { core_.on_receive(bytes, invalidated); });
   arriving_ = nullptr;
-  if (!abandoned_.empty() && bytes.size() >= 4 && up_)
-    release_abandoned(load_be<std::uint32_t>(bytes.data()));
+  if (abandoned_.empty() || bytes.size() < 4 || !up_) return;
+  const auto xid = load_be<std::uint32_t>(bytes.data());
+  if (!core_.requester().awaits(xid)) abandoned_.release(xid, *connection_);
 }
 
 void Link::on_done(fabric::Token token, Reason outcome) {
@@ -468,7 +426,7 @@ void Link::on_revoked(std::uint32_t handle) {
       watch_settling();
     return settle(*call);
   }
-  if (!connection_->parameters().discards) free_abandoned(handle);
+  abandoned_.on_revoked(handle);
 }
 
 void Link::on_disconnect(Reason reason) {

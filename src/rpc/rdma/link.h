@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "rpc/rdma/abandoned_calls.h"
 #include "rpc/rdma/options.h"
 #include "rpc/rdma/pending_call.h"
 #include "rpc/rdma/served_call.h"
@@ -139,19 +140,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();
-  void abandon(PendingCall& call);
-  void release_abandoned(std::uint32_t xid);
-  void free_abandoned(std::uint32_t handle);
   void watch_reads();
   void on_reads_tick();
-
-  // What the peer may name of a given-up Call until it has answered. Where the fabric discards what
-  // is written there, the memory is gone; else it is kept here.
-  struct Abandoned {
-    std::uint32_t xid = 0;
-    InlineVector<std::uint32_t, 4> handles{};
-    ExposedMemory memory{};
-  };
 
   std::unique_ptr<fabric::Connection> connection_;
   const Buffer* arriving_ = nullptr;  // the message, inside on_receive()
@@ -165,7 +155,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   rpcrdma::Connection core_;
   std::vector<PendingCall*> settling_;  // ended, memory not free yet
   Timer settling_timer_;                // runs since the oldest of them came
-  std::vector<Abandoned> abandoned_;
+  AbandonedCalls abandoned_;
   fabric::Flow next_flow_ = 1;
   std::uint32_t reads_ = 0;          // outstanding
   std::uint32_t reads_at_tick_ = 0;  // of them, when the current interval of reads_timer_ began
