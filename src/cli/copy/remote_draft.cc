@@ -89,7 +89,7 @@ class PieceWriter final : public DataSink {
     if (!committed) co_return Failure{committed.error()};
     // RFC 1813 3.3.21: another verifier says that the server may have lost what came before.
     if (!lost_ && *committed == *verifier_) co_return Ok{};
-    co_return Failure{Error::of_local("the server restarted during the copy; copy again")};
+    co_return Failure{DraftError::of_local("the server restarted during the copy; copy again")};
   }
 
  private:
