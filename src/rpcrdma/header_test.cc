@@ -269,10 +269,12 @@ TEST(Header, refuses_more_than_its_limits_and_never_believes_a_count) {
   limits.max_chunk_bytes = (2u << 20) - 1;
   EXPECT_EQ(fault_of(message_of(RDMA_MSG, entry + entry + none), limits).reason,
             Reason::RdmaChunkTooLarge);
-  // Lengths that add up to more than 32 bits.
+  // Lengths that add up to more than 32 bits, and to nothing at all in 32 bits.
   std::string huge;
   for (int i = 0; i < 16; ++i) huge += "00000001 00000070 000000a1 ffffffff 00000000 00000000";
   EXPECT_EQ(fault_of(message_of(RDMA_MSG, huge + none)).reason, Reason::RdmaChunkTooLarge);
+  const std::string rest = "00000001 00000070 000000a1 fff00000 00000000 00000000";
+  EXPECT_EQ(fault_of(message_of(RDMA_MSG, entry + rest + none)).reason, Reason::RdmaChunkTooLarge);
   // A Write chunk that claims four thousand million segments.
   EXPECT_EQ(fault_of(message_of(RDMA_MSG, "00000000 00000001 ffffffff 00000000 00000000")).reason,
             Reason::RdmaHeaderMalformed);
