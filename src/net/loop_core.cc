@@ -217,8 +217,11 @@ bool EpollLoop::Core::look() {
 // the question whether it is there.
 bool EpollLoop::Core::try_latest() {
   read_ = false;
-  for (int i = 0; i < kTries && latest_ != nullptr && !read_; ++i)
+  for (int i = 0; i < kTries && latest_ != nullptr && !read_; ++i) {
+    const TimePoint then = clock_now() + kBeforeTry;
+    while (clock_now() < then) continue;
     call([this] { latest_->try_reading(); });
+  }
   return read_;
 }
 

@@ -317,9 +317,10 @@ void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::
   const std::span<const std::uint32_t> apart(moved.data(), moved.size());
   const bool is_inline = plan.form == rpcrdma::Form::Inline;
   const Bytes plain = is_inline ? reply.plain_without(apart) : Bytes{};
-  const Rope stream = is_short(plain) ? Rope() : reply.without(apart);
-  write(served, plan, stream);
-  if (is_short(plain)) {
+  const bool copied = is_short(plain);
+  const Rope stream = copied ? Rope() : reply.without(apart);
+  if (!plan.writes.empty()) write(served, plan, stream);
+  if (copied) {
     connection_->send_copy(header, plain, invalidate, flow_of(served), token);
   } else {
     Rope message = Rope::copy_of(header);
