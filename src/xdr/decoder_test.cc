@@ -136,11 +136,17 @@ TEST(Decoder, refuses_lengths_above_the_bound_and_beyond_the_stream) {
 
 TEST(Decoder, accepts_any_padding_and_never_shows_it) {
   PROVES("R8166-2.2.4.2-b");
+  const std::string_view padded("\0\0\0\5abcde\xff\xff\xff", 12);
   Rope opaque;
-  Decoder decoder(text(std::string_view("\0\0\0\5abcde\xff\xff\xff", 12)));
+  Decoder decoder(text(padded));
   EXPECT_TRUE(decoder.opaque(kNoItem, opaque));
   EXPECT_EQ(text_of(opaque.flatten().bytes()), "abcde");
   EXPECT_TRUE(decoder.finish().ok());
+  std::string string;
+  Decoder of_string(text(padded));
+  EXPECT_TRUE(of_string.string(kNoItem, string));
+  EXPECT_EQ(string, "abcde");
+  EXPECT_TRUE(of_string.finish().ok());
 }
 
 constexpr auto kWord = [](Decoder& decoder, std::uint32_t& to) { return decoder.u32(to); };
