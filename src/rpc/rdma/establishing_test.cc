@@ -180,6 +180,7 @@ TEST(Establishing, gives_each_direction_the_smaller_of_what_one_sends_and_the_ot
     for (const std::uint32_t more : {0u, 4u}) {
       ASSERT_TRUE(pair.call<Store>(call_of(4096 + more))->intact);
       ASSERT_TRUE(pair.call<Fetch>(reply_of(2048 + more)).ok());
+      ASSERT_TRUE(pair.call<FetchWhole>(reply_of(2048 + more)).ok());
     }
     EXPECT_EQ(longest(pair.calls(End::Active)), 4096u);
     EXPECT_EQ(longest(pair.replies(End::Passive)), 2048u);
