@@ -72,6 +72,16 @@ ReplyStatus ReplyStatus::auth_error(AuthStat stat) {
   return status;
 }
 
+// Six words, then flavor, length and padded body.
+std::size_t credential_end(const CallHeader& header) {
+  return 24 + 8 + header.credential.body.size() + xdr_pad(header.credential.body.size());
+}
+
+std::size_t header_size(const CallHeader& header) {
+  return credential_end(header) + 8 + header.verifier.body.size() +
+         xdr_pad(header.verifier.body.size());
+}
+
 Result<MessageStart, Reason> peek(Bytes message) {
   if (message.size() < 8) return Failure{Reason::RpcMessageTruncated};
   MessageStart start;
@@ -147,6 +157,12 @@ void encode(Encoder& to, const CallHeader& header, Bytes auth) {
 void encode_success(Encoder& to, std::uint32_t xid) {
   to.u32s(xid, MessageType::REPLY, ReplyStat::MSG_ACCEPTED, AuthFlavor::AUTH_NONE, 0,
           AcceptStat::SUCCESS);
+}
+
+void encode_success(Encoder& to, std::uint32_t xid, const OpaqueAuth& verifier) {
+  to.u32s(xid, MessageType::REPLY, ReplyStat::MSG_ACCEPTED);
+  encode(to, verifier);
+  to.u32(static_cast<std::uint32_t>(AcceptStat::SUCCESS));
 }
 
 void encode(Encoder& to, const ReplyHeader& header) {

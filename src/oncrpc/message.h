@@ -100,6 +100,11 @@ struct ReplyHeader {
   ReplyStatus status{};
 };
 
+// Bytes of this header as it was received, up to the end of its credential (of which RFC 2203
+// 5.3.1 has the verifier made), and up to its arguments.
+std::size_t credential_end(const CallHeader& header);
+std::size_t header_size(const CallHeader& header);
+
 // Bytes of a Reply header with an AUTH_NONE verifier, in front of results or in an error Reply.
 inline constexpr std::uint32_t kReplyHeaderSize = 24;
 inline constexpr std::uint32_t kMaxErrorReplySize = 32;
@@ -131,7 +136,8 @@ void encode(xdr::Encoder& to, const OpaqueAuth& auth);
 // The same Call header, its credential and verifier being `auth` as encoded before.
 void encode(xdr::Encoder& to, const CallHeader& header, Bytes auth);
 void encode(xdr::Encoder& to, const ReplyHeader& header);
-// What stands before results: accepted, with an AUTH_NONE verifier.
+// What stands before results: accepted, with an AUTH_NONE verifier or another one.
 void encode_success(xdr::Encoder& to, std::uint32_t xid);
+void encode_success(xdr::Encoder& to, std::uint32_t xid, const OpaqueAuth& verifier);
 
 }  // namespace stag::oncrpc

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/address.h"
 #include "base/cancel.h"
@@ -21,6 +22,16 @@
 namespace stag::rpc {
 
 class Service;
+
+// What one connection carries of a Channel's calls. Sizes are bytes of an RPC message.
+struct ChannelLimits {
+  static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
+
+  std::uint32_t calls = kUnlimited;      // in progress at a time; more wait
+  std::uint32_t call_max = kUnlimited;   // that goes in a message, record or datagram of its own
+  std::uint32_t reply_max = kUnlimited;  // the same of a Reply
+  bool chunks = false;                   // longer ones may go by chunks (RFC 8166 3.5)
+};
 
 class Channel {
  public:
@@ -43,6 +54,10 @@ class Channel {
   // Serves Calls that the server sends on this connection (RFC 8167, RFC 8881 2.10.3.1). `service`
   // outlives the Channel. Set before the first call. Without one such Calls are dropped.
   virtual void serve_reverse(Service& service) = 0;
+
+  // Of the connection that is there, as far as it is known: the server's grants change `calls` with
+  // every Reply. nullopt: there is none.
+  virtual std::optional<ChannelLimits> limits() const { return ChannelLimits{}; }
 
   virtual Loop& loop() = 0;
   virtual TransportKind kind() const = 0;

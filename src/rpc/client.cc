@@ -32,17 +32,21 @@ Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::ui
                            const CallOptions& call_options)
     : binding(procedure_binding),
       options(call_options),
+      security(nullptr),
       encoder(watched_arguments(procedure_binding)) {
   const Credentials& credentials =
       options.credentials != nullptr ? *options.credentials : client.credentials_;
-  reply_header_max = oncrpc::kReplyHeaderSize + credentials.reply_verifier_max();
+  security = credentials.security();
   message.xid = client.channel_->next_xid();
   oncrpc::CallHeader header;
   header.xid = message.xid;
   header.program = program;
   header.version = version;
   header.procedure = procedure;
-  oncrpc::encode(encoder, header, credentials.encoded());
+  if (security == nullptr)
+    oncrpc::encode(encoder, header, credentials.encoded());
+  else
+    secured.emplace(*security, header);
 }
 
 // Where there are eligible items they are what varies; the rest is the Binding's to know.
@@ -60,7 +64,7 @@ bool Client::prepare(Outgoing& out) const {
   // An error Reply must fit too.
   constexpr std::uint32_t kErrorBody = oncrpc::kMaxErrorReplySize - oncrpc::kReplyHeaderSize;
   message.reply.payload_max =
-      saturating_add(std::max(message.reply.payload_max, kErrorBody), out.reply_header_max);
+      saturating_add(std::max(message.reply.payload_max, kErrorBody), oncrpc::kReplyHeaderSize);
   if (out.binding != nullptr) {
     message.reply.pairing = out.binding->pairing;
     message.eligible_arguments = out.binding->arguments.ids();
@@ -71,6 +75,7 @@ bool Client::prepare(Outgoing& out) const {
   message.sinks = out.options.sinks;
   const Duration timeout = out.options.timeout.value_or(options_.timeout);
   if (timeout > Duration::zero()) message.deadline = channel_->loop().now() + timeout;
+  if (out.secured) out.secured->take(message);
   return true;
 }
 
@@ -81,6 +86,7 @@ CallError Client::unencodable() const {
 Client::Incoming::Incoming(Client& from, const Outgoing& out, ReplyMessage& message)
     : client(from),
       reply(message),
+      plain(out.transforms()),
       decoder(message.payload,
               message.items.empty() && out.options.sinks.empty() ? nullptr : &message.items) {
   reply.items.land_in(out.options.sinks);
@@ -88,6 +94,7 @@ Client::Incoming::Incoming(Client& from, const Outgoing& out, ReplyMessage& mess
 }
 
 bool Client::Incoming::open() {
+  if (plain) return true;
   Result<oncrpc::ReplyHeader, Reason> header = oncrpc::decode_reply(decoder);
   if (!header)
     fault = CallError::malformed(header.error(), client.channel_->where());
@@ -110,7 +117,7 @@ Task<CallResult<Ok>> Client::ping(std::uint32_t program, std::uint32_t version,
                                   CallOptions options) {
   Outgoing out(program, version, 0, nullptr, *this, options);
   if (!prepare(out)) co_return Failure{unencodable()};
-  Result<ReplyMessage, CallError> reply = co_await channel_->call(out.message);
+  Result<ReplyMessage, CallError> reply = co_await send(out);
   if (!reply) co_return Failure{reply.error()};
   Incoming in(*this, out, *reply);
   if (!in.open() || !in.close()) co_return Failure{in.error()};

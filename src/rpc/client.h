@@ -15,6 +15,7 @@
 #include "rpc/call_error.h"
 #include "rpc/channel.h"
 #include "rpc/credentials.h"
+#include "rpc/secured_call.h"
 #include "xdr/procedure.h"
 
 namespace stag::rpc {
@@ -60,7 +61,7 @@ class Client {
     out.bound = results_bound<P>(binding, args);
     if (options.results_max) limit(out.bound, *options.results_max);
     if (!prepare(out)) co_return Failure{unencodable()};
-    Result<ReplyMessage, CallError> reply = co_await channel_->call(out.message);
+    Result<ReplyMessage, CallError> reply = co_await send(out);
     if (!reply) co_return Failure{reply.error()};
     Incoming in(*this, out, *reply);
     typename P::Results results{};
@@ -76,16 +77,20 @@ class Client {
   const ClientOptions& options() const { return options_; }
 
  private:
-  // A Call under construction: header written, arguments to follow.
+  // A Call under construction: header written, unless that is left to a mechanism; arguments to
+  // follow.
   struct Outgoing {
     Outgoing(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
              const ProcedureBinding* binding, Client& client, const CallOptions& options);
+    bool transforms() const { return security != nullptr && security->transforms(); }
+
     const ProcedureBinding* binding;
     const CallOptions& options;
-    std::uint32_t reply_header_max;
+    ClientSecurity* security;  // null: the encoder begins with the header
     CallMessage message;
     xdr::Encoder encoder;
     ReplyBound bound;
+    std::optional<SecuredCall> secured;
   };
   // A Reply under inspection.
   struct Incoming {
@@ -96,6 +101,7 @@ class Client {
 
     Client& client;
     ReplyMessage& reply;
+    bool plain;  // the header was read before: here are only results
     xdr::Decoder decoder;
     std::optional<CallError> fault;
   };
@@ -111,6 +117,9 @@ class Client {
   static void limit(ReplyBound& bound, std::uint32_t results_max);
   // Completes the message. False when the arguments break a bound of their type.
   bool prepare(Outgoing& out) const;
+  Task<Result<ReplyMessage, CallError>> send(Outgoing& out) {
+    return out.secured ? out.secured->call(*channel_, out.message) : channel_->call(out.message);
+  }
   CallError unencodable() const;
 
   Channel* channel_;

@@ -187,8 +187,10 @@ TEST(Server, does_not_execute_a_call_with_a_chunk_that_belongs_to_no_item) {
 class Refusing final : public Authenticator {
  public:
   oncrpc::AuthFlavor flavor() const override { return oncrpc::AuthFlavor::AUTH_NONE; }
-  Result<Caller, AuthStat> authenticate(const oncrpc::CallHeader&, const Origin&) override {
-    return Failure{AuthStat::AUTH_TOOWEAK};
+  Task<Authentication> authenticate(const oncrpc::CallHeader&, const IncomingCall&) override {
+    Authentication made;
+    made.refuse(AuthStat::AUTH_TOOWEAK);
+    co_return made;
   }
 };
 

@@ -20,6 +20,12 @@ Credentials Credentials::sys(std::string_view machine, std::uint32_t uid, std::u
   return Credentials({oncrpc::AuthFlavor::AUTH_SYS, body.bytes()});
 }
 
+Credentials Credentials::secured(std::shared_ptr<ClientSecurity> security) {
+  Credentials made;
+  made.security_ = std::move(security);
+  return made;
+}
+
 oncrpc::OpaqueAuth Credentials::credential() const {
   const std::byte* const at = encoded_.data();
   return {static_cast<oncrpc::AuthFlavor>(load_be<std::uint32_t>(at)),

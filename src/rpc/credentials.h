@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -9,6 +10,8 @@
 #include "oncrpc/message.h"
 
 namespace stag::rpc {
+
+class ClientSecurity;
 
 class Credentials {
  public:
@@ -19,15 +22,19 @@ class Credentials {
   static Credentials sys(std::string_view machine, std::uint32_t uid, std::uint32_t gid,
                          std::span<const std::uint32_t> gids = {});
 
+  // A mechanism that makes credential and verifier for each transmission.
+  static Credentials secured(std::shared_ptr<ClientSecurity> security);
+
+  // Null: AUTH_NONE or AUTH_SYS, and the following are what every Call has.
+  ClientSecurity* security() const { return security_.get(); }
   oncrpc::OpaqueAuth credential() const;
-  // Credential and verifier as they stand in every Call.
+  // Credential and verifier.
   Bytes encoded() const { return encoded_.bytes(); }
-  // Bytes of the verifier body a server's Reply may carry.
-  std::uint32_t reply_verifier_max() const { return 0; }
 
  private:
   explicit Credentials(const oncrpc::OpaqueAuth& credential);
   Buffer encoded_;
+  std::shared_ptr<ClientSecurity> security_;
 };
 
 }  // namespace stag::rpc

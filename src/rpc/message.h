@@ -16,8 +16,12 @@
 #include "base/cancel.h"
 #include "base/inline_vector.h"
 #include "base/loop.h"
+#include "base/reason.h"
+#include "base/result.h"
 #include "base/rope.h"
+#include "oncrpc/message.h"
 #include "rpc/binding.h"
+#include "rpc/connection.h"
 #include "xdr/decoder.h"
 #include "xdr/stream.h"
 
@@ -37,13 +41,29 @@ struct Sink {
   MutableBytes memory;
 };
 
+struct CallMessage;
+
+// Makes the message of each transmission of a Call anew: where a mechanism counts messages, one
+// that is sent twice must not be the same twice.
+class CallSigner {
+ public:
+  // Replaces message.stream by one for message.xid, whose header and verifier are new. On failure
+  // the call ends. Throws nothing.
+  virtual Result<Ok, Reason> sign(CallMessage& message) = 0;
+
+ protected:
+  ~CallSigner() = default;
+};
+
 // A Call on its way out. It and all it refers to live until Channel::call() returns, which is also
 // when memory exposed to the peer is the caller's alone again (design: call() ends only after
 // Free).
 struct CallMessage {
   std::uint32_t xid = 0;  // from Channel::next_xid(); also the first word of `stream`
   xdr::Stream stream;     // the RPC message; watched items = the eligible arguments
-  ReplyBound reply;       // of the whole Reply message, RPC header included
+  // Null: `stream` is the same whenever it is sent. Else there is none before begin_transmission().
+  CallSigner* signer = nullptr;
+  ReplyBound reply;  // of the whole Reply message, RPC header included
   // Eligible arguments and results of the procedure; the storage outlives the call.
   std::span<const xdr::ItemId> eligible_arguments;
   std::span<const xdr::ItemId> eligible_results;
@@ -51,6 +71,18 @@ struct CallMessage {
   std::optional<TimePoint> deadline;  // none: waits for ever; on the channel's loop clock
   CancelToken cancel;
   std::span<const Sink> sinks;
+
+  // By the Channel, before it sends the Call and before it sends it again; nothing that was sent
+  // before may refer to `stream`.
+  Result<Ok, Reason> begin_transmission() {
+    if (signer == nullptr) return Ok{};
+    return signer->sign(*this);
+  }
+  // From here on it is another Call.
+  void use_xid(std::uint32_t next) {
+    xid = next;
+    if (signer == nullptr) stream.patch_u32(0, next);
+  }
 };
 
 // The items of one received message that did not travel inline, for xdr::Decoder. Only items with
@@ -132,16 +164,41 @@ struct Origin {
   TransportKind transport = TransportKind::Tcp;
   std::string_view netid = "tcp";  // RFC 5665, RFC 8166 section 9: "tcp", "tcp6", "rdma", "rdma6"
   Loop* loop = nullptr;            // the connection's; handlers run on it
+  // Null where the transport has none (UDP).
+  std::shared_ptr<Connection> connection;
   // Calls in the reverse direction on this connection; expires with it. Never set when the
   // transport has no such direction.
   std::weak_ptr<Channel> reverse;
+};
+
+// The longest Reply that the transport can bring back for a Call: bytes of the RPC message, without
+// the data that Write chunks take.
+struct ReplyRoom {
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+
+  std::uint64_t inline_max = kUnlimited;  // in a message of its own, record or datagram
+  std::uint64_t chunk_max = 0;            // in the Call's Reply chunk (RFC 8166 3.5.3)
+
+  std::uint64_t max() const { return inline_max > chunk_max ? inline_max : chunk_max; }
 };
 
 // A Call as it came in. `payload` is owned, or outlives the serve() Task.
 struct IncomingCall {
   std::shared_ptr<const Origin> origin;
   Buffer payload;
-  ReducedItems items;
+  ReducedItems items{};
+  ReplyRoom reply_room{};
+  // Set by the Service when it gives no answer and the peer must not wait for one: why the
+  // transport is to end the connection.
+  Reason close = Reason::None;
+};
+
+// What a Call came to, before it is put behind an RPC header: `results` when the status is SUCCESS.
+// They watch the eligible ones and own all their bytes by reference, so they may be kept for
+// replays, and answer another Call with other chunks.
+struct CallResults {
+  oncrpc::ReplyStatus status{};
+  xdr::Stream results{};
 };
 
 // A Reply on its way out. `stream` watches the eligible results and owns (by reference) all its

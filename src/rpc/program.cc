@@ -1,11 +1,23 @@
 #include "rpc/program.h"
 
-namespace stag::rpc {
-namespace detail {
+#include <algorithm>
 
-void encode_success_header(CallContext& context, xdr::Encoder& results) {
-  oncrpc::encode_success(results, context.header().xid);
+namespace stag::rpc {
+
+std::uint64_t CallContext::results_max() const {
+  const std::uint64_t room = call_.reply_room.max();
+  std::uint64_t header = oncrpc::kReplyHeaderSize;
+  if (authentication_.protection != nullptr) header += authentication_.protection->reply_overhead();
+  return room - std::min(room, header);
 }
+
+ReplayKey CallContext::replay_key() const {
+  PlainArguments arguments{call_.payload.bytes(), oncrpc::header_size(header_), &call_.items};
+  if (unwrapped_ != nullptr) arguments = {unwrapped_->bytes(), 0, nullptr};
+  return rpc::replay_key(*call_.origin, header_, authentication_.caller, arguments);
+}
+
+namespace detail {
 
 bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items) {
   return arguments.finish().ok() && items.all_taken();
@@ -21,12 +33,10 @@ namespace {
 // same.
 class NullHandler final : public Handler {
  public:
-  bool run_at_once(CallContext& context, const ReducedItems& items, xdr::Encoder& results,
+  bool run_at_once(CallContext&, const ReducedItems& items, xdr::Encoder&,
                    Outcome& outcome) override {
     outcome.encoded = items.all_taken();
-    if (outcome.encoded)
-      detail::encode_success_header(context, results);
-    else
+    if (!outcome.encoded)
       outcome.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS);
     return true;
   }

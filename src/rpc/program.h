@@ -10,6 +10,9 @@
 // (RpcHandlerFailed); a duplicate of a Call that must not run twice gets the same answer.
 // Results go out by reference: their opaques own their bytes (owned Buffers) or borrow what
 // outlives the Server. Procedure 0 answers itself unless a handler is added.
+//
+// A Program also says how repeated Calls are met (ReplayPolicy), and a procedure that has to see
+// its Call before it is decoded is a Handler of its own.
 #pragma once
 
 #include <memory>
@@ -21,6 +24,7 @@
 #include "rpc/authenticator.h"
 #include "rpc/binding.h"
 #include "rpc/message.h"
+#include "rpc/replay_cache.h"
 #include "xdr/procedure.h"
 
 namespace stag::rpc {
@@ -35,21 +39,33 @@ struct CallRefusal {
 // What a handler may know about its Call besides the arguments; lives until the handler ends.
 class CallContext {
  public:
-  CallContext(const IncomingCall& call, const oncrpc::CallHeader& header, Caller&& caller)
-      : call_(call), header_(header), caller_(std::move(caller)) {}
+  // All of them outlive it.
+  CallContext(const IncomingCall& call, const oncrpc::CallHeader& header,
+              const Authentication& authentication)
+      : call_(call), header_(header), authentication_(authentication) {}
 
   const Origin& origin() const { return *call_.origin; }
   Loop& loop() const { return *call_.origin->loop; }
-  const Caller& caller() const { return caller_; }
+  const Caller& caller() const { return authentication_.caller; }
   const oncrpc::CallHeader& header() const { return header_; }
+  // The connection that the Call came on, which may be gone; null where the transport has none.
+  const std::shared_ptr<Connection>& connection() const { return call_.origin->connection; }
   // Calls to the client on this connection; null when it is gone or has no reverse direction. Held,
   // it keeps the Channel object, not the connection.
   std::shared_ptr<Channel> reverse_channel() const { return call_.origin->reverse.lock(); }
+  // Bytes of the longest results that can be brought back, without the data that Write chunks take.
+  // Results beyond that reach nobody: the transport answers with an error of its own.
+  std::uint64_t results_max() const;
+  // Names this Call among all that a ReplayCache may meet, and repetitions of it alike.
+  ReplayKey replay_key() const;
 
  private:
+  friend class Server;
+
   const IncomingCall& call_;
   const oncrpc::CallHeader& header_;
-  Caller caller_;
+  const Authentication& authentication_;
+  const Buffer* unwrapped_ = nullptr;  // the arguments, where they travelled in another form
 };
 
 // What a procedure did with its Call.
@@ -63,12 +79,12 @@ struct Outcome {
 class Handler {
  public:
   virtual ~Handler() = default;
-  // Decodes the arguments, runs, and encodes a whole successful Reply, header and results; on any
-  // other outcome nothing is encoded.
+  // Decodes the arguments, runs, and encodes the results; on any other outcome, what was encoded is
+  // thrown away.
   virtual Task<Outcome> run(CallContext& context, xdr::Decoder& arguments,
                             const ReducedItems& items, xdr::Encoder& results) = 0;
   // The same without a coroutine, of a procedure that needs neither arguments nor waiting; false,
-  // and nothing done, where it is none.
+  // and nothing done, where it is none. Never asked of one that must not run twice.
   virtual bool run_at_once(CallContext&, const ReducedItems&, xdr::Encoder&, Outcome&) {
     return false;
   }
@@ -83,7 +99,6 @@ template <class T>
 struct HandlerValue<Task<T>> {
   using Type = T;
 };
-void encode_success_header(CallContext& context, xdr::Encoder& results);
 bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items);
 
 template <xdr::Procedure P, class F>
@@ -100,11 +115,9 @@ class TypedHandler final : public Handler {
         typename HandlerValue<std::invoke_result_t<F&, CallContext&, typename P::Args>>::Type;
     Value value = co_await function_(context, std::move(args));
     if constexpr (std::is_same_v<Value, typename P::Results>) {
-      encode_success_header(context, results);
       P::encode_results(results, value);
     } else {
       if (!value.ok()) co_return Outcome{value.error().status, value.error().drop};
-      encode_success_header(context, results);
       P::encode_results(results, *value);
     }
     co_return Outcome{.status = {}, .drop = false, .encoded = true};
@@ -123,6 +136,17 @@ class TypedHandler final : public Handler {
 };
 }  // namespace detail
 
+// Who sees to it that a repeated Call of a procedure which must not run twice does not.
+enum class ReplayPolicy : std::uint8_t {
+  // The Server's replay cache, for procedures whose binding says so (ProcedureBinding::once_only).
+  PerProcedure,
+  // Nobody: every Call runs.
+  None,
+  // The program, by what its Calls say (as NFSv4's sessions do) or by a ReplayCache of its own and
+  // CallContext::replay_key(). The results it kept go out like new ones.
+  OwnedByProgram,
+};
+
 class Program {
  public:
   Program(std::uint32_t program, std::uint32_t version, Binding binding = {});
@@ -133,6 +157,8 @@ class Program {
     STAG_CHECK(P::program == program_ && P::version == version_);
     return add(P::number, std::make_unique<detail::TypedHandler<P, F>>(std::move(function)));
   }
+  // The same for a Handler that decodes and encodes itself.
+  Program& add(std::uint32_t procedure, std::unique_ptr<Handler> handler);
 
   // The program is not there for Calls that come this way (RFC 8267 5.1: MOUNT is not on RDMA); may
   // be said of several transports.
@@ -141,6 +167,12 @@ class Program {
     return *this;
   }
   bool present_on(TransportKind transport) const { return (absent_from_ & bit(transport)) == 0; }
+
+  Program& replays(ReplayPolicy policy) {
+    replay_policy_ = policy;
+    return *this;
+  }
+  ReplayPolicy replay_policy() const { return replay_policy_; }
 
   std::uint32_t program() const { return program_; }
   std::uint32_t version() const { return version_; }
@@ -156,12 +188,12 @@ class Program {
   static std::uint32_t bit(TransportKind transport) {
     return 1u << static_cast<std::uint32_t>(transport);
   }
-  Program& add(std::uint32_t procedure, std::unique_ptr<Handler> handler);
 
   std::uint32_t program_;
   std::uint32_t version_;
   Binding binding_;
   std::uint32_t absent_from_ = 0;  // bits
+  ReplayPolicy replay_policy_ = ReplayPolicy::PerProcedure;
   std::vector<Entry> entries_;
 };
 

@@ -1,5 +1,6 @@
 #include "rpc/replay_cache.h"
 
+#include <algorithm>
 #include <coroutine>
 
 #include "base/failure.h"
@@ -10,18 +11,22 @@ namespace {
 
 constexpr std::size_t kShards = 16;
 constexpr std::size_t kBuckets = 1024;
+constexpr std::size_t kShares = 256;  // of a shard
 
-// The complete message behind the header, whether its items came inline or apart.
-void hash_arguments(SipHash& hash, Bytes payload, std::size_t from, const ReducedItems& items) {
-  std::uint32_t moved = 0;  // bytes of the complete stream that are not in the payload
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    // Its length, count or flag stays in the payload, right before where the item would be.
-    const std::uint32_t position = items.position(i);
-    if (position < moved || position - moved > payload.size() || position - moved < from + 4)
+// All arguments, whether they came inline or apart.
+void hash_arguments(SipHash& hash, const PlainArguments& arguments) {
+  const Bytes stream = arguments.stream;
+  std::size_t from = arguments.offset;
+  std::uint32_t moved = 0;  // bytes of the complete stream that are not in this one
+  const std::size_t items = arguments.items == nullptr ? 0 : arguments.items->size();
+  for (std::size_t i = 0; i < items; ++i) {
+    // Its length, count or flag stays in the stream, right before where the item would be.
+    const std::uint32_t position = arguments.items->position(i);
+    if (position < moved || position - moved > stream.size() || position - moved < from + 4)
       continue;
     const std::size_t at = position - moved;
-    const Rope& data = items.bytes(i);
-    hash.add(payload.subspan(from, at - from));
+    const Rope& data = arguments.items->bytes(i);
+    hash.add(stream.subspan(from, at - from));
     for (const Buffer& piece : data.pieces()) hash.add(piece.bytes());
     // RFC 8166 3.4.5.2: the chunk of an opaque may come without its pad; all others are complete.
     static constexpr std::array<std::byte, 4> kPad{};
@@ -29,23 +34,32 @@ void hash_arguments(SipHash& hash, Bytes payload, std::size_t from, const Reduce
     moved += static_cast<std::uint32_t>(data.size() + xdr_pad(data.size()));
     from = at;
   }
-  hash.add(payload.subspan(from));
+  hash.add(stream.subspan(from));
+}
+
+// A name that was proven says more than the ids that it is mapped to, which may change.
+void hash_principal(SipHash& hash, const Caller& caller) {
+  const auto add = [&hash](auto word) { hash.add(std::as_bytes(std::span(&word, 1))); };
+  add(caller.flavor);
+  if (caller.name != nullptr) {
+    add(caller.name->size());
+    return hash.add(bytes_of(*caller.name));
+  }
+  add(caller.uid);
+  add(caller.gid);
+  add(caller.gids.size());
+  for (const std::uint32_t gid : caller.gids) add(gid);
 }
 
 }  // namespace
 
-ReplayKey replay_key(const Origin& origin, const oncrpc::CallHeader& header, Bytes payload,
-                     const ReducedItems& items) {
+ReplayKey replay_key(const Origin& origin, const oncrpc::CallHeader& header, const Caller& caller,
+                     const PlainArguments& arguments) {
   SipHash peer(process_sip_key());
   peer.add(bytes_of(origin.peer.host));
   SipHash content(process_sip_key());
-  const std::uint32_t flavor = static_cast<std::uint32_t>(header.credential.flavor);
-  content.add(std::as_bytes(std::span(&flavor, 1)));
-  content.add(header.credential.body);
-  // Six words of header, then flavor, length and padded body of credential and verifier.
-  const auto padded = [](Bytes body) { return body.size() + xdr_pad(body.size()); };
-  const std::size_t arguments = 40 + padded(header.credential.body) + padded(header.verifier.body);
-  hash_arguments(content, payload, arguments, items);
+  hash_principal(content, caller);
+  hash_arguments(content, arguments);
 
   ReplayKey key;
   std::byte* at = key.digest.data();
@@ -60,10 +74,15 @@ ReplayKey replay_key(const Origin& origin, const oncrpc::CallHeader& header, Byt
 
 namespace {
 
+// Small results lie in the smallest Block an Encoder takes.
+std::size_t cost_of(const CallResults& results) {
+  return std::max<std::size_t>(results.results.size(), 512);
+}
+
 // False, and nothing copied, when there is no memory for it.
-bool copy_to(std::optional<OutgoingReply>& to, const OutgoingReply& reply) noexcept {
+bool copy_to(std::optional<CallResults>& to, const CallResults& results) noexcept {
   try {
-    to = reply;
+    to = results;
   } catch (...) {
     trace_exception(Reason::OutOfMemory, "replay cache");
     to.reset();
@@ -73,17 +92,29 @@ bool copy_to(std::optional<OutgoingReply>& to, const OutgoingReply& reply) noexc
 
 }  // namespace
 
-// In one chain of its bucket and, once done, in the list from the oldest to the newest.
+// In one chain of its bucket and, once done, in two lists from the oldest to the newest: of all,
+// and of those of its share.
 struct ReplayCache::Entry {
+  struct Links {
+    Entry* older = nullptr;
+    Entry* newer = nullptr;
+  };
   ReplayKey key;
   bool done = false;
-  OutgoingReply reply;
+  CallResults results;
   std::size_t cost = 0;
   TimePoint finished;
   Waiter* waiter = nullptr;
   Entry* chain = nullptr;
-  Entry* older = nullptr;
-  Entry* newer = nullptr;
+  Links of_all;
+  Links of_share;
+};
+
+// What client addresses of one hash keep in a shard: mostly one address.
+struct ReplayCache::Share {
+  Entry* oldest = nullptr;
+  Entry* newest = nullptr;
+  std::size_t bytes = 0;
 };
 
 struct ReplayCache::Waiter {
@@ -91,10 +122,11 @@ struct ReplayCache::Waiter {
   std::coroutine_handle<> handle;
   Admitted admitted;
 
-  // Without memory for the Reply it is told to drop its Call.
-  void resume_with(Admission admission, const OutgoingReply* reply) noexcept {
+  // Without memory for the results it is told to drop its Call.
+  void resume_with(Admission admission, const CallResults* results) noexcept {
     admitted.admission = admission;
-    if (reply != nullptr && !copy_to(admitted.reply, *reply)) admitted.admission = Admission::Drop;
+    if (results != nullptr && !copy_to(admitted.results, *results))
+      admitted.admission = Admission::Drop;
     loop->post([handle = handle] { handle.resume(); });
   }
 };
@@ -102,13 +134,15 @@ struct ReplayCache::Waiter {
 struct ReplayCache::Shard {
   mutable std::mutex mutex;
   std::array<Entry*, kBuckets> buckets{};
-  Entry* oldest = nullptr;
-  Entry* newest = nullptr;
-  std::size_t bytes = 0;
+  std::array<Share, kShares> shares{};
+  Share all;
   std::size_t entries = 0;
 
   static std::size_t bucket_of(const ReplayKey& key) {
     return load_be<std::uint64_t>(key.digest.data() + 24) / kShards % kBuckets;
+  }
+  Share& share_of(const ReplayKey& key) {
+    return shares[load_be<std::uint64_t>(key.digest.data() + 16) % kShares];
   }
 
   Entry* find(const ReplayKey& key) {
@@ -128,25 +162,39 @@ struct ReplayCache::Shard {
     *at = entry->chain;
     --entries;
   }
-  void append_done(Entry* entry) {
-    entry->older = newest;
-    (newest == nullptr ? oldest : newest->newer) = entry;
-    newest = entry;
-    bytes += entry->cost;
+  static void append(Share& list, Entry* entry, Entry::Links Entry::*links) {
+    (entry->*links).older = list.newest;
+    (list.newest == nullptr ? list.oldest : (list.newest->*links).newer) = entry;
+    list.newest = entry;
+    list.bytes += entry->cost;
   }
-  // Takes out what is too old or too much; the caller frees the chain it returns, unlocked.
-  Entry* evict(TimePoint before, std::size_t max_bytes) {
-    Entry* evicted = nullptr;
-    while (oldest != nullptr && (oldest->finished < before || bytes > max_bytes)) {
-      Entry* entry = oldest;
-      oldest = entry->newer;
-      (oldest == nullptr ? newest : oldest->older) = nullptr;
-      bytes -= entry->cost;
-      unchain(entry);
-      entry->chain = evicted;
-      evicted = entry;
-    }
-    return evicted;
+  static void remove(Share& list, Entry* entry, Entry::Links Entry::*links) {
+    const Entry::Links at = entry->*links;
+    (at.older == nullptr ? list.oldest : (at.older->*links).newer) = at.newer;
+    (at.newer == nullptr ? list.newest : (at.newer->*links).older) = at.older;
+    list.bytes -= entry->cost;
+  }
+  void append_done(Entry* entry) {
+    append(all, entry, &Entry::of_all);
+    append(share_of(entry->key), entry, &Entry::of_share);
+  }
+  // Takes a done one out; the caller frees the chain, unlocked.
+  void evict(Entry* entry, Entry*& evicted) {
+    remove(all, entry, &Entry::of_all);
+    remove(share_of(entry->key), entry, &Entry::of_share);
+    unchain(entry);
+    entry->chain = std::exchange(evicted, entry);
+  }
+  void evict_old(TimePoint before, Entry*& evicted) {
+    while (all.oldest != nullptr && all.oldest->finished < before) evict(all.oldest, evicted);
+  }
+  // After `newest` was added: its address keeps no more than is left free, but this one. When
+  // addresses are so many that there is no room even for that, the oldest of all goes.
+  void evict_for(Entry* newest, std::size_t max_bytes, Entry*& evicted) {
+    Share& own = share_of(newest->key);
+    const auto beyond = [&] { return all.bytes > max_bytes || own.bytes > max_bytes - all.bytes; };
+    while (own.oldest != newest && beyond()) evict(own.oldest, evicted);
+    while (all.oldest != nullptr && all.bytes > max_bytes) evict(all.oldest, evicted);
   }
 };
 
@@ -187,13 +235,13 @@ bool ReplayCache::admit_now(const ReplayKey& key, Waiter& waiter) {
   bool decided = true;
   {
     const std::lock_guard lock(shard.mutex);
-    evicted.first = shard.evict(before, options_.max_bytes / kShards);
+    shard.evict_old(before, evicted.first);
     Entry* entry = shard.find(key);
     if (entry == nullptr) {
       shard.insert(fresh.release());
     } else if (entry->done) {
       waiter.admitted.admission = Admission::Replay;
-      waiter.admitted.reply = entry->reply;
+      waiter.admitted.results = entry->results;
     } else {
       displaced = std::exchange(entry->waiter, &waiter);
       decided = false;
@@ -221,9 +269,9 @@ Task<ReplayCache::Admitted> ReplayCache::admit(const ReplayKey& key, Loop& loop)
 }
 
 void ReplayCache::finish(const ReplayKey& key, Loop& loop,
-                         const std::optional<OutgoingReply>& reply) noexcept {
-  std::optional<OutgoingReply> copy;
-  if (reply) copy_to(copy, *reply);
+                         const std::optional<CallResults>& results) noexcept {
+  std::optional<CallResults> copy;
+  if (results) copy_to(copy, *results);
   const TimePoint now = loop.now();
   Shard& shard = shard_of(key);
   FreedChain<Entry> freed;
@@ -236,10 +284,11 @@ void ReplayCache::finish(const ReplayKey& key, Loop& loop,
     if (copy) {
       entry->done = true;
       entry->finished = now;
-      entry->cost = copy->stream.size() + sizeof(Entry);
-      entry->reply = *std::move(copy);
+      entry->cost = cost_of(*copy) + sizeof(Entry);
+      entry->results = *std::move(copy);
       shard.append_done(entry);
-      freed.first = shard.evict(now - options_.max_age, options_.max_bytes / kShards);
+      shard.evict_old(now - options_.max_age, freed.first);
+      shard.evict_for(entry, options_.max_bytes / kShards, freed.first);
     } else {
       shard.unchain(entry);
       entry->chain = nullptr;
@@ -247,14 +296,15 @@ void ReplayCache::finish(const ReplayKey& key, Loop& loop,
     }
   }
   if (waiter != nullptr)
-    waiter->resume_with(reply ? Admission::Replay : Admission::Drop, reply ? &*reply : nullptr);
+    waiter->resume_with(results ? Admission::Replay : Admission::Drop,
+                        results ? &*results : nullptr);
 }
 
 std::size_t ReplayCache::bytes() const {
   std::size_t all = 0;
   for (std::size_t i = 0; i < kShards; ++i) {
     const std::lock_guard lock(shards_[i].mutex);
-    all += shards_[i].bytes;
+    all += shards_[i].all.bytes;
   }
   return all;
 }

@@ -14,13 +14,13 @@ using namespace testing::store;
 using testing::ManualLoop;
 using Admission = ReplayCache::Admission;
 
-OutgoingReply reply_of(std::uint32_t value, std::uint32_t size = 4) {
+CallResults results_of(std::uint32_t value, std::uint32_t size = 4) {
   xdr::Encoder encoder;
   encoder.u32(value);
   encoder.fixed_opaque(pattern(size, value).flatten().bytes());
-  OutgoingReply reply;
-  reply.stream = std::move(encoder).finish();
-  return reply;
+  CallResults made;
+  made.results = std::move(encoder).finish();
+  return made;
 }
 
 ReplayKey key_of(std::uint32_t n) {
@@ -37,11 +37,11 @@ struct Attempt {
   static Task<void> run(Attempt* self, ReplayCache& cache, ManualLoop& loop) {
     ReplayCache::Admitted admitted = co_await cache.admit(self->key, loop);
     self->admission = admitted.admission;
-    self->reply = std::move(admitted.reply);
+    self->results = std::move(admitted.results);
   }
   ReplayKey key;
   std::optional<Admission> admission;
-  std::optional<OutgoingReply> reply;
+  std::optional<CallResults> results;
 };
 
 TEST(ReplayCache, runs_a_call_once_and_replays_its_reply) {
@@ -49,11 +49,11 @@ TEST(ReplayCache, runs_a_call_once_and_replays_its_reply) {
   ReplayCache cache;
   Attempt first(cache, loop, 1);
   EXPECT_EQ(first.admission, Admission::Run);
-  cache.finish(first.key, loop, reply_of(7));
+  cache.finish(first.key, loop, results_of(7));
   Attempt again(cache, loop, 1);
   EXPECT_EQ(again.admission, Admission::Replay);
-  ASSERT_TRUE(again.reply.has_value());
-  EXPECT_EQ(again.reply->stream.rope(), reply_of(7).stream.rope());
+  ASSERT_TRUE(again.results.has_value());
+  EXPECT_EQ(again.results->results.rope(), results_of(7).results.rope());
   EXPECT_EQ(Attempt(cache, loop, 2).admission, Admission::Run);
   cache.finish(key_of(2), loop, std::nullopt);
 }
@@ -67,10 +67,10 @@ TEST(ReplayCache, lets_the_newest_duplicate_wait_for_the_first_run) {
   loop.drain();
   EXPECT_EQ(second.admission, Admission::Drop);
   EXPECT_FALSE(third.admission.has_value());
-  cache.finish(first.key, loop, reply_of(7));
+  cache.finish(first.key, loop, results_of(7));
   loop.drain();
   EXPECT_EQ(third.admission, Admission::Replay);
-  ASSERT_TRUE(third.reply.has_value());
+  ASSERT_TRUE(third.results.has_value());
 }
 
 TEST(ReplayCache, forgets_a_run_that_gave_no_answer) {
@@ -92,7 +92,7 @@ TEST(ReplayCache, stays_within_its_bytes_and_drops_the_oldest_first) {
   ReplayCache cache({.max_bytes = 16 * 20'000, .max_age = std::chrono::hours(1)});
   for (std::uint32_t n = 0; n < 100; ++n) {
     Attempt attempt(cache, loop, n);
-    cache.finish(attempt.key, loop, reply_of(n, 4000));
+    cache.finish(attempt.key, loop, results_of(n, 4000));
     EXPECT_LE(cache.bytes(), 20'000u);
   }
   EXPECT_EQ(Attempt(cache, loop, 99).admission, Admission::Replay);
@@ -104,12 +104,60 @@ TEST(ReplayCache, forgets_what_is_older_than_its_age) {
   ManualLoop loop;
   ReplayCache cache({.max_bytes = 1 << 20, .max_age = std::chrono::seconds(60)});
   Attempt first(cache, loop, 1);
-  cache.finish(first.key, loop, reply_of(7));
+  cache.finish(first.key, loop, results_of(7));
   loop.pass(std::chrono::seconds(59));
   EXPECT_EQ(Attempt(cache, loop, 1).admission, Admission::Replay);
   loop.pass(std::chrono::seconds(2));
   EXPECT_EQ(Attempt(cache, loop, 1).admission, Admission::Run);
   cache.finish(first.key, loop, std::nullopt);
+}
+
+// The n-th result of a client address.
+ReplayKey key_of(std::uint32_t address, std::uint32_t n) {
+  ReplayKey key = key_of(n);
+  // In one shard, whatever n is.
+  store_be(key.digest.data() + 16, std::uint64_t{address});
+  store_be(key.digest.data() + 24, std::uint64_t{n} * 16);
+  return key;
+}
+bool is_kept(ReplayCache& cache, ManualLoop& loop, const ReplayKey& key) {
+  const auto admitted = *loop.run(cache.admit(key, loop));
+  if (admitted.admission == Admission::Run) cache.finish(key, loop, std::nullopt);
+  return admitted.admission == Admission::Replay;
+}
+void keep(ReplayCache& cache, ManualLoop& loop, const ReplayKey& key, std::uint32_t size) {
+  ASSERT_EQ(loop.run(cache.admit(key, loop))->admission, Admission::Run);
+  cache.finish(key, loop, results_of(1, size));
+}
+
+TEST(ReplayCache, lets_no_client_address_push_out_what_others_keep) {
+  ManualLoop loop;
+  ReplayCache cache({.max_bytes = 16 * 100'000, .max_age = std::chrono::hours(1)});
+  for (std::uint32_t n = 0; n < 3; ++n) keep(cache, loop, key_of(1, n), 4000);
+  for (std::uint32_t n = 0; n < 1000; ++n) {
+    keep(cache, loop, key_of(2, n), 4000);
+    ASSERT_LE(cache.bytes(), 100'000u);
+  }
+  for (std::uint32_t n = 0; n < 3; ++n) EXPECT_TRUE(is_kept(cache, loop, key_of(1, n))) << n;
+  EXPECT_TRUE(is_kept(cache, loop, key_of(2, 999)));
+  EXPECT_TRUE(is_kept(cache, loop, key_of(2, 992))) << "alone with little it has much";
+  EXPECT_FALSE(is_kept(cache, loop, key_of(2, 900)));
+  for (std::uint32_t address = 3; address < 200; ++address)
+    for (std::uint32_t n = 0; n < 3; ++n) keep(cache, loop, key_of(address, n), 4000);
+  EXPECT_LE(cache.bytes(), 100'000u) << "however many addresses there are";
+  EXPECT_TRUE(is_kept(cache, loop, key_of(199, 2)));
+}
+
+TEST(ReplayCache, takes_no_bytes_away_from_a_reply_when_it_forgets_its_results) {
+  ManualLoop loop;
+  ReplayCache cache({.max_bytes = 1 << 20, .max_age = std::chrono::seconds(60)});
+  keep(cache, loop, key_of(1, 1), 100'000 / 16);
+  const auto replayed = *loop.run(cache.admit(key_of(1, 1), loop));
+  ASSERT_EQ(replayed.admission, Admission::Replay);
+  loop.pass(std::chrono::hours(1));
+  EXPECT_FALSE(is_kept(cache, loop, key_of(1, 1)));
+  EXPECT_EQ(cache.entries(), 0u);
+  EXPECT_EQ(replayed.results->results.rope(), results_of(1, 100'000 / 16).results.rope());
 }
 
 struct KeyCase {
@@ -118,18 +166,22 @@ struct KeyCase {
   std::uint32_t xid = 5;
   std::uint32_t uid = 1000;
   std::uint32_t seed = 1;
+  std::string_view machine = "m";
 };
 
 // Header and arguments as PUT sends them; with `reduced` the data travels apart, with its pad or
 // not.
 ReplayKey key(const KeyCase& from, bool reduced = false, bool with_pad = false) {
-  const Credentials credentials = Credentials::sys("m", from.uid, 1);
+  const Credentials credentials = Credentials::sys(from.machine, from.uid, 1);
   oncrpc::CallHeader header;
   header.xid = from.xid;
   header.program = kProgram;
   header.version = kVersion;
   header.procedure = 2;
   header.credential = credentials.credential();
+  Caller caller;
+  caller.flavor = oncrpc::AuthFlavor::AUTH_SYS;
+  caller.uid = from.uid;
   const std::array<xdr::ItemId, 1> watched{item::put_data};
   xdr::Encoder encoder(watched);
   oncrpc::encode(encoder, header);
@@ -138,13 +190,16 @@ ReplayKey key(const KeyCase& from, bool reduced = false, bool with_pad = false) 
   Origin origin;
   origin.peer = {from.host, from.port};
   ReducedItems items;
-  if (!reduced) return replay_key(origin, header, stream.rope().flatten().bytes(), items);
+  const std::size_t offset = oncrpc::header_size(header);
+  if (!reduced)
+    return replay_key(origin, header, caller, {stream.rope().flatten().bytes(), offset, &items});
   Rope data = stream.item_bytes(0);
   const std::array<std::byte, 3> pad{};
   if (with_pad) data.append(Buffer::borrow(pad));
   items.add(stream.items()[0].position, data);
   const std::array<std::uint32_t, 1> moved{0};
-  return replay_key(origin, header, stream.without(moved).flatten().bytes(), items);
+  return replay_key(origin, header, caller,
+                    {stream.without(moved).flatten().bytes(), offset, &items});
 }
 
 TEST(ReplayKey, is_the_same_for_a_retransmission_whatever_port_or_chunks_it_uses) {
@@ -154,7 +209,22 @@ TEST(ReplayKey, is_the_same_for_a_retransmission_whatever_port_or_chunks_it_uses
   EXPECT_EQ(key({}, true, true), original);
 }
 
-TEST(ReplayKey, differs_for_another_client_xid_credential_or_argument) {
+TEST(ReplayKey, leaves_out_what_a_credential_says_besides_the_principal) {
+  EXPECT_EQ(key({.machine = "another name"}), key({.machine = "m"}));
+}
+
+TEST(ReplayKey, is_of_the_proven_name_whatever_ids_it_is_mapped_to) {
+  const auto key_of_name = [](const char* name, std::uint32_t uid) {
+    Caller caller;
+    caller.uid = uid;
+    caller.name = std::make_shared<const std::string>(name);
+    return replay_key(Origin{}, {}, caller, {});
+  };
+  EXPECT_EQ(key_of_name("alice", 1), key_of_name("alice", 2));
+  EXPECT_NE(key_of_name("alice", 1), key_of_name("bob", 1));
+}
+
+TEST(ReplayKey, differs_for_another_client_xid_principal_or_argument) {
   const ReplayKey original = key({});
   EXPECT_NE(key({.host = "192.0.2.8"}), original);
   EXPECT_NE(key({.xid = 6}), original);
@@ -171,9 +241,32 @@ TEST(ReplayKey, survives_chunk_positions_that_make_no_sense) {
     ReducedItems items;
     items.add(position, pattern(100, 2));
     items.add(position / 2, pattern(3, 2));
-    EXPECT_EQ(replay_key(origin, header, payload.bytes(), items),
-              replay_key(origin, header, payload.bytes(), items));
+    const PlainArguments arguments{payload.bytes(), 40, &items};
+    EXPECT_EQ(replay_key(origin, header, {}, arguments), replay_key(origin, header, {}, arguments));
   }
+}
+
+// One ADD_ONCE of 5 with this XID, from a port of the client.
+Buffer add_once_call(std::uint32_t xid) {
+  xdr::Encoder encoder;
+  oncrpc::CallHeader header;
+  header.xid = xid;
+  header.program = kProgram;
+  header.version = kVersion;
+  header.procedure = ADD_ONCE::number;
+  oncrpc::encode(encoder, header);
+  encoder.u32(5);
+  return std::move(encoder).finish().rope().flatten();
+}
+std::optional<OutgoingReply> served(ManualLoop& loop, Server& server, const Buffer& message,
+                                    std::uint16_t port) {
+  IncomingCall call;
+  auto origin = std::make_shared<Origin>();
+  origin->peer = {"192.0.2.7", port};
+  origin->loop = &loop;
+  call.origin = origin;
+  call.payload = message;
+  return *loop.run(server.serve(call));
 }
 
 TEST(Server, runs_a_non_idempotent_procedure_once_for_a_retransmitted_call) {
@@ -181,30 +274,72 @@ TEST(Server, runs_a_non_idempotent_procedure_once_for_a_retransmitted_call) {
   State state;
   Server server;
   server.add(make_program(state));
-  xdr::Encoder encoder;
-  oncrpc::CallHeader header;
-  header.xid = 12;
-  header.program = kProgram;
-  header.version = kVersion;
-  header.procedure = ADD_ONCE::number;
-  oncrpc::encode(encoder, header);
-  encoder.u32(5);
-  const Buffer message = std::move(encoder).finish().rope().flatten();
-  std::optional<Rope> first;
-  for (std::uint16_t port : {700, 701}) {
-    IncomingCall call;
-    auto origin = std::make_shared<Origin>();
-    origin->peer = {"192.0.2.7", port};
-    origin->loop = &loop;
-    call.origin = origin;
-    call.payload = message;
-    auto reply = *loop.run(server.serve(call));
-    ASSERT_TRUE(reply.has_value());
-    if (!first) first = reply->stream.rope();
-    EXPECT_EQ(reply->stream.rope(), *first);
-  }
+  const Buffer message = add_once_call(12);
+  const auto first = served(loop, server, message, 700);
+  const auto second = served(loop, server, message, 701);
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_EQ(first->stream.rope(), second->stream.rope());
   EXPECT_EQ(state.executed, 1u);
   EXPECT_EQ(state.total, 5u);
+}
+
+TEST(Server, runs_every_call_of_a_program_without_replays) {
+  ManualLoop loop;
+  State state;
+  Server server;
+  Program program = make_program(state);
+  program.replays(ReplayPolicy::None);
+  server.add(std::move(program));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(served(loop, server, add_once_call(12), 700).has_value());
+  EXPECT_EQ(state.total, 10u);
+  EXPECT_EQ(server.replay_cache().entries(), 0u);
+}
+
+// A procedure that decides itself which of its Calls are kept, in a cache of its program.
+class Choosing final : public Handler {
+ public:
+  explicit Choosing(ReplayCache& cache) : cache_(cache) {}
+  Task<Outcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems&,
+                    xdr::Encoder& results) override {
+    std::uint32_t value = 0;
+    const bool decoded = arguments.u32(value);
+    EXPECT_TRUE(decoded);
+    const ReplayKey key = context.replay_key();
+    const ReplayCache::Admitted admitted = co_await cache_.admit(key, context.loop());
+    if (admitted.admission == Admission::Replay) {
+      results.append(admitted.results->results);
+      co_return Outcome{.status = {}, .drop = false, .encoded = true};
+    }
+    xdr::Encoder own;
+    own.u32(total_ += value);
+    CallResults kept{{}, std::move(own).finish()};
+    results.append(kept.results);
+    cache_.finish(key, context.loop(), std::move(kept));
+    co_return Outcome{.status = {}, .drop = false, .encoded = true};
+  }
+
+ private:
+  ReplayCache& cache_;
+  std::uint32_t total_ = 0;
+};
+
+TEST(Server, leaves_replays_to_a_program_that_owns_them) {
+  ManualLoop loop;
+  ReplayCache cache;
+  Server server;
+  Program program(kProgram, kVersion, kBinding);
+  program.replays(ReplayPolicy::OwnedByProgram)
+      .add(ADD_ONCE::number, std::make_unique<Choosing>(cache));
+  server.add(std::move(program));
+  const auto first = served(loop, server, add_once_call(12), 700);
+  const auto again = served(loop, server, add_once_call(12), 701);
+  const auto other = served(loop, server, add_once_call(13), 701);
+  ASSERT_TRUE(first && again && other);
+  EXPECT_EQ(again->stream.rope(), first->stream.rope());
+  const Buffer last = other->stream.rope().flatten();
+  EXPECT_EQ(load_be<std::uint32_t>(last.data() + 24), 10u);
+  EXPECT_EQ(cache.entries(), 2u);
+  EXPECT_EQ(server.replay_cache().entries(), 0u);
 }
 
 }  // namespace

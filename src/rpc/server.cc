@@ -11,9 +11,12 @@ using oncrpc::AcceptStat;
 using oncrpc::AuthStat;
 using oncrpc::ReplyStatus;
 
-OutgoingReply error_reply(std::uint32_t xid, const ReplyStatus& status) {
+// A Reply without results. One that is accepted has the verifier of the Call's `protection`.
+OutgoingReply error_reply(std::uint32_t xid, const ReplyStatus& status,
+                          Protection* protection = nullptr) {
   oncrpc::ReplyHeader header;
   header.xid = xid;
+  if (protection != nullptr) header.verifier = protection->reply_verifier();
   header.status = status;
   xdr::Encoder encoder({}, 64);
   oncrpc::encode(encoder, header);
@@ -34,9 +37,9 @@ Reason reason_of(const ReplyStatus& status) {
 }
 
 std::optional<OutgoingReply> refuse(std::uint32_t xid, const ReplyStatus& status,
-                                    const IncomingCall& call) {
+                                    const IncomingCall& call, Protection* protection = nullptr) {
   trace_call(reason_of(status), call);
-  return error_reply(xid, status);
+  return error_reply(xid, status, protection);
 }
 
 std::optional<OutgoingReply> refuse(const oncrpc::CallFault& fault, const IncomingCall& call) {
@@ -51,14 +54,16 @@ std::span<const xdr::ItemId> results_of(const Program::Entry& entry) {
   return entry.binding == nullptr ? std::span<const xdr::ItemId>() : entry.binding->results.ids();
 }
 
-// The Reply to a Call that was executed.
-std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& results,
+Pairing pairing_of(const Program::Entry& entry) {
+  return entry.binding == nullptr ? Pairing::Shift : entry.binding->pairing;
+}
+
+// The Reply to a Call that was executed, whose header and results were encoded together.
+std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& reply,
                                       std::uint32_t xid, const IncomingCall& call,
                                       const Program::Entry& entry) {
-  if (outcome.encoded && results.ok()) {
-    const Pairing pairing = entry.binding == nullptr ? Pairing::Shift : entry.binding->pairing;
-    return OutgoingReply{std::move(results).finish(), results_of(entry), pairing};
-  }
+  if (outcome.encoded && reply.ok())
+    return OutgoingReply{std::move(reply).finish(), results_of(entry), pairing_of(entry)};
   if (outcome.encoded) {
     trace_call(Reason::RpcResultsUnencodable, call);
     return error_reply(xid, ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
@@ -66,6 +71,42 @@ std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& res
   if (!outcome.drop) return refuse(xid, outcome.status, call);
   trace_call(Reason::RpcCallDropped, call);
   return std::nullopt;
+}
+
+// The same where the results are to be kept, or protected.
+std::optional<CallResults> results_of(const Outcome& outcome, xdr::Encoder&& results,
+                                      const IncomingCall& call) {
+  CallResults kept{outcome.status, {}};
+  if (outcome.encoded && results.ok()) {
+    kept.results = std::move(results).finish();
+  } else if (outcome.encoded) {
+    trace_call(Reason::RpcResultsUnencodable, call);
+    kept.status = ReplyStatus::accepted(AcceptStat::SYSTEM_ERR);
+  } else if (outcome.drop) {
+    trace_call(Reason::RpcCallDropped, call);
+    return std::nullopt;
+  } else {
+    trace_call(reason_of(outcome.status), call);
+  }
+  return kept;
+}
+
+// What becomes of a Call that no program gets.
+std::optional<OutgoingReply> answer(std::uint32_t xid, const Authentication& who,
+                                    IncomingCall& call) {
+  if (who.verdict == Authentication::Verdict::Refused)
+    return refuse(xid, ReplyStatus::auth_error(who.refusal), call);
+  if (who.verdict == Authentication::Verdict::Dropped) {
+    trace_call(who.reason, call);
+    call.close = who.reason;
+    return std::nullopt;
+  }
+  oncrpc::OpaqueAuth verifier;
+  if (who.protection != nullptr) verifier = who.protection->reply_verifier();
+  xdr::Encoder encoder;
+  oncrpc::encode_success(encoder, xid, verifier);
+  if (who.results) encoder.append(*who.results);
+  return OutgoingReply{std::move(encoder).finish(), {}, Pairing::Shift};
 }
 
 // Inside a catch block: what the Call's execution threw, and for whom.
@@ -92,8 +133,8 @@ class Run {
       : cache_(&cache), key_(key), loop_(loop) {}
   Run(const Run&) = delete;
   ~Run() { finish(std::nullopt); }
-  void finish(const std::optional<OutgoingReply>& reply) {
-    if (cache_ != nullptr) std::exchange(cache_, nullptr)->finish(key_, loop_, reply);
+  void finish(const std::optional<CallResults>& results) {
+    if (cache_ != nullptr) std::exchange(cache_, nullptr)->finish(key_, loop_, results);
   }
 
  private:
@@ -101,6 +142,44 @@ class Run {
   const ReplayKey& key_;
   Loop& loop_;
 };
+
+// Nobody knows how far a Call came that ended by an exception: it has results all the same, so that
+// one that must not run twice does not.
+Task<std::optional<CallResults>> run(CallContext& context, const IncomingCall& call,
+                                     xdr::Decoder& decoder, const Program::Entry& entry) {
+  try {
+    xdr::Encoder encoder(results_of(entry));
+    const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+    co_return results_of(outcome, std::move(encoder), call);
+  } catch (...) {
+    trace_failed(call);
+  }
+  co_return CallResults{ReplyStatus::accepted(AcceptStat::SYSTEM_ERR), {}};
+}
+
+// An RPC header of its own in front of results that were kept, or are to be protected.
+Task<std::optional<OutgoingReply>> reply_of(std::uint32_t xid, CallResults results,
+                                            const Program::Entry& entry, Protection* protection) {
+  if (!results.status.success()) co_return error_reply(xid, results.status, protection);
+  const bool transforms = protection != nullptr && protection->transforms();
+  if (transforms) {
+    std::optional<xdr::Stream> wrapped = co_await protection->wrap(std::move(results.results));
+    if (!wrapped) {
+      trace(Reason::RpcProtectionFailed);
+      co_return error_reply(xid, ReplyStatus::accepted(AcceptStat::SYSTEM_ERR), protection);
+    }
+    results.results = *std::move(wrapped);
+  }
+  const oncrpc::OpaqueAuth verifier =
+      protection == nullptr ? oncrpc::OpaqueAuth{} : protection->reply_verifier();
+  xdr::Encoder encoder(
+      {}, results.results.head().size() + oncrpc::kReplyHeaderSize + verifier.body.size() + 4);
+  oncrpc::encode_success(encoder, xid, verifier);
+  encoder.append(results.results);
+  OutgoingReply reply{std::move(encoder).finish(), {}, pairing_of(entry)};
+  if (!transforms) reply.eligible = results_of(entry);
+  co_return reply;
+}
 
 struct Counted {
   explicit Counted(StripedCount& count) : place_(count.place()) {
@@ -153,28 +232,24 @@ Authenticator* Server::authenticator(oncrpc::AuthFlavor flavor) const {
   return nullptr;
 }
 
-Result<Caller, AuthStat> Server::authenticate(const oncrpc::CallHeader& header,
-                                              const Origin& origin) const {
-  Authenticator* knows = authenticator(header.credential.flavor);
-  if (knows == nullptr) return Failure{AuthStat::AUTH_REJECTEDCRED};
-  return knows->authenticate(header, origin);
-}
-
-Result<const Program::Entry*, ReplyStatus> Server::find(const oncrpc::CallHeader& header,
-                                                        const Origin& origin) const {
+Result<Server::Target, ReplyStatus> Server::find(const oncrpc::CallHeader& header,
+                                                 const Origin& origin) const {
   const auto present = [&](const Program& program) { return program.present_on(origin.transport); };
   const Program* program = programs_.find(header.program, header.version);
   if (program == nullptr || !present(*program))
     return Failure{programs_.missing(header.program, present)};
   const Program::Entry* entry = program->find(header.procedure);
   if (entry == nullptr) return Failure{ReplyStatus::accepted(AcceptStat::PROC_UNAVAIL)};
-  return entry;
+  return Target{entry, entry->binding != nullptr && entry->binding->non_idempotent &&
+                           program->replay_policy() == ReplayPolicy::PerProcedure};
 }
 
 bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   xdr::Decoder decoder(Buffer::borrow(message));
   const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
-  return header && authenticate(*header, origin) && find(*header, origin);
+  if (!header) return false;
+  const Authenticator* knows = authenticator(header->credential.flavor);
+  return knows != nullptr && knows->may_accept(*header) && find(*header, origin);
 }
 
 std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const noexcept {
@@ -184,7 +259,8 @@ std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const 
     if (!header) return 0;
     const auto found = find(*header, origin);
     if (!found) return 0;
-    return oncrpc::kReplyHeaderSize + (*found)->handler->results_max(decoder, (*found)->binding);
+    const Program::Entry& entry = *found->entry;
+    return oncrpc::kReplyHeaderSize + entry.handler->results_max(decoder, entry.binding);
   } catch (...) {
     return 0;  // No memory to look at it; there will be none to serve it either.
   }
@@ -198,16 +274,22 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
     const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
     if (!header) co_return refuse(header.error(), call);
-    Result<Caller, AuthStat> caller = authenticate(*header, *call.origin);
-    if (!caller) co_return refuse(header->xid, ReplyStatus::auth_error(caller.error()), call);
-    const Result<const Program::Entry*, ReplyStatus> found = find(*header, *call.origin);
-    if (!found) co_return refuse(header->xid, found.error(), call);
-    const Program::Entry& entry = **found;
-    CallContext context(call, *header, *std::move(caller));
+    Authenticator* const knows = authenticator(header->credential.flavor);
+    Authentication who;
+    if (knows == nullptr)
+      who.refuse(AuthStat::AUTH_REJECTEDCRED);
+    else if (!knows->authenticate_at_once(*header, call, who))
+      who = co_await knows->authenticate(*header, call);
+    if (who.verdict != Authentication::Verdict::Accepted) co_return answer(header->xid, who, call);
+    const Result<Target, ReplyStatus> found = find(*header, *call.origin);
+    if (!found) co_return refuse(header->xid, found.error(), call, who.protection.get());
+    const Program::Entry& entry = *found->entry;
+    CallContext context(call, *header, who);
+    if (found->once_only || who.protection != nullptr)
+      co_return co_await serve_kept(context, call, decoder, *found, who.protection.get());
     if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
-    if (entry.binding != nullptr && entry.binding->non_idempotent)
-      co_return co_await once(context, call, decoder, entry);
     xdr::Encoder encoder(results_of(entry));
+    oncrpc::encode_success(encoder, header->xid);
     Outcome outcome;
     if (!entry.handler->run_at_once(context, call.items, encoder, outcome))
       outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
@@ -218,33 +300,52 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   co_return system_error(call);
 }
 
-Task<std::optional<OutgoingReply>> Server::once(CallContext& context, IncomingCall& call,
-                                                xdr::Decoder& decoder,
-                                                const Program::Entry& entry) {
-  const ReplayKey key =
-      replay_key(*call.origin, context.header(), call.payload.bytes(), call.items);
+Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, IncomingCall& call,
+                                                      xdr::Decoder& decoder, Target target,
+                                                      Protection* protection) {
+  const Program::Entry& entry = *target.entry;
+  const std::uint32_t xid = context.header().xid;
+  xdr::Decoder* arguments = &decoder;
+  Buffer plain;
+  std::optional<xdr::Decoder> unwrapped;
+  if (protection != nullptr && protection->transforms()) {
+    // RFC 8166 8.2.2.3: what was transformed has no data items to be reduced.
+    if (!call.items.empty())
+      co_return refuse(xid, ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS), call, protection);
+    Result<Buffer, ReplyStatus> opened = co_await protection->unwrap(decoder.rest());
+    if (!opened) co_return refuse(xid, opened.error(), call, protection);
+    plain = *std::move(opened);
+    context.unwrapped_ = &plain;
+    arguments = &unwrapped.emplace(plain);
+  } else if (entry.binding != nullptr) {
+    call.items.allow(entry.binding->arguments.ids());
+  }
+  std::optional<CallResults> results;
+  if (target.once_only)
+    results = co_await run_once(context, call, *arguments, entry);
+  else
+    results = co_await run(context, call, *arguments, entry);
+  if (!results) co_return std::nullopt;
+  co_return co_await reply_of(xid, *std::move(results), entry, protection);
+}
+
+Task<std::optional<CallResults>> Server::run_once(CallContext& context, const IncomingCall& call,
+                                                  xdr::Decoder& decoder,
+                                                  const Program::Entry& entry) {
+  const ReplayKey key = context.replay_key();
   ReplayCache::Admitted admitted = co_await replay_cache_.admit(key, context.loop());
   if (admitted.admission == ReplayCache::Admission::Replay) {
     trace_call(Reason::RpcReplayed, call);
-    co_return std::move(admitted.reply);
+    co_return std::move(admitted.results);
   }
   if (admitted.admission == ReplayCache::Admission::Drop) {
     trace_call(Reason::RpcDuplicateDropped, call);
     co_return std::nullopt;
   }
-  Run run(replay_cache_, key, context.loop());
-  std::optional<OutgoingReply> reply;
-  try {
-    xdr::Encoder encoder(results_of(entry));
-    const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
-    reply = conclude(outcome, std::move(encoder), context.header().xid, call, entry);
-  } catch (...) {
-    trace_failed(call);
-    // Nobody knows how far it came, so it is not run again: duplicates get this answer.
-    reply = system_error(call);
-  }
-  run.finish(reply);
-  co_return reply;
+  Run running(replay_cache_, key, context.loop());
+  std::optional<CallResults> results = co_await run(context, call, decoder, entry);
+  running.finish(results);
+  co_return results;
 }
 
 }  // namespace stag::rpc

@@ -53,15 +53,21 @@ class Server : public Service {
   std::size_t active_calls() const override { return active_.sum(); }
 
  private:
+  // What a Call is for.
+  struct Target {
+    const Program::Entry* entry = nullptr;
+    bool once_only = false;  // a repetition is answered from the replay cache
+  };
   Program& program(std::uint32_t program, std::uint32_t version);
   Authenticator* authenticator(oncrpc::AuthFlavor flavor) const;
-  // The caller, or why the Call is refused.
-  Result<Caller, oncrpc::AuthStat> authenticate(const oncrpc::CallHeader& header,
-                                                const Origin& origin) const;
-  Result<const Program::Entry*, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header,
-                                                          const Origin& origin) const;
-  Task<std::optional<OutgoingReply>> once(CallContext& context, IncomingCall& call,
-                                          xdr::Decoder& decoder, const Program::Entry& entry);
+  Result<Target, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header,
+                                           const Origin& origin) const;
+  // Calls that are protected, and those that must not run twice.
+  Task<std::optional<OutgoingReply>> serve_kept(CallContext& context, IncomingCall& call,
+                                                xdr::Decoder& decoder, Target target,
+                                                Protection* protection);
+  Task<std::optional<CallResults>> run_once(CallContext& context, const IncomingCall& call,
+                                            xdr::Decoder& decoder, const Program::Entry& entry);
 
   oncrpc::DispatchTable<Program> programs_;
   std::vector<std::unique_ptr<Authenticator>> authenticators_;

@@ -77,6 +77,8 @@ class Requester {
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(flights_.size()); }
   // Requested in every Call.
   std::uint32_t credits() const { return settings_.credits; }
+  const CallLimits& limits() const { return settings_.limits; }
+  bool sends_chunks() const { return settings_.chunks; }
   // Calls that may be on the wire now: 1 before the first Reply (RFC 8166 3.3.3).
   std::uint32_t credit_limit() const;
 

@@ -125,8 +125,6 @@ void Channel::on_link_down(Link& link, Reason) {
 
 Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   ++active_;
-  last_program_ = word(message.stream, 3);
-  last_version_ = word(message.stream, 4);
   const EntryInUse in_use = entry_for(message);
   Entry& entry = *in_use;
   if (message.deadline) deadlines_.add(entry, *message.deadline);
@@ -137,8 +135,11 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     if (reason == Reason::None && !connected()) reason = co_await connection(entry);
     // A call woken before this one may have had it cancelled.
     if (reason == Reason::None) reason = entry.given_up;
+    if (reason == Reason::None) reason = begin_transmission(message);
     if (reason != Reason::None) break;
     // Keeps the Link while the call is on it.
+    last_program_ = word(message.stream, 3);
+    last_version_ = word(message.stream, 4);
     const std::shared_ptr<Link> link = begin(entry);
     co_await entry.call.done();
     entry.link = nullptr;
@@ -149,6 +150,11 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   end_if_quiet();
   if (reason == Reason::None) co_return std::move(entry.call.outcome->reply);
   co_return Failure{CallError::transport(reason, where())};
+}
+
+Reason Channel::begin_transmission(CallMessage& message) {
+  const Result<Ok, Reason> made = message.begin_transmission();
+  return made ? Reason::None : made.error();
 }
 
 // Most of an Entry is lists that are empty: it is made once and used for many calls.
@@ -181,6 +187,11 @@ std::shared_ptr<Link> Channel::begin(Entry& entry) {
   return link;
 }
 
+std::optional<ChannelLimits> Channel::limits() const {
+  if (!connected()) return std::nullopt;
+  return link_->limits();
+}
+
 bool Channel::connected() const {
   return link_ != nullptr && link_->up();
 }
@@ -206,8 +217,7 @@ bool Channel::enlarge(Entry& entry) {
   if (!refused || !message.retry_short_reply) return false;
   if (++entry.enlargements > kReplyEnlargements) return false;
   message.reply.payload_max *= 2;
-  message.xid = next_xid();
-  message.stream.patch_u32(0, message.xid);
+  message.use_xid(next_xid());
   return true;
 }
 

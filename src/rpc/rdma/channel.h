@@ -34,6 +34,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override;
   Task<void> close() override;
   void serve_reverse(Service& service) override;
+  std::optional<ChannelLimits> limits() const override;
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Rdma; }
   std::string where() const override { return "rdma " + to_string(server_); }
@@ -48,6 +49,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   using EntryInUse = std::unique_ptr<Entry, KeepEntry>;
 
   void on_link_down(Link& link, Reason reason) override;
+  static Reason begin_transmission(CallMessage& message);
   EntryInUse entry_for(CallMessage& message);
   void keep(Entry* entry);
   bool connected() const;

@@ -115,9 +115,11 @@ Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& s
   origin_->transport = TransportKind::Rdma;
   origin_->netid = origin_->peer.host.find(':') == std::string::npos ? "rdma" : "rdma6";
   origin_->loop = &loop_;
+  origin_->connection = std::make_shared<rpc::Connection>();
 }
 
 Link::~Link() {
+  origin_->connection->end();
   STAG_CHECK(settling_.empty());
 }
 
@@ -143,6 +145,15 @@ void Link::serve(Service& service, std::uint32_t credits) {
 }
 
 // Requester.
+
+ChannelLimits Link::limits() const {
+  const rpcrdma::Requester& requester = core_.requester();
+  const rpcrdma::CallLimits& sizes = requester.limits();
+  return {.calls = requester.credit_limit(),
+          .call_max = sizes.call_threshold - rpcrdma::kMinHeaderSize,
+          .reply_max = sizes.reply_threshold - rpcrdma::kMinHeaderSize,
+          .chunks = requester.sends_chunks()};
+}
 
 void Link::start(PendingCall& call) {
   call.renew();
@@ -292,7 +303,10 @@ void Link::on_served(ServedCall& call) noexcept {
 void Link::answer(ServedCall& call) {
   const std::optional<OutgoingReply>& reply = call.reply();
   if (!up_) return call.release();
-  if (!reply || !reply->stream.ok()) return core_.on_no_reply(call);
+  if (!reply || !reply->stream.ok()) {
+    if (call.close() != Reason::None) close(call.close());
+    return core_.on_no_reply(call);
+  }
   core_.on_reply(call, call.shape());
 }
 
@@ -442,6 +456,7 @@ void Link::on_disconnect(Reason reason) {
     settle(*call);
   }
   core_.on_disconnect(reason);
+  origin_->connection->end();
   // An event of the connection is being delivered: it ends in a later turn.
   loop_.post([self] { self->connection_.reset(); });
   if (owner_ != nullptr) owner_->on_link_down(*this, reason);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "rpc/channel.h"
 #include "rpc/rdma/abandoned_calls.h"
 #include "rpc/rdma/options.h"
 #include "rpc/rdma/pending_call.h"
@@ -94,6 +95,8 @@ class Link final : public std::enable_shared_from_this<Link>,
 
   Loop& loop() { return loop_; }
   const std::string& where() const { return where_; }
+  // Of our Calls.
+  ChannelLimits limits() const;
   // Calls on the wire without a Reply.
   std::uint32_t in_flight() const { return core_.requester().in_flight(); }
   // Whether the peer sent or took any bytes since the last time this was asked.

@@ -11,6 +11,8 @@ Task<Result<ReplyMessage, CallError>> ReverseChannel::call(CallMessage& message)
   const std::shared_ptr<Link> link = link_.lock();
   if (link == nullptr || !link->up())
     co_return Failure{CallError::transport(Reason::ConnectionLost, where_)};
+  const Result<Ok, Reason> made = message.begin_transmission();
+  if (!made) co_return Failure{CallError::transport(made.error(), where_)};
   PendingCall call(message);
   Timer deadline;
   if (message.deadline)
@@ -28,5 +30,11 @@ Task<void> ReverseChannel::close() {
 }
 
 void ReverseChannel::serve_reverse(Service&) {}
+
+std::optional<ChannelLimits> ReverseChannel::limits() const {
+  const std::shared_ptr<Link> link = link_.lock();
+  if (link == nullptr || !link->up()) return std::nullopt;
+  return link->limits();
+}
 
 }  // namespace stag::rpc::rdma

@@ -19,6 +19,7 @@ class ReverseChannel final : public rpc::Channel {
   Task<void> close() override;
   // The forward direction's server is there already.
   void serve_reverse(Service& service) override;
+  std::optional<ChannelLimits> limits() const override;
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Rdma; }
   std::string where() const override { return where_; }

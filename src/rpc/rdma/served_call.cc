@@ -15,6 +15,8 @@ MutableBytes ServedCall::room(std::uint32_t item) {
 }
 
 void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload) {
+  call_.reply_room = {arrival.inline_reply_max, arrival.reply_chunk_max};
+  call_.close = Reason::None;
   std::size_t first = 0;
   if (arrival.long_call) {
     call_.payload = std::move(rooms_[0].block).freeze(rooms_[0].length);

@@ -51,6 +51,8 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
 
   // The answer; throws what the Service threw. It stays until release().
   const std::optional<OutgoingReply>& reply() { return serving_.result(); }
+  // Why the connection is to end, when there is no answer; None: it goes on.
+  Reason close() const { return call_.close; }
   // The same described to the core; there is one.
   const rpcrdma::ReplyShape& shape();
   // For each of the shape's items at these indices, where it stands among those of the stream.

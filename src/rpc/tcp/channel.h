@@ -33,6 +33,10 @@ class TcpChannel final : public Channel,
   }
   Task<void> close() override;
   void serve_reverse(Service& service) override;
+  std::optional<ChannelLimits> limits() const override {
+    if (stream_ == nullptr) return std::nullopt;
+    return ChannelLimits{.call_max = oncrpc::kLastFragment - 1, .reply_max = stream_->record_max()};
+  }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Tcp; }
   std::string where() const override { return requester_.where(); }

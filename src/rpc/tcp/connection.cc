@@ -21,6 +21,7 @@ ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
   origin->local = stream_->local();
   if (origin->peer.host.find(':') != std::string::npos) origin->netid = "tcp6";
   origin->loop = &stream_->loop();
+  origin->connection = std::make_shared<rpc::Connection>();
   origin->reverse = reverse_;
   where_ = "tcp " + to_string(origin->peer);
   responder_ = std::make_shared<Responder>(service, std::move(origin), stream_, account_,

@@ -21,6 +21,7 @@ struct Requester::Pending {
   Timer deadline{};
   RecordStream::Ticket ticket = 0;
   std::uint64_t received_when_sent = 0;
+  std::uint64_t sent_on = 0;  // the number of the stream
   Pending* chain = nullptr;
 };
 
@@ -80,6 +81,9 @@ Requester::Pending* Requester::find(std::uint32_t xid) const {
 }
 
 void Requester::transmit(Pending& pending) {
+  pending.sent_on = streams_;
+  const Result<Ok, Reason> made = pending.message.begin_transmission();
+  if (!made) return end(pending, Failure{failed(made.error())});
   pending.received_when_sent = stream_->received_bytes();
   pending.ticket = stream_->send(pending.message.stream.rope());
 }
@@ -100,8 +104,14 @@ void Requester::expire(Pending& pending) {
 void Requester::attach(std::shared_ptr<RecordStream> stream) {
   stream_ = std::move(stream);
   lost_ = Reason::None;
-  for (Pending* bucket : buckets_)
-    for (Pending* pending = bucket; pending != nullptr; pending = pending->chain)
+  // One that cannot be sent ends here, and its caller may make and end others.
+  ++streams_;
+  const auto next_of = [this](Pending* bucket) {
+    while (bucket != nullptr && bucket->sent_on == streams_) bucket = bucket->chain;
+    return bucket;
+  };
+  for (Pending*& bucket : buckets_)
+    while (Pending* const pending = stream_ == nullptr ? nullptr : next_of(bucket))
       transmit(*pending);
 }
 

@@ -67,6 +67,7 @@ class Requester {
   Owner& owner_;
   std::string where_;
   std::shared_ptr<RecordStream> stream_;
+  std::uint64_t streams_ = 0;                 // there have been
   std::array<Pending*, kBuckets> buckets_{};  // chains by XID
   std::size_t waiting_ = 0;
   std::size_t active_ = 0;

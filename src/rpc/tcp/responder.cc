@@ -76,12 +76,16 @@ Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record,
   IncomingCall call;
   call.origin = self->origin_;
   call.payload = std::move(record);
+  call.reply_room = {.inline_max = oncrpc::kLastFragment - 1, .chunk_max = 0};
   ++self->active_;
   try {
     const std::optional<OutgoingReply> reply = co_await self->service_.serve(call);
     // From here on it counts as what it is, in the stream; first there, so that nobody takes its
     // room.
-    if (reply) self->send(*reply);
+    if (reply)
+      self->send(*reply);
+    else if (call.close != Reason::None)
+      self->give_up(call.close);
     self->account_->give(std::exchange(reply_room, 0));
   } catch (...) {
     self->give_up(trace_exception(Reason::RpcHandlerFailed, self->where_));
@@ -107,6 +111,7 @@ void Responder::give_up(Reason reason) {
 
 void Responder::detach() {
   stream_ = nullptr;
+  origin_->connection->end();
   for (const Buffer& record : held_) account_->give(record.size());
   held_.clear();
 }

@@ -24,6 +24,10 @@ class ReverseChannel final : public Channel, private Requester::Owner {
   }
   Task<void> close() override;
   void serve_reverse(Service&) override { trace(Reason::RpcNoReverseDirection, where()); }
+  std::optional<ChannelLimits> limits() const override {
+    if (stream_ == nullptr) return std::nullopt;
+    return ChannelLimits{.call_max = oncrpc::kLastFragment - 1, .reply_max = stream_->record_max()};
+  }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Tcp; }
   std::string where() const override { return requester_.where(); }

@@ -65,6 +65,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool congested() const { return limits_.queued != 0 && queued_ > limits_.queued; }
   std::size_t queued_bytes() const { return queued_; }
   std::uint64_t received_bytes() const { return received_; }
+  // Bytes of the longest record that is read.
+  std::uint32_t record_max() const { return limits_.records.record; }
   Address peer() const { return wire_->peer(); }
   Address local() const { return wire_->local(); }
   Loop& loop() const { return loop_; }

@@ -58,12 +58,11 @@ Task<Result<Ok, Reason>> UdpChannel::open(CancelToken cancel) {
 Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
   Reason refused = shut_;
   if (refused == Reason::None && message.cancel.cancelled()) refused = Reason::Cancelled;
-  const Rope rope = message.stream.rope();
-  if (refused == Reason::None && rope.size() > kLongestDatagram) refused = Reason::RpcCallTooLong;
   if (refused != Reason::None) co_return Failure{CallError::transport(refused, where_)};
   STAG_CHECK(socket_.has_value());
-  // A copy: nothing of the caller's is referred to once a datagram was handed to the system.
-  Pending pending{message, rope.flatten(), options_.retransmit_min};
+  Result<Buffer, Reason> datagram = datagram_of(message);
+  if (!datagram) co_return Failure{CallError::transport(datagram.error(), where_)};
+  Pending pending{message, *std::move(datagram), options_.retransmit_min};
   ++active_;
   waiting_.push_back(&pending);
   if (message.deadline)
@@ -82,11 +81,31 @@ Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
   co_return result;
 }
 
+// For one transmission. A copy: nothing of the caller's is referred to once a datagram was handed
+// to the system.
+Result<Buffer, Reason> UdpChannel::datagram_of(CallMessage& message) {
+  const Result<Ok, Reason> made = message.begin_transmission();
+  if (!made) return Failure{made.error()};
+  const Rope rope = message.stream.rope();
+  if (rope.size() > kLongestDatagram) return Failure{Reason::RpcCallTooLong};
+  return rope.flatten();
+}
+
 void UdpChannel::transmit(Pending& pending) {
+  pending.again = loop_.after(pending.patience, [this, &pending] { transmit_again(pending); });
+  pending.patience = std::min(2 * pending.patience, options_.retransmit_max);
   const Result<Ok, Reason> sent = socket_->send(pending.datagram.bytes());
   if (!sent) trouble_ = sent.error();
-  pending.again = loop_.after(pending.patience, [this, &pending] { transmit(pending); });
-  pending.patience = std::min(2 * pending.patience, options_.retransmit_max);
+}
+
+// What is signed is another datagram each time.
+void UdpChannel::transmit_again(Pending& pending) {
+  if (pending.message.signer != nullptr) {
+    Result<Buffer, Reason> datagram = datagram_of(pending.message);
+    if (!datagram) return end(pending, Failure{CallError::transport(datagram.error(), where_)});
+    pending.datagram = *std::move(datagram);
+  }
+  transmit(pending);
 }
 
 void UdpChannel::expire(Pending& pending) {

@@ -30,13 +30,18 @@ class UdpChannel final : public Channel {
   Task<void> close() override;
   // UDP has no connection on which a server could call back.
   void serve_reverse(Service&) override { trace(Reason::RpcNoReverseDirection, where()); }
+  std::optional<ChannelLimits> limits() const override {
+    return ChannelLimits{.call_max = kLongestDatagram, .reply_max = kLongestDatagram};
+  }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Udp; }
   std::string where() const override { return where_; }
 
  private:
   struct Pending;
+  static Result<Buffer, Reason> datagram_of(CallMessage& message);
   void transmit(Pending& pending);
+  void transmit_again(Pending& pending);
   void expire(Pending& pending);
   void end(Pending& pending, Result<ReplyMessage, CallError> result);
   bool remove(Pending& pending);

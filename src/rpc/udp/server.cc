@@ -56,9 +56,11 @@ Task<void> UdpServer::serve(std::shared_ptr<const Origin> origin, Buffer message
   IncomingCall call;
   call.origin = std::move(origin);
   call.payload = std::move(message);
+  const std::size_t most = std::min(fair, options_.max_reply);
+  call.reply_room = {.inline_max = most, .chunk_max = 0};
   try {
     const std::optional<OutgoingReply> reply = co_await service_.serve(call);
-    if (reply && !socket_.closed()) send(*reply, std::min(fair, options_.max_reply), to, from);
+    if (reply && !socket_.closed()) send(*reply, most, to, from);
   } catch (...) {
     // No answer, as if the datagram had been lost: the client sends it again.
     trace_exception(Reason::RpcHandlerFailed, "udp");

@@ -21,10 +21,13 @@ class DirectChannel final : public rpc::Channel {
   }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    const Result<Ok, Reason> made = message.begin_transmission();
+    if (!made) co_return Failure{rpc::CallError::transport(made.error(), where())};
     last_bound = message.reply;
     last_call = message.stream;
     rpc::IncomingCall incoming;
     incoming.origin = origin_;
+    incoming.reply_room = reply_room;
     const Moved moved = split(message.stream, message.eligible_arguments);
     incoming.payload = moved.payload;
     for (std::uint32_t index : moved.items)
@@ -46,6 +49,7 @@ class DirectChannel final : public rpc::Channel {
   rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
   std::string where() const override { return "direct"; }
 
+  rpc::ReplyRoom reply_room;
   rpc::ReplyBound last_bound;
   xdr::Stream last_call;
   xdr::Stream last_reply;

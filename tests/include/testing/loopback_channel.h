@@ -23,8 +23,11 @@ class LoopbackChannel final : public rpc::Channel {
   }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    const Result<Ok, Reason> made = message.begin_transmission();
+    if (!made) co_return Failure{rpc::CallError::transport(made.error(), where())};
     rpc::IncomingCall incoming;
     incoming.origin = origin_;
+    incoming.reply_room = reply_room;
     const std::vector<std::uint32_t> moved = moved_of(message.stream, message.eligible_arguments);
     for (const std::uint32_t index : moved)
       incoming.items.add(message.stream.items()[index].position, message.stream.item_bytes(index));
@@ -44,6 +47,7 @@ class LoopbackChannel final : public rpc::Channel {
   rpc::Origin& origin() { return *origin_; }
 
   bool reduce = false;
+  rpc::ReplyRoom reply_room;
   // The inline part of the last Call, and the whole stream of the last Reply.
   Buffer last_call;
   xdr::Stream last_reply;
