@@ -42,6 +42,7 @@ class Admission {
   Admission(const ServerContext& server, const rpc::CallContext& call)
       : server_(server), call_(call), exports_(server.exports.current()) {}
 
+  const rpc::CallContext& call() const { return call_; }
   const ServerContext& server() const { return server_; }
   const Exports& exports() const { return *exports_; }
 

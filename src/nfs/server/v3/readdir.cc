@@ -1,6 +1,6 @@
 // READDIR and READDIRPLUS (RFC 1813 3.3.16, 3.3.17). Sizes are counted as they will be encoded:
 // `count` and `maxcount` bound the whole resok structure "including all XDR overhead", `dircount`
-// only file ids, names and cookies.
+// only file ids, names and cookies. A Reply for which the transport has less room is shorter.
 #include <algorithm>
 
 #include "nfs/server/v3/procedures.h"
@@ -104,6 +104,14 @@ std::uint64_t room_for_entries(std::uint32_t count) {
   return bytes < kEmptyList ? 0 : bytes - kEmptyList;
 }
 
+// What the client asked for, unless its transport has less room for the Reply: a listing that is
+// too long for that would reach it as an error.
+std::uint32_t limited(const Request& request, std::uint32_t count) {
+  constexpr std::uint64_t kStatus = 4;
+  const std::uint64_t room = std::max(request.results_max(), kStatus) - kStatus;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, room));
+}
+
 template <class Res, class List>
 void fill(Res& res, const vfs::Listed& listed, List list) {
   auto& ok = res.resok();
@@ -123,14 +131,15 @@ Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
     co_return res;
   }
   std::vector<v3::entry3> entries;
-  const std::uint64_t bytes = room_for_entries(args.count);
+  const std::uint32_t count = limited(request, args.count);
+  const std::uint64_t bytes = room_for_entries(count);
   PlainSink sink(entries, bytes);
   const vfs::ListFrom from = from_of(args.cookie, args.cookieverf, false, bytes);
   const auto listed =
       co_await directory->store().list(directory->caller(), directory->handle, from, sink);
   if (!listed)
     res.status = request.failure(listed.error());
-  else if (args.count < kEmptyList || (entries.empty() && sink.full()))
+  else if (count < kEmptyList || (entries.empty() && sink.full()))
     res.status = v3::NFS3ERR_TOOSMALL;
   if (res.status == v3::NFS3_OK) {
     fill(res, *listed, std::move(entries));
@@ -148,14 +157,15 @@ Task<v3::READDIRPLUS3res> readdirplus(Request request, v3::READDIRPLUS3args args
     co_return res;
   }
   std::vector<v3::entryplus3> entries;
-  const std::uint64_t bytes = room_for_entries(args.maxcount);
+  const std::uint32_t count = limited(request, args.maxcount);
+  const std::uint64_t bytes = room_for_entries(count);
   PlusSink sink(request, *directory, entries, bytes, args.dircount);
   const vfs::ListFrom from = from_of(args.cookie, args.cookieverf, true, bytes);
   const auto listed =
       co_await directory->store().list(directory->caller(), directory->handle, from, sink);
   if (!listed)
     res.status = request.failure(listed.error());
-  else if (args.maxcount < kEmptyList || (entries.empty() && sink.full()))
+  else if (count < kEmptyList || (entries.empty() && sink.full()))
     res.status = v3::NFS3ERR_TOOSMALL;
   if (res.status == v3::NFS3_OK) {
     fill(res, *listed, std::move(entries));

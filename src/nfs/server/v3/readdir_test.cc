@@ -56,6 +56,51 @@ TEST_F(Listing, has_every_name_once_whatever_the_page_size) {
   }
 }
 
+// The rest of a listing of either kind, one Reply after the other.
+template <class Next>
+std::multiset<std::string> whole_listing(Next next) {
+  std::multiset<std::string> names;
+  std::uint64_t cookie = 0;
+  cookieverf3 verifier{};
+  for (bool eof = false; !eof;) {
+    const auto res = next(cookie, verifier);
+    EXPECT_EQ(res.status, NFS3_OK);
+    if (res.status != NFS3_OK || (res.resok().reply.entries.empty() && !res.resok().reply.eof))
+      break;
+    for (const auto& entry : res.resok().reply.entries) {
+      names.insert(entry.name);
+      cookie = entry.cookie;
+    }
+    verifier = res.resok().cookieverf;
+    eof = res.resok().reply.eof;
+  }
+  return names;
+}
+
+TEST_F(Listing, is_cut_to_what_the_transport_can_bring_back) {
+  const nfs_fh3 dir = mkdir(root(), "dir");
+  fill(dir, 50);
+  for (const bool chunk : {false, true}) {
+    channel_.reply_room = chunk ? rpc::ReplyRoom{.inline_max = 200, .chunk_max = 700}
+                                : rpc::ReplyRoom{.inline_max = 700, .chunk_max = 0};
+    const auto plain = whole_listing([&](std::uint64_t cookie, const cookieverf3& verifier) {
+      const auto res = readdir(dir, 8192, cookie, verifier);
+      EXPECT_LE(channel_.last_reply.size(), 700u);
+      return res;
+    });
+    EXPECT_EQ(plain.size(), 52u);
+    const auto plus = whole_listing([&](std::uint64_t cookie, const cookieverf3& verifier) {
+      const auto res = readdirplus(dir, 8192, 8192, cookie, verifier);
+      EXPECT_LE(channel_.last_reply.size(), 700u);
+      return res;
+    });
+    EXPECT_EQ(plus.size(), 52u);
+  }
+  channel_.reply_room = {.inline_max = 100, .chunk_max = 0};
+  EXPECT_EQ(readdir(dir, 8192).status, NFS3ERR_TOOSMALL);
+  EXPECT_EQ(readdirplus(dir, 8192, 8192).status, NFS3ERR_TOOSMALL);
+}
+
 TEST_F(Listing, fills_its_count_to_the_last_byte) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   // 104 bytes for an empty list, 28 each for "." and "..".

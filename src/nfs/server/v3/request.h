@@ -17,6 +17,9 @@ class Request {
   Request(const ServerContext& server, const rpc::CallContext& call, std::uint32_t procedure)
       : admission_(server, call), procedure_(procedure) {}
 
+  // Bytes of the longest results that reach the client.
+  std::uint64_t results_max() const { return admission_.call().results_max(); }
+
   Result<ExportObject, v3::nfsstat3> resolve(const v3::nfs_fh3& handle) const;
 
   v3::nfsstat3 failure(vfs::Status status) const { return to_nfsstat3(procedure_, status); }
