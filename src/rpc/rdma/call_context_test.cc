@@ -31,10 +31,10 @@ class RdmaCallContext : public ::testing::Test {
       reverse = call.reverse_channel();
       co_return value + 1;
     });
-    const Address at = *server.listen(network, loop, {"server", 20049});
+    const Address at = *server.listen(network, {"server", 20049});
     ChannelOptions options;
     options.seed = 7;
-    channel.emplace(network, loop, at, options);
+    channel.emplace(network, at, options);
     channel->serve_reverse(programs);
   }
   ~RdmaCallContext() override {

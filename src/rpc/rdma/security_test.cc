@@ -22,11 +22,11 @@ constexpr std::array kSurprisingTable{bind<REVERSE>({}, {}, [](const std::string
 class RdmaSecurity : public ::testing::TestWithParam<bool> {
  protected:
   RdmaSecurity() {
-    const Address at = *server.listen(network, loop, {"server", 20049});
+    const Address at = *server.listen(network, {"server", 20049});
     ChannelOptions options;
     options.seed = 7;
     options.moved = &moved;
-    channel.emplace(network, loop, at, options);
+    channel.emplace(network, at, options);
   }
   ~RdmaSecurity() override {
     loop.run(closing(*channel));

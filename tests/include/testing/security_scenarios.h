@@ -125,15 +125,19 @@ inline Task<bool> authenticates_longer_than_the_connection_lives(SecuredStore& s
   const auto one = co_await client.call<store::INCREMENT>(1u);
   EXPECT_TRUE(one.ok());
   store.authenticator->is_slow = [](const toy::Credential&) { return true; };
+  Completion<Ok> waits, waits_again;
+  store.authenticator->on_held = [&] {
+    (store.authenticator->held.size() == 1 ? waits : waits_again).complete(Ok{});
+  };
   TaskGroup calls;
   std::optional<rpc::CallResult<std::uint32_t>> added;
   calls.add(add_into(client, added));
-  while (store.authenticator->held.size() < 1) co_await resume_on(channel.loop());
+  co_await waits;
   store.service.next = LossyService::Loss::Call;
   rpc::Client plain(channel);
   const auto pong = co_await plain.ping(store::kProgram, store::kVersion);
   EXPECT_TRUE(pong.ok()) << "a slow authentication keeps nobody else waiting";
-  while (store.authenticator->held.size() < 2) co_await resume_on(channel.loop());
+  co_await waits_again;
   EXPECT_FALSE(added.has_value());
   store.authenticator->let_go();
   co_await calls.join();

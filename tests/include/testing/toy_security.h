@@ -102,6 +102,7 @@ class ToyAuthenticator final : public rpc::Authenticator {
     if (is_slow && is_slow(*credential)) {
       Completion<Ok> wait;
       held.push_back(&wait);
+      if (on_held) on_held();
       co_await wait;
     }
     if (credential->kind == toy::Kind::SetUp)
@@ -126,6 +127,7 @@ class ToyAuthenticator final : public rpc::Authenticator {
   std::deque<Completion<Ok>*> held;
   bool throws = false;
   bool signs_badly = false;
+  std::function<void()> on_held;
   std::function<void()> on_repeated;
   std::uint32_t set_ups = 0, accepted = 0, repeated = 0;
 
