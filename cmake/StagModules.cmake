@@ -15,7 +15,7 @@ set(STAG_SUBFOLDERS_bench load raw report worlds)
 set(STAG_SUBFOLDERS_cli commands copy serve support)
 set(STAG_SUBFOLDERS_nfs_export state)
 set(STAG_SUBFOLDERS_nfs_server v2 v3 acl mount)
-set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2)
+set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2 v3)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_rpc_tcp fabric/sim)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim)

@@ -269,7 +269,7 @@ Task<bool> Load::write(Running& running, MutableBytes memory) {
     auto done = co_await fs.write_from(file_, running.offset(), memory);
     co_return running.good(done) && running.whole(*done);
   }
-  auto done = co_await fs.write(file_, running.offset(), memory, nfs::v3::UNSTABLE);
+  auto done = co_await fs.write(file_, running.offset(), memory, nfs::client::Stability::Unstable);
   co_return running.good(done) && running.whole(done->count);
 }
 

@@ -46,7 +46,7 @@ Task<bool> Workload::once(Operation operation, MutableBytes block) {
     const auto part = co_await files_->read(file_, at, block);
     co_return part && part->count == kBlock;
   }
-  const auto part = co_await files_->write(file_, at, block, nfs::v3::UNSTABLE);
+  const auto part = co_await files_->write(file_, at, block, nfs::client::Stability::Unstable);
   co_return part && part->count == kBlock;
 }
 

@@ -40,10 +40,8 @@ struct SimWorld::State {
   nfs::client::Handle root() const {
     const auto exports = nfs_.exports();
     const nfs::Export& data = exports->all().front();
-    nfs::client::Handle handle;
-    STAG_CHECK(handle.data.assign(
-        nfs_.context().handles.seal(data.id, data.file_system().root()).bytes()));
-    return handle;
+    return *nfs::client::Handle::from(
+        nfs_.context().handles.seal(data.id, data.file_system().root()).bytes());
   }
 
   fabric::SimLoop loop_;

@@ -41,7 +41,7 @@ class Cat final : public RemoteCommand {
   Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
     const Outcome<Node> node = co_await remote.files().walk(remote.path());
     if (!node) co_return Failure{node.error()};
-    if (node->attributes.type == nfs::v3::NF3DIR)
+    if (node->attributes.type == nfs::client::FileType::Directory)
       co_return Failure{Error::of_local(fmt::format(
           "'{}' is a directory; see what is in it with 'stag ls'", to_string(remote.url())))};
     StandardOutput output(run.loop);

@@ -27,7 +27,7 @@ class Chmod final : public RemoteCommand {
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     const Outcome<Node> node = co_await remote.files().walk(remote.path());
     if (!node) co_return Failure{node.error()};
-    const bool directory = node->attributes.type == nfs::v3::NF3DIR;
+    const bool directory = node->attributes.type == nfs::client::FileType::Directory;
     nfs::client::SetAttributes attributes;
     attributes.mode = change_.apply(node->attributes.mode & 07777, directory);
     co_return co_await remote.files().setattr(node->handle, attributes);

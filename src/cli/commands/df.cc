@@ -9,8 +9,8 @@
 namespace stag::cli {
 namespace {
 
+using nfs::client::FileSystemUsage;
 using nfs::client::Node;
-using nfs::v3::FSSTAT3resok;
 
 class Df final : public RemoteCommand {
  public:
@@ -28,7 +28,7 @@ class Df final : public RemoteCommand {
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     const Outcome<Node> node = co_await remote.files().walk(remote.path());
     if (!node) co_return Failure{node.error()};
-    const Outcome<FSSTAT3resok> room = co_await remote.files().fsstat(node->handle);
+    const Outcome<FileSystemUsage> room = co_await remote.files().usage(node->handle);
     if (!room) co_return Failure{room.error()};
     if (json_)
       array_.add(object(remote, *room));
@@ -40,27 +40,28 @@ class Df final : public RemoteCommand {
     if (json_) put("{}\n", array_.text());
   }
 
-  static Json object(Remote& remote, const FSSTAT3resok& room) {
+  static Json object(Remote& remote, const FileSystemUsage& room) {
     Json json;
     json.set("url", to_string(remote.url()))
-        .set_quantity("size", room.tbytes)
-        .set_quantity("used", room.tbytes - room.fbytes)
-        .set_quantity("available", room.abytes)
-        .set_quantity("files", room.tfiles)
-        .set_quantity("files_available", room.afiles);
+        .set_quantity("size", room.total_bytes)
+        .set_quantity("used", room.total_bytes - room.free_bytes)
+        .set_quantity("available", room.available_bytes)
+        .set_quantity("files", room.total_files)
+        .set_quantity("files_available", room.available_files);
     return json;
   }
-  void print(Remote& remote, const FSSTAT3resok& room) {
-    const std::uint64_t used = room.tbytes - room.fbytes;
-    const double share =
-        room.tbytes == 0 ? 0 : 100.0 * static_cast<double>(used) / static_cast<double>(room.tbytes);
+  void print(Remote& remote, const FileSystemUsage& room) {
+    const std::uint64_t used = room.total_bytes - room.free_bytes;
+    const double share = room.total_bytes == 0 ? 0
+                                               : 100.0 * static_cast<double>(used) /
+                                                     static_cast<double>(room.total_bytes);
     if (!headed_)
       put("{:>11} {:>11} {:>11} {:>5} {:>12}  where\n", "size", "used", "available", "use",
           "files left");
     headed_ = true;
     const auto size = [](std::uint64_t bytes) { return human_size(static_cast<double>(bytes)); };
-    put("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(room.tbytes), size(used),
-        size(room.abytes), share, room.afiles, to_string(remote.url()));
+    put("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(room.total_bytes), size(used),
+        size(room.available_bytes), share, room.available_files, to_string(remote.url()));
   }
 
   bool human_ = true, json_ = false, headed_ = false;

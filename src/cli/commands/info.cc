@@ -73,9 +73,9 @@ class Info final : public Command {
           service.answered ? "its answer" : "rpcbind");
     if (!findings.exports) return;
     put("\nexports\n");
-    for (const nfs::mount3::exportnode& node : *findings.exports) {
-      put("  {}", shown(node.ex_dir));
-      for (const nfs::mount3::groupnode& group : node.ex_groups) put("  {}", shown(group.gr_name));
+    for (const nfs::client::ListedExport& listed : *findings.exports) {
+      put("  {}", shown(listed.path));
+      for (const std::string& client : listed.clients) put("  {}", shown(client));
       put("\n");
     }
   }
@@ -94,11 +94,11 @@ class Info final : public Command {
     }
     Json exports = Json::array();
     if (findings.exports)
-      for (const nfs::mount3::exportnode& node : *findings.exports) {
+      for (const nfs::client::ListedExport& listed : *findings.exports) {
         Json clients = Json::array();
-        for (const nfs::mount3::groupnode& group : node.ex_groups) clients.add(group.gr_name);
+        for (const std::string& client : listed.clients) clients.add(client);
         Json json;
-        json.set_bytes("path", node.ex_dir).set("clients", std::move(clients));
+        json.set_bytes("path", listed.path).set("clients", std::move(clients));
         exports.add(std::move(json));
       }
     Json json;

@@ -90,11 +90,11 @@ class Ls final : public Command {
     const bool link_itself = (long_ || itself_) && !remote.url().path.ends_with('/');
     const Links links = link_itself ? Links::FollowAllButLast : Links::Follow;
     const Outcome<Node> node = co_await remote.files().walk(remote.path(), links);
-    const bool leads_nowhere = !node && (node.error().is(nfs::v3::NFS3ERR_NOENT) ||
+    const bool leads_nowhere = !node && (node.error().is(nfs::client::Status::NoEntry) ||
                                          node.error().kind == Error::Kind::Links);
     if (!leads_nowhere) co_return node;
     Outcome<Node> link = co_await remote.files().walk(remote.path(), Links::FollowAllButLast);
-    if (link && link->attributes.type == nfs::v3::NF3LNK) co_return link;
+    if (link && link->attributes.type == nfs::client::FileType::Symlink) co_return link;
     co_return node;
   }
 
@@ -102,7 +102,7 @@ class Ls final : public Command {
     std::vector<Line> lines;
     const Outcome<Node> node = co_await named(remote);
     if (!node) co_return Failure{node.error()};
-    if (node->attributes.type != nfs::v3::NF3DIR || itself_) {
+    if (node->attributes.type != nfs::client::FileType::Directory || itself_) {
       const std::string& path = remote.path();
       lines.push_back({path.empty() ? "." : path, node->attributes, node->handle});
       co_return lines;
@@ -138,7 +138,7 @@ class Ls final : public Command {
   static Task<void> read_targets(Remote& remote, std::vector<Line>& lines) {
     TaskGroup links;
     for (Line& line : lines) {
-      if (!line.handle || line.attributes->type != nfs::v3::NF3LNK) continue;
+      if (!line.handle || line.attributes->type != nfs::client::FileType::Symlink) continue;
       co_await links.at_most(kLinksInFlight - 1);
       links.add(read_target(remote, line));
     }
@@ -161,8 +161,8 @@ class Ls final : public Command {
       const Attributes& a = *line.attributes;
       const std::string size =
           human_ ? human_size(static_cast<double>(a.size)) : std::to_string(a.size);
-      put("{} {:>3} {:>6} {:>6} {:>12} {} {}{}\n", mode_text(a), a.nlink, a.uid, a.gid, size,
-          time_text(a.mtime), shown(line.name),
+      put("{} {:>3} {:>6} {:>6} {:>12} {} {}{}\n", mode_text(a), a.links, a.uid, a.gid, size,
+          time_text(a.modified), shown(line.name),
           line.target.empty() ? "" : " -> " + shown(line.target));
     } else {
       put("{}\n", shown(line.name));

@@ -58,14 +58,14 @@ class Mkdir final : public RemoteCommand {
   // The directory that is there, or a new one.
   Task<Outcome<Handle>> step(Remote& remote, Handle at, std::string name) {
     Outcome<Node> node = co_await remote.files().walk_from(at, name);
-    if (!node && node.error().is(nfs::v3::NFS3ERR_NOENT)) {
+    if (!node && node.error().is(nfs::client::Status::NoEntry)) {
       node = co_await remote.files().mkdir(at, name, attributes());
       // Somebody else was faster.
-      if (!node && node.error().is(nfs::v3::NFS3ERR_EXIST))
+      if (!node && node.error().is(nfs::client::Status::Exists))
         node = co_await remote.files().walk_from(at, name);
     }
     if (!node) co_return Failure{node.error()};
-    if (node->attributes.type != nfs::v3::NF3DIR)
+    if (node->attributes.type != nfs::client::FileType::Directory)
       co_return Failure{Error::of_local(fmt::format("'{}' is there and is no directory", name))};
     co_return node->handle;
   }

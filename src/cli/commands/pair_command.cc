@@ -34,9 +34,9 @@ Task<Outcome<Slot>> PairCommand::slot_at(Remote& remote, std::string path) {
 Task<Outcome<Slot>> PairCommand::slot_at_or_in(Remote& remote, std::string path,
                                                std::string other) {
   const Outcome<Node> there = co_await remote.files().walk(path);
-  if (there && there->attributes.type == nfs::v3::NF3DIR)
+  if (there && there->attributes.type == nfs::client::FileType::Directory)
     co_return Slot{there->handle, place_of(std::move(other)).name};
-  const bool missing = !there && there.error().is(nfs::v3::NFS3ERR_NOENT);
+  const bool missing = !there && there.error().is(nfs::client::Status::NoEntry);
   if (!there && !missing) co_return Failure{there.error()};
   co_return co_await slot_at(remote, std::move(path));
 }

@@ -31,7 +31,7 @@ class Emptying {
       const Outcome<Node> node = co_await remote_.files().lookup(directory, entry.name);
       if (!node) {
         note(node, failure);
-      } else if (node->attributes.type == nfs::v3::NF3DIR) {
+      } else if (node->attributes.type == nfs::client::FileType::Directory) {
         note(co_await remove_tree(directory, entry.name, *node), failure);
       } else {
         co_await group.at_most(kInFlight - 1);
@@ -45,8 +45,8 @@ class Emptying {
   }
 
   Task<Outcome<Ok>> remove_tree(Handle parent, std::string name, Node directory) {
-    const Descent::Step step(
-        descent_, {directory.handle, directory.attributes.fsid, directory.attributes.fileid});
+    const Descent::Step step(descent_, {directory.handle, directory.attributes.file_system_id,
+                                        directory.attributes.file_id});
     if (step.refusal())
       co_return Failure{
           Error::of_local(fmt::format("cannot remove '{}': {}", name, *step.refusal()))};
@@ -77,7 +77,7 @@ class Emptying {
   template <class T>
   static void note(const Outcome<T>& outcome, std::optional<Error>& failure) {
     // What has gone by itself is gone.
-    const bool trouble = !outcome && !outcome.error().is(nfs::v3::NFS3ERR_NOENT);
+    const bool trouble = !outcome && !outcome.error().is(nfs::client::Status::NoEntry);
     if (trouble && !failure) failure = outcome.error();
   }
 
@@ -107,14 +107,14 @@ class Rm final : public RemoteCommand {
       done = co_await remove(remote, *parent, place.name);
     else
       done = Failure{parent.error()};
-    if (!done && force_ && done.error().is(nfs::v3::NFS3ERR_NOENT)) co_return Ok{};
+    if (!done && force_ && done.error().is(nfs::client::Status::NoEntry)) co_return Ok{};
     co_return done;
   }
 
   Task<Outcome<Ok>> remove(Remote& remote, Handle parent, std::string name) {
     const Outcome<Node> node = co_await remote.files().lookup(parent, name);
     if (!node) co_return Failure{node.error()};
-    if (node->attributes.type != nfs::v3::NF3DIR)
+    if (node->attributes.type != nfs::client::FileType::Directory)
       co_return co_await remote.files().remove(parent, name);
     if (!recursive_)
       co_return Failure{Error::of_local(fmt::format(

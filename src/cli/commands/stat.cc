@@ -34,7 +34,7 @@ class Stat final : public RemoteCommand {
     const Outcome<Node> node = co_await remote.files().walk(remote.path(), links);
     if (!node) co_return Failure{node.error()};
     std::string target;
-    if (node->attributes.type == nfs::v3::NF3LNK) {
+    if (node->attributes.type == nfs::client::FileType::Symlink) {
       const Outcome<std::string> text =
           co_await remote.files().readlink(node->handle, node->attributes.size);
       if (!text) co_return Failure{text.error()};
@@ -51,7 +51,7 @@ class Stat final : public RemoteCommand {
   // Of its access control lists, where they say more than the mode; servers need not have any.
   Task<std::vector<std::string>> entries_beyond_mode(Remote& remote, Node node) {
     std::vector<std::string> entries;
-    if (node.attributes.type == nfs::v3::NF3LNK) co_return entries;
+    if (node.attributes.type == nfs::client::FileType::Symlink) co_return entries;
     const Outcome<nfs::client::Acls> acls = co_await remote.files().acls(node.handle);
     if (!acls && !nfs::client::means_no_acls(acls.error())) complain(acls.error().sentence);
     if (!acls || !acls->beyond_mode()) co_return entries;
@@ -81,10 +81,10 @@ class Stat final : public RemoteCommand {
     put("   mode  {:04o} {}\n", a.mode, mode_text(a));
     if (!acl.empty()) put("    acl  {}\n", fmt::join(acl, "\n         "));
     put("  owner  uid {}, gid {}\n", a.uid, a.gid);
-    put("  links  {}\n", a.nlink);
-    put("     id  {} in file system {:x}\n", a.fileid, a.fsid);
-    put(" access  {}\n modify  {}\n change  {}\n", time_text(a.atime), time_text(a.mtime),
-        time_text(a.ctime));
+    put("  links  {}\n", a.links);
+    put("     id  {} in file system {:x}\n", a.file_id, a.file_system_id);
+    put(" access  {}\n modify  {}\n change  {}\n", time_text(a.accessed), time_text(a.modified),
+        time_text(a.changed));
   }
 
   bool follow_ = false, json_ = false;

@@ -26,7 +26,7 @@ class Touch final : public RemoteCommand {
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     Outcome<Node> node = co_await remote.files().walk(remote.path());
-    if (!node && node.error().is(nfs::v3::NFS3ERR_NOENT)) {
+    if (!node && node.error().is(nfs::client::Status::NoEntry)) {
       if (existing_) co_return Ok{};
       node = co_await make(remote);
     }

@@ -20,8 +20,8 @@ constexpr std::uint64_t kMostKept = std::uint64_t{255} << 20;
 constexpr std::uint32_t kInherited = 02000;
 
 bool concerns_all(const Error& error) {
-  return error.kind == Error::Kind::Call || error.is(nfs::v3::NFS3ERR_NOSPC) ||
-         error.is(nfs::v3::NFS3ERR_DQUOT) || error.is(nfs::v3::NFS3ERR_ROFS);
+  return error.kind == Error::Kind::Call || error.is(nfs::client::Status::NoSpace) ||
+         error.is(nfs::client::Status::QuotaExceeded) || error.is(nfs::client::Status::ReadOnly);
 }
 
 // A name from elsewhere must stay one name here.
@@ -33,7 +33,7 @@ bool usable(const std::string& name) {
 // Two names of one file, also when its server is reached by two addresses. Of files on this machine
 // there is one in a copy at most.
 bool same_file(const Object& a, const Object& b) {
-  if (a.handle.data.size() == 0 || b.handle.data.size() == 0) return false;
+  if (a.handle.empty() || b.handle.empty()) return false;
   return a.handle == b.handle ||
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }

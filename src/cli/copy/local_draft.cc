@@ -24,7 +24,7 @@ Failure<Error> local_failure(std::string_view verb, const std::string& path, int
 }
 
 timespec timespec_of(const nfs::client::Time& time) {
-  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
+  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nanoseconds)};
 }
 
 bool owned_by(int fd, const Owner& owner) {

@@ -28,7 +28,7 @@ Failure<Error> trouble(std::string_view verb, const std::string& path, int error
 }
 
 nfs::client::Time time_of(const timespec& time) {
-  return {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)};
+  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
 Kind kind_of(mode_t mode) {

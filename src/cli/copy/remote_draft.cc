@@ -17,10 +17,11 @@ using DraftError = nfs::client::Error;
 
 // This user may not do that; what else may be wrong would be wrong with every other way, too.
 bool refused(const DraftError& error) {
-  return error.is(nfs::v3::NFS3ERR_PERM) || error.is(nfs::v3::NFS3ERR_ACCES);
+  return error.is(nfs::client::Status::NotOwner) || error.is(nfs::client::Status::Access);
 }
 bool owner_refused(const DraftError& error) {
-  return refused(error) || error.is(nfs::v3::NFS3ERR_INVAL) || error.is(nfs::v3::NFS3ERR_NOTSUPP);
+  return refused(error) || error.is(nfs::client::Status::Invalid) ||
+         error.is(nfs::client::Status::NotSupported);
 }
 
 // Whether the object has that owner now. The group alone is better than nothing.
@@ -63,8 +64,8 @@ class PieceWriter final : public DataSink {
           sparse_ ? next_stretch(data, offset) : Stretch{.length = data.size(), .zeros = false};
       std::size_t done = stretch.length;
       if (!stretch.zeros) {
-        const Outcome<FileSystem::WritePart> part =
-            co_await files_.write(file_, offset, data.first(stretch.length), nfs::v3::UNSTABLE);
+        const Outcome<nfs::client::WritePart> part = co_await files_.write(
+            file_, offset, data.first(stretch.length), nfs::client::Stability::Unstable);
         if (!part) co_return Failure{part.error()};
         note(*part);
         done = part->count;
@@ -93,8 +94,8 @@ class PieceWriter final : public DataSink {
   }
 
  private:
-  void note(const FileSystem::WritePart& part) {
-    if (part.committed != nfs::v3::UNSTABLE) return;
+  void note(const nfs::client::WritePart& part) {
+    if (part.committed != nfs::client::Stability::Unstable) return;
     lost_ = lost_ || (verifier_ && *verifier_ != part.verifier);
     verifier_ = part.verifier;
   }
@@ -213,12 +214,12 @@ Failure<DraftError> told_of(const DraftNames& names, DraftError error) {
 }
 
 bool is_answer(const DraftError& error) {
-  return error.kind == DraftError::Kind::Nfs && !error.is(nfs::v3::NFS3ERR_EXIST);
+  return error.kind == DraftError::Kind::Nfs && !error.is(nfs::client::Status::Exists);
 }
 
 Task<void> remove_draft(Remote& remote, Tally& tally, const DraftNames& names) {
   const Outcome<Ok> removed = co_await remote.cleaner().remove(names.directory, names.temporary);
-  if (!removed && !removed.error().is(nfs::v3::NFS3ERR_NOENT))
+  if (!removed && !removed.error().is(nfs::client::Status::NoEntry))
     tally.leftovers.push_back(names.temporary_place);
 }
 

@@ -15,10 +15,10 @@ using nfs::client::Links;
 using nfs::client::Listing;
 using nfs::client::Node;
 
-Kind kind_of(nfs::v3::ftype3 type) {
-  if (type == nfs::v3::NF3REG) return Kind::File;
-  if (type == nfs::v3::NF3DIR) return Kind::Directory;
-  return type == nfs::v3::NF3LNK ? Kind::Symlink : Kind::Other;
+Kind kind_of(nfs::client::FileType type) {
+  if (type == nfs::client::FileType::Regular) return Kind::File;
+  if (type == nfs::client::FileType::Directory) return Kind::Directory;
+  return type == nfs::client::FileType::Symlink ? Kind::Symlink : Kind::Other;
 }
 
 Object object_of(std::string path, const Handle& handle, const Attributes& attributes) {
@@ -27,15 +27,15 @@ Object object_of(std::string path, const Handle& handle, const Attributes& attri
   object.handle = handle;
   object.kind = kind_of(attributes.type);
   object.mode = attributes.mode & 07777;
-  object.links = attributes.nlink;
+  object.links = attributes.links;
   object.owner = {attributes.uid, attributes.gid};
   object.size = attributes.size;
   object.used = attributes.used;
-  object.accessed = attributes.atime;
-  object.modified = attributes.mtime;
-  object.changed = attributes.ctime;
-  object.file_id = attributes.fileid;
-  object.fsid = attributes.fsid;
+  object.accessed = attributes.accessed;
+  object.modified = attributes.modified;
+  object.changed = attributes.changed;
+  object.file_id = attributes.file_id;
+  object.fsid = attributes.file_system_id;
   return object;
 }
 
@@ -45,7 +45,7 @@ std::string below(const Object& directory, const std::string& name) {
 }
 
 Outcome<std::optional<Object>> found(Outcome<Node> node, std::string path) {
-  if (!node && node.error().is(nfs::v3::NFS3ERR_NOENT)) return std::optional<Object>();
+  if (!node && node.error().is(nfs::client::Status::NoEntry)) return std::optional<Object>();
   if (!node) return Failure{node.error()};
   return std::optional<Object>(object_of(std::move(path), node->handle, node->attributes));
 }

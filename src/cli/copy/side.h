@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "cli/support/command.h"
-#include "nfs/client/attributes.h"
 #include "nfs/client/data.h"
+#include "nfs/client/protocol/types.h"
 
 namespace stag::cli {
 

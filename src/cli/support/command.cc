@@ -21,7 +21,8 @@ Task<void> finish(Task<Exit> task, Exit& exit, net::EpollLoop& loop) {
 }
 
 std::string_view hint_for(const nfs::client::Error& error) {
-  const bool denied = error.is(nfs::v3::NFS3ERR_ACCES) || error.is(nfs::v3::NFS3ERR_PERM);
+  const bool denied =
+      error.is(nfs::client::Status::Access) || error.is(nfs::client::Status::NotOwner);
   if (denied && geteuid() == 0)
     return " (the server may treat root as nobody: serve with no_root_squash)";
   if (error.kind == nfs::client::Error::Kind::Call && error.call.reason == Reason::TimedOut)

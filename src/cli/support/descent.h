@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nfs/client/attributes.h"
+#include "nfs/client/protocol/types.h"
 
 namespace stag::cli {
 
@@ -47,7 +47,7 @@ class Descent {
       const bool numbered = directory.file_id != 0 && directory.file_id == above.file_id;
       return directory.handle == above.handle || (numbered && directory.fsid == above.fsid);
     };
-    if (directory.handle.data.size() == 0 || std::none_of(path_.begin(), path_.end(), same))
+    if (directory.handle.empty() || std::none_of(path_.begin(), path_.end(), same))
       return std::nullopt;
     return "the server shows this directory within itself; its file system needs repair";
   }

@@ -35,7 +35,7 @@ std::string mode_text(const nfs::client::Attributes& attributes) {
   return text;
 }
 
-std::string_view type_name(nfs::v3::ftype3 type) {
+std::string_view type_name(nfs::client::FileType type) {
   constexpr std::array<std::string_view, 8> kNames{
       "unknown",          "file",    "directory", "block device",
       "character device", "symlink", "socket",    "fifo"};

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "nfs/client/attributes.h"
+#include "nfs/client/protocol/types.h"
 
 namespace stag::cli {
 
@@ -14,7 +14,7 @@ std::string human_size(double bytes);
 // "drwxr-x--t"
 std::string mode_text(const nfs::client::Attributes& attributes);
 // "directory"
-std::string_view type_name(nfs::v3::ftype3 type);
+std::string_view type_name(nfs::client::FileType type);
 // "2024-05-01 12:00:00" in the local time zone
 std::string time_text(const nfs::client::Time& time);
 // For standard output: escaped (cli/support/escape.h) where that is a terminal, else byte for byte.

@@ -14,7 +14,7 @@ struct Json::Value {
 namespace {
 
 double seconds(const nfs::client::Time& time) {
-  return static_cast<double>(time.seconds) + static_cast<double>(time.nseconds) / 1e9;
+  return static_cast<double>(time.seconds) + static_cast<double>(time.nanoseconds) / 1e9;
 }
 
 std::string dumped(const nlohmann::ordered_json& json, int indent) {
@@ -90,16 +90,16 @@ Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
   json.set_bytes("name", name)
       .set("type", type_name(attributes.type))
       .set("mode", std::uint64_t{attributes.mode})
-      .set("links", std::uint64_t{attributes.nlink})
+      .set("links", std::uint64_t{attributes.links})
       .set("uid", std::uint64_t{attributes.uid})
       .set("gid", std::uint64_t{attributes.gid})
       .set_quantity("size", attributes.size)
       .set_quantity("used", attributes.used)
-      .set_identifier("fileid", attributes.fileid)
-      .set_identifier("fsid", attributes.fsid)
-      .set("atime", seconds(attributes.atime))
-      .set("mtime", seconds(attributes.mtime))
-      .set("ctime", seconds(attributes.ctime));
+      .set_identifier("fileid", attributes.file_id)
+      .set_identifier("fsid", attributes.file_system_id)
+      .set("atime", seconds(attributes.accessed))
+      .set("mtime", seconds(attributes.modified))
+      .set("ctime", seconds(attributes.changed));
   return json;
 }
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nfs/client/attributes.h"
+#include "nfs/client/protocol/types.h"
 #include "rpc/rdma/options.h"
 
 namespace stag::cli {

@@ -9,7 +9,7 @@ using namespace std::string_view_literals;
 
 nfs::client::Attributes attributes_with(std::uint64_t number) {
   nfs::client::Attributes attributes;
-  attributes.size = attributes.used = attributes.fileid = attributes.fsid = number;
+  attributes.size = attributes.used = attributes.file_id = attributes.file_system_id = number;
   return attributes;
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "nfs/client/session/mount.h"
+#include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
 #include "rpcbind/lookup.h"
 #include "rpcbind/universal_address.h"
@@ -108,7 +109,7 @@ class Search {
   }
 
   Task<void> ask_exports(rpc::Channel& channel) {
-    const Outcome<nfs::mount3::exports> list =
+    const Outcome<std::vector<nfs::client::ListedExport>> list =
         co_await nfs::client::list_exports(channel, own_credentials(), call_options());
     if (list) findings_.exports = *list;
   }

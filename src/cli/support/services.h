@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/support/remote.h"
-#include "nfs/proto/mount3.h"
+#include "nfs/client/session/mount.h"
 
 namespace stag::cli {
 
@@ -27,8 +27,8 @@ struct Service {
 
 struct Findings {
   std::vector<Service> services{};
-  std::optional<nfs::mount3::exports> exports{};  // where MOUNT tells
-  std::string trouble{};                          // why a port did not answer; the last one
+  std::optional<std::vector<nfs::client::ListedExport>> exports{};  // where MOUNT tells
+  std::string trouble{};  // why a port did not answer; the last one
 };
 
 Task<Findings> look_for_services(Run& run, std::string host, Ports ports, RemoteOptions options);

@@ -1,11 +1,11 @@
-// FileSystem: the files of one NFS server, as coroutines in the words of version 3 (RFC 1813),
-// which version 2 does as well as it can (v2/procedures.h). Every procedure under its name, and on
-// top of them the walk along a path and bulk transfers that keep several operations in flight.
+// FileSystem: the files of one NFS server, as coroutines. Every operation under its name, whatever
+// version of NFS does it (protocol/protocol.h), and on top of them the walk along a path, listings,
+// and bulk transfers that keep several operations in flight.
 //
 // Objects are named by Handles and by (directory Handle, name); walk() finds the Handle of a path.
 // Names and paths are bytes; no encoding is implied. Errors are values (error.h); the ones that any
 // operation can have are Call, Nfs and Protocol. A Handle whose object is gone gives
-// NFS3ERR_STALE: walk to it again.
+// Status::Stale: walk to it again.
 //
 // Thread: the Channel's loop. The Channel outlives the FileSystem, and the FileSystem its Tasks.
 // Arguments are taken by value; memory passed as Bytes is the caller's until the Task has ended,
@@ -13,16 +13,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "nfs/client/acl.h"
-#include "nfs/client/attributes.h"
-#include "nfs/client/caller.h"
 #include "nfs/client/data.h"
 #include "nfs/client/listing.h"
+#include "nfs/client/protocol/options.h"
+#include "nfs/client/protocol/types.h"
 
 namespace stag::nfs::client {
+
+class Protocol;
+class Walk;
+struct Made;
 
 // Bytes.
 struct TransferSizes {
@@ -38,9 +43,6 @@ struct FileSystemOptions {
   std::uint32_t max_links = 40;  // symbolic links that one walk() follows
 };
 
-// Both lists with as many entries as can be.
-inline constexpr std::uint32_t kAclReplyMax = *nfsacl::ACLPROC3_GETACL::max_results_size;
-
 enum class Links : std::uint8_t { Follow, FollowAllButLast };
 
 class FileSystem {
@@ -53,8 +55,9 @@ class FileSystem {
   const Handle& root() const { return root_; }
   const std::string& root_path() const { return root_path_; }
   const TransferSizes& sizes() const { return sizes_; }
-  rpc::Channel& channel() const { return caller_.channel(); }
-  // Asks FSINFO and keeps to what the server takes. Once, before the first transfer.
+  rpc::Channel& channel() const;
+  // Asks the server for its limits and keeps to what the server takes. Once, before the first
+  // transfer.
   Task<Outcome<Ok>> adopt_sizes();
 
   // The object at `path`, from the root on (or from `directory`). Components are separated by one
@@ -63,9 +66,9 @@ class FileSystem {
   Task<Outcome<Node>> walk(std::string path, Links links = Links::Follow);
   Task<Outcome<Node>> walk_from(Handle directory, std::string path, Links links = Links::Follow);
 
-  // Attributes and names, RFC 1813 3.3.1 to 3.3.5. access() yields those of the ACCESS3_* bits
-  // `asked` that the server grants; `guard` makes setattr() fail with NFS3ERR_NOT_SYNC unless the
-  // object's ctime is that.
+  // Attributes and names. access() yields those of the bits `asked` (client::access) that the
+  // server grants; `guard` makes setattr() fail with Status::NotSync unless the object was last
+  // changed then.
   Task<Outcome<Attributes>> getattr(Handle object);
   Task<Outcome<Ok>> setattr(Handle object, SetAttributes attributes,
                             std::optional<Time> guard = std::nullopt);
@@ -78,19 +81,10 @@ class FileSystem {
   // One READ. At most sizes().read bytes are asked for; the server may give fewer, `eof` says
   // whether the file ends there. The data is in `to` afterwards, put there by the server itself
   // where the transport can.
-  struct ReadPart {
-    std::uint32_t count = 0;
-    bool eof = false;
-  };
   Task<Outcome<ReadPart>> read(Handle file, std::uint64_t offset, MutableBytes to);
   // One WRITE of at most sizes().write bytes. The server may take fewer, never none.
-  struct WritePart {
-    std::uint32_t count = 0;
-    v3::stable_how committed = v3::UNSTABLE;
-    Verifier verifier{};
-  };
   Task<Outcome<WritePart>> write(Handle file, std::uint64_t offset, Bytes data,
-                                 v3::stable_how stable = v3::FILE_SYNC);
+                                 Stability stable = Stability::FileSync);
   // Count 0: to the end. Unstable data is safe when the verifier is that of its WRITEs.
   Task<Outcome<Verifier>> commit(Handle file, std::uint64_t offset = 0, std::uint32_t count = 0);
 
@@ -109,7 +103,7 @@ class FileSystem {
                                           std::uint64_t offset = 0);
   Task<Outcome<std::uint64_t>> write_from(Handle file, std::uint64_t offset, Bytes from);
 
-  // Making and unmaking names, RFC 1813 3.3.8 to 3.3.15.
+  // Making and unmaking names.
   Task<Outcome<Node>> create(Handle directory, std::string name, SetAttributes attributes,
                              CreateMode mode = CreateMode::Unchecked);
   Task<Outcome<Node>> mkdir(Handle directory, std::string name, SetAttributes attributes);
@@ -127,30 +121,32 @@ class FileSystem {
   Listing list(const Handle& directory, Listing::Detail detail = Listing::Detail::Attributes,
                std::uint64_t most = Listing::kMostEntries) const;
 
-  // Facts, RFC 1813 3.3.18 to 3.3.20; of the root unless told.
-  Task<Outcome<v3::FSSTAT3resok>> fsstat(std::optional<Handle> object = std::nullopt);
-  Task<Outcome<v3::FSINFO3resok>> fsinfo(std::optional<Handle> object = std::nullopt);
-  Task<Outcome<v3::PATHCONF3resok>> pathconf(std::optional<Handle> object = std::nullopt);
+  // Facts about the file system, of the root unless told.
+  Task<Outcome<FileSystemUsage>> usage(std::optional<Handle> object = std::nullopt);
+  Task<Outcome<FileSystemInfo>> info(std::optional<Handle> object = std::nullopt);
+  Task<Outcome<NameLimits>> name_limits(std::optional<Handle> object = std::nullopt);
 
-  // Access control lists, by NFSACL on the same connection (RFC 8267 5.2); a server without it
-  // fails the call. How large a list is cannot be known: at most `reply_max` bytes of results are
-  // provided for at first, and more when that was too little.
+  // Access control lists: with versions 2 and 3 by NFSACL on the same connection (RFC 8267 5.2); a
+  // server without it fails the call. How large a list is cannot be known: at most `reply_max`
+  // bytes of results are provided for at first, and more when that was too little.
   Task<Outcome<Acls>> acls(Handle object, std::uint32_t reply_max = kAclReplyMax);
   // Entries in any order. An empty access list leaves the mode alone; only directories have
   // defaults, and `with_defaults` replaces them.
   Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
 
-  // The NULL procedure: a round trip.
+  // A round trip, by the NULL procedure.
   Task<Outcome<Ok>> ping();
 
  private:
-  Task<Outcome<Node>> completed(const Handle& directory, const std::string& name,
-                                const v3::post_op_fh3& handle, const v3::post_op_attr& attributes);
-  Task<Outcome<Node>> with_attributes(const Handle& handle, const v3::post_op_attr& attributes);
-  Task<Outcome<Node>> create_exclusively(const Handle& directory, const std::string& name,
-                                         const SetAttributes& attributes);
+  friend class Walk;
 
-  Caller caller_;
+  // `shown`: what an error calls it.
+  Task<Outcome<Node>> find(Handle directory, std::string name, std::string shown);
+  Task<Outcome<Node>> completed(const Handle& directory, const std::string& name, const Made& made);
+  Task<Outcome<Node>> with_attributes(const Handle& handle,
+                                      const std::optional<Attributes>& attributes);
+
+  std::shared_ptr<Protocol> protocol_;
   Handle root_;
   std::string root_path_;
   FileSystemOptions options_;

@@ -10,19 +10,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "nfs/client/attributes.h"
-#include "nfs/client/caller.h"
+#include "base/task.h"
+#include "nfs/client/protocol/error.h"
+#include "nfs/client/protocol/types.h"
 
 namespace stag::nfs::client {
+
+class Protocol;
+struct ListedPart;
 
 class Listing {
  public:
   enum class Detail : std::uint8_t {
-    Names,       // READDIR
-    Attributes,  // READDIRPLUS; READDIR where the server does not have it (RFC 1813 3.3.17)
+    Names,
+    Attributes,  // where the server does not list them: names
   };
 
   // A list of more entries than this is taken for one without an end.
@@ -30,9 +35,9 @@ class Listing {
   // The same for who keeps them all: with its names a directory of so many takes some 100 MB.
   static constexpr std::uint64_t kMostKept = 1u << 20;
 
-  // `reply_size`: bytes of one reply asked for. The Caller's Channel outlives the Listing.
-  Listing(const Caller& caller, const Handle& directory, Detail detail, std::uint32_t reply_size,
-          std::uint64_t most = kMostEntries);
+  // `reply_size`: bytes of one reply asked for. The Protocol's Channel outlives the Listing.
+  Listing(std::shared_ptr<Protocol> protocol, const Handle& directory, Detail detail,
+          std::uint32_t reply_size, std::uint64_t most = kMostEntries);
 
   // The next entries in the server's order, "." and ".." left out; empty: that was all. Entries
   // that are made or removed meanwhile may or may not show up; the others do, once, as far as the
@@ -41,18 +46,15 @@ class Listing {
   Task<Outcome<std::vector<Entry>>> next();
 
  private:
-  Task<Outcome<std::vector<Entry>>> plain();
-  Task<Outcome<std::vector<Entry>>> plus();
-  template <class Resok>
-  Outcome<std::vector<Entry>> taken(Resok& resok);
+  Outcome<std::vector<Entry>> taken(ListedPart part);
   std::optional<Error> count(std::uint64_t cookie, std::size_t name_size);
 
-  Caller caller_;
+  std::shared_ptr<Protocol> protocol_;
   Handle directory_;
   Detail detail_;
   std::uint32_t reply_size_;
   std::uint64_t cookie_ = 0;
-  v3::cookieverf3 verifier_{};
+  Verifier verifier_{};
   bool ended_ = false;
   std::uint64_t most_;
   std::uint64_t entries_ = 0;     // so far, "." and ".." with them

@@ -60,7 +60,7 @@ TEST_F(Listings, bring_attributes_and_handles_along) {
   EXPECT_EQ(names_of(entries).size(), 3001u);
   for (const Entry& entry : entries) {
     ASSERT_TRUE(entry.attributes && entry.handle) << entry.name;
-    EXPECT_EQ(entry.attributes->fileid, entry.file_id);
+    EXPECT_EQ(entry.attributes->file_id, entry.file_id);
     if (entry.name != "with data") continue;
     EXPECT_EQ(entry.attributes->size, 5u);
     EXPECT_EQ(*entry.handle, file);
@@ -69,7 +69,7 @@ TEST_F(Listings, bring_attributes_and_handles_along) {
 
 TEST_F(Listings, of_what_is_no_directory_fail) {
   Listing listing = files().list(made_file("f"));
-  EXPECT_EQ(status(listing.next()), v3::NFS3ERR_NOTDIR);
+  EXPECT_EQ(status(listing.next()), Status::NotDirectory);
 }
 
 template <class Res>
@@ -121,7 +121,7 @@ TEST(Listing, gives_up_on_a_server_that_always_wants_more) {
     res.resfail() = {};
   });
   Listing listing = world.files.list(world.files.root(), Listing::Detail::Names);
-  EXPECT_TRUE(world.run(listing.next()).error().is(v3::NFS3ERR_TOOSMALL));
+  EXPECT_TRUE(world.run(listing.next()).error().is(Status::TooSmall));
 }
 
 TEST(Listing, passes_on_the_cookie_and_the_verifier_of_the_last_batch) {

@@ -1,4 +1,5 @@
 // Attributes and names, against nfs/server.
+#include "nfs/client/v3/values.h"
 #include "nfs/ulb/nfs3.h"
 #include "testing/nfs/client_harness.h"
 
@@ -53,29 +54,31 @@ TEST_F(Names, of_symbolic_links_lead_to_texts_that_need_no_more_room_than_their_
 TEST_F(Names, are_made_with_the_attributes_given) {
   const Handle top = files().root();
   const Node dir = must(files().mkdir(top, "dir", {.mode = 0750, .uid = 7, .gid = 8}));
-  EXPECT_EQ(dir.attributes.type, v3::NF3DIR);
+  EXPECT_EQ(dir.attributes.type, FileType::Directory);
   EXPECT_EQ(dir.attributes.mode, 0750u);
   EXPECT_EQ(dir.attributes.uid, 7u);
   EXPECT_EQ(dir.attributes.gid, 8u);
   const Node file = must(files().create(dir.handle, "file", {.mode = 0640}));
-  EXPECT_EQ(file.attributes.type, v3::NF3REG);
+  EXPECT_EQ(file.attributes.type, FileType::Regular);
   EXPECT_EQ(file.attributes.mode, 0640u);
   const Node link = must(files().symlink(dir.handle, "link", "../some where"));
-  EXPECT_EQ(link.attributes.type, v3::NF3LNK);
+  EXPECT_EQ(link.attributes.type, FileType::Symlink);
   EXPECT_EQ(must(files().readlink(link.handle)), "../some where");
-  const Node fifo = must(files().mknod(dir.handle, "fifo", {.type = v3::NF3FIFO}, {.mode = 0600}));
-  EXPECT_EQ(fifo.attributes.type, v3::NF3FIFO);
-  const Node disk = must(files().mknod(dir.handle, "disk", {v3::NF3BLK, {8, 1}}, {.mode = 0660}));
-  EXPECT_EQ(disk.attributes.type, v3::NF3BLK);
-  EXPECT_EQ(disk.attributes.rdev, (v3::specdata3{8, 1}));
+  const Node fifo =
+      must(files().mknod(dir.handle, "fifo", {.type = FileType::Fifo}, {.mode = 0600}));
+  EXPECT_EQ(fifo.attributes.type, FileType::Fifo);
+  const Node disk =
+      must(files().mknod(dir.handle, "disk", {FileType::BlockDevice, {8, 1}}, {.mode = 0660}));
+  EXPECT_EQ(disk.attributes.type, FileType::BlockDevice);
+  EXPECT_EQ(disk.attributes.device, (Device{8, 1}));
 }
 
 TEST_F(Names, that_are_taken_are_opened_or_refused_as_the_mode_says) {
   const Handle top = files().root();
   const Node first = must(files().create(top, "f", {}, CreateMode::Guarded));
   EXPECT_EQ(must(files().create(top, "f", {}, CreateMode::Unchecked)).handle, first.handle);
-  EXPECT_EQ(status(files().create(top, "f", {}, CreateMode::Guarded)), v3::NFS3ERR_EXIST);
-  EXPECT_EQ(status(files().create(top, "f", {}, CreateMode::Exclusive)), v3::NFS3ERR_EXIST);
+  EXPECT_EQ(status(files().create(top, "f", {}, CreateMode::Guarded)), Status::Exists);
+  EXPECT_EQ(status(files().create(top, "f", {}, CreateMode::Exclusive)), Status::Exists);
 }
 
 TEST_F(Names, made_exclusively_get_their_attributes_and_real_times) {
@@ -83,27 +86,27 @@ TEST_F(Names, made_exclusively_get_their_attributes_and_real_times) {
       must(files().create(files().root(), "x", {.mode = 0604}, CreateMode::Exclusive));
   EXPECT_EQ(node.attributes.mode, 0604u);
   const Node plain = must(files().create(files().root(), "y", {}));
-  EXPECT_NEAR(node.attributes.mtime.seconds, plain.attributes.mtime.seconds, 600);
-  EXPECT_NEAR(node.attributes.atime.seconds, plain.attributes.atime.seconds, 600);
+  EXPECT_NEAR(node.attributes.modified.seconds, plain.attributes.modified.seconds, 600);
+  EXPECT_NEAR(node.attributes.accessed.seconds, plain.attributes.accessed.seconds, 600);
 }
 
 TEST_F(Names, go_away_when_removed) {
   const Handle top = files().root();
   made_file("f");
   must(files().mkdir(top, "d", {}));
-  EXPECT_EQ(status(files().rmdir(top, "f")), v3::NFS3ERR_NOTDIR);
+  EXPECT_EQ(status(files().rmdir(top, "f")), Status::NotDirectory);
   EXPECT_FALSE(run(files().remove(top, "d")).ok());
   must(files().remove(top, "f"));
   must(files().rmdir(top, "d"));
-  EXPECT_EQ(status(files().lookup(top, "f")), v3::NFS3ERR_NOENT);
-  EXPECT_EQ(status(files().lookup(top, "d")), v3::NFS3ERR_NOENT);
+  EXPECT_EQ(status(files().lookup(top, "f")), Status::NoEntry);
+  EXPECT_EQ(status(files().lookup(top, "d")), Status::NoEntry);
 }
 
 TEST_F(Names, of_removed_objects_leave_stale_handles) {
   const Handle file = made_file("f");
   must(files().remove(files().root(), "f"));
   const Error gone = error(files().getattr(file));
-  EXPECT_TRUE(gone.is(v3::NFS3ERR_STALE)) << gone.sentence;
+  EXPECT_TRUE(gone.is(Status::Stale)) << gone.sentence;
 }
 
 TEST_F(Names, move_between_directories_and_double_by_links) {
@@ -111,10 +114,10 @@ TEST_F(Names, move_between_directories_and_double_by_links) {
   const Handle file = made_file("a");
   const Node dir = must(files().mkdir(top, "d", {.mode = 0755}));
   must(files().rename(top, "a", dir.handle, "b"));
-  EXPECT_EQ(status(files().lookup(top, "a")), v3::NFS3ERR_NOENT);
+  EXPECT_EQ(status(files().lookup(top, "a")), Status::NoEntry);
   EXPECT_EQ(must(files().lookup(dir.handle, "b")).handle, file);
   must(files().link(file, top, "c"));
-  EXPECT_EQ(must(files().lookup(top, "c")).attributes.nlink, 2u);
+  EXPECT_EQ(must(files().lookup(top, "c")).attributes.links, 2u);
 }
 
 TEST_F(Names, carry_attributes_that_can_be_changed_and_guarded) {
@@ -126,10 +129,10 @@ TEST_F(Names, carry_attributes_that_can_be_changed_and_guarded) {
   const Attributes now = must(files().getattr(file));
   EXPECT_EQ(now.mode, 0600u);
   EXPECT_EQ(now.size, 3u);
-  EXPECT_EQ(now.atime, (Time{100, 5}));
-  EXPECT_EQ(now.mtime, (Time{200, 6}));
-  must(files().setattr(file, {.mode = 0644}, now.ctime));
-  EXPECT_EQ(status(files().setattr(file, {.mode = 0}, Time{1, 1})), v3::NFS3ERR_NOT_SYNC);
+  EXPECT_EQ(now.accessed, (Time{100, 5}));
+  EXPECT_EQ(now.modified, (Time{200, 6}));
+  must(files().setattr(file, {.mode = 0644}, now.changed));
+  EXPECT_EQ(status(files().setattr(file, {.mode = 0}, Time{1, 1})), Status::NotSync);
   EXPECT_EQ(must(files().getattr(file)).mode, 0644u);
 }
 
@@ -137,15 +140,15 @@ TEST_F(Names, tell_what_may_be_done_with_them) {
   const Handle file = made_file("f");
   options_.calls.credentials = rpc::Credentials::sys("tests", 5, 5);
   FileSystem stranger(channel_, files().root(), "/data", options_);
-  EXPECT_EQ(must(stranger.access(file, v3::ACCESS3_READ | v3::ACCESS3_MODIFY)), v3::ACCESS3_READ);
-  EXPECT_EQ(must(files().access(file, v3::ACCESS3_READ | v3::ACCESS3_MODIFY)),
-            v3::ACCESS3_READ | v3::ACCESS3_MODIFY);
+  EXPECT_EQ(must(stranger.access(file, access::kRead | access::kModify)), access::kRead);
+  EXPECT_EQ(must(files().access(file, access::kRead | access::kModify)),
+            access::kRead | access::kModify);
 }
 
 TEST_F(Names, belong_to_a_file_system_that_tells_its_size_and_limits) {
-  EXPECT_GT(must(files().fsstat()).tbytes, 0u);
-  EXPECT_EQ(must(files().fsinfo()).rtmax, 1u << 20);
-  EXPECT_EQ(must(files().pathconf()).name_max, 255u);
+  EXPECT_GT(must(files().usage()).total_bytes, 0u);
+  EXPECT_EQ(must(files().info()).read_max, 1u << 20);
+  EXPECT_EQ(must(files().name_limits()).max_name, 255u);
   must(files().ping());
 }
 
@@ -168,16 +171,16 @@ TEST(FileSystem, asks_for_what_a_creating_reply_leaves_out) {
   world.on<v3::NFSPROC3_CREATE>([](const auto&, v3::CREATE3res& res) { res.resok() = {}; });
   world.on<v3::NFSPROC3_LOOKUP>([&](const v3::LOOKUP3args& args, v3::LOOKUP3res& res) {
     ++lookups;
-    res.resok().object = handle_of(args.what.name);
+    res.resok().object = nfs3::to_nfs_fh3(handle_of(args.what.name));
   });
   world.on<v3::NFSPROC3_GETATTR>([](const v3::GETATTR3args& args, v3::GETATTR3res& res) {
-    if (args.object == handle_of("new")) res.resok().obj_attributes.fileid = 77;
+    if (args.object == nfs3::to_nfs_fh3(handle_of("new"))) res.resok().obj_attributes.fileid = 77;
     res.resok().obj_attributes.type = v3::NF3REG;
   });
   const auto made = world.run(world.files.create(world.files.root(), "new", {}));
   ASSERT_TRUE(made.ok()) << made.error().sentence;
   EXPECT_EQ(made->handle, handle_of("new"));
-  EXPECT_EQ(made->attributes.fileid, 77u);
+  EXPECT_EQ(made->attributes.file_id, 77u);
   EXPECT_EQ(lookups, 1);
 }
 

@@ -35,22 +35,17 @@ std::string in_quotes(std::string_view text) {
 // The state of one walk.
 class Walk {
  public:
-  Walk(FileSystem& files, Caller& caller, const Handle& start, std::string path,
-       std::uint32_t links)
-      : files_(files),
-        caller_(caller),
-        at_(start),
-        path_(std::move(path)),
-        rest_(path_),
-        links_left_(links) {}
+  Walk(FileSystem& files, const Handle& start, std::string path, std::uint32_t links)
+      : files_(files), at_(start), path_(std::move(path)), rest_(path_), links_left_(links) {}
 
   Task<Outcome<Node>> run(Links links) {
     for (std::string name = take_component(rest_); !name.empty(); name = take_component(rest_)) {
       if (name == ".") continue;
-      const Outcome<Node> found = co_await step(name);
+      const Outcome<Node> found = co_await files_.find(at_, name, path_);
       if (!found) co_return found;
       const bool last = rest_.empty();
-      if (found->attributes.type != v3::NF3LNK || (last && links == Links::FollowAllButLast)) {
+      if (found->attributes.type != FileType::Symlink ||
+          (last && links == Links::FollowAllButLast)) {
         at_ = found->handle;
         attributes_ = found->attributes;
         continue;
@@ -67,24 +62,6 @@ class Walk {
   }
 
  private:
-  Task<Outcome<Node>> step(const std::string& name) {
-    v3::LOOKUP3args args;
-    args.what.dir = at_;
-    args.what.name = name;
-    const auto resok = co_await caller_.call<v3::NFSPROC3_LOOKUP>(args, {"find", path_});
-    if (!resok) co_return Failure{resok.error()};
-    Node node;
-    node.handle = resok->object;
-    if (resok->obj_attributes.attributes_follow) {
-      node.attributes = resok->obj_attributes.attributes();
-      co_return node;
-    }
-    const Outcome<Attributes> told = co_await files_.getattr(node.handle);
-    if (!told) co_return Failure{told.error()};
-    node.attributes = *told;
-    co_return node;
-  }
-
   Task<Outcome<Ok>> follow(const Node& link) {
     if (links_left_ == 0)
       co_return Failure{Error::of_links("cannot find " + in_quotes(path_) +
@@ -92,7 +69,7 @@ class Walk {
     --links_left_;
     const Outcome<std::string> target = co_await files_.readlink(link.handle, link.attributes.size);
     if (!target) co_return Failure{target.error()};
-    if (target->empty()) co_return Failure{Error::of_status({"find", path_}, v3::NFS3ERR_NOENT)};
+    if (target->empty()) co_return Failure{Error::of_status({"find", path_}, Status::NoEntry)};
     std::string_view text = *target;
     if (text.front() == '/') {
       const std::optional<std::string_view> inside = below(files_.root_path(), text);
@@ -109,7 +86,6 @@ class Walk {
   }
 
   FileSystem& files_;
-  Caller& caller_;
   Handle at_;
   std::optional<Attributes> attributes_;  // of at_, once known
   const std::string path_;
@@ -122,31 +98,8 @@ Task<Outcome<Node>> FileSystem::walk(std::string path, Links links) {
 }
 
 Task<Outcome<Node>> FileSystem::walk_from(Handle directory, std::string path, Links links) {
-  Walk walk(*this, caller_, directory, std::move(path), options_.max_links);
+  Walk walk(*this, directory, std::move(path), options_.max_links);
   co_return co_await walk.run(links);
-}
-
-Task<Outcome<Node>> FileSystem::lookup(Handle directory, std::string name) {
-  v3::LOOKUP3args args;
-  args.what.dir = directory;
-  args.what.name = name;
-  const auto resok = co_await caller_.call<v3::NFSPROC3_LOOKUP>(args, {"find", name});
-  if (!resok) co_return Failure{resok.error()};
-  co_return co_await with_attributes(resok->object, resok->obj_attributes);
-}
-
-Task<Outcome<Node>> FileSystem::with_attributes(const Handle& handle,
-                                                const v3::post_op_attr& attributes) {
-  Node node;
-  node.handle = handle;
-  if (attributes.attributes_follow) {
-    node.attributes = attributes.attributes();
-    co_return node;
-  }
-  const Outcome<Attributes> told = co_await getattr(handle);
-  if (!told) co_return Failure{told.error()};
-  node.attributes = *told;
-  co_return node;
 }
 
 }  // namespace stag::nfs::client

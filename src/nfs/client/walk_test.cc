@@ -30,15 +30,15 @@ TEST_F(Walking, goes_from_name_to_name_whatever_the_slashes) {
   EXPECT_EQ(at("//dir///sub/"), sub_);
   EXPECT_EQ(at("./dir/./sub/../sub/."), sub_);
   EXPECT_EQ(must(files().walk_from(dir_, "sub/file")).handle, file_);
-  EXPECT_EQ(must(files().walk("")).attributes.type, v3::NF3DIR);
+  EXPECT_EQ(must(files().walk("")).attributes.type, FileType::Directory);
 }
 
 TEST_F(Walking, reports_the_path_that_leads_nowhere) {
   const Error none = error(files().walk("dir/nothing/file"));
-  EXPECT_TRUE(none.is(v3::NFS3ERR_NOENT));
+  EXPECT_TRUE(none.is(Status::NoEntry));
   EXPECT_EQ(none.sentence,
             "cannot find 'dir/nothing/file': no such file or directory; check the path");
-  EXPECT_EQ(status(files().walk("dir/sub/file/more")), v3::NFS3ERR_NOTDIR);
+  EXPECT_EQ(status(files().walk("dir/sub/file/more")), Status::NotDirectory);
 }
 
 TEST_F(Walking, follows_relative_links_from_where_they_stand) {
@@ -92,14 +92,14 @@ TEST_F(Walking, follows_as_many_links_as_it_may) {
 
 TEST_F(Walking, stops_at_the_last_link_when_told_so) {
   link(files().root(), "l", "dir");
-  EXPECT_EQ(must(files().walk("l", Links::FollowAllButLast)).attributes.type, v3::NF3LNK);
+  EXPECT_EQ(must(files().walk("l", Links::FollowAllButLast)).attributes.type, FileType::Symlink);
   EXPECT_EQ(at("l/sub", Links::FollowAllButLast), sub_);
   EXPECT_EQ(at("l/", Links::FollowAllButLast), dir_);
 }
 
 TEST_F(Walking, finds_what_a_dangling_link_does_not) {
   link(dir_, "dangling", "nowhere");
-  EXPECT_EQ(status(files().walk("dir/dangling")), v3::NFS3ERR_NOENT);
+  EXPECT_EQ(status(files().walk("dir/dangling")), Status::NoEntry);
 }
 
 }  // namespace

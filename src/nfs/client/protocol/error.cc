@@ -5,9 +5,9 @@
 namespace stag::nfs::client {
 namespace {
 
-std::string cannot(Doing doing) {
-  std::string text = "cannot " + std::string(doing.verb);
-  if (!doing.name.empty()) text += " '" + std::string(doing.name) + "'";
+std::string cannot(OperationContext context) {
+  std::string text = "cannot " + std::string(context.verb);
+  if (!context.name.empty()) text += " '" + std::string(context.name) + "'";
   return text + ": ";
 }
 
@@ -18,42 +18,43 @@ Error make(Error::Kind kind, std::string sentence) {
   return error;
 }
 
-std::string_view words(mount3::mountstat3 status) {
+std::string_view mount_words(Status status) {
   switch (status) {
-    case mount3::MNT3_OK:
+    case Status::Ok:
       return "no error";
-    case mount3::MNT3ERR_PERM:
-    case mount3::MNT3ERR_ACCES:
+    case Status::NotOwner:
+    case Status::Access:
       return "the server does not let this client mount it; check its export options";
-    case mount3::MNT3ERR_NOENT:
+    case Status::NoEntry:
       return "the server exports no such directory; see what it does with 'stag info HOST'";
-    case mount3::MNT3ERR_IO:
+    case Status::Io:
       return "the server had an input/output error";
-    case mount3::MNT3ERR_NOTDIR:
+    case Status::NotDirectory:
       return "it is not a directory";
-    case mount3::MNT3ERR_INVAL:
+    case Status::Invalid:
       return "the server calls the path invalid";
-    case mount3::MNT3ERR_NAMETOOLONG:
+    case Status::NameTooLong:
       return "the path is too long";
-    case mount3::MNT3ERR_NOTSUPP:
+    case Status::NotSupported:
       return "the server's MOUNT service does not support this";
-    case mount3::MNT3ERR_SERVERFAULT:
+    case Status::ServerFault:
       return "the server's MOUNT service failed";
+    default:
+      return "the server gave an unknown status";
   }
-  return "the server gave an unknown status";
 }
 
 // What the user can do about it; empty where the words say it.
-std::string_view advice(v3::nfsstat3 status) {
+std::string_view advice(Status status) {
   switch (status) {
-    case v3::NFS3ERR_NOENT:
+    case Status::NoEntry:
       return "; check the path";
-    case v3::NFS3ERR_ACCES:
+    case Status::Access:
       return "; check owner and mode, and the options of the export";
-    case v3::NFS3ERR_NOSPC:
-    case v3::NFS3ERR_DQUOT:
+    case Status::NoSpace:
+    case Status::QuotaExceeded:
       return "; make room there";
-    case v3::NFS3ERR_ROFS:
+    case Status::ReadOnly:
       return "; have it exported with rw, or choose another one";
     default:
       return "";
@@ -62,66 +63,68 @@ std::string_view advice(v3::nfsstat3 status) {
 
 }  // namespace
 
-std::string_view words(v3::nfsstat3 status) {
+std::string_view words(Status status) {
   switch (status) {
-    case v3::NFS3_OK:
+    case Status::Ok:
       return "no error";
-    case v3::NFS3ERR_PERM:
+    case Status::NotOwner:
       return "only the owner or root may do that";
-    case v3::NFS3ERR_NOENT:
+    case Status::NoEntry:
       return "no such file or directory";
-    case v3::NFS3ERR_IO:
+    case Status::Io:
       return "the server had an input/output error";
-    case v3::NFS3ERR_NXIO:
+    case Status::NoDeviceOrAddress:
       return "no such device on the server";
-    case v3::NFS3ERR_ACCES:
+    case Status::Access:
       return "permission denied";
-    case v3::NFS3ERR_EXIST:
+    case Status::Exists:
       return "it exists already";
-    case v3::NFS3ERR_XDEV:
+    case Status::CrossDevice:
       return "the two are on different file systems";
-    case v3::NFS3ERR_NODEV:
+    case Status::NoDevice:
       return "no such device";
-    case v3::NFS3ERR_NOTDIR:
+    case Status::NotDirectory:
       return "not a directory";
-    case v3::NFS3ERR_ISDIR:
+    case Status::IsDirectory:
       return "it is a directory";
-    case v3::NFS3ERR_INVAL:
+    case Status::Invalid:
       return "the server calls an argument invalid";
-    case v3::NFS3ERR_FBIG:
+    case Status::FileTooBig:
       return "the file would become larger than the server allows";
-    case v3::NFS3ERR_NOSPC:
+    case Status::NoSpace:
       return "no space left on the server";
-    case v3::NFS3ERR_ROFS:
+    case Status::ReadOnly:
       return "the export is read-only";
-    case v3::NFS3ERR_MLINK:
+    case Status::TooManyLinks:
       return "the file has too many links";
-    case v3::NFS3ERR_NAMETOOLONG:
+    case Status::NameTooLong:
       return "the name is too long";
-    case v3::NFS3ERR_NOTEMPTY:
+    case Status::NotEmpty:
       return "the directory is not empty";
-    case v3::NFS3ERR_DQUOT:
+    case Status::QuotaExceeded:
       return "the disk quota on the server is used up";
-    case v3::NFS3ERR_STALE:
+    case Status::Stale:
       return "it is gone from the server (stale file handle)";
-    case v3::NFS3ERR_REMOTE:
+    case Status::Remote:
       return "too many levels of remote in the path";
-    case v3::NFS3ERR_BADHANDLE:
+    case Status::BadHandle:
       return "the server does not know its file handle";
-    case v3::NFS3ERR_NOT_SYNC:
+    case Status::NotSync:
       return "it was changed by somebody else in the meantime";
-    case v3::NFS3ERR_BAD_COOKIE:
+    case Status::BadCookie:
       return "the directory changed while it was listed; list it again";
-    case v3::NFS3ERR_NOTSUPP:
+    case Status::NotSupported:
       return "the server does not support this";
-    case v3::NFS3ERR_TOOSMALL:
+    case Status::TooSmall:
       return "the request is too small for the server";
-    case v3::NFS3ERR_SERVERFAULT:
+    case Status::ServerFault:
       return "the server failed";
-    case v3::NFS3ERR_BADTYPE:
+    case Status::BadType:
       return "the server does not support this type of file";
-    case v3::NFS3ERR_JUKEBOX:
+    case Status::Delay:
       return "the server is still not ready to serve this; try again later";
+    case Status::Unknown:
+      break;
   }
   return "the server gave an unknown status";
 }
@@ -130,27 +133,27 @@ Error Error::of_url(std::string sentence) {
   return make(Kind::Url, std::move(sentence));
 }
 
-Error Error::of_call(Doing doing, rpc::CallError call) {
-  Error error = make(Kind::Call, cannot(doing) + call.message());
+Error Error::of_call(OperationContext context, rpc::CallError call) {
+  Error error = make(Kind::Call, cannot(context) + call.message());
   error.call = std::move(call);
   return error;
 }
 
-Error Error::of_mount(std::string_view path, mount3::mountstat3 status) {
-  Error error = make(Kind::Mount, cannot({"mount", path}) + std::string(words(status)));
-  error.mount_status = status;
+Error Error::of_mount(std::string_view path, Status status) {
+  Error error = make(Kind::Mount, cannot({"mount", path}) + std::string(mount_words(status)));
+  error.status = status;
   return error;
 }
 
-Error Error::of_status(Doing doing, v3::nfsstat3 status) {
-  Error error = make(Kind::Nfs, cannot(doing) + std::string(words(status)));
+Error Error::of_status(OperationContext context, Status status) {
+  Error error = make(Kind::Nfs, cannot(context) + std::string(words(status)));
   error.sentence += advice(status);
   error.status = status;
   return error;
 }
 
-Error Error::of_protocol(Doing doing, std::string_view what) {
-  return make(Kind::Protocol, cannot(doing) + "the server " + std::string(what));
+Error Error::of_protocol(OperationContext context, std::string_view what) {
+  return make(Kind::Protocol, cannot(context) + "the server " + std::string(what));
 }
 
 Error Error::of_links(std::string sentence) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/address.h"
-#include "nfs/client/caller.h"
+#include "nfs/client/protocol/options.h"
 #include "nfs/client/session/url.h"
 #include "rpc/channel.h"
 

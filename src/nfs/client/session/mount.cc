@@ -4,11 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "nfs/proto/mount3.h"
 #include "nfs/ulb/nfs3.h"
 
 namespace stag::nfs::client {
 namespace {
 
+using ExportList = std::vector<ListedExport>;
 using mount3::MOUNTPROC3_EXPORT;
 using mount3::MOUNTPROC3_MNT;
 using mount3::MOUNTPROC3_UMNT;
@@ -46,10 +48,10 @@ std::string rest_of(std::string_view directory, std::string_view path) {
 }
 
 // The longest export first, then the path and its parents.
-std::vector<std::string> candidates(const std::string& path, const mount3::exports& exports) {
+std::vector<std::string> candidates(const std::string& path, const ExportList& exports) {
   std::vector<std::string> out;
-  for (const mount3::exportnode& node : exports) {
-    const std::string directory = tidy(node.ex_dir);
+  for (const ListedExport& listed : exports) {
+    const std::string directory = tidy(listed.path);
     if (!lies_in(directory, path)) continue;
     if (out.empty())
       out.push_back(directory);
@@ -63,48 +65,93 @@ std::vector<std::string> candidates(const std::string& path, const mount3::expor
   }
 }
 
-Error refused(const std::string& path, mount3::mountstat3 status, const mount3::exports& exports) {
+Error refused(const std::string& path, Status status, const ExportList& exports) {
   Error error = Error::of_mount(path, status);
-  if (status != mount3::MNT3ERR_NOENT || exports.empty()) return error;
+  if (status != Status::NoEntry || exports.empty()) return error;
   error.sentence += "; it exports";
   for (std::size_t i = 0; i < std::min(exports.size(), kNamedExports); ++i)
-    error.sentence += (i == 0 ? " " : ", ") + exports[i].ex_dir;
+    error.sentence += (i == 0 ? " " : ", ") + exports[i].path;
   if (exports.size() > kNamedExports) error.sentence += " and more";
   return error;
 }
 
+ExportList to_export_list(const mount3::exports& exports) {
+  ExportList list;
+  for (const mount3::exportnode& node : exports) {
+    ListedExport& listed = list.emplace_back();
+    listed.path = node.ex_dir;
+    for (const mount3::groupnode& group : node.ex_groups) listed.clients.push_back(group.gr_name);
+  }
+  return list;
+}
+
 // The export list, or an empty one when the server does not tell.
-Task<Outcome<mount3::exports>> exports_if_told(rpc::Client client, rpc::CallOptions options,
-                                               std::uint32_t nfs_version) {
+Task<Outcome<ExportList>> exports_if_told(rpc::Client client, rpc::CallOptions options,
+                                          std::uint32_t nfs_version) {
   rpc::CallResult<mount3::exports> list = mount3::exports{};
   if (nfs_version == 2)
     list = co_await client.call<mount3::MOUNTPROC1_EXPORT>({}, options);
   else
     list = co_await client.call<MOUNTPROC3_EXPORT>({}, options);
-  if (list) co_return std::move(*list);
-  if (list.error().kind != rpc::CallError::Kind::Transport) co_return mount3::exports{};
+  if (list) co_return to_export_list(*list);
+  if (list.error().kind != rpc::CallError::Kind::Transport) co_return ExportList{};
   co_return Failure{Error::of_call({"ask for the exports", {}}, list.error())};
 }
 
-mount3::mountres3 in_words_of_version_3(const mount3::fhstatus& res) {
+// RFC 1813 5.1.5; RFC 1094 A.4.2 has UNIX error numbers, which those are, but for Linux's own
+// number of a name that is too long.
+Status to_status(std::uint32_t status) {
   constexpr std::uint32_t kLinuxNameTooLong = 36;
-  mount3::mountres3 out;
-  // RFC 1094 A.4.2: a UNIX error number, as version 3's are.
-  out.fhs_status = static_cast<mount3::mountstat3>(res.status);
-  if (res.status == kLinuxNameTooLong) out.fhs_status = mount3::MNT3ERR_NAMETOOLONG;
-  if (res.status == 0) STAG_CHECK(out.mountinfo().fhandle.assign(res.directory()));
-  return out;
+  switch (status) {
+    case mount3::MNT3_OK:
+      return Status::Ok;
+    case mount3::MNT3ERR_PERM:
+      return Status::NotOwner;
+    case mount3::MNT3ERR_NOENT:
+      return Status::NoEntry;
+    case mount3::MNT3ERR_IO:
+      return Status::Io;
+    case mount3::MNT3ERR_ACCES:
+      return Status::Access;
+    case mount3::MNT3ERR_NOTDIR:
+      return Status::NotDirectory;
+    case mount3::MNT3ERR_INVAL:
+      return Status::Invalid;
+    case kLinuxNameTooLong:
+    case mount3::MNT3ERR_NAMETOOLONG:
+      return Status::NameTooLong;
+    case mount3::MNT3ERR_NOTSUPP:
+      return Status::NotSupported;
+    case mount3::MNT3ERR_SERVERFAULT:
+      return Status::ServerFault;
+    default:
+      return Status::Unknown;
+  }
 }
 
+// What MNT of either version says.
+struct MountAnswer {
+  Status status = Status::Ok;
+  std::optional<Handle> root;
+};
+
 // MNT of the MOUNT version that goes with the NFS version.
-Task<rpc::CallResult<mount3::mountres3>> mount_one(rpc::Client client, std::string directory,
-                                                   rpc::CallOptions options,
-                                                   std::uint32_t nfs_version) {
-  if (nfs_version != 2) co_return co_await client.call<MOUNTPROC3_MNT>(directory, options);
-  const rpc::CallResult<mount3::fhstatus> res =
-      co_await client.call<mount3::MOUNTPROC1_MNT>(directory, options);
+Task<rpc::CallResult<MountAnswer>> mount_one(rpc::Client client, std::string directory,
+                                             rpc::CallOptions options, std::uint32_t nfs_version) {
+  MountAnswer answer;
+  if (nfs_version == 2) {
+    const auto res = co_await client.call<mount3::MOUNTPROC1_MNT>(directory, options);
+    if (!res) co_return Failure{res.error()};
+    answer.status = to_status(res->status);
+    if (res->status == 0) answer.root = Handle::from(res->directory());
+    co_return answer;
+  }
+  const auto res = co_await client.call<MOUNTPROC3_MNT>(directory, options);
   if (!res) co_return Failure{res.error()};
-  co_return in_words_of_version_3(*res);
+  answer.status = to_status(static_cast<std::uint32_t>(res->fhs_status));
+  if (res->fhs_status == mount3::MNT3_OK)
+    answer.root = Handle::from(res->mountinfo().fhandle.bytes());
+  co_return answer;
 }
 
 }  // namespace
@@ -113,22 +160,22 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
                                 rpc::Credentials credentials, rpc::CallOptions options,
                                 std::uint32_t nfs_version) {
   rpc::Client client = client_of(channel, std::move(credentials));
-  const Outcome<mount3::exports> exports = co_await exports_if_told(client, options, nfs_version);
+  const Outcome<ExportList> exports = co_await exports_if_told(client, options, nfs_version);
   if (!exports) co_return Failure{exports.error()};
   path = tidy(path);
   std::optional<Error> first;
   for (const std::string& directory : candidates(path, *exports)) {
-    const rpc::CallResult<mount3::mountres3> res =
+    const rpc::CallResult<MountAnswer> answer =
         co_await mount_one(client, directory, options, nfs_version);
-    if (!res) co_return Failure{Error::of_call({"mount", directory}, res.error())};
-    if (res->fhs_status != mount3::MNT3_OK) {
-      if (!first) first = refused(directory, res->fhs_status, *exports);
+    if (!answer) co_return Failure{Error::of_call({"mount", directory}, answer.error())};
+    if (answer->status != Status::Ok) {
+      if (!first) first = refused(directory, answer->status, *exports);
       continue;
     }
-    MountPoint point;
-    if (res->mountinfo().fhandle.empty() ||
-        !point.root.data.assign(res->mountinfo().fhandle.bytes()))
+    if (!answer->root || answer->root->empty())
       co_return Failure{Error::of_protocol({"mount", directory}, "sent no usable file handle")};
+    MountPoint point;
+    point.root = *answer->root;
     point.root_path = directory;
     point.rest = rest_of(directory, path);
     co_return point;
@@ -150,12 +197,13 @@ Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
   co_return Ok{};
 }
 
-Task<Outcome<mount3::exports>> list_exports(rpc::Channel& channel, rpc::Credentials credentials,
-                                            rpc::CallOptions options) {
+Task<Outcome<std::vector<ListedExport>>> list_exports(rpc::Channel& channel,
+                                                      rpc::Credentials credentials,
+                                                      rpc::CallOptions options) {
   rpc::Client client = client_of(channel, std::move(credentials));
   rpc::CallResult<mount3::exports> list = co_await client.call<MOUNTPROC3_EXPORT>({}, options);
   if (!list) co_return Failure{Error::of_call({"ask for the exports", {}}, list.error())};
-  co_return std::move(*list);
+  co_return to_export_list(*list);
 }
 
 }  // namespace stag::nfs::client

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "nfs/client/attributes.h"
 #include "nfs/client/protocol/error.h"
+#include "nfs/client/protocol/types.h"
 #include "rpc/client.h"
 
 namespace stag::nfs::client {
@@ -16,6 +17,11 @@ struct MountPoint {
   Handle root;
   std::string root_path;  // what was mounted: a whole-component prefix of the path asked for
   std::string rest;       // what follows it, without a leading '/': to be walked
+};
+
+struct ListedExport {
+  std::string path;
+  std::vector<std::string> clients;  // in the server's words; none: open to everybody
 };
 
 // Finds what of `path` (absolute) can be mounted: the longest export that it lies in; where the
@@ -29,7 +35,8 @@ Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
                           rpc::Credentials credentials, rpc::CallOptions options,
                           std::uint32_t nfs_version = 3);
 // The exports and who may mount them, as showmount -e prints.
-Task<Outcome<mount3::exports>> list_exports(rpc::Channel& channel, rpc::Credentials credentials,
-                                            rpc::CallOptions options);
+Task<Outcome<std::vector<ListedExport>>> list_exports(rpc::Channel& channel,
+                                                      rpc::Credentials credentials,
+                                                      rpc::CallOptions options);
 
 }  // namespace stag::nfs::client

@@ -5,6 +5,8 @@
 
 #include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/client/session/mount.h"
+#include "nfs/proto/mount3.h"
+#include "nfs/proto/nfs3.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -43,8 +45,8 @@ Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, CallerOptions calls) {
 // A port that hangs up on RPC-over-RDMA, or waits for more, is asked what it speaks instead.
 Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
                     const FileSystemOptions& options) {
-  const Doing doing{"connect to the NFS service", {}};
-  Error known = Error::of_call(doing, error);
+  const OperationContext context{"connect to the NFS service", {}};
+  Error known = Error::of_call(context, error);
   bool is_tcp = false;
   if (error.reason == Reason::MpaUnanswered || error.reason == Reason::TimedOut)
     is_tcp = co_await speaks_tcp(connectors.mount, nfs, options.calls);

@@ -159,7 +159,7 @@ TEST_F(Sessions, name_the_exports_there_are_when_the_URL_names_none) {
   const auto session = opened("nfs://server/nothing/there");
   ASSERT_FALSE(session.ok());
   EXPECT_EQ(session.error().kind, Error::Kind::Mount);
-  EXPECT_EQ(session.error().mount_status, mount3::MNT3ERR_NOENT);
+  EXPECT_EQ(session.error().status, Status::NoEntry);
   EXPECT_NE(session.error().sentence.find("it exports /data, /odd"), std::string::npos)
       << session.error().sentence;
 }
@@ -250,17 +250,24 @@ TEST(Mount, prefers_the_longest_export) {
 }
 
 TEST(Mount, words_every_refusal) {
-  for (const mount3::mountstat3 status :
-       {mount3::MNT3ERR_PERM, mount3::MNT3ERR_NOENT, mount3::MNT3ERR_IO, mount3::MNT3ERR_ACCES,
-        mount3::MNT3ERR_NOTDIR, mount3::MNT3ERR_INVAL, mount3::MNT3ERR_NAMETOOLONG,
-        mount3::MNT3ERR_NOTSUPP, mount3::MNT3ERR_SERVERFAULT}) {
+  const std::pair<mount3::mountstat3, Status> refusals[] = {
+      {mount3::MNT3ERR_PERM, Status::NotOwner},
+      {mount3::MNT3ERR_NOENT, Status::NoEntry},
+      {mount3::MNT3ERR_IO, Status::Io},
+      {mount3::MNT3ERR_ACCES, Status::Access},
+      {mount3::MNT3ERR_NOTDIR, Status::NotDirectory},
+      {mount3::MNT3ERR_INVAL, Status::Invalid},
+      {mount3::MNT3ERR_NAMETOOLONG, Status::NameTooLong},
+      {mount3::MNT3ERR_NOTSUPP, Status::NotSupported},
+      {mount3::MNT3ERR_SERVERFAULT, Status::ServerFault}};
+  for (const auto& [sent, status] : refusals) {
     Scripted world;
     world.on<mount3::MOUNTPROC3_MNT>(
-        [status](const auto&, mount3::mountres3& res) { res.fhs_status = status; });
+        [sent = sent](const auto&, mount3::mountres3& res) { res.fhs_status = sent; });
     const auto point = world.run(mount(world.channel, "/a", {}, {}));
     ASSERT_FALSE(point.ok());
     EXPECT_EQ(point.error().kind, Error::Kind::Mount);
-    EXPECT_EQ(point.error().mount_status, status);
+    EXPECT_EQ(point.error().status, status);
     EXPECT_EQ(point.error().sentence.find("cannot mount '/a': "), 0u);
     EXPECT_EQ(point.error().sentence.find("unknown"), std::string::npos);
   }

@@ -1,4 +1,4 @@
-// READ, alone and in bulk. A bulk read keeps a queue of flights in the order of their offsets: the
+// READ, alone and in bulk. A bulk read keeps a queue of READs in the order of their offsets: the
 // oldest is delivered to the sink while the others are on their way.
 #include <algorithm>
 #include <array>
@@ -9,11 +9,12 @@
 #include "base/completion.h"
 #include "base/task_group.h"
 #include "nfs/client/file_system.h"
+#include "nfs/client/protocol/protocol.h"
 
 namespace stag::nfs::client {
 namespace {
 
-constexpr Doing kReading{"read the file", {}};
+constexpr OperationContext kReading{"read the file", {}};
 // Asked for beyond what the file was said to hold.
 constexpr std::uint32_t kProbeSize = 64u << 10;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
@@ -24,10 +25,10 @@ struct Range {
   std::uint64_t limit = kNoLimit;  // never read beyond
 };
 
-class Reading {
+class BulkReader {
  public:
-  Reading(FileSystem& files, const Handle& file, DataSink& sink, const Range& range,
-          std::uint32_t window)
+  BulkReader(FileSystem& files, const Handle& file, DataSink& sink, const Range& range,
+             std::uint32_t window)
       : files_(files),
         file_(file),
         sink_(sink),
@@ -43,20 +44,20 @@ class Reading {
   }
 
  private:
-  struct Flight {
+  struct PendingRead {
     std::uint64_t offset = 0;
     Block block{};
     MutableBytes room{};
-    Completion<Outcome<FileSystem::ReadPart>> done{};
+    Completion<Outcome<ReadPart>> done{};
   };
 
   Task<Outcome<std::uint64_t>> deliver_all() {
     std::uint64_t total = 0;
     for (;;) {
       while (worthwhile()) launch();
-      if (flights_.empty()) co_return total;
-      Flight& oldest = flights_.front();
-      const Outcome<FileSystem::ReadPart> part = co_await oldest.done;
+      if (in_flight_.empty()) co_return total;
+      PendingRead& oldest = in_flight_.front();
+      const Outcome<ReadPart> part = co_await oldest.done;
       if (!part) co_return Failure{part.error()};
       if (part->count > 0) {
         const Outcome<Ok> taken =
@@ -66,13 +67,13 @@ class Reading {
       total += part->count;
       if (part->eof) co_return total;
       if (oldest.block) spare_.push_back(std::move(oldest.block));
-      flights_.pop_front();
+      in_flight_.pop_front();
     }
   }
 
   bool worthwhile() const {
     if (next_ >= range_.limit) return false;
-    return flights_.empty() || (flights_.size() < window_ && next_ < range_.expected_end);
+    return in_flight_.empty() || (in_flight_.size() < window_ && next_ < range_.expected_end);
   }
 
   void launch() {
@@ -80,14 +81,14 @@ class Reading {
     const std::uint64_t wanted = expected ? range_.expected_end - next_ : kProbeSize;
     const std::uint64_t most = std::min<std::uint64_t>(files_.sizes().read, range_.limit - next_);
     const auto length = static_cast<std::uint32_t>(std::min(wanted, most));
-    Flight& flight = flights_.emplace_back();
-    flight.offset = next_;
+    PendingRead& pending = in_flight_.emplace_back();
+    pending.offset = next_;
     const MutableBytes lent = sink_.room(next_, length);
-    if (lent.empty()) flight.block = spare_block(length);
-    flight.room = lent.empty() ? flight.block.bytes().first(length)
-                               : lent.first(std::min<std::size_t>(lent.size(), length));
-    next_ += flight.room.size();
-    group_.add(fly(flight));
+    if (lent.empty()) pending.block = spare_block(length);
+    pending.room = lent.empty() ? pending.block.bytes().first(length)
+                                : lent.first(std::min<std::size_t>(lent.size(), length));
+    next_ += pending.room.size();
+    group_.add(fill(pending));
   }
 
   Block spare_block(std::uint32_t length) {
@@ -99,25 +100,25 @@ class Reading {
     return Block::allocate(length);
   }
 
-  // Fills the room of `flight`, which may be gone when complete() returns.
-  Task<void> fly(Flight& flight) {
-    FileSystem::ReadPart total;
-    while (total.count < flight.room.size() && !total.eof) {
-      const Outcome<FileSystem::ReadPart> part = co_await files_.read(
-          file_, flight.offset + total.count, flight.room.subspan(total.count));
+  // Fills the room of `pending`, which may be gone when complete() returns.
+  Task<void> fill(PendingRead& pending) {
+    ReadPart total;
+    while (total.count < pending.room.size() && !total.eof) {
+      const Outcome<ReadPart> part = co_await files_.read(file_, pending.offset + total.count,
+                                                          pending.room.subspan(total.count));
       if (!part) {
-        flight.done.complete(Failure{part.error()});
+        pending.done.complete(Failure{part.error()});
         co_return;
       }
       if (part->count == 0 && !part->eof) {
-        flight.done.complete(
+        pending.done.complete(
             Failure{Error::of_protocol(kReading, "sent neither data nor the end of the file")});
         co_return;
       }
       total.count += part->count;
       total.eof = part->eof;
     }
-    flight.done.complete(total);
+    pending.done.complete(total);
   }
 
   FileSystem& files_;
@@ -125,31 +126,17 @@ class Reading {
   DataSink& sink_;
   const Range range_;
   const std::uint32_t window_;
-  std::uint64_t next_;          // where the next flight starts
-  std::deque<Flight> flights_;  // in order of their offsets; addresses stay
+  std::uint64_t next_;                 // where the next READ starts
+  std::deque<PendingRead> in_flight_;  // in order of their offsets; addresses stay
   std::vector<Block> spare_;
   TaskGroup group_;
 };
 
 }  // namespace
 
-Task<Outcome<FileSystem::ReadPart>> FileSystem::read(Handle file, std::uint64_t offset,
-                                                     MutableBytes to) {
-  const MutableBytes room = to.first(std::min<std::size_t>(to.size(), sizes_.read));
-  v3::READ3args args;
-  args.file = file;
-  args.offset = offset;
-  args.count = static_cast<std::uint32_t>(room.size());
-  const std::array<rpc::Sink, 1> sinks{rpc::Sink{v3::item::READ3resok_data, room}};
-  const std::span<const rpc::Sink> used = std::span(sinks).first(room.empty() ? 0 : 1);
-  const auto resok = co_await caller_.call<v3::NFSPROC3_READ>(args, kReading, used);
-  if (!resok) co_return Failure{resok.error()};
-  if (resok->data.size() != resok->count)
-    co_return Failure{Error::of_protocol(kReading, "sent another amount of data than it said")};
-  if (resok->count > room.size())
-    co_return Failure{Error::of_protocol(kReading, "sent more data than asked for")};
-  rpc::land(resok->data, room);
-  co_return ReadPart{resok->count, resok->eof};
+Task<Outcome<ReadPart>> FileSystem::read(Handle file, std::uint64_t offset, MutableBytes to) {
+  return protocol_->read(kReading, file, offset,
+                         to.first(std::min<std::size_t>(to.size(), sizes_.read)));
 }
 
 Task<Outcome<std::uint64_t>> FileSystem::read_file(Handle file, DataSink& sink,
@@ -161,8 +148,8 @@ Task<Outcome<std::uint64_t>> FileSystem::read_file(Handle file, DataSink& sink,
   }
   Range range;
   range.expected_end = *size;
-  Reading reading(*this, file, sink, range, options_.window);
-  co_return co_await reading.run();
+  BulkReader reader(*this, file, sink, range, options_.window);
+  co_return co_await reader.run();
 }
 
 Task<Outcome<std::uint64_t>> FileSystem::read_into(Handle file, std::uint64_t offset,
@@ -172,8 +159,8 @@ Task<Outcome<std::uint64_t>> FileSystem::read_into(Handle file, std::uint64_t of
   range.begin = offset;
   range.limit = offset + std::min<std::uint64_t>(to.size(), kNoLimit - offset);
   range.expected_end = range.limit;
-  Reading reading(*this, file, sink, range, options_.window);
-  co_return co_await reading.run();
+  BulkReader reader(*this, file, sink, range, options_.window);
+  co_return co_await reader.run();
 }
 
 }  // namespace stag::nfs::client

@@ -154,7 +154,7 @@ TEST(ReadFile, ends_with_the_error_of_the_server) {
   Collector to;
   const auto read = world.run(world.files.read_file(handle_of("f"), to, 5'000'000));
   ASSERT_FALSE(read.ok());
-  EXPECT_TRUE(read.error().is(v3::NFS3ERR_IO));
+  EXPECT_TRUE(read.error().is(Status::Io));
   EXPECT_TRUE(to.text == file.content.substr(0, 2u << 20));
 }
 

@@ -6,18 +6,19 @@
 
 #include "base/task_group.h"
 #include "nfs/client/file_system.h"
+#include "nfs/client/protocol/protocol.h"
 
 namespace stag::nfs::client {
 namespace {
 
-constexpr Doing kWriting{"write the file", {}};
+constexpr OperationContext kWriting{"write the file", {}};
 // Restarts of the server that one bulk write survives.
 constexpr int kMaxPasses = 5;
 
-class Writing {
+class BulkWriter {
  public:
-  Writing(FileSystem& files, const Handle& file, DataSource& source, std::uint64_t begin,
-          std::uint32_t window)
+  BulkWriter(FileSystem& files, const Handle& file, DataSource& source, std::uint64_t begin,
+             std::uint32_t window)
       : files_(files), file_(file), source_(source), begin_(begin), window_(window) {}
 
   Task<Outcome<std::uint64_t>> run() {
@@ -41,7 +42,7 @@ class Writing {
 
  private:
   // One WRITE's worth of data; `block` is empty when the source lent it.
-  struct Load {
+  struct PendingWrite {
     std::uint64_t offset = 0;
     Bytes data{};
     Block block{};
@@ -53,23 +54,23 @@ class Writing {
     verifier_.reset();
     lost_ = false;
     bool first = true;
-    std::optional<Load> load = co_await next_load();
-    while (load && !failure_ && !lost_) {
-      std::optional<Load> following = co_await next_load();
+    std::optional<PendingWrite> pending = co_await next_write();
+    while (pending && !failure_ && !lost_) {
+      std::optional<PendingWrite> following = co_await next_write();
       // One that is all there is needs no COMMIT.
-      const v3::stable_how stable = first && !following ? v3::FILE_SYNC : v3::UNSTABLE;
+      const Stability stable = first && !following ? Stability::FileSync : Stability::Unstable;
       first = false;
       co_await group_.at_most(window_ - 1);
-      group_.add(fly(std::move(*load), stable));
-      load = std::move(following);
+      group_.add(send(std::move(*pending), stable));
+      pending = std::move(following);
     }
     co_await group_.join();
   }
 
-  Task<std::optional<Load>> next_load() {
-    Load load;
-    load.block = spare_block();
-    const MutableBytes room = load.block.bytes().first(files_.sizes().write);
+  Task<std::optional<PendingWrite>> next_write() {
+    PendingWrite pending;
+    pending.block = spare_block();
+    const MutableBytes room = pending.block.bytes().first(files_.sizes().write);
     const Outcome<DataSource::Piece> piece = co_await source_.read(next_, room);
     if (!piece) {
       fail(piece.error());
@@ -77,31 +78,31 @@ class Writing {
     }
     next_ += piece->hole;
     ends_in_hole_ = piece->hole > 0 && piece->data.empty();
-    load.offset = next_;
-    load.data = piece->data;
-    next_ += load.data.size();
-    if (load.data.data() != room.data()) spare_.push_back(std::move(load.block));
-    if (load.data.empty()) co_return std::nullopt;
-    co_return load;
+    pending.offset = next_;
+    pending.data = piece->data;
+    next_ += pending.data.size();
+    if (pending.data.data() != room.data()) spare_.push_back(std::move(pending.block));
+    if (pending.data.empty()) co_return std::nullopt;
+    co_return pending;
   }
 
-  Task<void> fly(Load load, v3::stable_how stable) {
-    while (!load.data.empty() && !failure_) {
-      const Outcome<FileSystem::WritePart> part =
-          co_await files_.write(file_, load.offset, load.data, stable);
+  Task<void> send(PendingWrite pending, Stability stable) {
+    while (!pending.data.empty() && !failure_) {
+      const Outcome<WritePart> part =
+          co_await files_.write(file_, pending.offset, pending.data, stable);
       if (!part) {
         fail(part.error());
         break;
       }
       note(*part);
-      load.offset += part->count;
-      load.data = load.data.subspan(part->count);
+      pending.offset += part->count;
+      pending.data = pending.data.subspan(part->count);
     }
-    if (load.block) spare_.push_back(std::move(load.block));
+    if (pending.block) spare_.push_back(std::move(pending.block));
   }
 
-  void note(const FileSystem::WritePart& part) {
-    if (part.committed != v3::UNSTABLE) return;
+  void note(const WritePart& part) {
+    if (part.committed != Stability::Unstable) return;
     if (verifier_ && *verifier_ != part.verifier) lost_ = true;
     verifier_ = part.verifier;
   }
@@ -142,39 +143,20 @@ class Writing {
 
 }  // namespace
 
-Task<Outcome<FileSystem::WritePart>> FileSystem::write(Handle file, std::uint64_t offset,
-                                                       Bytes data, v3::stable_how stable) {
-  const Bytes part = data.first(std::min<std::size_t>(data.size(), sizes_.write));
-  v3::WRITE3args args;
-  args.file = file;
-  args.offset = offset;
-  args.count = static_cast<std::uint32_t>(part.size());
-  args.stable = stable;
-  args.data = Rope::borrow(part);
-  const auto resok = co_await caller_.call<v3::NFSPROC3_WRITE>(args, kWriting);
-  if (!resok) co_return Failure{resok.error()};
-  if (resok->count > part.size())
-    co_return Failure{Error::of_protocol(kWriting, "wrote more data than it was given")};
-  if (resok->count == 0 && !part.empty())
-    co_return Failure{Error::of_protocol(kWriting, "wrote nothing and gave no reason")};
-  co_return WritePart{resok->count, resok->committed, resok->verf};
+Task<Outcome<WritePart>> FileSystem::write(Handle file, std::uint64_t offset, Bytes data,
+                                           Stability stable) {
+  return protocol_->write(kWriting, file, offset,
+                          data.first(std::min<std::size_t>(data.size(), sizes_.write)), stable);
 }
 
 Task<Outcome<Verifier>> FileSystem::commit(Handle file, std::uint64_t offset, std::uint32_t count) {
-  v3::COMMIT3args args;
-  args.file = file;
-  args.offset = offset;
-  args.count = count;
-  const auto resok =
-      co_await caller_.call<v3::NFSPROC3_COMMIT>(args, {"put the file on the server's disk", {}});
-  if (!resok) co_return Failure{resok.error()};
-  co_return resok->verf;
+  return protocol_->commit({"put the file on the server's disk", {}}, file, offset, count);
 }
 
 Task<Outcome<std::uint64_t>> FileSystem::write_file(Handle file, DataSource& source,
                                                     std::uint64_t offset) {
-  Writing writing(*this, file, source, offset, options_.window);
-  co_return co_await writing.run();
+  BulkWriter writer(*this, file, source, offset, options_.window);
+  co_return co_await writer.run();
 }
 
 Task<Outcome<std::uint64_t>> FileSystem::write_from(Handle file, std::uint64_t offset, Bytes from) {

@@ -71,9 +71,9 @@ TEST_F(Writes, bring_big_files_to_a_real_server_reduced_or_not) {
 
 TEST_F(Writes, alone_say_what_became_of_the_data) {
   const Handle file = made_file("f");
-  const auto part = must(files().write(file, 2, bytes_of("data"), v3::FILE_SYNC));
+  const auto part = must(files().write(file, 2, bytes_of("data"), Stability::FileSync));
   EXPECT_EQ(part.count, 4u);
-  EXPECT_EQ(part.committed, v3::FILE_SYNC);
+  EXPECT_EQ(part.committed, Stability::FileSync);
   EXPECT_EQ(must(files().commit(file)), part.verifier);
   EXPECT_EQ(content(file, 10), std::string("\0\0data", 6));
 }
@@ -82,7 +82,7 @@ TEST_F(Writes, without_permission_fail) {
   const Handle file = made_file("f");
   options_.calls.credentials = rpc::Credentials::sys("tests", 5, 5);
   FileSystem stranger(channel_, files().root(), "/data", options_);
-  EXPECT_EQ(status(stranger.write_from(file, 0, bytes_of("x"))), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(status(stranger.write_from(file, 0, bytes_of("x"))), Status::Access);
 }
 
 TEST(WriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
@@ -201,7 +201,7 @@ TEST(WriteFile, ends_with_the_first_error_of_the_server) {
   const std::string text = pattern(40u << 20);
   const auto written = world.run(world.files.write_from(handle_of("f"), 0, bytes_of(text)));
   ASSERT_FALSE(written.ok());
-  EXPECT_TRUE(written.error().is(v3::NFS3ERR_NOSPC));
+  EXPECT_TRUE(written.error().is(Status::NoSpace));
   EXPECT_EQ(written.error().sentence,
             "cannot write the file: no space left on the server; make room there");
   EXPECT_LT(writes, 20);

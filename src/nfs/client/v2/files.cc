@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "nfs/client/v2/values.h"
+#include "nfs/client/v2/run.h"
+#include "nfs/ulb/nfs2.h"
+#include "nfs/ulb/nfsacl.h"
 #include "oncrpc/auth_sys.h"
 
 namespace stag::nfs::client::nfs2 {
@@ -11,14 +13,6 @@ namespace {
 
 // RFC 1094 has 32 bits; servers take half of that, as the int of their day.
 constexpr std::uint64_t kMaxFileSize = 0x7fffffff;
-
-Task<Outcome<v2::fattr>> attributes_of(Context to, const v3::nfs_fh3& object) {
-  const Outcome<v2::fhandle> handle = to_fhandle(to.doing, object);
-  if (!handle) co_return Failure{handle.error()};
-  const auto res = co_await run<v2::NFSPROC_GETATTR>(to, *handle);
-  if (!res) co_return Failure{res.error()};
-  co_return res->attributes();
-}
 
 // The "rwx" of an object that a caller has, by the first of its classes (RFC 1094 3.3 leaves the
 // judgement to the server; this one is for showing).
@@ -34,20 +28,19 @@ std::uint32_t permissions(const rpc::Credentials& credentials, const v2::fattr& 
 }
 
 std::uint32_t granted(std::uint32_t bits, bool directory) {
-  std::uint32_t access = 0;
-  if ((bits & 4) != 0) access |= v3::ACCESS3_READ;
-  if ((bits & 2) != 0) access |= v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND;
-  if ((bits & 2) != 0 && directory) access |= v3::ACCESS3_DELETE;
-  if ((bits & 1) != 0) access |= directory ? v3::ACCESS3_LOOKUP : v3::ACCESS3_EXECUTE;
-  return access;
+  std::uint32_t allowed = 0;
+  if ((bits & 4) != 0) allowed |= access::kRead;
+  if ((bits & 2) != 0) allowed |= access::kModify | access::kExtend;
+  if ((bits & 2) != 0 && directory) allowed |= access::kDelete;
+  if ((bits & 1) != 0) allowed |= directory ? access::kLookup : access::kExecute;
+  return allowed;
 }
 
-bool wants_server_time(const v3::sattr3& wanted) {
-  return wanted.atime.set_it == v3::SET_TO_SERVER_TIME ||
-         wanted.mtime.set_it == v3::SET_TO_SERVER_TIME;
+bool wants_server_time(const SetAttributes& wanted) {
+  return wanted.accessed.how == SetTime::How::Now || wanted.modified.how == SetTime::How::Now;
 }
 
-// What SETATTR of version 3 takes in steps.
+// What one setattr() takes in steps.
 struct Steps {
   v2::sattrargs now{};    // the attributes and the server's time
   v2::sattrargs times{};  // what the server's time must not have changed
@@ -55,22 +48,22 @@ struct Steps {
 };
 
 // `before`: as the object is; looked at for the server's time only.
-Steps steps_of(const v2::fhandle& file, const v2::sattr& attributes, const v3::sattr3& wanted,
+Steps steps_of(const v2::fhandle& file, const v2::sattr& attributes, const SetAttributes& wanted,
                const v2::fattr& before) {
   Steps steps;
   steps.now = {file, attributes};
   if (!wants_server_time(wanted)) return steps;
-  const bool atime_now = wanted.atime.set_it == v3::SET_TO_SERVER_TIME;
-  const bool mtime_now = wanted.mtime.set_it == v3::SET_TO_SERVER_TIME;
+  const bool accessed_now = wanted.accessed.how == SetTime::How::Now;
+  const bool modified_now = wanted.modified.how == SetTime::How::Now;
   // Seconds that do little harm with a server that knows nothing of the convention.
   const v2::timeval server_time{before.ctime.seconds, kServerTime};
   steps.now.attributes.mtime = server_time;
-  steps.now.attributes.atime = atime_now ? server_time : kKeepTime;
+  steps.now.attributes.atime = accessed_now ? server_time : kKeepTime;
   steps.times = {file, {kKeep, kKeep, kKeep, kKeep, kKeepTime, kKeepTime}};
-  if (!atime_now) steps.times.attributes.atime = attributes.atime;
-  if (!mtime_now)
+  if (!accessed_now) steps.times.attributes.atime = attributes.atime;
+  if (!modified_now)
     steps.times.attributes.mtime =
-        wanted.mtime.set_it == v3::DONT_CHANGE ? before.mtime : attributes.mtime;
+        wanted.modified.how == SetTime::How::Keep ? before.mtime : attributes.mtime;
   steps.two =
       steps.times.attributes.atime != kKeepTime || steps.times.attributes.mtime != kKeepTime;
   return steps;
@@ -78,164 +71,177 @@ Steps steps_of(const v2::fhandle& file, const v2::sattr& attributes, const v3::s
 
 }  // namespace
 
-Task<Outcome<v3::GETATTR3resok>> perform(Context to, const v3::GETATTR3args& args) {
-  const Outcome<v2::fattr> attributes = co_await attributes_of(to, args.object);
-  if (!attributes) co_return Failure{attributes.error()};
-  co_return v3::GETATTR3resok{to_fattr3(*attributes)};
+Nfs2::Nfs2(rpc::Channel& channel, const CallerOptions& options)
+    : caller_(channel, options, ulb::nfs2(), to_status),
+      acl_caller_(channel, options, ulb::nfsacl(), to_status) {}
+
+rpc::Channel& Nfs2::channel() const {
+  return caller_.channel();
 }
 
-Task<Outcome<v3::SETATTR3resok>> perform(Context to, const v3::SETATTR3args& args) {
-  const Outcome<v2::fhandle> file = to_fhandle(to.doing, args.object);
+Task<Outcome<Ok>> Nfs2::ping(OperationContext context) {
+  return caller_.ping(context, v2::NFS_VERSION);
+}
+
+Task<Outcome<v2::fattr>> Nfs2::attributes_of(OperationContext context, const Handle& object) {
+  const Outcome<v2::fhandle> handle = to_fhandle(context, object);
+  if (!handle) co_return Failure{handle.error()};
+  const auto res = co_await run<v2::NFSPROC_GETATTR>(context, *handle);
+  if (!res) co_return Failure{res.error()};
+  co_return res->attributes();
+}
+
+Task<Outcome<Attributes>> Nfs2::getattr(OperationContext context, Handle object) {
+  const Outcome<v2::fattr> attributes = co_await attributes_of(context, object);
+  if (!attributes) co_return Failure{attributes.error()};
+  co_return to_attributes(*attributes);
+}
+
+Task<Outcome<Ok>> Nfs2::setattr(OperationContext context, Handle object, SetAttributes wanted,
+                                std::optional<Time> guard) {
+  const Outcome<v2::fhandle> file = to_fhandle(context, object);
   if (!file) co_return Failure{file.error()};
-  const Outcome<v2::sattr> attributes = to_sattr(to.doing, args.new_attributes);
+  const Outcome<v2::sattr> attributes = to_sattr(context, wanted);
   if (!attributes) co_return Failure{attributes.error()};
   Outcome<v2::fattr> before = v2::fattr{};
-  if (args.guard.check || wants_server_time(args.new_attributes))
-    before = co_await attributes_of(to, args.object);
+  if (guard || wants_server_time(wanted)) before = co_await attributes_of(context, object);
   if (!before) co_return Failure{before.error()};
-  if (args.guard.check && to_fattr3(*before).ctime != args.guard.obj_ctime())
-    co_return Failure{Error::of_status(to.doing, v3::NFS3ERR_NOT_SYNC)};
-  const Steps steps = steps_of(*file, *attributes, args.new_attributes, *before);
-  auto res = co_await run<v2::NFSPROC_SETATTR>(to, steps.now);
-  if (res && steps.two) res = co_await run<v2::NFSPROC_SETATTR>(to, steps.times);
+  if (guard && to_attributes(*before).changed != *guard)
+    co_return Failure{Error::of_status(context, Status::NotSync)};
+  const Steps steps = steps_of(*file, *attributes, wanted, *before);
+  auto res = co_await run<v2::NFSPROC_SETATTR>(context, steps.now);
+  if (res && steps.two) res = co_await run<v2::NFSPROC_SETATTR>(context, steps.times);
   if (!res) co_return Failure{res.error()};
-  v3::SETATTR3resok ok;
-  ok.obj_wcc.after = to_post_op_attr(res->attributes());
-  co_return ok;
+  co_return Ok{};
 }
 
-Task<Outcome<v3::ACCESS3resok>> perform(Context to, const v3::ACCESS3args& args) {
-  const Outcome<v2::fattr> attributes = co_await attributes_of(to, args.object);
+Task<Outcome<Found>> Nfs2::lookup(OperationContext context, Handle directory,
+                                  std::string_view name) {
+  const Outcome<v2::diropargs> entry = to_diropargs(context, directory, name);
+  if (!entry) co_return Failure{entry.error()};
+  const auto res = co_await run<v2::NFSPROC_LOOKUP>(context, *entry);
+  if (!res) co_return Failure{res.error()};
+  co_return Found{to_handle(res->diropok().file), to_attributes(res->diropok().attributes)};
+}
+
+Task<Outcome<std::uint32_t>> Nfs2::access(OperationContext context, Handle object,
+                                          std::uint32_t asked) {
+  const Outcome<v2::fattr> attributes = co_await attributes_of(context, object);
   if (!attributes) co_return Failure{attributes.error()};
-  v3::ACCESS3resok ok;
-  ok.obj_attributes = to_post_op_attr(*attributes);
-  ok.access = args.access &
-              granted(permissions(to.credentials, *attributes), attributes->type == v2::NFDIR);
-  co_return ok;
+  const std::uint32_t bits = permissions(caller_.options().credentials, *attributes);
+  co_return asked& granted(bits, attributes->type == v2::NFDIR);
 }
 
-Task<Outcome<v3::READLINK3resok>> perform(Context to, const v3::READLINK3args& args) {
-  const Outcome<v2::fhandle> link = to_fhandle(to.doing, args.symlink);
+Task<Outcome<std::string>> Nfs2::readlink(OperationContext context, Handle symlink,
+                                          std::optional<std::uint64_t>) {
+  const Outcome<v2::fhandle> link = to_fhandle(context, symlink);
   if (!link) co_return Failure{link.error()};
-  auto res = co_await run<v2::NFSPROC_READLINK>(to, *link);
+  auto res = co_await run<v2::NFSPROC_READLINK>(context, *link);
   if (!res) co_return Failure{res.error()};
-  v3::READLINK3resok ok;
-  ok.data = std::move(res->link().data);
-  co_return ok;
+  co_return std::move(res->link().data);
 }
 
-Task<Outcome<v3::READ3resok>> perform(Context to, const v3::READ3args& args) {
-  const Outcome<v2::fhandle> file = to_fhandle(to.doing, args.file);
-  if (!file) co_return Failure{file.error()};
-  v3::READ3resok ok;
-  ok.eof = true;
+Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, Handle file, std::uint64_t offset,
+                                   MutableBytes to) {
+  const Outcome<v2::fhandle> handle = to_fhandle(context, file);
+  if (!handle) co_return Failure{handle.error()};
   // No file of version 2 reaches so far.
-  if (args.offset > kKeep) co_return ok;
-  v2::readargs wanted{*file, static_cast<std::uint32_t>(args.offset),
-                      std::min(args.count, v2::MAXDATA), 0};
-  std::array<rpc::Sink, 1> sinks{};
-  if (!to.options.sinks.empty()) {
-    const MutableBytes room = to.options.sinks[0].memory;
-    sinks[0] = {v2::item::readok_data,
-                room.first(std::min<std::size_t>(room.size(), wanted.count))};
-    to.options.sinks = sinks;
-  }
-  auto res = co_await run<v2::NFSPROC_READ>(to, wanted);
+  if (offset > kKeep) co_return ReadPart{0, true};
+  const MutableBytes room = to.first(std::min<std::size_t>(to.size(), v2::MAXDATA));
+  const v2::readargs wanted{*handle, static_cast<std::uint32_t>(offset),
+                            static_cast<std::uint32_t>(room.size()), 0};
+  const std::array<rpc::Sink, 1> sinks{rpc::Sink{v2::item::readok_data, room}};
+  const std::span<const rpc::Sink> used = std::span(sinks).first(room.empty() ? 0 : 1);
+  const auto res = co_await run<v2::NFSPROC_READ>(context, wanted, used);
   if (!res) co_return Failure{res.error()};
-  v2::readok& read = res->reply();
-  ok.file_attributes = to_post_op_attr(read.attributes);
-  ok.count = static_cast<std::uint32_t>(read.data.size());
-  ok.eof = args.offset + ok.count >= read.attributes.size;
-  ok.data = std::move(read.data);
-  co_return ok;
+  const v2::readok& reply = res->reply();
+  if (reply.data.size() > room.size())
+    co_return Failure{Error::of_protocol(context, "sent more data than asked for")};
+  rpc::land(reply.data, room);
+  const auto count = static_cast<std::uint32_t>(reply.data.size());
+  co_return ReadPart{count, offset + count >= reply.attributes.size};
 }
 
-Task<Outcome<v3::WRITE3resok>> perform(Context to, const v3::WRITE3args& args) {
-  const Outcome<v2::fhandle> file = to_fhandle(to.doing, args.file);
-  if (!file) co_return Failure{file.error()};
-  const std::size_t size = std::min<std::size_t>(args.data.size(), v2::MAXDATA);
-  if (args.offset + size >= kKeep) co_return Failure{Error::of_status(to.doing, v3::NFS3ERR_FBIG)};
+Task<Outcome<WritePart>> Nfs2::write(OperationContext context, Handle file, std::uint64_t offset,
+                                     Bytes data, Stability) {
+  const Outcome<v2::fhandle> handle = to_fhandle(context, file);
+  if (!handle) co_return Failure{handle.error()};
+  const Bytes part = data.first(std::min<std::size_t>(data.size(), v2::MAXDATA));
+  if (offset + part.size() >= kKeep)
+    co_return Failure{Error::of_status(context, Status::FileTooBig)};
   v2::writeargs wanted;
-  wanted.file = *file;
-  wanted.offset = static_cast<std::uint32_t>(args.offset);
-  wanted.data = args.data.slice(0, size);
-  const auto res = co_await run<v2::NFSPROC_WRITE>(to, wanted);
+  wanted.file = *handle;
+  wanted.offset = static_cast<std::uint32_t>(offset);
+  wanted.data = Rope::borrow(part);
+  const auto res = co_await run<v2::NFSPROC_WRITE>(context, wanted);
   if (!res) co_return Failure{res.error()};
-  v3::WRITE3resok ok;
-  ok.file_wcc.after = to_post_op_attr(res->attributes());
-  ok.count = static_cast<std::uint32_t>(size);
   // RFC 1094 2.2: what is answered is on stable storage.
-  ok.committed = v3::FILE_SYNC;
-  co_return ok;
+  co_return WritePart{static_cast<std::uint32_t>(part.size()), Stability::FileSync, {}};
 }
 
-Task<Outcome<v3::COMMIT3resok>> perform(Context, const v3::COMMIT3args&) {
-  co_return v3::COMMIT3resok{};
+Task<Outcome<Verifier>> Nfs2::commit(OperationContext, Handle, std::uint64_t, std::uint32_t) {
+  co_return Verifier{};
 }
 
-Task<Outcome<v3::READDIR3resok>> perform(Context to, const v3::READDIR3args& args) {
-  const Outcome<v2::fhandle> directory = to_fhandle(to.doing, args.dir);
-  if (!directory) co_return Failure{directory.error()};
+Task<Outcome<ListedPart>> Nfs2::list(OperationContext context, Handle directory, ListPosition from,
+                                     bool with_attributes, std::uint32_t size) {
+  if (with_attributes) co_return Failure{Error::of_status(context, Status::NotSupported)};
+  const Outcome<v2::fhandle> handle = to_fhandle(context, directory);
+  if (!handle) co_return Failure{handle.error()};
   v2::readdirargs wanted;
-  wanted.dir = *directory;
-  store_be(wanted.cookie.data(), static_cast<std::uint32_t>(args.cookie));
-  wanted.count = std::min(args.count, v2::MAXDATA);
-  auto res = co_await run<v2::NFSPROC_READDIR>(to, wanted);
+  wanted.dir = *handle;
+  store_be(wanted.cookie.data(), static_cast<std::uint32_t>(from.cookie));
+  wanted.count = std::min(size, v2::MAXDATA);
+  auto res = co_await run<v2::NFSPROC_READDIR>(context, wanted);
   if (!res) co_return Failure{res.error()};
-  v3::READDIR3resok ok;
+  ListedPart part;
   for (v2::entry& entry : res->readdirok().entries)
-    ok.reply.entries.push_back(
-        {entry.fileid, std::move(entry.name), load_be<std::uint32_t>(entry.cookie.data())});
-  ok.reply.eof = res->readdirok().eof;
-  co_return ok;
+    part.entries.push_back({{std::move(entry.name), entry.fileid, std::nullopt, std::nullopt},
+                            load_be<std::uint32_t>(entry.cookie.data())});
+  part.eof = res->readdirok().eof;
+  co_return part;
 }
 
-Task<Outcome<v3::READDIRPLUS3resok>> perform(Context to, const v3::READDIRPLUS3args&) {
-  co_return Failure{Error::of_status(to.doing, v3::NFS3ERR_NOTSUPP)};
-}
-
-Task<Outcome<v3::FSSTAT3resok>> perform(Context to, const v3::FSSTAT3args& args) {
-  const Outcome<v2::fhandle> root = to_fhandle(to.doing, args.fsroot);
-  if (!root) co_return Failure{root.error()};
-  const auto res = co_await run<v2::NFSPROC_STATFS>(to, *root);
+Task<Outcome<v2::statfsok>> Nfs2::statfs(OperationContext context, const Handle& object) {
+  const Outcome<v2::fhandle> handle = to_fhandle(context, object);
+  if (!handle) co_return Failure{handle.error()};
+  const auto res = co_await run<v2::NFSPROC_STATFS>(context, *handle);
   if (!res) co_return Failure{res.error()};
-  const v2::statfsok& info = res->info();
-  const std::uint64_t block = info.bsize;
-  v3::FSSTAT3resok ok;
-  ok.tbytes = block * info.blocks;
-  ok.fbytes = block * info.bfree;
-  ok.abytes = block * info.bavail;
-  co_return ok;
+  co_return res->info();
 }
 
-Task<Outcome<v3::FSINFO3resok>> perform(Context to, const v3::FSINFO3args& args) {
-  const Outcome<v2::fhandle> root = to_fhandle(to.doing, args.fsroot);
-  if (!root) co_return Failure{root.error()};
-  const auto res = co_await run<v2::NFSPROC_STATFS>(to, *root);
-  if (!res) co_return Failure{res.error()};
-  const std::uint32_t told = res->info().tsize;
-  v3::FSINFO3resok ok;
-  ok.rtmax = told == 0 ? v2::MAXDATA : std::min(told, v2::MAXDATA);
-  ok.rtpref = ok.wtmax = ok.wtpref = ok.rtmax;
-  ok.rtmult = ok.wtmult = 512;
-  ok.dtpref = v2::MAXDATA;
-  ok.maxfilesize = kMaxFileSize;
-  ok.time_delta = {0, 1000};
-  ok.properties = v3::FSF3_LINK | v3::FSF3_SYMLINK | v3::FSF3_HOMOGENEOUS | v3::FSF3_CANSETTIME;
-  co_return ok;
+Task<Outcome<FileSystemUsage>> Nfs2::usage(OperationContext context, Handle object) {
+  const Outcome<v2::statfsok> facts = co_await statfs(context, object);
+  if (!facts) co_return Failure{facts.error()};
+  const std::uint64_t block = facts->bsize;
+  FileSystemUsage usage;
+  usage.total_bytes = block * facts->blocks;
+  usage.free_bytes = block * facts->bfree;
+  usage.available_bytes = block * facts->bavail;
+  co_return usage;
 }
 
-Task<Outcome<v3::PATHCONF3resok>> perform(Context to, const v3::PATHCONF3args& args) {
-  const Outcome<v2::fattr> attributes = co_await attributes_of(to, args.object);
+Task<Outcome<FileSystemInfo>> Nfs2::info(OperationContext context, Handle object) {
+  const Outcome<v2::statfsok> facts = co_await statfs(context, object);
+  if (!facts) co_return Failure{facts.error()};
+  FileSystemInfo info;
+  info.read_max = facts->tsize == 0 ? v2::MAXDATA : std::min(facts->tsize, v2::MAXDATA);
+  info.read_preferred = info.write_max = info.write_preferred = info.read_max;
+  info.list_preferred = v2::MAXDATA;
+  info.max_file_size = kMaxFileSize;
+  info.time_granularity = {0, 1000};
+  info.hard_links = info.symlinks = info.times_can_be_set = true;
+  co_return info;
+}
+
+Task<Outcome<NameLimits>> Nfs2::name_limits(OperationContext context, Handle object) {
+  // Tells whether the object is there.
+  const Outcome<v2::fattr> attributes = co_await attributes_of(context, object);
   if (!attributes) co_return Failure{attributes.error()};
-  v3::PATHCONF3resok ok;
-  ok.obj_attributes = to_post_op_attr(*attributes);
-  ok.linkmax = 0;  // Not told.
-  ok.name_max = v2::MAXNAMLEN;
-  ok.no_trunc = true;
-  ok.chown_restricted = true;
-  ok.case_preserving = true;
-  co_return ok;
+  NameLimits limits;
+  limits.max_name = v2::MAXNAMLEN;
+  limits.no_truncation = limits.chown_restricted = limits.case_preserving = true;
+  co_return limits;
 }
 
 }  // namespace stag::nfs::client::nfs2

@@ -19,9 +19,7 @@
 namespace stag::nfs::client {
 
 inline Handle handle_of(std::string_view name) {
-  Handle handle;
-  STAG_CHECK(handle.data.assign(bytes_of(name)));
-  return handle;
+  return *Handle::from(bytes_of(name));
 }
 
 inline std::string pattern(std::size_t size) {
@@ -51,7 +49,9 @@ class Served : public testing::NfsServed {
   Served() { options_.calls.credentials = rpc::Credentials::sys("tests", 0, 0); }
 
   FileSystem& files() {
-    if (!files_) files_ = std::make_unique<FileSystem>(channel_, root(), "/data", options_);
+    if (!files_)
+      files_ = std::make_unique<FileSystem>(channel_, *Handle::from(root().data.bytes()), "/data",
+                                            options_);
     return *files_;
   }
   template <class T>
@@ -74,7 +74,7 @@ class Served : public testing::NfsServed {
     return {};
   }
   template <class T>
-  v3::nfsstat3 status(Task<Outcome<T>> task) {
+  Status status(Task<Outcome<T>> task) {
     const Error failed = error(std::move(task));
     EXPECT_EQ(failed.kind, Error::Kind::Nfs) << failed.sentence;
     return failed.status;

@@ -1,18 +1,15 @@
-#include "nfs/client/caller.h"
+#include "nfs/client/protocol/caller.h"
 
 #include <algorithm>
 
 #include "base/pause.h"
-#include "nfs/ulb/nfs2.h"
-#include "nfs/ulb/nfs3.h"
+#include "nfs/proto/nfs3.h"
 
 namespace stag::nfs::client {
 
-Caller::Caller(rpc::Channel& channel, const CallerOptions& options)
-    : Caller(channel, options, options.version == 2 ? ulb::nfs2() : ulb::nfs3()) {}
-
-Caller::Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding)
-    : client_(channel, binding, options.credentials), options_(options) {}
+Caller::Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding,
+               ToStatus to_status)
+    : client_(channel, binding, options.credentials), options_(options), to_status_(to_status) {}
 
 rpc::CallOptions Caller::call_options(std::span<const rpc::Sink> sinks) const {
   rpc::CallOptions options;
@@ -22,10 +19,10 @@ rpc::CallOptions Caller::call_options(std::span<const rpc::Sink> sinks) const {
   return options;
 }
 
-Task<Outcome<Ok>> Caller::ping(Doing doing) {
+Task<Outcome<Ok>> Caller::ping(OperationContext context, std::uint32_t version) {
   const rpc::CallResult<Ok> answer =
-      co_await client_.ping(v3::NFS_PROGRAM, options_.version, call_options({}));
-  if (!answer) co_return Failure{Error::of_call(doing, answer.error())};
+      co_await client_.ping(v3::NFS_PROGRAM, version, call_options({}));
+  if (!answer) co_return Failure{Error::of_call(context, answer.error())};
   co_return Ok{};
 }
 
@@ -38,16 +35,16 @@ Duration jukebox_limit(const CallerOptions& options) {
 
 }  // namespace
 
-Caller::Patience::Patience(Caller& caller)
+Caller::JukeboxRetry::JukeboxRetry(Caller& caller)
     : caller_(caller),
       end_(caller.channel().loop().now() + jukebox_limit(caller.options_)),
       next_(caller.options_.jukebox_pause_min) {}
 
-bool Caller::Patience::left() const {
+bool Caller::JukeboxRetry::left() const {
   return caller_.channel().loop().now() < end_ && !caller_.options_.cancel.cancelled();
 }
 
-Task<void> Caller::Patience::pause() {
+Task<void> Caller::JukeboxRetry::pause() {
   Loop& loop = caller_.channel().loop();
   const Duration left = std::max(end_ - loop.now(), Duration::zero());
   const Duration length = std::min(next_, left);

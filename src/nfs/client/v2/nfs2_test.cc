@@ -1,5 +1,5 @@
 // NFS version 2 behind the API of version 3, against this project's server.
-#include "nfs/client/v2/procedures.h"
+#include "nfs/client/v2/nfs2.h"
 
 #include "nfs/client/session/mount.h"
 #include "nfs/client/session/session.h"
@@ -64,7 +64,7 @@ TEST_F(Version2, cuts_transfers_to_what_fits_before_anybody_has_asked_the_server
   const std::string data = pattern(10'000);
   const auto part = must(files().write(file, 0, bytes_of(data)));
   EXPECT_EQ(part.count, 8192u);
-  EXPECT_EQ(part.committed, v3::FILE_SYNC);
+  EXPECT_EQ(part.committed, Stability::FileSync);
   std::string to(10'000, '?');
   const auto read = must(files().read(file, 0, writable(to)));
   EXPECT_EQ(read.count, 8192u);
@@ -75,40 +75,40 @@ TEST_F(Version2, cuts_transfers_to_what_fits_before_anybody_has_asked_the_server
 
 TEST_F(Version2, says_what_lies_beyond_its_numbers) {
   const Handle file = made("file");
-  EXPECT_EQ(status(files().write(file, 0xffffffff, bytes_of("x"))), v3::NFS3ERR_FBIG);
-  EXPECT_EQ(status(files().setattr(file, {.size = 1ull << 32})), v3::NFS3ERR_FBIG);
+  EXPECT_EQ(status(files().write(file, 0xffffffff, bytes_of("x"))), Status::FileTooBig);
+  EXPECT_EQ(status(files().setattr(file, {.size = 1ull << 32})), Status::FileTooBig);
   std::string to(1, '?');
   EXPECT_TRUE(must(files().read(file, 1ull << 32, writable(to))).eof);
-  EXPECT_EQ(status(files().lookup(root(), std::string(256, 'n'))), v3::NFS3ERR_NAMETOOLONG);
-  EXPECT_EQ(status(files().symlink(root(), "l", std::string(1025, 't'))), v3::NFS3ERR_NAMETOOLONG);
-  EXPECT_EQ(status(files().getattr(handle_of("short"))), v3::NFS3ERR_BADHANDLE);
+  EXPECT_EQ(status(files().lookup(root(), std::string(256, 'n'))), Status::NameTooLong);
+  EXPECT_EQ(status(files().symlink(root(), "l", std::string(1025, 't'))), Status::NameTooLong);
+  EXPECT_EQ(status(files().getattr(handle_of("short"))), Status::BadHandle);
 }
 
 TEST_F(Version2, makes_and_unmakes_names) {
   const Node dir = must(files().mkdir(root(), "dir", {.mode = 0750}));
-  EXPECT_EQ(dir.attributes.type, v3::NF3DIR);
+  EXPECT_EQ(dir.attributes.type, FileType::Directory);
   EXPECT_EQ(dir.attributes.mode, 0750u);
   const Handle file = made("file");
   must(files().link(file, dir.handle, "second"));
-  EXPECT_EQ(must(files().getattr(file)).nlink, 2u);
+  EXPECT_EQ(must(files().getattr(file)).links, 2u);
   must(files().rename(root(), "file", dir.handle, "third"));
   const Node link = must(files().symlink(root(), "link", "dir/third"));
-  EXPECT_EQ(link.attributes.type, v3::NF3LNK);
+  EXPECT_EQ(link.attributes.type, FileType::Symlink);
   EXPECT_EQ(must(files().readlink(link.handle)), "dir/third");
   EXPECT_EQ(must(files().walk("link")).handle, file);
-  EXPECT_EQ(status(files().rmdir(root(), "dir")), v3::NFS3ERR_NOTEMPTY);
+  EXPECT_EQ(status(files().rmdir(root(), "dir")), Status::NotEmpty);
   must(files().remove(dir.handle, "second"));
   must(files().remove(dir.handle, "third"));
   must(files().rmdir(root(), "dir"));
-  EXPECT_EQ(status(files().getattr(file)), v3::NFS3ERR_STALE);
+  EXPECT_EQ(status(files().getattr(file)), Status::Stale);
 }
 
 TEST_F(Version2, does_not_open_what_is_there_when_told_to_make_it) {
   made("file", "content");
   EXPECT_EQ(status(files().create(root(), "file", {.mode = 0600}, CreateMode::Guarded)),
-            v3::NFS3ERR_EXIST);
+            Status::Exists);
   EXPECT_EQ(status(files().create(root(), "file", {.mode = 0600}, CreateMode::Exclusive)),
-            v3::NFS3ERR_EXIST);
+            Status::Exists);
   EXPECT_EQ(must(files().create(root(), "file", {.size = 0})).attributes.size, 0u);
   const Node fresh = must(files().create(root(), "x", {.mode = 0640}, CreateMode::Exclusive));
   EXPECT_EQ(must(files().getattr(fresh.handle)).mode, 0640u);
@@ -116,38 +116,39 @@ TEST_F(Version2, does_not_open_what_is_there_when_told_to_make_it) {
 
 TEST_F(Version2, makes_special_files) {
   const Node fifo = must(files().mknod(root(), "fifo", {}, {.mode = 0600}));
-  EXPECT_EQ(fifo.attributes.type, v3::NF3FIFO);
+  EXPECT_EQ(fifo.attributes.type, FileType::Fifo);
   EXPECT_EQ(fifo.attributes.mode, 0600u);
-  const Special disk{v3::NF3BLK, {259, 1027}};
-  EXPECT_EQ(must(files().mknod(root(), "disk", disk, {.mode = 0600})).attributes.rdev, disk.device);
-  const Special socket{v3::NF3SOCK, {}};
-  EXPECT_EQ(must(files().mknod(root(), "socket", socket, {})).attributes.type, v3::NF3SOCK);
+  const Special disk{FileType::BlockDevice, {259, 1027}};
+  EXPECT_EQ(must(files().mknod(root(), "disk", disk, {.mode = 0600})).attributes.device,
+            disk.device);
+  const Special socket{FileType::Socket, {}};
+  EXPECT_EQ(must(files().mknod(root(), "socket", socket, {})).attributes.type, FileType::Socket);
 }
 
 TEST_F(Version2, sets_each_time_to_a_value_to_now_or_not_at_all) {
   const Handle file = made("file");
   const Time past{1000, 5000};
   must(files().setattr(file, {.accessed = SetTime::to(past), .modified = SetTime::to(past)}));
-  EXPECT_EQ(must(files().getattr(file)).atime, past);
-  EXPECT_EQ(must(files().getattr(file)).mtime, past);
+  EXPECT_EQ(must(files().getattr(file)).accessed, past);
+  EXPECT_EQ(must(files().getattr(file)).modified, past);
   must(files().setattr(file, {.accessed = SetTime::now()}));
-  EXPECT_GT(must(files().getattr(file)).atime.seconds, 1000u);
-  EXPECT_EQ(must(files().getattr(file)).mtime, past);
+  EXPECT_GT(must(files().getattr(file)).accessed.seconds, 1000u);
+  EXPECT_EQ(must(files().getattr(file)).modified, past);
   must(files().setattr(file, {.accessed = SetTime::to(past), .modified = SetTime::now()}));
-  EXPECT_EQ(must(files().getattr(file)).atime, past);
-  EXPECT_GT(must(files().getattr(file)).mtime.seconds, 1000u);
+  EXPECT_EQ(must(files().getattr(file)).accessed, past);
+  EXPECT_GT(must(files().getattr(file)).modified.seconds, 1000u);
   must(files().setattr(file, {.mode = 0600, .modified = SetTime::to(past)}));
-  EXPECT_EQ(must(files().getattr(file)).mtime, past);
+  EXPECT_EQ(must(files().getattr(file)).modified, past);
   EXPECT_EQ(must(files().getattr(file)).mode, 0600u);
   must(files().setattr(file, {.accessed = SetTime::now(), .modified = SetTime::now()}));
-  EXPECT_GT(must(files().getattr(file)).mtime.seconds, 1000u);
+  EXPECT_GT(must(files().getattr(file)).modified.seconds, 1000u);
 }
 
 TEST_F(Version2, compares_the_guard_of_a_change_itself) {
   const Handle file = made("file");
-  const Time before = must(files().getattr(file)).ctime;
+  const Time before = must(files().getattr(file)).changed;
   must(files().setattr(file, {.mode = 0600}, before));
-  EXPECT_EQ(status(files().setattr(file, {.mode = 0644}, Time{1, 0})), v3::NFS3ERR_NOT_SYNC);
+  EXPECT_EQ(status(files().setattr(file, {.mode = 0644}, Time{1, 0})), Status::NotSync);
   EXPECT_EQ(must(files().getattr(file)).mode, 0600u);
 }
 
@@ -180,20 +181,20 @@ TEST_F(Version2, judges_access_by_the_mode_bits) {
     FileSystem other(channel_, root(), "/data", options);
     return must(other.access(file.handle, 0x3f));
   };
-  EXPECT_EQ(granted(7, 1, {}), v3::ACCESS3_READ | v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND);
-  EXPECT_EQ(granted(1, 8, {}), v3::ACCESS3_READ);
-  EXPECT_EQ(granted(1, 1, {3, 8}), v3::ACCESS3_READ);
+  EXPECT_EQ(granted(7, 1, {}), access::kRead | access::kModify | access::kExtend);
+  EXPECT_EQ(granted(1, 8, {}), access::kRead);
+  EXPECT_EQ(granted(1, 1, {3, 8}), access::kRead);
   EXPECT_EQ(granted(1, 1, {}), 0u);
-  EXPECT_EQ(granted(0, 0, {}), v3::ACCESS3_READ | v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND);
+  EXPECT_EQ(granted(0, 0, {}), access::kRead | access::kModify | access::kExtend);
   EXPECT_EQ(must(files().access(root(), 0x3f)), 0x1fu);
 }
 
 TEST_F(Version2, tells_of_the_file_system_what_there_is_to_tell) {
-  const auto stat = must(files().fsstat());
-  EXPECT_GT(stat.tbytes, 0u);
-  EXPECT_GE(stat.fbytes, stat.abytes);
-  EXPECT_EQ(must(files().fsinfo()).maxfilesize, 0x7fffffffu);
-  EXPECT_EQ(must(files().pathconf()).name_max, 255u);
+  const auto stat = must(files().usage());
+  EXPECT_GT(stat.total_bytes, 0u);
+  EXPECT_GE(stat.free_bytes, stat.available_bytes);
+  EXPECT_EQ(must(files().info()).max_file_size, 0x7fffffffu);
+  EXPECT_EQ(must(files().name_limits()).max_name, 255u);
   must(files().ping());
   EXPECT_EQ(version_called(), 2u);
 }
@@ -220,7 +221,7 @@ TEST_F(Version2, is_asked_for_in_the_URL) {
   auto session = run(Session::open({connector, connector},
                                    *Url::parse("nfs://server/data/file?version=2"), options_));
   ASSERT_TRUE(session.ok()) << session.error().sentence;
-  EXPECT_EQ((*session)->files().root().data.size(), 32u);
+  EXPECT_EQ((*session)->files().root().size(), 32u);
   EXPECT_EQ((*session)->files().sizes().read, 8192u);
   EXPECT_EQ(must((*session)->files().walk((*session)->path())).attributes.size, 7u);
   const auto close = [](Session* of) -> Task<Ok> {
@@ -231,7 +232,7 @@ TEST_F(Version2, is_asked_for_in_the_URL) {
   EXPECT_TRUE(call<mount3::MOUNTPROC1_DUMP>({}).size() <= 1);
   const auto refused = run(mount(channel_, "/none", {}, {}, 2));
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().mount_status, mount3::MNT3ERR_NOENT);
+  EXPECT_EQ(refused.error().status, Status::NoEntry);
 }
 
 TEST(Version2Errors, of_other_servers_are_understood) {
@@ -241,12 +242,11 @@ TEST(Version2Errors, of_other_servers_are_understood) {
   v2::nfsstat next = v2::NFS_OK;
   world.on<v2::NFSPROC_GETATTR>([&](const auto&, v2::attrstat& res) { res.status = next; });
   FileSystem files(world.channel, handle_of("exactly thirty-two bytes of name"), "/data", options);
-  const std::pair<v2::nfsstat, v3::nfsstat3> words[] = {
-      {v2::NFSERR_WFLUSH, v3::NFS3ERR_IO},
-      {v2::NFSERR_XDEV, v3::NFS3ERR_XDEV},
-      {v2::NFSERR_EAGAIN, v3::NFS3ERR_JUKEBOX},
-      {v2::NFSERR_STALE, v3::NFS3ERR_STALE},
-      {v2::NFSERR_OPNOTSUPP, v3::NFS3ERR_NOTSUPP}};
+  const std::pair<v2::nfsstat, Status> words[] = {{v2::NFSERR_WFLUSH, Status::Io},
+                                                  {v2::NFSERR_XDEV, Status::CrossDevice},
+                                                  {v2::NFSERR_EAGAIN, Status::Delay},
+                                                  {v2::NFSERR_STALE, Status::Stale},
+                                                  {v2::NFSERR_OPNOTSUPP, Status::NotSupported}};
   for (const auto& [said, heard] : words) {
     next = said;
     const auto outcome = world.run(files.getattr(files.root()));
@@ -266,7 +266,7 @@ class RdmaVersion2 : public ::testing::Test {
     STAG_CHECK(pair.connect().ok());
     const FileHandles handles(ServerState::ephemeral(7).handle_key);
     Handle root;
-    STAG_CHECK(root.data.assign(*handles.seal2(handles.export_id("/data"), store->root())));
+    root = *Handle::from(*handles.seal2(handles.export_id("/data"), store->root()));
     FileSystemOptions options;
     options.calls.version = 2;
     options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);

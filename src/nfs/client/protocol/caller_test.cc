@@ -1,5 +1,6 @@
-#include "nfs/client/caller.h"
+#include "nfs/client/protocol/caller.h"
 
+#include "nfs/client/v3/values.h"
 #include "testing/nfs/client_harness.h"
 
 namespace stag::nfs::client {
@@ -45,7 +46,7 @@ TEST(Caller, turns_every_status_into_an_error_with_a_sentence_of_its_own) {
     const auto outcome = world.run(world.files.getattr(world.files.root()));
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.error().kind, Error::Kind::Nfs);
-    EXPECT_TRUE(outcome.error().is(status));
+    EXPECT_TRUE(outcome.error().is(nfs3::to_status(static_cast<std::uint32_t>(status))));
     EXPECT_EQ(outcome.error().sentence.find("cannot read the attributes: "), 0u);
     EXPECT_EQ(outcome.error().sentence.find("unknown"), std::string::npos);
     sentences.push_back(outcome.error().sentence);
@@ -88,7 +89,7 @@ TEST(Caller, gives_up_on_a_jukebox_after_the_time_allowed) {
   const TimePoint start = jukebox.world.loop.now();
   const auto outcome = jukebox.world.run(jukebox.world.files.getattr(jukebox.world.files.root()));
   ASSERT_FALSE(outcome.ok());
-  EXPECT_TRUE(outcome.error().is(v3::NFS3ERR_JUKEBOX));
+  EXPECT_TRUE(outcome.error().is(Status::Delay));
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(10'001));
 }
 
@@ -99,7 +100,7 @@ TEST(Caller, waits_for_a_jukebox_no_longer_than_for_an_answer) {
   const TimePoint start = jukebox.world.loop.now();
   const auto outcome = jukebox.world.run(jukebox.world.files.getattr(jukebox.world.files.root()));
   ASSERT_FALSE(outcome.ok());
-  EXPECT_TRUE(outcome.error().is(v3::NFS3ERR_JUKEBOX));
+  EXPECT_TRUE(outcome.error().is(Status::Delay));
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(3'001));
 }
 

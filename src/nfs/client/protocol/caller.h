@@ -1,0 +1,74 @@
+// Calls of NFS procedures with what all of them share: a server that says "come back later" is
+// asked again for a while, every other status and every failed call becomes an Error with a
+// sentence. What the versions of the protocol are made of.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "nfs/client/protocol/error.h"
+#include "nfs/client/protocol/options.h"
+
+namespace stag::nfs::client {
+
+// Copies of a Caller share the Channel, which outlives them.
+class Caller {
+ public:
+  // What a status of the procedures means; Ok for 0.
+  using ToStatus = Status (*)(std::uint32_t status);
+
+  Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding,
+         ToStatus to_status);
+
+  template <class P>
+  using Resok = std::remove_cvref_t<decltype(std::declval<typename P::Results&>().resok())>;
+
+  // `args` and what `context` and `sinks` refer to outlive the Task. `results_max`: see
+  // rpc::CallOptions.
+  template <xdr::Procedure P>
+  Task<Outcome<Resok<P>>> call(const typename P::Args& args, OperationContext context,
+                               std::span<const rpc::Sink> sinks = {},
+                               std::optional<std::uint32_t> results_max = std::nullopt) {
+    JukeboxRetry retry(*this);
+    for (;;) {
+      rpc::CallOptions options = call_options(sinks);
+      options.results_max = results_max;
+      rpc::CallResult<typename P::Results> results = co_await client_.call<P>(args, options);
+      if (!results) co_return Failure{Error::of_call(context, results.error())};
+      if (static_cast<std::uint32_t>(results->status) == 0) co_return std::move(results->resok());
+      const Status status = to_status_(static_cast<std::uint32_t>(results->status));
+      // RFC 1813 2.6: the request was not executed; try it again, as a new one.
+      if (status != Status::Delay || !retry.left())
+        co_return Failure{Error::of_status(context, status)};
+      co_await retry.pause();
+    }
+  }
+
+  // The NULL procedure of a version of NFS.
+  Task<Outcome<Ok>> ping(OperationContext context, std::uint32_t version);
+
+  rpc::Client& client() { return client_; }
+  rpc::Channel& channel() const { return client_.channel(); }
+  const CallerOptions& options() const { return options_; }
+  rpc::CallOptions call_options(std::span<const rpc::Sink> sinks) const;
+
+ private:
+  class JukeboxRetry {
+   public:
+    explicit JukeboxRetry(Caller& caller);
+    bool left() const;
+    // Ends early when cancelled.
+    Task<void> pause();
+
+   private:
+    Caller& caller_;
+    TimePoint end_;
+    Duration next_;
+  };
+
+  rpc::Client client_;
+  CallerOptions options_;
+  ToStatus to_status_;
+};
+
+}  // namespace stag::nfs::client

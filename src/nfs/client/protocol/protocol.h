@@ -1,0 +1,122 @@
+// What a FileSystem asks of the version of NFS that its server speaks: one operation each, in nouns
+// of no version (types.h). v2/ and v3/ implement it; what is made of several operations (walks,
+// listings, bulk transfers) stands above it and is the same for all.
+//
+// Every operation takes the OperationContext that words its errors. Contexts, names and memory are
+// views of what outlives the Task. A Handle that this version cannot say draws BadHandle.
+//
+// Thread: the Channel's loop. The Channel outlives the Protocol, and the Protocol its Tasks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nfs/client/protocol/error.h"
+#include "nfs/client/protocol/options.h"
+#include "nfs/client/protocol/types.h"
+
+namespace stag::nfs::client {
+
+// What LOOKUP finds.
+struct Found {
+  Handle handle;
+  std::optional<Attributes> attributes;  // where the server gives them
+};
+
+// What a creating operation made; each part where the server tells it.
+struct Made {
+  std::optional<Handle> handle;
+  std::optional<Attributes> attributes;
+};
+
+// Where a listing goes on: nothing but the server knows what it means.
+struct ListPosition {
+  std::uint64_t cookie = 0;
+  Verifier verifier{};
+};
+
+struct ListedEntry {
+  Entry entry;
+  std::uint64_t cookie = 0;  // of what follows
+};
+
+// One reply, "." and ".." included.
+struct ListedPart {
+  std::vector<ListedEntry> entries;
+  Verifier verifier{};
+  bool eof = false;
+};
+
+class Protocol {
+ public:
+  virtual ~Protocol() = default;
+
+  virtual rpc::Channel& channel() const = 0;
+  // A round trip.
+  virtual Task<Outcome<Ok>> ping(OperationContext context) = 0;
+
+  virtual Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) = 0;
+  // With a `guard`, NotSync unless the object was last changed then.
+  virtual Task<Outcome<Ok>> setattr(OperationContext context, Handle object,
+                                    SetAttributes attributes, std::optional<Time> guard) = 0;
+  virtual Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
+                                      std::string_view name) = 0;
+  // Those of the bits `asked` (client::access) that the server grants.
+  virtual Task<Outcome<std::uint32_t>> access(OperationContext context, Handle object,
+                                              std::uint32_t asked) = 0;
+  // `size`: what the link's attributes say, where they are known.
+  virtual Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
+                                              std::optional<std::uint64_t> size) = 0;
+
+  // As many bytes as `to` holds, or fewer.
+  virtual Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
+                                       MutableBytes to) = 0;
+  // `data` or a part of it, never nothing of something.
+  virtual Task<Outcome<WritePart>> write(OperationContext context, Handle file,
+                                         std::uint64_t offset, Bytes data, Stability stable) = 0;
+  virtual Task<Outcome<Verifier>> commit(OperationContext context, Handle file,
+                                         std::uint64_t offset, std::uint32_t count) = 0;
+
+  // With CreateMode::Exclusive the attributes are for the caller to set.
+  virtual Task<Outcome<Made>> create(OperationContext context, Handle directory,
+                                     std::string_view name, SetAttributes attributes,
+                                     CreateMode mode) = 0;
+  virtual Task<Outcome<Made>> mkdir(OperationContext context, Handle directory,
+                                    std::string_view name, SetAttributes attributes) = 0;
+  virtual Task<Outcome<Made>> symlink(OperationContext context, Handle directory,
+                                      std::string_view name, std::string target,
+                                      SetAttributes attributes) = 0;
+  virtual Task<Outcome<Made>> mknod(OperationContext context, Handle directory,
+                                    std::string_view name, Special special,
+                                    SetAttributes attributes) = 0;
+  virtual Task<Outcome<Ok>> remove(OperationContext context, Handle directory,
+                                   std::string_view name) = 0;
+  virtual Task<Outcome<Ok>> rmdir(OperationContext context, Handle directory,
+                                  std::string_view name) = 0;
+  virtual Task<Outcome<Ok>> rename(OperationContext context, Handle from_directory,
+                                   std::string_view from, Handle to_directory,
+                                   std::string_view to) = 0;
+  virtual Task<Outcome<Ok>> link(OperationContext context, Handle file, Handle directory,
+                                 std::string_view name) = 0;
+
+  // In a reply of about `size` bytes. NotSupported with attributes where the server, or the
+  // version, has names only; TooSmall when not one entry fits.
+  virtual Task<Outcome<ListedPart>> list(OperationContext context, Handle directory,
+                                         ListPosition from, bool with_attributes,
+                                         std::uint32_t size) = 0;
+
+  virtual Task<Outcome<FileSystemUsage>> usage(OperationContext context, Handle object) = 0;
+  virtual Task<Outcome<FileSystemInfo>> info(OperationContext context, Handle object) = 0;
+  virtual Task<Outcome<NameLimits>> name_limits(OperationContext context, Handle object) = 0;
+
+  // `reply_max`: bytes of results that are provided for at first.
+  virtual Task<Outcome<Acls>> acls(OperationContext context, Handle object,
+                                   std::uint32_t reply_max) = 0;
+  virtual Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
+                                     bool with_defaults) = 0;
+};
+
+}  // namespace stag::nfs::client

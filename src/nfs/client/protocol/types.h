@@ -1,0 +1,255 @@
+// The nouns of the client, which belong to no version of NFS.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace stag::nfs::client {
+
+// What a server calls an object. Opaque; equal Handles name the same object.
+class Handle {
+ public:
+  static constexpr std::size_t kMaxSize =
+      128;  // of NFS version 4; 64 of version 3, 32 of version 2
+
+  Handle() {}  // The bytes beyond size() are nobody's.
+  // nullopt when `bytes` is longer than any handle.
+  static std::optional<Handle> from(Bytes bytes) {
+    if (bytes.size() > kMaxSize) return std::nullopt;
+    Handle handle;
+    std::copy(bytes.begin(), bytes.end(), handle.bytes_.begin());
+    handle.size_ = static_cast<std::uint8_t>(bytes.size());
+    return handle;
+  }
+
+  Bytes bytes() const { return Bytes(bytes_).first(size_); }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  friend bool operator==(const Handle& a, const Handle& b) {
+    return std::ranges::equal(a.bytes(), b.bytes());
+  }
+
+ private:
+  std::array<std::byte, kMaxSize> bytes_;
+  std::uint8_t size_ = 0;
+};
+
+// Since 1970-01-01 UTC.
+struct Time {
+  std::int64_t seconds = 0;
+  std::uint32_t nanoseconds = 0;
+  friend auto operator<=>(const Time&, const Time&) = default;
+};
+
+// The numbers are those of versions 3 and 4.
+enum class FileType : std::uint8_t {
+  Regular = 1,
+  Directory,
+  BlockDevice,
+  CharacterDevice,
+  Symlink,
+  Socket,
+  Fifo,
+};
+
+struct Device {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+struct Attributes {
+  FileType type = FileType::Regular;
+  std::uint32_t mode = 0;  // 07777
+  std::uint32_t links = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t size = 0;  // bytes
+  std::uint64_t used = 0;  // bytes of storage
+  Device device{};         // of devices
+  std::uint64_t file_system_id = 0;
+  std::uint64_t file_id = 0;
+  Time accessed{};
+  Time modified{};
+  Time changed{};
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+};
+
+// An object and what it was like when the server last told.
+struct Node {
+  Handle handle;
+  Attributes attributes;
+};
+
+// A time to be set: left alone, the server's now, or a value.
+struct SetTime {
+  enum class How : std::uint8_t { Keep, Now, To };
+  How how = How::Keep;
+  Time time{};  // How::To only
+
+  static SetTime now() { return {How::Now, {}}; }
+  static SetTime to(Time time) { return {How::To, time}; }
+};
+
+// What setattr() and the creating operations change; what is absent stays, or gets the server's
+// default.
+struct SetAttributes {
+  std::optional<std::uint32_t> mode{};  // 07777
+  std::optional<std::uint32_t> uid{};
+  std::optional<std::uint32_t> gid{};
+  std::optional<std::uint64_t> size{};  // truncates or extends with zeros
+  SetTime accessed{};
+  SetTime modified{};
+};
+
+// How create() treats a name that is taken.
+enum class CreateMode : std::uint8_t {
+  Unchecked,  // opens the existing file; of the attributes only `size` is applied to it
+  Guarded,    // Status::Exists
+  Exclusive,  // Status::Exists, and safe against repetition; attributes are set afterwards
+};
+
+// What mknod() makes.
+struct Special {
+  FileType type = FileType::Fifo;  // Fifo, Socket, BlockDevice or CharacterDevice
+  Device device{};                 // of the last two
+};
+
+// One entry of a directory; never "." or "..".
+struct Entry {
+  std::string name;
+  std::uint64_t file_id = 0;
+  // With Listing::Detail::Attributes, and then where the server gives them.
+  std::optional<Attributes> attributes{};
+  std::optional<Handle> handle{};
+};
+
+// How durable written data is when the server answers.
+enum class Stability : std::uint8_t { Unstable, DataSync, FileSync };
+
+// Differs from the one before when the server may have lost unstable data.
+using Verifier = std::array<std::byte, 8>;
+
+struct ReadPart {
+  std::uint32_t count = 0;  // bytes
+  bool eof = false;         // the file ends behind them
+};
+
+struct WritePart {
+  std::uint32_t count = 0;  // bytes
+  Stability committed = Stability::Unstable;
+  Verifier verifier{};
+};
+
+// Permissions that access() asks for, as bits.
+namespace access {
+inline constexpr std::uint32_t kRead = 0x01;
+inline constexpr std::uint32_t kLookup = 0x02;
+inline constexpr std::uint32_t kModify = 0x04;
+inline constexpr std::uint32_t kExtend = 0x08;
+inline constexpr std::uint32_t kDelete = 0x10;
+inline constexpr std::uint32_t kExecute = 0x20;
+}  // namespace access
+
+// Room in a file system.
+struct FileSystemUsage {
+  std::uint64_t total_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::uint64_t available_bytes = 0;  // to this user
+  std::uint64_t total_files = 0;
+  std::uint64_t free_files = 0;
+  std::uint64_t available_files = 0;
+};
+
+// What a server takes and serves; 0: it states no limit.
+struct FileSystemInfo {
+  std::uint32_t read_max = 0;  // bytes of one READ
+  std::uint32_t read_preferred = 0;
+  std::uint32_t write_max = 0;  // bytes of one WRITE
+  std::uint32_t write_preferred = 0;
+  std::uint32_t list_preferred = 0;  // bytes of one reply to a listing
+  std::uint64_t max_file_size = 0;
+  Time time_granularity{};
+  bool hard_links = false;
+  bool symlinks = false;
+  bool times_can_be_set = false;
+};
+
+struct NameLimits {
+  std::uint32_t max_links = 0;  // 0: not told
+  std::uint32_t max_name = 0;   // bytes
+  bool no_truncation = false;   // longer names are refused, not cut
+  bool chown_restricted = false;
+  bool case_insensitive = false;
+  bool case_preserving = false;
+};
+
+// Why a server refuses, in the words that all versions of NFS and MOUNT share.
+enum class Status : std::uint8_t {
+  Ok,
+  NotOwner,
+  NoEntry,
+  Io,
+  NoDeviceOrAddress,
+  Access,
+  Exists,
+  CrossDevice,
+  NoDevice,
+  NotDirectory,
+  IsDirectory,
+  Invalid,
+  FileTooBig,
+  NoSpace,
+  ReadOnly,
+  TooManyLinks,
+  NameTooLong,
+  NotEmpty,
+  QuotaExceeded,
+  Stale,
+  Remote,
+  BadHandle,
+  NotSync,  // the guard of setattr() did not match
+  BadCookie,
+  NotSupported,
+  TooSmall,
+  ServerFault,
+  BadType,
+  Delay,    // NFS3ERR_JUKEBOX: not now, ask again later
+  Unknown,  // a number that no RFC has
+};
+
+// One entry of an access control list, of POSIX 1003.1e draft 17.
+struct AclEntry {
+  // The numbers of NFSACL and of Linux's extended attributes.
+  enum Tag : std::uint32_t {
+    kUserObject = 0x01,
+    kUser = 0x02,
+    kGroupObject = 0x04,
+    kGroup = 0x08,
+    kMask = 0x10,
+    kOther = 0x20,
+  };
+  std::uint32_t tag = kUserObject;
+  std::uint32_t id = 0;           // of a named user or group
+  std::uint32_t permissions = 0;  // 4 read, 2 write, 1 execute
+  friend bool operator==(const AclEntry&, const AclEntry&) = default;
+};
+
+// Bytes of results that hold both lists with as many entries as NFSACL carries.
+inline constexpr std::uint32_t kAclReplyMax = 24688;
+
+// Entries in canonical order when they come from a server.
+struct Acls {
+  std::vector<AclEntry> access;    // of a file or directory with nothing but a mode: three entries
+  std::vector<AclEntry> defaults;  // what new objects in a directory begin with; may be empty
+  bool beyond_mode() const { return access.size() > 3 || !defaults.empty(); }
+};
+
+}  // namespace stag::nfs::client

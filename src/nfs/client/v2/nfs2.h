@@ -1,0 +1,88 @@
+// NFS version 2 (RFC 1094), and NFSACL version 2 beside it, as a Protocol, as far as it reaches:
+//
+//   listings       names only: attributes are NotSupported, and the caller looks the names up
+//   access         judged here by mode bits, owner and the caller's own AUTH_SYS credential
+//   create         Guarded and Exclusive look first whether the name is free; who takes it in
+//                  between shares the file
+//   setattr        a guard is compared before; a time that is to be the server's beside one that is
+//                  not takes two calls
+//   write, commit  every WRITE is stable, so there is nothing to commit
+//   info, name_limits, usage  what STATFS tells, else what the protocol allows
+//
+// At most 8192 bytes move in one call, whatever is asked for. Sizes and offsets end at 2^32-1;
+// beyond is FileTooBig.
+#pragma once
+
+#include "nfs/client/protocol/caller.h"
+#include "nfs/client/protocol/protocol.h"
+#include "nfs/proto/nfs2.h"
+
+namespace stag::nfs::client::nfs2 {
+
+class Nfs2 final : public Protocol {
+ public:
+  Nfs2(rpc::Channel& channel, const CallerOptions& options);
+
+  rpc::Channel& channel() const override;
+  Task<Outcome<Ok>> ping(OperationContext context) override;
+
+  Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
+  Task<Outcome<Ok>> setattr(OperationContext context, Handle object, SetAttributes attributes,
+                            std::optional<Time> guard) override;
+  Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
+                              std::string_view name) override;
+  Task<Outcome<std::uint32_t>> access(OperationContext context, Handle object,
+                                      std::uint32_t asked) override;
+  Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
+                                      std::optional<std::uint64_t> size) override;
+
+  Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
+                               MutableBytes to) override;
+  Task<Outcome<WritePart>> write(OperationContext context, Handle file, std::uint64_t offset,
+                                 Bytes data, Stability stable) override;
+  Task<Outcome<Verifier>> commit(OperationContext context, Handle file, std::uint64_t offset,
+                                 std::uint32_t count) override;
+
+  Task<Outcome<Made>> create(OperationContext context, Handle directory, std::string_view name,
+                             SetAttributes attributes, CreateMode mode) override;
+  Task<Outcome<Made>> mkdir(OperationContext context, Handle directory, std::string_view name,
+                            SetAttributes attributes) override;
+  Task<Outcome<Made>> symlink(OperationContext context, Handle directory, std::string_view name,
+                              std::string target, SetAttributes attributes) override;
+  Task<Outcome<Made>> mknod(OperationContext context, Handle directory, std::string_view name,
+                            Special special, SetAttributes attributes) override;
+  Task<Outcome<Ok>> remove(OperationContext context, Handle directory,
+                           std::string_view name) override;
+  Task<Outcome<Ok>> rmdir(OperationContext context, Handle directory,
+                          std::string_view name) override;
+  Task<Outcome<Ok>> rename(OperationContext context, Handle from_directory, std::string_view from,
+                           Handle to_directory, std::string_view to) override;
+  Task<Outcome<Ok>> link(OperationContext context, Handle file, Handle directory,
+                         std::string_view name) override;
+
+  Task<Outcome<ListedPart>> list(OperationContext context, Handle directory, ListPosition from,
+                                 bool with_attributes, std::uint32_t size) override;
+
+  Task<Outcome<FileSystemUsage>> usage(OperationContext context, Handle object) override;
+  Task<Outcome<FileSystemInfo>> info(OperationContext context, Handle object) override;
+  Task<Outcome<NameLimits>> name_limits(OperationContext context, Handle object) override;
+
+  Task<Outcome<Acls>> acls(OperationContext context, Handle object,
+                           std::uint32_t reply_max) override;
+  Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
+                             bool with_defaults) override;
+
+ private:
+  // The results of a success. `args` and `sinks` outlive the Task.
+  template <class P>
+  Task<Outcome<typename P::Results>> run(OperationContext context, const typename P::Args& args,
+                                         std::span<const rpc::Sink> sinks = {});
+  Task<Outcome<v2::fattr>> attributes_of(OperationContext context, const Handle& object);
+  Task<Outcome<v2::statfsok>> statfs(OperationContext context, const Handle& object);
+  Task<Outcome<Ok>> must_be_free(OperationContext context, const v2::diropargs& entry);
+
+  Caller caller_;
+  Caller acl_caller_;
+};
+
+}  // namespace stag::nfs::client::nfs2

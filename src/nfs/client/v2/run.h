@@ -1,0 +1,28 @@
+// The call that the operations of version 2 are made of; included by .cc files of this folder.
+#pragma once
+
+#include "nfs/client/v2/nfs2.h"
+#include "nfs/client/v2/values.h"
+
+namespace stag::nfs::client::nfs2 {
+
+inline v2::nfsstat status_of(v2::nfsstat status) {
+  return status;
+}
+template <class Results>
+v2::nfsstat status_of(const Results& results) {
+  return results.status;
+}
+
+template <class P>
+Task<Outcome<typename P::Results>> Nfs2::run(OperationContext context, const typename P::Args& args,
+                                             std::span<const rpc::Sink> sinks) {
+  rpc::CallResult<typename P::Results> results =
+      co_await caller_.client().call<P>(args, caller_.call_options(sinks));
+  if (!results) co_return Failure{Error::of_call(context, results.error())};
+  const auto status = static_cast<std::uint32_t>(status_of(*results));
+  if (status != 0) co_return Failure{Error::of_status(context, to_status(status))};
+  co_return *std::move(results);
+}
+
+}  // namespace stag::nfs::client::nfs2
