@@ -32,7 +32,7 @@ class Listing {
 
   // A list of more entries than this is taken for one without an end.
   static constexpr std::uint64_t kMostEntries = 1u << 24;
-  // The same for who keeps them all: with its names a directory of so many takes some 100 MB.
+  // The same for callers that keep all entries: so many of them take some 100 MB with their names.
   static constexpr std::uint64_t kMostKept = 1u << 20;
 
   // `reply_size`: bytes of one reply asked for. The Protocol's Channel outlives the Listing.

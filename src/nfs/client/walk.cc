@@ -17,7 +17,7 @@ std::string take_component(std::string& path) {
   return component;
 }
 
-// What of the absolute `path` lies below `root`; nothing when it is elsewhere.
+// The part of the absolute `path` below `root`; nullopt when it is elsewhere.
 std::optional<std::string_view> below(std::string_view root, std::string_view path) {
   while (root.ends_with('/')) root.remove_suffix(1);
   if (!path.starts_with(root)) return std::nullopt;

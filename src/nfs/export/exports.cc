@@ -121,7 +121,7 @@ const ExportOptions* Export::options_for(const rpc::Origin& origin) const {
     }
   }
   if (options == nullptr || !options->secure) return options;
-  // The port of an RDMA client says nothing: its connection is not made by a reserved port.
+  // An RDMA client has no reserved port to show.
   const bool reserved = origin.peer.port > 0 && origin.peer.port < 1024;
   return reserved || origin.transport == rpc::TransportKind::Rdma ? options : nullptr;
 }

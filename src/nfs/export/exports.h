@@ -1,6 +1,6 @@
 // What is served, and to whom as whom. An Export is a FileSystem under a path name with the options
 // of exports(5), which may differ by the client's address. An Exports is filled and then never
-// changes: a server that is told other exports gets another one (export_table.h).
+// changes: a reload makes another one (export_table.h).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ExportOptions {
   bool all_squash = false;  // everybody becomes anonymous
   std::uint32_t anonymous_uid = 65534;
   std::uint32_t anonymous_gid = 65534;
-  bool secure = false;  // TCP and UDP clients must use a port below 1024; means nothing on RDMA
+  bool secure = false;  // TCP and UDP clients must use a port below 1024; not asked of RDMA clients
   // The security flavors (RFC 5531 8.2) that Calls may have, the preferred one first. Calls with
   // AUTH_NONE act as the anonymous user.
   std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,
@@ -55,7 +55,7 @@ struct ClientRule {
 Result<ClientRule, ExportError> make_client_rule(std::string_view match,
                                                  const ExportOptions& options);
 
-// What an operator says about an export.
+// An export as the operator configures it.
 struct ExportSpec {
   std::string path;
   std::shared_ptr<vfs::FileSystem> file_system;  // may serve several exports
@@ -75,11 +75,11 @@ struct Export {
 
   const std::string& path() const { return spec.path; }
   vfs::FileSystem& file_system() const { return *spec.file_system; }
-  // What holds for a Call from there; null when the export is not open to it.
+  // The options for Calls from `origin`; null when the export is not open to it.
   const ExportOptions* options_for(const rpc::Origin& origin) const;
 };
 
-// Whom the caller acts as.
+// The credentials that `caller` acts with, after squashing.
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller);
 
 class Exports {
@@ -104,7 +104,7 @@ class Exports {
   std::vector<Export> exports_;
 };
 
-// The normal form of a path name, or nothing when it is not absolute or has a NUL, "." or ".."
+// The normal form of a path name, or nullopt when it is not absolute or has a NUL, "." or ".."
 // component.
 std::optional<std::string> normal_path(std::string_view path);
 

@@ -39,15 +39,15 @@ class FileHandles {
 
   static constexpr std::size_t kSize2 = 32;
   using Sealed2 = std::array<std::byte, kSize2>;
-  // For NFSv2; nothing when the object's handle is too long for it.
+  // For NFSv2; nullopt when the object's handle is too long for it.
   std::optional<Sealed2> seal2(std::uint32_t export_id, const vfs::Handle& object) const;
 
   struct Opened {
     std::uint32_t export_id = 0;
     vfs::Handle object;
   };
-  // Of either form. Nothing when this server did not make it. Takes the same time wherever the MAC
-  // differs.
+  // Opens a handle of either form; nullopt when this server did not make it. Takes the same time
+  // wherever the MAC differs.
   std::optional<Opened> open(Bytes handle) const;
 
   // The id of an export follows from its name and from vfs::FileSystem::identity(): handles stay

@@ -6,8 +6,8 @@
 //   nfs.add_programs(server);
 //
 // Each procedure is a coroutine of its own (procedures.h) that turns a file handle into an object
-// of an export, asks the store, and words the answer as RFC 1813 has it. Data is never copied here:
-// READ passes on the store's Buffers, WRITE hands over those the transport received.
+// of an export, asks the store, and makes the results that the RFC asks for. Data is never copied
+// here: READ passes on the store's Buffers, WRITE hands over those the transport received.
 //
 // Who may do what: an export's options decide as whom a caller acts (exports.h); the store checks
 // that user's permissions. AUTH_SYS is only what a client claims, and AUTH_NONE acts as the

@@ -44,7 +44,7 @@ std::string_view mount_words(Status status) {
   }
 }
 
-// What the user can do about it; empty where the words say it.
+// What the user can do about it; empty where words() says enough.
 std::string_view advice(Status status) {
   switch (status) {
     case Status::NoEntry:

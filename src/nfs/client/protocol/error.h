@@ -22,7 +22,7 @@ struct OperationContext {
 struct Error {
   enum class Kind : std::uint8_t {
     Url,       // the URL cannot be used
-    Call,      // no usable Reply: `call` says why (also when cancelled or timed out)
+    Call,      // no usable Reply: `call` has the reason (also when cancelled or timed out)
     Mount,     // the MOUNT service refused: `status`
     Nfs,       // the NFS server refused: `status`
     Protocol,  // the server's answer contradicts its protocol
@@ -49,7 +49,7 @@ struct Error {
 template <class T>
 using Outcome = Result<T, Error>;
 
-// A status in a user's words: "permission denied".
+// A status as a phrase for users: "permission denied".
 std::string_view words(Status status);
 
 }  // namespace stag::nfs::client

@@ -2,8 +2,9 @@
 // of no version (types.h). v2/ and v3/ implement it; what is made of several operations (walks,
 // listings, bulk transfers) stands above it and is the same for all.
 //
-// Every operation takes the OperationContext that words its errors. Contexts, names and memory are
-// views of what outlives the Task. A Handle that this version cannot say draws BadHandle.
+// Every operation takes the OperationContext for the sentence of its errors. Contexts, names and
+// memory are views of what outlives the Task. A Handle that this version cannot say draws
+// BadHandle.
 //
 // Thread: the Channel's loop. The Channel outlives the Protocol, and the Protocol its Tasks.
 #pragma once
@@ -26,13 +27,13 @@ struct Found {
   std::optional<Attributes> attributes;  // where the server gives them
 };
 
-// What a creating operation made; each part where the server tells it.
+// What a creating operation made; the parts that the Reply had.
 struct Made {
   std::optional<Handle> handle;
   std::optional<Attributes> attributes;
 };
 
-// Where a listing goes on: nothing but the server knows what it means.
+// Where a listing goes on; opaque to the client.
 struct ListPosition {
   std::uint64_t cookie = 0;
   Verifier verifier{};
@@ -74,7 +75,7 @@ class Protocol {
   // As many bytes as `to` holds, or fewer.
   virtual Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
                                        MutableBytes to) = 0;
-  // `data` or a part of it, never nothing of something.
+  // Writes `data` or a part of it, at least one byte unless `data` is empty.
   virtual Task<Outcome<WritePart>> write(OperationContext context, Handle file,
                                          std::uint64_t offset, Bytes data, Stability stable) = 0;
   virtual Task<Outcome<Verifier>> commit(OperationContext context, Handle file,

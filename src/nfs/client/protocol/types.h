@@ -82,7 +82,7 @@ struct Attributes {
   friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 
-// An object and what it was like when the server last told.
+// An object with its attributes as of the last Reply that had them.
 struct Node {
   Handle handle;
   Attributes attributes;
@@ -183,7 +183,7 @@ struct FileSystemInfo {
 };
 
 struct NameLimits {
-  std::uint32_t max_links = 0;  // 0: not told
+  std::uint32_t max_links = 0;  // 0: unknown
   std::uint32_t max_name = 0;   // bytes
   bool no_truncation = false;   // longer names are refused, not cut
   bool chown_restricted = false;
@@ -191,7 +191,7 @@ struct NameLimits {
   bool case_preserving = false;
 };
 
-// Why a server refuses, in the words that all versions of NFS and MOUNT share.
+// Why a server refuses; the statuses of all versions of NFS and of MOUNT are mapped to these.
 enum class Status : std::uint8_t {
   Ok,
   NotOwner,

@@ -21,11 +21,11 @@ struct MountPoint {
 
 struct ListedExport {
   std::string path;
-  std::vector<std::string> clients;  // in the server's words; none: open to everybody
+  std::vector<std::string> clients;  // as the server names them; empty: open to everybody
 };
 
 // Finds what of `path` (absolute) can be mounted: the longest export that it lies in; where the
-// server keeps its list to itself, the path and then its parent directories in turn. Mount when
+// server does not give its list, the path and then its parent directories in turn. Mount when
 // none can be. NFS version 2 takes its handles from MOUNT version 1.
 Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
                                 rpc::Credentials credentials, rpc::CallOptions options,
@@ -34,7 +34,7 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
 Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
                           rpc::Credentials credentials, rpc::CallOptions options,
                           std::uint32_t nfs_version = 3);
-// The exports and who may mount them, as showmount -e prints.
+// The exports and the clients that may mount them, as showmount -e prints.
 Task<Outcome<std::vector<ListedExport>>> list_exports(rpc::Channel& channel,
                                                       rpc::Credentials credentials,
                                                       rpc::CallOptions options);

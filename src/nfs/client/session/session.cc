@@ -101,7 +101,8 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   co_return Ok{};
 }
 
-// One TCP port may carry both programs; where the URL does not say so, a NULL call tells.
+// One TCP port may carry both programs; where the URL does not name MOUNT's, a NULL call to it
+// finds out.
 Task<Outcome<bool>> Session::shares_connection() {
   if (url_.protocol != Url::Protocol::Tcp) co_return false;
   if (url_.mount_port) co_return url_.mount_address() == url_.nfs_address();
@@ -127,7 +128,7 @@ Task<void> Session::close() {
   if (files_ && !options_.calls.cancel.cancelled()) {
     rpc::CallOptions options = call_options(options_.calls);
     options.timeout = kUnmountTimeout;
-    // Nothing to tell the caller: the server forgets clients anyhow.
+    // A failure does not matter: the list of mounts is informational.
     static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
                                        options_.calls.credentials, options, url_.version));
   }

@@ -9,7 +9,7 @@
 //
 // A Session is what a mount is to a kernel: it connects, asks MOUNT for the root handle and FSINFO
 // for the transfer sizes, and keeps the Channels. Files are reached through its FileSystem
-// (file_system.h); nothing is cached. The URL names the transport, the caller brings its Connector,
+// (file_system.h); there is no cache. The URL names the transport, the caller brings its Connector,
 // so this library knows none.
 //
 // Everything happens on one Loop. Errors are values (error.h). A lost connection is the Channel's

@@ -31,7 +31,7 @@ struct Url {
   bool port_from_rpcbind = false;
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;
-  Fabric fabric = Fabric::Iwarp;  // means nothing on tcp
+  Fabric fabric = Fabric::Iwarp;  // not used with proto=tcp
   std::uint32_t version = 3;      // of NFS: 2 or 3
   std::optional<std::uint16_t> mount_port;
   std::optional<std::uint16_t> rpcbind_port;

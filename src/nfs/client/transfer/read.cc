@@ -15,7 +15,7 @@ namespace stag::nfs::client {
 namespace {
 
 constexpr OperationContext kReading{"read the file", {}};
-// Asked for beyond what the file was said to hold.
+// Bytes asked for beyond the expected end of the file.
 constexpr std::uint32_t kProbeSize = 64u << 10;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 

@@ -55,7 +55,7 @@ Steps steps_of(const v2::fhandle& file, const v2::sattr& attributes, const SetAt
   if (!wants_server_time(wanted)) return steps;
   const bool accessed_now = wanted.accessed.how == SetTime::How::Now;
   const bool modified_now = wanted.modified.how == SetTime::How::Now;
-  // Seconds that do little harm with a server that knows nothing of the convention.
+  // Seconds that do little harm with a server that does not know the convention.
   const v2::timeval server_time{before.ctime.seconds, kServerTime};
   steps.now.attributes.mtime = server_time;
   steps.now.attributes.atime = accessed_now ? server_time : kKeepTime;

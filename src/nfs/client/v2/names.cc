@@ -48,7 +48,7 @@ Task<Outcome<Made>> Nfs2::create(OperationContext context, Handle directory, std
   Outcome<v2::createargs> wanted =
       to_createargs(context, directory, name, exclusive ? SetAttributes{} : attributes);
   if (!wanted) co_return Failure{wanted.error()};
-  // Who makes a file exclusively sets its attributes next.
+  // FileSystem sets the attributes of a file that it made exclusively.
   if (exclusive) wanted->attributes.mode = 0600;
   if (mode != CreateMode::Unchecked) {
     const Outcome<Ok> free = co_await must_be_free(context, wanted->where);

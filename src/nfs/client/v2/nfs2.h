@@ -2,12 +2,12 @@
 //
 //   listings       names only: attributes are NotSupported, and the caller looks the names up
 //   access         judged here by mode bits, owner and the caller's own AUTH_SYS credential
-//   create         Guarded and Exclusive look first whether the name is free; who takes it in
-//                  between shares the file
+//   create         Guarded and Exclusive look first whether the name is free; a client that
+//                  takes it in between shares the file
 //   setattr        a guard is compared before; a time that is to be the server's beside one that is
 //                  not takes two calls
 //   write, commit  every WRITE is stable, so there is nothing to commit
-//   info, name_limits, usage  what STATFS tells, else what the protocol allows
+//   info, name_limits, usage  the results of STATFS, else the limits of the protocol
 //
 // At most 8192 bytes move in one call, whatever is asked for. Sizes and offsets end at 2^32-1;
 // beyond is FileTooBig.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kBlock = 512;  // What servers count `blocks` in.
 constexpr std::uint32_t kTypeBits = 0170000;
-// SunOS says FIFO so: a character device with this number.
+// SunOS sends a FIFO as a character device with this number.
 constexpr std::uint32_t kFifoDevice = 0xffffffff;
 
 // RFC 1094 2.3.1, and what servers say beside it: EAGAIN and others of their UNIX.
@@ -65,7 +65,7 @@ FileType to_file_type(const v2::fattr& attributes) {
     case v2::NFBAD:
       break;
   }
-  // RFC 1094 2.3.5: what has no type says in the mode bits what it is.
+  // RFC 1094 2.3.5: an object without a type has it in the mode bits.
   return (attributes.mode & kTypeBits) == 0010000 ? FileType::Fifo : FileType::Socket;
 }
 

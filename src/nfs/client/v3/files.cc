@@ -114,7 +114,7 @@ Task<Outcome<std::uint32_t>> Nfs3::access(OperationContext context, Handle objec
   co_return resok->access& asked;
 }
 
-// RFC 8267 section 3: room for no longer text than the link is said to have.
+// RFC 8267 section 3: provides for a text of `size` bytes where the link's attributes have it.
 Task<Outcome<std::string>> Nfs3::readlink(OperationContext context, Handle symlink,
                                           std::optional<std::uint64_t> size) {
   const v3::READLINK3args args{to_nfs_fh3(symlink)};

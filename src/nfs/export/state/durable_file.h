@@ -14,14 +14,14 @@ struct StateError {
   std::string message;
 };
 
-// At most 64 bytes; nothing inside when there is no such file.
+// Reads at most 64 bytes; holds nullopt when there is no such file.
 Result<std::optional<std::string>, StateError> read_small_file(const std::string& path);
 // The new content is there as a whole or not at all. `directory`/`name`.new is used on the way.
 Result<Ok, StateError> replace_file(const std::string& directory, const std::string& name,
                                     std::string_view content);
-// Its end is as durable as its making; a file that is not there is no error.
+// Removes durably; a file that is not there is no error.
 Result<Ok, StateError> remove_file(const std::string& directory, const std::string& name);
-// With all that lead to it.
+// Makes the directory and the missing ones above it.
 Result<Ok, StateError> make_directories(const std::string& path);
 
 }  // namespace stag::nfs

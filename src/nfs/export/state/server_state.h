@@ -23,7 +23,7 @@ struct ServerState {
   // Makes the directory and its files when they are missing, and counts this start. A damaged key
   // is an error, never a new key: that would make every handle stale.
   static Result<ServerState, StateError> open(const std::string& directory);
-  // Nothing is kept: for tests and for stores that forget everything themselves.
+  // Keeps no files: for tests and for stores that lose their content at a restart.
   static ServerState ephemeral(std::uint64_t seed);
 };
 

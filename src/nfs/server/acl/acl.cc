@@ -50,7 +50,7 @@ vfs::Outcome<vfs::Acl> from_entries(const std::vector<aclent>& list, std::uint32
   return *std::move(acl);
 }
 
-// A list whose bit is not set stays, whatever is in its place.
+// A list whose bit in `mask` is not set stays unchanged, even if the Call carries one.
 vfs::Outcome<vfs::SetAcls> from_secattr(const secattr& from) {
   if ((from.mask & ~NFS_ACL_MASK) != 0) return Failure{Status::Invalid};
   vfs::SetAcls changes;
@@ -166,7 +166,7 @@ fattr2 to_fattr2(const vfs::Attributes& attributes) {
           {a.ctime.seconds, a.ctime.useconds}};
 }
 
-// RFC 1094 has no word for these two, and its list does not hold here.
+// RFC 1094 has no status for these two, and its list of statuses does not bind NFSACL.
 v2::nfsstat to_status2(Status status) {
   if (status == Status::NotSupported) return v2::NFSERR_OPNOTSUPP;
   if (status == Status::Invalid) return v2::NFSERR_INVAL;

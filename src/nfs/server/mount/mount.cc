@@ -57,7 +57,7 @@ Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admissio
   co_return MountedDirectory{*root, *directory};
 }
 
-// The caller as the list of mounts knows it.
+// The name under which the list of mounts has the caller.
 std::string_view host_of(const rpc::CallContext& call) {
   return std::string_view(call.origin().peer.host).substr(0, mount3::MNTNAMLEN);
 }
@@ -147,7 +147,7 @@ mount3::exports exports(const ServerContext& server) {
   return list;
 }
 
-// Of the file system that the path lies in; zeros for a caller that it is not open to.
+// Limits of the file system that the path lies in; zeros for a caller that it is not open to.
 mount3::ppathcnf pathconf2(const ServerContext& server, const rpc::CallContext& call,
                            std::string_view path) {
   mount3::ppathcnf res;
@@ -163,13 +163,14 @@ mount3::ppathcnf pathconf2(const ServerContext& server, const rpc::CallContext& 
   return res;
 }
 
-// An answer that needed no waiting.
+// Results that are there without waiting.
 template <class T>
 Task<T> at_once(T value) {
   co_return value;
 }
 
-// The procedures that all versions have with the same words, each with numbers of its own.
+// The procedures with the same arguments and results in all versions, which only number them
+// differently.
 template <class Dump, class Umnt, class UmntAll, class Export>
 rpc::Program common(const ServerContext& server, MountList& mounts) {
   rpc::Program program(Dump::program, Dump::version, ulb::mount3());

@@ -1,5 +1,5 @@
-// Who mounted what, as the MOUNT procedures tell it (RFC 1813 5.2.2 to 5.2.4). A courtesy: it
-// grants nothing, is not kept over a restart, and forgets its oldest entry when it is full.
+// The clients and the paths they mounted, for DUMP (RFC 1813 5.2.2 to 5.2.4). Informational: it
+// grants no access, is not kept over a restart, and drops its oldest entry when it is full.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Directory cookies for NFSv2, which has room for 32 bits (RFC 1094 2.2.17) where stores use 64.
+// Directory cookies for NFSv2, which has 32 bits for them (RFC 1094 2.2.17) where stores use 64.
 //
 // A cookie below 2^31 stands for itself. A larger one gets a number from 2^31 up, remembered here
 // until as many newer ones have come as there is room for, or the server ends: a client that comes
@@ -22,7 +22,7 @@ class Cookies {
   explicit Cookies(std::uint32_t most = 1u << 18) : most_(most) {}
 
   std::uint32_t number_of(std::uint64_t cookie);
-  // Nothing for a number that is no longer, or never was, given out.
+  // nullopt for a number that was never given out, or is forgotten.
   std::optional<std::uint64_t> cookie_of(std::uint32_t number) const;
 
  private:

@@ -16,7 +16,7 @@ Task<v2::attrstat> attributes_of(const ExportObject& object) {
   co_return res;
 }
 
-// What a change left behind; asked for where the store did not see it.
+// The attributes after a change; the store is asked again when the change does not have them.
 Task<v2::attrstat> after(const ExportObject& object, const vfs::Change& change) {
   if (!change.after) co_return co_await attributes_of(object);
   v2::attrstat res;
@@ -89,7 +89,7 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
       co_await object->store().write(object->caller(), object->handle, args.offset,
                                      std::move(args.data), vfs::Stability::FileSync);
   if (!written) co_return failed<v2::attrstat>(written.error());
-  // A part cannot be told; the store ran full.
+  // Version 2 cannot report a partial WRITE; the store ran full.
   if (written->count < size) co_return failed<v2::attrstat>(v2::NFSERR_NOSPC);
   co_return co_await after(*object, written->file);
 }
@@ -97,7 +97,7 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
 Task<v2::statfsres> statfs(Request request, v2::fhandle file) {
   const auto object = request.resolve(file);
   if (!object) co_return failed<v2::statfsres>(object.error());
-  // Also tells whether the handle is still good.
+  // Fails with STALE when the object is gone.
   const auto found = co_await object->store().attributes(object->caller(), object->handle);
   if (!found) co_return failed<v2::statfsres>(found.error());
   const auto usage = co_await object->store().usage(object->caller());

@@ -14,12 +14,12 @@ v2::diropres answer(const Request& request, const ExportObject& directory,
 
 // A device, pipe or socket; the device number stands where a size would.
 Task<vfs::Outcome<vfs::Created>> make_special(const ExportObject& directory, std::string_view name,
-                                              const Making& making, v2::sattr attributes) {
+                                              const NewObject& object, v2::sattr attributes) {
   attributes.size = 0xffffffff;
   const auto changes = from_sattr(attributes);
   if (!changes) co_return Failure{changes.error()};
   co_return co_await directory.store().mknod(directory.caller(), directory.handle, name,
-                                             {making.type, making.device}, *changes);
+                                             {object.type, object.device}, *changes);
 }
 
 // RFC 1094 has no exclusive create: a file that is there is opened.
@@ -44,13 +44,13 @@ Task<v2::diropres> create(Request request, v2::createargs args) {
   const auto directory = request.resolve(args.where.dir);
   if (!directory) co_return failed<v2::diropres>(directory.error());
   if (directory->read_only()) co_return failed<v2::diropres>(v2::NFSERR_ROFS);
-  const auto making = making_of(args.attributes);
-  if (!making) co_return failed<v2::diropres>(making.error());
+  const auto object = to_new_object(args.attributes);
+  if (!object) co_return failed<v2::diropres>(object.error());
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
-  if (making->type == vfs::FileType::Regular)
+  if (object->type == vfs::FileType::Regular)
     created = co_await make_file(*directory, args.where.name, args.attributes);
   else
-    created = co_await make_special(*directory, args.where.name, *making, args.attributes);
+    created = co_await make_special(*directory, args.where.name, *object, args.attributes);
   co_return answer(request, *directory, created);
 }
 

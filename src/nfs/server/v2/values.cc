@@ -24,7 +24,7 @@ constexpr v2::nfsstat kStatuses[] = {
     v2::NFSERR_IO,     // Changed
     v2::NFSERR_ACCES,  // NotSymlink
     v2::NFSERR_PERM,   // NotSupported
-    v2::NFSERR_IO,     // TooManyObjects: version 2 has no word for "later"
+    v2::NFSERR_IO,     // TooManyObjects: version 2 has no status for "later"
     v2::NFSERR_IO,     // Delay
 };
 static_assert(std::size(kStatuses) == static_cast<std::size_t>(vfs::Status::Delay) + 1);
@@ -44,7 +44,7 @@ constexpr std::uint32_t kTypeBits = 0170000;
 constexpr std::uint32_t kBlock = 512;
 constexpr std::uint32_t kKeep = 0xffffffff;
 constexpr std::uint32_t kServerTime = 1'000'000;
-// SunOS says FIFO so: a character device with this number.
+// SunOS sends a FIFO as a character device with this number.
 constexpr std::uint32_t kFifoDevice = 0xffffffff;
 
 std::uint32_t clipped(std::uint64_t value, std::uint64_t most) {
@@ -135,20 +135,20 @@ vfs::Outcome<vfs::SetAttributes> from_sattr(const v2::sattr& attributes) {
   return to;
 }
 
-vfs::Outcome<Making> making_of(const v2::sattr& attributes) {
+vfs::Outcome<NewObject> to_new_object(const v2::sattr& attributes) {
   const std::uint32_t bits = mode_given(attributes.mode) ? attributes.mode & kTypeBits : 0;
-  if (bits == 0) return Making{};
+  if (bits == 0) return NewObject{};
   for (std::size_t type = 0; type < std::size(kTypes); ++type) {
     if (kTypes[type].bits != bits) continue;
-    Making making{static_cast<vfs::FileType>(type), {}};
-    if (making.type == vfs::FileType::Directory || making.type == vfs::FileType::Symlink) break;
+    NewObject object{static_cast<vfs::FileType>(type), {}};
+    if (object.type == vfs::FileType::Directory || object.type == vfs::FileType::Symlink) break;
     const bool device =
-        making.type == vfs::FileType::BlockDevice || making.type == vfs::FileType::CharacterDevice;
-    if (making.type == vfs::FileType::CharacterDevice && attributes.size == kFifoDevice)
-      making.type = vfs::FileType::Fifo;
+        object.type == vfs::FileType::BlockDevice || object.type == vfs::FileType::CharacterDevice;
+    if (object.type == vfs::FileType::CharacterDevice && attributes.size == kFifoDevice)
+      object.type = vfs::FileType::Fifo;
     else if (device)
-      making.device = from_rdev(attributes.size);
-    return making;
+      object.device = from_rdev(attributes.size);
+    return object;
   }
   return Failure{vfs::Status::BadType};
 }

@@ -19,7 +19,7 @@ namespace stag::nfs::nfs2 {
 
 inline constexpr std::uint64_t kMaxFileSize = 0x7fffffff;
 
-// Only statuses of RFC 1094 2.3.1; what it has no word for becomes the nearest one.
+// Yields statuses of RFC 1094 2.3.1 only; a vfs::Status that has none there becomes the nearest.
 v2::nfsstat to_nfsstat(vfs::Status status);
 v2::nfsstat to_nfsstat(Refusal refusal);
 
@@ -29,14 +29,14 @@ std::uint32_t to_fileid(std::uint64_t file_id);
 // FileTooBig for a size beyond the limit, Invalid for a time that cannot be.
 vfs::Outcome<vfs::SetAttributes> from_sattr(const v2::sattr& attributes);
 
-// What CREATE shall make. RFC 1094 has no MKNOD: clients say it by the type in the mode bits, and
-// put the device number where the size would be.
-struct Making {
+// The kind of object that CREATE makes. RFC 1094 has no MKNOD: clients put the type into the mode
+// bits, and the device number where the size would be.
+struct NewObject {
   vfs::FileType type = vfs::FileType::Regular;
   vfs::Device device{};
 };
 // BadType for a directory or a link.
-vfs::Outcome<Making> making_of(const v2::sattr& attributes);
+vfs::Outcome<NewObject> to_new_object(const v2::sattr& attributes);
 
 // In blocks that make the counts fit 31 bits.
 v2::statfsok to_statfsok(const vfs::Usage& usage);

@@ -13,9 +13,9 @@ v3::post_op_attr to_post_op_attr(const vfs::Attributes& attributes);
 v3::post_op_attr to_post_op_attr(const std::optional<vfs::Attributes>& attributes);
 v3::wcc_data to_wcc_data(const vfs::Change& change);
 
-// Nothing when a time has a billion nanoseconds or more (RFC 1813 2.5, nfstime3).
+// nullopt when a time has a billion nanoseconds or more (RFC 1813 2.5, nfstime3).
 std::optional<vfs::Time> from_nfstime3(const v3::nfstime3& time);
-// Nothing when a time or an owner cannot be.
+// nullopt when a time or an owner has an impossible value.
 std::optional<vfs::SetAttributes> from_sattr3(const v3::sattr3& attributes);
 
 }  // namespace stag::nfs::nfs3

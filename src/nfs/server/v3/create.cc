@@ -32,8 +32,8 @@ Res failed(v3::nfsstat3 status) {
   return res;
 }
 
-// Nothing when an attribute cannot be.
-std::optional<vfs::CreateHow> how_of(const v3::createhow3& how) {
+// nullopt when an attribute has an impossible value.
+std::optional<vfs::CreateHow> to_create_how(const v3::createhow3& how) {
   vfs::CreateHow to;
   if (how.mode == v3::EXCLUSIVE) {
     to.mode = vfs::CreateMode::Exclusive;
@@ -47,7 +47,7 @@ std::optional<vfs::CreateHow> how_of(const v3::createhow3& how) {
   return to;
 }
 
-// What a link may not say, before the store is asked.
+// Why a symbolic link cannot have this text, before the store is asked.
 std::optional<vfs::Status> refusal(const std::string& target) {
   // READLINK promises no more to clients that size their memory by it.
   if (target.size() > ulb::kMaxLinkText) return vfs::Status::NameTooLong;
@@ -56,39 +56,39 @@ std::optional<vfs::Status> refusal(const std::string& target) {
   return std::nullopt;
 }
 
-// What MKNOD shall make: BADTYPE for what has procedures of its own (3.3.11).
-struct Making {
+// The object that MKNOD makes; BADTYPE for types that have procedures of their own (3.3.11).
+struct NewObject {
   v3::nfsstat3 status = v3::NFS3_OK;
   vfs::Special special;
   vfs::SetAttributes attributes;
 };
 
-Making making_of(const v3::mknoddata3& what) {
-  Making making;
+NewObject to_new_object(const v3::mknoddata3& what) {
+  NewObject object;
   const v3::sattr3* attributes = nullptr;
   switch (what.type) {
     case v3::NF3CHR:
     case v3::NF3BLK:
-      making.special.type =
+      object.special.type =
           what.type == v3::NF3CHR ? vfs::FileType::CharacterDevice : vfs::FileType::BlockDevice;
-      making.special.device = {what.device().spec.specdata1, what.device().spec.specdata2};
+      object.special.device = {what.device().spec.specdata1, what.device().spec.specdata2};
       attributes = &what.device().dev_attributes;
       break;
     case v3::NF3SOCK:
     case v3::NF3FIFO:
-      making.special.type = what.type == v3::NF3SOCK ? vfs::FileType::Socket : vfs::FileType::Fifo;
+      object.special.type = what.type == v3::NF3SOCK ? vfs::FileType::Socket : vfs::FileType::Fifo;
       attributes = &what.pipe_attributes();
       break;
     default:
-      making.status = v3::NFS3ERR_BADTYPE;
-      return making;
+      object.status = v3::NFS3ERR_BADTYPE;
+      return object;
   }
   const auto converted = from_sattr3(*attributes);
   if (converted)
-    making.attributes = *converted;
+    object.attributes = *converted;
   else
-    making.status = v3::NFS3ERR_INVAL;
-  return making;
+    object.status = v3::NFS3ERR_INVAL;
+  return object;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Making making_of(const v3::mknoddata3& what) {
 Task<v3::CREATE3res> create(Request request, v3::CREATE3args args) {
   const auto directory = request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::CREATE3res>(directory.error());
-  const auto how = how_of(args.how);
+  const auto how = to_create_how(args.how);
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
   if (directory->read_only())
     created = Failure{vfs::Status::ReadOnly};
@@ -137,15 +137,15 @@ Task<v3::SYMLINK3res> symlink(Request request, v3::SYMLINK3args args) {
 Task<v3::MKNOD3res> mknod(Request request, v3::MKNOD3args args) {
   const auto directory = request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::MKNOD3res>(directory.error());
-  const Making making = making_of(args.what);
+  const NewObject object = to_new_object(args.what);
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::BadType};
   if (directory->read_only())
     created = Failure{vfs::Status::ReadOnly};
-  else if (making.status == v3::NFS3ERR_INVAL)
+  else if (object.status == v3::NFS3ERR_INVAL)
     created = Failure{vfs::Status::Invalid};
-  else if (making.status == v3::NFS3_OK)
+  else if (object.status == v3::NFS3_OK)
     created = co_await directory->store().mknod(directory->caller(), directory->handle,
-                                                args.where.name, making.special, making.attributes);
+                                                args.where.name, object.special, object.attributes);
   co_return co_await answer<v3::MKNOD3res>(request, *directory, std::move(created));
 }
 

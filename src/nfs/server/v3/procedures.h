@@ -1,5 +1,5 @@
 // The 21 procedures of NFSv3 behind NULL (RFC 1813 3.3), one or a tight family per file. Each
-// resolves the file handles of its arguments, asks the store and words the answer; attributes and
+// resolves the file handles of its arguments, asks the store and makes the results; attributes and
 // wcc_data go with errors too where the store still gives them.
 //
 // All run on the loop of the connection. The Request's Call outlives the Task.

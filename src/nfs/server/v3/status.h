@@ -1,4 +1,4 @@
-// From what a store says, or the admission of a Call, to what an NFSv3 client may hear. RFC
+// Maps a store's Status, or the Refusal of a Call, to a status of NFSv3. RFC
 // 1813 3.3.x lists for every procedure which errors it can return; a store's answer that is not on
 // the list becomes the nearest one that is.
 //
