@@ -11,9 +11,9 @@
 namespace stag::nfs::client {
 namespace {
 
-class Version2 : public Served {
+class Nfs2Client : public Served {
  protected:
-  Version2() {
+  Nfs2Client() {
     options_.calls.version = 2;
     // Whatever is said beside version 2 is not understood.
     const auto point = run(mount(channel_, "/data", options_.calls.credentials, {}, 2));
@@ -43,7 +43,7 @@ class Version2 : public Served {
   std::unique_ptr<FileSystem> files2_;
 };
 
-TEST_F(Version2, moves_files_of_any_size_whole) {
+TEST_F(Nfs2Client, moves_files_of_any_size_whole) {
   must(files().adopt_sizes());
   EXPECT_EQ(files().sizes().read, 8192u);
   EXPECT_EQ(files().sizes().write, 8192u);
@@ -59,7 +59,7 @@ TEST_F(Version2, moves_files_of_any_size_whole) {
   }
 }
 
-TEST_F(Version2, cuts_transfers_to_what_fits_before_anybody_has_asked_the_server) {
+TEST_F(Nfs2Client, cuts_transfers_to_what_fits_before_anybody_has_asked_the_server) {
   const Handle file = made("file");
   const std::string data = pattern(10'000);
   const auto part = must(files().write(file, 0, bytes_of(data)));
@@ -73,7 +73,7 @@ TEST_F(Version2, cuts_transfers_to_what_fits_before_anybody_has_asked_the_server
   must(files().commit(file));
 }
 
-TEST_F(Version2, says_what_lies_beyond_its_numbers) {
+TEST_F(Nfs2Client, says_what_lies_beyond_its_numbers) {
   const Handle file = made("file");
   EXPECT_EQ(status(files().write(file, 0xffffffff, bytes_of("x"))), Status::FileTooBig);
   EXPECT_EQ(status(files().setattr(file, {.size = 1ull << 32})), Status::FileTooBig);
@@ -84,7 +84,7 @@ TEST_F(Version2, says_what_lies_beyond_its_numbers) {
   EXPECT_EQ(status(files().getattr(handle_of("short"))), Status::BadHandle);
 }
 
-TEST_F(Version2, makes_and_unmakes_names) {
+TEST_F(Nfs2Client, makes_and_unmakes_names) {
   const Node dir = must(files().mkdir(root(), "dir", {.mode = 0750}));
   EXPECT_EQ(dir.attributes.type, FileType::Directory);
   EXPECT_EQ(dir.attributes.mode, 0750u);
@@ -103,7 +103,7 @@ TEST_F(Version2, makes_and_unmakes_names) {
   EXPECT_EQ(status(files().getattr(file)), Status::Stale);
 }
 
-TEST_F(Version2, does_not_open_what_is_there_when_told_to_make_it) {
+TEST_F(Nfs2Client, does_not_open_what_is_there_when_told_to_make_it) {
   made("file", "content");
   EXPECT_EQ(status(files().create(root(), "file", {.mode = 0600}, CreateMode::Guarded)),
             Status::Exists);
@@ -114,7 +114,7 @@ TEST_F(Version2, does_not_open_what_is_there_when_told_to_make_it) {
   EXPECT_EQ(must(files().getattr(fresh.handle)).mode, 0640u);
 }
 
-TEST_F(Version2, makes_special_files) {
+TEST_F(Nfs2Client, makes_special_files) {
   const Node fifo = must(files().mknod(root(), "fifo", {}, {.mode = 0600}));
   EXPECT_EQ(fifo.attributes.type, FileType::Fifo);
   EXPECT_EQ(fifo.attributes.mode, 0600u);
@@ -125,7 +125,7 @@ TEST_F(Version2, makes_special_files) {
   EXPECT_EQ(must(files().mknod(root(), "socket", socket, {})).attributes.type, FileType::Socket);
 }
 
-TEST_F(Version2, sets_each_time_to_a_value_to_now_or_not_at_all) {
+TEST_F(Nfs2Client, sets_each_time_to_a_value_to_now_or_not_at_all) {
   const Handle file = made("file");
   const Time past{1000, 5000};
   must(files().setattr(file, {.accessed = SetTime::to(past), .modified = SetTime::to(past)}));
@@ -144,7 +144,7 @@ TEST_F(Version2, sets_each_time_to_a_value_to_now_or_not_at_all) {
   EXPECT_GT(must(files().getattr(file)).modified.seconds, 1000u);
 }
 
-TEST_F(Version2, compares_the_guard_of_a_change_itself) {
+TEST_F(Nfs2Client, compares_the_guard_of_a_change_itself) {
   const Handle file = made("file");
   const Time before = must(files().getattr(file)).changed;
   must(files().setattr(file, {.mode = 0600}, before));
@@ -152,7 +152,7 @@ TEST_F(Version2, compares_the_guard_of_a_change_itself) {
   EXPECT_EQ(must(files().getattr(file)).mode, 0600u);
 }
 
-TEST_F(Version2, lists_names_and_leaves_attributes_to_lookups) {
+TEST_F(Nfs2Client, lists_names_and_leaves_attributes_to_lookups) {
   std::vector<std::string> expected;
   for (int i = 0; i < 1000; ++i) {
     expected.push_back("entry-" + std::to_string(i));
@@ -173,7 +173,7 @@ TEST_F(Version2, lists_names_and_leaves_attributes_to_lookups) {
   EXPECT_EQ(names, expected);
 }
 
-TEST_F(Version2, judges_access_by_the_mode_bits) {
+TEST_F(Nfs2Client, judges_access_by_the_mode_bits) {
   const Node file = must(files().create(root(), "file", {.mode = 0640, .uid = 7, .gid = 8}));
   const auto granted = [&](std::uint32_t uid, std::uint32_t gid, std::vector<std::uint32_t> more) {
     FileSystemOptions options = options_;
@@ -189,7 +189,7 @@ TEST_F(Version2, judges_access_by_the_mode_bits) {
   EXPECT_EQ(must(files().access(root(), 0x3f)), 0x1fu);
 }
 
-TEST_F(Version2, tells_of_the_file_system_what_there_is_to_tell) {
+TEST_F(Nfs2Client, tells_of_the_file_system_what_there_is_to_tell) {
   const auto stat = must(files().usage());
   EXPECT_GT(stat.total_bytes, 0u);
   EXPECT_GE(stat.free_bytes, stat.available_bytes);
@@ -215,7 +215,7 @@ class Connector final : public rpc::Connector {
   rpc::Service& service_;
 };
 
-TEST_F(Version2, is_asked_for_in_the_URL) {
+TEST_F(Nfs2Client, is_asked_for_in_the_URL) {
   made("file", "content");
   Connector connector(loop_, server_);
   auto session = run(Session::open({connector, connector},
@@ -235,7 +235,7 @@ TEST_F(Version2, is_asked_for_in_the_URL) {
   EXPECT_EQ(refused.error().status, Status::NoEntry);
 }
 
-TEST(Version2Errors, of_other_servers_are_understood) {
+TEST(Nfs2ClientErrors, of_other_servers_are_understood) {
   FileSystemOptions options;
   options.calls.version = 2;
   Scripted world(options);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace v3;
 
-class Faults : public testing::NfsServed {
+class Nfs3Faults : public testing::NfsServed {
  protected:
   // One Call of a procedure: the status heard, and whether attributes came with the error.
   struct Heard {
@@ -25,7 +25,7 @@ class Faults : public testing::NfsServed {
     std::function<Heard()> heard;
   };
 
-  Faults() {
+  Nfs3Faults() {
     ExportOptions open;
     open.root_squash = false;
     EXPECT_TRUE(nfs_.add_export("/faulty", faulty_, open).ok());
@@ -146,15 +146,15 @@ class Faults : public testing::NfsServed {
   nfs_fh3 file_;
 };
 
-TEST_F(Faults, of_every_kind_are_heard_by_readers_with_the_attributes) {
+TEST_F(Nfs3Faults, of_every_kind_are_heard_by_readers_with_the_attributes) {
   expect_every_fault_is_heard(reading());
 }
 
-TEST_F(Faults, of_every_kind_are_heard_by_writers_with_the_attributes_after) {
+TEST_F(Nfs3Faults, of_every_kind_are_heard_by_writers_with_the_attributes_after) {
   expect_every_fault_is_heard(changing());
 }
 
-TEST_F(Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
+TEST_F(Nfs3Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
   using namespace mount3;
   const auto mounting = [this](vfs::Status status) {
     faulty_->fault = status;
@@ -165,7 +165,7 @@ TEST_F(Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
   EXPECT_EQ(mounting(vfs::Status::Io), MNT3ERR_IO);
 }
 
-TEST_F(Faults, that_lost_data_change_the_write_verifier) {
+TEST_F(Nfs3Faults, that_lost_data_change_the_write_verifier) {
   const auto before = write(file_, 0, "x", UNSTABLE).resok().verf;
   faulty_->lost = 1;
   EXPECT_NE(call<NFSPROC3_COMMIT>({file_, 0, 0}).resok().verf, before);

@@ -22,9 +22,9 @@ vfs::memory::Options fixed() {
   return options;
 }
 
-class Golden : public testing::NfsServed {
+class Nfs3Golden : public testing::NfsServed {
  protected:
-  Golden() {
+  Nfs3Golden() {
     ExportOptions open;
     open.root_squash = false;
     EXPECT_TRUE(nfs_.add_export("/fixed", fixed_, open).ok());
@@ -68,18 +68,18 @@ class Golden : public testing::NfsServed {
   nfs_fh3 root_;
 };
 
-TEST_F(Golden, GETATTR) {
+TEST_F(Nfs3Golden, GETATTR) {
   call<NFSPROC3_GETATTR>({root_});
   EXPECT_EQ(results(), "00000000 " + attributes(NF3DIR, 01777, 2, numbers(".").size, numbers(".")));
 }
 
-TEST_F(Golden, LOOKUP_of_nothing) {
+TEST_F(Nfs3Golden, LOOKUP_of_nothing) {
   call<NFSPROC3_LOOKUP>({{root_, "none"}});
   EXPECT_EQ(results(),
             "00000002 00000001 " + attributes(NF3DIR, 01777, 2, numbers(".").size, numbers(".")));
 }
 
-TEST_F(Golden, READ) {
+TEST_F(Nfs3Golden, READ) {
   const nfs_fh3 file = create(root_, "file", 0640);
   ASSERT_EQ(write(file, 0, "hello").status, NFS3_OK);
   call<NFSPROC3_READ>({file, 0, 100});
@@ -87,7 +87,7 @@ TEST_F(Golden, READ) {
                            "00000005 00000001 00000005 68656c6c 6f000000 ");
 }
 
-TEST_F(Golden, WRITE) {
+TEST_F(Nfs3Golden, WRITE) {
   const nfs_fh3 file = create(root_, "file", 0640);
   write(file, 3, "xyz", UNSTABLE);
   EXPECT_EQ(results(),
@@ -97,7 +97,7 @@ TEST_F(Golden, WRITE) {
                 "00000003 00000002 00000000 00000007 ");
 }
 
-TEST_F(Golden, READDIR) {
+TEST_F(Nfs3Golden, READDIR) {
   create(root_, "abcde");
   const auto listed = call<NFSPROC3_READDIR>({root_, 0, {}, 4096});
   const auto& entries = listed.resok().reply.entries;

@@ -8,7 +8,7 @@ namespace {
 
 using namespace v3;
 
-class Names : public testing::NfsServed {
+class Nfs3Names : public testing::NfsServed {
  protected:
   nfsstat3 found(const nfs_fh3& dir, const std::string& name) {
     return call<NFSPROC3_LOOKUP>({{dir, name}}).status;
@@ -29,7 +29,7 @@ class Names : public testing::NfsServed {
 
 const std::string kTooLong(256, 'n');
 
-TEST_F(Names, lead_to_the_handle_and_both_attributes) {
+TEST_F(Nfs3Names, lead_to_the_handle_and_both_attributes) {
   const nfs_fh3 file = create(root(), "file");
   const auto res = call<NFSPROC3_LOOKUP>({{root(), "file"}});
   ASSERT_EQ(res.status, NFS3_OK);
@@ -38,7 +38,7 @@ TEST_F(Names, lead_to_the_handle_and_both_attributes) {
   EXPECT_EQ(res.resok().dir_attributes.attributes().type, NF3DIR);
 }
 
-TEST_F(Names, may_be_any_bytes_but_slash_and_NUL) {
+TEST_F(Nfs3Names, may_be_any_bytes_but_slash_and_NUL) {
   for (const std::string& name : {std::string("\xff\x01 \n"), std::string(255, '\x80')}) {
     const nfs_fh3 file = create(root(), name);
     EXPECT_EQ(call<NFSPROC3_LOOKUP>({{root(), name}}).resok().object, file);
@@ -54,7 +54,7 @@ TEST_F(Names, may_be_any_bytes_but_slash_and_NUL) {
   }
 }
 
-TEST_F(Names, of_dot_and_dotdot_stay_inside_the_export) {
+TEST_F(Nfs3Names, of_dot_and_dotdot_stay_inside_the_export) {
   const nfs_fh3 top = root();
   const nfs_fh3 dir = mkdir(top, "dir");
   EXPECT_EQ(call<NFSPROC3_LOOKUP>({{dir, "."}}).resok().object, dir);
@@ -62,7 +62,7 @@ TEST_F(Names, of_dot_and_dotdot_stay_inside_the_export) {
   EXPECT_EQ(call<NFSPROC3_LOOKUP>({{top, ".."}}).resok().object, top);
 }
 
-TEST_F(Names, that_lead_nowhere_say_why) {
+TEST_F(Nfs3Names, that_lead_nowhere_say_why) {
   const nfs_fh3 file = create(root(), "file");
   EXPECT_EQ(found(root(), "other"), NFS3ERR_NOENT);
   EXPECT_EQ(found(file, "x"), NFS3ERR_NOTDIR);
@@ -75,7 +75,7 @@ TEST_F(Names, that_lead_nowhere_say_why) {
   EXPECT_EQ(found(closed, "x"), NFS3ERR_ACCES);
 }
 
-TEST_F(Names, of_links_give_their_text_back) {
+TEST_F(Nfs3Names, of_links_give_their_text_back) {
   const std::string target = "../any text, not even a path\xff";
   const nfs_fh3 link = symlink(root(), "link", target);
   const auto res = call<NFSPROC3_READLINK>({link});
@@ -87,7 +87,7 @@ TEST_F(Names, of_links_give_their_text_back) {
   EXPECT_TRUE(refused.resfail().symlink_attributes.attributes_follow);
 }
 
-TEST_F(Names, of_links_travel_by_chunk_both_ways) {
+TEST_F(Nfs3Names, of_links_travel_by_chunk_both_ways) {
   PROVES("R8267-4-b", "R8267-4-d");
   channel_.reduce = true;
   const std::string target(1001, 't');
@@ -96,7 +96,7 @@ TEST_F(Names, of_links_travel_by_chunk_both_ways) {
   EXPECT_EQ(call<NFSPROC3_READLINK>({link}).resok().data, target);
 }
 
-TEST_F(Names, made_by_CREATE_follow_its_mode) {
+TEST_F(Nfs3Names, made_by_CREATE_follow_its_mode) {
   CREATE3args args;
   args.where = {root(), "file"};
   args.how.mode = GUARDED;
@@ -122,7 +122,7 @@ TEST_F(Names, made_by_CREATE_follow_its_mode) {
   EXPECT_EQ(reused.resok().obj_attributes.attributes().size, 0u);
 }
 
-TEST_F(Names, made_by_exclusive_CREATE_can_be_made_again_by_the_same_client_only) {
+TEST_F(Nfs3Names, made_by_exclusive_CREATE_can_be_made_again_by_the_same_client_only) {
   CREATE3args args;
   args.where = {root(), "file"};
   args.how.mode = EXCLUSIVE;
@@ -136,7 +136,7 @@ TEST_F(Names, made_by_exclusive_CREATE_can_be_made_again_by_the_same_client_only
   EXPECT_EQ(call<NFSPROC3_CREATE>(args).status, NFS3ERR_EXIST);
 }
 
-TEST_F(Names, cannot_be_made_where_they_may_not_be) {
+TEST_F(Nfs3Names, cannot_be_made_where_they_may_not_be) {
   const nfs_fh3 file = create(root(), "file");
   const nfs_fh3 closed = mkdir(root(), "closed", 0755);
   EXPECT_EQ(call<NFSPROC3_MKDIR>({{file, "x"}, {}}).status, NFS3ERR_NOTDIR);
@@ -153,7 +153,7 @@ TEST_F(Names, cannot_be_made_where_they_may_not_be) {
   EXPECT_EQ(call<NFSPROC3_MKDIR>({{closed, "x"}, {}}).status, NFS3ERR_ACCES);
 }
 
-TEST_F(Names, of_links_hold_what_READLINK_can_bring_back) {
+TEST_F(Nfs3Names, of_links_hold_what_READLINK_can_bring_back) {
   const auto linking = [this](const std::string& target) {
     return call<NFSPROC3_SYMLINK>({{root(), "l"}, {{}, target}}).status;
   };
@@ -162,7 +162,7 @@ TEST_F(Names, of_links_hold_what_READLINK_can_bring_back) {
   EXPECT_EQ(found(root(), "l"), NFS3ERR_NOENT);
 }
 
-TEST_F(Names, of_special_files_are_of_the_kinds_MKNOD_makes) {
+TEST_F(Nfs3Names, of_special_files_are_of_the_kinds_MKNOD_makes) {
   MKNOD3args args;
   args.where = {root(), "node"};
   for (const ftype3 type : {NF3REG, NF3DIR, NF3LNK}) {
@@ -179,7 +179,7 @@ TEST_F(Names, of_special_files_are_of_the_kinds_MKNOD_makes) {
   EXPECT_EQ(call<NFSPROC3_MKNOD>(args).status, NFS3_OK);
 }
 
-TEST_F(Names, go_away_by_REMOVE_and_RMDIR) {
+TEST_F(Nfs3Names, go_away_by_REMOVE_and_RMDIR) {
   create(root(), "file");
   const nfs_fh3 dir = mkdir(root(), "dir");
   create(dir, "inside");
@@ -198,7 +198,7 @@ TEST_F(Names, go_away_by_REMOVE_and_RMDIR) {
   EXPECT_EQ(found(root(), "dir"), NFS3ERR_NOENT);
 }
 
-TEST_F(Names, move_by_RENAME_and_keep_their_handle) {
+TEST_F(Nfs3Names, move_by_RENAME_and_keep_their_handle) {
   const nfs_fh3 file = create(root(), "file");
   const nfs_fh3 dir = mkdir(root(), "dir");
   const auto res = call<NFSPROC3_RENAME>({{root(), "file"}, {dir, "moved"}});
@@ -212,7 +212,7 @@ TEST_F(Names, move_by_RENAME_and_keep_their_handle) {
   EXPECT_EQ(call<NFSPROC3_GETATTR>({file}).status, NFS3ERR_STALE);
 }
 
-TEST_F(Names, that_cannot_move_stay) {
+TEST_F(Nfs3Names, that_cannot_move_stay) {
   create(root(), "file");
   const nfs_fh3 dir = mkdir(root(), "dir");
   const nfs_fh3 inner = mkdir(dir, "inner");
@@ -225,7 +225,7 @@ TEST_F(Names, that_cannot_move_stay) {
   EXPECT_EQ(found(root(), "file"), NFS3_OK);
 }
 
-TEST_F(Names, multiply_by_LINK) {
+TEST_F(Nfs3Names, multiply_by_LINK) {
   const nfs_fh3 file = create(root(), "file");
   const auto res = call<NFSPROC3_LINK>({file, {root(), "second"}});
   ASSERT_EQ(res.status, NFS3_OK);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace v3;
 
-class Listing : public testing::NfsServed {
+class Nfs3Listing : public testing::NfsServed {
  protected:
   void fill(const nfs_fh3& dir, int files) {
     for (int i = 0; i < files; ++i) create(dir, "file" + std::to_string(i));
@@ -29,7 +29,7 @@ class Listing : public testing::NfsServed {
   }
 };
 
-TEST_F(Listing, has_every_name_once_whatever_the_page_size) {
+TEST_F(Nfs3Listing, has_every_name_once_whatever_the_page_size) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 50);
   for (const std::uint32_t count : {160u, 500u, 4096u, 1u << 20}) {
@@ -77,7 +77,7 @@ std::multiset<std::string> whole_listing(Next next) {
   return names;
 }
 
-TEST_F(Listing, is_cut_to_what_the_transport_can_bring_back) {
+TEST_F(Nfs3Listing, is_cut_to_what_the_transport_can_bring_back) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 50);
   for (const bool chunk : {false, true}) {
@@ -101,7 +101,7 @@ TEST_F(Listing, is_cut_to_what_the_transport_can_bring_back) {
   EXPECT_EQ(readdirplus(dir, 8192, 8192).status, NFS3ERR_TOOSMALL);
 }
 
-TEST_F(Listing, fills_its_count_to_the_last_byte) {
+TEST_F(Nfs3Listing, fills_its_count_to_the_last_byte) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   // 104 bytes for an empty list, 28 each for "." and "..".
   EXPECT_EQ(readdir(dir, 160).resok().reply.entries.size(), 2u);
@@ -112,7 +112,7 @@ TEST_F(Listing, fills_its_count_to_the_last_byte) {
   EXPECT_FALSE(shorter.resok().reply.eof);
 }
 
-TEST_F(Listing, into_too_little_room_is_refused) {
+TEST_F(Nfs3Listing, into_too_little_room_is_refused) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   for (const std::uint32_t count : {0u, 103u, 131u}) {
     const auto res = readdir(dir, count);
@@ -122,7 +122,7 @@ TEST_F(Listing, into_too_little_room_is_refused) {
   }
 }
 
-TEST_F(Listing, behind_its_end_is_empty) {
+TEST_F(Nfs3Listing, behind_its_end_is_empty) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   const auto all = readdir(dir, 4096);
   const auto rest =
@@ -132,7 +132,7 @@ TEST_F(Listing, behind_its_end_is_empty) {
   EXPECT_TRUE(rest.resok().reply.eof);
 }
 
-TEST_F(Listing, of_what_cannot_be_listed_is_refused) {
+TEST_F(Nfs3Listing, of_what_cannot_be_listed_is_refused) {
   const nfs_fh3 file = create(root(), "file");
   const nfs_fh3 closed = mkdir(root(), "closed", 0700);
   EXPECT_EQ(readdir(file, 4096).status, NFS3ERR_NOTDIR);
@@ -142,7 +142,7 @@ TEST_F(Listing, of_what_cannot_be_listed_is_refused) {
   EXPECT_EQ(readdir(closed, 4096).status, NFS3ERR_ACCES);
 }
 
-TEST_F(Listing, with_attributes_says_what_LOOKUP_and_GETATTR_would) {
+TEST_F(Nfs3Listing, with_attributes_says_what_LOOKUP_and_GETATTR_would) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 3);
   const auto res = readdirplus(dir, 4096, 8192);
@@ -158,7 +158,7 @@ TEST_F(Listing, with_attributes_says_what_LOOKUP_and_GETATTR_would) {
   }
 }
 
-TEST_F(Listing, with_attributes_keeps_to_both_counts) {
+TEST_F(Nfs3Listing, with_attributes_keeps_to_both_counts) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 50);
   for (const std::uint32_t maxcount : {320u, 1000u, 4096u, 1u << 20}) {
@@ -182,7 +182,7 @@ TEST_F(Listing, with_attributes_keeps_to_both_counts) {
   EXPECT_EQ(readdirplus(dir, 1, 65536).resok().reply.entries.size(), 1u);
 }
 
-TEST_F(Listing, travels_in_the_message_also_when_it_is_large) {
+TEST_F(Nfs3Listing, travels_in_the_message_also_when_it_is_large) {
   PROVES("R8267-4-e");
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 200);

@@ -13,7 +13,7 @@ constexpr std::uint32_t kGetattr = 1, kSetattr = 2, kLookup = 3, kReadlink = 5, 
                         kWrite = 7, kCreate = 8, kMkdir = 9, kMknod = 11, kRemove = 12, kRmdir = 13,
                         kRename = 14, kLink = 15, kReaddir = 16, kFsinfo = 19, kCommit = 21;
 
-TEST(Status, is_always_one_that_the_procedure_may_return) {
+TEST(Nfs3Status, is_always_one_that_the_procedure_may_return) {
   for (std::uint32_t procedure = 1; procedure <= 21; ++procedure)
     for (int i = 0; i <= static_cast<int>(vfs::Status::Delay); ++i) {
       const auto status = to_nfsstat3(procedure, static_cast<vfs::Status>(i));
@@ -22,7 +22,7 @@ TEST(Status, is_always_one_that_the_procedure_may_return) {
     }
 }
 
-TEST(Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
+TEST(Nfs3Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NoEntry), NFS3ERR_NOENT);
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NotDirectory), NFS3ERR_NOTDIR);
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NameTooLong), NFS3ERR_NAMETOOLONG);
@@ -46,18 +46,18 @@ TEST(Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
   EXPECT_EQ(to_nfsstat3(kRead, vfs::Status::TooManyObjects), NFS3ERR_JUKEBOX);
 }
 
-TEST(Status, says_that_an_entry_is_protected_as_the_system_does) {
+TEST(Nfs3Status, says_that_an_entry_is_protected_as_the_system_does) {
   for (const std::uint32_t procedure : {kRemove, kRmdir, kRename})
     EXPECT_EQ(to_nfsstat3(procedure, vfs::Status::Perm), NFS3ERR_PERM) << procedure;
 }
 
-TEST(Status, is_INVAL_where_RFC_1813_says_so) {
+TEST(Nfs3Status, is_INVAL_where_RFC_1813_says_so) {
   EXPECT_EQ(to_nfsstat3(kRead, vfs::Status::IsDirectory), NFS3ERR_INVAL);
   EXPECT_EQ(to_nfsstat3(kWrite, vfs::Status::IsDirectory), NFS3ERR_INVAL);
   EXPECT_EQ(to_nfsstat3(kReadlink, vfs::Status::NotSymlink), NFS3ERR_INVAL);
 }
 
-TEST(Status, becomes_the_nearest_that_the_procedure_may_return) {
+TEST(Nfs3Status, becomes_the_nearest_that_the_procedure_may_return) {
   EXPECT_EQ(to_nfsstat3(kRemove, vfs::Status::IsDirectory), NFS3ERR_ACCES);
   EXPECT_EQ(to_nfsstat3(kCommit, vfs::Status::IsDirectory), NFS3ERR_IO);
   EXPECT_EQ(to_nfsstat3(kGetattr, vfs::Status::Access), NFS3ERR_STALE);
