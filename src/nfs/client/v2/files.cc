@@ -167,7 +167,7 @@ Task<Outcome<WritePart>> Nfs2::write(OperationContext context, Handle file, std:
   const Outcome<v2::fhandle> handle = to_fhandle(context, file);
   if (!handle) co_return Failure{handle.error()};
   const Bytes part = data.first(std::min<std::size_t>(data.size(), v2::MAXDATA));
-  if (offset + part.size() >= kKeep)
+  if (offset >= kKeep || offset + part.size() >= kKeep)
     co_return Failure{Error::of_status(context, Status::FileTooBig)};
   v2::writeargs wanted;
   wanted.file = *handle;
