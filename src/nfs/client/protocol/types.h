@@ -16,8 +16,8 @@ namespace stag::nfs::client {
 // What a server calls an object. Opaque; equal Handles name the same object.
 class Handle {
  public:
-  static constexpr std::size_t kMaxSize =
-      128;  // of NFS version 4; 64 of version 3, 32 of version 2
+  // Of NFS version 4; version 3 has at most 64 bytes, version 2 has 32.
+  static constexpr std::size_t kMaxSize = 128;
 
   Handle() {}  // The bytes beyond size() are nobody's.
   // nullopt when `bytes` is longer than any handle.

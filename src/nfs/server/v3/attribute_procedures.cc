@@ -7,7 +7,7 @@ Task<v3::GETATTR3res> getattr(Request request, v3::GETATTR3args args) {
   v3::GETATTR3res res;
   const auto object = request.resolve(args.object);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   const auto found = co_await object->store().attributes(object->caller(), object->handle);
@@ -46,7 +46,7 @@ Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
   v3::SETATTR3res res;
   const auto object = request.resolve(args.object);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   const Wanted wanted = wanted_of(args, *object);
@@ -68,7 +68,7 @@ Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args) {
   v3::ACCESS3res res;
   const auto object = request.resolve(args.object);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   constexpr std::uint32_t kChanging = v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND | v3::ACCESS3_DELETE;

@@ -9,7 +9,7 @@ Task<v3::READ3res> read(Request request, v3::READ3args args) {
   v3::READ3res res;
   const auto object = request.resolve(args.file);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   // 3.3.6: of a count above rtmax only rtmax bytes are returned.
@@ -69,7 +69,7 @@ Task<v3::WRITE3res> write(Request request, v3::WRITE3args args) {
   v3::WRITE3res res;
   const auto object = request.resolve(args.file);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   res.status = refusal(args, *object);
@@ -98,7 +98,7 @@ Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args) {
   v3::COMMIT3res res;
   const auto object = request.resolve(args.file);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   const auto committed =

@@ -23,7 +23,7 @@ template <class Res>
 Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res) {
   const auto object = request.resolve(handle);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return std::nullopt;
   }
   const auto found = co_await object->store().attributes(object->caller(), object->handle);

@@ -7,7 +7,7 @@ Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args) {
   v3::LOOKUP3res res;
   const auto directory = request.resolve(args.what.dir);
   if (!directory) {
-    res.status = directory.error();
+    res.status = request.failure(directory.error());
     co_return res;
   }
   const auto found =
@@ -29,7 +29,7 @@ Task<v3::READLINK3res> readlink(Request request, v3::READLINK3args args) {
   v3::READLINK3res res;
   const auto object = request.resolve(args.symlink);
   if (!object) {
-    res.status = object.error();
+    res.status = request.failure(object.error());
     co_return res;
   }
   auto found = co_await object->store().readlink(object->caller(), object->handle);

@@ -127,7 +127,7 @@ Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
   v3::READDIR3res res;
   const auto directory = request.resolve(args.dir);
   if (!directory) {
-    res.status = directory.error();
+    res.status = request.failure(directory.error());
     co_return res;
   }
   std::vector<v3::entry3> entries;
@@ -153,7 +153,7 @@ Task<v3::READDIRPLUS3res> readdirplus(Request request, v3::READDIRPLUS3args args
   v3::READDIRPLUS3res res;
   const auto directory = request.resolve(args.dir);
   if (!directory) {
-    res.status = directory.error();
+    res.status = request.failure(directory.error());
     co_return res;
   }
   std::vector<v3::entryplus3> entries;

@@ -7,7 +7,7 @@ Task<v3::REMOVE3res> remove(Request request, v3::REMOVE3args args) {
   v3::REMOVE3res res;
   const auto directory = request.resolve(args.object.dir);
   if (!directory) {
-    res.status = directory.error();
+    res.status = request.failure(directory.error());
     co_return res;
   }
   res.status = v3::NFS3ERR_ROFS;
@@ -29,7 +29,7 @@ Task<v3::RMDIR3res> rmdir(Request request, v3::RMDIR3args args) {
   v3::RMDIR3res res;
   const auto directory = request.resolve(args.object.dir);
   if (!directory) {
-    res.status = directory.error();
+    res.status = request.failure(directory.error());
     co_return res;
   }
   res.status = v3::NFS3ERR_ROFS;

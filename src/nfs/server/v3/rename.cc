@@ -8,7 +8,7 @@ Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
   const auto from = request.resolve(args.from.dir);
   const auto to = request.resolve(args.to.dir);
   if (!from || !to) {
-    res.status = from ? to.error() : from.error();
+    res.status = request.failure(from ? to.error() : from.error());
     co_return res;
   }
   const auto refused = refused_together(*from, *to);
@@ -35,7 +35,7 @@ Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
   const auto file = request.resolve(args.file);
   const auto directory = request.resolve(args.link.dir);
   if (!file || !directory) {
-    res.status = file ? directory.error() : file.error();
+    res.status = request.failure(file ? directory.error() : file.error());
     co_return res;
   }
   const auto refused = refused_together(*file, *directory);

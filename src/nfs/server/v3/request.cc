@@ -2,12 +2,6 @@
 
 namespace stag::nfs::nfs3 {
 
-Result<ExportObject, v3::nfsstat3> Request::resolve(const v3::nfs_fh3& handle) const {
-  Result<ExportObject, Refusal> object = admission_.resolve(handle.data.bytes());
-  if (!object) return Failure{permitted(procedure_, to_nfsstat3(object.error()))};
-  return *std::move(object);
-}
-
 v3::nfs_fh3 Request::handle_of(const ExportObject& relative, const vfs::Handle& object) const {
   v3::nfs_fh3 handle;
   STAG_CHECK(handle.data.assign(admission_.handle_of(relative, object).bytes()));

@@ -20,9 +20,14 @@ class Request {
   // Bytes of the longest results that reach the client.
   std::uint64_t results_max() const { return admission_.call().results_max(); }
 
-  Result<ExportObject, v3::nfsstat3> resolve(const v3::nfs_fh3& handle) const;
+  Result<ExportObject, Refusal> resolve(const v3::nfs_fh3& handle) const {
+    return admission_.resolve(handle.data.bytes());
+  }
 
   v3::nfsstat3 failure(vfs::Status status) const { return to_nfsstat3(procedure_, status); }
+  v3::nfsstat3 failure(Refusal refusal) const {
+    return permitted(procedure_, to_nfsstat3(refusal));
+  }
 
   v3::nfs_fh3 handle_of(const ExportObject& relative, const vfs::Handle& object) const;
   v3::post_op_fh3 post_op_fh(const ExportObject& relative, const vfs::Handle& object) const;
