@@ -26,10 +26,13 @@ class [[nodiscard]] Operation {
   Operation(T value) : outcome_(std::in_place, std::move(value)) {}
   Operation(Task<Outcome<T>> task) : task_(std::move(task)) {}
 
+  // Whether the answer is there already, so that awaiting it suspends nobody.
+  bool ready() const { return outcome_.has_value(); }
+
   auto operator co_await() && {
     struct Awaiter {
       Operation& operation;
-      bool await_ready() const { return operation.outcome_.has_value(); }
+      bool await_ready() const { return operation.ready(); }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiter) {
         return std::move(operation.task_).operator co_await().await_suspend(waiter);
       }

@@ -6,14 +6,23 @@
 namespace stag::vfs {
 namespace {
 
-// Runs `work` by `executor`, on a thread prepared for it; Delay when that has no room.
+// co_await blocking(...) runs `work` by `executor`, on a thread prepared for it; Delay when that
+// has no room.
 template <class Work>
-auto blocking(const std::shared_ptr<Executor>& executor, Caller caller, Work work) {
+auto blocking(Executor* executor, Caller caller, Work work) {
   const auto prepared = [work = std::move(work)] {
     posix::prepare_worker_thread();
     return work();
   };
-  return offloaded_to(executor.get(), caller.client, caller.loop, prepared, Failure{Status::Delay});
+  return offloaded_to(executor, caller.client, caller.loop, prepared, Failure{Status::Delay});
+}
+
+// The same as an Operation, for what is not answered at once: a coroutine starts here and nowhere
+// before (decision 0007). What `work` refers to outlives the Operation.
+template <class Work>
+auto by_workers(Executor* executor, Caller caller, Work work)
+    -> Operation<typename decltype(work())::Value> {
+  co_return co_await blocking(executor, caller, std::move(work));
 }
 
 }  // namespace
@@ -36,8 +45,8 @@ PosixFileSystem::~PosixFileSystem() {
   workers_->submit(std::move(job));
 }
 
-const std::shared_ptr<Executor>& PosixFileSystem::changers() const {
-  return tree_->durable_names() ? sync_workers_ : workers_;
+Executor* PosixFileSystem::changers() const {
+  return tree_->durable_names() ? sync_workers_.get() : workers_.get();
 }
 
 bool PosixFileSystem::serves_all_as_one() {
@@ -45,120 +54,134 @@ bool PosixFileSystem::serves_all_as_one() {
 }
 
 Operation<Attributes> PosixFileSystem::attributes(Caller caller, const Handle& object) {
-  if (auto answer = tree_->attributes_at_once(object)) co_return *std::move(answer);
-  co_return co_await blocking(workers_, caller, [&] { return tree_->attributes(object); });
+  if (auto answer = tree_->attributes_at_once(object)) return *std::move(answer);
+  return by_workers(workers_.get(), caller, [this, &object] { return tree_->attributes(object); });
 }
 
 Operation<Change> PosixFileSystem::set_attributes(Caller caller, const Handle& object,
                                                   const SetAttributes& changes,
                                                   std::optional<Time> guard) {
-  co_return co_await blocking(changers(), caller, [&] {
-    return tree_->set_attributes(caller.credentials, object, changes, guard);
-  });
+  return by_workers(changers(), caller,
+                    [this, &who = caller.credentials, &object, &changes, guard] {
+                      return tree_->set_attributes(who, object, changes, guard);
+                    });
 }
 
 Operation<Found> PosixFileSystem::lookup(Caller caller, const Handle& directory,
                                          std::string_view name) {
   if (auto answer = tree_->lookup_at_once(caller.credentials, directory, name))
-    co_return *std::move(answer);
-  co_return co_await blocking(workers_, caller,
-                              [&] { return tree_->lookup(caller.credentials, directory, name); });
+    return *std::move(answer);
+  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &directory, name] {
+    return tree_->lookup(who, directory, name);
+  });
 }
 
 Operation<Access> PosixFileSystem::access(Caller caller, const Handle& object,
                                           std::uint32_t asked) {
   if (auto answer = tree_->access_at_once(caller.credentials, object, asked))
-    co_return *std::move(answer);
-  co_return co_await blocking(workers_, caller,
-                              [&] { return tree_->access(caller.credentials, object, asked); });
+    return *std::move(answer);
+  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &object, asked] {
+    return tree_->access(who, object, asked);
+  });
 }
 
 Operation<Link> PosixFileSystem::readlink(Caller caller, const Handle& symlink) {
-  co_return co_await blocking(workers_, caller, [&] { return tree_->readlink(symlink); });
+  return by_workers(workers_.get(), caller, [this, &symlink] { return tree_->readlink(symlink); });
 }
 
 Operation<ReadResult> PosixFileSystem::read(Caller caller, const Handle& file, std::uint64_t offset,
                                             std::uint32_t count) {
   if (auto answer = tree_->read_at_once(caller.credentials, file, offset, count))
-    co_return *std::move(answer);
-  co_return co_await blocking(workers_, caller,
-                              [&] { return tree_->read(caller.credentials, file, offset, count); });
+    return *std::move(answer);
+  return by_workers(workers_.get(), caller,
+                    [this, &who = caller.credentials, &file, offset, count] {
+                      return tree_->read(who, file, offset, count);
+                    });
 }
 
 Operation<WriteResult> PosixFileSystem::write(Caller caller, const Handle& file,
                                               std::uint64_t offset, Rope data,
                                               Stability stability) {
   if (auto answer = tree_->write_at_once(caller.credentials, file, offset, data, stability))
-    co_return *std::move(answer);
-  co_return co_await blocking(
-      stability == Stability::Unstable ? workers_ : sync_workers_, caller,
-      [&] { return tree_->write(caller.credentials, file, offset, data, stability); });
+    return *std::move(answer);
+  Executor* const writers = stability == Stability::Unstable ? workers_.get() : sync_workers_.get();
+  return by_workers(writers, caller,
+                    [this, &who = caller.credentials, &file, offset, data = std::move(data),
+                     stability] { return tree_->write(who, file, offset, data, stability); });
 }
 
 Operation<Change> PosixFileSystem::commit(Caller caller, const Handle& file, std::uint64_t,
                                           std::uint32_t) {
-  co_return co_await blocking(sync_workers_, caller, [&] { return tree_->commit(file); });
+  return by_workers(sync_workers_.get(), caller, [this, &file] { return tree_->commit(file); });
 }
 
 Operation<Created> PosixFileSystem::create(Caller caller, const Handle& directory,
                                            std::string_view name, const CreateHow& how) {
-  co_return co_await blocking(
-      changers(), caller, [&] { return tree_->create(caller.credentials, directory, name, how); });
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &directory, name, &how] {
+    return tree_->create(who, directory, name, how);
+  });
 }
 
 Operation<Created> PosixFileSystem::mkdir(Caller caller, const Handle& directory,
                                           std::string_view name, const SetAttributes& attributes) {
-  co_return co_await blocking(changers(), caller, [&] {
-    return tree_->mkdir(caller.credentials, directory, name, attributes);
-  });
+  return by_workers(changers(), caller,
+                    [this, &who = caller.credentials, &directory, name, &attributes] {
+                      return tree_->mkdir(who, directory, name, attributes);
+                    });
 }
 
 Operation<Created> PosixFileSystem::symlink(Caller caller, const Handle& directory,
                                             std::string_view name, std::string_view target,
                                             const SetAttributes& attributes) {
-  co_return co_await blocking(changers(), caller, [&] {
-    return tree_->symlink(caller.credentials, directory, name, target, attributes);
-  });
+  return by_workers(changers(), caller,
+                    [this, &who = caller.credentials, &directory, name, target, &attributes] {
+                      return tree_->symlink(who, directory, name, target, attributes);
+                    });
 }
 
 Operation<Created> PosixFileSystem::mknod(Caller caller, const Handle& directory,
                                           std::string_view name, Special special,
                                           const SetAttributes& attributes) {
-  co_return co_await blocking(changers(), caller, [&] {
-    return tree_->mknod(caller.credentials, directory, name, special, attributes);
-  });
+  return by_workers(changers(), caller,
+                    [this, &who = caller.credentials, &directory, name, special, &attributes] {
+                      return tree_->mknod(who, directory, name, special, attributes);
+                    });
 }
 
 Operation<Linked> PosixFileSystem::link(Caller caller, const Handle& file, const Handle& directory,
                                         std::string_view name) {
-  co_return co_await blocking(
-      changers(), caller, [&] { return tree_->link(caller.credentials, file, directory, name); });
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &file, &directory, name] {
+    return tree_->link(who, file, directory, name);
+  });
 }
 
 Operation<Change> PosixFileSystem::remove(Caller caller, const Handle& directory,
                                           std::string_view name) {
-  co_return co_await blocking(changers(), caller,
-                              [&] { return tree_->remove(caller.credentials, directory, name); });
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &directory, name] {
+    return tree_->remove(who, directory, name);
+  });
 }
 
 Operation<Change> PosixFileSystem::rmdir(Caller caller, const Handle& directory,
                                          std::string_view name) {
-  co_return co_await blocking(changers(), caller,
-                              [&] { return tree_->rmdir(caller.credentials, directory, name); });
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &directory, name] {
+    return tree_->rmdir(who, directory, name);
+  });
 }
 
 Operation<Renamed> PosixFileSystem::rename(Caller caller, const Handle& from_directory,
                                            std::string_view from, const Handle& to_directory,
                                            std::string_view to) {
-  co_return co_await blocking(changers(), caller, [&] {
-    return tree_->rename(caller.credentials, from_directory, from, to_directory, to);
-  });
+  return by_workers(changers(), caller,
+                    [this, &who = caller.credentials, &from_directory, from, &to_directory, to] {
+                      return tree_->rename(who, from_directory, from, to_directory, to);
+                    });
 }
 
 Operation<Listed> PosixFileSystem::list(Caller caller, const Handle& directory, ListFrom from,
                                         DirectorySink& sink) {
   const auto page = co_await blocking(
-      workers_, caller, [&] { return tree_->list(caller.credentials, directory, from); });
+      workers_.get(), caller, [&] { return tree_->list(caller.credentials, directory, from); });
   if (!page) co_return Failure{page.error()};
   Listed listed = page->listed;
   for (const posix::Tree::Entry& entry : page->entries) {
@@ -170,17 +193,18 @@ Operation<Listed> PosixFileSystem::list(Caller caller, const Handle& directory, 
 }
 
 Operation<Usage> PosixFileSystem::usage(Caller caller) {
-  co_return co_await blocking(workers_, caller, [&] { return tree_->usage(); });
+  return by_workers(workers_.get(), caller, [this] { return tree_->usage(); });
 }
 
 Operation<ObjectAcls> PosixFileSystem::acls(Caller caller, const Handle& object) {
-  co_return co_await blocking(workers_, caller, [&] { return tree_->acls(object); });
+  return by_workers(workers_.get(), caller, [this, &object] { return tree_->acls(object); });
 }
 
 Operation<Change> PosixFileSystem::set_acls(Caller caller, const Handle& object,
                                             const SetAcls& changes) {
-  co_return co_await blocking(changers(), caller,
-                              [&] { return tree_->set_acls(caller.credentials, object, changes); });
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &object, &changes] {
+    return tree_->set_acls(who, object, changes);
+  });
 }
 
 }  // namespace stag::vfs

@@ -83,7 +83,7 @@ class PosixFileSystem final : public FileSystem {
  private:
   PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options);
   // Of what changes names and attributes.
-  const std::shared_ptr<Executor>& changers() const;
+  Executor* changers() const;
 
   std::unique_ptr<posix::Tree> tree_;
   const std::shared_ptr<Executor> workers_;

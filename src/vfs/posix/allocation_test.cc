@@ -1,0 +1,89 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "testing/counted_new.h"
+#include "testing/vfs/fixture.h"
+#include "vfs/posix/posix.h"
+
+namespace stag::vfs {
+namespace {
+
+// Frames that wait to be used again, of all sizes. A coroutine takes one of them, or one from the
+// heap, and gives it back at its end.
+std::size_t kept_frames() {
+  std::size_t count = 0;
+  for (const auto& list : stag::detail::frame_lists) count += list.count;
+  return count;
+}
+
+class PosixAtOnce : public ::testing::Test {
+ protected:
+  PosixAtOnce() {
+    std::string pattern = "/tmp/stag-at-once-XXXXXX";
+    STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
+    folder = pattern;
+    std::ofstream(folder / "file") << std::string(4096, 'x');
+    PosixFileSystem::Options options;
+    options.root = folder;
+    options.at_once = posix::AtOnce::Always;
+    auto opened = PosixFileSystem::open(options);
+    STAG_CHECK(opened.ok());
+    fs = *std::move(opened);
+    root = fs->root();
+    file = finish(loop, fs->lookup(caller(), root, "file"))->node.handle;
+    STAG_CHECK(finish(loop, fs->read(caller(), file, 0, 4096)).ok());  // Opens the file.
+  }
+  ~PosixAtOnce() override {
+    fs.reset();
+    std::filesystem::remove_all(folder);
+  }
+  Caller caller() { return {loop, who}; }
+
+  // That the answer is there when the call returns, and no coroutine was needed for it. `blocks` is
+  // how much of the heap the answer itself takes.
+  template <class Operate>
+  void expect_no_coroutine(Operate operate, std::size_t blocks = 0) {
+    const std::size_t frames = kept_frames();
+    const std::size_t heap = testing_allocations();
+    const auto operation = operate();
+    EXPECT_EQ(kept_frames(), frames);
+    EXPECT_LE(testing_allocations(), heap + blocks);
+    EXPECT_TRUE(operation.ready());
+  }
+  static std::size_t testing_allocations() { return stag::testing::heap_allocations.load(); }
+
+  testing::InlineLoop loop;
+  const Credentials who{::geteuid(), ::getegid(), {}};
+  std::filesystem::path folder;
+  std::unique_ptr<PosixFileSystem> fs;
+  Handle root;
+  Handle file;
+};
+
+TEST_F(PosixAtOnce, attributes_and_access_start_no_coroutine) {
+  expect_no_coroutine([&] { return fs->attributes(caller(), root); });
+  expect_no_coroutine([&] { return fs->attributes(caller(), file); });
+  expect_no_coroutine([&] { return fs->access(caller(), file, access::kAll); });
+}
+
+TEST_F(PosixAtOnce, lookup_starts_no_coroutine) {
+  expect_no_coroutine([&] { return fs->lookup(caller(), root, "file"); });
+}
+
+TEST_F(PosixAtOnce, read_starts_no_coroutine) {
+  std::optional<Operation<ReadResult>> first = fs->read(caller(), file, 0, 4096);
+  if (!first->ready()) GTEST_SKIP() << "the file system below does not read without waiting";
+  first.reset();
+  expect_no_coroutine([&] { return fs->read(caller(), file, 0, 4096); }, 1);
+}
+
+TEST_F(PosixAtOnce, what_is_not_answered_at_once_does) {
+  const auto operation = fs->readlink(caller(), file);
+  EXPECT_FALSE(operation.ready());
+}
+
+}  // namespace
+}  // namespace stag::vfs
