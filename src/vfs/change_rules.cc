@@ -8,7 +8,20 @@ bool needs_owner(const SetAttributes& changes) {
          changes.modified.how == SetTime::How::To;
 }
 
+constexpr std::uint32_t kNoId = ~std::uint32_t{0};
+constexpr std::uint32_t kSecond = 1'000'000'000;
+
+bool is_time(const SetTime& change) {
+  return change.how != SetTime::How::To || change.time.nanoseconds < kSecond;
+}
+
 }  // namespace
+
+std::optional<Status> fault_of_values(const SetAttributes& changes) {
+  const bool valid = changes.uid != kNoId && changes.gid != kNoId && is_time(changes.accessed) &&
+                     is_time(changes.modified);
+  return valid ? std::nullopt : std::optional(Status::Invalid);
+}
 
 std::optional<Status> fault_of_change(const Attributes& object, const Credentials& who,
                                       const SetAttributes& changes) {

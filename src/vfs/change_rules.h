@@ -12,6 +12,11 @@ namespace stag::vfs {
 inline constexpr std::uint64_t kLargestFile =
     0x7fff'ffff'ffff'ffff;  // offsets are signed in the systems that ask
 
+// Invalid when a value is none: the user or group that means "no change" to the systems that ask,
+// or a time of a billion nanoseconds. What sets attributes, and what makes an object with them,
+// asks first.
+std::optional<Status> fault_of_values(const SetAttributes& changes);
+
 // Perm, NotSupported, IsDirectory, Invalid or FileTooBig; nothing when the caller may, or root
 // asks.
 std::optional<Status> fault_of_change(const Attributes& object, const Credentials& who,

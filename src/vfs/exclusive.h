@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "vfs/status.h"
 #include "vfs/types.h"
 
 namespace stag::vfs {
@@ -17,6 +18,20 @@ inline VerifierTimes times_of(const Verifier& verifier) {
   constexpr std::uint32_t kKept = 0x7fffffff;
   return {{load_be<std::uint32_t>(verifier.data()) & kKept, 0},
           {load_be<std::uint32_t>(verifier.data() + 4) & kKept, 0}};
+}
+
+// What an exclusive create sets: what is asked for, and the verifier. Invalid for what would be in
+// the verifier's way, or make a repeat look like another file.
+inline Outcome<SetAttributes> exclusive_attributes(const SetAttributes& asked,
+                                                   const Verifier& verifier) {
+  if (asked.size || asked.accessed.how != SetTime::How::Keep ||
+      asked.modified.how != SetTime::How::Keep)
+    return Failure{Status::Invalid};
+  const VerifierTimes times = times_of(verifier);
+  SetAttributes attributes = asked;
+  attributes.accessed = {SetTime::How::To, times.accessed};
+  attributes.modified = {SetTime::How::To, times.modified};
+  return attributes;
 }
 
 // Whether the object looks as an exclusive create with this verifier has left it.

@@ -113,7 +113,8 @@ struct Attributes {
   Time accessed;
   Time modified;
   Time changed;
-  std::uint64_t change = 0;  // differs whenever data or attributes changed (NFSv4 change)
+  std::uint64_t change = 0;     // differs whenever data or attributes changed (NFSv4 change)
+  std::optional<Time> created;  // absent where the store does not know it
 };
 
 // A time to be set: left alone, the store's own now, or a value.
@@ -140,6 +141,7 @@ struct BeforeChange {
   std::uint64_t size = 0;
   Time modified;
   Time changed;
+  std::uint64_t change = 0;  // as in Attributes
 };
 struct Change {
   std::optional<BeforeChange> before;
@@ -147,7 +149,7 @@ struct Change {
 };
 
 inline BeforeChange before_of(const Attributes& attributes) {
-  return {attributes.size, attributes.modified, attributes.changed};
+  return {attributes.size, attributes.modified, attributes.changed, attributes.change};
 }
 
 // Access bits, with the values of RFC 1813 3.3.4.

@@ -96,16 +96,17 @@ struct ObjectAcls {
 enum class CreateMode : std::uint8_t {
   Unchecked,  // opens the existing regular file, applying only `size` of the attributes
   Guarded,    // Exists
-  // Exists, unless it was made by the same verifier: then this is a repeat and succeeds. The
-  // verifier is kept durably, in the times of the file, so a client sets attributes (at least
-  // times) afterwards.
+  // Exists, unless it was made by the same verifier: then this is a repeat and succeeds, and sets
+  // nothing again. The verifier is kept durably, in the times of the file, so a client sets the
+  // times afterwards.
   Exclusive,
 };
 
 struct CreateHow {
   CreateMode mode = CreateMode::Guarded;
-  SetAttributes attributes;  // not with Exclusive
-  Verifier verifier{};       // Exclusive only
+  // With Exclusive neither size nor times, which are Invalid there.
+  SetAttributes attributes;
+  Verifier verifier{};  // Exclusive only
 };
 
 // What mknod() makes: Fifo, Socket, BlockDevice or CharacterDevice, the last two with a device

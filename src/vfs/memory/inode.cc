@@ -20,6 +20,7 @@ Attributes Inode::attributes(std::uint64_t file_system_id) const {
   result.modified = modified;
   result.changed = changed;
   result.change = change;
+  result.created = created;
   return result;
 }
 

@@ -31,6 +31,7 @@ struct Inode {
   Time accessed;
   Time modified;
   Time changed;
+  Time created;
   std::uint64_t change = 1;
   FileData data;                            // of a regular file
   std::string target;                       // of a symlink
@@ -43,7 +44,7 @@ struct Inode {
   bool has_access_acl() const { return acls != nullptr && !acls->access.empty(); }
   Attributes attributes(std::uint64_t file_system_id) const;
   // Of a regular file.
-  BeforeChange before() const { return {data.size(), modified, changed}; }
+  BeforeChange before() const { return {data.size(), modified, changed, change}; }
 
   // The data or the entries changed.
   void touch_data(Time now);

@@ -1,35 +1,12 @@
 #include "vfs/memory/memory.h"
 
-#include "testing/vfs/contract.h"
+#include "testing/vfs/fixture.h"
 
 namespace stag::vfs {
 namespace {
 
-using testing::Contract;
 using testing::finish;
 using testing::InlineLoop;
-
-struct MemoryBackend final : testing::Backend {
-  FileSystem& fs() override { return store; }
-  bool restart() override { return false; }
-  bool knows_users() const override { return true; }
-  MemoryFileSystem store;
-};
-
-}  // namespace
-
-namespace testing {
-INSTANTIATE_TEST_SUITE_P(Memory, Contract,
-                         ::testing::Values(BackendFactory{
-                             "memory", [] { return std::make_unique<MemoryBackend>(); }}),
-                         [](const auto& backend) { return backend.param.name; });
-INSTANTIATE_TEST_SUITE_P(Memory, AclContract,
-                         ::testing::Values(BackendFactory{
-                             "memory", [] { return std::make_unique<MemoryBackend>(); }}),
-                         [](const auto& backend) { return backend.param.name; });
-}  // namespace testing
-
-namespace {
 
 class Memory : public ::testing::Test {
  protected:

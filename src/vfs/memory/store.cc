@@ -37,7 +37,7 @@ Store::Store(const Options& options)
   root->gid = options.root_gid;
   root->links = 2;
   root->entries = std::make_unique<DirectoryTable>();
-  root->accessed = root->modified = root->changed = now_();
+  root->accessed = root->modified = root->changed = root->created = now_();
   shard_of(root_).inodes.emplace(root_, std::move(root));
 }
 

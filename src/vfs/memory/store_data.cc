@@ -59,6 +59,7 @@ void Store::resize(Inode& file, std::uint64_t size, Replaced& replaced) {
 
 Outcome<Change> Store::set_attributes(const Credentials& who, const Handle& object,
                                       const SetAttributes& changes, std::optional<Time> guard) {
+  if (const auto fault = fault_of_values(changes)) return Failure{*fault};
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
   Replaced replaced;  // let go after the lock

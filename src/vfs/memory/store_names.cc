@@ -42,7 +42,7 @@ void set_creation_attributes(const Credentials& who, const Inode& directory,
     made.mode |= directory.mode & kSetGid;
   else if (!is_root(who) && !who.in_group(made.gid))
     made.mode &= ~kSetGid;
-  made.changed = now;
+  made.changed = made.created = now;
   made.accessed = wanted.accessed.how == SetTime::How::To ? wanted.accessed.time : now;
   made.modified = wanted.modified.how == SetTime::How::To ? wanted.modified.time : now;
 }
@@ -82,6 +82,7 @@ Outcome<Created> Store::make(const Credentials& who, const Handle& directory, st
   const auto id = id_of(directory);
   if (!id) return Failure{id.error()};
   if (const auto fault = fault_of_new_name(name, kMaxName)) return Failure{*fault};
+  if (const auto fault = fault_of_values(attributes)) return Failure{*fault};
   const InodeId new_id = next_id_.fetch_add(1, std::memory_order_relaxed);
   Locked lock(*this, {*id, new_id});
   Inode* parent = find(*id);
@@ -135,10 +136,9 @@ Outcome<Created> Store::create(const Credentials& who, const Handle& directory,
                                std::string_view name, const CreateHow& how) {
   SetAttributes attributes = how.attributes;
   if (how.mode == CreateMode::Exclusive) {
-    const VerifierTimes times = times_of(how.verifier);
-    attributes = {};
-    attributes.accessed = {SetTime::How::To, times.accessed};
-    attributes.modified = {SetTime::How::To, times.modified};
+    const auto exclusive = exclusive_attributes(how.attributes, how.verifier);
+    if (!exclusive) return Failure{exclusive.error()};
+    attributes = *exclusive;
   }
   if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
   // Ends when the name is free for make() or there for reopen(); others may come and go in between.
@@ -147,9 +147,9 @@ Outcome<Created> Store::create(const Credentials& who, const Handle& directory,
     Replaced none;
     if (attributes.size) made->data.resize(*attributes.size, none);
     auto created = make(who, directory, name, std::move(made), attributes);
-    if (created || created.error() != Status::Exists || how.mode == CreateMode::Guarded)
+    if (created || created.error() != Status::Exists || how.mode == CreateMode::Guarded ||
+        is_dot_or_dot_dot(name))
       return created;
-    if (is_dot_or_dot_dot(name)) return Failure{Status::IsDirectory};
     const InodeId id = *id_of(directory);
     const auto child = peek(id, name);
     if (!child) return Failure{child.error()};

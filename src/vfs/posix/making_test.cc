@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "testing/vfs/contract.h"
+#include "testing/vfs/fixture.h"
 #include "vfs/posix/posix.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <thread>
 
-#include "testing/vfs/contract.h"
+#include "testing/vfs/posix_backend.h"
 #include "vfs/posix/acl_xattr.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/mapping.h"
@@ -24,98 +24,16 @@ namespace {
 namespace files = std::filesystem;
 using posix::HandleKind;
 
-// A fresh folder that goes with its owner.
-class Folder {
- public:
-  explicit Folder(const std::string& under) {
-    std::string pattern = under + "/stag-vfs-XXXXXX";
-    STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  Folder(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    files::remove_all(path_, ignored);
-  }
-  const files::path& path() const { return path_; }
-
- private:
-  files::path path_;
-};
-
-class PosixBackend final : public testing::Backend {
- public:
-  PosixBackend(const std::string& under, HandleKind kind, bool durable = false) : folder_(under) {
-    files::create_directory(export_path());
-    files::create_directory(folder_.path() / "state");
-    STAG_CHECK(::chmod(export_path().c_str(), 01777) == 0);
-    options_.root = export_path();
-    options_.state_directory = folder_.path() / "state";
-    options_.handles = kind;
-    options_.durable_names = durable;
-    open();
-  }
-  FileSystem& fs() override { return *fs_; }
-  PosixFileSystem& posix() { return *fs_; }
-  bool restart() override {
-    fs_.reset();
-    open();
-    return true;
-  }
-  bool fill(std::string_view name, std::string_view prefix, int count) override {
-    const std::string start = export_path() / name / prefix;
-    for (int i = 0; i < count; ++i)
-      STAG_CHECK(::mknod((start + std::to_string(i)).c_str(), S_IFREG | 0644, 0) == 0);
-    return true;
-  }
-  bool knows_users() const override { return !PosixFileSystem::serves_all_as_one(); }
-  files::path export_path() const { return folder_.path() / "export"; }
-  files::path outside() const { return folder_.path(); }
-
- private:
-  void open() {
-    auto opened = PosixFileSystem::open(options_);
-    STAG_CHECK(opened.ok());
-    fs_ = *std::move(opened);
-  }
-  Folder folder_;
-  PosixFileSystem::Options options_;
-  std::unique_ptr<PosixFileSystem> fs_;
-};
-
-constexpr const char* kDisk = "/tmp";
-constexpr const char* kMemory = "/dev/shm";
-
-testing::BackendFactory factory(const char* name, const char* under, HandleKind kind) {
-  return {name, [under, kind] { return std::make_unique<PosixBackend>(under, kind); }};
-}
-
-// Both kinds of handles, and the directory positions of a disk and of a tmpfs.
-std::vector<testing::BackendFactory> backends() {
-  std::error_code none;
-  const char* under = files::is_directory(kMemory, none) ? kMemory : kDisk;
-  std::vector<testing::BackendFactory> all{factory("table", under, HandleKind::Table)};
-  if (PosixBackend(kDisk, HandleKind::Automatic).posix().uses_kernel_handles())
-    all.push_back(factory("kernel", kDisk, HandleKind::Kernel));
-  return all;
-}
-
-}  // namespace
-
-namespace testing {
-INSTANTIATE_TEST_SUITE_P(Posix, Contract, ::testing::ValuesIn(backends()),
-                         [](const auto& backend) { return backend.param.name; });
-INSTANTIATE_TEST_SUITE_P(Posix, AclContract, ::testing::ValuesIn(backends()),
-                         [](const auto& backend) { return backend.param.name; });
-}  // namespace testing
-
-namespace {
-
 using testing::finish;
+using testing::Folder;
+using testing::kDisk;
+using testing::kMemory;
+using testing::PosixBackend;
+using testing::PosixKind;
 
 class Posix : public ::testing::TestWithParam<HandleKind> {
  protected:
-  Posix() : backend(kDisk, GetParam()) {}
+  Posix() : backend(PosixKind{kDisk, GetParam()}) {}
   FileSystem& fs() { return backend.fs(); }
   Caller caller() { return {loop, root}; }
   template <class T>
@@ -331,7 +249,7 @@ TEST_P(Posix, attributes_of_what_is_open_are_answered_on_the_loop) {
 TEST(PosixData, of_a_file_system_in_memory_moves_on_the_loop) {
   std::error_code none;
   if (!files::is_directory(kMemory, none)) GTEST_SKIP() << "no file system in memory here";
-  PosixBackend backend(kMemory, HandleKind::Automatic);
+  PosixBackend backend(PosixKind{kMemory});
   testing::InlineLoop loop;
   const Credentials who{::geteuid(), ::getegid(), {}};
   const Caller caller{loop, who};
@@ -364,7 +282,7 @@ class HotFile : public ::testing::Test {
   void SetUp() override {
     std::error_code none;
     if (!files::is_directory(kMemory, none)) GTEST_SKIP() << "no file system in memory here";
-    backend.emplace(kMemory, HandleKind::Automatic);
+    backend.emplace(PosixKind{kMemory});
     path = backend->export_path() / "file";
     put(std::string(kSize, 'x'));
     file = finish(loop, fs().lookup(caller(), fs().root(), "file"))->node.handle;
@@ -457,7 +375,7 @@ TEST_F(HotFile, when_mapped_may_be_cut_off_under_a_thread_that_was_started_with_
 }
 
 TEST_P(Posix, nobody_can_be_the_user_that_means_no_change) {
-  if (!backend.knows_users()) GTEST_SKIP() << "needs root";
+  if (!backend.properties().tells_users_apart) GTEST_SKIP() << "needs root";
   const Credentials none{~std::uint32_t{0}, 0, {}};
   EXPECT_EQ(status(fs().create({loop, none}, fs().root(), "file", {})), Status::Access);
   const Credentials odd_groups{1000, 1000, {~std::uint32_t{0}, 5}};
@@ -466,7 +384,7 @@ TEST_P(Posix, nobody_can_be_the_user_that_means_no_change) {
 }
 
 TEST_P(Posix, the_thread_is_the_server_again_afterwards) {
-  if (!backend.knows_users()) GTEST_SKIP() << "needs root";
+  if (!backend.properties().tells_users_apart) GTEST_SKIP() << "needs root";
   const Credentials alice{1000, 1000, {7, 8}};
   good(fs().create({loop, alice}, fs().root(), "hers", {}));
   put(backend.outside() / "ours", "x");
@@ -477,7 +395,7 @@ TEST_P(Posix, the_thread_is_the_server_again_afterwards) {
 }
 
 TEST_P(Posix, threads_act_for_different_users_at_the_same_time) {
-  if (!backend.knows_users()) GTEST_SKIP() << "needs root";
+  if (!backend.properties().tells_users_apart) GTEST_SKIP() << "needs root";
   std::vector<std::thread> threads;
   for (std::uint32_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -538,7 +456,9 @@ TEST(PosixOpen, says_what_is_wrong) {
 }
 
 TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
-  PosixBackend backend(kDisk, HandleKind::Automatic, true);
+  PosixKind durable;
+  durable.durable_names = true;
+  PosixBackend backend(durable);
   testing::InlineLoop loop;
   const Credentials root{0, 0, {}};
   const Caller caller{loop, root};
@@ -570,7 +490,7 @@ std::optional<std::string> output_of(const std::string& command) {
 TEST(PosixAcl, is_what_getfacl_shows_and_setfacl_makes) {
   if (!output_of("getfacl --version")) GTEST_SKIP() << "Debian's acl package is not installed";
   using Tag = AclEntry::Tag;
-  PosixBackend backend(kDisk, HandleKind::Automatic);
+  PosixBackend backend(PosixKind{});
   testing::InlineLoop loop;
   const Credentials owner{::geteuid(), ::getegid(), {}};
   const Caller caller{loop, owner};

@@ -148,6 +148,7 @@ Attributes Tree::attributes_of(const struct statx& stat) const {
   result.changed = time_of(stat.stx_ctime);
   result.change =
       static_cast<std::uint64_t>(stat.stx_ctime.tv_sec) * 1'000'000'000 + stat.stx_ctime.tv_nsec;
+  if ((stat.stx_mask & STATX_BTIME) != 0) result.created = time_of(stat.stx_btime);
   return result;
 }
 

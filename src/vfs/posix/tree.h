@@ -240,7 +240,8 @@ class Tree {
   Outcome<Opened> reopen(const Credentials& who, Object& directory, std::string_view name,
                          const CreateHow& how);
   template <class Make>
-  Outcome<Created> make(const Handle& directory, std::string_view name, Make make);
+  Outcome<Created> make(const Handle& directory, std::string_view name,
+                        const SetAttributes& attributes, Make make);
   Outcome<Opened> finish_making(const Credentials& who, Object& directory, std::string_view name,
                                 FileType type, const SetAttributes& attributes);
   static SetAttributes unset_after_making(const Credentials& who, const Attributes& made,

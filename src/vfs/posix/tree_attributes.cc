@@ -31,12 +31,6 @@ timespec timespec_of(const SetTime& change) {
   return {0, UTIME_OMIT};
 }
 
-bool has_valid_values(const SetAttributes& changes) {
-  constexpr std::uint32_t kSecond = 1'000'000'000;
-  return changes.uid != kNoId && changes.gid != kNoId &&
-         changes.accessed.time.nanoseconds < kSecond && changes.modified.time.nanoseconds < kSecond;
-}
-
 }  // namespace
 
 Outcome<Attributes> Tree::attributes(const Handle& object) {
@@ -156,7 +150,7 @@ std::optional<Status> Tree::apply(const Credentials& who, Object& object, const 
 
 Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& object,
                                      const SetAttributes& changes, std::optional<Time> guard) {
-  if (!has_valid_values(changes)) return Failure{Status::Invalid};
+  if (const auto fault = fault_of_values(changes)) return Failure{*fault};
   const auto resolved = resolve(object);
   if (!resolved) return Failure{resolved.error()};
   Observation observation(*this, *resolved);

@@ -97,8 +97,10 @@ std::optional<Outcome<Found>> Tree::lookup_at_once(const Credentials& who, const
 // What every creation has around it: the checks, the observed directory, the durable end. `make`
 // does it.
 template <class Make>
-Outcome<Created> Tree::make(const Handle& directory, std::string_view name, Make make) {
+Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
+                            const SetAttributes& attributes, Make make) {
   if (const auto fault = fault_of_new_name(name, limits_.max_name)) return Failure{*fault};
+  if (const auto fault = fault_of_values(attributes)) return Failure{*fault};
   const auto resolved = resolve_directory(directory);
   if (!resolved) return Failure{resolved.error()};
   Observation observation(*this, *resolved);
@@ -227,13 +229,12 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
                               std::string_view name, const CreateHow& how) {
   SetAttributes attributes = how.attributes;
   if (how.mode == CreateMode::Exclusive) {
-    const VerifierTimes times = times_of(how.verifier);
-    attributes = {};
-    attributes.accessed = {SetTime::How::To, times.accessed};
-    attributes.modified = {SetTime::How::To, times.modified};
+    const auto exclusive = exclusive_attributes(how.attributes, how.verifier);
+    if (!exclusive) return Failure{exclusive.error()};
+    attributes = *exclusive;
   }
   if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
-  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+  return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     while (true) {
       auto made = create_file(who, parent, name, attributes);
       const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
@@ -251,7 +252,7 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
 
 Outcome<Created> Tree::mkdir(const Credentials& who, const Handle& directory, std::string_view name,
                              const SetAttributes& attributes) {
-  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+  return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     const std::string terminated(name);
     {
       const CredentialScope scope(who);
@@ -268,7 +269,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
                                std::string_view name, std::string_view target,
                                const SetAttributes& attributes) {
   if (target.empty() || target.find('\0') != target.npos) return Failure{Status::Invalid};
-  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+  return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     {
       const CredentialScope scope(who);
       if (!scope.acts()) return Failure{Status::Access};
@@ -284,7 +285,7 @@ Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, st
                              Special special, const SetAttributes& attributes) {
   const mode_t format = format_of(special.type);
   if (format == 0) return Failure{Status::BadType};
-  return make(directory, name, [&](Object& parent) -> Outcome<Opened> {
+  return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     {
       const CredentialScope scope(who);
       if (!scope.acts()) return Failure{Status::Access};

@@ -1,9 +1,20 @@
-// The contract suite: what every FileSystem keeps. A backend's test program includes this and
-// instantiates Contract and AclContract with its factories.
+// The contract suite: what every FileSystem keeps. A store joins all its parts as
+// testing/vfs/backend.h shows.
 #pragma once
 
 #include "testing/vfs/contract_acl.h"
+#include "testing/vfs/contract_changes.h"
 #include "testing/vfs/contract_data.h"
 #include "testing/vfs/contract_list.h"
 #include "testing/vfs/contract_names.h"
 #include "testing/vfs/contract_permissions.h"
+#include "testing/vfs/contract_refusals.h"
+#include "testing/vfs/contract_space.h"
+
+// In namespace stag::vfs::testing.
+#define STAG_VFS_CONTRACT(prefix, backends)                             \
+  INSTANTIATE_TEST_SUITE_P(prefix, Contract, backends, name_of);        \
+  INSTANTIATE_TEST_SUITE_P(prefix, RefusalContract, backends, name_of); \
+  INSTANTIATE_TEST_SUITE_P(prefix, ChangeContract, backends, name_of);  \
+  INSTANTIATE_TEST_SUITE_P(prefix, SpaceContract, backends, name_of);   \
+  INSTANTIATE_TEST_SUITE_P(prefix, AclContract, backends, name_of)

@@ -7,13 +7,6 @@ namespace stag::vfs::testing {
 
 using Tag = AclEntry::Tag;
 
-// Entries in any order; the list must be one.
-inline Acl acl_of(std::vector<AclEntry> entries) {
-  const auto acl = Acl::from(std::move(entries));
-  STAG_CHECK(acl.has_value());
-  return *acl;
-}
-
 // 0640, but user 1001 may read and write.
 inline Acl for_bob() {
   return acl_of({{Tag::Owner, 0, 6},
@@ -32,11 +25,19 @@ class AclContract : public Contract {
   std::uint32_t granted(const Credentials& who, const Handle& object) {
     return good(fs().access(as(who), object, access::kAll)).granted;
   }
-  bool has_acls() { return status(fs().acls(as(root_user), root())) != Status::NotSupported; }
 };
 
 #define SKIP_WITHOUT_ACLS() \
-  if (!has_acls()) GTEST_SKIP() << "the file system below has no access control lists"
+  if (!properties().has_acls) GTEST_SKIP() << "the file system below has no access control lists"
+
+TEST_P(AclContract, a_store_without_lists_says_so) {
+  if (properties().has_acls) {
+    EXPECT_EQ(status(fs().acls(as(root_user), root())), std::nullopt);
+    return;
+  }
+  EXPECT_EQ(status(fs().acls(as(root_user), root())), Status::NotSupported);
+  EXPECT_EQ(set(root_user, root(), {Acl::of_mode(0755), {}}), Status::NotSupported);
+}
 
 TEST_P(AclContract, an_object_without_a_list_shows_its_mode_as_one) {
   SKIP_WITHOUT_ACLS();

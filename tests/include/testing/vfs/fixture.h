@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <functional>
 #include <map>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "base/loop.h"
 #include "testing/vfs/awaited.h"
+#include "testing/vfs/backend.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs {
@@ -67,30 +65,6 @@ Outcome<T> finish(InlineLoop& loop, Operation<T> operation) {
   return finish(loop, stag::testing::awaited(std::move(operation)));
 }
 
-struct Backend {
-  virtual ~Backend() = default;
-  virtual FileSystem& fs() = 0;
-  // As a server restart: everything in memory is lost. False when nothing survives it.
-  virtual bool restart() = 0;
-  // Makes `count` empty files prefix0, prefix1, ... in the directory `name` of the root, by the
-  // shortest way there is. False when that is through the store itself.
-  virtual bool fill(std::string_view name, std::string_view prefix, int count) {
-    (void)name, (void)prefix, (void)count;
-    return false;
-  }
-  // Whether several users are told apart (a store that runs without root serves one).
-  virtual bool knows_users() const = 0;
-};
-
-struct BackendFactory {
-  std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
-};
-
-inline void PrintTo(const BackendFactory& factory, std::ostream* out) {
-  *out << factory.name;
-}
-
 // Takes every entry up to a number.
 class Names final : public DirectorySink {
  public:
@@ -118,11 +92,27 @@ inline SetAttributes mode_of(std::uint32_t mode) {
   return attributes;
 }
 
+// Entries in any order; the list must be one.
+inline Acl acl_of(std::vector<AclEntry> entries) {
+  const auto acl = Acl::from(std::move(entries));
+  STAG_CHECK(acl.has_value());
+  return *acl;
+}
+
 class Contract : public ::testing::TestWithParam<BackendFactory> {
  protected:
   Contract() : backend_(GetParam().make()) {}
   FileSystem& fs() { return backend_->fs(); }
   Backend& backend() { return *backend_; }
+  Properties properties() const { return backend_->properties(); }
+  // Goes on with a store that is soon full; false where there is none.
+  bool use_small(std::uint64_t bytes) {
+    if (!GetParam().make_small) return false;
+    auto small = GetParam().make_small(bytes);
+    if (small == nullptr) return false;
+    backend_ = std::move(small);
+    return true;
+  }
   Handle root() { return fs().root(); }
   Caller as(const Credentials& who) { return Caller{loop_, who}; }
 
@@ -130,6 +120,20 @@ class Contract : public ::testing::TestWithParam<BackendFactory> {
   Outcome<T> run(Operation<T> operation) {
     return finish(loop_, std::move(operation));
   }
+  // The outcome, once the loop has run for long enough.
+  template <class T>
+  std::shared_ptr<std::optional<Outcome<T>>> start(Operation<T> operation) {
+    auto outcome = std::make_shared<std::optional<Outcome<T>>>();
+    detach(keep(stag::testing::awaited(std::move(operation)), outcome));
+    return outcome;
+  }
+  // The file `name` of `directory`, made with defaults; `name` is kept.
+  std::shared_ptr<std::optional<Outcome<Created>>> start_create(const Handle& directory,
+                                                                std::string_view name) {
+    static const CreateHow kGuarded;
+    return start(fs().create(as(root_user), directory, name, kGuarded));
+  }
+  InlineLoop& loop() { return loop_; }
   template <class T>
   T good(Operation<T> operation) {
     Outcome<T> outcome = run(std::move(operation));
@@ -200,12 +204,18 @@ class Contract : public ::testing::TestWithParam<BackendFactory> {
   const Credentials friend_of_alice{1002, 1002, {1000}};
 
  private:
+  template <class T>
+  static Task<void> keep(Task<Outcome<T>> task,
+                         std::shared_ptr<std::optional<Outcome<T>>> outcome) {
+    outcome->emplace(co_await std::move(task));
+  }
+
   InlineLoop loop_;
   std::unique_ptr<Backend> backend_;
 };
 
-#define SKIP_WITHOUT_USERS()    \
-  if (!backend().knows_users()) \
+#define SKIP_WITHOUT_USERS()           \
+  if (!properties().tells_users_apart) \
   GTEST_SKIP() << "this store serves everybody as one user: run as root"
 
 }  // namespace testing
