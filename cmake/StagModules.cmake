@@ -22,7 +22,7 @@ set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
 set(STAG_TEST_MODULES_rpcbind rpc/tcp)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_export nfs/server vfs/memory)
-set(STAG_TEST_MODULES_nfs_server vfs/memory)
+set(STAG_TEST_MODULES_nfs_server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_lock nfs/server vfs/memory endpoint)
 
 # With STAG_UNITY several sources of a module are compiled as one, which takes a third of the time when everything is

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "nfs/server/v3/status.h"
@@ -163,6 +165,81 @@ TEST_F(Nfs3Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
   EXPECT_EQ(mounting(vfs::Status::Access), MNT3ERR_ACCES);
   EXPECT_EQ(mounting(vfs::Status::Stale), MNT3ERR_NOENT);
   EXPECT_EQ(mounting(vfs::Status::Io), MNT3ERR_IO);
+}
+
+// A listing that fails after some entries is no shorter listing: a client would take it for all.
+TEST_F(Nfs3Faults, in_the_middle_of_a_listing_leave_none_of_its_entries) {
+  for (int i = 0; i < 5; ++i) create(dir_, "f" + std::to_string(i));
+  faulty_->cut_list = {3, vfs::Status::Io};
+  const auto plain = call<NFSPROC3_READDIR>({dir_, 0, {}, 4096});
+  EXPECT_EQ(plain.status, NFS3ERR_IO);
+  EXPECT_TRUE(plain.resfail().dir_attributes.attributes_follow);
+  EXPECT_EQ(call<NFSPROC3_READDIRPLUS>({dir_, 0, {}, 4096, 4096}).status, NFS3ERR_IO);
+  faulty_->cut_list = {3, vfs::Status::Delay};
+  EXPECT_EQ(call<NFSPROC3_READDIR>({dir_, 0, {}, 4096}).status, NFS3ERR_JUKEBOX);
+}
+
+TEST_F(Nfs3Faults, a_listing_that_the_store_cuts_short_goes_on_where_it_ended) {
+  std::set<std::string> expected{".", "..", "file"};
+  for (int i = 0; i < 5; ++i) {
+    create(dir_, "f" + std::to_string(i));
+    expected.insert("f" + std::to_string(i));
+  }
+  faulty_->cut_list = {3, std::nullopt};
+  std::set<std::string> seen;
+  READDIR3args args{dir_, 0, {}, 4096};
+  for (bool eof = false; !eof;) {
+    const auto res = call<NFSPROC3_READDIR>(args);
+    ASSERT_EQ(res.status, NFS3_OK);
+    eof = res.resok().reply.eof;
+    args.cookieverf = res.resok().cookieverf;
+    for (const entry3& entry : res.resok().reply.entries) {
+      EXPECT_TRUE(seen.insert(entry.name).second) << entry.name;
+      args.cookie = entry.cookie;
+    }
+    ASSERT_TRUE(eof || !res.resok().reply.entries.empty());
+  }
+  EXPECT_EQ(seen, expected);
+}
+
+TEST_F(Nfs3Faults, a_write_of_which_a_part_was_done_tells_which) {
+  faulty_->cut_write = {3, std::nullopt};
+  const auto written = write(file_, 0, "12345");
+  ASSERT_EQ(written.status, NFS3_OK);
+  EXPECT_EQ(written.resok().count, 3u);
+  EXPECT_EQ(written.resok().file_wcc.after.attributes().size, 3u);
+}
+
+TEST_F(Nfs3Faults, a_write_that_fails_half_way_shows_what_is_there_now) {
+  for (const auto& [status, heard] :
+       {std::pair(vfs::Status::Io, NFS3ERR_IO), std::pair(vfs::Status::NoSpace, NFS3ERR_NOSPC)}) {
+    faulty_->cut_write = {3, status};
+    const auto written = write(file_, 0, "12345");
+    ASSERT_EQ(written.status, heard);
+    const wcc_data& wcc = written.resfail().file_wcc;
+    EXPECT_FALSE(wcc.before.attributes_follow) << "it does not belong to this change alone";
+    ASSERT_TRUE(wcc.after.attributes_follow);
+    EXPECT_EQ(wcc.after.attributes().size, 3u);
+  }
+}
+
+// The store has done it and lost the answer: what is reported must not look as if it had not.
+TEST_F(Nfs3Faults, after_a_change_that_happened_come_with_what_it_left) {
+  faulty_->fault_when_happened = vfs::Status::Io;
+  const auto made = call<NFSPROC3_MKDIR>({{dir_, "d"}, {}});
+  ASSERT_EQ(made.status, NFS3ERR_IO);
+  ASSERT_TRUE(made.resfail().dir_wcc.after.attributes_follow);
+  const auto after = made.resfail().dir_wcc.after.attributes();
+  CREATE3args args;
+  args.where = {dir_, "once"};
+  args.how.mode = EXCLUSIVE;
+  args.how.verf().fill(std::byte{5});
+  EXPECT_EQ(call<NFSPROC3_CREATE>(args).status, NFS3ERR_IO);
+  EXPECT_EQ(call<NFSPROC3_REMOVE>({{dir_, "file"}}).status, NFS3ERR_IO);
+  faulty_->fault_when_happened.reset();
+  EXPECT_EQ(after.nlink, call<NFSPROC3_GETATTR>({dir_}).resok().obj_attributes.nlink);
+  EXPECT_EQ(call<NFSPROC3_CREATE>(args).status, NFS3_OK) << "a repeat of the exclusive create";
+  EXPECT_EQ(call<NFSPROC3_LOOKUP>({{dir_, "file"}}).status, NFS3ERR_NOENT);
 }
 
 TEST_F(Nfs3Faults, that_lost_data_change_the_write_verifier) {

@@ -48,6 +48,15 @@ class NfsServed : public ::testing::Test {
     return **result;
   }
 
+  // Starts a Call that need not end; the results, once they are there.
+  template <class P>
+  std::shared_ptr<std::optional<typename P::Results>> start(const typename P::Args& args) {
+    auto results = std::make_shared<std::optional<typename P::Results>>();
+    detach(keep<P>(client<P>(), args, results));
+    loop_.drain();
+    return results;
+  }
+
   nfs::v3::nfs_fh3 mounted(const std::string& path) {
     const auto res = call<nfs::mount3::MOUNTPROC3_MNT>(path);
     nfs::v3::nfs_fh3 handle;
@@ -100,6 +109,12 @@ class NfsServed : public ::testing::Test {
   template <class P>
   rpc::Client client() {
     return rpc::Client(channel_, binding_of(P::program, P::version), credentials_);
+  }
+  template <class P>
+  static Task<void> keep(rpc::Client client, typename P::Args args,
+                         std::shared_ptr<std::optional<typename P::Results>> to) {
+    const auto result = co_await client.template call<P>(args);
+    if (result) to->emplace(*result);
   }
   static rpc::Binding binding_of(std::uint32_t program, std::uint32_t version) {
     if (program != nfs::v3::NFS_PROGRAM) return nfs::ulb::mount3();
