@@ -189,11 +189,11 @@ class LostConnection : public ::testing::Test {
   LostConnection() {
     STAG_CHECK(nfs_.add_export("/slow", slow_, everybody_as_is()).ok());
     nfs_.add_nfs(programs_);
-    const auto at = server_.listen(network_, loop_, {"server", 20049});
+    const auto at = server_.listen(network_, {"server", 20049});
     STAG_CHECK(at.ok());
     rpc::rdma::ChannelOptions options;
     options.seed = 1;
-    channel_.emplace(network_, loop_, *at, options);
+    channel_.emplace(network_, *at, options);
     STAG_CHECK(loop_.run(channel_->connect({})).ok());
     const Export& served = nfs_.exports()->all().front();
     STAG_CHECK(root_.data.assign(nfs_.context().handles.seal(served.id, slow_->root()).bytes()));
