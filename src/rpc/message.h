@@ -186,8 +186,8 @@ struct ReplyRoom {
 struct IncomingCall {
   std::shared_ptr<const Origin> origin;
   Buffer payload;
-  ReducedItems items{};
-  ReplyRoom reply_room{};
+  ReducedItems items;
+  ReplyRoom reply_room;
   // Set by the Service when it gives no answer and the peer must not wait for one: why the
   // transport is to end the connection.
   Reason close = Reason::None;

@@ -103,8 +103,9 @@ TEST_F(RdmaCallContext, knows_what_Calls_to_the_client_may_be) {
   ASSERT_TRUE(channel->limits().has_value());
   EXPECT_EQ(channel->limits()->calls, 64u) << "what the client asks for";
   loop.run(closing(*channel));
-  EXPECT_FALSE(reverse->limits().has_value());
   EXPECT_FALSE(channel->limits().has_value());
+  loop.run_for(std::chrono::seconds(1));  // The server has noticed it.
+  EXPECT_FALSE(reverse->limits().has_value());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Task<bool> closed(T& object) {
 struct AskBack : FetchProcedure<6> {};
 struct Ignore : FetchProcedure<7> {};
 // Answers more than the binding promises, as a procedure whose size nobody can know.
-struct LongerThanPromised : FetchProcedure<8> {};
+struct Unpredicted : FetchProcedure<8> {};
 
 struct Fixed : FetchProcedure<9> {};
 
@@ -45,10 +45,10 @@ constexpr std::array kTable{
                       [](const Wanted&) {
                         return ReplyBound{100, {}};
                       }),
-    rpc::bind<LongerThanPromised>({}, {},
-                                  [](const Wanted&) {
-                                    return ReplyBound{20000, {}};
-                                  })
+    rpc::bind<Unpredicted>({}, {},
+                           [](const Wanted&) {
+                             return ReplyBound{20000, {}};
+                           })
         .retry_short_replies(),
 };
 constexpr Binding kBinding{kTable};
@@ -91,7 +91,7 @@ class RdmaLink : public ::testing::Test {
     Program program(kBlobProgram, 1, kBinding);
     program.add<AskBack>(ask_back)
         .add<Ignore>(ignore)
-        .add<LongerThanPromised>(fetch_blob)
+        .add<Unpredicted>(fetch_blob)
         .add<Fixed>(fetch_blob);
     program_server.add(std::move(program));
     client_server.add(blob_program());
@@ -213,7 +213,7 @@ TEST(RdmaLinkOnSlowNetwork, is_kept_while_large_Replies_are_on_their_way) {
 TEST_F(RdmaLink, makes_a_call_again_with_more_room_when_its_Reply_chunk_was_too_small) {
   PROVES("R8267-3.1-b", "R8267-3.1-a");
   connect();
-  auto blob = loop.run(client->call<LongerThanPromised>({5, 300000}));
+  auto blob = loop.run(client->call<Unpredicted>({5, 300000}));
   ASSERT_TRUE(blob.ok()) << blob.error().message();
   EXPECT_EQ(blob->data, pattern(5, 300000));
 }
@@ -231,7 +231,7 @@ TEST_F(RdmaLink, fails_a_call_whose_Reply_chunk_was_too_small_when_its_binding_a
 TEST_F(RdmaLink, makes_a_call_again_only_so_often) {
   PROVES("R8267-3.1-d");
   connect();
-  auto blob = loop.run(client->call<LongerThanPromised>({5, 4 << 20}));
+  auto blob = loop.run(client->call<Unpredicted>({5, 4 << 20}));
   ASSERT_FALSE(blob.ok());
   EXPECT_EQ(blob.error().reason, Reason::RdmaPeerRefusedChunks);
 }

@@ -12,10 +12,9 @@ namespace stag::rpc::rdma {
 namespace {
 
 using testing::SecuredStore;
-using namespace testing::store;
 
 // Promises less than it returns, and that it may be asked again.
-constexpr std::array kSurprisingTable{bind<REVERSE>({}, {}, [](const std::string&) {
+constexpr std::array kSurprisingTable{bind<testing::store::REVERSE>({}, {}, [](const std::string&) {
                                         return ReplyBound{20'000, {}};
                                       }).retry_short_replies()};
 
@@ -66,7 +65,7 @@ TEST_P(RdmaSecurity, lets_an_authentication_outlive_its_connection) {
 TEST_P(RdmaSecurity, signs_a_call_anew_that_is_made_again_with_a_larger_Reply_chunk) {
   Client client = store.client(*channel, Binding(kSurprisingTable));
   const std::string text(60'000, 'x');
-  const auto result = loop.run(client.call<REVERSE>(text));
+  const auto result = loop.run(client.call<testing::store::REVERSE>(text));
   ASSERT_TRUE(result.ok()) << result.error().message();
   EXPECT_EQ(result->size(), text.size());
   EXPECT_EQ(store.authenticator->repeated, 0u);

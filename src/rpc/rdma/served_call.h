@@ -49,10 +49,10 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   // Lives as long as the Call is in service.
   void keep(std::shared_ptr<void> alive) { alive_ = std::move(alive); }
 
-  // The answer; throws what the Service threw. It stays until release().
-  const std::optional<OutgoingReply>& reply() { return serving_.result(); }
   // Why the connection is to end, when there is no answer; None: it goes on.
   Reason close() const { return call_.close; }
+  // The answer; throws what the Service threw. It stays until release().
+  const std::optional<OutgoingReply>& reply() { return serving_.result(); }
   // The same described to the core; there is one.
   const rpcrdma::ReplyShape& shape();
   // For each of the shape's items at these indices, where it stands among those of the stream.

@@ -40,15 +40,15 @@ std::optional<std::uint64_t> Responder::reserve(const Buffer& record) {
   return room;
 }
 
-void Responder::start(Buffer record, std::uint64_t reply_room) {
+void Responder::start(Buffer record, std::uint64_t reserved) {
   // A Call answered at once must not start the next one from inside itself: thousands of them
   // would nest.
   starting_ = true;
   const std::size_t size = record.size();
   try {
-    tasks_.add(serve(shared_from_this(), std::move(record), reply_room));
+    tasks_.add(serve(shared_from_this(), std::move(record), reserved));
   } catch (...) {
-    account_->give(size + reply_room);
+    account_->give(size + reserved);
     give_up(trace_exception(Reason::RpcHandlerFailed, where_));
   }
   starting_ = false;
@@ -71,7 +71,7 @@ void Responder::start_held() {
 }
 
 Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record,
-                            std::uint64_t reply_room) {
+                            std::uint64_t reserved) {
   const std::size_t size = record.size();
   IncomingCall call;
   call.origin = self->origin_;
@@ -86,13 +86,13 @@ Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record,
       self->send(*reply);
     else if (call.close != Reason::None)
       self->give_up(call.close);
-    self->account_->give(std::exchange(reply_room, 0));
+    self->account_->give(std::exchange(reserved, 0));
   } catch (...) {
     self->give_up(trace_exception(Reason::RpcHandlerFailed, self->where_));
   }
   --self->active_;
   call.payload = {};
-  self->account_->give(size + reply_room);
+  self->account_->give(size + reserved);
   self->start_held();
 }
 

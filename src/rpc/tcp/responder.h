@@ -37,10 +37,10 @@ class Responder final : public std::enable_shared_from_this<Responder> {
 
  private:
   bool may_start() const;
-  void start(Buffer record, std::uint64_t reply_room);
+  void start(Buffer record, std::uint64_t reserved);
   // How much the Reply may be, out of the account; nullopt when that has no room.
   std::optional<std::uint64_t> reserve(const Buffer& record);
-  static Task<void> serve(std::shared_ptr<Responder> self, Buffer record, std::uint64_t reply_room);
+  static Task<void> serve(std::shared_ptr<Responder> self, Buffer record, std::uint64_t reserved);
   void send(const OutgoingReply& reply);
   // A Call cannot be answered: the connection ends, so that nobody waits for the answer.
   void give_up(Reason reason);
