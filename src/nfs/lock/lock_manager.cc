@@ -128,6 +128,8 @@ void LockManager::unshare(const FileKey& file, const Owner& owner) {
 
 void LockManager::release(const Client& client) {
   std::unique_lock lock(mutex_);
+  // To look at all locks is not to be had for the price of a Call.
+  if (!table_.knows(client)) return;
   release_which([&](const Client& other) { return other == client; });
   std::vector<News> news = take_news();
   lock.unlock();
@@ -252,7 +254,7 @@ void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range 
 }
 
 void LockManager::note_state(const Client& client, std::int32_t state) {
-  if (states_.size() >= kMaxStates)
+  if (states_.size() >= kMaxStates && !states_.contains(client))
     std::erase_if(states_, [&](const auto& entry) { return !table_.knows(entry.first); });
   if (states_.size() < kMaxStates || states_.contains(client)) states_[client] = state;
 }

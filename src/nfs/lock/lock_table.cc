@@ -4,60 +4,23 @@
 
 namespace stag::nfs::lock {
 
-namespace {
-
-Range joined(const Range& a, const Range& b) {
-  return {std::min(a.first, b.first), std::max(a.last, b.last)};
-}
-
-bool same_wish(const Range& a, bool a_exclusive, const Owner& a_owner, const LockRequest& b) {
-  return a == b.range && a_exclusive == b.exclusive && a_owner == *b.owner;
-}
-
-// What is left of `held` around `range`.
-void keep_outside(const Held& held, const Range& range, std::vector<Held>& to) {
-  if (held.range.first < range.first)
-    to.push_back({{held.range.first, range.first - 1}, held.exclusive, held.owner});
-  if (held.range.last > range.last)
-    to.push_back({{range.last + 1, held.range.last}, held.exclusive, held.owner});
-}
-
-}  // namespace
-
-std::optional<Range> range_of(std::uint64_t offset, std::uint64_t length) {
-  if (length == 0 || length == ~std::uint64_t{0}) return Range{offset, Range::kEnd};
-  if (length - 1 > Range::kEnd - offset) return std::nullopt;
-  return Range{offset, offset + (length - 1)};
-}
-
-const Held* LockTable::conflict(const File& file, const Owner& owner, Range range, bool exclusive) {
-  for (const Held& held : file.held)
-    if ((exclusive || held.exclusive) && held.range.overlaps(range) && !(*held.owner == owner))
-      return &held;
-  return nullptr;
-}
-
 std::optional<Held> LockTable::test(const LockRequest& request) const {
   const auto found = files_.find(request.file);
   if (found == files_.end()) return std::nullopt;
-  const Held* held = conflict(found->second, *request.owner, request.range, request.exclusive);
-  if (held == nullptr) return std::nullopt;
-  return *held;
+  return found->second.locks.conflict(*request.owner, request.range, request.exclusive);
 }
 
 // Whether setting this lock takes exclusive bytes back to shared.
 bool LockTable::frees(const File& file, const LockRequest& request) {
-  return !request.exclusive &&
-         std::any_of(file.held.begin(), file.held.end(), [&](const Held& held) {
-           return held.exclusive && held.range.overlaps(request.range) &&
-                  *held.owner == *request.owner;
-         });
+  if (request.exclusive) return false;
+  const std::vector<Held> own = file.locks.of(*request.owner, request.range);
+  return std::any_of(own.begin(), own.end(), [](const Held& held) { return held.exclusive; });
 }
 
 LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
   File& file = files_[request.file];
   Answer answer;
-  if (conflict(file, *request.owner, request.range, request.exclusive) != nullptr) {
+  if (file.locks.conflict(*request.owner, request.range, request.exclusive)) {
     if (wait) answer = enqueue(file, request);
   } else {
     const bool freed = frees(file, request);
@@ -71,16 +34,24 @@ LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
 }
 
 LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
-  for (const Waiter& waiter : file.waiters)
-    if (same_wish(waiter.range, waiter.exclusive, *waiter.owner, request))
-      return {LockOutcome::Blocked, waiter.ticket};
+  const WaitsFor wanted{request.range, request.exclusive, request.owner};
+  if (const auto place = file.tickets.find(wanted); place != file.tickets.end())
+    return {LockOutcome::Blocked, place->second};
   const Client& client = request.owner->client;
   const auto here = addresses_.find(client.address);
   if (file.places() >= limits_.waiters_of_file || !room(file, client, 1) ||
       (here != addresses_.end() && here->second.places >= limits_.waiters_of_address))
     return {LockOutcome::Full, 0};
-  count_place(client, 1);
-  file.waiters.push_back({++last_ticket_, request.owner, request.range, request.exclusive});
+  file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive});
+  try {
+    file.tickets.emplace(wanted, last_ticket_ + 1);
+    count_place(client, 1);
+  } catch (...) {
+    file.tickets.erase(wanted);
+    file.waiters.pop_back();
+    throw;
+  }
+  ++last_ticket_;
   return {LockOutcome::Blocked, last_ticket_};
 }
 
@@ -95,25 +66,27 @@ std::optional<Ticket> LockTable::cancel(const LockRequest& request) {
 
 // The place that is given up; 0: there was none.
 Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
-  std::vector<Waiter>& waiters = file.waiters;
-  const auto waiter = std::find_if(waiters.begin(), waiters.end(), [&](const Waiter& one) {
-    return same_wish(one.range, one.exclusive, *one.owner, request);
-  });
-  if (waiter == waiters.end()) return 0;
-  const Ticket ticket = waiter->ticket;
-  waiters.erase(waiter);
+  const auto place = file.tickets.find({request.range, request.exclusive, request.owner});
+  if (place == file.tickets.end()) return 0;
+  const Ticket ticket = place->second;
+  remove_waiter(file, Waiter{ticket, request.owner, request.range, request.exclusive});
   count_place(request.owner->client, -1);
   return ticket;
+}
+
+void LockTable::remove_waiter(File& file, const Waiter& waiter) {
+  file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
+  file.waiters.erase(
+      std::lower_bound(file.waiters.begin(), file.waiters.end(), waiter.ticket,
+                       [](const Waiter& one, Ticket ticket) { return one.ticket < ticket; }));
 }
 
 bool LockTable::unlock(const FileKey& key, const Owner& owner, Range range) {
   const auto found = files_.find(key);
   if (found == files_.end()) return true;
   File& file = found->second;
-  const auto mine = std::find_if(file.held.begin(), file.held.end(),
-                                 [&](const Held& held) { return *held.owner == owner; });
-  if (mine == file.held.end()) return true;
-  const OwnerPtr holder = mine->owner;
+  const OwnerPtr holder = file.locks.holder(owner);
+  if (holder == nullptr) return true;
   if (!assign(file, holder, range, std::nullopt)) return false;
   sweep(key, file, range);
   tidy(key);
@@ -143,27 +116,22 @@ void LockTable::revert(const Grant& grant) {
 // that would be more locks than there may be.
 bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
                        std::optional<bool> exclusive) {
-  const auto affected = [&](const Held& held) {
-    const bool merges = exclusive == held.exclusive;
-    return (merges ? held.range.joins(range) : held.range.overlaps(range)) && *held.owner == *owner;
+  const RangeLocks::Change change = file.locks.plan(owner, range, exclusive);
+  const auto signed_size = [](const auto& list) {
+    return static_cast<std::ptrdiff_t>(list.size());
   };
-  std::vector<Held> pieces;
-  Range merged = range;
-  std::size_t before = 0;
-  for (const Held& held : file.held) {
-    if (!affected(held)) continue;
-    ++before;
-    if (exclusive == held.exclusive)
-      merged = joined(merged, held.range);
-    else
-      keep_outside(held, range, pieces);
+  const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
+  if (more > 0 && !room(file, owner->client, static_cast<std::size_t>(more))) return false;
+  const std::ptrdiff_t before = signed_size(file.locks);
+  // First those that come, so that the client is known throughout.
+  count(owner->client, signed_size(change.come));
+  try {
+    file.locks.apply(change);
+  } catch (...) {
+    count(owner->client, signed_size(file.locks) - before - signed_size(change.come));
+    throw;
   }
-  if (exclusive) pieces.push_back({merged, *exclusive, owner});
-  if (pieces.size() > before && !room(file, owner->client, pieces.size() - before)) return false;
-  std::erase_if(file.held, affected);
-  file.held.insert(file.held.end(), pieces.begin(), pieces.end());
-  count(owner->client,
-        static_cast<std::ptrdiff_t>(pieces.size()) - static_cast<std::ptrdiff_t>(before));
+  count(owner->client, -signed_size(change.gone));
   return true;
 }
 
@@ -176,14 +144,18 @@ void LockTable::sweep(const FileKey& key, File& file, Range freed) {
   for (int pass = 0; more && pass < kPasses; ++pass) {
     more = false;
     for (std::size_t i = 0; i < file.waiters.size();) {
-      const Waiter waiter = file.waiters[i];
-      const LockRequest request{key, waiter.owner, waiter.range, waiter.exclusive};
-      const bool frees_more = waiter.range.overlaps(freed) && frees(file, request);
-      if (!waiter.range.overlaps(freed) || !promote(file, waiter, request)) {
+      if (!file.waiters[i].range.overlaps(freed)) {
         ++i;
         continue;
       }
-      if (frees_more) freed = joined(freed, waiter.range);
+      const Waiter waiter = file.waiters[i];
+      const LockRequest request{key, waiter.owner, waiter.range, waiter.exclusive};
+      const bool frees_more = frees(file, request);
+      if (!promote(file, waiter, request)) {
+        ++i;
+        continue;
+      }
+      if (frees_more) freed = hull(freed, waiter.range);
       more = more || frees_more;
     }
   }
@@ -191,17 +163,12 @@ void LockTable::sweep(const FileKey& key, File& file, Range freed) {
 
 // False: he still conflicts, or his client is at its limit; he stays where he is.
 bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& request) {
-  if (conflict(file, *waiter.owner, waiter.range, waiter.exclusive) != nullptr) return false;
-  Grant grant{waiter.ticket, request, {}};
-  for (const Held& held : file.held) {
-    if (!held.range.overlaps(waiter.range) || !(*held.owner == *waiter.owner)) continue;
-    const Range inside{std::max(held.range.first, waiter.range.first),
-                       std::min(held.range.last, waiter.range.last)};
-    grant.before.push_back({inside, held.exclusive, held.owner});
-  }
+  if (file.locks.conflict(*waiter.owner, waiter.range, waiter.exclusive)) return false;
+  Grant grant{waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)};
+  if (granted_.size() == granted_.capacity()) granted_.reserve(2 * granted_.size() + 1);
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
   // His place stays counted.
-  std::erase_if(file.waiters, [&](const Waiter& one) { return one.ticket == grant.ticket; });
+  remove_waiter(file, waiter);
   ++file.unsettled;
   granted_.push_back(std::move(grant));
   return true;
@@ -258,16 +225,19 @@ bool LockTable::release_from(File& file, const Which& which, std::vector<Ticket>
     any = true;
     return true;
   };
-  const auto counted = [&](const auto& entry) {
-    const bool goes = gone(entry);
-    if (goes) count(entry.owner->client, -1);
-    return goes;
-  };
-  std::erase_if(file.held, counted);
-  std::erase_if(file.shares, counted);
+  const auto of_those = [&](const Owner& owner) { return which(owner.client); };
+  for (const auto& [owner, locks] : file.locks.release(of_those)) {
+    any = true;
+    count(owner->client, -static_cast<std::ptrdiff_t>(locks));
+  }
+  std::erase_if(file.shares, [&](const Share& share) {
+    if (!gone(share)) return false;
+    count(share.owner->client, -1);
+    return true;
+  });
   std::erase_if(file.waiters, [&](const Waiter& waiter) {
-    const bool goes = gone(waiter);
-    if (!goes) return false;
+    if (!gone(waiter)) return false;
+    file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
     places.push_back(waiter.ticket);
     count_place(waiter.owner->client, -1);
     return true;
@@ -284,7 +254,7 @@ std::vector<Client> LockTable::clients() const {
 std::vector<Held> LockTable::held(const FileKey& file) const {
   const auto found = files_.find(file);
   if (found == files_.end()) return {};
-  return found->second.held;
+  return found->second.locks.all();
 }
 
 bool LockTable::room(const File& file, const Client& client, std::size_t more) const {

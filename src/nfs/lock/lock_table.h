@@ -1,11 +1,10 @@
 // Who holds which bytes of which file, and who waits for them: the state of a lock manager without
 // clock, thread or protocol.
 //
-// Locks are those of POSIX: an owner has at most one mode on each byte, what he sets replaces what
-// he had, neighbouring ranges of one mode become one and unlocking a part splits. Exclusive keeps
-// everybody else out, shared only exclusive. Who must wait stands in a queue per file; whatever
-// frees bytes makes holders, first come first served, of all who no longer conflict. Whether
-// waiting closes a circle is the business of clients: only they know who waits for whom.
+// The locks of a file are those of range_locks.h: exclusive keeps everybody else out, shared only
+// exclusive. Who must wait stands in a queue per file; whatever frees bytes makes holders, first
+// come first served, of all who no longer conflict. Whether waiting closes a circle is the business
+// of clients: only they know who waits for whom.
 //
 // Everything a peer can make grow is counted: by client, by file and in all. Not thread-safe;
 // LockManager is.
@@ -17,46 +16,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "nfs/lock/range_locks.h"
 #include "vfs/types.h"
 
 namespace stag::nfs::lock {
-
-// Bytes `first` to `last`, both included.
-struct Range {
-  static constexpr std::uint64_t kEnd = ~std::uint64_t{0};
-  std::uint64_t first = 0;
-  std::uint64_t last = kEnd;  // kEnd: to the end of the file, however far it grows
-
-  bool overlaps(const Range& other) const { return first <= other.last && other.first <= last; }
-  // They overlap or are neighbours: together they are one range.
-  bool joins(const Range& other) const {
-    return overlaps(other) || (last != kEnd && last + 1 == other.first) ||
-           (other.last != kEnd && other.last + 1 == first);
-  }
-  friend bool operator==(const Range&, const Range&) = default;
-};
-// RFC 1813 6.1.4: length 0 reaches to the end of the file; so does, with some clients, all ones.
-// Nothing when the range goes beyond what 64 bits count.
-std::optional<Range> range_of(std::uint64_t offset, std::uint64_t length);
-
-// A host. Names alone do not tell hosts apart: half the world is called "localhost".
-struct Client {
-  std::string address;
-  std::string name;  // as it calls itself: caller_name
-  friend auto operator<=>(const Client&, const Client&) = default;
-};
-
-struct Owner {
-  Client client;
-  std::string handle;  // oh
-  std::int32_t svid = 0;
-  friend bool operator==(const Owner&, const Owner&) = default;
-};
-using OwnerPtr = std::shared_ptr<const Owner>;
 
 struct FileKey {
   std::uint64_t store = 0;  // Stores
@@ -67,12 +35,6 @@ struct FileKeyHash {
   std::size_t operator()(const FileKey& key) const {
     return vfs::HandleHash()(key.handle) ^ std::hash<std::uint64_t>()(key.store);
   }
-};
-
-struct Held {
-  Range range;
-  bool exclusive = false;
-  OwnerPtr owner;
 };
 
 struct LockRequest {
@@ -161,13 +123,24 @@ class LockTable {
     Range range;
     bool exclusive = false;
   };
+  // What a waiter waits for; in one file nobody waits for the same twice.
+  struct WaitsFor {
+    Range range;
+    bool exclusive = false;
+    OwnerPtr owner;
+    friend bool operator<(const WaitsFor& a, const WaitsFor& b) {
+      if (a.range != b.range) return a.range < b.range;
+      return std::tie(a.exclusive, *a.owner) < std::tie(b.exclusive, *b.owner);
+    }
+  };
   struct File {
-    std::vector<Held> held;
-    std::vector<Waiter> waiters;
+    RangeLocks locks;
+    std::vector<Waiter> waiters;         // in the order they came, which is that of their tickets
+    std::map<WaitsFor, Ticket> tickets;  // of the waiters
     std::vector<Share> shares;
     std::size_t unsettled = 0;  // grants
     std::size_t places() const { return waiters.size() + unsettled; }
-    std::size_t size() const { return held.size() + shares.size() + places(); }
+    std::size_t size() const { return locks.size() + shares.size() + places(); }
   };
 
   struct Address {
@@ -175,8 +148,8 @@ class LockTable {
     std::size_t places = 0;  // of these, waiters and unsettled grants
   };
 
-  static const Held* conflict(const File& file, const Owner& owner, Range range, bool exclusive);
   static bool frees(const File& file, const LockRequest& request);
+  static void remove_waiter(File& file, const Waiter& waiter);
   bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive);
   Answer enqueue(File& file, const LockRequest& request);
   Ticket leave_queue(File& file, const LockRequest& request);

@@ -143,7 +143,7 @@ void Outbox::give_up(Deliveries& box, const std::string& address) {
 bool Outbox::begin_answer(const std::string& host) {
   if (answers_ >= kMostAnswers) return false;
   std::size_t& to_host = answers_to_[host];
-  if (to_host >= kMostAnswersToHost) return false;
+  if (to_host > 0 && to_host >= (kMostAnswers - answers_) / kPartOfFree) return false;
   ++to_host;
   ++answers_;
   return true;

@@ -45,7 +45,8 @@ class Outbox {
  private:
   // On their way at once; a host that cannot be reached keeps each of its own for seconds.
   static constexpr std::size_t kMostAnswers = 256;
-  static constexpr std::size_t kMostAnswersToHost = 16;
+  // One host has at most such a part of what is free, so that sixteen leave some for others.
+  static constexpr std::size_t kPartOfFree = 8;
   // What waits for one client.
   struct Deliveries {
     std::deque<Ticket> tickets;

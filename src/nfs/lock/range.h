@@ -1,0 +1,37 @@
+// Bytes of a file as locks name them.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <optional>
+
+namespace stag::nfs::lock {
+
+// Bytes `first` to `last`, both included.
+struct Range {
+  static constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+  std::uint64_t first = 0;
+  std::uint64_t last = kEnd;  // kEnd: to the end of the file, however far it grows
+
+  bool overlaps(const Range& other) const { return first <= other.last && other.first <= last; }
+  // They overlap or are neighbours: together they are one range.
+  bool joins(const Range& other) const {
+    return overlaps(other) || (last != kEnd && last + 1 == other.first) ||
+           (other.last != kEnd && other.last + 1 == first);
+  }
+  friend auto operator<=>(const Range&, const Range&) = default;
+};
+// From the first byte of both to the last.
+inline Range hull(const Range& a, const Range& b) {
+  return {std::min(a.first, b.first), std::max(a.last, b.last)};
+}
+// RFC 1813 6.1.4: length 0 reaches to the end of the file; so does, with some clients, all ones.
+// Nothing when the range goes beyond what 64 bits count.
+inline std::optional<Range> range_of(std::uint64_t offset, std::uint64_t length) {
+  if (length == 0 || length == Range::kEnd) return Range{offset, Range::kEnd};
+  if (length - 1 > Range::kEnd - offset) return std::nullopt;
+  return Range{offset, offset + (length - 1)};
+}
+
+}  // namespace stag::nfs::lock

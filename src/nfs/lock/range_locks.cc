@@ -1,0 +1,112 @@
+#include "nfs/lock/range_locks.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace stag::nfs::lock {
+namespace {
+
+// What is left of `held` around `range`.
+void keep_outside(const Held& held, const Range& range, std::vector<Held>& to) {
+  if (held.range.first < range.first)
+    to.push_back({{held.range.first, range.first - 1}, held.exclusive, held.owner});
+  if (held.range.last > range.last)
+    to.push_back({{range.last + 1, held.range.last}, held.exclusive, held.owner});
+}
+
+}  // namespace
+
+std::optional<Held> RangeLocks::conflict(const Owner& owner, const Range& range,
+                                         bool exclusive) const {
+  const auto mine = holders_.find(owner);
+  const Locks* own = mine == holders_.end() ? nullptr : &mine->second;
+  const Index::Entry* entry = exclusive_.find_other(range, own);
+  if (entry == nullptr && exclusive) entry = shared_.find_other(range, own);
+  if (entry == nullptr) return std::nullopt;
+  return entry->holder->at(entry->range.first);
+}
+
+// The last that begins at or before the range, even as its neighbour, or the first behind it.
+RangeLocks::Locks::const_iterator RangeLocks::first_that_may_join(const Locks& locks,
+                                                                  const Range& range) {
+  const auto behind = locks.lower_bound(range.first);
+  return behind == locks.begin() ? behind : std::prev(behind);
+}
+
+std::vector<Held> RangeLocks::of(const Owner& owner, const Range& range) const {
+  std::vector<Held> found;
+  const auto mine = holders_.find(owner);
+  if (mine == holders_.end()) return found;
+  for (auto at = first_that_may_join(mine->second, range);
+       at != mine->second.end() && at->first <= range.last; ++at) {
+    Held held = at->second;
+    if (!held.range.overlaps(range)) continue;
+    held.range = {std::max(held.range.first, range.first), std::min(held.range.last, range.last)};
+    found.push_back(std::move(held));
+  }
+  return found;
+}
+
+OwnerPtr RangeLocks::holder(const Owner& owner) const {
+  const auto mine = holders_.find(owner);
+  return mine == holders_.end() ? nullptr : mine->first;
+}
+
+RangeLocks::Change RangeLocks::plan(const OwnerPtr& owner, const Range& range,
+                                    std::optional<bool> exclusive) const {
+  Change change;
+  Range merged = range;
+  if (const auto mine = holders_.find(*owner); mine != holders_.end()) {
+    for (auto at = first_that_may_join(mine->second, range); at != mine->second.end(); ++at) {
+      const Held& held = at->second;
+      const bool merges = exclusive == held.exclusive;
+      // A neighbour behind still joins; whoever is behind that does not.
+      if (held.range.first > range.last && !held.range.joins(range)) break;
+      if (!(merges ? held.range.joins(range) : held.range.overlaps(range))) continue;
+      change.gone.push_back(held);
+      if (merges)
+        merged = hull(merged, held.range);
+      else
+        keep_outside(held, range, change.come);
+    }
+  }
+  if (exclusive) change.come.push_back({merged, *exclusive, owner});
+  return change;
+}
+
+void RangeLocks::apply(const Change& change) {
+  for (const Held& held : change.gone) erase(held);
+  for (const Held& held : change.come) insert(held);
+  // An owner without locks is none; of one change all are of one owner.
+  if (change.gone.empty()) return;
+  const auto mine = holders_.find(*change.gone.front().owner);
+  if (mine->second.empty()) holders_.erase(mine);
+}
+
+void RangeLocks::insert(const Held& held) {
+  Locks& locks = holders_[held.owner];
+  const auto place = locks.emplace(held.range.first, held).first;
+  try {
+    index_of(held).insert(held.range, &locks);
+  } catch (...) {
+    locks.erase(place);
+    throw;
+  }
+  ++size_;
+}
+
+void RangeLocks::erase(const Held& held) {
+  Locks& locks = holders_.find(*held.owner)->second;
+  index_of(held).erase(held.range, &locks);
+  locks.erase(held.range.first);
+  --size_;
+}
+
+std::vector<Held> RangeLocks::all() const {
+  std::vector<Held> all;
+  for (const auto& [owner, locks] : holders_)
+    for (const auto& [first, held] : locks) all.push_back(held);
+  return all;
+}
+
+}  // namespace stag::nfs::lock

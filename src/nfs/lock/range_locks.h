@@ -1,0 +1,110 @@
+// Who holds which bytes of one file: pure, without counting, waiting or protocol.
+//
+// Locks are those of POSIX: an owner has at most one mode on each byte, what he sets replaces what
+// he had, neighbouring ranges of one mode become one and unlocking a part splits. Whether others
+// are in the way is conflict()'s to say. Everything here costs about the logarithm of the number of
+// locks (range_index.h), and of what is set what it replaces.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nfs/lock/range.h"
+#include "nfs/lock/range_index.h"
+
+namespace stag::nfs::lock {
+
+// A host. Names alone do not tell hosts apart: half the world is called "localhost".
+struct Client {
+  std::string address;
+  std::string name;  // as it calls itself: caller_name
+  friend auto operator<=>(const Client&, const Client&) = default;
+};
+
+struct Owner {
+  Client client;
+  std::string handle;  // oh
+  std::int32_t svid = 0;
+  friend auto operator<=>(const Owner&, const Owner&) = default;
+};
+using OwnerPtr = std::shared_ptr<const Owner>;
+
+struct Held {
+  Range range;
+  bool exclusive = false;
+  OwnerPtr owner;
+};
+
+class RangeLocks {
+ public:
+  // What setting or unlocking a range comes to: locks that end, and others in their place.
+  struct Change {
+    std::vector<Held> gone, come;
+  };
+
+  // One of another owner, in the way of such a lock.
+  std::optional<Held> conflict(const Owner& owner, const Range& range, bool exclusive) const;
+  // What the owner has within this range, in order.
+  std::vector<Held> of(const Owner& owner, const Range& range) const;
+  // The same owner, if he has any lock; else null.
+  OwnerPtr holder(const Owner& owner) const;
+
+  // To give `range` the mode `exclusive`, or none, for this owner.
+  Change plan(const OwnerPtr& owner, const Range& range, std::optional<bool> exclusive) const;
+  // Of a plan that nothing came between. Where memory runs out, some of what comes is missing.
+  void apply(const Change& change);
+
+  // Ends the locks of all owners of which which(owner) is true; yields how many each had.
+  template <class Which>
+  std::vector<std::pair<OwnerPtr, std::size_t>> release(Which&& which);
+
+  std::size_t size() const { return size_; }
+  std::vector<Held> all() const;
+
+ private:
+  struct ByContent {
+    using is_transparent = void;
+    static const Owner& owner(const Owner& one) { return one; }
+    static const Owner& owner(const OwnerPtr& one) { return *one; }
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return owner(a) < owner(b);
+    }
+  };
+  // By their first bytes; of one owner they do not overlap.
+  using Locks = std::map<std::uint64_t, Held>;
+  using Holders = std::map<OwnerPtr, Locks, ByContent>;
+  using Index = RangeIndex<Locks>;
+
+  static Locks::const_iterator first_that_may_join(const Locks& locks, const Range& range);
+  Index& index_of(const Held& held) { return held.exclusive ? exclusive_ : shared_; }
+  void insert(const Held& held);
+  void erase(const Held& held);
+
+  Holders holders_;
+  // Of all holders, by mode.
+  Index exclusive_, shared_;
+  std::size_t size_ = 0;
+};
+
+template <class Which>
+std::vector<std::pair<OwnerPtr, std::size_t>> RangeLocks::release(Which&& which) {
+  std::vector<std::pair<OwnerPtr, std::size_t>> released;
+  for (auto at = holders_.begin(); at != holders_.end();) {
+    const auto here = at++;
+    if (!which(*here->first)) continue;
+    released.emplace_back(here->first, here->second.size());
+    for (const auto& [first, held] : here->second) index_of(held).erase(held.range, &here->second);
+    size_ -= here->second.size();
+    holders_.erase(here);
+  }
+  return released;
+}
+
+}  // namespace stag::nfs::lock
