@@ -56,15 +56,34 @@ void ByteBudget::dequeue(Account& account) {
 }
 
 // Whoever is granted bytes here has them before it knows, so that nobody overtakes it.
-void ByteBudget::serve_waiting() {
-  if (waiting_ == 0) return;
+ByteBudget::Granted ByteBudget::serve_waiting() {
+  Granted first;
+  if (waiting_ == 0) return first;
+  Granted* last = &first;
   for (auto& [name, host] : hosts_) {
-    while (host.first != nullptr && fits(host, host.first->wanted_)) {
+    while (host.first != nullptr && (host.first->wanted_ == 0 || fits(host, host.first->wanted_))) {
       Account& account = *host.first;
       dequeue(account);
+      // One that is about to end on its own loop needs nothing any more.
+      Granted granted = account.weak_from_this().lock();
+      if (granted == nullptr) continue;
       account.charge(account.wanted_);
-      account.tell_later();
+      *last = std::move(granted);
+      last = &account.next_granted_;
     }
+  }
+  return first;
+}
+
+void ByteBudget::tell(Granted granted) noexcept {
+  while (granted != nullptr) {
+    Granted next = std::move(granted->next_granted_);
+    try {
+      granted->tell_later();
+    } catch (...) {
+      granted->ask_again();
+    }
+    granted = std::move(next);
   }
 }
 
@@ -79,12 +98,15 @@ Account::Account(std::shared_ptr<ByteBudget> budget, const std::string& host, Lo
 
 Account::~Account() {
   if (budget_ == nullptr) return;
-  const Locked lock(budget_->mutex_);
-  if (queued_) ByteBudget::dequeue(*this);
-  host_->second.used -= charged_;
-  budget_->used_ -= charged_;
-  if (--host_->second.accounts == 0) budget_->hosts_.erase(budget_->hosts_.find(host_->first));
-  budget_->serve_waiting();
+  ByteBudget::Granted granted;
+  {
+    const Locked lock(budget_->mutex_);
+    if (queued_) ByteBudget::dequeue(*this);
+    uncharge(charged_);
+    if (--host_->second.accounts == 0) budget_->hosts_.erase(budget_->hosts_.find(host_->first));
+    granted = budget_->serve_waiting();
+  }
+  ByteBudget::tell(std::move(granted));
 }
 
 std::uint64_t Account::counted(std::uint64_t held) {
@@ -127,6 +149,20 @@ void Account::charge(std::uint64_t bytes) {
   budget_->used_ += bytes;
 }
 
+void Account::uncharge(std::uint64_t bytes) {
+  charged_ -= bytes;
+  host_->second.used -= bytes;
+  budget_->used_ -= bytes;
+}
+
+// It could not be told of what it has: it hears of it when somebody gives something back.
+void Account::ask_again() noexcept {
+  const Locked lock(budget_->mutex_);
+  if (queued_) return;
+  wanted_ = 0;
+  ByteBudget::enqueue(*this);
+}
+
 void Account::take(std::uint64_t bytes) noexcept {
   if (budget_ == nullptr) return;
   held_ += bytes;
@@ -141,18 +177,26 @@ void Account::give(std::uint64_t bytes) noexcept {
   if (budget_ == nullptr) return;
   STAG_CHECK(bytes <= held_);
   held_ -= bytes;
-  if (bytes > 0 && std::exchange(refused_, false)) tell_later();
+  if (bytes > 0 && refused_) {
+    try {
+      tell_later();
+      refused_ = false;
+    } catch (...) {
+      // The next one tells.
+    }
+  }
   if (!known_) return;
   const std::uint64_t count = counted(held_);
-  const Locked lock(budget_->mutex_);
-  if (count < charged_) {
-    const std::uint64_t left = charged_ - count;
-    charged_ -= left;
-    host_->second.used -= left;
-    budget_->used_ -= left;
-    budget_->serve_waiting();
+  ByteBudget::Granted granted;
+  {
+    const Locked lock(budget_->mutex_);
+    if (count < charged_) {
+      uncharge(charged_ - count);
+      granted = budget_->serve_waiting();
+    }
+    known_ = charged_ > 0 || queued_;
   }
-  known_ = charged_ > 0 || queued_;
+  ByteBudget::tell(std::move(granted));
 }
 
 void Account::tell_later() {

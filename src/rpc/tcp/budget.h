@@ -43,7 +43,10 @@ class ByteBudget {
 
   // With the mutex held.
   bool fits(const Host& host, std::uint64_t bytes) const;
-  void serve_waiting();
+  // Grants what has room now; yields who is to be told, once the mutex is free.
+  using Granted = std::shared_ptr<Account>;  // a chain of them
+  Granted serve_waiting();
+  static void tell(Granted granted) noexcept;
   static void enqueue(Account& account);
   static void dequeue(Account& account);
 
@@ -84,11 +87,13 @@ class Account : public std::enable_shared_from_this<Account> {
   static constexpr std::uint64_t kStep = 64 << 10;
 
   bool try_count(std::uint64_t bytes);
+  void ask_again() noexcept;
   // What the budget has to know of so many bytes.
   static std::uint64_t counted(std::uint64_t held);
   void tell_later();
   // With the budget's mutex held.
   void charge(std::uint64_t bytes);
+  void uncharge(std::uint64_t bytes);
 
   const std::shared_ptr<ByteBudget> budget_;
   ByteBudget::Hosts::value_type* host_ = nullptr;
@@ -104,6 +109,7 @@ class Account : public std::enable_shared_from_this<Account> {
   std::uint64_t wanted_ = 0;  // while it waits
   Account* next_ = nullptr;
   bool queued_ = false;
+  std::shared_ptr<Account> next_granted_;  // of those who are to be told
 };
 
 }  // namespace stag::rpc::tcp

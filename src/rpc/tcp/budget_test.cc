@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <new>
+#include <utility>
+#include <vector>
+
 #include "testing/sim_tcp_client.h"
 
 namespace stag::rpc::tcp {
@@ -43,6 +48,53 @@ TEST_F(TcpByteBudget, leaves_room_for_a_newcomer_beside_sixteen_greedy_addresses
     }
   const auto newcomer = account("192.0.2.1");
   EXPECT_TRUE(newcomer->try_take(kMega));
+}
+
+// Has no memory for what is posted, as long as that is said.
+class ForgetfulLoop final : public Loop {
+ public:
+  explicit ForgetfulLoop(std::function<void()> looks) : looks_(std::move(looks)) {}
+  TimePoint now() const override { return {}; }
+  void post(Function function) override {
+    looks_();
+    if (forgets) throw std::bad_alloc();
+    posted_.push_back(std::move(function));
+  }
+  Timer after(Duration, Function) override { return {}; }
+  void offload(Function, Function) override {}
+  bool on_thread() const override { return true; }
+  void run() {
+    for (Function& each : std::exchange(posted_, {})) each();
+  }
+  bool forgets = false;
+
+ private:
+  void cancel_timer(std::uint64_t) override {}
+  const std::function<void()> looks_;
+  std::vector<Function> posted_;
+};
+
+TEST_F(TcpByteBudget, tells_those_it_could_not_tell_when_more_is_given_back) {
+  // Telling needs the budget's mutex free: it may have to wake another loop.
+  ForgetfulLoop other([this] { static_cast<void>(budget->used()); });
+  const auto holder = account("192.0.2.1");
+  ASSERT_TRUE(holder->try_take(60 * kMega));
+  const auto waits = std::make_shared<Account>(budget, "192.0.2.2", other, 1000 * kMega);
+  int granted = 0;
+  waits->on_room = [&] { granted += waits->try_take(8 * kMega) ? 1 : 0; };
+  EXPECT_FALSE(waits->try_take(8 * kMega));
+  other.forgets = true;
+  holder->give(40 * kMega);
+  other.forgets = false;
+  other.run();
+  EXPECT_EQ(granted, 0);
+  holder->give(kMega);
+  other.run();
+  EXPECT_EQ(granted, 1);
+  waits->give(8 * kMega);
+  waits->on_room = nullptr;
+  holder->give(19 * kMega);
+  EXPECT_EQ(budget->used(), 0u);
 }
 
 TEST_F(TcpByteBudget, does_not_count_what_small_calls_hold) {
