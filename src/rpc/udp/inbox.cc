@@ -31,25 +31,37 @@ void Inbox::deliver(Bytes bytes, const net::Datagram& datagram) noexcept {
 }
 
 void Inbox::receive() {
+  shares_.begin_turn();
+  if (read_some() && !socket_.closed()) wait();
+}
+
+// False: the socket itself fails, and there is a pause.
+bool Inbox::read_some() {
   // Shared by all of this thread: a datagram is copied out of it before the next one comes.
   thread_local std::array<std::byte, kLongestDatagram + 1> room;
   int failures = 0;
-  for (int i = 0; i < kDatagramsPerTurn && !socket_.closed(); ++i) {
+  bool emptied = false;
+  while (shares_.may_read() && !socket_.closed()) {
     const Result<std::optional<net::Datagram>, Reason> datagram = socket_.try_receive(room);
-    if (datagram && !datagram->has_value()) break;
-    if (datagram) {
-      failures = 0;
-      deliver(Bytes(room).first((*datagram)->size), **datagram);
-      continue;
-    }
-    on_failure_(datagram.error());
-    // One that is too long is gone, and the next may be fine.
-    if (datagram.error() != Reason::DatagramTooLong && ++failures == kFailuresBeforePause) {
+    if (!datagram) {
+      shares_.failed();
+      on_failure_(datagram.error());
+      // One that is too long is gone, and the next may be fine.
+      if (datagram.error() == Reason::DatagramTooLong || ++failures < kFailuresBeforePause)
+        continue;
       paused_ = loop_.after(pause_, [this] { receive(); });
-      return;
+      return false;
     }
+    failures = 0;
+    emptied = !datagram->has_value();
+    if (emptied) break;
+    if (shares_.serves([&] { return (*datagram)->from.address().host; }))
+      deliver(Bytes(room).first((*datagram)->size), **datagram);
+    else
+      on_failure_(Reason::RpcTooManyCalls);
   }
-  if (!socket_.closed()) wait();
+  shares_.end_turn(emptied);
+  return true;
 }
 
 }  // namespace stag::rpc::udp

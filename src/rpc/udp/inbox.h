@@ -1,15 +1,16 @@
 // What comes on a UDP socket: some datagrams a turn, so that a flood of them leaves the loop time
-// for its connections; and where the socket itself fails, a pause instead of a turn without end.
+// for its connections, and its other senders their share (shares.h); and where the socket itself
+// fails, a pause instead of a turn without end.
 #pragma once
 
 #include "base/unique_function.h"
 #include "net/loop.h"
 #include "net/udp.h"
 #include "rpc/udp/options.h"
+#include "rpc/udp/shares.h"
 
 namespace stag::rpc::udp {
 
-inline constexpr int kDatagramsPerTurn = 32;
 // One may be told of by the system for each datagram that was sent; so many one after the other
 // without a datagram among them are the socket's own.
 inline constexpr int kFailuresBeforePause = 8;
@@ -21,6 +22,7 @@ class Inbox {
   using OnDatagram = UniqueFunction<void(Bytes, const net::Datagram&)>;
   using OnFailure = UniqueFunction<void(Reason)>;
 
+  // A datagram that is dropped because its sender has had his share fails with RpcTooManyCalls.
   // Begins at once. The socket outlives it; once that is closed nothing comes any more.
   Inbox(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause, OnDatagram on_datagram,
         OnFailure on_failure);
@@ -28,6 +30,7 @@ class Inbox {
  private:
   void wait();
   void receive();
+  bool read_some();
   void deliver(Bytes bytes, const net::Datagram& datagram) noexcept;
 
   net::UdpSocket& socket_;
@@ -35,6 +38,7 @@ class Inbox {
   Duration pause_;
   OnDatagram on_datagram_;
   OnFailure on_failure_;
+  DatagramShares shares_;
   Timer paused_;
 };
 

@@ -468,5 +468,27 @@ TEST(UdpServer, executes_once_what_is_sent_twice) {
   });
 }
 
+TEST(DatagramShares, serve_each_sender_of_a_flooded_socket_once_beyond_a_turns_work) {
+  DatagramShares shares;
+  const auto served_of_flood = [&] {
+    int served = 0;
+    for (int i = 0; shares.may_read(); ++i)
+      served += shares.serves([&] { return std::string(i == 200 ? "modest" : "flood"); }) ? 1 : 0;
+    return served;
+  };
+  // A burst is served turn by turn, and nothing of it is dropped.
+  for (int turn = 0; turn < 4; ++turn) {
+    shares.begin_turn();
+    EXPECT_FALSE(shares.flooded());
+    EXPECT_EQ(served_of_flood(), DatagramShares::kServedPerTurn);
+    shares.end_turn(false);
+  }
+  shares.begin_turn();
+  EXPECT_TRUE(shares.flooded());
+  EXPECT_EQ(served_of_flood(), DatagramShares::kServedPerTurn + 1) << "the modest one, too";
+  shares.end_turn(true);
+  EXPECT_FALSE(shares.flooded());
+}
+
 }  // namespace
 }  // namespace stag::rpc::udp
