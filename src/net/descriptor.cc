@@ -98,6 +98,10 @@ void Descriptor::ignore_readable() {
   if (state_ != nullptr) state_->reading.waiting = {};
 }
 
+void Descriptor::share_usage(const std::string& name) {
+  if (state_ != nullptr) state_->usage = state_->loop.core().usage.of(name);
+}
+
 void Descriptor::mark_read() {
   if (state_ != nullptr) state_->loop.core().has_read(*state_);
 }

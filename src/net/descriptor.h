@@ -44,6 +44,10 @@ class Descriptor {
   void mark_unreadable();
   void mark_unwritable();
 
+  // The time that this descriptor takes counts together with that of all others of this name: where
+  // a loop has several to tell, those come first that have used the least lately.
+  void share_usage(const std::string& name);
+
   // Idempotent. Functions that wait run in a later turn.
   void close();
   // Ends the watching but not the descriptor, which another loop may then watch. Functions that

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -69,8 +70,7 @@ EpollLoop::Core::Core(LoopOptions options)
   // Untouched, the room costs addresses only.
   posted_.reserve(kRoom);
   running_.reserve(kRoom);
-  again_.reserve(kRoom);
-  retold_.reserve(kRoom);
+  make_room(0);
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
   // A loop is made at start-up; a process that has no descriptor left then cannot work.
   STAG_CHECK(epoll_ && wakeup_);
@@ -79,44 +79,86 @@ EpollLoop::Core::Core(LoopOptions options)
 }
 
 bool EpollLoop::Core::watch(int fd, Watched& watched) {
+  make_room(watched_ + 1);
   epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {}};
   event.data.ptr = &watched;
-  return epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0;
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  ++watched_;
+  return true;
+}
+
+// The lists of those who are to be told have room for so many descriptors, and for some that are no
+// longer watched. Untouched, it costs addresses only.
+void EpollLoop::Core::make_room(std::size_t count) {
+  if (count + kRoom <= again_.capacity()) return;
+  again_.reserve(2 * count + kRoom);
+  due_.reserve(2 * count + kRoom);
 }
 
 void EpollLoop::Core::unwatch(int fd, Watched& watched) {
   epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
+  --watched_;
   forget(watched);
 }
 
 void EpollLoop::Core::forget(Watched& watched) {
-  const auto drop_from = [&watched](std::span<epoll_event> events) {
-    for (epoll_event& event : events)
-      if (event.data.ptr == &watched) event.data.ptr = nullptr;
-  };
-  drop_from(std::span(events_).first(found_));
-  drop_from(again_);
-  drop_from(retold_);
+  for (epoll_event& event : std::span(events_).first(found_))
+    if (event.data.ptr == &watched) event.data.ptr = nullptr;
+  if (std::exchange(watched.due_, 0) != 0) {
+    std::replace(again_.begin(), again_.end(), &watched, static_cast<Watched*>(nullptr));
+    due_.forget(&watched);
+  }
+  if (telling_ == &watched) telling_ = nullptr;
   if (latest_ == &watched) latest_ = nullptr;
 }
 
 void EpollLoop::Core::tell_again(Watched& watched, std::uint32_t events) {
-  epoll_event event{events, {}};
-  event.data.ptr = &watched;
-  again_.push_back(event);
+  if (watched.due_ == 0) again_.push_back(&watched);
+  watched.due_ |= events;
 }
 
-void EpollLoop::Core::tell(std::span<epoll_event> events) {
-  // Whoever is told may end the watching of others, or its own: then the pointer is gone.
-  const auto watched = [](const epoll_event& event) {
-    return static_cast<Watched*>(event.data.ptr);
-  };
-  for (const epoll_event& event : events) {
-    if ((event.events & kReadable) != 0 && watched(event) != nullptr)
-      call([&] { watched(event)->on_readable(event.events); });
-    if ((event.events & kWritable) != 0 && watched(event) != nullptr)
-      call([&] { watched(event)->on_writable(event.events); });
+// What is due in this turn: what was left by the last one, and what has happened since.
+void EpollLoop::Core::collect() {
+  for (Watched* const watched : again_)
+    if (watched != nullptr) due_.add(watched);
+  again_.clear();
+  for (const epoll_event& event : std::span(events_).first(found_)) {
+    auto* const watched = static_cast<Watched*>(event.data.ptr);
+    if (watched == nullptr) continue;
+    if (watched->due_ == 0) due_.add(watched);
+    watched->due_ |= event.events;
   }
+  found_ = 0;
+}
+
+void EpollLoop::Core::tell_due() {
+  if (due_.empty()) return;
+  if (due_.size() == 1) return tell(*due_.next());
+  due_.order([this](const Watched& watched) { return watched.usage->at(turn_began_); });
+  const TimePoint end =
+      turn_began_ + kSlice + static_cast<std::int64_t>(due_.size()) * kSlicePerWaiting;
+  TimePoint now = turn_began_;
+  while (!due_.empty()) {
+    Watched* const watched = due_.next();
+    if (watched == nullptr) continue;
+    if (now > end) {
+      again_.push_back(watched);
+      continue;
+    }
+    // It may end the watching, and be gone.
+    const std::shared_ptr<Usage> usage_of = watched->usage;
+    const TimePoint before = std::exchange(now, (tell(*watched), clock_now()));
+    usage_of->charge(now - before);
+  }
+}
+
+// Whoever is told may end the watching of others, or its own.
+void EpollLoop::Core::tell(Watched& watched) {
+  const std::uint32_t events = std::exchange(watched.due_, 0);
+  telling_ = &watched;
+  if ((events & kReadable) != 0) call([&] { watched.on_readable(events); });
+  if ((events & kWritable) != 0 && telling_ != nullptr) call([&] { watched.on_writable(events); });
+  telling_ = nullptr;
 }
 
 void EpollLoop::Core::post(Function function) {
@@ -177,11 +219,8 @@ void EpollLoop::Core::turn() {
   if (stopped_.load(std::memory_order_relaxed)) return;
   wait();
   turn_began_ = clock_now();
-  std::swap(again_, retold_);
-  tell(std::span(events_).first(found_));
-  tell(retold_);
-  found_ = 0;
-  retold_.clear();
+  collect();
+  tell_due();
 }
 
 bool EpollLoop::Core::has_work() {

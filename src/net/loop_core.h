@@ -3,6 +3,11 @@
 // A turn: wait for readiness, tell the descriptors, run what was posted, run the timers that are
 // due. Descriptors are registered once, edge-triggered, so that a wait is the turn's only system
 // call of the loop itself.
+//
+// Where several descriptors are to be told, those come first whose owners have used the least time
+// lately (fair_turns.h); and when telling has taken a slice of time, the others wait for the next
+// turn, which finds out first who else has become ready. So whoever asks for little waits for one
+// slice of one other, however many others ask for much.
 #pragma once
 
 #include <sys/epoll.h>
@@ -10,12 +15,13 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <thread>
 #include <vector>
 
+#include "net/fair_turns.h"
 #include "net/loop.h"
 #include "net/patience.h"
 #include "net/timer_heap.h"
@@ -33,8 +39,15 @@ class Watched {
   // Whoever waits to read may try, untold.
   virtual void try_reading() = 0;
 
+  // What telling it takes is put down here; never null.
+  std::shared_ptr<Usage> usage = std::make_shared<Usage>();
+
  protected:
   ~Watched() = default;
+
+ private:
+  friend struct EpollLoop::Core;
+  std::uint32_t due_ = 0;  // events that it is to be told of; if any, it is in a list of the loop
 };
 
 struct EpollLoop::Core {
@@ -61,6 +74,7 @@ struct EpollLoop::Core {
   void drop_functions();
 
   Patience patience;
+  SharedUsage usage;  // by client address
   std::shared_ptr<Executor> workers;
   std::atomic<std::thread::id> thread{std::this_thread::get_id()};
   TimerHeap timers;
@@ -68,6 +82,10 @@ struct EpollLoop::Core {
  private:
   // More events are found by the next wait.
   static constexpr std::size_t kEventsPerWait = 128;
+  // Telling takes no longer before the loop looks who else is ready.
+  static constexpr Duration kSlice = std::chrono::microseconds(50);
+  // And so much longer for each that waits, so that to look at all of them stays a small part.
+  static constexpr Duration kSlicePerWaiting = std::chrono::nanoseconds(100);
   // Of a loop that looks for events: reads of the latest descriptor for each question to epoll.
   static constexpr int kTries = 3;
   // Before each: a read that finds nothing costs as much as one that finds something, and what
@@ -84,7 +102,10 @@ struct EpollLoop::Core {
   void sleep();
   std::optional<TimePoint> wake_time();
   bool poll(int timeout_ms);
-  void tell(std::span<epoll_event> events);
+  void make_room(std::size_t count);
+  void collect();
+  void tell_due();
+  void tell(Watched& watched);
   // Runs one function of somebody's. What it throws ends it and nothing else (decision 0014).
   template <class F>
   static void call(F&& function) noexcept;
@@ -98,11 +119,13 @@ struct EpollLoop::Core {
   // Edge-triggered, so nobody has to empty it.
   const UniqueFd wakeup_;
   std::array<epoll_event, kEventsPerWait> events_;
-  std::size_t found_ = 0;            // in events_
-  std::vector<epoll_event> again_;   // for the next turn
-  std::vector<epoll_event> retold_;  // of this turn
-  Watched* latest_ = nullptr;        // that bytes were read from
-  bool read_ = false;                // something, since this was cleared
+  std::size_t found_ = 0;        // in events_
+  std::vector<Watched*> again_;  // to be told in the next turn; null: gone
+  FairOrder<Watched> due_;       // in this turn
+  std::size_t watched_ = 0;      // descriptors
+  Watched* telling_ = nullptr;   // null when it is gone
+  Watched* latest_ = nullptr;    // that bytes were read from
+  bool read_ = false;            // something, since this was cleared
   TimePoint turn_began_;
   bool in_turn_ = false;
   std::vector<Function> running_;  // keeps its capacity

@@ -154,6 +154,7 @@ TcpSocket TcpSocket::adopt(Descriptor connected, Address peer, const TcpOptions&
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval);
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveCount);
   set_option(connected.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
+  connected.share_usage(peer.host);
   return TcpSocket(std::move(connected), std::move(peer));
 }
 

@@ -103,7 +103,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   // iwarp_receive.cc: a turn of the loop that reads.
   void on_readable();
   // Whether to wait for readiness (else the turn's budget is spent).
-  bool read_some();
+  void read_some();
   void on_stream_end(Reason reason);
 
   // iwarp_transmit.cc: a turn that writes.

@@ -78,20 +78,17 @@ Buffer keepable(Buffer message) {
 void IwarpConnection::on_readable() {
   if (state_ != State::Open) return;
   busy_ = true;
-  const bool wait = read_some();
+  read_some();
   busy_ = false;
   // Answers first: waiting costs a system call.
   flush();
   if (state_ != State::Open) return;
   if (!peer_watched_ && !receiver_.at_boundary()) watch_peer();
-  if (wait) {
-    socket_.when_readable([this] { on_readable(); });
-  } else {
-    later(&IwarpConnection::on_readable);
-  }
+  // Where there is more already, others come first who have used less of the loop.
+  socket_.when_readable([this] { on_readable(); });
 }
 
-bool IwarpConnection::read_some() {
+void IwarpConnection::read_some() {
   std::size_t moved = 0;
   std::size_t many = kReadAhead;
   while (state_ == State::Open && moved < options_->turn_bytes) {
@@ -104,7 +101,7 @@ bool IwarpConnection::read_some() {
     const net::Transfer transfer = socket_.try_read(vector.pieces());
     if (transfer.reason != Reason::None) {
       on_stream_end(transfer.reason);
-      return true;
+      return;
     }
     moved += transfer.bytes;
     many = direct == 0 && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
@@ -118,9 +115,8 @@ bool IwarpConnection::read_some() {
     if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
     // Before more is read: who has an answer that left early may have asked again already.
     report_written();
-    if (transfer.drained) return true;
+    if (transfer.drained) return;
   }
-  return false;
 }
 
 void IwarpConnection::on_stream_end(Reason reason) {

@@ -153,10 +153,8 @@ void RecordStream::read_some() {
   flush();
   watch_for_stall();
   watch_record();
-  if (drained)
-    await_readable();
-  else
-    read_later();
+  // Where there is more already, others come first who have used less of the loop.
+  await_readable();
 }
 
 // Reads what the socket has into the record in progress and, behind it, the read-ahead buffer.
