@@ -100,6 +100,12 @@ class Runs(unittest.TestCase):
         self.assertRegex(result.stdout, r"hostile/cut +[0-9.]+ +2 commands")
         self.assertRegex(result.stdout, r"processor time: servers \d+ s, commands \d+ s, attackers \d+ s")
 
+    def test_measure_a_good_client_beside_hosts_that_the_server_calls(self):
+        result = run(STAG, "--seed", "1", "--only", "flood/callbacks", "--sources", "6", "--seconds", "3")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"called back|hosts without port 111")
+        self.assertRegex(result.stdout, r"p99 .*server \d+% busy")
+
     def test_find_a_server_that_dies(self):
         result = self.run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')
         self.assertEqual(result.returncode, 1, result.stdout)

@@ -10,12 +10,15 @@ import resource
 import tempfile
 import time
 
+from callees import Callbacks
 from floods import FLOODS, Running
 from good import GoodClient, in_words, latency
 from hostile import commands
 from mutators import MUTATORS
 from peer import Silent
 from target import Failure, Target, reasons_in
+
+FLOODS = {**FLOODS, "flood/callbacks": Callbacks}
 
 
 def processor_seconds(who):
@@ -52,6 +55,10 @@ class Campaign:
         self.reasons = collections.Counter()
         self.examples = {}  # a line of the log for each Reason that is an error
         self.processor = collections.Counter()  # seconds of processor time of servers, commands and attackers
+        available = sorted(os.sched_getaffinity(0))
+        # What the server under a flood has, and what others have; nothing where there are not enough.
+        self.processors = available if len(available) > 1 and options.servers == 1 else []
+        self.one_loop = ("--loops", "1")
         self.blind = False  # cannot see whether servers close their sockets
 
     def wanted(self, names):
@@ -119,8 +126,9 @@ class Campaign:
             file.write(log)
         self.show(f"the log is {path}; its end:\n" + "\n".join(log.splitlines()[-15:]))
 
-    def share(self, names, seed, seconds, attack):
-        """Calls attack(target, name, seed, seconds) for each, on one server as long as the answer is that it is fit for more."""
+    def share(self, names, seed, seconds, attack, *arguments, **limits):
+        """Calls attack(target, name, seed, seconds) for each, on one server as long as the answer is that it is fit for more. The rest is for
+        on_target()."""
         names = self.wanted(names)
         seconds /= max(1, len(names))
         while names:
@@ -130,7 +138,7 @@ class Campaign:
                 while attack(target, tried[-1], seed, seconds) and names:
                     tried.append(names.pop(0))
 
-            self.on_target(tried, seed, attacks)
+            self.on_target(tried, seed, attacks, *arguments, **limits)
 
     def mutate(self, target, name, seed, seconds):
         """Whether the server is fit for more."""
@@ -153,16 +161,24 @@ class Campaign:
         return True
 
     def flood(self, target, name, seed, seconds):
-        """A third of the time without the attack, to compare with, then with it."""
+        """A third of the time without the attack, to compare with, then with it. The server has a processor of its own where there are two, and one
+        loop; the attackers have what the good client leaves of the others: so that it is the server for whose time they compete."""
         outcome, start = self.outcome(name), time.monotonic()
         good = GoodClient(target)
         flood = None
+        if self.processors:
+            os.sched_setaffinity(0, self.processors[1:])
         try:
             without = good.measure(seconds / 4)
             flood = Running(FLOODS[name](target, [f"127.0.0.{2 + i}" for i in range(self.options.sources)]), seconds / 4)
+            began, busy = time.monotonic(), target.processor_seconds()
             outcome.latency = latency(without, good.measure(seconds / 2))
+            outcome.latency["server_busy"] = round((target.processor_seconds() - busy) / (time.monotonic() - began), 2)
         except (Failure, Silent, OSError) as error:
             self.fail(name, seed, f"{type(error).__name__}: {error}")
+        finally:
+            if self.processors:
+                os.sched_setaffinity(0, self.processors)
         if flood is not None:
             outcome.counts += flood.stop()
             self.processor["attackers"] += flood.processor_seconds
@@ -180,7 +196,8 @@ class Campaign:
                 self.show(f"{name}: skipped, there is no {self.options.plain}")
                 continue
             attack = functools.partial(self.flood, name=name, seed=seed, seconds=seconds / len(names))
-            self.on_target([name], seed, attack, stag=self.options.plain, address_space=FLOODS[name].ADDRESS_SPACE)
+            self.on_target([name], seed, attack, *self.one_loop, stag=self.options.plain, address_space=FLOODS[name].ADDRESS_SPACE,
+                           processors=self.processors[:1])  # fmt: skip
 
     def mislead(self, seed, seconds):
         """The client commands against hostile servers."""
@@ -209,7 +226,7 @@ class Campaign:
         limited = [name for name, flood in FLOODS.items() if flood.ADDRESS_SPACE]
         kinds = [
             (0.4, MUTATORS, lambda time: self.share(MUTATORS, seed, time, self.mutate)),
-            (0.35, unlimited, lambda time: self.share(unlimited, seed, time, self.flood)),
+            (0.35, unlimited, lambda time: self.share(unlimited, seed, time, self.flood, *self.one_loop, processors=self.processors[:1])),
             (0.05, limited, lambda time: self.flood_limited(seed, time)),
             (0.2, commands.NAMES, lambda time: self.mislead(seed, time)),
         ]

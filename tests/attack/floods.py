@@ -4,6 +4,7 @@ Each is a process of its own, from several loopback addresses, with a good clien
 """
 import collections
 import multiprocessing
+import os
 import resource
 import socket
 import time
@@ -341,6 +342,7 @@ class Running:
     def _run(self, flood, sender):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        os.nice(19)
         flood.start()
         self.ready.set()
         while not self.over.wait(flood.PACE) if flood.PACE else not self.over.is_set():

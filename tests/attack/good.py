@@ -64,6 +64,7 @@ def latency(before, under):
 
 
 def in_words(figures):
-    return ", ".join(
-        f"{name} {figures[name + '_without']:g} -> {figures[name]:g} ms ({figures[name + '_ratio']:g}x)" for name in ("p50", "p99") if figures
-    )
+    if not figures:
+        return ""
+    parts = [f"{name} {figures[name + '_without']:g} -> {figures[name]:g} ms ({figures[name + '_ratio']:g}x)" for name in ("p50", "p99")]
+    return ", ".join([*parts, f"server {figures['server_busy']:.0%} busy"])

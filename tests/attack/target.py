@@ -29,7 +29,7 @@ class Failure(Exception):
 class Target:
     """`stag serve` of a folder (/files), of memory (/memory), and of a folder in which clients of this machine may change nothing (/strict)."""
 
-    def __init__(self, stag, work, arguments=(), address_space=None):
+    def __init__(self, stag, work, arguments=(), address_space=None, processors=None):
         self.work = work
         self.served, self.strict = os.path.join(work, "served"), os.path.join(work, "strict")
         os.makedirs(self.served)
@@ -38,7 +38,13 @@ class Target:
         with open(self.canary, "wb") as file:
             file.write(CANARY)
         harness.STAG = stag
-        limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))) if address_space else None
+
+        def limit():
+            if address_space:
+                resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+            if processors:
+                os.sched_setaffinity(0, processors)
+
         self.server = harness.Server(
             ["/memory=memory,no_root_squash", f"/files={self.served},no_root_squash",
              f"/strict={self.strict},client=*:rw:no_root_squash,client=127.0.0.0/8:ro:no_root_squash"], os.path.join(work, "state"),
