@@ -102,6 +102,10 @@ void Descriptor::share_usage(const std::string& name) {
   if (state_ != nullptr) state_->usage = state_->loop.core().usage.of(name);
 }
 
+bool Descriptor::crowded() const {
+  return state_ != nullptr && state_->loop.core().crowded();
+}
+
 void Descriptor::mark_read() {
   if (state_ != nullptr) state_->loop.core().has_read(*state_);
 }

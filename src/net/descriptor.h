@@ -48,6 +48,9 @@ class Descriptor {
   // a loop has several to tell, those come first that have used the least lately.
   void share_usage(const std::string& name);
 
+  // Others of the loop wait for their turn, too: whoever is told now does little, and comes again.
+  bool crowded() const;
+
   // Idempotent. Functions that wait run in a later turn.
   void close();
   // Ends the watching but not the descriptor, which another loop may then watch. Functions that

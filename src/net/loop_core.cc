@@ -132,8 +132,9 @@ void EpollLoop::Core::collect() {
 }
 
 void EpollLoop::Core::tell_due() {
+  crowded_ = due_.size() > 1;
   if (due_.empty()) return;
-  if (due_.size() == 1) return tell(*due_.next());
+  if (!crowded_) return tell(*due_.next());
   due_.order([this](const Watched& watched) { return watched.usage->at(turn_began_); });
   const TimePoint end =
       turn_began_ + kSlice + static_cast<std::int64_t>(due_.size()) * kSlicePerWaiting;

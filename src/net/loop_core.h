@@ -66,6 +66,9 @@ struct EpollLoop::Core {
     read_ = true;
   }
 
+  // Whether others are to be told in this turn, too.
+  bool crowded() const { return crowded_; }
+
   void post(Function function);
   bool offload(Executor& executor, Executor::Job&& job);
   void run();
@@ -122,10 +125,11 @@ struct EpollLoop::Core {
   std::size_t found_ = 0;        // in events_
   std::vector<Watched*> again_;  // to be told in the next turn; null: gone
   FairOrder<Watched> due_;       // in this turn
-  std::size_t watched_ = 0;      // descriptors
-  Watched* telling_ = nullptr;   // null when it is gone
-  Watched* latest_ = nullptr;    // that bytes were read from
-  bool read_ = false;            // something, since this was cleared
+  bool crowded_ = false;
+  std::size_t watched_ = 0;     // descriptors
+  Watched* telling_ = nullptr;  // null when it is gone
+  Watched* latest_ = nullptr;   // that bytes were read from
+  bool read_ = false;           // something, since this was cleared
   TimePoint turn_began_;
   bool in_turn_ = false;
   std::vector<Function> running_;  // keeps its capacity

@@ -61,6 +61,7 @@ class TcpSocket {
   void when_writable(Descriptor::Function&& function) {
     descriptor_.when_writable(std::move(function));
   }
+  bool crowded() const { return descriptor_.crowded(); }
   void ignore_readable() { descriptor_.ignore_readable(); }
 
   // At least one byte of what comes next, into the front of `to` (not empty). The end of the stream

@@ -11,6 +11,8 @@ namespace {
 // it, so not more until a turn has filled it with small ones.
 constexpr std::size_t kReadAhead = 16 * 1024;
 constexpr std::size_t kLargestReadAhead = 64 * 1024;
+// The same where other connections of the loop wait for their turn: about ten small messages.
+constexpr std::size_t kReadAheadInCrowd = 2 * 1024;
 // Room behind a direct target: the end of its FPDU, and the next one's header or a whole small
 // message.
 constexpr std::size_t kBehindDirect = 1024;
@@ -90,7 +92,8 @@ void IwarpConnection::on_readable() {
 
 void IwarpConnection::read_some() {
   std::size_t moved = 0;
-  std::size_t many = kReadAhead;
+  const bool crowded = socket_.crowded();
+  std::size_t many = crowded ? kReadAheadInCrowd : kReadAhead;
   while (state_ == State::Open && moved < options_->turn_bytes) {
     ReadVector vector;
     const std::size_t direct = vector.add(receiver_.direct_targets());
@@ -104,7 +107,7 @@ void IwarpConnection::read_some() {
       return;
     }
     moved += transfer.bytes;
-    many = direct == 0 && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
+    if (!crowded) many = direct == 0 && transfer.bytes == many ? kLargestReadAhead : kReadAhead;
     if (transfer.bytes > 0) {
       heard_ = true;
       received_ += transfer.bytes;
@@ -115,7 +118,8 @@ void IwarpConnection::read_some() {
     if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
     // Before more is read: who has an answer that left early may have asked again already.
     report_written();
-    if (transfer.drained) return;
+    // Small messages cost by number.
+    if (transfer.drained || (crowded && direct == 0)) return;
   }
 }
 

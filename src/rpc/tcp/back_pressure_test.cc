@@ -165,5 +165,24 @@ TEST(TcpBackPressure, serves_every_call_whatever_the_order_of_events) {
   }
 }
 
+// The most Calls that one turn of a connection has started, of many small ones.
+std::size_t most_in_a_turn(bool crowded) {
+  SimClient client(std::size_t{64} << 20, ServerOptions{});
+  client.service.hold = false;
+  client.service.body = testing::store::pattern(16, 1).flatten();
+  if (crowded) client.wire.crowd();
+  client.call(400);
+  std::size_t most = 0;
+  for (std::size_t before = 0; client.loop.step(); before = client.service.started)
+    most = std::max(most, client.service.started - before);
+  EXPECT_EQ(client.service.answered, 400u);
+  return most;
+}
+
+TEST(TcpTurns, serve_a_few_calls_at_a_time_where_others_wait) {
+  EXPECT_EQ(most_in_a_turn(false), 400u);
+  EXPECT_LE(most_in_a_turn(true), 60u);
+}
+
 }  // namespace
 }  // namespace stag::rpc::tcp

@@ -12,6 +12,9 @@ constexpr std::size_t kReadAhead = 64 << 10;
 // after which no more is read. Small Calls cost by number, and a read has hundreds of them.
 constexpr std::size_t kReadBudget = 1 << 20;
 constexpr std::uint64_t kRecordBudget = 32;
+// The same where others wait; and the read-ahead is then for about so many.
+constexpr std::uint64_t kRecordsInCrowd = 8;
+constexpr std::size_t kLeastReadAhead = 1 << 10;
 constexpr std::size_t kPiecesPerWrite = 64;
 
 MutableBytes read_ahead() {
@@ -144,9 +147,10 @@ void RecordStream::read_some() {
   reading_ = true;
   bool drained = false;
   std::size_t budget = kReadBudget;
-  const std::uint64_t last = records_ + kRecordBudget;
+  const bool crowded = wire_->crowded();
+  const std::uint64_t last = records_ + (crowded ? kRecordsInCrowd : kRecordBudget);
   while (may_read() && !drained && budget > 0 && records_ < last) {
-    budget -= std::min(budget, read_once(drained));
+    budget -= std::min(budget, read_once(crowded ? few_ahead_ : kReadAhead, drained));
     starved_ = !pay();
   }
   reading_ = false;
@@ -158,9 +162,10 @@ void RecordStream::read_some() {
 }
 
 // Reads what the socket has into the record in progress and, behind it, the read-ahead buffer.
-std::size_t RecordStream::read_once(bool& drained) {
+std::size_t RecordStream::read_once(std::size_t most_ahead, bool& drained) {
   const MutableBytes room = reader_.room();
-  const MutableBytes ahead = read_ahead();
+  const MutableBytes ahead = read_ahead().first(most_ahead);
+  const std::uint64_t before = records_;
   std::array<iovec, 2> pieces{iovec{room.data(), room.size()}, iovec{ahead.data(), ahead.size()}};
   const auto used = std::span(pieces).subspan(room.empty() ? 1 : 0);
   const net::Transfer transfer = wire_->try_read(used);
@@ -176,6 +181,11 @@ std::size_t RecordStream::read_once(bool& drained) {
     hand_over();
   }
   deliver(Bytes(ahead).first(transfer.bytes - placed));
+  // Of small records fewer bytes are as many.
+  if (records_ - before > kRecordsInCrowd)
+    few_ahead_ = std::max(most_ahead * kRecordsInCrowd / (records_ - before), kLeastReadAhead);
+  else
+    few_ahead_ = std::min(2 * few_ahead_, kReadAhead);
   return transfer.bytes;
 }
 

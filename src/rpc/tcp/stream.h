@@ -100,7 +100,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void read_some();
   void await_readable();
   void read();
-  std::size_t read_once(bool& drained);
+  std::size_t read_once(std::size_t most_ahead, bool& drained);
   bool deliver(Bytes bytes);
   void hand_over();
   void read_later();
@@ -119,8 +119,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   Events* events_ = nullptr;
   const std::shared_ptr<Account> account_;
   oncrpc::RecordReader reader_;
-  std::size_t paid_ = 0;         // of the record in progress, out of the account
-  std::vector<Outgoing> queue_;  // from first_ on
+  std::size_t few_ahead_ = 2 << 10;  // that a few records fit
+  std::size_t paid_ = 0;             // of the record in progress, out of the account
+  std::vector<Outgoing> queue_;      // from first_ on
   std::size_t first_ = 0;
   std::size_t queued_ = 0;
   Ticket last_ticket_ = 0;

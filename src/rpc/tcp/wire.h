@@ -19,6 +19,8 @@ class Wire {
   virtual net::Transfer try_read(std::span<const iovec> pieces) = 0;
   virtual net::Transfer try_write(std::span<const iovec> pieces) = 0;
   virtual void when_readable(Function&& function) = 0;
+  // Others of the loop wait for their turn, too.
+  virtual bool crowded() const { return false; }
   virtual void when_writable(Function&& function) = 0;
   // Bytes of those written that the peer's side has not acknowledged. May cost a system call.
   virtual std::size_t unacknowledged() const = 0;
@@ -38,6 +40,7 @@ class SocketWire final : public Wire {
   net::Transfer try_write(std::span<const iovec> pieces) override {
     return socket_.try_write(pieces);
   }
+  bool crowded() const override { return socket_.crowded(); }
   void when_readable(Function&& function) override { socket_.when_readable(std::move(function)); }
   void when_writable(Function&& function) override { socket_.when_writable(std::move(function)); }
   std::size_t unacknowledged() const override { return socket_.unacknowledged(); }

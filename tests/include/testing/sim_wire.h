@@ -45,6 +45,8 @@ class SimWire final {
   std::size_t taken() const { return state_->taken; }
   std::size_t unread() const { return state_->inbox.size(); }
   bool closed() const { return state_->closed; }
+  // Other connections of the loop wait for their turn.
+  void crowd() { state_->crowded = true; }
 
  private:
   struct State : std::enable_shared_from_this<State> {
@@ -65,6 +67,7 @@ class SimWire final {
     std::size_t taken = 0;
     bool ended = false;
     bool closed = false;
+    bool crowded = false;
     Loop::Function reader, writer;
   };
 
@@ -105,6 +108,7 @@ class SimWire final {
       state_->writer = std::move(function);
       if (3 * state_->held <= 2 * state_->room) state_->tell(state_->writer);
     }
+    bool crowded() const override { return state_->crowded; }
     std::size_t unacknowledged() const override { return state_->held; }
     void close() override { state_->closed = true; }
     Address peer() const override { return {"192.0.2.7", 700}; }
