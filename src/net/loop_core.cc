@@ -96,8 +96,8 @@ void EpollLoop::Core::make_room(std::size_t count) {
 }
 
 void EpollLoop::Core::unwatch(int fd, Watched& watched) {
-  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
-  --watched_;
+  // Of one that could not be watched there is nothing to end.
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr) == 0) --watched_;
   forget(watched);
 }
 
