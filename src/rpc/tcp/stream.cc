@@ -184,7 +184,7 @@ std::size_t RecordStream::read_once(std::size_t most_ahead, bool& drained) {
   // Of small records fewer bytes are as many.
   if (records_ - before > kRecordsInCrowd)
     few_ahead_ = std::max(most_ahead * kRecordsInCrowd / (records_ - before), kLeastReadAhead);
-  else
+  else if (!drained)
     few_ahead_ = std::min(2 * few_ahead_, kReadAhead);
   return transfer.bytes;
 }

@@ -119,7 +119,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   Events* events_ = nullptr;
   const std::shared_ptr<Account> account_;
   oncrpc::RecordReader reader_;
-  std::size_t few_ahead_ = 2 << 10;  // that a few records fit
+  std::size_t few_ahead_ = 1 << 10;  // that a few records fit
   std::size_t paid_ = 0;             // of the record in progress, out of the account
   std::vector<Outgoing> queue_;      // from first_ on
   std::size_t first_ = 0;
