@@ -43,7 +43,7 @@ class Watched {
   std::shared_ptr<Usage> usage = std::make_shared<Usage>();
 
  protected:
-  ~Watched() = default;
+  virtual ~Watched() = default;
 
  private:
   friend struct EpollLoop::Core;
