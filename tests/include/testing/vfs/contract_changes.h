@@ -274,7 +274,8 @@ TEST_P(ChangeContract, operations_under_way_together_have_each_their_own_answer)
 
 TEST_P(ChangeContract, of_those_who_make_one_name_together_one_has_made_it) {
   std::vector<std::shared_ptr<std::optional<Outcome<Created>>>> made;
-  for (int i = 0; i < 5; ++i) made.push_back(start_create(root(), "prize"));
+  const Handle top = root();
+  for (int i = 0; i < 5; ++i) made.push_back(start_create(top, "prize"));
   loop().drain();
   int winners = 0;
   for (const auto& outcome : made) {
