@@ -1,15 +1,20 @@
-# Copies the headers of `folders`, from `source` and `generated`, to `include`, and turns their includes of each other
+# Copies the headers that `list` names, from `source` or `generated`, to `include`, and turns their includes of each other
 # from "rpc/client.h" into <stag/rpc/client.h>: so no include path of a user ever finds our rpc/ before the system's.
-# The inside of a loop (its comment says so) stays out.
-foreach(folder ${folders})
-  file(GLOB headers ${source}/${folder}/*.h ${source}/${folder}/*.def ${generated}/${folder}/*.h)
-  foreach(header ${headers})
-    file(READ ${header} text)
-    if(text MATCHES "included by .cc files of net.")
-      continue()
+cmake_policy(SET CMP0057 NEW)  # IN_LIST
+file(STRINGS ${list} headers REGEX "^[a-z]")
+foreach(header ${headers})
+  set(from ${source}/${header})
+  if(NOT EXISTS ${from})
+    set(from ${generated}/${header})
+  endif()
+  file(READ ${from} text)
+  string(REGEX MATCHALL "#include \"[^\"]+\"" includes "${text}")
+  foreach(line ${includes})
+    string(REGEX REPLACE "#include \"([^\"]+)\"" "\\1" included "${line}")
+    if(NOT included IN_LIST headers)
+      message(FATAL_ERROR "${header} is public and includes ${included}, which is not: ${list}")
     endif()
-    string(REGEX REPLACE "#include \"([a-z0-9_]+/[^\"]+)\"" "#include <stag/\\1>" text "${text}")
-    cmake_path(GET header FILENAME name)
-    file(WRITE ${include}/${folder}/${name} "${text}")
   endforeach()
+  string(REGEX REPLACE "#include \"([a-z0-9_]+/[^\"]+)\"" "#include <stag/\\1>" text "${text}")
+  file(WRITE ${include}/${header} "${text}")
 endforeach()

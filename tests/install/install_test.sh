@@ -54,6 +54,12 @@ cd "$work/pkg-config"
 "$cxx" $(pkg-config --cflags stag) -I. "$work/hello/server.cc" hello.cc $(pkg-config --libs stag) -o hello_server
 greet "$work/pkg-config"
 
+# The headers that are installed, with the warnings that a user may have switched on; that each compiles alone is a test of the
+# source tree.
+(cd "$prefix/include" && find stag -name '*.h' | sed 's/.*/#include <&>/') >"$work/all.cc"
+# shellcheck disable=SC2046
+"$cxx" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags stag) "$work/all.cc"
+
 # A plug-in or extension module is a shared object, which only position-independent code can become.
 # shellcheck disable=SC2046
 "$cxx" -shared -fPIC $(pkg-config --cflags stag) -I. -Wl,-z,text,-z,defs "$work/hello/server.cc" hello.cc $(pkg-config --libs stag) -o plugin.so
