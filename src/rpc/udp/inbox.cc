@@ -30,9 +30,16 @@ void Inbox::deliver(Bytes bytes, const net::Datagram& datagram) noexcept {
   }
 }
 
-void Inbox::receive() {
+// Whatever fails meanwhile, also for want of memory, the next datagram is heard.
+void Inbox::receive() noexcept {
   shares_.begin_turn();
-  if (read_some() && !socket_.closed()) wait();
+  bool goes_on = true;
+  try {
+    goes_on = read_some();
+  } catch (...) {
+    trace_exception(Reason::RpcHandlerFailed, "udp");
+  }
+  if (goes_on && !socket_.closed()) wait();
 }
 
 // False: the socket itself fails, and there is a pause.

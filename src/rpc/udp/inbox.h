@@ -29,7 +29,7 @@ class Inbox {
 
  private:
   void wait();
-  void receive();
+  void receive() noexcept;
   bool read_some();
   void deliver(Bytes bytes, const net::Datagram& datagram) noexcept;
 

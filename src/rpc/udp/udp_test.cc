@@ -468,6 +468,42 @@ TEST(UdpServer, executes_once_what_is_sent_twice) {
   });
 }
 
+// As telling of a failure does where there is no memory for the sentence.
+TEST(Inbox, hears_the_next_datagram_when_telling_of_one_that_was_dropped_fails) {
+  EpollLoop loop;
+  auto socket = net::UdpSocket::open(loop, {"127.0.0.1", 0});
+  auto sender = net::UdpSocket::open(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(socket.ok() && sender.ok());
+  const net::SocketAddress to = *net::numeric_address(socket->local());
+  const std::array<std::byte, 2> flood{};
+  int failures = 0;
+  bool heard = false;
+  Timer next;
+  // Again and again, for one that comes while the flood is still read may be dropped with it.
+  const std::function<void()> send_one_more = [&] {
+    EXPECT_TRUE(sender->send_to(Bytes(flood).first(1), to).ok());
+    next = loop.after(10ms, [&] { send_one_more(); });
+  };
+  const Timer end = loop.after(10s, [&] { loop.stop(); });
+  const Inbox inbox(
+      *socket, loop, 1h,
+      [&](Bytes bytes, const net::Datagram&) {
+        heard = heard || bytes.size() == 1;
+        if (heard) loop.stop();
+      },
+      [&](Reason) {
+        if (failures++ == 0) send_one_more();
+        throw std::bad_alloc();
+      });
+  // As many as make the socket count as flooded, and one sender's share of a turn end.
+  constexpr int kMany = 5 * DatagramShares::kServedPerTurn + 20;
+  for (int i = 0; i < kMany; ++i) ASSERT_TRUE(sender->send_to(flood, to).ok());
+  loop.run();
+  EXPECT_GT(failures, 0);
+  EXPECT_TRUE(heard);
+  socket->close();
+}
+
 TEST(DatagramShares, serve_each_sender_of_a_flooded_socket_once_beyond_a_turns_work) {
   DatagramShares shares;
   const auto served_of_flood = [&] {
