@@ -68,13 +68,13 @@ TEST_P(Endpoint, moves_bulk_of_every_size_both_ways) {
     ASSERT_TRUE(stored.ok()) << stored.error().message();
     EXPECT_EQ(stored->checksum, checksum(data));
     std::vector<std::byte> memory(size);
-    const std::array<rpc::Sink, 1> sinks{rpc::Sink{item::get_data, memory}};
+    const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{item::get_data, memory}};
     rpc::CallOptions options;
     options.sinks = sinks;
     const GetArgs get{.slot = 1, .count = size};
     auto back = client.call<GET>(get, options);
     ASSERT_TRUE(back.ok()) << back.error().message();
-    rpc::land(back->data, memory);
+    rpc::copy_into(back->data, memory);
     EXPECT_EQ(Rope::borrow(memory), data) << size;
     const std::string text(size, 'a');
     auto reversed = client.call<REVERSE>(text + "b");

@@ -29,9 +29,9 @@ Reason reason_of(StagFault fault) {
     case StagFault::Revoked:
       return Reason::StagRevoked;
     case StagFault::WrongRight:
-      return Reason::StagRightMissing;
+      return Reason::StagAccessViolation;
     case StagFault::Bounds:
-      return Reason::StagBounds;
+      return Reason::BaseOrBoundsViolation;
     case StagFault::Wrap:
       return Reason::StagOffsetWraps;
   }

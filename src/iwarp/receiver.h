@@ -14,7 +14,7 @@
 // Foresight: while a tagged message is under way, what follows an FPDU is most likely another that
 // goes on where it ends. direct_targets() names the places of several such, and a place of the
 // receiver's own for each header between them. Every header is checked as ever when it has come;
-// where one is not what was foreseen, the bytes behind it are taken out again before anything else
+// where one is not what was predicted, the bytes behind it are taken out again before anything else
 // happens, and go the ordinary way. Until then they lay in memory under the STag of the Write
 // before them, which the same peer may write, and only where it had written nothing so far: nothing
 // valid is overwritten. Exposed memory that no Write has filled has undefined contents afterwards.
@@ -184,8 +184,8 @@ class Receiver {
   // Placement: receiver_placement.cc.
   Right right_of_sink() const;
   Result<Placement, StagFault> sink_at(std::size_t length) const;
-  void foresee();
-  bool is_foreseen(MutableBytes place) const;
+  void predict();
+  bool is_predicted(MutableBytes place) const;
   void take_misplaced(std::size_t target, std::size_t count);
   bool place(Bytes part);
   MutableBytes assembly_rest();

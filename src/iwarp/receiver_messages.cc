@@ -125,7 +125,7 @@ Receiver::Verdict Receiver::check_read_response() {
 
 Receiver::Verdict Receiver::check_untagged() {
   if (segment_.queue != queue_of(segment_.opcode)) {
-    return Fault{Reason::QueueWrong, error::kInvalidQueue};
+    return Fault{Reason::InvalidQn, error::kInvalidQueue};
   }
   // A Terminate ends the connection whatever else is wrong with it.
   if (segment_.opcode == Opcode::Terminate) return std::nullopt;
@@ -134,11 +134,11 @@ Receiver::Verdict Receiver::check_untagged() {
 
 Receiver::Verdict Receiver::check_send() {
   if (segment_.sequence != next_send_) {
-    return Fault{Reason::SequenceWrong, error::kInvalidSequence};
+    return Fault{Reason::InvalidMsn, error::kInvalidSequence};
   }
   // Segments arrive in order on TCP, so the next one begins where the last one ended.
   if (segment_.offset != assembled_) {
-    return Fault{Reason::MessageOffsetWrong, error::kInvalidOffset};
+    return Fault{Reason::InvalidMo, error::kInvalidOffset};
   }
   if (!send_open_) {
     if (credit_ == 0) return Fault{Reason::ReceiveOverrun, error::kNoBuffer};
@@ -155,9 +155,9 @@ Receiver::Verdict Receiver::check_send() {
 
 Receiver::Verdict Receiver::check_read_request() const {
   if (segment_.sequence != next_read_request_) {
-    return Fault{Reason::SequenceWrong, error::kInvalidSequence};
+    return Fault{Reason::InvalidMsn, error::kInvalidSequence};
   }
-  if (segment_.offset != 0) return Fault{Reason::MessageOffsetWrong, error::kInvalidOffset};
+  if (segment_.offset != 0) return Fault{Reason::InvalidMo, error::kInvalidOffset};
   if (segment_.payload > kReadRequestSize) {
     return Fault{Reason::ReadRequestMalformed, error::kMessageTooLong};
   }

@@ -18,7 +18,7 @@ std::span<const MutableBytes> Receiver::direct_targets() {
     const auto placement = sink_at(left);
     if (!placement.ok() || placement->discard) return {};
     targets_[target_count_++] = placement->bytes;
-    foresee();
+    predict();
   } else if (queue_of(segment_.opcode) == kSendQueue) {
     targets_[target_count_++] = assembly_rest();
   }
@@ -27,7 +27,7 @@ std::span<const MutableBytes> Receiver::direct_targets() {
 
 // A peer that has sent less than it can has no more to say. Of short FPDUs many come at once, and
 // are copied.
-void Receiver::foresee() {
+void Receiver::predict() {
   longest_ = std::max(longest_, segment_.payload);
   if (segment_.payload < longest_ || segment_.payload < options_.direct_threshold) return;
   MutableBytes rest =
@@ -56,7 +56,7 @@ void Receiver::on_placed(std::size_t count) {
     if (i % 2 != 0) {
       take(part);
     } else {
-      if (i > 0 && !is_foreseen(targets_[i])) return take_misplaced(i, count);
+      if (i > 0 && !is_predicted(targets_[i])) return take_misplaced(i, count);
       if (options_.crc) crc_.add(part);
       advance(part.size());
     }
@@ -66,7 +66,7 @@ void Receiver::on_placed(std::size_t count) {
 }
 
 // Whether the FPDU whose header has just come has its payload there.
-bool Receiver::is_foreseen(MutableBytes place) const {
+bool Receiver::is_predicted(MutableBytes place) const {
   if (phase_ != Phase::Payload || !segment_.control.tagged || segment_.payload != place.size())
     return false;
   const auto placement = sink_at(place.size());

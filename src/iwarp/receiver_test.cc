@@ -111,7 +111,7 @@ TEST(Receiver, takes_no_message_twice) {
   Inlet inlet;
   inlet.receiver.on_bytes(fpdu("4143 00000000 00000000 00000001 00000000"));
   inlet.receiver.on_bytes(fpdu("4143 00000000 00000000 00000001 00000000"));
-  EXPECT_EQ(inlet.sink.log, (std::vector<std::string>{"send 0", "violation SequenceWrong"}));
+  EXPECT_EQ(inlet.sink.log, (std::vector<std::string>{"send 0", "violation InvalidMsn"}));
 }
 
 TEST(Receiver, lets_a_read_request_pass_between_the_segments_of_a_send) {
@@ -262,7 +262,7 @@ TEST_F(Reading, accepts_only_the_response_to_the_oldest_request) {
            Case{"c142 0000000c 0000000000002000 1122334455", Reason::ReadResponseWrong},
            Case{"c142 0000000c 0000000000002000 11223344556677", Reason::ReadResponseWrong},
            Case{"8142 0000000c 0000000000002000 11223344556677", Reason::ReadResponseWrong},
-           Case{"c140 0000000c 0000000000002000 112233445566", Reason::StagRightMissing},
+           Case{"c140 0000000c 0000000000002000 112233445566", Reason::StagAccessViolation},
        }) {
     Inlet victim;
     Octets sink(6);
@@ -339,15 +339,15 @@ const Bad kBad[] = {
      "0206c000000ec1430000000b0000000000001000"},
     {"untagged_write", "4140 00000000 00000000 00000001 00000000", Reason::RdmapOpcodeWrong,
      "0206c0000012414000000000000000000000000100000000"},
-    {"queue", "4143 00000000 00000005 00000001 00000000", Reason::QueueWrong,
+    {"queue", "4143 00000000 00000005 00000001 00000000", Reason::InvalidQn,
      "1201c0000012414300000000000000050000000100000000"},
     {"read_request_on_the_send_queue",
      "4141 00000000 00000000 00000001 00000000"
      "00000001 0000000000000002 00000040 0000000a 0000000000000100",
-     Reason::QueueWrong, "1201c000002e414100000000000000000000000100000000"},
-    {"sequence", "4143 00000000 00000000 00000002 00000000", Reason::SequenceWrong,
+     Reason::InvalidQn, "1201c000002e414100000000000000000000000100000000"},
+    {"sequence", "4143 00000000 00000000 00000002 00000000", Reason::InvalidMsn,
      "1203c0000012414300000000000000000000000200000000"},
-    {"offset", "4143 00000000 00000000 00000001 00000004 01", Reason::MessageOffsetWrong,
+    {"offset", "4143 00000000 00000000 00000001 00000004 01", Reason::InvalidMo,
      "1204c0000013414300000000000000000000000100000004"},
     {"too_long", "4143 00000000 00000000 00000001 00000000 0102030405060708 09",
      Reason::MessageTooLong, "1205c000001b414300000000000000000000000100000000"},
@@ -355,13 +355,13 @@ const Bad kBad[] = {
      "0209c0000012414400004711000000000000000100000000"},
     {"write_unknown", "c140 12345601 0000000000001000 61626364", Reason::StagUnknown,
      "1100c0000012c140123456010000000000001000"},
-    {"write_beyond", "c140 0000000b 0000000000001005 61626364", Reason::StagBounds,
+    {"write_beyond", "c140 0000000b 0000000000001005 61626364", Reason::BaseOrBoundsViolation,
      "1101c0000012c1400000000b0000000000001005"},
-    {"write_before", "c140 0000000b 0000000000000fff 61626364", Reason::StagBounds,
+    {"write_before", "c140 0000000b 0000000000000fff 61626364", Reason::BaseOrBoundsViolation,
      "1101c0000012c1400000000b0000000000000fff"},
     {"write_wraps", "c140 0000000b fffffffffffffffe 61626364", Reason::StagOffsetWraps,
      "1103c0000012c1400000000bfffffffffffffffe"},
-    {"write_to_a_source", "c140 0000000a 0000000000000100 61626364", Reason::StagRightMissing,
+    {"write_to_a_source", "c140 0000000a 0000000000000100 61626364", Reason::StagAccessViolation,
      "1100c0000012c1400000000a0000000000000100"},
     {"response_without_request", "c142 0000000b 0000000000001000 01",
      Reason::ReadResponseUnexpected, "0206c000000fc1420000000b0000000000001000"},
@@ -375,7 +375,7 @@ const Bad kBad[] = {
     {"read_beyond",
      "4141 00000000 00000001 00000001 00000000"
      "aabbcc01 0000000000001000 00000009 0000000a 0000000000000100",
-     Reason::StagBounds,
+     Reason::BaseOrBoundsViolation,
      "0101e000002e414100000000000000010000000100000000"
      "aabbcc010000000000001000000000090000000a00000000000001"
      "00"},
@@ -389,7 +389,7 @@ const Bad kBad[] = {
     {"read_from_a_sink",
      "4141 00000000 00000001 00000001 00000000"
      "aabbcc01 0000000000001000 00000001 0000000b 0000000000001000",
-     Reason::StagRightMissing,
+     Reason::StagAccessViolation,
      "0102e000002e414100000000000000010000000100000000"
      "aabbcc010000000000001000000000010000000b000000000000"
      "1000"},
@@ -404,7 +404,7 @@ const Bad kBad[] = {
     {"read_request_sequence",
      "4141 00000000 00000001 00000002 00000000"
      "aabbcc01 0000000000001000 00000001 0000000b 0000000000001000",
-     Reason::SequenceWrong, "1203c000002e414100000000000000010000000200000000"},
+     Reason::InvalidMsn, "1203c000002e414100000000000000010000000200000000"},
     {"too_short_untagged", "4143 00000000 00000000 00000001 000000", Reason::FpduTooShort,
      "20030000"},
     {"too_short_tagged", "c140 0000000b 00000000000010", Reason::FpduTooShort, "20030000"},

@@ -29,7 +29,7 @@ struct Descriptor::State final : Watched {
   }
   void wait(Side& side, std::uint32_t event, Function&& function) {
     side.waiting = std::move(function);
-    if (side.ready || side.for_good || !fd) loop.core().tell_again(*this, event);
+    if (side.ready || side.for_good || !fd) loop.core().requeue_event(*this, event);
   }
   void on_readable(std::uint32_t events) override {
     if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) reading.for_good = true;
@@ -130,7 +130,7 @@ void Descriptor::close() {
   if (closed()) return;
   const UniqueFd closed = state_->release();
   if (state_->reading.waiting || state_->writing.waiting)
-    state_->loop.core().tell_again(*state_, EPOLLIN | EPOLLOUT);
+    state_->loop.core().requeue_event(*state_, EPOLLIN | EPOLLOUT);
 }
 
 }  // namespace stag::net

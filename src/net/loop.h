@@ -21,7 +21,8 @@ struct LoopOptions {
   // own.
   std::shared_ptr<Executor> workers;
   // How long an idle loop keeps asking for events before it sleeps, in microseconds. Buys latency
-  // with CPU time. Zero: a little while, as long as that saves more than it costs (net/patience.h).
+  // with CPU time. Zero: a little while, as long as that saves more than it costs
+  // (net/spin_policy.h).
   std::uint32_t busy_poll_us = 0;
 };
 

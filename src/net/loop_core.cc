@@ -112,7 +112,7 @@ void EpollLoop::Core::forget(Watched& watched) {
   if (latest_ == &watched) latest_ = nullptr;
 }
 
-void EpollLoop::Core::tell_again(Watched& watched, std::uint32_t events) {
+void EpollLoop::Core::requeue_event(Watched& watched, std::uint32_t events) {
   if (watched.due_ == 0) again_.push_back(&watched);
   watched.due_ |= events;
 }
@@ -236,14 +236,14 @@ void EpollLoop::Core::wait() {
   }
   if (patience.worthwhile()) {
     if (poll(0)) return;
-    const bool something = look();
+    const bool something = spin_poll();
     patience.found(something);
     if (something) return;
   }
   sleep();
 }
 
-bool EpollLoop::Core::look() {
+bool EpollLoop::Core::spin_poll() {
   turn_began_ = clock_now();
   const TimePoint end = turn_began_ + patience.limit();
   do {

@@ -23,7 +23,7 @@
 
 #include "net/fair_turns.h"
 #include "net/loop.h"
-#include "net/patience.h"
+#include "net/spin_policy.h"
 #include "net/timer_heap.h"
 #include "net/unique_fd.h"
 #include "net/worker_pool.h"
@@ -59,7 +59,7 @@ struct EpollLoop::Core {
   // Tells `watched` of nothing that has happened so far.
   void forget(Watched& watched);
   // Tells `watched` of `events` in the next turn.
-  void tell_again(Watched& watched, std::uint32_t events);
+  void requeue_event(Watched& watched, std::uint32_t events);
   // A read has brought bytes from `watched`.
   void has_read(Watched& watched) {
     latest_ = &watched;
@@ -76,7 +76,7 @@ struct EpollLoop::Core {
   TimePoint now() const;
   void drop_functions();
 
-  Patience patience;
+  SpinPolicy patience;
   SharedUsage usage;  // by client address
   std::shared_ptr<Executor> workers;
   std::atomic<std::thread::id> thread{std::this_thread::get_id()};
@@ -100,7 +100,7 @@ struct EpollLoop::Core {
   void turn();
   void wait();
   // Whether anything came within the loop's patience.
-  bool look();
+  bool spin_poll();
   bool try_latest();
   void sleep();
   std::optional<TimePoint> wake_time();

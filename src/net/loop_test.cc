@@ -14,8 +14,8 @@
 
 #include "base/reason.h"
 #include "base/task.h"
-#include "net/patience.h"
 #include "net/signals.h"
+#include "net/spin_policy.h"
 #include "net/timer_heap.h"
 
 namespace stag::net {
@@ -223,8 +223,8 @@ TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(Patience, gives_up_looking_where_nothing_comes_and_tries_again_later) {
-  Patience patience{Duration::zero()};
+TEST(SpinPolicy, gives_up_looking_where_nothing_comes_and_tries_again_later) {
+  SpinPolicy patience{Duration::zero()};
   int looks = 0;
   for (; patience.worthwhile(); ++looks) {
     ASSERT_LT(looks, 100);
@@ -240,8 +240,8 @@ TEST(Patience, gives_up_looking_where_nothing_comes_and_tries_again_later) {
   EXPECT_FALSE(patience.worthwhile());
 }
 
-TEST(Patience, never_gives_up_where_it_was_told_how_long) {
-  Patience patience{std::chrono::microseconds(7)};
+TEST(SpinPolicy, never_gives_up_where_it_was_told_how_long) {
+  SpinPolicy patience{std::chrono::microseconds(7)};
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(patience.worthwhile());
     patience.found(false);

@@ -18,7 +18,7 @@ std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) {
 
 }  // namespace
 
-void land(const Rope& data, MutableBytes to) {
+void copy_into(const Rope& data, MutableBytes to) {
   STAG_CHECK(data.size() <= to.size());
   std::byte* next = to.data();
   for (const Buffer& piece : data.pieces()) {
@@ -89,7 +89,7 @@ Client::Incoming::Incoming(Client& from, const Outgoing& out, ReplyMessage& mess
       plain(out.transforms()),
       decoder(message.payload,
               message.items.empty() && out.options.sinks.empty() ? nullptr : &message.items) {
-  reply.items.land_in(out.options.sinks);
+  reply.items.place_in(out.options.sinks);
   if (out.binding != nullptr) reply.items.allow(out.binding->results.ids());
 }
 

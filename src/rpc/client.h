@@ -26,7 +26,7 @@ using CallResult = Result<T, CallError>;
 struct CallOptions {
   std::optional<Duration> timeout;  // none: the Client's
   CancelToken cancel;
-  std::span<const Sink> sinks;               // see rpc/message.h
+  std::span<const ResultBuffer> sinks;       // see rpc/message.h
   const Credentials* credentials = nullptr;  // null: the Client's; else outlives the call
   // Bytes of the largest results the caller wants room for, where it knows better than the Binding.
   std::optional<std::uint32_t> results_max{};
@@ -41,7 +41,7 @@ struct ClientOptions {
 
 // After a call with a sink: makes `to` hold `data`, copying only when the transport did not place
 // it there. data.size() <= to.size().
-void land(const Rope& data, MutableBytes to);
+void copy_into(const Rope& data, MutableBytes to);
 
 class Client {
  public:

@@ -318,7 +318,7 @@ TEST(Land, copies_only_what_is_not_in_place) {
   Rope rope = Rope::borrow(Bytes(memory).first(4));
   const std::array<std::byte, 4> other{std::byte{9}, std::byte{8}, std::byte{7}, std::byte{6}};
   rope.append(Buffer::borrow(other));
-  land(rope, memory);
+  copy_into(rope, memory);
   EXPECT_EQ(memory[0], std::byte{1});
   EXPECT_EQ(memory[4], std::byte{9});
   EXPECT_EQ(memory[7], std::byte{6});

@@ -46,7 +46,7 @@ ReducedItems::Entry* ReducedItems::next_written(xdr::ItemId id) {
 }
 
 // The k-th item of a name has the k-th sink of that name, however it came.
-const Sink* ReducedItems::next_sink(xdr::ItemId id) {
+const ResultBuffer* ReducedItems::next_sink(xdr::ItemId id) {
   constexpr std::size_t kMost = 64;
   for (std::size_t i = 0; i < std::min(sinks_.size(), kMost); ++i) {
     const std::uint64_t bit = std::uint64_t{1} << i;

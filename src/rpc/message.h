@@ -34,9 +34,9 @@ enum class TransportKind : std::uint8_t { Tcp, Udp, Rdma, Memory };
 // Caller memory for the data of one eligible result item: an RDMA transport has the server write
 // straight into it, and data that came inline is copied there as it is decoded. Several sinks for
 // one id are used in the order of the items. After the call the decoded item refers to this memory
-// when the data went there, and elsewhere when it does not fit (rpc::land() in rpc/client.h settles
-// both). What is in it after a call that failed is undefined.
-struct Sink {
+// when the data went there, and elsewhere when it does not fit (rpc::copy_into() in rpc/client.h
+// settles both). What is in it after a call that failed is undefined.
+struct ResultBuffer {
   xdr::ItemId item = 0;
   MutableBytes memory;
 };
@@ -70,7 +70,7 @@ struct CallMessage {
   bool retry_short_reply = false;
   std::optional<TimePoint> deadline;  // none: waits for ever; on the channel's loop clock
   CancelToken cancel;
-  std::span<const Sink> sinks;
+  std::span<const ResultBuffer> sinks;
 
   // By the Channel, before it sends the Call and before it sends it again; nothing that was sent
   // before may refer to `stream`.
@@ -93,7 +93,7 @@ class ReducedItems final : public xdr::ItemSource {
   void allow(std::span<const xdr::ItemId> eligible) { eligible_ = eligible; }
 
   // Items that came inline are wanted in this memory, of the caller.
-  void land_in(std::span<const Sink> sinks) { sinks_ = sinks; }
+  void place_in(std::span<const ResultBuffer> sinks) { sinks_ = sinks; }
 
   // Read chunks: each names the position of its item (RFC 8166 3.4.5). `bytes` may end with the
   // item's XDR pad.
@@ -133,7 +133,7 @@ class ReducedItems final : public xdr::ItemSource {
     bool taken = false;
   };
   bool eligible(xdr::ItemId id) const;
-  const Sink* next_sink(xdr::ItemId id);
+  const ResultBuffer* next_sink(xdr::ItemId id);
   Entry* read_at(std::uint32_t position);
   Entry* next_written(xdr::ItemId id);
   std::optional<Rope> take_read(Entry& entry, std::uint32_t length);
@@ -142,10 +142,10 @@ class ReducedItems final : public xdr::ItemSource {
 
   InlineVector<Entry, 2> entries_;
   std::span<const xdr::ItemId> eligible_;
-  std::span<const Sink> sinks_;
-  std::uint64_t sinks_used_ = 0;  // bits
-  const Sink* sink_ = nullptr;    // of the item asked for last
-  std::size_t next_ = 0;          // of the Write chunks
+  std::span<const ResultBuffer> sinks_;
+  std::uint64_t sinks_used_ = 0;        // bits
+  const ResultBuffer* sink_ = nullptr;  // of the item asked for last
+  std::size_t next_ = 0;                // of the Write chunks
   bool failed_ = false;
 };
 

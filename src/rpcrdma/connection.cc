@@ -69,7 +69,7 @@ void Connection::on_receive(Bytes message, std::optional<std::uint32_t> invalida
 // names a Call of ours may be its Reply.
 void Connection::on_fault(const HeaderFault& fault) {
   const bool may_be_reply = !fault.has_read_list && requester_.awaits(fault.xid);
-  if (fault.answer == Answer::Nothing || may_be_reply) return sink_.drop(fault.reason);
+  if (fault.answer == HeaderErrorReply::Nothing || may_be_reply) return sink_.drop(fault.reason);
   responder_.on_fault(fault);
 }
 
@@ -78,7 +78,7 @@ void Connection::on_message(const ParsedHeader& parsed, Bytes payload,
   const Header& header = parsed.header;
   const bool has_read_list = !header.read_list.empty();
   const auto fault = [&](Reason reason) {
-    on_fault({reason, Answer::ErrChunk, header.xid, kVersion, has_read_list});
+    on_fault({reason, HeaderErrorReply::ErrChunk, header.xid, kVersion, has_read_list});
   };
   if (header.proc == RDMA_NOMSG) {
     if (has_read_list) return responder_.on_call(parsed, {});

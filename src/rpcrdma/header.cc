@@ -90,7 +90,7 @@ class ListParser {
     const std::uint32_t position = words_.u32();
     const Segment piece = segment();
     if (position % 4 != 0 || (position != 0 && position < kFirstArgument))
-      fail(Reason::RdmaPositionBad);
+      fail(Reason::InvalidReadPosition);
     if (reason_ != Reason::None) return;
     auto* chunk = std::find_if(list.begin(), list.end(), [position](const ReadChunk& other) {
       return other.position == position;
@@ -139,12 +139,13 @@ Reason stream_fault(const Header& header) {
 
 // Fills `parsed`, or says in `fault` why it cannot be.
 bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, HeaderFault& fault) {
-  const auto failed = [&fault](Reason reason, Answer answer) {
+  const auto failed = [&fault](Reason reason, HeaderErrorReply answer) {
     fault.reason = reason;
     fault.answer = answer;
     return false;
   };
-  if (message.size() < kFixedSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
+  if (message.size() < kFixedSize)
+    return failed(Reason::RdmaMessageTooShort, HeaderErrorReply::Nothing);
   const auto word = [&message](std::size_t i) {
     return load_be<std::uint32_t>(message.data() + 4 * i);
   };
@@ -153,13 +154,15 @@ bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, Head
   parsed.header.credits = word(2);
   const std::uint32_t proc = word(3);
   // The numbers of these two are the same in all versions, and neither is ever answered.
-  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, Answer::Nothing);
-  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, Answer::Nothing);
+  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, HeaderErrorReply::Nothing);
+  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, HeaderErrorReply::Nothing);
   // RFC 8166 4.5: nothing shorter is parsed.
-  if (message.size() < kMinHeaderSize) return failed(Reason::RdmaMessageTooShort, Answer::Nothing);
-  if (fault.version != kVersion) return failed(Reason::RdmaVersionUnsupported, Answer::ErrVers);
-  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, Answer::ErrChunk);
-  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, Answer::ErrChunk);
+  if (message.size() < kMinHeaderSize)
+    return failed(Reason::RdmaMessageTooShort, HeaderErrorReply::Nothing);
+  if (fault.version != kVersion)
+    return failed(Reason::RdmaVersionUnsupported, HeaderErrorReply::ErrVers);
+  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, HeaderErrorReply::ErrChunk);
+  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, HeaderErrorReply::ErrChunk);
 
   parsed.header.proc = static_cast<rdma_proc>(proc);
   parsed.size = kMinHeaderSize;
@@ -168,7 +171,7 @@ bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, Head
   Words words(message.subspan(kFixedSize));
   Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
   if (reason == Reason::None) reason = stream_fault(parsed.header);
-  if (reason != Reason::None) return failed(reason, Answer::ErrChunk);
+  if (reason != Reason::None) return failed(reason, HeaderErrorReply::ErrChunk);
   parsed.size = kFixedSize + words.at();
   return true;
 }

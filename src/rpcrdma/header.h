@@ -97,12 +97,12 @@ struct ParsedHeader {
 };
 
 // What a header that is no header draws from a Responder. A Requester drops all of them.
-enum class Answer : std::uint8_t { Nothing, ErrVers, ErrChunk };
+enum class HeaderErrorReply : std::uint8_t { Nothing, ErrVers, ErrChunk };
 
 // Why there is no header. The words that an answer repeats are valid when `answer` is not Nothing.
 struct HeaderFault {
   Reason reason = Reason::None;
-  Answer answer = Answer::Nothing;
+  HeaderErrorReply answer = HeaderErrorReply::Nothing;
   std::uint32_t xid = 0;
   std::uint32_t version = 0;
   bool has_read_list = false;  // it had read segments, so it was meant as a Call

@@ -44,7 +44,7 @@ ParsedHeader round_trip(const std::string& name) {
     const HeaderFault fault = fault_of(cut, limits);
     EXPECT_EQ(fault.reason, length < 28 ? Reason::RdmaMessageTooShort : Reason::RdmaHeaderMalformed)
         << name << " cut at " << length;
-    EXPECT_EQ(fault.answer, length < 28 ? Answer::Nothing : Answer::ErrChunk);
+    EXPECT_EQ(fault.answer, length < 28 ? HeaderErrorReply::Nothing : HeaderErrorReply::ErrChunk);
   }
   return *parsed;
 }
@@ -184,7 +184,7 @@ TEST(Header, shorter_than_28_bytes_is_not_parsed) {
       const auto parsed = decode_header(Bytes(message).first(length));
       ASSERT_FALSE(parsed.ok());
       EXPECT_EQ(parsed.error().reason, Reason::RdmaMessageTooShort) << length;
-      EXPECT_EQ(parsed.error().answer, Answer::Nothing) << length;
+      EXPECT_EQ(parsed.error().answer, HeaderErrorReply::Nothing) << length;
     }
   }
 }
@@ -197,7 +197,7 @@ TEST(Header, of_another_version_draws_ERR_VERS_whatever_follows) {
     set_word(message, 1, version);
     const HeaderFault fault = fault_of(message);
     EXPECT_EQ(fault.reason, Reason::RdmaVersionUnsupported);
-    EXPECT_EQ(fault.answer, Answer::ErrVers);
+    EXPECT_EQ(fault.answer, HeaderErrorReply::ErrVers);
     EXPECT_EQ(fault.xid, 0x55667788u);
     EXPECT_EQ(fault.version, version);
   }
@@ -210,7 +210,7 @@ TEST(Header, RDMA_DONE_is_never_answered_in_any_version_or_length) {
       set_word(message, 1, version);
       set_word(message, 3, RDMA_DONE);
       EXPECT_EQ(fault_of(message).reason, Reason::RdmaDone);
-      EXPECT_EQ(fault_of(message).answer, Answer::Nothing);
+      EXPECT_EQ(fault_of(message).answer, HeaderErrorReply::Nothing);
     }
   }
 }
@@ -218,11 +218,11 @@ TEST(Header, RDMA_DONE_is_never_answered_in_any_version_or_length) {
 TEST(Header, with_an_obsolete_or_undefined_procedure_draws_ERR_CHUNK) {
   Message message = message_of(RDMA_MSGP, "00000000 00000000 00000000");
   EXPECT_EQ(fault_of(message).reason, Reason::RdmaMsgp);
-  EXPECT_EQ(fault_of(message).answer, Answer::ErrChunk);
+  EXPECT_EQ(fault_of(message).answer, HeaderErrorReply::ErrChunk);
   for (std::uint32_t proc : {5u, 6u, 0x80000000u, 0xffffffffu}) {
     set_word(message, 3, proc);
     EXPECT_EQ(fault_of(message).reason, Reason::RdmaProcedureUnknown);
-    EXPECT_EQ(fault_of(message).answer, Answer::ErrChunk);
+    EXPECT_EQ(fault_of(message).answer, HeaderErrorReply::ErrChunk);
   }
 }
 
@@ -234,7 +234,7 @@ TEST(Header, refuses_a_Position_that_is_no_multiple_of_four_or_lies_in_the_RPC_h
                                  "00000000 00000000 00000000");
     ASSERT_TRUE(decode_header(message).ok());
     set_word(message, 5, position);
-    EXPECT_EQ(fault_of(message).reason, Reason::RdmaPositionBad) << position;
+    EXPECT_EQ(fault_of(message).reason, Reason::InvalidReadPosition) << position;
     EXPECT_TRUE(fault_of(message).has_read_list);
   }
 }

@@ -141,7 +141,7 @@ void Requester::on_cancel(OutgoingCall& call) {
   if (call.state_ == OutgoingCall::State::Queued) return unlink(call);
   if (call.state_ == OutgoingCall::State::Idle) return;
   *flights_.find(call.xid) = nullptr;
-  touch_down(call);
+  retire(call);
 }
 
 // Re-entered by a Sink that makes a call from inside fail_call(): the outer loop goes on with it.
@@ -179,18 +179,18 @@ void Requester::send(OutgoingCall& call) {
   }
   const EncodedHeader header(call.header_);
   STAG_CHECK(header.bytes().size() <= call.plan_.header_size);
-  take_off(call);
+  submit(call);
   sink_.send_call(call, header.bytes());
 }
 
-void Requester::take_off(OutgoingCall& call) {
+void Requester::submit(OutgoingCall& call) {
   call.state_ = OutgoingCall::State::Sent;
   flights_[call.xid] = &call;
   for_each_segment(call.header_, [this](const Segment& segment) { ++offered_[segment.handle]; });
 }
 
 // Its owner has it again.
-void Requester::touch_down(OutgoingCall& call) {
+void Requester::retire(OutgoingCall& call) {
   call.state_ = OutgoingCall::State::Idle;
   for_each_segment(call.header_, [this](const Segment& segment) {
     if (--offered_[segment.handle] == 0) offered_.erase(segment.handle);
@@ -215,13 +215,13 @@ bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
 }
 
 // Ends the flight: its credit is free, and the message's grant is in force.
-OutgoingCall* Requester::land(std::uint32_t xid, std::uint32_t credits) {
+OutgoingCall* Requester::complete(std::uint32_t xid, std::uint32_t credits) {
   OutgoingCall* const call = *flights_.take(xid);
   grant(credits);
   if (call == nullptr)
     sink_.drop(Reason::RdmaReplyCancelled);
   else
-    touch_down(*call);
+    retire(*call);
   return call;
 }
 
@@ -238,7 +238,8 @@ void Requester::on_reply(const ParsedHeader& parsed, Bytes payload,
     // end.
     if (reason != Reason::None) return sink_.drop(reason);
   }
-  if (OutgoingCall* call = land(xid, parsed.header.credits)) sink_.deliver_reply(*call, arrival);
+  if (OutgoingCall* call = complete(xid, parsed.header.credits))
+    sink_.deliver_reply(*call, arrival);
   send_ready();
 }
 
@@ -246,7 +247,7 @@ void Requester::on_error(const ErrorMessage& error) {
   if (!awaits(error.xid)) return sink_.drop(Reason::RdmaErrorUnmatched);
   const Reason reason =
       error.code == ERR_VERS ? Reason::RdmaPeerRefusedVersion : Reason::RdmaPeerRefusedChunks;
-  if (OutgoingCall* call = land(error.xid, error.credits))
+  if (OutgoingCall* call = complete(error.xid, error.credits))
     fail(*call, {reason, error.lowest, error.highest});
   send_ready();
 }
@@ -261,7 +262,7 @@ void Requester::on_disconnect(Reason reason) {
   for (const std::uint32_t xid : xids) {
     OutgoingCall* const call = *flights_.take(xid);
     if (call == nullptr) continue;
-    touch_down(*call);
+    retire(*call);
     fail(*call, {reason});
   }
   while (OutgoingCall* call = first_) {

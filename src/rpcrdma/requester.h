@@ -88,9 +88,9 @@ class Requester {
   void send(OutgoingCall& call);
   void fail(OutgoingCall& call, const CallFailure& failure);
   void unlink(OutgoingCall& call);
-  OutgoingCall* land(std::uint32_t xid, std::uint32_t credits);
-  void take_off(OutgoingCall& call);
-  void touch_down(OutgoingCall& call);
+  OutgoingCall* complete(std::uint32_t xid, std::uint32_t credits);
+  void submit(OutgoingCall& call);
+  void retire(OutgoingCall& call);
   void grant(std::uint32_t credits);
 
   const RequesterSettings settings_;

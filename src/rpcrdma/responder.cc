@@ -98,7 +98,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   if (in_service() >= last_grant_) ++overruns_;
   if (in_service_.contains(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
   IncomingCall& call = take_call(parsed.header, payload.size());
-  if (const Reason reason = unfit(call, payload); reason != Reason::None) {
+  if (const Reason reason = validate(call, payload); reason != Reason::None) {
     leave_service(call);
     release(call);
     return send_error(parsed.header.xid, kVersion, ERR_CHUNK, reason);
@@ -115,7 +115,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
 }
 
 // RFC 8166 4.5.2, as far as it can be seen without a look at the chunks' memory.
-Reason Responder::unfit(const IncomingCall& call, Bytes payload) const {
+Reason Responder::validate(const IncomingCall& call, Bytes payload) const {
   const Header& header = call.header_;
   if (!settings_.serves_chunks && header.has_chunks()) return Reason::RdmaChunksNotServed;
   const std::uint64_t stream = call.long_call_ ? call.items_[0].length : payload.size();
@@ -123,7 +123,7 @@ Reason Responder::unfit(const IncomingCall& call, Bytes payload) const {
   if (!call.long_call_ && load_be<std::uint32_t>(payload.data()) != header.xid)
     return Reason::RdmaXidMismatch;
   if (!positions_fit({call.items_.data(), call.items_.size()}, stream))
-    return Reason::RdmaPositionBad;
+    return Reason::InvalidReadPosition;
   if (call.charge_ > settings_.max_bytes) return Reason::RdmaChunkTooLarge;
   return Reason::None;
 }
@@ -187,7 +187,7 @@ std::uint64_t Responder::charge(const Header& header) const {
 }
 
 // Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
-// limit (unfit).
+// limit (validate).
 bool Responder::admit(IncomingCall& call) {
   const std::uint64_t bytes = call.charge_;
   if (bytes == 0) return true;
@@ -316,7 +316,7 @@ void Responder::on_sent(IncomingCall& call) {
 
 void Responder::on_fault(const HeaderFault& fault) {
   if (!serves()) return sink_.drop(fault.reason);
-  const auto code = fault.answer == Answer::ErrVers ? ERR_VERS : ERR_CHUNK;
+  const auto code = fault.answer == HeaderErrorReply::ErrVers ? ERR_VERS : ERR_CHUNK;
   send_error(fault.xid, fault.version, code, fault.reason);
 }
 

@@ -73,7 +73,7 @@ class Responder {
   void release_chunks(IncomingCall& call);
   bool is_shared(const IncomingCall& call, std::uint32_t handle) const;
   void leave_service(const IncomingCall& call) { in_service_.erase(call.xid()); }
-  Reason unfit(const IncomingCall& call, Bytes payload) const;
+  Reason validate(const IncomingCall& call, Bytes payload) const;
   std::uint64_t charge(const Header& header) const;
   bool admit(IncomingCall& call);
   void begin(IncomingCall& call, Bytes payload);

@@ -272,7 +272,7 @@ TEST(Responder, refuses_Positions_that_do_not_fit_the_stream) {
     server.receive(with_stream(header, rpc_stream(5, CALL, 160)));
     ASSERT_EQ(server.sink.errors.size(), errors + 1);
     expect_error(server.sink.errors.back(), 5, ERR_CHUNK);
-    EXPECT_EQ(server.sink.error_reasons.back(), Reason::RdmaPositionBad);
+    EXPECT_EQ(server.sink.error_reasons.back(), Reason::InvalidReadPosition);
   };
   refused({{164, {segment(1, 8)}}});
   refused({{112, {segment(1, 8)}}, {116, {segment(2, 8)}}});
@@ -463,9 +463,9 @@ TEST(Responder, refuses_a_Call_whose_chunks_do_not_suit_its_arguments) {
   Endpoint server(server_settings());
   server.receive(call_with_read(5, 112, {segment(3, 8)}));
   server.core.on_read_done(server.sink.reads[0].call, Reason::None);
-  server.core.on_refusal(server.sink.delivered[0].call, Reason::RdmaPositionBad);
+  server.core.on_refusal(server.sink.delivered[0].call, Reason::InvalidReadPosition);
   expect_error(server.sink.errors[0], 5, ERR_CHUNK);
-  EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::RdmaPositionBad}));
+  EXPECT_EQ(server.sink.forgotten, (Reasons{Reason::InvalidReadPosition}));
   EXPECT_EQ(server.core.responder().in_service(), 0u);
 }
 

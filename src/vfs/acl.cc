@@ -128,11 +128,11 @@ bool Acl::permits(std::uint32_t owner, std::uint32_t group, const Credentials& w
   return false;
 }
 
-Operation<ObjectAcls> FileSystem::acls(Caller, const Handle&) {
+Operation<ObjectAcls> FileSystem::acls(CallerContext, const Handle&) {
   co_return Failure{Status::NotSupported};
 }
 
-Operation<Change> FileSystem::set_acls(Caller, const Handle&, const SetAcls&) {
+Operation<Change> FileSystem::set_acls(CallerContext, const Handle&, const SetAcls&) {
   co_return Failure{Status::NotSupported};
 }
 

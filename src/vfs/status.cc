@@ -44,7 +44,7 @@ std::string_view to_string(Status status) {
       return "unknown directory position";
     case Status::BadType:
       return "object type not supported";
-    case Status::Changed:
+    case Status::NotSync:
       return "changed since the guard time";
     case Status::NotSymlink:
       return "not a symbolic link";

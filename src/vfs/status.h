@@ -31,7 +31,7 @@ enum class Status : std::uint8_t {
   BadHandle,       // these bytes never were a handle of this store
   BadCookie,       // the directory position is unknown or its verifier is old
   BadType,         // this kind of object cannot be made here
-  Changed,         // the guard of set_attributes did not match
+  NotSync,         // the guard of set_attributes did not match
   NotSymlink,      // readlink of something else
   NotSupported,    // this store never does it
   TooManyObjects,  // out of descriptors or memory for now; asking again later helps

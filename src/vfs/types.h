@@ -33,7 +33,7 @@ struct Credentials {
 
 // The asking side of one operation: the loop its coroutine is resumed on and the user it acts for.
 // Both outlive it.
-struct Caller {
+struct CallerContext {
   Loop& loop;
   const Credentials& credentials;
   // Whose share of the store's workers it takes, most often a connection; only compared.

@@ -191,31 +191,32 @@ class FileSystem {
   // Rises whenever data written Unstable may have been lost without a restart (a failed sync). A
   // server makes its write verifier of this and of something that changes with each start of the
   // process.
-  virtual std::uint64_t losses() const { return 0; }
+  virtual std::uint64_t write_verifier_epoch() const { return 0; }
 
   // Also the way to ask whether a handle (still) names something.
-  virtual Operation<Attributes> attributes(Caller caller, const Handle& object) = 0;
-  // With `guard`, Changed unless the object's ctime equals it. Perm, Access, Invalid (size of
+  virtual Operation<Attributes> attributes(CallerContext caller, const Handle& object) = 0;
+  // With `guard`, NotSync unless the object's ctime equals it. Perm, Access, Invalid (size of
   // something not a regular file; IsDirectory of a directory), NotSupported (mode of a symlink),
   // NoSpace, FileTooBig, ReadOnly.
-  virtual Operation<Change> set_attributes(Caller caller, const Handle& object,
+  virtual Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                            const SetAttributes& changes,
                                            std::optional<Time> guard) = 0;
   // "." is the directory itself, ".." its parent.
-  virtual Operation<Found> lookup(Caller caller, const Handle& directory,
+  virtual Operation<Found> lookup(CallerContext caller, const Handle& directory,
                                   std::string_view name) = 0;
-  virtual Operation<Access> access(Caller caller, const Handle& object, std::uint32_t asked) = 0;
-  virtual Operation<Link> readlink(Caller caller, const Handle& symlink) = 0;
+  virtual Operation<Access> access(CallerContext caller, const Handle& object,
+                                   std::uint32_t asked) = 0;
+  virtual Operation<Link> readlink(CallerContext caller, const Handle& symlink) = 0;
 
   // At most `count` bytes; fewer only at the end of the file. IsDirectory, Invalid when it is no
   // regular file.
-  virtual Operation<ReadResult> read(Caller caller, const Handle& file, std::uint64_t offset,
+  virtual Operation<ReadResult> read(CallerContext caller, const Handle& file, std::uint64_t offset,
                                      std::uint32_t count) = 0;
   // At least as stable as `stability`. FileTooBig, NoSpace, QuotaExceeded.
-  virtual Operation<WriteResult> write(Caller caller, const Handle& file, std::uint64_t offset,
-                                       Rope data, Stability stability) = 0;
+  virtual Operation<WriteResult> write(CallerContext caller, const Handle& file,
+                                       std::uint64_t offset, Rope data, Stability stability) = 0;
   // Makes what was written to the range durable; count 0 means to the end of the file.
-  virtual Operation<Change> commit(Caller caller, const Handle& file, std::uint64_t offset,
+  virtual Operation<Change> commit(CallerContext caller, const Handle& file, std::uint64_t offset,
                                    std::uint32_t count) = 0;
   // Memory for data that is going to be written, so that a transport can place it where it will
   // stay. No promise is attached: write() takes any Rope.
@@ -224,47 +225,50 @@ class FileSystem {
   // The creating operations: Exists, NotDirectory, NameTooLong, NoSpace, Access. "." and ".." are
   // Exists; the empty name and names with '/' or NUL are Access (RFC 1813 3.2), also in lookup,
   // remove, rmdir and rename.
-  virtual Operation<Created> create(Caller caller, const Handle& directory, std::string_view name,
-                                    const CreateHow& how) = 0;
-  virtual Operation<Created> mkdir(Caller caller, const Handle& directory, std::string_view name,
+  virtual Operation<Created> create(CallerContext caller, const Handle& directory,
+                                    std::string_view name, const CreateHow& how) = 0;
+  virtual Operation<Created> mkdir(CallerContext caller, const Handle& directory,
+                                   std::string_view name, const SetAttributes& attributes) = 0;
+  virtual Operation<Created> symlink(CallerContext caller, const Handle& directory,
+                                     std::string_view name, std::string_view target,
+                                     const SetAttributes& attributes) = 0;
+  virtual Operation<Created> mknod(CallerContext caller, const Handle& directory,
+                                   std::string_view name, Special special,
                                    const SetAttributes& attributes) = 0;
-  virtual Operation<Created> symlink(Caller caller, const Handle& directory, std::string_view name,
-                                     std::string_view target, const SetAttributes& attributes) = 0;
-  virtual Operation<Created> mknod(Caller caller, const Handle& directory, std::string_view name,
-                                   Special special, const SetAttributes& attributes) = 0;
   // The file gets the name too. IsDirectory of directories, TooManyLinks.
-  virtual Operation<Linked> link(Caller caller, const Handle& file, const Handle& directory,
+  virtual Operation<Linked> link(CallerContext caller, const Handle& file, const Handle& directory,
                                  std::string_view name) = 0;
 
   // Anything but a directory; IsDirectory otherwise. "." and ".." are Invalid, as in rmdir and
   // rename.
-  virtual Operation<Change> remove(Caller caller, const Handle& directory,
+  virtual Operation<Change> remove(CallerContext caller, const Handle& directory,
                                    std::string_view name) = 0;
   // NotEmpty.
-  virtual Operation<Change> rmdir(Caller caller, const Handle& directory,
+  virtual Operation<Change> rmdir(CallerContext caller, const Handle& directory,
                                   std::string_view name) = 0;
   // Replaces a compatible target atomically (RFC 1813 3.3.14): Exists when only one of the two is a
   // directory, NotEmpty, Invalid when a directory would move into itself. Two names of the same
   // file: nothing happens.
-  virtual Operation<Renamed> rename(Caller caller, const Handle& from_directory,
+  virtual Operation<Renamed> rename(CallerContext caller, const Handle& from_directory,
                                     std::string_view from, const Handle& to_directory,
                                     std::string_view to) = 0;
 
   // Every entry that is there from the first page to the last is listed exactly once, "." and ".."
   // included, whatever comes and goes meanwhile. The sink is called on the caller's loop, within
   // the Operation. BadCookie.
-  virtual Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
+  virtual Operation<Listed> list(CallerContext caller, const Handle& directory, ListFrom from,
                                  DirectorySink& sink) = 0;
 
-  virtual Operation<Usage> usage(Caller caller) = 0;
+  virtual Operation<Usage> usage(CallerContext caller) = 0;
 
   // Access control lists. A store without them says NotSupported, as this default does; one with
   // them honours them in every operation, and gives new objects the default list of their
   // directory. Anybody who has the handle may look.
-  virtual Operation<ObjectAcls> acls(Caller caller, const Handle& object);
+  virtual Operation<ObjectAcls> acls(CallerContext caller, const Handle& object);
   // The mode follows the access list. Perm for anybody but the owner and root; Access for a default
   // list of anything but a directory, NotSupported for symlinks; NoSpace.
-  virtual Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes);
+  virtual Operation<Change> set_acls(CallerContext caller, const Handle& object,
+                                     const SetAcls& changes);
 };
 
 }  // namespace stag::vfs

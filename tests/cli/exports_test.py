@@ -310,7 +310,7 @@ class Reload(Case):
         before = server.log()
         server.process.send_signal(signal.SIGHUP)
         end = time.monotonic() + harness.PATIENCE
-        while "NfsExportsKept" not in server.log()[len(before):]:
+        while "ExportsReloadFailed" not in server.log()[len(before):]:
             self.assertLess(time.monotonic(), end, before)
             time.sleep(0.01)
         self.assertIn(sentence, server.log()[len(before):])

@@ -1,7 +1,7 @@
 // The physical reference: plain TCP on loopback between this process and a second one, with the
-// same bytes as the RPCs they are compared with and the same way of waiting (net/patience.h, then
-// epoll, then read until it is empty). Nothing here knows RPC; what it measures is what the kernel
-// allows.
+// same bytes as the RPCs they are compared with and the same way of waiting (net/spin_policy.h,
+// then epoll, then read until it is empty). Nothing here knows RPC; what it measures is what the
+// kernel allows.
 //
 // Thread: one. The second process is forked in the constructor, before any thread is started, and
 // ends with the object.

@@ -1,5 +1,5 @@
-// A TCP socket that is waited for as patiently as the loops wait (net/patience.h, then epoll), for
-// the raw references.
+// A TCP socket that is waited for as patiently as the loops wait (net/spin_policy.h, then epoll),
+// for the raw references.
 #pragma once
 
 #include <sys/types.h>
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "net/patience.h"
+#include "net/spin_policy.h"
 
 namespace stag::bench {
 
@@ -31,7 +31,7 @@ class Wire {
 
   int socket_;
   int epoll_;
-  net::Patience patience_;
+  net::SpinPolicy patience_;
   std::uint32_t armed_;
 };
 

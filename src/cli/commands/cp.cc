@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/copy/copier.h"
-#include "cli/copy/progress.h"
+#include "cli/copy/progress_line.h"
 #include "cli/support/arguments.h"
 #include "cli/support/format.h"
 #include "cli/support/json.h"
@@ -40,7 +40,7 @@ constexpr std::string_view kNotes =
 // One end: a remote one with its session, or the local one.
 struct End {
   std::unique_ptr<Remote> remote{};
-  std::unique_ptr<Side> side{};
+  std::unique_ptr<CopyEndpoint> side{};
   std::string path{};
 };
 
@@ -86,36 +86,36 @@ class Cp final : public Command {
   }
 
   Task<Exit> work(Run& run) {
-    Tally tally;
-    Progress progress(run.loop, tally);
-    Outcome<End> to = co_await open(run, paths_.back(), tally);
+    Progress progress;
+    ProgressLine line(run.loop, progress);
+    Outcome<End> to = co_await open(run, paths_.back(), progress);
     if (!to) co_return failed(to.error());
     Exit exit = co_await check_destination(run, *to);
     for (std::size_t i = 0; exit != Exit::Usage && i + 1 < paths_.size(); ++i) {
-      const Exit one = co_await copy(run, paths_[i], *to, tally, progress);
+      const Exit one = co_await copy(run, paths_[i], *to, progress, line);
       if (one != Exit::Done) exit = one;
       if (run.cancel.cancelled()) break;
     }
     if (to->remote) co_await to->remote->close();
-    progress.clear();
-    for (const std::string& path : tally.leftovers)
+    line.clear();
+    for (const std::string& path : progress.leftovers)
       complain(fmt::format("'{}' may be left; remove it", path));
     if (run.cancel.cancelled()) co_return failed("interrupted");
-    report(tally, progress.seconds());
+    report(progress, line.seconds());
     co_return exit;
   }
 
-  Task<Outcome<End>> open(Run& run, std::string path, Tally& tally) {
+  Task<Outcome<End>> open(Run& run, std::string path, Progress& progress) {
     End end;
     if (!Url::looks_like(path)) {
-      end.side = local_side(run, tally);
+      end.side = local_endpoint(run, progress);
       end.path = std::move(path);
       co_return std::move(end);
     }
     Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
     if (!remote) co_return Failure{remote.error()};
     end.remote = *std::move(remote);
-    end.side = remote_side(*end.remote, tally);
+    end.side = remote_endpoint(*end.remote, progress);
     end.path = end.remote->path();
     if (!end.path.empty() && end.remote->url().path.ends_with('/')) end.path.push_back('/');
     co_return std::move(end);
@@ -136,14 +136,14 @@ class Cp final : public Command {
         fmt::format("'{}' is no directory, and several files cannot become one", paths_.back()));
   }
 
-  Task<Exit> copy(Run& run, std::string source, End& to, Tally& tally, Progress& progress) {
-    Outcome<End> from = co_await open(run, source, tally);
+  Task<Exit> copy(Run& run, std::string source, End& to, Progress& progress, ProgressLine& line) {
+    Outcome<End> from = co_await open(run, source, progress);
     if (!from) co_return failed_by(run, from.error());
     options_.max_entries = from->remote ? max_entries_ : 0;
     options_.one_server = from->remote && to.remote &&
                           from->remote->url().nfs_address() == to.remote->url().nfs_address();
-    Copier copier(run, *from->side, *to.side, options_, tally, [&](const std::string& sentence) {
-      progress.clear();
+    Copier copier(run, *from->side, *to.side, options_, progress, [&](const std::string& sentence) {
+      line.clear();
       complain(sentence);
     });
     const std::string& named = from->remote ? from->remote->url().path : source;
@@ -153,22 +153,22 @@ class Cp final : public Command {
     co_return copier.all_well() ? Exit::Done : Exit::Failed;
   }
 
-  void report(const Tally& tally, double seconds) const {
-    const double rate = static_cast<double>(tally.bytes) / seconds;
+  void report(const Progress& progress, double seconds) const {
+    const double rate = static_cast<double>(progress.bytes) / seconds;
     if (json_) {
       Json json;
-      json.set("files", tally.files)
-          .set("directories", tally.directories)
-          .set("symlinks", tally.symlinks)
-          .set("bytes", tally.bytes)
+      json.set("files", progress.files)
+          .set("directories", progress.directories)
+          .set("symlinks", progress.symlinks)
+          .set("bytes", progress.bytes)
           .set("seconds", seconds)
           .set("bytes_per_second", rate)
           .set("moved", to_json(moved_));
       put("{}\n", json.text());
     } else if (stats_) {
-      put("{} files, {} directories, {} symbolic links: {} in {:.2f} s, {}/s\n", tally.files,
-          tally.directories, tally.symlinks, human_size(static_cast<double>(tally.bytes)), seconds,
-          human_size(rate));
+      put("{} files, {} directories, {} symbolic links: {} in {:.2f} s, {}/s\n", progress.files,
+          progress.directories, progress.symlinks, human_size(static_cast<double>(progress.bytes)),
+          seconds, human_size(rate));
       print_moved();
     }
   }
@@ -183,7 +183,7 @@ class Cp final : public Command {
     line("Reply chunks", moved_.reply_chunks, moved_.reply_chunk_bytes);
   }
 
-  rpc::rdma::Moved moved_;
+  rpc::rdma::TransferStats moved_;
   RemoteOptions remote_{.moved = &moved_};
   CopyOptions options_;
   std::uint32_t jobs_ = 8;

@@ -49,13 +49,13 @@ std::string base_name(const std::string& path) {
   return name == "." || name == ".." ? "" : name;
 }
 
-Copier::Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally& tally,
-               Complain complain)
+Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
+               Progress& progress, Complain complain)
     : run_(run),
       from_(from),
       to_(to),
       options_(options),
-      tally_(tally),
+      progress_(progress),
       complain_(std::move(complain)) {}
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
@@ -110,7 +110,7 @@ Task<void> Copier::copy_object(Object source, Target target) {
     case Kind::Symlink:
       co_return co_await copy_symlink(std::move(source), std::move(target));
     case Kind::File:
-      tally_.expected_bytes += source.size;
+      progress_.expected_bytes += source.size;
       co_await files_.at_most(options_.files_in_flight - 1);
       files_.add(copy_file(std::move(source), std::move(target)));
       co_return;
@@ -125,11 +125,11 @@ Task<void> Copier::copy_directory(Object source, Target target) {
   if (step.refusal()) co_return fail(from_.shown_path(source.path), std::string(*step.refusal()));
   const Outcome<Object> directory = co_await directory_for(source, target);
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
-  ++tally_.directories;
+  ++progress_.directories;
   if (!root_) root_ = *directory;
   const bool fresh = !target.name.empty() && !target.existing;
   finish_later(source, *directory, fresh);
-  const std::unique_ptr<Members> members = from_.members(source);
+  const std::unique_ptr<DirIterator> members = from_.members(source);
   while (!stopped()) {
     Outcome<std::vector<Member>> batch = co_await members->next();
     if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
@@ -203,13 +203,13 @@ Task<void> Copier::copy_symlink(Object source, Target target) {
     co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
   const Outcome<Ok> made = co_await to_.symlink(target.directory, target.name, *std::move(text));
   if (!made) co_return fail(from_.shown_path(source.path), made.error());
-  ++tally_.symlinks;
+  ++progress_.symlinks;
 }
 
 Task<void> Copier::copy_file(Object source, Target target) {
   const Outcome<Ok> moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
-  ++tally_.files;
+  ++progress_.files;
 }
 
 Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) {
@@ -218,26 +218,26 @@ Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) 
                                   to_.shown_path(target.existing->path)));
   if (target.existing && same_file(source, *target.existing))
     co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
-  DraftPlan plan{.finish = finish_of(source, target.existing),
-                 .sparse = source.used < source.size,
-                 .existing = target.existing};
-  const Outcome<std::unique_ptr<Draft>> draft =
-      co_await to_.draft(target.directory, target.name, std::move(plan));
-  if (!draft) co_return Failure{draft.error()};
-  Outcome<Ok> done = co_await filled_and_published(source, **draft);
+  TempFilePlan plan{.finish = finish_of(source, target.existing),
+                    .sparse = source.used < source.size,
+                    .existing = target.existing};
+  const Outcome<std::unique_ptr<TempFile>> temp_file =
+      co_await to_.temp_file(target.directory, target.name, std::move(plan));
+  if (!temp_file) co_return Failure{temp_file.error()};
+  Outcome<Ok> done = co_await filled_and_published(source, **temp_file);
   if (done) co_return done;
-  co_await (*draft)->discard();
-  if ((*draft)->in_place())
+  co_await (*temp_file)->discard();
+  if ((*temp_file)->in_place())
     complain_(fmt::format("{}: it was written in place and is incomplete now; copy it again",
                           to_.shown_path(target.existing->path)));
   co_return done;
 }
 
-Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, Draft& draft) {
-  const Outcome<std::uint64_t> size = co_await from_.feed(source, draft);
+Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, TempFile& temp_file) {
+  const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file);
   if (!size) co_return Failure{size.error()};
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
-  co_return co_await draft.publish(*size);
+  co_return co_await temp_file.publish(*size);
 }
 
 Task<void> Copier::complete() {

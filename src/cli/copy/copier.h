@@ -1,5 +1,5 @@
-// Copies files and trees from one Side to another, several files at a time. What fails is told and
-// left out; the rest goes on, unless the reason will meet every file.
+// Copies files and trees from one CopyEndpoint to another, several files at a time. What fails is
+// told and left out; the rest goes on, unless the reason will meet every file.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/task_group.h"
-#include "cli/copy/side.h"
+#include "cli/copy/copy_endpoint.h"
 #include "cli/support/descent.h"
 
 namespace stag::cli {
@@ -27,8 +27,8 @@ class Copier {
  public:
   using Complain = std::function<void(const std::string& sentence)>;
   // All outlive the Task.
-  Copier(Run& run, Side& from, Side& to, const CopyOptions& options, Tally& tally,
-         Complain complain);
+  Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
+         Progress& progress, Complain complain);
 
   // Copies what `source` names to `destination`: into it, as `name`, when it is a directory, else
   // to exactly that place. Without a name the contents of `source` go into that directory.
@@ -64,7 +64,7 @@ class Copier {
   Task<void> copy_symlink(Object source, Target target);
   Task<void> copy_file(Object source, Target target);
   Task<Outcome<Ok>> move_file(const Object& source, const Target& target);
-  Task<Outcome<Ok>> filled_and_published(const Object& source, Draft& draft);
+  Task<Outcome<Ok>> filled_and_published(const Object& source, TempFile& temp_file);
 
   Finish finish_of(const Object& source, const std::optional<Object>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
@@ -72,10 +72,10 @@ class Copier {
   bool stopped() const { return hopeless_ || endless_ || run_.cancel.cancelled(); }
 
   Run& run_;
-  Side& from_;
-  Side& to_;
+  CopyEndpoint& from_;
+  CopyEndpoint& to_;
   const CopyOptions options_;
-  Tally& tally_;
+  Progress& progress_;
   const Complain complain_;
   TaskGroup files_;
   Descent descent_;

@@ -283,9 +283,9 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
 
 void Serve::reload(ExportSet& exports) const {
   Result<std::vector<ExportLine>, std::string> lines = read_exports();
-  if (!lines) return trace(Reason::NfsExportsKept, "SIGHUP", lines.error());
+  if (!lines) return trace(Reason::ExportsReloadFailed, "SIGHUP", lines.error());
   const auto replaced = exports.replace(*std::move(lines));
-  if (!replaced) return trace(Reason::NfsExportsKept, "SIGHUP", replaced.error().sentence);
+  if (!replaced) return trace(Reason::ExportsReloadFailed, "SIGHUP", replaced.error().sentence);
   trace(Reason::NfsExportsChanged, "SIGHUP", *replaced);
   fmt::print("exports: {}\n", *replaced);
   std::fflush(stdout);

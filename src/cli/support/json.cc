@@ -103,7 +103,7 @@ Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
   return json;
 }
 
-Json to_json(const rpc::rdma::Moved& moved) {
+Json to_json(const rpc::rdma::TransferStats& moved) {
   Json json;
   json.set("calls", moved.calls.load())
       .set("inline_bytes", moved.inline_bytes.load())

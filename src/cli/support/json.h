@@ -50,6 +50,6 @@ class Json {
 
 Json to_json(std::string_view name, const nfs::client::Attributes& attributes);
 // What travelled how (rpc/rdma/options.h).
-Json to_json(const rpc::rdma::Moved& moved);
+Json to_json(const rpc::rdma::TransferStats& moved);
 
 }  // namespace stag::cli

@@ -16,8 +16,8 @@ namespace stag::cli {
 
 // The options that every client command has.
 struct RemoteOptions {
-  std::uint32_t timeout = 60;         // seconds without an answer before a call is given up
-  rpc::rdma::Moved* moved = nullptr;  // counts, and outlives the Remote
+  std::uint32_t timeout = 60;                 // seconds without an answer before a call is given up
+  rpc::rdma::TransferStats* moved = nullptr;  // counts, and outlives the Remote
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
 

@@ -146,7 +146,7 @@ TEST(Active, gives_up_on_a_service_that_does_not_answer) {
 TEST(Active, kicks_a_peer_that_leaves_the_first_FPDU_unanswered_with_an_empty_Write) {
   RawService service;
   IwarpOptions options;
-  options.kick_after = std::chrono::milliseconds(5);
+  options.wakeup_write_after = std::chrono::milliseconds(5);
   Client client(options);
   client.connect(service.address());
   RawPeer peer = service.accept();

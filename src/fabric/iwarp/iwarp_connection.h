@@ -124,8 +124,8 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   bool begin_read(const Operation& operation);
   void message_filled();
   void report_written();
-  void start_kicks();
-  void kick();
+  void start_wakeup_writes();
+  void wakeup_write();
 
   // The memory behind bytes that are still to be written is about to be its owner's again.
   void release_unwritten();
@@ -188,9 +188,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   bool heard_ = false;    // anything, since the set-up
   bool in_bulk_ = false;  // the last read had a direct target
   int held_back_ = 0;     // short Sends of this turn that are not written
-  int kicks_ = 0;
+  int wakeup_writes_ = 0;
   Timer hold_;
-  Timer kick_;
+  Timer wakeup_write_timer_;
   std::uint64_t received_ = 0;  // bytes of the stream
 
   // The peer owes that it takes our bytes, answers our Reads, ends what it has begun.

@@ -16,9 +16,9 @@ Reason fabric_reason(Reason reason) {
       return Reason::ReceiveOverflow;
     case Reason::StagUnknown:
     case Reason::StagRevoked:
-    case Reason::StagRightMissing:
+    case Reason::StagAccessViolation:
       return Reason::RemoteAccessDenied;
-    case Reason::StagBounds:
+    case Reason::BaseOrBoundsViolation:
     case Reason::StagOffsetWraps:
       return Reason::RemoteAccessOutOfBounds;
     default:
@@ -74,7 +74,7 @@ void IwarpConnection::end(Reason reason) {
   state_ = State::Ended;
   receiver_.stop();
   close_limit_.cancel();
-  kick_.cancel();
+  wakeup_write_timer_.cancel();
   stall_timer_.cancel();
   hold_.cancel();
   sender_.abort();

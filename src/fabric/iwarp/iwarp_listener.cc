@@ -7,10 +7,10 @@
 namespace stag::fabric {
 
 struct IwarpListener::Peer {
-  Peer(net::TcpSocket socket, net::PeerPlaces::Place its)
+  Peer(net::TcpSocket socket, net::ConnectionLimits::Place its)
       : setup(std::move(socket)), place(std::move(its)) {}
   PassiveSetup setup;
-  net::PeerPlaces::Place place;
+  net::ConnectionLimits::Place place;
 };
 
 void IwarpListener::Gate::enter() {
@@ -41,7 +41,8 @@ IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::E
       tcp_(std::move(tcp)),
       listen_(listen),
       acceptor_(acceptor),
-      places_(net::PeerPlaces::make(listen_.max_connections, listen_.max_connections_per_peer)),
+      places_(
+          net::ConnectionLimits::make(listen_.max_connections, listen_.max_connections_per_peer)),
       gate_(std::make_shared<Gate>()) {
   tcp_.start([this](net::AcceptedSocket accepted) { on_accept(std::move(accepted)); });
 }

@@ -9,8 +9,8 @@
 #include "fabric/fabric.h"
 #include "fabric/iwarp/iwarp_options.h"
 #include "fabric/iwarp/mpa_setup.h"
+#include "net/connection_limits.h"
 #include "net/listener.h"
-#include "net/peer_places.h"
 
 namespace stag::fabric {
 
@@ -52,7 +52,7 @@ class IwarpListener final : public Listener {
   Acceptor& acceptor_;
   std::list<Peer> half_open_;  // the oldest first
   std::size_t next_loop_ = 0;
-  std::shared_ptr<net::PeerPlaces> places_;
+  std::shared_ptr<net::ConnectionLimits> places_;
   std::shared_ptr<Gate> gate_;
 };
 

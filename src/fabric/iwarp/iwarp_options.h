@@ -40,8 +40,8 @@ struct IwarpOptions {
   Duration first_fpdu_delay{0};
   // The remedy where the wait was too short: an active side that has heard nothing this long after
   // its first FPDU sends a Write of no bytes, which wakes such a peer and is nothing to any other.
-  // Repeated kMaxKicks times, at doubled intervals.
-  Duration kick_after = std::chrono::milliseconds(200);
+  // Repeated kMaxWakeupWrites times, at doubled intervals.
+  Duration wakeup_write_after = std::chrono::milliseconds(200);
   net::TcpOptions tcp;
 };
 

@@ -10,7 +10,7 @@ namespace {
 // urgent. A peer that is sent less at a time receives less at a time.
 constexpr std::size_t kBatchBytes = 1 << 20;
 // Linux siw needs one kick; several only in case that one came too early as well.
-constexpr int kMaxKicks = 4;
+constexpr int kMaxWakeupWrites = 4;
 // Of the short Sends of a turn that goes on receiving so many, or so many bytes of them, leave
 // together: the peer begins with them while we are at the rest. Fewer cost more system calls than
 // they gain.
@@ -44,7 +44,7 @@ bool IwarpConnection::may_begin_at_once(Flow flow) const {
 
 void IwarpConnection::send_short(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
                                  Token token) {
-  if (active_ && kicks_ == 0) start_kicks();
+  if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
   ++traffic_.sends_out;
   sender_.add_send(batch_, head, body, invalidate);
   if (token != kNoToken) leaving_.push({batch_.appended(), token});
@@ -157,7 +157,7 @@ bool IwarpConnection::begin(Outgoing& outgoing) {
 }
 
 bool IwarpConnection::begin(Operation& operation) {
-  if (active_ && kicks_ == 0) start_kicks();
+  if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
   filling_ = operation.token;
   filling_response_ = false;
   switch (operation.kind) {
@@ -213,17 +213,18 @@ void IwarpConnection::report_written() {
   }
 }
 
-void IwarpConnection::start_kicks() {
-  kicks_ = 1;
-  kick_ = loop_.after(options_->kick_after, [this] { kick(); });
+void IwarpConnection::start_wakeup_writes() {
+  wakeup_writes_ = 1;
+  wakeup_write_timer_ = loop_.after(options_->wakeup_write_after, [this] { wakeup_write(); });
 }
 
-void IwarpConnection::kick() {
-  if (heard_ || state_ != State::Open || kicks_ > kMaxKicks) return;
+void IwarpConnection::wakeup_write() {
+  if (heard_ || state_ != State::Open || wakeup_writes_ > kMaxWakeupWrites) return;
   queue_.post(Operation{OperationKind::Write, 0, kNoToken, {}, {}, {}, std::nullopt});
   schedule_flush();
-  kick_ = loop_.after(options_->kick_after * (1 << kicks_), [this] { kick(); });
-  ++kicks_;
+  wakeup_write_timer_ =
+      loop_.after(options_->wakeup_write_after * (1 << wakeup_writes_), [this] { wakeup_write(); });
+  ++wakeup_writes_;
 }
 
 }  // namespace stag::fabric

@@ -13,7 +13,7 @@ class Listings : public Served {
   // Straight into the store: making many files is not what is tested.
   void fill(int count) {
     const vfs::Credentials root{0, 0, {}};
-    const vfs::Caller caller{loop_, root};
+    const vfs::CallerContext caller{loop_, root};
     const vfs::Handle top = store_->root();
     for (int i = 0; i < count; ++i)
       STAG_CHECK(

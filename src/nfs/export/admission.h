@@ -32,7 +32,7 @@ struct ExportObject {
   const void* connection = nullptr;  // its share of the store's workers is taken
 
   vfs::FileSystem& store() const { return export_->file_system(); }
-  vfs::Caller caller() const { return {*loop, credentials, connection}; }
+  vfs::CallerContext caller() const { return {*loop, credentials, connection}; }
   bool read_only() const { return options->read_only; }
 };
 

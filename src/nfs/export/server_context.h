@@ -21,7 +21,7 @@ struct ServerContext {
   // Another value after each start of the server, and whenever the store says that unstable data
   // may be lost (RFC 1813 3.3.7, 3.3.21).
   std::uint64_t write_verifier(const vfs::FileSystem& file_system) const {
-    return boot_verifier + file_system.losses();
+    return boot_verifier + file_system.write_verifier_epoch();
   }
 };
 

@@ -56,19 +56,19 @@ LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now)
   return {NLM4_DENIED, std::move(holder)};
 }
 
-nlm4_stats LockManager::lock(const Ask& ask, TimePoint now) {
+nlm4_stats LockManager::lock(const LockArgs& ask, TimePoint now) {
   std::unique_lock lock(mutex_);
   // A reclaim that comes late may be beaten by somebody who has come and gone: it is refused the
   // same way, for clients know no other word for it.
   if (in_grace(now) != ask.reclaim) return NLM4_DENIED_GRACE_PERIOD;
   const nlm4_stats status = lock_now(ask);
-  std::vector<News> news = take_news();
+  std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
   return status;
 }
 
-nlm4_stats LockManager::lock_now(const Ask& ask) {
+nlm4_stats LockManager::lock_now(const LockArgs& ask) {
   // What was held before a restart was held by nobody else: a reclaim has nothing to wait for.
   const bool wait = ask.block && !ask.reclaim && static_cast<bool>(on_grant_);
   const LockTable::Answer answer = table_.lock(ask.request, wait);
@@ -98,7 +98,7 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
     table_.revert(take_pending(ticket));
     found = true;
   }
-  std::vector<News> news = take_news();
+  std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
   return found ? NLM4_GRANTED : NLM4_DENIED;
@@ -108,7 +108,7 @@ nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range ra
   std::unique_lock lock(mutex_);
   const bool done = table_.unlock(file, owner, range);
   if (done) forget_pending(file, owner, range);
-  std::vector<News> news = take_news();
+  std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
   return status_of(done ? LockOutcome::Granted : LockOutcome::Full, owner.client);
@@ -131,7 +131,7 @@ void LockManager::release(const Client& client) {
   // To look at all locks is not to be had for the price of a Call.
   if (!table_.knows(client)) return;
   release_which([&](const Client& other) { return other == client; });
-  std::vector<News> news = take_news();
+  std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
 }
@@ -159,7 +159,7 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   release_which([&](const Client& client) {
     return std::find(here.begin(), here.end(), client) != here.end();
   });
-  std::vector<News> news = take_news();
+  std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
   return !here.empty();
@@ -203,7 +203,7 @@ bool LockManager::settle(Ticket ticket, bool wanted) {
   if (!pending_.contains(ticket)) return false;
   const Grant grant = take_pending(ticket);
   if (!wanted) table_.revert(grant);
-  std::vector<News> news = take_news();
+  std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
   return true;
@@ -275,8 +275,8 @@ bool LockManager::heard_before(const std::string& address, std::int32_t state, T
   return false;
 }
 
-std::vector<LockManager::News> LockManager::take_news() {
-  std::vector<News> news;
+std::vector<LockManager::GrantNotice> LockManager::take_news() {
+  std::vector<GrantNotice> news;
   for (Grant& grant : table_.take_grants()) {
     const Ticket ticket = grant.ticket;
     news.push_back({grant.request.owner->client, ticket});
@@ -288,8 +288,8 @@ std::vector<LockManager::News> LockManager::take_news() {
   return news;
 }
 
-void LockManager::tell(std::vector<News> news) {
-  for (const News& one : news) on_grant_(one.client, one.ticket);
+void LockManager::tell(std::vector<GrantNotice> news) {
+  for (const GrantNotice& one : news) on_grant_(one.client, one.ticket);
 }
 
 }  // namespace stag::nfs::lock

@@ -20,7 +20,7 @@
 namespace stag::nfs::lock {
 
 // How a waiting client spoke, and is called back: with its own words (XNFS 10.3 NLM_GRANTED).
-struct Wish {
+struct LockParams {
   std::uint32_t version = 4;  // of NLM
   bool by_message = false;    // it came as NLM_LOCK_MSG
   std::string file_handle;
@@ -28,18 +28,18 @@ struct Wish {
   std::uint64_t length = 0;
 };
 
-struct Ask {
+struct LockArgs {
   LockRequest request;
   bool block = false;
   bool reclaim = false;
   std::int32_t client_state = 0;  // of its status monitor; 0: it does not know
-  Wish wish;
+  LockParams wish;
 };
 
 // A grant on its way to the client.
 struct PendingGrant {
   Grant grant;
-  Wish wish;
+  LockParams wish;
   bool offered = false;     // and not answered
   bool unanswered = false;  // that happened to an earlier offer
 };
@@ -60,7 +60,7 @@ class LockManager {
     std::optional<Held> holder;  // with NLM4_DENIED
   };
   Tested test(const LockRequest& request, TimePoint now) const;
-  nlm::nlm4_stats lock(const Ask& ask, TimePoint now);
+  nlm::nlm4_stats lock(const LockArgs& ask, TimePoint now);
   nlm::nlm4_stats cancel(const LockRequest& request);
   nlm::nlm4_stats unlock(const FileKey& file, const Owner& owner, Range range);
   nlm::nlm4_stats share(const FileKey& file, const Share& share, bool reclaim, TimePoint now);
@@ -100,14 +100,14 @@ class LockManager {
     std::int32_t state = 0;
     TimePoint when{};
   };
-  struct News {
+  struct GrantNotice {
     Client client;
     Ticket ticket = 0;
   };
   bool in_grace(TimePoint now) const { return now < grace_end_; }
   // Grants on their way, in one file.
   using Tickets = std::vector<Ticket>;
-  nlm::nlm4_stats lock_now(const Ask& ask);
+  nlm::nlm4_stats lock_now(const LockArgs& ask);
   Grant take_pending(Ticket ticket);
   Tickets pending_in(const FileKey& file) const;
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
@@ -115,13 +115,13 @@ class LockManager {
   void release_which(const LockTable::Which& which);
   bool heard_before(const std::string& address, std::int32_t state, TimePoint now);
   // What must be told once the mutex is free.
-  std::vector<News> take_news();
-  void tell(std::vector<News> news);
+  std::vector<GrantNotice> take_news();
+  void tell(std::vector<GrantNotice> news);
 
   mutable std::mutex mutex_;
   LockTable table_;
   TimePoint grace_end_{};
-  std::map<Ticket, Wish> wishes_;
+  std::map<Ticket, LockParams> wishes_;
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Tickets, FileKeyHash> pending_in_;
   std::map<Client, std::int32_t> states_;

@@ -16,10 +16,10 @@ struct LockService::Parts {
 
   const Duration grace;
   std::unique_ptr<Records> records;
-  Stores stores;
+  FsidMap stores;
   LockManager manager;
-  Outbox outbox;
-  Desk desk;
+  CallbackSender outbox;
+  NlmContext desk;
 };
 
 LockService::LockService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

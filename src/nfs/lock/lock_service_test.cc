@@ -607,12 +607,12 @@ TEST_F(Locks, of_before_a_restart_are_asked_for_in_time_although_all_other_clien
 }
 
 TEST_F(Locks, of_clients_that_stay_silent_after_a_restart_are_forgotten) {
-  const auto before = reason_counters().of(Reason::RestartUnheard);
+  const auto before = reason_counters().of(Reason::NsmNotifyFailed);
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   host(kA).up = false;
   restart();
   loop_.pass(1h);
-  EXPECT_EQ(reason_counters().of(Reason::RestartUnheard), before + 1);
+  EXPECT_EQ(reason_counters().of(Reason::NsmNotifyFailed), before + 1);
   EXPECT_FALSE(std::filesystem::exists(directory_.hosts() + "/" + kA));
 }
 

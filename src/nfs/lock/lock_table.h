@@ -27,7 +27,7 @@
 namespace stag::nfs::lock {
 
 struct FileKey {
-  std::uint64_t store = 0;  // Stores
+  std::uint64_t store = 0;  // FsidMap
   vfs::Handle handle;
   friend bool operator==(const FileKey&, const FileKey&) = default;
 };

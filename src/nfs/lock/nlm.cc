@@ -14,7 +14,8 @@ using Key = Result<FileKey, nlm4_stats>;
 
 // The file is there, and the caller may read it or owns it: to lock what one may not even read
 // would only keep others out.
-Task<Key> key_to_lock(const Desk& desk, const rpc::CallContext& call, const nlm::netobj& handle) {
+Task<Key> key_to_lock(const NlmContext& desk, const rpc::CallContext& call,
+                      const nlm::netobj& handle) {
   const Admission admission(desk.server, call);
   const auto object = admission.resolve(handle.flatten().bytes());
   // NLM has one word for all refusals.
@@ -35,7 +36,7 @@ Task<Key> key_to_lock(const Desk& desk, const rpc::CallContext& call, const nlm:
 
 // To give back what one has, neither permission nor the export nor the file itself are asked for:
 // who lost them must still get rid of his locks. The file's export may never have seen a lock.
-Key key_to_unlock(const Desk& desk, const nlm::netobj& handle) {
+Key key_to_unlock(const NlmContext& desk, const nlm::netobj& handle) {
   const auto opened = desk.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
   return FileKey{desk.stores.find(opened->export_id).value_or(0), opened->object};
@@ -59,7 +60,7 @@ Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const K
 }
 
 // The client is in the records before it holds anything.
-Task<Records::Hold> recorded(Desk& desk, rpc::CallContext& call) {
+Task<Records::Hold> recorded(NlmContext& desk, rpc::CallContext& call) {
   const std::string& address = call.origin().peer.host;
   Records::Hold hold = desk.records.hold(address);
   if (hold) co_return hold;
@@ -73,27 +74,28 @@ Task<Records::Hold> recorded(Desk& desk, rpc::CallContext& call) {
   co_return desk.records.hold(address);
 }
 
-enum class Manner : std::uint8_t { Usual, ByMessage, Unmonitored };
+enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
-nlm4_stats locked(Desk& desk, rpc::CallContext& call, const Args& args, const LockRequest& request,
-                  Manner manner) {
-  Wish wish;
+nlm4_stats locked(NlmContext& desk, rpc::CallContext& call, const Args& args,
+                  const LockRequest& request, LockMode manner) {
+  LockParams wish;
   wish.version = call.header().version;
-  wish.by_message = manner == Manner::ByMessage;
+  wish.by_message = manner == LockMode::ByMessage;
   wish.file_handle = string_of(args.alock.fh);
   wish.offset = args.alock.l_offset;
   wish.length = args.alock.l_len;
-  const Ask ask{request, args.block, args.reclaim, args.state, std::move(wish)};
+  const LockArgs ask{request, args.block, args.reclaim, args.state, std::move(wish)};
   return desk.manager.lock(ask, call.loop().now());
 }
 
 template <class Args>
-Task<nlm4_stats> lock_status(Desk& desk, rpc::CallContext& call, const Args& args, Manner manner) {
+Task<nlm4_stats> lock_status(NlmContext& desk, rpc::CallContext& call, const Args& args,
+                             LockMode manner) {
   const Key key = co_await key_to_lock(desk, call, args.alock.fh);
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) co_return request.error();
-  if (manner != Manner::Unmonitored) {
+  if (manner != LockMode::Unmonitored) {
     const Records::Hold hold = co_await recorded(desk, call);
     if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
     co_return locked(desk, call, args, *request, manner);
@@ -102,7 +104,8 @@ Task<nlm4_stats> lock_status(Desk& desk, rpc::CallContext& call, const Args& arg
 }
 
 template <class V>
-Task<typename V::TestRes> test(Desk& desk, rpc::CallContext& call, typename V::TestArgs args) {
+Task<typename V::TestRes> test(NlmContext& desk, rpc::CallContext& call,
+                               typename V::TestArgs args) {
   typename V::TestRes res;
   res.cookie = own(args.cookie);
   const Key key = co_await key_to_lock(desk, call, args.alock.fh);
@@ -117,20 +120,21 @@ Task<typename V::TestRes> test(Desk& desk, rpc::CallContext& call, typename V::T
   co_return res;
 }
 
-template <class V, Manner manner>
-Task<typename V::Res> lock(Desk& desk, rpc::CallContext& call, typename V::LockArgs args) {
+template <class V, LockMode manner>
+Task<typename V::Res> lock(NlmContext& desk, rpc::CallContext& call, typename V::LockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
   // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, who say FREE_ALL themselves. They
   // do not wait.
-  if (manner == Manner::Unmonitored) args.block = false;
+  if (manner == LockMode::Unmonitored) args.block = false;
   const nlm4_stats status = co_await lock_status(desk, call, args, manner);
   set_status(res.stat.stat, status);
   co_return res;
 }
 
 template <class V>
-Task<typename V::Res> cancel(Desk& desk, rpc::CallContext& call, typename V::CancelArgs args) {
+Task<typename V::Res> cancel(NlmContext& desk, rpc::CallContext& call,
+                             typename V::CancelArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(desk, args.alock.fh);
@@ -140,7 +144,8 @@ Task<typename V::Res> cancel(Desk& desk, rpc::CallContext& call, typename V::Can
 }
 
 template <class V>
-Task<typename V::Res> unlock(Desk& desk, rpc::CallContext& call, typename V::UnlockArgs args) {
+Task<typename V::Res> unlock(NlmContext& desk, rpc::CallContext& call,
+                             typename V::UnlockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(desk, args.alock.fh);
@@ -153,16 +158,17 @@ Task<typename V::Res> unlock(Desk& desk, rpc::CallContext& call, typename V::Unl
 
 // Nothing here ever waits for a lock of another host.
 template <class V>
-Task<typename V::Res> granted(Desk&, rpc::CallContext&, typename V::TestArgs args) {
+Task<typename V::Res> granted(NlmContext&, rpc::CallContext&, typename V::TestArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
   set_status(res.stat.stat, nlm::NLM4_DENIED);
   co_return res;
 }
 
-// The answer to what Outbox sent; the cookie is ours, but believed only from whom it was sent to.
+// The answer to what CallbackSender sent; the cookie is ours, but believed only from whom it was
+// sent to.
 template <class V>
-Task<xdr::Void> grant_answered(Desk& desk, rpc::CallContext& call, typename V::Res res) {
+Task<xdr::Void> grant_answered(NlmContext& desk, rpc::CallContext& call, typename V::Res res) {
   const Buffer cookie = res.cookie.flatten();
   if (cookie.size() != 8) co_return xdr::Void{};
   const auto ticket = load_be<Ticket>(cookie.data());
@@ -177,7 +183,8 @@ Task<xdr::Void> grant_answered(Desk& desk, rpc::CallContext& call, typename V::R
   co_return xdr::Void{};
 }
 
-Task<nlm4_stats> share_status(Desk& desk, rpc::CallContext& call, const nlm::nlm_shareargs& args) {
+Task<nlm4_stats> share_status(NlmContext& desk, rpc::CallContext& call,
+                              const nlm::nlm_shareargs& args) {
   const Key key = co_await key_to_lock(desk, call, args.share.fh);
   if (!key) co_return key.error();
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
@@ -187,7 +194,8 @@ Task<nlm4_stats> share_status(Desk& desk, rpc::CallContext& call, const nlm::nlm
 }
 
 template <class V>
-Task<typename V::ShareRes> share(Desk& desk, rpc::CallContext& call, nlm::nlm_shareargs args) {
+Task<typename V::ShareRes> share(NlmContext& desk, rpc::CallContext& call,
+                                 nlm::nlm_shareargs args) {
   typename V::ShareRes res;
   res.cookie = own(args.cookie);
   const nlm4_stats status = co_await share_status(desk, call, args);
@@ -196,7 +204,8 @@ Task<typename V::ShareRes> share(Desk& desk, rpc::CallContext& call, nlm::nlm_sh
 }
 
 template <class V>
-Task<typename V::ShareRes> unshare(Desk& desk, rpc::CallContext& call, nlm::nlm_shareargs args) {
+Task<typename V::ShareRes> unshare(NlmContext& desk, rpc::CallContext& call,
+                                   nlm::nlm_shareargs args) {
   typename V::ShareRes res;
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(desk, args.share.fh);
@@ -205,13 +214,13 @@ Task<typename V::ShareRes> unshare(Desk& desk, rpc::CallContext& call, nlm::nlm_
   co_return res;
 }
 
-Task<xdr::Void> free_all(Desk& desk, rpc::CallContext& call, nlm::nlm_notify args) {
+Task<xdr::Void> free_all(NlmContext& desk, rpc::CallContext& call, nlm::nlm_notify args) {
   desk.manager.release({call.origin().peer.host, std::move(args.name)});
   co_return xdr::Void{};
 }
 
 template <class P, auto procedure>
-void add(rpc::Program& program, Desk& desk) {
+void add(rpc::Program& program, NlmContext& desk) {
   program.add<P>([&desk](rpc::CallContext& call, typename P::Args args) {
     return procedure(desk, call, std::move(args));
   });
@@ -219,29 +228,29 @@ void add(rpc::Program& program, Desk& desk) {
 
 // A request whose results go back as a call of their own.
 template <class Answer, auto procedure, class Args>
-Task<xdr::Void> by_message(Desk& desk, rpc::CallContext& call, Args args) {
+Task<xdr::Void> by_message(NlmContext& desk, rpc::CallContext& call, Args args) {
   auto results = co_await procedure(desk, call, std::move(args));
   desk.outbox.answer<Answer>(call.origin().peer.host, std::move(results));
   co_return xdr::Void{};
 }
 
-Task<xdr::Void> nothing_was_asked(Desk&, rpc::CallContext&) {
+Task<xdr::Void> nothing_was_asked(NlmContext&, rpc::CallContext&) {
   co_return xdr::Void{};
 }
 
 template <class P>
-void add_ignored(rpc::Program& program, Desk& desk) {
+void add_ignored(rpc::Program& program, NlmContext& desk) {
   program.add<P>(
       [&desk](rpc::CallContext& call, typename P::Args) { return nothing_was_asked(desk, call); });
 }
 
 template <class V>
-rpc::Program common(Desk& desk) {
+rpc::Program common(NlmContext& desk) {
   rpc::Program program(V::Test::program, V::Test::version);
   // RFC 8267 5.1: NLM is not on RDMA.
   program.absent_from(rpc::TransportKind::Rdma);
   add<typename V::Test, test<V>>(program, desk);
-  add<typename V::Lock, lock<V, Manner::Usual>>(program, desk);
+  add<typename V::Lock, lock<V, LockMode::Usual>>(program, desk);
   add<typename V::Cancel, cancel<V>>(program, desk);
   add<typename V::Unlock, unlock<V>>(program, desk);
   add<typename V::Granted, granted<V>>(program, desk);
@@ -251,7 +260,7 @@ rpc::Program common(Desk& desk) {
   using UnlockArgs = typename V::UnlockArgs;
   add<typename V::TestMsg, by_message<typename V::TestAnswer, test<V>, TestArgs>>(program, desk);
   add<typename V::LockMsg,
-      by_message<typename V::LockAnswer, lock<V, Manner::ByMessage>, LockArgs>>(program, desk);
+      by_message<typename V::LockAnswer, lock<V, LockMode::ByMessage>, LockArgs>>(program, desk);
   add<typename V::CancelMsg, by_message<typename V::CancelAnswer, cancel<V>, CancelArgs>>(program,
                                                                                           desk);
   add<typename V::UnlockMsg, by_message<typename V::UnlockAnswer, unlock<V>, UnlockArgs>>(program,
@@ -267,24 +276,24 @@ rpc::Program common(Desk& desk) {
 }
 
 template <class V>
-rpc::Program with_shares(Desk& desk) {
+rpc::Program with_shares(NlmContext& desk) {
   rpc::Program program = common<V>(desk);
   add<typename V::Share, share<V>>(program, desk);
   add<typename V::Unshare, unshare<V>>(program, desk);
-  add<typename V::UnmonitoredLock, lock<V, Manner::Unmonitored>>(program, desk);
+  add<typename V::UnmonitoredLock, lock<V, LockMode::Unmonitored>>(program, desk);
   add<typename V::FreeAll, free_all>(program, desk);
   return program;
 }
 
 }  // namespace
 
-rpc::Program nlm1(Desk& desk) {
+rpc::Program nlm1(NlmContext& desk) {
   return common<Nlm1>(desk);
 }
-rpc::Program nlm3(Desk& desk) {
+rpc::Program nlm3(NlmContext& desk) {
   return with_shares<Nlm3>(desk);
 }
-rpc::Program nlm4(Desk& desk) {
+rpc::Program nlm4(NlmContext& desk) {
   return with_shares<Nlm4>(desk);
 }
 

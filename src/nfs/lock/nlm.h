@@ -2,25 +2,25 @@
 #pragma once
 
 #include "nfs/export/server_context.h"
+#include "nfs/lock/callback_sender.h"
+#include "nfs/lock/fsid_map.h"
 #include "nfs/lock/lock_manager.h"
-#include "nfs/lock/outbox.h"
 #include "nfs/lock/records.h"
-#include "nfs/lock/stores.h"
 #include "rpc/program.h"
 
 namespace stag::nfs::lock {
 
 // What they share; outlives the Calls.
-struct Desk {
+struct NlmContext {
   const ServerContext& server;
-  Stores& stores;
+  FsidMap& stores;
   LockManager& manager;
   Records& records;
-  Outbox& outbox;
+  CallbackSender& outbox;
 };
 
-rpc::Program nlm1(Desk& desk);
-rpc::Program nlm3(Desk& desk);
-rpc::Program nlm4(Desk& desk);
+rpc::Program nlm1(NlmContext& desk);
+rpc::Program nlm3(NlmContext& desk);
+rpc::Program nlm4(NlmContext& desk);
 
 }  // namespace stag::nfs::lock

@@ -34,23 +34,23 @@ class Seldom {
   TimePoint next_{};
 };
 
-Task<xdr::Void> notify(Desk& desk, rpc::CallContext& call, stat_chge news) {
+Task<xdr::Void> notify(NlmContext& desk, rpc::CallContext& call, stat_chge news) {
   const std::string& address = call.origin().peer.host;
   if (desk.manager.restarted(address, news.mon_name, news.state, call.loop().now()))
     trace(Reason::LockClientRestarted, address, news.mon_name);
   co_return xdr::Void{};
 }
 
-Task<sm_stat_res> status(Desk& desk, sm_res res) {
+Task<sm_stat_res> status(NlmContext& desk, sm_res res) {
   co_return sm_stat_res{res, desk.records.state()};
 }
 
-Task<sm_stat> own_state(Desk& desk) {
+Task<sm_stat> own_state(NlmContext& desk) {
   co_return sm_stat{desk.records.state()};
 }
 
 // Who has just reclaimed his locks does not have to do it again at once.
-Task<xdr::Void> simulate_crash(Desk& desk, rpc::CallContext& call, Duration grace,
+Task<xdr::Void> simulate_crash(NlmContext& desk, rpc::CallContext& call, Duration grace,
                                std::shared_ptr<Seldom> seldom) {
   const TimePoint now = call.loop().now();
   const TimePoint end = now + grace;
@@ -66,7 +66,7 @@ Task<xdr::Void> simulate_crash(Desk& desk, rpc::CallContext& call, Duration grac
 
 }  // namespace
 
-Result<Ok, StateError> restart(Desk& desk, TimePoint grace_end) {
+Result<Ok, StateError> restart(NlmContext& desk, TimePoint grace_end) {
   auto kept = desk.records.restart();
   if (!kept) return kept;
   desk.manager.clear();
@@ -74,7 +74,7 @@ Result<Ok, StateError> restart(Desk& desk, TimePoint grace_end) {
   return kept;
 }
 
-rpc::Program nsm1(Desk& desk, Duration grace) {
+rpc::Program nsm1(NlmContext& desk, Duration grace) {
   rpc::Program program(SM_NOTIFY::program, SM_NOTIFY::version);
   // RFC 8267 5.1: NSM is not on RDMA.
   program.absent_from(rpc::TransportKind::Rdma);

@@ -53,7 +53,8 @@ TEST_F(Crowd, of_100000_entries_is_listed_completely_while_others_come_and_go) {
 class Sharing final : public testing::FaultyStore {
  public:
   using FaultyStore::FaultyStore;
-  vfs::Operation<vfs::Attributes> attributes(vfs::Caller who, const vfs::Handle& object) override {
+  vfs::Operation<vfs::Attributes> attributes(vfs::CallerContext who,
+                                             const vfs::Handle& object) override {
     clients.push_back(who.client);
     return FaultyStore::attributes(who, object);
   }

@@ -104,7 +104,7 @@ TEST_F(SlowStore, a_file_that_goes_under_a_call_that_waits_is_stale) {
 // RFC 1813 3.3.7: data that was lost while it was written must not look safe under the verifier of
 // what came after.
 TEST_F(SlowStore, a_write_has_the_verifier_of_when_it_began_and_a_commit_that_of_its_end) {
-  const auto before = slow_->losses();
+  const auto before = slow_->write_verifier_epoch();
   const auto written =
       start<NFSPROC3_WRITE>({files_[0], 0, 1, UNSTABLE, Rope::copy_of(bytes_of("x"))});
   const auto committed = start<NFSPROC3_COMMIT>({files_[0], 0, 0});

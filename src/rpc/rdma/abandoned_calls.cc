@@ -10,12 +10,12 @@ void AbandonedCalls::add(PendingCall& call, fabric::Connection& connection) {
   Abandoned& left = calls_.emplace_back();
   left.xid = call.xid;
   if (connection.parameters().discards) {
-    left.handles = call.leases().abandon(connection);
+    left.handles = call.registrations().abandon(connection);
   } else if (call.owns_memory()) {
-    left.handles = call.leases().hand_over();
+    left.handles = call.registrations().hand_over();
     left.memory = call.take_memory();
   } else {
-    call.leases().revoke(connection);
+    call.registrations().revoke(connection);
   }
   if (left.handles.empty()) calls_.pop_back();
 }

@@ -57,7 +57,7 @@ class RdmaChannel : public ::testing::Test {
   std::unique_ptr<Server> server;
   std::unique_ptr<Channel> channel;
   std::optional<Client> client;
-  Moved moved;
+  TransferStats moved;
 };
 
 TEST_F(RdmaChannel, answers_NULL_inline) {
@@ -143,7 +143,7 @@ TEST_F(RdmaChannel, moves_arguments_and_results_of_one_call_by_chunk) {
 TEST_F(RdmaChannel, places_results_in_the_callers_memory) {
   connect();
   std::vector<std::byte> memory(1 << 20);
-  const Sink sinks[] = {{kBlobData, memory}};
+  const ResultBuffer sinks[] = {{kBlobData, memory}};
   CallOptions options;
   options.sinks = sinks;
   auto blob = call<Fetch>({9, 1 << 20}, options);

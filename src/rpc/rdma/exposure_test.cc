@@ -198,7 +198,7 @@ TEST(Exposure, is_a_time_in_which_the_requester_does_not_touch_the_memory) {
     auto stored = pair.call<Store>({5, Rope::borrow(arguments.bytes())});
     ASSERT_TRUE(stored.ok());
     EXPECT_TRUE(stored->intact);
-    const Sink sinks[] = {{kBlobData, results.bytes()}};
+    const ResultBuffer sinks[] = {{kBlobData, results.bytes()}};
     CallOptions options;
     options.sinks = sinks;
     auto blob = pair.call<Fetch>({6, kLength}, options);
@@ -222,7 +222,7 @@ TEST(Exposure, is_not_what_happens_to_arguments_that_go_inline) {
 
 Task<void> fetch_into(Pair& pair, MutableBytes memory, CancelToken cancel,
                       std::optional<Reason>& failure, std::size_t& ended_at) {
-  const Sink sinks[] = {{kBlobData, memory}};
+  const ResultBuffer sinks[] = {{kBlobData, memory}};
   CallOptions options;
   options.sinks = sinks;
   options.cancel = cancel;
@@ -301,7 +301,7 @@ TEST(Exposure, of_a_call_given_up_lasts_until_its_Reply_where_the_fabric_discard
 TEST(Exposure, of_the_callers_memory_needs_a_caller_who_waits_where_the_fabric_discards_nothing) {
   Pair pair(undiscarding());
   std::vector<std::byte> memory(100000);
-  const Sink sinks[] = {{kBlobData, memory}};
+  const ResultBuffer sinks[] = {{kBlobData, memory}};
   CallOptions options;
   options.sinks = sinks;
   for (const Duration timeout : {Duration::zero(), Duration(100s)}) {

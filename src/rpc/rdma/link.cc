@@ -174,7 +174,7 @@ Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call)
   auto& pending = static_cast<PendingCall&>(call);
   auto chunks = pending.expose(*connection_);
   if (chunks) return chunks;
-  pending.leases().revoke(*connection_);
+  pending.registrations().revoke(*connection_);
   // Not for want of room: the connection is about to end. Its calls belong on the next one.
   ending_ |= chunks.error() != Reason::OutOfMemory &&
              chunks.error() != Reason::RegistrationsExhausted &&
@@ -196,7 +196,7 @@ void Link::send_call(rpcrdma::OutgoingCall& call, Bytes header) {
 void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) {
   auto& pending = static_cast<PendingCall&>(call);
   // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
-  pending.leases().revoke(*connection_, reply.invalidated);
+  pending.registrations().revoke(*connection_, reply.invalidated);
   if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
   pending.collect(reply, pending.outcome.emplace().reply);
   finish(pending, Reason::None, false);
@@ -204,12 +204,12 @@ void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArriva
 
 void Link::fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) {
   auto& pending = static_cast<PendingCall&>(call);
-  if (up_) pending.leases().revoke(*connection_);
+  if (up_) pending.registrations().revoke(*connection_);
   finish(pending, failure.reason, !up());
 }
 
 void Link::finish(PendingCall& call, Reason reason, bool connection_lost) {
-  if (!up_) call.leases().on_disconnect();
+  if (!up_) call.registrations().on_disconnect();
   if (!call.outcome) call.outcome.emplace();
   call.outcome->reason = reason;
   call.outcome->connection_lost = connection_lost;
@@ -217,7 +217,7 @@ void Link::finish(PendingCall& call, Reason reason, bool connection_lost) {
 }
 
 void Link::settle(PendingCall& call) {
-  if (!call.leases().held()) {
+  if (!call.registrations().held()) {
     call.release();
     return call.done().complete(Ok{});
   }
@@ -431,8 +431,8 @@ void Link::on_done(fabric::Token token, Reason outcome) {
 void Link::on_revoked(std::uint32_t handle) {
   for (auto entry = settling_.begin(); entry != settling_.end(); ++entry) {
     PendingCall* const call = *entry;
-    if (!call->leases().on_revoked(handle)) continue;
-    if (call->leases().held()) return;
+    if (!call->registrations().on_revoked(handle)) continue;
+    if (call->registrations().held()) return;
     const bool oldest = entry == settling_.begin();
     settling_.erase(entry);
     if (settling_.empty())
@@ -452,7 +452,7 @@ void Link::on_disconnect(Reason reason) {
   reads_timer_.cancel();
   abandoned_.clear();
   for (PendingCall* call : std::exchange(settling_, {})) {
-    call->leases().on_disconnect();
+    call->registrations().on_disconnect();
     settle(*call);
   }
   core_.on_disconnect(reason);

@@ -118,7 +118,7 @@ class RdmaLink : public ::testing::Test {
   std::unique_ptr<Server> server;
   std::unique_ptr<Channel> channel;
   std::optional<Client> client;
-  Moved moved;
+  TransferStats moved;
 };
 
 TEST_F(RdmaLink, carries_calls_of_the_server_with_chunks_in_the_reverse_direction) {

@@ -15,7 +15,7 @@ namespace stag::rpc::rdma {
 
 // What travelled how, counted at the Requester; written on the loop, readable from any thread.
 // Bytes are payload.
-struct Moved {
+struct TransferStats {
   using Count = std::atomic<std::uint64_t>;
   Count calls{0};
   Count inline_bytes{0};                        // of Calls and Replies, Transport headers excluded
@@ -71,8 +71,8 @@ struct ChannelOptions {
   // in a credit kept free for it (RFC 8267 6.7.2); no answer in the same time ends the
   // connection. Zero: never.
   Duration probe_after = std::chrono::seconds(15);
-  std::uint64_t seed = 0;  // of XIDs and jitter; 0: from the system
-  Moved* moved = nullptr;  // outlives the Channel
+  std::uint64_t seed = 0;          // of XIDs and jitter; 0: from the system
+  TransferStats* moved = nullptr;  // outlives the Channel
 };
 
 struct ServerOptions {

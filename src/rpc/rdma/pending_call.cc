@@ -86,7 +86,7 @@ ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uin
                                                     InlineVector<bool, 4>& used) const {
   const xdr::ItemId wanted = message_->reply.items[result].item;
   for (std::size_t i = 0; uses_sinks_ && i < message_->sinks.size(); ++i) {
-    const Sink& sink = message_->sinks[i];
+    const ResultBuffer& sink = message_->sinks[i];
     if (used[i] || sink.item != wanted) continue;
     used[i] = true;
     if (sink.memory.size() < length) break;
@@ -99,16 +99,16 @@ ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uin
 
 Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& connection) {
   rpcrdma::ExposedChunks chunks;
-  const InlineVector<std::uint32_t, 2> moved = this->moved();
+  const InlineVector<std::uint32_t, 2> moved = this->reduced_items();
   if (plan().form == rpcrdma::Form::Long) {
     memory_.position_zero = gathered(message_->stream.without({moved.data(), moved.size()}));
-    auto segments = leases_.expose_source(connection, memory_.position_zero);
+    auto segments = registrations_.expose_source(connection, memory_.position_zero);
     if (!segments) return Failure{segments.error()};
     chunks.position_zero = *std::move(segments);
   }
   for (const std::uint32_t source : moved) {
     memory_.arguments.push_back(gathered(chunk_of(source)));
-    auto segments = leases_.expose_source(connection, memory_.arguments.back());
+    auto segments = registrations_.expose_source(connection, memory_.arguments.back());
     if (!segments) return Failure{segments.error()};
     chunks.arguments.push_back(*std::move(segments));
   }
@@ -119,7 +119,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
     memory_.results.push_back(length == 0 ? ExposedMemory::ForResult{}
                                           : result_memory(i, length, used));
     if (memory_.results.back().memory.size() != length) return Failure{Reason::OutOfMemory};
-    auto segments = leases_.expose_sink(connection, memory_.results.back().memory);
+    auto segments = registrations_.expose_sink(connection, memory_.results.back().memory);
     if (!segments) return Failure{segments.error()};
     chunks.results.push_back(*std::move(segments));
   }
@@ -127,7 +127,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
     memory_.reply = Block::try_allocate(plan().reply_chunk);
     if (!memory_.reply) return Failure{Reason::OutOfMemory};
     auto segments =
-        leases_.expose_sink(connection, memory_.reply.bytes().first(plan().reply_chunk));
+        registrations_.expose_sink(connection, memory_.reply.bytes().first(plan().reply_chunk));
     if (!segments) return Failure{segments.error()};
     chunks.reply = *std::move(segments);
   }
@@ -135,21 +135,21 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
 }
 
 // Which items of the stream go apart.
-InlineVector<std::uint32_t, 2> PendingCall::moved() const {
+InlineVector<std::uint32_t, 2> PendingCall::reduced_items() const {
   InlineVector<std::uint32_t, 2> items;
   for (const std::uint32_t index : plan().reduced) items.push_back(shape.items[index].source);
   return items;
 }
 
 Bytes PendingCall::plain_stream() const {
-  const InlineVector<std::uint32_t, 2> moved = this->moved();
+  const InlineVector<std::uint32_t, 2> moved = this->reduced_items();
   return message_->stream.plain_without({moved.data(), moved.size()});
 }
 
 // Owned bytes: a Reply may end the call while the Send is still queued, and then nothing may point
 // into the caller's memory.
 Rope PendingCall::inline_stream() const {
-  const InlineVector<std::uint32_t, 2> moved = this->moved();
+  const InlineVector<std::uint32_t, 2> moved = this->reduced_items();
   Rope stream = message_->stream.without({moved.data(), moved.size()});
   if (owned_by_us(stream)) return stream;
   // Several pieces are gathered into a copy; one alone comes back as it is.
@@ -185,8 +185,8 @@ void PendingCall::keep_reply() {
   if (!payload.owned()) payload = Buffer::copy_of(payload.bytes());
 }
 
-void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const {
-  const auto add = [](Moved::Count& counter, std::uint64_t n) {
+void PendingCall::count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const {
+  const auto add = [](TransferStats::Count& counter, std::uint64_t n) {
     counter.fetch_add(n, std::memory_order_relaxed);
   };
   add(moved.calls, 1);
@@ -213,7 +213,7 @@ void PendingCall::count(Moved& moved, const rpcrdma::ReplyArrival& arrival) cons
 }
 
 void PendingCall::release() {
-  STAG_CHECK(!leases_.held());
+  STAG_CHECK(!registrations_.held());
   if (!plan().needs_memory()) return;
   memory_.results.clear();
   memory_.reply = {};

@@ -9,8 +9,8 @@
 #include "base/buffer.h"
 #include "base/completion.h"
 #include "rpc/message.h"
-#include "rpc/rdma/leases.h"
 #include "rpc/rdma/options.h"
+#include "rpc/rdma/registrations.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/sink.h"
 
@@ -62,10 +62,10 @@ class PendingCall : public rpcrdma::OutgoingCall {
   void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);
   // The outcome waits longer than what was borrowed lives.
   void keep_reply();
-  void count(Moved& moved, const rpcrdma::ReplyArrival& arrival) const;
+  void count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const;
 
   CallMessage& message() { return *message_; }
-  Leases& leases() { return leases_; }
+  Registrations& registrations() { return registrations_; }
   // Forgets the memory of the attempt; nothing of it may be exposed.
   void release();
   // Whether all that is exposed can outlive the call: none of it is the caller's.
@@ -75,13 +75,13 @@ class PendingCall : public rpcrdma::OutgoingCall {
 
   // Resolves once an attempt has ended and its memory is free; `outcome` says how.
   Completion<Ok>& done() { return *done_; }
-  // There since the attempt has ended, with leases still held or not.
+  // There since the attempt has ended, with registrations still held or not.
   std::optional<Outcome> outcome;
 
  private:
   void describe_call();
   void describe_reply();
-  InlineVector<std::uint32_t, 2> moved() const;
+  InlineVector<std::uint32_t, 2> reduced_items() const;
   ExposedMemory::ForResult result_memory(std::size_t result, std::uint32_t length,
                                          InlineVector<bool, 4>& used) const;
   Rope gathered(Rope bytes) const;
@@ -89,7 +89,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   Rope chunk_of(std::size_t source) const;
 
   CallMessage* message_;
-  Leases leases_;
+  Registrations registrations_;
   ExposedMemory memory_;
   std::uint32_t max_registration_ = 0;
   std::uint32_t max_segments_ = 0;

@@ -41,7 +41,7 @@ class RdmaSecurity : public ::testing::TestWithParam<bool> {
   fabric::SimFabric network{loop};
   SecuredStore store{GetParam()};
   Server server{store.service};
-  Moved moved;
+  TransferStats moved;
   std::optional<Channel> channel;
 };
 

@@ -5,10 +5,10 @@
 
 namespace stag::rpc::rdma {
 
-class Server::Shard final : private LinkOwner {
+class Server::LoopShard final : private LinkOwner {
  public:
-  explicit Shard(Loop& loop) : loop_(loop) {}
-  ~Shard() { STAG_CHECK(links_.empty()); }
+  explicit LoopShard(Loop& loop) : loop_(loop) {}
+  ~LoopShard() { STAG_CHECK(links_.empty()); }
 
   Loop& loop() { return loop_; }
 
@@ -70,7 +70,7 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& ad
   loop_ = &fabric.loop();
   private_data_ = private_data_of(options_.transport, fabric, Side::Server);
   shards_.clear();
-  for (Loop* each : fabric.accepting_loops()) shards_.push_back(std::make_unique<Shard>(*each));
+  for (Loop* each : fabric.accepting_loops()) shards_.push_back(std::make_unique<LoopShard>(*each));
   fabric::ListenOptions options;
   options.max_connections = options_.max_connections;
   options.max_connections_per_peer = options_.max_connections_per_peer;
@@ -84,7 +84,7 @@ Task<void> Server::close() {
   listener_.reset();
   Completion<Ok> all_closed;
   std::size_t left = shards_.size();
-  for (const std::unique_ptr<Shard>& shard : shards_)
+  for (const std::unique_ptr<LoopShard>& shard : shards_)
     shard->loop().post([&, shard = shard.get()] {
       shard->close([&] {
         loop_->post([&] {
@@ -126,7 +126,7 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   settings.announced = !private_data_.empty();
   settings.requests_chunks = options_.reverse_chunks;
   settings.budget = budget_;
-  Shard& shard = shard_of(connection->loop());
+  LoopShard& shard = shard_of(connection->loop());
   try {
     shard.add(std::move(connection), settings, service_);
   } catch (const std::bad_alloc&) {
@@ -135,8 +135,8 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   }
 }
 
-Server::Shard& Server::shard_of(Loop& loop) {
-  for (const std::unique_ptr<Shard>& shard : shards_)
+Server::LoopShard& Server::shard_of(Loop& loop) {
+  for (const std::unique_ptr<LoopShard>& shard : shards_)
     if (&shard->loop() == &loop) return *shard;
   STAG_CHECK(false);
   return *shards_.front();

@@ -30,19 +30,19 @@ class Server final : private fabric::Acceptor {
 
  private:
   // The connections of one loop; touched on its thread only.
-  class Shard;
+  class LoopShard;
 
   Result<fabric::ConnectOptions, Reason> on_connect_request(
       const fabric::ConnectRequest& request) override;
   void on_connection(std::unique_ptr<fabric::Connection> connection) override;
-  Shard& shard_of(Loop& loop);
+  LoopShard& shard_of(Loop& loop);
 
   Service& service_;
   const ServerOptions options_;
   std::shared_ptr<ByteBudget> budget_;
   std::vector<std::byte> private_data_;
   Loop* loop_ = nullptr;
-  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::unique_ptr<LoopShard>> shards_;
   std::unique_ptr<fabric::Listener> listener_;
 };
 

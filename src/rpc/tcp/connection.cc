@@ -7,7 +7,7 @@
 namespace stag::rpc::tcp {
 
 ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
-                                   net::PeerPlaces::Place place, Service& service,
+                                   net::ConnectionLimits::Place place, Service& service,
                                    const ServerOptions& options, std::shared_ptr<ByteBudget> budget,
                                    TaskGroup& tasks)
     : owner_(owner),

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/task_group.h"
-#include "net/peer_places.h"
+#include "net/connection_limits.h"
 #include "rpc/service.h"
 #include "rpc/tcp/server.h"
 #include "rpc/tcp/stream.h"
@@ -28,7 +28,7 @@ class ServerConnection final : private RecordStream::Events {
   };
 
   // Begins to read. `owner`, `service` and `tasks` outlive it; `place` is kept to its end.
-  ServerConnection(Owner& owner, std::unique_ptr<Wire> wire, net::PeerPlaces::Place place,
+  ServerConnection(Owner& owner, std::unique_ptr<Wire> wire, net::ConnectionLimits::Place place,
                    Service& service, const ServerOptions& options,
                    std::shared_ptr<ByteBudget> budget, TaskGroup& tasks);
   ~ServerConnection();
@@ -43,7 +43,7 @@ class ServerConnection final : private RecordStream::Events {
   void on_room_in_account();
 
   Owner& owner_;
-  net::PeerPlaces::Place place_;
+  net::ConnectionLimits::Place place_;
   std::shared_ptr<Account> account_;
   std::shared_ptr<RecordStream> stream_;
   std::shared_ptr<ReverseChannel> reverse_;

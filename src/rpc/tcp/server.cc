@@ -1,6 +1,6 @@
 #include "rpc/tcp/server.h"
 
-#include "rpc/tcp/worker.h"
+#include "rpc/tcp/loop_shard.h"
 
 namespace stag::rpc::tcp {
 
@@ -25,10 +25,11 @@ TcpServer::TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& s
       listener_(std::move(listener)),
       local_(listener_->local()),
       options_(options),
-      places_(net::PeerPlaces::make(options.max_connections, options.max_connections_per_peer)),
+      places_(
+          net::ConnectionLimits::make(options.max_connections, options.max_connections_per_peer)),
       budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {
   for (net::EpollLoop* each : loops)
-    workers_.push_back(std::make_unique<Worker>(*each, service, options_, budget_));
+    shards_.push_back(std::make_unique<LoopShard>(*each, service, options_, budget_));
 }
 
 TcpServer::~TcpServer() {
@@ -43,7 +44,7 @@ void TcpServer::on_accept(net::AcceptedSocket accepted) {
     return trace(
         place.error() == Reason::TooManyConnections ? Reason::RpcTooManyConnections : place.error(),
         to_string(accepted.peer));
-  Worker* worker = workers_[next_++ % workers_.size()].get();
+  LoopShard* worker = shards_[next_++ % shards_.size()].get();
   if (&worker->loop() == &loop_) return worker->adopt(std::move(accepted), *std::move(place));
   worker->loop().post([worker, moved = std::move(accepted), place = *std::move(place)]() mutable {
     worker->adopt(std::move(moved), std::move(place));
@@ -52,7 +53,7 @@ void TcpServer::on_accept(net::AcceptedSocket accepted) {
 
 Task<void> TcpServer::close() {
   listener_.reset();
-  for (std::unique_ptr<Worker>& worker : workers_) {
+  for (std::unique_ptr<LoopShard>& worker : shards_) {
     co_await resume_on(worker->loop());
     co_await worker->close();
     co_await resume_on(loop_);

@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "base/network.h"
+#include "net/connection_limits.h"
 #include "net/listener.h"
 #include "net/loop.h"
-#include "net/peer_places.h"
 #include "rpc/service.h"
 #include "rpc/tcp/options.h"
 #include "rpc/tcp/stream.h"
 
 namespace stag::rpc::tcp {
 
-class Worker;
+class LoopShard;
 
 // Thread: made, closed and destroyed on the listener's loop.
 class TcpServer {
@@ -46,9 +46,9 @@ class TcpServer {
   std::optional<net::TcpListener> listener_;
   Address local_;
   ServerOptions options_;
-  std::shared_ptr<net::PeerPlaces> places_;
+  std::shared_ptr<net::ConnectionLimits> places_;
   std::shared_ptr<ByteBudget> budget_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<LoopShard>> shards_;
   std::size_t next_ = 0;
 };
 

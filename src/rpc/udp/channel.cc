@@ -44,7 +44,7 @@ Task<Result<Ok, Reason>> UdpChannel::open(CancelToken cancel) {
     Result<net::UdpSocket, Reason> socket = net::UdpSocket::connect(loop_, address);
     if (socket) {
       socket_.emplace(*std::move(socket));
-      inbox_.emplace(
+      receiver_.emplace(
           *socket_, loop_, kFailurePause,
           [this](Bytes message, const net::Datagram&) { on_datagram(message); },
           [this](Reason failure) { trouble_ = failure; });
@@ -149,7 +149,8 @@ Task<void> UdpChannel::close() {
     end(*waiting_.back(), Failure{CallError::transport(Reason::Shutdown, where_)});
   while (active_ > 0) co_await resume_on(loop_);
   if (socket_) socket_->close();
-  // The Inbox may be in the middle of the datagram whose call closes the Channel and lets it go.
+  // The DatagramReceiver may be in the middle of the datagram whose call closes the Channel and
+  // lets it go.
   co_await resume_on(loop_);
 }
 

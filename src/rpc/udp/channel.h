@@ -10,7 +10,7 @@
 #include "net/loop.h"
 #include "net/udp.h"
 #include "rpc/channel.h"
-#include "rpc/udp/inbox.h"
+#include "rpc/udp/datagram_receiver.h"
 #include "rpc/udp/options.h"
 
 namespace stag::rpc::udp {
@@ -52,7 +52,7 @@ class UdpChannel final : public Channel {
   ChannelOptions options_;
   std::string where_;
   std::optional<net::UdpSocket> socket_;
-  std::optional<Inbox> inbox_;
+  std::optional<DatagramReceiver> receiver_;
   std::vector<Pending*> waiting_;  // for their Reply
   std::size_t active_ = 0;         // calls whose coroutine has not returned
   Reason trouble_ = Reason::None;  // what the system said last about the server

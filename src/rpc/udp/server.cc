@@ -22,7 +22,7 @@ UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& servi
       service_(service),
       options_(options),
       local_(socket_.local()),
-      inbox_(
+      receiver_(
           socket_, loop, options.pause,
           [this](Bytes message, const net::Datagram& datagram) { on_datagram(message, datagram); },
           [this](Reason reason) { trace(reason, "udp " + to_string(local_)); }) {}

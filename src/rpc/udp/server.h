@@ -16,7 +16,7 @@
 #include "net/loop.h"
 #include "net/udp.h"
 #include "rpc/service.h"
-#include "rpc/udp/inbox.h"
+#include "rpc/udp/datagram_receiver.h"
 #include "rpc/udp/options.h"
 
 namespace stag::rpc::udp {
@@ -59,7 +59,7 @@ class UdpServer {
   ServerOptions options_;
   Address local_;
   TaskGroup tasks_;
-  Inbox inbox_;
+  DatagramReceiver receiver_;
 };
 
 }  // namespace stag::rpc::udp

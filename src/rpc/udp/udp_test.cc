@@ -469,7 +469,7 @@ TEST(UdpServer, executes_once_what_is_sent_twice) {
 }
 
 // As telling of a failure does where there is no memory for the sentence.
-TEST(Inbox, hears_the_next_datagram_when_telling_of_one_that_was_dropped_fails) {
+TEST(DatagramReceiver, hears_the_next_datagram_when_telling_of_one_that_was_dropped_fails) {
   EpollLoop loop;
   auto socket = net::UdpSocket::open(loop, {"127.0.0.1", 0});
   auto sender = net::UdpSocket::open(loop, {"127.0.0.1", 0});
@@ -485,7 +485,7 @@ TEST(Inbox, hears_the_next_datagram_when_telling_of_one_that_was_dropped_fails) 
     next = loop.after(10ms, [&] { send_one_more(); });
   };
   const Timer end = loop.after(10s, [&] { loop.stop(); });
-  const Inbox inbox(
+  const DatagramReceiver inbox(
       *socket, loop, 1h,
       [&](Bytes bytes, const net::Datagram&) {
         heard = heard || bytes.size() == 1;

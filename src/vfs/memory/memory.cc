@@ -11,102 +11,102 @@ Limits MemoryFileSystem::limits() const {
   return limits;
 }
 
-Operation<Attributes> MemoryFileSystem::attributes(Caller, const Handle& object) {
+Operation<Attributes> MemoryFileSystem::attributes(CallerContext, const Handle& object) {
   return store_.attributes(object);
 }
 
-Operation<Change> MemoryFileSystem::set_attributes(Caller caller, const Handle& object,
+Operation<Change> MemoryFileSystem::set_attributes(CallerContext caller, const Handle& object,
                                                    const SetAttributes& changes,
                                                    std::optional<Time> guard) {
   return store_.set_attributes(caller.credentials, object, changes, guard);
 }
 
-Operation<Found> MemoryFileSystem::lookup(Caller caller, const Handle& directory,
+Operation<Found> MemoryFileSystem::lookup(CallerContext caller, const Handle& directory,
                                           std::string_view name) {
   return store_.lookup(caller.credentials, directory, name);
 }
 
-Operation<Access> MemoryFileSystem::access(Caller caller, const Handle& object,
+Operation<Access> MemoryFileSystem::access(CallerContext caller, const Handle& object,
                                            std::uint32_t asked) {
   return store_.access(caller.credentials, object, asked);
 }
 
-Operation<Link> MemoryFileSystem::readlink(Caller, const Handle& symlink) {
+Operation<Link> MemoryFileSystem::readlink(CallerContext, const Handle& symlink) {
   return store_.readlink(symlink);
 }
 
-Operation<ReadResult> MemoryFileSystem::read(Caller caller, const Handle& file,
+Operation<ReadResult> MemoryFileSystem::read(CallerContext caller, const Handle& file,
                                              std::uint64_t offset, std::uint32_t count) {
   return store_.read(caller.credentials, file, offset, count);
 }
 
-Operation<WriteResult> MemoryFileSystem::write(Caller caller, const Handle& file,
+Operation<WriteResult> MemoryFileSystem::write(CallerContext caller, const Handle& file,
                                                std::uint64_t offset, Rope data, Stability) {
   return store_.write(caller.credentials, file, offset, std::move(data));
 }
 
-Operation<Change> MemoryFileSystem::commit(Caller, const Handle& file, std::uint64_t,
+Operation<Change> MemoryFileSystem::commit(CallerContext, const Handle& file, std::uint64_t,
                                            std::uint32_t) {
   return store_.commit(file);
 }
 
-Operation<Created> MemoryFileSystem::create(Caller caller, const Handle& directory,
+Operation<Created> MemoryFileSystem::create(CallerContext caller, const Handle& directory,
                                             std::string_view name, const CreateHow& how) {
   return store_.create(caller.credentials, directory, name, how);
 }
 
-Operation<Created> MemoryFileSystem::mkdir(Caller caller, const Handle& directory,
+Operation<Created> MemoryFileSystem::mkdir(CallerContext caller, const Handle& directory,
                                            std::string_view name, const SetAttributes& attributes) {
   return store_.mkdir(caller.credentials, directory, name, attributes);
 }
 
-Operation<Created> MemoryFileSystem::symlink(Caller caller, const Handle& directory,
+Operation<Created> MemoryFileSystem::symlink(CallerContext caller, const Handle& directory,
                                              std::string_view name, std::string_view target,
                                              const SetAttributes& attributes) {
   return store_.symlink(caller.credentials, directory, name, target, attributes);
 }
 
-Operation<Created> MemoryFileSystem::mknod(Caller caller, const Handle& directory,
+Operation<Created> MemoryFileSystem::mknod(CallerContext caller, const Handle& directory,
                                            std::string_view name, Special special,
                                            const SetAttributes& attributes) {
   return store_.mknod(caller.credentials, directory, name, special, attributes);
 }
 
-Operation<Linked> MemoryFileSystem::link(Caller caller, const Handle& file, const Handle& directory,
-                                         std::string_view name) {
+Operation<Linked> MemoryFileSystem::link(CallerContext caller, const Handle& file,
+                                         const Handle& directory, std::string_view name) {
   return store_.link(caller.credentials, file, directory, name);
 }
 
-Operation<Change> MemoryFileSystem::remove(Caller caller, const Handle& directory,
+Operation<Change> MemoryFileSystem::remove(CallerContext caller, const Handle& directory,
                                            std::string_view name) {
   return store_.remove(caller.credentials, directory, name);
 }
 
-Operation<Change> MemoryFileSystem::rmdir(Caller caller, const Handle& directory,
+Operation<Change> MemoryFileSystem::rmdir(CallerContext caller, const Handle& directory,
                                           std::string_view name) {
   return store_.rmdir(caller.credentials, directory, name);
 }
 
-Operation<Renamed> MemoryFileSystem::rename(Caller caller, const Handle& from_directory,
+Operation<Renamed> MemoryFileSystem::rename(CallerContext caller, const Handle& from_directory,
                                             std::string_view from, const Handle& to_directory,
                                             std::string_view to) {
   return store_.rename(caller.credentials, from_directory, from, to_directory, to);
 }
 
-Operation<Listed> MemoryFileSystem::list(Caller caller, const Handle& directory, ListFrom from,
-                                         DirectorySink& sink) {
+Operation<Listed> MemoryFileSystem::list(CallerContext caller, const Handle& directory,
+                                         ListFrom from, DirectorySink& sink) {
   return store_.list(caller.credentials, directory, from, sink);
 }
 
-Operation<Usage> MemoryFileSystem::usage(Caller) {
+Operation<Usage> MemoryFileSystem::usage(CallerContext) {
   return store_.usage();
 }
 
-Operation<ObjectAcls> MemoryFileSystem::acls(Caller, const Handle& object) {
+Operation<ObjectAcls> MemoryFileSystem::acls(CallerContext, const Handle& object) {
   return store_.acls(object);
 }
 
-Operation<Change> MemoryFileSystem::set_acls(Caller caller, const Handle& object,
+Operation<Change> MemoryFileSystem::set_acls(CallerContext caller, const Handle& object,
                                              const SetAcls& changes) {
   return store_.set_acls(caller.credentials, object, changes);
 }

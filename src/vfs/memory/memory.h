@@ -19,38 +19,44 @@ class MemoryFileSystem final : public FileSystem {
 
   Handle root() const override { return store_.root(); }
   Limits limits() const override;
-  Operation<Attributes> attributes(Caller caller, const Handle& object) override;
-  Operation<Change> set_attributes(Caller caller, const Handle& object,
+  Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
+  Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                    const SetAttributes& changes,
                                    std::optional<Time> guard) override;
-  Operation<Found> lookup(Caller caller, const Handle& directory, std::string_view name) override;
-  Operation<Access> access(Caller caller, const Handle& object, std::uint32_t asked) override;
-  Operation<Link> readlink(Caller caller, const Handle& symlink) override;
-  Operation<ReadResult> read(Caller caller, const Handle& file, std::uint64_t offset,
+  Operation<Found> lookup(CallerContext caller, const Handle& directory,
+                          std::string_view name) override;
+  Operation<Access> access(CallerContext caller, const Handle& object,
+                           std::uint32_t asked) override;
+  Operation<Link> readlink(CallerContext caller, const Handle& symlink) override;
+  Operation<ReadResult> read(CallerContext caller, const Handle& file, std::uint64_t offset,
                              std::uint32_t count) override;
-  Operation<WriteResult> write(Caller caller, const Handle& file, std::uint64_t offset, Rope data,
-                               Stability stability) override;
-  Operation<Change> commit(Caller caller, const Handle& file, std::uint64_t offset,
+  Operation<WriteResult> write(CallerContext caller, const Handle& file, std::uint64_t offset,
+                               Rope data, Stability stability) override;
+  Operation<Change> commit(CallerContext caller, const Handle& file, std::uint64_t offset,
                            std::uint32_t count) override;
-  Operation<Created> create(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> create(CallerContext caller, const Handle& directory, std::string_view name,
                             const CreateHow& how) override;
-  Operation<Created> mkdir(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> mkdir(CallerContext caller, const Handle& directory, std::string_view name,
                            const SetAttributes& attributes) override;
-  Operation<Created> symlink(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> symlink(CallerContext caller, const Handle& directory, std::string_view name,
                              std::string_view target, const SetAttributes& attributes) override;
-  Operation<Created> mknod(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> mknod(CallerContext caller, const Handle& directory, std::string_view name,
                            Special special, const SetAttributes& attributes) override;
-  Operation<Linked> link(Caller caller, const Handle& file, const Handle& directory,
+  Operation<Linked> link(CallerContext caller, const Handle& file, const Handle& directory,
                          std::string_view name) override;
-  Operation<Change> remove(Caller caller, const Handle& directory, std::string_view name) override;
-  Operation<Change> rmdir(Caller caller, const Handle& directory, std::string_view name) override;
-  Operation<Renamed> rename(Caller caller, const Handle& from_directory, std::string_view from,
-                            const Handle& to_directory, std::string_view to) override;
-  Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
+  Operation<Change> remove(CallerContext caller, const Handle& directory,
+                           std::string_view name) override;
+  Operation<Change> rmdir(CallerContext caller, const Handle& directory,
+                          std::string_view name) override;
+  Operation<Renamed> rename(CallerContext caller, const Handle& from_directory,
+                            std::string_view from, const Handle& to_directory,
+                            std::string_view to) override;
+  Operation<Listed> list(CallerContext caller, const Handle& directory, ListFrom from,
                          DirectorySink& sink) override;
-  Operation<Usage> usage(Caller caller) override;
-  Operation<ObjectAcls> acls(Caller caller, const Handle& object) override;
-  Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes) override;
+  Operation<Usage> usage(CallerContext caller) override;
+  Operation<ObjectAcls> acls(CallerContext caller, const Handle& object) override;
+  Operation<Change> set_acls(CallerContext caller, const Handle& object,
+                             const SetAcls& changes) override;
 
  private:
   memory::Store store_;

@@ -20,7 +20,7 @@ class Memory : public ::testing::Test {
   Handle make(std::string_view name) {
     return run(fs.create(caller(), fs.root(), name, {})).node.handle;
   }
-  Caller caller() { return {loop, root}; }
+  CallerContext caller() { return {loop, root}; }
   Rope read(const Handle& file, std::uint64_t offset, std::uint32_t count) {
     return run(fs.read(caller(), file, offset, count)).data;
   }

@@ -66,7 +66,7 @@ Outcome<Change> Store::set_attributes(const Credentials& who, const Handle& obje
   Locked lock(*this, *id);
   Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
-  if (guard && *guard != inode->changed) return Failure{Status::Changed};
+  if (guard && *guard != inode->changed) return Failure{Status::NotSync};
   const Attributes old = attributes_of(*inode);
   if (const auto fault = change_fault(old, *inode, who, changes)) return Failure{*fault};
   const BeforeChange before = before_of(old);

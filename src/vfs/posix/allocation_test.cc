@@ -40,7 +40,7 @@ class PosixAtOnce : public ::testing::Test {
     fs.reset();
     std::filesystem::remove_all(folder);
   }
-  Caller caller() { return {loop, who}; }
+  CallerContext caller() { return {loop, who}; }
 
   // That the answer is there when the call returns, and no coroutine was needed for it. `blocks` is
   // how much of the heap the answer itself takes.

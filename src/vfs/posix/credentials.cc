@@ -75,7 +75,7 @@ bool can_switch_users() {
 CredentialScope::CredentialScope(const Credentials& who) {
   if (!can_switch_users()) return;
   if (who.uid == kNobody || who.gid == kNobody) {
-    acts_ = false;
+    ok_ = false;
     return;
   }
   // Who serves is no other user; groups mean nothing to root.
@@ -86,9 +86,9 @@ CredentialScope::CredentialScope(const Credentials& who) {
   if (who.uid != 0) {
     Groups groups = who.groups;
     std::replace(groups.begin(), groups.end(), kNobody, who.gid);
-    acts_ = switch_groups(groups);
+    ok_ = switch_groups(groups);
   }
-  acts_ = acts_ && switch_group(who.gid) && switch_user(who.uid);
+  ok_ = ok_ && switch_group(who.gid) && switch_user(who.uid);
 }
 
 CredentialScope::~CredentialScope() {

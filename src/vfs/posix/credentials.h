@@ -23,10 +23,10 @@ class CredentialScope {
 
   // False: the kernel knows no such user and the scope acts as the server; nothing may be done in
   // it.
-  bool acts() const { return acts_; }
+  bool ok() const { return ok_; }
 
  private:
-  bool acts_ = true;
+  bool ok_ = true;
   bool switched_ = false;
 };
 

@@ -215,8 +215,8 @@ TEST_F(PosixMaking, a_link_that_is_swapped_in_is_not_given_away) {
 }
 
 TEST_F(PosixMaking, of_objects_that_the_file_system_does_not_have_is_not_supported) {
-  const Caller caller{loop, root};
-  const Caller user{loop, alice};
+  const CallerContext caller{loop, root};
+  const CallerContext user{loop, alice};
   const Special device{FileType::CharacterDevice, {1, 3}};
   interference.refuses = true;
   EXPECT_EQ(status(fs->symlink(caller, fs->root(), "s", "x", {})), Status::NotSupported);

@@ -9,7 +9,7 @@ namespace {
 // co_await blocking(...) runs `work` by `executor`, on a thread prepared for it; Delay when that
 // has no room.
 template <class Work>
-auto blocking(Executor* executor, Caller caller, Work work) {
+auto blocking(Executor* executor, CallerContext caller, Work work) {
   const auto prepared = [work = std::move(work)] {
     posix::prepare_worker_thread();
     return work();
@@ -20,7 +20,7 @@ auto blocking(Executor* executor, Caller caller, Work work) {
 // The same as an Operation, for what is not answered at once: a coroutine starts here and nowhere
 // before (decision 0007). What `work` refers to outlives the Operation.
 template <class Work>
-auto by_workers(Executor* executor, Caller caller, Work work)
+auto by_workers(Executor* executor, CallerContext caller, Work work)
     -> Operation<typename decltype(work())::Value> {
   co_return co_await blocking(executor, caller, std::move(work));
 }
@@ -53,12 +53,12 @@ bool PosixFileSystem::serves_all_as_one() {
   return !posix::can_switch_users();
 }
 
-Operation<Attributes> PosixFileSystem::attributes(Caller caller, const Handle& object) {
+Operation<Attributes> PosixFileSystem::attributes(CallerContext caller, const Handle& object) {
   if (auto answer = tree_->attributes_at_once(object)) return *std::move(answer);
   return by_workers(workers_.get(), caller, [this, &object] { return tree_->attributes(object); });
 }
 
-Operation<Change> PosixFileSystem::set_attributes(Caller caller, const Handle& object,
+Operation<Change> PosixFileSystem::set_attributes(CallerContext caller, const Handle& object,
                                                   const SetAttributes& changes,
                                                   std::optional<Time> guard) {
   return by_workers(changers(), caller,
@@ -67,7 +67,7 @@ Operation<Change> PosixFileSystem::set_attributes(Caller caller, const Handle& o
                     });
 }
 
-Operation<Found> PosixFileSystem::lookup(Caller caller, const Handle& directory,
+Operation<Found> PosixFileSystem::lookup(CallerContext caller, const Handle& directory,
                                          std::string_view name) {
   if (auto answer = tree_->lookup_at_once(caller.credentials, directory, name))
     return *std::move(answer);
@@ -76,7 +76,7 @@ Operation<Found> PosixFileSystem::lookup(Caller caller, const Handle& directory,
   });
 }
 
-Operation<Access> PosixFileSystem::access(Caller caller, const Handle& object,
+Operation<Access> PosixFileSystem::access(CallerContext caller, const Handle& object,
                                           std::uint32_t asked) {
   if (auto answer = tree_->access_at_once(caller.credentials, object, asked))
     return *std::move(answer);
@@ -85,12 +85,12 @@ Operation<Access> PosixFileSystem::access(Caller caller, const Handle& object,
   });
 }
 
-Operation<Link> PosixFileSystem::readlink(Caller caller, const Handle& symlink) {
+Operation<Link> PosixFileSystem::readlink(CallerContext caller, const Handle& symlink) {
   return by_workers(workers_.get(), caller, [this, &symlink] { return tree_->readlink(symlink); });
 }
 
-Operation<ReadResult> PosixFileSystem::read(Caller caller, const Handle& file, std::uint64_t offset,
-                                            std::uint32_t count) {
+Operation<ReadResult> PosixFileSystem::read(CallerContext caller, const Handle& file,
+                                            std::uint64_t offset, std::uint32_t count) {
   if (auto answer = tree_->read_at_once(caller.credentials, file, offset, count))
     return *std::move(answer);
   return by_workers(workers_.get(), caller,
@@ -99,7 +99,7 @@ Operation<ReadResult> PosixFileSystem::read(Caller caller, const Handle& file, s
                     });
 }
 
-Operation<WriteResult> PosixFileSystem::write(Caller caller, const Handle& file,
+Operation<WriteResult> PosixFileSystem::write(CallerContext caller, const Handle& file,
                                               std::uint64_t offset, Rope data,
                                               Stability stability) {
   if (auto answer = tree_->write_at_once(caller.credentials, file, offset, data, stability))
@@ -110,19 +110,19 @@ Operation<WriteResult> PosixFileSystem::write(Caller caller, const Handle& file,
                      stability] { return tree_->write(who, file, offset, data, stability); });
 }
 
-Operation<Change> PosixFileSystem::commit(Caller caller, const Handle& file, std::uint64_t,
+Operation<Change> PosixFileSystem::commit(CallerContext caller, const Handle& file, std::uint64_t,
                                           std::uint32_t) {
   return by_workers(sync_workers_.get(), caller, [this, &file] { return tree_->commit(file); });
 }
 
-Operation<Created> PosixFileSystem::create(Caller caller, const Handle& directory,
+Operation<Created> PosixFileSystem::create(CallerContext caller, const Handle& directory,
                                            std::string_view name, const CreateHow& how) {
   return by_workers(changers(), caller, [this, &who = caller.credentials, &directory, name, &how] {
     return tree_->create(who, directory, name, how);
   });
 }
 
-Operation<Created> PosixFileSystem::mkdir(Caller caller, const Handle& directory,
+Operation<Created> PosixFileSystem::mkdir(CallerContext caller, const Handle& directory,
                                           std::string_view name, const SetAttributes& attributes) {
   return by_workers(changers(), caller,
                     [this, &who = caller.credentials, &directory, name, &attributes] {
@@ -130,7 +130,7 @@ Operation<Created> PosixFileSystem::mkdir(Caller caller, const Handle& directory
                     });
 }
 
-Operation<Created> PosixFileSystem::symlink(Caller caller, const Handle& directory,
+Operation<Created> PosixFileSystem::symlink(CallerContext caller, const Handle& directory,
                                             std::string_view name, std::string_view target,
                                             const SetAttributes& attributes) {
   return by_workers(changers(), caller,
@@ -139,7 +139,7 @@ Operation<Created> PosixFileSystem::symlink(Caller caller, const Handle& directo
                     });
 }
 
-Operation<Created> PosixFileSystem::mknod(Caller caller, const Handle& directory,
+Operation<Created> PosixFileSystem::mknod(CallerContext caller, const Handle& directory,
                                           std::string_view name, Special special,
                                           const SetAttributes& attributes) {
   return by_workers(changers(), caller,
@@ -148,28 +148,28 @@ Operation<Created> PosixFileSystem::mknod(Caller caller, const Handle& directory
                     });
 }
 
-Operation<Linked> PosixFileSystem::link(Caller caller, const Handle& file, const Handle& directory,
-                                        std::string_view name) {
+Operation<Linked> PosixFileSystem::link(CallerContext caller, const Handle& file,
+                                        const Handle& directory, std::string_view name) {
   return by_workers(changers(), caller, [this, &who = caller.credentials, &file, &directory, name] {
     return tree_->link(who, file, directory, name);
   });
 }
 
-Operation<Change> PosixFileSystem::remove(Caller caller, const Handle& directory,
+Operation<Change> PosixFileSystem::remove(CallerContext caller, const Handle& directory,
                                           std::string_view name) {
   return by_workers(changers(), caller, [this, &who = caller.credentials, &directory, name] {
     return tree_->remove(who, directory, name);
   });
 }
 
-Operation<Change> PosixFileSystem::rmdir(Caller caller, const Handle& directory,
+Operation<Change> PosixFileSystem::rmdir(CallerContext caller, const Handle& directory,
                                          std::string_view name) {
   return by_workers(changers(), caller, [this, &who = caller.credentials, &directory, name] {
     return tree_->rmdir(who, directory, name);
   });
 }
 
-Operation<Renamed> PosixFileSystem::rename(Caller caller, const Handle& from_directory,
+Operation<Renamed> PosixFileSystem::rename(CallerContext caller, const Handle& from_directory,
                                            std::string_view from, const Handle& to_directory,
                                            std::string_view to) {
   return by_workers(changers(), caller,
@@ -178,8 +178,8 @@ Operation<Renamed> PosixFileSystem::rename(Caller caller, const Handle& from_dir
                     });
 }
 
-Operation<Listed> PosixFileSystem::list(Caller caller, const Handle& directory, ListFrom from,
-                                        DirectorySink& sink) {
+Operation<Listed> PosixFileSystem::list(CallerContext caller, const Handle& directory,
+                                        ListFrom from, DirectorySink& sink) {
   const auto page = co_await blocking(
       workers_.get(), caller, [&] { return tree_->list(caller.credentials, directory, from); });
   if (!page) co_return Failure{page.error()};
@@ -192,15 +192,15 @@ Operation<Listed> PosixFileSystem::list(Caller caller, const Handle& directory, 
   co_return listed;
 }
 
-Operation<Usage> PosixFileSystem::usage(Caller caller) {
+Operation<Usage> PosixFileSystem::usage(CallerContext caller) {
   return by_workers(workers_.get(), caller, [this] { return tree_->usage(); });
 }
 
-Operation<ObjectAcls> PosixFileSystem::acls(Caller caller, const Handle& object) {
+Operation<ObjectAcls> PosixFileSystem::acls(CallerContext caller, const Handle& object) {
   return by_workers(workers_.get(), caller, [this, &object] { return tree_->acls(object); });
 }
 
-Operation<Change> PosixFileSystem::set_acls(Caller caller, const Handle& object,
+Operation<Change> PosixFileSystem::set_acls(CallerContext caller, const Handle& object,
                                             const SetAcls& changes) {
   return by_workers(changers(), caller, [this, &who = caller.credentials, &object, &changes] {
     return tree_->set_acls(who, object, changes);

@@ -35,7 +35,7 @@ class Posix : public ::testing::TestWithParam<HandleKind> {
  protected:
   Posix() : backend(PosixKind{kDisk, GetParam()}) {}
   FileSystem& fs() { return backend.fs(); }
-  Caller caller() { return {loop, root}; }
+  CallerContext caller() { return {loop, root}; }
   template <class T>
   Outcome<T> outcome(Operation<T> operation) {
     return finish(loop, std::move(operation));
@@ -252,7 +252,7 @@ TEST(PosixData, of_a_file_system_in_memory_moves_on_the_loop) {
   PosixBackend backend(PosixKind{kMemory});
   testing::InlineLoop loop;
   const Credentials who{::geteuid(), ::getegid(), {}};
-  const Caller caller{loop, who};
+  const CallerContext caller{loop, who};
   FileSystem& fs = backend.fs();
   const auto made = finish(loop, fs.create(caller, fs.root(), "file", {}));
   ASSERT_TRUE(made.ok());
@@ -288,7 +288,7 @@ class HotFile : public ::testing::Test {
     file = finish(loop, fs().lookup(caller(), fs().root(), "file"))->node.handle;
   }
   FileSystem& fs() { return backend->fs(); }
-  Caller caller() { return {loop, who}; }
+  CallerContext caller() { return {loop, who}; }
   void put(const std::string& text) const { std::ofstream(path) << text; }
   std::string read() {
     auto result = finish(loop, fs().read(caller(), file, 0, kSize));
@@ -461,7 +461,7 @@ TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
   PosixBackend backend(durable);
   testing::InlineLoop loop;
   const Credentials root{0, 0, {}};
-  const Caller caller{loop, root};
+  const CallerContext caller{loop, root};
   FileSystem& fs = backend.fs();
   CreateHow how;
   how.mode = CreateMode::Exclusive;
@@ -474,7 +474,7 @@ TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
   const Handle directory = finish(loop, fs.lookup(caller, fs.root(), "d"))->node.handle;
   EXPECT_TRUE(finish(loop, fs.rename(caller, fs.root(), "file", directory, "file")).ok());
   EXPECT_TRUE(finish(loop, fs.remove(caller, directory, "file")).ok());
-  EXPECT_EQ(fs.losses(), 0u);
+  EXPECT_EQ(fs.write_verifier_epoch(), 0u);
 }
 
 // What a command prints, or nothing when it fails.
@@ -493,7 +493,7 @@ TEST(PosixAcl, is_what_getfacl_shows_and_setfacl_makes) {
   PosixBackend backend(PosixKind{});
   testing::InlineLoop loop;
   const Credentials owner{::geteuid(), ::getegid(), {}};
-  const Caller caller{loop, owner};
+  const CallerContext caller{loop, owner};
   FileSystem& fs = backend.fs();
   const auto made = finish(loop, fs.mkdir(caller, fs.root(), "d", testing::mode_of(0750)));
   ASSERT_TRUE(made.ok());

@@ -107,7 +107,7 @@ class PosixWorkers : public ::testing::Test {
   }
 
   PosixFileSystem& fs() { return *fs_; }
-  Caller caller() { return {loop_, who_, &connection_}; }
+  CallerContext caller() { return {loop_, who_, &connection_}; }
   const Handle& file() { return handles_["file"]; }
 
   const std::shared_ptr<HeldExecutor> plain = std::make_shared<HeldExecutor>();

@@ -81,7 +81,7 @@ std::string Tree::open_root(const Options& options) {
   // f_fsid stays the same over a restart of the machine where the file system has an identity;
   // device numbers may not.
   file_system_id_ = space.f_fsid != 0 ? space.f_fsid : device_;
-  told_id_ = options.file_system_id != 0 ? options.file_system_id : file_system_id_;
+  reported_fsid_ = options.file_system_id != 0 ? options.file_system_id : file_system_id_;
   limits_.max_file_size = kLargestFile;
   limits_.max_links =
       static_cast<std::uint32_t>(std::max(1L, ::pathconf(ProcPath(root).text(), _PC_LINK_MAX)));
@@ -141,7 +141,7 @@ Attributes Tree::attributes_of(const struct statx& stat) const {
   result.size = stat.stx_size;
   result.used = stat.stx_blocks * 512;
   result.device = {stat.stx_rdev_major, stat.stx_rdev_minor};
-  result.file_system_id = told_id_;
+  result.file_system_id = reported_fsid_;
   result.file_id = stat.stx_ino;
   result.accessed = time_of(stat.stx_atime);
   result.modified = time_of(stat.stx_mtime);

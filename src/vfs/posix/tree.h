@@ -61,7 +61,7 @@ struct Options {
   bool durable_names = true;
   AtOnce at_once = AtOnce::Automatic;
   // Where the store may block: what ends in an fsync, and everything else. Null: on the threads of
-  // the caller's loop. A caller's client counts as theirs (vfs::Caller).
+  // the caller's loop. A caller's client counts as theirs (vfs::CallerContext).
   std::shared_ptr<Executor> workers{};
   std::shared_ptr<Executor> sync_workers{};
   // What attributes give as file_system_id; 0: the number of the file system below.
@@ -78,7 +78,7 @@ class Tree {
   // Of the root folder: its file system, inode, generation and time of birth.
   const std::string& identity() const { return identity_; }
   const Limits& limits() const { return limits_; }
-  std::uint64_t losses() const { return losses_.load(); }
+  std::uint64_t write_verifier_epoch() const { return losses_.load(); }
   bool uses_kernel_handles() const { return table_ == nullptr; }
   bool answers_at_once() const { return at_once_; }
   bool durable_names() const { return durable_names_; }
@@ -265,7 +265,7 @@ class Tree {
   std::unique_ptr<InodeTable> table_;  // null with kernel handles
   std::unique_ptr<ObjectCache> cache_;
   std::uint64_t file_system_id_ = 0;  // of the file system below
-  std::uint64_t told_id_ = 0;         // what attributes give instead
+  std::uint64_t reported_fsid_ = 0;   // what attributes give instead
   std::uint64_t device_ = 0;
   Limits limits_;
   bool durable_names_ = true;

@@ -84,7 +84,7 @@ Outcome<Change> Tree::set_acls(const Credentials& who, const Handle& object,
   if (const auto fault = acl_fault(**resolved, changes)) return Failure{*fault};
   {
     const CredentialScope scope(who);
-    if (!scope.acts()) return Failure{Status::Access};
+    if (!scope.ok()) return Failure{Status::Access};
     if (const auto fault = write_acls(**resolved, changes)) return Failure{*fault};
   }
   const bool syncs =

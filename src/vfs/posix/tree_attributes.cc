@@ -58,7 +58,7 @@ Outcome<Access> Tree::access_of(const Credentials& who, const Object& object,
   if (!attributes) return Failure{attributes.error()};
   const bool directory = object.type == FileType::Directory;
   const CredentialScope scope(who);
-  if (!scope.acts()) return Access{0, *attributes};
+  if (!scope.ok()) return Access{0, *attributes};
   std::uint32_t granted = 0;
   if ((asked & access::kRead) != 0 && permitted(object, R_OK)) granted |= access::kRead;
   const std::uint32_t executing = directory ? access::kLookup : access::kExecute;
@@ -89,7 +89,7 @@ std::optional<Status> Tree::data_fault(const Credentials& who, const Object& fil
   if (!can_switch_users()) return std::nullopt;  // Opening it says what the server's user may.
   if (who.uid == 0 || who.uid == attributes.uid) return std::nullopt;
   const CredentialScope scope(who);
-  if (!scope.acts()) return Status::Access;
+  if (!scope.ok()) return Status::Access;
   const bool may = writing ? permitted(file, W_OK) : permitted(file, R_OK) || permitted(file, X_OK);
   if (may) return std::nullopt;
   return Status::Access;
@@ -101,7 +101,7 @@ std::optional<Status> Tree::apply_size(const Credentials& who, Object& object,
   const auto writer = object.open_writer();
   if (!writer) return writer.error();
   const CredentialScope scope(who);
-  if (!scope.acts()) return Status::Access;
+  if (!scope.ok()) return Status::Access;
   if (::ftruncate((*writer)->number(), static_cast<off_t>(size)) != 0) return status_of(errno);
   return std::nullopt;
 }
@@ -116,7 +116,7 @@ std::optional<Status> Tree::apply_times(const Credentials& who, Object& object,
   if (!is(SetTime::How::Now) && !is(SetTime::How::To)) return std::nullopt;
   const timespec times[2] = {timespec_of(changes.accessed), timespec_of(changes.modified)};
   std::optional<CredentialScope> scope(who);
-  if (!scope->acts()) return Status::Access;
+  if (!scope->ok()) return Status::Access;
   const bool as_server = can_switch_users() && who.uid != before.uid && !is(SetTime::How::To);
   if (as_server) {
     if (!permitted(object, W_OK)) return Status::Access;
@@ -135,7 +135,7 @@ std::optional<Status> Tree::apply(const Credentials& who, Object& object, const 
   }
   {
     const CredentialScope scope(who);
-    if (!scope.acts()) return Status::Access;
+    if (!scope.ok()) return Status::Access;
     if (changes.uid || changes.gid) {
       const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
       if (::fchownat(object.path.number(), "", changes.uid.value_or(kNoId),
@@ -156,7 +156,7 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& objec
   Observation observation(*this, *resolved);
   const auto& before = observation.before();
   if (!before) return Failure{before.error()};
-  if (guard && *guard != before->changed) return Failure{Status::Changed};
+  if (guard && *guard != before->changed) return Failure{Status::NotSync};
   const Credentials server_user{::geteuid(), ::getegid(), {}};
   const Credentials& acting = can_switch_users() ? who : server_user;
   if (const auto fault = fault_of_change(*before, acting, changes)) return Failure{*fault};

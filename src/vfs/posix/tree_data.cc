@@ -183,7 +183,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
   Written written;
   {
     const CredentialScope scope(who);
-    if (!scope.acts()) return Failure{Status::Access};
+    if (!scope.ok()) return Failure{Status::Access};
     written = write_stably((*writer)->number(), what.data, what.offset, what.stability);
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};

@@ -81,7 +81,7 @@ Outcome<Tree::Page> Tree::list(const Credentials& who, const Handle& directory,
 std::optional<Status> Tree::open_and_collect(const Credentials& who, const Object& directory,
                                              const ListFrom& from, Page& page) {
   const CredentialScope scope(who);
-  if (!scope.acts()) return Status::Access;
+  if (!scope.ok()) return Status::Access;
   // Through /proc, not ".": to list a directory takes permission to read it, not to search it.
   const Descriptor listing(
       ::open(ProcPath(directory.path).text(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -63,7 +63,7 @@ Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::
   Outcome<Opened> opened = Failure{Status::Access};
   {
     const CredentialScope scope(who);
-    if (scope.acts())
+    if (scope.ok())
       opened = name == ".." ? open_parent(directory) : open_entry(directory, name, resolve);
   }
   if (!opened) return Failure{opened.error()};
@@ -135,7 +135,7 @@ Outcome<Tree::Opened> Tree::settle(const Credentials& who, Object& directory, st
   if (!changes_anything(rest)) return made;
   if (const auto fault = apply(who, *made.object, made.attributes, rest)) {
     const CredentialScope scope(who);
-    if (scope.acts()) unmake(directory, name, made.object->path);
+    if (scope.ok()) unmake(directory, name, made.object->path);
     return Failure{*fault};
   }
   const auto after = attributes_of(*made.object);
@@ -166,7 +166,7 @@ Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& direct
   Outcome<Opened> made = Failure{Status::Access};
   {
     const CredentialScope scope(who);
-    if (scope.acts()) made = open_entry(directory, name);
+    if (scope.ok()) made = open_entry(directory, name);
   }
   if (!made) return made;
   if (made->attributes.type != type) return Failure{Status::NoEntry};
@@ -183,7 +183,7 @@ Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& director
   Outcome<Opened> made = Failure{Status::Access};
   {
     const CredentialScope scope(who);
-    if (!scope.acts()) return made;
+    if (!scope.ok()) return made;
     // O_EXCL: whatever has the name, a symlink or a FIFO, is neither followed nor opened.
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     Descriptor writer(::openat(directory.path.number(), terminated.c_str(), flags,
@@ -207,7 +207,7 @@ Outcome<Tree::Opened> Tree::reopen(const Credentials& who, Object& directory, st
   Outcome<Opened> opened = Failure{Status::Access};
   {
     const CredentialScope scope(who);
-    if (scope.acts()) opened = open_entry(directory, name);
+    if (scope.ok()) opened = open_entry(directory, name);
   }
   if (!opened) return opened;
   if (how.mode == CreateMode::Exclusive) {
@@ -256,7 +256,7 @@ Outcome<Created> Tree::mkdir(const Credentials& who, const Handle& directory, st
     const std::string terminated(name);
     {
       const CredentialScope scope(who);
-      if (!scope.acts()) return Failure{Status::Access};
+      if (!scope.ok()) return Failure{Status::Access};
       if (::mkdirat(parent.path.number(), terminated.c_str(),
                     attributes.mode.value_or(0700) & 07777) != 0)
         return last_error();
@@ -272,7 +272,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     {
       const CredentialScope scope(who);
-      if (!scope.acts()) return Failure{Status::Access};
+      if (!scope.ok()) return Failure{Status::Access};
       if (::symlinkat(std::string(target).c_str(), parent.path.number(),
                       std::string(name).c_str()) != 0)
         return making_error(parent);
@@ -288,7 +288,7 @@ Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, st
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     {
       const CredentialScope scope(who);
-      if (!scope.acts()) return Failure{Status::Access};
+      if (!scope.ok()) return Failure{Status::Access};
       const mode_t mode = format | (attributes.mode.value_or(0600) & 07777);
       const bool device = format == S_IFBLK || format == S_IFCHR;
       const dev_t number = device ? ::makedev(special.device.major, special.device.minor) : 0;
@@ -312,7 +312,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   if (!observation.before()) return Failure{observation.before().error()};
   {
     const CredentialScope scope(who);
-    if (!scope.acts()) return Failure{Status::Access};
+    if (!scope.ok()) return Failure{Status::Access};
     // Through /proc: linking a descriptor directly is for those who may open by handle.
     if (::linkat(AT_FDCWD, ProcPath((*object)->path).text(), (*parent)->path.number(),
                  std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)

@@ -11,7 +11,7 @@ Caller::Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding
                ToStatus to_status)
     : client_(channel, binding, options.credentials), options_(options), to_status_(to_status) {}
 
-rpc::CallOptions Caller::call_options(std::span<const rpc::Sink> sinks) const {
+rpc::CallOptions Caller::call_options(std::span<const rpc::ResultBuffer> sinks) const {
   rpc::CallOptions options;
   options.timeout = options_.timeout;
   options.cancel = options_.cancel;

@@ -27,7 +27,7 @@ class Caller {
   // rpc::CallOptions.
   template <xdr::Procedure P>
   Task<Outcome<Resok<P>>> call(const typename P::Args& args, OperationContext context,
-                               std::span<const rpc::Sink> sinks = {},
+                               std::span<const rpc::ResultBuffer> sinks = {},
                                std::optional<std::uint32_t> results_max = std::nullopt) {
     JukeboxRetry retry(*this);
     for (;;) {
@@ -50,7 +50,7 @@ class Caller {
   rpc::Client& client() { return client_; }
   rpc::Channel& channel() const { return client_.channel(); }
   const CallerOptions& options() const { return options_; }
-  rpc::CallOptions call_options(std::span<const rpc::Sink> sinks) const;
+  rpc::CallOptions call_options(std::span<const rpc::ResultBuffer> sinks) const;
 
  private:
   class JukeboxRetry {

@@ -150,14 +150,14 @@ Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, Handle file, std::u
   const MutableBytes room = to.first(std::min<std::size_t>(to.size(), v2::MAXDATA));
   const v2::readargs wanted{*handle, static_cast<std::uint32_t>(offset),
                             static_cast<std::uint32_t>(room.size()), 0};
-  const std::array<rpc::Sink, 1> sinks{rpc::Sink{v2::item::readok_data, room}};
-  const std::span<const rpc::Sink> used = std::span(sinks).first(room.empty() ? 0 : 1);
+  const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v2::item::readok_data, room}};
+  const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(room.empty() ? 0 : 1);
   const auto res = co_await run<v2::NFSPROC_READ>(context, wanted, used);
   if (!res) co_return Failure{res.error()};
   const v2::readok& reply = res->reply();
   if (reply.data.size() > room.size())
     co_return Failure{Error::of_protocol(context, "sent more data than asked for")};
-  rpc::land(reply.data, room);
+  rpc::copy_into(reply.data, room);
   const auto count = static_cast<std::uint32_t>(reply.data.size());
   co_return ReadPart{count, offset + count >= reply.attributes.size};
 }

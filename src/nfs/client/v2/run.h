@@ -16,7 +16,7 @@ v2::nfsstat status_of(const Results& results) {
 
 template <class P>
 Task<Outcome<typename P::Results>> Nfs2::run(OperationContext context, const typename P::Args& args,
-                                             std::span<const rpc::Sink> sinks) {
+                                             std::span<const rpc::ResultBuffer> sinks) {
   rpc::CallResult<typename P::Results> results =
       co_await caller_.client().call<P>(args, caller_.call_options(sinks));
   if (!results) co_return Failure{Error::of_call(context, results.error())};

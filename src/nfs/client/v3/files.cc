@@ -136,15 +136,15 @@ Task<Outcome<ReadPart>> Nfs3::read(OperationContext context, Handle file, std::u
   args.file = to_nfs_fh3(file);
   args.offset = offset;
   args.count = static_cast<std::uint32_t>(to.size());
-  const std::array<rpc::Sink, 1> sinks{rpc::Sink{v3::item::READ3resok_data, to}};
-  const std::span<const rpc::Sink> used = std::span(sinks).first(to.empty() ? 0 : 1);
+  const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v3::item::READ3resok_data, to}};
+  const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(to.empty() ? 0 : 1);
   const auto resok = co_await caller_.call<v3::NFSPROC3_READ>(args, context, used);
   if (!resok) co_return Failure{resok.error()};
   if (resok->data.size() != resok->count)
     co_return Failure{Error::of_protocol(context, "sent another amount of data than it said")};
   if (resok->count > to.size())
     co_return Failure{Error::of_protocol(context, "sent more data than asked for")};
-  rpc::land(resok->data, to);
+  rpc::copy_into(resok->data, to);
   co_return ReadPart{resok->count, resok->eof};
 }
 

@@ -45,7 +45,7 @@ class Nfsacl : public testing::NfsServed {
   }
   fhandle2 handle2(const std::string& name) {
     const vfs::Credentials who{0, 0, {}};
-    const vfs::Caller caller{loop_, who};
+    const vfs::CallerContext caller{loop_, who};
     const auto found = loop_.run(testing::awaited(store_->lookup(caller, store_->root(), name)));
     const FileHandles handles(nfs::ServerState::ephemeral(7).handle_key);
     return *handles.seal2(handles.export_id("/data"), (*found)->node.handle);
@@ -152,10 +152,11 @@ TEST_F(Nfsacl, lets_the_owner_alone_change_and_everybody_look) {
 class PlainStore final : public testing::FaultyStore {
  public:
   using FaultyStore::FaultyStore;
-  vfs::Operation<vfs::ObjectAcls> acls(vfs::Caller caller, const vfs::Handle& object) override {
+  vfs::Operation<vfs::ObjectAcls> acls(vfs::CallerContext caller,
+                                       const vfs::Handle& object) override {
     return FileSystem::acls(caller, object);
   }
-  vfs::Operation<vfs::Change> set_acls(vfs::Caller caller, const vfs::Handle& object,
+  vfs::Operation<vfs::Change> set_acls(vfs::CallerContext caller, const vfs::Handle& object,
                                        const vfs::SetAcls& changes) override {
     return FileSystem::set_acls(caller, object, changes);
   }

@@ -139,7 +139,7 @@ nfsstat expected_of(vfs::Status status) {
       return NFSERR_STALE;
     case Io:
     case BadCookie:
-    case Changed:
+    case NotSync:
     case TooManyObjects:
     case Delay:
       return NFSERR_IO;

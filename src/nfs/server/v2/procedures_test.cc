@@ -303,7 +303,8 @@ class LongHandles final : public testing::FaultyStore {
  public:
   using FaultyStore::FaultyStore;
   vfs::Handle root() const override { return *vfs::Handle::from(bytes_of("twenty bytes of name")); }
-  vfs::Operation<vfs::Attributes> attributes(vfs::Caller caller, const vfs::Handle&) override {
+  vfs::Operation<vfs::Attributes> attributes(vfs::CallerContext caller,
+                                             const vfs::Handle&) override {
     const vfs::Handle inner = FaultyStore::root();
     co_return co_await FaultyStore::attributes(caller, inner);
   }

@@ -27,7 +27,7 @@ TEST(Nfs3Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NotDirectory), NFS3ERR_NOTDIR);
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NameTooLong), NFS3ERR_NAMETOOLONG);
   EXPECT_EQ(to_nfsstat3(kSetattr, vfs::Status::Perm), NFS3ERR_PERM);
-  EXPECT_EQ(to_nfsstat3(kSetattr, vfs::Status::Changed), NFS3ERR_NOT_SYNC);
+  EXPECT_EQ(to_nfsstat3(kSetattr, vfs::Status::NotSync), NFS3ERR_NOT_SYNC);
   EXPECT_EQ(to_nfsstat3(kSetattr, vfs::Status::NotSupported), NFS3ERR_NOTSUPP);
   EXPECT_EQ(to_nfsstat3(kMknod, vfs::Status::NotSupported), NFS3ERR_NOTSUPP);
   EXPECT_EQ(to_nfsstat3(kWrite, vfs::Status::FileTooBig), NFS3ERR_FBIG);

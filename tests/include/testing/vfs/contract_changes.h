@@ -42,7 +42,7 @@ class ChangeContract : public Contract {
 TEST_P(ChangeContract, every_change_of_a_file_is_reported_as_it_is_seen) {
   const Node file = make_file("file");
   const Handle& object = file.handle;
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   expect_reported("write", object, [&] {
     return good(fs().write(who, object, 0, text("12345"), Stability::Unstable)).file;
   });
@@ -66,7 +66,7 @@ TEST_P(ChangeContract, every_change_of_a_file_is_reported_as_it_is_seen) {
 TEST_P(ChangeContract, every_change_of_a_directory_is_reported_as_it_is_seen) {
   const Handle place = make_directory(root(), "d").handle;
   const Handle file = make_file("file").handle;
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   expect_reported("create", place,
                   [&] { return good(fs().create(who, place, "a", {})).directory; });
   expect_reported("mkdir", place, [&] { return good(fs().mkdir(who, place, "b", {})).directory; });
@@ -171,7 +171,7 @@ TEST_P(ChangeContract, a_handle_is_the_objects_whatever_its_names) {
 TEST_P(ChangeContract, a_name_that_is_made_again_leads_to_another_object) {
   std::vector<Handle> gone;
   for (int i = 0; i < 12; ++i) {
-    const Caller who = as(root_user);
+    const CallerContext who = as(root_user);
     if (i % 3 == 0) gone.push_back(make_file("name").handle);
     if (i % 3 == 1) gone.push_back(make_directory(root(), "name").handle);
     if (i % 3 == 2) gone.push_back(good(fs().symlink(who, root(), "name", "t", {})).node.handle);
@@ -249,7 +249,7 @@ TEST_P(ChangeContract, operations_under_way_together_have_each_their_own_answer)
   const Handle file = make_file("file").handle;
   write(file, 0, "0123456789");
   const Handle directory = make_directory(root(), "d").handle;
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   std::vector<std::shared_ptr<std::optional<Outcome<ReadResult>>>> reads;
   std::vector<std::shared_ptr<std::optional<Outcome<Created>>>> made;
   std::vector<std::string> names;
@@ -290,7 +290,7 @@ TEST_P(ChangeContract, of_those_who_make_one_name_together_one_has_made_it) {
 
 TEST_P(ChangeContract, a_store_that_answers_at_once_has_done_it_when_the_call_returns) {
   if (!properties().answers_at_once) GTEST_SKIP() << "this store may answer later";
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   {
     const auto operation = fs().mkdir(who, root(), "d", {});
     EXPECT_TRUE(operation.ready());

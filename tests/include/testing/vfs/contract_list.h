@@ -158,7 +158,7 @@ TEST_P(Contract, a_large_directory_lists_completely_while_others_change_it) {
   std::atomic<int> changes = 0;
   std::thread changer([&] {
     InlineLoop loop;
-    const Caller caller{loop, root_user};
+    const CallerContext caller{loop, root_user};
     for (int i = 0; listing || i < 100; ++i) {
       const std::string name = numbered("comes-and-goes-", i % 500);
       CreateHow how;
@@ -185,7 +185,7 @@ TEST_P(Contract, several_threads_make_move_and_remove_in_the_same_directories) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       InlineLoop loop;
-      const Caller caller{loop, root_user};
+      const CallerContext caller{loop, root_user};
       const std::string mine = numbered("mine-", t);
       for (int i = 0; i < kRounds; ++i) {
         const auto made = finish(loop, fs().create(caller, left.handle, mine, {}));

@@ -27,7 +27,7 @@ class RefusalContract : public Contract {
     return all;
   }
   std::vector<WithHandle> reading_by_handle() {
-    const Caller who = as(root_user);
+    const CallerContext who = as(root_user);
     return {
         {"attributes", [=, this](auto& h) { return status(fs().attributes(who, h)); }},
         {"lookup", [=, this](auto& h) { return status(fs().lookup(who, h, "x")); }},
@@ -42,7 +42,7 @@ class RefusalContract : public Contract {
     };
   }
   std::vector<WithHandle> changing_by_handle() {
-    const Caller who = as(root_user);
+    const CallerContext who = as(root_user);
     const Rope data = Rope::copy_of(bytes_of("x"));
     return {
         {"set_attributes",
@@ -71,7 +71,7 @@ class RefusalContract : public Contract {
   }
   // Those that make a name, with their way to treat one that is taken.
   std::vector<WithName> making() {
-    const Caller who = as(root_user);
+    const CallerContext who = as(root_user);
     const auto create = [=, this](CreateMode mode) {
       return [=, this](std::string_view name) {
         CreateHow how;
@@ -94,7 +94,7 @@ class RefusalContract : public Contract {
     };
   }
   std::vector<WithName> taking_away() {
-    const Caller who = as(root_user);
+    const CallerContext who = as(root_user);
     return {
         {"remove", [=, this](auto name) { return status(fs().remove(who, root(), name)); }},
         {"rmdir", [=, this](auto name) { return status(fs().rmdir(who, root(), name)); }},
@@ -113,8 +113,8 @@ class RefusalContract : public Contract {
     return all;
   }
   // `answer` runs an operation that is to fail; the tree is as it was then.
-  template <class Answer>
-  void expect_refusal(std::string_view what, Status expected, Answer answer) {
+  template <class HeaderErrorReply>
+  void expect_refusal(std::string_view what, Status expected, HeaderErrorReply answer) {
     const std::vector<std::string> before = picture();
     EXPECT_EQ(answer(), expected) << what;
     EXPECT_EQ(picture(), before) << what;
@@ -215,7 +215,7 @@ TEST_P(RefusalContract, an_entry_that_cannot_go_or_move_stays) {
   const Node file = make_file("file");
   const Node directory = make_directory(root(), "directory");
   const Node inner = make_directory(directory.handle, "inner");
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   const auto move = [&](std::string_view from, const Handle& into, std::string_view to) {
     return status(fs().rename(who, root(), from, into, to));
   };
@@ -246,12 +246,12 @@ TEST_P(RefusalContract, a_change_of_which_a_part_is_refused_is_refused_whole) {
   all.size = 3;
   all.accessed = {SetTime::How::To, {1000, 0}};
   all.modified = {SetTime::How::To, {1000, 0}};
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   const auto set = [&](const Handle& object, const SetAttributes& changes,
                        std::optional<Time> guard = std::nullopt) {
     return [=, this, &object] { return status(fs().set_attributes(who, object, changes, guard)); };
   };
-  expect_refusal("guard", Status::Changed, set(file.handle, all, Time{1, 0}));
+  expect_refusal("guard", Status::NotSync, set(file.handle, all, Time{1, 0}));
   expect_refusal("directory", Status::IsDirectory, set(directory.handle, all));
   SetAttributes odd = all;
   odd.size = ~std::uint64_t{0};
@@ -269,7 +269,7 @@ TEST_P(RefusalContract, what_a_stranger_may_not_do_leaves_no_trace) {
   const Node directory = make_directory(root(), "d", 0755);
   const Node file = make_file(alice, root(), "file", 0644);
   make_file(directory.handle, "inside");
-  const Caller who = as(bob);
+  const CallerContext who = as(bob);
   const Handle& there = directory.handle;
   SetAttributes half = mode_of(0600);
   half.size = 0;
@@ -300,7 +300,7 @@ TEST_P(RefusalContract, what_a_stranger_may_not_do_leaves_no_trace) {
 
 TEST_P(RefusalContract, what_cannot_be_made_is_not) {
   make_directory(root(), "d");
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   const auto symlink = [&](std::string_view target) {
     return [=, this] { return status(fs().symlink(who, root(), "x", target, {})); };
   };

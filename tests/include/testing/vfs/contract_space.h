@@ -119,7 +119,7 @@ TEST_P(SpaceContract, a_full_store_takes_more_once_something_went) {
 
 TEST_P(SpaceContract, objects_run_out_without_a_trace_of_the_last) {
   USE_SMALL_STORE();
-  const Caller who = as(root_user);
+  const CallerContext who = as(root_user);
   int made = 0;
   std::optional<Status> refused;
   for (; !refused && made < 10'000; ++made) {

@@ -114,7 +114,7 @@ class Contract : public ::testing::TestWithParam<BackendFactory> {
     return true;
   }
   Handle root() { return fs().root(); }
-  Caller as(const Credentials& who) { return Caller{loop_, who}; }
+  CallerContext as(const Credentials& who) { return CallerContext{loop_, who}; }
 
   template <class T>
   Outcome<T> run(Operation<T> operation) {

@@ -147,110 +147,118 @@ class SteppedStore : public FileSystem {
   };
   std::optional<Cut> cut_write;
   std::optional<Cut> cut_list;
-  // What losses() adds to those of the store behind.
+  // What write_verifier_epoch() adds to those of the store behind.
   std::atomic<std::uint64_t> lost{0};
 
   Handle root() const override { return inner_->root(); }
   std::string identity() const override { return inner_->identity(); }
   Limits limits() const override { return inner_->limits(); }
-  std::uint64_t losses() const override { return inner_->losses() + lost; }
+  std::uint64_t write_verifier_epoch() const override {
+    return inner_->write_verifier_epoch() + lost;
+  }
   Block placement(std::size_t bytes) override { return inner_->placement(bytes); }
 
-  Operation<Attributes> attributes(Caller caller, const Handle& object) override {
+  Operation<Attributes> attributes(CallerContext caller, const Handle& object) override {
     return step(Called::Attributes, caller,
                 [=, this, &object] { return inner_->attributes(caller, object); });
   }
-  Operation<Change> set_attributes(Caller caller, const Handle& object,
+  Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                    const SetAttributes& changes,
                                    std::optional<Time> guard) override {
     return step(Called::SetAttributes, caller, [=, this, &object, &changes] {
       return inner_->set_attributes(caller, object, changes, guard);
     });
   }
-  Operation<Found> lookup(Caller caller, const Handle& directory, std::string_view name) override {
+  Operation<Found> lookup(CallerContext caller, const Handle& directory,
+                          std::string_view name) override {
     return step(Called::Lookup, caller,
                 [=, this, &directory] { return inner_->lookup(caller, directory, name); });
   }
-  Operation<Access> access(Caller caller, const Handle& object, std::uint32_t asked) override {
+  Operation<Access> access(CallerContext caller, const Handle& object,
+                           std::uint32_t asked) override {
     return step(Called::Access, caller,
                 [=, this, &object] { return inner_->access(caller, object, asked); });
   }
-  Operation<Link> readlink(Caller caller, const Handle& symlink) override {
+  Operation<Link> readlink(CallerContext caller, const Handle& symlink) override {
     return step(Called::Readlink, caller,
                 [=, this, &symlink] { return inner_->readlink(caller, symlink); });
   }
-  Operation<ReadResult> read(Caller caller, const Handle& file, std::uint64_t offset,
+  Operation<ReadResult> read(CallerContext caller, const Handle& file, std::uint64_t offset,
                              std::uint32_t count) override {
     return step(Called::Read, caller,
                 [=, this, &file] { return inner_->read(caller, file, offset, count); });
   }
-  Operation<WriteResult> write(Caller caller, const Handle& file, std::uint64_t offset, Rope data,
-                               Stability stability) override {
+  Operation<WriteResult> write(CallerContext caller, const Handle& file, std::uint64_t offset,
+                               Rope data, Stability stability) override {
     return step(Called::Write, caller, [=, this, &file, data = std::move(data)]() mutable {
       return written(caller, file, offset, std::move(data), stability);
     });
   }
-  Operation<Change> commit(Caller caller, const Handle& file, std::uint64_t offset,
+  Operation<Change> commit(CallerContext caller, const Handle& file, std::uint64_t offset,
                            std::uint32_t count) override {
     return step(Called::Commit, caller,
                 [=, this, &file] { return inner_->commit(caller, file, offset, count); });
   }
-  Operation<Created> create(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> create(CallerContext caller, const Handle& directory, std::string_view name,
                             const CreateHow& how) override {
     return step(Called::Create, caller, [=, this, &directory, &how] {
       return inner_->create(caller, directory, name, how);
     });
   }
-  Operation<Created> mkdir(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> mkdir(CallerContext caller, const Handle& directory, std::string_view name,
                            const SetAttributes& attributes) override {
     return step(Called::Mkdir, caller, [=, this, &directory, &attributes] {
       return inner_->mkdir(caller, directory, name, attributes);
     });
   }
-  Operation<Created> symlink(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> symlink(CallerContext caller, const Handle& directory, std::string_view name,
                              std::string_view target, const SetAttributes& attributes) override {
     return step(Called::Symlink, caller, [=, this, &directory, &attributes] {
       return inner_->symlink(caller, directory, name, target, attributes);
     });
   }
-  Operation<Created> mknod(Caller caller, const Handle& directory, std::string_view name,
+  Operation<Created> mknod(CallerContext caller, const Handle& directory, std::string_view name,
                            Special special, const SetAttributes& attributes) override {
     return step(Called::Mknod, caller, [=, this, &directory, &attributes] {
       return inner_->mknod(caller, directory, name, special, attributes);
     });
   }
-  Operation<Linked> link(Caller caller, const Handle& file, const Handle& directory,
+  Operation<Linked> link(CallerContext caller, const Handle& file, const Handle& directory,
                          std::string_view name) override {
     return step(Called::Link, caller, [=, this, &file, &directory] {
       return inner_->link(caller, file, directory, name);
     });
   }
-  Operation<Change> remove(Caller caller, const Handle& directory, std::string_view name) override {
+  Operation<Change> remove(CallerContext caller, const Handle& directory,
+                           std::string_view name) override {
     return step(Called::Remove, caller,
                 [=, this, &directory] { return inner_->remove(caller, directory, name); });
   }
-  Operation<Change> rmdir(Caller caller, const Handle& directory, std::string_view name) override {
+  Operation<Change> rmdir(CallerContext caller, const Handle& directory,
+                          std::string_view name) override {
     return step(Called::Rmdir, caller,
                 [=, this, &directory] { return inner_->rmdir(caller, directory, name); });
   }
-  Operation<Renamed> rename(Caller caller, const Handle& from_directory, std::string_view from,
-                            const Handle& to_directory, std::string_view to) override {
+  Operation<Renamed> rename(CallerContext caller, const Handle& from_directory,
+                            std::string_view from, const Handle& to_directory,
+                            std::string_view to) override {
     return step(Called::Rename, caller, [=, this, &from_directory, &to_directory] {
       return inner_->rename(caller, from_directory, from, to_directory, to);
     });
   }
-  Operation<Listed> list(Caller caller, const Handle& directory, ListFrom from,
+  Operation<Listed> list(CallerContext caller, const Handle& directory, ListFrom from,
                          DirectorySink& sink) override {
     return step(Called::List, caller,
                 [=, this, &directory, &sink] { return listed(caller, directory, from, sink); });
   }
-  Operation<Usage> usage(Caller caller) override {
+  Operation<Usage> usage(CallerContext caller) override {
     return step(Called::Usage, caller, [=, this] { return inner_->usage(caller); });
   }
-  Operation<ObjectAcls> acls(Caller caller, const Handle& object) override {
+  Operation<ObjectAcls> acls(CallerContext caller, const Handle& object) override {
     return step(Called::Acls, caller, [=, this, &object] { return inner_->acls(caller, object); });
   }
-  Operation<Change> set_acls(Caller caller, const Handle& object, const SetAcls& changes) override {
+  Operation<Change> set_acls(CallerContext caller, const Handle& object,
+                             const SetAcls& changes) override {
     return step(Called::SetAcls, caller,
                 [=, this, &object, &changes] { return inner_->set_acls(caller, object, changes); });
   }
@@ -273,7 +281,7 @@ class SteppedStore : public FileSystem {
 
   // `operate` is called once, with the operation's arguments still there.
   template <class Operate>
-  auto step(Called called, Caller caller, Operate operate) -> decltype(operate()) {
+  auto step(Called called, CallerContext caller, Operate operate) -> decltype(operate()) {
     auto fault = co_await steps_->pass({called, Point::When::Begin}, caller.loop);
     if (fault) co_return Failure{*fault};
     auto outcome = co_await operate();
@@ -281,8 +289,8 @@ class SteppedStore : public FileSystem {
     if (fault) co_return Failure{*fault};
     co_return std::move(outcome);
   }
-  Operation<WriteResult> written(Caller caller, const Handle& file, std::uint64_t offset, Rope data,
-                                 Stability stability) {
+  Operation<WriteResult> written(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                 Rope data, Stability stability) {
     if (!cut_write)
       co_return co_await inner_->write(caller, file, offset, std::move(data), stability);
     const Cut cut = *cut_write;
@@ -292,7 +300,7 @@ class SteppedStore : public FileSystem {
     if (outcome && cut.status) co_return Failure{*cut.status};
     co_return std::move(outcome);
   }
-  Operation<Listed> listed(Caller caller, const Handle& directory, ListFrom from,
+  Operation<Listed> listed(CallerContext caller, const Handle& directory, ListFrom from,
                            DirectorySink& sink) {
     if (!cut_list) co_return co_await inner_->list(caller, directory, from, sink);
     const Cut cut = *cut_list;

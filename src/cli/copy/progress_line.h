@@ -3,15 +3,15 @@
 
 #include <string>
 
-#include "cli/copy/side.h"
+#include "cli/copy/copy_endpoint.h"
 
 namespace stag::cli {
 
-class Progress {
+class ProgressLine {
  public:
-  // Drawn on standard error, if that is a terminal. Both outlive the Progress.
-  Progress(net::EpollLoop& loop, const Tally& tally);
-  ~Progress();
+  // Drawn on standard error, if that is a terminal. Both outlive the ProgressLine.
+  ProgressLine(net::EpollLoop& loop, const Progress& progress);
+  ~ProgressLine();
 
   // The line is gone, so that something else can be printed; it comes again.
   void clear();
@@ -21,7 +21,7 @@ class Progress {
   void draw();
 
   net::EpollLoop& loop_;
-  const Tally& tally_;
+  const Progress& progress_;
   const TimePoint begin_;
   const bool shown_;
   bool drawn_ = false;

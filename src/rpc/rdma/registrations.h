@@ -14,12 +14,12 @@
 
 namespace stag::rpc::rdma {
 
-class Leases {
+class Registrations {
  public:
-  Leases() = default;
-  Leases(const Leases&) = delete;
-  Leases& operator=(const Leases&) = delete;
-  ~Leases() { STAG_CHECK(handles_.empty()); }
+  Registrations() = default;
+  Registrations(const Registrations&) = delete;
+  Registrations& operator=(const Registrations&) = delete;
+  ~Registrations() { STAG_CHECK(handles_.empty()); }
 
   // One segment a piece, longer pieces cut to what one handle may cover. On failure what was
   // exposed before stays, for revoke().

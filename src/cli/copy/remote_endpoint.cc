@@ -1,7 +1,7 @@
 // Files of an NFS server as one end of a copy.
 #include <utility>
 
-#include "cli/copy/remote_draft.h"
+#include "cli/copy/remote_temp_file.h"
 
 namespace stag::cli {
 namespace {
@@ -50,9 +50,9 @@ Outcome<std::optional<Object>> found(Outcome<Node> node, std::string path) {
   return std::optional<Object>(object_of(std::move(path), node->handle, node->attributes));
 }
 
-class RemoteMembers final : public Members {
+class RemoteDirIterator final : public DirIterator {
  public:
-  RemoteMembers(FileSystem& files, const Object& directory)
+  RemoteDirIterator(FileSystem& files, const Object& directory)
       : files_(files),
         directory_(directory),
         listing_(files.list(directory.handle, Listing::Detail::Attributes)) {}
@@ -84,9 +84,9 @@ class RemoteMembers final : public Members {
   Listing listing_;
 };
 
-class RemoteSide final : public Side {
+class RemoteEndpoint final : public CopyEndpoint {
  public:
-  RemoteSide(Remote& remote, Tally& tally) : remote_(remote), tally_(tally) {}
+  RemoteEndpoint(Remote& remote, Progress& progress) : remote_(remote), progress_(progress) {}
 
   Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) override {
     const Links links = follow == Follow::Yes ? Links::Follow : Links::FollowAllButLast;
@@ -103,14 +103,14 @@ class RemoteSide final : public Side {
     return to_string(url);
   }
 
-  std::unique_ptr<Members> members(const Object& directory) override {
-    return std::make_unique<RemoteMembers>(remote_.files(), directory);
+  std::unique_ptr<DirIterator> members(const Object& directory) override {
+    return std::make_unique<RemoteDirIterator>(remote_.files(), directory);
   }
   Task<Outcome<std::string>> readlink(Object symlink) override {
     return remote_.files().readlink(symlink.handle, symlink.size);
   }
-  Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) override {
-    co_return co_await remote_.files().read_file(file.handle, draft.sink(), file.size);
+  Task<Outcome<std::uint64_t>> feed(Object file, TempFile& temp_file) override {
+    co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
   }
 
   Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
@@ -120,30 +120,30 @@ class RemoteSide final : public Side {
     co_return object_of(below(directory, name), made->handle, made->attributes);
   }
   Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) override {
-    const DraftNames names = draft_names(directory, std::move(name));
+    const TempFileNames names = temp_file_names(directory, std::move(name));
     FileSystem& files = remote_.settling();
     const Outcome<Node> made =
         co_await files.symlink(names.directory, names.temporary, std::move(target));
-    if (!made && !is_answer(made.error())) co_await remove_draft(remote_, tally_, names);
+    if (!made && !is_answer(made.error())) co_await remove_temp_file(remote_, progress_, names);
     if (!made) co_return told_of(names, made.error());
     const Outcome<Ok> renamed =
         co_await files.rename(names.directory, names.temporary, names.directory, names.name);
     if (renamed) co_return renamed;
-    co_await remove_draft(remote_, tally_, names);
+    co_await remove_temp_file(remote_, progress_, names);
     co_return told_of(names, renamed.error());
   }
-  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
-                                              DraftPlan plan) override {
-    return open_remote_draft(remote_, tally_, draft_names(directory, std::move(name)),
-                             std::move(plan));
+  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(Object directory, std::string name,
+                                                     TempFilePlan plan) override {
+    return open_remote_temp_file(remote_, progress_, temp_file_names(directory, std::move(name)),
+                                 std::move(plan));
   }
   Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
     return finish_remote(remote_.settling(), std::move(directory), std::move(finish));
   }
 
  private:
-  DraftNames draft_names(const Object& directory, std::string name) const {
-    DraftNames names;
+  TempFileNames temp_file_names(const Object& directory, std::string name) const {
+    TempFileNames names;
     names.directory = directory.handle;
     names.temporary = temporary_name();
     names.temporary_place = shown_path(below(directory, names.temporary));
@@ -153,13 +153,13 @@ class RemoteSide final : public Side {
   }
 
   Remote& remote_;
-  Tally& tally_;
+  Progress& progress_;
 };
 
 }  // namespace
 
-std::unique_ptr<Side> remote_side(Remote& remote, Tally& tally) {
-  return std::make_unique<RemoteSide>(remote, tally);
+std::unique_ptr<CopyEndpoint> remote_endpoint(Remote& remote, Progress& progress) {
+  return std::make_unique<RemoteEndpoint>(remote, progress);
 }
 
 }  // namespace stag::cli

@@ -1,4 +1,4 @@
-#include "cli/copy/local_draft.h"
+#include "cli/copy/local_temp_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -61,13 +61,13 @@ bool set_mode(int fd, std::uint32_t mode) {
   return errno == EPERM && (now.st_mode & 0777) == (mode & 0777);
 }
 
-class LocalDraft final : public Draft, private DataSink {
+class LocalTempFile final : public TempFile, private DataSink {
  public:
   // `temporary` is empty for a file that is written in place.
-  LocalDraft(Run& run, Tally& tally, std::string path, std::string temporary, net::UniqueFd fd,
-             const DraftPlan& plan)
+  LocalTempFile(Run& run, Progress& progress, std::string path, std::string temporary,
+                net::UniqueFd fd, const TempFilePlan& plan)
       : run_(run),
-        tally_(tally),
+        progress_(progress),
         path_(std::move(path)),
         temporary_(std::move(temporary)),
         fd_(std::move(fd)),
@@ -88,12 +88,12 @@ class LocalDraft final : public Draft, private DataSink {
     if (in_place()) co_return;
     const bool gone = co_await offloaded(
         run_.loop, [&] { return ::unlink(temporary_.c_str()) == 0 || errno == ENOENT; });
-    if (!gone) tally_.leftovers.push_back(temporary_);
+    if (!gone) progress_.leftovers.push_back(temporary_);
   }
 
  private:
   Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
-    tally_.bytes += data.size();
+    progress_.bytes += data.size();
     co_return co_await offloaded(run_.loop,
                                  [&]() -> Outcome<Ok> { return write_now(offset, data); });
   }
@@ -124,7 +124,7 @@ class LocalDraft final : public Draft, private DataSink {
   }
 
   Run& run_;
-  Tally& tally_;
+  Progress& progress_;
   const std::string path_;
   const std::string temporary_;
   net::UniqueFd fd_;
@@ -132,8 +132,8 @@ class LocalDraft final : public Draft, private DataSink {
   const bool sparse_;
 };
 
-Outcome<std::unique_ptr<Draft>> open_in_place(Run& run, Tally& tally, std::string path,
-                                              const DraftPlan& plan) {
+Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, std::string path,
+                                                 const TempFilePlan& plan) {
   // O_NONBLOCK: what has become a FIFO meanwhile must not hold us up.
   net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat now {};
@@ -142,8 +142,8 @@ Outcome<std::unique_ptr<Draft>> open_in_place(Run& run, Tally& tally, std::strin
   // Where this is refused, the first change by somebody else than the owner does it.
   static_cast<void>(take_owners_bits(fd.fd()));
   if (ftruncate(fd.fd(), 0) != 0) return local_failure("write", path, errno);
-  return std::unique_ptr<Draft>(
-      std::make_unique<LocalDraft>(run, tally, std::move(path), "", std::move(fd), plan));
+  return std::unique_ptr<TempFile>(
+      std::make_unique<LocalTempFile>(run, progress, std::move(path), "", std::move(fd), plan));
 }
 
 }  // namespace
@@ -164,21 +164,21 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
   return Ok{};
 }
 
-Outcome<std::unique_ptr<Draft>> open_local_draft(Run& run, Tally& tally, std::string path,
-                                                 DraftPlan plan) {
-  if (plan.starts_in_place()) return open_in_place(run, tally, std::move(path), plan);
+Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
+                                                        std::string path, TempFilePlan plan) {
+  if (plan.starts_in_place()) return open_in_place(run, progress, std::move(path), plan);
   std::string temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   net::UniqueFd fd(::open(temporary.c_str(), kFlags, 0600));
   if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
-    return open_in_place(run, tally, std::move(path), plan);
+    return open_in_place(run, progress, std::move(path), plan);
   if (!fd) return local_failure("make the file", path, errno);
   if (plan.keeps_owner() && !give_to(fd.fd(), *plan.finish.owner)) {
     ::unlink(temporary.c_str());
-    return open_in_place(run, tally, std::move(path), plan);
+    return open_in_place(run, progress, std::move(path), plan);
   }
-  return std::unique_ptr<Draft>(std::make_unique<LocalDraft>(
-      run, tally, std::move(path), std::move(temporary), std::move(fd), plan));
+  return std::unique_ptr<TempFile>(std::make_unique<LocalTempFile>(
+      run, progress, std::move(path), std::move(temporary), std::move(fd), plan));
 }
 
 }  // namespace stag::cli

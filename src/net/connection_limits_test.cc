@@ -1,4 +1,4 @@
-#include "net/peer_places.h"
+#include "net/connection_limits.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 namespace stag::net {
 namespace {
 
-Reason taking(PeerPlaces& places, const char* host) {
+Reason taking(ConnectionLimits& places, const char* host) {
   const auto place = places.take({host, 1});
   return place ? Reason::None : place.error();
 }
 
-TEST(PeerPlaces, are_shared_by_the_connections_of_one_address_only) {
-  const auto places = PeerPlaces::make(3, 2);
+TEST(ConnectionLimits, are_shared_by_the_connections_of_one_address_only) {
+  const auto places = ConnectionLimits::make(3, 2);
   auto first = places->take({"192.0.2.1", 1});
   auto second = places->take({"192.0.2.1", 2});
   EXPECT_EQ(taking(*places, "192.0.2.1"), Reason::TooManyConnectionsOfPeer);
@@ -29,19 +29,19 @@ TEST(PeerPlaces, are_shared_by_the_connections_of_one_address_only) {
   EXPECT_EQ(places->taken(), 0u);
 }
 
-TEST(PeerPlaces, are_usually_a_quarter_but_enough_for_a_client) {
-  EXPECT_EQ(PeerPlaces::usual(16384), 4096u);
-  EXPECT_EQ(PeerPlaces::usual(20), 8u);
-  EXPECT_EQ(PeerPlaces::usual(2), 2u);
-  const auto places = PeerPlaces::make(100, 0);
-  std::vector<PeerPlaces::Place> taken;
+TEST(ConnectionLimits, are_usually_a_quarter_but_enough_for_a_client) {
+  EXPECT_EQ(ConnectionLimits::usual(16384), 4096u);
+  EXPECT_EQ(ConnectionLimits::usual(20), 8u);
+  EXPECT_EQ(ConnectionLimits::usual(2), 2u);
+  const auto places = ConnectionLimits::make(100, 0);
+  std::vector<ConnectionLimits::Place> taken;
   for (int i = 0; i < 25; ++i) taken.push_back(*places->take({"192.0.2.1", 1}));
   EXPECT_EQ(taking(*places, "192.0.2.1"), Reason::TooManyConnectionsOfPeer);
 }
 
-TEST(PeerPlaces, outlive_their_listener) {
-  auto places = PeerPlaces::make(1, 1);
-  const PeerPlaces::Place place = *places->take({"192.0.2.1", 1});
+TEST(ConnectionLimits, outlive_their_listener) {
+  auto places = ConnectionLimits::make(1, 1);
+  const ConnectionLimits::Place place = *places->take({"192.0.2.1", 1});
   places = nullptr;
 }
 

@@ -1,4 +1,4 @@
-#include "rpc/udp/inbox.h"
+#include "rpc/udp/datagram_receiver.h"
 
 #include <array>
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace stag::rpc::udp {
 
-Inbox::Inbox(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause, OnDatagram on_datagram,
-             OnFailure on_failure)
+DatagramReceiver::DatagramReceiver(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause,
+                                   OnDatagram on_datagram, OnFailure on_failure)
     : socket_(socket),
       loop_(loop),
       pause_(pause),
@@ -17,12 +17,12 @@ Inbox::Inbox(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause, OnDat
   wait();
 }
 
-void Inbox::wait() {
+void DatagramReceiver::wait() {
   socket_.when_readable([this] { receive(); });
 }
 
 // One that there is no memory for is dropped like one that was lost on its way.
-void Inbox::deliver(Bytes bytes, const net::Datagram& datagram) noexcept {
+void DatagramReceiver::deliver(Bytes bytes, const net::Datagram& datagram) noexcept {
   try {
     on_datagram_(bytes, datagram);
   } catch (...) {
@@ -31,7 +31,7 @@ void Inbox::deliver(Bytes bytes, const net::Datagram& datagram) noexcept {
 }
 
 // Whatever fails meanwhile, also for want of memory, the next datagram is heard.
-void Inbox::receive() noexcept {
+void DatagramReceiver::receive() noexcept {
   shares_.begin_turn();
   bool goes_on = true;
   try {
@@ -43,7 +43,7 @@ void Inbox::receive() noexcept {
 }
 
 // False: the socket itself fails, and there is a pause.
-bool Inbox::read_some() {
+bool DatagramReceiver::read_some() {
   // Shared by all of this thread: a datagram is copied out of it before the next one comes.
   thread_local std::array<std::byte, kLongestDatagram + 1> room;
   int failures = 0;

@@ -1,4 +1,4 @@
-#include "cli/copy/side.h"
+#include "cli/copy/copy_endpoint.h"
 
 #include <fmt/format.h>
 

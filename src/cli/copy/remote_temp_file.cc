@@ -1,4 +1,4 @@
-#include "cli/copy/remote_draft.h"
+#include "cli/copy/remote_temp_file.h"
 
 #include <utility>
 
@@ -13,13 +13,13 @@ using nfs::client::Handle;
 using nfs::client::Node;
 using nfs::client::SetAttributes;
 using nfs::client::SetTime;
-using DraftError = nfs::client::Error;
+using CopyError = nfs::client::Error;
 
 // This user may not do that; what else may be wrong would be wrong with every other way, too.
-bool refused(const DraftError& error) {
+bool refused(const CopyError& error) {
   return error.is(nfs::client::Status::NotOwner) || error.is(nfs::client::Status::Access);
 }
-bool owner_refused(const DraftError& error) {
+bool owner_refused(const CopyError& error) {
   return refused(error) || error.is(nfs::client::Status::Invalid) ||
          error.is(nfs::client::Status::NotSupported);
 }
@@ -39,26 +39,26 @@ Task<Outcome<bool>> give_to(FileSystem& files, const Object& object, Owner owner
 // Counts what a source gives.
 class CountedSource final : public DataSource {
  public:
-  CountedSource(DataSource& source, Tally& tally) : source_(source), tally_(tally) {}
+  CountedSource(DataSource& source, Progress& progress) : source_(source), progress_(progress) {}
   Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override {
     Outcome<Piece> piece = co_await source_.read(offset, room);
-    if (piece) tally_.bytes += piece->hole + piece->data.size();
+    if (piece) progress_.bytes += piece->hole + piece->data.size();
     co_return piece;
   }
 
  private:
   DataSource& source_;
-  Tally& tally_;
+  Progress& progress_;
 };
 
 // Data that comes in order and in pieces: written as it comes, put on disk at the end.
 class PieceWriter final : public DataSink {
  public:
-  PieceWriter(FileSystem& files, const Handle& file, bool sparse, Tally& tally)
-      : files_(files), file_(file), sparse_(sparse), tally_(tally) {}
+  PieceWriter(FileSystem& files, const Handle& file, bool sparse, Progress& progress)
+      : files_(files), file_(file), sparse_(sparse), progress_(progress) {}
 
   Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
-    tally_.bytes += data.size();
+    progress_.bytes += data.size();
     while (!data.empty()) {
       const Stretch stretch =
           sparse_ ? next_stretch(data, offset) : Stretch{.length = data.size(), .zeros = false};
@@ -90,7 +90,7 @@ class PieceWriter final : public DataSink {
     if (!committed) co_return Failure{committed.error()};
     // RFC 1813 3.3.21: another verifier says that the server may have lost what came before.
     if (!lost_ && *committed == *verifier_) co_return Ok{};
-    co_return Failure{DraftError::of_local("the server restarted during the copy; copy again")};
+    co_return Failure{CopyError::of_local("the server restarted during the copy; copy again")};
   }
 
  private:
@@ -103,23 +103,23 @@ class PieceWriter final : public DataSink {
   FileSystem& files_;
   const Handle file_;
   const bool sparse_;
-  Tally& tally_;
+  Progress& progress_;
   std::uint64_t written_end_ = 0;
   std::optional<nfs::client::Verifier> verifier_;  // of what was written unstably
   bool lost_ = false;
 };
 
-class RemoteDraft final : public Draft {
+class RemoteTempFile final : public TempFile {
  public:
   // `file` is the new one, or the one that is written in place.
-  RemoteDraft(Remote& remote, Tally& tally, DraftNames names, Object file, const DraftPlan& plan,
-              bool in_place)
+  RemoteTempFile(Remote& remote, Progress& progress, TempFileNames names, Object file,
+                 const TempFilePlan& plan, bool in_place)
       : remote_(remote),
-        tally_(tally),
+        progress_(progress),
         names_(std::move(names)),
         file_(std::move(file)),
         finish_(plan.finish),
-        pieces_(remote.files(), file_.handle, plan.sparse, tally),
+        pieces_(remote.files(), file_.handle, plan.sparse, progress),
         in_place_(in_place) {}
 
   bool in_place() const override { return in_place_; }
@@ -131,7 +131,7 @@ class RemoteDraft final : public Draft {
   }
 
   Task<Outcome<std::uint64_t>> fill(DataSource& source) override {
-    CountedSource counted(source, tally_);
+    CountedSource counted(source, progress_);
     co_return co_await remote_.files().write_file(file_.handle, counted);
   }
   DataSink& sink() override {
@@ -151,13 +151,13 @@ class RemoteDraft final : public Draft {
     co_return done;
   }
   Task<void> discard() override {
-    if (!in_place_) co_await remove_draft(remote_, tally_, names_);
+    if (!in_place_) co_await remove_temp_file(remote_, progress_, names_);
   }
 
  private:
   Remote& remote_;
-  Tally& tally_;
-  const DraftNames names_;
+  Progress& progress_;
+  const TempFileNames names_;
   Object file_;
   const Finish finish_;
   PieceWriter pieces_;
@@ -165,8 +165,9 @@ class RemoteDraft final : public Draft {
   bool in_pieces_ = false;
 };
 
-Task<Outcome<std::unique_ptr<Draft>>> open_remote_in_place(Remote& remote, Tally& tally,
-                                                           DraftNames names, DraftPlan plan) {
+Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Progress& progress,
+                                                              TempFileNames names,
+                                                              TempFilePlan plan) {
   Object file = *plan.existing;
   FileSystem& files = remote.files();
   Outcome<Ok> emptied{Ok{}};
@@ -180,8 +181,8 @@ Task<Outcome<std::unique_ptr<Draft>>> open_remote_in_place(Remote& remote, Tally
       emptied = co_await files.setattr(file.handle, {.size = 0});
   }
   if (!emptied) co_return Failure{emptied.error()};
-  co_return std::unique_ptr<Draft>(
-      std::make_unique<RemoteDraft>(remote, tally, std::move(names), std::move(file), plan, true));
+  co_return std::unique_ptr<TempFile>(std::make_unique<RemoteTempFile>(
+      remote, progress, std::move(names), std::move(file), plan, true));
 }
 
 }  // namespace
@@ -207,43 +208,45 @@ Task<Outcome<Ok>> finish_remote(FileSystem& files, Object object, Finish finish)
   co_return co_await files.setattr(object.handle, attributes);
 }
 
-Failure<DraftError> told_of(const DraftNames& names, DraftError error) {
+Failure<CopyError> told_of(const TempFileNames& names, CopyError error) {
   const std::size_t at = error.sentence.find(names.temporary);
   if (at != std::string::npos) error.sentence.replace(at, names.temporary.size(), names.place);
   return Failure{std::move(error)};
 }
 
-bool is_answer(const DraftError& error) {
-  return error.kind == DraftError::Kind::Nfs && !error.is(nfs::client::Status::Exists);
+bool is_answer(const CopyError& error) {
+  return error.kind == CopyError::Kind::Nfs && !error.is(nfs::client::Status::Exists);
 }
 
-Task<void> remove_draft(Remote& remote, Tally& tally, const DraftNames& names) {
+Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNames& names) {
   const Outcome<Ok> removed = co_await remote.cleaner().remove(names.directory, names.temporary);
   if (!removed && !removed.error().is(nfs::client::Status::NoEntry))
-    tally.leftovers.push_back(names.temporary_place);
+    progress.leftovers.push_back(names.temporary_place);
 }
 
-Task<Outcome<std::unique_ptr<Draft>>> open_remote_draft(Remote& remote, Tally& tally,
-                                                        DraftNames names, DraftPlan plan) {
+Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
+                                                               TempFileNames names,
+                                                               TempFilePlan plan) {
   if (plan.starts_in_place())
-    co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
+    co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
   const Outcome<Node> made = co_await remote.settling().create(
       names.directory, names.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
   if (!made && plan.existing && refused(made.error()))
-    co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
-  if (!made && !is_answer(made.error())) co_await remove_draft(remote, tally, names);
+    co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
+  if (!made && !is_answer(made.error())) co_await remove_temp_file(remote, progress, names);
   if (!made) co_return told_of(names, made.error());
   Object file;
   file.handle = made->handle;
   file.mode = made->attributes.mode & 07777;
   file.owner = {made->attributes.uid, made->attributes.gid};
-  auto draft = std::make_unique<RemoteDraft>(remote, tally, names, std::move(file), plan, false);
-  if (!plan.keeps_owner()) co_return std::unique_ptr<Draft>(std::move(draft));
-  const Outcome<bool> taken = co_await draft->take_owner();
-  if (taken && *taken) co_return std::unique_ptr<Draft>(std::move(draft));
-  co_await draft->discard();
+  auto temp_file =
+      std::make_unique<RemoteTempFile>(remote, progress, names, std::move(file), plan, false);
+  if (!plan.keeps_owner()) co_return std::unique_ptr<TempFile>(std::move(temp_file));
+  const Outcome<bool> taken = co_await temp_file->take_owner();
+  if (taken && *taken) co_return std::unique_ptr<TempFile>(std::move(temp_file));
+  co_await temp_file->discard();
   if (!taken) co_return Failure{taken.error()};
-  co_return co_await open_remote_in_place(remote, tally, std::move(names), std::move(plan));
+  co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
 }
 
 }  // namespace stag::cli

@@ -1,10 +1,11 @@
-// The two ends of a copy, alike: files of this machine (LocalSide) and of an NFS server
-// (RemoteSide). The copier (copier.h) knows only Sides; at least one of the two is remote.
+// The two ends of a copy, alike: files of this machine (LocalEndpoint) and of an NFS server
+// (RemoteEndpoint). The copier (copier.h) knows only CopyEndpoints; at least one of the two is
+// remote.
 //
-// A file is written as a Draft: under a temporary name beside its place, which it takes, replacing
-// what is there, when it is complete. A Draft that is not published is discarded. An existing file
-// with several links, or whose owner cannot be given to a new one, is written in place instead
-// (docs/decisions/0022-what-a-copy-keeps.md).
+// A file is written as a TempFile: under a temporary name beside its place, which it takes,
+// replacing what is there, when it is complete. A TempFile that is not published is discarded. An
+// existing file with several links, or whose owner cannot be given to a new one, is written in
+// place instead (docs/decisions/0022-what-a-copy-keeps.md).
 //
 // Everything runs on one loop. Arguments are taken by value or outlive the Task.
 #pragma once
@@ -35,8 +36,8 @@ struct Owner {
 bool can_own(const Owner& owner);
 
 struct Object {
-  std::string path;              // in messages; how a LocalSide reaches it
-  nfs::client::Handle handle{};  // how a RemoteSide reaches it
+  std::string path;              // in messages; how a LocalEndpoint reaches it
+  nfs::client::Handle handle{};  // how a RemoteEndpoint reaches it
   Kind kind = Kind::Other;
   std::uint32_t mode = 0;  // 07777
   std::uint32_t links = 1;
@@ -44,7 +45,7 @@ struct Object {
   std::uint64_t size = 0;
   std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
   nfs::client::Time accessed{}, modified{}, changed{};
-  std::uint64_t file_id = 0, fsid = 0;  // of a RemoteSide
+  std::uint64_t file_id = 0, fsid = 0;  // of a RemoteEndpoint
 };
 
 struct Member {
@@ -53,7 +54,7 @@ struct Member {
 };
 
 // What has been copied so far.
-struct Tally {
+struct Progress {
   std::uint64_t files = 0, directories = 0, symlinks = 0;
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
@@ -71,7 +72,7 @@ struct Finish {
 };
 
 // How a file is written.
-struct DraftPlan {
+struct TempFilePlan {
   Finish finish;
   bool sparse = false;                  // zeros become holes
   std::optional<Object> existing = {};  // the file that has the name now
@@ -84,9 +85,9 @@ struct DraftPlan {
   std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
 };
 
-class Draft {
+class TempFile {
  public:
-  virtual ~Draft() = default;
+  virtual ~TempFile() = default;
   // Nothing replaces the file before it is complete, unless it is written in place.
   virtual bool in_place() const = 0;
   // Takes the data from `source` and yields how much it was; or the caller writes it to sink().
@@ -94,22 +95,22 @@ class Draft {
   virtual nfs::client::DataSink& sink() = 0;
   // The file is `size` bytes long and has its name, owner, mode and times from here on.
   virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
-  // What cannot be removed is added to the Tally's leftovers.
+  // What cannot be removed is added to the Progress's leftovers.
   virtual Task<void> discard() = 0;
 };
 
-class Members {
+class DirIterator {
  public:
-  virtual ~Members() = default;
+  virtual ~DirIterator() = default;
   // Some more of them, without "." and ".."; empty: that was all.
   virtual Task<Outcome<std::vector<Member>>> next() = 0;
 };
 
 enum class Follow : std::uint8_t { No, Yes };
 
-class Side {
+class CopyEndpoint {
  public:
-  virtual ~Side() = default;
+  virtual ~CopyEndpoint() = default;
 
   // What `path` names; nothing when there is no such thing.
   virtual Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) = 0;
@@ -119,23 +120,23 @@ class Side {
   virtual std::string shown_path(const std::string& path) const = 0;
 
   // Reading.
-  virtual std::unique_ptr<Members> members(const Object& directory) = 0;
+  virtual std::unique_ptr<DirIterator> members(const Object& directory) = 0;
   virtual Task<Outcome<std::string>> readlink(Object symlink) = 0;
-  // Moves the data of `file` into `draft`; yields its length.
-  virtual Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) = 0;
+  // Moves the data of `file` into `temp_file`; yields its length.
+  virtual Task<Outcome<std::uint64_t>> feed(Object file, TempFile& temp_file) = 0;
 
   // Writing.
   virtual Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) = 0;
   // Both replace what is there unless that is a directory. Errors speak of `name`.
   virtual Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) = 0;
-  virtual Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
-                                                      DraftPlan plan) = 0;
+  virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(Object directory, std::string name,
+                                                             TempFilePlan plan) = 0;
   virtual Task<Outcome<Ok>> finish(Object directory, Finish finish) = 0;
 };
 
-// `tally.bytes` follows what passes.
-std::unique_ptr<Side> local_side(Run& run, Tally& tally);
-std::unique_ptr<Side> remote_side(Remote& remote, Tally& tally);
+// `progress.bytes` follows what passes.
+std::unique_ptr<CopyEndpoint> local_endpoint(Run& run, Progress& progress);
+std::unique_ptr<CopyEndpoint> remote_endpoint(Remote& remote, Progress& progress);
 
 // Nobody else's name: ".stag-" and random hexadecimal digits.
 std::string temporary_name();

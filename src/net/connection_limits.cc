@@ -1,29 +1,30 @@
-#include "net/peer_places.h"
+#include "net/connection_limits.h"
 
 #include <algorithm>
 
 namespace stag::net {
 
-std::shared_ptr<PeerPlaces> PeerPlaces::make(std::size_t all, std::size_t each) {
-  return std::shared_ptr<PeerPlaces>(new PeerPlaces(all, each != 0 ? each : usual(all)));
+std::shared_ptr<ConnectionLimits> ConnectionLimits::make(std::size_t all, std::size_t each) {
+  return std::shared_ptr<ConnectionLimits>(
+      new ConnectionLimits(all, each != 0 ? each : usual(all)));
 }
 
-std::size_t PeerPlaces::usual(std::size_t all) {
+std::size_t ConnectionLimits::usual(std::size_t all) {
   constexpr std::size_t kFew = 8;
   return std::max(all / 4, std::min(all, kFew));
 }
 
 // Made before anything is counted, so that nothing is to be undone when there is no memory for it.
-struct PeerPlaces::Taken {
+struct ConnectionLimits::Taken {
   ~Taken() {
     if (counted) places->give_back(host);
   }
-  std::shared_ptr<PeerPlaces> places;
+  std::shared_ptr<ConnectionLimits> places;
   std::string host;
   bool counted = false;
 };
 
-Result<PeerPlaces::Place, Reason> PeerPlaces::take(const Address& peer) {
+Result<ConnectionLimits::Place, Reason> ConnectionLimits::take(const Address& peer) {
   const auto place = std::make_shared<Taken>();
   place->places = shared_from_this();
   place->host = peer.host;
@@ -37,12 +38,12 @@ Result<PeerPlaces::Place, Reason> PeerPlaces::take(const Address& peer) {
   return Place(place);
 }
 
-std::size_t PeerPlaces::taken() const {
+std::size_t ConnectionLimits::taken() const {
   const std::lock_guard lock(mutex_);
   return taken_;
 }
 
-void PeerPlaces::give_back(const std::string& host) {
+void ConnectionLimits::give_back(const std::string& host) {
   const std::lock_guard lock(mutex_);
   --taken_;
   const auto found = hosts_.find(host);

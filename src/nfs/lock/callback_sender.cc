@@ -1,4 +1,4 @@
-#include "nfs/lock/outbox.h"
+#include "nfs/lock/callback_sender.h"
 
 #include <algorithm>
 
@@ -25,19 +25,19 @@ constexpr std::size_t kToldAtOnce = 512;
 
 }  // namespace
 
-rpc::Client Outbox::client_of(rpc::Channel& channel) const {
+rpc::Client CallbackSender::client_of(rpc::Channel& channel) const {
   // RFC 1813 6.1.1: AUTH_UNIX for all procedures but NULL.
   return rpc::Client(channel, {}, rpc::Credentials::sys(host_name_, 0, 0));
 }
 
-rpc::CallOptions Outbox::options() {
+rpc::CallOptions CallbackSender::options() {
   rpc::CallOptions options;
   options.timeout = kCallTimeout;
   options.cancel = stop_;
   return options;
 }
 
-void Outbox::granted(const Client& client, Ticket ticket) {
+void CallbackSender::granted(const Client& client, Ticket ticket) {
   loop_.post([this, address = client.address, ticket] {
     if (stop_.cancelled()) return;
     const auto [at, fresh] = boxes_.try_emplace(address);
@@ -51,7 +51,7 @@ void Outbox::granted(const Client& client, Ticket ticket) {
   });
 }
 
-Task<void> Outbox::deliver(std::string address) {
+Task<void> CallbackSender::deliver(std::string address) {
   Deliveries& box = boxes_[address];
   Duration wait = kFirstPause;
   TimePoint give_up_at = loop_.now() + kGrantPatience;
@@ -72,7 +72,7 @@ Task<void> Outbox::deliver(std::string address) {
 }
 
 // Whether anything was settled.
-Task<bool> Outbox::deliver_once(Deliveries& box, const std::string& address) {
+Task<bool> CallbackSender::deliver_once(Deliveries& box, const std::string& address) {
   const auto first = manager_.pending(box.tickets.front());
   const std::uint32_t version = first ? first->wish.version : nlm::NLMPROC4_GRANTED::version;
   auto channel = co_await peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
@@ -94,7 +94,7 @@ Task<bool> Outbox::deliver_once(Deliveries& box, const std::string& address) {
   co_return progress;
 }
 
-Task<Outbox::Verdict> Outbox::offer(rpc::Channel& channel, Ticket ticket) {
+Task<CallbackSender::Verdict> CallbackSender::offer(rpc::Channel& channel, Ticket ticket) {
   const std::optional<PendingGrant> pending = manager_.pending(ticket);
   if (!pending) co_return Verdict::Settled;
   Verdict verdict = Verdict::Open;
@@ -108,8 +108,8 @@ Task<Outbox::Verdict> Outbox::offer(rpc::Channel& channel, Ticket ticket) {
 }
 
 template <class Version>
-Task<Outbox::Verdict> Outbox::offer_as(rpc::Channel& channel, const PendingGrant& pending,
-                                       Ticket ticket) {
+Task<CallbackSender::Verdict> CallbackSender::offer_as(rpc::Channel& channel,
+                                                       const PendingGrant& pending, Ticket ticket) {
   rpc::Client client = client_of(channel);
   typename Version::TestArgs args;
   std::byte cookie[8];
@@ -135,12 +135,12 @@ Task<Outbox::Verdict> Outbox::offer_as(rpc::Channel& channel, const PendingGrant
   co_return Verdict::Settled;
 }
 
-void Outbox::give_up(Deliveries& box, const std::string& address) {
+void CallbackSender::give_up(Deliveries& box, const std::string& address) {
   for (const Ticket ticket : box.tickets)
     if (manager_.settle(ticket, false)) trace(Reason::LockGrantUndelivered, address);
 }
 
-bool Outbox::begin_answer(const std::string& host) {
+bool CallbackSender::begin_answer(const std::string& host) {
   if (answers_ >= kMostAnswers) return false;
   std::size_t& to_host = answers_to_[host];
   if (to_host > 0 && to_host >= (kMostAnswers - answers_) / kPartOfFree) return false;
@@ -149,13 +149,13 @@ bool Outbox::begin_answer(const std::string& host) {
   return true;
 }
 
-void Outbox::end_answer(const std::string& host) {
+void CallbackSender::end_answer(const std::string& host) {
   --answers_;
   const auto found = answers_to_.find(host);
   if (--found->second == 0) answers_to_.erase(found);
 }
 
-void Outbox::tell_of_restart() {
+void CallbackSender::tell_of_restart() {
   loop_.post([this] {
     if (telling_ || stop_.cancelled()) return;
     telling_ = true;
@@ -163,7 +163,7 @@ void Outbox::tell_of_restart() {
   });
 }
 
-Task<void> Outbox::tell_everybody() {
+Task<void> CallbackSender::tell_everybody() {
   const TimePoint give_up_at = loop_.now() + kRestartPatience;
   Duration wait = kFirstPause;
   for (;;) {
@@ -178,7 +178,7 @@ Task<void> Outbox::tell_everybody() {
     if (stop_.cancelled() || records_.untold().empty()) break;
     if (loop_.now() >= give_up_at) {
       for (const std::string& host : records_.untold()) {
-        trace(Reason::RestartUnheard, host);
+        trace(Reason::NsmNotifyFailed, host);
         co_await forget(host);
       }
       break;
@@ -189,7 +189,7 @@ Task<void> Outbox::tell_everybody() {
   telling_ = false;
 }
 
-Task<void> Outbox::tell(std::string host) {
+Task<void> CallbackSender::tell(std::string host) {
   auto channel =
       co_await peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   if (!channel) co_return;
@@ -203,12 +203,12 @@ Task<void> Outbox::tell(std::string host) {
 }
 
 // A record that stays is of a host that is told once more after the next start.
-Task<void> Outbox::forget(const std::string& host) {
+Task<void> CallbackSender::forget(const std::string& host) {
   co_await offloaded_to(
       records_.worker(), this, loop_, [&] { return records_.told(host).ok(); }, false);
 }
 
-Task<void> Outbox::stop() {
+Task<void> CallbackSender::stop() {
   stop_.cancel();
   co_await tasks_.join();
 }

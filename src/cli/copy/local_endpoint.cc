@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/copy/local_draft.h"
+#include "cli/copy/local_temp_file.h"
 #include "cli/support/local_file.h"
 
 namespace stag::cli {
@@ -61,10 +61,10 @@ Outcome<std::optional<Object>> look(const std::string& path, Follow follow) {
   return std::optional<Object>(std::move(object));
 }
 
-class LocalMembers final : public Members {
+class LocalDirIterator final : public DirIterator {
  public:
-  LocalMembers(Run& run, std::string path) : run_(run), path_(std::move(path)) {}
-  ~LocalMembers() override {
+  LocalDirIterator(Run& run, std::string path) : run_(run), path_(std::move(path)) {}
+  ~LocalDirIterator() override {
     if (stream_ != nullptr) closedir(stream_);
   }
 
@@ -97,9 +97,9 @@ class LocalMembers final : public Members {
   DIR* stream_ = nullptr;
 };
 
-class LocalSide final : public Side {
+class LocalEndpoint final : public CopyEndpoint {
  public:
-  LocalSide(Run& run, Tally& tally) : run_(run), tally_(tally) {}
+  LocalEndpoint(Run& run, Progress& progress) : run_(run), progress_(progress) {}
 
   Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) override {
     co_return co_await offloaded(run_.loop, [&] { return look(path, follow); });
@@ -109,8 +109,8 @@ class LocalSide final : public Side {
   }
   std::string shown_path(const std::string& path) const override { return path; }
 
-  std::unique_ptr<Members> members(const Object& directory) override {
-    return std::make_unique<LocalMembers>(run_, directory.path);
+  std::unique_ptr<DirIterator> members(const Object& directory) override {
+    return std::make_unique<LocalDirIterator>(run_, directory.path);
   }
   Task<Outcome<std::string>> readlink(Object symlink) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::string> {
@@ -121,11 +121,11 @@ class LocalSide final : public Side {
       return target;
     });
   }
-  Task<Outcome<std::uint64_t>> feed(Object file, Draft& draft) override {
+  Task<Outcome<std::uint64_t>> feed(Object file, TempFile& temp_file) override {
     Outcome<std::unique_ptr<LocalFile>> opened =
         co_await offloaded(run_.loop, [&] { return LocalFile::open(run_.loop, file.path); });
     if (!opened) co_return Failure{opened.error()};
-    co_return co_await draft.fill(**opened);
+    co_return co_await temp_file.fill(**opened);
   }
 
   Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
@@ -150,10 +150,10 @@ class LocalSide final : public Side {
       return trouble("make the symbolic link", path, error);
     });
   }
-  Task<Outcome<std::unique_ptr<Draft>>> draft(Object directory, std::string name,
-                                              DraftPlan plan) override {
+  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(Object directory, std::string name,
+                                                     TempFilePlan plan) override {
     co_return co_await offloaded(run_.loop, [&] {
-      return open_local_draft(run_, tally_, below(directory.path, name), std::move(plan));
+      return open_local_temp_file(run_, progress_, below(directory.path, name), std::move(plan));
     });
   }
   Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
@@ -167,13 +167,13 @@ class LocalSide final : public Side {
 
  private:
   Run& run_;
-  Tally& tally_;
+  Progress& progress_;
 };
 
 }  // namespace
 
-std::unique_ptr<Side> local_side(Run& run, Tally& tally) {
-  return std::make_unique<LocalSide>(run, tally);
+std::unique_ptr<CopyEndpoint> local_endpoint(Run& run, Progress& progress) {
+  return std::make_unique<LocalEndpoint>(run, progress);
 }
 
 }  // namespace stag::cli

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/copy/side.h"
+#include "cli/copy/copy_endpoint.h"
 #include "cli/support/remote.h"
 
 namespace stag::cli {
@@ -15,21 +15,22 @@ Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, Object object, F
 
 // What a file or symbolic link is called while it is made, and what it is to be called; both in
 // messages, too.
-struct DraftNames {
+struct TempFileNames {
   nfs::client::Handle directory;
   std::string temporary, name;
   std::string temporary_place, place;
 };
-Task<Outcome<std::unique_ptr<Draft>>> open_remote_draft(Remote& remote, Tally& tally,
-                                                        DraftNames names, DraftPlan plan);
+Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
+                                                               TempFileNames names,
+                                                               TempFilePlan plan);
 
 // Whether the server has said that it has not made what it was asked to make. That a temporary name
 // is taken comes from an earlier transmission of the same call.
 bool is_answer(const nfs::client::Error& error);
 // Removes what has the temporary name, also after an interruption, when it is not known whether
 // there is such a thing.
-Task<void> remove_draft(Remote& remote, Tally& tally, const DraftNames& names);
+Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNames& names);
 // The user knows what is being made by its place, and not by its temporary name.
-Failure<nfs::client::Error> told_of(const DraftNames& names, nfs::client::Error error);
+Failure<nfs::client::Error> told_of(const TempFileNames& names, nfs::client::Error error);
 
 }  // namespace stag::cli

@@ -11,7 +11,7 @@
 
 namespace stag::nfs::lock {
 
-class Stores {
+class FsidMap {
  public:
   // The first number stays: locks are kept under it.
   std::uint64_t note(std::uint32_t export_id, std::uint64_t file_system_id) {

@@ -12,10 +12,10 @@
 
 namespace stag::net {
 
-class Patience {
+class SpinPolicy {
  public:
   // `fixed`: always so long. Zero: a little while, as long as it pays.
-  explicit Patience(Duration fixed) : fixed_(fixed) {}
+  explicit SpinPolicy(Duration fixed) : fixed_(fixed) {}
 
   // Whether to look before the next sleep, and for how long.
   bool worthwhile() {

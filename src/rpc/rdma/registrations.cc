@@ -1,4 +1,4 @@
-#include "rpc/rdma/leases.h"
+#include "rpc/rdma/registrations.h"
 
 #include <algorithm>
 
@@ -22,8 +22,8 @@ std::uint32_t segments_of(const Rope& bytes, std::uint32_t max_registration) {
   return count;
 }
 
-Result<rpcrdma::Segments, Reason> Leases::expose_source(fabric::Connection& connection,
-                                                        const Rope& bytes) {
+Result<rpcrdma::Segments, Reason> Registrations::expose_source(fabric::Connection& connection,
+                                                               const Rope& bytes) {
   const std::size_t max = connection.parameters().max_registration;
   rpcrdma::Segments segments;
   for (const Buffer& piece : bytes.pieces())
@@ -37,8 +37,8 @@ Result<rpcrdma::Segments, Reason> Leases::expose_source(fabric::Connection& conn
   return segments;
 }
 
-Result<rpcrdma::Segments, Reason> Leases::expose_sink(fabric::Connection& connection,
-                                                      MutableBytes memory) {
+Result<rpcrdma::Segments, Reason> Registrations::expose_sink(fabric::Connection& connection,
+                                                             MutableBytes memory) {
   const std::size_t max = connection.parameters().max_registration;
   rpcrdma::Segments segments;
   for (std::size_t at = 0; at < memory.size(); at += max) {
@@ -51,7 +51,8 @@ Result<rpcrdma::Segments, Reason> Leases::expose_sink(fabric::Connection& connec
   return segments;
 }
 
-void Leases::revoke(fabric::Connection& connection, std::optional<std::uint32_t> invalidated) {
+void Registrations::revoke(fabric::Connection& connection,
+                           std::optional<std::uint32_t> invalidated) {
   InlineVector<std::uint32_t, 4> pending;
   for (const std::uint32_t handle : handles_)
     if (handle != invalidated && connection.revoke(handle) == fabric::Revocation::Pending)
@@ -59,7 +60,7 @@ void Leases::revoke(fabric::Connection& connection, std::optional<std::uint32_t>
   handles_ = std::move(pending);
 }
 
-InlineVector<std::uint32_t, 4> Leases::abandon(fabric::Connection& connection) {
+InlineVector<std::uint32_t, 4> Registrations::abandon(fabric::Connection& connection) {
   InlineVector<std::uint32_t, 4> all = handles_, pending;
   for (const std::uint32_t handle : handles_)
     if (connection.abandon(handle) == fabric::Revocation::Pending) pending.push_back(handle);
@@ -67,7 +68,7 @@ InlineVector<std::uint32_t, 4> Leases::abandon(fabric::Connection& connection) {
   return all;
 }
 
-bool Leases::on_revoked(std::uint32_t handle) {
+bool Registrations::on_revoked(std::uint32_t handle) {
   auto found = std::find(handles_.begin(), handles_.end(), handle);
   if (found == handles_.end()) return false;
   *found = handles_.back();

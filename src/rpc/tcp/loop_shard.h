@@ -13,15 +13,15 @@
 namespace stag::rpc::tcp {
 
 // Thread: its loop, from the first adopt() to the end of close().
-class Worker final : private ServerConnection::Owner {
+class LoopShard final : private ServerConnection::Owner {
  public:
-  Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options,
-         std::shared_ptr<ByteBudget> budget);
-  ~Worker();
+  LoopShard(net::EpollLoop& loop, Service& service, const ServerOptions& options,
+            std::shared_ptr<ByteBudget> budget);
+  ~LoopShard();
 
   net::EpollLoop& loop() const { return loop_; }
   // Serves the connection, which keeps its place to its end.
-  void adopt(net::AcceptedSocket accepted, net::PeerPlaces::Place place);
+  void adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place place);
   // Ends every connection and waits for the Calls in progress.
   Task<void> close();
 

@@ -1,16 +1,16 @@
-#include "rpc/tcp/worker.h"
+#include "rpc/tcp/loop_shard.h"
 
 namespace stag::rpc::tcp {
 
-Worker::Worker(net::EpollLoop& loop, Service& service, const ServerOptions& options,
-               std::shared_ptr<ByteBudget> budget)
+LoopShard::LoopShard(net::EpollLoop& loop, Service& service, const ServerOptions& options,
+                     std::shared_ptr<ByteBudget> budget)
     : loop_(loop), service_(service), options_(options), budget_(std::move(budget)) {}
 
-Worker::~Worker() {
+LoopShard::~LoopShard() {
   STAG_CHECK(open_.empty());
 }
 
-void Worker::adopt(net::AcceptedSocket accepted, net::PeerPlaces::Place place) {
+void LoopShard::adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place place) {
   if (closing_) return;
   Result<net::TcpSocket, Reason> socket = net::TcpSocket::adopt(loop_, std::move(accepted));
   if (!socket.ok()) return trace(socket.error());
@@ -22,11 +22,11 @@ void Worker::adopt(net::AcceptedSocket accepted, net::PeerPlaces::Place place) {
   open_.emplace(key, std::move(connection));
 }
 
-void Worker::on_connection_closed(ServerConnection& connection) {
+void LoopShard::on_connection_closed(ServerConnection& connection) {
   open_.erase(&connection);
 }
 
-Task<void> Worker::close() {
+Task<void> LoopShard::close() {
   closing_ = true;
   for (const auto& open : open_) open.second->close(Reason::Shutdown);
   while (!open_.empty()) co_await resume_on(loop_);

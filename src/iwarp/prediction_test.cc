@@ -1,4 +1,4 @@
-// What a Receiver foresees of a tagged message under way, and what it does when something else
+// What a Receiver predicts of a tagged message under way, and what it does when something else
 // comes.
 #include <tuple>
 
@@ -49,13 +49,13 @@ struct Case {
 };
 
 const std::vector<Case> kCases{
-    {"as foreseen",
+    {"as predicted",
      {write(0), write(64), write(128), write(192), write(256), write(320), write(384, 20, true),
       send(1), send(2)}},
     {"a message ends and the next goes on",
      {write(0), write(64, 64, true), write(128), write(192, 64, true), send(1)}},
     {"a Send comes between", {write(0, 64, true), send(1), send(2), write(64), write(128)}},
-    {"Sends as long as what was foreseen",
+    {"Sends as long as what was predicted",
      {write(0, 64, true), send(1, 60), send(2, 60), send(3, 300), send(4, 1)}},
     {"a Send in the middle of the message", {write(0), write(64), send(1), write(128, 64, true)}},
     {"an FPDU is shorter", {write(0), write(64, 13), write(77, 64, true), send(1)}},

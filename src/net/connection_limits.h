@@ -16,13 +16,13 @@
 namespace stag::net {
 
 // Any thread.
-class PeerPlaces : public std::enable_shared_from_this<PeerPlaces> {
+class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
  public:
   // Given back when it goes, on any thread.
   using Place = std::shared_ptr<void>;
 
   // `each` 0: what usual() says.
-  static std::shared_ptr<PeerPlaces> make(std::size_t all, std::size_t each);
+  static std::shared_ptr<ConnectionLimits> make(std::size_t all, std::size_t each);
   // A quarter of all places, but enough for the few connections of an ordinary client.
   static std::size_t usual(std::size_t all);
 
@@ -32,7 +32,7 @@ class PeerPlaces : public std::enable_shared_from_this<PeerPlaces> {
 
  private:
   struct Taken;
-  PeerPlaces(std::size_t all, std::size_t each) : all_(all), each_(each) {}
+  ConnectionLimits(std::size_t all, std::size_t each) : all_(all), each_(each) {}
   void give_back(const std::string& host);
 
   const std::size_t all_;

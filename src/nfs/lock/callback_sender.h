@@ -18,9 +18,10 @@
 
 namespace stag::nfs::lock {
 
-class Outbox {
+class CallbackSender {
  public:
-  Outbox(LockManager& manager, Records& records, std::string host_name, Loop& loop, Peers& peers)
+  CallbackSender(LockManager& manager, Records& records, std::string host_name, Loop& loop,
+                 Peers& peers)
       : manager_(manager),
         records_(records),
         host_name_(std::move(host_name)),

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/copy/side.h"
+#include "cli/copy/copy_endpoint.h"
 
 namespace stag::cli {
 
@@ -13,7 +13,7 @@ namespace stag::cli {
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
 
 // The file that is to be at `path`. Blocks.
-Outcome<std::unique_ptr<Draft>> open_local_draft(Run& run, Tally& tally, std::string path,
-                                                 DraftPlan plan);
+Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
+                                                        std::string path, TempFilePlan plan);
 
 }  // namespace stag::cli

@@ -16,16 +16,16 @@ namespace stag::rpc::udp {
 inline constexpr int kFailuresBeforePause = 8;
 
 // Used and destroyed on the loop's thread.
-class Inbox {
+class DatagramReceiver {
  public:
-  // The bytes are gone after the call, which must not destroy the Inbox.
+  // The bytes are gone after the call, which must not destroy the DatagramReceiver.
   using OnDatagram = UniqueFunction<void(Bytes, const net::Datagram&)>;
   using OnFailure = UniqueFunction<void(Reason)>;
 
   // A datagram that is dropped because its sender has had his share fails with RpcTooManyCalls.
   // Begins at once. The socket outlives it; once that is closed nothing comes any more.
-  Inbox(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause, OnDatagram on_datagram,
-        OnFailure on_failure);
+  DatagramReceiver(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause,
+                   OnDatagram on_datagram, OnFailure on_failure);
 
  private:
   void wait();
