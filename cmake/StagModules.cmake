@@ -8,6 +8,8 @@
 
 set(STAG_LIBS_net "Threads::Threads")
 set(STAG_LIBS_iwarp "PkgConfig::ISAL")
+# dlopen(): of rdma-core only the headers are needed to build.
+set(STAG_LIBS_fabric_verbs "${CMAKE_DL_LIBS}")
 set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
 set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlplusplus;nlohmann_json::nlohmann_json")
 set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
@@ -17,6 +19,7 @@ set(STAG_SUBFOLDERS_nfs_export state)
 set(STAG_SUBFOLDERS_nfs_server v2 v3 acl mount)
 set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2 v3)
 # What a module's tests use besides the module itself.
+set(STAG_TEST_MODULES_fabric_verbs fabric/verbs/stub)
 set(STAG_TEST_MODULES_rpc_tcp fabric/sim)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim)
 set(STAG_TEST_MODULES_rpcbind rpc/tcp)

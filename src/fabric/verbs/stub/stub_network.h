@@ -1,0 +1,91 @@
+// A stub of RDMA: devices, and the network between them, inside one process. It stands behind the
+// table of functions that fabric/verbs calls (fabric/verbs/verbs_functions.h), so that everything
+// above it runs where no RDMA device is.
+//
+// Deterministic and without threads: a work request is performed inside the call that posts it, or
+// inside the one that posts the receive it waits for; connection events are queued at once. Event
+// channels are eventfds, which a loop can watch. Any thread may call, as with rdma-core itself.
+//
+// It behaves as the manual pages of rdma-core and, where those are silent, as the InfiniBand
+// specification and Linux's rxe and siw say: states of queue pairs, slots of a send queue, which
+// come back with the poll of a later signalled completion, shared receive queues, one-shot
+// notification, rights of regions and windows, flushed errors, receiver-not-ready, private data
+// padded as InfiniBand pads it. What a program must not do (an overrun completion queue, an id
+// destroyed with unacknowledged events) is recorded in misuses().
+//
+// One network exists at a time: the functions have no argument that could name it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/verbs/verbs_functions.h"
+
+namespace stag::fabric::stub {
+
+// One device.
+struct StubOptions {
+  std::string name = "stub0";
+  // An iWARP device: no padding of private data, one SGE for a Read whose sink needs the right of
+  // remote writing, a broken queue pair ends the connection, a Send without a receive breaks it,
+  // and a Send With Invalidate may name any handle of the protection domain.
+  bool iwarp = false;
+  bool port_active = true;
+  std::vector<std::string> addresses = {"127.0.0.1", "::1"};
+  ibv_device_attr attributes{};
+  std::uint32_t max_inline = 512;
+  // Bytes that may be registered; more fails with ENOMEM, as RLIMIT_MEMLOCK has it.
+  std::uint64_t memlock = ~std::uint64_t{0};
+};
+// RoCE by Linux's rdma_rxe: memory windows of type 2, shared receive queues, 32 SGEs.
+StubOptions rxe_like();
+// iWARP by Linux's siw: no windows, 6 SGEs, 80 bytes inline.
+StubOptions siw_like();
+
+struct Network;
+
+class StubNetwork {
+ public:
+  explicit StubNetwork(std::vector<StubOptions> devices);
+  // Everything made with the functions has been destroyed before.
+  ~StubNetwork();
+  StubNetwork(const StubNetwork&) = delete;
+  StubNetwork& operator=(const StubNetwork&) = delete;
+
+  std::shared_ptr<const VerbsFunctions> functions() const;
+
+  // Work requests posted meanwhile are performed at release().
+  void hold();
+  void release();
+  // Nothing arrives any more: work requests end with RETRY_EXC_ERR, connection requests are never
+  // answered.
+  void lose_packets(bool lost);
+  // While true, the device file may not be opened (EACCES).
+  void forbid(bool forbidden);
+  void set_port(bool active);
+  // The devices are unplugged: their queue pairs fail, ids are told DEVICE_REMOVAL.
+  void remove_devices();
+
+  // Faults. Calls of the functions that can fail are counted; the `n`th from now (1: the next)
+  // fails as the system would, with ENOMEM. 0: none does.
+  void fail_call(std::uint64_t n);
+  std::uint64_t calls() const;
+  // The name of the function that was made to fail last; empty when none was.
+  const std::string& failed_call() const;
+
+  // Objects that exist: protection domains, regions, windows, queues, queue pairs, channels, ids.
+  std::size_t objects() const;
+  // Handles by which a peer could reach memory of this process now: remote rights of regions and
+  // windows.
+  std::size_t remote_handles() const;
+  // What no program may do and this one did.
+  const std::vector<std::string>& misuses() const;
+
+ private:
+  std::unique_ptr<Network> network_;
+};
+
+}  // namespace stag::fabric::stub
