@@ -33,6 +33,8 @@ class FabricHarness {
   // Runs the loop long enough for anything under way to happen. Only to show that something does
   // not happen: a slow machine can make such a test too kind, never fail it.
   virtual void settle() = 0;
+  // Whether the provider is told of each Write and Read of the peer.
+  virtual bool counts_the_peers_accesses() const { return true; }
 };
 
 struct FabricFactory {
@@ -134,6 +136,12 @@ class TestAcceptor final : public fabric::Acceptor {
   std::vector<std::unique_ptr<fabric::Connection>> arrived;
 };
 
+// Whether a connection carried exactly `text`: InfiniBand's CM fills up with zeros.
+inline bool carries(std::string_view private_data, std::string_view text) {
+  return private_data.substr(0, text.size()) == text &&
+         private_data.find_first_not_of('\0', text.size()) == std::string_view::npos;
+}
+
 inline std::vector<std::byte> byte_vector(std::string_view text) {
   const Bytes bytes = bytes_of(text);
   return {bytes.begin(), bytes.end()};
@@ -153,8 +161,8 @@ class FabricTest : public ::testing::Test {
 
   explicit FabricTest(std::unique_ptr<FabricHarness> made) : harness(std::move(made)) {
     // A plenty that tests of credit lower.
-    options.receive = acceptor.answer.receive = {100'000, 70'000};
-    options.receives_max = acceptor.answer.receives_max = 100'000;
+    options.receive = acceptor.answer.receive = {250, 70'000};
+    options.receives_max = acceptor.answer.receives_max = 250;
   }
   ~FabricTest() override {
     if (active.connected()) active.destroy();

@@ -1,0 +1,56 @@
+// Blocks of one size in registered memory, for messages that are copied and for receives. They have
+// no remote rights. The pool grows in slabs and keeps them until its end.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "fabric/verbs/verbs_functions.h"
+
+namespace stag::fabric {
+
+class SharedReceives;
+
+struct RegisteredBlock {
+  std::byte* data = nullptr;
+  std::uint32_t key = 0;             // L_Key
+  SharedReceives* shared = nullptr;  // whose receive it is posted as; null: a queue pair's own
+  RegisteredBlock* next = nullptr;
+};
+
+class BlockPool {
+ public:
+  // `pd` outlives the pool.
+  BlockPool(const VerbsFunctions& functions, ibv_pd* pd, std::size_t block_size)
+      : functions_(functions), pd_(pd), block_size_(block_size) {}
+  ~BlockPool();
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  std::size_t block_size() const { return block_size_; }
+  // Makes sure that `count` blocks are free; fails with VerbsMemlockTooLow or OutOfMemory.
+  Result<Ok, Reason> reserve(std::size_t count);
+  // Null when there is no memory for more.
+  RegisteredBlock* take();
+  void give(RegisteredBlock* block);
+
+ private:
+  struct Slab {
+    std::unique_ptr<std::byte[]> memory;
+    std::vector<RegisteredBlock> blocks;
+    ibv_mr* region = nullptr;
+  };
+  Result<Ok, Reason> grow(std::size_t count);
+
+  const VerbsFunctions& functions_;
+  ibv_pd* const pd_;
+  const std::size_t block_size_;
+  std::vector<Slab> slabs_;
+  RegisteredBlock* free_ = nullptr;
+  std::size_t free_count_ = 0;
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,35 @@
+#include "fabric/verbs/device_registry.h"
+
+#include "fabric/verbs/loop_device.h"
+
+namespace stag::fabric {
+
+void DeviceRegistry::add(const std::shared_ptr<LoopDevice>& device) {
+  const std::lock_guard lock(mutex_);
+  devices_.push_back({device.get(), device});
+}
+
+void DeviceRegistry::remove(const LoopDevice& device) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(devices_, [&device](const Known& known) { return known.device == &device; });
+}
+
+std::weak_ptr<LoopDevice> DeviceRegistry::find(const LoopDevice& device) const {
+  const std::lock_guard lock(mutex_);
+  for (const Known& known : devices_)
+    if (known.device == &device) return known.weak;
+  return {};
+}
+
+void DeviceRegistry::tell(ibv_context* context, std::uint32_t queue_pair, Reason reason) {
+  const std::lock_guard lock(mutex_);
+  // A device that is listed has its loop: it removes itself before that ends.
+  for (const Known& known : devices_) {
+    if (known.device->context() != context) continue;
+    known.device->loop().post([weak = known.weak, queue_pair, reason] {
+      if (const auto device = weak.lock()) device->on_async(queue_pair, reason);
+    });
+  }
+}
+
+}  // namespace stag::fabric

@@ -1,0 +1,34 @@
+// The loops that use each device of this process. A device reports asynchronous events once, to
+// whichever loop asks first; the registry passes them on to the one that has the queue pair.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/reason.h"
+#include "fabric/verbs/verbs_functions.h"
+
+namespace stag::fabric {
+
+class LoopDevice;
+
+// Any thread.
+class DeviceRegistry {
+ public:
+  void add(const std::shared_ptr<LoopDevice>& device);
+  void remove(const LoopDevice& device);
+  std::weak_ptr<LoopDevice> find(const LoopDevice& device) const;
+  // Tells every loop that uses `context`, on its own thread.
+  void tell(ibv_context* context, std::uint32_t queue_pair, Reason reason);
+
+ private:
+  struct Known {
+    const LoopDevice* device = nullptr;
+    std::weak_ptr<LoopDevice> weak;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Known> devices_;
+};
+
+}  // namespace stag::fabric

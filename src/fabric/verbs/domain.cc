@@ -1,0 +1,110 @@
+#include "fabric/verbs/domain.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "fabric/verbs/verbs_reason.h"
+#include "fabric/verbs/work_id.h"
+
+namespace stag::fabric {
+namespace {
+constexpr std::size_t kSendBlock = 16 * 1024;
+constexpr std::size_t kLeastReceive = 4096;
+constexpr std::uint32_t kSharedReceives = 8192;
+}  // namespace
+
+Result<std::unique_ptr<SharedReceives>, Reason> SharedReceives::make(
+    const VerbsFunctions& functions, ibv_pd* pd, std::size_t block_size, std::uint32_t capacity) {
+  std::unique_ptr<SharedReceives> made(new SharedReceives(functions, pd, block_size, capacity));
+  ibv_srq_init_attr wishes{};
+  wishes.attr.max_wr = capacity;
+  wishes.attr.max_sge = 1;
+  made->queue_ = functions.create_srq(pd, &wishes);
+  if (made->queue_ == nullptr) return Failure{reason_of_device_error(errno)};
+  return made;
+}
+
+SharedReceives::~SharedReceives() {
+  if (queue_ != nullptr) functions_.destroy_srq(queue_);
+}
+
+Result<Ok, Reason> SharedReceives::reserve(std::uint32_t count) {
+  const std::uint32_t missing = wanted_ + count > posted_ ? wanted_ + count - posted_ : 0;
+  const auto blocks = pool_.reserve(missing);
+  if (!blocks) return Failure{blocks.error()};
+  wanted_ += count;
+  fill();
+  if (posted_ >= wanted_) return Ok{};
+  wanted_ -= count;
+  return Failure{Reason::VerbsDeviceFull};
+}
+
+bool SharedReceives::post(RegisteredBlock* block) {
+  block->shared = this;
+  ibv_sge memory{reinterpret_cast<std::uintptr_t>(block->data),
+                 static_cast<std::uint32_t>(pool_.block_size()), block->key};
+  ibv_recv_wr work{receive_id(block), nullptr, &memory, 1}, *bad = nullptr;
+  if (ibv_post_srq_recv(queue_, &work, &bad) != 0) return false;
+  ++posted_;
+  return true;
+}
+
+void SharedReceives::fill() {
+  while (posted_ < wanted_) {
+    RegisteredBlock* block = pool_.take();
+    if (block == nullptr) return;
+    if (!post(block)) return pool_.give(block);
+  }
+}
+
+void SharedReceives::consumed(RegisteredBlock* block) {
+  --posted_;
+  pool_.give(block);
+  // Also makes up for what could not be posted before.
+  fill();
+}
+
+Domain::Domain(const VerbsFunctions& functions, ibv_pd* pd, const DeviceTraits& traits)
+    : functions_(functions),
+      pd_(pd, PdDeleter{&functions}),
+      traits_(traits),
+      send_blocks_(functions, pd, kSendBlock) {}
+
+Result<std::shared_ptr<Domain>, Reason> Domain::make(const VerbsFunctions& functions,
+                                                     ibv_context* context,
+                                                     const DeviceTraits& traits) {
+  ibv_pd* pd = functions.alloc_pd(context);
+  if (pd == nullptr) return Failure{reason_of_device_error(errno)};
+  return std::shared_ptr<Domain>(new Domain(functions, pd, traits));
+}
+
+Domain::~Domain() {
+  for (ibv_mw* window : windows_) ibv_dealloc_mw(window);
+}
+
+Result<SharedReceives*, Reason> Domain::shared_receives(std::size_t size, std::uint32_t count) {
+  const std::size_t block = std::bit_ceil(std::max(size, kLeastReceive));
+  const auto [first, last] = receives_.equal_range(block);
+  for (auto known = first; known != last; ++known)
+    if (known->second->has_room_for(count)) return known->second.get();
+  const std::uint32_t capacity =
+      std::min({traits_.max_shared_receives, traits_.max_completions, kSharedReceives});
+  if (count > capacity) return Failure{Reason::VerbsDeviceFull};
+  auto made = SharedReceives::make(functions_, pd(), block, capacity);
+  if (!made) return Failure{made.error()};
+  return receives_.emplace(block, *std::move(made))->second.get();
+}
+
+ibv_mw* Domain::take_window() {
+  if (windows_.empty()) return ibv_alloc_mw(pd(), IBV_MW_TYPE_2);
+  ibv_mw* window = windows_.back();
+  windows_.pop_back();
+  return window;
+}
+
+void Domain::give_window(ibv_mw* window) {
+  windows_.push_back(window);
+}
+
+}  // namespace stag::fabric

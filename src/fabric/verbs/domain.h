@@ -1,0 +1,101 @@
+// A protection domain and what is registered in it: blocks for sends and receives, shared receive
+// queues, memory windows. Where the device has windows, which belong to one queue pair each, all
+// connections of a loop share a domain; elsewhere a connection has its own, for there a key opens
+// memory to every queue pair of its domain.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "fabric/verbs/block_pool.h"
+
+namespace stag::fabric {
+
+// What a device can do, as far as it matters here.
+struct DeviceTraits {
+  bool iwarp = false;
+  bool windows = false;       // of type 2, which can be invalidated
+  bool shared_queue = false;  // receives may be shared
+  std::uint32_t max_sge = 1, max_read_sge = 1;
+  std::uint32_t max_work = 1;  // of a queue
+  std::uint32_t max_completions = 1;
+  std::uint32_t max_shared_receives = 0;
+  std::uint32_t inbound_reads = 0, outbound_reads = 0;
+  std::uint32_t max_message = 1;  // bytes
+};
+
+// Room in a completion queue.
+struct Completions {
+  ibv_cq* queue = nullptr;
+  std::uint32_t entries = 0;
+};
+
+// Receives that the queue pairs of a domain share. As many are posted as their owners reserve.
+class SharedReceives {
+ public:
+  static Result<std::unique_ptr<SharedReceives>, Reason> make(const VerbsFunctions& functions,
+                                                              ibv_pd* pd, std::size_t block_size,
+                                                              std::uint32_t capacity);
+  ~SharedReceives();
+
+  ibv_srq* queue() const { return queue_; }
+  bool has_room_for(std::uint32_t count) const { return wanted_ + count <= capacity_; }
+  Result<Ok, Reason> reserve(std::uint32_t count);
+  void release(std::uint32_t count) { wanted_ -= count; }
+  std::size_t block_size() const { return pool_.block_size(); }
+  // A receive has completed and its bytes have been used.
+  void consumed(RegisteredBlock* block);
+  std::uint32_t capacity() const { return capacity_; }
+  // Where they all complete, so that one queue pair that takes them all overruns nothing. Set by
+  // the first who uses this.
+  Completions completions;
+
+ private:
+  SharedReceives(const VerbsFunctions& functions, ibv_pd* pd, std::size_t block_size,
+                 std::uint32_t capacity)
+      : functions_(functions), capacity_(capacity), pool_(functions, pd, block_size) {}
+  bool post(RegisteredBlock* block);
+  // Posts until as many are as there should be.
+  void fill();
+
+  const VerbsFunctions& functions_;
+  const std::uint32_t capacity_;
+  ibv_srq* queue_ = nullptr;
+  BlockPool pool_;
+  std::uint32_t wanted_ = 0, posted_ = 0;
+};
+
+class Domain {
+ public:
+  static Result<std::shared_ptr<Domain>, Reason> make(const VerbsFunctions& functions,
+                                                      ibv_context* context,
+                                                      const DeviceTraits& traits);
+  ~Domain();
+
+  ibv_pd* pd() const { return pd_.get(); }
+  BlockPool& send_blocks() { return send_blocks_; }
+  // A shared queue of receives of at least `size` bytes with room for `count` more.
+  Result<SharedReceives*, Reason> shared_receives(std::size_t size, std::uint32_t count);
+  // Null when the device has no more.
+  ibv_mw* take_window();
+  void give_window(ibv_mw* window);
+
+ private:
+  Domain(const VerbsFunctions& functions, ibv_pd* pd, const DeviceTraits& traits);
+
+  const VerbsFunctions& functions_;
+  // Given back last, after everything registered in it.
+  struct PdDeleter {
+    const VerbsFunctions* functions;
+    void operator()(ibv_pd* pd) const { functions->dealloc_pd(pd); }
+  };
+  const std::unique_ptr<ibv_pd, PdDeleter> pd_;
+  const DeviceTraits traits_;
+  BlockPool send_blocks_;
+  std::multimap<std::size_t, std::unique_ptr<SharedReceives>> receives_;  // by size of a block
+  std::vector<ibv_mw*> windows_;                                          // free ones
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,125 @@
+#include "fabric/verbs/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fabric/verbs/verbs_reason.h"
+#include "fabric/verbs/work.h"
+#include "fabric/verbs/work_id.h"
+
+namespace stag::fabric {
+
+Result<std::unique_ptr<QueuePair>, Reason> QueuePair::make(std::shared_ptr<LoopDevice> device,
+                                                           const CmId& id, QueuePairUser& user,
+                                                           const QueuePairSizes& sizes) {
+  auto domain = device->domain();
+  if (!domain) return Failure{domain.error()};
+  std::unique_ptr<QueuePair> made(new QueuePair(std::move(device), *std::move(domain), id.get()));
+  const auto created = made->create(user, sizes);
+  if (!created) return Failure{created.error()};
+  return made;
+}
+
+Result<Ok, Reason> QueuePair::create(QueuePairUser& user, const QueuePairSizes& sizes) {
+  slots_ = std::min(sizes.sends, traits().max_work);
+  // One more than the peer may send, so that it is seen when it does.
+  receives_ = std::min(sizes.receives + 1, traits().max_work);
+  const auto prepared = prepare_receives(sizes);
+  if (!prepared) return prepared;
+  const auto completions =
+      device_->reserve_completions(slots_ + (shared_ == nullptr ? receives_ : 0));
+  if (!completions) return Failure{completions.error()};
+  completions_ = *completions;
+  const auto created = create_at_device();
+  if (!created) return created;
+  device_->add(id_->qp->qp_num, user);
+  if (own_ == nullptr) return Ok{};
+  for (std::uint32_t i = 0; i < receives_; ++i)
+    if (RegisteredBlock* block = own_->take(); block == nullptr || !post(block))
+      return Failure{Reason::VerbsFailed};
+  return Ok{};
+}
+
+Result<Ok, Reason> QueuePair::prepare_receives(const QueuePairSizes& sizes) {
+  if (!traits().shared_queue) {
+    constexpr std::size_t kLine = 64;
+    const std::size_t size = (sizes.receive_size + kLine - 1) / kLine * kLine;
+    own_ = std::make_unique<BlockPool>(device_->functions(), domain_->pd(), std::max(size, kLine));
+    return own_->reserve(receives_);
+  }
+  const auto shared = domain_->shared_receives(sizes.receive_size, receives_);
+  if (!shared) return Failure{shared.error()};
+  shared_ = *shared;
+  if (shared_->completions.queue == nullptr) {
+    const auto completions = device_->reserve_completions(shared_->capacity());
+    if (!completions) return Failure{completions.error()};
+    shared_->completions = *completions;
+  }
+  const auto reserved = shared_->reserve(receives_);
+  reserved_ = reserved.ok();
+  return reserved;
+}
+
+Result<Ok, Reason> QueuePair::create_at_device() {
+  ibv_qp_init_attr wishes{};
+  wishes.send_cq = completions_.queue;
+  wishes.recv_cq = shared_ != nullptr ? shared_->completions.queue : completions_.queue;
+  wishes.srq = shared_ != nullptr ? shared_->queue() : nullptr;
+  wishes.qp_type = IBV_QPT_RC;
+  int error = 0;
+  // Devices do not say how much they take inline.
+  for (const std::uint32_t inlined : {256u, 64u, 0u}) {
+    wishes.cap = {slots_, shared_ != nullptr ? 0 : receives_,
+                  std::min<std::uint32_t>(traits().max_sge, kMostPieces), 1, inlined};
+    created_ =
+        device_->functions().create_qp(const_cast<rdma_cm_id*>(id_), domain_->pd(), &wishes) == 0;
+    if (created_) {
+      max_inline_ = inlined;
+      return Ok{};
+    }
+    error = errno;
+    if (error != EINVAL) break;
+  }
+  return Failure{reason_of_device_error(error)};
+}
+
+std::size_t QueuePair::max_copied() const {
+  constexpr std::size_t kMostCopied = 64 * 1024;
+  const std::size_t pieces = std::min(traits().max_sge, kMostPieces);
+  return std::min(kMostCopied, pieces * domain_->send_blocks().block_size());
+}
+
+QueuePair::~QueuePair() {
+  destroy();
+}
+
+void QueuePair::destroy() {
+  if (created_) {
+    const std::uint32_t number = id_->qp->qp_num;
+    device_->functions().destroy_qp(id_);
+    device_->remove(number);
+  }
+  created_ = false;
+  if (std::exchange(reserved_, false)) shared_->release(receives_);
+  if (completions_.queue != nullptr) device_->release_completions(std::exchange(completions_, {}));
+}
+
+bool QueuePair::post(RegisteredBlock* block) {
+  ibv_sge memory{reinterpret_cast<std::uintptr_t>(block->data),
+                 static_cast<std::uint32_t>(own_->block_size()), block->key};
+  ibv_recv_wr work{receive_id(block), nullptr, &memory, 1}, *bad = nullptr;
+  return ibv_post_recv(id_->qp, &work, &bad) == 0;
+}
+
+bool QueuePair::consumed(RegisteredBlock* block) {
+  if (shared_ != nullptr) {
+    // What cannot be posted now is posted with the next one.
+    shared_->consumed(block);
+    return true;
+  }
+  if (created_ && post(block)) return true;
+  own_->give(block);
+  return !created_;
+}
+
+}  // namespace stag::fabric

@@ -1,0 +1,59 @@
+// All that a connection has at its device: a queue pair, its share of completion queues, its
+// receives, its domain. Given back together, in the order that the device demands.
+#pragma once
+
+#include <memory>
+
+#include "fabric/verbs/loop_device.h"
+#include "fabric/verbs/verbs_loop.h"
+
+namespace stag::fabric {
+
+struct QueuePairSizes {
+  std::uint32_t sends = 0;         // slots of the send queue
+  std::uint32_t receives = 0;      // messages that the peer may send
+  std::uint32_t receive_size = 0;  // bytes of the longest
+};
+
+class QueuePair {
+ public:
+  // Of `id`, which has an address and a device. Receives are posted before this returns.
+  static Result<std::unique_ptr<QueuePair>, Reason> make(std::shared_ptr<LoopDevice> device,
+                                                         const CmId& id, QueuePairUser& user,
+                                                         const QueuePairSizes& sizes);
+  ~QueuePair();
+
+  // From here on the device touches no memory of this queue pair's, and nothing is delivered.
+  // Idempotent.
+  void destroy();
+
+  LoopDevice& device() const { return *device_; }
+  Domain& domain() const { return *domain_; }
+  const DeviceTraits& traits() const { return device_->traits(); }
+  ibv_qp* get() const { return id_->qp; }
+  std::uint32_t slots() const { return slots_; }
+  std::uint32_t max_inline() const { return max_inline_; }
+  // Bytes that are copied into blocks; longer ones are registered where they lie.
+  std::size_t max_copied() const;
+  // Gives a receive's block back, to be filled again. False when the device takes no more.
+  bool consumed(RegisteredBlock* block);
+
+ private:
+  QueuePair(std::shared_ptr<LoopDevice> device, std::shared_ptr<Domain> domain, rdma_cm_id* id)
+      : device_(std::move(device)), domain_(std::move(domain)), id_(id) {}
+  Result<Ok, Reason> create(QueuePairUser& user, const QueuePairSizes& sizes);
+  Result<Ok, Reason> prepare_receives(const QueuePairSizes& sizes);
+  Result<Ok, Reason> create_at_device();
+  bool post(RegisteredBlock* block);
+
+  const std::shared_ptr<LoopDevice> device_;
+  const std::shared_ptr<Domain> domain_;
+  rdma_cm_id* const id_;
+  SharedReceives* shared_ = nullptr;
+  std::unique_ptr<BlockPool> own_;  // of receives, where they are not shared
+  Completions completions_;
+  std::uint32_t slots_ = 0, receives_ = 0, max_inline_ = 0;
+  bool created_ = false, reserved_ = false;
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,100 @@
+// What a VerbsConnection does when its device has completed something.
+#include <algorithm>
+
+#include "fabric/verbs/verbs_connection.h"
+#include "fabric/verbs/verbs_reason.h"
+#include "fabric/verbs/work_id.h"
+
+namespace stag::fabric {
+
+void VerbsConnection::on_completion(const ibv_wc& completion) {
+  ++progress_;
+  is_receive(completion.wr_id) ? on_receive(completion) : on_sent(completion);
+}
+
+void VerbsConnection::on_device_failure(Reason reason) {
+  if (on_setup_) return;
+  end(reason);
+}
+
+void VerbsConnection::on_receive(const ibv_wc& completion) {
+  Arrived arrived{block_of(completion.wr_id), completion.byte_len, std::nullopt};
+  if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
+  if (completion.status != IBV_WC_SUCCESS) {
+    queue_pair_->consumed(arrived.block);
+    // Flushed receives say only that somebody else has found out why.
+    if (completion.status != IBV_WC_WR_FLUSH_ERR) end(reason_of_receive(completion.status));
+    return;
+  }
+  heard_ = true;
+  if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
+    const auto known = registrations_.find(completion.invalidated_rkey);
+    if (known == registrations_.end() || known->second.window == nullptr) {
+      queue_pair_->consumed(arrived.block);
+      return end(Reason::RemoteAccessDenied);
+    }
+    arrived.invalidated = invalidated(completion);
+  }
+  if (events_ != nullptr && early_.empty()) return deliver(arrived);
+  if (early_.size() > receives_max_) {
+    queue_pair_->consumed(arrived.block);
+    return end(Reason::ReceiveOverflow);
+  }
+  early_.push_back(arrived);
+}
+
+std::optional<std::uint32_t> VerbsConnection::invalidated(const ibv_wc& completion) {
+  const std::uint32_t handle = completion.invalidated_rkey;
+  // A revocation that is on its way is told by on_revoked().
+  if (registrations_.find(handle)->second.revoking) return std::nullopt;
+  forget(handle);
+  return handle;
+}
+
+void VerbsConnection::deliver(const Arrived& arrived) {
+  const bool too_many = credit_.count == 0;
+  if (too_many || arrived.length > credit_.size) {
+    queue_pair_->consumed(arrived.block);
+    return end(too_many ? Reason::ReceiveOverflow : Reason::MessageTooLong);
+  }
+  --credit_.count;
+  ++traffic_.sends_in;
+  events_->on_receive(Buffer::borrow({arrived.block->data, arrived.length}), arrived.invalidated);
+  if (!queue_pair_->consumed(arrived.block)) end_later(Reason::VerbsFailed);
+  pump();
+}
+
+void VerbsConnection::on_sent(const ibv_wc& completion) {
+  if (state_ == State::Ended) return;
+  const bool good = completion.status == IBV_WC_SUCCESS;
+  // A queue pair completes in order: all before this one are done, signalled or not.
+  const std::uint64_t end_of_good = completion.wr_id + (good ? 1 : 0);
+  while (first_ < end_of_good && state_ != State::Ended) {
+    Work work = std::move(posted_[first_++ % posted_.size()]);
+    complete(work);
+  }
+  if (state_ == State::Ended) return;
+  if (!good) return end(reason_of_completion(completion.status));
+  pump();
+  close_when_sent();
+}
+
+void VerbsConnection::complete(Work& work) {
+  if (work.kind == WorkKind::Read) {
+    for (std::uint8_t i = 0; i < work.pieces; ++i) traffic_.read_bytes_in += work.memory[i].length;
+    if (work.blocks[0] != nullptr)
+      std::copy_n(work.blocks[0]->data, work.sink.size(), work.sink.begin());
+  }
+  release(work);
+  if (work.kind == WorkKind::Invalidate) {
+    forget(work.key);
+    if (events_ != nullptr) events_->on_revoked(work.key);
+  }
+  finish(work, Reason::None);
+}
+
+void VerbsConnection::finish(Work& work, Reason outcome) {
+  if (work.token != kNoToken) events_->on_done(work.token, outcome);
+}
+
+}  // namespace stag::fabric

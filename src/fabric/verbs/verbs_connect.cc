@@ -1,0 +1,108 @@
+#include "fabric/verbs/verbs_connect.h"
+
+#include <cerrno>
+
+#include "base/completion.h"
+#include "fabric/verbs/verbs_reason.h"
+#include "net/socket_address.h"
+
+namespace stag::fabric {
+namespace {
+
+// For RDMA-CM's own steps; the caller's limit is the loop's.
+constexpr int kResolveMs = 5000;
+
+// One request to one address. Lives in the coroutine that awaits its outcome.
+class ConnectAttempt final : private CmUser {
+ public:
+  ConnectAttempt(std::shared_ptr<VerbsLoop> loop, const ConnectOptions& options)
+      : loop_(std::move(loop)), options_(options) {}
+  ~ConnectAttempt() { anchor_->attempt = nullptr; }
+
+  void begin(const net::SocketAddress& to) {
+    net::SocketAddress address = to;
+    auto id = loop_->make_id(*this);
+    if (!id) return end(id.error());
+    id_ = *std::move(id);
+    if (loop_->functions().resolve_addr(id_.get(), nullptr, address.data(), kResolveMs) != 0)
+      end(reason_of_setup(loop_->functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -errno));
+  }
+  // The first one counts. The coroutine goes on in a later turn, outside of RDMA-CM's events.
+  void end(Reason reason) {
+    if (std::exchange(ended_, true)) return;
+    loop_->loop().post([anchor = anchor_, reason] {
+      if (anchor->attempt != nullptr) anchor->attempt->outcome.complete(reason);
+    });
+  }
+
+  Completion<Reason> outcome;
+  std::unique_ptr<VerbsConnection> connection;
+
+ private:
+  struct Anchor {
+    ConnectAttempt* attempt;
+  };
+
+  void on_cm(CmNotice notice) override {
+    switch (notice.type) {
+      case RDMA_CM_EVENT_ADDR_RESOLVED:
+        if (loop_->functions().resolve_route(id_.get(), kResolveMs) != 0)
+          end(reason_of_device_error(errno));
+        return;
+      case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        return request();
+      default:
+        end(reason_of_setup(loop_->functions(), id_->verbs, notice.type, notice.status));
+    }
+  }
+  void request() {
+    if (ended_) return;
+    auto made = VerbsConnection::make(loop_, std::move(id_), true, options_);
+    if (!made) return end(made.error());
+    connection = *std::move(made);
+    const auto asked =
+        connection->set_up(options_, nullptr, [this](Reason reason) { end(reason); });
+    if (!asked) end(asked.error());
+  }
+
+  const std::shared_ptr<VerbsLoop> loop_;
+  const ConnectOptions& options_;
+  const std::shared_ptr<Anchor> anchor_ = std::make_shared<Anchor>(Anchor{this});
+  CmId id_;
+  bool ended_ = false;
+};
+
+// Whether another address of the host may do better.
+bool is_of_the_path(Reason reason) {
+  return reason == Reason::HostUnreachable || reason == Reason::VerbsAddressUnserved ||
+         reason == Reason::ConnectTimedOut || reason == Reason::ConnectionRefused;
+}
+
+}  // namespace
+
+Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
+    std::shared_ptr<VerbsShared> shared, net::EpollLoop& loop, Address address,
+    ConnectOptions options, CancelToken cancel) {
+  if (cancel.cancelled()) co_return Failure{Reason::Cancelled};
+  const TimePoint deadline = loop.now() + options.timeout;
+  const auto addresses = co_await net::resolve(loop, std::move(address), options.timeout, cancel);
+  if (!addresses) co_return Failure{addresses.error()};
+  auto here = VerbsLoop::of(shared, loop);
+  if (!here) co_return Failure{here.error()};
+  Reason reason = Reason::HostNotFound;
+  for (const net::SocketAddress& to : *addresses) {
+    ConnectAttempt attempt(*here, options);
+    {
+      const Timer limit =
+          loop.after(deadline - loop.now(), [&attempt] { attempt.end(Reason::ConnectTimedOut); });
+      const CancelCallback cancelled(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
+      attempt.begin(to);
+      reason = co_await attempt.outcome;
+    }
+    if (reason == Reason::None) co_return std::move(attempt.connection);
+    if (!is_of_the_path(reason) || loop.now() >= deadline) break;
+  }
+  co_return Failure{reason};
+}
+
+}  // namespace stag::fabric

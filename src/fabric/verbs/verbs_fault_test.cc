@@ -1,0 +1,126 @@
+// Peers and devices that fail.
+#include <gtest/gtest.h>
+
+#include "testing/verbs_harness.h"
+
+namespace stag::testing {
+namespace {
+
+using fabric::kNoToken;
+
+TEST_F(VerbsTest, a_peer_that_vanishes_ends_the_connection_at_the_next_operation) {
+  join_and_greet();
+  std::vector<std::byte> memory(5000), sink(5000);
+  const auto source = passive->expose_source(memory);
+  stub().hold();
+  active->read(*source, sink, 0, 1);
+  stub().lose_packets(true);
+  stub().release();
+  ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  EXPECT_EQ(active.outcome(1), Reason::ConnectionLost);
+  stub().lose_packets(false);
+}
+
+TEST_F(VerbsTest, a_peer_that_takes_nothing_for_the_stall_limit_loses_the_connection) {
+  options.stall_limit = std::chrono::milliseconds(1);
+  join_and_greet();
+  stub().hold();
+  active->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, 1);
+  ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  EXPECT_EQ(active.disconnected, Reason::PeerStalled);
+  stub().release();
+}
+
+TEST_F(VerbsTest, what_does_not_fit_the_send_queue_waits_and_all_of_it_leaves) {
+  options.sends_max = 4;
+  acceptor.answer.receive.count = acceptor.answer.receives_max = 100;
+  join_and_greet();
+  stub().hold();
+  for (int i = 0; i < 50; ++i)
+    active->send(Rope::copy_of(bytes_of(std::to_string(i))), std::nullopt, 0, kNoToken);
+  active->send(Rope::borrow(bytes_of("last")), std::nullopt, 0, 1);
+  stub().release();
+  ASSERT_TRUE(done(active, 1));
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == 51; }));
+  EXPECT_EQ(passive.messages[49].text, "49");
+}
+
+TEST_F(VerbsTest, a_peer_that_takes_more_than_its_share_of_receives_loses_the_connection) {
+  join();
+  active.start();
+  // It is not started, so nothing is delivered and nothing posted again.
+  for (int i = 0; i < 9; ++i)
+    active->send(Rope::borrow(bytes_of("flood")), std::nullopt, 0, kNoToken);
+  settle();
+  (*active).send(Rope::borrow(bytes_of("flood")), std::nullopt, 0, kNoToken);
+  passive.start();
+  ASSERT_TRUE(run_until([&] { return passive.disconnected.has_value(); }));
+  EXPECT_EQ(passive.disconnected, Reason::ReceiveOverflow);
+}
+
+// A connection with everything in it, one call of the device failing: it ends or it goes on, and
+// nothing is left behind (the harness looks).
+void everything_once(fabric::stub::StubOptions device, std::uint64_t failing, bool& more) {
+  class Scenario final : public VerbsTest {
+   public:
+    explicit Scenario(fabric::stub::StubOptions its) : VerbsTest(std::move(its)) {}
+    void TestBody() override {}
+    void run(std::uint64_t n, bool& reached) {
+      stub().fail_call(n);
+      all();
+      reached = !stub().failed_call().empty();
+      SCOPED_TRACE(stub().failed_call());
+      stub().fail_call(0);
+    }
+    void all() {
+      auto made = fabric().listen(harness->any_address(), {}, acceptor);
+      if (!made) return;
+      listener = std::move(*made);
+      options.timeout = std::chrono::milliseconds(20);
+      options.receive = acceptor.answer.receive = {2, 4096};
+      options.receives_max = acceptor.answer.receives_max = 2;
+      auto outcome = connect(listener->local_address());
+      if (!outcome || !outcome->ok()) return;
+      active.take(std::move(**outcome));
+      if (!run_until([&] { return !acceptor.arrived.empty(); })) return;
+      passive.take(std::move(acceptor.arrived.front()));
+      active.start();
+      passive.start();
+      traffic();
+    }
+    void traffic() {
+      std::vector<std::byte> memory(100'000), other(100'000);
+      const auto ended_or = [this](Side& side, fabric::Token token) {
+        return run_until([&] { return side.outcome(token) || side.disconnected; });
+      };
+      active->send(Rope::borrow(bytes_of("hello")), std::nullopt, 0, 1);
+      EXPECT_TRUE(ended_or(active, 1));
+      EXPECT_TRUE(run_until([&] { return !passive.messages.empty() || passive.disconnected; }));
+      const auto sink = active->expose_sink(memory);
+      const auto source = active->expose_source(memory);
+      if (sink) passive->write(Rope::borrow(other), *sink, 0, 2);
+      EXPECT_TRUE(!sink || ended_or(passive, 2));
+      if (source) passive->read(*source, other, 0, 3);
+      EXPECT_TRUE(!source || ended_or(passive, 3));
+      if (sink && active->revoke(sink->handle) == fabric::Revocation::Pending) {
+        EXPECT_TRUE(run_until([&] { return !active.revoked.empty() || active.disconnected; }));
+      }
+      active->close(Reason::Shutdown);
+      EXPECT_TRUE(run_until([&] { return active.disconnected && passive.disconnected; }));
+    }
+  };
+  Scenario(std::move(device)).run(failing, more);
+}
+
+TEST(VerbsFaults, each_call_of_a_device_with_windows_may_fail_once) {
+  bool more = true;
+  for (std::uint64_t n = 1; more; ++n) everything_once(fabric::stub::rxe_like(), n, more);
+}
+
+TEST(VerbsFaults, each_call_of_a_device_without_windows_may_fail_once) {
+  bool more = true;
+  for (std::uint64_t n = 1; more; ++n) everything_once(fabric::stub::siw_like(), n, more);
+}
+
+}  // namespace
+}  // namespace stag::testing

@@ -1,0 +1,166 @@
+#include "fabric/verbs/verbs_listener.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "fabric/verbs/verbs_reason.h"
+#include "net/socket_address.h"
+
+namespace stag::fabric {
+namespace {
+
+constexpr int kBacklog = 128;
+// Of an answer; a request of InfiniBand carries no more.
+constexpr std::size_t kMostPrivateData = 56;
+
+Address host_of(const sockaddr& from) {
+  const bool six = from.sa_family == AF_INET6;
+  return net::SocketAddress(&from, six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)).address();
+}
+
+}  // namespace
+
+// What connections that are set up on other loops need when the listener goes: whether it has.
+// Held while one is delivered, so that the acceptor is not called after the listener's end.
+struct VerbsListener::Gate {
+  std::recursive_mutex mutex;
+  bool closed = false;
+};
+
+namespace {
+
+// A request on its way to become a connection, on the connection's loop. The timer that limits it
+// owns it, so that it ends with the loop at the latest.
+class PassiveSetup : public std::enable_shared_from_this<PassiveSetup> {
+ public:
+  using Deliver = UniqueFunction<void(std::unique_ptr<Connection>)>;
+  PassiveSetup(net::EpollLoop& loop, Deliver deliver) : loop_(loop), deliver_(std::move(deliver)) {}
+
+  Result<Ok, Reason> begin(const std::shared_ptr<VerbsShared>& shared, CmId id,
+                           const CmNotice& request, const ConnectOptions& answer,
+                           net::PeerPlaces::Place place, Duration limit) {
+    auto here = VerbsLoop::of(shared, loop_);
+    if (!here) return Failure{here.error()};
+    if (!(*here)->adopt(id)) return Failure{Reason::VerbsFailed};
+    auto made = VerbsConnection::make(*std::move(here), std::move(id), false, answer);
+    if (!made) return Failure{made.error()};
+    connection_ = *std::move(made);
+    connection_->keep(std::move(place));
+    limit_ = loop_.after(limit, [self = shared_from_this()] {
+      trace(Reason::SetupUnfinished, to_string(self->connection_->peer_address()));
+      self->connection_.reset();
+    });
+    auto begun = connection_->set_up(answer, &request, [this](Reason reason) { on_setup(reason); });
+    if (begun) return begun;
+    limit_.cancel();
+    connection_.reset();
+    return begun;
+  }
+
+ private:
+  // Inside of an event of the connection, which therefore goes on its way in a later turn.
+  void on_setup(Reason reason) {
+    loop_.post([self = shared_from_this(), reason] {
+      self->limit_.cancel();
+      if (self->connection_ == nullptr) return;
+      if (reason == Reason::None) return self->deliver_(std::move(self->connection_));
+      trace(reason, "rdma", "connection request");
+      self->connection_.reset();
+    });
+  }
+
+  net::EpollLoop& loop_;
+  Deliver deliver_;
+  std::unique_ptr<VerbsConnection> connection_;
+  Timer limit_;
+};
+
+}  // namespace
+
+VerbsListener::VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_ptr<VerbsLoop> loop,
+                             std::vector<net::EpollLoop*> accepting, ListenOptions listen,
+                             Acceptor& acceptor)
+    : shared_(std::move(shared)),
+      loop_(std::move(loop)),
+      accepting_(std::move(accepting)),
+      listen_(listen),
+      acceptor_(acceptor),
+      places_(net::PeerPlaces::make(listen_.max_connections, listen_.max_connections_per_peer)),
+      gate_(std::make_shared<Gate>()) {}
+
+VerbsListener::~VerbsListener() {
+  const std::lock_guard lock(gate_->mutex);
+  gate_->closed = true;
+}
+
+Result<std::unique_ptr<Listener>, Reason> VerbsListener::open(
+    const std::shared_ptr<VerbsShared>& shared, net::EpollLoop& loop,
+    std::vector<net::EpollLoop*> accepting, const Address& at, ListenOptions listen,
+    Acceptor& acceptor) {
+  auto here = VerbsLoop::of(shared, loop);
+  if (!here) return Failure{here.error()};
+  std::unique_ptr<VerbsListener> made(
+      new VerbsListener(shared, *std::move(here), std::move(accepting), listen, acceptor));
+  const auto bound = made->bind(at);
+  if (!bound) return Failure{bound.error()};
+  return std::unique_ptr<Listener>(std::move(made));
+}
+
+Result<Ok, Reason> VerbsListener::bind(const Address& at) {
+  auto address = net::numeric_address(at);
+  if (!address) {
+    const auto resolved = net::resolve_blocking(at);
+    if (!resolved) return Failure{resolved.error()};
+    address = resolved->front();
+  }
+  auto id = loop_->make_id(*this);
+  if (!id) return Failure{id.error()};
+  id_ = *std::move(id);
+  const VerbsFunctions& functions = loop_->functions();
+  if (functions.bind_addr(id_.get(), address->data()) != 0 ||
+      functions.listen(id_.get(), kBacklog) != 0)
+    return Failure{reason_of_bind_error(errno)};
+  local_ = host_of(id_->route.addr.src_addr);
+  return Ok{};
+}
+
+void VerbsListener::on_cm(CmNotice notice) {
+  if (notice.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    CmId id(shared_->functions, notice.id);
+    return on_request(std::move(id), std::move(notice));
+  }
+  if (notice.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+    trace(Reason::VerbsDeviceRemoved, to_string(local_), "listener");
+}
+
+void VerbsListener::on_request(CmId id, CmNotice notice) {
+  const Address peer = host_of(id->route.addr.dst_addr);
+  const Address local = host_of(id->route.addr.src_addr);
+  const auto reject = [&](Reason reason, std::string_view why) {
+    trace(reason, to_string(peer), why);
+    loop_->functions().reject(id.get(), nullptr, 0);
+  };
+  auto place = places_->take(peer);
+  if (!place) return reject(place.error(), {});
+  auto answer = acceptor_.on_connect_request({peer, local, notice.private_data});
+  if (!answer) return reject(Reason::ConnectionRejected, to_string(answer.error()));
+  if (answer->private_data.size() > kMostPrivateData) return reject(Reason::PrivateDataTooLong, {});
+  net::EpollLoop& there = *accepting_[next_loop_++ % accepting_.size()];
+  auto setup = std::make_shared<PassiveSetup>(
+      there, [gate = gate_, &acceptor = acceptor_](std::unique_ptr<Connection> connection) {
+        const std::lock_guard lock(gate->mutex);
+        if (!gate->closed) acceptor.on_connection(std::move(connection));
+      });
+  auto begin = [setup, shared = shared_, limit = listen_.setup_timeout, id = std::move(id),
+                notice = std::move(notice), answer = *std::move(answer),
+                place = *std::move(place)]() mutable {
+    const auto begun = setup->begin(shared, std::move(id), notice, answer, std::move(place), limit);
+    if (!begun) trace(begun.error(), "rdma", "connection request");
+  };
+  if (&there == &loop_->loop()) return begin();
+  there.post(std::move(begin));
+}
+
+}  // namespace stag::fabric

@@ -1,0 +1,42 @@
+// The passive side: requests become connections, each on its own loop.
+#pragma once
+
+#include <memory>
+
+#include "fabric/verbs/verbs_connection.h"
+#include "fabric/verbs/verbs_loop.h"
+#include "net/peer_places.h"
+
+namespace stag::fabric {
+
+class VerbsListener final : public Listener, private CmUser {
+ public:
+  static Result<std::unique_ptr<Listener>, Reason> open(const std::shared_ptr<VerbsShared>& shared,
+                                                        net::EpollLoop& loop,
+                                                        std::vector<net::EpollLoop*> accepting,
+                                                        const Address& at, ListenOptions listen,
+                                                        Acceptor& acceptor);
+  ~VerbsListener() override;
+  Address local_address() const override { return local_; }
+
+ private:
+  VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_ptr<VerbsLoop> loop,
+                std::vector<net::EpollLoop*> accepting, ListenOptions listen, Acceptor& acceptor);
+  Result<Ok, Reason> bind(const Address& at);
+  void on_cm(CmNotice notice) override;
+  void on_request(CmId id, CmNotice notice);
+
+  const std::shared_ptr<VerbsShared> shared_;
+  const std::shared_ptr<VerbsLoop> loop_;
+  const std::vector<net::EpollLoop*> accepting_;
+  const ListenOptions listen_;
+  Acceptor& acceptor_;
+  const std::shared_ptr<net::PeerPlaces> places_;
+  struct Gate;
+  const std::shared_ptr<Gate> gate_;
+  CmId id_;
+  Address local_;
+  std::size_t next_loop_ = 0;
+};
+
+}  // namespace stag::fabric

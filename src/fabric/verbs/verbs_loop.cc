@@ -1,0 +1,102 @@
+#include "fabric/verbs/verbs_loop.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "fabric/verbs/verbs_reason.h"
+
+namespace stag::fabric {
+
+Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<VerbsShared>& shared,
+                                                         net::EpollLoop& loop) {
+  {
+    const std::lock_guard lock(shared->mutex);
+    const auto known = shared->loops.find(&loop);
+    if (known != shared->loops.end())
+      if (auto alive = known->second.lock()) return alive;
+  }
+  // Only this loop's thread makes its own.
+  std::shared_ptr<VerbsLoop> made(new VerbsLoop(shared, loop));
+  const auto opened = made->open();
+  if (!opened) return Failure{opened.error()};
+  made->self_ = made;
+  const std::lock_guard lock(shared->mutex);
+  shared->loops[&loop] = made;
+  return made;
+}
+
+Result<Ok, Reason> VerbsLoop::open() {
+  channel_ = functions().create_event_channel();
+  if (channel_ == nullptr) return Failure{reason_of_device_error(errno)};
+  const int flags = ::fcntl(channel_->fd, F_GETFL);
+  if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    return Failure{Reason::VerbsFailed};
+  net::UniqueFd copy(::fcntl(channel_->fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy) return Failure{reason_of_device_error(errno)};
+  auto events = net::Descriptor::watch(loop_, std::move(copy));
+  if (!events) return Failure{events.error()};
+  events_ = *std::move(events);
+  events_.when_readable([this] { on_readable(); });
+  return Ok{};
+}
+
+VerbsLoop::~VerbsLoop() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    const auto known = shared_->loops.find(&loop_);
+    if (known != shared_->loops.end() && known->second.expired()) shared_->loops.erase(known);
+  }
+  events_ = {};
+  if (channel_ != nullptr) functions().destroy_event_channel(channel_);
+}
+
+const VerbsFunctions& VerbsLoop::functions() const {
+  return *shared_->functions;
+}
+
+const VerbsOptions& VerbsLoop::options() const {
+  return shared_->options;
+}
+
+Result<CmId, Reason> VerbsLoop::make_id(CmUser& user) {
+  rdma_cm_id* id = nullptr;
+  if (functions().create_id(channel_, &id, &user, RDMA_PS_TCP) != 0)
+    return Failure{reason_of_device_error(errno)};
+  return CmId(shared_->functions, id);
+}
+
+Result<std::shared_ptr<LoopDevice>, Reason> VerbsLoop::device(ibv_context* context) {
+  if (auto known = devices_[context].lock()) return known;
+  auto made = LoopDevice::open(shared_->functions, shared_->devices, loop_, context);
+  if (made) devices_[context] = *made;
+  return made;
+}
+
+bool VerbsLoop::adopt(CmId& id) {
+  return id->channel == channel_ || functions().migrate_id(id.get(), channel_) == 0;
+}
+
+void VerbsLoop::on_readable() {
+  const auto alive = self_.lock();
+  rdma_cm_event* event = nullptr;
+  while (functions().get_cm_event(channel_, &event) == 0) {
+    CmNotice notice;
+    notice.type = event->event;
+    notice.status = event->status;
+    notice.id = event->id;
+    const bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+    auto* user = static_cast<CmUser*>((request ? event->listen_id : event->id)->context);
+    const rdma_conn_param& conn = event->param.conn;
+    const auto* bytes = static_cast<const std::byte*>(conn.private_data);
+    if (bytes != nullptr) notice.private_data.assign(bytes, bytes + conn.private_data_len);
+    notice.responder_resources = conn.responder_resources;
+    notice.initiator_depth = conn.initiator_depth;
+    functions().ack_cm_event(event);
+    user->on_cm(std::move(notice));
+  }
+  events_.mark_unreadable();
+  events_.when_readable([this] { on_readable(); });
+}
+
+}  // namespace stag::fabric

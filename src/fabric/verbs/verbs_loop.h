@@ -1,0 +1,107 @@
+// RDMA-CM on one loop: the event channel that its connections' ids share, and the devices they
+// use. It lives as long as somebody has an id on it, on the loop's thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "fabric/verbs/device_registry.h"
+#include "fabric/verbs/loop_device.h"
+#include "fabric/verbs/verbs_options.h"
+#include "net/descriptor.h"
+#include "net/loop.h"
+
+namespace stag::fabric {
+
+// An event of RDMA-CM, copied so that it could be acknowledged at once.
+struct CmNotice {
+  rdma_cm_event_type type{};
+  int status = 0;
+  rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: the new one
+  std::vector<std::byte> private_data;
+  std::uint8_t responder_resources = 0, initiator_depth = 0;
+};
+
+// Who has an id.
+class CmUser {
+ public:
+  // May destroy the user.
+  virtual void on_cm(CmNotice notice) = 0;
+
+ protected:
+  ~CmUser() = default;
+};
+
+// An id with one owner.
+class CmId {
+ public:
+  CmId() = default;
+  CmId(std::shared_ptr<const VerbsFunctions> functions, rdma_cm_id* id)
+      : functions_(std::move(functions)), id_(id) {}
+  CmId(CmId&& other) noexcept
+      : functions_(std::move(other.functions_)), id_(std::exchange(other.id_, nullptr)) {}
+  CmId& operator=(CmId&& other) noexcept {
+    std::swap(functions_, other.functions_);
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~CmId() {
+    if (id_ != nullptr) functions_->destroy_id(id_);
+  }
+
+  rdma_cm_id* get() const { return id_; }
+  rdma_cm_id* operator->() const { return id_; }
+  // To whom events are told from now on; on the thread of its channel.
+  void belongs_to(CmUser& user) const { id_->context = &user; }
+
+ private:
+  std::shared_ptr<const VerbsFunctions> functions_;
+  rdma_cm_id* id_ = nullptr;
+};
+
+struct VerbsShared;
+
+class VerbsLoop {
+ public:
+  // That of `loop`, made when there is none.
+  static Result<std::shared_ptr<VerbsLoop>, Reason> of(const std::shared_ptr<VerbsShared>& shared,
+                                                       net::EpollLoop& loop);
+  ~VerbsLoop();
+
+  net::EpollLoop& loop() const { return loop_; }
+  const VerbsFunctions& functions() const;
+  const VerbsOptions& options() const;
+  rdma_event_channel* channel() const { return channel_; }
+
+  Result<CmId, Reason> make_id(CmUser& user);
+  Result<std::shared_ptr<LoopDevice>, Reason> device(ibv_context* context);
+  // Takes over an id that came on another loop's channel.
+  bool adopt(CmId& id);
+
+ private:
+  VerbsLoop(std::shared_ptr<VerbsShared> shared, net::EpollLoop& loop)
+      : shared_(std::move(shared)), loop_(loop) {}
+  Result<Ok, Reason> open();
+  void on_readable();
+
+  std::shared_ptr<VerbsShared> shared_;
+  net::EpollLoop& loop_;
+  rdma_event_channel* channel_ = nullptr;
+  net::Descriptor events_;
+  std::map<ibv_context*, std::weak_ptr<LoopDevice>> devices_;
+  std::weak_ptr<VerbsLoop> self_;
+};
+
+// What all loops of a fabric share. Any thread.
+struct VerbsShared {
+  std::shared_ptr<const VerbsFunctions> functions;
+  VerbsOptions options;
+  std::shared_ptr<DeviceRegistry> devices = std::make_shared<DeviceRegistry>();
+  std::mutex mutex;
+  std::map<net::EpollLoop*, std::weak_ptr<VerbsLoop>> loops;  // guarded by mutex
+};
+
+}  // namespace stag::fabric

@@ -1,0 +1,118 @@
+// What a VerbsConnection exposes to its peer.
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+
+#include "fabric/verbs/verbs_connection.h"
+#include "fabric/verbs/verbs_reason.h"
+
+namespace stag::fabric {
+namespace {
+
+// Of a range of no bytes: an access to none of them asks for no key.
+constexpr std::uint32_t kNoBytesKey = 1;
+
+// The eight bits of a window's key that are ours to choose; the device has chosen the others.
+std::uint8_t random_octet() {
+  thread_local std::array<std::uint8_t, 256> octets;
+  thread_local std::size_t left = 0;
+  if (left == 0) {
+    // At most 256 bytes are given whole.
+    if (::getrandom(octets.data(), octets.size(), 0) < 0) return 1;
+    left = octets.size();
+  }
+  return octets[--left];
+}
+
+// Another than it had, so that whoever still knows the old one has nothing.
+std::uint32_t fresh_key(std::uint32_t old) {
+  const std::uint32_t step = 1 + random_octet() % 255;
+  return (old & ~std::uint32_t{0xff}) | ((old + step) & 0xff);
+}
+
+}  // namespace
+
+Result<RemoteMemory, Reason> VerbsConnection::expose_source(Bytes memory) {
+  return expose(const_cast<std::byte*>(memory.data()), memory.size(), false);
+}
+
+Result<RemoteMemory, Reason> VerbsConnection::expose_sink(MutableBytes memory) {
+  return expose(memory.data(), memory.size(), true);
+}
+
+Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::size_t size,
+                                                     bool is_sink) {
+  if (state_ != State::Open) return Failure{reason_};
+  if (size > parameters_.max_registration) return Failure{Reason::RegistrationTooLong};
+  if (size == 0) return RemoteMemory{kNoBytesKey, 0, 0};
+  const bool windows = queue_pair_->traits().windows;
+  int access = is_sink ? IBV_ACCESS_LOCAL_WRITE : 0;
+  if (windows)
+    access |= IBV_ACCESS_MW_BIND;
+  else
+    access |= is_sink ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+  ibv_mr* region = functions().reg_mr(queue_pair_->domain().pd(), memory, size, access);
+  if (region == nullptr) return Failure{reason_of_registration_error(errno, size)};
+  if (windows) return open_window(region, memory, size, is_sink);
+  registrations_[region->rkey] = {region, nullptr, false};
+  return RemoteMemory{region->rkey, static_cast<std::uint32_t>(size),
+                      reinterpret_cast<std::uintptr_t>(memory)};
+}
+
+Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::byte* memory,
+                                                          std::size_t size, bool is_sink) {
+  ibv_mw* window = queue_pair_->domain().take_window();
+  if (window == nullptr) {
+    functions().dereg_mr(region);
+    return Failure{Reason::RegistrationsExhausted};
+  }
+  Work work;
+  work.kind = WorkKind::Bind;
+  work.window = window;
+  work.key = window->rkey = fresh_key(window->rkey);
+  work.binding.mr = region;
+  work.binding.addr = reinterpret_cast<std::uintptr_t>(memory);
+  work.binding.length = size;
+  work.binding.mw_access_flags = is_sink ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+  registrations_[work.key] = {region, window, false};
+  const RemoteMemory exposed{work.key, static_cast<std::uint32_t>(size), work.binding.addr};
+  // Before every Send that may tell the handle, in the same queue.
+  post(std::move(work));
+  return exposed;
+}
+
+Revocation VerbsConnection::revoke(std::uint32_t handle) {
+  const auto known = registrations_.find(handle);
+  if (known == registrations_.end()) return Revocation::Done;
+  Registration& registration = known->second;
+  if (registration.window == nullptr) {
+    forget(handle);
+    return Revocation::Done;
+  }
+  if (!std::exchange(registration.revoking, true)) {
+    Work work;
+    work.kind = WorkKind::Invalidate;
+    work.key = handle;
+    post(std::move(work));
+  }
+  return Revocation::Pending;
+}
+
+// The peer has no access any more.
+void VerbsConnection::forget(std::uint32_t handle) {
+  const auto known = registrations_.find(handle);
+  if (known == registrations_.end()) return;
+  functions().dereg_mr(known->second.region);
+  if (known->second.window != nullptr) queue_pair_->domain().give_window(known->second.window);
+  registrations_.erase(known);
+}
+
+void VerbsConnection::release(Work& work) {
+  for (RegisteredBlock*& block : work.blocks)
+    if (block != nullptr) queue_pair_->domain().send_blocks().give(std::exchange(block, nullptr));
+  if (work.region != nullptr) functions().dereg_mr(std::exchange(work.region, nullptr));
+  work.source = Rope();
+}
+
+}  // namespace stag::fabric

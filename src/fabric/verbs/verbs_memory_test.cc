@@ -1,0 +1,102 @@
+// Who may touch what: least rights, for as long as the exposure lasts.
+#include <gtest/gtest.h>
+
+#include "testing/verbs_harness.h"
+
+namespace stag::testing {
+namespace {
+
+using fabric::kNoToken;
+
+TEST_F(VerbsTest, nothing_is_remotely_accessible_but_what_is_exposed) {
+  join_and_greet();
+  EXPECT_EQ(stub().remote_handles(), 0u);
+  std::vector<std::byte> memory(5000);
+  const auto sink = active->expose_sink(memory);
+  const auto source = active->expose_source(memory);
+  EXPECT_EQ(stub().remote_handles(), 2u);
+  EXPECT_EQ(active->revoke(sink->handle), fabric::Revocation::Pending);
+  EXPECT_EQ(active->revoke(source->handle), fabric::Revocation::Pending);
+  ASSERT_TRUE(run_until([&] { return active.revoked.size() == 2; }));
+  EXPECT_EQ(stub().remote_handles(), 0u);
+}
+
+TEST_F(SiwVerbsTest, nothing_is_remotely_accessible_but_what_is_exposed) {
+  join_and_greet();
+  std::vector<std::byte> memory(5000);
+  const auto sink = active->expose_sink(memory);
+  EXPECT_EQ(stub().remote_handles(), 1u);
+  EXPECT_EQ(active->revoke(sink->handle), fabric::Revocation::Done);
+  EXPECT_EQ(stub().remote_handles(), 0u);
+  EXPECT_FALSE(active->parameters().remote_invalidation);
+}
+
+TEST_F(SiwVerbsTest, the_sink_of_a_read_is_open_only_while_it_is_read) {
+  join_and_greet();
+  std::vector<std::byte> memory(5000), sink(5000);
+  const auto source = active->expose_source(memory);
+  stub().hold();
+  passive->read(*source, sink, 0, 1);
+  EXPECT_EQ(stub().remote_handles(), 2u);
+  stub().release();
+  ASSERT_TRUE(done(passive, 1));
+  EXPECT_EQ(stub().remote_handles(), 1u);
+}
+
+TEST_F(VerbsTest, a_connection_that_ends_leaves_nothing_accessible) {
+  join_and_greet();
+  std::vector<std::byte> memory(5000);
+  ASSERT_TRUE(active->expose_sink(memory).ok());
+  const auto revoking = active->expose_source(memory);
+  stub().hold();
+  EXPECT_EQ(active->revoke(revoking->handle), fabric::Revocation::Pending);
+  active->close(Reason::Shutdown);
+  passive.destroy();
+  ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  EXPECT_EQ(active.revoked, std::vector<std::uint32_t>{revoking->handle});
+  EXPECT_EQ(stub().remote_handles(), 0u);
+  stub().release();
+}
+
+TEST_F(VerbsTest, a_window_is_used_again_with_another_key) {
+  join_and_greet();
+  std::vector<std::byte> memory(64);
+  std::set<std::uint32_t> handles;
+  for (std::size_t i = 1; i <= 20; ++i) {
+    const auto sink = active->expose_sink(memory);
+    if (i > 1) {
+      EXPECT_NE(sink->handle, *handles.rbegin());
+    }
+    handles = {sink->handle};
+    active->revoke(sink->handle);
+    ASSERT_TRUE(run_until([&] { return active.revoked.size() == i; }));
+  }
+}
+
+TEST_F(VerbsTest, memory_keys_that_run_out_refuse_an_exposure_and_no_more) {
+  join_and_greet();
+  std::vector<std::byte> memory(64);
+  stub().fail_call(2);
+  EXPECT_EQ(active->expose_sink(memory).error(), Reason::RegistrationsExhausted);
+  EXPECT_EQ(stub().failed_call(), "ibv_alloc_mw");
+  EXPECT_TRUE(active->expose_sink(memory).ok());
+  EXPECT_FALSE(active->parameters().discards);
+}
+
+TEST_F(VerbsTest, long_writes_and_reads_are_registered_only_on_their_way) {
+  join_and_greet();
+  std::vector<std::byte> far(300'000);
+  const auto near = pattern(300'000, 3);
+  const auto sink = active->expose_sink(far);
+  const std::size_t before = stub().objects();
+  stub().hold();
+  passive->write(Rope::borrow(near), *sink, 0, 1);
+  EXPECT_GT(stub().objects(), before);
+  stub().release();
+  ASSERT_TRUE(done(passive, 1));
+  EXPECT_EQ(stub().objects(), before);
+  EXPECT_EQ(far, near);
+}
+
+}  // namespace
+}  // namespace stag::testing

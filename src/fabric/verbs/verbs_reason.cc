@@ -1,0 +1,141 @@
+#include "fabric/verbs/verbs_reason.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace stag::fabric {
+namespace {
+
+// InfiniBand's CM: the port is nobody's, as "connection refused" of TCP.
+constexpr int kInvalidServiceId = 8;
+
+bool port_is_down(const VerbsFunctions& functions, ibv_context* device) {
+  ibv_port_attr port{};
+  return device != nullptr && functions.query_port(device, 1, &port) == 0 &&
+         port.state != IBV_PORT_ACTIVE;
+}
+
+// Whether there are devices and none has a port that is up.
+bool all_ports_are_down(const VerbsFunctions& functions) {
+  int count = 0;
+  ibv_context** devices = functions.get_devices(&count);
+  if (devices == nullptr) return false;
+  bool down = count > 0;
+  for (int i = 0; i < count; ++i) down &= port_is_down(functions, devices[i]);
+  functions.free_devices(devices);
+  return down;
+}
+
+}  // namespace
+
+Reason reason_of_completion(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return Reason::None;
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return Reason::PeerReportedError;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return Reason::VerbsReceiverNotReady;
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RESP_TIMEOUT_ERR:
+    case IBV_WC_WR_FLUSH_ERR:
+      return Reason::ConnectionLost;
+    case IBV_WC_FATAL_ERR:
+      return Reason::VerbsDeviceRemoved;
+    default:
+      return Reason::VerbsFailed;
+  }
+}
+
+Reason reason_of_receive(ibv_wc_status status) {
+  if (status == IBV_WC_LOC_LEN_ERR) return Reason::MessageTooLong;
+  if (status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_REM_ACCESS_ERR)
+    return Reason::RemoteAccessDenied;
+  return reason_of_completion(status);
+}
+
+Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
+                       rdma_cm_event_type type, int status) {
+  if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) return Reason::VerbsDeviceRemoved;
+  if (type == RDMA_CM_EVENT_REJECTED)
+    return status == kInvalidServiceId || status == -ECONNREFUSED ? Reason::ConnectionRefused
+                                                                  : Reason::ConnectionRejected;
+  if (device != nullptr ? port_is_down(functions, device) : all_ports_are_down(functions))
+    return Reason::VerbsPortDown;
+  if (status == -ENODEV || status == -ENOENT) return Reason::VerbsAddressUnserved;
+  if (type == RDMA_CM_EVENT_ADDR_ERROR || type == RDMA_CM_EVENT_ROUTE_ERROR)
+    return status == -ETIMEDOUT ? Reason::ConnectTimedOut : Reason::HostUnreachable;
+  if (type == RDMA_CM_EVENT_UNREACHABLE) return Reason::ConnectTimedOut;
+  return Reason::ConnectionLost;
+}
+
+Reason reason_of_async(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_REQ_ERR:
+      return Reason::RemoteAccessDenied;
+    case IBV_EVENT_QP_FATAL:
+      return Reason::VerbsFailed;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return Reason::ConnectionLost;
+    case IBV_EVENT_DEVICE_FATAL:
+      return Reason::VerbsDeviceRemoved;
+    default:
+      return Reason::None;
+  }
+}
+
+Reason reason_of_device_error(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return Reason::VerbsNotPermitted;
+    case ENODEV:
+    case ENOENT:
+    case ENOSYS:
+      return Reason::VerbsDeviceMissing;
+    case ENOMEM:
+    case EAGAIN:
+      return Reason::VerbsDeviceFull;
+    case EMFILE:
+    case ENFILE:
+      return Reason::TooManyOpenFiles;
+    default:
+      trace(Reason::VerbsFailed, "rdma", std::strerror(error));
+      return Reason::VerbsFailed;
+  }
+}
+
+Reason reason_of_bind_error(int error) {
+  switch (error) {
+    case EADDRINUSE:
+      return Reason::AddressInUse;
+    case EADDRNOTAVAIL:
+      return Reason::AddressNotAvailable;
+    case ENODEV:
+      return Reason::VerbsAddressUnserved;
+    case EACCES:
+      return Reason::BindNotPermitted;
+    default:
+      return reason_of_device_error(error);
+  }
+}
+
+Reason reason_of_registration_error(int error, std::size_t bytes) {
+  if (error != ENOMEM && error != EAGAIN) return reason_of_device_error(error);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  const std::string allowed = limit.rlim_cur == RLIM_INFINITY
+                                  ? "unlimited"
+                                  : std::to_string(limit.rlim_cur / 1024) + " KiB";
+  trace(Reason::VerbsMemlockTooLow, "rdma",
+        std::to_string(bytes) + " bytes more were wanted; RLIMIT_MEMLOCK is " + allowed);
+  return Reason::VerbsMemlockTooLow;
+}
+
+}  // namespace stag::fabric

@@ -1,0 +1,125 @@
+// Why connections do not come up, in one clear sentence each; and what is there when they do.
+#include <gtest/gtest.h>
+
+#include "testing/verbs_harness.h"
+
+namespace stag::testing {
+namespace {
+
+using fabric::stub::rxe_like;
+using fabric::stub::StubOptions;
+
+TEST_F(VerbsTest, an_address_without_a_route_is_unreachable) {
+  EXPECT_EQ(connect_reason({"192.0.2.1", 20049}), Reason::HostUnreachable);
+}
+
+TEST_F(VerbsTest, an_address_of_no_device_cannot_be_listened_on) {
+  EXPECT_EQ(listen_reason({"192.0.2.1", 0}), Reason::VerbsAddressUnserved);
+}
+
+TEST_F(VerbsTest, a_port_that_is_down_is_named) {
+  listen();
+  stub().set_port(false);
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::VerbsPortDown);
+}
+
+TEST_F(VerbsTest, devices_that_may_not_be_opened_are_named) {
+  stub().forbid(true);
+  EXPECT_EQ(connect_reason({"127.0.0.1", 1}), Reason::VerbsNotPermitted);
+  EXPECT_EQ(listen_reason({"127.0.0.1", 0}), Reason::VerbsNotPermitted);
+}
+
+TEST_F(VerbsTest, a_request_that_nobody_answers_times_out) {
+  listen();
+  stub().lose_packets(true);
+  options.timeout = std::chrono::milliseconds(1);
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::ConnectTimedOut);
+}
+
+TEST_F(VerbsTest, a_device_that_is_removed_ends_its_connections) {
+  join_and_greet();
+  stub().remove_devices();
+  ASSERT_TRUE(ended());
+  EXPECT_EQ(active.disconnected, Reason::VerbsDeviceRemoved);
+}
+
+TEST_F(VerbsTest, reads_are_limited_by_the_device) {
+  options.outbound_reads = acceptor.answer.inbound_reads = 1000;
+  join();
+  EXPECT_EQ(active->parameters().outbound_reads, 128u);
+}
+
+class NoDeviceTest : public ::testing::Test {};
+
+TEST_F(NoDeviceTest, is_named) {
+  fabric::stub::StubNetwork network(std::vector<StubOptions>{});
+  net::EpollLoop loop;
+  fabric::VerbsFabric fabric(loop, over(network));
+  TestAcceptor acceptor;
+  const auto listener = fabric.listen({"127.0.0.1", 0}, {}, acceptor);
+  ASSERT_FALSE(listener.ok());
+  EXPECT_EQ(listener.error(), Reason::VerbsDeviceMissing);
+}
+
+StubOptions with_little_memory() {
+  StubOptions device = rxe_like();
+  device.memlock = 8 * 4096;
+  return device;
+}
+
+class LittleMemoryTest : public VerbsTest {
+ protected:
+  LittleMemoryTest() : VerbsTest(with_little_memory()) {}
+};
+
+TEST_F(LittleMemoryTest, is_named_with_the_limit_to_raise) {
+  listen();
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::VerbsMemlockTooLow);
+  EXPECT_NE(info(Reason::VerbsMemlockTooLow).text.find("RLIMIT_MEMLOCK"), std::string_view::npos);
+}
+
+TEST_F(VerbsTest, accepted_connections_belong_to_the_loops_they_are_spread_over) {
+  // The other loop has a thread of its own and ends before the devices do.
+  struct Elsewhere final : fabric::Acceptor, fabric::Events {
+    Result<fabric::ConnectOptions, Reason> on_connect_request(
+        const fabric::ConnectRequest&) override {
+      fabric::ConnectOptions answer;
+      answer.receive = {8, 4096};
+      answer.receives_max = 8;
+      return answer;
+    }
+    void on_connection(std::unique_ptr<fabric::Connection> made) override {
+      EXPECT_TRUE(made->loop().on_thread());
+      connection = std::move(made);
+      connection->start(*this);
+    }
+    void on_receive(Buffer message, std::optional<std::uint32_t>) override {
+      connection->send(Rope(Buffer::copy_of(message.bytes())), std::nullopt, 0, fabric::kNoToken);
+    }
+    void on_done(fabric::Token, Reason) override {}
+    void on_revoked(std::uint32_t) override {}
+    void on_disconnect(Reason) override {}
+    std::unique_ptr<fabric::Connection> connection;
+  };
+  Elsewhere there;
+  {
+    auto thread = std::make_unique<net::LoopThread>();
+    net::EpollLoop& here = static_cast<VerbsHarness&>(*harness).loop();
+    fabric::VerbsFabric spread(here, over(stub()), {&thread->loop()});
+    auto made = spread.listen(harness->any_address(), {}, there);
+    ASSERT_TRUE(made.ok());
+    auto outcome = connect((*made)->local_address());
+    ASSERT_TRUE(outcome && outcome->ok());
+    active.take(std::move(**outcome));
+    active.start();
+    active->send(Rope::borrow(bytes_of("far")), std::nullopt, 0, fabric::kNoToken);
+    ASSERT_TRUE(run_until([&] { return active.messages.size() == 1; }));
+    EXPECT_EQ(active.messages[0].text, "far");
+    made->reset();
+    thread->loop().post([&there] { there.connection.reset(); });
+    ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  }
+}
+
+}  // namespace
+}  // namespace stag::testing

@@ -1,0 +1,257 @@
+// What a VerbsConnection posts to its send queue.
+#include <algorithm>
+#include <cerrno>
+
+#include "fabric/verbs/verbs_connection.h"
+#include "fabric/verbs/verbs_reason.h"
+
+namespace stag::fabric {
+namespace {
+
+// Requests that complete silently before one that is signalled.
+constexpr std::uint32_t kSilent = 15;
+// Of one request; a long Write is several.
+constexpr std::size_t kMostPerRequest = 1 << 20;
+
+ibv_wr_opcode opcode_of(const Work& work) {
+  switch (work.kind) {
+    case WorkKind::Send:
+      return work.invalidates ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND;
+    case WorkKind::Read:
+      return IBV_WR_RDMA_READ;
+    case WorkKind::Bind:
+      return IBV_WR_BIND_MW;
+    case WorkKind::Invalidate:
+      return IBV_WR_LOCAL_INV;
+    default:
+      return IBV_WR_RDMA_WRITE;
+  }
+}
+
+// Whether somebody waits for it, or something is given back after it.
+bool wants_completion(const Work& work) {
+  return work.token != kNoToken || work.region != nullptr || !work.source.empty() ||
+         work.kind == WorkKind::Read || work.kind == WorkKind::Invalidate ||
+         work.kind == WorkKind::Marker;
+}
+
+bool on_the_wire(const Work& work) {
+  return work.kind != WorkKind::Bind && work.kind != WorkKind::Invalidate;
+}
+
+std::byte* writable(const std::byte* data) {
+  // rdma-core has no addresses of constant memory.
+  return const_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+bool VerbsConnection::may_submit(const Work& work) const {
+  if (!may_speak() && on_the_wire(work)) return false;
+  return pending_.empty() && next_ - first_ < posted_.size();
+}
+
+void VerbsConnection::post(Work&& work) {
+  if (may_submit(work)) return submit(std::move(work));
+  // What is no message may overtake those that are held back.
+  if (!may_speak() && !on_the_wire(work) && next_ - first_ < posted_.size())
+    return submit(std::move(work));
+  pending_.push_back(std::move(work));
+}
+
+void VerbsConnection::pump() {
+  while (!pending_.empty() && next_ - first_ < posted_.size() && state_ != State::Ended) {
+    if (!may_speak()) return;
+    Work work = std::move(pending_.front());
+    pending_.pop_front();
+    submit(std::move(work));
+  }
+}
+
+void VerbsConnection::submit(Work&& work) {
+  ibv_send_wr request{}, *bad = nullptr;
+  request.wr_id = next_;
+  request.sg_list = work.memory.data();
+  request.num_sge = work.pieces;
+  request.opcode = opcode_of(work);
+  if (work.inlined) request.send_flags |= IBV_SEND_INLINE;
+  if (work.kind == WorkKind::Bind) {
+    request.bind_mw.mw = work.window;
+    request.bind_mw.rkey = work.key;
+    request.bind_mw.bind_info = work.binding;
+  } else if (work.kind == WorkKind::Read || work.kind == WorkKind::Write) {
+    request.wr.rdma.remote_addr = work.remote.offset;
+    request.wr.rdma.rkey = work.remote.handle;
+  } else {
+    request.invalidate_rkey = work.key;
+  }
+  const bool last_slot = next_ + 1 - first_ >= posted_.size();
+  const bool signalled = wants_completion(work) || unsignalled_ >= kSilent || last_slot;
+  if (signalled) request.send_flags |= IBV_SEND_SIGNALED;
+  if (work.kind == WorkKind::Send) request.send_flags |= IBV_SEND_SOLICITED;
+  unsignalled_ = signalled ? 0 : unsignalled_ + 1;
+  const bool posted = ibv_post_send(queue_pair_->get(), &request, &bad) == 0;
+  // Also of one that was not: it ends with the connection.
+  posted_[next_++ % posted_.size()] = std::move(work);
+  if (!posted) end_later(Reason::VerbsFailed);
+}
+
+std::optional<Work> VerbsConnection::copied(Bytes head, Bytes body) {
+  Work work;
+  const std::size_t size = head.size() + body.size();
+  // The device takes these bytes before the call that posts them returns.
+  if (size <= queue_pair_->max_inline() && pending_.empty() && may_submit(work)) {
+    work.inlined = true;
+    for (const Bytes part : {head, body})
+      if (!part.empty()) work.add(writable(part.data()), part.size(), 0);
+    return work;
+  }
+  BlockPool& pool = queue_pair_->domain().send_blocks();
+  std::size_t room = 0;
+  std::byte* at = nullptr;
+  for (Bytes part : {head, body}) {
+    while (!part.empty()) {
+      if (room == 0) {
+        RegisteredBlock* block = pool.take();
+        if (block == nullptr) return release(work), std::nullopt;
+        work.blocks[work.pieces] = block;
+        work.add(at = block->data, 0, block->key);
+        room = pool.block_size();
+      }
+      const std::size_t step = std::min(room, part.size());
+      std::copy_n(part.data(), step, at);
+      work.memory[work.pieces - 1u].length += static_cast<std::uint32_t>(step);
+      at += step;
+      room -= step;
+      part = part.subspan(step);
+    }
+  }
+  return work;
+}
+
+bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
+  work.region = functions().reg_mr(queue_pair_->domain().pd(), writable(memory.data()),
+                                   memory.size(), access);
+  if (work.region == nullptr) return false;
+  work.add(writable(memory.data()), memory.size(), work.region->lkey);
+  return true;
+}
+
+void VerbsConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow,
+                           Token token) {
+  if (state_ != State::Open) return post_late(token);
+  const Rope::Pieces& pieces = message.pieces();
+  const auto part = [&pieces](std::size_t i) {
+    return i < pieces.size() ? pieces[i].bytes() : Bytes();
+  };
+  if (message.size() <= queue_pair_->max_copied() && pieces.size() <= 2) {
+    auto work = copied(part(0), part(1));
+    return work ? post_send(*std::move(work), invalidate, token)
+                : refuse(token, Reason::OutOfMemory);
+  }
+  const Buffer whole = message.flatten();
+  if (whole.size() <= queue_pair_->max_copied()) {
+    auto work = copied(whole.bytes(), {});
+    return work ? post_send(*std::move(work), invalidate, token)
+                : refuse(token, Reason::OutOfMemory);
+  }
+  Work work;
+  if (!register_for(work, whole.bytes(), 0))
+    return refuse(token, reason_of_registration_error(errno, whole.size()));
+  work.source = Rope(whole);
+  post_send(std::move(work), invalidate, token);
+}
+
+void VerbsConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
+                                Flow flow, Token token) {
+  if (state_ != State::Open || head.size() + body.size() > queue_pair_->max_copied())
+    return Connection::send_copy(head, body, invalidate, flow, token);
+  auto work = copied(head, body);
+  if (!work) return refuse(token, Reason::OutOfMemory);
+  post_send(*std::move(work), invalidate, token);
+}
+
+void VerbsConnection::post_send(Work&& work, std::optional<std::uint32_t> invalidate, Token token) {
+  STAG_CHECK(!invalidate || parameters_.remote_invalidation);
+  work.kind = WorkKind::Send;
+  work.token = token;
+  work.invalidates = invalidate.has_value();
+  work.key = invalidate.value_or(0);
+  ++traffic_.sends_out;
+  post(std::move(work));
+}
+
+void VerbsConnection::write(Rope source, RemoteMemory sink, Flow, Token token) {
+  STAG_CHECK(source.size() <= sink.length);
+  if (state_ != State::Open) return post_late(token);
+  ++traffic_.writes_out;
+  traffic_.write_bytes_out += source.size();
+  if (source.size() > queue_pair_->max_copied()) return write_registered(source, sink, token);
+  const Buffer whole = source.flatten();
+  auto work = copied(whole.bytes(), {});
+  if (!work) return refuse(token, Reason::OutOfMemory);
+  if (!work->inlined) traffic_.payload_bytes_copied += source.size();
+  work->kind = WorkKind::Write;
+  work->token = token;
+  work->remote = sink;
+  post(*std::move(work));
+}
+
+void VerbsConnection::write_registered(const Rope& source, RemoteMemory sink, Token token) {
+  const std::size_t most =
+      std::min<std::size_t>(kMostPerRequest, queue_pair_->traits().max_message);
+  std::size_t left = source.size();
+  for (const Buffer& piece : source.pieces()) {
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t step = std::min(most, piece.size() - at);
+      Work work;
+      work.kind = WorkKind::Write;
+      work.remote = sink;
+      if (!register_for(work, piece.bytes().subspan(at, step), 0))
+        return refuse(token, reason_of_registration_error(errno, step));
+      work.source = Rope(piece.slice(at, step));
+      at += step;
+      sink.offset += step;
+      left -= step;
+      if (left == 0) work.token = token;
+      post(std::move(work));
+    }
+  }
+}
+
+void VerbsConnection::read(RemoteMemory source, MutableBytes sink, Flow, Token token) {
+  STAG_CHECK(sink.size() <= source.length);
+  if (state_ != State::Open) return post_late(token);
+  if (parameters_.outbound_reads == 0) return refuse(token, Reason::ReadsUnavailable);
+  ++traffic_.reads_out;
+  const DeviceTraits& traits = queue_pair_->traits();
+  BlockPool& pool = queue_pair_->domain().send_blocks();
+  const std::size_t most = std::min<std::size_t>(kMostPerRequest, traits.max_message);
+  // On iWARP the sink's own key travels, and the peer writes there.
+  const int access = IBV_ACCESS_LOCAL_WRITE | (traits.iwarp ? IBV_ACCESS_REMOTE_WRITE : 0);
+  do {
+    Work work;
+    work.kind = WorkKind::Read;
+    work.remote = source;
+    const MutableBytes part = sink.first(std::min(most, sink.size()));
+    sink = sink.subspan(part.size());
+    source.offset += part.size();
+    if (sink.empty()) work.token = token;
+    const bool through_block = !traits.iwarp && part.size() <= pool.block_size();
+    if (RegisteredBlock* block = through_block && !part.empty() ? pool.take() : nullptr) {
+      work.blocks[0] = block;
+      work.add(block->data, part.size(), block->key);
+      work.sink = part;
+    } else if (!part.empty() && !register_for(work, part, access)) {
+      return refuse(token, reason_of_registration_error(errno, part.size()));
+    }
+    post(std::move(work));
+  } while (!sink.empty());
+}
+
+void VerbsConnection::refuse(Token token, Reason reason) {
+  post_late(token);
+  end_later(reason);
+}
+
+}  // namespace stag::fabric

@@ -1,0 +1,51 @@
+// Runs a provider that stands on an EpollLoop, for the tests that every fabric passes: everything
+// on the test's thread.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "net/loop.h"
+#include "testing/fabric_contract/harness.h"
+
+namespace stag::testing {
+
+class EpollHarness : public FabricHarness {
+ public:
+  explicit EpollHarness(std::string host) : host_(std::move(host)) {}
+
+  net::EpollLoop& loop() override { return loop_; }
+  Address any_address() override { return {host_, 0}; }
+  bool run_until(const std::function<bool()>& predicate) override {
+    // Generous, for slow machines: only a failing test waits for it.
+    const TimePoint limit = loop_.now() + std::chrono::seconds(20);
+    while (!predicate()) {
+      if (loop_.now() > limit) return false;
+      run_for(std::chrono::microseconds(50));
+    }
+    return true;
+  }
+  // Both sides are on this loop and the kernel's loopback has no delays, so turns count, not time.
+  void settle() override {
+    int turns = 300;
+    next_turn(turns);
+    loop_.run();
+  }
+
+ private:
+  void next_turn(int& left) {
+    loop_.post([this, &left] {
+      if (--left == 0) return loop_.stop();
+      next_turn(left);
+    });
+  }
+  void run_for(Duration time) {
+    const Timer end = loop_.after(time, [this] { loop_.stop(); });
+    loop_.run();
+  }
+
+  net::EpollLoop loop_;
+  const std::string host_;
+};
+
+}  // namespace stag::testing
