@@ -123,15 +123,15 @@ class Connection {
   virtual std::uint64_t progress_mark() const = 0;
 
   // Adds `more` to the number of messages that may still arrive; `size` bytes each from now on.
-  // Never more at a time than ConnectOptions::receives_max.
+  // Never more at a time than ConnectOptions::receives_max, and never longer than at the beginning.
   virtual void add_receive_credit(ReceiveCredit more) = 0;
 
   // Lets the peer read `memory` / write into it, and nothing else, under a fresh handle, which is
-  // good on this connection only and as hard to predict as the provider can make it (hardware
-  // chooses its own). What the peer has not filled of a sink is undefined afterwards. At most
-  // parameters().max_registration bytes. Fails with RegistrationTooLong, with
-  // RegistrationsExhausted when the provider's table or limits are full, and on a connection that
-  // ends or has ended with the reason for that.
+  // good on this connection only, for a peer that has learned of it by a Send posted afterwards,
+  // and as hard to predict as the provider can make it (hardware chooses its own). What the peer
+  // has not filled of a sink is undefined afterwards. At most parameters().max_registration bytes.
+  // Fails with RegistrationTooLong, with RegistrationsExhausted when the provider's table or limits
+  // are full, and on a connection that ends or has ended with the reason for that.
   virtual Result<RemoteMemory, Reason> expose_source(Bytes memory) = 0;
   virtual Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) = 0;
 

@@ -39,7 +39,9 @@ DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attribut
   constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   traits.iwarp = device.transport_type == IBV_TRANSPORT_IWARP;
   traits.windows = (attributes.device_cap_flags & kWindows) != 0 && attributes.max_mw > 0;
-  traits.shared_queue = traits.windows && attributes.max_srq > 0 && attributes.max_srq_wr > 0;
+  // On iWARP a message that finds no receive ends its connection, whoever took the last one.
+  traits.shared_queue =
+      traits.windows && !traits.iwarp && attributes.max_srq > 0 && attributes.max_srq_wr > 0;
   traits.max_sge = positive(attributes.max_sge, 1);
   traits.max_read_sge = positive(attributes.max_sge_rd, 1);
   traits.max_work = positive(attributes.max_qp_wr, 1);
@@ -169,7 +171,7 @@ void LoopDevice::deliver(const ibv_wc& completion) {
   user->second->on_completion(completion);
 }
 
-bool LoopDevice::poll(int most) {
+LoopDevice::Polled LoopDevice::poll(int most) {
   bool any = false;
   std::array<ibv_wc, kBatch> batch;
   for (std::size_t i = 0; most > 0;) {
@@ -182,14 +184,14 @@ bool LoopDevice::poll(int most) {
       --most;
       continue;
     }
-    if (i == queues_.size()) break;
+    if (i == queues_.size()) return any ? Polled::All : Polled::Nothing;
     const int count = ibv_poll_cq(queues_[i].queue, kBatch, batch.data());
     for (int k = 0; k < count; ++k) deliver(batch[static_cast<std::size_t>(k)]);
     any |= count > 0;
     most -= count;
     if (count < kBatch) ++i;
   }
-  return any;
+  return Polled::Part;
 }
 
 void LoopDevice::take_events() {
@@ -225,14 +227,15 @@ void LoopDevice::on_readable() {
   // Whoever is told last of its end may let go of this.
   const auto alive = shared_from_this();
   draining_ = true;
-  bool any = poll(kTurn);
-  if (!any) {
+  Polled polled = poll(kTurn);
+  if (polled == Polled::Nothing) {
     take_events();
     // A completion between the last look and this one is told by nobody.
-    if (!arm()) any = poll(kTurn);
+    if (!arm()) polled = poll(kTurn);
+    if (polled == Polled::Part) later(&LoopDevice::drain);
   }
   draining_ = false;
-  if (any) completions_.mark_read();
+  if (polled != Polled::Nothing) completions_.mark_read();
   completions_.when_readable([this] { on_readable(); });
 }
 
@@ -242,7 +245,7 @@ void LoopDevice::drain() {
   draining_ = true;
   std::uint32_t most = 0;
   for (const Queue& queue : queues_) most = std::max(most, queue.capacity);
-  poll(static_cast<int>(most + backlog_.size()));
+  if (poll(static_cast<int>(most + backlog_.size())) == Polled::Part) later(&LoopDevice::drain);
   draining_ = false;
 }
 

@@ -53,8 +53,9 @@ class LoopDevice : public std::enable_shared_from_this<LoopDevice> {
   void release_completions(Completions completions);
 
   void add(std::uint32_t queue_pair, QueuePairUser& user) { users_.emplace(queue_pair, &user); }
-  // The queue pair has been destroyed: nothing of it is delivered any more, even if another gets
-  // its number.
+  // Nothing of the queue pair is delivered any more. Before it is destroyed, so that the shared
+  // receives it has used are known (a device may forget their completions with it), and once more
+  // afterwards: another may get its number.
   void remove(std::uint32_t queue_pair);
 
   // Delivers all that has completed by now.
@@ -79,8 +80,9 @@ class LoopDevice : public std::enable_shared_from_this<LoopDevice> {
   bool arm();
   void later(void (LoopDevice::*step)());
   void fail() { on_async(0, Reason::VerbsFailed); }
-  // Whether anything was delivered.
-  bool poll(int most);
+  // Delivers up to about `most` completions. Part: there may be more.
+  enum class Polled { Nothing, All, Part };
+  Polled poll(int most);
   void deliver(const ibv_wc& completion);
   // Gives its block back to the shared queue.
   static void orphan(const ibv_wc& completion);

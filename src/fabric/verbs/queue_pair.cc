@@ -96,6 +96,7 @@ QueuePair::~QueuePair() {
 void QueuePair::destroy() {
   if (created_) {
     const std::uint32_t number = id_->qp->qp_num;
+    device_->remove(number);
     device_->functions().destroy_qp(id_);
     device_->remove(number);
   }
@@ -112,14 +113,15 @@ bool QueuePair::post(RegisteredBlock* block) {
 }
 
 bool QueuePair::consumed(RegisteredBlock* block) {
-  if (shared_ != nullptr) {
-    // What cannot be posted now is posted with the next one.
-    shared_->consumed(block);
-    return true;
-  }
+  // What cannot be posted now is posted with the next one.
+  if (shared_ != nullptr) return shared_->consumed(block), true;
   if (created_ && post(block)) return true;
   own_->give(block);
   return !created_;
+}
+
+void QueuePair::flushed(RegisteredBlock* block) {
+  shared_ != nullptr ? shared_->consumed(block) : own_->give(block);
 }
 
 }  // namespace stag::fabric

@@ -37,6 +37,8 @@ class QueuePair {
   std::size_t max_copied() const;
   // Gives a receive's block back, to be filled again. False when the device takes no more.
   bool consumed(RegisteredBlock* block);
+  // The same where the queue pair has failed, and takes none.
+  void flushed(RegisteredBlock* block);
 
  private:
   QueuePair(std::shared_ptr<LoopDevice> device, std::shared_ptr<Domain> domain, rdma_cm_id* id)

@@ -19,13 +19,13 @@ void VerbsConnection::on_device_failure(Reason reason) {
 
 void VerbsConnection::on_receive(const ibv_wc& completion) {
   Arrived arrived{block_of(completion.wr_id), completion.byte_len, std::nullopt};
-  if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
   if (completion.status != IBV_WC_SUCCESS) {
-    queue_pair_->consumed(arrived.block);
-    // Flushed receives say only that somebody else has found out why.
-    if (completion.status != IBV_WC_WR_FLUSH_ERR) end(reason_of_receive(completion.status));
-    return;
+    queue_pair_->flushed(arrived.block);
+    // A flushed receive says only that something else tells why, or soon will.
+    if (completion.status == IBV_WC_WR_FLUSH_ERR) return expect_end();
+    return end(reason_of_receive(completion.status));
   }
+  if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
   heard_ = true;
   if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
     const auto known = registrations_.find(completion.invalidated_rkey);

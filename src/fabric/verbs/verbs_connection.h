@@ -130,6 +130,8 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   void begin_events();
   void close_when_sent();
   void end_later(Reason reason);
+  // The queue pair has failed for a reason that is not known yet.
+  void expect_end();
   void end_now();
   void end(Reason reason);
   void give_back_memory();
@@ -153,6 +155,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   State state_ = State::Open;
   Reason reason_ = Reason::None;  // why it closes or has ended
   bool close_due_ = false;        // a later turn than close()'s has come
+  bool end_expected_ = false;
   bool end_told_ = false;
   bool heard_ = false;  // the peer's first message
   Timer close_limit_;

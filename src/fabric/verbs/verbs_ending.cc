@@ -16,8 +16,8 @@ void VerbsConnection::close(Reason reason) {
   state_ = State::Closing;
   reason_ = reason;
   close_limit_ = loop_->loop().after(kVerbsCloseLimit, [this] { end(reason_); });
-  // The last request may be one that completes silently.
-  if (first_ != next_ && unsignalled_ != 0) post(Work{});
+  // The last request may be one that completes silently; those that still wait do not.
+  if (first_ != next_ && unsignalled_ != 0 && pending_.empty()) post(Work{});
   loop_->loop().post([anchor = anchor_] {
     if (anchor->connection == nullptr) return;
     anchor->connection->close_due_ = true;
@@ -37,6 +37,12 @@ void VerbsConnection::end_later(Reason reason) {
   state_ = State::Closing;
   reason_ = reason;
   later(&VerbsConnection::end_now);
+}
+
+void VerbsConnection::expect_end() {
+  if (state_ != State::Open || end_expected_) return;
+  end_expected_ = true;
+  close_limit_ = loop_->loop().after(kVerbsCloseLimit, [this] { end(Reason::ConnectionLost); });
 }
 
 void VerbsConnection::end_now() {

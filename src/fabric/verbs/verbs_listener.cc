@@ -20,6 +20,12 @@ Address host_of(const sockaddr& from) {
   return net::SocketAddress(&from, six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)).address();
 }
 
+// Has an id between its listener, which may go meanwhile, and its connection.
+class OnItsWay final : public CmUser {
+  void on_cm(CmNotice) override {}
+};
+OnItsWay on_its_way;
+
 }  // namespace
 
 // What connections that are set up on other loops need when the listener goes: whether it has.
@@ -40,7 +46,7 @@ class PassiveSetup : public std::enable_shared_from_this<PassiveSetup> {
 
   Result<Ok, Reason> begin(const std::shared_ptr<VerbsShared>& shared, CmId id,
                            const CmNotice& request, const ConnectOptions& answer,
-                           net::PeerPlaces::Place place, Duration limit) {
+                           net::ConnectionLimits::Place place, Duration limit) {
     auto here = VerbsLoop::of(shared, loop_);
     if (!here) return Failure{here.error()};
     if (!(*here)->adopt(id)) return Failure{Reason::VerbsFailed};
@@ -87,7 +93,7 @@ VerbsListener::VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_pt
       accepting_(std::move(accepting)),
       listen_(listen),
       acceptor_(acceptor),
-      places_(net::PeerPlaces::make(listen_.max_connections, listen_.max_connections_per_peer)),
+      places_(net::ConnectionLimits::make(listen_.max_connections, listen_.max_connections_per_peer)),
       gate_(std::make_shared<Gate>()) {}
 
 VerbsListener::~VerbsListener() {
@@ -148,6 +154,7 @@ void VerbsListener::on_request(CmId id, CmNotice notice) {
   if (!answer) return reject(Reason::ConnectionRejected, to_string(answer.error()));
   if (answer->private_data.size() > kMostPrivateData) return reject(Reason::PrivateDataTooLong, {});
   net::EpollLoop& there = *accepting_[next_loop_++ % accepting_.size()];
+  id.belongs_to(on_its_way);
   auto setup = std::make_shared<PassiveSetup>(
       there, [gate = gate_, &acceptor = acceptor_](std::unique_ptr<Connection> connection) {
         const std::lock_guard lock(gate->mutex);

@@ -5,7 +5,7 @@
 
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_loop.h"
-#include "net/peer_places.h"
+#include "net/connection_limits.h"
 
 namespace stag::fabric {
 
@@ -31,7 +31,7 @@ class VerbsListener final : public Listener, private CmUser {
   const std::vector<net::EpollLoop*> accepting_;
   const ListenOptions listen_;
   Acceptor& acceptor_;
-  const std::shared_ptr<net::PeerPlaces> places_;
+  const std::shared_ptr<net::ConnectionLimits> places_;
   struct Gate;
   const std::shared_ptr<Gate> gate_;
   CmId id_;

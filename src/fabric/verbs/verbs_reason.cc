@@ -80,6 +80,8 @@ Reason reason_of_async(ibv_event_type type) {
     case IBV_EVENT_QP_REQ_ERR:
       return Reason::RemoteAccessDenied;
     case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
       return Reason::VerbsFailed;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
       return Reason::ConnectionLost;

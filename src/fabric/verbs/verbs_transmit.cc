@@ -86,7 +86,8 @@ void VerbsConnection::submit(Work&& work) {
     request.invalidate_rkey = work.key;
   }
   const bool last_slot = next_ + 1 - first_ >= posted_.size();
-  const bool signalled = wants_completion(work) || unsignalled_ >= kSilent || last_slot;
+  const bool signalled =
+      wants_completion(work) || unsignalled_ >= kSilent || last_slot || state_ == State::Closing;
   if (signalled) request.send_flags |= IBV_SEND_SIGNALED;
   if (work.kind == WorkKind::Send) request.send_flags |= IBV_SEND_SOLICITED;
   unsignalled_ = signalled ? 0 : unsignalled_ + 1;

@@ -73,7 +73,7 @@ rdma_event_channel* create_event_channel() {
     errno = network->forbidden ? EACCES : ENODEV;
     return nullptr;
   }
-  auto* channel = new CmChannel;
+  auto* channel = new CmChannel();
   channel->fd = channel->signal.fd();
   ++network->objects;
   return channel;
@@ -111,7 +111,7 @@ int ack_cm_event(rdma_cm_event* event) {
 
 Id* make_id(rdma_event_channel* channel, void* user) {
   const Locked network;
-  auto* id = new Id;
+  auto* id = new Id();
   id->channel = channel;
   id->context = user;
   id->ps = RDMA_PS_TCP;
@@ -138,9 +138,10 @@ void forget_events(Id& id) {
     Id* asked = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? &id_of(event->id) : nullptr;
     delete event;
     if (asked == nullptr || asked == &id) continue;
-    report_cm(*asked->remote, RDMA_CM_EVENT_REJECTED, kInvalidServiceId);
-    asked->state = Id::State::Ended;
-    asked->remote->remote = nullptr;
+    if (asked->remote != nullptr) {
+      report_cm(*asked->remote, RDMA_CM_EVENT_REJECTED, kInvalidServiceId);
+      asked->remote->remote = nullptr;
+    }
     --asked->events().ids;
     const Locked network;
     network->ids.erase(asked);
@@ -311,7 +312,7 @@ void queue_event(CmEvent* event) {
 // The peer's point of view: what one side may initiate the other has to respond to.
 CmEvent* made_event(Id& subject, rdma_cm_event_type type, const rdma_conn_param& wishes,
                     std::vector<std::byte> data) {
-  auto* event = new CmEvent;
+  auto* event = new CmEvent();
   event->subject = &subject;
   event->id = &subject;
   event->event = type;

@@ -28,7 +28,7 @@ std::uint32_t fresh_key() {
 ibv_pd* alloc_pd(ibv_context* context) {
   const Locked network;
   if (made_to_fail("ibv_alloc_pd")) return nullptr;
-  auto* pd = new Pd;
+  auto* pd = new Pd();
   pd->context = context;
   ++network->objects;
   return pd;
@@ -55,7 +55,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
     errno = ENOMEM;
     return nullptr;
   }
-  auto* region = new Mr;
+  auto* region = new Mr();
   region->context = pd->context;
   region->pd = pd;
   region->addr = address;
@@ -97,7 +97,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
     errno = EOPNOTSUPP;
     return nullptr;
   }
-  auto* window = new Mw;
+  auto* window = new Mw();
   window->context = pd->context;
   window->pd = pd;
   window->type = type;

@@ -143,7 +143,7 @@ struct Device {
   explicit Device(StubOptions its);
   StubOptions options;
   ibv_device device{};
-  Context context;
+  Context context{};
   Signal async_signal;
   std::deque<ibv_async_event> async_events;
   std::map<std::uint32_t, Mr*> regions;  // by key

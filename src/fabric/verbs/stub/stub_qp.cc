@@ -145,7 +145,7 @@ Qp* make_qp(Id& id, ibv_pd* pd, const ibv_qp_init_attr& wishes) {
     errno = EINVAL;
     return nullptr;
   }
-  auto* qp = new Qp;
+  auto* qp = new Qp();
   qp->context = &id.device->context;
   qp->qp_context = wishes.qp_context;
   qp->pd = pd;

@@ -20,7 +20,7 @@ Srq& srq_of(ibv_srq* srq) {
 ibv_comp_channel* create_comp_channel(ibv_context* context) {
   const Locked network;
   if (made_to_fail("ibv_create_comp_channel")) return nullptr;
-  auto* channel = new CompletionChannel;
+  auto* channel = new CompletionChannel();
   channel->context = context;
   channel->fd = channel->signal.fd();
   ++network->objects;
@@ -42,7 +42,7 @@ ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channe
     errno = EINVAL;
     return nullptr;
   }
-  auto* cq = new Cq;
+  auto* cq = new Cq();
   cq->context = context;
   cq->channel = channel;
   cq->cq_context = user;
@@ -119,7 +119,7 @@ ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* wishes) {
     errno = EINVAL;
     return nullptr;
   }
-  auto* srq = new Srq;
+  auto* srq = new Srq();
   srq->context = pd->context;
   srq->srq_context = wishes->srq_context;
   srq->pd = pd;

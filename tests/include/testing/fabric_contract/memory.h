@@ -103,13 +103,20 @@ TEST_P(FabricContract, handles_differ_and_any_handle_and_offset_are_carried) {
   std::vector<std::byte> memory(256 * 8);
   const auto bytes = pattern(memory.size(), 9);
   std::set<std::uint32_t> handles;
+  std::vector<fabric::RemoteMemory> sinks;
   for (std::size_t i = 0; i < 256; ++i) {
     const auto sink = active->expose_sink(MutableBytes(memory).subspan(i * 8, 8));
     ASSERT_TRUE(sink.ok());
     EXPECT_EQ(sink->length, 8u);
     EXPECT_TRUE(handles.insert(sink->handle).second);
-    passive->write(Rope::borrow(Bytes(bytes).subspan(i * 8, 8)), *sink, 0, fabric::kNoToken);
+    sinks.push_back(*sink);
   }
+  // As a peer learns of handles: by a message sent after them.
+  const std::size_t told = passive.messages.size() + 1;
+  active->send(Rope::borrow(bytes_of("handles")), std::nullopt, 0, fabric::kNoToken);
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == told; }));
+  for (std::size_t i = 0; i < 256; ++i)
+    passive->write(Rope::borrow(Bytes(bytes).subspan(i * 8, 8)), sinks[i], 0, fabric::kNoToken);
   passive->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, fabric::kNoToken);
   ASSERT_TRUE(run_until([&] { return active.messages.size() == 1; }));
   EXPECT_EQ(memory, bytes);
