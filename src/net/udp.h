@@ -42,6 +42,9 @@ class UdpSocket {
     descriptor_.when_readable(std::move(function));
   }
 
+  // See Descriptor.
+  bool crowded() const { return descriptor_.crowded(); }
+
   Address local() const { return SocketAddress::local_of(descriptor_.fd()).address(); }
   void close() { descriptor_.close(); }
   bool closed() const { return descriptor_.closed(); }

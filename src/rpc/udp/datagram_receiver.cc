@@ -32,7 +32,7 @@ void DatagramReceiver::deliver(Bytes bytes, const net::Datagram& datagram) noexc
 
 // Whatever fails meanwhile, also for want of memory, the next datagram is heard.
 void DatagramReceiver::receive() noexcept {
-  shares_.begin_turn();
+  if (!std::exchange(in_turn_, true)) shares_.begin_turn();
   bool goes_on = true;
   try {
     goes_on = read_some();
@@ -42,13 +42,15 @@ void DatagramReceiver::receive() noexcept {
   if (goes_on && !socket_.closed()) wait();
 }
 
-// False: the socket itself fails, and there is a pause.
+// False: the socket itself fails, and there is a pause. Where others of the loop wait the turn may
+// not be over yet.
 bool DatagramReceiver::read_some() {
   // Shared by all of this thread: a datagram is copied out of it before the next one comes.
   thread_local std::array<std::byte, kLongestDatagram + 1> room;
   int failures = 0;
   bool emptied = false;
-  while (shares_.may_read() && !socket_.closed()) {
+  for (int read = 0; shares_.may_read() && !socket_.closed(); ++read) {
+    if (read >= kReadBeforeOthers && socket_.crowded()) return true;
     const Result<std::optional<net::Datagram>, Reason> datagram = socket_.try_receive(room);
     if (!datagram) {
       shares_.failed();
@@ -67,6 +69,7 @@ bool DatagramReceiver::read_some() {
     else
       on_failure_(Reason::RpcTooManyCalls);
   }
+  in_turn_ = false;
   shares_.end_turn(emptied);
   return true;
 }

@@ -1,6 +1,7 @@
 // What comes on a UDP socket: some datagrams a turn, so that a flood of them leaves the loop time
-// for its connections, and its other senders their share (shares.h); and where the socket itself
-// fails, a pause instead of a turn without end.
+// for its connections, and its other senders their share (shares.h); fewer at a time where others
+// of the loop wait, for a turn may then take several of the loop's. Where the socket itself fails,
+// a pause instead of a turn without end.
 #pragma once
 
 #include "base/unique_function.h"
@@ -14,6 +15,9 @@ namespace stag::rpc::udp {
 // One may be told of by the system for each datagram that was sent; so many one after the other
 // without a datagram among them are the socket's own.
 inline constexpr int kFailuresBeforePause = 8;
+
+// Read one after the other where others of the loop wait.
+inline constexpr int kReadBeforeOthers = 8;
 
 // Used and destroyed on the loop's thread.
 class DatagramReceiver {
@@ -39,6 +43,7 @@ class DatagramReceiver {
   OnDatagram on_datagram_;
   OnFailure on_failure_;
   DatagramShares shares_;
+  bool in_turn_ = false;
   Timer paused_;
 };
 

@@ -23,7 +23,8 @@ struct ChannelOptions {
 };
 
 struct ServerOptions {
-  std::size_t max_calls = 64;  // in progress; one more is dropped
+  // In progress; one more is dropped. An address has a part of them (shares.h).
+  std::size_t max_calls = 64;
   // Whose Calls are served; empty: everybody's.
   std::vector<IpNetwork> allow{};
   std::size_t max_reply = kLongestDatagram;  // bytes; a longer Reply is dropped

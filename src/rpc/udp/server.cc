@@ -22,6 +22,7 @@ UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& servi
       service_(service),
       options_(options),
       local_(socket_.local()),
+      shares_(options.max_calls),
       receiver_(
           socket_, loop, options.pause,
           [this](Bytes message, const net::Datagram& datagram) { on_datagram(message, datagram); },
@@ -39,18 +40,22 @@ void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
   if (!start) return drop(start.error());
   // Not answered in any way: two servers that were made to talk to each other would not stop.
   if (start->type != oncrpc::MessageType::CALL) return drop(Reason::RpcReplyUnmatched);
-  if (tasks_.running() >= options_.max_calls) return drop(Reason::RpcTooManyCalls);
+  CallShares::Place place = shares_.take(peer.host);
+  if (!place) return drop(Reason::RpcTooManyCalls);
   auto origin = std::make_shared<Origin>();
   origin->peer = peer;
   origin->local = {datagram.at.address().host, local_.port};
   origin->transport = TransportKind::Udp;
   origin->netid = peer.host.find(':') == std::string::npos ? "udp" : "udp6";
   origin->loop = &loop_;
-  tasks_.add(serve(std::move(origin), Buffer::copy_of(message), datagram.from, datagram.at));
+  tasks_.add(serve(std::move(place), std::move(origin), Buffer::copy_of(message), datagram.from,
+                   datagram.at));
 }
 
-Task<void> UdpServer::serve(std::shared_ptr<const Origin> origin, Buffer message,
-                            net::SocketAddress to, net::SocketAddress from) {
+Task<void> UdpServer::serve(CallShares::Place place, std::shared_ptr<const Origin> origin,
+                            Buffer message, net::SocketAddress to, net::SocketAddress from) {
+  // Goes with this scope, before close() hears that the Call has ended.
+  const CallShares::Place held = std::move(place);
   // Whoever sends Calls in another's name has that one flooded.
   const std::size_t fair = std::max(kSmallReply, kMostReplyPerCall * message.size());
   IncomingCall call;

@@ -3,7 +3,8 @@
 // nothing that moves data belongs here.
 //
 // The server's side is one socket on one loop. Datagrams are lost, doubled and forged: what is no
-// Call is dropped, the number of Calls in progress is bounded (the client asks again), and a Call
+// Call is dropped, the number of Calls in progress is bounded, of each address and in all (the
+// client asks again), and a Call
 // that must not run twice is answered from the replay cache, which rpc::Server keeps for all
 // transports.
 #pragma once
@@ -18,6 +19,7 @@
 #include "rpc/service.h"
 #include "rpc/udp/datagram_receiver.h"
 #include "rpc/udp/options.h"
+#include "rpc/udp/shares.h"
 
 namespace stag::rpc::udp {
 
@@ -47,8 +49,8 @@ class UdpServer {
   UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
             const ServerOptions& options);
   void on_datagram(Bytes message, const net::Datagram& datagram);
-  Task<void> serve(std::shared_ptr<const Origin> origin, Buffer message, net::SocketAddress to,
-                   net::SocketAddress from);
+  Task<void> serve(CallShares::Place place, std::shared_ptr<const Origin> origin, Buffer message,
+                   net::SocketAddress to, net::SocketAddress from);
   // Unless the Reply is longer than `most` bytes.
   void send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,
             const net::SocketAddress& from);
@@ -58,6 +60,7 @@ class UdpServer {
   Service& service_;
   ServerOptions options_;
   Address local_;
+  CallShares shares_;
   TaskGroup tasks_;
   DatagramReceiver receiver_;
 };

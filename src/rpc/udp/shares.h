@@ -4,11 +4,18 @@
 // served only where its sender has not been served in this turn; the rest is dropped for the price
 // of reading it. Pure.
 //
+// And whose Calls may be in progress: an address may have one more as long as eight times as many
+// places are free as it then has, and its first as long as there is any. Alone it gets a ninth of
+// them, and when sixteen have taken what they could, an eighth is left for others.
+//
 // What the system drops before, and what is sent in the name of others, is beyond fairness here.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace stag::rpc::udp {
 
@@ -43,6 +50,56 @@ class DatagramShares {
   int read_ = 0;
   int full_turns_ = 0;  // one after the other
   std::set<std::string> senders_;
+};
+
+class CallShares {
+  using Hosts = std::map<std::string, std::size_t>;  // that have any
+
+ public:
+  explicit CallShares(std::size_t places) : free_(places) {}
+  CallShares(const CallShares&) = delete;
+  CallShares& operator=(const CallShares&) = delete;
+
+  // A Call's; given back when it goes, before its CallShares.
+  class Place {
+   public:
+    Place() = default;
+    Place(Place&& other) noexcept
+        : shares_(std::exchange(other.shares_, nullptr)), host_(other.host_) {}
+    Place& operator=(Place&&) = delete;
+    ~Place() {
+      if (shares_ != nullptr) shares_->give_back(host_);
+    }
+    explicit operator bool() const { return shares_ != nullptr; }
+
+   private:
+    friend class CallShares;
+    Place(CallShares& shares, Hosts::iterator host) : shares_(&shares), host_(host) {}
+    CallShares* shares_ = nullptr;
+    Hosts::iterator host_;
+  };
+
+  // False when `host`, an address without port, has had its share.
+  Place take(const std::string& host) {
+    if (free_ == 0) return {};
+    const auto known = hosts_.find(host);
+    if (known != hosts_.end() && kFreeForEach * (known->second + 1) > free_) return {};
+    const auto at = hosts_.try_emplace(host).first;
+    ++at->second;
+    --free_;
+    return {*this, at};
+  }
+
+ private:
+  static constexpr std::size_t kFreeForEach = 8;
+
+  void give_back(Hosts::iterator host) {
+    ++free_;
+    if (--host->second == 0) hosts_.erase(host);
+  }
+
+  std::size_t free_;
+  Hosts hosts_;
 };
 
 }  // namespace stag::rpc::udp

@@ -67,8 +67,8 @@ struct World {
 
 // Somebody at a socket of his own.
 struct Stranger {
-  explicit Stranger(EpollLoop& loop)
-      : loop(loop), socket(*UdpSocket::open(loop, {"127.0.0.1", 0})) {}
+  explicit Stranger(EpollLoop& loop, const char* host = "127.0.0.1")
+      : loop(loop), socket(*UdpSocket::open(loop, {host, 0})) {}
   // The next datagram, and who sent it.
   Task<Buffer> receive() {
     std::vector<std::byte> room(kLongestDatagram);
@@ -380,15 +380,38 @@ TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_clos
     auto server = UdpServer::listen(*on, {"127.0.0.1", 0}, service, options);
     EXPECT_TRUE(server.ok());
     const std::uint64_t before = seen(Reason::RpcTooManyCalls);
-    Stranger stranger(*on);
     const net::SocketAddress to = *net::numeric_address((*server)->local());
-    for (std::uint32_t xid = 0; xid < 5; ++xid) stranger.send(call_of(xid, 0).bytes(), to);
+    for (const char* host : {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"})
+      Stranger(*on, host).send(call_of(1, 0).bytes(), to);
     co_await service.all_there;
     while (seen(Reason::RpcTooManyCalls) < before + 2) co_await resume_on(*on);
     EXPECT_EQ(service.waiting.size(), 3u);
     on->post([&service] { service.let_go(); });
     co_await (*server)->close();
     EXPECT_TRUE(service.waiting.empty());
+  }(&loop));
+}
+
+TEST(UdpServer, leaves_places_for_others_when_one_address_has_many_calls_in_progress) {
+  EpollLoop loop;
+  run(loop, [](EpollLoop* on) -> Task<> {
+    Holding service;
+    ServerOptions options;
+    options.max_calls = 20;
+    // Two of one address, as eight times as many stay free, and one of another.
+    service.awaited = 3;
+    auto server = UdpServer::listen(*on, {"127.0.0.1", 0}, service, options);
+    EXPECT_TRUE(server.ok());
+    const std::uint64_t before = seen(Reason::RpcTooManyCalls);
+    const net::SocketAddress to = *net::numeric_address((*server)->local());
+    Stranger greedy(*on, "127.0.0.2");
+    for (std::uint32_t xid = 0; xid < 20; ++xid) greedy.send(call_of(xid, 0).bytes(), to);
+    while (seen(Reason::RpcTooManyCalls) < before + 18) co_await resume_on(*on);
+    EXPECT_EQ(service.waiting.size(), 2u);
+    Stranger(*on, "127.0.0.3").send(call_of(1, 0).bytes(), to);
+    co_await service.all_there;
+    on->post([&service] { service.let_go(); });
+    co_await (*server)->close();
   }(&loop));
 }
 
@@ -502,6 +525,50 @@ TEST(DatagramReceiver, hears_the_next_datagram_when_telling_of_one_that_was_drop
   EXPECT_GT(failures, 0);
   EXPECT_TRUE(heard);
   socket->close();
+}
+
+TEST(DatagramReceiver, reads_little_at_a_time_while_others_of_the_loop_wait) {
+  EpollLoop loop;
+  auto flooded = net::UdpSocket::open(loop, {"127.0.0.1", 0});
+  auto quiet = net::UdpSocket::open(loop, {"127.0.0.1", 0});
+  auto sender = net::UdpSocket::open(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(flooded.ok() && quiet.ok() && sender.ok());
+  const std::array<std::byte, 1> byte{};
+  for (int i = 0; i < DatagramShares::kServedPerTurn; ++i)
+    ASSERT_TRUE(sender->send_to(byte, *net::numeric_address(flooded->local())).ok());
+  ASSERT_TRUE(sender->send_to(byte, *net::numeric_address(quiet->local())).ok());
+  int of_flood = 0, before_quiet = -1;
+  const auto count = [&](Bytes, const net::Datagram&) {
+    if (++of_flood == DatagramShares::kServedPerTurn) loop.stop();
+  };
+  const auto note = [&](Bytes, const net::Datagram&) { before_quiet = of_flood; };
+  const DatagramReceiver first(*flooded, loop, 1h, count, [](Reason) {});
+  const DatagramReceiver second(*quiet, loop, 1h, note, [](Reason) {});
+  loop.run();
+  EXPECT_LE(before_quiet, kReadBeforeOthers);
+  EXPECT_GE(before_quiet, 0) << "it was not read at all before the flood was over";
+  flooded->close();
+  quiet->close();
+}
+
+TEST(CallShares, let_each_address_have_one_call_and_further_ones_by_what_stays_free) {
+  CallShares shares(64);
+  std::vector<CallShares::Place> greedy;
+  const auto take_all = [&](const std::string& host) {
+    std::size_t count = 0;
+    for (; auto place = shares.take(host); ++count) greedy.push_back(std::move(place));
+    return count;
+  };
+  EXPECT_EQ(take_all("one"), 7u);
+  greedy.clear();
+  EXPECT_EQ(take_all("one"), 7u) << "all were given back";
+  std::size_t taken = 7;
+  for (int i = 0; i < 15; ++i) taken += take_all("other" + std::to_string(i));
+  EXPECT_LE(taken, 56u);
+  for (int i = 0; taken < 64; ++i, ++taken)
+    greedy.push_back(shares.take("new" + std::to_string(i)));
+  EXPECT_TRUE(greedy.back());
+  EXPECT_FALSE(shares.take("newest")) << "there is no place at all";
 }
 
 TEST(DatagramShares, serve_each_sender_of_a_flooded_socket_once_beyond_a_turns_work) {
