@@ -14,8 +14,10 @@
 namespace stag::net {
 namespace {
 
-// Connections taken in one turn, so that a storm of them leaves the loop time for those it has.
+// Connections taken in one turn, so that a storm of them leaves the loop time for those it has; and
+// while some of those wait.
 constexpr int kAcceptsPerTurn = 16;
+constexpr int kAcceptsBeforeOthers = 2;
 
 Result<UniqueFd, Reason> bound_socket(const SocketAddress& at, int backlog) {
   UniqueFd fd(::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -74,6 +76,7 @@ struct TcpListener::State {
 void TcpListener::State::accept_some(const std::shared_ptr<State>& state) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     if (state->descriptor.closed()) return;
+    if (i >= kAcceptsBeforeOthers && state->descriptor.crowded()) break;
     SocketAddress peer;
     sockaddr_storage from{};
     socklen_t size = sizeof from;

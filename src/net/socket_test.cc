@@ -442,6 +442,34 @@ TEST(Listener, does_not_ask_a_socket_that_fails_again_in_every_turn) {
   loop.run();
 }
 
+TEST(Listener, takes_few_connections_at_a_time_while_others_of_the_loop_wait) {
+  EpollLoop loop;
+  auto listener = TcpListener::listen(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  const SocketAddress at = *numeric_address(listener->local());
+  constexpr std::size_t kStorm = 12;
+  std::vector<UniqueFd> storm;
+  for (std::size_t i = 0; i < kStorm; ++i) {
+    storm.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(storm.back().fd(), at.data(), at.size()), 0);
+  }
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const UniqueFd far(ends[1]);
+  auto waiting = Descriptor::watch(loop, UniqueFd(ends[0]));
+  ASSERT_TRUE(waiting.ok());
+  ASSERT_EQ(::write(far.fd(), "x", 1), 1);
+  std::size_t accepted = 0;
+  std::optional<std::size_t> before_other;
+  listener->start([&](AcceptedSocket) {
+    if (++accepted == kStorm) loop.stop();
+  });
+  waiting->when_readable([&] { before_other = accepted; });
+  loop.run();
+  ASSERT_TRUE(before_other.has_value());
+  EXPECT_LE(*before_other, 2u);
+}
+
 // What it sent before is still read, and must not be judged as a stranger's.
 TEST(Listener, tells_who_connected_although_the_connection_was_reset) {
   EpollLoop loop;
