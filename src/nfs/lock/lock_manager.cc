@@ -139,30 +139,37 @@ void LockManager::release(const Client& client) {
 bool LockManager::restarted(const std::string& address, const std::string& name, std::int32_t state,
                             TimePoint now) {
   std::unique_lock lock(mutex_);
-  if (heard_before(address, state, now)) return false;
-  std::vector<Client> here;
-  std::vector<Client> named;
-  for (const Client& client : table_.clients()) {
-    if (client.address == address) here.push_back(client);
-    if (same_host(client.name, name)) named.push_back(client);
-  }
-  // A host with several addresses may call from another one; but never take the word of a
-  // stranger's for one of two namesakes.
-  if (here.empty() && named.size() == 1) here = named;
-  const bool by_name = std::any_of(
-      here.begin(), here.end(), [&](const Client& client) { return same_host(client.name, name); });
-  std::erase_if(here, [&](const Client& client) {
+  std::vector<Client> gone = clients_of(address, name);
+  std::erase_if(gone, [&](const Client& client) {
     const auto known = states_.find(client);
     const bool newer = state != 0 && known != states_.end() && known->second == state;
-    return newer || (by_name && !same_host(client.name, name));
+    return newer || heard_before(client, state, now);
   });
-  release_which([&](const Client& client) {
-    return std::find(here.begin(), here.end(), client) != here.end();
-  });
+  // Anybody may say anything: to look at all locks is for those whose word releases some.
+  if (gone.empty()) return false;
+  release_which(
+      [&](const Client& client) { return std::binary_search(gone.begin(), gone.end(), client); });
   std::vector<GrantNotice> news = take_news();
   lock.unlock();
   tell(std::move(news));
-  return !here.empty();
+  return true;
+}
+
+// Whom a host's word about itself is about, in order.
+std::vector<Client> LockManager::clients_of(const std::string& address,
+                                            const std::string& name) const {
+  const auto is_named = [&](const std::string& other) { return same_host(other, name); };
+  std::vector<Client> here = table_.clients_at(address);
+  // A host with several addresses may call from another one; but never take the word of a
+  // stranger's for one of two namesakes.
+  if (here.empty()) {
+    if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
+    return here;
+  }
+  const bool by_name = std::any_of(here.begin(), here.end(),
+                                   [&](const Client& client) { return is_named(client.name); });
+  if (by_name) std::erase_if(here, [&](const Client& client) { return !is_named(client.name); });
+  return here;
 }
 
 void LockManager::clear() {
@@ -267,11 +274,14 @@ void LockManager::release_which(const LockTable::Which& which) {
   for (const Ticket ticket : gone) take_pending(ticket);
 }
 
-bool LockManager::heard_before(const std::string& address, std::int32_t state, TimePoint now) {
-  std::erase_if(heard_, [&](const auto& entry) { return now - entry.second.when > kSameNews; });
-  const auto found = heard_.find(address);
-  if (found != heard_.end() && found->second.state == state) return true;
-  if (found != heard_.end() || heard_.size() < kMaxHeard) heard_[address] = {state, now};
+// Only of clients that have locks, of which there is an end: strangers leave nothing here.
+bool LockManager::heard_before(const Client& client, std::int32_t state, TimePoint now) {
+  const auto is_old = [&](const Heard& heard) { return now - heard.when > kSameNews; };
+  const auto found = heard_.find(client);
+  if (found != heard_.end() && found->second.state == state && !is_old(found->second)) return true;
+  if (found == heard_.end() && heard_.size() >= kMaxHeard)
+    std::erase_if(heard_, [&](const auto& entry) { return is_old(entry.second); });
+  if (found != heard_.end() || heard_.size() < kMaxHeard) heard_[client] = {state, now};
   return false;
 }
 

@@ -113,7 +113,8 @@ class LockManager {
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
   void note_state(const Client& client, std::int32_t state);
   void release_which(const LockTable::Which& which);
-  bool heard_before(const std::string& address, std::int32_t state, TimePoint now);
+  std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
+  bool heard_before(const Client& client, std::int32_t state, TimePoint now);
   // What must be told once the mutex is free.
   std::vector<GrantNotice> take_news();
   void tell(std::vector<GrantNotice> news);
@@ -125,7 +126,7 @@ class LockManager {
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Tickets, FileKeyHash> pending_in_;
   std::map<Client, std::int32_t> states_;
-  std::map<std::string, Heard> heard_;
+  std::map<Client, Heard> heard_;  // restarts, of those who had locks then
   OnGrant on_grant_;
 };
 

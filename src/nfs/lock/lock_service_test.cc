@@ -674,6 +674,31 @@ TEST_F(Locks, of_behind_one_address_are_told_apart_by_name) {
   EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's is still there";
 }
 
+TEST_F(Locks, of_two_hosts_behind_one_address_go_when_both_restart) {
+  from(kA);
+  nlm4_lockargs args{object("c"), false, true, {"one", handle(), object("a"), 1, 0, 5}, false, 0};
+  ASSERT_EQ(ask<NLMPROC4_LOCK>(args).stat.stat, NLM4_GRANTED);
+  args.alock.caller_name = "two";
+  args.alock.l_offset = 10;
+  ASSERT_EQ(ask<NLMPROC4_LOCK>(args).stat.stat, NLM4_GRANTED);
+  notify(kA, "one", 3);
+  EXPECT_EQ(service_->size(), 1u);
+  notify(kA, "two", 3);
+  EXPECT_EQ(service_->size(), 0u) << "that both count their restarts alike is chance";
+}
+
+TEST_F(Locks, are_not_released_by_old_news_whatever_strangers_have_said_meanwhile) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  // As many as are ever remembered.
+  for (int i = 0; i < 4096; ++i)
+    notify("198.18." + std::to_string(i / 256) + "." + std::to_string(i % 256), "forged", i);
+  notify(kA, "host-192.0.2.1", 3);
+  EXPECT_EQ(service_->size(), 0u);
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  notify(kA, "host-192.0.2.1", 3);
+  EXPECT_EQ(service_->size(), 1u) << "it comes by UDP, and may come twice";
+}
+
 TEST_F(Locks, of_an_unmonitored_client_go_when_it_says_so) {
   from(kA);
   nlm4_lockargs args{object("c"), true, true, lock_of(kA, 0, 1), false, 0};

@@ -245,10 +245,22 @@ bool LockTable::release_from(File& file, const Which& which, std::vector<Ticket>
   return any;
 }
 
-std::vector<Client> LockTable::clients() const {
-  std::vector<Client> all;
-  for (const auto& entry : counts_) all.push_back(entry.first);
-  return all;
+std::vector<Client> LockTable::clients_at(const std::string& address) const {
+  std::vector<Client> here;
+  for (auto at = counts_.lower_bound(Client{address, {}});
+       at != counts_.end() && at->first.address == address; ++at)
+    here.push_back(at->first);
+  return here;
+}
+
+std::optional<Client> LockTable::only_client(const IsName& is_right) const {
+  const Client* only = nullptr;
+  for (const auto& [client, count] : counts_) {
+    if (!is_right(client.name)) continue;
+    if (only != nullptr) return std::nullopt;
+    only = &client;
+  }
+  return only == nullptr ? std::nullopt : std::optional(*only);
 }
 
 std::vector<Held> LockTable::held(const FileKey& file) const {

@@ -111,8 +111,11 @@ class LockTable {
 
   std::vector<Held> held(const FileKey& file) const;
   std::size_t size() const { return total_; }  // locks, shares, waiters and unsettled grants
-  // Who holds anything or waits.
-  std::vector<Client> clients() const;
+  // Who holds anything or waits: those at an address, in order; and the only one whose name is
+  // right, if it is the only one.
+  std::vector<Client> clients_at(const std::string& address) const;
+  using IsName = std::function<bool(const std::string& name)>;
+  std::optional<Client> only_client(const IsName& is_right) const;
   bool knows(const Client& client) const { return counts_.contains(client); }
   bool knows(const std::string& address) const { return addresses_.contains(address); }
 
