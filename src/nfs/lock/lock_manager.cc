@@ -93,7 +93,7 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
     found = true;
   }
   // It may have been granted while the client gave up.
-  for (const Ticket ticket : pending_in(request.file)) {
+  for (const Ticket ticket : pending_of(request.file, *request.owner)) {
     if (!same(pending_.at(ticket).grant.request, request)) continue;
     table_.revert(take_pending(ticket));
     found = true;
@@ -241,23 +241,27 @@ Grant LockManager::take_pending(Ticket ticket) {
   auto taken = pending_.extract(ticket);
   Grant grant = std::move(taken.mapped().grant);
   const auto here = pending_in_.find(grant.request.file);
-  std::erase(here->second, ticket);
+  const auto [first, last] = here->second.equal_range(*grant.request.owner);
+  here->second.erase(
+      std::find_if(first, last, [&](const auto& entry) { return entry.second == ticket; }));
   if (here->second.empty()) pending_in_.erase(here);
   table_.settled(grant);
   return grant;
 }
 
-LockManager::Tickets LockManager::pending_in(const FileKey& file) const {
+LockManager::Tickets LockManager::pending_of(const FileKey& file, const Owner& owner) const {
+  Tickets tickets;
   const auto found = pending_in_.find(file);
-  return found == pending_in_.end() ? Tickets{} : found->second;
+  if (found == pending_in_.end()) return tickets;
+  const auto [first, last] = found->second.equal_range(owner);
+  for (auto at = first; at != last; ++at) tickets.push_back(at->second);
+  return tickets;
 }
 
 // What the owner does to these bytes now counts, not what he waited for.
 void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range) {
-  for (const Ticket ticket : pending_in(file)) {
-    const LockRequest& request = pending_.at(ticket).grant.request;
-    if (request.range.overlaps(range) && *request.owner == owner) take_pending(ticket);
-  }
+  for (const Ticket ticket : pending_of(file, owner))
+    if (pending_.at(ticket).grant.request.range.overlaps(range)) take_pending(ticket);
 }
 
 void LockManager::note_state(const Client& client, std::int32_t state) {
@@ -292,7 +296,7 @@ std::vector<LockManager::GrantNotice> LockManager::take_news() {
     news.push_back({grant.request.owner->client, ticket});
     PendingGrant pending{std::move(grant), {}};
     if (auto wish = wishes_.extract(ticket)) pending.wish = std::move(wish.mapped());
-    pending_in_[pending.grant.request.file].push_back(ticket);
+    pending_in_[pending.grant.request.file].emplace(pending.grant.request.owner, ticket);
     pending_.emplace(ticket, std::move(pending));
   }
   return news;

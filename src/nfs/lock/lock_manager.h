@@ -105,11 +105,21 @@ class LockManager {
     Ticket ticket = 0;
   };
   bool in_grace(TimePoint now) const { return now < grace_end_; }
-  // Grants on their way, in one file.
   using Tickets = std::vector<Ticket>;
+  // Grants on their way in one file, by owner: what an owner does looks at none of the others'.
+  struct ByOwner {
+    using is_transparent = void;
+    static const Owner& owner(const Owner& one) { return one; }
+    static const Owner& owner(const OwnerPtr& one) { return *one; }
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return owner(a) < owner(b);
+    }
+  };
+  using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
   nlm::nlm4_stats lock_now(const LockArgs& ask);
   Grant take_pending(Ticket ticket);
-  Tickets pending_in(const FileKey& file) const;
+  Tickets pending_of(const FileKey& file, const Owner& owner) const;
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
   void note_state(const Client& client, std::int32_t state);
   void release_which(const LockTable::Which& which);
@@ -124,7 +134,7 @@ class LockManager {
   TimePoint grace_end_{};
   std::map<Ticket, LockParams> wishes_;
   std::map<Ticket, PendingGrant> pending_;
-  std::unordered_map<FileKey, Tickets, FileKeyHash> pending_in_;
+  std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;
   std::map<Client, std::int32_t> states_;
   std::map<Client, Heard> heard_;  // restarts, of those who had locks then
   OnGrant on_grant_;
