@@ -4,15 +4,17 @@ import contextlib
 import random
 import socket
 
-from floods import Flood, tcp
+from floods import Flood, send, tcp
 from hostile.server import parse_call, reply_fields
 from mutation import spoil
+from peer import TcpPeer, UdpPeer
 from wire import locks, rpc
 from wire.fields import join
 
 RPCBIND, RPCBIND_PORT = 100000, 111
 GETADDR = 3
 LOCK_MSG = 7
+NAMES = (b"", b"attacker", b"127.0.0.1", b"localhost", b"server", b"\xff\x00\n" * 3, b"../../etc", b"x" * 1024, b"x" * 1025)
 MOST_CONNECTIONS = 64  # of one host
 
 
@@ -168,3 +170,58 @@ class Callbacks(Flood):
         super().stop()
         for callee in self.callees:
             callee.close()
+
+
+class Notifications(Callbacks):
+    """Restarts that never were: words about them without end, true ones of hosts with locks, forged ones, and such as no decoder takes; and status
+    monitors that answer in a hostile manner when the server tells of its own restart, one that is only played."""
+
+    HOSTS = 256
+    BEFORE_RESTART = 2000  # rounds; after it there is nothing but reclaims for a while
+
+    def start(self):
+        super().start()
+        self.chance = random.Random(2)
+        self.datagrams = [UdpPeer(self.target.udp_port, source) for source in self.sources]
+        for number, peer in enumerate(self.peers):  # many hosts behind each address
+            for i in range(self.HOSTS):
+                peer.start(self.lock(number, i))
+            peer.wait(lambda: len(peer.replies) >= self.HOSTS)
+            peer.replies.clear()
+
+    def lock(self, number, i):
+        return locks.lock(self.place.file, b"holds", number << 32 | i, 1, b"host%d" % i)
+
+    def restart_server(self):
+        """Whoever has locks is told. Only a privileged user of the machine is believed."""
+        for port in range(1023, 600, -1):
+            with contextlib.suppress(PermissionError, OSError):
+                peer = TcpPeer(self.target.tcp_port, ("127.0.0.1", port))
+                peer.call(locks.simulate_crash())
+                peer.close()
+                self.counts["restarts played"] += 1
+                return
+
+    def ask(self, peer, number):
+        self.counts["rounds"] += 1
+        if self.counts["rounds"] == self.BEFORE_RESTART:
+            self.restart_server()
+        source = self.sources[number % len(self.sources)].encode()
+        host = self.chance.choice((source, self.chance.choice(self.sources).encode(), *NAMES))
+        word = locks.notify(host, self.chance.choice((0, 1, -1, 1 << 31, self.counts["rounds"])))
+        peer.start(self.lock(number, self.counts["rounds"] % self.HOSTS))
+        peer.start(word)
+        xid = peer.next_xid()
+        fields = rpc.call_fields(xid, word)
+        peer.write(join(rpc.record(join(spoil(fields, "xdr", self.chance, fields)))))
+        peer.waits_for += 3
+        datagram = self.datagrams[number % len(self.datagrams)]
+        datagram.xid += 1
+        datagram.send(join(rpc.call_fields(datagram.xid, word)))
+        self.counts["words by UDP answered"] += datagram.drain()
+        send(peer)
+
+    def stop(self):
+        super().stop()
+        for each in self.datagrams:
+            each.close()

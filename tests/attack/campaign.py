@@ -10,7 +10,7 @@ import resource
 import tempfile
 import time
 
-from callees import Callbacks
+from callees import Callbacks, Notifications
 from floods import FLOODS, Running
 from good import GoodClient, in_words, latency
 from hostile import commands
@@ -18,7 +18,7 @@ from mutators import MUTATORS
 from peer import Silent
 from target import Failure, Target, reasons_in
 
-FLOODS = {**FLOODS, "flood/callbacks": Callbacks}
+FLOODS = {**FLOODS, "flood/callbacks": Callbacks, "flood/notify": Notifications}
 
 
 def processor_seconds(who):
@@ -83,7 +83,8 @@ class Campaign:
         with tempfile.TemporaryDirectory(prefix="stag-attack-") as work:
             target = None
             try:
-                target = Target(limits.pop("stag", self.options.stag), work, arguments, **limits)
+                self.another = functools.partial(Target, limits.pop("stag", self.options.stag), arguments=arguments, **limits)
+                target = self.another(work)
                 self.look(target)
                 attack(target)
                 target.wait_until_idle()
@@ -161,8 +162,8 @@ class Campaign:
         return True
 
     def flood(self, target, name, seed, seconds):
-        """A third of the time without the attack, to compare with, then with it. The server has a processor of its own where there are two, and one
-        loop; the attackers have what the good client leaves of the others: so that it is the server for whose time they compete."""
+        """A quarter of the time without the attack, to compare with, then with it. The server has a processor of its own where there are two, and
+        one loop; the attackers have what the good client leaves of the others: so that it is the server for whose time they compete."""
         outcome, start = self.outcome(name), time.monotonic()
         good = GoodClient(target, loses_connections=bool(FLOODS[name].ADDRESS_SPACE))
         flood = None
@@ -170,9 +171,10 @@ class Campaign:
             os.sched_setaffinity(0, self.processors[1:])
         try:
             without = good.measure(seconds / 4)
-            flood = Running(FLOODS[name](target, [f"127.0.0.{2 + i}" for i in range(self.options.sources)]), seconds / 4)
+            beside = self.beside(good, name, seconds / 4) if self.options.control else None
+            flood = self.running(target, name, seconds / 4)
             began, busy = time.monotonic(), target.processor_seconds()
-            outcome.latency = latency(without, good.measure(seconds / 2))
+            outcome.latency = latency(without, good.measure(seconds / 2), beside)
             outcome.latency["server_busy"] = round((target.processor_seconds() - busy) / (time.monotonic() - began), 2)
         except (Failure, Silent, OSError) as error:
             self.fail(name, seed, f"{type(error).__name__}: {error}")
@@ -187,6 +189,22 @@ class Campaign:
         target.check()
         self.show(f"{name}: {in_words(outcome.latency)}; the server has {target.resident() >> 20} MiB then")
         return not outcome.failures
+
+    def running(self, target, name, patience):
+        return Running(FLOODS[name](target, [f"127.0.0.{2 + i}" for i in range(self.options.sources)]), patience)
+
+    def beside(self, good, name, seconds):
+        """What the good client is given while the same flood is another server's trouble, one that has the same processor: what is longer than
+        that is not the machine's doing."""
+        with tempfile.TemporaryDirectory(prefix="stag-attack-") as work:
+            other = self.another(work)
+            try:
+                flood = self.running(other, name, seconds)
+                times = good.measure(seconds)
+                flood.stop()
+                return times
+            finally:
+                other.finish()
 
     def flood_limited(self, seed, seconds):
         """Those that need a server with a limit of memory, which is one without sanitizers."""

@@ -1,5 +1,6 @@
 """A client that keeps to the rules, beside an attack: each of its calls must be answered well, and their times tell what the attack costs it."""
 import time
+from typing import NamedTuple
 
 from peer import RdmaPeer, TcpPeer
 from target import Failure
@@ -9,6 +10,13 @@ BLOCK = 65536
 KINDS = 3  # of calls
 PER_CONNECTION = 60  # calls until it connects anew
 MOST_LOST = 100  # connections, one after the other
+
+
+class Times(NamedTuple):
+    """In seconds."""
+
+    calls: list
+    connects: list  # until the first call was answered, NULL
 
 
 class GoodClient:
@@ -22,8 +30,9 @@ class GoodClient:
             self.calls += [nfs.getattr(place.good), nfs.read(place.good, 0, BLOCK), nfs.write(place.good, 0, data)]
 
     def measure(self, seconds):
-        """The times of the calls made meanwhile, in seconds; at least one of each kind."""
-        times, peer, end = [], None, time.monotonic() + seconds
+        """The times of what was done meanwhile; at least one call of each kind."""
+        self.times, peer, end = Times([], []), None, time.monotonic() + seconds
+        times = self.times.calls
         try:
             while len(times) < KINDS or time.monotonic() < end:
                 peer, taken = self._answered(peer, self.calls[len(times) % len(self.calls)], anew=len(times) % PER_CONNECTION == 0)
@@ -31,14 +40,16 @@ class GoodClient:
         finally:
             if peer is not None:
                 peer.close()
-        return times
+        return self.times
 
     def _connect(self, before):
         if before is not None:
             before.close()
         transport = TcpPeer if isinstance(before, RdmaPeer) else RdmaPeer
+        start = time.monotonic()
         peer = transport(self.target.tcp_port if transport is TcpPeer else self.target.rdma_port)
         peer.call(nfs.NULL)
+        self.times.connects.append(time.monotonic() - start)
         return peer
 
     def _answered(self, peer, call, anew):
@@ -65,17 +76,29 @@ def percentile(times, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def latency(before, under):
-    """In milliseconds, and how many times as long it takes under the attack."""
-    figures = {"calls": len(under)}
-    for name, share in (("p50", 0.5), ("p99", 0.99)):
-        alone, attacked = percentile(before, share), percentile(under, share)
-        figures.update({name: round(attacked * 1e3, 2), name + "_without": round(alone * 1e3, 2), name + "_ratio": round(attacked / alone, 1)})
+FIGURES = {"p50": ("calls", 0.5), "p99": ("calls", 0.99), "connecting": ("connects", 0.5)}
+
+
+def latency(without, under, beside=None):
+    """In milliseconds, and how many times as long it takes under the attack; also of what it takes beside the same attack on another server."""
+    figures = {"calls": len(under.calls)}
+    for name, (kind, share) in FIGURES.items():
+        attacked = percentile(getattr(under, kind), share)
+        figures[name] = round(attacked * 1e3, 2)
+        for what, other, times in (("_without", "_ratio", without), ("_beside", "_to_beside", beside)):
+            if times is not None:
+                reference = percentile(getattr(times, kind), share)
+                figures.update({name + what: round(reference * 1e3, 2), name + other: round(attacked / reference, 1)})
     return figures
 
 
 def in_words(figures):
     if not figures:
         return ""
-    parts = [f"{name} {figures[name + '_without']:g} -> {figures[name]:g} ms ({figures[name + '_ratio']:g}x)" for name in ("p50", "p99")]
+    parts = []
+    for name in FIGURES:
+        part = f"{name} {figures[name + '_without']:g} -> {figures[name]:g} ms ({figures[name + '_ratio']:g}x)"
+        if name + "_beside" in figures:
+            part += f" [beside {figures[name + '_beside']:g} ms, {figures[name + '_to_beside']:g}x]"
+        parts.append(part)
     return ", ".join([*parts, f"server {figures['server_busy']:.0%} busy"])

@@ -19,12 +19,13 @@ class Stream:
     """A TCP connection that reads whatever comes while it writes, so that two full buffers cannot wait for one another."""
 
     def __init__(self, port, source="127.0.0.1", host="127.0.0.1", patience=PATIENCE):
+        """`source`: an address, or an address and a port."""
         self.patience = patience
         self.socket = socket.socket()
         self.socket.settimeout(patience)
         try:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.socket.bind((source, 0))
+            self.socket.bind((source, 0) if isinstance(source, str) else source)
             self.socket.connect((host, port))
         except BaseException:
             self.socket.close()

@@ -4,6 +4,7 @@ from wire.nfs import handle
 from wire.rpc import Call
 
 NLM, NSM = 100021, 100024
+SIMULATE_CRASH, NOTIFY = 5, 6
 TEST, LOCK, CANCEL, UNLOCK, GRANTED, SHARE, UNSHARE, NM_LOCK, FREE_ALL = 1, 2, 3, 4, 5, 20, 21, 22, 23
 # Hosts that can be called back without a name service; nobody listens there.
 HOSTS = (b"127.0.0.1", b"127.0.0.2", b"attacker")
@@ -35,6 +36,15 @@ def unlock(file, owner, offset, length, host=HOSTS[0], version=4):
 
 def free_all(host, version=4):
     return Call(NLM, version, FREE_ALL, [*opaque("xdr", "name", host), _word(1, "state")])
+
+
+def notify(host, state):
+    """A host's word that it has restarted."""
+    return Call(NSM, 1, NOTIFY, [*opaque("xdr", "monitored", host), _word(state & 0xFFFFFFFF, "state")])
+
+
+def simulate_crash():
+    return Call(NSM, 1, SIMULATE_CRASH, [])
 
 
 def _share(version, host, file, owner, chance):
