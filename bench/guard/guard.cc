@@ -1,6 +1,6 @@
 // stag_guard FABRIC OPERATION COUNT: a client and a server of NFS on RPC-over-RDMA in one process
 // make COUNT calls of one kind, one after the other, on the simulated network, which stands for an
-// adapter, or on software iWARP over loopback. What it prints does not matter: bench/guard/run
+// adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does not matter: bench/guard/run
 // counts the instructions.
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 
 #include "bench/worlds/iwarp_world.h"
 #include "bench/worlds/sim_world.h"
+#include "testing/verbs_world.h"
 
 namespace {
 
@@ -37,6 +38,8 @@ int main(int argc, char** argv) {
     return run<stag::bench::SimWorld>(*operation, count);
   if (operation && count > 0 && fabric == "iwarp")
     return run<stag::bench::IwarpWorld>(*operation, count);
-  std::fputs("usage: stag_guard sim|iwarp null|getattr|read_4k|write_4k COUNT\n", stderr);
+  if (operation && count > 0 && fabric == "verbs")
+    return run<stag::testing::VerbsWorld>(*operation, count);
+  std::fputs("usage: stag_guard sim|iwarp|verbs null|getattr|read_4k|write_4k COUNT\n", stderr);
   return 2;
 }

@@ -60,9 +60,9 @@ void SharedReceives::fill() {
 
 void SharedReceives::consumed(RegisteredBlock* block) {
   --posted_;
-  pool_.give(block);
-  // Also makes up for what could not be posted before.
-  fill();
+  if (posted_ >= wanted_ || !post(block)) pool_.give(block);
+  // Makes up for what could not be posted before.
+  if (posted_ < wanted_) fill();
 }
 
 Domain::Domain(const VerbsFunctions& functions, ibv_pd* pd, const DeviceTraits& traits)

@@ -14,7 +14,9 @@
 namespace stag::fabric {
 namespace {
 
+// Of the first queue; each further one has twice as many, so that they stay few.
 constexpr std::uint32_t kQueueEntries = 4096;
+constexpr std::size_t kDoublings = 4;
 // Completions of one turn, so that other descriptors of the loop have theirs.
 constexpr int kTurn = 256;
 constexpr int kBatch = 32;
@@ -117,8 +119,8 @@ Result<Completions, Reason> LoopDevice::reserve_completions(std::uint32_t entrie
     queue.reserved += entries;
     return Completions{queue.queue, entries};
   }
-  const std::uint32_t capacity =
-      std::min(std::max(entries, kQueueEntries), traits_.max_completions);
+  const std::uint32_t usual = kQueueEntries << std::min(queues_.size(), kDoublings);
+  const std::uint32_t capacity = std::min(std::max(entries, usual), traits_.max_completions);
   if (capacity < entries) return Failure{Reason::VerbsDeviceFull};
   Queue queue;
   queue.queue = functions_->create_cq(context_, static_cast<int>(capacity), nullptr, channel_, 0);
@@ -141,6 +143,7 @@ void LoopDevice::release_completions(Completions completions) {
 
 void LoopDevice::remove(std::uint32_t queue_pair) {
   users_.erase(queue_pair);
+  recent_[queue_pair % recent_.size()] = {};
   // What others have completed meanwhile keeps its order.
   std::array<ibv_wc, kBatch> batch;
   for (const Queue& queue : queues_) {
@@ -166,9 +169,13 @@ void LoopDevice::orphan(const ibv_wc& completion) {
 }
 
 void LoopDevice::deliver(const ibv_wc& completion) {
-  const auto user = users_.find(completion.qp_num);
-  if (user == users_.end()) return orphan(completion);
-  user->second->on_completion(completion);
+  Recent& recent = recent_[completion.qp_num % recent_.size()];
+  if (recent.user == nullptr || recent.queue_pair != completion.qp_num) {
+    const auto user = users_.find(completion.qp_num);
+    if (user == users_.end()) return orphan(completion);
+    recent = {completion.qp_num, user->second};
+  }
+  recent.user->on_completion(completion);
 }
 
 LoopDevice::Polled LoopDevice::poll(int most) {

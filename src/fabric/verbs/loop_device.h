@@ -5,6 +5,7 @@
 // It lives as long as one of the connections that use it, on the loop's thread.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -99,6 +100,12 @@ class LoopDevice : public std::enable_shared_from_this<LoopDevice> {
   std::deque<ibv_wc> backlog_;  // taken out of a queue, not yet delivered
   std::shared_ptr<Domain> shared_domain_;
   std::unordered_map<std::uint32_t, QueuePairUser*> users_;  // by number
+  // Of those, some that were told lately.
+  struct Recent {
+    std::uint32_t queue_pair = 0;
+    QueuePairUser* user = nullptr;
+  };
+  std::array<Recent, 16> recent_;
   bool draining_ = false;
 };
 

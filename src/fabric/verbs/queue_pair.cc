@@ -4,7 +4,6 @@
 #include <cerrno>
 
 #include "fabric/verbs/verbs_reason.h"
-#include "fabric/verbs/work.h"
 #include "fabric/verbs/work_id.h"
 
 namespace stag::fabric {
@@ -21,7 +20,9 @@ Result<std::unique_ptr<QueuePair>, Reason> QueuePair::make(std::shared_ptr<LoopD
 }
 
 Result<Ok, Reason> QueuePair::create(QueuePairUser& user, const QueuePairSizes& sizes) {
-  slots_ = std::min(sizes.sends, traits().max_work);
+  slots_ = std::clamp(sizes.sends, 1u, traits().max_work);
+  constexpr std::size_t kMostCopied = 64 * 1024;
+  max_copied_ = std::min(kMostCopied, max_pieces() * domain_->send_blocks().block_size());
   // One more than the peer may send, so that it is seen when it does.
   receives_ = std::min(sizes.receives + 1, traits().max_work);
   const auto prepared = prepare_receives(sizes);
@@ -69,8 +70,7 @@ Result<Ok, Reason> QueuePair::create_at_device() {
   int error = 0;
   // Devices do not say how much they take inline.
   for (const std::uint32_t inlined : {256u, 64u, 0u}) {
-    wishes.cap = {slots_, shared_ != nullptr ? 0 : receives_,
-                  std::min<std::uint32_t>(traits().max_sge, kMostPieces), 1, inlined};
+    wishes.cap = {slots_, shared_ != nullptr ? 0 : receives_, max_pieces(), 1, inlined};
     created_ =
         device_->functions().create_qp(const_cast<rdma_cm_id*>(id_), domain_->pd(), &wishes) == 0;
     if (created_) {
@@ -81,12 +81,6 @@ Result<Ok, Reason> QueuePair::create_at_device() {
     if (error != EINVAL) break;
   }
   return Failure{reason_of_device_error(error)};
-}
-
-std::size_t QueuePair::max_copied() const {
-  constexpr std::size_t kMostCopied = 64 * 1024;
-  const std::size_t pieces = std::min(traits().max_sge, kMostPieces);
-  return std::min(kMostCopied, pieces * domain_->send_blocks().block_size());
 }
 
 QueuePair::~QueuePair() {

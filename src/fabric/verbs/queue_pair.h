@@ -2,10 +2,12 @@
 // receives, its domain. Given back together, in the order that the device demands.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "fabric/verbs/loop_device.h"
 #include "fabric/verbs/verbs_loop.h"
+#include "fabric/verbs/work.h"
 
 namespace stag::fabric {
 
@@ -33,8 +35,9 @@ class QueuePair {
   ibv_qp* get() const { return id_->qp; }
   std::uint32_t slots() const { return slots_; }
   std::uint32_t max_inline() const { return max_inline_; }
+  std::uint32_t max_pieces() const { return std::min(traits().max_sge, kMostPieces); }
   // Bytes that are copied into blocks; longer ones are registered where they lie.
-  std::size_t max_copied() const;
+  std::size_t max_copied() const { return max_copied_; }
   // Gives a receive's block back, to be filled again. False when the device takes no more.
   bool consumed(RegisteredBlock* block);
   // The same where the queue pair has failed, and takes none.
@@ -55,6 +58,7 @@ class QueuePair {
   std::unique_ptr<BlockPool> own_;  // of receives, where they are not shared
   Completions completions_;
   std::uint32_t slots_ = 0, receives_ = 0, max_inline_ = 0;
+  std::size_t max_copied_ = 0;
   bool created_ = false, reserved_ = false;
 };
 

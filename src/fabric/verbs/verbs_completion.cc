@@ -1,5 +1,5 @@
 // What a VerbsConnection does when its device has completed something.
-#include <algorithm>
+#include <cstring>
 
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_reason.h"
@@ -70,7 +70,12 @@ void VerbsConnection::on_sent(const ibv_wc& completion) {
   // A queue pair completes in order: all before this one are done, signalled or not.
   const std::uint64_t end_of_good = completion.wr_id + (good ? 1 : 0);
   while (first_ < end_of_good && state_ != State::Ended) {
-    Work work = std::move(posted_[first_++ % posted_.size()]);
+    ++first_;
+    if (posted_[0].is_over_when_sent()) {
+      posted_.drop();
+      continue;
+    }
+    PostedWork work = posted_.pop();
     complete(work);
   }
   if (state_ == State::Ended) return;
@@ -79,22 +84,17 @@ void VerbsConnection::on_sent(const ibv_wc& completion) {
   close_when_sent();
 }
 
-void VerbsConnection::complete(Work& work) {
+void VerbsConnection::complete(PostedWork& work) {
   if (work.kind == WorkKind::Read) {
-    for (std::uint8_t i = 0; i < work.pieces; ++i) traffic_.read_bytes_in += work.memory[i].length;
-    if (work.blocks[0] != nullptr)
-      std::copy_n(work.blocks[0]->data, work.sink.size(), work.sink.begin());
+    traffic_.read_bytes_in += work.read_length;
+    if (work.blocks != nullptr) std::memcpy(work.sink.data(), work.blocks->data, work.sink.size());
   }
   release(work);
   if (work.kind == WorkKind::Invalidate) {
     forget(work.key);
     if (events_ != nullptr) events_->on_revoked(work.key);
   }
-  finish(work, Reason::None);
-}
-
-void VerbsConnection::finish(Work& work, Reason outcome) {
-  if (work.token != kNoToken) events_->on_done(work.token, outcome);
+  if (work.token != kNoToken) events_->on_done(work.token, Reason::None);
 }
 
 }  // namespace stag::fabric

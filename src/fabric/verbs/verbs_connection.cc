@@ -49,7 +49,6 @@ Result<std::unique_ptr<VerbsConnection>, Reason> VerbsConnection::make(
   auto queue_pair = QueuePair::make(*std::move(device), made->id_, *made, sizes);
   if (!queue_pair) return Failure{queue_pair.error()};
   made->queue_pair_ = *std::move(queue_pair);
-  made->posted_.resize(made->queue_pair_->slots());
   const DeviceTraits& traits = made->queue_pair_->traits();
   made->parameters_.max_registration = made->max_registration_;
   made->parameters_.remote_invalidation = traits.windows;

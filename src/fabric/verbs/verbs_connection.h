@@ -97,13 +97,16 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   // The passive side is silent before the peer's first message, and both are before start().
   bool may_speak() const { return (active_ || heard_) && events_ != nullptr; }
   bool may_submit(const Work& work) const;
-  void post(Work&& work);
+  bool has_slot() const { return posted_.size() < queue_pair_->slots(); }
+  void post(Work& work);
   void pump();
-  void submit(Work&& work);
-  // A message or a Write of short pieces in blocks; nothing when there are none left.
-  std::optional<Work> copied(Bytes head, Bytes body);
+  void submit(Work& work);
+  // Puts a message or a Write of `size` bytes into the request itself or into blocks; false when
+  // there are none left.
+  bool copy_into(Work& work, std::span<const Bytes> parts, std::size_t size);
+  bool copy_into_blocks(Work& work, std::span<const Bytes> parts);
   bool register_for(Work& work, Bytes memory, int access);
-  void post_send(Work&& work, std::optional<std::uint32_t> invalidate, Token token);
+  void post_send(Work& work, std::optional<std::uint32_t> invalidate, Token token);
   void write_registered(const Rope& source, RemoteMemory sink, Token token);
   // Fails what was asked for, and with it the connection.
   void refuse(Token token, Reason reason);
@@ -113,8 +116,9 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   Result<RemoteMemory, Reason> expose(std::byte* memory, std::size_t size, bool writable);
   Result<RemoteMemory, Reason> open_window(ibv_mr* region, std::byte* memory, std::size_t size,
                                            bool writable);
+  void remember(std::uint32_t handle, ibv_mr* region, ibv_mw* window);
   void forget(std::uint32_t handle);
-  void release(Work& work);
+  void release(PostedWork& work);
 
   // verbs_completion.cc
   void on_completion(const ibv_wc& completion) override;
@@ -123,8 +127,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   void on_sent(const ibv_wc& completion);
   void deliver(const Arrived& arrived);
   std::optional<std::uint32_t> invalidated(const ibv_wc& completion);
-  void complete(Work& work);
-  void finish(Work& work, Reason outcome);
+  void complete(PostedWork& work);
 
   // verbs_ending.cc
   void begin_events();
@@ -164,12 +167,14 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   const std::uint32_t receives_max_;
   std::deque<Arrived> early_;  // before start()
 
-  std::vector<Work> posted_;  // a ring: request n at n % slots
-  std::uint64_t next_ = 0, first_ = 0;
-  std::uint32_t unsignalled_ = 0;
-  std::deque<Work> pending_;
-  std::unordered_map<std::uint32_t, Registration> registrations_;  // by handle
-  std::vector<Token> late_;                                        // posted after the end
+  Ring<PostedWork> posted_;  // the first is request number first_
+  std::uint64_t first_ = 0;
+  std::uint32_t unsignalled_ = 0;  // the last of them
+  Ring<Work> pending_;
+  using Registrations = std::unordered_map<std::uint32_t, Registration>;
+  Registrations registrations_;                  // by handle
+  std::vector<Registrations::node_type> spare_;  // used again instead of allocated
+  std::vector<Token> late_;                      // posted after the end
 
   const Duration stall_limit_;
   Timer stall_timer_;

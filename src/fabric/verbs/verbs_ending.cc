@@ -17,7 +17,7 @@ void VerbsConnection::close(Reason reason) {
   reason_ = reason;
   close_limit_ = loop_->loop().after(kVerbsCloseLimit, [this] { end(reason_); });
   // The last request may be one that completes silently; those that still wait do not.
-  if (first_ != next_ && unsignalled_ != 0 && pending_.empty()) post(Work{});
+  if (Work last; unsignalled_ != 0 && pending_.empty()) post(last);
   loop_->loop().post([anchor = anchor_] {
     if (anchor->connection == nullptr) return;
     anchor->connection->close_due_ = true;
@@ -29,7 +29,7 @@ void VerbsConnection::close_when_sent() {
   if (state_ != State::Closing || !close_due_) return;
   // Before the peer's first message nothing may leave, so there is nothing to wait for.
   const bool silent = !active_ && !heard_;
-  if (silent || events_ == nullptr || (first_ == next_ && pending_.empty())) end(reason_);
+  if (silent || events_ == nullptr || (posted_.empty() && pending_.empty())) end(reason_);
 }
 
 void VerbsConnection::end_later(Reason reason) {
@@ -60,8 +60,8 @@ void VerbsConnection::give_back_memory() {
   queue_pair_->destroy();
   for (const auto& [handle, registration] : registrations_)
     functions().dereg_mr(registration.region);
-  for (std::uint64_t n = first_; n != next_; ++n) release(posted_[n % posted_.size()]);
-  for (Work& work : pending_) release(work);
+  for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);
+  for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);
   for (const Arrived& arrived : early_) queue_pair_->consumed(arrived.block);
   early_.clear();
 }
@@ -77,12 +77,11 @@ void VerbsConnection::end(Reason reason) {
     if (registration.revoking) revoked.push_back(handle);
   registrations_.clear();
   std::vector<Token> tokens;
-  const auto add = [&tokens](const Work& work) {
+  const auto add = [&tokens](const PostedWork& work) {
     if (work.token != kNoToken) tokens.push_back(work.token);
   };
-  for (; first_ != next_; ++first_) add(posted_[first_ % posted_.size()]);
-  for (const Work& work : pending_) add(work);
-  pending_.clear();
+  while (!posted_.empty()) add(posted_.pop());
+  while (!pending_.empty()) add(pending_.pop());
   tokens.insert(tokens.end(), late_.begin(), late_.end());
   late_.clear();
   queue_pair_.reset();
@@ -118,7 +117,7 @@ void VerbsConnection::watch_peer() {
 // Requests that wait although nothing has completed since the last look: a peer without receives,
 // or one that answers no Read.
 void VerbsConnection::look_at_peer() {
-  const bool waits = first_ != next_ && unsignalled_ != next_ - first_;
+  const bool waits = unsignalled_ != posted_.size();
   const bool moved = std::exchange(seen_progress_, progress_) != progress_;
   if (waits && !moved) return end(Reason::PeerStalled);
   watch_peer();

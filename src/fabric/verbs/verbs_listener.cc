@@ -93,7 +93,8 @@ VerbsListener::VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_pt
       accepting_(std::move(accepting)),
       listen_(listen),
       acceptor_(acceptor),
-      places_(net::ConnectionLimits::make(listen_.max_connections, listen_.max_connections_per_peer)),
+      places_(
+          net::ConnectionLimits::make(listen_.max_connections, listen_.max_connections_per_peer)),
       gate_(std::make_shared<Gate>()) {}
 
 VerbsListener::~VerbsListener() {

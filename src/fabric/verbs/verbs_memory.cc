@@ -55,7 +55,7 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
   ibv_mr* region = functions().reg_mr(queue_pair_->domain().pd(), memory, size, access);
   if (region == nullptr) return Failure{reason_of_registration_error(errno, size)};
   if (windows) return open_window(region, memory, size, is_sink);
-  registrations_[region->rkey] = {region, nullptr, false};
+  remember(region->rkey, region, nullptr);
   return RemoteMemory{region->rkey, static_cast<std::uint32_t>(size),
                       reinterpret_cast<std::uintptr_t>(memory)};
 }
@@ -75,10 +75,10 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
   work.binding.addr = reinterpret_cast<std::uintptr_t>(memory);
   work.binding.length = size;
   work.binding.mw_access_flags = is_sink ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-  registrations_[work.key] = {region, window, false};
+  remember(work.key, region, window);
   const RemoteMemory exposed{work.key, static_cast<std::uint32_t>(size), work.binding.addr};
   // Before every Send that may tell the handle, in the same queue.
-  post(std::move(work));
+  post(work);
   return exposed;
 }
 
@@ -94,9 +94,18 @@ Revocation VerbsConnection::revoke(std::uint32_t handle) {
     Work work;
     work.kind = WorkKind::Invalidate;
     work.key = handle;
-    post(std::move(work));
+    post(work);
   }
   return Revocation::Pending;
+}
+
+void VerbsConnection::remember(std::uint32_t handle, ibv_mr* region, ibv_mw* window) {
+  if (spare_.empty()) return static_cast<void>(registrations_[handle] = {region, window, false});
+  Registrations::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = handle;
+  node.mapped() = {region, window, false};
+  registrations_.insert(std::move(node));
 }
 
 // The peer has no access any more.
@@ -105,14 +114,16 @@ void VerbsConnection::forget(std::uint32_t handle) {
   if (known == registrations_.end()) return;
   functions().dereg_mr(known->second.region);
   if (known->second.window != nullptr) queue_pair_->domain().give_window(known->second.window);
-  registrations_.erase(known);
+  spare_.push_back(registrations_.extract(known));
 }
 
-void VerbsConnection::release(Work& work) {
-  for (RegisteredBlock*& block : work.blocks)
-    if (block != nullptr) queue_pair_->domain().send_blocks().give(std::exchange(block, nullptr));
+void VerbsConnection::release(PostedWork& work) {
+  while (work.blocks != nullptr) {
+    RegisteredBlock* block = std::exchange(work.blocks, work.blocks->next);
+    queue_pair_->domain().send_blocks().give(block);
+  }
   if (work.region != nullptr) functions().dereg_mr(std::exchange(work.region, nullptr));
-  work.source = Rope();
+  work.source = Buffer();
 }
 
 }  // namespace stag::fabric

@@ -1,6 +1,7 @@
 // What a VerbsConnection posts to its send queue.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_reason.h"
@@ -29,14 +30,23 @@ ibv_wr_opcode opcode_of(const Work& work) {
 }
 
 // Whether somebody waits for it, or something is given back after it.
-bool wants_completion(const Work& work) {
+bool wants_completion(const PostedWork& work) {
   return work.token != kNoToken || work.region != nullptr || !work.source.empty() ||
          work.kind == WorkKind::Read || work.kind == WorkKind::Invalidate ||
          work.kind == WorkKind::Marker;
 }
 
-bool on_the_wire(const Work& work) {
+bool on_the_wire(const PostedWork& work) {
   return work.kind != WorkKind::Bind && work.kind != WorkKind::Invalidate;
+}
+
+// The bytes of a Rope, piece by piece.
+using Parts = InlineVector<Bytes, 4>;
+
+Parts parts_of(const Rope& rope) {
+  Parts parts;
+  for (const Buffer& piece : rope.pieces()) parts.push_back(piece.bytes());
+  return parts;
 }
 
 std::byte* writable(const std::byte* data) {
@@ -47,34 +57,30 @@ std::byte* writable(const std::byte* data) {
 }  // namespace
 
 bool VerbsConnection::may_submit(const Work& work) const {
-  if (!may_speak() && on_the_wire(work)) return false;
-  return pending_.empty() && next_ - first_ < posted_.size();
+  // What is no message may overtake those that are held back.
+  if (!may_speak()) return !on_the_wire(work) && has_slot();
+  return pending_.empty() && has_slot();
 }
 
-void VerbsConnection::post(Work&& work) {
-  if (may_submit(work)) return submit(std::move(work));
-  // What is no message may overtake those that are held back.
-  if (!may_speak() && !on_the_wire(work) && next_ - first_ < posted_.size())
-    return submit(std::move(work));
-  pending_.push_back(std::move(work));
+void VerbsConnection::post(Work& work) {
+  may_submit(work) ? submit(work) : pending_.push(std::move(work));
 }
 
 void VerbsConnection::pump() {
-  while (!pending_.empty() && next_ - first_ < posted_.size() && state_ != State::Ended) {
-    if (!may_speak()) return;
-    Work work = std::move(pending_.front());
-    pending_.pop_front();
-    submit(std::move(work));
+  while (!pending_.empty() && may_speak() && has_slot() && state_ != State::Ended) {
+    Work work = pending_.pop();
+    submit(work);
   }
 }
 
-void VerbsConnection::submit(Work&& work) {
-  ibv_send_wr request{}, *bad = nullptr;
-  request.wr_id = next_;
+void VerbsConnection::submit(Work& work) {
+  ibv_send_wr request, *bad = nullptr;  // what its opcode does not use stays as it is
+  request.wr_id = first_ + posted_.size();
+  request.next = nullptr;
   request.sg_list = work.memory.data();
   request.num_sge = work.pieces;
   request.opcode = opcode_of(work);
-  if (work.inlined) request.send_flags |= IBV_SEND_INLINE;
+  request.send_flags = work.inlined ? IBV_SEND_INLINE : 0;
   if (work.kind == WorkKind::Bind) {
     request.bind_mw.mw = work.window;
     request.bind_mw.rkey = work.key;
@@ -85,7 +91,7 @@ void VerbsConnection::submit(Work&& work) {
   } else {
     request.invalidate_rkey = work.key;
   }
-  const bool last_slot = next_ + 1 - first_ >= posted_.size();
+  const bool last_slot = posted_.size() + 1 >= queue_pair_->slots();
   const bool signalled =
       wants_completion(work) || unsignalled_ >= kSilent || last_slot || state_ == State::Closing;
   if (signalled) request.send_flags |= IBV_SEND_SIGNALED;
@@ -93,41 +99,43 @@ void VerbsConnection::submit(Work&& work) {
   unsignalled_ = signalled ? 0 : unsignalled_ + 1;
   const bool posted = ibv_post_send(queue_pair_->get(), &request, &bad) == 0;
   // Also of one that was not: it ends with the connection.
-  posted_[next_++ % posted_.size()] = std::move(work);
+  posted_.push(std::move(work));
   if (!posted) end_later(Reason::VerbsFailed);
 }
 
-std::optional<Work> VerbsConnection::copied(Bytes head, Bytes body) {
-  Work work;
-  const std::size_t size = head.size() + body.size();
-  // The device takes these bytes before the call that posts them returns.
-  if (size <= queue_pair_->max_inline() && pending_.empty() && may_submit(work)) {
-    work.inlined = true;
-    for (const Bytes part : {head, body})
-      if (!part.empty()) work.add(writable(part.data()), part.size(), 0);
-    return work;
-  }
+bool VerbsConnection::copy_into(Work& work, std::span<const Bytes> parts, std::size_t size) {
+  // The device takes inline bytes before the call that posts them returns.
+  const bool inlined = size <= queue_pair_->max_inline() && pending_.empty() && may_speak() &&
+                       has_slot() && parts.size() <= queue_pair_->max_pieces();
+  if (!inlined) return copy_into_blocks(work, parts);
+  work.inlined = true;
+  for (const Bytes part : parts)
+    if (!part.empty()) work.add(writable(part.data()), part.size(), 0);
+  return true;
+}
+
+bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts) {
   BlockPool& pool = queue_pair_->domain().send_blocks();
   std::size_t room = 0;
   std::byte* at = nullptr;
-  for (Bytes part : {head, body}) {
+  for (Bytes part : parts) {
     while (!part.empty()) {
       if (room == 0) {
         RegisteredBlock* block = pool.take();
-        if (block == nullptr) return release(work), std::nullopt;
-        work.blocks[work.pieces] = block;
+        if (block == nullptr) return release(work), false;
+        block->next = std::exchange(work.blocks, block);
         work.add(at = block->data, 0, block->key);
         room = pool.block_size();
       }
       const std::size_t step = std::min(room, part.size());
-      std::copy_n(part.data(), step, at);
+      std::memcpy(at, part.data(), step);
       work.memory[work.pieces - 1u].length += static_cast<std::uint32_t>(step);
       at += step;
       room -= step;
       part = part.subspan(step);
     }
   }
-  return work;
+  return true;
 }
 
 bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
@@ -141,45 +149,36 @@ bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
 void VerbsConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow,
                            Token token) {
   if (state_ != State::Open) return post_late(token);
-  const Rope::Pieces& pieces = message.pieces();
-  const auto part = [&pieces](std::size_t i) {
-    return i < pieces.size() ? pieces[i].bytes() : Bytes();
-  };
-  if (message.size() <= queue_pair_->max_copied() && pieces.size() <= 2) {
-    auto work = copied(part(0), part(1));
-    return work ? post_send(*std::move(work), invalidate, token)
-                : refuse(token, Reason::OutOfMemory);
-  }
-  const Buffer whole = message.flatten();
-  if (whole.size() <= queue_pair_->max_copied()) {
-    auto work = copied(whole.bytes(), {});
-    return work ? post_send(*std::move(work), invalidate, token)
-                : refuse(token, Reason::OutOfMemory);
-  }
   Work work;
-  if (!register_for(work, whole.bytes(), 0))
-    return refuse(token, reason_of_registration_error(errno, whole.size()));
-  work.source = Rope(whole);
-  post_send(std::move(work), invalidate, token);
+  if (message.size() <= queue_pair_->max_copied()) {
+    if (!copy_into(work, parts_of(message), message.size()))
+      return refuse(token, Reason::OutOfMemory);
+    return post_send(work, invalidate, token);
+  }
+  work.source = message.flatten();
+  if (!register_for(work, work.source.bytes(), 0))
+    return refuse(token, reason_of_registration_error(errno, message.size()));
+  post_send(work, invalidate, token);
 }
 
 void VerbsConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
                                 Flow flow, Token token) {
-  if (state_ != State::Open || head.size() + body.size() > queue_pair_->max_copied())
+  const std::size_t size = head.size() + body.size();
+  if (state_ != State::Open || size > queue_pair_->max_copied())
     return Connection::send_copy(head, body, invalidate, flow, token);
-  auto work = copied(head, body);
-  if (!work) return refuse(token, Reason::OutOfMemory);
-  post_send(*std::move(work), invalidate, token);
+  Work work;
+  if (!copy_into(work, std::array{head, body}, size)) return refuse(token, Reason::OutOfMemory);
+  post_send(work, invalidate, token);
 }
 
-void VerbsConnection::post_send(Work&& work, std::optional<std::uint32_t> invalidate, Token token) {
+void VerbsConnection::post_send(Work& work, std::optional<std::uint32_t> invalidate, Token token) {
   STAG_CHECK(!invalidate || parameters_.remote_invalidation);
   work.kind = WorkKind::Send;
   work.token = token;
   work.invalidates = invalidate.has_value();
   work.key = invalidate.value_or(0);
   ++traffic_.sends_out;
-  post(std::move(work));
+  post(work);
 }
 
 void VerbsConnection::write(Rope source, RemoteMemory sink, Flow, Token token) {
@@ -188,14 +187,13 @@ void VerbsConnection::write(Rope source, RemoteMemory sink, Flow, Token token) {
   ++traffic_.writes_out;
   traffic_.write_bytes_out += source.size();
   if (source.size() > queue_pair_->max_copied()) return write_registered(source, sink, token);
-  const Buffer whole = source.flatten();
-  auto work = copied(whole.bytes(), {});
-  if (!work) return refuse(token, Reason::OutOfMemory);
-  if (!work->inlined) traffic_.payload_bytes_copied += source.size();
-  work->kind = WorkKind::Write;
-  work->token = token;
-  work->remote = sink;
-  post(*std::move(work));
+  Work work;
+  if (!copy_into(work, parts_of(source), source.size())) return refuse(token, Reason::OutOfMemory);
+  if (!work.inlined) traffic_.payload_bytes_copied += source.size();
+  work.kind = WorkKind::Write;
+  work.token = token;
+  work.remote = sink;
+  post(work);
 }
 
 void VerbsConnection::write_registered(const Rope& source, RemoteMemory sink, Token token) {
@@ -208,14 +206,14 @@ void VerbsConnection::write_registered(const Rope& source, RemoteMemory sink, To
       Work work;
       work.kind = WorkKind::Write;
       work.remote = sink;
-      if (!register_for(work, piece.bytes().subspan(at, step), 0))
+      work.source = piece.slice(at, step);
+      if (!register_for(work, work.source.bytes(), 0))
         return refuse(token, reason_of_registration_error(errno, step));
-      work.source = Rope(piece.slice(at, step));
       at += step;
       sink.offset += step;
       left -= step;
       if (left == 0) work.token = token;
-      post(std::move(work));
+      post(work);
     }
   }
 }
@@ -235,18 +233,20 @@ void VerbsConnection::read(RemoteMemory source, MutableBytes sink, Flow, Token t
     work.kind = WorkKind::Read;
     work.remote = source;
     const MutableBytes part = sink.first(std::min(most, sink.size()));
+    work.read_length = static_cast<std::uint32_t>(part.size());
     sink = sink.subspan(part.size());
     source.offset += part.size();
     if (sink.empty()) work.token = token;
     const bool through_block = !traits.iwarp && part.size() <= pool.block_size();
     if (RegisteredBlock* block = through_block && !part.empty() ? pool.take() : nullptr) {
-      work.blocks[0] = block;
+      block->next = nullptr;
+      work.blocks = block;
       work.add(block->data, part.size(), block->key);
       work.sink = part;
     } else if (!part.empty() && !register_for(work, part, access)) {
       return refuse(token, reason_of_registration_error(errno, part.size()));
     }
-    post(std::move(work));
+    post(work);
   } while (!sink.empty());
 }
 
