@@ -1,7 +1,7 @@
 // Peers and devices that fail.
 #include <gtest/gtest.h>
 
-#include "testing/verbs_harness.h"
+#include "testing/verbs_fixture.h"
 
 namespace stag::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Who may touch what: least rights, for as long as the exposure lasts.
 #include <gtest/gtest.h>
 
-#include "testing/verbs_harness.h"
+#include "testing/verbs_fixture.h"
 
 namespace stag::testing {
 namespace {

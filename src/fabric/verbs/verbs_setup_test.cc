@@ -1,7 +1,7 @@
 // Why connections do not come up, in one clear sentence each; and what is there when they do.
 #include <gtest/gtest.h>
 
-#include "testing/verbs_harness.h"
+#include "testing/verbs_fixture.h"
 
 namespace stag::testing {
 namespace {

@@ -5,12 +5,14 @@
 
 #include <deque>
 
-#include "fabric/sim/sim_fabric.h"
 #include "rpc/client.h"
 #include "rpc/rdma/server.h"
 #include "rpc/server.h"
 #include "testing/blob_program.h"
+#include "testing/iwarp_harness.h"
 #include "testing/proves.h"
+#include "testing/sim_harness.h"
+#include "testing/verbs_harness.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -20,24 +22,24 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t kSizes[] = {0, 1, 3, 4, 1000, 4096, 16384, 65537, 1 << 20, (1 << 20) + 1};
 
-// A client and a server on one simulated network.
-class RdmaChannel : public ::testing::Test {
+// A client and a server on one fabric.
+class ChannelAndServer {
  protected:
-  explicit RdmaChannel(fabric::SimOptions sim = {}) : network(loop, sim) {}
+  explicit ChannelAndServer(std::unique_ptr<FabricHarness> made) : harness(std::move(made)) {}
 
   void connect(ChannelOptions options = {}, ServerOptions server_options = {}) {
     program_server.add(blob_program());
     server = std::make_unique<Server>(program_server, server_options);
-    const Address address = *server->listen(network, {"server", 20049});
+    const Address address = *server->listen(harness->fabric(), harness->any_address());
     options.seed = 7;
     options.moved = &moved;
-    channel = std::make_unique<Channel>(network, address, options);
-    ASSERT_TRUE(loop.run(channel->connect({})).ok());
+    channel = std::make_unique<Channel>(harness->fabric(), address, options);
+    ASSERT_TRUE(harness->run(channel->connect({}))->ok());
     client.emplace(*channel, kBlobBinding);
   }
-  void TearDown() override {
-    if (channel) loop.run(closing(*channel));
-    if (server) loop.run(closing(*server));
+  void disconnect() {
+    if (channel) harness->run(closing(*channel));
+    if (server) harness->run(closing(*server));
     channel.reset();
     server.reset();
   }
@@ -48,11 +50,10 @@ class RdmaChannel : public ::testing::Test {
   }
   template <class P>
   CallResult<typename P::Results> call(const typename P::Args& args, CallOptions options = {}) {
-    return loop.run(client->call<P>(args, options));
+    return *harness->run(client->call<P>(args, options));
   }
 
-  fabric::SimLoop loop;
-  fabric::SimFabric network;
+  const std::unique_ptr<FabricHarness> harness;
   rpc::Server program_server;
   std::unique_ptr<Server> server;
   std::unique_ptr<Channel> channel;
@@ -60,14 +61,46 @@ class RdmaChannel : public ::testing::Test {
   TransferStats moved;
 };
 
-TEST_F(RdmaChannel, answers_NULL_inline) {
+class RdmaChannel : public ::testing::TestWithParam<FabricFactory>, protected ChannelAndServer {
+ protected:
+  RdmaChannel() : ChannelAndServer(GetParam().make()) {}
+  void TearDown() override { disconnect(); }
+};
+
+template <class Harness, class Options>
+FabricFactory on(std::string name, Options options) {
+  return {std::move(name), [options] { return std::make_unique<Harness>(options, "127.0.0.1"); }};
+}
+FabricFactory on_sim(std::string name, bool discards) {
+  fabric::SimOptions options;
+  options.discards = discards;
+  return {std::move(name), [options] { return std::make_unique<SimHarness>(options); }};
+}
+INSTANTIATE_TEST_SUITE_P(On, RdmaChannel,
+                         ::testing::Values(on_sim("sim", true), on_sim("undiscarding", false),
+                                           on<IwarpHarness>("iwarp", fabric::IwarpOptions()),
+                                           on<VerbsHarness>("rxe", fabric::stub::rxe_like()),
+                                           on<VerbsHarness>("siw", fabric::stub::siw_like())),
+                         [](const auto& tested) { return tested.param.name; });
+
+// In virtual time, with faults.
+class RdmaChannelOnSim : public ::testing::Test, protected ChannelAndServer {
+ protected:
+  RdmaChannelOnSim() : ChannelAndServer(std::make_unique<SimHarness>()) {}
+  void TearDown() override { disconnect(); }
+
+  fabric::SimLoop& loop = static_cast<SimHarness&>(*harness).sim_loop();
+  fabric::SimFabric& network = static_cast<SimHarness&>(*harness).sim();
+};
+
+TEST_P(RdmaChannel, answers_NULL_inline) {
   connect();
-  EXPECT_TRUE(loop.run(client->ping(kBlobProgram, 1)).ok());
+  EXPECT_TRUE(harness->run(client->ping(kBlobProgram, 1))->ok());
   EXPECT_EQ(moved.calls, 1u);
   EXPECT_EQ(moved.inline_bytes, 40u + 24u);
 }
 
-TEST_F(RdmaChannel, moves_eligible_arguments_by_Read_chunk_of_every_length) {
+TEST_P(RdmaChannel, moves_eligible_arguments_by_Read_chunk_of_every_length) {
   connect();
   for (const std::uint32_t size : kSizes) {
     auto stored = call<Store>({size, pattern(size, size)});
@@ -79,7 +112,7 @@ TEST_F(RdmaChannel, moves_eligible_arguments_by_Read_chunk_of_every_length) {
   EXPECT_EQ(moved.position_zero_chunks, 0u);
 }
 
-TEST_F(RdmaChannel, sends_longer_Calls_inline_where_both_sides_have_room_for_them) {
+TEST_P(RdmaChannel, sends_longer_Calls_inline_where_both_sides_have_room_for_them) {
   ServerOptions roomy;
   ChannelOptions options;
   roomy.transport.inline_call_size = options.transport.inline_call_size = 72 * 1024;
@@ -96,7 +129,7 @@ TEST_F(RdmaChannel, sends_longer_Calls_inline_where_both_sides_have_room_for_the
   EXPECT_EQ(moved.write_chunks, 1u) << "Replies have no more room than before";
 }
 
-TEST_F(RdmaChannel, sends_no_longer_Calls_than_the_server_has_room_for) {
+TEST_P(RdmaChannel, sends_no_longer_Calls_than_the_server_has_room_for) {
   ChannelOptions options;
   options.transport.inline_call_size = 72 * 1024;
   connect(options);
@@ -104,7 +137,7 @@ TEST_F(RdmaChannel, sends_no_longer_Calls_than_the_server_has_room_for) {
   EXPECT_EQ(moved.read_chunks, 1u);
 }
 
-TEST_F(RdmaChannel, moves_eligible_results_by_Write_chunk_of_every_length) {
+TEST_P(RdmaChannel, moves_eligible_results_by_Write_chunk_of_every_length) {
   connect();
   for (const std::uint32_t size : kSizes) {
     auto blob = call<Fetch>({size, size});
@@ -115,7 +148,7 @@ TEST_F(RdmaChannel, moves_eligible_results_by_Write_chunk_of_every_length) {
   EXPECT_EQ(moved.reply_chunks, 0u);
 }
 
-TEST_F(RdmaChannel, moves_what_is_not_eligible_by_Long_Call_and_Long_Reply) {
+TEST_P(RdmaChannel, moves_what_is_not_eligible_by_Long_Call_and_Long_Reply) {
   connect();
   for (const std::uint32_t size : kSizes) {
     auto stored = call<StoreWhole>({size, pattern(size, size)});
@@ -131,7 +164,7 @@ TEST_F(RdmaChannel, moves_what_is_not_eligible_by_Long_Call_and_Long_Reply) {
   EXPECT_EQ(moved.write_chunks, 0u);
 }
 
-TEST_F(RdmaChannel, moves_arguments_and_results_of_one_call_by_chunk) {
+TEST_P(RdmaChannel, moves_arguments_and_results_of_one_call_by_chunk) {
   connect();
   for (const std::uint32_t size : kSizes) {
     auto blob = call<Echo>({size, pattern(size, size)});
@@ -140,12 +173,13 @@ TEST_F(RdmaChannel, moves_arguments_and_results_of_one_call_by_chunk) {
   }
 }
 
-TEST_F(RdmaChannel, places_results_in_the_callers_memory) {
+TEST_P(RdmaChannel, places_results_in_the_callers_memory) {
   connect();
   std::vector<std::byte> memory(1 << 20);
   const ResultBuffer sinks[] = {{kBlobData, memory}};
   CallOptions options;
   options.sinks = sinks;
+  options.timeout = 0s;  // else a fabric that discards nothing keeps away from it
   auto blob = call<Fetch>({9, 1 << 20}, options);
   ASSERT_TRUE(blob.ok());
   ASSERT_EQ(blob->data.pieces().size(), 1u);
@@ -160,18 +194,31 @@ Task<void> fetch_many(Client& client, std::uint32_t first, std::uint32_t count, 
   }
 }
 
-TEST_F(RdmaChannel, keeps_many_calls_in_flight_within_few_credits) {
+TEST_P(RdmaChannel, keeps_many_calls_in_flight_within_few_credits) {
   ServerOptions few;
   few.credits = 4;
   connect({}, few);
   int good = 0;
   TaskGroup group;
   for (std::uint32_t i = 0; i < 40; ++i) group.add(fetch_many(*client, i * 100, 10, good));
-  EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
+  EXPECT_TRUE(harness->run_until([&] { return group.running() == 0; }));
   EXPECT_EQ(good, 400);
 }
 
-TEST_F(RdmaChannel, sends_calls_in_progress_again_when_the_connection_is_lost) {
+TEST_P(RdmaChannel, exposes_nothing_after_a_call) {
+  connect();
+  auto* verbs = dynamic_cast<VerbsHarness*>(harness.get());
+  if (verbs == nullptr) GTEST_SKIP() << "nobody could look";
+  for (const std::uint32_t size : {100u, 65537u, 3u << 20}) {
+    ASSERT_TRUE(call<Echo>({size, pattern(size, size)}).ok());
+    EXPECT_EQ(verbs->stub().remote_handles(), 0u) << size;
+    ASSERT_TRUE(call<StoreWhole>({size, pattern(size, size)}).ok());
+    ASSERT_TRUE(call<FetchWhole>({size, size}).ok());
+    EXPECT_EQ(verbs->stub().remote_handles(), 0u) << size;
+  }
+}
+
+TEST_F(RdmaChannelOnSim, sends_calls_in_progress_again_when_the_connection_is_lost) {
   connect();
   int good = 0;
   TaskGroup group;
@@ -185,7 +232,7 @@ TEST_F(RdmaChannel, sends_calls_in_progress_again_when_the_connection_is_lost) {
   EXPECT_EQ(good, 160);
 }
 
-TEST_F(RdmaChannel, times_out_a_call_and_serves_the_next_on_the_same_connection) {
+TEST_F(RdmaChannelOnSim, times_out_a_call_and_serves_the_next_on_the_same_connection) {
   connect();
   CallOptions options;
   options.timeout = 1us;  // less than the network takes
@@ -198,13 +245,13 @@ TEST_F(RdmaChannel, times_out_a_call_and_serves_the_next_on_the_same_connection)
   EXPECT_EQ(network.open_connections(), 2u);
 }
 
-TEST_F(RdmaChannel, fails_calls_with_Shutdown_when_it_closes) {
+TEST_P(RdmaChannel, fails_calls_with_Shutdown_when_it_closes) {
   connect();
   std::optional<CallResult<Blob>> result;
   detach([](Client& c, std::optional<CallResult<Blob>>& to) -> Task<void> {
     to.emplace(co_await c.call<Fetch>({1, 1 << 20}));
   }(*client, result));
-  loop.run(closing(*channel));
+  harness->run(closing(*channel));
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->error().reason, Reason::Shutdown);
 }
@@ -221,7 +268,7 @@ Task<void> fetch_cancellable(Client& client, CancelToken token, std::optional<Re
   ended = blob.ok() ? Reason::None : blob.error().reason;
 }
 
-TEST_F(RdmaChannel, ends_as_cancelled_what_the_call_woken_before_it_cancelled) {
+TEST_F(RdmaChannelOnSim, ends_as_cancelled_what_the_call_woken_before_it_cancelled) {
   connect();
   network.lose_connections();
   loop.run_for(1s);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "net/loop.h"
-#include "testing/fabric_contract/harness.h"
+#include "testing/fabric_harness.h"
 
 namespace stag::testing {
 

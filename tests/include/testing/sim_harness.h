@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "fabric/sim/sim_fabric.h"
-#include "testing/fabric_contract/harness.h"
+#include "testing/fabric_harness.h"
 
 namespace stag::testing {
 

@@ -16,34 +16,11 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "testing/fabric_harness.h"
 #include "testing/pattern.h"
 #include "testing/proves.h"
 
 namespace stag::testing {
-
-class FabricHarness {
- public:
-  virtual ~FabricHarness() = default;
-  virtual Loop& loop() = 0;
-  virtual fabric::Fabric& fabric() = 0;
-  // An address to listen on, port 0.
-  virtual Address any_address() = 0;
-  // Runs the loop until `predicate()` holds; false when that is not to be expected any more.
-  virtual bool run_until(const std::function<bool()>& predicate) = 0;
-  // Runs the loop long enough for anything under way to happen. Only to show that something does
-  // not happen: a slow machine can make such a test too kind, never fail it.
-  virtual void settle() = 0;
-  // Whether the provider is told of each Write and Read of the peer.
-  virtual bool counts_the_peers_accesses() const { return true; }
-};
-
-struct FabricFactory {
-  std::string name;
-  std::function<std::unique_ptr<FabricHarness>()> make;
-
-  // GoogleTest prints parameters.
-  friend void PrintTo(const FabricFactory& factory, std::ostream* out) { *out << factory.name; }
-};
 
 // One side of a connection and all that it is told. Stays where it is once it is started.
 class Side final : public fabric::Events {
