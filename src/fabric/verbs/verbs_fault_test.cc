@@ -58,6 +58,28 @@ TEST_F(VerbsTest, a_peer_that_takes_more_than_its_share_of_receives_loses_the_co
   EXPECT_EQ(passive.disconnected, Reason::ReceiveOverflow);
 }
 
+TEST_F(VerbsTest, more_completions_than_one_turn_takes_are_all_delivered) {
+  options.receives_max = acceptor.answer.receives_max = 2000;
+  options.receive.count = acceptor.answer.receive.count = 2000;
+  options.sends_max = 2000;
+  join_and_greet();
+  stub().hold();
+  for (int i = 0; i < 1500; ++i)
+    active->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, kNoToken);
+  stub().release();
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == 1500; }));
+}
+
+TEST_F(VerbsTest, a_port_that_goes_down_ends_no_connection_by_itself) {
+  join_and_greet();
+  stub().set_port(false);
+  settle();
+  stub().set_port(true);
+  active->send(Rope::borrow(bytes_of("after")), std::nullopt, 0, 1);
+  ASSERT_TRUE(done(active, 1));
+  EXPECT_EQ(active.outcome(1), Reason::None);
+}
+
 // A connection with everything in it, one call of the device failing: it ends or it goes on, and
 // nothing is left behind (the harness looks).
 void everything_once(fabric::stub::StubOptions device, std::uint64_t failing, bool& more) {
