@@ -1,7 +1,7 @@
 // stag_guard FABRIC OPERATION COUNT: a client and a server of NFS on RPC-over-RDMA in one process
 // make COUNT calls of one kind, one after the other, on the simulated network, which stands for an
-// adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does not matter: bench/guard/run
-// counts the instructions.
+// adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does
+// not matter: bench/guard/run counts the instructions.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>

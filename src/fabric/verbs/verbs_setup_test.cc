@@ -49,6 +49,49 @@ TEST_F(VerbsTest, reads_are_limited_by_the_device) {
   EXPECT_EQ(active->parameters().outbound_reads, 128u);
 }
 
+// What the provider asks RDMA-CM for.
+struct Asked {
+  std::vector<ibv_qp_type> queue_pairs;
+  std::vector<rdma_port_space> ids;
+};
+Asked asked;
+decltype(fabric::VerbsFunctions::create_qp) create_qp;
+decltype(fabric::VerbsFunctions::create_id) create_id;
+
+int noted_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* wishes) {
+  asked.queue_pairs.push_back(wishes->qp_type);
+  return create_qp(id, pd, wishes);
+}
+int noted_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* user,
+                    rdma_port_space space) {
+  asked.ids.push_back(space);
+  return create_id(channel, id, user, space);
+}
+void note(fabric::VerbsFunctions& functions) {
+  asked = {};
+  create_qp = std::exchange(functions.create_qp, noted_create_qp);
+  create_id = std::exchange(functions.create_id, noted_create_id);
+}
+
+class NotedVerbsTest : public FabricTest {
+ protected:
+  NotedVerbsTest() : FabricTest(std::make_unique<VerbsHarness>(rxe_like(), "127.0.0.1", note)) {}
+};
+
+TEST_F(NotedVerbsTest, queue_pairs_are_reliable_connected_ones) {
+  PROVES("R8797-7-a");
+  join_and_greet();
+  EXPECT_EQ(asked.queue_pairs, std::vector(2, IBV_QPT_RC));
+}
+
+// RDMA_PS_TCP is the service that maps addresses and ports of IP to InfiniBand's service names.
+TEST_F(NotedVerbsTest, address_and_port_of_IP_reach_the_listener_by_the_IP_service_of_RDMA_CM) {
+  PROVES("R8166-5-b");
+  join_and_greet();
+  EXPECT_EQ(asked.ids, std::vector(2, RDMA_PS_TCP)) << "the listener's, and who asks";
+  EXPECT_EQ(active->peer_address(), listener->local_address());
+}
+
 class NoDeviceTest : public ::testing::Test {};
 
 TEST_F(NoDeviceTest, is_named) {

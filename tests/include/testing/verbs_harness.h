@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,19 +25,26 @@ struct StubHolder {
   fabric::stub::StubNetwork network;
 };
 
-inline fabric::VerbsOptions over(const fabric::stub::StubNetwork& network) {
+using AdjustVerbs = std::function<void(fabric::VerbsFunctions&)>;
+
+// `adjust` sees the functions before they are used.
+inline fabric::VerbsOptions over(const fabric::stub::StubNetwork& network,
+                                 const AdjustVerbs& adjust = {}) {
+  const auto functions = std::make_shared<fabric::VerbsFunctions>(*network.functions());
+  if (adjust) adjust(*functions);
   fabric::VerbsOptions options;
-  options.functions = network.functions();
+  options.functions = functions;
   options.max_registration = 16 << 20;
   return options;
 }
 
 class VerbsHarness final : private StubHolder, public EpollHarness {
  public:
-  explicit VerbsHarness(fabric::stub::StubOptions device, std::string host = "127.0.0.1")
+  explicit VerbsHarness(fabric::stub::StubOptions device, std::string host = "127.0.0.1",
+                        const AdjustVerbs& adjust = {})
       : StubHolder({std::move(device)}),
         EpollHarness(std::move(host)),
-        fabric_(loop(), over(network)) {}
+        fabric_(loop(), over(network, adjust)) {}
 
   fabric::Fabric& fabric() override { return fabric_; }
   // A device moves its peer's bytes without a word.
