@@ -1,5 +1,4 @@
-// Where a peer is: a host name or numeric address, and a port; or, on this machine, the path of a
-// Unix socket (a host that begins with '/', no port). Resolved only in net.
+// Address: where a peer is reached. A value; nothing is resolved here (net does that).
 #pragma once
 
 #include <cstdint>
@@ -8,13 +7,15 @@
 namespace stag {
 
 struct Address {
+  // A host name, a numeric IPv4 or IPv6 address without brackets, or the path of a Unix socket of
+  // this machine (begins with '/').
   std::string host;
-  std::uint16_t port = 0;
+  std::uint16_t port = 0;  // in host byte order; unused with a Unix socket
 
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-// "127.0.0.1:20049", "[::1]:20049", "/run/rpcbind.sock"
+// For messages and logs: "127.0.0.1:20049", "[::1]:20049", "/run/rpcbind.sock".
 inline std::string to_string(const Address& address) {
   if (address.host.starts_with('/')) return address.host;
   const bool bracket = address.host.find(':') != std::string::npos;

@@ -1,8 +1,8 @@
-// Bytes with an owner. A Buffer is an immutable, reference-counted slice: what is on its way to a
-// peer never changes and never goes away before it has left. A Block is the only writable form,
-// owned by one, until it is frozen into a Buffer. Small Blocks come from per-thread free lists by
-// size class, large ones from pages the process keeps (base/large_blocks.h), so a steady flow of
-// calls allocates nothing. Buffers may be shared between threads; a Block belongs to one.
+// Bytes with an owner. A Buffer is an immutable, reference-counted slice: bytes on their way to a
+// peer never change and stay until they have left. A Block is the writable form with one owner,
+// until freeze() makes a Buffer of it. Small Blocks come from per-thread free lists by size class,
+// large ones from pages that the process keeps (base/large_blocks.h), so that a steady flow of
+// calls allocates nothing. Threads may share Buffers; a Block belongs to one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -14,28 +14,33 @@
 
 namespace stag {
 
-// What keeps bytes alive. Whoever made it decides in release() how it ends.
+// The reference count that keeps bytes alive. A derived class says in release() how the bytes are
+// given back.
 class Storage {
  public:
+  // Adds one reference. Thread: any that holds a reference.
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  // The last holder needs no atomic subtraction: nobody else is there to add to it.
+  // Gives up one reference; the last one calls release(). Thread: any. A holder that reads a count
+  // of one needs no atomic subtraction: no other holder exists that could add a reference.
   void drop() noexcept {
     if (references_.load(std::memory_order_acquire) == 1 ||
         references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       release();
   }
-  // Whether its only holder may write the bytes. Acquires what those who dropped it have read.
+  // Whether the caller holds the only reference and the bytes are writable memory. Acquires: reads
+  // of former holders happened before.
   bool exclusive() const noexcept {
     return writable_ && references_.load(std::memory_order_acquire) == 1;
   }
 
  protected:
-  // `writable`: its bytes are memory that whoever is its only holder may write.
+  // `writable`: the only holder may write the bytes.
   explicit Storage(bool writable = false) : writable_(writable) {}
   ~Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
-  // Called without a holder; may make itself the storage of a new one, by revive().
+  // Called when no reference is left, on the thread that dropped the last one. May begin a new life
+  // with one reference by revive().
   virtual void release() noexcept = 0;
   void revive() noexcept { references_.store(1, std::memory_order_relaxed); }
 
@@ -44,13 +49,15 @@ class Storage {
   const bool writable_;
 };
 
+// An immutable slice of bytes and one reference to their Storage. Copies share the bytes.
 class Buffer {
  public:
   Buffer() = default;
-  // Takes over one reference of `owner`; null means the bytes outlive every use (static, or the
-  // caller's promise).
+  // Takes over one reference of `owner`. Null: the bytes are borrowed and outlive every use (static
+  // bytes, or the caller's promise).
   Buffer(Storage* owner, Bytes bytes) : owner_(owner), bytes_(bytes) {}
   static Buffer borrow(Bytes bytes) { return Buffer(nullptr, bytes); }
+  // Throws std::bad_alloc when there is no memory for the copy.
   static Buffer copy_of(Bytes bytes);
 
   Buffer(const Buffer& other) : owner_(other.owner_), bytes_(other.bytes_) {
@@ -71,16 +78,16 @@ class Buffer {
   const std::byte* data() const { return bytes_.data(); }
   std::size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // Borrowed bytes have no owner: who keeps them beyond the call that lent them must copy.
+  // False for borrowed bytes: code that keeps them beyond the call that lent them must copy them.
   bool owned() const { return owner_ != nullptr; }
-  // The same bytes to be written again, when they came from a Block and no other Buffer shares it;
-  // else nothing. Nobody can begin to share it but through this Buffer.
+  // The same bytes, writable, when they came from a Block and no other Buffer shares that Block;
+  // else an empty span. No other Buffer can come to share the Block but as a copy of this one.
   MutableBytes exclusive() {
     if (owner_ == nullptr || !owner_->exclusive()) return {};
     return {const_cast<std::byte*>(bytes_.data()), bytes_.size()};
   }
 
-  // The range must lie inside.
+  // Shares the bytes [offset, offset + length), which must lie inside.
   Buffer slice(std::size_t offset, std::size_t length) const {
     STAG_CHECK(offset <= size() && length <= size() - offset);
     Buffer part(*this);
@@ -93,13 +100,14 @@ class Buffer {
   Bytes bytes_;
 };
 
+// Writable bytes with one owner.
 class Block {
  public:
   Block() = default;
   // At least `capacity` writable bytes, contents undefined. Throws std::bad_alloc when there is no
   // memory for them.
   static Block allocate(std::size_t capacity);
-  // The same for whoever can do without: an empty Block when there is no memory.
+  // The same for callers that can do without: an empty Block when there is no memory.
   static Block try_allocate(std::size_t capacity) noexcept;
   Block(Block&& other) noexcept
       : owner_(std::exchange(other.owner_, nullptr)), bytes_(std::exchange(other.bytes_, {})) {}
@@ -112,12 +120,14 @@ class Block {
     if (owner_ != nullptr) owner_->drop();
   }
 
+  // False when empty.
   explicit operator bool() const { return owner_ != nullptr; }
   MutableBytes bytes() const { return bytes_; }
   std::byte* data() const { return bytes_.data(); }
   std::size_t capacity() const { return bytes_.size(); }
 
-  // The first `length` bytes, immutable from here on; the Block is empty afterwards.
+  // Makes a Buffer of the first `length` bytes (at most capacity()), which are immutable from here
+  // on; the Block is empty afterwards.
   Buffer freeze(std::size_t length) && {
     STAG_CHECK(length <= bytes_.size());
     return Buffer(std::exchange(owner_, nullptr), Bytes(std::exchange(bytes_, {})).first(length));

@@ -37,7 +37,7 @@ struct Connection {
   std::shared_ptr<ByteBudget::Share> share;
 };
 
-class Budget : public ::testing::Test {
+class ByteBudgetTest : public ::testing::Test {
  protected:
   Connection& connect(const std::string& address) {
     return connections.emplace_back(budget, address, loop);
@@ -48,38 +48,38 @@ class Budget : public ::testing::Test {
   std::deque<Connection> connections;
 };
 
-TEST_F(Budget, gives_one_address_a_ninth_however_many_connections_it_has) {
+TEST_F(ByteBudgetTest, gives_one_address_a_ninth_however_many_connections_it_has) {
   for (int i = 0; i < 17; ++i) connect("a").take_all(16 * kMiB);
   EXPECT_GT(budget->used(), 90 * kMiB);
   EXPECT_LE(budget->used(), 1024 * kMiB / 9);
   EXPECT_TRUE(connect("b").reserve(64 * kMiB));
 }
 
-TEST_F(Budget, leaves_room_for_another_client_behind_the_same_address) {
+TEST_F(ByteBudgetTest, leaves_bytes_for_another_client_behind_the_same_address) {
   for (int i = 0; i < 17; ++i) connect("a").take_all(kMiB);
   EXPECT_FALSE(connections[0].reserve(kMiB));
   EXPECT_TRUE(connect("a").reserve(kMiB));
 }
 
-TEST_F(Budget, leaves_an_eighth_whatever_sixteen_addresses_take) {
+TEST_F(ByteBudgetTest, leaves_an_eighth_whatever_sixteen_addresses_take) {
   for (int i = 0; i < 16 * 17; ++i) connect(std::to_string(i % 16)).take_all(16 * kMiB);
   for (Connection& greedy : connections) greedy.take_all(kMiB);
   EXPECT_GT(1024 * kMiB - budget->used(), 1024 * kMiB / 8);
   EXPECT_TRUE(connect("new").reserve(16 * kMiB));
 }
 
-TEST_F(Budget, leaves_room_for_a_newcomer_whatever_many_small_connections_take) {
+TEST_F(ByteBudgetTest, leaves_bytes_for_a_new_connection_whatever_many_small_ones_take) {
   for (int i = 0; i < 16 * 128; ++i) connect(std::to_string(i % 16)).take_all(kMiB);
   EXPECT_TRUE(connect("new").reserve(16 * kMiB));
 }
 
-TEST_F(Budget, gives_every_address_a_few_bytes_as_long_as_there_are_any) {
+TEST_F(ByteBudgetTest, gives_every_address_a_few_bytes_as_long_as_there_are_any) {
   for (int i = 0; i < 63; ++i) EXPECT_TRUE(connect(std::to_string(i)).reserve(16 * kMiB));
   EXPECT_FALSE(connect("new").reserve(17 * kMiB));
   EXPECT_TRUE(connect("newer").reserve(16 * kMiB));
 }
 
-TEST_F(Budget, grants_a_request_of_any_size_when_nothing_is_reserved) {
+TEST_F(ByteBudgetTest, grants_a_request_of_any_size_when_nothing_is_reserved) {
   EXPECT_TRUE(connect("a").reserve(2048 * kMiB));
   EXPECT_TRUE(budget->exhausted());
   Connection& waiting = connect("b");
@@ -89,7 +89,7 @@ TEST_F(Budget, grants_a_request_of_any_size_when_nothing_is_reserved) {
   EXPECT_TRUE(waiting.reserve(2048 * kMiB));
 }
 
-TEST_F(Budget, sets_bytes_aside_for_who_waits_and_says_so_on_its_loop) {
+TEST_F(ByteBudgetTest, reserves_bytes_for_a_waiting_request_and_tells_it_on_its_loop) {
   Connection& first = connect("a");
   EXPECT_TRUE(first.reserve(900 * kMiB));
   testing::ManualLoop other;
@@ -107,7 +107,7 @@ TEST_F(Budget, sets_bytes_aside_for_who_waits_and_says_so_on_its_loop) {
   EXPECT_EQ(budget->waiting(), 0u);
 }
 
-TEST_F(Budget, serves_the_address_that_has_least_first) {
+TEST_F(ByteBudgetTest, serves_the_address_that_has_least_first) {
   Connection& all = connect("all");
   EXPECT_TRUE(all.reserve(1010 * kMiB));
   Connection& some = connect("some");
@@ -125,7 +125,7 @@ TEST_F(Budget, serves_the_address_that_has_least_first) {
   EXPECT_TRUE(some.reserve(3 * kMiB) && none.reserve(16 * kMiB));
 }
 
-TEST_F(Budget, serves_requests_alike_in_the_order_they_came) {
+TEST_F(ByteBudgetTest, serves_requests_alike_in_the_order_they_came) {
   Connection& all = connect("all");
   EXPECT_TRUE(all.reserve(1024 * kMiB));
   for (int i = 0; i < 8; ++i) EXPECT_FALSE(connect(std::to_string(i % 4)).reserve(16 * kMiB));
@@ -140,7 +140,7 @@ TEST_F(Budget, serves_requests_alike_in_the_order_they_came) {
     EXPECT_TRUE(connections[static_cast<std::size_t>(i)].reserve(16 * kMiB)) << i;
 }
 
-TEST_F(Budget, takes_back_what_was_set_aside_for_who_has_gone) {
+TEST_F(ByteBudgetTest, takes_back_bytes_reserved_for_a_request_that_was_withdrawn) {
   Connection& all = connect("all");
   EXPECT_TRUE(all.reserve(1024 * kMiB));
   std::optional<Connection> gone(std::in_place, budget, "b", loop);
@@ -182,7 +182,7 @@ class PostedLoop final : public Loop {
 };
 
 // Would never end if a wake-up were lost.
-TEST_F(Budget, loses_no_wake_up_between_threads) {
+TEST_F(ByteBudgetTest, loses_no_wake_up_between_threads) {
   budget = std::make_shared<ByteBudget>(8 * kMiB);
   const auto work = [this](int thread) {
     PostedLoop own;

@@ -1,6 +1,8 @@
-// Cancelling: a CancelSource is pulled once, every CancelCallback registered with its token runs,
-// on the same loop. Cancelling asks; what was asked still ends in its own way and time, and only
-// then gives memory back.
+// Cancellation: CancelSource::cancel() runs every CancelCallback that is registered with a token of
+// that source. To cancel is to ask: the cancelled operation still ends in its own way and time, and
+// only then gives memory back to its caller.
+//
+// Thread: source, tokens and callbacks belong to one loop's thread.
 #pragma once
 
 #include <utility>
@@ -19,7 +21,8 @@ class CancelSource {
   ~CancelSource();
 
   bool cancelled() const { return cancelled_; }
-  // Idempotent. Callbacks run inside, each unhooked before it runs; one of them may destroy this.
+  // Idempotent. Runs the callbacks before it returns, each unregistered first; a callback may
+  // destroy this source.
   void cancel();
 
  private:
@@ -28,13 +31,13 @@ class CancelSource {
   CancelCallback* first_ = nullptr;
 };
 
-// A view of a source; the default one is never cancelled. The source outlives its tokens' use.
+// A view of a source, which outlives the uses of its tokens. A default token is never cancelled.
 class CancelToken {
  public:
   CancelToken() = default;
   CancelToken(CancelSource& source) : source_(&source) {}
   bool cancelled() const { return source_ != nullptr && source_->cancelled(); }
-  // Whether there is anything that could cancel.
+  // False for a default token, which nothing can cancel.
   bool has_source() const { return source_ != nullptr; }
 
  private:
@@ -42,8 +45,8 @@ class CancelToken {
   CancelSource* source_ = nullptr;
 };
 
-// Runs `callback` when the source is cancelled, or inside the constructor if it already is. Unhooks
-// itself when destroyed.
+// Runs `callback` once, when the source is cancelled, or inside the constructor if the source is
+// cancelled already. Unregisters itself when destroyed.
 class CancelCallback {
  public:
   CancelCallback(CancelToken token, UniqueFunction<void()> callback);

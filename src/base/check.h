@@ -1,5 +1,6 @@
-// STAG_CHECK: an error of ours is a bug and ends the process; an error of the peer is a value
-// (Result), never a STAG_CHECK.
+// STAG_CHECK(expression): ends the process with a message when `expression` is false. It guards
+// against bugs of this program. An error of a peer is a value (Result); nothing that a peer sends
+// may reach a failing STAG_CHECK.
 #pragma once
 
 namespace stag {

@@ -1,5 +1,5 @@
-// Executor: threads on which blocking is allowed, apart from those of every other Executor, so that
-// a job waits for nothing but what it is about. net::WorkerPool is one.
+// Executor: threads on which blocking is allowed. Each Executor has threads of its own, so that a
+// job waits only for other jobs of its Executor. net::WorkerPool implements it.
 #pragma once
 
 #include "base/unique_function.h"
@@ -9,24 +9,27 @@ namespace stag {
 class Executor {
  public:
   using Function = UniqueFunction<void()>;
-  // Gets `done` on a thread of the Executor.
+  // Takes `done` over, on a thread of the Executor; most often posts it to a loop.
   using Deliver = void (*)(void* context, Function done);
 
   struct Job {
-    Function work;
-    // Delivered once `work` has ended and is destroyed, or was given back without having begun.
+    Function work;  // runs on a thread of the Executor and may block
+    // Delivered by `deliver` once `work` has ended and is destroyed, or when the Executor gives the
+    // job up without having begun it.
     Function done;
     Deliver deliver = nullptr;
-    void* context = nullptr;
-    // Jobs of one client share its bounds and take turns with those of others; only compared.
+    void* context = nullptr;  // the first argument of `deliver`
+    // Identifies the client whose jobs share one bound and take turns with those of other clients.
+    // Compared, never dereferenced.
     const void* client = nullptr;
-    // Neither refused for want of room nor given back: what it holds may only go on a thread where
-    // blocking is allowed.
+    // The Executor neither refuses this job nor gives it up, because what `work` owns may be
+    // destroyed only where blocking is allowed.
     bool must_run = false;
   };
 
   virtual ~Executor() = default;
-  // Any thread. False: there is no room for one more, and the caller keeps the job.
+  // Queues `job`. Thread: any. False when the queue is full: the caller keeps the job, and neither
+  // function runs.
   virtual bool submit(Job&& job) = 0;
 };
 

@@ -1,6 +1,11 @@
-// A vector whose first N elements live inside it: chunk lists, ropes and action lists of ordinary
-// calls allocate nothing. Most of them are empty: copying, moving and destroying such a one is a
-// few instructions, and lists of plain values move as bytes.
+// InlineVector<T, N>: a vector whose first N elements live inside the object, so that the chunk
+// lists, ropes and action lists of ordinary calls allocate nothing. Beyond N elements it moves to
+// the heap and throws std::bad_alloc when there is no memory. Most of these lists are empty: to
+// copy, move or destroy an empty one takes a few instructions, and lists of plain values move as
+// bytes.
+//
+// References and iterators are valid until the next change of size. operator[], front(), back() and
+// pop_back() end the process when the element does not exist.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +29,7 @@ class InlineVector {
   using iterator = T*;
   using const_iterator = const T*;
 
-  // Said, so that `InlineVector v{}` does not fill the room with zeros first.
+  // Not defaulted, so that `InlineVector v{}` does not fill the inline storage with zeros first.
   InlineVector() {}
   InlineVector(std::initializer_list<T> values) {
     for (const T& value : values) push_back(value);
@@ -68,6 +73,7 @@ class InlineVector {
     std::destroy_n(data_, size_);
     size_ = 0;
   }
+  // Makes capacity for `wanted` elements in all.
   void reserve(std::size_t wanted) {
     if (wanted <= capacity_) return;
     T* larger = std::allocator<T>().allocate(wanted);
@@ -111,7 +117,7 @@ class InlineVector {
     std::uninitialized_copy_n(other.data_, other.size_, data_);
     size_ = other.size_;
   }
-  // Into an empty one.
+  // Moves the elements of `other` into this vector, which is empty.
   void take(InlineVector& other) noexcept {
     if (other.size_ == 0) return;
     if (other.on_heap()) {

@@ -1,6 +1,8 @@
-// Loop: the one place where time, threads and order come from. One thread runs a Loop and
-// everything that belongs to it; net implements it on epoll, fabric/sim in virtual time. Nobody
-// else starts a thread or reads a clock.
+// Loop: the interface through which everything else gets time, timers and order. One thread runs a
+// Loop and all objects that belong to it. net::EpollLoop implements it on epoll, fabric/sim in
+// virtual time. No other code starts a thread or reads a clock.
+//
+// Thread: functions without a remark are called on the loop's thread.
 #pragma once
 
 #include <chrono>
@@ -17,13 +19,13 @@
 namespace stag {
 
 using Duration = std::chrono::nanoseconds;
-// Monotonic time of a Loop; its zero means nothing.
+// Monotonic time of one Loop, in nanoseconds from an arbitrary origin.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 class Loop;
 
-// A pending timer; destroying or cancelling it means its function never runs. Belongs to the loop's
-// thread.
+// Owns a pending timer: when it is destroyed or cancelled first, the timer's function never runs.
+// Thread: the loop's. The Loop outlives it.
 class Timer {
  public:
   Timer() = default;
@@ -36,6 +38,7 @@ class Timer {
     return *this;
   }
   ~Timer() { cancel(); }
+  // Idempotent; no effect after the function has run.
   void cancel();
 
  private:
@@ -48,17 +51,19 @@ class Loop {
   using Function = UniqueFunction<void()>;
   virtual ~Loop() = default;
 
+  // The loop's time; an implementation may let it stand still within a turn.
   virtual TimePoint now() const = 0;
-  // Runs `function` on the loop's thread, never inside post() itself. Callable from any thread;
-  // order is kept.
+  // Runs `function` on the loop's thread in a later turn, never inside post(). Functions posted by
+  // one thread run in their order. Thread: any.
   virtual void post(Function function) = 0;
-  // Runs `function` on the loop's thread once `delay` has passed. Call from the loop's thread.
+  // Runs `function` on the loop's thread once `delay` has passed, unless the Timer is gone by then.
   [[nodiscard]] virtual Timer after(Duration delay, Function function) = 0;
-  // Runs `work` where blocking is allowed, then `done` on the loop's thread. In virtual time `work`
-  // runs inline.
+  // Runs `work` on a thread where blocking is allowed, then `done` on the loop's thread. In virtual
+  // time `work` runs inside this call.
   virtual void offload(Function work, Function done) = 0;
-  // The same on a thread of `executor`, which counts it as a job of `client`. False when it has no
-  // room: neither function runs. When it gives the job back later, only `done` runs.
+  // The same on a thread of `executor`, as a job of `client` (Executor::Job::client). False when
+  // the queue of `executor` is full: neither function runs. If the executor gives the job up later,
+  // only `done` runs.
   virtual bool offload_to(Executor& executor, const void* client, Function work, Function done) {
     const auto deliver = [](void* loop, Function then) {
       static_cast<Loop*>(loop)->post(std::move(then));
@@ -70,7 +75,7 @@ class Loop {
 
  private:
   friend class Timer;
-  // The timer may have fired already.
+  // `id` may name a timer that has fired already.
   virtual void cancel_timer(std::uint64_t id) = 0;
 };
 
@@ -78,7 +83,7 @@ inline void Timer::cancel() {
   if (loop_ != nullptr) std::exchange(loop_, nullptr)->cancel_timer(id_);
 }
 
-// co_await sleep_for(loop, 10ms): resumes on the loop.
+// co_await sleep_for(loop, 10ms): suspends for `delay` and resumes on the loop.
 inline auto sleep_for(Loop& loop, Duration delay) {
   struct Awaiter {
     Loop& loop;
@@ -93,7 +98,8 @@ inline auto sleep_for(Loop& loop, Duration delay) {
   return Awaiter{loop, delay, {}};
 }
 
-// co_await resume_on(loop): continues on the loop's thread in a later turn; also the way to yield.
+// co_await resume_on(loop): continues on the loop's thread in a later turn. A coroutine of that
+// loop yields this way.
 inline auto resume_on(Loop& loop) {
   struct Awaiter {
     Loop& loop;
@@ -106,8 +112,9 @@ inline auto resume_on(Loop& loop) {
   return Awaiter{loop};
 }
 
-// co_await offloaded(loop, [&] { return blocking_call(); }): the result, back on the loop. `work`
-// may use the caller's frame: it is suspended meanwhile. What `work` throws is thrown there, too.
+// co_await offloaded(loop, [&] { return blocking_call(); }): runs `work` by Loop::offload() and
+// yields its result, back on the loop. `work` may use the caller's frame, which is suspended
+// meanwhile. An exception of `work` is thrown where the result is awaited.
 template <class Work>
 auto offloaded(Loop& loop, Work work) {
   using Value = decltype(work());
@@ -135,9 +142,9 @@ auto offloaded(Loop& loop, Work work) {
   return Awaiter{loop, std::move(work), std::nullopt, {}};
 }
 
-// co_await offloaded_to(executor, client, loop, work, otherwise): the same by an Executor; null is
-// the loop's own threads. `otherwise` is the result when the Executor does not do the work, or when
-// there is no memory for it.
+// co_await offloaded_to(executor, client, loop, work, otherwise): the same on a thread of
+// `executor`; null: on the threads of Loop::offload(). Yields `otherwise` when the Executor refuses
+// the job or gives it up, or when `work` throws std::bad_alloc.
 template <class Work>
 auto offloaded_to(Executor* executor, const void* client, Loop& loop, Work work,
                   decltype(work()) otherwise) {
@@ -161,7 +168,7 @@ auto offloaded_to(Executor* executor, const void* client, Loop& loop, Work work,
       try {
         value = work();
       } catch (const std::bad_alloc&) {
-        return;  // The value is still the other one.
+        return;  // `value` is still `otherwise`.
       } catch (...) {
         failure = std::current_exception();
       }

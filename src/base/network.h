@@ -1,5 +1,5 @@
-// IP addresses as values, and networks of them: who may come in. Numeric only; names are resolved
-// in net.
+// IP addresses and networks as values, for the lists of peers that may connect. Numeric only; net
+// resolves host names.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace stag {
 
 // An address of either family. An IPv4 address inside IPv6 (::ffff:192.0.2.1) is that IPv4 address.
 struct IpAddress {
-  std::uint64_t high = 0;  // the first eight bytes
-  std::uint64_t low = 0;
+  std::uint64_t high = 0;  // the first eight bytes, in host byte order
+  std::uint64_t low = 0;   // the last eight
 
-  // "192.0.2.1", "2001:db8::1"; the scope of "fe80::1%eth0" is left out. Nothing for anything else.
+  // Reads "192.0.2.1" or "2001:db8::1"; drops the scope of "fe80::1%eth0". nullopt for any other
+  // text.
   static std::optional<IpAddress> parse(std::string_view text);
   bool is_v4() const { return high == 0 && low >> 32 == 0xffff; }
   friend bool operator==(const IpAddress&, const IpAddress&) = default;
@@ -22,8 +23,8 @@ struct IpAddress {
 
 class IpNetwork {
  public:
-  // "192.0.2.0/24", "192.0.2.0/255.255.255.0", "2001:db8::/32", or one address. Bits behind the
-  // prefix do not matter.
+  // Reads "192.0.2.0/24", "192.0.2.0/255.255.255.0", "2001:db8::/32", or one address; bits behind
+  // the prefix are ignored. nullopt for any other text.
   static std::optional<IpNetwork> parse(std::string_view text);
 
   // IPv4 addresses are in IPv4 networks only: "::/0" is all of IPv6.
@@ -31,7 +32,7 @@ class IpNetwork {
     return address.is_v4() == first_.is_v4() && ((address.high ^ first_.high) & mask_.high) == 0 &&
            ((address.low ^ first_.low) & mask_.low) == 0;
   }
-  // Bits that are fixed, of 128; the more, the more specific.
+  // How many of the 128 bits are fixed: the more, the more specific is the network.
   unsigned prefix() const { return prefix_; }
   friend bool operator==(const IpNetwork&, const IpNetwork&) = default;
 
@@ -43,7 +44,8 @@ class IpNetwork {
   unsigned prefix_ = 0;
 };
 
-// Whether a peer at `host` (Address::host) may connect where only `networks` may; none: all may.
+// Whether a peer at `host` (Address::host, numeric) lies in one of `networks`; an empty list allows
+// every peer.
 bool is_allowed(std::span<const IpNetwork> networks, std::string_view host);
 
 }  // namespace stag

@@ -38,7 +38,7 @@ TEST(IpAddress, inside_IPv6_is_the_IPv4_address_it_stands_for) {
   EXPECT_FALSE(IpAddress::parse("::1")->is_v4());
 }
 
-TEST(IpAddress, is_nothing_else) {
+TEST(IpAddress, refuses_any_other_text) {
   for (const char* text : {"",
                            "localhost",
                            "1.2.3",
@@ -85,7 +85,7 @@ TEST(IpNetwork, holds_the_addresses_that_begin_alike) {
   EXPECT_FALSE(inside("2001:db8::/65", "2001:db8::8000:0:0:1"));
 }
 
-TEST(IpNetwork, of_one_family_holds_none_of_the_other) {
+TEST(IpNetwork, contains_addresses_of_its_own_family_only) {
   EXPECT_TRUE(inside("0.0.0.0/0", "192.0.2.1"));
   EXPECT_FALSE(inside("0.0.0.0/0", "2001:db8::1"));
   EXPECT_TRUE(inside("::/0", "2001:db8::1"));
@@ -93,13 +93,13 @@ TEST(IpNetwork, of_one_family_holds_none_of_the_other) {
   EXPECT_TRUE(inside("192.0.2.0/24", "::ffff:192.0.2.9"));
 }
 
-TEST(IpNetwork, is_not_read_from_what_is_none) {
+TEST(IpNetwork, refuses_any_other_text) {
   for (const char* text : {"", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/8x",
                            "::/129", "::/ffff::", "10.0.0.0/255.0.255.0", "*", "example", "::1%lo"})
     EXPECT_FALSE(IpNetwork::parse(text)) << text;
 }
 
-TEST(Networks, that_are_none_allow_everybody_and_else_only_those_inside) {
+TEST(IpNetworks, allow_all_peers_when_empty_and_else_only_those_inside) {
   EXPECT_TRUE(is_allowed({}, "anything"));
   const std::vector<IpNetwork> networks = {*IpNetwork::parse("10.0.0.0/8"),
                                            *IpNetwork::parse("::1")};

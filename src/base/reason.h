@@ -1,5 +1,5 @@
-// Every exit has a name. One enum for all drops, errors and closes; trace() is the one place that
-// turns a reason into a counter, a log line and a trace event. Tests assert on reasons.
+// Every exit has a name: one enum for all drops, errors and closes (base/reason.def). trace() is
+// the one place that turns a Reason into a counter and a log line. Tests assert on reasons.
 #pragma once
 
 #include <array>
@@ -20,16 +20,18 @@ enum class Reason : std::uint16_t {
 inline constexpr std::size_t kReasonCount = static_cast<std::size_t>(Reason::Count_);
 
 struct ReasonInfo {
-  std::string_view name;
+  std::string_view name;  // the enumerator: "PeerStalled"
   Severity severity;
-  std::string_view text;
+  std::string_view text;  // a phrase for users, without a full stop
 };
+// Static data.
 const ReasonInfo& info(Reason reason);
+// The name.
 inline std::string_view to_string(Reason reason) {
   return info(reason).name;
 }
 
-// How often each reason was reached in this process; readable from any thread.
+// How often trace() was called with each reason in this process. Thread: any.
 class ReasonCounters {
  public:
   void add(Reason reason) { counts_[index(reason)].fetch_add(1, std::memory_order_relaxed); }
@@ -43,13 +45,14 @@ class ReasonCounters {
 };
 ReasonCounters& reason_counters();
 
-// Where log lines go; set once at start, before any thread runs. `where` names the object ("rdma
-// 127.0.0.1:4711").
+// Receives log lines, on any thread. `where` names the object ("rdma 127.0.0.1:4711"), `detail`
+// says more; both are views for the length of the call and may be empty.
 using TraceSink = void (*)(Reason reason, std::string_view where, std::string_view detail);
+// Called once at start, before any other thread runs. Null: no log lines.
 void set_trace_sink(TraceSink sink);
 
-// Counts `reason` and hands it to the sink, if there is one. A line that the sink has no memory for
-// is lost.
+// Counts `reason` and calls the sink, if one is set. Thread: any. When the sink throws, its line is
+// lost.
 void trace(Reason reason, std::string_view where = {}, std::string_view detail = {}) noexcept;
 
 }  // namespace stag

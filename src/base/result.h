@@ -1,5 +1,5 @@
-// Result<T, E>: a value, or the reason there is none. The project's only way to report what a peer
-// or the system did wrong; nothing throws across a module border.
+// Result<T, E>: a value, or the error that took its place. Errors of peers and of the system are
+// reported this way only; no exception of this project crosses a module's border.
 #pragma once
 
 #include <utility>
@@ -9,6 +9,7 @@
 
 namespace stag {
 
+// Failure{error} converts to a Result that holds the error.
 template <class E>
 struct Failure {
   E error;
@@ -16,7 +17,7 @@ struct Failure {
 template <class E>
 Failure(E) -> Failure<E>;
 
-// For operations that yield nothing but may fail: Result<Ok, E>.
+// The value of operations that only succeed or fail: Result<Ok, E>.
 struct Ok {};
 
 template <class T, class E>
@@ -25,7 +26,7 @@ class [[nodiscard]] Result {
   using Value = T;
   using Error = E;
 
-  // A value to be filled in place: what is large is made once, where its receiver finds it.
+  // Holds a default T, to be filled in place: a large value is then never moved.
   explicit Result(std::in_place_t) : state_(std::in_place_index<0>) {}
   Result(const T& value) : state_(std::in_place_index<0>, value) {}
   Result(T&& value) : state_(std::in_place_index<0>, std::move(value)) {}
@@ -34,7 +35,8 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  // Asking for what is not there is a bug of the caller.
+  // The value. Ends the process when there is none, as error() does when there is a value: the
+  // caller checks ok() first.
   T& value() & { return STAG_CHECK(ok()), *std::get_if<0>(&state_); }
   const T& value() const& { return STAG_CHECK(ok()), *std::get_if<0>(&state_); }
   T&& value() && { return STAG_CHECK(ok()), std::move(*std::get_if<0>(&state_)); }

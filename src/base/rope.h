@@ -1,5 +1,5 @@
-// A rope: bytes that lie in several Buffers, in order. What large opaques travel as: nobody copies
-// them together.
+// Rope: bytes that lie in several Buffers, in order. Large opaques travel as Ropes, so that no
+// layer copies their pieces together. Copies share the bytes. Thread: as Buffer.
 #pragma once
 
 #include "base/buffer.h"
@@ -16,6 +16,7 @@ class Rope {
   static Rope borrow(Bytes bytes) { return Rope(Buffer::borrow(bytes)); }
   static Rope copy_of(Bytes bytes) { return Rope(Buffer::copy_of(bytes)); }
 
+  // Shares the bytes of the argument; an empty one adds no piece.
   void append(Buffer buffer) {
     if (buffer.empty()) return;
     const std::size_t size = buffer.size();
@@ -30,13 +31,14 @@ class Rope {
   bool empty() const { return size_ == 0; }
   const Pieces& pieces() const { return pieces_; }
 
-  // The range must lie inside.
+  // Shares the bytes [offset, offset + length), which must lie inside.
   Rope slice(std::size_t offset, std::size_t length) const;
-  // `to` holds at least size() bytes.
+  // Copies all bytes to the start of `to`, which holds at least size() bytes.
   void copy_to(MutableBytes to) const;
   // All bytes in one piece: the piece itself when there is only one, else a copy.
   Buffer flatten() const;
 
+  // Compares the bytes, however they are cut into pieces.
   friend bool operator==(const Rope& a, const Rope& b);
 
  private:

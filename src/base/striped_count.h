@@ -1,5 +1,5 @@
-// A count that many threads change all the time and that is hardly ever read: each thread has a
-// place of its own, so that they do not wait for one another's cache line.
+// A count that many threads change all the time and that is seldom read: each thread has a cache
+// line of its own, so that threads do not wait for one another.
 #pragma once
 
 #include <array>
@@ -12,9 +12,10 @@ class StripedCount {
  public:
   using Place = std::atomic<std::size_t>;
 
-  // This thread's. Who adds keeps it, and subtracts there, on whatever thread.
+  // The counter of the calling thread. Code that adds to it keeps the reference and subtracts
+  // there, on whatever thread that happens.
   Place& place() { return places_[index()].count; }
-  // Exact when nothing is added meanwhile.
+  // The total; exact when no thread changes the count meanwhile.
   std::size_t sum() const {
     std::size_t all = 0;
     for (const Line& line : places_) all += line.count.load(std::memory_order_acquire);

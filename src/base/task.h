@@ -1,15 +1,20 @@
 // Task<T>: a coroutine that runs when awaited and belongs to one Loop.
 //
-// Lazy, move-only, resumed on its loop's thread only. A Task is never destroyed while it is
-// suspended on a fabric operation: cancelling is a token (base/cancel.h), not the end of the frame.
+// Life. A Task is lazy and move-only: the coroutine begins when the Task is awaited, started or
+// detached, at most once. The Task owns the coroutine's frame, so whatever the frame refers to must
+// outlive the Task. A Task must not be destroyed while it is suspended on a fabric operation: to
+// cancel means to pull a token (base/cancel.h), not to end the frame.
 //
-// An exception that leaves a coroutine is thrown again where its Task is awaited, or where its
-// result() is asked for. Out of a Task that nobody awaits (detach, TaskGroup) it goes nowhere: it
-// is traced as TaskFailed and the Task has ended. Whoever relies on what a detached Task does in
-// the end says so with an object whose destructor does it, or catches inside (decision 0014).
+// Thread. A Task is created, resumed and destroyed on the thread of one Loop.
 //
-// Frames come from a per-thread free list. g++ 12 turns symmetric transfer into a tail call only
-// with -foptimize-sibling-calls; the build sets it.
+// Errors. An exception that leaves a coroutine is thrown again where its Task is awaited, or where
+// result() is called. An exception out of a detached Task (detach(), TaskGroup) reaches no caller:
+// it is traced as Reason::TaskFailed, and the Task has ended. Code that relies on the last steps of
+// a detached Task puts them into a destructor, or catches inside the Task (decision 0014).
+//
+// Memory. Frames of up to 4 KiB come from a per-thread free list, so that a steady flow of Tasks
+// allocates nothing. g++ 12 turns symmetric transfer into a tail call only with
+// -foptimize-sibling-calls; the build sets that flag.
 #pragma once
 
 #include <coroutine>
@@ -27,9 +32,10 @@ namespace stag {
 template <class T = void>
 class Task;
 
-// Who is told that a Task it has started has ended: see Task::start().
+// Receives the end of a Task that ordinary code (no coroutine) has started: see Task::start().
 class TaskEnd {
  public:
+  // Called once, on the loop's thread, after the Task has ended. May destroy the Task.
   virtual void on_task_end() noexcept = 0;
 
  protected:
@@ -38,8 +44,8 @@ class TaskEnd {
 
 namespace detail {
 
-// Frames in steps of 64 bytes up to 4 KiB are kept by their thread; larger ones are rare and go to
-// the heap.
+// Each thread keeps frames by size, in steps of 64 bytes up to 4 KiB; larger frames are rare and
+// come from the heap.
 struct FreeFrame {
   FreeFrame* next;
 };
@@ -50,7 +56,7 @@ struct FrameList {
   FreeFrame* head = nullptr;
   std::size_t count = 0;
 };
-// Zero-initialised, so that no call has to ask first whether it is there.
+// Zero-initialised at compile time, so that no call has to check whether the lists exist.
 extern constinit thread_local FrameList frame_lists[FrameList::kClasses];
 
 void* new_frame(std::size_t size);
@@ -71,7 +77,7 @@ inline void free_frame(void* frame, std::size_t size) noexcept {
   frame_lists[c].head = ::new (frame) FreeFrame{frame_lists[c].head};
 }
 
-// Of a Task that has ended without a result.
+// Throws the exception that ended a Task which has no result.
 [[noreturn]] void throw_again(const std::exception_ptr& failure);
 void trace_lost(std::exception_ptr failure) noexcept;
 
@@ -102,8 +108,8 @@ struct PromiseBase {
 
   std::coroutine_handle<> continuation;
   std::exception_ptr failure;
-  TaskEnd* end = nullptr;  // whom Task::start() was given
-  bool detached = false;   // nobody awaits it: it frees itself at its end
+  TaskEnd* end = nullptr;  // the argument of Task::start()
+  bool detached = false;   // never awaited: the frame destroys itself when the coroutine ends
 };
 
 template <class T>
@@ -138,6 +144,7 @@ class [[nodiscard]] Task {
   using promise_type = detail::Promise<T>;
   using Handle = std::coroutine_handle<promise_type>;
 
+  // Holds no coroutine; such a Task must not be awaited, started or detached.
   Task() = default;
   explicit Task(Handle handle) : handle_(handle) {}
   Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
@@ -157,17 +164,20 @@ class [[nodiscard]] Task {
     handle.resume();
   }
 
-  // Runs it for somebody who is no coroutine: `end`, which outlives it, is told when it has ended,
-  // perhaps before this returns. From then on result() is there, unless it throws what the Task
-  // threw, and the Task may be destroyed. on_task_end() itself throws nothing.
+  // Runs the coroutine for a caller that is no coroutine. `end` outlives the Task; its
+  // on_task_end() is called when the coroutine has ended, possibly before start() returns. From
+  // then on result() may be called and the Task may be destroyed.
   void start(TaskEnd& end) {
     STAG_CHECK(handle_);
     handle_.promise().end = &end;
     handle_.resume();
   }
+  // The value of a Task that was started and has ended; throws the exception that ended it.
   auto& result() requires(!std::is_void_v<T>) { return handle_.promise().value(); }
+  // Whether this Task holds a coroutine.
   explicit operator bool() const { return static_cast<bool>(handle_); }
 
+  // co_await std::move(task): runs the coroutine and yields its value, or throws its exception.
   auto operator co_await() && {
     struct Awaiter {
       Handle handle;
@@ -196,8 +206,9 @@ inline Task<void> Promise<void>::get_return_object() {
 }
 }  // namespace detail
 
-// Starts `task` now, on this thread; it owns itself until it ends. Whoever detaches makes sure that
-// what the task refers to outlives it (TaskGroup in base/task_group.h waits for its tasks).
+// Starts `task` now, on this thread; its frame destroys itself when the coroutine ends. The caller
+// makes sure that what the coroutine refers to outlives it (TaskGroup in base/task_group.h waits
+// for its tasks).
 inline void detach(Task<void> task) {
   std::move(task).detach();
 }

@@ -1,5 +1,8 @@
-// TaskGroup: several Tasks at once, awaited together; with a window it is the "n operations in
-// flight" of every bulk copy. All on one loop. The group must be joined before it is destroyed.
+// TaskGroup: runs several Tasks at once and awaits them together. With at_most(n) it is the window
+// of "n operations in flight" of a bulk copy.
+//
+// Thread: the tasks' loop. Ownership: a task's frame destroys itself when the task ends; what its
+// frame refers to outlives the group. The group must be joined before it is destroyed.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +19,14 @@ class TaskGroup {
   TaskGroup& operator=(const TaskGroup&) = delete;
   ~TaskGroup() { STAG_CHECK(running_ == 0); }
 
-  // Starts `task` now. It counts until it has ended, also by an exception, which is traced.
+  // Starts `task` now, on this thread. The task counts as running until it ends; an exception that
+  // ends it is traced as Reason::TaskFailed.
   void add(Task<void> task) { detach(run(this, std::move(task))); }
+  // Tasks that were added and have not ended.
   std::size_t running() const { return running_; }
 
-  // Awaits until at most `count` tasks are still running.
+  // co_await at_most(n): suspends until at most `count` tasks are running. One coroutine awaits the
+  // group at a time.
   auto at_most(std::size_t count) {
     struct Awaiter {
       TaskGroup* group;
@@ -35,6 +41,7 @@ class TaskGroup {
     };
     return Awaiter{this, count};
   }
+  // co_await join(): suspends until every task has ended.
   auto join() { return at_most(0); }
 
  private:

@@ -71,7 +71,7 @@ Task<int> value_of(Completion<int>& completion) {
   co_return value;
 }
 
-TEST(Task, tells_who_started_it_of_its_end_and_may_be_destroyed_there) {
+TEST(Task, tells_its_starter_that_it_has_ended_and_may_be_destroyed_there) {
   Ended ended;
   ended.task = ready(2);
   ended.task.start(ended);
@@ -133,7 +133,7 @@ struct Failed final : TaskEnd {
   int caught = 0;
 };
 
-TEST(Task, throws_what_left_it_at_who_started_it_and_asks_for_its_result) {
+TEST(Task, throws_its_exception_where_its_result_is_asked_for) {
   Failed failed;
   failed.task = throwing(nullptr);
   failed.task.start(failed);
@@ -146,7 +146,7 @@ TEST(Task, traces_what_left_it_when_nobody_awaits_it) {
   EXPECT_EQ(reason_counters().of(Reason::TaskFailed), before + 1);
 }
 
-TEST(TaskGroup, has_done_with_a_task_that_has_thrown) {
+TEST(TaskGroup, counts_a_task_that_has_thrown_as_ended) {
   const std::uint64_t before = reason_counters().of(Reason::TaskFailed);
   TaskGroup group;
   group.add(throwing_nothing_back());
@@ -163,7 +163,7 @@ TEST(Completion, resumes_the_waiter_with_its_value) {
   EXPECT_EQ(result, 5);
 }
 
-TEST(Completion, that_is_complete_already_does_not_suspend) {
+TEST(Completion, does_not_suspend_when_it_is_complete_already) {
   Completion<int> completion;
   completion.complete(3);
   int result = 0;

@@ -1,5 +1,10 @@
-// A callable that is moved, never copied; callables of up to 48 bytes live inside it, so posting
-// one allocates nothing.
+// UniqueFunction<R(Args...)>: a callable that is moved, never copied, so that it may own what it
+// captures. Callables of up to 48 bytes that move without throwing live inside the object: to make,
+// move and call such a one allocates nothing. A larger callable lives on the heap.
+//
+// Thread: not synchronised; it may be made on one thread and called on another. Ownership: the
+// callable and its captures are destroyed with the UniqueFunction, or when another is assigned.
+// Errors: what the callable throws passes through; calling an empty one ends the process.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +24,7 @@ class UniqueFunction;
 template <class R, class... Args>
 class UniqueFunction<R(Args...)> {
  public:
+  // Empty.
   UniqueFunction() = default;
   UniqueFunction(std::nullptr_t) {}
   template <class F>
@@ -36,6 +42,7 @@ class UniqueFunction<R(Args...)> {
   }
   ~UniqueFunction() { reset(); }
 
+  // Whether it holds a callable.
   explicit operator bool() const { return operations_ != nullptr; }
   R operator()(Args... args) {
     STAG_CHECK(operations_ != nullptr);
@@ -43,7 +50,8 @@ class UniqueFunction<R(Args...)> {
   }
 
  private:
-  // Null for what is plain bytes, as most of what is posted: `this` and a number or two.
+  // `move` and `destroy` are null for trivially copyable callables, as most posted functions are:
+  // they capture `this` and a number or two.
   struct Operations {
     R (*call)(void*, Args&&...);
     void (*move)(void* from, void* to) noexcept;

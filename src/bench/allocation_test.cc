@@ -17,7 +17,7 @@ std::size_t allocations_of(IwarpWorld& world, Operation operation) {
   return testing::heap_allocations.load() - before;
 }
 
-TEST(Call, of_nfs_on_software_iwarp_allocates_nothing_in_steady_state) {
+TEST(NfsCallAllocation, is_none_on_software_iwarp_in_steady_state) {
   IwarpWorld world;
   for (const Operation operation :
        {Operation::Null, Operation::Getattr, Operation::Read, Operation::Write}) {

@@ -28,14 +28,15 @@ class Samples {
   Histogram latency_;
 };
 
-Sample raw_sample(const Figure& figure, const Load::WireBytes& wire, RawPeer& raw, double seconds) {
+Sample raw_sample(const Figure& figure, const LoadGenerator::WireBytes& wire, RawPeer& raw,
+                  double seconds) {
   if (figure.kind != Figure::Kind::Bandwidth)
     return raw.exchange(wire.request, wire.reply, figure.depth * figure.setup.connections, seconds);
   return figure.operation == Operation::Read ? raw.stream_in(figure.bytes, seconds)
                                              : raw.stream_out(figure.bytes, seconds);
 }
 
-void count(const Side& side, double seconds, const Counters& counters, Measured& measured) {
+void count(const SampleSource& side, double seconds, const Counters& counters, Measured& measured) {
   const Sample sample = side(seconds);
   const std::optional<Counters::Counts> counts = counters.read();
   if (!counts || sample.operations == 0) return;
@@ -47,7 +48,8 @@ void count(const Side& side, double seconds, const Counters& counters, Measured&
 }
 
 Measured memcpy_speed(const Sampling& sampling) {
-  std::vector<std::byte> from(Load::kBulkBytes, std::byte{1}), to(Load::kBulkBytes);
+  std::vector<std::byte> from(LoadGenerator::kBulkBytes, std::byte{1}),
+      to(LoadGenerator::kBulkBytes);
   constexpr std::size_t kBlock = 1 << 20;
   std::vector<double> values;
   for (unsigned i = 0; i <= sampling.samples; ++i) {
@@ -63,7 +65,7 @@ Measured memcpy_speed(const Sampling& sampling) {
 }
 
 Row reference(const std::string& name, const Figure& figure, const Sampling& sampling,
-              const Side& side) {
+              const SampleSource& side) {
   Samples samples;
   for (unsigned i = 0; i < sampling.samples; ++i)
     if (const Sample sample = side(sampling.seconds / 2); sample.operations > 0)
@@ -73,20 +75,22 @@ Row reference(const std::string& name, const Figure& figure, const Sampling& sam
 
 }  // namespace
 
-void count_ours(const Side& side, double seconds, pid_t peer, Measured& measured) {
+void count_ours(const SampleSource& side, double seconds, pid_t peer, Measured& measured) {
   // In a shorter one it is its beginning that allocates, and probes take a while to be removed.
   constexpr double kShortest = 0.1;
   count(side, seconds / 4, {{getpid(), peer}, seconds >= kShortest}, measured);
 }
 
-Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Load& load,
-                                 RawPeer* raw, pid_t server) {
-  const Side ours = [&](double seconds) {
+Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling,
+                                 LoadGenerator& load, RawPeer* raw, pid_t server) {
+  const SampleSource ours = [&](double seconds) {
     return load.run(figure.operation, figure.bytes, figure.depth, seconds, server);
   };
   if (!load.renew() || ours(sampling.seconds / 3).operations == 0) return Failure{load.trouble()};
-  const Load::WireBytes wire = load.wire_bytes(figure.operation, figure.bytes);
-  const Side theirs = [&](double seconds) { return raw_sample(figure, wire, *raw, seconds); };
+  const LoadGenerator::WireBytes wire = load.wire_bytes(figure.operation, figure.bytes);
+  const SampleSource theirs = [&](double seconds) {
+    return raw_sample(figure, wire, *raw, seconds);
+  };
   if (raw != nullptr) theirs(sampling.seconds / 3);
   Samples own, reference;
   for (unsigned i = 0; i < sampling.samples; ++i) {

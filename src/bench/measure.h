@@ -1,4 +1,4 @@
-// One figure of a Load, next to its raw reference where there is one.
+// One figure of a LoadGenerator, next to its raw reference where there is one.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,13 @@ struct Sampling {
 // warm-up; then a shorter sample of each with the kernel's counters. `raw` null: no reference.
 // `server`: whose CPU time counts beside ours, or kNoPeer when the server is elsewhere. Fails
 // with a sentence.
-Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Load& load,
-                                 RawPeer* raw, pid_t server);
+Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling,
+                                 LoadGenerator& load, RawPeer* raw, pid_t server);
 
-using Side = std::function<Sample(double seconds)>;
+using SampleSource = std::function<Sample(double seconds)>;
 // Into `measured`, what the kernel counts of this process and `peer`, which run this program, in a
 // sample of its own; `seconds` is the length of those before it.
-void count_ours(const Side& side, double seconds, pid_t peer, Measured& measured);
+void count_ours(const SampleSource& side, double seconds, pid_t peer, Measured& measured);
 
 // The raw references that no row stands next to: memcpy, and the stream and exchanges by
 // themselves.

@@ -66,11 +66,11 @@ Rows measure_idle(const ServerProcess& server, const SpecialOptions& options,
 }
 
 Rows measure_active(const ServerProcess& server, const SpecialOptions& options,
-                    const std::function<void(Load*)>& now_running) {
+                    const std::function<void(LoadGenerator*)>& now_running) {
   raise_open_files();
   LoadOptions many;
   many.connections = options.active;
-  Load load(many);
+  LoadGenerator load(many);
   now_running(&load);
   Sample sample;
   const double seconds = options.sampling.seconds * options.sampling.samples;
@@ -105,7 +105,7 @@ Rows measure_alone(const Figure& figure, const Sampling& sampling) {
     }
     measured = Measured::of(values);
     measured->cpu = measured->value;
-    const Side side = [&](double seconds) {
+    const SampleSource side = [&](double seconds) {
       return world.run_for(figure.operation, seconds, figure.depth);
     };
     count_ours(side, sampling.seconds, kNoPeer, *measured);

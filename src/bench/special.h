@@ -18,12 +18,12 @@ struct SpecialOptions {
   unsigned active = 1000;
 };
 
-// Those of `server`. `now_running` is told of the Load that is at work, and null when it is not.
-// Fail with a sentence.
+// Those of `server`. `now_running` is told of the LoadGenerator that is at work, and null when it
+// is not. Fail with a sentence.
 Rows measure_idle(const ServerProcess& server, const SpecialOptions& options,
                   const std::function<bool()>& stopped);
 Rows measure_active(const ServerProcess& server, const SpecialOptions& options,
-                    const std::function<void(Load*)>& now_running);
+                    const std::function<void(LoadGenerator*)>& now_running);
 // Those without a server.
 Rows measure_alone(const Figure& figure, const Sampling& sampling);
 

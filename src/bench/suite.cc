@@ -89,7 +89,7 @@ class HomeSuite final : public Suite {
   Result<std::vector<NamedPlot>, std::string> plots() override {
     Stage& plain = *stage_of(Setup{});
     return measure_plots(plain.server, plain.raw, options_.sampling.seconds,
-                         [this](Load* load) { now_running(load); });
+                         [this](LoadGenerator* load) { now_running(load); });
   }
 
  private:
@@ -98,11 +98,11 @@ class HomeSuite final : public Suite {
                                     [&](const Stage& stage) { return stage.setup == setup; });
     return found == stages_.end() ? nullptr : &*found;
   }
-  // The Load stays for the figures of the same set-up.
+  // The LoadGenerator stays for the figures of the same set-up.
   Result<Ok, std::string> open(Stage& stage) {
     if (&stage == loaded_) return Ok{};
     close();
-    load_ = std::make_unique<Load>(load_options(stage.setup, options_));
+    load_ = std::make_unique<LoadGenerator>(load_options(stage.setup, options_));
     loaded_ = &stage;
     now_running(load_.get());
     return load_->open(url_of(stage.server, stage.setup.tcp));
@@ -132,13 +132,13 @@ class HomeSuite final : public Suite {
     const ServerProcess& server = stage_of(figure.setup)->server;
     if (figure.kind == Figure::Kind::Idle)
       return measure_idle(server, options_, [this] { return stopped(); });
-    return measure_active(server, options_, [this](Load* load) { now_running(load); });
+    return measure_active(server, options_, [this](LoadGenerator* load) { now_running(load); });
   }
 
   const std::vector<Figure> figures_;
   const SuiteOptions options_;
   std::list<Stage> stages_;
-  std::unique_ptr<Load> load_;
+  std::unique_ptr<LoadGenerator> load_;
   const Stage* loaded_ = nullptr;
 };
 
@@ -151,7 +151,7 @@ class AwaySuite final : public Suite {
   }
 
   Rows run(const Progress& progress) override {
-    Load load(load_options({}, options_));
+    LoadGenerator load(load_options({}, options_));
     now_running(&load);
     Rows rows = measured(load, progress);
     now_running(nullptr);
@@ -159,7 +159,7 @@ class AwaySuite final : public Suite {
   }
 
  private:
-  Rows measured(Load& load, const Progress& progress) {
+  Rows measured(LoadGenerator& load, const Progress& progress) {
     if (Result<Ok, std::string> opened = load.open(url_); !opened) return Failure{opened.error()};
     std::vector<Row> rows;
     for (Figure& figure : figures_) {
@@ -185,7 +185,7 @@ void Suite::stop() {
   if (load_ != nullptr) load_->stop();
 }
 
-void Suite::now_running(Load* load) {
+void Suite::now_running(LoadGenerator* load) {
   const std::lock_guard lock(mutex_);
   load_ = load;
   if (load_ != nullptr && stopped_) load_->stop();

@@ -49,13 +49,13 @@ class Suite {
 
  protected:
   // `load` is what stop() stops from now on; null: nothing.
-  void now_running(Load* load);
+  void now_running(LoadGenerator* load);
   bool stopped();
 
  private:
   std::mutex mutex_;
   bool stopped_ = false;
-  Load* load_ = nullptr;
+  LoadGenerator* load_ = nullptr;
 };
 
 }  // namespace stag::bench

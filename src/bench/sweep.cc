@@ -8,7 +8,7 @@ constexpr unsigned kMostDepth = 128, kMostConnections = 64;
 constexpr unsigned kBulkDepth = 4;
 
 using Plots = Result<NamedPlot, std::string>;
-using Running = std::function<void(Load*)>;
+using Running = std::function<void(LoadGenerator*)>;
 
 double microseconds_at(const Sample& sample, double share) {
   return static_cast<double>(sample.latency.percentile(share)) / 1e3;
@@ -18,7 +18,7 @@ void add(Line& line, double x, double y) {
   if (y > 0) line.points.push_back({x, y});
 }
 
-NamedPlot throughput_by_block(Load& load, RawPeer& raw, double seconds, pid_t server) {
+NamedPlot throughput_by_block(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server) {
   Line read{"READ", {}}, write{"WRITE", {}}, in{"raw TCP, in", {}}, out{"raw TCP, out", {}};
   for (std::size_t block = kLeastBlock; block <= kMostBlock; block *= 2) {
     const auto x = static_cast<double>(block);
@@ -35,12 +35,12 @@ NamedPlot throughput_by_block(Load& load, RawPeer& raw, double seconds, pid_t se
   return {"throughput-by-block.svg", std::move(plot)};
 }
 
-NamedPlot latency_by_depth(Load& load, RawPeer& raw, double seconds, pid_t server) {
+NamedPlot latency_by_depth(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server) {
   Line half{"NULL, p50", {}}, most{"NULL, p99", {}}, raw_half{"raw TCP, p50", {}},
       raw_most{"raw TCP, p99", {}};
   for (unsigned depth = 1; depth <= kMostDepth; depth *= 2) {
     const Sample ours = load.run(Operation::Null, 0, depth, seconds, server);
-    const Load::WireBytes wire = load.wire_bytes(Operation::Null, 0);
+    const LoadGenerator::WireBytes wire = load.wire_bytes(Operation::Null, 0);
     const Sample theirs = raw.exchange(wire.request, wire.reply, depth, seconds);
     add(half, depth, microseconds_at(ours, 0.5));
     add(most, depth, microseconds_at(ours, 0.99));
@@ -60,7 +60,7 @@ Plots rate_by_connections(const ServerProcess& server, double seconds, const Run
   for (unsigned connections = 1; connections <= kMostConnections; connections *= 2) {
     LoadOptions options;
     options.connections = connections;
-    Load load(options);
+    LoadGenerator load(options);
     running(&load);
     auto opened = load.open(url_of(server, false));
     if (opened.ok()) {
@@ -85,7 +85,7 @@ Result<std::vector<NamedPlot>, std::string> measure_plots(const ServerProcess& s
                                                           const Running& now_running) {
   std::vector<NamedPlot> plots;
   {
-    Load load;
+    LoadGenerator load;
     now_running(&load);
     auto opened = load.open(url_of(server, false));
     if (opened.ok()) {

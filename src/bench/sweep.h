@@ -21,6 +21,6 @@ struct NamedPlot {
 // iWARP next to raw TCP. `now_running`: see special.h. Fails with a sentence.
 Result<std::vector<NamedPlot>, std::string> measure_plots(
     const ServerProcess& server, RawPeer& raw, double seconds,
-    const std::function<void(Load*)>& now_running);
+    const std::function<void(LoadGenerator*)>& now_running);
 
 }  // namespace stag::bench

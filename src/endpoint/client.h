@@ -1,4 +1,5 @@
-// A connection to one server and calls that block: no loop, no coroutine in sight.
+// endpoint::Client: a connection to one server with calls that block the calling thread, for
+// programs without loops and coroutines of their own.
 //
 //   auto client = stag::endpoint::connect({"server", 20049}, {.binding = kMyBinding});
 //   if (!client.ok()) ... client.error().message() ...
@@ -13,28 +14,28 @@
 
 namespace stag::endpoint {
 
-// Any number of threads may call at a time, none of them a loop's. Destroyed after the last call
-// has returned; ends the connection.
+// Thread: any number at a time, none of them a loop's. Its destruction, after the last call has
+// returned, closes the connection.
 class Client {
  public:
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
 
-  // Blocks until the Reply, the time-out or the loss of patience in `options`. A CancelSource of
-  // `options` is pulled on loop() only.
+  // Calls procedure P. Blocks until the Reply comes, the call times out, or `options.cancel`
+  // cancels it; a CancelSource is used on loop() only. Errors: rpc::CallError.
   template <xdr::Procedure P>
   rpc::CallResult<typename P::Results> call(const typename P::Args& args,
                                             rpc::CallOptions options = {}) {
     return wait_on(loop(), [&] { return rpc().call<P>(args, options); });
   }
-  // The procedure 0 of a program.
+  // Calls procedure 0 (NULL) of a program: one round trip.
   rpc::CallResult<Ok> ping(std::uint32_t program, std::uint32_t version,
                            rpc::CallOptions options = {}) {
     return wait_on(loop(), [&] { return rpc().ping(program, version, options); });
   }
 
-  // For coroutines: used on loop() only.
+  // The client and the loop below, for coroutines; rpc() is used on loop() only.
   rpc::Client& rpc() const;
   net::EpollLoop& loop() const;
 
@@ -45,7 +46,8 @@ class Client {
   std::unique_ptr<State> state_;
 };
 
-// Blocks until the connection is up or the reason why not is known.
+// Connects to `server`. Blocks until the connection is up, or fails with the reason
+// (connect_timeout in `options`).
 Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions options = {});
 
 }  // namespace stag::endpoint

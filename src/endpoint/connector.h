@@ -1,4 +1,4 @@
-// Connectors with all they need: the transport, and the fabric below it, on a loop.
+// Makes a rpc::Connector with the transport and the fabric that it needs, on one loop.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace stag::endpoint {
 
-// Whether this build has it.
+// Whether this build contains the fabric.
 bool has_fabric(FabricKind fabric);
 
-// Reason::FabricUnavailable when this build has no such fabric. The connector outlives its
-// Channels.
+// The connector belongs to the thread of `loop`, which outlives it, and outlives its Channels.
+// Fails with Reason::FabricUnavailable when this build does not contain the fabric.
 Result<std::unique_ptr<rpc::Connector>, Reason> make_connector(net::EpollLoop& loop,
                                                                const ConnectorOptions& options);
 

@@ -1,10 +1,10 @@
-// A Service at an address, served by threads of its own or shared ones.
+// Listener: serves a rpc::Service at an address, on loops of its own or shared ones.
 //
 //   stag::rpc::Server server;
 //   server.add<MYPROC_GREET>(...);
 //   auto listener = stag::endpoint::listen(server, {"127.0.0.1", 20049});
 //
-// Several transports: listen() once for each, with the same Loops.
+// A program with several transports calls listen() once for each, with the same Loops.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@
 
 namespace stag::endpoint {
 
-// Destroying it, on a thread that is no loop's, ends its connections; the last one on its Loops
-// also waits for the Calls in progress.
+// Its destruction, on a thread that is no loop's, closes its connections; the last Listener of its
+// Loops also waits for the Calls in progress.
 class Listener {
  public:
   Listener(Listener&&) noexcept;
   Listener& operator=(Listener&&) noexcept;
   ~Listener();
 
-  // With the real port when 0 was asked for.
+  // Where it listens, with the port that the system chose if 0 was asked for.
   const Address& address() const;
   const std::shared_ptr<Loops>& loops() const;
 
@@ -35,7 +35,9 @@ class Listener {
   std::unique_ptr<State> state_;
 };
 
-// `service` outlives the Listener and, with shared Loops, its Calls (rpc::Server::active_calls()).
+// Listens at `at`; a port of 0 lets the system choose. Thread: none that is a loop's. `service`
+// outlives the Listener and, with shared Loops, its Calls (rpc::Server::active_calls()). Fails with
+// the reason that the address cannot be used.
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                 ListenOptions options = {});
 

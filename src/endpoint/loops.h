@@ -1,7 +1,6 @@
-// endpoint: the wiring most programs want done for them. Threads with a loop each, connections and
-// listeners by address, and calls that simply block. Nothing here is needed by who writes
-// coroutines on loops of his own: endpoint only puts rpc, its transports, the fabrics and net
-// together.
+// endpoint: the wiring that most programs want: threads that run loops, connections and listeners
+// by address, and calls that block. It only combines rpc, its transports, the fabrics and net; a
+// program with coroutines on loops of its own can do without.
 #pragma once
 
 #include <future>
@@ -13,12 +12,13 @@
 
 namespace stag::endpoint {
 
-// A set of threads, each running one loop, and one pool of workers for what blocks. Thread-safe.
+// A set of threads that run one loop each, and one pool of workers for work that blocks. Thread:
+// any.
 class Loops {
  public:
-  // `count` is at least 1.
+  // Starts `count` threads, at least 1. `busy_poll_us`: net::LoopOptions.
   explicit Loops(std::size_t count = 1, std::uint32_t busy_poll_us = 0);
-  // Stops and joins them all; what lives on them must be gone.
+  // Stops the loops and joins their threads. Objects of the loops are gone by then.
   ~Loops() = default;
 
   std::size_t size() const { return threads_.size(); }
@@ -43,8 +43,9 @@ template <class T>
 T task_value(const Task<T>&);
 }  // namespace detail
 
-// Runs the Task that `make` returns on `loop` and blocks this thread, which is no loop's, until it
-// has ended: wait_on(loop, [&] { return client.call<READ>(args); }).
+// Runs the Task that `make` returns on `loop`, blocks this thread (which is not the loop's) until
+// the Task has ended, and returns its value: wait_on(loop, [&] { return client.call<READ>(args);
+// }). The Task throws nothing.
 template <class Make>
 auto wait_on(Loop& loop, Make make) {
   using Value = decltype(detail::task_value(make()));
@@ -54,7 +55,8 @@ auto wait_on(Loop& loop, Make make) {
   return promise.get_future().get();
 }
 
-// Runs `function` on `loop` and blocks until it has returned.
+// Runs `function` on `loop`, blocks this thread (which is not the loop's) until it has returned,
+// and returns its value.
 template <class Function>
 auto run_on(Loop& loop, Function function) {
   STAG_CHECK(!loop.on_thread());

@@ -1,5 +1,4 @@
-// What a user chooses when connecting or listening; the defaults are RPC-over-RDMA on software
-// iWARP.
+// The options of connect() and listen(). The defaults are RPC-over-RDMA on software iWARP.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +16,17 @@
 
 namespace stag::endpoint {
 
-// NFS over RDMA (RFC 8166 section 5, RFC 8267 section 9), and over TCP.
+// The usual ports of NFS over RDMA (RFC 8267 section 9) and over TCP.
 inline constexpr std::uint16_t kRdmaPort = 20049;
 inline constexpr std::uint16_t kTcpPort = 2049;
 
 enum class Transport : std::uint8_t { Rdma, Tcp, Udp };
-// Where the RDMA operations come from. Verbs needs an adapter or a kernel driver and is not in
-// every build (Reason::FabricUnavailable).
+// The provider of RDMA operations. Verbs needs an adapter or a kernel driver and is not in every
+// build (Reason::FabricUnavailable).
 enum class FabricKind : std::uint8_t { Iwarp, Verbs };
 
-// On Iwarp `transport.inline_call_size` has room for a WRITE of 64 KiB where neither it nor
-// `inline_size` is set.
+// The members of the other transports are ignored. With Iwarp, `rdma.transport.inline_call_size` is
+// large enough for a WRITE of 64 KiB if neither it nor `inline_size` is set.
 struct ConnectorOptions {
   Transport transport = Transport::Rdma;
   FabricKind fabric = FabricKind::Iwarp;
@@ -39,13 +38,13 @@ struct ConnectorOptions {
 
 struct ConnectOptions {
   ConnectorOptions connector{};
-  rpc::Binding binding{};  // of the programs to be called
+  rpc::Binding binding{};  // of the programs to be called; its table outlives the client
   rpc::Credentials credentials{};
   rpc::ClientOptions client{};
-  // Serves what the server calls back on this connection (RFC 8167); outlives the client. Null:
-  // nothing does.
+  // Serves Calls of the server on this connection (RFC 8167); outlives the client. Null: such Calls
+  // are dropped.
   rpc::Service* reverse = nullptr;
-  // Shared by what should run on the same threads; null: one loop of its own.
+  // The client runs on the first loop. Null: the client has a loop of its own.
   std::shared_ptr<Loops> loops{};
 };
 
@@ -56,7 +55,8 @@ struct ListenOptions {
   rpc::tcp::ServerOptions tcp{};
   rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
-  // Connections are spread over all of them, UDP is served by the first; null: one loop of its own.
+  // Connections are spread over all loops; UDP is served on the first. Null: the Listener has a
+  // loop of its own.
   std::shared_ptr<Loops> loops{};
 };
 

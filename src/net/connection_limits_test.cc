@@ -13,7 +13,7 @@ Reason taking(ConnectionLimits& places, const char* host) {
   return place ? Reason::None : place.error();
 }
 
-TEST(ConnectionLimits, are_shared_by_the_connections_of_one_address_only) {
+TEST(ConnectionLimits, count_the_connections_of_each_address_apart) {
   const auto places = ConnectionLimits::make(3, 2);
   auto first = places->take({"192.0.2.1", 1});
   auto second = places->take({"192.0.2.1", 2});

@@ -31,7 +31,7 @@ TEST(Usage, is_halved_again_and_again_until_it_is_forgotten) {
   EXPECT_EQ(usage.at(start + 1h), 0ns);
 }
 
-TEST(SharedUsage, is_one_for_each_name_and_keeps_no_name_that_nobody_has) {
+TEST(SharedUsage, is_one_for_each_name_and_forgets_names_that_are_out_of_use) {
   SharedUsage usages;
   const std::shared_ptr<Usage> here = usages.of("192.0.2.1");
   EXPECT_EQ(usages.of("192.0.2.1"), here);
@@ -41,7 +41,7 @@ TEST(SharedUsage, is_one_for_each_name_and_keeps_no_name_that_nobody_has) {
   EXPECT_EQ(usages.of("192.0.2.1"), here);
 }
 
-TEST(FairOrder, puts_those_first_who_have_used_least_and_leaves_out_who_is_gone) {
+TEST(FairOrder, puts_the_least_used_first_and_leaves_out_what_is_gone) {
   std::array<int, 4> used{30, 10, 20, 10};
   FairOrder<int> order;
   for (int& each : used) order.add(&each);
@@ -94,7 +94,7 @@ class Visitor {
   Descriptor descriptor_;
 };
 
-TEST(Loop, tells_who_asks_for_little_before_the_many_that_ask_for_much) {
+TEST(FairTurns, serve_a_connection_that_asks_for_little_before_many_that_ask_for_much) {
   constexpr std::size_t kTimes = 9;
   EpollLoop loop;
   std::vector<std::string> visits;

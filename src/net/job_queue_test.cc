@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Jobs that write their names down, and what becomes of them.
-class Jobs : public ::testing::Test {
+class JobQueueTest : public ::testing::Test {
  protected:
   static constexpr const char* kAlice = "alice";
   static constexpr const char* kBob = "bob";
@@ -60,7 +60,7 @@ class Jobs : public ::testing::Test {
   std::deque<std::pair<const void*, TimePoint>> under_way;
 };
 
-TEST_F(Jobs, of_clients_take_turns) {
+TEST_F(JobQueueTest, lets_clients_take_turns) {
   for (const char* name : {"a1", "a2", "a3"}) submit(kAlice, name);
   submit(kBob, "b1");
   EXPECT_EQ(begin_all(), 3u);
@@ -70,7 +70,7 @@ TEST_F(Jobs, of_clients_take_turns) {
   EXPECT_EQ(log, "a1 b1 a2 a3 ");
 }
 
-TEST_F(Jobs, beyond_a_clients_bound_are_refused_and_kept_by_the_caller) {
+TEST_F(JobQueueTest, refuses_jobs_beyond_a_clients_bound_and_leaves_them_to_the_caller) {
   for (const char* name : {"a1", "a2"}) submit(kAlice, name);
   begin_all();
   for (const char* name : {"a3", "a4", "a5"}) EXPECT_TRUE(submit(kAlice, name));
@@ -82,7 +82,7 @@ TEST_F(Jobs, beyond_a_clients_bound_are_refused_and_kept_by_the_caller) {
   EXPECT_TRUE(submit(kAlice, "own", true)) << "what must run is never refused";
 }
 
-TEST_F(Jobs, of_a_client_that_has_none_are_admitted_to_a_queue_that_others_have_filled) {
+TEST_F(JobQueueTest, admits_the_first_job_of_a_client_to_a_queue_that_others_have_filled) {
   for (const char* client : {kAlice, kBob})
     for (int i = 0; i < 2; ++i) submit(client, "x");
   EXPECT_EQ(begin_all(), 4u);
@@ -94,7 +94,7 @@ TEST_F(Jobs, of_a_client_that_has_none_are_admitted_to_a_queue_that_others_have_
   EXPECT_FALSE(submit("frank", "f")) << "whoever comes and goes adds no more than that";
 }
 
-TEST_F(Jobs, that_wait_for_workers_which_all_hang_are_given_back) {
+TEST_F(JobQueueTest, gives_back_jobs_that_wait_while_all_workers_hang) {
   for (const char* client : {kAlice, kBob})
     for (int i = 0; i < 2; ++i) submit(client, "x");
   EXPECT_EQ(begin_all(), 4u);
@@ -117,7 +117,7 @@ TEST_F(Jobs, that_wait_for_workers_which_all_hang_are_given_back) {
   EXPECT_EQ(log, "own ") << "what must run has waited on";
 }
 
-TEST_F(Jobs, of_one_client_hang_without_harm_to_another) {
+TEST_F(JobQueueTest, runs_jobs_of_other_clients_while_those_of_one_hang) {
   for (const char* name : {"a1", "a2", "a3"}) submit(kAlice, name);
   begin_all();
   for (int second = 0; second < 10; ++second) {
@@ -134,7 +134,7 @@ TEST_F(Jobs, of_one_client_hang_without_harm_to_another) {
   EXPECT_TRUE(submit(kBob, "b"));
 }
 
-TEST_F(Jobs, that_are_slow_but_move_wait_as_long_as_it_takes) {
+TEST_F(JobQueueTest, keeps_jobs_waiting_while_workers_are_slow_but_move) {
   for (int i = 0; i < 2; ++i) submit(kAlice, "x"), submit(kBob, "x");
   begin_all();
   submit(kAlice, "slow");
@@ -148,7 +148,7 @@ TEST_F(Jobs, that_are_slow_but_move_wait_as_long_as_it_takes) {
   EXPECT_EQ(log.find('('), std::string::npos) << log;
 }
 
-TEST_F(Jobs, under_way_are_counted_and_their_age_is_told) {
+TEST_F(JobQueueTest, counts_the_jobs_in_progress_and_reports_their_age) {
   EXPECT_EQ(queue.oldest(now), Duration::zero());
   submit(kAlice, "a");
   begin_all();

@@ -1,11 +1,10 @@
-// net: where the project meets the operating system's clock, threads and sockets. Everything above
-// sees stag::Loop and value types; epoll stays behind this module's .cc files.
+// net: the operating system's clock, threads and sockets. Modules above use stag::Loop and value
+// types; epoll stays behind the .cc files of this module.
 //
-// An EpollLoop is run by one thread, and everything made for that loop (sockets, timers, listeners)
-// is used and destroyed on that thread, before the loop. Only post(), stop() and on_thread() may be
-// called from elsewhere. What blocks goes to a WorkerPool by offload(), or to
-// another Executor by offload_to(). No signal state is touched
-// unless a SignalWatch (net/signals.h) is made.
+// Thread: one thread runs an EpollLoop. Objects made for that loop (sockets, timers, listeners) are
+// used and destroyed on that thread, before the loop. Other threads may call post(), stop() and
+// on_thread() only. Work that blocks goes to a WorkerPool by offload(), or to another Executor by
+// offload_to(). The module changes no signal state unless a SignalWatch (net/signals.h) is made.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +16,31 @@
 namespace stag::net {
 
 struct LoopOptions {
-  // Where offload() runs; may be shared by loops. Null: a WorkerPool of the default size of its
-  // own.
+  // The threads of offload(); loops may share them. Null: the loop has a WorkerPool of the default
+  // size.
   std::shared_ptr<Executor> workers;
-  // How long an idle loop keeps asking for events before it sleeps, in microseconds. Buys latency
-  // with CPU time. Zero: a little while, as long as that saves more than it costs
-  // (net/spin_policy.h).
+  // Microseconds that an idle loop polls for events before it blocks: lower latency for more CPU
+  // time. Zero: the loop polls for up to 50 us while that saves more time than it costs (adaptive
+  // polling, decision 0002).
   std::uint32_t busy_poll_us = 0;
 };
 
 class EpollLoop final : public Loop {
  public:
-  // Until run() is called the loop counts the thread that made it as its own.
+  // Until run() is called, the thread that made the loop counts as its thread.
   explicit EpollLoop(LoopOptions options = {});
-  // Waits for offloaded work under way; what was posted and not yet run is dropped.
+  // Waits for offloaded work in progress; posted functions that have not run are destroyed.
   ~EpollLoop() override;
   EpollLoop(const EpollLoop&) = delete;
   EpollLoop& operator=(const EpollLoop&) = delete;
 
-  // Serves events on this thread until stop().
+  // Runs the loop on this thread until stop().
   void run();
-  // Makes run() return after the function in progress; from any thread. Sticky: a run() that comes
-  // later returns at once.
+  // Makes run() return after the function in progress. Thread: any. Permanent: a later run()
+  // returns at once.
   void stop();
 
-  // The clock is read once a turn, after the wait for events: within a turn time stands still.
+  // Read once a turn, after the wait for events: within a turn the time stands still.
   TimePoint now() const override;
   void post(Function function) override;
   [[nodiscard]] Timer after(Duration delay, Function function) override;
@@ -49,7 +48,7 @@ class EpollLoop final : public Loop {
   bool offload_to(Executor& executor, const void* client, Function work, Function done) override;
   bool on_thread() const override;
 
-  // For the .cc files of net only.
+  // Internal: for the .cc files of net.
   struct Core;
   Core& core() { return *core_; }
 
@@ -59,12 +58,12 @@ class EpollLoop final : public Loop {
   std::unique_ptr<Core> core_;
 };
 
-// A loop on a thread of its own; the thread blocks signals.
+// An EpollLoop and a thread that runs it and blocks all signals.
 class LoopThread {
  public:
   explicit LoopThread(LoopOptions options = {});
-  // Stops the loop and joins its thread. Objects of the loop must be gone (or be destroyed by a
-  // function posted before).
+  // Stops the loop and joins its thread. Objects of the loop are gone, or are destroyed by a
+  // function that was posted before.
   ~LoopThread();
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;

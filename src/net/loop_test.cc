@@ -223,7 +223,7 @@ TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(SpinPolicy, gives_up_looking_where_nothing_comes_and_tries_again_later) {
+TEST(SpinPolicy, stops_polling_where_nothing_comes_and_tries_again_later) {
   SpinPolicy patience{Duration::zero()};
   int looks = 0;
   for (; patience.worthwhile(); ++looks) {
@@ -240,7 +240,7 @@ TEST(SpinPolicy, gives_up_looking_where_nothing_comes_and_tries_again_later) {
   EXPECT_FALSE(patience.worthwhile());
 }
 
-TEST(SpinPolicy, never_gives_up_where_it_was_told_how_long) {
+TEST(SpinPolicy, never_stops_polling_where_a_time_was_set) {
   SpinPolicy patience{std::chrono::microseconds(7)};
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(patience.worthwhile());

@@ -60,7 +60,7 @@ Task<> make_pair_at(EpollLoop* loop, std::string host, TcpOptions options, Pair*
   if (adopted) pair->server.emplace(*std::move(adopted));
 }
 
-class Sockets : public ::testing::Test {
+class TcpSocketTest : public ::testing::Test {
  protected:
   Pair connected_pair(const std::string& host = "127.0.0.1", TcpOptions options = {}) {
     Pair pair;
@@ -90,7 +90,7 @@ Task<> read_until_end(TcpSocket* socket, std::size_t step, std::vector<std::byte
   }
 }
 
-TEST_F(Sockets, carry_more_than_the_buffers_hold_and_then_the_end) {
+TEST_F(TcpSocketTest, carries_more_than_the_buffers_hold_and_then_the_end) {
   Pair pair = connected_pair();
   const auto sent = pattern(16'000'000);
   std::vector<std::byte> received;
@@ -138,7 +138,7 @@ std::string read_when_told(EpollLoop& loop, TcpSocket& socket, std::size_t step)
   return all;
 }
 
-TEST_F(Sockets, are_told_of_the_end_that_came_together_with_the_last_bytes) {
+TEST_F(TcpSocketTest, reports_an_end_that_came_together_with_the_last_bytes) {
   for (const std::size_t step : {8u, 3u, 1u}) {
     Pair pair = connected_pair();
     const iovec piece{const_cast<char*>("abc"), 3};
@@ -149,7 +149,7 @@ TEST_F(Sockets, are_told_of_the_end_that_came_together_with_the_last_bytes) {
 }
 
 // A loop that looks for events reads where it read last; that may be gone by then.
-TEST_F(Sockets, are_not_read_any_more_when_they_are_gone_while_the_loop_looks) {
+TEST_F(TcpSocketTest, is_not_read_after_it_was_destroyed_in_the_same_turn) {
   Pair pair = connected_pair();
   const auto word = pattern(4);
   std::size_t taken = 0;
@@ -169,13 +169,13 @@ TEST_F(Sockets, are_not_read_any_more_when_they_are_gone_while_the_loop_looks) {
   EXPECT_EQ(taken, 100 * word.size());
 }
 
-TEST_F(Sockets, speak_IPv6_and_print_its_addresses) {
+TEST_F(TcpSocketTest, speaks_IPv6_and_prints_its_addresses) {
   Pair pair = connected_pair("::1");
   EXPECT_EQ(pair.client->peer().host, "::1");
   EXPECT_EQ(to_string(pair.client->peer()), "[::1]:" + std::to_string(pair.server->local().port));
 }
 
-TEST_F(Sockets, reach_a_listener_on_every_address_by_IPv4_and_see_an_IPv4_peer) {
+TEST_F(TcpSocketTest, reaches_a_listener_on_every_address_by_IPv4_and_shows_an_IPv4_peer) {
   auto listener = TcpListener::listen(loop_, {"", 0});
   ASSERT_TRUE(listener.ok());
   Address peer;
@@ -193,7 +193,7 @@ TEST_F(Sockets, reach_a_listener_on_every_address_by_IPv4_and_see_an_IPv4_peer) 
   EXPECT_TRUE(peer.host == "127.0.0.1" || peer.host == "::1") << peer.host;
 }
 
-TEST_F(Sockets, are_not_paced_where_no_network_is_crossed) {
+TEST_F(TcpSocketTest, is_not_paced_where_no_network_is_crossed) {
   const Pair pair = connected_pair();
   char name[16] = {};
   socklen_t size = sizeof name;
@@ -201,7 +201,7 @@ TEST_F(Sockets, are_not_paced_where_no_network_is_crossed) {
   EXPECT_STREQ(name, "reno");
 }
 
-TEST_F(Sockets, scatter_what_they_read_and_say_when_there_is_no_more) {
+TEST_F(TcpSocketTest, scatters_what_it_reads_and_says_when_there_is_no_more) {
   Pair pair = connected_pair();
   std::string text = "steering tag";
   const iovec whole{text.data(), text.size()};
@@ -221,7 +221,7 @@ TEST_F(Sockets, scatter_what_they_read_and_say_when_there_is_no_more) {
   EXPECT_EQ(front + back, "steering tag----");
 }
 
-TEST_F(Sockets, know_how_much_the_peer_has_not_acknowledged) {
+TEST_F(TcpSocketTest, knows_how_much_the_peer_has_not_acknowledged) {
   Pair pair = connected_pair();
   EXPECT_EQ(pair.client->unacknowledged(), 0u);
   std::vector<std::byte> part(1 << 20);
@@ -241,7 +241,7 @@ TEST_F(Sockets, know_how_much_the_peer_has_not_acknowledged) {
   EXPECT_EQ(pair.client->unacknowledged(), 0u);
 }
 
-TEST_F(Sockets, do_not_wait_for_ever_for_a_peer_that_vanished) {
+TEST_F(TcpSocketTest, does_not_wait_for_ever_for_a_peer_that_vanished) {
   const Pair pair = connected_pair();
   for (const int fd : {pair.client->fd(), pair.server->fd()}) {
     int keep_alive = 0, unacknowledged_ms = 0;
@@ -253,7 +253,7 @@ TEST_F(Sockets, do_not_wait_for_ever_for_a_peer_that_vanished) {
   }
 }
 
-TEST_F(Sockets, wake_who_waits_when_they_are_closed) {
+TEST_F(TcpSocketTest, wakes_its_waiter_when_it_is_closed) {
   Pair pair = connected_pair();
   Reason end = Reason::None;
   const auto body = [](Pair* sockets, Reason* why) -> Task<> {
@@ -267,7 +267,7 @@ TEST_F(Sockets, wake_who_waits_when_they_are_closed) {
   EXPECT_EQ(end, Reason::SocketClosed);
 }
 
-TEST_F(Sockets, tell_nothing_any_more_when_they_are_closed_and_gone) {
+TEST_F(TcpSocketTest, calls_nothing_after_it_was_closed_and_destroyed) {
   Pair pair = connected_pair();
   bool told = false;
   pair.client->when_readable([&told] { told = true; });
@@ -278,7 +278,7 @@ TEST_F(Sockets, tell_nothing_any_more_when_they_are_closed_and_gone) {
   EXPECT_FALSE(told);
 }
 
-TEST_F(Sockets, report_a_reset_of_the_peer_without_a_signal) {
+TEST_F(TcpSocketTest, reports_a_reset_of_the_peer_without_a_signal) {
   Pair pair = connected_pair();
   const linger now{1, 0};
   setsockopt(pair.client->fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -304,7 +304,7 @@ Task<> connect_and_say_why(EpollLoop* loop, Address to, Duration timeout, Cancel
   if (!connected) *why = connected.error();
 }
 
-TEST(Connect, says_that_the_connection_was_refused) {
+TEST(TcpConnect, says_that_the_connection_was_refused) {
   EpollLoop loop;
   // A port that is bound but not listened on refuses, and nobody else can take it meanwhile.
   const UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -316,7 +316,7 @@ TEST(Connect, says_that_the_connection_was_refused) {
   EXPECT_EQ(why, Reason::ConnectionRefused);
 }
 
-TEST(Connect, says_that_there_is_no_such_host) {
+TEST(TcpConnect, says_that_there_is_no_such_host) {
   EpollLoop loop;
   Reason why = Reason::None;
   // Longer than a name can be, so no name service is asked.
@@ -346,7 +346,7 @@ class Unanswering {
   UniqueFd fillers_[4];
 };
 
-TEST(Connect, gives_up_when_its_time_is_over) {
+TEST(TcpConnect, gives_up_when_its_time_is_over) {
   EpollLoop loop;
   const Unanswering peer;
   Reason why = Reason::None;
@@ -354,7 +354,7 @@ TEST(Connect, gives_up_when_its_time_is_over) {
   EXPECT_EQ(why, Reason::ConnectTimedOut);
 }
 
-TEST(Connect, ends_at_once_when_it_is_cancelled) {
+TEST(TcpConnect, ends_at_once_when_it_is_cancelled) {
   EpollLoop loop;
   const Unanswering peer;
   Reason why = Reason::None;
@@ -367,7 +367,7 @@ TEST(Connect, ends_at_once_when_it_is_cancelled) {
   EXPECT_EQ(why, Reason::Cancelled);
 }
 
-TEST(Listener, says_that_the_port_is_taken_or_the_address_is_not_ours) {
+TEST(TcpListenerTest, says_that_the_port_is_taken_or_the_address_is_not_ours) {
   EpollLoop loop;
   const auto first = TcpListener::listen(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(first.ok());
@@ -391,7 +391,7 @@ class FewFiles {
   rlimit before_;
 };
 
-TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
+TEST(TcpListenerTest, pauses_when_descriptors_run_out_and_accepts_when_one_is_free) {
   EpollLoop loop;
   ListenOptions options;
   options.pause = 1ms;
@@ -419,7 +419,7 @@ TEST(Listener, pauses_when_files_run_out_and_accepts_when_there_is_room) {
   EXPECT_TRUE(accepted);
 }
 
-TEST(Listener, does_not_ask_a_socket_that_fails_again_in_every_turn) {
+TEST(TcpListenerTest, does_not_ask_a_socket_that_fails_again_in_every_turn) {
   EpollLoop loop;
   ListenOptions options;
   options.pause = 1h;
@@ -471,7 +471,7 @@ TEST(Listener, takes_few_connections_at_a_time_while_others_of_the_loop_wait) {
 }
 
 // What it sent before is still read, and must not be judged as a stranger's.
-TEST(Listener, tells_who_connected_although_the_connection_was_reset) {
+TEST(TcpListenerTest, reports_the_peer_although_the_connection_was_reset) {
   EpollLoop loop;
   auto listener = TcpListener::listen(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
@@ -499,7 +499,7 @@ TEST(Listener, tells_who_connected_although_the_connection_was_reset) {
   EXPECT_EQ(read, 1u);
 }
 
-TEST(Listener, lets_a_connection_move_to_another_loop) {
+TEST(TcpListenerTest, lets_a_connection_move_to_another_loop) {
   EpollLoop accepting;
   LoopThread serving;
   auto listener = TcpListener::listen(accepting, {"127.0.0.1", 0});
@@ -525,7 +525,7 @@ TEST(Listener, lets_a_connection_move_to_another_loop) {
   EXPECT_EQ(text_of(received), "hello");
 }
 
-TEST(Udp, carries_datagrams_whole_and_says_when_one_was_too_long) {
+TEST(UdpSocketTest, carries_datagrams_whole_and_says_when_one_was_too_long) {
   EpollLoop loop;
   auto one = UdpSocket::open(loop, {"127.0.0.1", 0});
   auto two = UdpSocket::open(loop, {"127.0.0.1", 0});
@@ -547,7 +547,7 @@ TEST(Udp, carries_datagrams_whole_and_says_when_one_was_too_long) {
   loop.run();
 }
 
-TEST(Udp, answers_from_the_address_that_was_asked) {
+TEST(UdpSocketTest, answers_from_the_address_that_was_asked) {
   EpollLoop loop;
   auto server = UdpSocket::open(loop, {"0.0.0.0", 0});
   ASSERT_TRUE(server.ok());
@@ -571,7 +571,7 @@ TEST(Udp, answers_from_the_address_that_was_asked) {
   loop.run();
 }
 
-TEST(Udp, says_when_nobody_listens) {
+TEST(UdpSocketTest, says_when_nobody_listens) {
   EpollLoop loop;
   auto closed = UdpSocket::open(loop, {"127.0.0.1", 0});
   const SocketAddress nobody = *numeric_address(closed->local());
@@ -586,7 +586,7 @@ TEST(Udp, says_when_nobody_listens) {
   loop.run();
 }
 
-TEST(Listener, takes_connections_at_the_path_of_a_Unix_socket) {
+TEST(TcpListenerTest, takes_connections_at_the_path_of_a_Unix_socket) {
   EpollLoop loop;
   std::string folder = ::testing::TempDir() + "stag-net-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

@@ -1,13 +1,13 @@
-// What may be chosen about a TCP socket.
+// Options of a TCP socket.
 #pragma once
 
 namespace stag::net {
 
 struct TcpOptions {
-  // Bytes; 0 leaves the size to the system, which tunes it.
+  // Bytes of the socket buffers (SO_SNDBUF, SO_RCVBUF); 0: the system chooses and adapts the size.
   int send_buffer = 0;
   int receive_buffer = 0;
-  // Small messages leave at once.
+  // TCP_NODELAY: small messages leave at once.
   bool no_delay = true;
 };
 

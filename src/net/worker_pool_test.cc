@@ -45,7 +45,7 @@ TEST(WorkerPool, runs_jobs_at_once_but_never_more_than_its_threads) {
 }
 
 // A pool of two workers, of which a client may have one, and a loop that uses it.
-class StoreOfTwo : public ::testing::Test {
+class WorkerPoolShares : public ::testing::Test {
  protected:
   static WorkerOptions options() {
     WorkerOptions options;
@@ -84,7 +84,7 @@ class StoreOfTwo : public ::testing::Test {
   int open_ = 0;
 };
 
-TEST_F(StoreOfTwo, serves_one_client_while_another_ones_work_hangs) {
+TEST_F(WorkerPoolShares, serves_one_client_while_another_ones_work_hangs) {
   std::string hanging, other;
   start(
       "alice", [&] { may_end.get_future().wait(); }, hanging);
@@ -94,7 +94,7 @@ TEST_F(StoreOfTwo, serves_one_client_while_another_ones_work_hangs) {
   EXPECT_EQ(hanging + " " + other, "done done");
 }
 
-TEST_F(StoreOfTwo, refuses_and_gives_back_what_waits_for_work_that_hangs) {
+TEST_F(WorkerPoolShares, refuses_and_gives_back_what_waits_for_work_that_hangs) {
   const std::uint64_t before = reason_counters().of(Reason::WorkersBusy);
   std::string hanging, waiting, refused, late;
   start(
@@ -115,7 +115,7 @@ TEST_F(StoreOfTwo, refuses_and_gives_back_what_waits_for_work_that_hangs) {
   EXPECT_EQ(hanging + " " + waiting, "done refused");
 }
 
-TEST_F(StoreOfTwo, answers_otherwise_when_there_is_no_memory_for_the_work) {
+TEST_F(WorkerPoolShares, answers_otherwise_when_there_is_no_memory_for_the_work) {
   std::string result;
   start(
       "alice", [] { throw std::bad_alloc(); }, result);
@@ -123,7 +123,7 @@ TEST_F(StoreOfTwo, answers_otherwise_when_there_is_no_memory_for_the_work) {
   EXPECT_EQ(result, "refused");
 }
 
-TEST_F(StoreOfTwo, keeps_no_thread_that_has_nothing_to_do) {
+TEST_F(WorkerPoolShares, keeps_no_thread_that_has_nothing_to_do) {
   for (int i = 0; i < 3; ++i) {
     std::string result;
     start(

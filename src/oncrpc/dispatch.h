@@ -1,5 +1,5 @@
-// Which of several programs and versions a Call is for, and the RFC 5531 answer when it is for
-// none.
+// DispatchTable: finds the program and version that a Call is for, and the RFC 5531 status when
+// there is none.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace stag::oncrpc {
 
-// T is what serves one version of one program.
+// T serves one version of one program.
 template <class T>
 class DispatchTable {
  public:
-  // Null when nothing is registered there.
+  // Null when this program and version is not in the table.
   T* find(std::uint32_t program, std::uint32_t version) {
     for (Entry& entry : entries_)
       if (entry.program == program && entry.version == version) return &entry.target;
@@ -23,7 +23,7 @@ class DispatchTable {
   const T* find(std::uint32_t program, std::uint32_t version) const {
     return const_cast<DispatchTable*>(this)->find(program, version);
   }
-  // There is none yet for this program and version.
+  // Adds an entry; the table has none yet for this program and version.
   T& add(std::uint32_t program, std::uint32_t version, T target) {
     STAG_CHECK(find(program, version) == nullptr);
     return entries_.emplace_back(Entry{program, version, std::move(target)}).target;
@@ -34,8 +34,9 @@ class DispatchTable {
     for (const Entry& entry : entries_) function(entry.target);
   }
 
-  // The status for a Call that find() has nothing for: PROG_UNAVAIL, or PROG_MISMATCH with the
-  // lowest and highest version there is (RFC 5531 section 9). Counts those that are `visible`.
+  // The status for a Call that find() returns null for: PROG_UNAVAIL, or PROG_MISMATCH with the
+  // lowest and highest version (RFC 5531 section 9). Counts the entries for which `visible` returns
+  // true.
   template <class Visible>
   ReplyStatus missing(std::uint32_t program, Visible visible) const {
     VersionRange range{~0u, 0};

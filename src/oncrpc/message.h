@@ -1,10 +1,10 @@
-// ONC RPC version 2 messages (RFC 5531): the header of a Call, the header of a Reply with every
-// accept and reject status, and nothing else. Pure: bytes in, values out; arguments and results
-// are the business of whoever knows the procedure.
+// ONC RPC version 2 messages (RFC 5531): the headers of Calls and of Replies, with every accept and
+// reject status. Pure functions from bytes to values; the code that knows the procedure encodes and
+// decodes arguments and results.
 //
-// Decoded headers are views: credential and verifier bodies point into the message. Numbers are
-// checked, bodies are bounded by 400 bytes (RFC 5531 section 8.2), and a message that is cut
-// short or malformed is a Reason, never more.
+// Ownership: decoded headers are views; credential and verifier bodies point into the message.
+// Errors: numbers are checked and bodies are at most 400 bytes (RFC 5531 section 8.2); a message
+// that is cut short or malformed is a Reason.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace stag::oncrpc {
 
 inline constexpr std::uint32_t kRpcVersion = 2;
-inline constexpr std::uint32_t kMaxAuthBody = 400;
+inline constexpr std::uint32_t kMaxAuthBody = 400;  // bytes (RFC 5531 section 8.2)
 
 enum class MessageType : std::uint32_t { CALL = 0, REPLY = 1 };
 enum class ReplyStat : std::uint32_t { MSG_ACCEPTED = 0, MSG_DENIED = 1 };
@@ -56,7 +56,8 @@ enum class AuthFlavor : std::uint32_t {
   RPCSEC_GSS = 6,
 };
 
-// A view: the body belongs to somebody else (the message, or the caller's credentials).
+// A credential or verifier. A view: the body belongs to the message, or to the caller's
+// credentials.
 struct OpaqueAuth {
   AuthFlavor flavor = AuthFlavor::AUTH_NONE;
   Bytes body;
@@ -71,15 +72,15 @@ struct CallHeader {
   OpaqueAuth verifier{};
 };
 
-// The lowest and highest version that is served.
+// The lowest and the highest version that the server supports.
 struct VersionRange {
   std::uint32_t low = 0;
   std::uint32_t high = 0;
   friend bool operator==(const VersionRange&, const VersionRange&) = default;
 };
 
-// What a Reply says before any results: accepted with `accept` (and `versions` for
-// PROG_MISMATCH), or denied with `reject` (and `versions` for RPC_MISMATCH, `auth` for AUTH_ERROR).
+// The status of a Reply: MSG_ACCEPTED with `accept` (and `versions` for PROG_MISMATCH), or
+// MSG_DENIED with `reject` (and `versions` for RPC_MISMATCH, `auth` for AUTH_ERROR).
 struct ReplyStatus {
   ReplyStat reply = ReplyStat::MSG_ACCEPTED;
   AcceptStat accept = AcceptStat::SUCCESS;
@@ -100,43 +101,44 @@ struct ReplyHeader {
   ReplyStatus status{};
 };
 
-// Bytes of this header as it was received, up to the end of its credential (of which RFC 2203
-// 5.3.1 has the verifier made), and up to its arguments.
+// Bytes of this header as it was received: up to the end of its credential (RFC 2203 section 5.3.1:
+// the part that a verifier signs), and up to the arguments.
 std::size_t credential_end(const CallHeader& header);
 std::size_t header_size(const CallHeader& header);
 
-// Bytes of a Reply header with an AUTH_NONE verifier, in front of results or in an error Reply.
+// Bytes of a Reply header with an AUTH_NONE verifier in front of results, and of the longest error
+// Reply.
 inline constexpr std::uint32_t kReplyHeaderSize = 24;
 inline constexpr std::uint32_t kMaxErrorReplySize = 32;
 
-// Why a Call header cannot be used. When the version is wrong the Call deserves an answer
-// (RPC_MISMATCH), so its xid is given.
+// Why a Call header cannot be used. A Call with a wrong RPC version is answered with RPC_MISMATCH,
+// under `xid`.
 struct CallFault {
   Reason reason = Reason::None;
   bool wrong_rpc_version = false;
   std::uint32_t xid = 0;
 };
 
-// Read the header; the decoder then stands at the arguments or results. Bodies are views into its
+// Decode a header; the decoder then stands at the arguments or results. Bodies are views into its
 // payload.
 Result<CallHeader, CallFault> decode_call(xdr::Decoder& from);
 Result<ReplyHeader, Reason> decode_reply(xdr::Decoder& from);
 
-// The first two words of any RPC message; fails when it is shorter than 8 bytes or of unknown
-// type.
+// The first two words of any RPC message. peek() fails when the message is shorter than 8 bytes or
+// its type is unknown.
 struct MessageStart {
   std::uint32_t xid = 0;
   MessageType type = MessageType::CALL;
 };
 Result<MessageStart, Reason> peek(Bytes message);
 
-// Bodies are at most kMaxAuthBody bytes.
+// Encode a header. Bodies are at most kMaxAuthBody bytes.
 void encode(xdr::Encoder& to, const CallHeader& header);
 void encode(xdr::Encoder& to, const OpaqueAuth& auth);
-// The same Call header, its credential and verifier being `auth` as encoded before.
+// The same with credential and verifier as encoded before, `auth`; those of `header` are ignored.
 void encode(xdr::Encoder& to, const CallHeader& header, Bytes auth);
 void encode(xdr::Encoder& to, const ReplyHeader& header);
-// What stands before results: accepted, with an AUTH_NONE verifier or another one.
+// Encode the header of a Reply with results: SUCCESS, with an AUTH_NONE verifier or `verifier`.
 void encode_success(xdr::Encoder& to, std::uint32_t xid);
 void encode_success(xdr::Encoder& to, std::uint32_t xid, const OpaqueAuth& verifier);
 

@@ -71,7 +71,7 @@ TEST(CallHeader, cut_at_any_length_is_truncated) {
   }
 }
 
-TEST(CallHeader, of_another_rpc_version_is_answerable_even_when_nothing_follows) {
+TEST(CallHeader, keeps_the_XID_of_another_rpc_version_even_when_nothing_follows) {
   auto header = parse_call(words({7, 0, 3}));
   ASSERT_FALSE(header.ok());
   EXPECT_TRUE(header.error().wrong_rpc_version);
@@ -79,7 +79,7 @@ TEST(CallHeader, of_another_rpc_version_is_answerable_even_when_nothing_follows)
   EXPECT_EQ(header.error().reason, Reason::RpcVersionUnsupported);
 }
 
-TEST(CallHeader, with_a_credential_above_400_bytes_is_refused) {
+TEST(CallHeader, refuses_a_credential_above_400_bytes) {
   std::vector<std::byte> message = words({1, 0, 2, 9, 9, 9, 1, 404});
   message.resize(message.size() + 404 + 8);
   auto header = parse_call(message);
@@ -87,7 +87,7 @@ TEST(CallHeader, with_a_credential_above_400_bytes_is_refused) {
   EXPECT_EQ(header.error().reason, Reason::RpcAuthTooLong);
 }
 
-TEST(CallHeader, with_a_credential_of_exactly_400_bytes_is_taken) {
+TEST(CallHeader, takes_a_credential_of_exactly_400_bytes) {
   std::vector<std::byte> message = words({1, 0, 2, 9, 9, 9, 1, 400});
   message.resize(message.size() + 400 + 8);
   auto header = parse_call(message);
@@ -127,7 +127,7 @@ std::vector<ReplyCase> reply_cases() {
   return cases;
 }
 
-TEST(ReplyHeader, of_every_status_has_the_bytes_of_RFC_5531) {
+TEST(ReplyHeader, is_encoded_as_RFC_5531_writes_it_for_every_status) {
   for (const ReplyCase& reply : reply_cases()) {
     ReplyHeader header;
     header.xid = 5;
@@ -138,7 +138,7 @@ TEST(ReplyHeader, of_every_status_has_the_bytes_of_RFC_5531) {
   }
 }
 
-TEST(ReplyHeader, of_every_status_is_read_back) {
+TEST(ReplyHeader, is_decoded_for_every_status) {
   for (const ReplyCase& reply : reply_cases()) {
     auto header = parse_reply(reply.wire);
     ASSERT_TRUE(header.ok()) << reply.name;
@@ -159,7 +159,7 @@ TEST(ReplyHeader, cut_at_any_length_is_truncated) {
   }
 }
 
-TEST(ReplyHeader, with_a_status_nobody_knows_is_refused) {
+TEST(ReplyHeader, refuses_an_unknown_status) {
   for (const auto& wire :
        {words({5, 1, 2}), words({5, 1, 0, 0, 0, 6}), words({5, 1, 1, 2, 0, 0})}) {
     auto header = parse_reply(wire);

@@ -1,4 +1,4 @@
-// How much of a record (RFC 5531 section 11) is taken from a peer.
+// Limits of the records (RFC 5531 section 11) that are accepted from a peer.
 #pragma once
 
 #include <cstdint>

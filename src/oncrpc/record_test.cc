@@ -59,7 +59,7 @@ TEST(RecordReader, puts_records_together_from_fragments_of_any_size_in_pieces_of
   }
 }
 
-TEST(RecordReader, takes_bytes_placed_straight_into_its_room) {
+TEST(RecordReader, takes_bytes_placed_straight_into_its_buffer) {
   RecordReader reader;
   std::string stream;
   const std::string payload(200'000, 'x');

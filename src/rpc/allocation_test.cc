@@ -22,7 +22,7 @@ Task<> ping_often(Client& client, std::uint32_t times, std::uint32_t& good) {
   }
 }
 
-TEST(Call, allocates_nothing_in_steady_state) {
+TEST(RpcCallAllocation, allocates_nothing_in_steady_state) {
   testing::ManualLoop loop;
   State state;
   Server server;

@@ -1,9 +1,10 @@
-// Authenticator: the seam where a server learns who calls and how the messages of the Call are
-// protected. One per flavor; AUTH_NONE and AUTH_SYS are here and are answered at once, RPCSEC_GSS
-// joins through the same door.
+// Authenticator: tells a server who the caller of a Call is and how the messages of that Call are
+// protected. One for each flavor (RFC 5531 section 8.2). AUTH_NONE and AUTH_SYS are implemented
+// here and decide at once; other mechanisms (RPCSEC_GSS) implement the same interface.
 //
 // An Authenticator may wait (for a key, a name service, another machine): only the Call that it
-// looks at waits with it. It may also answer a Call itself: the messages that set up a context.
+// authenticates waits with it. It may also answer a Call itself, as mechanisms do for the messages
+// that set up a context.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,17 @@
 
 namespace stag::rpc {
 
-// The caller as authenticated: `flavor` tells how far it can be trusted. AUTH_SYS is what the
-// client claims (RFC 5531 section 13). AUTH_NONE leaves the ids at nobody's.
+// The authenticated caller. `flavor` tells how far the ids can be trusted: with AUTH_SYS they are
+// only the client's claim (RFC 5531 section 13), with AUTH_NONE they are kNobody.
 struct Caller {
-  static constexpr std::uint32_t kNobody = 65534;
+  static constexpr std::uint32_t kNobody = 65534;  // the id of the user and group "nobody"
 
   oncrpc::AuthFlavor flavor = oncrpc::AuthFlavor::AUTH_NONE;
   std::uint32_t uid = kNobody;
   std::uint32_t gid = kNobody;
-  InlineVector<std::uint32_t, 16> gids{};
-  // The name that was proven, where the flavor has one. It alone is then who calls: the ids are
-  // what a name service made of it.
+  InlineVector<std::uint32_t, 16> gids{};  // supplementary groups
+  // The name that the mechanism has proven; null where the flavor has no names. With a name, the
+  // name alone identifies the caller: the ids are what a name service made of it.
   std::shared_ptr<const std::string> name{};
 };
 
@@ -40,28 +41,29 @@ class Protection {
  public:
   virtual ~Protection() = default;
 
-  // Whether arguments and results travel in another form than their plain one. Nothing of such
-  // messages may be reduced (RFC 8166 8.2.2.3), so a Call with data in chunks is malformed.
+  // Whether arguments and results travel transformed (with an integrity checksum, or encrypted). No
+  // item of such messages may be reduced (RFC 8166 section 8.2.2.3), so that a Call with data in
+  // chunks is malformed.
   virtual bool transforms() const { return false; }
-  // Asked when it transforms: the plain arguments, or with which status the Call is refused.
+  // Called when transforms(): the plain arguments, or the status with which to refuse the Call.
   // `arguments` owns its bytes, or they outlive the Task.
   virtual Task<Result<Buffer, oncrpc::ReplyStatus>> unwrap(Buffer arguments);
-  // Asked when it transforms: the results as they travel; nullopt: it failed, and the Call is
+  // Called when transforms(): the results as they travel. nullopt when that fails; the Call is then
   // answered with SYSTEM_ERR.
   virtual Task<std::optional<xdr::Stream>> wrap(xdr::Stream results);
-  // Of an accepted Reply; the body lives as long as this.
+  // The verifier of an accepted Reply; its body lives as long as this object.
   virtual oncrpc::OpaqueAuth reply_verifier() = 0;
-  // Bytes by which a Reply may be longer than the same one of AUTH_NONE.
+  // Bytes by which a Reply may be longer than the same Reply with AUTH_NONE.
   virtual std::uint32_t reply_overhead() const = 0;
 };
 
-// What an Authenticator says of a Call.
+// What an Authenticator decides about a Call.
 struct Authentication {
   enum class Verdict : std::uint8_t {
-    Accepted,  // of `caller`, protected by `protection` (null: not at all, as with AUTH_NONE)
-    Refused,   // with AUTH_ERROR and `refusal`
-    Answered,  // with `results`, which no program gave; `protection` has the verifier
-    Dropped,   // without an answer, and its connection ends, for `reason`
+    Accepted,  // the Call is from `caller`; `protection` protects it (null: nothing does)
+    Refused,   // the Reply is AUTH_ERROR with `refusal`
+    Answered,  // the Reply has `results` of the mechanism; `protection` has its verifier
+    Dropped,   // there is no Reply, and the connection ends for `reason`
   };
 
   void refuse(oncrpc::AuthStat why) {
@@ -77,26 +79,27 @@ struct Authentication {
   std::optional<xdr::Stream> results;
 };
 
-// All functions are safe to call from several loops at once. `header` was decoded from `call`;
-// the bytes of `call.payload` before header_size() are what its verifier may be made of.
+// Thread: several loops call it at the same time. `header` was decoded from `call`; the client may
+// have made its verifier of the bytes of `call.payload` before header_size().
 class Authenticator {
  public:
   virtual ~Authenticator() = default;
   virtual oncrpc::AuthFlavor flavor() const = 0;
-  // Without a coroutine, where no waiting is needed: false, and nothing changed, where it is, and
-  // authenticate() is asked.
+  // Decides without a coroutine, where that needs no waiting. False: `to` is unchanged, and the
+  // Server calls authenticate().
   virtual bool authenticate_at_once(const oncrpc::CallHeader& /*header*/,
                                     const IncomingCall& /*call*/, Authentication& /*to*/) {
     return false;
   }
-  // `header` and `call` outlive the Task, which runs to its end whatever becomes of the connection.
+  // `header` and `call` outlive the Task, which runs to its end even if the connection is lost.
   virtual Task<Authentication> authenticate(const oncrpc::CallHeader& header,
                                             const IncomingCall& call);
-  // Whether a Call with this header is worth fetching its arguments by RDMA Read. Asked besides
-  // and before the others, so it changes nothing; cheap, and without memory.
+  // Whether a Call with this header may be accepted, so that its arguments are worth an RDMA Read.
+  // Called before the functions above; changes nothing and allocates nothing.
   virtual bool may_accept(const oncrpc::CallHeader& /*header*/) const { return true; }
 };
 
+// The authenticators of AUTH_NONE and AUTH_SYS (RFC 5531 section 8.2 and appendix A).
 std::unique_ptr<Authenticator> auth_none();
 std::unique_ptr<Authenticator> auth_sys();
 

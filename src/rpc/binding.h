@@ -1,8 +1,10 @@
-// Upper-Layer Bindings (RFC 8166 section 6): what a program says about its procedures so that any
-// transport can move them well. Which opaque items may travel apart from the message
-// (DDP-eligible), and how large a Reply can be, as a function of the arguments. Tables only; no
-// transport is known here. A procedure without an entry gets the default: nothing eligible, and the
-// reply bound of its result type (RFC 8166 section 6: no binding, no reduction).
+// Upper-Layer Bindings (RFC 8166 section 6): constant tables that say, for each procedure of a
+// program, which opaque items may travel apart from the message (DDP-eligible), and how large a
+// Reply can be as a function of the arguments. No transport is known here. A procedure without an
+// entry gets the default: no item is eligible, and the reply bound is that of its result type
+// (RFC 8166 section 6: no binding, no reduction).
+//
+// Thread: tables are constant and used from any thread.
 //
 //   static constexpr std::array kTable{
 //       bind<NFSPROC3_READ>({}, {item::READ3resok_data}, [](const READ3args& args) {
@@ -29,12 +31,12 @@ struct ItemBound {
   std::uint32_t max_length = 0;  // bytes of data, without pad
 };
 
-// How result items meet the Write chunks offered when an eligible item is missing from the results
-// (an error arm). RFC 8166 4.3.2.2: the next item takes the chunk (Shift). RFC 8267 6.4.1 for
-// NFSv4: the chunk at that index is skipped (ByIndex).
+// Which Write chunk each result item uses when an eligible item is missing from the results (an
+// error arm). Shift: the next item takes the chunk (RFC 8166 section 4.3.2.2). ByIndex: the chunk
+// at the index of the missing item stays unused (RFC 8267 section 6.4.1, for NFSv4).
 enum class Pairing : std::uint8_t { Shift, ByIndex };
 
-// What a Reply can be at most.
+// The largest Reply that a Call can have.
 struct ReplyBound {
   // Bytes of the largest Reply without the data (and pad) of `items`. A binding gives the encoded
   // results only; the Client adds the RPC reply header before it hands the bound to a Channel.
@@ -43,7 +45,7 @@ struct ReplyBound {
   // Set by the Client from the procedure's binding.
   Pairing pairing = Pairing::Shift;
 
-  // The largest Reply when nothing is reduced.
+  // Bytes of the largest Reply when no item is reduced, with the pad of `items`.
   std::uint64_t total_max() const {
     std::uint64_t total = payload_max;
     for (const ItemBound& item : items) total += (std::uint64_t{item.max_length} + 3) / 4 * 4;
@@ -51,7 +53,7 @@ struct ReplyBound {
   }
 };
 
-// At most eight ids, kept inside.
+// The eligible items of one procedure's arguments or results: at most eight ids.
 class EligibleItems {
  public:
   constexpr EligibleItems() = default;
@@ -77,13 +79,14 @@ struct ProcedureBinding {
   std::uint32_t procedure = 0;
   EligibleItems arguments;
   EligibleItems results;
-  // `args` is a P::Args. Null: the bound of the result type.
+  // Computes the bound from `args`, a P::Args. Null: the bound of the result type.
   ReplyBound (*reply_bound)(const void* args) = nullptr;
   Pairing pairing = Pairing::Shift;
-  // RFC 8267 3.1: the size of the Reply cannot be known in advance; when it proves too small, the
-  // Call may be sent again under a new XID with twice the room, a few times.
+  // The size of the Reply cannot be known in advance (RFC 8267 section 3.1): when the Reply chunk
+  // proves too small, the Call may be sent again under a new XID with twice the Reply chunk, a few
+  // times.
   bool retry_short_reply = false;
-  // Executing it twice is not the same as once (RFC 1813 section 4.5): the server answers a
+  // To run the procedure twice is not the same as once (RFC 1813 section 4.5): the server answers a
   // retransmission from its replay cache.
   bool non_idempotent = false;
 
@@ -104,6 +107,7 @@ struct ProcedureBinding {
   }
 };
 
+// The entry of procedure P with these eligible items and the reply bound of its result type.
 template <xdr::Procedure P>
 constexpr ProcedureBinding bind(EligibleItems arguments = {}, EligibleItems results = {}) {
   ProcedureBinding binding;
@@ -115,7 +119,7 @@ constexpr ProcedureBinding bind(EligibleItems arguments = {}, EligibleItems resu
   return binding;
 }
 
-// `Bound` is a lambda without captures: ReplyBound(const P::Args&).
+// The same with a reply bound. `Bound` is a lambda without captures: ReplyBound(const P::Args&).
 template <xdr::Procedure P, class Bound>
 constexpr ProcedureBinding bind(EligibleItems arguments, EligibleItems results, Bound) {
   ProcedureBinding binding = bind<P>(arguments, results);
@@ -125,8 +129,8 @@ constexpr ProcedureBinding bind(EligibleItems arguments, EligibleItems results, 
   return binding;
 }
 
-// The table of a program, or of several; refers to an array that outlives it. The default one binds
-// nothing.
+// The table of a program, or of several. Refers to an array that outlives it. A default Binding has
+// no entries.
 class Binding {
  public:
   constexpr Binding() = default;

@@ -1,5 +1,5 @@
-// Why a call brought no results, as a value a program can branch on and a sentence a person can
-// read.
+// CallError: why a call has no results, as a value that a program can branch on and a sentence that
+// a person can read.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace stag::rpc {
 
 struct CallError {
   enum class Kind : std::uint8_t {
-    Transport,  // no Reply: `reason` says why (TimedOut, Cancelled, connection lost, too small ...)
-    Answered,   // the server answered with an RPC error: `status`
-    Malformed,  // the server's Reply cannot be decoded: `reason`
+    Transport,  // no Reply came: `reason` says why (TimedOut, Cancelled, RpcConnectionLost, ...)
+    Answered,   // the server answered with an RPC error: `status` has it
+    Malformed,  // the server's Reply cannot be decoded: `reason` says why
   };
   Kind kind = Kind::Transport;
-  Reason reason = Reason::None;
-  oncrpc::ReplyStatus status{};
-  std::string where;  // the peer, in words: "rdma 127.0.0.1:20049"; may be empty
+  Reason reason = Reason::None;  // None with Answered
+  oncrpc::ReplyStatus status{};  // Answered only
+  std::string where;             // the peer: "rdma 127.0.0.1:20049"; may be empty
 
   static CallError transport(Reason reason, std::string where = {});
   static CallError answered(oncrpc::ReplyStatus status, std::string where = {});

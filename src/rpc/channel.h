@@ -1,10 +1,10 @@
-// Channel: the client side of a transport, for one server. It carries whole RPC messages, many at
-// a time, and hides its connections: a lost one is made again (with back-off and jitter) and calls
-// that are waiting are sent again on the new one only (RFC 8166 section 4.6.x, RFC 8267 section 7:
-// never retransmit on a live connection).
+// Channel: the client side of a transport, for one server. It carries whole RPC messages, many at a
+// time, and hides its connections: it replaces a lost connection (with back-off and jitter) and
+// sends the calls in progress again on the new connection only (RFC 8267 section 7: a client never
+// retransmits on a live connection).
 //
-// Thread: a Channel belongs to one Loop; everything happens on its thread. Ownership: it outlives
-// every call in progress; close() first, then destroy.
+// Thread: a Channel belongs to one Loop and is used on its thread. Ownership: the Channel outlives
+// every call in progress; await close(), then destroy it.
 #pragma once
 
 #include <cstdint>
@@ -23,48 +23,49 @@ namespace stag::rpc {
 
 class Service;
 
-// What one connection carries of a Channel's calls. Sizes are bytes of an RPC message.
+// What one connection of a Channel can carry. Sizes are bytes of an RPC message.
 struct ChannelLimits {
   static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
 
-  std::uint32_t calls = kUnlimited;      // in progress at a time; more wait
-  std::uint32_t call_max = kUnlimited;   // that goes in a message, record or datagram of its own
-  std::uint32_t reply_max = kUnlimited;  // the same of a Reply
-  bool chunks = false;                   // longer ones may go by chunks (RFC 8166 3.5)
+  std::uint32_t calls = kUnlimited;      // calls in progress at a time; further calls wait
+  std::uint32_t call_max = kUnlimited;   // of a Call in one inline message, record or datagram
+  std::uint32_t reply_max = kUnlimited;  // of such a Reply
+  bool chunks = false;                   // longer messages go by chunks (RFC 8166 section 3.5)
 };
 
 class Channel {
  public:
-  // `xid_seed` starts the XIDs; two Channels of one client should not share it.
+  // The first XID is `xid_seed`; two Channels of one client should not share it.
   explicit Channel(std::uint32_t xid_seed) : next_xid_(xid_seed) {}
   virtual ~Channel() = default;
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Sends `message` and returns its Reply. Returns only when no memory of the message is exposed to
-  // the peer any more, also when cancelled or timed out. The Reply may be borrowed: its reader does
-  // not suspend before it is done with it (rpc/message.h). A Reply is any RPC message of type REPLY
-  // with the Call's XID; its status is the caller's to read.
+  // Sends `message` and yields its Reply: any RPC message of type REPLY with the Call's XID,
+  // whatever status it has. The Task ends only when no memory of the message is exposed to the peer
+  // any more, also when the call is cancelled or times out. The Reply's bytes may be borrowed: the
+  // caller decodes them before it suspends (ReplyMessage).
   virtual Task<Result<ReplyMessage, CallError>> call(CallMessage& message) = 0;
 
-  // Ends every call in progress with Reason::Shutdown and the connection with them; later calls
-  // fail. Completes when all is quiet.
+  // Ends every call in progress with Reason::Shutdown and closes the connection; later calls fail.
+  // The Task ends when no call is left and the connection is closed.
   virtual Task<void> close() = 0;
 
-  // Serves Calls that the server sends on this connection (RFC 8167, RFC 8881 2.10.3.1). `service`
-  // outlives the Channel. Set before the first call. Without one such Calls are dropped.
+  // Serves Calls that the server sends on this connection (RFC 8167, RFC 8881 section 2.10.3.1).
+  // Called before the first call(). `service` outlives the Channel. Without a service such Calls
+  // are dropped.
   virtual void serve_reverse(Service& service) = 0;
 
-  // Of the connection that is there, as far as it is known: the server's grants change `calls` with
-  // every Reply. nullopt: there is none.
+  // The limits of the present connection; the server's credit grants change `calls` with every
+  // Reply. nullopt when there is no connection.
   virtual std::optional<ChannelLimits> limits() const { return ChannelLimits{}; }
 
   virtual Loop& loop() = 0;
   virtual TransportKind kind() const = 0;
-  // The server, in words: "rdma 127.0.0.1:20049".
+  // The server, for messages: "rdma 127.0.0.1:20049".
   virtual std::string where() const = 0;
 
-  // XIDs are unique among the calls in progress on this Channel, whichever Client makes them
+  // The next XID: unique among the calls in progress on this Channel, whichever Client makes them
   // (RFC 5531 section 9).
   std::uint32_t next_xid() { return next_xid_++; }
 
@@ -76,10 +77,10 @@ class Channel {
 class Connector {
  public:
   virtual ~Connector() = default;
-  // The Channels' loop, where connect() is called.
+  // The loop that connect() is called on and that the Channels belong to.
   virtual Loop& loop() = 0;
-  // Resolves when the first connection is up, so that a wrong address is an error here and not at
-  // the first call.
+  // Connects to `server`. The Task ends when the first connection is up, so that a wrong address is
+  // an error here and not at the first call. The Connector outlives the Channel.
   virtual Task<Result<std::unique_ptr<Channel>, CallError>> connect(Address server,
                                                                     CancelToken cancel) = 0;
 };

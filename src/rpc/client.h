@@ -3,9 +3,9 @@
 //   rpc::Client client(channel, nfs::ulb::kNfs3Binding, rpc::Credentials::sys("me", 0, 0));
 //   rpc::Result<READ3res> result = co_await client.call<NFSPROC3_READ>(args);
 //
-// Thread: the Channel's loop. A Client is a small value that refers to its Channel; copying it is
-// cheap. `args` and all that its opaques borrow live until the call has returned, which a temporary
-// in the co_await expression does.
+// Thread: the Channel's loop. Ownership: a Client is a small value that refers to its Channel,
+// which outlives it; copies are cheap. `args` and all that its opaques borrow live until the call
+// has returned, as a temporary in the co_await expression does.
 #pragma once
 
 #include <optional>
@@ -24,23 +24,23 @@ template <class T>
 using CallResult = Result<T, CallError>;
 
 struct CallOptions {
-  std::optional<Duration> timeout;  // none: the Client's
+  std::optional<Duration> timeout;  // nullopt: that of the Client; zero: waits for ever
   CancelToken cancel;
-  std::span<const ResultBuffer> sinks;       // see rpc/message.h
-  const Credentials* credentials = nullptr;  // null: the Client's; else outlives the call
-  // Bytes of the largest results the caller wants room for, where it knows better than the Binding.
+  std::span<const ResultBuffer> sinks;  // memory for results (rpc/message.h); outlives the call
+  const Credentials* credentials = nullptr;  // null: those of the Client; else outlives the call
+  // Bytes of the largest results that the Reply must be able to carry, where the caller knows
+  // better than the Binding.
   std::optional<std::uint32_t> results_max{};
 };
 
 struct ClientOptions {
-  Duration timeout = std::chrono::seconds(60);  // zero: waits for ever
-  // Reply bound of procedures whose results nothing bounds: no entry in the Binding, no bound in
-  // the .x file.
+  Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
+  // Bytes of the results of procedures that have a bound neither in the Binding nor in the .x file.
   std::uint32_t unbounded_results_max = 64 << 10;
 };
 
-// After a call with a sink: makes `to` hold `data`, copying only when the transport did not place
-// it there. data.size() <= to.size().
+// After a call with a ResultBuffer for `to`: makes `to` begin with `data`; copies only when the
+// transport did not place the data there. data.size() <= to.size().
 void copy_into(const Rope& data, MutableBytes to);
 
 class Client {
@@ -52,6 +52,8 @@ class Client {
         credentials_(std::move(credentials)),
         options_(options) {}
 
+  // Calls procedure P and yields its results. A Reply with another RPC status than SUCCESS, a Reply
+  // that cannot be decoded and a call without a Reply are CallErrors.
   template <xdr::Procedure P>
   Task<CallResult<typename P::Results>> call(const typename P::Args& args,
                                              CallOptions options = {}) {
@@ -70,7 +72,7 @@ class Client {
     co_return results;
   }
 
-  // The procedure 0 that every program has (RFC 5531 section 12).
+  // Calls procedure 0, NULL, which every program has (RFC 5531 section 12).
   Task<CallResult<Ok>> ping(std::uint32_t program, std::uint32_t version, CallOptions options = {});
 
   Channel& channel() const { return *channel_; }

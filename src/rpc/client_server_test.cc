@@ -60,20 +60,20 @@ struct Leftover : INCREMENT {
   static bool decode_results(xdr::Decoder&, std::uint32_t& value) { return value = 0, true; }
 };
 
-TEST(Client, calls_a_procedure_and_gets_its_results) {
+TEST(RpcClient, calls_a_procedure_and_gets_its_results) {
   World world;
   auto result = world.call<INCREMENT>(41);
   ASSERT_TRUE(result.ok()) << result.error().message();
   EXPECT_EQ(*result, 42u);
 }
 
-TEST(Client, pings_a_program_by_its_procedure_zero) {
+TEST(RpcClient, pings_a_program_by_its_procedure_zero) {
   World world;
   EXPECT_TRUE(world.loop.run(world.client.ping(kProgram, kVersion))->ok());
   EXPECT_FALSE(world.loop.run(world.client.ping(kProgram, 1))->ok());
 }
 
-TEST(Client, moves_bulk_both_ways_whether_the_transport_reduces_it_or_not) {
+TEST(RpcClient, moves_bulk_both_ways_whether_the_transport_reduces_it_or_not) {
   for (bool reduce : {false, true}) {
     World world(reduce);
     for (std::uint32_t size : {0u, 1u, 5u, 511u, 512u, 70'001u}) {
@@ -90,7 +90,7 @@ TEST(Client, moves_bulk_both_ways_whether_the_transport_reduces_it_or_not) {
   }
 }
 
-TEST(Client, marks_eligible_items_in_its_messages_and_no_others) {
+TEST(RpcClient, marks_eligible_items_in_its_messages_and_no_others) {
   PROVES("R8166-6-a");
   World world;
   const Rope data = pattern(4000, 1);
@@ -103,7 +103,7 @@ TEST(Client, marks_eligible_items_in_its_messages_and_no_others) {
   for (const xdr::Item& item : world.channel.last_call.items()) EXPECT_EQ(item.id, xdr::kNoItem);
 }
 
-TEST(Client, bounds_the_reply_by_the_binding_else_by_the_type_else_by_its_option) {
+TEST(RpcClient, bounds_the_reply_by_the_binding_else_by_the_type_else_by_its_option) {
   World world;
   ASSERT_TRUE(world.call<GET>({.slot = 1, .count = 5000}).ok());
   EXPECT_EQ(world.channel.last_bound.payload_max, 12u + oncrpc::kReplyHeaderSize);
@@ -119,7 +119,7 @@ TEST(Client, bounds_the_reply_by_the_binding_else_by_the_type_else_by_its_option
   EXPECT_EQ(world.channel.last_bound.payload_max, 3000u + oncrpc::kReplyHeaderSize);
 }
 
-TEST(Client, reports_every_way_a_server_declines) {
+TEST(RpcClient, reports_every_way_a_server_declines) {
   World world;
   const auto status = [](const auto& result) {
     EXPECT_FALSE(result.ok());
@@ -133,7 +133,7 @@ TEST(Client, reports_every_way_a_server_declines) {
   EXPECT_EQ(status(world.call<TooMuch>(1)), ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS));
 }
 
-TEST(Client, reports_results_it_cannot_decode_as_malformed) {
+TEST(RpcClient, reports_results_it_cannot_decode_as_malformed) {
   World world;
   for (const auto& result : {world.call<TooLittle>(1), world.call<Leftover>(1)}) {
     ASSERT_FALSE(result.ok());
@@ -142,7 +142,7 @@ TEST(Client, reports_results_it_cannot_decode_as_malformed) {
   }
 }
 
-TEST(Client, says_where_and_why_a_call_failed) {
+TEST(RpcClient, says_where_and_why_a_call_failed) {
   World world;
   EXPECT_EQ(world.call<OtherVersion>(1).error().message(),
             "direct: the server serves versions 2 to 2 of this program only");
@@ -172,12 +172,12 @@ ReplyStatus status_of_reverse(bool bytes_are_inline, std::uint32_t chunk_at) {
   return oncrpc::decode_reply(decoder)->status;
 }
 
-TEST(Server, does_not_execute_a_call_that_reduced_what_is_not_eligible) {
+TEST(RpcServer, does_not_execute_a_call_that_reduced_what_is_not_eligible) {
   PROVES("R8166-6.1-c", "R8166-6.1-d");
   EXPECT_EQ(status_of_reverse(false, 44), ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS));
 }
 
-TEST(Server, does_not_execute_a_call_with_a_chunk_that_belongs_to_no_item) {
+TEST(RpcServer, does_not_execute_a_call_with_a_chunk_that_belongs_to_no_item) {
   PROVES("R8166-6.1-d");
   EXPECT_TRUE(status_of_reverse(true, 0).success());
   for (const std::uint32_t nowhere : {40u, 48u, 52u, 4000u})
@@ -194,7 +194,7 @@ class Refusing final : public Authenticator {
   }
 };
 
-TEST(Server, refuses_with_the_auth_stat_its_authenticator_gives) {
+TEST(RpcServer, refuses_with_the_auth_stat_its_authenticator_gives) {
   World world;
   world.server.add(std::make_unique<Refusing>());
   auto result = world.call<INCREMENT>(1);
@@ -206,7 +206,7 @@ struct WhoAmI : INCREMENT {
   static constexpr std::uint32_t program = 0x20000078;
 };
 
-TEST(Server, tells_handlers_who_calls) {
+TEST(RpcServer, tells_handlers_the_caller) {
   World world;
   world.server.add<WhoAmI>([](CallContext& call, std::uint32_t) -> Task<std::uint32_t> {
     EXPECT_EQ(call.caller().flavor, oncrpc::AuthFlavor::AUTH_SYS);
@@ -222,7 +222,7 @@ TEST(Server, tells_handlers_who_calls) {
   EXPECT_EQ(*result, 1000u);
 }
 
-TEST(Server, lets_handlers_refuse_and_drop) {
+TEST(RpcServer, lets_handlers_refuse_and_drop) {
   World world;
   using Value = Result<std::uint32_t, CallRefusal>;
   world.server.add<WhoAmI>([](CallContext&, std::uint32_t how) -> Task<Value> {
@@ -236,7 +236,7 @@ TEST(Server, lets_handlers_refuse_and_drop) {
   EXPECT_EQ(*world.call<WhoAmI>(2), 2u);
 }
 
-TEST(Server, answers_RPC_MISMATCH_and_drops_what_is_no_call) {
+TEST(RpcServer, answers_RPC_MISMATCH_and_drops_what_is_no_call) {
   World world;
   const auto serve = [&](std::initializer_list<std::uint32_t> words) {
     Block block = Block::allocate(64);
@@ -282,7 +282,7 @@ ReplyStatus answer_to(World& world, Server& server, TransportKind transport, std
   return oncrpc::decode_reply(decoder)->status;
 }
 
-TEST(Server, shows_on_each_transport_only_the_programs_that_are_present_there) {
+TEST(RpcServer, shows_on_each_transport_only_the_programs_that_are_present_there) {
   World world;
   Server server;
   server.add(std::move(Program(0x20000099, 1).absent_from(TransportKind::Rdma)));
@@ -304,7 +304,7 @@ TEST(Server, shows_on_each_transport_only_the_programs_that_are_present_there) {
   EXPECT_FALSE(server.programs()[1]->present_on(TransportKind::Udp));
 }
 
-TEST(Server, answers_the_NULL_procedure_whatever_follows_its_header) {
+TEST(RpcServer, answers_the_NULL_procedure_whatever_follows_its_header) {
   World world;
   Server server;
   server.add(Program(0x20000099, 1));
@@ -312,7 +312,7 @@ TEST(Server, answers_the_NULL_procedure_whatever_follows_its_header) {
   EXPECT_TRUE(answer_to(world, server, TransportKind::Tcp, 1, 0, 250).success());
 }
 
-TEST(Land, copies_only_what_is_not_in_place) {
+TEST(CopyInto, copies_only_what_is_not_in_place) {
   std::array<std::byte, 8> memory{};
   memory[0] = std::byte{1};
   Rope rope = Rope::borrow(Bytes(memory).first(4));

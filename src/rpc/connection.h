@@ -1,8 +1,9 @@
-// Connection: what a program may know of the connection that a Call came on: which one it is, and
-// when it is gone. The transport makes one for each of its connections and ends it; Calls that
-// outlive their connection, and programs that keep state for it, hold it by its Origin.
+// Connection: what a program may know about the connection that a Call came on: its identity, and
+// when it goes down. The transport makes one Connection for each of its connections and calls
+// end(). Calls that outlive their connection, and programs that keep state for it, share the object
+// through Origin::connection.
 //
-// Thread: the connection's loop, but for id().
+// Thread: the connection's loop; id() on any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,11 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Names this connection as long as the process runs: no later one has the same. Never 0.
+  // Unique in this process: no later connection has the same id. Never 0.
   std::uint64_t id() const { return id_; }
+  // Whether end() was called.
   bool down() const { return down_; }
-  // For the transport: the connection is gone. Calls the watches, the first time.
+  // The transport calls this when the connection is gone. The first call runs the watches.
   void end() noexcept;
 
  private:
@@ -32,7 +34,7 @@ class Connection {
   Watch* first_ = nullptr;
 };
 
-// Calls a function when a connection is gone, once.
+// Calls a function once, when a connection goes down.
 class Connection::Watch {
  public:
   Watch() = default;
@@ -40,11 +42,11 @@ class Connection::Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // False, and `function` is not called, when the connection is gone already. The function runs
-  // inside the transport, which it must not call; it may destroy this object. What it throws is
-  // traced. Nothing is watched yet.
+  // Registers `function`; no other function is registered. False, and `function` is never called,
+  // when the connection is down already. The function runs inside the transport, which it must not
+  // call; it may destroy this object. An exception of the function is traced.
   [[nodiscard]] bool start(Connection& connection, UniqueFunction<void()> function);
-  // The function is not called any more. The connection may be gone.
+  // Unregisters the function. Idempotent; allowed after the connection is gone.
   void stop();
 
  private:

@@ -11,13 +11,13 @@
 namespace stag::rpc {
 namespace {
 
-TEST(Connection, has_a_name_that_no_other_one_gets) {
+TEST(RpcConnection, has_a_name_that_no_other_one_gets) {
   Connection first, second;
   EXPECT_NE(first.id(), 0u);
   EXPECT_NE(first.id(), second.id());
 }
 
-TEST(Connection, tells_its_watches_once_that_it_is_gone) {
+TEST(RpcConnection, tells_its_watches_once_that_it_is_gone) {
   Connection connection;
   int told = 0;
   Connection::Watch one, two;
@@ -30,7 +30,7 @@ TEST(Connection, tells_its_watches_once_that_it_is_gone) {
   EXPECT_EQ(told, 2);
 }
 
-TEST(Connection, tells_its_watches_when_it_is_destroyed) {
+TEST(RpcConnection, tells_its_watches_when_it_is_destroyed) {
   int told = 0;
   Connection::Watch watch;
   {
@@ -40,7 +40,7 @@ TEST(Connection, tells_its_watches_when_it_is_destroyed) {
   EXPECT_EQ(told, 1);
 }
 
-TEST(Connection, that_is_gone_cannot_be_watched) {
+TEST(RpcConnection, cannot_be_watched_when_it_is_gone) {
   Connection connection;
   connection.end();
   int told = 0;
@@ -49,7 +49,7 @@ TEST(Connection, that_is_gone_cannot_be_watched) {
   EXPECT_EQ(told, 0);
 }
 
-TEST(Connection, tells_nothing_to_a_watch_that_was_stopped_or_destroyed) {
+TEST(RpcConnection, tells_nothing_to_a_watch_that_was_stopped_or_destroyed) {
   Connection connection;
   int told = 0;
   Connection::Watch before, stopped, after;
@@ -65,7 +65,7 @@ TEST(Connection, tells_nothing_to_a_watch_that_was_stopped_or_destroyed) {
   EXPECT_EQ(told, 2);
 }
 
-TEST(Connection, lets_a_watch_go_and_stop_others_from_inside) {
+TEST(RpcConnection, lets_a_watch_go_and_stop_others_from_inside) {
   Connection connection;
   int told = 0;
   auto other = std::make_unique<Connection::Watch>();
@@ -82,7 +82,7 @@ TEST(Connection, lets_a_watch_go_and_stop_others_from_inside) {
   EXPECT_EQ(told, 1);
 }
 
-TEST(Connection, tells_the_others_when_a_watch_throws) {
+TEST(RpcConnection, tells_the_others_when_a_watch_throws) {
   Connection connection;
   int told = 0;
   Connection::Watch good, bad;

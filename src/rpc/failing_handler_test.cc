@@ -51,7 +51,7 @@ TEST_F(FailingHandler, is_answered_with_SYSTEM_ERR_whenever_and_whatever_it_thro
   EXPECT_EQ(server.active_calls(), 0u);
 }
 
-TEST_F(FailingHandler, of_a_call_that_must_not_run_twice_leaves_no_call_in_progress) {
+TEST_F(FailingHandler, leaves_no_call_in_progress_when_it_must_not_run_twice) {
   for (std::uint32_t how = 1; how < static_cast<std::uint32_t>(Failing::Count); ++how)
     expect_system_error<FAIL_ONCE>(static_cast<Failing>(how));
   EXPECT_TRUE(call<FAIL_ONCE>(Failing::Not).ok());

@@ -1,5 +1,6 @@
-// What passes between the user API and a transport: whole RPC messages, with the items that may
-// travel apart marked. The transport decides how they travel; neither side sees the other's types.
+// The messages that pass between the user API and a transport: whole RPC messages, in which the
+// items that may travel apart are marked. The transport decides how they travel; neither side sees
+// the other's types. Every object here belongs to one loop's thread unless stated otherwise.
 //
 // Positions count bytes of the complete, unreduced RPC message, whose first byte is the XID
 // (RFC 8166 3.4.5).
@@ -31,84 +32,85 @@ class Channel;
 
 enum class TransportKind : std::uint8_t { Tcp, Udp, Rdma, Memory };
 
-// Caller memory for the data of one eligible result item: an RDMA transport has the server write
-// straight into it, and data that came inline is copied there as it is decoded. Several sinks for
-// one id are used in the order of the items. After the call the decoded item refers to this memory
-// when the data went there, and elsewhere when it does not fit (rpc::copy_into() in rpc/client.h
-// settles both). What is in it after a call that failed is undefined.
+// The caller's memory for the data of one eligible result item. On RDMA the server writes straight
+// into it; data that came inline is copied there as it is decoded. Several ResultBuffers of one id
+// serve the items in their order. After the call the decoded item refers to this memory when the
+// data is there, and to other memory when the data does not fit (rpc::copy_into() in rpc/client.h
+// covers both cases). After a failed call its content is undefined.
 struct ResultBuffer {
   xdr::ItemId item = 0;
-  MutableBytes memory;
+  MutableBytes memory;  // exposed to the peer from the Call's transmission until call() returns
 };
 
 struct CallMessage;
 
-// Makes the message of each transmission of a Call anew: where a mechanism counts messages, one
-// that is sent twice must not be the same twice.
+// Makes a new message for each transmission of a Call: a security mechanism that counts messages
+// must not send the same one twice.
 class CallSigner {
  public:
-  // Replaces message.stream by one for message.xid, whose header and verifier are new. On failure
-  // the call ends. Throws nothing.
+  // Replaces message.stream by a stream for message.xid with a new header and verifier. The call
+  // ends with the Reason of a failure. Throws nothing.
   virtual Result<Ok, Reason> sign(CallMessage& message) = 0;
 
  protected:
   ~CallSigner() = default;
 };
 
-// A Call on its way out. It and all it refers to live until Channel::call() returns, which is also
-// when memory exposed to the peer is the caller's alone again (design: call() ends only after
-// Free).
+// A Call on its way out. The CallMessage and all that it refers to live until Channel::call()
+// returns; from then on the peer can reach no memory of the caller any more.
 struct CallMessage {
   std::uint32_t xid = 0;  // from Channel::next_xid(); also the first word of `stream`
   xdr::Stream stream;     // the RPC message; watched items = the eligible arguments
-  // Null: `stream` is the same whenever it is sent. Else there is none before begin_transmission().
+  // Null: every transmission sends the same `stream`. Else begin_transmission() makes the stream.
   CallSigner* signer = nullptr;
   ReplyBound reply;  // of the whole Reply message, RPC header included
   // Eligible arguments and results of the procedure; the storage outlives the call.
   std::span<const xdr::ItemId> eligible_arguments;
   std::span<const xdr::ItemId> eligible_results;
   bool retry_short_reply = false;
-  std::optional<TimePoint> deadline;  // none: waits for ever; on the channel's loop clock
+  std::optional<TimePoint> deadline;  // by the clock of the Channel's loop; nullopt: waits for ever
   CancelToken cancel;
   std::span<const ResultBuffer> sinks;
 
-  // By the Channel, before it sends the Call and before it sends it again; nothing that was sent
-  // before may refer to `stream`.
+  // The Channel calls this before each transmission of the Call, when no earlier transmission
+  // refers to `stream` any more.
   Result<Ok, Reason> begin_transmission() {
     if (signer == nullptr) return Ok{};
     return signer->sign(*this);
   }
-  // From here on it is another Call.
+  // Makes another Call of this message, under the XID `next`.
   void use_xid(std::uint32_t next) {
     xid = next;
     if (signer == nullptr) stream.patch_u32(0, next);
   }
 };
 
-// The items of one received message that did not travel inline, for xdr::Decoder. Only items with
-// an eligible id may have moved (RFC 8166 6.1); any other that did makes decoding fail.
+// The items of one received message that did not travel inline, for an xdr::Decoder. Only items
+// with an eligible id may be reduced (RFC 8166 section 6.1); any other reduced item makes decoding
+// fail.
 class ReducedItems final : public xdr::ItemSource {
  public:
-  // Nothing is eligible until this is said. The storage outlives this object.
+  // Sets the eligible items; none before. The storage outlives this object.
   void allow(std::span<const xdr::ItemId> eligible) { eligible_ = eligible; }
 
-  // Items that came inline are wanted in this memory, of the caller.
+  // Sets the caller's memory that items which came inline are copied to. The storage outlives this
+  // object.
   void place_in(std::span<const ResultBuffer> sinks) { sinks_ = sinks; }
 
-  // Read chunks: each names the position of its item (RFC 8166 3.4.5). `bytes` may end with the
-  // item's XDR pad.
+  // Adds a Read chunk with the Position of its item (RFC 8166 section 3.4.5). `bytes` may end with
+  // the item's XDR pad.
   void add(std::uint32_t position, Rope bytes);
 
-  // Write chunks: the k-th chunk belongs to the k-th eligible result item. `bytes` is what the
-  // Responder wrote. With a `place` (Pairing::ByIndex) the chunk is for that item only, and skipped
-  // when another comes instead.
+  // Adds a Write chunk: the k-th chunk belongs to the k-th eligible result item. `bytes` is what
+  // the Responder wrote. With a `place` (Pairing::ByIndex) the chunk is for that item only, and is
+  // skipped when the results have another item instead.
   void add_written(Rope bytes, xdr::ItemId place = xdr::kNoItem);
-  // A chunk that was offered empty: its item stays inline (RFC 8166 4.3.2.3).
+  // Adds a Write chunk that was offered empty: its item stays inline (RFC 8166 section 4.3.2.3).
   void add_inline(xdr::ItemId place = xdr::kNoItem);
 
   bool empty() const { return entries_.empty(); }
-  // Every Read chunk was asked for. False after decoding: a position named no item, the message is
-  // malformed (RFC 8166 3.4.5).
+  // Whether the Decoder has used every Read chunk. False after decoding: a Position named no item,
+  // and the message is malformed (RFC 8166 section 3.4.5).
   bool all_taken() const;
 
   // The chunks, in the order they were added.
@@ -120,7 +122,8 @@ class ReducedItems final : public xdr::ItemSource {
   std::optional<Rope> take_body(xdr::ItemId id, std::uint32_t position) override;
   MutableBytes place(std::uint32_t length) override;
   void absent(xdr::ItemId id) override;
-  // A chunk met an item of another length, one that may not move, or one that should have moved.
+  // Whether a chunk had another length than its item, or an item was reduced that may not be, or
+  // was not reduced although its chunk says so.
   bool failed() const override { return failed_; }
 
  private:
@@ -149,25 +152,26 @@ class ReducedItems final : public xdr::ItemSource {
   bool failed_ = false;
 };
 
-// A Reply as it came in: `payload` is the RPC message without the data of reduced items. It may be
-// borrowed from the transport, until the caller suspends: a Reply is decoded when it comes.
+// A Reply as it came in: `payload` is the RPC message without the data of reduced items. The bytes
+// may be borrowed from the transport and are then valid only until the caller suspends, so a Reply
+// is decoded when it comes.
 struct ReplyMessage {
   Buffer payload;
   ReducedItems items;
 };
 
-// Where a Call came from; one per connection, shared with the Calls it carried, which may outlive
-// it.
+// Where a Call came from. One per connection, shared by the Calls that the connection carried; the
+// Calls may outlive the connection.
 struct Origin {
   Address peer;
   Address local;
   TransportKind transport = TransportKind::Tcp;
   std::string_view netid = "tcp";  // RFC 5665, RFC 8166 section 9: "tcp", "tcp6", "rdma", "rdma6"
   Loop* loop = nullptr;            // the connection's; handlers run on it
-  // Null where the transport has none (UDP).
+  // Null where the transport has no connections (UDP).
   std::shared_ptr<Connection> connection;
-  // Calls in the reverse direction on this connection; expires with it. Never set when the
-  // transport has no such direction.
+  // For Calls in the reverse direction on this connection (RFC 8167); expires with the connection.
+  // Never set where the transport has no reverse direction.
   std::weak_ptr<Channel> reverse;
 };
 
@@ -176,7 +180,7 @@ struct Origin {
 struct ReplyRoom {
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
-  std::uint64_t inline_max = kUnlimited;  // in a message of its own, record or datagram
+  std::uint64_t inline_max = kUnlimited;  // in one inline message, record or datagram
   std::uint64_t chunk_max = 0;            // in the Call's Reply chunk (RFC 8166 3.5.3)
 
   std::uint64_t max() const { return inline_max > chunk_max ? inline_max : chunk_max; }
@@ -188,21 +192,21 @@ struct IncomingCall {
   Buffer payload;
   ReducedItems items;
   ReplyRoom reply_room;
-  // Set by the Service when it gives no answer and the peer must not wait for one: why the
-  // transport is to end the connection.
+  // The Service sets it when it gives no Reply and the peer must not wait for one: the transport
+  // then ends the connection for this reason.
   Reason close = Reason::None;
 };
 
-// What a Call came to, before it is put behind an RPC header: `results` when the status is SUCCESS.
-// They watch the eligible ones and own all their bytes by reference, so they may be kept for
-// replays, and answer another Call with other chunks.
+// The results of a Call before they get an RPC header; `results` is set when the status is SUCCESS.
+// The stream watches the eligible items and owns all its bytes by reference, so that a ReplayCache
+// may keep it and answer another transmission with other chunks.
 struct CallResults {
   oncrpc::ReplyStatus status{};
   xdr::Stream results{};
 };
 
-// A Reply on its way out. `stream` watches the eligible results and owns (by reference) all its
-// bytes, so it may be kept for replays and sent again against other chunks.
+// A Reply on its way out. `stream` watches the eligible results and owns all its bytes by
+// reference.
 struct OutgoingReply {
   xdr::Stream stream;
   std::span<const xdr::ItemId> eligible;  // results; the storage outlives the Server

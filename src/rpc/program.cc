@@ -5,10 +5,10 @@
 namespace stag::rpc {
 
 std::uint64_t CallContext::results_max() const {
-  const std::uint64_t room = call_.reply_room.max();
+  const std::uint64_t capacity = call_.reply_room.max();
   std::uint64_t header = oncrpc::kReplyHeaderSize;
   if (authentication_.protection != nullptr) header += authentication_.protection->reply_overhead();
-  return room - std::min(room, header);
+  return capacity - std::min(capacity, header);
 }
 
 ReplayKey CallContext::replay_key() const {
@@ -34,15 +34,15 @@ namespace {
 class NullHandler final : public Handler {
  public:
   bool run_at_once(CallContext&, const ReducedItems& items, xdr::Encoder&,
-                   Outcome& outcome) override {
+                   HandlerOutcome& outcome) override {
     outcome.encoded = items.all_taken();
     if (!outcome.encoded)
       outcome.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS);
     return true;
   }
-  Task<Outcome> run(CallContext& context, xdr::Decoder&, const ReducedItems& items,
-                    xdr::Encoder& results) override {
-    Outcome outcome;
+  Task<HandlerOutcome> run(CallContext& context, xdr::Decoder&, const ReducedItems& items,
+                           xdr::Encoder& results) override {
+    HandlerOutcome outcome;
     run_at_once(context, items, results, outcome);
     co_return outcome;
   }

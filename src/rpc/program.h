@@ -4,15 +4,18 @@
 //   program.add<NFSPROC3_GETATTR>([&](rpc::CallContext& call, GETATTR3args args)
 //                                     -> Task<GETATTR3res> { ... });
 //
-// A handler is a coroutine on the connection's loop: Task<Results>(CallContext&, Args), or
-// Task<Result<Results, CallRefusal>> when it may refuse. Several run at a time, on several loops.
-// A handler that throws, whatever it throws and whenever, is answered with SYSTEM_ERR and traced
-// (RpcHandlerFailed); a duplicate of a Call that must not run twice gets the same answer.
-// Results go out by reference: their opaques own their bytes (owned Buffers) or borrow what
-// outlives the Server. Procedure 0 answers itself unless a handler is added.
+// A handler is a coroutine: Task<Results>(CallContext&, Args), or
+// Task<Result<Results, CallRefusal>> when it may refuse the Call. Procedure 0 (NULL) is answered
+// without a handler unless one is added.
 //
-// A Program also says how repeated Calls are met (ReplayPolicy), and a procedure that has to see
-// its Call before it is decoded is a Handler of its own.
+// Thread: a handler runs on the loop of the Call's connection; several run at a time, on several
+// loops. Ownership: results leave by reference, so their opaques own their bytes (owned Buffers) or
+// borrow bytes that outlive the Server. Errors: an exception of a handler is answered with
+// SYSTEM_ERR and traced as RpcHandlerFailed; a duplicate of a Call that must not run twice gets the
+// same answer.
+//
+// A Program also states how repeated Calls are treated (ReplayPolicy). A procedure that must see
+// its Call before the arguments are decoded implements Handler itself.
 #pragma once
 
 #include <memory>
@@ -29,34 +32,40 @@
 
 namespace stag::rpc {
 
-// How a handler declines: with an RPC status (GARBAGE_ARGS, SYSTEM_ERR, PROC_UNAVAIL, AUTH_ERROR)
-// or, `drop` set, with silence.
+// How a handler refuses a Call: with an RPC status (GARBAGE_ARGS, SYSTEM_ERR, PROC_UNAVAIL,
+// AUTH_ERROR; RFC 5531 section 9) or, when `drop` is set, without any Reply.
 struct CallRefusal {
   oncrpc::ReplyStatus status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR);
   bool drop = false;
 };
 
-// What a handler may know about its Call besides the arguments; lives until the handler ends.
+// What a handler may know about its Call besides the arguments. Lives until the handler ends; the
+// Server makes it. Thread: the Call's loop.
 class CallContext {
  public:
-  // All of them outlive it.
+  // The arguments outlive the CallContext.
   CallContext(const IncomingCall& call, const oncrpc::CallHeader& header,
               const Authentication& authentication)
       : call_(call), header_(header), authentication_(authentication) {}
 
+  // Peer, transport and connection of the Call.
   const Origin& origin() const { return *call_.origin; }
   Loop& loop() const { return *call_.origin->loop; }
+  // The authenticated caller.
   const Caller& caller() const { return authentication_.caller; }
   const oncrpc::CallHeader& header() const { return header_; }
-  // The connection that the Call came on, which may be gone; null where the transport has none.
+  // The connection that the Call came on, which may be down by now; null where the transport has no
+  // connections (UDP).
   const std::shared_ptr<Connection>& connection() const { return call_.origin->connection; }
-  // Calls to the client on this connection; null when it is gone or has no reverse direction. Held,
-  // it keeps the Channel object, not the connection.
+  // The Channel for calls to the client on this connection (RFC 8167); null when the connection is
+  // down or has no reverse direction. The pointer keeps the Channel object alive, not the
+  // connection.
   std::shared_ptr<Channel> reverse_channel() const { return call_.origin->reverse.lock(); }
-  // Bytes of the longest results that can be brought back, without the data that Write chunks take.
-  // Results beyond that reach nobody: the transport answers with an error of its own.
+  // Bytes of the longest results that the Reply can carry, without the data that Write chunks take.
+  // The transport answers a Call whose results are longer with an error of its own.
   std::uint64_t results_max() const;
-  // Names this Call among all that a ReplayCache may meet, and repetitions of it alike.
+  // The key of this Call in a ReplayCache: the same for every transmission of the Call, different
+  // for every other Call.
   ReplayKey replay_key() const;
 
  private:
@@ -65,30 +74,31 @@ class CallContext {
   const IncomingCall& call_;
   const oncrpc::CallHeader& header_;
   const Authentication& authentication_;
-  const Buffer* unwrapped_ = nullptr;  // the arguments, where they travelled in another form
+  const Buffer* unwrapped_ = nullptr;  // the plain arguments, if a Protection has unwrapped them
 };
 
-// What a procedure did with its Call.
-struct Outcome {
-  oncrpc::ReplyStatus status{};
-  bool drop = false;
-  bool encoded = false;  // the results are in the encoder
+// What a Handler has done with its Call.
+struct HandlerOutcome {
+  oncrpc::ReplyStatus status{};  // of the Reply
+  bool drop = false;             // there is no Reply
+  bool encoded = false;          // the results stand in the encoder; else there are none
 };
 
-// One procedure, type-erased.
+// One procedure, type-erased. Thread: any loop, several Calls at a time.
 class Handler {
  public:
   virtual ~Handler() = default;
-  // Decodes the arguments, runs, and encodes the results; on any other outcome, what was encoded is
-  // thrown away.
-  virtual Task<Outcome> run(CallContext& context, xdr::Decoder& arguments,
-                            const ReducedItems& items, xdr::Encoder& results) = 0;
-  // The same without a coroutine, of a procedure that needs neither arguments nor waiting; false,
-  // and nothing done, where it is none. Never asked of one that must not run twice.
-  virtual bool run_at_once(CallContext&, const ReducedItems&, xdr::Encoder&, Outcome&) {
+  // Decodes the arguments, runs the procedure, and encodes the results. `items` has the arguments
+  // that came in chunks. Unless the outcome says `encoded`, the Server discards what was encoded.
+  virtual Task<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments,
+                                   const ReducedItems& items, xdr::Encoder& results) = 0;
+  // The same without a coroutine, for procedures that need neither arguments nor waiting. False:
+  // nothing was done, and the Server calls run(). Not called for procedures that must not run
+  // twice.
+  virtual bool run_at_once(CallContext&, const ReducedItems&, xdr::Encoder&, HandlerOutcome&) {
     return false;
   }
-  // Bytes of the largest results to these arguments, where that is known; else 0.
+  // Bytes of the largest results to these arguments; 0 when that is not known.
   virtual std::uint64_t results_max(xdr::Decoder&, const ProcedureBinding*) const { return 0; }
 };
 
@@ -106,21 +116,21 @@ class TypedHandler final : public Handler {
  public:
   explicit TypedHandler(F function) : function_(std::move(function)) {}
 
-  Task<Outcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems& items,
-                    xdr::Encoder& results) override {
+  Task<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems& items,
+                           xdr::Encoder& results) override {
     typename P::Args args{};
     if (!P::decode_args(arguments, args) || !arguments_complete(arguments, items))
-      co_return Outcome{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
+      co_return HandlerOutcome{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
     using Value =
         typename HandlerValue<std::invoke_result_t<F&, CallContext&, typename P::Args>>::Type;
     Value value = co_await function_(context, std::move(args));
     if constexpr (std::is_same_v<Value, typename P::Results>) {
       P::encode_results(results, value);
     } else {
-      if (!value.ok()) co_return Outcome{value.error().status, value.error().drop};
+      if (!value.ok()) co_return HandlerOutcome{value.error().status, value.error().drop};
       P::encode_results(results, *value);
     }
-    co_return Outcome{.status = {}, .drop = false, .encoded = true};
+    co_return HandlerOutcome{.status = {}, .drop = false, .encoded = true};
   }
 
   std::uint64_t results_max(xdr::Decoder& arguments,
@@ -136,22 +146,25 @@ class TypedHandler final : public Handler {
 };
 }  // namespace detail
 
-// Who sees to it that a repeated Call of a procedure which must not run twice does not.
+// What keeps a retransmitted Call from running a second time (RFC 1813 section 4.5).
 enum class ReplayPolicy : std::uint8_t {
   // The Server's replay cache, for procedures whose binding says so (ProcedureBinding::once_only).
   PerProcedure,
-  // Nobody: every Call runs.
+  // Nothing: every Call runs.
   None,
-  // The program, by what its Calls say (as NFSv4's sessions do) or by a ReplayCache of its own and
-  // CallContext::replay_key(). The results it kept go out like new ones.
+  // The program: by arguments of its Calls (as NFSv4.1 sessions do), or by a ReplayCache of its own
+  // and CallContext::replay_key(). Results that it kept are sent as new results are.
   OwnedByProgram,
 };
 
+// Filled before the Server that takes it over begins to serve; read-only afterwards.
 class Program {
  public:
+  // `binding` refers to a table that outlives the Program.
   Program(std::uint32_t program, std::uint32_t version, Binding binding = {});
 
-  // The handler lives as long as the Program and may be called from several loops at once.
+  // Adds the handler of procedure P. `function` lives as long as the Program and may be called from
+  // several loops at once. One handler a procedure.
   template <xdr::Procedure P, class F>
   Program& add(F function) {
     STAG_CHECK(P::program == program_ && P::version == version_);
@@ -160,14 +173,15 @@ class Program {
   // The same for a Handler that decodes and encodes itself.
   Program& add(std::uint32_t procedure, std::unique_ptr<Handler> handler);
 
-  // The program is not there for Calls that come this way (RFC 8267 5.1: MOUNT is not on RDMA); may
-  // be said of several transports.
+  // Calls that come by `transport` are answered as if the program did not exist (RFC 8267 section
+  // 5.1: MOUNT is not offered on RDMA). May be called for several transports.
   Program& absent_from(TransportKind transport) {
     absent_from_ |= bit(transport);
     return *this;
   }
   bool present_on(TransportKind transport) const { return (absent_from_ & bit(transport)) == 0; }
 
+  // PerProcedure unless set.
   Program& replays(ReplayPolicy policy) {
     replay_policy_ = policy;
     return *this;
@@ -179,7 +193,7 @@ class Program {
 
   struct Entry {
     std::unique_ptr<Handler> handler;
-    const ProcedureBinding* binding = nullptr;  // null: the default one
+    const ProcedureBinding* binding = nullptr;  // null: the default binding (rpc/binding.h)
   };
   // Null when there is no such procedure.
   const Entry* find(std::uint32_t procedure) const;

@@ -13,9 +13,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // Attempts fail as long as the test says so.
-class Reconnecting : public ::testing::Test, private Reconnector::Owner {
+class ReconnectorTest : public ::testing::Test, private Reconnector::Owner {
  protected:
-  ~Reconnecting() override { loop.pass(1h); }
+  ~ReconnectorTest() override { loop.pass(1h); }
 
   // Milliseconds between the attempts so far.
   std::vector<std::int64_t> waits() const {
@@ -46,7 +46,7 @@ class Reconnecting : public ::testing::Test, private Reconnector::Owner {
   void on_attempts_ended(Reason reason) override { ended.push_back(reason); }
 };
 
-TEST_F(Reconnecting, waits_twice_as_long_after_each_failure_up_to_a_limit_and_by_chance_less) {
+TEST_F(ReconnectorTest, waits_twice_as_long_after_each_failure_up_to_a_limit_and_by_chance_less) {
   failures = 8;
   reconnector.start();
   EXPECT_EQ(attempts.size(), 1u) << "the first at once";
@@ -64,7 +64,7 @@ TEST_F(Reconnecting, waits_twice_as_long_after_each_failure_up_to_a_limit_and_by
   EXPECT_TRUE(shortened);
 }
 
-TEST_F(Reconnecting, waits_before_it_replaces_a_connection_that_never_worked) {
+TEST_F(ReconnectorTest, waits_before_it_replaces_a_connection_that_never_worked) {
   for (const bool worked : {true, false}) {
     if (worked) reconnector.worked();
     reconnector.start();
@@ -77,7 +77,7 @@ TEST_F(Reconnecting, waits_before_it_replaces_a_connection_that_never_worked) {
   EXPECT_EQ(attempts.size(), 3u) << "at once";
 }
 
-TEST_F(Reconnecting, gives_up_in_the_end_and_says_why) {
+TEST_F(ReconnectorTest, gives_up_in_the_end_and_says_why) {
   failures = 1000;
   reconnector.start();
   loop.pass(1min);
@@ -85,7 +85,7 @@ TEST_F(Reconnecting, gives_up_in_the_end_and_says_why) {
   EXPECT_FALSE(reconnector.connecting());
 }
 
-TEST_F(Reconnecting, ends_when_nobody_wants_a_connection_any_more) {
+TEST_F(ReconnectorTest, ends_when_nobody_wants_a_connection_any_more) {
   failures = 1000;
   reconnector.start();
   wanted = false;
@@ -94,7 +94,7 @@ TEST_F(Reconnecting, ends_when_nobody_wants_a_connection_any_more) {
   EXPECT_EQ(ended, std::vector{Reason::None});
 }
 
-TEST_F(Reconnecting, stops_at_once_in_the_middle_of_a_pause_and_for_good) {
+TEST_F(ReconnectorTest, stops_at_once_in_the_middle_of_a_pause_and_for_good) {
   failures = 1000;
   reconnector.start();
   reconnector.stop();
@@ -104,7 +104,7 @@ TEST_F(Reconnecting, stops_at_once_in_the_middle_of_a_pause_and_for_good) {
   EXPECT_EQ(attempts.size(), 1u);
 }
 
-TEST_F(Reconnecting, is_one_at_a_time_however_many_ask) {
+TEST_F(ReconnectorTest, is_one_at_a_time_however_many_ask) {
   failures = 1;
   reconnector.start();
   reconnector.start();
@@ -112,7 +112,7 @@ TEST_F(Reconnecting, is_one_at_a_time_however_many_ask) {
   EXPECT_EQ(attempts.size(), 2u);
 }
 
-TEST_F(Reconnecting, can_begin_again_when_there_was_no_memory_for_an_attempt) {
+TEST_F(ReconnectorTest, can_begin_again_when_there_was_no_memory_for_an_attempt) {
   throws = true;
   reconnector.start();
   EXPECT_EQ(ended, std::vector{Reason::OutOfMemory}) << "and who waits is told";

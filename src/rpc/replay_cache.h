@@ -5,15 +5,18 @@
 //
 // Key: client address without port, XID, program, version, procedure, principal, and a hash over
 // the plain, unreduced arguments. Credentials and verifiers are left out, since mechanisms count
-// messages in them; a client that reuses XIDs still gets no stranger's answer. A duplicate of a
-// Call still running waits, and the newest waiter gets the results; older ones are dropped.
+// messages in them; a client that reuses XIDs still gets no other client's answer. A duplicate of a
+// Call that is still running waits; the newest waiting duplicate gets the results, older ones are
+// dropped.
 //
 // An entry keeps the results, not the message: a replay gets an RPC header and verifier of its own,
-// and on RDMA a plan against the new Call's chunks. Entries share the bytes by reference with the
-// Replies made from them, so one that is forgotten while its Reply still leaves takes nothing away.
+// and on RDMA a plan against the new Call's chunks. Entries share their bytes by reference with the
+// Replies made from them, so an entry may be removed while such a Reply is still being sent.
 //
-// Bounded by bytes and age, and fairly: a client address keeps no more than it leaves free, so one
-// that makes many Calls loses its own results and nobody else's. Shards behind short mutexes.
+// Bounds: bytes and age, shared fairly: a client address keeps no more bytes than it leaves free,
+// so that a client which makes many Calls evicts its own results only.
+//
+// Thread: any; the entries lie in shards behind short mutexes.
 #pragma once
 
 #include <array>
@@ -33,16 +36,17 @@ namespace stag::rpc {
 
 struct ReplayCacheOptions {
   std::size_t max_bytes = 64 << 20;  // of encoded results and bookkeeping, over all shards
-  Duration max_age = std::chrono::seconds(120);
+  Duration max_age = std::chrono::seconds(120);  // an entry is kept this long after its Call ended
 };
 
+// A hash of what identifies a Call (see above).
 struct ReplayKey {
   std::array<std::byte, 32> digest{};
   friend bool operator==(const ReplayKey&, const ReplayKey&) = default;
 };
 
-// The plain arguments of a Call: what stands in `stream` from byte `offset` on. `items` is what it
-// moved in Read chunks; null: nothing.
+// The plain arguments of a Call: the bytes of `stream` from `offset` on, and `items`, which came in
+// Read chunks (null: no item did).
 struct PlainArguments {
   Bytes stream;
   std::size_t offset = 0;
@@ -60,21 +64,22 @@ class ReplayCache {
   ReplayCache& operator=(const ReplayCache&) = delete;
 
   enum class Admission : std::uint8_t {
-    Run,     // new: execute it and call finish() exactly once
-    Replay,  // done before: `results`
-    Drop,    // a newer duplicate took this one's place, or the first run gave no answer
+    Run,     // the Call is new: the caller runs it and calls finish() exactly once
+    Replay,  // the Call has run before: `results` has its results
+    Drop,    // a newer duplicate has taken this one's place, or the first run gave no answer
   };
   struct Admitted {
     Admission admission = Admission::Run;
     std::optional<CallResults> results;
   };
 
-  // Waits, on `loop`, while the first run is in progress.
+  // Decides about a Call with this key. Waits, on `loop`, while the first run is in progress.
   Task<Admitted> admit(const ReplayKey& key, Loop& loop);
-  // The outcome of a Run; nullopt: no answer was given, forget it. So is one that there is no
-  // memory to keep; a duplicate is then run again.
+  // Ends a Run with its results. nullopt: the Call got no answer, and the key is forgotten. Results
+  // that there is no memory to keep are forgotten too; a duplicate then runs again.
   void finish(const ReplayKey& key, Loop& loop, const std::optional<CallResults>& results) noexcept;
 
+  // Bytes and entries that are kept now.
   std::size_t bytes() const;
   std::size_t entries() const;
 

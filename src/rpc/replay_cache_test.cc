@@ -213,7 +213,7 @@ TEST(ReplayKey, leaves_out_what_a_credential_says_besides_the_principal) {
   EXPECT_EQ(key({.machine = "another name"}), key({.machine = "m"}));
 }
 
-TEST(ReplayKey, is_of_the_proven_name_whatever_ids_it_is_mapped_to) {
+TEST(ReplayKey, uses_the_proven_name_whatever_ids_it_is_mapped_to) {
   const auto key_of_name = [](const char* name, std::uint32_t uid) {
     Caller caller;
     caller.uid = uid;
@@ -269,7 +269,7 @@ std::optional<OutgoingReply> served(ManualLoop& loop, Server& server, const Buff
   return *loop.run(server.serve(call));
 }
 
-TEST(Server, runs_a_non_idempotent_procedure_once_for_a_retransmitted_call) {
+TEST(RpcServerReplay, runs_a_non_idempotent_procedure_once_for_a_retransmitted_call) {
   ManualLoop loop;
   State state;
   Server server;
@@ -283,7 +283,7 @@ TEST(Server, runs_a_non_idempotent_procedure_once_for_a_retransmitted_call) {
   EXPECT_EQ(state.total, 5u);
 }
 
-TEST(Server, runs_every_call_of_a_program_without_replays) {
+TEST(RpcServerReplay, runs_every_call_of_a_program_without_replays) {
   ManualLoop loop;
   State state;
   Server server;
@@ -299,8 +299,8 @@ TEST(Server, runs_every_call_of_a_program_without_replays) {
 class Choosing final : public Handler {
  public:
   explicit Choosing(ReplayCache& cache) : cache_(cache) {}
-  Task<Outcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems&,
-                    xdr::Encoder& results) override {
+  Task<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems&,
+                           xdr::Encoder& results) override {
     std::uint32_t value = 0;
     const bool decoded = arguments.u32(value);
     EXPECT_TRUE(decoded);
@@ -308,14 +308,14 @@ class Choosing final : public Handler {
     const ReplayCache::Admitted admitted = co_await cache_.admit(key, context.loop());
     if (admitted.admission == Admission::Replay) {
       results.append(admitted.results->results);
-      co_return Outcome{.status = {}, .drop = false, .encoded = true};
+      co_return HandlerOutcome{.status = {}, .drop = false, .encoded = true};
     }
     xdr::Encoder own;
     own.u32(total_ += value);
     CallResults kept{{}, std::move(own).finish()};
     results.append(kept.results);
     cache_.finish(key, context.loop(), std::move(kept));
-    co_return Outcome{.status = {}, .drop = false, .encoded = true};
+    co_return HandlerOutcome{.status = {}, .drop = false, .encoded = true};
   }
 
  private:
@@ -323,7 +323,7 @@ class Choosing final : public Handler {
   std::uint32_t total_ = 0;
 };
 
-TEST(Server, leaves_replays_to_a_program_that_owns_them) {
+TEST(RpcServerReplay, leaves_replays_to_a_program_that_owns_them) {
   ManualLoop loop;
   ReplayCache cache;
   Server server;

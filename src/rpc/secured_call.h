@@ -1,5 +1,5 @@
-// A Call that a ClientSecurity protects: makes its message anew for every transmission and opens
-// its Reply. Lives in the frame of the call that it belongs to.
+// A Call that a ClientSecurity protects: makes a new message for every transmission and opens the
+// Reply. Lives in the coroutine frame of its call. Thread: the Channel's loop.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,17 @@ namespace stag::rpc {
 
 class SecuredCall final : public CallSigner {
  public:
-  // `security` outlives this; the header's auth is left to it.
+  // `security` outlives this object and makes credential and verifier; those of `header` are
+  // ignored.
   SecuredCall(ClientSecurity& security, const oncrpc::CallHeader& header)
       : security_(security), header_(header) {}
 
-  // Before the call: the stream of `message` is its arguments alone, and its Reply is described as
-  // that of AUTH_NONE.
+  // Called once, before call(): takes over the stream of `message`, which is the arguments alone,
+  // and enlarges its Reply bound, which is that of AUTH_NONE.
   void take(CallMessage& message);
 
-  // Makes the call and opens its Reply, whose payload is the whole message, or, where the mechanism
-  // transforms, the plain results alone. A Reply without results is a CallError.
+  // Makes the call and opens its Reply. The payload is the whole message, or, where the mechanism
+  // transforms(), the plain results alone. A Reply without results is a CallError.
   Task<Result<ReplyMessage, CallError>> call(Channel& channel, CallMessage& message);
 
   Result<Ok, Reason> sign(CallMessage& message) override;

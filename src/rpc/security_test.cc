@@ -61,7 +61,7 @@ struct SecuredWorld {
   Client client{channel, kBinding, Credentials::secured(security)};
 };
 
-TEST(CallSecurity, sets_a_context_up_once_and_proves_who_calls) {
+TEST(CallSecurity, sets_a_context_up_once_and_proves_the_caller) {
   for (const bool seals : {false, true}) {
     SecuredWorld world(seals);
     for (int i = 0; i < 3; ++i) {

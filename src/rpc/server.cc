@@ -59,7 +59,7 @@ Pairing pairing_of(const Program::Entry& entry) {
 }
 
 // The Reply to a Call that was executed, whose header and results were encoded together.
-std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& reply,
+std::optional<OutgoingReply> conclude(const HandlerOutcome& outcome, xdr::Encoder&& reply,
                                       std::uint32_t xid, const IncomingCall& call,
                                       const Program::Entry& entry) {
   if (outcome.encoded && reply.ok())
@@ -74,7 +74,7 @@ std::optional<OutgoingReply> conclude(const Outcome& outcome, xdr::Encoder&& rep
 }
 
 // The same where the results are to be kept, or protected.
-std::optional<CallResults> results_of(const Outcome& outcome, xdr::Encoder&& results,
+std::optional<CallResults> results_of(const HandlerOutcome& outcome, xdr::Encoder&& results,
                                       const IncomingCall& call) {
   CallResults kept{outcome.status, {}};
   if (outcome.encoded && results.ok()) {
@@ -149,7 +149,8 @@ Task<std::optional<CallResults>> run(CallContext& context, const IncomingCall& c
                                      xdr::Decoder& decoder, const Program::Entry& entry) {
   try {
     xdr::Encoder encoder(results_of(entry));
-    const Outcome outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+    const HandlerOutcome outcome =
+        co_await entry.handler->run(context, decoder, call.items, encoder);
     co_return results_of(outcome, std::move(encoder), call);
   } catch (...) {
     trace_failed(call);
@@ -290,7 +291,7 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
     xdr::Encoder encoder(results_of(entry));
     oncrpc::encode_success(encoder, header->xid);
-    Outcome outcome;
+    HandlerOutcome outcome;
     if (!entry.handler->run_at_once(context, call.items, encoder, outcome))
       outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
     co_return conclude(outcome, std::move(encoder), header->xid, call, entry);

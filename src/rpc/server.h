@@ -4,9 +4,9 @@
 //   server.add(std::move(program));
 //   auto listener = endpoint::listen(server, ...);
 //
-// Everything is registered before the first transport starts; from then on the Server is read-only
-// but for its replay cache, and serve() runs on many loops at once. It outlives its transports and
-// the Calls they carried (active_calls() tells).
+// Programs and authenticators are added before the first transport starts; from then on the Server
+// is read-only apart from its replay cache. Thread: serve() runs on many loops at once. Ownership:
+// the Server outlives its transports and the Calls that they carried (active_calls() counts them).
 #pragma once
 
 #include <memory>
@@ -27,12 +27,14 @@ struct ServerOptions {
 
 class Server : public Service {
  public:
-  // Knows AUTH_NONE and AUTH_SYS.
+  // Has the authenticators of AUTH_NONE and AUTH_SYS.
   explicit Server(ServerOptions options = {});
   virtual ~Server();
 
+  // One Program for each program and version.
   void add(Program program);
-  // One program, one procedure: makes the Program when it is not there yet.
+  // Adds the handler of procedure P; makes its Program, with the default binding, when there is
+  // none.
   template <xdr::Procedure P, class F>
   Server& add(F function) {
     program(P::program, P::version).template add<P>(std::move(function));
@@ -41,7 +43,7 @@ class Server : public Service {
   // Replaces the authenticator of the same flavor.
   void add(std::unique_ptr<Authenticator> authenticator);
 
-  // What is served, in the order it was added: for whoever registers it with rpcbind.
+  // The programs in the order they were added, for example to register them with rpcbind.
   std::vector<const Program*> programs() const;
 
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;

@@ -1,4 +1,6 @@
-// Service: what a server transport hands its Calls to. rpc::Server is one; tests make their own.
+// Service: the interface by which server transports have Calls answered. rpc::Server implements it.
+//
+// Thread: transports call it from several loops at the same time.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +13,21 @@ namespace stag::rpc {
 
 class Service {
  public:
-  // Answers one Call, on the loop of `call.origin`; nullopt: there is no answer (the message is
-  // dropped, its reason traced). `call` outlives the Task. When the connection is gone meanwhile
-  // the Task still runs to its end and its Reply is not sent (design 3.12). Safe to call from
-  // several loops at once. An exception, from the call or from the Task, ends the connection: there
-  // was no memory even for an answer.
+  // Answers one Call, on the loop of `call.origin`. nullopt: there is no Reply; the reason was
+  // traced. `call` outlives the Task. When the connection goes down meanwhile, the Task still runs
+  // to its end and its Reply is not sent. An exception, from the call or from the Task, ends the
+  // connection: it means that there was no memory even for an error Reply.
   virtual Task<std::optional<OutgoingReply>> serve(IncomingCall& call) = 0;
-  // Whether a Call whose arguments lie in the peer's memory is worth fetching them; false: what is
-  // here of it, its RPC header, is enough for serve() to refuse it. Cheap, and takes no memory.
-  virtual bool is_worth_fetching(const Origin&, Bytes) const { return true; }
-  // Bytes of the largest Reply to `call`, a whole message: what a transport keeps room for before
-  // it has it served. It may be wrong, and is for a Call that will be refused.
+  // Whether to fetch the arguments of a Call from the peer's memory by RDMA Read. `message` is what
+  // came inline: the RPC header. False: serve() will refuse the Call for its header alone.
+  // Allocates nothing.
+  virtual bool is_worth_fetching(const Origin& /*origin*/, Bytes /*message*/) const { return true; }
+  // An estimate of the bytes of the largest Reply to `call`, for the transport's memory budget; 0
+  // when unknown. May be wrong, as it is for a Call that will be refused.
   virtual std::uint64_t reply_max(const Origin& /*origin*/, const Buffer& /*call*/) const noexcept {
     return 0;
   }
-  // Calls being served now, on all loops; whoever stops the loops waits for none.
+  // Calls in progress on all loops. A program stops its loops only when there are none.
   virtual std::size_t active_calls() const { return 0; }
 
  protected:

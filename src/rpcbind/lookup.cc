@@ -101,9 +101,9 @@ Task<Lookup> ask_for(rpc::Channel& channel, const Question& question, const std:
 }
 
 // Ends what takes too long, and what the caller cancels.
-class Patience {
+class Deadline {
  public:
-  Patience(Loop& loop, const Options& options)
+  Deadline(Loop& loop, const Options& options)
       : end_(loop.now() + options.timeout),
         timer_(loop.after(options.timeout,
                           [this] {
@@ -173,15 +173,15 @@ Task<Lookup> lookup(rpc::Channel& channel, Question question, rpc::CallOptions o
 Task<Lookup> lookup(rpc::Connector& connector, std::string host, Question question,
                     Options options) {
   Loop& loop = connector.loop();
-  Patience patience(loop, options);
+  Deadline deadline(loop, options);
   const Address at{std::move(host), options.port};
   CallResult<std::unique_ptr<rpc::Channel>> channel =
-      co_await connector.connect(at, patience.token());
-  if (!channel) co_return Failure{patience.explain(channel.error())};
-  const rpc::CallOptions call_options = patience.call_options(loop);
+      co_await connector.connect(at, deadline.token());
+  if (!channel) co_return Failure{deadline.explain(channel.error())};
+  const rpc::CallOptions call_options = deadline.call_options(loop);
   const Lookup found = co_await lookup(**channel, std::move(question), call_options);
   co_await (*channel)->close();
-  if (!found) co_return Failure{patience.explain(found.error())};
+  if (!found) co_return Failure{deadline.explain(found.error())};
   co_return found;
 }
 

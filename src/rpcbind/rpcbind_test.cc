@@ -212,7 +212,7 @@ TEST(Lookup, asks_a_port_mapper_of_version_2_for_TCP_and_UDP) {
   });
 }
 
-TEST(Lookup, on_a_connection_of_its_own_ends_in_time_where_nobody_answers) {
+TEST(Lookup, ends_in_time_on_a_connection_of_its_own_where_nobody_answers) {
   EpollLoop loop;
   // It takes connections and says nothing.
   auto silent = net::TcpListener::listen(loop, {"127.0.0.1", 0});

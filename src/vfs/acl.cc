@@ -11,7 +11,6 @@ namespace {
 using Tag = AclEntry::Tag;
 
 constexpr std::uint32_t kAllPermissions = 7;
-constexpr std::uint32_t kNobody = ~std::uint32_t{0};  // "no change" to system calls; never a user
 
 bool is_known(Tag tag) {
   switch (tag) {
@@ -32,7 +31,7 @@ bool is_named(const AclEntry& entry) {
 
 bool is_possible(const AclEntry& entry) {
   if (!is_known(entry.tag) || entry.permissions > kAllPermissions) return false;
-  return is_named(entry) ? entry.id != kNobody : entry.id == 0;
+  return is_named(entry) ? entry.id != kNoId : entry.id == 0;
 }
 
 bool are_same_class(const AclEntry& a, const AclEntry& b) {

@@ -21,12 +21,12 @@ TEST(Acl, is_put_in_canonical_order) {
   EXPECT_FALSE(acl->minimal());
 }
 
-TEST(Acl, of_no_entries_is_empty) {
+TEST(Acl, is_empty_without_entries) {
   ASSERT_TRUE(Acl::from({}).has_value());
   EXPECT_TRUE(Acl::from({})->empty());
 }
 
-TEST(Acl, is_refused_when_it_is_none) {
+TEST(Acl, is_refused_when_incomplete) {
   const AclEntry user{Tag::User, 3, 1}, group{Tag::Group, 3, 1};
   const std::vector<AclEntry> cases[] = {
       {kOwner, kGroup},                                       // nothing for others

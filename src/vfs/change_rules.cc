@@ -8,7 +8,6 @@ bool needs_owner(const SetAttributes& changes) {
          changes.modified.how == SetTime::How::To;
 }
 
-constexpr std::uint32_t kNoId = ~std::uint32_t{0};
 constexpr std::uint32_t kSecond = 1'000'000'000;
 
 bool is_time(const SetTime& change) {

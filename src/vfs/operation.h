@@ -1,10 +1,11 @@
-// Operation<T>: the outcome of a FileSystem's operation, now or later. A store that has the answer
-// at hand returns it as it is, which costs no coroutine; one that waits is a coroutine of this
-// type, or returns the Task of one. Awaited once, on the caller's loop:
+// Operation<T>: the outcome of a FileSystem's operation, now or later. A store that can answer at
+// once returns the outcome itself, which costs no coroutine; a store that waits is a coroutine of
+// this type, or returns a Task. An Operation is awaited once, on the caller's loop:
 //
 //   const Outcome<Attributes> found = co_await store.attributes(caller, handle);
 //
-// What it answers at once has happened when the call returns, awaited or not.
+// An operation that is ready() has happened when the call returns, awaited or not; any other one
+// begins when it is awaited.
 #pragma once
 
 #include <coroutine>
@@ -26,9 +27,10 @@ class [[nodiscard]] Operation {
   Operation(T value) : outcome_(std::in_place, std::move(value)) {}
   Operation(Task<Outcome<T>> task) : task_(std::move(task)) {}
 
-  // Whether the answer is there already, so that awaiting it suspends nobody.
+  // Whether the outcome is there already, so that to await it does not suspend.
   bool ready() const { return outcome_.has_value(); }
 
+  // Yields an Outcome<T>.
   auto operator co_await() && {
     struct Awaiter {
       Operation& operation;

@@ -1,6 +1,6 @@
-// What a storage operation answers when it cannot do what was asked. The words are those of errno
-// and of RFC 1813 2.6 where both have one, so an NFS server of any version maps them one to one;
-// protocol errors stay in the protocol.
+// Status: why an operation of a store failed. The names are those of errno and of RFC 1813 section
+// 2.6, so that a server of any NFS version maps them one to one. Errors of a protocol are not among
+// them.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace stag::vfs {
 
 enum class Status : std::uint8_t {
-  Perm,          // not the owner, or an operation only root may do
-  NoEntry,       // no such name
+  Perm,          // the caller is not the owner, or only root may do this
+  NoEntry,       // there is no such name
   Io,            // the medium failed; data may be lost
-  Access,        // permission bits or ACL say no
+  Access,        // permission bits or an access control list forbid it
   Exists,        // the name is taken
   CrossDevice,   // two objects of different file systems
-  NotDirectory,  // an operation on directories got something else
-  IsDirectory,   // an operation on anything else got a directory
+  NotDirectory,  // the object should be a directory
+  IsDirectory,   // the object should not be a directory
   Invalid,       // an argument makes no sense for this object
   FileTooBig,    // beyond the largest file size
   NoSpace,
@@ -27,17 +27,18 @@ enum class Status : std::uint8_t {
   NameTooLong,
   NotEmpty,
   QuotaExceeded,
-  Stale,           // the handle names nothing (any more)
-  BadHandle,       // these bytes never were a handle of this store
+  Stale,           // the handle names nothing any more
+  BadHandle,       // the bytes never were a handle of this store
   BadCookie,       // the directory position is unknown or its verifier is old
   BadType,         // this kind of object cannot be made here
   NotSync,         // the guard of set_attributes did not match
-  NotSymlink,      // readlink of something else
-  NotSupported,    // this store never does it
-  TooManyObjects,  // out of descriptors or memory for now; asking again later helps
-  Delay,           // will take long; ask again later
+  NotSymlink,      // readlink() of an object that is no symbolic link
+  NotSupported,    // this store never does that
+  TooManyObjects,  // no descriptor or memory is left for now; a later try may succeed
+  Delay,           // the operation would take long; the caller tries again later
 };
 
+// A phrase for users: "permission denied". Static data.
 std::string_view to_string(Status status);
 
 template <class T>

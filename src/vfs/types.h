@@ -1,5 +1,4 @@
-// The nouns of vfs: who asks, what an object is named by, what is known about it and what may be
-// changed.
+// The value types of vfs: the caller, handles, attributes, and changes of attributes.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +17,12 @@ class Loop;
 
 namespace stag::vfs {
 
-// Who asks, already squashed and mapped by the server. uid 0 passes every permission check, as on a
-// local disk.
+// (uid_t)-1 and (gid_t)-1: "leave it as it is" to chown(2) and setfsuid(2), so that no user and no
+// group has this number.
+inline constexpr std::uint32_t kNoId = 0xffffffff;
+
+// The user that an operation acts for, already squashed and mapped by the server. uid 0 passes
+// every permission check, as on a local disk.
 struct Credentials {
   std::uint32_t uid = 65534;
   std::uint32_t gid = 65534;
@@ -31,26 +34,27 @@ struct Credentials {
   }
 };
 
-// The asking side of one operation: the loop its coroutine is resumed on and the user it acts for.
-// Both outlive it.
+// Who calls one operation: the loop that the operation ends on, and the user. Both outlive the
+// operation.
 struct CallerContext {
   Loop& loop;
   const Credentials& credentials;
-  // Whose share of the store's workers it takes, most often a connection; only compared.
+  // The client whose share of the store's workers the operation takes, most often a connection
+  // (Executor::Job::client). Compared, never dereferenced.
   const void* client = nullptr;
 };
 
 // Names one object of one FileSystem for as long as the object exists, across renames and, for
 // stores that persist, restarts. Opaque bytes; equal handles name the same object. A server wraps
-// them (export id, keyed MAC) to at most the 64 bytes of NFSv3. vfs/memory uses 16 bytes and
-// vfs/posix on ext4, xfs and tmpfs 10 to 18 (18 with its inode table), which leaves room for a
-// wrapping of 14 bytes within the 32 of NFSv2.
+// them (export id, keyed MAC) into file handles of at most 64 bytes (NFSv3). vfs/memory uses 16
+// bytes, vfs/posix 10 to 18 on ext4, xfs and tmpfs (18 with its inode table), so that the 14 bytes
+// of a wrapping fit the 32 bytes of NFSv2 as well.
 class Handle {
  public:
   static constexpr std::size_t kMaxSize = 40;
 
   Handle() = default;
-  // Nothing when `bytes` is longer than any handle.
+  // nullopt when `bytes` is longer than kMaxSize.
   static std::optional<Handle> from(Bytes bytes) {
     if (bytes.size() > kMaxSize) return std::nullopt;
     Handle handle;
@@ -70,13 +74,14 @@ class Handle {
   std::uint8_t size_ = 0;
 };
 
+// For unordered containers.
 struct HandleHash {
   std::size_t operator()(const Handle& handle) const {
     return std::hash<std::string_view>()(text_of(handle.bytes()));
   }
 };
 
-// Since 1970-01-01 UTC.
+// Time since 1970-01-01 00:00 UTC.
 struct Time {
   std::int64_t seconds = 0;
   std::uint32_t nanoseconds = 0;  // below 1,000,000,000
@@ -117,15 +122,15 @@ struct Attributes {
   std::optional<Time> created;  // absent where the store does not know it
 };
 
-// A time to be set: left alone, the store's own now, or a value.
+// Sets a time: not at all, to the store's present time, or to a value.
 struct SetTime {
   enum class How : std::uint8_t { Keep, Now, To };
   How how = How::Keep;
   Time time;  // How::To only
 };
 
-// What set_attributes and the creating operations change; what is absent stays, or gets the store's
-// default.
+// The changes of set_attributes() and of the creating operations. An absent attribute keeps its
+// value, or gets the store's default in a new object.
 struct SetAttributes {
   std::optional<std::uint32_t> mode;  // 07777
   std::optional<std::uint32_t> uid;
@@ -135,14 +140,16 @@ struct SetAttributes {
   SetTime modified;
 };
 
-// Weak cache consistency (RFC 1813 2.3.8): what a client compares with its cache. `before` is
-// absent when the store could not observe it next to the change.
+// The attributes before a change that a client compares with its cache (weak cache consistency,
+// RFC 1813 2.3.8).
 struct BeforeChange {
   std::uint64_t size = 0;
   Time modified;
   Time changed;
   std::uint64_t change = 0;  // as in Attributes
 };
+// What changed in one object. `before` and `after` are absent when the store could not observe them
+// together with the change.
 struct Change {
   std::optional<BeforeChange> before;
   std::optional<Attributes> after;
@@ -163,10 +170,11 @@ inline constexpr std::uint32_t kExecute = 0x20;  // never for directories
 inline constexpr std::uint32_t kAll = 0x3f;
 }  // namespace access
 
-// How far a write has to be on the medium before it is answered (RFC 1813 3.3.7 stable_how), in
-// rising order.
+// How durable written data is when the write is answered (RFC 1813 3.3.7 stable_how), in rising
+// order: it may be lost in a crash; data is durable; data and attributes are durable.
 enum class Stability : std::uint8_t { Unstable, DataSync, FileSync };
 
+// Eight opaque bytes: of an exclusive create (RFC 1813 3.3.8) or of a listing (3.3.16).
 using Verifier = std::array<std::byte, 8>;
 
 }  // namespace stag::vfs

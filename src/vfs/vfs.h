@@ -1,28 +1,28 @@
-// vfs: what a storage owner implements to be served. One FileSystem is one exported tree.
+// vfs: the interface that a store implements to be served. One FileSystem is one exported tree.
 //
 // Vocabulary. Objects are named by Handles, entries by (directory handle, name). Names are bytes:
 // anything but '/' and NUL, no encoding implied. No operation follows a symbolic link or leaves the
 // tree, and ".." of the root is the root.
 //
-// Permissions. Every operation is checked for the caller's Credentials with the rules NFS servers
-// keep: the owner may read and write a file whatever its mode bits say, and execute permission
-// suffices to read (RFC 1813 4.4), because the client has done the check that open(2) does. uid 0
-// passes every check; squashing it is the server's business.
+// Permissions. The store checks every operation against the caller's Credentials by the rules that
+// NFS servers keep: the owner may read and write a file whatever its mode bits say, and execute
+// permission suffices to read (RFC 1813 section 4.4), because the client has done the check that
+// open(2) does. uid 0 passes every check; the server squashes it where an export wants that.
 //
-// Threads. A FileSystem may be called from any number of loops at once. Each operation starts and
-// ends on the caller's loop; it may be elsewhere in between, and it may be done when the call
-// returns (vfs/operation.h). Arguments passed by reference (handles, names, credentials) must
-// outlive the Operation; co_await on the call expression does that.
+// Threads. Any number of loops may call a FileSystem at the same time. Each operation begins and
+// ends on the caller's loop (CallerContext::loop); in between it may run on other threads, and it
+// may have ended when the call returns (vfs/operation.h).
 //
-// Data. What read() yields never changes afterwards, whatever is written meanwhile: its Buffers go
-// to the wire as they are. write() takes the Rope over; a store may keep owned Buffers as its own
-// storage instead of copying them, so who passes an owned Buffer gives it away. Borrowed Buffers
-// are copied before the Operation ends.
+// Ownership. Arguments passed by reference (handles, names, credentials) outlive the Operation, as
+// they do when the caller awaits the call expression. The Buffers that read() yields never change
+// afterwards, whatever is written meanwhile: they go to the wire as they are. write() takes its
+// Rope over: a store may keep owned Buffers as its own storage instead of copying them, so the
+// caller gives them away. The store copies borrowed Buffers before the Operation ends.
 //
-// Errors. A Status says why; on failure nothing has changed, unless the Status is Io. Attributes
-// that a protocol wants next to an error are asked for with attributes(). Statuses that any
-// operation can give: Stale, BadHandle, Io, Delay, TooManyObjects; the others are named where they
-// are not obvious.
+// Errors. A Status says why an operation failed; on failure nothing has changed, unless the Status
+// is Io. A protocol that wants attributes next to an error calls attributes(). Every operation can
+// fail with Stale, BadHandle, Io, Delay or TooManyObjects; the comments below name the further
+// Statuses that are not obvious.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,7 @@ struct Node {
   Attributes attributes;
 };
 
+// The results of the operations, in the order of FileSystem's functions.
 struct Found {
   Node node;
   std::optional<Attributes> directory;  // of the directory searched
@@ -83,7 +84,7 @@ struct Link {
 };
 
 struct Access {
-  std::uint32_t granted = 0;  // the asked bits that are granted
+  std::uint32_t granted = 0;  // those of the requested bits (vfs::access) that are granted
   Attributes attributes;
 };
 
@@ -95,40 +96,42 @@ struct ObjectAcls {
 // How create() treats a name that is taken (RFC 1813 3.3.8).
 enum class CreateMode : std::uint8_t {
   Unchecked,  // opens the existing regular file, applying only `size` of the attributes
-  Guarded,    // Exists
-  // Exists, unless it was made by the same verifier: then this is a repeat and succeeds, and sets
-  // nothing again. The verifier is kept durably, in the times of the file, so a client sets the
-  // times afterwards.
+  Guarded,    // fails with Exists
+  // Fails with Exists, unless the file was made with the same verifier: then the call is a
+  // repetition, succeeds and sets nothing again. The store keeps the verifier durably, in the times
+  // of the file, so a client sets the times afterwards.
   Exclusive,
 };
 
 struct CreateHow {
   CreateMode mode = CreateMode::Guarded;
-  // With Exclusive neither size nor times, which are Invalid there.
+  // With Exclusive, size and times fail with Invalid.
   SetAttributes attributes;
   Verifier verifier{};  // Exclusive only
 };
 
-// What mknod() makes: Fifo, Socket, BlockDevice or CharacterDevice, the last two with a device
-// number and by root only.
+// The object that mknod() makes: Fifo, Socket, BlockDevice or CharacterDevice. The last two have a
+// device number, and only root may make them.
 struct Special {
   FileType type = FileType::Fifo;
   Device device;
 };
 
-// One entry of a listing. `name` is valid during the sink's call only.
+// One entry of a listing. `name` and `node` are valid during the sink's call only.
 struct DirectoryEntry {
   std::string_view name;
   std::uint64_t file_id = 0;
-  std::uint64_t cookie = 0;  // where a later listing goes on after this entry; never 0
-  // With `with_nodes` only, and even then absent when the entry vanished meanwhile or cannot be
+  std::uint64_t cookie = 0;  // ListFrom::cookie for the entries after this one; never 0
+  // Null without ListFrom::with_nodes, and when the entry was removed meanwhile or cannot be
   // reached (a mount point).
   const Node* node = nullptr;
 };
 
+// Receives the entries of one page of a listing.
 class DirectorySink {
  public:
-  // False: there is no room, the entry was not taken and the listing ends before it.
+  // Takes one entry. False when the entry does not fit: it was not taken, and the page ends before
+  // it.
   virtual bool entry(const DirectoryEntry& entry) = 0;
 
  protected:
@@ -136,13 +139,13 @@ class DirectorySink {
 };
 
 struct ListFrom {
-  std::uint64_t cookie = 0;  // 0: from the start
-  // Of the listing the cookie comes from; absent (NFSv2 has none) or with cookie 0 it is not
-  // checked.
+  std::uint64_t cookie = 0;  // the entry to continue after; 0: from the start
+  // Listed::verifier of the page that the cookie comes from. Not checked when it is absent (NFSv2
+  // has none) or the cookie is 0.
   std::optional<Verifier> verifier;
-  bool with_nodes = false;
-  // About how many bytes of names the sink can take; the store prepares no more than that (each
-  // entry counts its name and 24 bytes, with nodes 160).
+  bool with_nodes = false;  // entries have handles and attributes
+  // Bytes that the store prepares at most for the sink; an entry counts its name and 24 bytes, with
+  // nodes 160.
   std::uint32_t budget = 64 * 1024;
 };
 
@@ -156,19 +159,19 @@ struct Listed {
 struct Usage {
   std::uint64_t total_bytes = 0;
   std::uint64_t free_bytes = 0;
-  std::uint64_t available_bytes = 0;  // to the caller
+  std::uint64_t available_bytes = 0;  // that the caller may use
   std::uint64_t total_files = 0;
   std::uint64_t free_files = 0;
   std::uint64_t available_files = 0;
 };
 
-// What the store can do, the same for all objects of it (RFC 1813 3.3.19, 3.3.20). Transfer sizes
-// are the server's.
+// Properties of a store, the same for all its objects (RFC 1813 3.3.19, 3.3.20). The server chooses
+// the transfer sizes.
 struct Limits {
-  std::uint64_t max_file_size = 0;
+  std::uint64_t max_file_size = 0;  // bytes
   Time time_granularity{0, 1};
-  std::uint32_t max_links = 0;
-  std::uint32_t max_name = 255;
+  std::uint32_t max_links = 0;   // names of one file
+  std::uint32_t max_name = 255;  // bytes
   bool hard_links = true;
   bool symlinks = true;
   bool times_can_be_set = true;
@@ -182,49 +185,55 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
+  // The root directory; constant.
   virtual Handle root() const = 0;
-  // What tells this tree from every other in which the same handles could mean something: a server
-  // binds the handles that it gives out to it. The same for the same tree after restarts of the
-  // process and of the machine. Empty where handles are never good in another store.
+  // Bytes that distinguish this tree from every other tree in which the same handles could name
+  // something; a server binds the handles that it gives out to them. The same for the same tree
+  // after restarts of process and machine. Empty where no other store accepts this store's handles.
   virtual std::string identity() const { return {}; }
   virtual Limits limits() const = 0;
   // Rises whenever data written Unstable may have been lost without a restart (a failed sync). A
-  // server makes its write verifier of this and of something that changes with each start of the
-  // process.
+  // server makes its write verifier of this number and of one that changes with each start of the
+  // process (RFC 1813 3.3.7).
   virtual std::uint64_t write_verifier_epoch() const { return 0; }
 
-  // Also the way to ask whether a handle (still) names something.
+  // The attributes of `object`; Stale when its handle names nothing any more.
   virtual Operation<Attributes> attributes(CallerContext caller, const Handle& object) = 0;
-  // With `guard`, NotSync unless the object's ctime equals it. Perm, Access, Invalid (size of
-  // something not a regular file; IsDirectory of a directory), NotSupported (mode of a symlink),
+  // Sets the attributes that are present in `changes`. With `guard`: fails with NotSync unless the
+  // object's ctime equals it (RFC 1813 3.3.2). Errors: Perm, Access, Invalid (size of an object
+  // that is no regular file; IsDirectory of a directory), NotSupported (mode of a symlink),
   // NoSpace, FileTooBig, ReadOnly.
   virtual Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                            const SetAttributes& changes,
                                            std::optional<Time> guard) = 0;
-  // "." is the directory itself, ".." its parent.
+  // The object that `name` leads to. "." is the directory itself, ".." its parent.
   virtual Operation<Found> lookup(CallerContext caller, const Handle& directory,
                                   std::string_view name) = 0;
+  // Which of the bits `asked` (vfs::access) the caller has on `object`.
   virtual Operation<Access> access(CallerContext caller, const Handle& object,
                                    std::uint32_t asked) = 0;
+  // The text of a symbolic link. NotSymlink.
   virtual Operation<Link> readlink(CallerContext caller, const Handle& symlink) = 0;
 
-  // At most `count` bytes; fewer only at the end of the file. IsDirectory, Invalid when it is no
-  // regular file.
+  // Reads at most `count` bytes from byte `offset` on; fewer only at the end of the file. Errors:
+  // IsDirectory; Invalid when `file` is no regular file.
   virtual Operation<ReadResult> read(CallerContext caller, const Handle& file, std::uint64_t offset,
                                      std::uint32_t count) = 0;
-  // At least as stable as `stability`. FileTooBig, NoSpace, QuotaExceeded.
+  // Writes `data` from byte `offset` on, at least as durably as `stability` says. Errors:
+  // FileTooBig, NoSpace, QuotaExceeded.
   virtual Operation<WriteResult> write(CallerContext caller, const Handle& file,
                                        std::uint64_t offset, Rope data, Stability stability) = 0;
-  // Makes what was written to the range durable; count 0 means to the end of the file.
+  // Makes the data in the range [offset, offset + count) durable; count 0: to the end of the file.
   virtual Operation<Change> commit(CallerContext caller, const Handle& file, std::uint64_t offset,
                                    std::uint32_t count) = 0;
-  // Memory for data that is going to be written, so that a transport can place it where it will
-  // stay. No promise is attached: write() takes any Rope.
+  // Memory of `bytes` bytes for data that is going to be written, so that a transport can place the
+  // data where it will stay. Optional: write() takes any Rope. Throws std::bad_alloc.
   virtual Block placement(std::size_t bytes) { return Block::allocate(bytes); }
 
-  // The creating operations: Exists, NotDirectory, NameTooLong, NoSpace, Access. "." and ".." are
-  // Exists; the empty name and names with '/' or NUL are Access (RFC 1813 3.2), also in lookup,
-  // remove, rmdir and rename.
+  // The creating operations make an object called `name` in `directory`. Errors: Exists,
+  // NotDirectory, NameTooLong, NoSpace, Access. "." and ".." fail with Exists; the empty name and
+  // names with '/' or NUL fail with Access (RFC 1813 section 3.2), also in lookup, remove, rmdir
+  // and rename.
   virtual Operation<Created> create(CallerContext caller, const Handle& directory,
                                     std::string_view name, const CreateHow& how) = 0;
   virtual Operation<Created> mkdir(CallerContext caller, const Handle& directory,
@@ -235,38 +244,40 @@ class FileSystem {
   virtual Operation<Created> mknod(CallerContext caller, const Handle& directory,
                                    std::string_view name, Special special,
                                    const SetAttributes& attributes) = 0;
-  // The file gets the name too. IsDirectory of directories, TooManyLinks.
+  // Gives `file` one more name. Errors: IsDirectory when `file` is a directory, TooManyLinks.
   virtual Operation<Linked> link(CallerContext caller, const Handle& file, const Handle& directory,
                                  std::string_view name) = 0;
 
-  // Anything but a directory; IsDirectory otherwise. "." and ".." are Invalid, as in rmdir and
-  // rename.
+  // Removes the name of an object that is no directory; IsDirectory otherwise. "." and ".." fail
+  // with Invalid, as in rmdir and rename.
   virtual Operation<Change> remove(CallerContext caller, const Handle& directory,
                                    std::string_view name) = 0;
-  // NotEmpty.
+  // Removes an empty directory. Errors: NotEmpty, NotDirectory.
   virtual Operation<Change> rmdir(CallerContext caller, const Handle& directory,
                                   std::string_view name) = 0;
-  // Replaces a compatible target atomically (RFC 1813 3.3.14): Exists when only one of the two is a
-  // directory, NotEmpty, Invalid when a directory would move into itself. Two names of the same
-  // file: nothing happens.
+  // Moves an entry, and replaces a target of the same kind atomically (RFC 1813 3.3.14). Errors:
+  // Exists when only one of the two is a directory; NotEmpty; Invalid when a directory would move
+  // into itself. When both names lead to the same file, nothing happens.
   virtual Operation<Renamed> rename(CallerContext caller, const Handle& from_directory,
                                     std::string_view from, const Handle& to_directory,
                                     std::string_view to) = 0;
 
-  // Every entry that is there from the first page to the last is listed exactly once, "." and ".."
-  // included, whatever comes and goes meanwhile. The sink is called on the caller's loop, within
-  // the Operation. BadCookie.
+  // Lists one page of `directory`. An entry that exists from the first page to the last is listed
+  // exactly once, "." and ".." included, whatever entries come and go meanwhile. The sink is called
+  // on the caller's loop, before the Operation ends. Errors: BadCookie.
   virtual Operation<Listed> list(CallerContext caller, const Handle& directory, ListFrom from,
                                  DirectorySink& sink) = 0;
 
+  // Space and object counts of the file system.
   virtual Operation<Usage> usage(CallerContext caller) = 0;
 
-  // Access control lists. A store without them says NotSupported, as this default does; one with
-  // them honours them in every operation, and gives new objects the default list of their
-  // directory. Anybody who has the handle may look.
+  // The access control lists of `object`; every caller may read them. A store without lists fails
+  // with NotSupported, as this default does. A store with lists honours them in every operation,
+  // and gives new objects the default list of their directory.
   virtual Operation<ObjectAcls> acls(CallerContext caller, const Handle& object);
-  // The mode follows the access list. Perm for anybody but the owner and root; Access for a default
-  // list of anything but a directory, NotSupported for symlinks; NoSpace.
+  // Replaces the lists that are present in `changes`; the mode follows the access list. Errors:
+  // Perm unless the caller is the owner or root; Access for a default list of an object that is no
+  // directory; NotSupported for symlinks; NoSpace.
   virtual Operation<Change> set_acls(CallerContext caller, const Handle& object,
                                      const SetAcls& changes);
 };

@@ -1,11 +1,12 @@
 // Codecs of arrays, optionals and lists (RFC 4506 4.12, 4.13, 4.19), over the codec of one element.
 //
-// encode_*: one(Encoder&, const T&) writes an element. decode_*: one(Decoder&, T&) reads one and
-// returns whether it could. A list is written and read in a loop, never by recursion: its length
-// costs heap in proportion to the stream, no stack.
+// In encode_*, one(Encoder&, const T&) writes an element. In decode_*, one(Decoder&, T&) reads an
+// element and returns false on failure, as decode_* itself does. A list is written and read in a
+// loop, never by recursion: it takes heap in proportion to the bytes of the stream, and no stack.
 //
-// Those with an ItemId are for fields that may become data items of their own (RFC 8166 3.4.4.1,
-// 3.4.4.2): count or flag stay where they are, everything behind them is the item.
+// The functions with an ItemId are for fields that may become data items of their own (RFC 8166
+// sections 3.4.4.1, 3.4.4.2): count or flag stay where they are, all bytes behind them are the
+// item.
 #pragma once
 
 #include <array>
@@ -35,7 +36,8 @@ void encode_vector(Encoder& encoder, const std::vector<T>& from, std::uint32_t b
   for (const T& element : from) one(encoder, element);
 }
 
-// Appends one element; the vector grows with what was decoded, never with what a count promised.
+// Reads one element and appends it. The vector grows with the elements that were decoded, never by
+// a count that the peer only claims.
 template <class T, class One>
 [[nodiscard]] bool decode_element(Decoder& decoder, std::vector<T>& to, One one) {
   if (!decoder.charge(sizeof(T))) return false;
@@ -49,7 +51,7 @@ template <class T, class One>
   }
 }
 
-// `least`: the fewest bytes one element takes in the stream.
+// `least`: the fewest bytes that one element takes in the stream.
 template <class T, class One>
 [[nodiscard]] bool decode_vector(Decoder& decoder, std::vector<T>& to, std::uint32_t bound,
                                  std::uint32_t least, One one) {
@@ -81,7 +83,8 @@ template <class T, class One>
   return !present || (decoder.charge(sizeof(T)) && one(decoder, to.emplace()));
 }
 
-// `struct entry { ...; entry *next; }`: before each element a true, after the last a false.
+// The list `struct entry { ...; entry *next; }`: true before each element, false after the last
+// one.
 template <class T, class One>
 void encode_list(Encoder& encoder, const std::vector<T>& from, One one) {
   for (const T& element : from) {
@@ -101,7 +104,7 @@ template <class T, class One>
   return false;
 }
 
-// write(Encoder&) writes what follows a count or flag.
+// Writes the bytes behind a count or flag by write(Encoder&), as an item of field `id`.
 template <class Write>
 void encode_body(Encoder& encoder, ItemId id, Write write) {
   if (!encoder.watches(id)) return write(encoder);
@@ -109,7 +112,7 @@ void encode_body(Encoder& encoder, ItemId id, Write write) {
   write(body);
   encoder.body(id, std::move(body));
 }
-// read(Decoder&) reads it, and returns whether it could.
+// Reads the bytes behind a count or flag by read(Decoder&), which returns false on failure.
 template <class Read>
 [[nodiscard]] bool decode_body(Decoder& decoder, ItemId id, Read read) {
   std::optional<Decoder> body;
@@ -158,7 +161,7 @@ template <class Optional, class One>
   });
 }
 
-// To RFC 4506 4.19 a list is an optional, of which the flag of the first element is the flag.
+// RFC 4506 section 4.19 makes a list an optional, whose flag is that of the first element.
 template <class T, class One>
 void encode_list(Encoder& encoder, ItemId id, const std::vector<T>& from, One one) {
   encoder.boolean(!from.empty());

@@ -1,8 +1,9 @@
-// Reads XDR values from one contiguous Buffer. See encoder.h for the module.
+// Decoder: reads XDR values (RFC 4506) from one contiguous Buffer. encoder.h describes the module.
 //
-// Bytes of a peer: every read is bounded, the first failure sticks, and what a value may cost in
-// memory and stack is limited in proportion to the bytes that were received. Padding is not
-// inspected: RFC 4506 3 wants zeros from the writer, and other implementations do not check either.
+// The bytes come from a peer: every read is bounded, the first failure makes all later reads fail,
+// and the memory and stack of a value are limited in proportion to the bytes received. Padding is
+// not checked: RFC 4506 section 3 asks the writer for zeros, and other implementations do not check
+// either.
 #pragma once
 
 #include <concepts>
@@ -15,21 +16,22 @@
 
 namespace stag::xdr {
 
-// Where the Decoder finds data items that were reduced (RFC 8166 3.4.4).
+// Supplies the data items that were reduced (RFC 8166 section 3.4.4) to a Decoder.
 class ItemSource {
  public:
-  // Asked for every variable-length opaque and string except a BoundedOpaque, in stream order; `id`
-  // is kNoItem for a field without a name. When the item at this position was moved by chunk: its
-  // `length` bytes; the inline stream then holds neither its data nor its padding, and the position
-  // advances by both all the same. nullopt: the data is inline.
+  // Called for every variable-length opaque and string except a BoundedOpaque, in stream order;
+  // `id` is kNoItem for a field without a name. Returns the `length` bytes of the item at
+  // `position` if it was moved by chunk: the inline stream then has neither its data nor its
+  // padding, and the position advances by both all the same. nullopt: the data is inline.
   virtual std::optional<Rope> take(ItemId id, std::uint32_t position, std::uint32_t length) = 0;
-  // The same for an array or optional with a name, after its count or flag (RFC 8166 3.4.4.1,
-  // 3.4.4.2): all that was moved, whose length only the chunk tells.
+  // The same for an array or optional with a name, after its count or flag (RFC 8166
+  // sections 3.4.4.1, 3.4.4.2). Returns all bytes that were moved; only the chunk knows their
+  // number.
   virtual std::optional<Rope> take_body(ItemId, std::uint32_t) { return std::nullopt; }
-  // An item that may be there is not (RFC 8267 6.4.1).
+  // Called when an optional item is absent (RFC 8267 section 6.4.1).
   virtual void absent(ItemId) {}
-  // After take() found the item inline: memory of `length` bytes that its data is wanted in; empty:
-  // nowhere in particular.
+  // Called after take() returned nullopt: memory of `length` bytes to copy the data to; empty: the
+  // Decoder chooses.
   virtual MutableBytes place(std::uint32_t) { return {}; }
   // True once a chunk cannot belong to this stream; the Decoder then fails with ItemMismatch.
   virtual bool failed() const { return false; }
@@ -38,10 +40,11 @@ class ItemSource {
   ~ItemSource() = default;
 };
 
+// Bounds on what decoding may cost.
 struct Limits {
   // How deep recursive types may nest.
   std::uint32_t depth = 64;
-  // Memory for decoded arrays, lists and boxes: base + factor * bytes of the payload.
+  // Bytes of memory for decoded arrays, lists and boxes: base + factor * bytes of the payload.
   std::size_t memory_base = 256 << 10;
   std::size_t memory_factor = 32;
   // How many elements of no encoded size an array may have.
@@ -50,11 +53,11 @@ struct Limits {
 
 class Decoder {
  public:
-  // `payload` is the inline stream; opaques become slices of it, or copies where it is borrowed.
-  // `items`, when given, outlives the Decoder.
+  // `payload` is the inline stream; decoded opaques are slices of it, or copies if it is borrowed.
+  // `items` outlives the Decoder; null: every item is inline.
   explicit Decoder(Buffer payload, ItemSource* items = nullptr, const Limits& limits = {});
 
-  // Each stores its value and returns true, or returns false with error() set.
+  // Each of these reads one value and returns true, or returns false with error() set.
   [[nodiscard, gnu::always_inline]] bool u32(std::uint32_t& to) {
     if (!need(4)) return false;
     to = load_be<std::uint32_t>(payload_.data() + offset_);
@@ -82,10 +85,11 @@ class Decoder {
   [[nodiscard]] bool f32(float& to);
   [[nodiscard]] bool f64(double& to);
   [[nodiscard]] bool fixed_opaque(MutableBytes to);
-  // Owned bytes, or memory that the ItemSource named.
+  // `to` owns its bytes, or refers to memory of ItemSource::place(). More than `bound` bytes fail
+  // with TooLong.
   [[nodiscard]] bool opaque(ItemId id, Rope& to, std::uint32_t bound = kUnbounded);
   [[nodiscard]] bool string(ItemId id, std::string& to, std::uint32_t bound = kUnbounded);
-  // Never reduced; a view into the payload, valid as long as that is.
+  // An opaque that is never reduced: `to` is a view into the payload.
   [[nodiscard]] bool inline_opaque(Bytes& to, std::uint32_t bound) {
     std::uint32_t length = 0;
     std::size_t start = 0;
@@ -94,8 +98,8 @@ class Decoder {
     return true;
   }
 
-  // The element count of an array whose elements take at least `least` bytes each: at most `bound`,
-  // and not more than the rest of the stream can hold.
+  // Reads the element count of an array whose elements take at least `least` bytes each. Fails when
+  // it is more than `bound`, or than the rest of the stream can hold.
   [[nodiscard]] bool count(std::uint32_t& to, std::uint32_t bound, std::uint32_t least) {
     return length_word(to, bound) && holds(to, least);
   }
@@ -105,35 +109,36 @@ class Decoder {
     return to <= bound || fail(Error::TooLong);
   }
   [[nodiscard]] bool holds(std::uint32_t elements, std::uint32_t least);
-  // After the count or flag of a field with a name: makes a Decoder of what was moved by chunk, to
-  // be read to its end; leaves `to` empty when the body stands inline. False when it cannot be.
+  // Called after the count or flag of a field with a name: makes a Decoder of the bytes that were
+  // moved by chunk, which is read to its end; leaves `to` empty when the body is inline. False on
+  // failure.
   [[nodiscard]] bool body(ItemId id, std::optional<Decoder>& to);
-  // The item that may be here is not.
+  // Tells the ItemSource that an optional item is absent.
   void absent(ItemId id) {
     if (items_ != nullptr) items_->absent(id);
   }
-  // Accounts for memory a value is about to take.
+  // Counts `bytes` of memory that a value is about to take; fails with TooLarge beyond Limits.
   [[nodiscard]] bool charge(std::size_t bytes);
 
-  // Recursive codecs enter before and leave after each level.
+  // Recursive codecs call enter() before and leave() after each level. enter() fails with TooDeep.
   [[nodiscard]] bool enter() {
     if (depth_ == limits_.depth) return fail(Error::TooDeep);
     return ++depth_, true;
   }
   void leave() { --depth_; }
 
-  // In the complete stream: reduced data and its padding count.
+  // The position in the complete stream: reduced data and its padding count.
   std::uint32_t position() const { return static_cast<std::uint32_t>(offset_) + reduced_; }
   // Inline bytes not yet read.
   std::size_t remaining() const { return payload_.size() - offset_; }
-  // The bytes not yet read, which the Decoder then has passed.
+  // Takes the inline bytes not yet read; none remain.
   Buffer rest();
 
-  // Sticks unless something failed before; always false.
+  // Sets error() unless it is set already. Always returns false.
   bool fail(Error error);
   bool ok() const { return error_ == Error::None; }
   Error error() const { return error_; }
-  // Ok when nothing failed and no byte is left.
+  // Ok when nothing has failed and no byte remains; else the Error (TrailingBytes).
   Result<Ok, Error> finish();
 
  private:
@@ -166,7 +171,7 @@ inline bool decode(Decoder& decoder, Void&) {
   return decoder.ok();
 }
 
-// One value that is the whole of `payload`.
+// Decodes one value that is the whole of `payload`.
 template <class T>
 Result<T, Error> decode(Buffer payload, ItemSource* items = nullptr) {
   Decoder decoder(std::move(payload), items);

@@ -16,7 +16,7 @@ void Encoder::grow(std::size_t length) {
 
 void Encoder::pad_after(std::size_t length) {
   const std::size_t pad = xdr_pad(length);
-  if (pad > 0) std::memset(room(pad), 0, pad);
+  if (pad > 0) std::memset(reserve(pad), 0, pad);
 }
 
 bool Encoder::watches(ItemId id) const {
@@ -25,7 +25,7 @@ bool Encoder::watches(ItemId id) const {
 
 void Encoder::fixed_opaque(Bytes bytes) {
   if (bytes.empty()) return;
-  std::memcpy(room(bytes.size()), bytes.data(), bytes.size());
+  std::memcpy(reserve(bytes.size()), bytes.data(), bytes.size());
   pad_after(bytes.size());
 }
 
@@ -62,7 +62,7 @@ void Encoder::opaque(ItemId id, const Rope& bytes, std::uint32_t bound) {
     referenced_ += static_cast<std::uint32_t>(length);
   } else {
     if (watches(id)) note(id, length, true, {});
-    if (length > 0) bytes.copy_to({room(length), length});
+    if (length > 0) bytes.copy_to({reserve(length), length});
   }
   pad_after(length);
 }
@@ -82,7 +82,7 @@ void Encoder::body(ItemId id, Encoder&& body) {
   const Rope bytes = stream.rope();
   note(id, stream.size(), in_head, in_head ? Rope() : bytes);
   if (in_head)
-    bytes.copy_to({room(stream.size()), stream.size()});
+    bytes.copy_to({reserve(stream.size()), stream.size()});
   else
     referenced_ += stream.size();
 }
@@ -109,7 +109,7 @@ void Encoder::append(const Stream& other) {
   }
   places_ += other.places();
   const Buffer& head = other.head();
-  if (!head.empty()) std::memcpy(room(head.size()), head.data(), head.size());
+  if (!head.empty()) std::memcpy(reserve(head.size()), head.data(), head.size());
 }
 
 void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {

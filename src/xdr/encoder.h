@@ -1,13 +1,14 @@
-// xdr: External Data Representation (RFC 4506), the runtime that generated and hand-written codecs
-// call.
+// xdr: External Data Representation (RFC 4506), the runtime of generated and hand-written codecs.
 //
-//   Encoder    values in, a Stream out: head bytes plus references to big opaques
-//   Decoder    one contiguous Buffer in, values out: opaques are slices of that Buffer, not copies
-//   ItemSource where a Decoder finds opaques that travelled by chunk
+//   Encoder    turns values into a Stream: head bytes plus references to big opaques
+//   Decoder    turns one contiguous Buffer into values: opaques are slices of that Buffer, not
+//   copies ItemSource supplies opaques that travelled by chunk to a Decoder
 //
 // Codecs are free functions beside their type: void encode(xdr::Encoder&, const T&) and
-// [[nodiscard]] bool decode(xdr::Decoder&, T&). No thread, no clock, no state beyond the objects;
-// one Encoder or Decoder belongs to one call.
+// [[nodiscard]] bool decode(xdr::Decoder&, T&).
+//
+// Thread: an Encoder or Decoder belongs to one call on one thread. Errors: the first value that
+// breaks a bound of its type sets error(); Streams of a failed Encoder are not ok().
 #pragma once
 
 #include <array>
@@ -29,30 +30,31 @@ inline constexpr std::size_t kReferencedFrom = 8 * 1024;
 
 class Encoder {
  public:
-  // `watched` names the fields whose Items the Stream lists even when they are small; the ids must
-  // outlive the Encoder.
+  // The Stream lists the Items of the `watched` fields even when they are small; the ids outlive
+  // the Encoder. `head_capacity`: bytes to begin with.
   explicit Encoder(std::span<const ItemId> watched = {}, std::size_t head_capacity = 512);
 
-  [[gnu::always_inline]] void u32(std::uint32_t value) { store_be(room(4), value); }
-  // Several words in a row; room is looked for once.
+  [[gnu::always_inline]] void u32(std::uint32_t value) { store_be(reserve(4), value); }
+  // Several words in a row, with one check of the capacity.
   template <class... Words>
   [[gnu::always_inline]] void u32s(Words... values) {
     static_assert(((sizeof(values) <= 4) && ...));
-    std::byte* at = room(4 * sizeof...(values));
+    std::byte* at = reserve(4 * sizeof...(values));
     ((store_be(at, static_cast<std::uint32_t>(values)), at += 4), ...);
   }
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
-  [[gnu::always_inline]] void u64(std::uint64_t value) { store_be(room(8), value); }
+  [[gnu::always_inline]] void u64(std::uint64_t value) { store_be(reserve(8), value); }
   void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
   void boolean(bool value) { u32(value ? 1 : 0); }
   void f32(float value) { u32(std::bit_cast<std::uint32_t>(value)); }
   void f64(double value) { u64(std::bit_cast<std::uint64_t>(value)); }
 
-  // RFC 4506 4.9 and 4.8 (quadruple): the bytes and their padding, no length.
+  // Fixed-length opaque (RFC 4506 4.9) and quadruple (4.8): the bytes and their padding, without a
+  // length word.
   void fixed_opaque(Bytes bytes);
 
-  // RFC 4506 4.10, 4.11: length, bytes, padding. Longer than `bound` fails the Encoder.
-  // References the pieces of a big Rope.
+  // Variable-length opaque and string (RFC 4506 4.10, 4.11): length, bytes, padding. More than
+  // `bound` bytes fail the Encoder. Refers to the pieces of a big Rope (kReferencedFrom).
   void opaque(ItemId id, const Rope& bytes, std::uint32_t bound = kUnbounded);
   // Always copies.
   void opaque(ItemId id, Bytes bytes, std::uint32_t bound = kUnbounded);
@@ -60,37 +62,39 @@ class Encoder {
     opaque(id, bytes_of(text), bound);
   }
 
-  // The element count of a variable-length array (RFC 4506 4.13). False and failed when above
-  // `bound`.
+  // The element count of a variable-length array (RFC 4506 4.13). False, and the Encoder has
+  // failed, when it is above `bound`.
   [[nodiscard]] bool count(std::size_t elements, std::uint32_t bound);
 
   // Whether the Stream lists the items of this field.
   bool watches(ItemId id) const;
-  // RFC 8166 3.4.4.1, 3.4.4.2: all that `body` has encoded, which follows the count or flag just
-  // written, as one data item. What moves inside it moves with it.
+  // Appends all that `body` has encoded as one data item, behind the count or flag just written
+  // (RFC 8166 sections 3.4.4.1, 3.4.4.2). Items inside it move together with it.
   void body(ItemId id, Encoder&& body);
-  // An item of this field could stand here and does not: it keeps its place among the watched ones
-  // (RFC 8267 6.4.1).
+  // Notes that an optional item of this field is absent: it keeps its place among the watched items
+  // (RFC 8267 section 6.4.1).
   void absent(ItemId id) { places_ += watches(id) ? 1 : 0; }
 
-  // Another complete stream at this place, items and failure included.
+  // Appends another complete stream with its items and its failure.
   void append(const Stream& other);
 
-  // Size of the complete stream so far: where the next byte will stand.
+  // Bytes of the complete stream so far: the position of the next byte.
   std::uint32_t position() const { return static_cast<std::uint32_t>(used_) + referenced_; }
-  // Overwrites a word already written at `offset` of the complete stream; it must lie in the head.
+  // Overwrites the word at `offset` of the complete stream, which was written and lies in the head.
   void patch_u32(std::uint32_t offset, std::uint32_t value);
 
-  // Sticky: the first value that broke a bound. The Stream will not be ok().
+  // Sets error() unless it is set already; the Stream will not be ok().
   void fail(Error error) { error_ = error_ == Error::None ? error : error_; }
   Error error() const { return error_; }
   bool ok() const { return error_ == Error::None; }
 
+  // The Stream of all that was written.
   Stream finish() &&;
 
  private:
-  // GCC finds it too large to be worth it, and then spends more on the calls than on the words.
-  [[gnu::always_inline]] std::byte* room(std::size_t length) {
+  // `length` bytes at the end of the head. Inlined always: otherwise GCC calls it, and spends more
+  // time on the calls than on the words.
+  [[gnu::always_inline]] std::byte* reserve(std::size_t length) {
     if (head_.capacity() - used_ < length) grow(length);
     std::byte* at = head_.data() + used_;
     used_ += length;
@@ -110,13 +114,13 @@ class Encoder {
   Error error_ = Error::None;
 };
 
-// Codecs of the types that the language has and C++ does not.
+// The XDR type void.
 struct Void {
   bool operator==(const Void&) const = default;
 };
 inline void encode(Encoder&, const Void&) {}
 
-// One value as a whole stream.
+// Encodes one value as a whole stream.
 template <class T>
 Stream encode(const T& value, std::span<const ItemId> watched = {}) {
   Encoder encoder(watched);

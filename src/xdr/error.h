@@ -1,5 +1,5 @@
-// Why bytes are not the XDR value that was asked for, or a value cannot be written as its type
-// allows.
+// xdr::Error: why bytes cannot be decoded as a value of the type, or a value cannot be encoded
+// within the bounds of its type (RFC 4506).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,10 @@ enum class Error : std::uint8_t {
   TooDeep,          // A recursive type nested deeper than the decoder's limit.
   TooLarge,         // The value would take unreasonably more memory than the stream has bytes.
   ItemMismatch,     // A reduced data item is not as long as the stream says, or its source failed.
-  TrailingBytes,    // Something follows the value.
+  TrailingBytes,    // Bytes follow the value.
 };
 
+// A phrase, in static memory: "a length or count is above its bound".
 std::string_view to_string(Error error);
 
 }  // namespace stag::xdr

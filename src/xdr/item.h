@@ -10,7 +10,7 @@
 namespace stag::xdr {
 
 using ItemId = std::uint32_t;
-// The id of a field that nobody watches.
+// The id of fields that are never watched.
 inline constexpr ItemId kNoItem = 0;
 
 }  // namespace stag::xdr

@@ -1,13 +1,16 @@
-// What xdrgen writes for a procedure of an RPC program (RFC 5531 12), and what generic callers and
-// servers need of it.
+// Procedure: the type that xdrgen writes for a procedure of an RPC program (RFC 5531 section 12),
+// with all that generic clients and servers need:
 //
 //   struct NFSPROC3_READ {
-//     using Args = READ3args;      // xdr::Void for none; NFSPROC3_READ_args when there are several
-//     arguments using Results = READ3res; static constexpr std::uint32_t program, version, number;
+//     using Args = READ3args;  // xdr::Void for none; NFSPROC3_READ_args for several arguments
+//     using Results = READ3res;
+//     static constexpr std::uint32_t program, version, number;
 //     static constexpr std::string_view name;
-//     static constexpr std::optional<std::uint32_t> max_args_size, max_results_size;   // bytes;
-//     nullopt: no bound static void encode_args(xdr::Encoder&, const Args&);    static bool
-//     decode_args(xdr::Decoder&, Args&); static void encode_results(xdr::Encoder&, const Results&);
+//     // Bytes; nullopt: no bound.
+//     static constexpr std::optional<std::uint32_t> max_args_size, max_results_size;
+//     static void encode_args(xdr::Encoder&, const Args&);
+//     static bool decode_args(xdr::Decoder&, Args&);
+//     static void encode_results(xdr::Encoder&, const Results&);
 //     static bool decode_results(xdr::Decoder&, Results&);
 //   };
 //

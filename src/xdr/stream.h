@@ -1,8 +1,10 @@
-// What encoding yields: the small bytes of the XDR stream in one Buffer (the head) and references
-// to its big opaques, which stand in gaps of the head. TCP sends rope(); RPC-over-RDMA moves some
-// items by chunk and sends without() them (RFC 8166 3.4). Nothing here copies what is referenced: a
-// Buffer that was borrowed stays borrowed, and its lender keeps it alive as long as the Stream or a
-// Rope made from it. Copying a Stream copies references.
+// Stream: the result of encoding. It has the small bytes of the XDR stream in one Buffer (the head)
+// and references to the big opaques, which belong into gaps of the head. TCP sends rope();
+// RPC-over-RDMA moves some items by chunk and sends without() them (RFC 8166 section 3.4).
+//
+// Ownership: a Stream never copies what it refers to. A borrowed Buffer stays borrowed, and its
+// lender keeps it alive as long as the Stream or a Rope made from it. Copies of a Stream share the
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +16,19 @@
 
 namespace stag::xdr {
 
-// One variable-length opaque or string, or what follows the count of a marked array or the flag of
-// a marked optional (RFC 8166 3.4.4.1, 3.4.4.2). Its 0 to 3 bytes of padding are always in the
-// head, right after the data or gap.
+// One data item: a variable-length opaque or string, or the bytes behind the count of a marked
+// array or the flag of a marked optional (RFC 8166 sections 3.4.4.1, 3.4.4.2). Its 0 to 3 bytes of
+// padding are always in the head, right behind the data or gap.
 struct Item {
-  ItemId id = kNoItem;  // kNoItem when the Encoder was not asked to watch this field.
-  std::uint32_t position =
-      0;  // Of the first data byte in the complete stream: Position (RFC 8166 3.4.5).
-  std::uint32_t length = 0;       // Of the data, without length word and padding.
-  std::uint32_t head_offset = 0;  // Where in head() the data lies, or where its gap is.
-  // Of a watched item: its place among all watched ones, those that are absent counted.
+  ItemId id = kNoItem;  // kNoItem if the Encoder does not watch this field
+  // Offset of the first data byte in the complete stream: the Position of RFC 8166 section 3.4.5.
+  std::uint32_t position = 0;
+  std::uint32_t length = 0;       // bytes of data, without length word and padding
+  std::uint32_t head_offset = 0;  // offset in head() of the data, or of its gap
+  // Of a watched item: its index among all watched items, absent ones counted.
   std::uint32_t ordinal = 0;
   bool in_head = false;
-  Rope bytes;  // The data, when it is not in the head.
+  Rope bytes;  // the data, if it is not in the head
 };
 
 class Stream {
@@ -34,8 +36,8 @@ class Stream {
   using Items = InlineVector<Item, 2>;
 
   Stream() = default;
-  // `items` in order of position; `places`: of watched items, absent ones counted. `ok` is false
-  // when a value broke a bound of its type.
+  // `items` are in order of position. `places`: the number of watched items, absent ones counted.
+  // `ok` is false when a value broke a bound of its type.
   Stream(Buffer&& head, Items&& items, std::uint32_t places, bool ok);
 
   // A Stream that is not ok must not be sent.
@@ -43,24 +45,25 @@ class Stream {
   // Bytes of the complete stream, a multiple of 4.
   std::uint32_t size() const { return size_; }
   const Buffer& head() const { return head_; }
-  // All watched items and all that stand outside the head, in stream order.
+  // All watched items and all items outside the head, in stream order.
   const Items& items() const { return items_; }
-  // How many watched items there are, absent ones counted.
+  // The number of watched items, absent ones counted.
   std::uint32_t places() const { return places_; }
 
-  // The complete stream.
+  // The complete stream, by reference.
   Rope rope() const;
   // The data of one item, without length word and padding.
   Rope item_bytes(std::size_t index) const;
-  // The stream without data and padding of the items with these indices (ascending); their length
-  // words stay (RFC 8166 3.4.5, 3.4.6).
+  // The stream without data and padding of the items with the indices `moved` (ascending); their
+  // length words stay (RFC 8166 sections 3.4.5, 3.4.6).
   Rope without(std::span<const std::uint32_t> moved) const;
-  // The same when all of it lies side by side in the head, as it mostly does; else empty.
+  // The same as one span if its bytes are contiguous in the head, as they mostly are; else empty.
   Bytes plain_without(std::span<const std::uint32_t> moved) const;
+  // Bytes of without(moved).
   std::uint32_t size_without(std::span<const std::uint32_t> moved) const;
 
-  // Overwrites the word at `offset` of the complete stream, which must lie in the head. Ropes
-  // already made keep theirs.
+  // Overwrites the word at `offset` of the complete stream, which lies in the head. Ropes made
+  // before keep the old word.
   void patch_u32(std::uint32_t offset, std::uint32_t value);
 
  private:

@@ -1,4 +1,4 @@
-// C++ shapes of XDR types that the standard library does not have.
+// The C++ types of XDR types.
 //
 //   opaque x[N]                  std::array<std::byte, N>
 //   opaque x<N>, N <= 256        BoundedOpaque<N>: inside the value, no heap
@@ -11,11 +11,11 @@
 // A union becomes a struct: its discriminant under its own name, and a function for each arm that
 // is not void.
 //   READ3res res;  res.status = NFS3_OK;  res.resok().count = 5;
-// The caller sets the discriminant; writing through resok() makes that arm the one that is held;
-// reading it from a const union CHECKs that it is (a decoded union holds the arm its discriminant
-// selects, so test that first). Encoding sends the arm the discriminant selects, or its default
-// value when another is held: an error reply need not touch its arm. Equality compares what is
-// held. A discriminant without an arm fails the Encoder.
+// The caller sets the discriminant. resok() of a mutable union makes that arm the current one;
+// resok() of a const union ends the process unless it is the current one: test the discriminant
+// first, which selects the arm of a decoded union. Encoding writes the arm that the discriminant
+// selects, or its default value if another arm is current, so that an error reply need not touch
+// its arm. A discriminant without an arm fails the Encoder. Equality compares the current arms.
 #pragma once
 
 #include <algorithm>
@@ -30,18 +30,19 @@
 namespace stag::xdr {
 
 using Opaque = Rope;
-// RFC 4506 4.8: IEEE quadruple precision as its 16 bytes; C++ has no portable type for it.
+// IEEE quadruple precision as its 16 bytes (RFC 4506 4.8); C++ has no portable type for it.
 using Quadruple = std::array<std::byte, 16>;
 
 inline constexpr std::uint32_t kBoundedOpaqueMax = 256;
 
+// A variable-length opaque of at most N bytes, inside the value.
 template <std::uint32_t N>
 requires(N <= kBoundedOpaqueMax) class BoundedOpaque {
  public:
   static constexpr std::uint32_t kBound = N;
 
   BoundedOpaque() {}  // like InlineVector's
-  // `bytes` must not be longer than N; use assign() for lengths that are not known to fit.
+  // `bytes` is at most N long; use assign() for lengths that may not fit.
   explicit BoundedOpaque(Bytes bytes) { STAG_CHECK(assign(bytes)); }
 
   // False, and nothing changed, when `bytes` is longer than N.
@@ -70,8 +71,8 @@ requires(N <= kBoundedOpaqueMax) class BoundedOpaque {
   std::uint16_t size_ = 0;
 };
 
-// For unordered containers keyed by file handles and the like; not for keys a peer chooses to
-// collide.
+// For unordered containers with short opaques as keys. Not for keys that a hostile peer chooses: it
+// could make them collide.
 struct OpaqueHash {
   template <std::uint32_t N>
   std::size_t operator()(const BoundedOpaque<N>& key) const {
@@ -79,8 +80,8 @@ struct OpaqueHash {
   }
 };
 
-// An optional value on the heap: copies deeply, compares by value. For types that contain
-// themselves.
+// An optional value on the heap, for types that contain themselves. Copies copy the value;
+// comparison compares values.
 template <class T>
 class Box {
  public:
@@ -101,7 +102,7 @@ class Box {
   void reset() { value_.reset(); }
   bool has_value() const { return value_ != nullptr; }
   explicit operator bool() const { return has_value(); }
-  // There must be a value.
+  // Access to the value; ends the process when there is none.
   T& operator*() { return STAG_CHECK(has_value()), *value_; }
   const T& operator*() const { return STAG_CHECK(has_value()), *value_; }
   T* operator->() { return &**this; }
@@ -115,24 +116,24 @@ class Box {
   std::unique_ptr<T> value_;
 };
 
-// Arm number I of a generated union for encoding: what is held, or a default value when another arm
-// is.
+// Arm number I of a generated union for encoding: the current arm, or a default value if another
+// arm is current.
 template <std::size_t I, class... Arms>
 const std::variant_alternative_t<I, std::variant<Arms...>>& arm_or_default(
     const std::variant<Arms...>& arms) {
   static const std::variant_alternative_t<I, std::variant<Arms...>> none{};
-  const auto* held = std::get_if<I>(&arms);
-  return held != nullptr ? *held : none;
+  const auto* current = std::get_if<I>(&arms);
+  return current != nullptr ? *current : none;
 }
 
-// Arm number I for writing: made, with a default value, when another is held.
+// Arm number I for writing: made current, with a default value, if another arm is current.
 template <std::size_t I, class... Arms>
 std::variant_alternative_t<I, std::variant<Arms...>>& arm_for_writing(std::variant<Arms...>& arms) {
-  if (auto* held = std::get_if<I>(&arms)) return *held;
+  if (auto* current = std::get_if<I>(&arms)) return *current;
   return arms.template emplace<I>();
 }
 
-// Arm number I, which must be held.
+// Arm number I for reading; ends the process unless it is the current arm.
 template <std::size_t I, class... Arms>
 const std::variant_alternative_t<I, std::variant<Arms...>>& arm_held(
     const std::variant<Arms...>& arms) {

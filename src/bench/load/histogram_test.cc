@@ -5,7 +5,7 @@
 namespace stag::bench {
 namespace {
 
-TEST(Histogram, of_nothing_is_zero) {
+TEST(Histogram, is_zero_without_samples) {
   const Histogram none;
   EXPECT_EQ(none.percentile(0.5), 0u);
   EXPECT_EQ(none.max(), 0u);

@@ -51,7 +51,7 @@ client::FileSystemOptions file_system_options(CancelToken cancel) {
 }  // namespace
 
 // One connection's part of a run, on its loop.
-struct Load::Running {
+struct LoadGenerator::Running {
   // `ends` as nanoseconds_now() tells it; `buffer`: the first of its buffers.
   Running(Connection& on, Operation what, std::size_t size, std::uint64_t ends, std::size_t buffer)
       : connection(on),
@@ -92,22 +92,22 @@ struct Load::Running {
   }
 };
 
-Load::Load(const LoadOptions& options)
+LoadGenerator::LoadGenerator(const LoadOptions& options)
     : options_(options), loops_(options.loops, options.busy_poll_us) {
   for (unsigned i = 0; i < options_.connections; ++i)
     connections_.emplace_back(loops_.at(i % loops_.size()));
 }
 
-Load::~Load() {
+LoadGenerator::~LoadGenerator() {
   for (Connection& each : connections_) endpoint::wait_on(each.loop, [&] { return close(each); });
 }
 
-void Load::stop() {
+void LoadGenerator::stop() {
   stopped_ = true;
   for (Connection& each : connections_) each.loop.post([&each] { each.stopped.cancel(); });
 }
 
-Result<Ok, std::string> Load::open(const std::string& url) {
+Result<Ok, std::string> LoadGenerator::open(const std::string& url) {
   client::Outcome<client::Url> parsed = client::Url::parse(url);
   if (!parsed) return Failure{parsed.error().sentence};
   for (Connection& each : connections_) {
@@ -118,7 +118,8 @@ Result<Ok, std::string> Load::open(const std::string& url) {
   return endpoint::wait_on(connections_.front().loop, [&] { return make_file(); });
 }
 
-Load::Step Load::make_connectors(Connection& connection, client::Url::Protocol protocol) {
+LoadGenerator::Step LoadGenerator::make_connectors(Connection& connection,
+                                                   client::Url::Protocol protocol) {
   endpoint::ConnectorOptions wiring;
   wiring.rdma.transport.crc = options_.crc;
   const bool rdma = protocol == client::Url::Protocol::Rdma;
@@ -133,7 +134,7 @@ Load::Step Load::make_connectors(Connection& connection, client::Url::Protocol p
   return Ok{};
 }
 
-Task<Load::Step> Load::connect(Connection& connection, client::Url url) {
+Task<LoadGenerator::Step> LoadGenerator::connect(Connection& connection, client::Url url) {
   const client::Connectors connectors{*connection.nfs, *connection.mount};
   const client::FileSystemOptions files = file_system_options(connection.stopped);
   auto session = co_await client::Session::open(connectors, url, files);
@@ -142,7 +143,7 @@ Task<Load::Step> Load::connect(Connection& connection, client::Url url) {
   co_return Ok{};
 }
 
-Task<Load::Step> Load::make_file() {
+Task<LoadGenerator::Step> LoadGenerator::make_file() {
   client::Session& session = *connections_.front().session;
   auto directory = co_await session.files().walk(session.path());
   if (!directory) co_return Failure{directory.error().sentence};
@@ -160,7 +161,7 @@ Task<Load::Step> Load::make_file() {
 }
 
 // The first connection takes the file with it, also when it was stopped.
-Task<Ok> Load::close(Connection& connection) {
+Task<Ok> LoadGenerator::close(Connection& connection) {
   if (connection.session == nullptr) co_return Ok{};
   if (has_file_ && &connection == &connections_.front())
     co_await remove_file(connection.session->files());
@@ -169,7 +170,7 @@ Task<Ok> Load::close(Connection& connection) {
   co_return Ok{};
 }
 
-Task<void> Load::remove_file(client::FileSystem& files) {
+Task<void> LoadGenerator::remove_file(client::FileSystem& files) {
   client::FileSystemOptions options = file_system_options({});
   options.calls.timeout = kCleaningTimeout;
   options.calls.jukebox_for = kCleaningTimeout;
@@ -177,7 +178,7 @@ Task<void> Load::remove_file(client::FileSystem& files) {
   static_cast<void>(co_await cleaner.remove(directory_, kFileName));
 }
 
-bool Load::renew() {
+bool LoadGenerator::renew() {
   Connection& first = connections_.front();
   auto written = endpoint::wait_on(
       first.loop, [&] { return first.session->files().write_from(file_, 0, memory_); });
@@ -185,8 +186,8 @@ bool Load::renew() {
   return written.ok();
 }
 
-Sample Load::run(Operation operation, std::size_t bytes, unsigned depth, double seconds,
-                 pid_t server) {
+Sample LoadGenerator::run(Operation operation, std::size_t bytes, unsigned depth, double seconds,
+                          pid_t server) {
   const std::uint64_t calls_before = moved_.calls, inline_before = moved_.inline_bytes;
   const Stopwatch watch(server);
   const std::uint64_t end = nanoseconds_now() + static_cast<std::uint64_t>(seconds * 1e9);
@@ -213,13 +214,13 @@ Sample Load::run(Operation operation, std::size_t bytes, unsigned depth, double 
   return trouble_.empty() ? sample : Sample{};
 }
 
-Task<void> Load::run_workers(Running& running, unsigned depth, std::latch& done) {
+Task<void> LoadGenerator::run_workers(Running& running, unsigned depth, std::latch& done) {
   for (unsigned i = 0; i < depth; ++i) running.group.add(worker(running, i));
   co_await running.group.join();
   done.count_down();
 }
 
-Task<void> Load::worker(Running& running, std::size_t index) {
+Task<void> LoadGenerator::worker(Running& running, std::size_t index) {
   const std::size_t place = (running.first_buffer + index) * running.bytes;
   const MutableBytes memory = MutableBytes(memory_).subspan(
       place % (kFileBytes - running.bytes + 1) / running.bytes * running.bytes, running.bytes);
@@ -235,7 +236,7 @@ Task<void> Load::worker(Running& running, std::size_t index) {
   } while (running.trouble.empty() && begin < running.end && !stopped_);
 }
 
-Task<bool> Load::once(Running& running, MutableBytes memory) {
+Task<bool> LoadGenerator::once(Running& running, MutableBytes memory) {
   switch (running.operation) {
     case Operation::Null: {
       auto done = co_await running.files().ping();
@@ -253,7 +254,7 @@ Task<bool> Load::once(Running& running, MutableBytes memory) {
   co_return false;
 }
 
-Task<bool> Load::read(Running& running, MutableBytes memory) {
+Task<bool> LoadGenerator::read(Running& running, MutableBytes memory) {
   client::FileSystem& fs = running.files();
   if (memory.size() > fs.sizes().read) {
     auto done = co_await fs.read_into(file_, running.offset(), memory);
@@ -263,7 +264,7 @@ Task<bool> Load::read(Running& running, MutableBytes memory) {
   co_return running.good(done) && running.whole(done->count);
 }
 
-Task<bool> Load::write(Running& running, MutableBytes memory) {
+Task<bool> LoadGenerator::write(Running& running, MutableBytes memory) {
   client::FileSystem& fs = running.files();
   if (memory.size() > fs.sizes().write) {
     auto done = co_await fs.write_from(file_, running.offset(), memory);
@@ -273,7 +274,7 @@ Task<bool> Load::write(Running& running, MutableBytes memory) {
   co_return running.good(done) && running.whole(done->count);
 }
 
-Load::WireBytes Load::wire_bytes(Operation operation, std::size_t bytes) const {
+LoadGenerator::WireBytes LoadGenerator::wire_bytes(Operation operation, std::size_t bytes) const {
   const std::size_t reply = reply_bytes(operation, bytes);
   std::size_t both = reply + kCallHeader + (operation == Operation::Null ? 0 : kHandle);
   if (operation == Operation::Write) both += bytes;

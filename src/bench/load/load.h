@@ -26,9 +26,9 @@ struct LoadOptions {
   unsigned loops = 1;  // of the client
 };
 
-// Connections to a server, and a file on it that goes with the Load. Blocks its caller, which is no
-// loop's thread.
-class Load {
+// Connections to a server, and a file on it that goes with the LoadGenerator. Blocks its caller,
+// which is no loop's thread.
+class LoadGenerator {
  public:
   // Of the file that the operations work on, and of the part of it that those of 64 KiB and more go
   // through again and again: little enough to stay in a cache, so that the transport is measured.
@@ -36,10 +36,10 @@ class Load {
   static constexpr std::size_t kBulkBytes = 4 << 20;
   static constexpr const char* kFileName = "stag-bench.data";
 
-  explicit Load(const LoadOptions& options = {});
-  ~Load();
-  Load(const Load&) = delete;
-  Load& operator=(const Load&) = delete;
+  explicit LoadGenerator(const LoadOptions& options = {});
+  ~LoadGenerator();
+  LoadGenerator(const LoadGenerator&) = delete;
+  LoadGenerator& operator=(const LoadGenerator&) = delete;
 
   // Once, before anything else. `url` names a directory that may be written to. Fails with a
   // sentence.

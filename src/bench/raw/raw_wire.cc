@@ -81,13 +81,13 @@ bool Wire::write_all(const std::byte* from, std::size_t size) {
 
 bool Wire::look_for_room() {
   if (!patience_.worthwhile()) return false;
-  pollfd room{socket_, POLLOUT, 0};
+  pollfd writable{socket_, POLLOUT, 0};
   const auto end = std::chrono::steady_clock::now() + patience_.limit();
   do {
-    if (poll(&room, 1, 0) > 0) break;
+    if (poll(&writable, 1, 0) > 0) break;
   } while (std::chrono::steady_clock::now() < end);
-  patience_.found(room.revents != 0);
-  return room.revents != 0;
+  patience_.found(writable.revents != 0);
+  return writable.revents != 0;
 }
 
 void Wire::sleep(std::uint32_t events) {

@@ -57,7 +57,7 @@ struct Figure {
 
   double value_of(const Sample& sample) const;
   std::string_view unit() const;
-  // Whether it is a Load's next to a raw reference, which also works against any server.
+  // Whether it is a LoadGenerator's next to a raw reference, which also works against any server.
   bool is_load() const;
 };
 

@@ -73,7 +73,7 @@ TEST(Plot, keeps_every_point_inside_on_both_scales) {
   }
 }
 
-TEST(Plot, of_nothing_is_empty_but_well_formed) {
+TEST(Plot, is_well_formed_without_points) {
   EXPECT_TRUE(well_formed(to_svg({"nothing", "x", "y", true, {}})));
 }
 

@@ -10,7 +10,7 @@
 namespace stag::bench {
 namespace {
 
-using Object = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 struct Share {
   const char* name;
@@ -22,12 +22,12 @@ double microseconds(std::uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e3;
 }
 
-void add(Object& object, const std::string& side, const Measured& measured) {
+void add(Json& object, const std::string& side, const Measured& measured) {
   object[side + "_min"] = measured.least;
   object[side + "_max"] = measured.most;
   object[side + "_cpu_us"] = measured.cpu;
   if (measured.latency.count() > 0) {
-    Object& latency = object[side + "_latency_us"];
+    Json& latency = object[side + "_latency_us"];
     for (const Share& each : kShares)
       latency[each.name] = microseconds(measured.latency.percentile(each.share));
     latency["max"] = microseconds(measured.latency.max());
@@ -37,8 +37,8 @@ void add(Object& object, const std::string& side, const Measured& measured) {
   if (measured.allocations) object[side + "_allocations"] = *measured.allocations;
 }
 
-Object to_object(const Row& row, const std::vector<Row>& rows) {
-  Object object{{"name", row.name}, {"unit", row.unit}, {"ours", row.ours.value}};
+Json to_object(const Row& row, const std::vector<Row>& rows) {
+  Json object{{"name", row.name}, {"unit", row.unit}, {"ours", row.ours.value}};
   if (row.reference) {
     object["reference"] = row.reference->value;
     object["ratio"] = row.ratio();
@@ -47,7 +47,7 @@ Object to_object(const Row& row, const std::vector<Row>& rows) {
   add(object, "ours", row.ours);
   if (row.reference) add(object, "reference", *row.reference);
   if (const std::optional<Judgement> judgement = judge(row, rows)) {
-    Object& goal = object["goal"];
+    Json& goal = object["goal"];
     goal[row.goal.at_most ? "at_most" : "at_least"] = row.goal.bound;
     if (row.goal.of == Goal::Of::Reference) goal["of"] = "reference";
     if (row.goal.of == Goal::Of::Row) goal["of"] = row.goal.row;
@@ -126,10 +126,10 @@ std::string machine() {
 }
 
 std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references) {
-  Object results = Object::array(), raw = Object::array();
+  Json results = Json::array(), raw = Json::array();
   for (const Row& row : rows) results.push_back(to_object(row, rows));
   for (const Row& row : references) raw.push_back(to_object(row, {}));
-  Object report{{"machine", machine()}, {"results", results}};
+  Json report{{"machine", machine()}, {"results", results}};
   if (!raw.empty()) report["references"] = raw;
   return report.dump(2);
 }

@@ -129,7 +129,7 @@ class Cp final : public Command {
   // Several files have room in a directory only.
   Task<Exit> check_destination(Run& run, End& to) {
     if (paths_.size() == 2) co_return Exit::Done;
-    const Outcome<std::optional<Object>> found = co_await to.side->find(to.path, Follow::Yes);
+    const Outcome<std::optional<CopyObject>> found = co_await to.side->find(to.path, Follow::Yes);
     if (!found) co_return failed_by(run, found.error());
     if (*found && (*found)->kind == Kind::Directory) co_return Exit::Done;
     co_return misused(

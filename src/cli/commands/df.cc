@@ -15,7 +15,7 @@ using nfs::client::Node;
 class Df final : public RemoteCommand {
  public:
   About about() const override {
-    return {"df", "show how much room there is", "  stag df nfs://server/data\n",
+    return {"df", "show how much space is used and available", "  stag df nfs://server/data\n",
             "JSON: a number above 2^53 is also there as a string, in 'size_exact' and so on.\n"};
   }
   void declare(Arguments& arguments) override {
@@ -28,40 +28,40 @@ class Df final : public RemoteCommand {
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     const Outcome<Node> node = co_await remote.files().walk(remote.path());
     if (!node) co_return Failure{node.error()};
-    const Outcome<FileSystemUsage> room = co_await remote.files().usage(node->handle);
-    if (!room) co_return Failure{room.error()};
+    const Outcome<FileSystemUsage> usage = co_await remote.files().usage(node->handle);
+    if (!usage) co_return Failure{usage.error()};
     if (json_)
-      array_.add(object(remote, *room));
+      array_.add(object(remote, *usage));
     else
-      print(remote, *room);
+      print(remote, *usage);
     co_return Ok{};
   }
   void finish() override {
     if (json_) put("{}\n", array_.text());
   }
 
-  static Json object(Remote& remote, const FileSystemUsage& room) {
+  static Json object(Remote& remote, const FileSystemUsage& usage) {
     Json json;
     json.set("url", to_string(remote.url()))
-        .set_quantity("size", room.total_bytes)
-        .set_quantity("used", room.total_bytes - room.free_bytes)
-        .set_quantity("available", room.available_bytes)
-        .set_quantity("files", room.total_files)
-        .set_quantity("files_available", room.available_files);
+        .set_quantity("size", usage.total_bytes)
+        .set_quantity("used", usage.total_bytes - usage.free_bytes)
+        .set_quantity("available", usage.available_bytes)
+        .set_quantity("files", usage.total_files)
+        .set_quantity("files_available", usage.available_files);
     return json;
   }
-  void print(Remote& remote, const FileSystemUsage& room) {
-    const std::uint64_t used = room.total_bytes - room.free_bytes;
-    const double share = room.total_bytes == 0 ? 0
-                                               : 100.0 * static_cast<double>(used) /
-                                                     static_cast<double>(room.total_bytes);
+  void print(Remote& remote, const FileSystemUsage& usage) {
+    const std::uint64_t used = usage.total_bytes - usage.free_bytes;
+    const double share = usage.total_bytes == 0 ? 0
+                                                : 100.0 * static_cast<double>(used) /
+                                                      static_cast<double>(usage.total_bytes);
     if (!headed_)
       put("{:>11} {:>11} {:>11} {:>5} {:>12}  where\n", "size", "used", "available", "use",
           "files left");
     headed_ = true;
     const auto size = [](std::uint64_t bytes) { return human_size(static_cast<double>(bytes)); };
-    put("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(room.total_bytes), size(used),
-        size(room.available_bytes), share, room.available_files, to_string(remote.url()));
+    put("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(usage.total_bytes), size(used),
+        size(usage.available_bytes), share, usage.available_files, to_string(remote.url()));
   }
 
   bool human_ = true, json_ = false, headed_ = false;

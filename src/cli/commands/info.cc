@@ -26,9 +26,9 @@ class Info final : public Command {
   }
   void declare(Arguments& arguments) override {
     constexpr std::uint32_t kMax = 65535;
-    arguments.number("--rdma-port", ports_.rdma, 1, kMax, "where NFS over RDMA is looked for");
+    arguments.number("--rdma-port", ports_.rdma, 1, kMax, "where NFS over RDMA is expected");
     arguments.number("--tcp-port", ports_.tcp, 1, kMax,
-                     "where NFS, MOUNT, NFSACL, NLM and NSM are looked for");
+                     "where NFS, MOUNT, NFSACL, NLM and NSM are expected");
     arguments.number("--rpcbind-port", ports_.rpcbind, 1, kMax, "where rpcbind is asked");
     arguments.flag("--json", json_, "an object");
     remote_.declare(arguments);

@@ -78,7 +78,7 @@ class Ping final : public Command {
         nfs_connector(run.loop, *url, remote_);
     if (!connector) co_return failed(connector.error());
     const std::unique_ptr<rpc::Connector> tcp = tcp_connector(run.loop, remote_);
-    nfs::client::CallerOptions asking;
+    nfs::client::ProtocolOptions asking;
     asking.cancel = run.cancel;
     const Outcome<Address> at = co_await nfs::client::find_nfs(*tcp, *url, asking);
     if (!at) co_return failed(at.error());

@@ -32,7 +32,7 @@ bool usable(const std::string& name) {
 
 // Two names of one file, also when its server is reached by two addresses. Of files on this machine
 // there is one in a copy at most.
-bool same_file(const Object& a, const Object& b) {
+bool same_file(const CopyObject& a, const CopyObject& b) {
   if (a.handle.empty() || b.handle.empty()) return false;
   return a.handle == b.handle ||
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
@@ -62,11 +62,11 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   if (stopped()) co_return;
   // As with cp(1), links stay links where trees are copied.
   const Follow follow = options_.recursive ? Follow::No : Follow::Yes;
-  const Outcome<std::optional<Object>> found = co_await from_.find(source, follow);
+  const Outcome<std::optional<CopyObject>> found = co_await from_.find(source, follow);
   if (!found) co_return fail(from_.shown_path(source), found.error());
   if (!*found)
     co_return fail(from_.shown_path(source), "there is no such file or directory; check the path");
-  Object object = **found;
+  CopyObject object = **found;
   if (object.kind == Kind::Directory && !options_.recursive)
     co_return fail(from_.shown_path(source), "it is a directory; copy it with 'stag cp -r'");
   const Outcome<Target> target = co_await target_of(object, name, destination);
@@ -74,9 +74,9 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   co_await copy_object(std::move(object), *target);
 }
 
-Task<Outcome<Copier::Target>> Copier::target_of(const Object& source, std::string name,
+Task<Outcome<Copier::Target>> Copier::target_of(const CopyObject& source, std::string name,
                                                 std::string destination) {
-  const Outcome<std::optional<Object>> found = co_await to_.find(destination, Follow::Yes);
+  const Outcome<std::optional<CopyObject>> found = co_await to_.find(destination, Follow::Yes);
   if (!found) co_return Failure{found.error()};
   if (*found && (*found)->kind == Kind::Directory) {
     if (!name.empty()) co_return co_await inside(**found, name);
@@ -88,22 +88,22 @@ Task<Outcome<Copier::Target>> Copier::target_of(const Object& source, std::strin
   std::string parent = place.directory;
   // Of a local path: "x" lies in ".", "/x" in "/".
   if (parent.empty()) parent = destination.starts_with('/') ? "/" : ".";
-  const Outcome<std::optional<Object>> directory = co_await to_.find(parent, Follow::Yes);
+  const Outcome<std::optional<CopyObject>> directory = co_await to_.find(parent, Follow::Yes);
   if (!directory) co_return Failure{directory.error()};
   if (!*directory || (*directory)->kind != Kind::Directory)
     co_return refusal("the directory it would be in does not exist; make that first");
   co_return co_await inside(**directory, place.name);
 }
 
-Task<Outcome<Copier::Target>> Copier::inside(Object directory, std::string name) {
+Task<Outcome<Copier::Target>> Copier::inside(CopyObject directory, std::string name) {
   Target target{.directory = std::move(directory), .name = std::move(name)};
-  Outcome<std::optional<Object>> existing = co_await to_.find_in(target.directory, target.name);
+  Outcome<std::optional<CopyObject>> existing = co_await to_.find_in(target.directory, target.name);
   if (!existing) co_return Failure{existing.error()};
   target.existing = *std::move(existing);
   co_return target;
 }
 
-Task<void> Copier::copy_object(Object source, Target target) {
+Task<void> Copier::copy_object(CopyObject source, Target target) {
   switch (source.kind) {
     case Kind::Directory:
       co_return co_await copy_directory(std::move(source), std::move(target));
@@ -120,10 +120,10 @@ Task<void> Copier::copy_object(Object source, Target target) {
   }
 }
 
-Task<void> Copier::copy_directory(Object source, Target target) {
+Task<void> Copier::copy_directory(CopyObject source, Target target) {
   const Descent::Step step(descent_, {source.handle, source.fsid, source.file_id});
   if (step.refusal()) co_return fail(from_.shown_path(source.path), std::string(*step.refusal()));
-  const Outcome<Object> directory = co_await directory_for(source, target);
+  const Outcome<CopyObject> directory = co_await directory_for(source, target);
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++progress_.directories;
   if (!root_) root_ = *directory;
@@ -141,7 +141,7 @@ Task<void> Copier::copy_directory(Object source, Target target) {
 }
 
 // What is put into a directory changes its time, and its mode may forbid to put anything there.
-void Copier::finish_later(const Object& source, const Object& directory, bool fresh) {
+void Copier::finish_later(const CopyObject& source, const CopyObject& directory, bool fresh) {
   if (!fresh && !options_.preserve) return;
   Finish finish = finish_of(source, std::nullopt);
   // Of the directory around it: who shares that shares what is in it.
@@ -151,7 +151,7 @@ void Copier::finish_later(const Object& source, const Object& directory, bool fr
   finished_.push_back({directory, finish});
 }
 
-bool Copier::count(const Object& found) {
+bool Copier::count(const CopyObject& found) {
   if (options_.max_entries == 0) return true;
   if (++entries_ <= options_.max_entries && kept_bytes_ <= kMostKept) return true;
   fail(from_.shown_path(found.path),
@@ -164,11 +164,11 @@ bool Copier::count(const Object& found) {
   return false;
 }
 
-bool Copier::is_copy(const Object& source) const {
+bool Copier::is_copy(const CopyObject& source) const {
   return options_.one_server && root_ && root_->handle == source.handle;
 }
 
-Task<void> Copier::copy_member(Object directory, Member member, bool fresh) {
+Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) {
   if (!usable(member.name))
     co_return fail(from_.shown_path(member.object.path), "its name cannot be used");
   Outcome<Target> target{Target{.directory = directory, .name = member.name}};
@@ -178,11 +178,11 @@ Task<void> Copier::copy_member(Object directory, Member member, bool fresh) {
 }
 
 // One that will get another owner is nobody else's until then.
-std::uint32_t Copier::filling_mode(const Object& source) const {
+std::uint32_t Copier::filling_mode(const CopyObject& source) const {
   return options_.preserve ? kFilling : (source.mode & 0777 & ~options_.mask) | kFilling;
 }
 
-Task<Outcome<Object>> Copier::directory_for(const Object& source, const Target& target) {
+Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const Target& target) {
   if (is_copy(source)) co_return refusal("a directory cannot be copied into itself");
   if (target.name.empty()) co_return target.directory;
   if (!target.existing)
@@ -192,7 +192,7 @@ Task<Outcome<Object>> Copier::directory_for(const Object& source, const Target& 
                                 to_.shown_path(target.existing->path)));
 }
 
-Task<void> Copier::copy_symlink(Object source, Target target) {
+Task<void> Copier::copy_symlink(CopyObject source, Target target) {
   Outcome<std::string> text = co_await from_.readlink(source);
   if (!text) co_return fail(from_.shown_path(source.path), text.error());
   // symlink(2) would cut it off there.
@@ -206,13 +206,13 @@ Task<void> Copier::copy_symlink(Object source, Target target) {
   ++progress_.symlinks;
 }
 
-Task<void> Copier::copy_file(Object source, Target target) {
+Task<void> Copier::copy_file(CopyObject source, Target target) {
   const Outcome<Ok> moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
   ++progress_.files;
 }
 
-Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) {
+Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& target) {
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
@@ -233,7 +233,7 @@ Task<Outcome<Ok>> Copier::move_file(const Object& source, const Target& target) 
   co_return done;
 }
 
-Task<Outcome<Ok>> Copier::filled_and_published(const Object& source, TempFile& temp_file) {
+Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file) {
   const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file);
   if (!size) co_return Failure{size.error()};
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
@@ -250,7 +250,8 @@ Task<void> Copier::complete() {
   }
 }
 
-Finish Copier::finish_of(const Object& source, const std::optional<Object>& existing) const {
+Finish Copier::finish_of(const CopyObject& source,
+                         const std::optional<CopyObject>& existing) const {
   Finish finish;
   finish.mode = source.mode & 0777 & ~options_.mask;
   if (existing) {

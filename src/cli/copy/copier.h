@@ -40,33 +40,34 @@ class Copier {
 
  private:
   struct Target {
-    Object directory;
-    std::string name;                  // empty: the contents go into `directory` itself
-    std::optional<Object> existing{};  // what has that name now
+    CopyObject directory;
+    std::string name;                      // empty: the contents go into `directory` itself
+    std::optional<CopyObject> existing{};  // what has that name now
   };
   struct Finished {
-    Object directory;
+    CopyObject directory;
     Finish finish;
   };
 
-  Task<Outcome<Target>> target_of(const Object& source, std::string name, std::string destination);
-  Task<Outcome<Target>> inside(Object directory, std::string name);
-  Task<void> copy_object(Object source, Target target);
+  Task<Outcome<Target>> target_of(const CopyObject& source, std::string name,
+                                  std::string destination);
+  Task<Outcome<Target>> inside(CopyObject directory, std::string name);
+  Task<void> copy_object(CopyObject source, Target target);
   // Whether the source can still have an end after one more.
-  bool count(const Object& found);
+  bool count(const CopyObject& found);
   // `fresh`: nothing can be in the directory yet.
-  Task<void> copy_member(Object directory, Member member, bool fresh);
-  Task<void> copy_directory(Object source, Target target);
-  void finish_later(const Object& source, const Object& directory, bool fresh);
-  std::uint32_t filling_mode(const Object& source) const;
-  Task<Outcome<Object>> directory_for(const Object& source, const Target& target);
-  bool is_copy(const Object& source) const;
-  Task<void> copy_symlink(Object source, Target target);
-  Task<void> copy_file(Object source, Target target);
-  Task<Outcome<Ok>> move_file(const Object& source, const Target& target);
-  Task<Outcome<Ok>> filled_and_published(const Object& source, TempFile& temp_file);
+  Task<void> copy_member(CopyObject directory, Member member, bool fresh);
+  Task<void> copy_directory(CopyObject source, Target target);
+  void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
+  std::uint32_t filling_mode(const CopyObject& source) const;
+  Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
+  bool is_copy(const CopyObject& source) const;
+  Task<void> copy_symlink(CopyObject source, Target target);
+  Task<void> copy_file(CopyObject source, Target target);
+  Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
+  Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file);
 
-  Finish finish_of(const Object& source, const std::optional<Object>& existing) const;
+  Finish finish_of(const CopyObject& source, const std::optional<CopyObject>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
   void fail(const std::string& path, const std::string& why);
   bool stopped() const { return hopeless_ || endless_ || run_.cancel.cancelled(); }
@@ -80,7 +81,7 @@ class Copier {
   TaskGroup files_;
   Descent descent_;
   std::vector<Finished> finished_;  // parents before what is in them
-  std::optional<Object> root_;      // the first directory that was copied to
+  std::optional<CopyObject> root_;  // the first directory that was copied to
   std::uint64_t entries_ = 0;       // that were found in directories
   std::uint64_t kept_bytes_ = 0;    // of paths, in finished_
   std::size_t failures_ = 0;

@@ -35,7 +35,7 @@ struct Owner {
 // Numbers that chown(2) and servers on top of it take for "leave it" own nothing.
 bool can_own(const Owner& owner);
 
-struct Object {
+struct CopyObject {
   std::string path;              // in messages; how a LocalEndpoint reaches it
   nfs::client::Handle handle{};  // how a RemoteEndpoint reaches it
   Kind kind = Kind::Other;
@@ -50,7 +50,7 @@ struct Object {
 
 struct Member {
   std::string name;
-  Object object;
+  CopyObject object;
 };
 
 // What has been copied so far.
@@ -74,8 +74,8 @@ struct Finish {
 // How a file is written.
 struct TempFilePlan {
   Finish finish;
-  bool sparse = false;                  // zeros become holes
-  std::optional<Object> existing = {};  // the file that has the name now
+  bool sparse = false;                      // zeros become holes
+  std::optional<CopyObject> existing = {};  // the file that has the name now
 
   // Whether the file that has the name now is the one to write to, from the start.
   bool starts_in_place() const { return existing && existing->links > 1; }
@@ -113,25 +113,27 @@ class CopyEndpoint {
   virtual ~CopyEndpoint() = default;
 
   // What `path` names; nothing when there is no such thing.
-  virtual Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) = 0;
+  virtual Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) = 0;
   // What `directory` has under `name`, not followed.
-  virtual Task<Outcome<std::optional<Object>>> find_in(Object directory, std::string name) = 0;
+  virtual Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
+                                                           std::string name) = 0;
   // For messages.
   virtual std::string shown_path(const std::string& path) const = 0;
 
   // Reading.
-  virtual std::unique_ptr<DirIterator> members(const Object& directory) = 0;
-  virtual Task<Outcome<std::string>> readlink(Object symlink) = 0;
+  virtual std::unique_ptr<DirIterator> members(const CopyObject& directory) = 0;
+  virtual Task<Outcome<std::string>> readlink(CopyObject symlink) = 0;
   // Moves the data of `file` into `temp_file`; yields its length.
-  virtual Task<Outcome<std::uint64_t>> feed(Object file, TempFile& temp_file) = 0;
+  virtual Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) = 0;
 
   // Writing.
-  virtual Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) = 0;
+  virtual Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
+                                          std::uint32_t mode) = 0;
   // Both replace what is there unless that is a directory. Errors speak of `name`.
-  virtual Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) = 0;
-  virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(Object directory, std::string name,
+  virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) = 0;
+  virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                              TempFilePlan plan) = 0;
-  virtual Task<Outcome<Ok>> finish(Object directory, Finish finish) = 0;
+  virtual Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) = 0;
 };
 
 // `progress.bytes` follows what passes.

@@ -41,14 +41,14 @@ std::string below(const std::string& directory, const std::string& name) {
   return directory.ends_with('/') ? directory + name : directory + "/" + name;
 }
 
-Outcome<std::optional<Object>> look(const std::string& path, Follow follow) {
+Outcome<std::optional<CopyObject>> look(const std::string& path, Follow follow) {
   struct stat info {};
   const int flags = follow == Follow::Yes ? 0 : AT_SYMLINK_NOFOLLOW;
   if (fstatat(AT_FDCWD, path.c_str(), &info, flags) != 0) {
-    if (errno == ENOENT) return std::optional<Object>();
+    if (errno == ENOENT) return std::optional<CopyObject>();
     return trouble("look at", path, errno);
   }
-  Object object;
+  CopyObject object;
   object.path = path;
   object.kind = kind_of(info.st_mode);
   object.mode = info.st_mode & 07777;
@@ -58,7 +58,7 @@ Outcome<std::optional<Object>> look(const std::string& path, Follow follow) {
   object.used = static_cast<std::uint64_t>(info.st_blocks) * 512;
   object.accessed = time_of(info.st_atim);
   object.modified = time_of(info.st_mtim);
-  return std::optional<Object>(std::move(object));
+  return std::optional<CopyObject>(std::move(object));
 }
 
 class LocalDirIterator final : public DirIterator {
@@ -84,7 +84,7 @@ class LocalDirIterator final : public DirIterator {
       if (entry == nullptr) break;
       const std::string name = entry->d_name;
       if (name == "." || name == "..") continue;
-      Outcome<std::optional<Object>> object = look(below(path_, name), Follow::No);
+      Outcome<std::optional<CopyObject>> object = look(below(path_, name), Follow::No);
       if (!object) return Failure{object.error()};
       // Else it has gone meanwhile.
       if (*object) members.push_back({name, **object});
@@ -101,18 +101,19 @@ class LocalEndpoint final : public CopyEndpoint {
  public:
   LocalEndpoint(Run& run, Progress& progress) : run_(run), progress_(progress) {}
 
-  Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) override {
+  Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) override {
     co_return co_await offloaded(run_.loop, [&] { return look(path, follow); });
   }
-  Task<Outcome<std::optional<Object>>> find_in(Object directory, std::string name) override {
+  Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
+                                                   std::string name) override {
     co_return co_await find(below(directory.path, name), Follow::No);
   }
   std::string shown_path(const std::string& path) const override { return path; }
 
-  std::unique_ptr<DirIterator> members(const Object& directory) override {
+  std::unique_ptr<DirIterator> members(const CopyObject& directory) override {
     return std::make_unique<LocalDirIterator>(run_, directory.path);
   }
-  Task<Outcome<std::string>> readlink(Object symlink) override {
+  Task<Outcome<std::string>> readlink(CopyObject symlink) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::string> {
       std::string target(PATH_MAX, '\0');
       const ssize_t length = ::readlink(symlink.path.c_str(), target.data(), target.size());
@@ -121,24 +122,25 @@ class LocalEndpoint final : public CopyEndpoint {
       return target;
     });
   }
-  Task<Outcome<std::uint64_t>> feed(Object file, TempFile& temp_file) override {
+  Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) override {
     Outcome<std::unique_ptr<LocalFile>> opened =
         co_await offloaded(run_.loop, [&] { return LocalFile::open(run_.loop, file.path); });
     if (!opened) co_return Failure{opened.error()};
     co_return co_await temp_file.fill(**opened);
   }
 
-  Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
-    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Object> {
+  Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
+                                  std::uint32_t mode) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<CopyObject> {
       const std::string path = below(directory.path, name);
       if (::mkdir(path.c_str(), mode) != 0) return trouble("make the directory", path, errno);
-      const Outcome<std::optional<Object>> made = look(path, Follow::No);
+      const Outcome<std::optional<CopyObject>> made = look(path, Follow::No);
       if (!made) return Failure{made.error()};
       if (!*made) return trouble("make the directory", path, ENOENT);
       return **made;
     });
   }
-  Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) override {
+  Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       const std::string path = below(directory.path, name);
       const std::string temporary = below(directory.path, temporary_name());
@@ -150,13 +152,13 @@ class LocalEndpoint final : public CopyEndpoint {
       return trouble("make the symbolic link", path, error);
     });
   }
-  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(Object directory, std::string name,
+  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan plan) override {
     co_return co_await offloaded(run_.loop, [&] {
       return open_local_temp_file(run_, progress_, below(directory.path, name), std::move(plan));
     });
   }
-  Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
+  Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
       const net::UniqueFd fd(::open(directory.path.c_str(), kFlags));

@@ -21,8 +21,8 @@ Kind kind_of(nfs::client::FileType type) {
   return type == nfs::client::FileType::Symlink ? Kind::Symlink : Kind::Other;
 }
 
-Object object_of(std::string path, const Handle& handle, const Attributes& attributes) {
-  Object object;
+CopyObject object_of(std::string path, const Handle& handle, const Attributes& attributes) {
+  CopyObject object;
   object.path = std::move(path);
   object.handle = handle;
   object.kind = kind_of(attributes.type);
@@ -39,20 +39,20 @@ Object object_of(std::string path, const Handle& handle, const Attributes& attri
   return object;
 }
 
-std::string below(const Object& directory, const std::string& name) {
+std::string below(const CopyObject& directory, const std::string& name) {
   const bool root = directory.path.empty() || directory.path == ".";
   return root ? name : directory.path + "/" + name;
 }
 
-Outcome<std::optional<Object>> found(Outcome<Node> node, std::string path) {
-  if (!node && node.error().is(nfs::client::Status::NoEntry)) return std::optional<Object>();
+Outcome<std::optional<CopyObject>> found(Outcome<Node> node, std::string path) {
+  if (!node && node.error().is(nfs::client::Status::NoEntry)) return std::optional<CopyObject>();
   if (!node) return Failure{node.error()};
-  return std::optional<Object>(object_of(std::move(path), node->handle, node->attributes));
+  return std::optional<CopyObject>(object_of(std::move(path), node->handle, node->attributes));
 }
 
 class RemoteDirIterator final : public DirIterator {
  public:
-  RemoteDirIterator(FileSystem& files, const Object& directory)
+  RemoteDirIterator(FileSystem& files, const CopyObject& directory)
       : files_(files),
         directory_(directory),
         listing_(files.list(directory.handle, Listing::Detail::Attributes)) {}
@@ -62,7 +62,7 @@ class RemoteDirIterator final : public DirIterator {
     if (!batch) co_return Failure{batch.error()};
     std::vector<Member> members;
     for (Entry& entry : *batch) {
-      const Outcome<std::optional<Object>> object = co_await object_for(entry);
+      const Outcome<std::optional<CopyObject>> object = co_await object_for(entry);
       if (!object) co_return Failure{object.error()};
       if (*object) members.push_back({std::move(entry.name), **object});
     }
@@ -72,15 +72,16 @@ class RemoteDirIterator final : public DirIterator {
   }
 
  private:
-  Task<Outcome<std::optional<Object>>> object_for(const Entry& entry) {
+  Task<Outcome<std::optional<CopyObject>>> object_for(const Entry& entry) {
     std::string path = below(directory_, entry.name);
     if (entry.attributes && entry.handle)
-      co_return std::optional<Object>(object_of(std::move(path), *entry.handle, *entry.attributes));
+      co_return std::optional<CopyObject>(
+          object_of(std::move(path), *entry.handle, *entry.attributes));
     co_return found(co_await files_.lookup(directory_.handle, entry.name), std::move(path));
   }
 
   FileSystem& files_;
-  const Object directory_;
+  const CopyObject directory_;
   Listing listing_;
 };
 
@@ -88,11 +89,12 @@ class RemoteEndpoint final : public CopyEndpoint {
  public:
   RemoteEndpoint(Remote& remote, Progress& progress) : remote_(remote), progress_(progress) {}
 
-  Task<Outcome<std::optional<Object>>> find(std::string path, Follow follow) override {
+  Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) override {
     const Links links = follow == Follow::Yes ? Links::Follow : Links::FollowAllButLast;
     co_return found(co_await remote_.files().walk(path, links), path);
   }
-  Task<Outcome<std::optional<Object>>> find_in(Object directory, std::string name) override {
+  Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
+                                                   std::string name) override {
     co_return found(co_await remote_.files().lookup(directory.handle, name),
                     below(directory, name));
   }
@@ -103,46 +105,47 @@ class RemoteEndpoint final : public CopyEndpoint {
     return to_string(url);
   }
 
-  std::unique_ptr<DirIterator> members(const Object& directory) override {
+  std::unique_ptr<DirIterator> members(const CopyObject& directory) override {
     return std::make_unique<RemoteDirIterator>(remote_.files(), directory);
   }
-  Task<Outcome<std::string>> readlink(Object symlink) override {
+  Task<Outcome<std::string>> readlink(CopyObject symlink) override {
     return remote_.files().readlink(symlink.handle, symlink.size);
   }
-  Task<Outcome<std::uint64_t>> feed(Object file, TempFile& temp_file) override {
+  Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) override {
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
   }
 
-  Task<Outcome<Object>> mkdir(Object directory, std::string name, std::uint32_t mode) override {
+  Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
+                                  std::uint32_t mode) override {
     const Outcome<Node> made =
         co_await remote_.settling().mkdir(directory.handle, name, {.mode = mode});
     if (!made) co_return Failure{made.error()};
     co_return object_of(below(directory, name), made->handle, made->attributes);
   }
-  Task<Outcome<Ok>> symlink(Object directory, std::string name, std::string target) override {
+  Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) override {
     const TempFileNames names = temp_file_names(directory, std::move(name));
     FileSystem& files = remote_.settling();
     const Outcome<Node> made =
         co_await files.symlink(names.directory, names.temporary, std::move(target));
     if (!made && !is_answer(made.error())) co_await remove_temp_file(remote_, progress_, names);
-    if (!made) co_return told_of(names, made.error());
+    if (!made) co_return named_by_place(names, made.error());
     const Outcome<Ok> renamed =
         co_await files.rename(names.directory, names.temporary, names.directory, names.name);
     if (renamed) co_return renamed;
     co_await remove_temp_file(remote_, progress_, names);
-    co_return told_of(names, renamed.error());
+    co_return named_by_place(names, renamed.error());
   }
-  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(Object directory, std::string name,
+  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan plan) override {
     return open_remote_temp_file(remote_, progress_, temp_file_names(directory, std::move(name)),
                                  std::move(plan));
   }
-  Task<Outcome<Ok>> finish(Object directory, Finish finish) override {
+  Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) override {
     return finish_remote(remote_.settling(), std::move(directory), std::move(finish));
   }
 
  private:
-  TempFileNames temp_file_names(const Object& directory, std::string name) const {
+  TempFileNames temp_file_names(const CopyObject& directory, std::string name) const {
     TempFileNames names;
     names.directory = directory.handle;
     names.temporary = temporary_name();

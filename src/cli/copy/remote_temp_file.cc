@@ -25,7 +25,7 @@ bool owner_refused(const CopyError& error) {
 }
 
 // Whether the object has that owner now. The group alone is better than nothing.
-Task<Outcome<bool>> give_to(FileSystem& files, const Object& object, Owner owner) {
+Task<Outcome<bool>> give_to(FileSystem& files, const CopyObject& object, Owner owner) {
   if (owner == object.owner) co_return true;
   if (!can_own(owner)) co_return false;
   const Outcome<Ok> given =
@@ -40,8 +40,8 @@ Task<Outcome<bool>> give_to(FileSystem& files, const Object& object, Owner owner
 class CountedSource final : public DataSource {
  public:
   CountedSource(DataSource& source, Progress& progress) : source_(source), progress_(progress) {}
-  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override {
-    Outcome<Piece> piece = co_await source_.read(offset, room);
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes buffer) override {
+    Outcome<Piece> piece = co_await source_.read(offset, buffer);
     if (piece) progress_.bytes += piece->hole + piece->data.size();
     co_return piece;
   }
@@ -112,7 +112,7 @@ class PieceWriter final : public DataSink {
 class RemoteTempFile final : public TempFile {
  public:
   // `file` is the new one, or the one that is written in place.
-  RemoteTempFile(Remote& remote, Progress& progress, TempFileNames names, Object file,
+  RemoteTempFile(Remote& remote, Progress& progress, TempFileNames names, CopyObject file,
                  const TempFilePlan& plan, bool in_place)
       : remote_(remote),
         progress_(progress),
@@ -147,7 +147,7 @@ class RemoteTempFile final : public TempFile {
     if (!done || in_place_) co_return done;
     done = co_await remote_.settling().rename(names_.directory, names_.temporary, names_.directory,
                                               names_.name);
-    if (!done) co_return told_of(names_, done.error());
+    if (!done) co_return named_by_place(names_, done.error());
     co_return done;
   }
   Task<void> discard() override {
@@ -158,7 +158,7 @@ class RemoteTempFile final : public TempFile {
   Remote& remote_;
   Progress& progress_;
   const TempFileNames names_;
-  Object file_;
+  CopyObject file_;
   const Finish finish_;
   PieceWriter pieces_;
   const bool in_place_;
@@ -168,7 +168,7 @@ class RemoteTempFile final : public TempFile {
 Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Progress& progress,
                                                               TempFileNames names,
                                                               TempFilePlan plan) {
-  Object file = *plan.existing;
+  CopyObject file = *plan.existing;
   FileSystem& files = remote.files();
   Outcome<Ok> emptied{Ok{}};
   if ((file.mode & kOwnersBits) == 0) {
@@ -187,7 +187,7 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Pr
 
 }  // namespace
 
-Task<Outcome<Ok>> finish_remote(FileSystem& files, Object object, Finish finish) {
+Task<Outcome<Ok>> finish_remote(FileSystem& files, CopyObject object, Finish finish) {
   if (finish.owner && *finish.owner != object.owner) {
     if ((object.mode & kOwnersBits) != 0) {
       const Outcome<Ok> taken = co_await files.setattr(object.handle, {.mode = object.mode & 0777});
@@ -208,7 +208,7 @@ Task<Outcome<Ok>> finish_remote(FileSystem& files, Object object, Finish finish)
   co_return co_await files.setattr(object.handle, attributes);
 }
 
-Failure<CopyError> told_of(const TempFileNames& names, CopyError error) {
+Failure<CopyError> named_by_place(const TempFileNames& names, CopyError error) {
   const std::size_t at = error.sentence.find(names.temporary);
   if (at != std::string::npos) error.sentence.replace(at, names.temporary.size(), names.place);
   return Failure{std::move(error)};
@@ -234,8 +234,8 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
   if (!made && plan.existing && refused(made.error()))
     co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
   if (!made && !is_answer(made.error())) co_await remove_temp_file(remote, progress, names);
-  if (!made) co_return told_of(names, made.error());
-  Object file;
+  if (!made) co_return named_by_place(names, made.error());
+  CopyObject file;
   file.handle = made->handle;
   file.mode = made->attributes.mode & 07777;
   file.owner = {made->attributes.uid, made->attributes.gid};

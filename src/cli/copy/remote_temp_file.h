@@ -11,7 +11,7 @@ namespace stag::cli {
 
 // Sets what `finish` says; at no moment does a wrong owner have one of kOwnersBits. `object` is as
 // it is now: what is right already is not set again.
-Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, Object object, Finish finish);
+Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, CopyObject object, Finish finish);
 
 // What a file or symbolic link is called while it is made, and what it is to be called; both in
 // messages, too.
@@ -31,6 +31,6 @@ bool is_answer(const nfs::client::Error& error);
 // there is such a thing.
 Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNames& names);
 // The user knows what is being made by its place, and not by its temporary name.
-Failure<nfs::client::Error> told_of(const TempFileNames& names, nfs::client::Error error);
+Failure<nfs::client::Error> named_by_place(const TempFileNames& names, nfs::client::Error error);
 
 }  // namespace stag::cli

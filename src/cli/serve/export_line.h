@@ -23,7 +23,7 @@
 #include "base/result.h"
 #include "cli/support/config.h"
 #include "nfs/export/exports.h"
-#include "vfs/posix/tree.h"
+#include "vfs/posix/options.h"
 
 namespace stag::cli {
 

@@ -36,7 +36,7 @@ TEST(ExportLine, gives_each_client_the_options_of_all_and_its_own_on_top) {
   EXPECT_TRUE(line->clients[3].options.read_only);
 }
 
-TEST(ExportLine, that_makes_no_sense_is_told_in_one_sentence) {
+TEST(ExportLine, refuses_nonsense_with_one_sentence) {
   for (const char* text :
        {"", "/x", "x=memory", "/x=", "/x=memory,,ro", "/x=memory,client=", "/x=memory,client=[::1",
         "/x=memory,client=::1", "/x=memory,client=10.0.0.0/8::rw", "/x=memory,client=@group",
@@ -48,7 +48,7 @@ TEST(ExportLine, that_makes_no_sense_is_told_in_one_sentence) {
   }
 }
 
-TEST(ExportLine, with_an_unknown_option_lists_all_that_have_a_place_there) {
+TEST(ExportLine, lists_the_known_options_when_it_refuses_an_unknown_one) {
   const auto of_export = parse_export("/x=memory,rx");
   ASSERT_FALSE(of_export.ok());
   EXPECT_NE(of_export.error().find("fsid=N, at_once, offload and client=NETWORK"),

@@ -70,32 +70,32 @@ Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& l
   return Ok{};
 }
 
-const ExportSet::Served* ExportSet::find(const std::string& path) const {
+const ExportSet::ServedExport* ExportSet::find(const std::string& path) const {
   const auto found = std::find_if(served_.begin(), served_.end(),
-                                  [&](const Served& each) { return each.line.path == path; });
+                                  [&](const ServedExport& each) { return each.line.path == path; });
   return found == served_.end() ? nullptr : &*found;
 }
 
-const ExportSet::Served* ExportSet::same(const ExportLine& line) const {
-  const Served* before = find(line.path);
+const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
+  const ServedExport* before = find(line.path);
   const bool as_before = before != nullptr && before->line.folder == line.folder &&
                          before->line.file_system_id == line.file_system_id &&
                          before->line.at_once == line.at_once;
   return as_before ? before : nullptr;
 }
 
-Result<ExportSet::Served, std::string> ExportSet::serve(ExportLine line) const {
+Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) const {
   line.path = nfs::normal_path(line.path).value_or(line.path);
   return line.folder.empty() ? serve_memory(std::move(line)) : serve_folder(std::move(line));
 }
 
-Result<ExportSet::Served, std::string> ExportSet::serve_memory(ExportLine line) const {
-  if (const Served* before = same(line)) return Served{std::move(line), before->files};
+Result<ExportSet::ServedExport, std::string> ExportSet::serve_memory(ExportLine line) const {
+  if (const ServedExport* before = same(line)) return ServedExport{std::move(line), before->files};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
-  return Served{std::move(line), open_memory(number)};
+  return ServedExport{std::move(line), open_memory(number)};
 }
 
-Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) const {
+Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine line) const {
   const StoreWorkers workers = stores_.make("export " + line.path);
   vfs::PosixFileSystem::Options options;
   options.root = line.folder;
@@ -105,7 +105,7 @@ Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) 
   options.workers = workers.plain;
   options.sync_workers = workers.syncing;
   const auto opened = stores_.ask(workers, [options] { return open_folder(options); });
-  const Served* before = same(line);
+  const ServedExport* before = same(line);
   if (!opened && before == nullptr)
     return Failure{
         fmt::format("{}the folder {} does not answer; does what it is mounted from work?",
@@ -115,25 +115,25 @@ Result<ExportSet::Served, std::string> ExportSet::serve_folder(ExportLine line) 
   // file system has the identity of the original.
   if (before != nullptr && (!opened || ((*opened)->device == before->device &&
                                         (*opened)->files->identity() == before->files->identity())))
-    return Served{std::move(line), before->files, before->device, before->names};
-  return Served{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names};
+    return ServedExport{std::move(line), before->files, before->device, before->names};
+  return ServedExport{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names};
 }
 
-std::string ExportSet::difference(const std::vector<Served>& next) const {
+std::string ExportSet::difference(const std::vector<ServedExport>& next) const {
   std::string text;
   const auto say = [&](std::string_view what, const std::string& path) {
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", what, path);
   };
-  for (const Served& each : next) {
-    const Served* before = find(each.line.path);
+  for (const ServedExport& each : next) {
+    const ServedExport* before = find(each.line.path);
     if (before == nullptr)
       say("added", each.line.path);
     else if (before->files != each.files || !same_terms(before->line, each.line))
       say("changed", each.line.path);
   }
-  for (const Served& before : served_)
+  for (const ServedExport& before : served_)
     if (std::none_of(next.begin(), next.end(),
-                     [&](const Served& each) { return each.line.path == before.line.path; }))
+                     [&](const ServedExport& each) { return each.line.path == before.line.path; }))
       say("removed", before.line.path);
   return text.empty() ? "nothing has changed" : text;
 }
@@ -141,10 +141,10 @@ std::string ExportSet::difference(const std::vector<Served>& next) const {
 Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
   const Result<Ok, Trouble> checked = check(lines);
   if (!checked) return Failure{checked.error()};
-  std::vector<Served> next;
+  std::vector<ServedExport> next;
   std::vector<nfs::ExportSpec> specs;
   for (ExportLine& line : lines) {
-    Result<Served, std::string> made = serve(std::move(line));
+    Result<ServedExport, std::string> made = serve(std::move(line));
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
     specs.push_back(
         {made->line.path, made->files, made->line.options, made->line.clients, made->names});
@@ -159,7 +159,7 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
 
 std::vector<ExportLine> ExportSet::lines() const {
   std::vector<ExportLine> lines;
-  for (const Served& each : served_) lines.push_back(each.line);
+  for (const ServedExport& each : served_) lines.push_back(each.line);
   return lines;
 }
 

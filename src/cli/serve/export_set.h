@@ -36,7 +36,7 @@ class ExportSet {
   std::vector<ExportLine> lines() const;
 
  private:
-  struct Served {
+  struct ServedExport {
     ExportLine line;
     std::shared_ptr<vfs::FileSystem> files;
     dev_t device = 0;                  // of the folder
@@ -44,18 +44,18 @@ class ExportSet {
   };
 
   static Result<Ok, Trouble> check(const std::vector<ExportLine>& lines);
-  Result<Served, std::string> serve(ExportLine line) const;
-  Result<Served, std::string> serve_memory(ExportLine line) const;
-  Result<Served, std::string> serve_folder(ExportLine line) const;
+  Result<ServedExport, std::string> serve(ExportLine line) const;
+  Result<ServedExport, std::string> serve_memory(ExportLine line) const;
+  Result<ServedExport, std::string> serve_folder(ExportLine line) const;
   // Null unless it was there before on the same folder and terms that make its file system.
-  const Served* same(const ExportLine& line) const;
-  const Served* find(const std::string& path) const;
-  std::string difference(const std::vector<Served>& next) const;
+  const ServedExport* same(const ExportLine& line) const;
+  const ServedExport* find(const std::string& path) const;
+  std::string difference(const std::vector<ServedExport>& next) const;
 
   nfs::NfsServer& nfs_;
   StoreWatch& stores_;
   std::string state_directory_;
-  std::vector<Served> served_;
+  std::vector<ServedExport> served_;
 };
 
 }  // namespace stag::cli

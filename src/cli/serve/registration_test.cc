@@ -34,7 +34,7 @@ std::vector<std::string> lines(const std::vector<Registration>& all) {
 
 using Lines = std::vector<std::string>;
 
-TEST(Registrations, name_each_program_once_for_every_transport_it_is_present_on) {
+TEST(RpcbindRegistration, names_each_program_once_for_every_transport_it_is_present_on) {
   PROVES("R8166-9-e", "R8267-4.2-c");
   rpc::Server server;
   add_programs(server);
@@ -49,14 +49,14 @@ TEST(Registrations, name_each_program_once_for_every_transport_it_is_present_on)
                                "100005 3 udp 192.0.2.1.8.1"}));
 }
 
-TEST(Registrations, are_of_both_families_where_a_listener_serves_both) {
+TEST(RpcbindRegistration, has_both_address_families_where_a_listener_serves_both) {
   rpc::Server server;
   server.add(rpc::Program(kNfs, 3));
   const auto all = registrations_of(server, {{TransportKind::Rdma, {"::", 20049}}}, "torus");
   EXPECT_EQ(lines(all), (Lines{"100003 3 torus6 ::.78.81", "100003 3 torus 0.0.0.0.78.81"}));
 }
 
-TEST(Registrations, name_the_address_that_reaches_furthest) {
+TEST(RpcbindRegistration, names_the_address_that_reaches_furthest) {
   rpc::Server server;
   server.add(rpc::Program(kNfs, 3));
   const auto all = registrations_of(server,
@@ -74,7 +74,7 @@ endpoint::ListenOptions by(endpoint::Transport transport, std::shared_ptr<endpoi
   return options;
 }
 
-TEST(Registrations, lead_a_client_to_a_server_on_software_RDMA) {
+TEST(RpcbindRegistration, leads_a_client_to_a_server_on_software_RDMA) {
   PROVES("R8166-5-f", "R8166-9-c", "R8166-9-d");
   const auto loops = std::make_shared<endpoint::Loops>();
   testing::RpcbindService rpcbind;

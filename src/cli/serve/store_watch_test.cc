@@ -14,9 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class StoreThatHangs : public ::testing::Test {
+class StoreWatchTest : public ::testing::Test {
  protected:
-  ~StoreThatHangs() override { answer(); }
+  ~StoreWatchTest() override { answer(); }
   static TimePoint now() {
     return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   }
@@ -45,7 +45,7 @@ class StoreThatHangs : public ::testing::Test {
   bool has_answered_ = false;
 };
 
-TEST_F(StoreThatHangs, is_told_of_once_and_again_when_it_answers) {
+TEST_F(StoreWatchTest, reports_a_store_that_hangs_once_and_again_when_it_answers) {
   ask(workers.syncing);
   const std::uint64_t hangs = count(Reason::StoreHangs), answers = count(Reason::StoreAnswers);
   stores.look(now());
@@ -60,7 +60,7 @@ TEST_F(StoreThatHangs, is_told_of_once_and_again_when_it_answers) {
   EXPECT_EQ(count(Reason::StoreAnswers), answers + 1);
 }
 
-TEST_F(StoreThatHangs, is_not_waited_for_longer_than_its_time) {
+TEST_F(StoreWatchTest, does_not_wait_for_a_store_longer_than_its_time_limit) {
   StoreWatch impatient{1ms};
   const StoreWorkers slow = impatient.make("export /slow");
   ask(slow.plain);
@@ -76,7 +76,7 @@ TEST_F(StoreThatHangs, is_not_waited_for_longer_than_its_time) {
   EXPECT_EQ(in_time, 2);
 }
 
-TEST_F(StoreThatHangs, keeps_its_workers_until_it_answers_although_its_export_is_gone) {
+TEST_F(StoreWatchTest, keeps_the_workers_of_a_store_until_it_answers_although_its_export_is_gone) {
   ask(workers.plain);
   const std::weak_ptr<net::WorkerPool> plain = workers.plain;
   workers = {};
@@ -109,7 +109,7 @@ class LoopWithHeldWork final : public Loop {
   void cancel_timer(std::uint64_t) override {}
 };
 
-TEST(Reloads, that_are_asked_for_meanwhile_are_done_once_more) {
+TEST(Reloads, run_once_more_when_asked_for_during_a_reload) {
   LoopWithHeldWork loop;
   int done = 0;
   Reloads reloads(loop, [&] { ++done; });

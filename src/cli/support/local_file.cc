@@ -57,11 +57,11 @@ Outcome<std::unique_ptr<LocalFile>> LocalFile::open(net::EpollLoop& loop, const 
   return std::make_unique<LocalFile>(loop, path, std::move(fd));
 }
 
-Task<Outcome<LocalFile::Piece>> LocalFile::read(std::uint64_t offset, MutableBytes room) {
-  co_return co_await offloaded(loop_, [&] { return read_now(offset, room); });
+Task<Outcome<LocalFile::Piece>> LocalFile::read(std::uint64_t offset, MutableBytes buffer) {
+  co_return co_await offloaded(loop_, [&] { return read_now(offset, buffer); });
 }
 
-Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes room) {
+Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes buffer) {
   Piece piece;
   if (offset >= data_end_) {
     const auto at = static_cast<off_t>(offset);
@@ -78,13 +78,13 @@ Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes
     data_end_ = hole < 0 ? UINT64_MAX : static_cast<std::uint64_t>(hole);
   }
   const std::uint64_t begin = offset + piece.hole;
-  const auto length = std::min<std::uint64_t>(room.size(), data_end_ - begin);
+  const auto length = std::min<std::uint64_t>(buffer.size(), data_end_ - begin);
   ssize_t got = -1;
   do {
-    got = ::pread(fd_.fd(), room.data(), length, static_cast<off_t>(begin));
+    got = ::pread(fd_.fd(), buffer.data(), length, static_cast<off_t>(begin));
   } while (got < 0 && errno == EINTR);
   if (got < 0) return Failure{Error::of_local(local_trouble("read", path_, errno))};
-  piece.data = room.first(static_cast<std::size_t>(got));
+  piece.data = buffer.first(static_cast<std::size_t>(got));
   return piece;
 }
 

@@ -23,10 +23,10 @@ class LocalFile final : public nfs::client::DataSource {
   LocalFile(net::EpollLoop& loop, std::string path, net::UniqueFd fd)
       : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
 
-  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override;
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes buffer) override;
 
  private:
-  Outcome<Piece> read_now(std::uint64_t offset, MutableBytes room);
+  Outcome<Piece> read_now(std::uint64_t offset, MutableBytes buffer);
 
   net::EpollLoop& loop_;
   const std::string path_;

@@ -1,4 +1,4 @@
-// Access control lists as the client sees them: what a mode cannot say (types.h has the nouns).
+// Access control lists of the client: text and errors (protocol/types.h has the types).
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace stag::nfs::client {
 // As getfacl(1) writes it, with numbers for names: "user:1000:rw-", "mask::r-x".
 std::string to_string(const AclEntry& entry);
 
-// Whether an error of acls() says that there are no lists at all: the server has no protocol for
-// them, or what it serves cannot keep any.
+// Whether an error of FileSystem::acls() means that there are no lists at all: the server does not
+// speak NFSACL, or its file system keeps none.
 bool means_no_acls(const Error& error);
 
 }  // namespace stag::nfs::client

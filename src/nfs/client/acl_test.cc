@@ -29,9 +29,9 @@ std::vector<AclEntry> long_list(std::uint32_t size = NFS_ACL_MAX_ENTRIES) {
   return list;
 }
 
-class ClientAcl : public Served {};
+class ClientAcl : public ClientTest {};
 
-TEST_F(ClientAcl, of_a_mode_has_three_entries) {
+TEST_F(ClientAcl, has_three_entries_for_a_mode) {
   const Handle file = made_file("file");
   const Acls acls = must(files().acls(file));
   const std::vector<AclEntry> expected{
@@ -53,7 +53,7 @@ TEST_F(ClientAcl, comes_back_in_order_as_it_was_set) {
             Reason::RpcArgumentsUnencodable);
 }
 
-TEST_F(ClientAcl, of_a_directory_leaves_the_defaults_alone_unless_told) {
+TEST_F(ClientAcl, keeps_the_defaults_of_a_directory_unless_asked_to_replace_them) {
   const Handle dir = must(files().mkdir(files().root(), "dir", {.mode = 0750})).handle;
   const std::vector<AclEntry> access = must(files().acls(dir)).access;
   must(files().set_acls(dir, {access, kForBob}, true));
@@ -64,7 +64,7 @@ TEST_F(ClientAcl, of_a_directory_leaves_the_defaults_alone_unless_told) {
   EXPECT_FALSE(must(files().acls(dir)).beyond_mode());
 }
 
-TEST_F(ClientAcl, is_that_of_NFSACL_version_2_where_NFS_version_2_is_spoken) {
+TEST_F(ClientAcl, uses_NFSACL_version_2_with_NFS_version_2) {
   options_.calls.version = 2;
   const auto point = run(mount(channel_, "/data", options_.calls.credentials, {}, 2));
   ASSERT_TRUE(point.ok());
@@ -78,7 +78,7 @@ TEST_F(ClientAcl, is_that_of_NFSACL_version_2_where_NFS_version_2_is_spoken) {
   EXPECT_EQ(load_be<std::uint32_t>(channel_.last_call.data() + kVersion), 2u);
 }
 
-TEST_F(ClientAcl, that_is_refused_is_an_error_with_a_sentence) {
+TEST_F(ClientAcl, yields_an_error_with_a_sentence_when_the_server_refuses_it) {
   options_.calls.credentials = rpc::Credentials::sys("tests", 1001, 1001);
   const Error refused = error(files().set_acls(files().root(), {kForBob, {}}));
   EXPECT_TRUE(refused.is(Status::NotOwner));
@@ -87,7 +87,7 @@ TEST_F(ClientAcl, that_is_refused_is_an_error_with_a_sentence) {
             "cannot change the access control list: only the owner or root may do that");
 }
 
-TEST(ClientAclFaults, of_a_server_without_NFSACL_or_with_half_an_answer_are_errors) {
+TEST(ClientAclFaults, are_errors_without_NFSACL_or_with_half_an_answer) {
   Scripted without;
   const auto none = without.run(without.files.acls(without.files.root()));
   ASSERT_FALSE(none.ok());
@@ -117,7 +117,7 @@ TEST(ClientAclFaults, say_when_what_is_served_cannot_keep_any) {
   }
 }
 
-TEST(AclText, is_that_of_getfacl) {
+TEST(ClientAclText, equals_that_of_getfacl) {
   EXPECT_EQ(to_string(AclEntry{ACL_USER_OBJ, 0, 7}), "user::rwx");
   EXPECT_EQ(to_string(AclEntry{ACL_USER, 1001, 6}), "user:1001:rw-");
   EXPECT_EQ(to_string(AclEntry{ACL_GROUP_OBJ, 0, 5}), "group::r-x");
@@ -127,9 +127,9 @@ TEST(AclText, is_that_of_getfacl) {
 }
 
 // A server and a client of it, joined by the simulated fabric.
-class RdmaAcl : public ::testing::Test {
+class ClientAclOverRdma : public ::testing::Test {
  protected:
-  RdmaAcl() {
+  ClientAclOverRdma() {
     ExportOptions open;
     open.root_squash = false;
     STAG_CHECK(nfs.add_export("/data", store, open).ok());
@@ -173,7 +173,7 @@ class RdmaAcl : public ::testing::Test {
   FileSystem files{*pair.channel, root_of(*store), "/data", as_root()};
 };
 
-TEST_F(RdmaAcl, travels_whole_in_both_directions_on_the_connection_of_NFS) {
+TEST_F(ClientAclOverRdma, travels_whole_in_both_directions_on_the_connection_of_NFS) {
   PROVES("R8267-5.2-a", "R8267-5.2-b");
   const Node dir = must(files.mkdir(files.root(), "dir", {.mode = 0750}));
   must(files.set_acls(dir.handle, {long_list(), long_list()}, true));
@@ -192,7 +192,7 @@ TEST_F(RdmaAcl, travels_whole_in_both_directions_on_the_connection_of_NFS) {
   }
 }
 
-TEST_F(RdmaAcl, gets_the_room_that_its_reader_chose) {
+TEST_F(ClientAclOverRdma, gets_the_Reply_chunk_that_its_reader_chose) {
   PROVES("R8267-5.2-d");
   for (const std::uint32_t chosen : {5000u, 9000u, 30000u}) {
     must(files.acls(files.root(), chosen));
@@ -201,7 +201,7 @@ TEST_F(RdmaAcl, gets_the_room_that_its_reader_chose) {
   }
 }
 
-TEST_F(RdmaAcl, that_needs_more_room_than_chosen_is_asked_for_again) {
+TEST_F(ClientAclOverRdma, is_asked_for_again_with_a_larger_Reply_chunk) {
   PROVES("R8267-5.2-e", "R8267-3.1-c");
   const Node file = must(files.create(files.root(), "file", {.mode = 0600}));
   must(files.set_acls(file.handle, {long_list(), {}}));
@@ -215,7 +215,7 @@ TEST_F(RdmaAcl, that_needs_more_room_than_chosen_is_asked_for_again) {
   EXPECT_EQ(asked.back().connection, asked.front().connection) << "the connection is kept";
 }
 
-TEST_F(RdmaAcl, that_is_not_in_a_Reply_needs_no_room_there) {
+TEST_F(ClientAclOverRdma, needs_no_Reply_chunk_where_the_Reply_has_no_list) {
   PROVES("R8267-5.2-c");
   const Node file = must(files.create(files.root(), "file", {.mode = 0600}));
   must(files.set_acls(file.handle, {kForBob, {}}));

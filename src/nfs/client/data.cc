@@ -4,29 +4,29 @@
 
 namespace stag::nfs::client {
 
-MutableBytes DataSink::room(std::uint64_t, std::uint32_t) {
+MutableBytes DataSink::buffer(std::uint64_t, std::uint32_t) {
   return {};
 }
 
-MutableBytes MemorySink::room(std::uint64_t offset, std::uint32_t length) {
+MutableBytes MemorySink::buffer(std::uint64_t offset, std::uint32_t length) {
   STAG_CHECK(offset >= start_);
   const std::uint64_t skip = std::min<std::uint64_t>(offset - start_, memory_.size());
   return memory_.subspan(skip, std::min<std::uint64_t>(length, memory_.size() - skip));
 }
 
 Task<Outcome<Ok>> MemorySink::write(std::uint64_t offset, Bytes data) {
-  const MutableBytes to = room(offset, static_cast<std::uint32_t>(data.size()));
+  const MutableBytes to = buffer(offset, static_cast<std::uint32_t>(data.size()));
   if (to.size() < data.size())
     co_return Failure{Error::of_local("the file is longer than the memory for it")};
   if (to.data() != data.data()) std::memmove(to.data(), data.data(), data.size());
   co_return Ok{};
 }
 
-Task<Outcome<DataSource::Piece>> MemorySource::read(std::uint64_t offset, MutableBytes room) {
+Task<Outcome<DataSource::Piece>> MemorySource::read(std::uint64_t offset, MutableBytes buffer) {
   STAG_CHECK(offset >= start_);
   const std::uint64_t skip = std::min<std::uint64_t>(offset - start_, memory_.size());
   Piece piece;
-  piece.data = memory_.subspan(skip, std::min<std::uint64_t>(room.size(), memory_.size() - skip));
+  piece.data = memory_.subspan(skip, std::min<std::uint64_t>(buffer.size(), memory_.size() - skip));
   co_return piece;
 }
 

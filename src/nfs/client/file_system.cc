@@ -19,7 +19,7 @@ std::uint32_t cut(std::uint32_t wish, std::uint32_t most) {
   return std::min(wish, most == 0 ? kModestSize : most);
 }
 
-std::shared_ptr<Protocol> protocol_of(rpc::Channel& channel, const CallerOptions& calls) {
+std::shared_ptr<Protocol> protocol_of(rpc::Channel& channel, const ProtocolOptions& calls) {
   if (calls.version == 2) return std::make_shared<nfs2::Nfs2>(channel, calls);
   return std::make_shared<nfs3::Nfs3>(channel, calls);
 }

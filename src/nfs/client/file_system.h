@@ -1,15 +1,16 @@
-// FileSystem: the files of one NFS server, as coroutines. Every operation under its name, whatever
-// version of NFS does it (protocol/protocol.h), and on top of them the walk along a path, listings,
-// and bulk transfers that keep several operations in flight.
+// FileSystem: the files of one NFS server, as coroutines. It has every operation under one name,
+// whatever version of NFS carries it out, and on top of them walks along paths, listings, and bulk
+// transfers that keep several operations in flight.
 //
-// Objects are named by Handles and by (directory Handle, name); walk() finds the Handle of a path.
-// Names and paths are bytes; no encoding is implied. Errors are values (error.h); the ones that any
-// operation can have are Call, Nfs and Protocol. A Handle whose object is gone gives
-// Status::Stale: walk to it again.
+// Names. An object is named by its Handle or by (directory Handle, name); walk() finds the Handle
+// of a path. Names and paths are bytes; no encoding is implied.
 //
-// Thread: the Channel's loop. The Channel outlives the FileSystem, and the FileSystem its Tasks.
-// Arguments are taken by value; memory passed as Bytes is the caller's until the Task has ended,
-// also when it is cancelled.
+// Errors are values (protocol/error.h). Every operation can fail with Kind::Call, Kind::Nfs and
+// Kind::Protocol. A Handle whose object is gone gives Status::Stale: walk to the object again.
+//
+// Thread: the Channel's loop. Ownership: the Channel outlives the FileSystem, and the FileSystem
+// its Tasks. Arguments are taken by value; memory passed as Bytes or MutableBytes stays in use
+// until the Task has ended, also when it is cancelled.
 #pragma once
 
 #include <cstdint>
@@ -37,73 +38,79 @@ struct TransferSizes {
 };
 
 struct FileSystemOptions {
-  CallerOptions calls{};
-  TransferSizes sizes{};     // wishes; adopt_sizes() cuts them to what the server takes
+  ProtocolOptions calls{};
+  TransferSizes sizes{};     // upper bounds; adopt_sizes() lowers them to what the server takes
   std::uint32_t window = 8;  // operations in flight of one read_file() or write_file(), at least 1
   std::uint32_t max_links = 40;  // symbolic links that one walk() follows
 };
 
+// Which symbolic links walk() follows.
 enum class Links : std::uint8_t { Follow, FollowAllButLast };
 
 class FileSystem {
  public:
-  // `root_path`: what the server calls `root`, "/export/data"; absolute symbolic links below it are
-  // followed, others lead out.
+  // `root_path` is the server's path of `root`, for example "/export/data": walk() follows absolute
+  // symbolic links that begin with it; other absolute links lead out of the tree.
   FileSystem(rpc::Channel& channel, const Handle& root, std::string root_path,
              const FileSystemOptions& options = {});
 
   const Handle& root() const { return root_; }
   const std::string& root_path() const { return root_path_; }
+  // The sizes in use.
   const TransferSizes& sizes() const { return sizes_; }
   rpc::Channel& channel() const;
-  // Asks the server for its limits and keeps to what the server takes. Once, before the first
-  // transfer.
+  // Asks the server for its limits (FSINFO) and lowers sizes() to them. Called once, before the
+  // first transfer.
   Task<Outcome<Ok>> adopt_sizes();
 
-  // The object at `path`, from the root on (or from `directory`). Components are separated by one
-  // or more '/', leading ones too; "." and ".." mean what they do everywhere. The client resolves
-  // the links. Links: a circle, too many, or one that leads out.
+  // Finds the object at `path`, starting at the root or at `directory`. One or more '/' separate
+  // the components, and may also stand in front; "." and ".." have their usual meaning. The client
+  // follows the symbolic links. Kind::Links: links form a circle, are too many, or lead out of the
+  // tree.
   Task<Outcome<Node>> walk(std::string path, Links links = Links::Follow);
   Task<Outcome<Node>> walk_from(Handle directory, std::string path, Links links = Links::Follow);
 
   // Attributes and names. access() yields those of the bits `asked` (client::access) that the
-  // server grants; `guard` makes setattr() fail with Status::NotSync unless the object was last
-  // changed then.
+  // server grants. With `guard`, setattr() fails with Status::NotSync unless `guard` is the
+  // object's ctime.
   Task<Outcome<Attributes>> getattr(Handle object);
   Task<Outcome<Ok>> setattr(Handle object, SetAttributes attributes,
                             std::optional<Time> guard = std::nullopt);
   Task<Outcome<Node>> lookup(Handle directory, std::string name);
   Task<Outcome<std::uint32_t>> access(Handle object, std::uint32_t asked);
-  // `size` of its attributes, where they are known, makes room for no longer text than that
-  // (RFC 8267 section 3).
+  // The text of a symbolic link. `size`, if the caller knows it from the link's attributes, limits
+  // the memory that is provided for the text (RFC 8267 section 3).
   Task<Outcome<std::string>> readlink(Handle symlink, std::optional<std::uint64_t> size = {});
 
-  // One READ. At most sizes().read bytes are asked for; the server may give fewer, `eof` says
-  // whether the file ends there. The data is in `to` afterwards, put there by the server itself
-  // where the transport can.
+  // One READ of at most sizes().read bytes into `to`, from byte `offset` on. The server may return
+  // fewer; ReadPart::eof says whether the file ends there. On RDMA the server writes straight into
+  // `to`.
   Task<Outcome<ReadPart>> read(Handle file, std::uint64_t offset, MutableBytes to);
-  // One WRITE of at most sizes().write bytes. The server may take fewer, never none.
+  // One WRITE of at most sizes().write bytes of `data`. The server may take fewer, but never none.
   Task<Outcome<WritePart>> write(Handle file, std::uint64_t offset, Bytes data,
                                  Stability stable = Stability::FileSync);
-  // Count 0: to the end. Unstable data is safe when the verifier is that of its WRITEs.
+  // Makes unstable data of the range durable; count 0: to the end of the file. The data is safe if
+  // the verifier equals that of its WRITEs (RFC 1813 3.3.21).
   Task<Outcome<Verifier>> commit(Handle file, std::uint64_t offset = 0, std::uint32_t count = 0);
 
-  // Bulk transfers with up to `window` operations in flight; yield the number of bytes.
+  // Bulk transfers with up to `window` operations in flight. They yield the number of bytes.
   //
-  // The whole file, as it is while it is read. `size`: what the caller knows it to be; else it is
-  // asked for. Errors of the sink end the transfer.
+  // Reads the whole file. A file that changes meanwhile is read partly old and partly new. `size`:
+  // the file's size, if the caller knows it; else it is asked for. An error of the sink ends the
+  // transfer.
   Task<Outcome<std::uint64_t>> read_file(Handle file, DataSink& sink,
                                          std::optional<std::uint64_t> size = std::nullopt);
-  // Bytes from `offset` on, as many as `to` holds or the file has.
+  // Reads from byte `offset` on until `to` is full or the file ends.
   Task<Outcome<std::uint64_t>> read_into(Handle file, std::uint64_t offset, MutableBytes to);
-  // Everything the source has, from `offset` on; durable when this returns: written unstably,
-  // committed once, and written again when the server has restarted in between (RFC 1813 3.3.7,
-  // 3.3.21). Truncates nothing; a hole at the end sets the size. The result counts holes.
+  // Writes everything that the source has, from byte `offset` on, and makes it durable: writes with
+  // Stability::Unstable, commits once, and writes again if the server has restarted in between
+  // (RFC 1813 3.3.7, 3.3.21). Does not truncate; a hole at the end sets the size. The result counts
+  // holes.
   Task<Outcome<std::uint64_t>> write_file(Handle file, DataSource& source,
                                           std::uint64_t offset = 0);
   Task<Outcome<std::uint64_t>> write_from(Handle file, std::uint64_t offset, Bytes from);
 
-  // Making and unmaking names.
+  // Create, remove and rename objects. An absent attribute gets the server's default.
   Task<Outcome<Node>> create(Handle directory, std::string name, SetAttributes attributes,
                              CreateMode mode = CreateMode::Unchecked);
   Task<Outcome<Node>> mkdir(Handle directory, std::string name, SetAttributes attributes);
@@ -117,30 +124,32 @@ class FileSystem {
                            std::string to);
   Task<Outcome<Ok>> link(Handle file, Handle directory, std::string name);
 
-  // The entries of a directory, in batches.
+  // Lists a directory in batches; fails after `most` entries (listing.h). The FileSystem may be
+  // gone before the Listing.
   Listing list(const Handle& directory, Listing::Detail detail = Listing::Detail::Attributes,
                std::uint64_t most = Listing::kMostEntries) const;
 
-  // Facts about the file system, of the root unless told.
+  // Facts about the file system that `object` lies on; nullopt: the root.
   Task<Outcome<FileSystemUsage>> usage(std::optional<Handle> object = std::nullopt);
   Task<Outcome<FileSystemInfo>> info(std::optional<Handle> object = std::nullopt);
   Task<Outcome<NameLimits>> name_limits(std::optional<Handle> object = std::nullopt);
 
-  // Access control lists: with versions 2 and 3 by NFSACL on the same connection (RFC 8267 5.2); a
-  // server without it fails the call. How large a list is cannot be known: at most `reply_max`
-  // bytes of results are provided for at first, and more when that was too little.
+  // Access control lists: NFS versions 2 and 3 use NFSACL on the same connection (RFC 8267
+  // section 5.2); a server without NFSACL fails the call (means_no_acls()). The size of a list is
+  // not known in advance: the first call provides memory for `reply_max` bytes of results, a
+  // further one for more.
   Task<Outcome<Acls>> acls(Handle object, std::uint32_t reply_max = kAclReplyMax);
-  // Entries in any order. An empty access list leaves the mode alone; only directories have
-  // defaults, and `with_defaults` replaces them.
+  // Sets the lists; entries may stand in any order. An empty access list leaves the mode as it is.
+  // Only directories have default lists; `with_defaults` replaces them.
   Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
 
-  // A round trip, by the NULL procedure.
+  // One round trip: calls the NULL procedure.
   Task<Outcome<Ok>> ping();
 
  private:
   friend class Walk;
 
-  // `shown`: what an error calls it.
+  // `shown`: the name of the object in error sentences.
   Task<Outcome<Node>> find(Handle directory, std::string name, std::string shown);
   Task<Outcome<Node>> completed(const Handle& directory, const std::string& name, const Made& made);
   Task<Outcome<Node>> with_attributes(const Handle& handle,

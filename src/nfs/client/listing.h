@@ -1,5 +1,5 @@
-// A directory, read in batches of what one reply holds, so that one of a million entries takes no
-// more memory than one of a hundred.
+// Listing: the entries of a directory in batches of one reply each, so that a directory of a
+// million entries takes no more memory than one of a hundred. Thread: the Channel's loop.
 //
 //   Listing listing = files.list(directory, Listing::Detail::Attributes);
 //   for (;;) {
@@ -30,19 +30,20 @@ class Listing {
     Attributes,  // where the server does not list them: names
   };
 
-  // A list of more entries than this is taken for one without an end.
+  // A directory with more entries than this is taken for a listing that never ends.
   static constexpr std::uint64_t kMostEntries = 1u << 24;
-  // The same for callers that keep all entries: so many of them take some 100 MB with their names.
+  // The same bound for callers that keep all entries, which take about 100 MB with their names.
   static constexpr std::uint64_t kMostKept = 1u << 20;
 
-  // `reply_size`: bytes of one reply asked for. The Protocol's Channel outlives the Listing.
+  // `reply_size`: bytes of one reply that the client asks for. The Protocol's Channel outlives the
+  // Listing.
   Listing(std::shared_ptr<Protocol> protocol, const Handle& directory, Detail detail,
           std::uint32_t reply_size, std::uint64_t most = kMostEntries);
 
-  // The next entries in the server's order, "." and ".." left out; empty: that was all. Entries
-  // that are made or removed meanwhile may or may not show up; the others do, once, as far as the
-  // server's cookies are stable. A list that goes in circles, that has more entries than `most`, or
-  // more bytes of names than so many can need, is an Error.
+  // The next entries in the server's order, without "." and ".."; empty after the last one. Entries
+  // that are made or removed during the listing may be listed or not; all others are listed once,
+  // provided that the server's cookies are stable. Fails when the listing goes in circles, has more
+  // entries than `most`, or has more bytes of names than that many entries can have.
   Task<Outcome<std::vector<Entry>>> next();
 
  private:
@@ -57,9 +58,9 @@ class Listing {
   Verifier verifier_{};
   bool ended_ = false;
   std::uint64_t most_;
-  std::uint64_t entries_ = 0;     // so far, "." and ".." with them
-  std::uint64_t name_bytes_ = 0;  // of them
-  // Brent's search for circles: a cookie that was seen, another after twice as many entries.
+  std::uint64_t entries_ = 0;     // listed so far, "." and ".." included
+  std::uint64_t name_bytes_ = 0;  // of their names
+  // Brent's cycle detection: remembers a cookie, and another one after twice as many entries.
   std::optional<std::uint64_t> seen_;
   std::uint64_t next_seen_ = 2;
 };

@@ -8,7 +8,7 @@
 namespace stag::nfs::client {
 namespace {
 
-class Listings : public Served {
+class ClientListing : public ClientTest {
  protected:
   // Straight into the store: making many files is not what is tested.
   void fill(int count) {
@@ -39,12 +39,12 @@ std::set<std::string> names_of(const std::vector<Entry>& entries) {
   return names;
 }
 
-TEST_F(Listings, of_an_empty_directory_have_no_entries) {
+TEST_F(ClientListing, has_no_entries_of_an_empty_directory) {
   EXPECT_TRUE(all(Listing::Detail::Attributes).empty());
   EXPECT_TRUE(all(Listing::Detail::Names).empty());
 }
 
-TEST_F(Listings, bring_a_hundred_thousand_names_once_each_in_batches) {
+TEST_F(ClientListing, lists_a_hundred_thousand_names_once_each_in_batches) {
   constexpr int kCount = 100'000;
   fill(kCount);
   const std::vector<Entry> entries = all(Listing::Detail::Names);
@@ -53,7 +53,7 @@ TEST_F(Listings, bring_a_hundred_thousand_names_once_each_in_batches) {
   EXPECT_GT(batches_, 10);
 }
 
-TEST_F(Listings, bring_attributes_and_handles_along) {
+TEST_F(ClientListing, yields_attributes_and_handles) {
   fill(3000);
   const Handle file = made_file("with data", "12345");
   const std::vector<Entry> entries = all(Listing::Detail::Attributes);
@@ -67,7 +67,7 @@ TEST_F(Listings, bring_attributes_and_handles_along) {
   }
 }
 
-TEST_F(Listings, of_what_is_no_directory_fail) {
+TEST_F(ClientListing, fails_for_an_object_that_is_no_directory) {
   Listing listing = files().list(made_file("f"));
   EXPECT_EQ(status(listing.next()), Status::NotDirectory);
 }
@@ -83,7 +83,7 @@ void give(Res& res, std::initializer_list<const char*> names, bool eof) {
   res.resok().reply.eof = eof;
 }
 
-TEST(Listing, falls_back_to_READDIR_where_there_is_no_READDIRPLUS) {
+TEST(ClientListingFaults, falls_back_to_READDIR_where_there_is_no_READDIRPLUS) {
   Scripted world;
   world.on<v3::NFSPROC3_READDIRPLUS>([](const auto&, v3::READDIRPLUS3res& res) {
     res.status = v3::NFS3ERR_NOTSUPP;
@@ -100,7 +100,7 @@ TEST(Listing, falls_back_to_READDIR_where_there_is_no_READDIRPLUS) {
   EXPECT_TRUE(world.run(listing.next())->empty());
 }
 
-TEST(Listing, asks_for_more_when_the_server_calls_the_size_too_small) {
+TEST(ClientListingFaults, asks_for_more_when_the_server_calls_the_size_too_small) {
   Scripted world;
   std::vector<std::uint32_t> sizes;
   world.on<v3::NFSPROC3_READDIR>([&](const v3::READDIR3args& args, v3::READDIR3res& res) {
@@ -114,7 +114,7 @@ TEST(Listing, asks_for_more_when_the_server_calls_the_size_too_small) {
   EXPECT_EQ(sizes, (std::vector<std::uint32_t>{131072, 262144, 524288}));
 }
 
-TEST(Listing, gives_up_on_a_server_that_always_wants_more) {
+TEST(ClientListingFaults, gives_up_on_a_server_that_always_wants_more) {
   Scripted world;
   world.on<v3::NFSPROC3_READDIR>([](const auto&, v3::READDIR3res& res) {
     res.status = v3::NFS3ERR_TOOSMALL;
@@ -124,7 +124,7 @@ TEST(Listing, gives_up_on_a_server_that_always_wants_more) {
   EXPECT_TRUE(world.run(listing.next()).error().is(Status::TooSmall));
 }
 
-TEST(Listing, passes_on_the_cookie_and_the_verifier_of_the_last_batch) {
+TEST(ClientListingFaults, passes_on_the_cookie_and_the_verifier_of_the_last_batch) {
   Scripted world;
   world.on<v3::NFSPROC3_READDIR>([&](const v3::READDIR3args& args, v3::READDIR3res& res) {
     if (args.cookie == 0) {
@@ -140,7 +140,7 @@ TEST(Listing, passes_on_the_cookie_and_the_verifier_of_the_last_batch) {
   EXPECT_EQ(world.run(listing.next())->at(0).name, "last");
 }
 
-TEST(Listing, does_not_let_a_server_turn_in_circles) {
+TEST(ClientListingFaults, does_not_let_a_server_turn_in_circles) {
   for (const bool empty : {true, false}) {
     Scripted world;
     world.on<v3::NFSPROC3_READDIR>([empty](const auto&, v3::READDIR3res& res) {
@@ -160,7 +160,7 @@ TEST(Listing, does_not_let_a_server_turn_in_circles) {
   }
 }
 
-TEST(Listing, finds_circles_of_every_length) {
+TEST(ClientListingFaults, finds_circles_of_every_length) {
   for (const std::uint64_t length : {2, 3, 7, 100}) {
     Scripted world;
     std::uint64_t batches = 0;
@@ -181,7 +181,7 @@ TEST(Listing, finds_circles_of_every_length) {
   }
 }
 
-TEST(Listing, takes_neighbours_with_one_cookie_for_no_circle) {
+TEST(ClientListingFaults, takes_neighbours_with_one_cookie_for_no_circle) {
   Scripted world;
   world.on<v3::NFSPROC3_READDIR>([](const auto&, v3::READDIR3res& res) {
     give(res, {"a", "b", "c", "d", "e"}, true);
@@ -191,7 +191,7 @@ TEST(Listing, takes_neighbours_with_one_cookie_for_no_circle) {
   EXPECT_EQ(world.run(listing.next())->size(), 5u);
 }
 
-TEST(Listing, ends_where_a_server_does_not) {
+TEST(ClientListingFaults, ends_where_a_server_does_not) {
   for (const bool long_names : {false, true}) {
     Scripted world;
     world.on<v3::NFSPROC3_READDIR>([&](const v3::READDIR3args& args, v3::READDIR3res& res) {
@@ -216,7 +216,7 @@ TEST(Listing, ends_where_a_server_does_not) {
   }
 }
 
-TEST(Listing, refuses_names_that_would_lead_elsewhere) {
+TEST(ClientListingFaults, refuses_names_that_would_lead_elsewhere) {
   for (const char* name : {"../../etc/passwd", "/etc", ""}) {
     Scripted world;
     world.on<v3::NFSPROC3_READDIR>(

@@ -8,9 +8,9 @@ namespace stag::nfs::client {
 Task<Outcome<Node>> FileSystem::with_attributes(const Handle& handle,
                                                 const std::optional<Attributes>& attributes) {
   if (attributes) co_return Node{handle, *attributes};
-  const Outcome<Attributes> told = co_await getattr(handle);
-  if (!told) co_return Failure{told.error()};
-  co_return Node{handle, *told};
+  const Outcome<Attributes> fetched = co_await getattr(handle);
+  if (!fetched) co_return Failure{fetched.error()};
+  co_return Node{handle, *fetched};
 }
 
 Task<Outcome<Node>> FileSystem::completed(const Handle& directory, const std::string& name,

@@ -6,7 +6,12 @@
 namespace stag::nfs::client {
 namespace {
 
-class Names : public Served {};
+class ClientNames : public ClientTest {};
+class ClientAccess : public ClientNames {};
+class ClientCreate : public ClientNames {};
+class ClientReadlink : public ClientNames {};
+class ClientSetattr : public ClientNames {};
+class ClientUsage : public ClientNames {};
 
 // Another Channel, and how much room its last Call made for an eligible result.
 class Measured final : public rpc::Channel {
@@ -32,7 +37,7 @@ class Measured final : public rpc::Channel {
   rpc::Channel& inner_;
 };
 
-TEST_F(Names, of_symbolic_links_lead_to_texts_that_need_no_more_room_than_their_size) {
+TEST_F(ClientReadlink, needs_no_more_memory_than_the_size_of_the_link) {
   PROVES("R8267-3-d");
   const std::string text = "../some where else";
   const Node made = must(files().symlink(files().root(), "link", text));
@@ -51,7 +56,7 @@ TEST_F(Names, of_symbolic_links_lead_to_texts_that_need_no_more_room_than_their_
   }
 }
 
-TEST_F(Names, are_made_with_the_attributes_given) {
+TEST_F(ClientCreate, makes_objects_with_the_given_attributes) {
   const Handle top = files().root();
   const Node dir = must(files().mkdir(top, "dir", {.mode = 0750, .uid = 7, .gid = 8}));
   EXPECT_EQ(dir.attributes.type, FileType::Directory);
@@ -73,7 +78,7 @@ TEST_F(Names, are_made_with_the_attributes_given) {
   EXPECT_EQ(disk.attributes.device, (Device{8, 1}));
 }
 
-TEST_F(Names, that_are_taken_are_opened_or_refused_as_the_mode_says) {
+TEST_F(ClientCreate, opens_or_refuses_a_taken_name_as_the_mode_says) {
   const Handle top = files().root();
   const Node first = must(files().create(top, "f", {}, CreateMode::Guarded));
   EXPECT_EQ(must(files().create(top, "f", {}, CreateMode::Unchecked)).handle, first.handle);
@@ -81,7 +86,7 @@ TEST_F(Names, that_are_taken_are_opened_or_refused_as_the_mode_says) {
   EXPECT_EQ(status(files().create(top, "f", {}, CreateMode::Exclusive)), Status::Exists);
 }
 
-TEST_F(Names, made_exclusively_get_their_attributes_and_real_times) {
+TEST_F(ClientCreate, sets_attributes_and_real_times_after_an_exclusive_one) {
   const Node node =
       must(files().create(files().root(), "x", {.mode = 0604}, CreateMode::Exclusive));
   EXPECT_EQ(node.attributes.mode, 0604u);
@@ -90,7 +95,7 @@ TEST_F(Names, made_exclusively_get_their_attributes_and_real_times) {
   EXPECT_NEAR(node.attributes.accessed.seconds, plain.attributes.accessed.seconds, 600);
 }
 
-TEST_F(Names, go_away_when_removed) {
+TEST_F(ClientNames, are_removed) {
   const Handle top = files().root();
   made_file("f");
   must(files().mkdir(top, "d", {}));
@@ -102,14 +107,14 @@ TEST_F(Names, go_away_when_removed) {
   EXPECT_EQ(status(files().lookup(top, "d")), Status::NoEntry);
 }
 
-TEST_F(Names, of_removed_objects_leave_stale_handles) {
+TEST_F(ClientNames, leave_stale_handles_when_removed) {
   const Handle file = made_file("f");
   must(files().remove(files().root(), "f"));
   const Error gone = error(files().getattr(file));
   EXPECT_TRUE(gone.is(Status::Stale)) << gone.sentence;
 }
 
-TEST_F(Names, move_between_directories_and_double_by_links) {
+TEST_F(ClientNames, move_between_directories_and_double_by_links) {
   const Handle top = files().root();
   const Handle file = made_file("a");
   const Node dir = must(files().mkdir(top, "d", {.mode = 0755}));
@@ -120,7 +125,7 @@ TEST_F(Names, move_between_directories_and_double_by_links) {
   EXPECT_EQ(must(files().lookup(top, "c")).attributes.links, 2u);
 }
 
-TEST_F(Names, carry_attributes_that_can_be_changed_and_guarded) {
+TEST_F(ClientSetattr, changes_attributes_and_checks_the_guard) {
   const Handle file = made_file("f", "12345678");
   must(files().setattr(file, {.mode = 0600,
                               .size = 3,
@@ -136,7 +141,7 @@ TEST_F(Names, carry_attributes_that_can_be_changed_and_guarded) {
   EXPECT_EQ(must(files().getattr(file)).mode, 0644u);
 }
 
-TEST_F(Names, tell_what_may_be_done_with_them) {
+TEST_F(ClientAccess, yields_the_permissions_that_the_server_grants) {
   const Handle file = made_file("f");
   options_.calls.credentials = rpc::Credentials::sys("tests", 5, 5);
   FileSystem stranger(channel_, files().root(), "/data", options_);
@@ -145,14 +150,14 @@ TEST_F(Names, tell_what_may_be_done_with_them) {
             access::kRead | access::kModify);
 }
 
-TEST_F(Names, belong_to_a_file_system_that_tells_its_size_and_limits) {
+TEST_F(ClientUsage, yields_size_and_limits_of_the_file_system) {
   EXPECT_GT(must(files().usage()).total_bytes, 0u);
   EXPECT_EQ(must(files().info()).read_max, 1u << 20);
   EXPECT_EQ(must(files().name_limits()).max_name, 255u);
   must(files().ping());
 }
 
-TEST(FileSystem, cuts_its_wishes_to_what_the_server_takes) {
+TEST(ClientFileSystem, cuts_its_wishes_to_what_the_server_takes) {
   Scripted world;
   world.on<v3::NFSPROC3_FSINFO>([](const auto&, v3::FSINFO3res& res) {
     res.resok().rtmax = 65536;
@@ -165,7 +170,7 @@ TEST(FileSystem, cuts_its_wishes_to_what_the_server_takes) {
   EXPECT_EQ(world.files.sizes().list, 1u << 20);
 }
 
-TEST(FileSystem, asks_for_what_a_creating_reply_leaves_out) {
+TEST(ClientFileSystem, asks_for_what_a_creating_reply_leaves_out) {
   Scripted world;
   int lookups = 0;
   world.on<v3::NFSPROC3_CREATE>([](const auto&, v3::CREATE3res& res) { res.resok() = {}; });

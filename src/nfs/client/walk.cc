@@ -54,9 +54,9 @@ class Walk {
       if (!followed) co_return Failure{followed.error()};
     }
     if (!attributes_) {
-      const Outcome<Attributes> told = co_await files_.getattr(at_);
-      if (!told) co_return Failure{told.error()};
-      attributes_ = *told;
+      const Outcome<Attributes> attributes = co_await files_.getattr(at_);
+      if (!attributes) co_return Failure{attributes.error()};
+      attributes_ = *attributes;
     }
     co_return Node{at_, *attributes_};
   }

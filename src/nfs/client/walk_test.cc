@@ -4,9 +4,9 @@ namespace stag::nfs::client {
 namespace {
 
 // /dir/sub/file, and links of every kind.
-class Walking : public Served {
+class ClientWalk : public ClientTest {
  protected:
-  Walking() {
+  ClientWalk() {
     const Handle top = files().root();
     dir_ = must(files().mkdir(top, "dir", {.mode = 0755})).handle;
     sub_ = must(files().mkdir(dir_, "sub", {.mode = 0755})).handle;
@@ -22,7 +22,7 @@ class Walking : public Served {
   Handle dir_, sub_, file_;
 };
 
-TEST_F(Walking, goes_from_name_to_name_whatever_the_slashes) {
+TEST_F(ClientWalk, goes_from_name_to_name_whatever_the_slashes) {
   EXPECT_EQ(at(""), files().root());
   EXPECT_EQ(at("/"), files().root());
   EXPECT_EQ(at("dir"), dir_);
@@ -33,7 +33,7 @@ TEST_F(Walking, goes_from_name_to_name_whatever_the_slashes) {
   EXPECT_EQ(must(files().walk("")).attributes.type, FileType::Directory);
 }
 
-TEST_F(Walking, reports_the_path_that_leads_nowhere) {
+TEST_F(ClientWalk, reports_the_path_that_leads_nowhere) {
   const Error none = error(files().walk("dir/nothing/file"));
   EXPECT_TRUE(none.is(Status::NoEntry));
   EXPECT_EQ(none.sentence,
@@ -41,7 +41,7 @@ TEST_F(Walking, reports_the_path_that_leads_nowhere) {
   EXPECT_EQ(status(files().walk("dir/sub/file/more")), Status::NotDirectory);
 }
 
-TEST_F(Walking, follows_relative_links_from_where_they_stand) {
+TEST_F(ClientWalk, follows_relative_links_from_where_they_stand) {
   link(sub_, "up", "..");
   link(dir_, "here", "sub/file");
   link(files().root(), "hop", "dir/here");
@@ -50,7 +50,7 @@ TEST_F(Walking, follows_relative_links_from_where_they_stand) {
   EXPECT_EQ(at("dir/sub/up/sub/up/here"), file_);
 }
 
-TEST_F(Walking, follows_absolute_links_that_stay_below_the_mounted_path) {
+TEST_F(ClientWalk, follows_absolute_links_that_stay_below_the_mounted_path) {
   link(sub_, "top", "/data");
   link(sub_, "abs", "/data/dir/sub/file");
   EXPECT_EQ(at("dir/sub/top"), files().root());
@@ -58,7 +58,7 @@ TEST_F(Walking, follows_absolute_links_that_stay_below_the_mounted_path) {
   EXPECT_EQ(at("dir/sub/top/dir/sub/abs"), file_);
 }
 
-TEST_F(Walking, refuses_absolute_links_that_lead_out) {
+TEST_F(ClientWalk, refuses_absolute_links_that_lead_out) {
   link(dir_, "out", "/etc/passwd");
   link(dir_, "near", "/database");
   for (const char* path : {"dir/out", "dir/near"}) {
@@ -68,7 +68,7 @@ TEST_F(Walking, refuses_absolute_links_that_lead_out) {
   }
 }
 
-TEST_F(Walking, ends_in_a_circle_of_links) {
+TEST_F(ClientWalk, ends_in_a_circle_of_links) {
   link(dir_, "a", "b");
   link(dir_, "b", "a");
   link(dir_, "self", "self/more");
@@ -79,7 +79,7 @@ TEST_F(Walking, ends_in_a_circle_of_links) {
   }
 }
 
-TEST_F(Walking, follows_as_many_links_as_it_may) {
+TEST_F(ClientWalk, follows_as_many_links_as_it_may) {
   std::string target = "sub/file";
   for (std::uint32_t i = 0; i < options_.max_links; ++i) {
     link(dir_, "l" + std::to_string(i), target);
@@ -90,14 +90,14 @@ TEST_F(Walking, follows_as_many_links_as_it_may) {
   EXPECT_EQ(error(files().walk("dir/toomuch")).kind, Error::Kind::Links);
 }
 
-TEST_F(Walking, stops_at_the_last_link_when_told_so) {
+TEST_F(ClientWalk, stops_at_the_last_link_with_FollowAllButLast) {
   link(files().root(), "l", "dir");
   EXPECT_EQ(must(files().walk("l", Links::FollowAllButLast)).attributes.type, FileType::Symlink);
   EXPECT_EQ(at("l/sub", Links::FollowAllButLast), sub_);
   EXPECT_EQ(at("l/", Links::FollowAllButLast), dir_);
 }
 
-TEST_F(Walking, finds_what_a_dangling_link_does_not) {
+TEST_F(ClientWalk, finds_what_a_dangling_link_does_not) {
   link(dir_, "dangling", "nowhere");
   EXPECT_EQ(status(files().walk("dir/dangling")), Status::NoEntry);
 }

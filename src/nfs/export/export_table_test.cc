@@ -67,7 +67,7 @@ TEST(ExportTable, is_read_by_some_threads_while_another_replaces_it) {
   EXPECT_EQ(table.current()->all().at(0).path(), "/2000");
 }
 
-class Clients : public testing::NfsServed {
+class ExportTableClients : public testing::NfsServerTest {
  protected:
   void from(const std::string& host) { channel_.origin().peer.host = host; }
   static ClientRule rule(std::string_view match, std::string_view options) {
@@ -79,7 +79,7 @@ class Clients : public testing::NfsServed {
   nfsstat3 status(const nfs_fh3& handle) { return call<NFSPROC3_FSINFO>({handle}).status; }
 };
 
-TEST_F(Clients, are_served_on_their_own_terms_and_others_not_at_all) {
+TEST_F(ExportTableClients, are_served_on_their_own_terms_and_others_not_at_all) {
   ASSERT_TRUE(nfs_.add_export("/by", store_, {},
                               {rule("192.0.2.0/24", "ro,no_root_squash"),
                                rule("192.0.2.7", "rw,no_root_squash"),
@@ -102,7 +102,7 @@ TEST_F(Clients, are_served_on_their_own_terms_and_others_not_at_all) {
   EXPECT_EQ(mount("/data"), mount3::MNT3_OK);
 }
 
-TEST_F(Clients, are_listed_with_the_exports) {
+TEST_F(ExportTableClients, are_listed_with_the_exports) {
   ASSERT_TRUE(
       nfs_.add_export("/by", store_, {}, {rule("192.0.2.0/24", "ro"), rule("*", "ro")}).ok());
   const auto exports = call<mount3::MOUNTPROC3_EXPORT>({});
@@ -114,7 +114,7 @@ TEST_F(Clients, are_listed_with_the_exports) {
   EXPECT_EQ(exports[2].ex_groups[1].gr_name, "*");
 }
 
-TEST_F(Clients, keep_what_stays_exported_and_lose_what_does_not) {
+TEST_F(ExportTableClients, keep_what_stays_exported_and_lose_what_does_not) {
   const nfs_fh3 dir = mounted("/data");
   const nfs_fh3 gone = mounted("/odd");
   const auto added = std::make_shared<vfs::MemoryFileSystem>();
@@ -139,7 +139,7 @@ struct Identified final : testing::FaultyStore {
   std::string tree;
 };
 
-TEST_F(Clients, lose_the_handles_of_a_tree_that_is_replaced_under_the_same_name) {
+TEST_F(ExportTableClients, lose_the_handles_of_a_tree_that_is_replaced_under_the_same_name) {
   const auto identified = std::make_shared<Identified>(store_);
   const auto serve = [&](std::string tree) {
     identified->tree = std::move(tree);
@@ -156,14 +156,14 @@ TEST_F(Clients, lose_the_handles_of_a_tree_that_is_replaced_under_the_same_name)
   EXPECT_EQ(status(file), NFS3_OK);
 }
 
-TEST_F(Clients, notice_nothing_of_exports_that_cannot_be) {
+TEST_F(ExportTableClients, notice_nothing_of_exports_that_cannot_be) {
   const nfs_fh3 dir = mounted("/data");
   EXPECT_FALSE(nfs_.replace_exports({{"/new", store_, {}}, {"no path", store_, {}}}).ok());
   EXPECT_EQ(status(dir), NFS3_OK);
   EXPECT_EQ(mount("/new"), mount3::MNT3ERR_NOENT);
 }
 
-TEST_F(Clients, of_nested_exports_get_the_inner_one_by_its_name) {
+TEST_F(ExportTableClients, get_the_inner_one_of_nested_exports_by_its_name) {
   const auto inner = std::make_shared<vfs::MemoryFileSystem>();
   ASSERT_TRUE(nfs_.add_export("/data/in", inner, {}).ok());
   mkdir(root(), "in");
@@ -176,7 +176,7 @@ TEST_F(Clients, of_nested_exports_get_the_inner_one_by_its_name) {
   EXPECT_NE(fsid(covered), fsid(mounted_in));
 }
 
-TEST_F(Clients, are_given_numbers_of_file_systems_that_last) {
+TEST_F(ExportTableClients, are_given_numbers_of_file_systems_that_last) {
   const NfsServer again(ServerState::ephemeral(7));
   EXPECT_EQ(again.file_system_id("/data"), nfs_.file_system_id("//data/"));
   EXPECT_NE(nfs_.file_system_id("/data"), nfs_.file_system_id("/odd"));

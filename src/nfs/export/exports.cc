@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::size_t kMaxPath = 1024;  // MNTPATHLEN, RFC 1813 5.1.2
 
-// (uid_t)-1 is nobody's number: system calls take it for "leave as it is".
-constexpr std::uint32_t kNoId = 0xffffffff;
-
 // The number behind `name` in `word`; nullopt when the word is another one or no number follows.
 std::optional<std::uint32_t> number_of(std::string_view word, std::string_view name) {
   if (!word.starts_with(name)) return std::nullopt;
@@ -19,7 +16,7 @@ std::optional<std::uint32_t> number_of(std::string_view word, std::string_view n
   std::uint32_t value = 0;
   const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
-  if (value == kNoId) return std::nullopt;
+  if (value == vfs::kNoId) return std::nullopt;
   return value;
 }
 
@@ -132,7 +129,7 @@ vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& call
   credentials.gid = options.anonymous_gid;
   if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return credentials;
   const auto squashed = [&options](std::uint32_t id, std::uint32_t anonymous_id) {
-    return id == kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
+    return id == vfs::kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
   };
   credentials.uid = squashed(caller.uid, options.anonymous_uid);
   credentials.gid = squashed(caller.gid, options.anonymous_gid);

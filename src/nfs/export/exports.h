@@ -1,6 +1,9 @@
-// What is served, and to whom as whom. An Export is a FileSystem under a path name with the options
-// of exports(5), which may differ by the client's address. An Exports is filled and then never
-// changes: a reload makes another one (export_table.h).
+// Exports: which file systems a server exports, to which clients, and as which users these act. An
+// Export is a FileSystem under a path name with the options of exports(5), which may differ by the
+// client's address.
+//
+// Thread: an Exports object is filled on one thread and read-only afterwards; a reload makes
+// another one. Errors: an ExportError has a sentence for the operator.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +23,38 @@ namespace stag::nfs {
 
 struct ExportOptions {
   bool read_only = false;
-  bool root_squash = true;  // uid 0 and gid 0 become the anonymous ones
-  bool all_squash = false;  // everybody becomes anonymous
+  bool root_squash = true;  // uid 0 and gid 0 become the anonymous ids
+  bool all_squash = false;  // every user and group becomes anonymous
   std::uint32_t anonymous_uid = 65534;
   std::uint32_t anonymous_gid = 65534;
-  bool secure = false;  // TCP and UDP clients must use a port below 1024; not asked of RDMA clients
-  // The security flavors (RFC 5531 8.2) that Calls may have, the preferred one first. Calls with
-  // AUTH_NONE act as the anonymous user.
+  bool secure = false;  // TCP and UDP clients must use a port below 1024; RDMA clients need not
+  // The security flavors (RFC 5531 section 8.2) that Calls may have, the preferred one first. Calls
+  // with AUTH_NONE act as the anonymous user.
   std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,
                                              oncrpc::AuthFlavor::AUTH_NONE};
   friend bool operator==(const ExportOptions&, const ExportOptions&) = default;
 };
 
-// A sentence for the operator.
 struct ExportError {
-  std::string message;
+  std::string message;  // a sentence for the operator
 };
 
-// One of the words of exports(5): "ro", "anonuid=99", "sec=sys:none". Later words win over earlier
-// ones.
+// Applies one word of exports(5) to `options`: "ro", "anonuid=99", "sec=sys:none". Fails for words
+// that it does not know.
 Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options);
-// Several, comma-separated: "ro,root_squash,anonuid=99".
+// Reads several words, comma-separated: "ro,root_squash,anonuid=99". Later words win over earlier
+// ones.
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text);
 
-// The clients that an export is open to, and how. `network` is absent for "*", which is everybody.
+// Some clients of an export, and their options.
 struct ClientRule {
-  std::string match;  // as the operator wrote it
-  std::optional<IpNetwork> network;
+  std::string match;                 // as the operator wrote it
+  std::optional<IpNetwork> network;  // nullopt: all clients ("*")
   ExportOptions options;
   friend bool operator==(const ClientRule&, const ClientRule&) = default;
 };
 
-// `match` is "*", an address or a network.
+// `match` is "*", an address or a network. Fails for any other text.
 Result<ClientRule, ExportError> make_client_rule(std::string_view match,
                                                  const ExportOptions& options);
 
@@ -60,42 +63,47 @@ struct ExportSpec {
   std::string path;
   std::shared_ptr<vfs::FileSystem> file_system;  // may serve several exports
   ExportOptions options;
-  // Empty: open to everybody with `options`. Else to those that match only, each with the options
-  // of the most specific match: the longest prefix, "*" last.
+  // Empty: the export is open to all clients with `options`. Else it is open to the clients that
+  // match, each with the options of the most specific match: the longest prefix, "*" last.
   std::vector<ClientRule> clients{};
-  // Where the root lies on the server, by each of its names: absolute symbolic links that begin so
-  // are followed when a path is mounted. Empty for a store that lies nowhere.
+  // The paths of the root on the server: MOUNT follows absolute symbolic links that begin with one
+  // of them. Empty for a store that has no path, as one in memory.
   std::vector<std::string> folders{};
 };
 
+// One exported tree.
 struct Export {
-  std::uint32_t id = 0;
+  std::uint32_t id = 0;  // in its file handles
   // The path in normal form: begins with '/', no "//", no trailing '/' (but for "/").
   ExportSpec spec;
 
   const std::string& path() const { return spec.path; }
   vfs::FileSystem& file_system() const { return *spec.file_system; }
-  // The options for Calls from `origin`; null when the export is not open to it.
+  // The options for Calls from `origin`, owned by this object; null when the export is not open to
+  // that client.
   const ExportOptions* options_for(const rpc::Origin& origin) const;
 };
 
-// The credentials that `caller` acts with, after squashing.
+// The credentials that `caller` acts with on an export with these options, after squashing.
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller);
 
 class Exports {
  public:
-  // `id` comes from FileHandles::export_id(). Fails for a path that is not absolute, has "." or
-  // ".." components, is longer than MNTPATHLEN, or is there already, and for a client named twice.
+  // Adds an export. `id` comes from FileHandles::export_id(). Fails when the path is not absolute,
+  // has
+  // "." or ".." components, is longer than MNTPATHLEN (1024 bytes) or is exported already, and when
+  // a client is named twice.
   Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 
-  // Null when there is none.
+  // The export with this id; null when there is none.
   const Export* find(std::uint32_t id) const;
 
   struct Match {
-    const Export* found = nullptr;
-    std::string_view rest;  // what follows the export's path in `path`, without a leading '/'
+    const Export* found = nullptr;  // never null
+    std::string_view rest;  // the part of `path` behind the export's path, without a leading '/'
   };
-  // The longest export whose path is a whole-component prefix of `path`.
+  // The export with the longest path that is a prefix of `path` by whole components; nullopt when
+  // there is none. `rest` is a view of `path`.
   std::optional<Match> match(std::string_view path) const;
 
   const std::vector<Export>& all() const { return exports_; }

@@ -49,7 +49,7 @@ TEST(ExportOptions, name_the_security_flavors_in_the_order_of_preference) {
   EXPECT_EQ(parse_export_options("sec=none,sec=sys")->flavors, (std::vector{AUTH_SYS}));
 }
 
-TEST(ExportOptions, that_nobody_knows_are_an_error) {
+TEST(ExportOptions, are_refused_when_unknown) {
   for (const char* text :
        {"readonly", "anonuid=", "anonuid=-1", "anonuid=4294967296", "anonuid=4294967295", "ro,,rw",
         "anongid=1x", "RO", "sec=", "sec=krb9"}) {
@@ -59,7 +59,7 @@ TEST(ExportOptions, that_nobody_knows_are_an_error) {
   EXPECT_NE(parse_export_options("ro,bogus").error().message.find("'bogus'"), std::string::npos);
 }
 
-TEST(Squash, turns_root_and_its_groups_into_nobody_by_default) {
+TEST(ExportSquash, turns_root_and_its_groups_into_nobody_by_default) {
   const vfs::Credentials who = acting("", sys(0, 0, {0, 5}));
   EXPECT_EQ(who.uid, 65534u);
   EXPECT_EQ(who.gid, 65534u);
@@ -69,14 +69,14 @@ TEST(Squash, turns_root_and_its_groups_into_nobody_by_default) {
   EXPECT_EQ(user.gid, 65534u);
 }
 
-TEST(Squash, leaves_root_alone_when_told) {
+TEST(ExportSquash, leaves_root_alone_with_no_root_squash) {
   const vfs::Credentials who = acting("no_root_squash", sys(0, 0, {0}));
   EXPECT_EQ(who.uid, 0u);
   EXPECT_EQ(who.gid, 0u);
   EXPECT_EQ(who.groups, (decltype(who.groups){0}));
 }
 
-TEST(Squash, of_all_leaves_nobody_his_groups) {
+TEST(ExportSquash, takes_away_all_groups_with_all_squash) {
   for (const std::uint32_t uid : {0u, 1000u}) {
     const vfs::Credentials who =
         acting("all_squash,no_root_squash,anonuid=7,anongid=8", sys(uid, 20, {30}));
@@ -86,13 +86,13 @@ TEST(Squash, of_all_leaves_nobody_his_groups) {
   }
 }
 
-TEST(Squash, makes_a_caller_without_credentials_anonymous) {
+TEST(ExportSquash, makes_a_caller_without_credentials_anonymous) {
   const vfs::Credentials who = acting("no_root_squash,anonuid=7,anongid=8", {});
   EXPECT_EQ(who.uid, 7u);
   EXPECT_EQ(who.gid, 8u);
 }
 
-TEST(Squash, never_lets_through_the_number_that_means_no_change) {
+TEST(ExportSquash, never_lets_through_the_number_that_means_no_change) {
   const std::uint32_t none = 0xffffffff;
   const vfs::Credentials who = acting("no_root_squash", sys(none, none, {none, 5}));
   EXPECT_EQ(who.uid, 65534u);
@@ -100,7 +100,7 @@ TEST(Squash, never_lets_through_the_number_that_means_no_change) {
   EXPECT_EQ(who.groups, (decltype(who.groups){65534, 5}));
 }
 
-TEST(Export, that_is_secure_admits_reserved_ports_and_rdma) {
+TEST(Export, admits_reserved_ports_and_rdma_when_secure) {
   const Export secure = with("secure");
   EXPECT_NE(secure.options_for(from("192.0.2.1", 1023)), nullptr);
   EXPECT_EQ(secure.options_for(from("192.0.2.1", 1024)), nullptr);
@@ -155,7 +155,7 @@ TEST(Export, is_open_to_the_rest_where_a_star_says_so) {
   EXPECT_EQ(rule_for(asked, "a name"), 1u);
 }
 
-TEST(ClientRules, are_networks_and_said_once_each) {
+TEST(ExportClientRules, are_networks_and_said_once_each) {
   for (const char* text : {"", "10.0.0.0/33", "@trusted", "*.example", "10.0.0.0/8/8", "::1%lo"})
     EXPECT_FALSE(make_client_rule(text, {}).ok()) << text;
   Exports exports;

@@ -36,7 +36,7 @@ TEST(FileHandle, is_the_same_whenever_it_is_made) {
             copy_of(restarted.seal(5, object_of("abc"))));
 }
 
-TEST(FileHandle, with_any_bit_changed_is_refused) {
+TEST(FileHandle, is_refused_with_any_bit_changed) {
   const auto good = copy_of(kHandles.seal(77, object_of("sixteen bytes...")));
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bad = good;
@@ -45,7 +45,7 @@ TEST(FileHandle, with_any_bit_changed_is_refused) {
   }
 }
 
-TEST(FileHandle, cut_or_extended_is_refused) {
+TEST(FileHandle, is_refused_when_cut_or_extended) {
   auto handle = copy_of(kHandles.seal(77, object_of("sixteen bytes...")));
   for (std::size_t length = 0; length < handle.size(); ++length)
     EXPECT_FALSE(kHandles.open(Bytes(handle).first(length)).has_value());
@@ -55,7 +55,7 @@ TEST(FileHandle, cut_or_extended_is_refused) {
   }
 }
 
-TEST(FileHandle, of_a_server_with_another_key_is_refused) {
+TEST(FileHandle, is_refused_by_a_server_with_another_key) {
   const FileHandles other(ServerState::ephemeral(2).handle_key);
   EXPECT_FALSE(other.open(kHandles.seal(77, object_of("x")).bytes()).has_value());
 }
@@ -66,7 +66,7 @@ TEST(FileHandle, gives_each_export_path_its_own_lasting_id) {
   EXPECT_NE(kHandles.export_id("/a"), kHandles.export_id("/b"));
 }
 
-TEST(FileHandle2, has_32_bytes_whatever_the_length_of_the_object_s) {
+TEST(FileHandle2, has_32_bytes_whatever_the_length_of_the_store_handle) {
   for (const std::size_t length : {0, 1, 10, 18, 19}) {
     const vfs::Handle object = object_of(std::string(length, 'h'));
     const auto sealed = kHandles.seal2(0xfedcba98, object);
@@ -79,7 +79,7 @@ TEST(FileHandle2, has_32_bytes_whatever_the_length_of_the_object_s) {
   EXPECT_FALSE(kHandles.seal2(1, object_of(std::string(20, 'h'))).has_value());
 }
 
-TEST(FileHandle2, with_any_bit_changed_is_refused) {
+TEST(FileHandle2, is_refused_with_any_bit_changed) {
   const auto good = *kHandles.seal2(77, object_of("sixteen bytes..."));
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bad = good;

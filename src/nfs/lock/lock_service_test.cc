@@ -109,7 +109,7 @@ class StateDirectory {
   std::string path_;
 };
 
-class Locks : public testing::NfsServed {
+class Locks : public testing::NfsServerTest {
  protected:
   static constexpr const char* kA = "192.0.2.1";
   static constexpr const char* kB = "192.0.2.2";

@@ -39,7 +39,7 @@ LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
     return {LockOutcome::Blocked, place->second};
   const Client& client = request.owner->client;
   const auto here = addresses_.find(client.address);
-  if (file.places() >= limits_.waiters_of_file || !room(file, client, 1) ||
+  if (file.places() >= limits_.waiters_of_file || !has_capacity(file, client, 1) ||
       (here != addresses_.end() && here->second.places >= limits_.waiters_of_address))
     return {LockOutcome::Full, 0};
   file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive});
@@ -121,7 +121,7 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
     return static_cast<std::ptrdiff_t>(list.size());
   };
   const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
-  if (more > 0 && !room(file, owner->client, static_cast<std::size_t>(more))) return false;
+  if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more))) return false;
   const std::ptrdiff_t before = signed_size(file.locks);
   // First those that come, so that the client is known throughout.
   count(owner->client, signed_size(change.come));
@@ -187,7 +187,7 @@ LockOutcome LockTable::share(const FileKey& key, const Share& share) {
     *mine = share;
     return LockOutcome::Granted;
   }
-  const bool fits = room(file, share.owner->client, 1);
+  const bool fits = has_capacity(file, share.owner->client, 1);
   if (fits) {
     count(share.owner->client, 1);
     file.shares.push_back(share);
@@ -269,7 +269,7 @@ std::vector<Held> LockTable::held(const FileKey& file) const {
   return found->second.locks.all();
 }
 
-bool LockTable::room(const File& file, const Client& client, std::size_t more) const {
+bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more) const {
   const auto found = counts_.find(client);
   const std::size_t own = found == counts_.end() ? 0 : found->second;
   const auto here = addresses_.find(client.address);

@@ -15,7 +15,7 @@ OwnerPtr owner(const std::string& host, std::int32_t svid) {
   return std::make_shared<Owner>(Owner{{"192.0.2." + host, "host" + host}, "oh", svid});
 }
 
-class Table : public ::testing::Test {
+class LockTableTest : public ::testing::Test {
  protected:
   LockRequest ask(const OwnerPtr& who, std::uint64_t first, std::uint64_t last,
                   bool exclusive = true) const {
@@ -33,7 +33,7 @@ class Table : public ::testing::Test {
   OwnerPtr a_ = owner("1", 1), b_ = owner("2", 1), c_ = owner("3", 1);
 };
 
-TEST_F(Table, lets_readers_in_together_and_a_writer_alone) {
+TEST_F(LockTableTest, lets_readers_in_together_and_a_writer_alone) {
   EXPECT_EQ(lock(ask(a_, 0, 9, false)), LockOutcome::Granted);
   EXPECT_EQ(lock(ask(b_, 5, 14, false)), LockOutcome::Granted);
   EXPECT_EQ(lock(ask(c_, 9, 9)), LockOutcome::Denied);
@@ -47,7 +47,7 @@ TEST_F(Table, lets_readers_in_together_and_a_writer_alone) {
   EXPECT_TRUE(holder->exclusive);
 }
 
-TEST_F(Table, tells_processes_of_one_host_and_hosts_of_one_name_apart) {
+TEST_F(LockTableTest, tells_processes_of_one_host_and_hosts_of_one_name_apart) {
   const OwnerPtr other_process = owner("1", 2);
   const OwnerPtr namesake = std::make_shared<Owner>(Owner{{"198.51.100.1", "host1"}, "oh", 1});
   EXPECT_EQ(lock(ask(a_, 0, 9)), LockOutcome::Granted);
@@ -57,7 +57,7 @@ TEST_F(Table, tells_processes_of_one_host_and_hosts_of_one_name_apart) {
   EXPECT_EQ(table_.size(), 1u);
 }
 
-TEST_F(Table, splits_and_joins_ranges) {
+TEST_F(LockTableTest, splits_and_joins_ranges) {
   EXPECT_EQ(lock(ask(a_, 0, 9)), LockOutcome::Granted);
   EXPECT_EQ(lock(ask(a_, 10, 19)), LockOutcome::Granted);
   ASSERT_EQ(table_.held(file_).size(), 1u);
@@ -72,7 +72,7 @@ TEST_F(Table, splits_and_joins_ranges) {
   EXPECT_TRUE(table_.unlock(file_, *a_, {0, Range::kEnd})) << "nothing is there to unlock";
 }
 
-TEST_F(Table, counts_to_the_end_of_the_file_and_no_further) {
+TEST_F(LockTableTest, counts_to_the_end_of_the_file_and_no_further) {
   EXPECT_EQ(*range_of(7, 0), (Range{7, Range::kEnd}));
   EXPECT_EQ(*range_of(7, ~std::uint64_t{0}), (Range{7, Range::kEnd}));
   EXPECT_EQ(*range_of(7, 1), (Range{7, 7}));
@@ -83,7 +83,7 @@ TEST_F(Table, counts_to_the_end_of_the_file_and_no_further) {
   EXPECT_EQ(lock(ask(b_, 0, 99)), LockOutcome::Granted);
 }
 
-TEST_F(Table, serves_waiters_in_the_order_they_came) {
+TEST_F(LockTableTest, serves_waiters_in_the_order_they_came) {
   ASSERT_EQ(lock(ask(a_, 0, 9)), LockOutcome::Granted);
   const auto first = table_.lock(ask(b_, 0, 4), true);
   const auto second = table_.lock(ask(c_, 0, 9), true);
@@ -103,7 +103,7 @@ TEST_F(Table, serves_waiters_in_the_order_they_came) {
   EXPECT_EQ(grants[0].ticket, second.ticket);
 }
 
-TEST_F(Table, wakes_readers_when_a_writer_becomes_a_reader) {
+TEST_F(LockTableTest, wakes_readers_when_a_writer_becomes_a_reader) {
   ASSERT_EQ(lock(ask(a_, 0, 9)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(b_, 0, 9, false), true), LockOutcome::Blocked);
   ASSERT_EQ(lock(ask(c_, 0, 9, false), true), LockOutcome::Blocked);
@@ -111,7 +111,7 @@ TEST_F(Table, wakes_readers_when_a_writer_becomes_a_reader) {
   EXPECT_EQ(table_.take_grants().size(), 2u);
 }
 
-TEST_F(Table, forgets_who_cancels) {
+TEST_F(LockTableTest, forgets_a_waiter_that_cancels) {
   ASSERT_EQ(lock(ask(a_, 0, 9)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(b_, 0, 9), true), LockOutcome::Blocked);
   EXPECT_FALSE(table_.cancel(ask(b_, 0, 8)).has_value()) << "another range was asked for";
@@ -122,7 +122,7 @@ TEST_F(Table, forgets_who_cancels) {
   EXPECT_EQ(table_.size(), 0u);
 }
 
-TEST_F(Table, gives_back_what_an_unwanted_grant_replaced) {
+TEST_F(LockTableTest, gives_back_what_an_unwanted_grant_replaced) {
   ASSERT_EQ(lock(ask(a_, 0, 9, false)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(b_, 0, 19, false)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(a_, 0, 19), true), LockOutcome::Blocked);
@@ -136,7 +136,7 @@ TEST_F(Table, gives_back_what_an_unwanted_grant_replaced) {
   EXPECT_FALSE(free_for(b_, 9));
 }
 
-TEST_F(Table, drops_all_of_a_client_that_is_gone) {
+TEST_F(LockTableTest, drops_all_of_a_client_that_is_gone) {
   const auto gone = [&](const Client& client) { return client == a_->client; };
   ASSERT_EQ(lock(ask(a_, 0, 9)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(b_, 5, 9), true), LockOutcome::Blocked);
@@ -152,7 +152,7 @@ TEST_F(Table, drops_all_of_a_client_that_is_gone) {
   EXPECT_EQ(table_.size(), 2u);
 }
 
-TEST_F(Table, keeps_shares_apart_from_locks_and_from_each_other) {
+TEST_F(LockTableTest, keeps_shares_apart_from_locks_and_from_each_other) {
   constexpr std::uint32_t kNone = 0, kRead = 1, kWrite = 2, kBoth = 3;
   ASSERT_EQ(lock(ask(c_, 0, 9)), LockOutcome::Granted);
   EXPECT_EQ(table_.share(file_, {a_, kWrite, kRead}), LockOutcome::Granted);
@@ -164,7 +164,7 @@ TEST_F(Table, keeps_shares_apart_from_locks_and_from_each_other) {
   EXPECT_EQ(table_.share(file_, {c_, kNone, kWrite}), LockOutcome::Granted);
 }
 
-TEST_F(Table, is_bounded_by_client_by_file_and_in_all) {
+TEST_F(LockTableTest, is_bounded_by_client_by_file_and_in_all) {
   LockTable table({.of_client = 3, .of_file = 4, .waiters_of_file = 1, .in_all = 5});
   const auto lock = [&](const OwnerPtr& who, std::uint64_t byte, bool wait = false) {
     return table.lock(ask(who, byte, byte), wait).outcome;
@@ -188,7 +188,7 @@ TEST_F(Table, is_bounded_by_client_by_file_and_in_all) {
       << "five in all";
 }
 
-TEST_F(Table, is_bounded_by_address_whatever_name_is_given) {
+TEST_F(LockTableTest, is_bounded_by_address_whatever_name_is_given) {
   LockTable table({.of_address = 3});
   const auto lock = [&](const std::string& name, std::uint64_t byte) {
     const auto who = std::make_shared<Owner>(Owner{{a_->client.address, name}, "oh", 1});
@@ -206,7 +206,7 @@ TEST_F(Table, is_bounded_by_address_whatever_name_is_given) {
   EXPECT_FALSE(table.knows(a_->client.address));
 }
 
-TEST_F(Table, counts_grants_until_they_are_settled) {
+TEST_F(LockTableTest, counts_grants_until_they_are_settled) {
   LockTable table({.waiters_of_file = 8, .waiters_of_address = 3});
   const auto wait = [&](const OwnerPtr& who, std::uint64_t byte) {
     return table.lock(ask(who, byte, byte), true).outcome;
@@ -366,7 +366,7 @@ class Play {
   std::vector<Waiting> waiting_;
 };
 
-TEST(TableAgainstModel, agrees_on_every_byte_after_every_step) {
+TEST(LockTableAgainstModel, agrees_on_every_byte_after_every_step) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Play play(seed);

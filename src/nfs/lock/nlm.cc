@@ -14,9 +14,9 @@ using Key = Result<FileKey, nlm4_stats>;
 
 // The file is there, and the caller may read it or owns it: to lock what one may not even read
 // would only keep others out.
-Task<Key> key_to_lock(const NlmContext& desk, const rpc::CallContext& call,
+Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
                       const nlm::netobj& handle) {
-  const Admission admission(desk.server, call);
+  const Admission admission(context.server, call);
   const auto object = admission.resolve(handle.flatten().bytes());
   // NLM has one word for all refusals.
   if (!object) co_return Failure{nlm::NLM4_STALE_FH};
@@ -30,16 +30,16 @@ Task<Key> key_to_lock(const NlmContext& desk, const rpc::CallContext& call,
   const bool owner = access->attributes.uid == object->credentials.uid;
   const bool regular = access->attributes.type == vfs::FileType::Regular;
   if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
-  co_return FileKey{desk.stores.note(object->export_->id, access->attributes.file_system_id),
+  co_return FileKey{context.stores.note(object->export_->id, access->attributes.file_system_id),
                     object->handle};
 }
 
 // To give back what one has, neither permission nor the export nor the file itself are asked for:
 // who lost them must still get rid of his locks. The file's export may never have seen a lock.
-Key key_to_unlock(const NlmContext& desk, const nlm::netobj& handle) {
-  const auto opened = desk.server.handles.open(handle.flatten().bytes());
+Key key_to_unlock(const NlmContext& context, const nlm::netobj& handle) {
+  const auto opened = context.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
-  return FileKey{desk.stores.find(opened->export_id).value_or(0), opened->object};
+  return FileKey{context.stores.find(opened->export_id).value_or(0), opened->object};
 }
 
 OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::netobj& handle,
@@ -60,24 +60,24 @@ Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const K
 }
 
 // The client is in the records before it holds anything.
-Task<Records::Hold> recorded(NlmContext& desk, rpc::CallContext& call) {
+Task<Records::Hold> recorded(NlmContext& context, rpc::CallContext& call) {
   const std::string& address = call.origin().peer.host;
-  Records::Hold hold = desk.records.hold(address);
+  Records::Hold hold = context.records.hold(address);
   if (hold) co_return hold;
-  const auto in_use = [&](const std::string& other) { return desk.manager.knows(other); };
+  const auto in_use = [&](const std::string& other) { return context.manager.knows(other); };
   // Not in the call: braces and co_await do not go together in every compiler.
   const Result<Ok, StateError> not_done = Failure{StateError{"too much waits to be written"}};
   const auto kept = co_await offloaded_to(
-      desk.records.worker(), &call.origin(), call.loop(),
-      [&] { return desk.records.add(address, in_use); }, not_done);
+      context.records.worker(), &call.origin(), call.loop(),
+      [&] { return context.records.add(address, in_use); }, not_done);
   if (!kept) trace(Reason::LockClientUnrecorded, address, kept.error().message);
-  co_return desk.records.hold(address);
+  co_return context.records.hold(address);
 }
 
 enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
-nlm4_stats locked(NlmContext& desk, rpc::CallContext& call, const Args& args,
+nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
                   const LockRequest& request, LockMode manner) {
   LockParams wish;
   wish.version = call.header().version;
@@ -86,72 +86,72 @@ nlm4_stats locked(NlmContext& desk, rpc::CallContext& call, const Args& args,
   wish.offset = args.alock.l_offset;
   wish.length = args.alock.l_len;
   const LockArgs ask{request, args.block, args.reclaim, args.state, std::move(wish)};
-  return desk.manager.lock(ask, call.loop().now());
+  return context.manager.lock(ask, call.loop().now());
 }
 
 template <class Args>
-Task<nlm4_stats> lock_status(NlmContext& desk, rpc::CallContext& call, const Args& args,
+Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const Args& args,
                              LockMode manner) {
-  const Key key = co_await key_to_lock(desk, call, args.alock.fh);
+  const Key key = co_await key_to_lock(context, call, args.alock.fh);
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) co_return request.error();
   if (manner != LockMode::Unmonitored) {
-    const Records::Hold hold = co_await recorded(desk, call);
+    const Records::Hold hold = co_await recorded(context, call);
     if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
-    co_return locked(desk, call, args, *request, manner);
+    co_return locked(context, call, args, *request, manner);
   }
-  co_return locked(desk, call, args, *request, manner);
+  co_return locked(context, call, args, *request, manner);
 }
 
 template <class V>
-Task<typename V::TestRes> test(NlmContext& desk, rpc::CallContext& call,
+Task<typename V::TestRes> test(NlmContext& context, rpc::CallContext& call,
                                typename V::TestArgs args) {
   typename V::TestRes res;
   res.cookie = own(args.cookie);
-  const Key key = co_await key_to_lock(desk, call, args.alock.fh);
+  const Key key = co_await key_to_lock(context, call, args.alock.fh);
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) {
     set_status(res.test_stat.stat, request.error());
     co_return res;
   }
-  const LockManager::Tested tested = desk.manager.test(*request, call.loop().now());
+  const LockManager::Tested tested = context.manager.test(*request, call.loop().now());
   set_status(res.test_stat.stat, tested.stat);
   if (tested.holder) describe(*tested.holder, res.test_stat.holder());
   co_return res;
 }
 
 template <class V, LockMode manner>
-Task<typename V::Res> lock(NlmContext& desk, rpc::CallContext& call, typename V::LockArgs args) {
+Task<typename V::Res> lock(NlmContext& context, rpc::CallContext& call, typename V::LockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
   // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, who say FREE_ALL themselves. They
   // do not wait.
   if (manner == LockMode::Unmonitored) args.block = false;
-  const nlm4_stats status = co_await lock_status(desk, call, args, manner);
+  const nlm4_stats status = co_await lock_status(context, call, args, manner);
   set_status(res.stat.stat, status);
   co_return res;
 }
 
 template <class V>
-Task<typename V::Res> cancel(NlmContext& desk, rpc::CallContext& call,
+Task<typename V::Res> cancel(NlmContext& context, rpc::CallContext& call,
                              typename V::CancelArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
-  const Key key = key_to_unlock(desk, args.alock.fh);
+  const Key key = key_to_unlock(context, args.alock.fh);
   const auto request = request_of(call, key, args.alock, args.exclusive);
-  set_status(res.stat.stat, request ? desk.manager.cancel(*request) : request.error());
+  set_status(res.stat.stat, request ? context.manager.cancel(*request) : request.error());
   co_return res;
 }
 
 template <class V>
-Task<typename V::Res> unlock(NlmContext& desk, rpc::CallContext& call,
+Task<typename V::Res> unlock(NlmContext& context, rpc::CallContext& call,
                              typename V::UnlockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
-  const Key key = key_to_unlock(desk, args.alock.fh);
+  const Key key = key_to_unlock(context, args.alock.fh);
   const auto request = request_of(call, key, args.alock, true);
   set_status(res.stat.stat,
-             request ? desk.manager.unlock(request->file, *request->owner, request->range)
+             request ? context.manager.unlock(request->file, *request->owner, request->range)
                      : request.error());
   co_return res;
 }
@@ -168,69 +168,69 @@ Task<typename V::Res> granted(NlmContext&, rpc::CallContext&, typename V::TestAr
 // The answer to what CallbackSender sent; the cookie is ours, but believed only from whom it was
 // sent to.
 template <class V>
-Task<xdr::Void> grant_answered(NlmContext& desk, rpc::CallContext& call, typename V::Res res) {
+Task<xdr::Void> grant_answered(NlmContext& context, rpc::CallContext& call, typename V::Res res) {
   const Buffer cookie = res.cookie.flatten();
   if (cookie.size() != 8) co_return xdr::Void{};
   const auto ticket = load_be<Ticket>(cookie.data());
-  const auto pending = desk.manager.pending(ticket);
+  const auto pending = context.manager.pending(ticket);
   const auto status = static_cast<nlm4_stats>(res.stat.stat);
   if (!pending || pending->grant.request.owner->client.address != call.origin().peer.host)
     co_return xdr::Void{};
   if (status == nlm::NLM4_DENIED_GRACE_PERIOD)
-    desk.manager.not_yet(ticket);
+    context.manager.not_yet(ticket);
   else
-    desk.manager.answered(ticket, status == nlm::NLM4_GRANTED);
+    context.manager.answered(ticket, status == nlm::NLM4_GRANTED);
   co_return xdr::Void{};
 }
 
-Task<nlm4_stats> share_status(NlmContext& desk, rpc::CallContext& call,
+Task<nlm4_stats> share_status(NlmContext& context, rpc::CallContext& call,
                               const nlm::nlm_shareargs& args) {
-  const Key key = co_await key_to_lock(desk, call, args.share.fh);
+  const Key key = co_await key_to_lock(context, call, args.share.fh);
   if (!key) co_return key.error();
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
   const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
                      static_cast<std::uint32_t>(args.share.access)};
-  co_return desk.manager.share(*key, wanted, args.reclaim, call.loop().now());
+  co_return context.manager.share(*key, wanted, args.reclaim, call.loop().now());
 }
 
 template <class V>
-Task<typename V::ShareRes> share(NlmContext& desk, rpc::CallContext& call,
+Task<typename V::ShareRes> share(NlmContext& context, rpc::CallContext& call,
                                  nlm::nlm_shareargs args) {
   typename V::ShareRes res;
   res.cookie = own(args.cookie);
-  const nlm4_stats status = co_await share_status(desk, call, args);
+  const nlm4_stats status = co_await share_status(context, call, args);
   set_status(res.stat, status);
   co_return res;
 }
 
 template <class V>
-Task<typename V::ShareRes> unshare(NlmContext& desk, rpc::CallContext& call,
+Task<typename V::ShareRes> unshare(NlmContext& context, rpc::CallContext& call,
                                    nlm::nlm_shareargs args) {
   typename V::ShareRes res;
   res.cookie = own(args.cookie);
-  const Key key = key_to_unlock(desk, args.share.fh);
-  if (key) desk.manager.unshare(*key, *owner_of(call, args.share.caller_name, args.share.oh, 0));
+  const Key key = key_to_unlock(context, args.share.fh);
+  if (key) context.manager.unshare(*key, *owner_of(call, args.share.caller_name, args.share.oh, 0));
   set_status(res.stat, key ? nlm::NLM4_GRANTED : key.error());
   co_return res;
 }
 
-Task<xdr::Void> free_all(NlmContext& desk, rpc::CallContext& call, nlm::nlm_notify args) {
-  desk.manager.release({call.origin().peer.host, std::move(args.name)});
+Task<xdr::Void> free_all(NlmContext& context, rpc::CallContext& call, nlm::nlm_notify args) {
+  context.manager.release({call.origin().peer.host, std::move(args.name)});
   co_return xdr::Void{};
 }
 
 template <class P, auto procedure>
-void add(rpc::Program& program, NlmContext& desk) {
-  program.add<P>([&desk](rpc::CallContext& call, typename P::Args args) {
-    return procedure(desk, call, std::move(args));
+void add(rpc::Program& program, NlmContext& context) {
+  program.add<P>([&context](rpc::CallContext& call, typename P::Args args) {
+    return procedure(context, call, std::move(args));
   });
 }
 
 // A request whose results go back as a call of their own.
 template <class Answer, auto procedure, class Args>
-Task<xdr::Void> by_message(NlmContext& desk, rpc::CallContext& call, Args args) {
-  auto results = co_await procedure(desk, call, std::move(args));
-  desk.outbox.answer<Answer>(call.origin().peer.host, std::move(results));
+Task<xdr::Void> by_message(NlmContext& context, rpc::CallContext& call, Args args) {
+  auto results = co_await procedure(context, call, std::move(args));
+  context.outbox.answer<Answer>(call.origin().peer.host, std::move(results));
   co_return xdr::Void{};
 }
 
@@ -239,62 +239,63 @@ Task<xdr::Void> nothing_was_asked(NlmContext&, rpc::CallContext&) {
 }
 
 template <class P>
-void add_ignored(rpc::Program& program, NlmContext& desk) {
-  program.add<P>(
-      [&desk](rpc::CallContext& call, typename P::Args) { return nothing_was_asked(desk, call); });
+void add_ignored(rpc::Program& program, NlmContext& context) {
+  program.add<P>([&context](rpc::CallContext& call, typename P::Args) {
+    return nothing_was_asked(context, call);
+  });
 }
 
 template <class V>
-rpc::Program common(NlmContext& desk) {
+rpc::Program common(NlmContext& context) {
   rpc::Program program(V::Test::program, V::Test::version);
   // RFC 8267 5.1: NLM is not on RDMA.
   program.absent_from(rpc::TransportKind::Rdma);
-  add<typename V::Test, test<V>>(program, desk);
-  add<typename V::Lock, lock<V, LockMode::Usual>>(program, desk);
-  add<typename V::Cancel, cancel<V>>(program, desk);
-  add<typename V::Unlock, unlock<V>>(program, desk);
-  add<typename V::Granted, granted<V>>(program, desk);
+  add<typename V::Test, test<V>>(program, context);
+  add<typename V::Lock, lock<V, LockMode::Usual>>(program, context);
+  add<typename V::Cancel, cancel<V>>(program, context);
+  add<typename V::Unlock, unlock<V>>(program, context);
+  add<typename V::Granted, granted<V>>(program, context);
   using TestArgs = typename V::TestArgs;
   using LockArgs = typename V::LockArgs;
   using CancelArgs = typename V::CancelArgs;
   using UnlockArgs = typename V::UnlockArgs;
-  add<typename V::TestMsg, by_message<typename V::TestAnswer, test<V>, TestArgs>>(program, desk);
+  add<typename V::TestMsg, by_message<typename V::TestAnswer, test<V>, TestArgs>>(program, context);
   add<typename V::LockMsg,
-      by_message<typename V::LockAnswer, lock<V, LockMode::ByMessage>, LockArgs>>(program, desk);
+      by_message<typename V::LockAnswer, lock<V, LockMode::ByMessage>, LockArgs>>(program, context);
   add<typename V::CancelMsg, by_message<typename V::CancelAnswer, cancel<V>, CancelArgs>>(program,
-                                                                                          desk);
+                                                                                          context);
   add<typename V::UnlockMsg, by_message<typename V::UnlockAnswer, unlock<V>, UnlockArgs>>(program,
-                                                                                          desk);
+                                                                                          context);
   add<typename V::GrantedMsg, by_message<typename V::GrantedAnswer, granted<V>, TestArgs>>(program,
-                                                                                           desk);
-  add<typename V::GrantedAnswer, grant_answered<V>>(program, desk);
-  add_ignored<typename V::TestAnswer>(program, desk);
-  add_ignored<typename V::LockAnswer>(program, desk);
-  add_ignored<typename V::CancelAnswer>(program, desk);
-  add_ignored<typename V::UnlockAnswer>(program, desk);
+                                                                                           context);
+  add<typename V::GrantedAnswer, grant_answered<V>>(program, context);
+  add_ignored<typename V::TestAnswer>(program, context);
+  add_ignored<typename V::LockAnswer>(program, context);
+  add_ignored<typename V::CancelAnswer>(program, context);
+  add_ignored<typename V::UnlockAnswer>(program, context);
   return program;
 }
 
 template <class V>
-rpc::Program with_shares(NlmContext& desk) {
-  rpc::Program program = common<V>(desk);
-  add<typename V::Share, share<V>>(program, desk);
-  add<typename V::Unshare, unshare<V>>(program, desk);
-  add<typename V::UnmonitoredLock, lock<V, LockMode::Unmonitored>>(program, desk);
-  add<typename V::FreeAll, free_all>(program, desk);
+rpc::Program with_shares(NlmContext& context) {
+  rpc::Program program = common<V>(context);
+  add<typename V::Share, share<V>>(program, context);
+  add<typename V::Unshare, unshare<V>>(program, context);
+  add<typename V::UnmonitoredLock, lock<V, LockMode::Unmonitored>>(program, context);
+  add<typename V::FreeAll, free_all>(program, context);
   return program;
 }
 
 }  // namespace
 
-rpc::Program nlm1(NlmContext& desk) {
-  return common<Nlm1>(desk);
+rpc::Program nlm1(NlmContext& context) {
+  return common<Nlm1>(context);
 }
-rpc::Program nlm3(NlmContext& desk) {
-  return with_shares<Nlm3>(desk);
+rpc::Program nlm3(NlmContext& context) {
+  return with_shares<Nlm3>(context);
 }
-rpc::Program nlm4(NlmContext& desk) {
-  return with_shares<Nlm4>(desk);
+rpc::Program nlm4(NlmContext& context) {
+  return with_shares<Nlm4>(context);
 }
 
 }  // namespace stag::nfs::lock

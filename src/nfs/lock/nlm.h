@@ -19,8 +19,8 @@ struct NlmContext {
   CallbackSender& outbox;
 };
 
-rpc::Program nlm1(NlmContext& desk);
-rpc::Program nlm3(NlmContext& desk);
-rpc::Program nlm4(NlmContext& desk);
+rpc::Program nlm1(NlmContext& context);
+rpc::Program nlm3(NlmContext& context);
+rpc::Program nlm4(NlmContext& context);
 
 }  // namespace stag::nfs::lock

@@ -109,7 +109,7 @@ const std::map<std::string, void (*)(const Record&)> kProcedures = {
     {"COMMIT", repeat<NFSPROC3_COMMIT>},
 };
 
-TEST(Linux, is_understood_and_repeated_byte_for_byte) {
+TEST(LinuxCapture, is_understood_and_repeated_byte_for_byte) {
   PROVES("R8267-4-a", "R8267-4-b", "R8267-4-c");
   std::map<std::string, int> seen;
   for (const Record& record : records()) {
@@ -123,7 +123,7 @@ TEST(Linux, is_understood_and_repeated_byte_for_byte) {
   EXPECT_EQ(seen.size(), 2 * kProcedures.size());
 }
 
-TEST(Linux, cut_anywhere_is_refused) {
+TEST(LinuxCapture, is_refused_when_cut_anywhere) {
   for (const Record& record : records()) {
     if (record.procedure != "SETATTR" && record.procedure != "LOOKUP") continue;
     for (std::size_t length = 0; length < record.bytes.size(); ++length) {

@@ -71,7 +71,7 @@ fhandle handle() {
   return handle;
 }
 
-TEST(Nfs2Message, of_attributes) {
+TEST(Nfs2Message, encodes_attributes) {
   const auto res = golden<attrstat>(Codec::results<NFSPROC_GETATTR>(), "00000000 " + kAttributes);
   ASSERT_EQ(res.status, NFS_OK);
   const fattr& attributes = res.attributes();
@@ -87,7 +87,7 @@ TEST(Nfs2Message, of_attributes) {
   EXPECT_EQ(args.attributes.mtime.useconds, 0xffffffffu);
 }
 
-TEST(Nfs2Message, of_names) {
+TEST(Nfs2Message, encodes_names) {
   const std::string name = "00000003 61626300 ";
   EXPECT_EQ(golden<diropargs>(Codec::args<NFSPROC_LOOKUP>(), kHandle + name).name, "abc");
   const auto found =
@@ -111,7 +111,7 @@ TEST(Nfs2Message, of_names) {
             "/t");
 }
 
-TEST(Nfs2Message, of_data) {
+TEST(Nfs2Message, encodes_data) {
   const auto read =
       golden<readargs>(Codec::args<NFSPROC_READ>(), kHandle + "00001000 00002000 00000000");
   EXPECT_EQ(read.offset, 0x1000u);
@@ -126,7 +126,7 @@ TEST(Nfs2Message, of_data) {
   EXPECT_EQ(text_of(write.data.flatten().bytes()), "hello");
 }
 
-TEST(Nfs2Message, of_lists_and_facts) {
+TEST(Nfs2Message, encodes_lists_and_facts) {
   const auto args =
       golden<readdirargs>(Codec::args<NFSPROC_READDIR>(), kHandle + "80000001 00001000");
   EXPECT_EQ(load_be<std::uint32_t>(args.cookie.data()), 0x80000001u);
@@ -144,7 +144,7 @@ TEST(Nfs2Message, of_lists_and_facts) {
   EXPECT_EQ(stat.info().bavail, 1u);
 }
 
-TEST(Nfs2Message, of_MOUNT_version_1) {
+TEST(Nfs2Message, encodes_MOUNT_version_1) {
   using namespace mount3;
   const auto res = golden<fhstatus>(Codec::results<MOUNTPROC1_MNT>(), "00000000 " + kHandle);
   EXPECT_EQ(res.directory(), handle());
@@ -155,7 +155,7 @@ TEST(Nfs2Message, of_MOUNT_version_1) {
   EXPECT_EQ(facts.pc_name_max, 255);
 }
 
-TEST(Nfs2Message, with_more_than_the_protocol_allows_is_refused) {
+TEST(Nfs2Message, is_refused_with_more_than_the_protocol_allows) {
   const auto decodes = [](auto decode, auto value, const std::string& hex) {
     xdr::Decoder decoder(bytes_from(hex));
     return decode(decoder, value);

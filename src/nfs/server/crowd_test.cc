@@ -14,9 +14,9 @@ namespace {
 
 using namespace v3;
 
-class Crowd : public testing::NfsServed {};
+class NfsServerCrowd : public testing::NfsServerTest {};
 
-TEST_F(Crowd, of_100000_entries_is_listed_completely_while_others_come_and_go) {
+TEST_F(NfsServerCrowd, lists_100000_entries_completely_while_others_come_and_go) {
   const vfs::Credentials who{0, 0, {}};
   const nfs_fh3 dir = mkdir(root(), "large");
   const vfs::Handle inside =
@@ -61,7 +61,7 @@ class Sharing final : public testing::FaultyStore {
   std::vector<const void*> clients;
 };
 
-TEST_F(Crowd, takes_the_workers_of_a_store_by_connection) {
+TEST_F(NfsServerCrowd, shares_the_workers_of_a_store_by_connection) {
   const auto store = std::make_shared<Sharing>(store_);
   ASSERT_TRUE(nfs_.add_export("/sharing", store, {}).ok());
   const nfs_fh3 dir = mounted("/sharing");
@@ -110,7 +110,7 @@ void work(rpc::Server& server, const nfs_fh3& dir, int number, int rounds) {
   }
 }
 
-TEST_F(Crowd, of_clients_on_several_threads_is_served_at_once) {
+TEST_F(NfsServerCrowd, serves_clients_on_several_threads_at_once) {
   const nfs_fh3 dir = mkdir(root(), "shared");
   std::vector<std::thread> threads;
   for (int number = 1; number <= 4; ++number)

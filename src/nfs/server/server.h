@@ -5,18 +5,17 @@
 //   rpc::Server server;
 //   nfs.add_programs(server);
 //
-// Each procedure is a coroutine of its own (procedures.h) that turns a file handle into an object
-// of an export, asks the store, and makes the results that the RFC asks for. Data is never copied
-// here: READ passes on the store's Buffers, WRITE hands over those the transport received.
+// Each procedure is a coroutine that turns a file handle into an object of an export, calls the
+// store, and makes the results that the RFC defines. Data is never copied: READ passes on the
+// store's Buffers, WRITE passes the Buffers that the transport received to the store.
 //
-// Who may do what: an export's options decide as whom a caller acts (exports.h); the store checks
-// that user's permissions. AUTH_SYS is only what a client claims, and AUTH_NONE acts as the
-// anonymous user. File handles carry a MAC (file_handle.h), so nobody reaches an object whose
-// handle was never given out.
+// Permissions: the options of an export decide which user a caller acts as (nfs/export/exports.h);
+// the store checks that user's permissions. With AUTH_SYS the user is only the client's claim; with
+// AUTH_NONE the caller acts as the anonymous user. File handles carry a MAC, so that a client
+// cannot reach an object whose handle the server never gave out.
 //
-// Threads: Calls run on as many loops as there are. The exports may be replaced at any time
-// (export_table.h), one replacement at a time; the list of mounts has its own mutex; everything
-// else is constant. Outlives the rpc::Server.
+// Thread: Calls run on any number of loops. Any thread may replace the exports, one at a time.
+// Ownership: the NfsServer outlives the rpc::Server that serves its programs.
 #pragma once
 
 #include <memory>
@@ -36,27 +35,32 @@ struct ServerContext;
 
 class NfsServer {
  public:
+  // Without exports.
   explicit NfsServer(const ServerState& state);
   ~NfsServer();
 
+  // Adds one export, which may serve Calls at once (ExportSpec has the meaning of the arguments).
   Result<Ok, ExportError> add_export(std::string_view path,
                                      std::shared_ptr<vfs::FileSystem> file_system,
                                      const ExportOptions& options,
                                      std::vector<ClientRule> clients = {});
-  // These and no others from now on; on failure nothing changes. Calls in progress end with the
-  // exports they began with; handles of exports that are no longer there are stale, and so are
-  // those of an export whose name has another tree now (vfs::FileSystem::identity()).
+  // Replaces all exports; on failure nothing changes. Calls in progress end with the exports that
+  // they began with. Handles of exports that are gone become stale, and so do those of an export
+  // whose path has another tree now (vfs::FileSystem::identity()).
   Result<Ok, ExportError> replace_exports(std::vector<ExportSpec> specs);
+  // The present exports. Thread: any.
   std::shared_ptr<const Exports> exports() const;
   // For the services beside NFS (nfs/lock).
   const ServerContext& context() const { return *context_; }
-  // A number for vfs::Attributes::file_system_id that differs from export to export and is the same
-  // after each start with the same state.
+  // A number for vfs::Attributes::file_system_id of the export at `path`: different for each path,
+  // and the same after each start with the same ServerState.
   std::uint64_t file_system_id(std::string_view path) const;
 
-  // Registers NFS and MOUNT, which RFC 8267 5.1 wants on TCP.
+  // Adds the programs NFS (versions 2 and 3), NFSACL and MOUNT; MOUNT is absent on RDMA (RFC 8267
+  // section 5.1).
   void add_programs(rpc::Server& server);
-  // Registers NFS alone.
+  // Adds all of these but MOUNT. None of them is offered on UDP: their data does not fit a
+  // datagram.
   void add_nfs(rpc::Server& server);
 
  private:

@@ -10,14 +10,17 @@ namespace {
 
 using namespace v3;
 
-class Server : public testing::NfsServed {};
+class NfsServerPrograms : public testing::NfsServerTest {};
+class Nfs3Fsinfo : public NfsServerPrograms {};
+class Nfs3Fsstat : public NfsServerPrograms {};
+class Nfs3Pathconf : public NfsServerPrograms {};
 
-class ReadOnlyExport : public testing::NfsServed {
+class NfsServerReadOnlyExport : public testing::NfsServerTest {
  protected:
-  ReadOnlyExport() : NfsServed(*parse_export_options("ro,no_root_squash")) {}
+  NfsServerReadOnlyExport() : NfsServerTest(*parse_export_options("ro,no_root_squash")) {}
 };
 
-TEST_F(ReadOnlyExport, is_read_but_never_changed) {
+TEST_F(NfsServerReadOnlyExport, is_read_but_never_changed) {
   const nfs_fh3 writable = create(root(), "file");
   ASSERT_EQ(write(writable, 0, "data").status, NFS3_OK);
   const nfs_fh3 dir = mounted("/odd");
@@ -47,7 +50,7 @@ TEST_F(ReadOnlyExport, is_read_but_never_changed) {
   EXPECT_EQ(text(call<NFSPROC3_READ>({writable, 0, 9}).resok().data), "data");
 }
 
-TEST_F(Server, squashes_root_where_the_export_says_so) {
+TEST_F(NfsServerPrograms, squashes_root_where_the_export_says_so) {
   create(root(), "secret", 0600);
   const nfs_fh3 odd = mounted("/odd");
   const nfs_fh3 secret = call<NFSPROC3_LOOKUP>({{odd, "secret"}}).resok().object;
@@ -58,20 +61,20 @@ TEST_F(Server, squashes_root_where_the_export_says_so) {
   EXPECT_EQ(attributes.gid, 65534u);
 }
 
-TEST_F(Server, treats_a_caller_without_credentials_as_anonymous) {
+TEST_F(NfsServerPrograms, treats_a_caller_without_credentials_as_anonymous) {
   create(root(), "secret", 0600);
   as_nobody_known();
   const nfs_fh3 secret = call<NFSPROC3_LOOKUP>({{root(), "secret"}}).resok().object;
   EXPECT_EQ(call<NFSPROC3_READ>({secret, 0, 1}).status, NFS3ERR_ACCES);
 }
 
-TEST_F(Server, gives_no_handle_of_one_export_power_in_another) {
+TEST_F(NfsServerPrograms, gives_no_handle_of_one_export_power_in_another) {
   const nfs_fh3 here = root();
   const nfs_fh3 there = mounted("/odd");
   EXPECT_NE(here, there);
 }
 
-TEST_F(Server, offers_one_MiB_and_the_limits_of_its_store) {
+TEST_F(Nfs3Fsinfo, returns_one_MiB_and_the_limits_of_the_store) {
   const auto res = call<NFSPROC3_FSINFO>({root()});
   ASSERT_EQ(res.status, NFS3_OK);
   const FSINFO3resok& info = res.resok();
@@ -85,7 +88,7 @@ TEST_F(Server, offers_one_MiB_and_the_limits_of_its_store) {
   EXPECT_EQ(call<NFSPROC3_FSINFO>({nfs_fh3{}}).status, NFS3ERR_BADHANDLE);
 }
 
-TEST_F(Server, tells_names_and_links_limits) {
+TEST_F(Nfs3Pathconf, returns_the_limits_of_names_and_links) {
   const auto res = call<NFSPROC3_PATHCONF>({root()});
   ASSERT_EQ(res.status, NFS3_OK);
   EXPECT_EQ(res.resok().name_max, 255u);
@@ -95,7 +98,7 @@ TEST_F(Server, tells_names_and_links_limits) {
   EXPECT_FALSE(res.resok().case_insensitive);
 }
 
-TEST_F(Server, tells_how_much_room_there_is) {
+TEST_F(Nfs3Fsstat, returns_space_and_object_counts) {
   const auto before = call<NFSPROC3_FSSTAT>({root()});
   ASSERT_EQ(before.status, NFS3_OK);
   EXPECT_TRUE(before.resok().obj_attributes.attributes_follow);
@@ -106,7 +109,7 @@ TEST_F(Server, tells_how_much_room_there_is) {
   EXPECT_LT(call<NFSPROC3_FSSTAT>({root()}).resok().fbytes, before.resok().fbytes);
 }
 
-TEST_F(Server, answers_a_repeated_Call_from_its_replay_cache) {
+TEST_F(NfsServerPrograms, answers_a_repeated_Call_from_its_replay_cache) {
   const nfs_fh3 dir = root();
   mkdir(dir, "once");
   rpc::IncomingCall again;
@@ -119,7 +122,7 @@ TEST_F(Server, answers_a_repeated_Call_from_its_replay_cache) {
   EXPECT_EQ((**reply).stream.rope(), first.rope());
 }
 
-TEST_F(Server, knows_no_procedure_and_no_program_beyond_its_own) {
+TEST_F(NfsServerPrograms, knows_no_procedure_and_no_program_beyond_its_own) {
   const auto status_of = [this](std::uint32_t program, std::uint32_t version,
                                 std::uint32_t procedure) {
     xdr::Encoder encoder;
@@ -147,7 +150,7 @@ TEST_F(Server, knows_no_procedure_and_no_program_beyond_its_own) {
   EXPECT_EQ(status_of(100005, 3, 0).accept, AcceptStat::PROG_UNAVAIL) << "MOUNT is a TCP service";
 }
 
-TEST_F(Server, says_why_an_export_cannot_be) {
+TEST_F(NfsServerPrograms, says_why_an_export_cannot_be) {
   const auto twice = nfs_.add_export("/data/", store_, {});
   ASSERT_FALSE(twice.ok());
   EXPECT_NE(twice.error().message.find("given twice"), std::string::npos);

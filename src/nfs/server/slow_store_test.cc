@@ -26,9 +26,9 @@ ExportOptions everybody_as_is() {
   return open;
 }
 
-class SlowStore : public testing::NfsServed {
+class NfsServerSlowStore : public testing::NfsServerTest {
  protected:
-  SlowStore() {
+  NfsServerSlowStore() {
     const nfs_fh3 dir = root();
     for (const char* name : {"a", "b", "c"})
       write(create(dir, name), 0, std::string("text of ") + name);
@@ -38,7 +38,7 @@ class SlowStore : public testing::NfsServed {
       files_.push_back(call<NFSPROC3_LOOKUP>({{dir, name}}).resok().object);
     for (nfs_fh3& file : files_) file = handle_in("/slow", opened(file));
   }
-  ~SlowStore() override { held_->release_all(); }
+  ~NfsServerSlowStore() override { held_->release_all(); }
 
   vfs::Handle opened(const nfs_fh3& handle) const {
     return nfs_.context().handles.open(handle.data.bytes())->object;
@@ -61,7 +61,7 @@ class SlowStore : public testing::NfsServed {
   std::vector<nfs_fh3> files_;
 };
 
-TEST_F(SlowStore, answers_calls_under_way_together_each_with_its_own_in_any_order) {
+TEST_F(NfsServerSlowStore, answers_calls_under_way_together_each_with_its_own_in_any_order) {
   const auto a = start<NFSPROC3_READ>({files_[0], 0, 100});
   const auto b = start<NFSPROC3_READ>({files_[1], 0, 100});
   const auto attributes = start<NFSPROC3_GETATTR>({files_[2]});
@@ -83,13 +83,13 @@ TEST_F(SlowStore, answers_calls_under_way_together_each_with_its_own_in_any_orde
   EXPECT_EQ(text((*a)->resok().data), "text of a");
 }
 
-TEST_F(SlowStore, keeps_nobody_from_another_export) {
+TEST_F(NfsServerSlowStore, does_not_hinder_calls_to_another_export) {
   const auto waiting = start<NFSPROC3_READ>({files_[0], 0, 100});
   EXPECT_EQ(write(create(root(), "quick"), 0, "x").status, NFS3_OK);
   EXPECT_FALSE(waiting->has_value());
 }
 
-TEST_F(SlowStore, a_file_that_goes_under_a_call_that_waits_is_stale) {
+TEST_F(NfsServerSlowStore, a_file_that_goes_under_a_call_that_waits_is_stale) {
   const auto reading = start<NFSPROC3_READ>({files_[0], 0, 100});
   ASSERT_EQ(call<NFSPROC3_REMOVE>({{root(), "a"}}).status, NFS3_OK);
   release(0);
@@ -103,7 +103,7 @@ TEST_F(SlowStore, a_file_that_goes_under_a_call_that_waits_is_stale) {
 
 // RFC 1813 3.3.7: data that was lost while it was written must not look safe under the verifier of
 // what came after.
-TEST_F(SlowStore, a_write_has_the_verifier_of_when_it_began_and_a_commit_that_of_its_end) {
+TEST_F(NfsServerSlowStore, a_write_has_the_verifier_of_when_it_began_and_a_commit_that_of_its_end) {
   const auto before = slow_->write_verifier_epoch();
   const auto written =
       start<NFSPROC3_WRITE>({files_[0], 0, 1, UNSTABLE, Rope::copy_of(bytes_of("x"))});
@@ -116,7 +116,7 @@ TEST_F(SlowStore, a_write_has_the_verifier_of_when_it_began_and_a_commit_that_of
             nfs_.context().write_verifier(*slow_));
 }
 
-TEST_F(SlowStore, calls_of_an_export_that_goes_meanwhile_end_as_they_began) {
+TEST_F(NfsServerSlowStore, calls_of_an_export_that_goes_meanwhile_end_as_they_began) {
   const auto reading = start<NFSPROC3_READ>({files_[0], 0, 100});
   const auto making = start<NFSPROC3_MKDIR>({{dir_, "d"}, {}});
   ASSERT_TRUE(nfs_.replace_exports({{"/data", store_, everybody_as_is()}}).ok());
@@ -130,7 +130,7 @@ TEST_F(SlowStore, calls_of_an_export_that_goes_meanwhile_end_as_they_began) {
   EXPECT_EQ(call<NFSPROC3_GETATTR>({(*making)->resok().obj.handle()}).status, NFS3ERR_STALE);
 }
 
-TEST_F(SlowStore, a_replaced_store_lives_as_long_as_the_calls_that_it_has) {
+TEST_F(NfsServerSlowStore, a_replaced_store_lives_as_long_as_the_calls_that_it_has) {
   const std::weak_ptr<SteppedStore> alive = slow_;
   const auto reading = start<NFSPROC3_READ>({files_[0], 0, 100});
   const auto another = std::make_shared<vfs::MemoryFileSystem>();
@@ -145,7 +145,7 @@ TEST_F(SlowStore, a_replaced_store_lives_as_long_as_the_calls_that_it_has) {
   EXPECT_EQ(call<NFSPROC3_GETATTR>({files_[0]}).status, NFS3ERR_STALE);
 }
 
-TEST_F(SlowStore, options_that_change_hold_for_the_calls_that_come_then) {
+TEST_F(NfsServerSlowStore, options_that_change_hold_for_the_calls_that_come_then) {
   const auto making = start<NFSPROC3_MKDIR>({{dir_, "d"}, {}});
   ExportOptions read_only = everybody_as_is();
   read_only.read_only = true;
@@ -157,7 +157,7 @@ TEST_F(SlowStore, options_that_change_hold_for_the_calls_that_come_then) {
 }
 
 // Everything that answers later than at once answers the same.
-TEST_F(SlowStore, every_procedure_waits_for_it) {
+TEST_F(NfsServerSlowStore, every_procedure_waits_for_it) {
   const auto later =
       std::make_shared<SteppedStore>(store_, std::make_shared<LaterSteps>(std::vector{3, 0, 1}));
   ASSERT_TRUE(nfs_.add_export("/later", later, everybody_as_is()).ok());
@@ -184,9 +184,9 @@ TEST_F(SlowStore, every_procedure_waits_for_it) {
 }
 
 // A client over RPC-over-RDMA whose connection is lost while the store works for it.
-class LostConnection : public ::testing::Test {
+class NfsServerLostConnection : public ::testing::Test {
  protected:
-  LostConnection() {
+  NfsServerLostConnection() {
     STAG_CHECK(nfs_.add_export("/slow", slow_, everybody_as_is()).ok());
     nfs_.add_nfs(programs_);
     const auto at = server_.listen(network_, {"server", 20049});
@@ -198,7 +198,7 @@ class LostConnection : public ::testing::Test {
     const Export& served = nfs_.exports()->all().front();
     STAG_CHECK(root_.data.assign(nfs_.context().handles.seal(served.id, slow_->root()).bytes()));
   }
-  ~LostConnection() override {
+  ~NfsServerLostConnection() override {
     held_->release_all();
     loop_.run(closed(*channel_));
     loop_.run(closed(server_));
@@ -240,7 +240,7 @@ class LostConnection : public ::testing::Test {
   nfs_fh3 root_;
 };
 
-TEST_F(LostConnection, the_repeated_call_waits_for_the_first_and_has_its_answer) {
+TEST_F(NfsServerLostConnection, lets_the_repeated_call_wait_for_the_first_and_answers_it) {
   const auto made = start<NFSPROC3_MKDIR>({{root_, "d"}, {}});
   ASSERT_TRUE(run_until_held(1));
   network_.lose_connections();
@@ -253,7 +253,7 @@ TEST_F(LostConnection, the_repeated_call_waits_for_the_first_and_has_its_answer)
   EXPECT_EQ((**made)->status, NFS3_OK) << "not EXIST";
 }
 
-TEST_F(LostConnection, what_it_asked_for_happens_although_nobody_hears) {
+TEST_F(NfsServerLostConnection, does_not_stop_the_calls_that_it_carried) {
   const auto made = start<NFSPROC3_MKDIR>({{root_, "d"}, {}});
   ASSERT_TRUE(run_until_held(1));
   loop_.run(closed(*channel_));

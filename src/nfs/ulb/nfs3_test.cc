@@ -146,7 +146,7 @@ TEST(Nfs3Binding, bounds_a_listing_by_its_count) {
   EXPECT_EQ(bound<NFSPROC3_READDIRPLUS>({{}, 0, {}, 512, 65536}).payload_max, 4 + 65536u);
 }
 
-TEST(Nfs3Binding, leaves_room_for_the_shortest_answer_to_a_tiny_count) {
+TEST(Nfs3Binding, bounds_a_tiny_count_by_the_shortest_answer) {
   READDIR3res empty;
   empty.resok().dir_attributes = attributes();
   READDIR3res error;

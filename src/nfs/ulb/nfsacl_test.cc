@@ -51,7 +51,7 @@ TEST(NfsaclBinding, sizes_Replies_without_a_list_by_their_XDR) {
   EXPECT_EQ(encoded_size<ACLPROC3_SETACL>(set), ACLPROC3_SETACL::max_results_size);
 }
 
-TEST(NfsaclBinding, lets_GETACL_alone_be_asked_again_with_more_room) {
+TEST(NfsaclBinding, allows_only_GETACL_to_be_retried_with_a_larger_Reply_chunk) {
   PROVES("R8267-5.2-e", "R8267-3.1-e");
   for (const std::uint32_t version : {2u, 3u})
     for (std::uint32_t procedure = 0; procedure <= 5; ++procedure) {
@@ -62,7 +62,7 @@ TEST(NfsaclBinding, lets_GETACL_alone_be_asked_again_with_more_room) {
   EXPECT_EQ(ACLPROC2_GETACL::number, ACLPROC3_GETACL::number);
 }
 
-TEST(SentAcl, has_a_mask_even_when_the_list_has_none) {
+TEST(NfsaclSent, has_a_mask_even_when_the_list_has_none) {
   const Entries three{{ACL_USER_OBJ, 0, 6}, {ACL_GROUP_OBJ, 0, 5}, {ACL_OTHER_OBJ, 0, 4}};
   const Entries expected{{ACL_USER_OBJ, 500, 6},
                          {ACL_GROUP_OBJ, 600, 5},
@@ -73,7 +73,7 @@ TEST(SentAcl, has_a_mask_even_when_the_list_has_none) {
   EXPECT_TRUE(sent_acl({}, {500, 600}, 0).empty());
 }
 
-TEST(SentAcl, marks_the_entries_of_a_default_list) {
+TEST(NfsaclSent, marks_the_entries_of_a_default_list) {
   const Entries list{{ACL_USER_OBJ, 0, 7},
                      {ACL_USER, 9, 7},
                      {ACL_GROUP_OBJ, 0, 5},
@@ -85,7 +85,7 @@ TEST(SentAcl, marks_the_entries_of_a_default_list) {
   EXPECT_EQ(received_acl(sent), list);
 }
 
-TEST(ReceivedAcl, is_put_in_order_and_keeps_a_mask_that_says_something) {
+TEST(NfsaclReceived, is_put_in_order_and_keeps_a_mask_that_says_something) {
   const Entries list{{ACL_OTHER_OBJ, 0, 0},
                      {ACL_CLASS_OBJ, 77, 0x12},
                      {ACL_GROUP_OBJ, 600, 5},

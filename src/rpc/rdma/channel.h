@@ -1,9 +1,12 @@
-// RPC-over-RDMA as an rpc::Channel: one server, one connection at a time, made again when it is
-// lost.
+// rpc::rdma::Channel: RPC-over-RDMA as a rpc::Channel (rpc/channel.h): one server, one connection
+// at a time, which is replaced when it is lost.
 //
-// A new connection is a new core (RFC 8166 3.3.3, RFC 8797): one credit and its own thresholds
-// until its first Reply. Calls that were in progress are sent again there with the same XID and new
-// registrations; nothing is ever sent twice on one connection.
+// A new connection has a new core (RFC 8166 section 3.3.3, RFC 8797): one credit and its own
+// thresholds until its first Reply. Calls in progress are sent again there with the same XID and
+// new registrations; no Call is sent twice on one connection.
+//
+// Thread: the loop of the Fabric. Ownership: the Channel owns its connection and the records of its
+// calls. Errors: a call ends with a CallError only after the peer can no longer reach its memory.
 #pragma once
 
 #include <memory>
@@ -23,12 +26,12 @@ namespace stag::rpc::rdma {
 
 class Channel final : public rpc::Channel, private LinkOwner, private Reconnector::Owner {
  public:
-  // `fabric` outlives the Channel.
+  // `fabric` outlives the Channel. No connection is made before connect() or the first call.
   Channel(fabric::Fabric& fabric, Address server, ChannelOptions options);
-  // No call in progress; close() awaited, or never connected.
+  // No call is in progress, and close() was awaited or the Channel never connected.
   ~Channel() override;
 
-  // One attempt; the reason when it fails.
+  // Makes one attempt to connect; yields the Reason when it fails.
   Task<Result<Ok, Reason>> connect(CancelToken cancel) { return reconnector_.connect(cancel); }
 
   Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override;
@@ -40,7 +43,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   std::string where() const override { return "rdma " + to_string(server_); }
 
  private:
-  // A call between attempts or on a Link.
+  // One call, on a Link or between two connections.
   struct Entry;
   struct KeepEntry {
     Channel* channel;
@@ -53,7 +56,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   EntryInUse entry_for(CallMessage& message);
   void keep(Entry* entry);
   bool connected() const;
-  // Resolves when there is one, or with the reason why there will be none.
+  // Waits for a connection; Reason::None when there is one, else why there will be none.
   Task<Reason> connection(Entry& entry);
   std::shared_ptr<Link> begin(Entry& entry);
   Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
@@ -81,17 +84,18 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   bool closing_ = false;
   Reconnector reconnector_;
   Deadlines deadlines_;
-  std::vector<std::unique_ptr<Entry>> kept_;  // of calls that have ended, for the next ones
-  std::vector<Entry*> waiting_;               // for a connection
-  std::uint32_t active_ = 0;                  // calls in progress
-  std::uint32_t last_program_ = 0, last_version_ = 0;  // what a probe asks
+  std::vector<std::unique_ptr<Entry>> kept_;           // records of ended calls, for the next calls
+  std::vector<Entry*> waiting_;                        // calls that wait for a connection
+  std::uint32_t active_ = 0;                           // calls in progress
+  std::uint32_t last_program_ = 0, last_version_ = 0;  // of the NULL call of a probe
   Timer health_timer_;
   bool health_watched_ = false;
-  PendingCall* probe_ = nullptr;  // the health check under way
-  TaskGroup tasks_;               // probing
+  PendingCall* probe_ = nullptr;  // the health check in progress
+  TaskGroup tasks_;               // health checks
   Completion<Ok>* quiet_ = nullptr;
 };
 
+// Makes Channels on one fabric with one set of options.
 class Connector final : public rpc::Connector {
  public:
   // `fabric` outlives the Connector and its Channels.

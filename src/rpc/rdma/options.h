@@ -1,4 +1,4 @@
-// What an owner may choose about RPC-over-RDMA, with the defaults most want.
+// Options of RPC-over-RDMA channels and servers, and counters of transfers.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace stag::rpc::rdma {
 
-// What travelled how, counted at the Requester; written on the loop, readable from any thread.
-// Bytes are payload.
+// Counts how the data of calls travelled, at the Requester. Bytes are payload. The loop writes the
+// counters; any thread may read them.
 struct TransferStats {
   using Count = std::atomic<std::uint64_t>;
   Count calls{0};
-  Count inline_bytes{0};                        // of Calls and Replies, Transport headers excluded
+  Count inline_bytes{0};                        // of Calls and Replies, without transport headers
   Count read_chunks{0}, read_chunk_bytes{0};    // arguments the server fetched
   Count write_chunks{0}, write_chunk_bytes{0};  // results the server placed
   Count position_zero_chunks{0}, position_zero_bytes{0};  // Long Calls
@@ -27,30 +27,29 @@ struct TransferStats {
 
 inline constexpr std::uint32_t kUsualInlineSize = 16384;
 
-// Both ends. Sizes are announced in private data (RFC 8797) and cut to what the peer can take; a
-// peer that announces nothing gets 1024 bytes.
+// Options of either end. Both ends announce their inline sizes in private data (RFC 8797), and each
+// direction uses the smaller one; a peer that announces none counts as one with 1024 bytes.
 struct TransportOptions {
-  // Bytes of the longest Send and Receive, header included. Unset: kUsualInlineSize, and whoever
-  // knows the fabric may choose inline_call_size.
+  // Bytes of the longest Send and Receive, transport header included. nullopt: kUsualInlineSize,
+  // and the code that knows the fabric may set inline_call_size.
   std::optional<std::uint32_t> inline_size{};
-  // The same for messages from client to server, when it is more: a WRITE up to this size needs no
-  // RDMA Read, and so a round trip less. Worth it where the room for a message costs nothing before
-  // it is used, as in software. Zero: no more.
+  // The same for messages from client to server, if larger: a WRITE up to this size needs no RDMA
+  // Read and thus one round trip less. Useful where receive buffers cost nothing before they are
+  // used, as in software. Zero: inline_size.
   std::uint32_t inline_call_size = 0;
-  bool remote_invalidation = true;    // RFC 8797 4.1
-  std::uint32_t max_segments = 16;    // per chunk we offer (RFC 8267 6.4.2)
-  std::uint32_t inbound_reads = 32;   // IRD: a power of two suits Linux
-  std::uint32_t outbound_reads = 32;  // ORD
+  bool remote_invalidation = true;   // RFC 8797 4.1
+  std::uint32_t max_segments = 16;   // of each chunk that this end offers (RFC 8267 6.4.2)
+  std::uint32_t inbound_reads = 32;  // IRD, RDMA Reads of the peer at a time; Linux: a power of two
+  std::uint32_t outbound_reads = 32;  // ORD, RDMA Reads of this end at a time
   bool crc = false;                   // iWARP: CRC32C on every FPDU
-  // Our Read chunks include the XDR pad of their item. RFC 8166 3.4.5.2 advises against it; for
-  // Responders that cannot do without.
+  // Read chunks of this end include the XDR pad of their item. RFC 8166 section 3.4.5.2 advises
+  // against it; some Responders need it.
   bool pad_read_chunks = false;
-  std::uint32_t max_chunk_bytes = 16u << 20;  // refused above (RFC 8166 8.1.4)
-  // Bytes of chunks that the peer's Calls in progress may take on one connection.
+  std::uint32_t max_chunk_bytes = 16u << 20;  // a larger chunk is refused (RFC 8166 8.1.4)
+  // Memory budget of one connection: bytes that the chunks of the peer's Calls in progress occupy.
   std::uint64_t max_bytes = 64u << 20;
-  // A peer that owes something - the data of Reads, to take bytes of ours, the rest of a message -
-  // and makes no progress with it for so long loses the connection (fabric::ConnectOptions). Zero:
-  // never.
+  // A peer that makes no progress for this long with the data of RDMA Reads, with taking sent
+  // bytes, or with a message that it has begun, loses the connection (decision 0012). Zero: never.
   Duration stall_limit = std::chrono::seconds(60);
 
   // Bytes of the longest message from server to client, and from client to server.
@@ -64,28 +63,30 @@ struct ChannelOptions {
   std::uint32_t reverse_credits = 16;  // granted once serve_reverse() was called (RFC 8167)
   bool reverse_chunks = true;          // serve reverse Calls that have chunks (RFC 8167 5.3)
   rpcrdma::PeerQuirks quirks{};
-  Duration connect_timeout = std::chrono::seconds(10);
-  // A lost connection is tried again this long, with back-off and jitter; then waiting calls fail.
+  Duration connect_timeout = std::chrono::seconds(10);  // of one attempt
+  // How long the Channel tries to replace a lost connection, with back-off and jitter; then the
+  // waiting calls fail.
   Duration reconnect_for = std::chrono::seconds(120);
-  // Calls are in progress and no byte moved for so long: a NULL call asks whether the server lives,
-  // in a credit kept free for it (RFC 8267 6.7.2); no answer in the same time ends the
-  // connection. Zero: never.
+  // When calls are in progress and no byte has moved for this long, the Channel sends a NULL call
+  // in a credit that it keeps free for that (RFC 8267 section 6.7.2); without a Reply within the
+  // same time it closes the connection. Zero: never.
   Duration probe_after = std::chrono::seconds(15);
-  std::uint64_t seed = 0;          // of XIDs and jitter; 0: from the system
-  TransferStats* moved = nullptr;  // outlives the Channel
+  std::uint64_t seed = 0;          // of XIDs and jitter; 0: the system's random numbers
+  TransferStats* moved = nullptr;  // counts transfers; outlives the Channel. Null: none
 };
 
 struct ServerOptions {
   TransportOptions transport;
   std::uint32_t credits = 128;         // granted to every connection
   std::uint32_t reverse_credits = 16;  // requested for Calls to the client
-  // Our Calls to the client may have chunks; false: those that need some fail (RFC 8167 5.3).
+  // Whether Calls to the client may have chunks; if false, a Call that needs chunks fails (RFC 8167
+  // section 5.3).
   bool reverse_chunks = true;
-  std::uint64_t max_bytes_all = 1u << 30;  // of chunks, all connections together
+  std::uint64_t max_bytes_all = 1u << 30;  // memory budget for chunks of all connections
   std::uint32_t max_connections = 16384;
-  std::uint32_t max_connections_per_peer = 0;  // from one address; 0: fabric::ListenOptions'
-  // Whose connection requests are accepted; empty: everybody's. Others are rejected before any
-  // memory is exposed to them (RFC 8166 8.1.1).
+  std::uint32_t max_connections_per_peer = 0;  // from one address; 0: as fabric::ListenOptions says
+  // The networks that clients may connect from; empty: any. Other requests are rejected before any
+  // memory is exposed to the client (RFC 8166 section 8.1.1).
   std::vector<IpNetwork> allow{};
 };
 

@@ -1,6 +1,9 @@
-// RPC over TCP with record marking (RFC 5531 section 11): the client's side. Many calls in flight
-// on one connection. A lost connection is made again when calls wait for it (rpc/reconnector.h);
-// they are sent again on the new one only.
+// TcpChannel: RPC over TCP with record marking (RFC 5531 section 11) as a rpc::Channel
+// (rpc/channel.h). Many calls are in flight on one connection. A lost connection is replaced when
+// calls wait for it (rpc/reconnector.h); they are sent again on the new one only.
+//
+// Thread: that of `loop`. Ownership: the TcpChannel owns its connection. Errors:
+// CallError::transport with the Reason that the connection was lost or could not be made.
 #pragma once
 
 #include <memory>
@@ -21,11 +24,12 @@ class TcpChannel final : public Channel,
                          private Reconnector::Owner,
                          private RecordStream::Events {
  public:
+  // `loop` outlives the Channel. No connection is made before connect() or the first call.
   TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options);
-  // Only after close(), or when it never connected.
+  // close() was awaited, or the Channel never connected.
   ~TcpChannel() override;
 
-  // One attempt, now.
+  // Makes one attempt to connect; yields the Reason when it fails.
   Task<Result<Ok, Reason>> connect(CancelToken cancel) { return reconnector_.connect(cancel); }
 
   Task<Result<ReplyMessage, CallError>> call(CallMessage& message) override {
@@ -60,16 +64,17 @@ class TcpChannel final : public Channel,
   Address server_;
   ChannelOptions options_;
   Requester requester_;
-  std::shared_ptr<Account> account_;  // of the stream; a client limits nothing
+  std::shared_ptr<Account> account_;  // memory budget of the stream; unlimited at a client
   std::shared_ptr<RecordStream> stream_;
   Service* service_ = nullptr;
   std::shared_ptr<Responder> responder_;
   Reconnector reconnector_;
   TaskGroup tasks_;
-  bool heard_ = false;            // anything, ever
-  std::uint32_t unanswered_ = 0;  // connections that ended before that, one after the other
+  bool heard_ = false;            // whether any byte of the server ever arrived
+  std::uint32_t unanswered_ = 0;  // connections in a row that ended before the first byte
 };
 
+// Makes TcpChannels on one loop with one set of options.
 class TcpConnector final : public Connector {
  public:
   explicit TcpConnector(net::EpollLoop& loop, const ChannelOptions& options = {})

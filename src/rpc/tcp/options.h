@@ -1,4 +1,4 @@
-// What an owner may choose about RPC over TCP.
+// Options of RPC over TCP with record marking (RFC 5531 section 11).
 #pragma once
 
 #include <cstddef>
@@ -11,41 +11,46 @@
 
 namespace stag::rpc::tcp {
 
+// Limits of one connection.
 struct StreamLimits {
   oncrpc::RecordLimits records;
-  // Bytes waiting to be sent beyond which nothing is read: the peer must take its Replies first.
-  // Zero: reading never stops (a client's side; two sides that stop would wait for each other).
+  // While more than this many bytes wait to be sent, nothing is read: the peer must take its
+  // Replies first. Zero: reading never stops (for the client: two sides that stop would wait for
+  // each other).
   std::size_t queued = 0;
-  // While bytes wait to be sent the peer must acknowledge some within this time, else, while a
-  // record is begun, send some. However many there are: only standing still counts. Zero: no limit.
+  // Within this time the peer must acknowledge some of the bytes that wait to be sent, or, when a
+  // record is begun, send some of it; any number of bytes is progress. Zero: no limit.
   Duration stall = std::chrono::seconds(60);
-  // A record that is begun must be whole within this time, however steadily it trickles; time in
-  // which nothing is read on our own account does not count. Zero: no limit.
+  // A record must be complete within this time after its first byte, even if bytes come steadily.
+  // Time in which this side reads nothing does not count. Zero: no limit.
   Duration whole_record = std::chrono::seconds(60);
 };
 
 struct ChannelOptions {
-  Duration connect_timeout = std::chrono::seconds(10);
+  Duration connect_timeout = std::chrono::seconds(10);  // of one attempt
+  // The pause before the next attempt, which doubles, with jitter.
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(10);
-  // No stall limit: a server may take its time, calls have deadlines of their own.
+  // No stall limit: calls have deadlines of their own.
   StreamLimits stream{
       .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
-  std::size_t max_reverse_calls = 16;
-  // Of XIDs and jitter; 0 takes one from the system.
+  std::size_t max_reverse_calls = 16;  // Calls of the server in progress (RFC 8167)
+  // Of XIDs and jitter; 0: the system's random numbers.
   std::uint32_t seed = 0;
 };
 
 struct ServerOptions {
-  std::size_t max_connections = 4096;  // over all loops; one more is closed at once
-  // From one address; 0: a quarter of them, but enough for an ordinary client.
+  std::size_t max_connections = 4096;  // on all loops; a further one is closed at once
+  // Connections from one address; 0: a quarter of max_connections, but enough for an ordinary
+  // client.
   std::size_t max_connections_per_peer = 0;
-  // Whose connections are taken; empty: everybody's.
+  // The networks that clients may connect from; empty: any.
   std::vector<IpNetwork> allow{};
-  // In progress on one connection; at that many it is not read until one ends.
+  // Calls in progress on one connection; at this number the server reads no more from it until a
+  // Call ends.
   std::size_t max_calls = 32;
-  // Bytes of the Calls and Replies of one connection, and of all together; what is beyond waits
-  // (rpc/tcp/budget.h).
+  // Memory budgets of one connection and of all connections: bytes of Calls and Replies. A Call
+  // beyond a budget waits.
   std::uint64_t max_bytes = 64u << 20;
   std::uint64_t max_bytes_all = 1u << 30;
   StreamLimits stream{.records = {},

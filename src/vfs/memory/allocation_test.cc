@@ -10,7 +10,7 @@ Buffer block_of(std::size_t size) {
   return Block::allocate(size).freeze(size);
 }
 
-TEST(FileData, that_is_written_again_block_by_block_takes_nothing_from_the_heap) {
+TEST(FileData, takes_nothing_from_the_heap_when_written_again_block_by_block) {
   constexpr std::size_t kSize = 64 << 10;
   constexpr std::uint64_t kBlocks = 4;
   const Rope blocks[] = {Rope(block_of(kSize)), Rope(block_of(kSize))};

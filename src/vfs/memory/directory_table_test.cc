@@ -34,7 +34,7 @@ class Collider {
   static std::uint64_t unmix(std::uint64_t word) { return shift(word * inverse()) * inverse(); }
 };
 
-TEST(NameHash, scatters_names_that_collide_under_a_hash_without_a_key) {
+TEST(DirectoryTable, scatters_names_that_collide_under_a_hash_without_a_key) {
   const Collider collider;
   std::unordered_set<std::size_t> known;
   std::unordered_set<std::size_t> keyed;
@@ -49,7 +49,7 @@ TEST(NameHash, scatters_names_that_collide_under_a_hash_without_a_key) {
   EXPECT_EQ(keyed.size(), 1000u);
 }
 
-TEST(NameHash, depends_on_its_key) {
+TEST(DirectoryTable, depends_on_its_key) {
   const SipKey one{std::byte{1}};
   const SipKey two{std::byte{2}};
   EXPECT_EQ(NameHash(one)("name"), NameHash(one)("name"));

@@ -1,23 +1,35 @@
-// vfs/memory: a FileSystem that lives in memory and is gone with it. Complete, fast, and the
-// reference for what the other stores do.
+// vfs/memory: a FileSystem that keeps everything in memory; its content ends with the object. It
+// supports every operation and is the reference for the behaviour of other stores.
 //
-// File data is kept in reference-counted extents that do not change while anybody refers to them:
-// read() hands out references, write() keeps large owned Buffers as they are, so a payload that a
-// transport placed into a Block of placement() is stored without a copy. Every operation completes
-// at once, on the caller's thread; many loops may share one MemoryFileSystem (memory/store.h says
-// how). Writes are always FileSync: nothing is lost that would survive.
+// Data. File data lies in reference-counted extents that do not change while references to them
+// exist: read() yields references, write() keeps large owned Buffers as they are, so that a payload
+// which a transport has placed into a Block of placement() is stored without a copy. Writes are
+// FileSync: a crash of the process loses the whole store, durable or not.
+//
+// Threads. Any number of loops may share one MemoryFileSystem. Every operation ends before its call
+// returns, on the caller's thread.
+//
+// Errors. Beyond Options::max_bytes operations fail with NoSpace. Handles of another or an earlier
+// store are Stale (Options::instance).
 #pragma once
 
-#include "vfs/memory/store.h"
+#include <memory>
+
+#include "vfs/memory/options.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs {
+namespace memory {
+class Store;
+}
 
 class MemoryFileSystem final : public FileSystem {
  public:
-  explicit MemoryFileSystem(const memory::Options& options = {}) : store_(options) {}
+  // An empty root directory. Throws std::bad_alloc.
+  explicit MemoryFileSystem(const memory::Options& options = {});
+  ~MemoryFileSystem() override;
 
-  Handle root() const override { return store_.root(); }
+  Handle root() const override;
   Limits limits() const override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
   Operation<Change> set_attributes(CallerContext caller, const Handle& object,
@@ -59,7 +71,7 @@ class MemoryFileSystem final : public FileSystem {
                              const SetAcls& changes) override;
 
  private:
-  memory::Store store_;
+  const std::unique_ptr<memory::Store> store_;
 };
 
 }  // namespace stag::vfs

@@ -8,9 +8,9 @@ namespace {
 using testing::finish;
 using testing::InlineLoop;
 
-class Memory : public ::testing::Test {
+class MemoryStore : public ::testing::Test {
  protected:
-  explicit Memory(memory::Options options = {}) : fs(options) {}
+  explicit MemoryStore(memory::Options options = {}) : fs(options) {}
   template <class T>
   T run(Operation<T> operation) {
     Outcome<T> outcome = finish(loop, std::move(operation));
@@ -33,9 +33,9 @@ class Memory : public ::testing::Test {
   MemoryFileSystem fs;
 };
 
-class SmallMemory : public Memory {
+class MemoryStoreFull : public MemoryStore {
  protected:
-  SmallMemory() : Memory(small()) {}
+  MemoryStoreFull() : MemoryStore(small()) {}
   static memory::Options small() {
     memory::Options options;
     options.max_bytes = 1 << 20;
@@ -45,11 +45,11 @@ class SmallMemory : public Memory {
   std::uint64_t free_bytes() { return run(fs.usage(caller())).free_bytes; }
 };
 
-TEST_F(Memory, the_fresh_root_is_open_to_all_and_sticky) {
+TEST_F(MemoryStore, the_fresh_root_is_open_to_all_and_sticky) {
   EXPECT_EQ(run(fs.attributes(caller(), fs.root())).mode, 01777u);
 }
 
-TEST_F(Memory, a_placed_block_becomes_the_storage_and_is_read_without_a_copy) {
+TEST_F(MemoryStore, a_placed_block_becomes_the_storage_and_is_read_without_a_copy) {
   const Handle file = make("file");
   Block block = fs.placement(1 << 20);
   std::memset(block.data(), 'p', 1 << 20);
@@ -63,14 +63,14 @@ TEST_F(Memory, a_placed_block_becomes_the_storage_and_is_read_without_a_copy) {
   EXPECT_EQ(part.pieces()[0].data(), place + 65'536);
 }
 
-TEST_F(Memory, neighbours_of_one_placement_leave_as_one_piece_after_a_write_elsewhere) {
+TEST_F(MemoryStore, neighbours_of_one_placement_leave_as_one_piece_after_a_write_elsewhere) {
   const Handle file = make("file");
   write(file, 0, Rope::copy_of(bytes_of(std::string(1 << 20, 'a'))));
   write(file, 900'000, Rope::copy_of(bytes_of("b")));
   EXPECT_EQ(read(file, 0, 900'000).pieces().size(), 1u);
 }
 
-TEST_F(Memory, borrowed_and_small_pieces_are_copied) {
+TEST_F(MemoryStore, borrowed_and_small_pieces_are_copied) {
   const Handle file = make("file");
   const std::string lent(100'000, 'l');
   write(file, 0, Rope::borrow(bytes_of(lent)));
@@ -80,7 +80,7 @@ TEST_F(Memory, borrowed_and_small_pieces_are_copied) {
   EXPECT_NE(read(file, 0, 1000).pieces()[0].data(), receive_buffer.data() + 50);
 }
 
-TEST_F(Memory, small_writes_go_to_what_is_there_while_nobody_reads_it) {
+TEST_F(MemoryStore, small_writes_go_to_what_is_there_while_nobody_reads_it) {
   const Handle file = make("file");
   Rope data;
   for (const char c : {'a', 'b'}) data.append(Buffer::copy_of(bytes_of(std::string(16 * 1024, c))));
@@ -97,7 +97,7 @@ TEST_F(Memory, small_writes_go_to_what_is_there_while_nobody_reads_it) {
   EXPECT_EQ(text_of(read(file, 16 * 1024 - 3, 6).flatten().bytes()), "aWXYZb");
 }
 
-TEST_F(Memory, many_small_appends_leave_few_pieces) {
+TEST_F(MemoryStore, many_small_appends_leave_few_pieces) {
   const Handle file = make("log");
   for (int i = 0; i < 5000; ++i)
     write(file, static_cast<std::uint64_t>(i) * 100,
@@ -107,7 +107,7 @@ TEST_F(Memory, many_small_appends_leave_few_pieces) {
   EXPECT_LE(all.pieces().size(), 8u * 18u);
 }
 
-TEST_F(Memory, random_4k_writes_over_a_large_one_keep_storage_near_the_size) {
+TEST_F(MemoryStore, random_4k_writes_over_a_large_one_keep_storage_near_the_size) {
   const Handle file = make("file");
   write(file, 0, Rope::copy_of(bytes_of(std::string(1 << 20, 'a'))));
   for (std::uint64_t i = 0; i < 256; ++i)
@@ -117,7 +117,7 @@ TEST_F(Memory, random_4k_writes_over_a_large_one_keep_storage_near_the_size) {
   EXPECT_EQ(read(file, 0, 1 << 20), Rope::copy_of(bytes_of(std::string(1 << 20, 'b'))));
 }
 
-TEST_F(Memory, every_change_is_seen_in_the_change_attribute) {
+TEST_F(MemoryStore, every_change_is_seen_in_the_change_attribute) {
   const Handle file = make("file");
   const auto change_of = [&](const Handle& object) {
     return run(fs.attributes(caller(), object)).change;
@@ -134,14 +134,14 @@ TEST_F(Memory, every_change_is_seen_in_the_change_attribute) {
   EXPECT_NE(change_of(fs.root()), root_made);
 }
 
-TEST_F(Memory, handles_of_another_store_are_stale) {
+TEST_F(MemoryStore, handles_of_another_store_are_stale) {
   MemoryFileSystem other;
   const auto outcome = finish(loop, fs.attributes(caller(), other.root()));
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error(), Status::Stale);
 }
 
-TEST_F(SmallMemory, a_full_store_refuses_and_gives_back_what_is_removed) {
+TEST_F(MemoryStoreFull, a_full_store_refuses_and_gives_back_what_is_removed) {
   const std::uint64_t free_at_start = free_bytes();
   const Handle file = make("file");
   write(file, 0, zeros(1'000'000));
@@ -155,7 +155,7 @@ TEST_F(SmallMemory, a_full_store_refuses_and_gives_back_what_is_removed) {
   EXPECT_EQ(free_bytes(), free_at_start);
 }
 
-TEST_F(SmallMemory, objects_count_too) {
+TEST_F(MemoryStoreFull, objects_count_too) {
   Outcome<Created> last = Failure{Status::Io};
   for (int i = 0; i < 2000; ++i) {
     last = finish(loop, fs.create(caller(), fs.root(), std::to_string(i), {}));
@@ -165,7 +165,7 @@ TEST_F(SmallMemory, objects_count_too) {
   EXPECT_EQ(last.error(), Status::NoSpace);
 }
 
-TEST_F(SmallMemory, the_target_of_a_symlink_counts_as_long_as_the_symlink_is_there) {
+TEST_F(MemoryStoreFull, the_target_of_a_symlink_counts_as_long_as_the_symlink_is_there) {
   const std::uint64_t free_at_start = free_bytes();
   run(fs.symlink(caller(), fs.root(), "short", "t", {}));
   const std::uint64_t of_short = free_at_start - free_bytes();
@@ -177,7 +177,7 @@ TEST_F(SmallMemory, the_target_of_a_symlink_counts_as_long_as_the_symlink_is_the
   EXPECT_EQ(free_bytes(), free_at_start);
 }
 
-TEST_F(SmallMemory, access_control_lists_count_too) {
+TEST_F(MemoryStoreFull, access_control_lists_count_too) {
   const std::uint64_t free_at_start = free_bytes();
   std::vector<AclEntry> entries;
   for (std::uint32_t id = 1; id <= 1000; ++id) entries.push_back({AclEntry::Tag::User, id, 7});
@@ -196,7 +196,7 @@ TEST_F(SmallMemory, access_control_lists_count_too) {
   EXPECT_EQ(free_bytes(), free_at_start);
 }
 
-TEST_F(SmallMemory, a_truncated_file_frees_its_tail) {
+TEST_F(MemoryStoreFull, a_truncated_file_frees_its_tail) {
   const Handle file = make("file");
   write(file, 0, zeros(900'000));
   SetAttributes changes;

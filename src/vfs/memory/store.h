@@ -1,10 +1,11 @@
-// The memory store behind vfs/memory: objects by number in shards, each shard behind a mutex that
-// is held for the few steps of one operation and never while anything waits. An operation on
-// several objects locks their shards in one order, after finding out which they are; when an entry
-// changed in between it starts again.
+// memory::Store: the objects behind vfs/memory, by inode number, in 64 shards. A mutex guards each
+// shard; an operation holds it for a few steps and never while it waits. An operation on several
+// objects first finds out which they are, then locks their shards in the order of their addresses;
+// if a directory entry has changed in between, the operation starts again.
 //
-// Every function may be called from any thread. They mirror FileSystem (vfs/vfs.h), which says what
-// they do.
+// Thread: any. Ownership: the Store owns its objects; results refer to file data by reference
+// count. Errors: a Status (vfs/status.h). The public functions do what the functions of the same
+// names in FileSystem do (vfs/vfs.h).
 #pragma once
 
 #include <array>
@@ -16,28 +17,15 @@
 #include "base/brief_mutex.h"
 #include "base/inline_vector.h"
 #include "vfs/memory/inode.h"
+#include "vfs/memory/options.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs::memory {
 
-inline constexpr std::size_t kMaxName = 255;
+inline constexpr std::size_t kMaxName = 255;  // bytes
 inline constexpr std::uint32_t kMaxLinks = 1'000'000'000;
-inline constexpr std::uint64_t kObjectCharge =
-    512;  // what an object, or an entry, counts against max_bytes
-
-struct Options {
-  // Data, targets, access control lists, and 512 bytes for each object and entry.
-  std::uint64_t max_bytes = std::uint64_t{4} << 30;
-  std::uint32_t root_mode = 01777;
-  std::uint32_t root_uid = 0;
-  std::uint32_t root_gid = 0;
-  // Distinguishes this store's handles from those of another or an earlier one; 0 draws a number.
-  std::uint64_t instance = 0;
-  // What attributes give as file_system_id; 0: `instance`.
-  std::uint64_t file_system_id = 0;
-  // Time of day; null reads the system's clock.
-  Time (*now)() = nullptr;
-};
+// Bytes that an object, or an entry, counts against Options::max_bytes.
+inline constexpr std::uint64_t kObjectCharge = 512;
 
 class Store {
  public:
@@ -82,13 +70,13 @@ class Store {
 
  private:
   static constexpr std::size_t kShards = 64;
-  // Aligned: loops that work on different files share no cache line.
+  // Aligned to a cache line, so that loops which work on different files do not share one.
   struct alignas(64) Shard {
     BriefMutex mutex;
     std::unordered_map<InodeId, std::unique_ptr<Inode>> inodes;
   };
   using Ids = InlineVector<InodeId, 4>;
-  class Locked;  // the shards of some objects, held
+  class Locked;  // holds the mutexes of several shards
 
   struct Entry {
     InodeId directory;
@@ -99,13 +87,15 @@ class Store {
   Handle handle_of(InodeId id) const;
   Outcome<InodeId> id_of(const Handle& handle) const;
   Shard& shard_of(InodeId id) { return shards_[id % kShards]; }
-  Inode* find(InodeId id);  // with its shard held
+  // Null when there is none. The caller holds the shard's mutex.
+  Inode* find(InodeId id);
   Node node_of(const Inode& inode) const { return {handle_of(inode.id), attributes_of(inode)}; }
   Attributes attributes_of(const Inode& inode) const { return inode.attributes(file_system_id_); }
   Change changed(const BeforeChange& before, const Inode& inode) const {
     return {before, attributes_of(inode)};
   }
 
+  // Counts `bytes` against max_bytes_; false, and nothing counted, when that would be too many.
   bool charge(std::uint64_t bytes);
   void refund(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   void resize(Inode& file, std::uint64_t size, Replaced& replaced);
@@ -140,12 +130,13 @@ class Store {
   std::array<Shard, kShards> shards_;
   std::atomic<InodeId> next_id_{2};
   std::atomic<std::uint64_t> used_{0};
-  // Directories change their parent one at a time, so that none moves into itself while another
-  // looks.
+  // Held while a directory gets another parent, so that two moves at once cannot make a directory
+  // its own ancestor.
   std::mutex moving_;
 };
 
-// The shards of up to four objects, held in shard order from construction to destruction.
+// Holds the mutexes of the shards of up to four objects, locked in the order of their addresses,
+// from construction to destruction.
 class Store::Locked {
  public:
   Locked(Store& store, Ids ids);

@@ -15,14 +15,14 @@ constexpr std::uint32_t kMaxBudget = 1 << 20;
 }  // namespace
 
 struct Store::Page {
-  struct Item {
+  struct ListedEntry {
     std::uint32_t name_start;
     std::uint32_t name_length;
     InodeId inode;
     std::uint64_t cookie;
   };
   std::string names;
-  std::vector<Item> items;
+  std::vector<ListedEntry> items;
   bool complete = false;  // nothing follows
 
   void add(std::string_view name, InodeId inode, std::uint64_t cookie) {
@@ -30,7 +30,7 @@ struct Store::Page {
                      static_cast<std::uint32_t>(name.size()), inode, cookie});
     names += name;
   }
-  std::string_view name_of(const Item& item) const {
+  std::string_view name_of(const ListedEntry& item) const {
     return std::string_view(names).substr(item.name_start, item.name_length);
   }
 };
@@ -69,7 +69,7 @@ Outcome<Listed> Store::list(const Credentials& who, const Handle& directory, con
     if (inode->accessed <= inode->modified) inode->accessed = now_();
     listed.directory = attributes_of(*inode);
   }
-  for (const Page::Item& item : page.items) {
+  for (const Page::ListedEntry& item : page.items) {
     DirectoryEntry entry{page.name_of(item), item.inode, item.cookie, nullptr};
     Node node;
     if (from.with_nodes) {

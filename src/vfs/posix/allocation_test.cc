@@ -80,7 +80,7 @@ TEST_F(PosixAtOnce, read_starts_no_coroutine) {
   expect_no_coroutine([&] { return fs->read(caller(), file, 0, 4096); }, 1);
 }
 
-TEST_F(PosixAtOnce, what_is_not_answered_at_once_does) {
+TEST_F(PosixAtOnce, other_operations_start_a_coroutine) {
   const auto operation = fs->readlink(caller(), file);
   EXPECT_FALSE(operation.ready());
 }

@@ -15,8 +15,6 @@ namespace {
 
 using Groups = InlineVector<std::uint32_t, 16>;
 
-constexpr std::uint32_t kNobody = ~std::uint32_t{0};  // "no change" to the kernel; never a user
-
 #ifdef SYS_setgroups32
 constexpr long kSetGroups = SYS_setgroups32;
 #else
@@ -40,11 +38,11 @@ bool switch_groups(const Groups& groups) {
 
 bool switch_user(std::uint32_t uid) {
   ::setfsuid(uid);
-  return static_cast<std::uint32_t>(::setfsuid(kNobody)) == uid;
+  return static_cast<std::uint32_t>(::setfsuid(kNoId)) == uid;
 }
 bool switch_group(std::uint32_t gid) {
   ::setfsgid(gid);
-  return static_cast<std::uint32_t>(::setfsgid(kNobody)) == gid;
+  return static_cast<std::uint32_t>(::setfsgid(kNoId)) == gid;
 }
 
 bool try_to_switch() {
@@ -56,7 +54,7 @@ bool try_to_switch() {
   return group && user;
 }
 
-void lay_down_resource_capability() {
+void drop_resource_capability() {
   if (!can_switch_users()) return;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
@@ -74,7 +72,7 @@ bool can_switch_users() {
 
 CredentialScope::CredentialScope(const Credentials& who) {
   if (!can_switch_users()) return;
-  if (who.uid == kNobody || who.gid == kNobody) {
+  if (who.uid == kNoId || who.gid == kNoId) {
     ok_ = false;
     return;
   }
@@ -85,7 +83,7 @@ CredentialScope::CredentialScope(const Credentials& who) {
   // Groups and group first: afterwards the right to change them may be gone.
   if (who.uid != 0) {
     Groups groups = who.groups;
-    std::replace(groups.begin(), groups.end(), kNobody, who.gid);
+    std::replace(groups.begin(), groups.end(), kNoId, who.gid);
     ok_ = switch_groups(groups);
   }
   ok_ = ok_ && switch_group(who.gid) && switch_user(who.uid);
@@ -99,7 +97,7 @@ CredentialScope::~CredentialScope() {
 
 void prepare_loop_thread() {
   thread_local const bool kPrepared = [] {
-    lay_down_resource_capability();
+    drop_resource_capability();
     return true;
   }();
   (void)kPrepared;

@@ -177,7 +177,7 @@ TEST_F(PosixMaking, an_object_that_cannot_be_given_away_goes_again) {
   EXPECT_TRUE(files::is_empty(folder));
 }
 
-TEST_F(PosixMaking, what_is_new_is_given_away) {
+TEST_F(PosixMaking, a_new_object_is_given_to_its_owner) {
   EXPECT_EQ(status(fs->mkdir({loop, root}, fs->root(), "d", for_alice())), std::nullopt);
   EXPECT_EQ(status(fs->symlink({loop, root}, fs->root(), "s", "target", for_alice())),
             std::nullopt);
@@ -214,7 +214,7 @@ TEST_F(PosixMaking, a_link_that_is_swapped_in_is_not_given_away) {
   EXPECT_EQ(owner_of("precious"), 0u);
 }
 
-TEST_F(PosixMaking, of_objects_that_the_file_system_does_not_have_is_not_supported) {
+TEST_F(PosixMaking, objects_that_the_file_system_does_not_have_are_not_supported) {
   const CallerContext caller{loop, root};
   const CallerContext user{loop, alice};
   const Special device{FileType::CharacterDevice, {1, 3}};

@@ -2,6 +2,7 @@
 
 #include "base/loop.h"
 #include "vfs/posix/credentials.h"
+#include "vfs/posix/tree.h"
 
 namespace stag::vfs {
 namespace {
@@ -51,6 +52,30 @@ Executor* PosixFileSystem::changers() const {
 
 bool PosixFileSystem::serves_all_as_one() {
   return !posix::can_switch_users();
+}
+
+bool PosixFileSystem::uses_kernel_handles() const {
+  return tree_->uses_kernel_handles();
+}
+
+bool PosixFileSystem::answers_at_once() const {
+  return tree_->answers_at_once();
+}
+
+Handle PosixFileSystem::root() const {
+  return tree_->root();
+}
+
+std::string PosixFileSystem::identity() const {
+  return tree_->identity();
+}
+
+Limits PosixFileSystem::limits() const {
+  return tree_->limits();
+}
+
+std::uint64_t PosixFileSystem::write_verifier_epoch() const {
+  return tree_->write_verifier_epoch();
 }
 
 Operation<Attributes> PosixFileSystem::attributes(CallerContext caller, const Handle& object) {

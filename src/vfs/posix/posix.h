@@ -1,52 +1,57 @@
-// vfs/posix: a FileSystem that exports a folder of this machine (posix/tree.h says how it keeps
-// what it promises).
+// vfs/posix: a FileSystem that exports a folder of this machine.
 //
-// Threads. One PosixFileSystem serves any number of loops. What cannot block runs on the caller's
-// loop (attributes of an open object, cached data with RWF_NOWAIT, cached names), provided that the
-// file system is in memory or on a disk of this machine; everything else goes to workers
-// (Options::at_once, workers, sync_workers). When they have no room, an operation is Delay. The
-// destructor leaves what is open to the workers, too.
+// Threads. Any number of loops may share one PosixFileSystem. Operations that cannot block run on
+// the caller's loop (attributes of an open object, cached data with RWF_NOWAIT, cached names), if
+// the file system is in memory or on a disk of this machine. All others run on workers
+// (Options::at_once, workers, sync_workers); when the queue of the workers is full, an operation
+// fails with Delay. The destructor passes the open descriptors to the workers, because close(2) may
+// block too.
 //
-// A loop's thread that writes loses CAP_SYS_RESOURCE: quotas are for everybody. Of a file system in
-// memory, files that are read again and again are mapped, and the process gets a handler for SIGBUS
-// (posix/mapping.h).
+// Effects on the process. A loop's thread that writes loses CAP_SYS_RESOURCE, so that quotas hold
+// for root, too. Files of a file system in memory that are read again and again are mapped, and the
+// process gets a handler for SIGBUS: a thread that reads a mapped file receives SIGBUS if the file
+// is truncated meanwhile.
 //
-// Users. As root, every operation runs as the caller's user and groups: the thread that executes
-// it, a worker or the loop, is that user for the length of the system calls and never over a
-// co_await (posix/credentials.h). Without root, everybody is the user the server runs as, whatever
-// the credentials say (serves_all_as_one()).
+// Users. If the process runs as root, every operation runs as the caller's user and groups: the
+// thread that executes it, a worker or the loop, takes on that user for the length of the system
+// calls and never over a co_await. Without root, every operation runs as the user of the process,
+// whatever the credentials say (serves_all_as_one()).
 //
-// `Unstable` writes are in the page cache; a sync that fails raises write_verifier_epoch(), for the
-// write verifier to follow.
+// Durability. Unstable writes are in the page cache. When a sync fails, write_verifier_epoch()
+// rises, so that the server's write verifier changes and clients write again (RFC 1813 3.3.7).
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "vfs/posix/tree.h"
+#include "vfs/posix/options.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs {
+namespace posix {
+class Tree;
+}
 
 class PosixFileSystem final : public FileSystem {
  public:
   using Options = posix::Options;
 
-  // Fails with one sentence for the user: no such folder, no state directory.
-  // Blocks.
+  // Opens the folder. Blocks. Fails with one sentence for the user, for example because the folder
+  // or the state directory does not exist.
   static Result<std::unique_ptr<PosixFileSystem>, std::string> open(const Options& options);
   ~PosixFileSystem() override;
 
-  // Whether callers are not told apart because the server does not run as root.
+  // Whether all callers act as the user of this process, because it does not run as root.
   static bool serves_all_as_one();
-  bool uses_kernel_handles() const { return tree_->uses_kernel_handles(); }
-  // Whether anything is answered on the caller's loop.
-  bool answers_at_once() const { return tree_->answers_at_once(); }
+  // Whether handles are the kernel's (HandleKind::Kernel) and not those of a table.
+  bool uses_kernel_handles() const;
+  // Whether the caller's loop executes operations that cannot block (AtOnce).
+  bool answers_at_once() const;
 
-  Handle root() const override { return tree_->root(); }
-  std::string identity() const override { return tree_->identity(); }
-  Limits limits() const override { return tree_->limits(); }
-  std::uint64_t write_verifier_epoch() const override { return tree_->write_verifier_epoch(); }
+  Handle root() const override;
+  std::string identity() const override;
+  Limits limits() const override;
+  std::uint64_t write_verifier_epoch() const override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
   Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                    const SetAttributes& changes,
@@ -88,7 +93,7 @@ class PosixFileSystem final : public FileSystem {
 
  private:
   PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options);
-  // Of what changes names and attributes.
+  // The Executor for operations that change names or attributes.
   Executor* changers() const;
 
   std::unique_ptr<posix::Tree> tree_;

@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Handles, Posix,
                                                                               : "automatic");
                          });
 
-TEST_P(Posix, what_is_done_on_the_server_is_seen) {
+TEST_P(Posix, changes_made_on_the_server_are_seen) {
   put(backend.export_path() / "file", "local");
   const Node file = find(fs().root(), "file");
   EXPECT_EQ(good(fs().read(caller(), file.handle, 0, 100)).data, Rope::copy_of(bytes_of("local")));
@@ -246,7 +246,7 @@ TEST_P(Posix, attributes_of_what_is_open_are_answered_on_the_loop) {
   EXPECT_EQ(loop.offloads, before);
 }
 
-TEST(PosixData, of_a_file_system_in_memory_moves_on_the_loop) {
+TEST(PosixData, moves_on_the_loop_on_a_file_system_in_memory) {
   std::error_code none;
   if (!files::is_directory(kMemory, none)) GTEST_SKIP() << "no file system in memory here";
   PosixBackend backend(PosixKind{kMemory});
@@ -276,7 +276,7 @@ TEST(PosixData, of_a_file_system_in_memory_moves_on_the_loop) {
 }
 
 // Reads a file of a file system in memory until it is mapped.
-class HotFile : public ::testing::Test {
+class PosixMappedFile : public ::testing::Test {
  protected:
   static constexpr std::size_t kSize = 256 * 1024;
   void SetUp() override {
@@ -306,7 +306,7 @@ class HotFile : public ::testing::Test {
   Handle file;
 };
 
-TEST_F(HotFile, is_read_as_it_is_now) {
+TEST_F(PosixMappedFile, is_read_as_it_is_now) {
   make_hot();
   EXPECT_TRUE(read() == std::string(kSize, 'x'));
   files::resize_file(path, 5000);
@@ -315,7 +315,7 @@ TEST_F(HotFile, is_read_as_it_is_now) {
   EXPECT_TRUE(read() == std::string(kSize, 'y'));
 }
 
-TEST_F(HotFile, may_be_cut_off_and_grow_while_it_is_read) {
+TEST_F(PosixMappedFile, may_be_truncated_and_grow_while_it_is_read) {
   make_hot();
   std::atomic<bool> done = false;
   std::thread elsewhere([&] {
@@ -331,7 +331,7 @@ TEST_F(HotFile, may_be_cut_off_and_grow_while_it_is_read) {
   elsewhere.join();
 }
 
-TEST_F(HotFile, that_has_holes_keeps_them) {
+TEST_F(PosixMappedFile, keeps_its_holes) {
   put("");
   files::resize_file(path, kSize);
   make_hot();
@@ -340,7 +340,7 @@ TEST_F(HotFile, that_has_holes_keeps_them) {
   EXPECT_EQ(status.st_blocks, 0);
 }
 
-TEST_F(HotFile, when_mapped_fails_where_it_was_cut_off_and_other_faults_stay_faults) {
+TEST_F(PosixMappedFile, fails_where_it_was_truncated_and_other_faults_stay_faults) {
   const posix::Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto mapping = posix::Mapping::of(opened, kSize);
   ASSERT_NE(mapping, nullptr);
@@ -356,7 +356,7 @@ TEST_F(HotFile, when_mapped_fails_where_it_was_cut_off_and_other_faults_stay_fau
   EXPECT_DEATH(static_cast<void>(beyond[8192]), "");
 }
 
-TEST_F(HotFile, when_mapped_may_be_cut_off_under_a_thread_that_was_started_with_signals_blocked) {
+TEST_F(PosixMappedFile, may_be_truncated_under_a_thread_that_was_started_with_signals_blocked) {
   const posix::Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto mapping = posix::Mapping::of(opened, kSize);
   ASSERT_NE(mapping, nullptr);

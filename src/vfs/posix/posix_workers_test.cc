@@ -146,7 +146,7 @@ TEST_F(PosixWorkers, are_asked_for_everything_when_nothing_is_answered_at_once) 
   EXPECT_EQ(names.names.size(), 5u);
 }
 
-TEST_F(PosixWorkers, that_sync_are_apart_from_those_that_do_not) {
+TEST_F(PosixWorkers, sync_apart_from_those_that_do_not) {
   open(AtOnce::Never);
   const Handle root = fs().root();
   expect_offloaded(*syncing, fs().commit(caller(), file(), 0, 0));
@@ -176,7 +176,7 @@ TEST_F(PosixWorkers, are_not_asked_for_what_a_disk_of_this_machine_has_in_memory
   }
 }
 
-TEST_F(PosixWorkers, that_have_no_room_make_a_client_ask_later) {
+TEST_F(PosixWorkers, make_a_client_try_later_when_their_queue_is_full) {
   open(AtOnce::Never);
   plain->full = true;
   const auto refused = start(fs().attributes(caller(), file()));

@@ -153,9 +153,9 @@ Attributes Tree::attributes_of(const struct statx& stat) const {
 }
 
 Outcome<Attributes> Tree::attributes_of(const Object& object) const {
-  const auto looked = stat(object.path);
-  if (!looked) return Failure{looked.error()};
-  return attributes_of(*looked);
+  const auto stat_result = stat(object.path);
+  if (!stat_result) return Failure{stat_result.error()};
+  return attributes_of(*stat_result);
 }
 
 Outcome<Usage> Tree::usage() {
@@ -174,7 +174,7 @@ Outcome<Usage> Tree::usage() {
 // What was written before may be gone, although no restart happened. A client can tell its user of
 // a quota or a full disk, which some file systems find out about no sooner than now.
 Status Tree::lost(int error) {
-  losses_.fetch_add(1);
+  write_verifier_epoch_.fetch_add(1);
   return error == ENOSPC || error == EDQUOT ? status_of(error) : Status::Io;
 }
 

@@ -1,25 +1,32 @@
-// The exported tree behind vfs/posix: every operation of FileSystem as plain system calls on the
-// calling thread, which may block. vfs/vfs.h says what each does.
+// posix::Tree: the exported tree behind vfs/posix. Each public function executes the operation of
+// the same name in FileSystem (vfs/vfs.h) as plain system calls on the calling thread, and may
+// block.
 //
-// Where servers go wrong, and what is done here about it:
-// - Names are resolved one component at a time, relative to a descriptor, by openat2 with
-// RESOLVE_BENEATH,
-//   NO_SYMLINKS, NO_MAGICLINKS and NO_XDEV: whatever is renamed meanwhile, no symlink is followed
-//   and no mount crossed. A directory is used only while its path lies below the root's: one that
-//   was moved out is stale, and ".." of the root is the root.
-// - Permission is the kernel's decision, taken as the caller (CredentialScope), so ACLs and quotas
-// count. What NFS adds,
-//   the owner's right to the data of its file and reading what one may execute, is checked with
-//   faccessat2; the data descriptors themselves are opened as the server and shared.
-// - Only regular files and directories are ever opened; everything else is reached through O_PATH
-// descriptors.
-// - Handles are the kernel's (name_to_handle_at) or, where it does not let us open them, inode
-// numbers with their time
-//   of birth that a table leads back to a name (inode_table.h).
+// Thread: any, several at a time. Ownership: results are values; open descriptors are shared
+// through the ObjectCache. Errors: a Status (vfs/status.h).
 //
-// A handle of a file keeps naming that file when somebody moves it, as an open descriptor does,
-// also out of the exported folder: with kernel handles a file that is no directory is not asked
-// where it lies.
+// Where servers go wrong, and what this class does about it:
+//
+// - Path names. It resolves one component at a time, relative to a descriptor, by openat2 with
+//   RESOLVE_BENEATH, NO_SYMLINKS, NO_MAGICLINKS and NO_XDEV: whatever is renamed meanwhile, it
+//   follows no symbolic link and crosses no mount. It uses a directory only while the directory
+//   lies below the root: a directory that was moved out is Stale, and ".." of the root is the root.
+//
+// - Permissions. The kernel decides for the caller's user (CredentialScope), so that access control
+//   lists and quotas count. The rules that NFS adds (the owner may access the data of a file, and
+//   execute permission suffices to read) are checked with faccessat2; the descriptors for data are
+//   opened with the server's rights and shared.
+//
+// - Special files. It opens regular files and directories only; it reaches other objects through
+//   O_PATH descriptors.
+//
+// - Handles. They are the kernel's (name_to_handle_at). Where the kernel does not let the process
+// open
+//   those, they are inode numbers with times of birth, which a table leads back to a name
+//   (inode_table.h).
+//
+// A file's handle goes on naming the file when it is moved, even out of the exported folder, as an
+// open descriptor does: with kernel handles only directories are checked for where they lie.
 #pragma once
 
 #include <sys/stat.h>
@@ -28,57 +35,24 @@
 #include <memory>
 #include <string>
 
-#include "base/executor.h"
 #include "vfs/posix/inode_table.h"
 #include "vfs/posix/object.h"
+#include "vfs/posix/options.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs::posix {
 
-enum class HandleKind : std::uint8_t {
-  Automatic,  // Kernel where it works, else Table
-  Kernel,
-  Table,
-};
-
-// What is answered on the caller's loop, where that takes no waiting, and what by workers.
-enum class AtOnce : std::uint8_t {
-  Automatic,  // Always on disks and in memory of this machine (residence.h), else Never
-  Always,
-  Never,
-};
-
-struct Options {
-  std::string root;  // an existing directory
-  // Where the table of inodes is kept; empty keeps it in memory: handles do not survive a restart
-  // then.
-  std::string state_directory;
-  HandleKind handles = HandleKind::Automatic;
-  // Objects kept open, up to three descriptors each; 0 takes what the limit on open files suggests.
-  std::size_t cached_objects = 0;
-  // Makes changes of names and attributes durable before they are answered, as NFS wants (RFC
-  // 1813 4.8). Without it a crash of the machine may undo what clients were told.
-  bool durable_names = true;
-  AtOnce at_once = AtOnce::Automatic;
-  // Where the store may block: what ends in an fsync, and everything else. Null: on the threads of
-  // the caller's loop. A caller's client counts as theirs (vfs::CallerContext).
-  std::shared_ptr<Executor> workers{};
-  std::shared_ptr<Executor> sync_workers{};
-  // What attributes give as file_system_id; 0: the number of the file system below.
-  std::uint64_t file_system_id = 0;
-};
-
 class Tree {
  public:
-  // Fails with one sentence for the user.
+  // Opens the tree. Blocks. Fails with one sentence for the user.
   static Result<std::unique_ptr<Tree>, std::string> open(const Options& options);
   ~Tree();
 
   Handle root() const { return root_->handle; }
-  // Of the root folder: its file system, inode, generation and time of birth.
+  // FileSystem::identity(): file system, inode, generation and time of birth of the root folder.
   const std::string& identity() const { return identity_; }
   const Limits& limits() const { return limits_; }
-  std::uint64_t write_verifier_epoch() const { return losses_.load(); }
+  std::uint64_t write_verifier_epoch() const { return write_verifier_epoch_.load(); }
   bool uses_kernel_handles() const { return table_ == nullptr; }
   bool answers_at_once() const { return at_once_; }
   bool durable_names() const { return durable_names_; }
@@ -110,7 +84,7 @@ class Tree {
   Outcome<Renamed> rename(const Credentials& who, const Handle& from_directory,
                           std::string_view from, const Handle& to_directory, std::string_view to);
 
-  // One page of a listing, copied: the sink is called elsewhere.
+  // One page of a listing. A copy, because the sink is called on the caller's loop.
   struct Entry {
     std::string name;
     std::uint64_t file_id = 0;
@@ -119,7 +93,7 @@ class Tree {
   };
   struct Page {
     std::vector<Entry> entries;
-    bool complete = false;  // nothing follows
+    bool complete = false;  // no entry follows this page
     Listed listed;
   };
   Outcome<Page> list(const Credentials& who, const Handle& directory, const ListFrom& from);
@@ -127,8 +101,9 @@ class Tree {
   Outcome<ObjectAcls> acls(const Handle& object);
   Outcome<Change> set_acls(const Credentials& who, const Handle& object, const SetAcls& changes);
 
-  // Answers that need no blocking, from what is cached; nothing when that does not suffice, and
-  // never where not even that is certain not to block (Options::at_once).
+  // The same operations without blocking, from what is cached. nullopt when the cache does not
+  // suffice, or when nothing is certain not to block (Options::at_once): the caller then uses a
+  // worker.
   std::optional<Outcome<Attributes>> attributes_at_once(const Handle& object);
   std::optional<Outcome<Access>> access_at_once(const Credentials& who, const Handle& object,
                                                 std::uint32_t asked);
@@ -141,7 +116,7 @@ class Tree {
                                                std::string_view name);
 
  private:
-  // One change of one object, from the attributes before it to those after.
+  // Observes one change of one object: takes the attributes before it and, in finish(), after it.
   class Observation {
    public:
     Observation(const Tree& tree, ObjectRef object);
@@ -155,7 +130,7 @@ class Tree {
    private:
     const Tree& tree_;
     const ObjectRef object_;
-    const ChangeWatch::Ticket ticket_;  // taken before the look
+    const ChangeWatch::Ticket ticket_;  // taken before `before_`
     const Outcome<Attributes> before_;
     bool finished_ = false;
   };
@@ -166,7 +141,7 @@ class Tree {
   };
 
   Tree() = default;
-  // Both answer with what is wrong, or nothing.
+  // Both return a sentence that says what is wrong; empty when nothing is.
   std::string open_root(const Options& options);
   std::string choose_handles(const Options& options, const struct statx& root);
   bool kernel_handles_work() const;
@@ -180,36 +155,40 @@ class Tree {
   Status lost(int error);
   static bool is_loss(std::optional<Status> fault);
 
-  // Handles (tree_handles.cc). resolve() wants the server's rights: never within a CredentialScope.
+  // Handles (tree_handles.cc). resolve() needs the server's rights and is never called within a
+  // CredentialScope.
   Outcome<Handle> handle_of(const Descriptor& path, const struct statx& stat) const;
   std::string identity_of(const Handle& root, const struct statx& stat) const;
-  // Of the file system below, the same after the machine has started again where that can be.
+  // The number of the file system that the root lies on; the same after a restart of the machine
+  // where the file system has a lasting id.
   std::uint64_t lasting_id(const struct statx& root) const;
   Outcome<ObjectRef> resolve(const Handle& handle, unsigned depth = 0);
   Outcome<Descriptor> open_by_kernel(const Handle& handle);
   Outcome<Descriptor> open_by_table(InodeKey key, unsigned depth);
-  // The object under a path descriptor, perhaps cached before.
+  // The object of an O_PATH descriptor, from the cache if it is there.
   Outcome<Opened> adopt(Descriptor path);
   Outcome<ObjectRef> resolve_directory(const Handle& handle);
   std::optional<Status> directory_fault(const Object& object) const;
   bool lies_beneath_root(const Descriptor& directory) const;
-  // The object an entry leads to, as the thread's current user sees it; `resolve` adds to openat2's
-  // flags.
+  // The object that an entry leads to, opened with the rights of the thread's current user;
+  // `resolve` adds to openat2's flags.
   Outcome<Opened> open_entry(const Object& directory, std::string_view name,
                              std::uint64_t resolve = 0);
   Outcome<Opened> open_parent(const Object& directory);
-  // The table's part, where it is used. Never within a CredentialScope: its files are the server's.
+  // Keep the inode table up to date, where there is one. Never called within a CredentialScope: the
+  // files of the table belong to the server's user.
   std::optional<Status> remember(const Object& directory, std::string_view name,
                                  const Handle& object);
   void forget(const Object& directory, std::string_view name);
 
   // Data and attributes (tree_data.cc, tree_attributes.cc).
-  // The object if it may be asked on a loop; null when it is not open or nothing may be.
+  // The object, for use on a loop; null when it is not open, or when loops must not use any.
   ObjectRef at_hand(const Handle& handle);
   Outcome<Opened> resolve_file(const Handle& handle);
-  // Whether the file has become shorter than `end` meanwhile.
+  // Whether the file is shorter than `end` bytes by now.
   bool is_cut(const Object& file, std::uint64_t end) const;
-  // All of a range that lies within the file, without blocking; false when that cannot be.
+  // Reads a range that lies within the file without blocking; false when not all of it can be read
+  // so.
   bool read_now(Object& file, const Descriptor& reader, const Attributes& attributes,
                 std::uint64_t offset, MutableBytes to) const;
   struct WhatToWrite {
@@ -217,7 +196,7 @@ class Tree {
     const Rope& data;
     Stability stability;
   };
-  // `open` gives the descriptor when the caller has been let in.
+  // `open` yields the descriptor, once the caller's permission was checked.
   template <class Writer>
   Outcome<WriteResult> write_to(const Credentials& who, const ObjectRef& object, Writer open,
                                 const WhatToWrite& what);
@@ -264,14 +243,14 @@ class Tree {
   std::string identity_;
   std::unique_ptr<InodeTable> table_;  // null with kernel handles
   std::unique_ptr<ObjectCache> cache_;
-  std::uint64_t file_system_id_ = 0;  // of the file system below
-  std::uint64_t reported_fsid_ = 0;   // what attributes give instead
+  std::uint64_t file_system_id_ = 0;  // of the file system that the root lies on
+  std::uint64_t reported_fsid_ = 0;   // what attributes report instead
   std::uint64_t device_ = 0;
   Limits limits_;
   bool durable_names_ = true;
   bool at_once_ = false;
-  bool in_memory_ = false;  // reading never waits for a disk
-  std::atomic<std::uint64_t> losses_{0};
+  bool in_memory_ = false;  // no read waits for a disk
+  std::atomic<std::uint64_t> write_verifier_epoch_{0};
 };
 
 }  // namespace stag::vfs::posix

@@ -11,8 +11,6 @@
 namespace stag::vfs::posix {
 namespace {
 
-constexpr std::uint32_t kNoId = ~std::uint32_t{0};
-
 // As the thread's current user (AT_EACCESS: the file-system user, not the real one).
 bool permitted(const Object& object, int wanted) {
   return ::syscall(SYS_faccessat2, object.path.number(), "", wanted, AT_EACCESS | AT_EMPTY_PATH) ==

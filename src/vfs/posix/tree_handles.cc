@@ -147,8 +147,8 @@ Outcome<Descriptor> Tree::open_by_table(InodeKey key, unsigned depth) {
     if (!directory) continue;
     Descriptor path(open_relative((*directory)->path.number(), seen.name.c_str(), 0));
     if (!path) continue;
-    const auto looked = stat(path);
-    if (looked && key_of(*looked) == key) return path;
+    const auto stat_result = stat(path);
+    if (stat_result && key_of(*stat_result) == key) return path;
   }
   return Failure{Status::Stale};
 }
@@ -162,23 +162,23 @@ Outcome<ObjectRef> Tree::resolve(const Handle& handle, unsigned depth) {
   else if (const auto key = key_of_handle(handle))
     path = open_by_table(*key, depth);
   if (!path) return Failure{path.error()};
-  const auto looked = stat(*path);
-  if (!looked) return Failure{looked.error()};
-  if (::makedev(looked->stx_dev_major, looked->stx_dev_minor) != device_)
+  const auto stat_result = stat(*path);
+  if (!stat_result) return Failure{stat_result.error()};
+  if (::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
     return Failure{Status::Stale};
-  const FileType type = attributes_of(*looked).type;
+  const FileType type = attributes_of(*stat_result).type;
   if (type == FileType::Directory && !lies_beneath_root(*path)) return Failure{Status::Stale};
   return cache_->insert(std::make_shared<Object>(handle, *std::move(path), type));
 }
 
 Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
-  const auto looked = stat(path);
-  if (!looked) return Failure{looked.error()};
-  if (::makedev(looked->stx_dev_major, looked->stx_dev_minor) != device_)
+  const auto stat_result = stat(path);
+  if (!stat_result) return Failure{stat_result.error()};
+  if (::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
     return Failure{Status::Access};
-  const auto handle = handle_of(path, *looked);
+  const auto handle = handle_of(path, *stat_result);
   if (!handle) return Failure{handle.error()};
-  const Attributes attributes = attributes_of(*looked);
+  const Attributes attributes = attributes_of(*stat_result);
   if (*handle == root_->handle) return Opened{root_, attributes};
   ObjectRef object = cache_->find(*handle);
   if (object == nullptr)
@@ -197,11 +197,13 @@ bool Tree::lies_beneath_root(const Descriptor& directory) const {
   InodeKey last;
   while (top) {
     const Descriptor here(at);
-    const auto looked = here ? stat(here) : Outcome<struct statx>(Failure{Status::Io});
-    if (!looked || ::makedev(looked->stx_dev_major, looked->stx_dev_minor) != device_) return false;
-    if (key_of(*looked) == key_of(*top)) return true;
-    if (key_of(*looked) == last) return false;
-    last = key_of(*looked);
+    const auto stat_result = here ? stat(here) : Outcome<struct statx>(Failure{Status::Io});
+    if (!stat_result ||
+        ::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
+      return false;
+    if (key_of(*stat_result) == key_of(*top)) return true;
+    if (key_of(*stat_result) == last) return false;
+    last = key_of(*stat_result);
     at = ::openat(here.number(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
   return false;

@@ -1,5 +1,5 @@
-// Why an operation of the client did not succeed, as a value a program can branch on and a sentence
-// a person can read.
+// Error: why an operation of the client failed, as a value that a program can branch on and a
+// sentence that a person can read.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace stag::nfs::client {
 
-// What was being done, for the sentence: "cannot create 'report.txt': ...". Views of what outlives
+// The operation, for the sentence of an Error: "cannot create 'report.txt': ...". The views outlive
 // the operation.
 struct OperationContext {
-  std::string_view verb;
+  std::string_view verb;  // "create"
   std::string_view name;  // may be empty
 };
 
 struct Error {
   enum class Kind : std::uint8_t {
     Url,       // the URL cannot be used
-    Call,      // no usable Reply: `call` has the reason (also when cancelled or timed out)
-    Mount,     // the MOUNT service refused: `status`
-    Nfs,       // the NFS server refused: `status`
+    Call,      // there is no usable Reply; `call` says why (also Cancelled and TimedOut)
+    Mount,     // the MOUNT service refused; `status` says why
+    Nfs,       // the NFS server refused; `status` says why
     Protocol,  // the server's answer contradicts its protocol
-    Links,     // a symbolic link leads in circles or out of what is mounted
+    Links,     // a symbolic link leads in circles, or out of what is mounted
     Local,     // the caller's DataSource or DataSink failed
   };
   Kind kind = Kind::Nfs;
-  Status status = Status::Ok;
-  rpc::CallError call{};
+  Status status = Status::Ok;  // of Mount and Nfs
+  rpc::CallError call{};       // of Call
   std::string sentence;  // what happened and, where that helps, what to do; no final full stop
 
   bool is(Status wanted) const { return kind == Kind::Nfs && status == wanted; }

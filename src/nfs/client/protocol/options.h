@@ -1,4 +1,4 @@
-// How the calls of a client are made, whatever version of NFS it speaks.
+// ProtocolOptions: how an NFS client makes its calls, whatever version of NFS it speaks.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace stag::nfs::client {
 
-struct CallerOptions {
+struct ProtocolOptions {
   rpc::Credentials credentials{};
-  std::uint32_t version = 3;  // of NFS: 2 or 3
-  CancelToken cancel{};
+  std::uint32_t version = 3;                    // of NFS: 2 or 3
+  CancelToken cancel{};                         // cancels every operation
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
-  // How long Status::Delay ("come back later": a tape robot, a recovering server) is taken for an
-  // answer, no longer than `timeout`; and the pauses in between, which double.
+  // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,
+  // RFC 1813 section 2.6), but no longer than `timeout`; and the pauses in between, which double.
   Duration jukebox_for = std::chrono::minutes(2);
   Duration jukebox_pause_min = std::chrono::milliseconds(100);
   Duration jukebox_pause_max = std::chrono::seconds(5);

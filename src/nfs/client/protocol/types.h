@@ -1,4 +1,4 @@
-// The nouns of the client, which belong to no version of NFS.
+// The value types of the NFS client, which belong to no version of NFS.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace stag::nfs::client {
 
-// What a server calls an object. Opaque; equal Handles name the same object.
+// A file handle: the server's name of an object. Opaque bytes; equal Handles name the same object.
 class Handle {
  public:
   // Of NFS version 4; version 3 has at most 64 bytes, version 2 has 32.
   static constexpr std::size_t kMaxSize = 128;
 
-  Handle() {}  // The bytes beyond size() are nobody's.
-  // nullopt when `bytes` is longer than any handle.
+  Handle() {}  // empty; the bytes beyond size() are undefined
+  // nullopt when `bytes` is longer than kMaxSize.
   static std::optional<Handle> from(Bytes bytes) {
     if (bytes.size() > kMaxSize) return std::nullopt;
     Handle handle;
@@ -41,14 +41,14 @@ class Handle {
   std::uint8_t size_ = 0;
 };
 
-// Since 1970-01-01 UTC.
+// Time since 1970-01-01 00:00 UTC.
 struct Time {
   std::int64_t seconds = 0;
-  std::uint32_t nanoseconds = 0;
+  std::uint32_t nanoseconds = 0;  // below 1,000,000,000
   friend auto operator<=>(const Time&, const Time&) = default;
 };
 
-// The numbers are those of versions 3 and 4.
+// The numbers are those of NFS versions 3 and 4 (RFC 1813 2.5, ftype3).
 enum class FileType : std::uint8_t {
   Regular = 1,
   Directory,
@@ -73,7 +73,7 @@ struct Attributes {
   std::uint32_t gid = 0;
   std::uint64_t size = 0;  // bytes
   std::uint64_t used = 0;  // bytes of storage
-  Device device{};         // of devices
+  Device device{};         // of BlockDevice and CharacterDevice
   std::uint64_t file_system_id = 0;
   std::uint64_t file_id = 0;
   Time accessed{};
@@ -82,13 +82,13 @@ struct Attributes {
   friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 
-// An object with its attributes as of the last Reply that had them.
+// An object with its attributes as of the last Reply that carried them.
 struct Node {
   Handle handle;
   Attributes attributes;
 };
 
-// A time to be set: left alone, the server's now, or a value.
+// Sets a time: not at all, to the server's present time, or to a value.
 struct SetTime {
   enum class How : std::uint8_t { Keep, Now, To };
   How how = How::Keep;
@@ -98,8 +98,8 @@ struct SetTime {
   static SetTime to(Time time) { return {How::To, time}; }
 };
 
-// What setattr() and the creating operations change; what is absent stays, or gets the server's
-// default.
+// The changes of setattr() and of the creating operations. An absent attribute keeps its value, or
+// gets the server's default in a new object.
 struct SetAttributes {
   std::optional<std::uint32_t> mode{};  // 07777
   std::optional<std::uint32_t> uid{};
@@ -112,34 +112,36 @@ struct SetAttributes {
 // How create() treats a name that is taken.
 enum class CreateMode : std::uint8_t {
   Unchecked,  // opens the existing file; of the attributes only `size` is applied to it
-  Guarded,    // Status::Exists
-  Exclusive,  // Status::Exists, and safe against repetition; attributes are set afterwards
+  Guarded,    // fails with Status::Exists
+  // Fails with Status::Exists, but succeeds if the call is a repetition (RFC 1813 3.3.8); the
+  // client sets the attributes afterwards.
+  Exclusive,
 };
 
-// What mknod() makes.
+// The object that mknod() makes.
 struct Special {
   FileType type = FileType::Fifo;  // Fifo, Socket, BlockDevice or CharacterDevice
-  Device device{};                 // of the last two
+  Device device{};                 // of BlockDevice and CharacterDevice
 };
 
-// One entry of a directory; never "." or "..".
+// One entry of a directory. Never "." or "..".
 struct Entry {
   std::string name;
   std::uint64_t file_id = 0;
-  // With Listing::Detail::Attributes, and then where the server gives them.
+  // nullopt with Listing::Detail::Names, and where the server does not send them.
   std::optional<Attributes> attributes{};
   std::optional<Handle> handle{};
 };
 
-// How durable written data is when the server answers.
+// How durable written data is when the server answers (RFC 1813 3.3.7, stable_how).
 enum class Stability : std::uint8_t { Unstable, DataSync, FileSync };
 
-// Differs from the one before when the server may have lost unstable data.
+// A write verifier: differs from the last one when the server may have lost unstable data.
 using Verifier = std::array<std::byte, 8>;
 
 struct ReadPart {
   std::uint32_t count = 0;  // bytes
-  bool eof = false;         // the file ends behind them
+  bool eof = false;         // the file ends behind these bytes
 };
 
 struct WritePart {
@@ -148,7 +150,7 @@ struct WritePart {
   Verifier verifier{};
 };
 
-// Permissions that access() asks for, as bits.
+// The permission bits of FileSystem::access() (RFC 1813 3.3.4).
 namespace access {
 inline constexpr std::uint32_t kRead = 0x01;
 inline constexpr std::uint32_t kLookup = 0x02;
@@ -158,17 +160,17 @@ inline constexpr std::uint32_t kDelete = 0x10;
 inline constexpr std::uint32_t kExecute = 0x20;
 }  // namespace access
 
-// Room in a file system.
+// Space and object counts of a file system.
 struct FileSystemUsage {
   std::uint64_t total_bytes = 0;
   std::uint64_t free_bytes = 0;
-  std::uint64_t available_bytes = 0;  // to this user
+  std::uint64_t available_bytes = 0;  // that this user may use
   std::uint64_t total_files = 0;
   std::uint64_t free_files = 0;
   std::uint64_t available_files = 0;
 };
 
-// What a server takes and serves; 0: it states no limit.
+// Limits and properties of a file system (FSINFO, RFC 1813 3.3.19); a limit of 0 is unknown.
 struct FileSystemInfo {
   std::uint32_t read_max = 0;  // bytes of one READ
   std::uint32_t read_preferred = 0;
@@ -182,6 +184,7 @@ struct FileSystemInfo {
   bool times_can_be_set = false;
 };
 
+// Limits on names (PATHCONF, RFC 1813 3.3.20).
 struct NameLimits {
   std::uint32_t max_links = 0;  // 0: unknown
   std::uint32_t max_name = 0;   // bytes
@@ -191,7 +194,7 @@ struct NameLimits {
   bool case_preserving = false;
 };
 
-// Why a server refuses; the statuses of all versions of NFS and of MOUNT are mapped to these.
+// Why a server refuses an operation. The statuses of all NFS versions and of MOUNT map to these.
 enum class Status : std::uint8_t {
   Ok,
   NotOwner,
@@ -215,17 +218,17 @@ enum class Status : std::uint8_t {
   Stale,
   Remote,
   BadHandle,
-  NotSync,  // the guard of setattr() did not match
+  NotSync,  // the guard of setattr() is not the object's ctime
   BadCookie,
   NotSupported,
   TooSmall,
   ServerFault,
   BadType,
-  Delay,    // NFS3ERR_JUKEBOX: not now, ask again later
-  Unknown,  // a number that no RFC has
+  Delay,    // NFS3ERR_JUKEBOX: not now; the client tries again later
+  Unknown,  // a number that no RFC defines
 };
 
-// One entry of an access control list, of POSIX 1003.1e draft 17.
+// One entry of an access control list (POSIX 1003.1e draft 17).
 struct AclEntry {
   // The numbers of NFSACL and of Linux's extended attributes.
   enum Tag : std::uint32_t {
@@ -237,18 +240,20 @@ struct AclEntry {
     kOther = 0x20,
   };
   std::uint32_t tag = kUserObject;
-  std::uint32_t id = 0;           // of a named user or group
-  std::uint32_t permissions = 0;  // 4 read, 2 write, 1 execute
+  std::uint32_t id = 0;           // of kUser and kGroup
+  std::uint32_t permissions = 0;  // bits: 4 read, 2 write, 1 execute
   friend bool operator==(const AclEntry&, const AclEntry&) = default;
 };
 
-// Bytes of results that hold both lists with as many entries as NFSACL carries.
+// Bytes of the longest results of GETACL: both lists with as many entries as NFSACL carries.
 inline constexpr std::uint32_t kAclReplyMax = 24688;
 
-// Entries in canonical order when they come from a server.
+// The lists of an object. Those from a server are in canonical order.
 struct Acls {
-  std::vector<AclEntry> access;    // of a file or directory with nothing but a mode: three entries
-  std::vector<AclEntry> defaults;  // what new objects in a directory begin with; may be empty
+  std::vector<AclEntry> access;  // three entries if the object has nothing but a mode
+  std::vector<AclEntry>
+      defaults;  // the list that new objects in a directory begin with; may be empty
+  // Whether the lists say more than a mode does.
   bool beyond_mode() const { return access.size() > 3 || !defaults.empty(); }
 };
 

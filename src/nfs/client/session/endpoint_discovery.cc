@@ -11,7 +11,7 @@ namespace {
 
 using Lookup = rpc::CallResult<rpcbind::Found>;
 
-Task<Lookup> ask(rpc::Connector& tcp, const Url& url, const CallerOptions& calls,
+Task<Lookup> ask(rpc::Connector& tcp, const Url& url, const ProtocolOptions& calls,
                  rpcbind::Question question) {
   rpcbind::Options options;
   options.port = url.rpcbind_port.value_or(rpcbind::kPort);
@@ -26,7 +26,7 @@ std::uint32_t mount_version(const Url& url) {
 
 }  // namespace
 
-Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const CallerOptions& calls) {
+Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const ProtocolOptions& calls) {
   if (!url.port_from_rpcbind) co_return url.nfs_address();
   rpcbind::Question question;
   question.program = v3::NFS_PROGRAM;
@@ -41,7 +41,8 @@ Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const Calle
   co_return Address{url.host, found->port};
 }
 
-Task<Outcome<Address>> find_mount(rpc::Connector& tcp, const Url& url, const CallerOptions& calls) {
+Task<Outcome<Address>> find_mount(rpc::Connector& tcp, const Url& url,
+                                  const ProtocolOptions& calls) {
   if (url.mount_port) co_return url.mount_address();
   rpcbind::Question question;
   question.program = mount3::MOUNT_PROGRAM;

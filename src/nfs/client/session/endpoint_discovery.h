@@ -12,10 +12,11 @@ namespace stag::nfs::client {
 // The NFS service: what the URL says, or with `port=rpcbind` the port that is registered for its
 // version of NFS under the netids of its transport (RFC 8267 4.2: rdma and rdma6). `tcp` connects
 // by TCP. Fails when rpcbind cannot tell.
-Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const CallerOptions& calls);
+Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const ProtocolOptions& calls);
 
 // The MOUNT service over TCP: `mountport` of the URL, else rpcbind's answer, else the usual port,
 // on which servers without rpcbind have it. Fails only when cancelled.
-Task<Outcome<Address>> find_mount(rpc::Connector& tcp, const Url& url, const CallerOptions& calls);
+Task<Outcome<Address>> find_mount(rpc::Connector& tcp, const Url& url,
+                                  const ProtocolOptions& calls);
 
 }  // namespace stag::nfs::client

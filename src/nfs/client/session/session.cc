@@ -15,7 +15,7 @@ namespace {
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
 constexpr Duration kProbeTimeout = std::chrono::seconds(2);
 
-rpc::CallOptions call_options(const CallerOptions& calls) {
+rpc::CallOptions call_options(const ProtocolOptions& calls) {
   rpc::CallOptions options;
   options.timeout = calls.timeout;
   options.cancel = calls.cancel;
@@ -30,7 +30,7 @@ FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
 }
 
 // Whether anything there answers a Call over TCP, be it that it serves no such program.
-Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, CallerOptions calls) {
+Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, ProtocolOptions calls) {
   rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
       co_await tcp.connect(std::move(at), calls.cancel);
   if (!channel) co_return false;

@@ -7,14 +7,15 @@
 //   ...
 //   co_await (*session)->close();
 //
-// A Session is what a mount is to a kernel: it connects, asks MOUNT for the root handle and FSINFO
-// for the transfer sizes, and keeps the Channels. Files are reached through its FileSystem
-// (file_system.h); there is no cache. The URL names the transport, the caller brings its Connector,
-// so this library knows none.
+// A Session corresponds to a mount of a kernel: it connects, gets the root handle by MOUNT and the
+// transfer sizes by FSINFO, and owns the Channels. Its FileSystem (file_system.h) reaches the
+// files; there is no cache. The URL names the transport and the caller brings its Connector, so
+// that this library depends on no transport.
 //
-// Everything happens on one Loop. Errors are values (error.h). A lost connection is the Channel's
-// business: calls are made again on a new one (RFC 1813 4.5 tells what that means for procedures
-// that must not run twice; servers of this project answer them from a replay cache).
+// Thread: one Loop, that of the Connectors. Errors are values (protocol/error.h). When a connection
+// is lost, the Channel connects again and repeats the calls in progress (RFC 1813 section 4.5 says
+// what that means for procedures that must not run twice; servers of this project answer
+// repetitions from a replay cache).
 #pragma once
 
 #include <memory>
@@ -34,19 +35,19 @@ struct Connectors {
 
 class Session {
  public:
-  // Sizes that the URL gives win over those of `options`. Cancelling `options.calls.cancel` ends
-  // open() and every later operation.
+  // Connects and mounts. Transfer sizes of the URL take precedence over those of `options`. To
+  // cancel `options.calls.cancel` ends open() and every later operation.
   static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url,
                                                       FileSystemOptions options = {});
-  // Only after close().
+  // close() was awaited.
   ~Session();
 
   FileSystem& files() { return *files_; }
-  // What the URL's path names below the root of files(), for walk(); empty: the root itself.
+  // The rest of the URL's path below the root of files(), for walk(); empty: the root itself.
   const std::string& path() const { return path_; }
   const Url& url() const { return url_; }
 
-  // Unmounts, and closes the connections. No operation is in progress.
+  // Unmounts and closes the connections. No operation is in progress.
   Task<void> close();
 
  private:

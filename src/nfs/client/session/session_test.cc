@@ -32,7 +32,7 @@ class Loopback final : public rpc::Connector {
   rpc::Service* service_;
 };
 
-class Sessions : public Served {
+class ClientSession : public ClientTest {
  protected:
   Outcome<std::unique_ptr<Session>> opened(const std::string& text) {
     return run(Session::open({nfs_connector_, mount_connector_}, *Url::parse(text), options_));
@@ -59,7 +59,7 @@ class Sessions : public Served {
 
 using Addresses = std::vector<Address>;
 
-TEST_F(Sessions, lead_from_a_URL_to_the_files) {
+TEST_F(ClientSession, leads_from_a_URL_to_the_files) {
   must(files().mkdir(files().root(), "dir", {.mode = 0755}));
   auto session = opened("nfs://server/data/dir/file?rsize=4096");
   ASSERT_TRUE(session.ok()) << session.error().sentence;
@@ -75,7 +75,7 @@ TEST_F(Sessions, lead_from_a_URL_to_the_files) {
   close(**session);
 }
 
-TEST_F(Sessions, take_themselves_off_the_list_of_mounts_when_closed) {
+TEST_F(ClientSession, leaves_the_list_of_mounts_when_closed) {
   auto session = opened("nfs://server/data");
   ASSERT_TRUE(session.ok());
   EXPECT_EQ((*session)->path(), "");
@@ -84,7 +84,7 @@ TEST_F(Sessions, take_themselves_off_the_list_of_mounts_when_closed) {
   EXPECT_EQ(mounted_clients(), 0u);
 }
 
-TEST_F(Sessions, use_one_connection_where_one_TCP_port_carries_both_programs) {
+TEST_F(ClientSession, uses_one_connection_where_one_TCP_port_carries_both_programs) {
   auto session = opened("nfs://server:77/data?proto=tcp");
   ASSERT_TRUE(session.ok()) << session.error().sentence;
   EXPECT_EQ(nfs_connector_.servers, (std::vector<Address>{{"server", 77}}));
@@ -92,7 +92,7 @@ TEST_F(Sessions, use_one_connection_where_one_TCP_port_carries_both_programs) {
   close(**session);
 }
 
-TEST_F(Sessions, find_MOUNT_by_rpcbind_where_the_URL_does_not_name_its_port) {
+TEST_F(ClientSession, finds_MOUNT_by_rpcbind_where_the_URL_does_not_name_its_port) {
   with_rpcbind();
   rpcbind_.put(mount3::MOUNT_PROGRAM, 3, "udp", "0.0.0.0.1.1");
   rpcbind_.put(mount3::MOUNT_PROGRAM, 3, "tcp", "0.0.0.0.78.32");
@@ -107,7 +107,7 @@ TEST_F(Sessions, find_MOUNT_by_rpcbind_where_the_URL_does_not_name_its_port) {
   close(**session);
 }
 
-TEST_F(Sessions, find_MOUNT_on_the_usual_port_where_rpcbind_does_not_know_it) {
+TEST_F(ClientSession, finds_MOUNT_on_the_usual_port_where_rpcbind_does_not_know_it) {
   with_rpcbind();
   auto session = opened("nfs://server/data");
   ASSERT_TRUE(session.ok()) << session.error().sentence;
@@ -115,7 +115,7 @@ TEST_F(Sessions, find_MOUNT_on_the_usual_port_where_rpcbind_does_not_know_it) {
   close(**session);
 }
 
-TEST_F(Sessions, find_the_port_of_NFS_over_RDMA_by_its_netid) {
+TEST_F(ClientSession, finds_the_port_of_NFS_over_RDMA_by_its_netid) {
   PROVES("R8267-4.2-a", "R8166-5-d");
   with_rpcbind(1111);
   rpcbind_.put(v3::NFS_PROGRAM, 3, "tcp", "0.0.0.0.8.1");
@@ -136,7 +136,7 @@ TEST_F(Sessions, find_the_port_of_NFS_over_RDMA_by_its_netid) {
   close(**session);
 }
 
-TEST_F(Sessions, say_that_rpcbind_does_not_know_the_port_they_were_to_ask_for) {
+TEST_F(ClientSession, says_that_rpcbind_does_not_know_the_port) {
   with_rpcbind();
   const auto session = opened("nfs://server/data?port=rpcbind");
   ASSERT_FALSE(session.ok());
@@ -146,7 +146,7 @@ TEST_F(Sessions, say_that_rpcbind_does_not_know_the_port_they_were_to_ask_for) {
   EXPECT_TRUE(nfs_connector_.servers.empty());
 }
 
-TEST_F(Sessions, need_no_rpcbind_for_the_registered_port_of_NFS_over_RDMA) {
+TEST_F(ClientSession, needs_no_rpcbind_for_the_registered_port_of_NFS_over_RDMA) {
   PROVES("R8267-4.2-b", "R8166-5-a");
   auto session = opened("nfs://server/data?mountport=7");
   ASSERT_TRUE(session.ok());
@@ -155,7 +155,7 @@ TEST_F(Sessions, need_no_rpcbind_for_the_registered_port_of_NFS_over_RDMA) {
   close(**session);
 }
 
-TEST_F(Sessions, name_the_exports_there_are_when_the_URL_names_none) {
+TEST_F(ClientSession, names_the_exports_when_the_URL_names_none) {
   const auto session = opened("nfs://server/nothing/there");
   ASSERT_FALSE(session.ok());
   EXPECT_EQ(session.error().kind, Error::Kind::Mount);
@@ -164,7 +164,7 @@ TEST_F(Sessions, name_the_exports_there_are_when_the_URL_names_none) {
       << session.error().sentence;
 }
 
-TEST_F(Sessions, say_which_service_cannot_be_reached) {
+TEST_F(ClientSession, says_which_service_cannot_be_reached) {
   Loopback nowhere(loop_, nullptr);
   const Url url = *Url::parse("nfs://server/data");
   const auto nfs = run(Session::open({nowhere, mount_connector_}, url, options_));
@@ -191,7 +191,7 @@ struct ScriptedMount : Scripted {
   std::vector<std::string> asked;
 };
 
-TEST_F(Sessions, say_that_the_port_for_RDMA_speaks_TCP) {
+TEST_F(ClientSession, says_that_the_port_for_RDMA_speaks_TCP) {
   Loopback hangs_up(loop_, nullptr);
   hangs_up.refusal = Reason::MpaUnanswered;
   const auto session = run(
@@ -203,7 +203,7 @@ TEST_F(Sessions, say_that_the_port_for_RDMA_speaks_TCP) {
       << session.error().sentence;
 }
 
-TEST_F(Sessions, do_not_say_so_of_a_port_that_speaks_neither) {
+TEST_F(ClientSession, does_not_say_so_of_a_port_that_speaks_neither) {
   Loopback hangs_up(loop_, nullptr), nothing(loop_, nullptr);
   hangs_up.refusal = Reason::MpaUnanswered;
   const auto session =
@@ -213,7 +213,7 @@ TEST_F(Sessions, do_not_say_so_of_a_port_that_speaks_neither) {
       << session.error().sentence;
 }
 
-TEST(Mount, tries_the_path_and_its_parents_where_the_exports_are_not_told) {
+TEST(ClientMount, tries_the_path_and_its_parents_where_the_server_lists_no_exports) {
   ScriptedMount world("/a/b");
   const auto point = world.mounted("//a/b/c//d/");
   ASSERT_TRUE(point.ok()) << point.error().sentence;
@@ -223,7 +223,7 @@ TEST(Mount, tries_the_path_and_its_parents_where_the_exports_are_not_told) {
   EXPECT_EQ(point->rest, "c/d");
 }
 
-TEST(Mount, may_end_at_the_root) {
+TEST(ClientMount, may_end_at_the_root) {
   ScriptedMount world("/");
   const auto point = world.mounted("/a/b");
   ASSERT_TRUE(point.ok());
@@ -232,14 +232,14 @@ TEST(Mount, may_end_at_the_root) {
   EXPECT_EQ(world.mounted("/")->rest, "");
 }
 
-TEST(Mount, asks_for_no_path_longer_than_the_protocol_carries) {
+TEST(ClientMount, asks_for_no_path_longer_than_the_protocol_carries) {
   ScriptedMount world("/a");
   const auto point = world.mounted("/a/" + std::string(mount3::MNTPATHLEN, 'x'));
   ASSERT_TRUE(point.ok()) << point.error().sentence;
   EXPECT_EQ(world.asked, (std::vector<std::string>{"/a"}));
 }
 
-TEST(Mount, prefers_the_longest_export) {
+TEST(ClientMount, prefers_the_longest_export) {
   ScriptedMount world("/a/b");
   world.on<mount3::MOUNTPROC3_EXPORT>([](const auto&, mount3::exports& list) {
     for (const char* path : {"/a", "/a/b", "/a/bc", "/z"}) list.push_back({path, {}});
@@ -249,7 +249,7 @@ TEST(Mount, prefers_the_longest_export) {
   EXPECT_EQ(world.run(list_exports(world.channel, {}, {}))->size(), 4u);
 }
 
-TEST(Mount, words_every_refusal) {
+TEST(ClientMount, words_every_refusal) {
   const std::pair<mount3::mountstat3, Status> refusals[] = {
       {mount3::MNT3ERR_PERM, Status::NotOwner},
       {mount3::MNT3ERR_NOENT, Status::NoEntry},

@@ -1,12 +1,13 @@
-// Where files are, in one line:
+// Url: the address of files on an NFS server, in one line:
 //
 //   nfs://host[:port]/export/path?version=2|3&proto=rdma|tcp&fabric=iwarp|verbs&mountport=N&
 //         rsize=N&wsize=N&sec=sys&port=rpcbind&rpcbindport=N
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
-// IPv6 address stands in brackets. The options may come in any order, each once. `port=rpcbind`, in
-// place of a port behind the host, has rpcbind asked for the port of NFS (netids rdma and rdma6, or
-// tcp and tcp6); `rpcbindport` says where, when it is not 111.
+// IPv6 address stands in brackets. The options may come in any order, each once. With
+// `port=rpcbind`, in place of a port behind the host, the client asks the server's rpcbind for the
+// port of NFS (netids rdma and rdma6, or tcp and tcp6); `rpcbindport` is the port of rpcbind if it
+// is not 111.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct Url {
   enum class Fabric : std::uint8_t { Iwarp, Verbs };
 
   std::string host;
-  std::optional<std::uint16_t> port;
+  std::optional<std::uint16_t> port;  // of NFS; nullopt: the usual one of `protocol`
   bool port_from_rpcbind = false;
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;
@@ -38,16 +39,16 @@ struct Url {
   std::optional<std::uint32_t> read_size;  // bytes, above 0
   std::optional<std::uint32_t> write_size;
 
-  // Kind::Url and a sentence that names the offending part.
+  // Fails with Kind::Url and a sentence that names the offending part.
   static Outcome<Url> parse(std::string_view text);
 
-  // The NFS service, when rpcbind is not asked.
+  // The address of the NFS service, where rpcbind is not asked.
   Address nfs_address() const;
-  // The MOUNT service, always TCP (RFC 8267 5.1), when rpcbind is not asked or does not know:
-  // `mount_port`, else the NFS port when that is TCP too, else 2049.
+  // The address of the MOUNT service, always TCP (RFC 8267 section 5.1), where rpcbind is not asked
+  // or has no entry: `mount_port`, else the NFS port if that is TCP too, else 2049.
   Address mount_address() const;
 
-  // Whether `text` is meant as such a URL and not as a local path.
+  // Whether `text` begins like such a URL and is no local path.
   static bool looks_like(std::string_view text);
   friend bool operator==(const Url&, const Url&) = default;
 };

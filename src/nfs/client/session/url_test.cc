@@ -62,7 +62,7 @@ TEST(Url, takes_an_IPv6_address_in_brackets) {
   EXPECT_EQ(parsed("nfs://[::1]/x").nfs_address(), (Address{"::1", 20049}));
 }
 
-TEST(Url, is_told_from_a_local_path) {
+TEST(Url, is_distinguished_from_a_local_path) {
   EXPECT_TRUE(Url::looks_like("nfs://h/x"));
   EXPECT_TRUE(Url::looks_like("NFS://h/x"));
   EXPECT_FALSE(Url::looks_like("nfs:/h/x"));

@@ -47,7 +47,7 @@ class BulkReader {
   struct PendingRead {
     std::uint64_t offset = 0;
     Block block{};
-    MutableBytes room{};
+    MutableBytes buffer{};
     Completion<Outcome<ReadPart>> done{};
   };
 
@@ -61,7 +61,7 @@ class BulkReader {
       if (!part) co_return Failure{part.error()};
       if (part->count > 0) {
         const Outcome<Ok> taken =
-            co_await sink_.write(oldest.offset, Bytes(oldest.room).first(part->count));
+            co_await sink_.write(oldest.offset, Bytes(oldest.buffer).first(part->count));
         if (!taken) co_return Failure{taken.error()};
       }
       total += part->count;
@@ -83,11 +83,11 @@ class BulkReader {
     const auto length = static_cast<std::uint32_t>(std::min(wanted, most));
     PendingRead& pending = in_flight_.emplace_back();
     pending.offset = next_;
-    const MutableBytes lent = sink_.room(next_, length);
+    const MutableBytes lent = sink_.buffer(next_, length);
     if (lent.empty()) pending.block = spare_block(length);
-    pending.room = lent.empty() ? pending.block.bytes().first(length)
-                                : lent.first(std::min<std::size_t>(lent.size(), length));
-    next_ += pending.room.size();
+    pending.buffer = lent.empty() ? pending.block.bytes().first(length)
+                                  : lent.first(std::min<std::size_t>(lent.size(), length));
+    next_ += pending.buffer.size();
     group_.add(fill(pending));
   }
 
@@ -100,12 +100,12 @@ class BulkReader {
     return Block::allocate(length);
   }
 
-  // Fills the room of `pending`, which may be gone when complete() returns.
+  // Fills the buffer of `pending`, which may be gone when complete() returns.
   Task<void> fill(PendingRead& pending) {
     ReadPart total;
-    while (total.count < pending.room.size() && !total.eof) {
+    while (total.count < pending.buffer.size() && !total.eof) {
       const Outcome<ReadPart> part = co_await files_.read(file_, pending.offset + total.count,
-                                                          pending.room.subspan(total.count));
+                                                          pending.buffer.subspan(total.count));
       if (!part) {
         pending.done.complete(Failure{part.error()});
         co_return;

@@ -51,9 +51,9 @@ struct ScriptedFile {
   int reads = 0;
 };
 
-class Reads : public Served {};
+class ClientRead : public ClientTest {};
 
-TEST_F(Reads, bring_back_what_was_written_reduced_or_not) {
+TEST_F(ClientRead, yields_what_was_written_reduced_or_not) {
   const std::string text = pattern((5u << 20) + 4321);
   for (const bool reduce : {false, true}) {
     channel_.reduce = reduce;
@@ -66,13 +66,13 @@ TEST_F(Reads, bring_back_what_was_written_reduced_or_not) {
   }
 }
 
-TEST_F(Reads, of_an_empty_file_deliver_nothing) {
+TEST_F(ClientRead, yields_nothing_of_an_empty_file) {
   Collector to;
   EXPECT_EQ(must(files().read_file(made_file("f"), to)), 0u);
   EXPECT_EQ(to.pieces, 0);
 }
 
-TEST_F(Reads, alone_say_how_much_there_was_and_whether_that_was_the_end) {
+TEST_F(ClientRead, reports_count_and_end_of_file) {
   const Handle file = made_file("f", "0123456789");
   std::string to(4, '?');
   const auto part = must(files().read(file, 3, writable(to)));
@@ -87,7 +87,7 @@ TEST_F(Reads, alone_say_how_much_there_was_and_whether_that_was_the_end) {
   EXPECT_EQ(must(files().read(file, 3, {})).count, 0u);
 }
 
-TEST(ReadFile, keeps_a_window_of_operations_in_flight) {
+TEST(ClientReadFile, keeps_a_window_of_operations_in_flight) {
   FileSystemOptions options;
   options.window = 4;
   ScriptedFile file(pattern(20u << 20), 1u << 20, options);
@@ -100,7 +100,7 @@ TEST(ReadFile, keeps_a_window_of_operations_in_flight) {
   EXPECT_EQ(file.world.loop.now() - start, std::chrono::milliseconds(1 + 20 / 4));
 }
 
-TEST(ReadFile, goes_on_after_short_reads) {
+TEST(ClientReadFile, goes_on_after_short_reads) {
   ScriptedFile file(pattern(3'000'000), 70'001);
   Collector to;
   ASSERT_TRUE(file.read(to).ok());
@@ -108,7 +108,7 @@ TEST(ReadFile, goes_on_after_short_reads) {
   EXPECT_EQ(to.pieces, 3);
 }
 
-TEST(ReadFile, reads_to_the_real_end_when_the_file_grew_or_shrank) {
+TEST(ClientReadFile, reads_to_the_real_end_when_the_file_grew_or_shrank) {
   for (const std::uint64_t said : {0ull, 1'000'000ull, 9'000'000ull}) {
     ScriptedFile file(pattern(3'000'000));
     file.said_size = said;
@@ -120,7 +120,7 @@ TEST(ReadFile, reads_to_the_real_end_when_the_file_grew_or_shrank) {
   }
 }
 
-TEST(ReadFile, puts_the_data_where_the_sink_wants_it) {
+TEST(ClientReadFile, puts_the_data_where_the_sink_wants_it) {
   ScriptedFile file(pattern(2'500'000));
   std::string to(2'500'000, '?');
   MemorySink sink(writable(to));
@@ -132,7 +132,7 @@ TEST(ReadFile, puts_the_data_where_the_sink_wants_it) {
   EXPECT_EQ(over.error().kind, Error::Kind::Local);
 }
 
-TEST(ReadFile, ends_with_the_error_of_the_sink) {
+TEST(ClientReadFile, ends_with_the_error_of_the_sink) {
   ScriptedFile file(pattern(5'000'000));
   Collector to;
   to.most = 2'000'000;
@@ -142,7 +142,7 @@ TEST(ReadFile, ends_with_the_error_of_the_sink) {
   EXPECT_EQ(read.error().sentence, "the disk is full");
 }
 
-TEST(ReadFile, ends_with_the_error_of_the_server) {
+TEST(ClientReadFile, ends_with_the_error_of_the_server) {
   ScriptedFile file(pattern(5'000'000));
   Scripted world;
   int reads = 0;
@@ -158,7 +158,7 @@ TEST(ReadFile, ends_with_the_error_of_the_server) {
   EXPECT_TRUE(to.text == file.content.substr(0, 2u << 20));
 }
 
-TEST(ReadFile, does_not_wait_for_ever_for_a_server_that_sends_nothing) {
+TEST(ClientReadFile, does_not_wait_for_ever_for_a_server_that_sends_nothing) {
   ScriptedFile file(pattern(100), 0);
   Collector to;
   const auto read = file.read(to);
@@ -166,7 +166,7 @@ TEST(ReadFile, does_not_wait_for_ever_for_a_server_that_sends_nothing) {
   EXPECT_EQ(read.error().kind, Error::Kind::Protocol);
 }
 
-TEST(Read, refuses_an_answer_that_contradicts_itself_or_the_request) {
+TEST(ClientReadFaults, refuses_an_answer_that_contradicts_itself_or_the_request) {
   for (const std::uint32_t count : {3u, 5u}) {
     Scripted world;
     world.on<v3::NFSPROC3_READ>([count](const auto&, v3::READ3res& res) {

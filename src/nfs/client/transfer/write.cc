@@ -70,8 +70,8 @@ class BulkWriter {
   Task<std::optional<PendingWrite>> next_write() {
     PendingWrite pending;
     pending.block = spare_block();
-    const MutableBytes room = pending.block.bytes().first(files_.sizes().write);
-    const Outcome<DataSource::Piece> piece = co_await source_.read(next_, room);
+    const MutableBytes buffer = pending.block.bytes().first(files_.sizes().write);
+    const Outcome<DataSource::Piece> piece = co_await source_.read(next_, buffer);
     if (!piece) {
       fail(piece.error());
       co_return std::nullopt;
@@ -81,7 +81,7 @@ class BulkWriter {
     pending.offset = next_;
     pending.data = piece->data;
     next_ += pending.data.size();
-    if (pending.data.data() != room.data()) spare_.push_back(std::move(pending.block));
+    if (pending.data.data() != buffer.data()) spare_.push_back(std::move(pending.block));
     if (pending.data.empty()) co_return std::nullopt;
     co_return pending;
   }

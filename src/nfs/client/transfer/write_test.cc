@@ -57,9 +57,9 @@ struct Volatile {
   std::uint32_t most = 1u << 20;
 };
 
-class Writes : public Served {};
+class ClientWrite : public ClientTest {};
 
-TEST_F(Writes, bring_big_files_to_a_real_server_reduced_or_not) {
+TEST_F(ClientWrite, writes_big_files_to_a_real_server_reduced_or_not) {
   const std::string text = pattern((9u << 20) + 77);
   for (const bool reduce : {false, true}) {
     channel_.reduce = reduce;
@@ -69,7 +69,7 @@ TEST_F(Writes, bring_big_files_to_a_real_server_reduced_or_not) {
   }
 }
 
-TEST_F(Writes, alone_say_what_became_of_the_data) {
+TEST_F(ClientWrite, reports_count_and_stability) {
   const Handle file = made_file("f");
   const auto part = must(files().write(file, 2, bytes_of("data"), Stability::FileSync));
   EXPECT_EQ(part.count, 4u);
@@ -78,14 +78,14 @@ TEST_F(Writes, alone_say_what_became_of_the_data) {
   EXPECT_EQ(content(file, 10), std::string("\0\0data", 6));
 }
 
-TEST_F(Writes, without_permission_fail) {
+TEST_F(ClientWrite, fails_without_permission) {
   const Handle file = made_file("f");
   options_.calls.credentials = rpc::Credentials::sys("tests", 5, 5);
   FileSystem stranger(channel_, files().root(), "/data", options_);
   EXPECT_EQ(status(stranger.write_from(file, 0, bytes_of("x"))), Status::Access);
 }
 
-TEST(WriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
+TEST(ClientWriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
   FileSystemOptions options;
   options.window = 4;
   Volatile server(options);
@@ -100,7 +100,7 @@ TEST(WriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
   EXPECT_EQ(server.world.loop.now() - start, std::chrono::milliseconds(20 / 4 + 1));
 }
 
-TEST(WriteFile, makes_a_single_write_durable_at_once) {
+TEST(ClientWriteFile, makes_a_single_write_durable_at_once) {
   Volatile server;
   ASSERT_TRUE(server.store("small").ok());
   EXPECT_EQ(server.disk, "small");
@@ -110,7 +110,7 @@ TEST(WriteFile, makes_a_single_write_durable_at_once) {
   EXPECT_EQ(server.writes, 1);
 }
 
-TEST(WriteFile, goes_on_after_short_writes) {
+TEST(ClientWriteFile, goes_on_after_short_writes) {
   Volatile server;
   server.most = 300'000;
   const std::string text = pattern(3'000'000);
@@ -118,7 +118,7 @@ TEST(WriteFile, goes_on_after_short_writes) {
   EXPECT_TRUE(server.disk == text);
 }
 
-TEST(WriteFile, writes_again_what_a_restart_between_writes_has_lost) {
+TEST(ClientWriteFile, writes_again_what_a_restart_between_writes_has_lost) {
   Volatile server;
   server.restart_at_write = 5;
   const std::string text = pattern(12u << 20);
@@ -128,7 +128,7 @@ TEST(WriteFile, writes_again_what_a_restart_between_writes_has_lost) {
   EXPECT_GT(server.writes, 12);
 }
 
-TEST(WriteFile, writes_again_what_a_restart_before_COMMIT_has_lost) {
+TEST(ClientWriteFile, writes_again_what_a_restart_before_COMMIT_has_lost) {
   Volatile server;
   server.restart_before_commit = 2;
   const std::string text = pattern(3u << 20);
@@ -138,7 +138,7 @@ TEST(WriteFile, writes_again_what_a_restart_before_COMMIT_has_lost) {
   EXPECT_TRUE(server.disk == text);
 }
 
-TEST(WriteFile, gives_up_on_a_server_that_restarts_for_ever) {
+TEST(ClientWriteFile, gives_up_on_a_server_that_restarts_for_ever) {
   Volatile server;
   server.restart_before_commit = 1'000'000;
   const auto written = server.store(pattern(3u << 20));
@@ -157,7 +157,7 @@ class Sparse final : public DataSource {
   }
 };
 
-TEST(WriteFile, leaves_out_holes_and_sets_the_size_for_one_at_the_end) {
+TEST(ClientWriteFile, leaves_out_holes_and_sets_the_size_for_one_at_the_end) {
   Volatile server;
   Sparse source;
   const auto written = server.world.run(server.world.files.write_file(handle_of("f"), source));
@@ -178,7 +178,7 @@ class Failing final : public DataSource {
   }
 };
 
-TEST(WriteFile, ends_with_the_error_of_the_source) {
+TEST(ClientWriteFile, ends_with_the_error_of_the_source) {
   Volatile server;
   Failing source;
   const auto written = server.world.run(server.world.files.write_file(handle_of("f"), source));
@@ -187,7 +187,7 @@ TEST(WriteFile, ends_with_the_error_of_the_source) {
   EXPECT_EQ(server.commits, 0);
 }
 
-TEST(WriteFile, ends_with_the_first_error_of_the_server) {
+TEST(ClientWriteFile, ends_with_the_first_error_of_the_server) {
   Scripted world;
   int writes = 0;
   world.on<v3::NFSPROC3_WRITE>([&](const v3::WRITE3args& args, v3::WRITE3res& res) {
@@ -207,7 +207,7 @@ TEST(WriteFile, ends_with_the_first_error_of_the_server) {
   EXPECT_LT(writes, 20);
 }
 
-TEST(Write, refuses_an_answer_that_takes_nothing_or_too_much) {
+TEST(ClientWriteFaults, refuses_an_answer_that_takes_nothing_or_too_much) {
   for (const std::uint32_t count : {0u, 5u}) {
     Scripted world;
     world.on<v3::NFSPROC3_WRITE>(

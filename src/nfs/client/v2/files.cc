@@ -71,16 +71,16 @@ Steps steps_of(const v2::fhandle& file, const v2::sattr& attributes, const SetAt
 
 }  // namespace
 
-Nfs2::Nfs2(rpc::Channel& channel, const CallerOptions& options)
-    : caller_(channel, options, ulb::nfs2(), to_status),
-      acl_caller_(channel, options, ulb::nfsacl(), to_status) {}
+Nfs2::Nfs2(rpc::Channel& channel, const ProtocolOptions& options)
+    : client_(channel, options, ulb::nfs2(), to_status),
+      acl_client_(channel, options, ulb::nfsacl(), to_status) {}
 
 rpc::Channel& Nfs2::channel() const {
-  return caller_.channel();
+  return client_.channel();
 }
 
 Task<Outcome<Ok>> Nfs2::ping(OperationContext context) {
-  return caller_.ping(context, v2::NFS_VERSION);
+  return client_.ping(context, v2::NFS_VERSION);
 }
 
 Task<Outcome<v2::fattr>> Nfs2::attributes_of(OperationContext context, const Handle& object) {
@@ -128,7 +128,7 @@ Task<Outcome<std::uint32_t>> Nfs2::access(OperationContext context, Handle objec
                                           std::uint32_t asked) {
   const Outcome<v2::fattr> attributes = co_await attributes_of(context, object);
   if (!attributes) co_return Failure{attributes.error()};
-  const std::uint32_t bits = permissions(caller_.options().credentials, *attributes);
+  const std::uint32_t bits = permissions(client_.options().credentials, *attributes);
   co_return asked& granted(bits, attributes->type == v2::NFDIR);
 }
 
@@ -147,17 +147,17 @@ Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, Handle file, std::u
   if (!handle) co_return Failure{handle.error()};
   // No file of version 2 reaches so far.
   if (offset > kKeep) co_return ReadPart{0, true};
-  const MutableBytes room = to.first(std::min<std::size_t>(to.size(), v2::MAXDATA));
+  const MutableBytes buffer = to.first(std::min<std::size_t>(to.size(), v2::MAXDATA));
   const v2::readargs wanted{*handle, static_cast<std::uint32_t>(offset),
-                            static_cast<std::uint32_t>(room.size()), 0};
-  const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v2::item::readok_data, room}};
-  const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(room.empty() ? 0 : 1);
+                            static_cast<std::uint32_t>(buffer.size()), 0};
+  const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v2::item::readok_data, buffer}};
+  const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(buffer.empty() ? 0 : 1);
   const auto res = co_await run<v2::NFSPROC_READ>(context, wanted, used);
   if (!res) co_return Failure{res.error()};
   const v2::readok& reply = res->reply();
-  if (reply.data.size() > room.size())
+  if (reply.data.size() > buffer.size())
     co_return Failure{Error::of_protocol(context, "sent more data than asked for")};
-  rpc::copy_into(reply.data, room);
+  rpc::copy_into(reply.data, buffer);
   const auto count = static_cast<std::uint32_t>(reply.data.size());
   co_return ReadPart{count, offset + count >= reply.attributes.size};
 }

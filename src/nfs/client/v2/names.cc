@@ -135,7 +135,7 @@ Task<Outcome<Acls>> Nfs2::acls(OperationContext context, Handle object, std::uin
   if (!handle) co_return Failure{handle.error()};
   const nfsacl::GETACL2args args{*handle, nfsacl::NFS_ACL_MASK};
   const auto resok =
-      co_await acl_caller_.call<nfsacl::ACLPROC2_GETACL>(args, context, {}, reply_max);
+      co_await acl_client_.call<nfsacl::ACLPROC2_GETACL>(args, context, {}, reply_max);
   if (!resok) co_return Failure{resok.error()};
   co_return from_secattr(context, resok->acls);
 }
@@ -145,7 +145,7 @@ Task<Outcome<Ok>> Nfs2::set_acls(OperationContext context, Handle object, Acls a
   const Outcome<v2::fhandle> handle = to_fhandle(context, object);
   if (!handle) co_return Failure{handle.error()};
   const nfsacl::SETACL2args args{*handle, to_secattr(acls, with_defaults)};
-  const auto resok = co_await acl_caller_.call<nfsacl::ACLPROC2_SETACL>(args, context);
+  const auto resok = co_await acl_client_.call<nfsacl::ACLPROC2_SETACL>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }

@@ -13,15 +13,15 @@
 // beyond is FileTooBig.
 #pragma once
 
-#include "nfs/client/protocol/caller.h"
 #include "nfs/client/protocol/protocol.h"
+#include "nfs/client/protocol/retrying_client.h"
 #include "nfs/proto/nfs2.h"
 
 namespace stag::nfs::client::nfs2 {
 
 class Nfs2 final : public Protocol {
  public:
-  Nfs2(rpc::Channel& channel, const CallerOptions& options);
+  Nfs2(rpc::Channel& channel, const ProtocolOptions& options);
 
   rpc::Channel& channel() const override;
   Task<Outcome<Ok>> ping(OperationContext context) override;
@@ -81,8 +81,8 @@ class Nfs2 final : public Protocol {
   Task<Outcome<v2::statfsok>> statfs(OperationContext context, const Handle& object);
   Task<Outcome<Ok>> must_be_free(OperationContext context, const v2::diropargs& entry);
 
-  Caller caller_;
-  Caller acl_caller_;
+  RetryingClient client_;
+  RetryingClient acl_client_;
 };
 
 }  // namespace stag::nfs::client::nfs2

@@ -11,7 +11,7 @@
 namespace stag::nfs::client {
 namespace {
 
-class Nfs2Client : public Served {
+class Nfs2Client : public ClientTest {
  protected:
   Nfs2Client() {
     options_.calls.version = 2;
@@ -103,7 +103,7 @@ TEST_F(Nfs2Client, makes_and_unmakes_names) {
   EXPECT_EQ(status(files().getattr(file)), Status::Stale);
 }
 
-TEST_F(Nfs2Client, does_not_open_what_is_there_when_told_to_make_it) {
+TEST_F(Nfs2Client, refuses_a_guarded_create_of_a_taken_name) {
   made("file", "content");
   EXPECT_EQ(status(files().create(root(), "file", {.mode = 0600}, CreateMode::Guarded)),
             Status::Exists);
@@ -189,7 +189,7 @@ TEST_F(Nfs2Client, judges_access_by_the_mode_bits) {
   EXPECT_EQ(must(files().access(root(), 0x3f)), 0x1fu);
 }
 
-TEST_F(Nfs2Client, tells_of_the_file_system_what_there_is_to_tell) {
+TEST_F(Nfs2Client, reports_usage_and_limits_as_far_as_version_2_has_them) {
   const auto stat = must(files().usage());
   EXPECT_GT(stat.total_bytes, 0u);
   EXPECT_GE(stat.free_bytes, stat.available_bytes);
@@ -235,7 +235,7 @@ TEST_F(Nfs2Client, is_asked_for_in_the_URL) {
   EXPECT_EQ(refused.error().status, Status::NoEntry);
 }
 
-TEST(Nfs2ClientErrors, of_other_servers_are_understood) {
+TEST(Nfs2ClientErrors, are_understood_from_other_servers) {
   FileSystemOptions options;
   options.calls.version = 2;
   Scripted world(options);
@@ -256,9 +256,9 @@ TEST(Nfs2ClientErrors, of_other_servers_are_understood) {
 }
 
 // A server and a client of it, joined by the simulated fabric with Sends of at most 1024 bytes.
-class RdmaVersion2 : public ::testing::Test {
+class Nfs2ClientOverRdma : public ::testing::Test {
  protected:
-  RdmaVersion2() {
+  Nfs2ClientOverRdma() {
     ExportOptions open;
     open.root_squash = false;
     STAG_CHECK(nfs.add_export("/data", store, open).ok());
@@ -309,7 +309,7 @@ class RdmaVersion2 : public ::testing::Test {
   std::optional<FileSystem> files;
 };
 
-TEST_F(RdmaVersion2, moves_data_and_link_texts_by_chunk) {
+TEST_F(Nfs2ClientOverRdma, moves_data_and_link_texts_by_chunk) {
   PROVES("R8267-4-a", "R8267-4-b", "R8267-4-c", "R8267-4-d");
   const Handle file = must(files->create(files->root(), "file", {.mode = 0644})).handle;
   const std::string data = pattern(5001);
@@ -337,7 +337,7 @@ TEST_F(RdmaVersion2, moves_data_and_link_texts_by_chunk) {
   ASSERT_EQ(only_call(v2::NFSPROC_READLINK::number).header.write_list.size(), 1u);
 }
 
-TEST_F(RdmaVersion2, takes_long_listings_in_the_Reply_chunk) {
+TEST_F(Nfs2ClientOverRdma, takes_long_listings_in_the_Reply_chunk) {
   PROVES("R8267-4-e", "R8267-4.1-a");
   const std::string stem(100, 'n');
   for (int i = 0; i < 100; ++i)

@@ -18,7 +18,7 @@ template <class P>
 Task<Outcome<typename P::Results>> Nfs2::run(OperationContext context, const typename P::Args& args,
                                              std::span<const rpc::ResultBuffer> sinks) {
   rpc::CallResult<typename P::Results> results =
-      co_await caller_.client().call<P>(args, caller_.call_options(sinks));
+      co_await client_.client().call<P>(args, client_.call_options(sinks));
   if (!results) co_return Failure{Error::of_call(context, results.error())};
   const auto status = static_cast<std::uint32_t>(status_of(*results));
   if (status != 0) co_return Failure{Error::of_status(context, to_status(status))};

@@ -63,21 +63,21 @@ ListedPart to_listed_part(Resok& resok) {
 
 }  // namespace
 
-Nfs3::Nfs3(rpc::Channel& channel, const CallerOptions& options)
-    : caller_(channel, options, ulb::nfs3(), to_status),
-      acl_caller_(channel, options, ulb::nfsacl(), to_acl_status) {}
+Nfs3::Nfs3(rpc::Channel& channel, const ProtocolOptions& options)
+    : client_(channel, options, ulb::nfs3(), to_status),
+      acl_client_(channel, options, ulb::nfsacl(), to_acl_status) {}
 
 rpc::Channel& Nfs3::channel() const {
-  return caller_.channel();
+  return client_.channel();
 }
 
 Task<Outcome<Ok>> Nfs3::ping(OperationContext context) {
-  return caller_.ping(context, v3::NFS_V3);
+  return client_.ping(context, v3::NFS_V3);
 }
 
 Task<Outcome<Attributes>> Nfs3::getattr(OperationContext context, Handle object) {
   const v3::GETATTR3args args{to_nfs_fh3(object)};
-  const auto resok = co_await caller_.call<v3::NFSPROC3_GETATTR>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_GETATTR>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_attributes(resok->obj_attributes);
 }
@@ -89,7 +89,7 @@ Task<Outcome<Ok>> Nfs3::setattr(OperationContext context, Handle object, SetAttr
   args.new_attributes = to_sattr3(attributes);
   args.guard.check = guard.has_value();
   if (guard) args.guard.obj_ctime() = to_nfstime3(*guard);
-  const auto resok = co_await caller_.call<v3::NFSPROC3_SETATTR>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_SETATTR>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }
@@ -99,7 +99,7 @@ Task<Outcome<Found>> Nfs3::lookup(OperationContext context, Handle directory,
   v3::LOOKUP3args args;
   args.what.dir = to_nfs_fh3(directory);
   args.what.name = name;
-  const auto resok = co_await caller_.call<v3::NFSPROC3_LOOKUP>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_LOOKUP>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Found{to_handle(resok->object), to_attributes(resok->obj_attributes)};
 }
@@ -109,7 +109,7 @@ Task<Outcome<std::uint32_t>> Nfs3::access(OperationContext context, Handle objec
   v3::ACCESS3args args;
   args.object = to_nfs_fh3(object);
   args.access = asked;
-  const auto resok = co_await caller_.call<v3::NFSPROC3_ACCESS>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_ACCESS>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return resok->access& asked;
 }
@@ -119,13 +119,13 @@ Task<Outcome<std::string>> Nfs3::readlink(OperationContext context, Handle symli
                                           std::optional<std::uint64_t> size) {
   const v3::READLINK3args args{to_nfs_fh3(symlink)};
   // Some file systems give a size of 0 to links whose text they make up.
-  std::optional<std::uint32_t> room;
+  std::optional<std::uint32_t> results_max;
   if (size.value_or(0) != 0 && *size <= ulb::kMaxLinkText)
-    room = kLinkFrame + static_cast<std::uint32_t>(*size);
-  auto resok = co_await caller_.call<v3::NFSPROC3_READLINK>(args, context, {}, room);
+    results_max = kLinkFrame + static_cast<std::uint32_t>(*size);
+  auto resok = co_await client_.call<v3::NFSPROC3_READLINK>(args, context, {}, results_max);
   const bool too_long = !resok && resok.error().kind == Error::Kind::Call &&
                         resok.error().call.reason == Reason::RdmaPeerRefusedChunks;
-  if (room && too_long) resok = co_await caller_.call<v3::NFSPROC3_READLINK>(args, context);
+  if (results_max && too_long) resok = co_await client_.call<v3::NFSPROC3_READLINK>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return std::move(resok->data);
 }
@@ -138,7 +138,7 @@ Task<Outcome<ReadPart>> Nfs3::read(OperationContext context, Handle file, std::u
   args.count = static_cast<std::uint32_t>(to.size());
   const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v3::item::READ3resok_data, to}};
   const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(to.empty() ? 0 : 1);
-  const auto resok = co_await caller_.call<v3::NFSPROC3_READ>(args, context, used);
+  const auto resok = co_await client_.call<v3::NFSPROC3_READ>(args, context, used);
   if (!resok) co_return Failure{resok.error()};
   if (resok->data.size() != resok->count)
     co_return Failure{Error::of_protocol(context, "sent another amount of data than it said")};
@@ -156,7 +156,7 @@ Task<Outcome<WritePart>> Nfs3::write(OperationContext context, Handle file, std:
   args.count = static_cast<std::uint32_t>(data.size());
   args.stable = to_stable_how(stable);
   args.data = Rope::borrow(data);
-  const auto resok = co_await caller_.call<v3::NFSPROC3_WRITE>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_WRITE>(args, context);
   if (!resok) co_return Failure{resok.error()};
   if (resok->count > data.size())
     co_return Failure{Error::of_protocol(context, "wrote more data than it was given")};
@@ -171,7 +171,7 @@ Task<Outcome<Verifier>> Nfs3::commit(OperationContext context, Handle file, std:
   args.file = to_nfs_fh3(file);
   args.offset = offset;
   args.count = count;
-  const auto resok = co_await caller_.call<v3::NFSPROC3_COMMIT>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_COMMIT>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return resok->verf;
 }
@@ -194,7 +194,7 @@ Task<Outcome<ListedPart>> Nfs3::list_names(OperationContext context, const v3::n
   args.cookie = from.cookie;
   args.cookieverf = from.verifier;
   args.count = size;
-  auto resok = co_await caller_.call<v3::NFSPROC3_READDIR>(args, context);
+  auto resok = co_await client_.call<v3::NFSPROC3_READDIR>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_listed_part(*resok);
 }
@@ -209,21 +209,21 @@ Task<Outcome<ListedPart>> Nfs3::list_attributes(OperationContext context,
   // dircount bounds names only; maxcount is what the reply may be.
   args.dircount = size;
   args.maxcount = size;
-  auto resok = co_await caller_.call<v3::NFSPROC3_READDIRPLUS>(args, context);
+  auto resok = co_await client_.call<v3::NFSPROC3_READDIRPLUS>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_listed_part(*resok);
 }
 
 Task<Outcome<FileSystemUsage>> Nfs3::usage(OperationContext context, Handle object) {
   const v3::FSSTAT3args args{to_nfs_fh3(object)};
-  const auto ok = co_await caller_.call<v3::NFSPROC3_FSSTAT>(args, context);
+  const auto ok = co_await client_.call<v3::NFSPROC3_FSSTAT>(args, context);
   if (!ok) co_return Failure{ok.error()};
   co_return FileSystemUsage{ok->tbytes, ok->fbytes, ok->abytes, ok->tfiles, ok->ffiles, ok->afiles};
 }
 
 Task<Outcome<FileSystemInfo>> Nfs3::info(OperationContext context, Handle object) {
   const v3::FSINFO3args args{to_nfs_fh3(object)};
-  const auto ok = co_await caller_.call<v3::NFSPROC3_FSINFO>(args, context);
+  const auto ok = co_await client_.call<v3::NFSPROC3_FSINFO>(args, context);
   if (!ok) co_return Failure{ok.error()};
   FileSystemInfo info;
   info.read_max = ok->rtmax;
@@ -241,7 +241,7 @@ Task<Outcome<FileSystemInfo>> Nfs3::info(OperationContext context, Handle object
 
 Task<Outcome<NameLimits>> Nfs3::name_limits(OperationContext context, Handle object) {
   const v3::PATHCONF3args args{to_nfs_fh3(object)};
-  const auto ok = co_await caller_.call<v3::NFSPROC3_PATHCONF>(args, context);
+  const auto ok = co_await client_.call<v3::NFSPROC3_PATHCONF>(args, context);
   if (!ok) co_return Failure{ok.error()};
   co_return NameLimits{ok->linkmax,          ok->name_max,         ok->no_trunc,
                        ok->chown_restricted, ok->case_insensitive, ok->case_preserving};

@@ -37,7 +37,7 @@ Task<Outcome<Made>> Nfs3::create(OperationContext context, Handle directory, std
     args.how.mode = mode == CreateMode::Guarded ? v3::GUARDED : v3::UNCHECKED;
     args.how.obj_attributes() = to_sattr3(attributes);
   }
-  const auto resok = co_await caller_.call<v3::NFSPROC3_CREATE>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_CREATE>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_made(*resok);
 }
@@ -45,7 +45,7 @@ Task<Outcome<Made>> Nfs3::create(OperationContext context, Handle directory, std
 Task<Outcome<Made>> Nfs3::mkdir(OperationContext context, Handle directory, std::string_view name,
                                 SetAttributes attributes) {
   const v3::MKDIR3args args{to_diropargs3(directory, name), to_sattr3(attributes)};
-  const auto resok = co_await caller_.call<v3::NFSPROC3_MKDIR>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_MKDIR>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_made(*resok);
 }
@@ -56,7 +56,7 @@ Task<Outcome<Made>> Nfs3::symlink(OperationContext context, Handle directory, st
   args.where = to_diropargs3(directory, name);
   args.symlink.symlink_attributes = to_sattr3(attributes);
   args.symlink.symlink_data = std::move(target);
-  const auto resok = co_await caller_.call<v3::NFSPROC3_SYMLINK>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_SYMLINK>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_made(*resok);
 }
@@ -72,21 +72,21 @@ Task<Outcome<Made>> Nfs3::mknod(OperationContext context, Handle directory, std:
   } else {
     args.what.pipe_attributes() = to_sattr3(attributes);
   }
-  const auto resok = co_await caller_.call<v3::NFSPROC3_MKNOD>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_MKNOD>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return to_made(*resok);
 }
 
 Task<Outcome<Ok>> Nfs3::remove(OperationContext context, Handle directory, std::string_view name) {
   const v3::REMOVE3args args{to_diropargs3(directory, name)};
-  const auto resok = co_await caller_.call<v3::NFSPROC3_REMOVE>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_REMOVE>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }
 
 Task<Outcome<Ok>> Nfs3::rmdir(OperationContext context, Handle directory, std::string_view name) {
   const v3::RMDIR3args args{to_diropargs3(directory, name)};
-  const auto resok = co_await caller_.call<v3::NFSPROC3_RMDIR>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_RMDIR>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }
@@ -94,7 +94,7 @@ Task<Outcome<Ok>> Nfs3::rmdir(OperationContext context, Handle directory, std::s
 Task<Outcome<Ok>> Nfs3::rename(OperationContext context, Handle from_directory,
                                std::string_view from, Handle to_directory, std::string_view to) {
   const v3::RENAME3args args{to_diropargs3(from_directory, from), to_diropargs3(to_directory, to)};
-  const auto resok = co_await caller_.call<v3::NFSPROC3_RENAME>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_RENAME>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }
@@ -102,7 +102,7 @@ Task<Outcome<Ok>> Nfs3::rename(OperationContext context, Handle from_directory,
 Task<Outcome<Ok>> Nfs3::link(OperationContext context, Handle file, Handle directory,
                              std::string_view name) {
   const v3::LINK3args args{to_nfs_fh3(file), to_diropargs3(directory, name)};
-  const auto resok = co_await caller_.call<v3::NFSPROC3_LINK>(args, context);
+  const auto resok = co_await client_.call<v3::NFSPROC3_LINK>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }
@@ -110,7 +110,7 @@ Task<Outcome<Ok>> Nfs3::link(OperationContext context, Handle file, Handle direc
 Task<Outcome<Acls>> Nfs3::acls(OperationContext context, Handle object, std::uint32_t reply_max) {
   const nfsacl::GETACL3args args{to_nfs_fh3(object).data, nfsacl::NFS_ACL_MASK};
   const auto resok =
-      co_await acl_caller_.call<nfsacl::ACLPROC3_GETACL>(args, context, {}, reply_max);
+      co_await acl_client_.call<nfsacl::ACLPROC3_GETACL>(args, context, {}, reply_max);
   if (!resok) co_return Failure{resok.error()};
   co_return from_secattr(context, resok->acls);
 }
@@ -118,7 +118,7 @@ Task<Outcome<Acls>> Nfs3::acls(OperationContext context, Handle object, std::uin
 Task<Outcome<Ok>> Nfs3::set_acls(OperationContext context, Handle object, Acls acls,
                                  bool with_defaults) {
   const nfsacl::SETACL3args args{to_nfs_fh3(object).data, to_secattr(acls, with_defaults)};
-  const auto resok = co_await acl_caller_.call<nfsacl::ACLPROC3_SETACL>(args, context);
+  const auto resok = co_await acl_client_.call<nfsacl::ACLPROC3_SETACL>(args, context);
   if (!resok) co_return Failure{resok.error()};
   co_return Ok{};
 }

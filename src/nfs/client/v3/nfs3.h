@@ -2,15 +2,15 @@
 // operation.
 #pragma once
 
-#include "nfs/client/protocol/caller.h"
 #include "nfs/client/protocol/protocol.h"
+#include "nfs/client/protocol/retrying_client.h"
 #include "nfs/proto/nfs3.h"
 
 namespace stag::nfs::client::nfs3 {
 
 class Nfs3 final : public Protocol {
  public:
-  Nfs3(rpc::Channel& channel, const CallerOptions& options);
+  Nfs3(rpc::Channel& channel, const ProtocolOptions& options);
 
   rpc::Channel& channel() const override;
   Task<Outcome<Ok>> ping(OperationContext context) override;
@@ -67,8 +67,8 @@ class Nfs3 final : public Protocol {
   Task<Outcome<ListedPart>> list_attributes(OperationContext context, const v3::nfs_fh3& directory,
                                             const ListPosition& from, std::uint32_t size);
 
-  Caller caller_;
-  Caller acl_caller_;
+  RetryingClient client_;
+  RetryingClient acl_client_;
 };
 
 }  // namespace stag::nfs::client::nfs3

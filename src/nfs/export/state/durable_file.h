@@ -6,13 +6,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "nfs/export/state/state_error.h"
 
 namespace stag::nfs {
-
-// A sentence for the operator: what, where, why.
-struct StateError {
-  std::string message;
-};
 
 // Reads at most 64 bytes; holds nullopt when there is no such file.
 Result<std::optional<std::string>, StateError> read_small_file(const std::string& path);

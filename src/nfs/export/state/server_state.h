@@ -1,29 +1,32 @@
-// What an NFS server must remember between two starts: the key of its file handles, so that clients
-// keep theirs, and how often it started, so that its write verifier is a new one each time
-// (RFC 1813 3.3.7, 3.3.21).
+// ServerState: what an NFS server keeps over a restart: the key of its file handles, so that
+// handles of clients stay valid, and the number of its starts, so that its write verifier is new
+// after each (RFC 1813 3.3.7, 3.3.21).
 //
-// Lives in a directory of its own: `handle.key` (32 hex digits, mode 0600) and `starts` (a decimal
-// number). Both are replaced atomically and synced. Blocking; read once, before serving.
+// Two files in a directory of its own: `handle.key` (32 hex digits, mode 0600) and `starts` (a
+// decimal number). Both are replaced atomically and synced.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "base/result.h"
-#include "base/siphash.h"
-#include "nfs/export/state/durable_file.h"
+#include "nfs/export/state/state_error.h"
 
 namespace stag::nfs {
 
 struct ServerState {
-  SipKey handle_key{};
-  // Differs from that of every other start with the same directory.
+  std::array<std::byte, 16> handle_key{};  // authenticates file handles; secret
+  // Part of the write verifier; different after each start with the same directory.
   std::uint64_t boot_verifier = 0;
 
-  // Makes the directory and its files when they are missing, and counts this start. A damaged key
-  // is an error, never a new key: that would make every handle stale.
+  // Reads the files and counts this start; makes the directory and the files when they are missing.
+  // Blocks. Fails when a file cannot be read or written, and when the key is damaged: a new key
+  // would make every handle stale.
   static Result<ServerState, StateError> open(const std::string& directory);
-  // Keeps no files: for tests and for stores that lose their content at a restart.
+  // A state without files, derived from `seed`: for tests, and for stores that lose their content
+  // at a restart.
   static ServerState ephemeral(std::uint64_t seed);
 };
 

@@ -10,15 +10,15 @@ namespace stag::nfs {
 namespace {
 
 // A directory name of its own for each test, removed afterwards.
-class State : public ::testing::Test {
+class ServerStateTest : public ::testing::Test {
  protected:
-  State() {
+  ServerStateTest() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
     directory_ = std::filesystem::temp_directory_path() /
                  ("stag-state-" + std::to_string(::getpid()) + "-" + info->name());
     std::filesystem::remove_all(directory_);
   }
-  ~State() override { std::filesystem::remove_all(directory_); }
+  ~ServerStateTest() override { std::filesystem::remove_all(directory_); }
 
   ServerState open() {
     auto state = ServerState::open(path());
@@ -33,7 +33,7 @@ class State : public ::testing::Test {
   std::filesystem::path directory_;
 };
 
-TEST_F(State, keeps_its_key_and_changes_its_verifier_from_start_to_start) {
+TEST_F(ServerStateTest, keeps_its_key_and_changes_its_verifier_from_start_to_start) {
   const ServerState first = open();
   const ServerState second = open();
   EXPECT_EQ(first.handle_key, second.handle_key);
@@ -42,13 +42,13 @@ TEST_F(State, keeps_its_key_and_changes_its_verifier_from_start_to_start) {
   EXPECT_EQ(second.boot_verifier >> 32, 2u);
 }
 
-TEST_F(State, draws_another_key_for_another_directory) {
+TEST_F(ServerStateTest, draws_another_key_for_another_directory) {
   const ServerState first = open();
   std::filesystem::remove_all(path());
   EXPECT_NE(open().handle_key, first.handle_key);
 }
 
-TEST_F(State, shows_its_key_to_nobody_else) {
+TEST_F(ServerStateTest, shows_its_key_to_nobody_else) {
   open();
   struct stat status {};
   ASSERT_EQ(::stat((path() + "/handle.key").c_str(), &status), 0);
@@ -57,7 +57,7 @@ TEST_F(State, shows_its_key_to_nobody_else) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
 
-TEST_F(State, refuses_a_damaged_key_instead_of_making_every_handle_stale) {
+TEST_F(ServerStateTest, refuses_a_damaged_key_instead_of_making_every_handle_stale) {
   open();
   for (const char* damaged : {"", "0123", "zz23456789abcdef0123456789abcdef\n",
                               "0123456789abcdef0123456789abcdef0123456789abcdef\n"}) {
@@ -68,7 +68,7 @@ TEST_F(State, refuses_a_damaged_key_instead_of_making_every_handle_stale) {
   }
 }
 
-TEST_F(State, survives_a_damaged_counter) {
+TEST_F(ServerStateTest, survives_a_damaged_counter) {
   const ServerState first = open();
   overwrite("starts", "many");
   const ServerState second = open();
@@ -76,7 +76,7 @@ TEST_F(State, survives_a_damaged_counter) {
   EXPECT_NE(first.boot_verifier, second.boot_verifier);
 }
 
-TEST_F(State, says_where_it_could_not_write) {
+TEST_F(ServerStateTest, says_where_it_could_not_write) {
   std::filesystem::create_directories(directory_);
   std::ofstream(directory_ / "deep") << "a file";
   const auto state = ServerState::open(path());

@@ -32,7 +32,7 @@ secattr lists(const Entries& access, const Entries& defaults) {
   return {NFS_ACL_MASK, count, access, static_cast<std::uint32_t>(defaults.size()), defaults};
 }
 
-class Nfsacl : public testing::NfsServed {
+class Nfsacl : public testing::NfsServerTest {
  protected:
   GETACL3res look(const v3::nfs_fh3& object, std::uint32_t mask = NFS_ACL_MASK) {
     return call<ACLPROC3_GETACL>({object.data, mask});
@@ -115,7 +115,7 @@ TEST_F(Nfsacl, tells_lengths_alone_when_asked_for_no_more) {
   EXPECT_EQ(one.dfaclents, as_defaults(kForBob));
 }
 
-TEST_F(Nfsacl, refuses_what_makes_no_sense) {
+TEST_F(Nfsacl, refuses_invalid_lists) {
   const v3::nfs_fh3 file = create(root(), "file", 0600);
   EXPECT_EQ(look(file, 0x10).status, v3::NFS3ERR_INVAL);
   EXPECT_TRUE(look(file, 0x10).resfail().attributes_follow);
@@ -141,7 +141,7 @@ TEST_F(Nfsacl, refuses_what_makes_no_sense) {
   EXPECT_EQ(set({}, lists(kForBob)), v3::NFS3ERR_BADHANDLE);
 }
 
-TEST_F(Nfsacl, lets_the_owner_alone_change_and_everybody_look) {
+TEST_F(Nfsacl, lets_only_the_owner_set_and_everybody_read_a_list) {
   const v3::nfs_fh3 file = create(root(), "file", 0600);
   as(1001, 1001);
   EXPECT_EQ(set(file, lists(kForBob)), v3::NFS3ERR_PERM);
@@ -162,21 +162,21 @@ class PlainStore final : public testing::FaultyStore {
   }
 };
 
-TEST_F(Nfsacl, of_a_store_without_lists_is_not_supported) {
+TEST_F(Nfsacl, returns_NOTSUPP_for_a_store_without_lists) {
   ASSERT_TRUE(nfs_.add_export("/plain", std::make_shared<PlainStore>(store_), {}).ok());
   const v3::nfs_fh3 plain = mounted("/plain");
   EXPECT_EQ(look(plain).status, v3::NFS3ERR_NOTSUPP);
   EXPECT_EQ(set(plain, lists(kForBob)), v3::NFS3ERR_NOTSUPP);
 }
 
-class ReadOnlyNfsacl : public Nfsacl {
+class NfsaclReadOnly : public Nfsacl {
  protected:
-  ReadOnlyNfsacl() {
+  NfsaclReadOnly() {
     STAG_CHECK(nfs_.add_export("/ro", store_, *parse_export_options("ro,no_root_squash")).ok());
   }
 };
 
-TEST_F(ReadOnlyNfsacl, shows_lists_and_changes_none) {
+TEST_F(NfsaclReadOnly, shows_lists_and_changes_none) {
   create(root(), "file", 0640);
   const v3::nfs_fh3 file = call<v3::NFSPROC3_LOOKUP>({{mounted("/ro"), "file"}}).resok().object;
   EXPECT_EQ(look(file).resok().acls.aclcnt, 4u);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace mount3;
 
-class Mount : public testing::NfsServed {
+class Mount : public testing::NfsServerTest {
  protected:
   mountstat3 mount(const std::string& path) { return call<MOUNTPROC3_MNT>(path).fhs_status; }
 };
@@ -77,7 +77,7 @@ TEST_F(MountedLinks, never_lead_out_of_the_export) {
   }
 }
 
-TEST_F(MountedLinks, to_nothing_to_a_file_and_in_circles_are_refused) {
+TEST_F(MountedLinks, are_refused_when_they_lead_to_nothing_to_a_file_or_in_circles) {
   create(root(), "file");
   link(root(), "nothing", "none");
   link(root(), "a", "b");
@@ -90,7 +90,7 @@ TEST_F(MountedLinks, to_nothing_to_a_file_and_in_circles_are_refused) {
   EXPECT_EQ(mount("/data/through file"), MNT3ERR_NOTDIR);
 }
 
-TEST_F(MountedLinks, that_are_absolute_are_followed_where_the_folder_is_known) {
+TEST_F(MountedLinks, are_followed_when_absolute_where_the_folder_is_known) {
   ASSERT_TRUE(nfs_.replace_exports({{"/x", store_, {}, {}, {"/srv//x/", "/mnt/disk"}}}).ok());
   const v3::nfs_fh3 dir = mkdir(mounted("/x"), "dir", 0777);
   link(dir, "a", "/srv/x/dir");
@@ -148,12 +148,12 @@ TEST(MountList, forgets_the_oldest_when_full) {
   EXPECT_EQ(all.front().path, "/1");
 }
 
-class SysMount : public testing::NfsServed {
+class MountWithSys : public testing::NfsServerTest {
  protected:
-  SysMount() : NfsServed(*parse_export_options("sec=sys")) {}
+  MountWithSys() : NfsServerTest(*parse_export_options("sec=sys")) {}
 };
 
-TEST_F(SysMount, refuses_calls_without_credentials) {
+TEST_F(MountWithSys, refuses_calls_without_credentials) {
   EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").mountinfo().auth_flavors, (std::vector<std::int32_t>{1}));
   const v3::nfs_fh3 handle = mounted("/odd");
   as_nobody_known();
@@ -162,22 +162,22 @@ TEST_F(SysMount, refuses_calls_without_credentials) {
   EXPECT_EQ(call<MOUNTPROC3_MNT>("/data").fhs_status, MNT3_OK);
 }
 
-class AnonymousMount : public testing::NfsServed {
+class MountWithNone : public testing::NfsServerTest {
  protected:
-  AnonymousMount() : NfsServed(*parse_export_options("sec=none")) {}
+  MountWithNone() : NfsServerTest(*parse_export_options("sec=none")) {}
 };
 
-TEST_F(AnonymousMount, says_so_where_no_other_flavor_is_taken) {
+TEST_F(MountWithNone, says_so_where_no_other_flavor_is_taken) {
   as_nobody_known();
   EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").mountinfo().auth_flavors, (std::vector<std::int32_t>{0}));
 }
 
-class SecureMount : public testing::NfsServed {
+class MountSecure : public testing::NfsServerTest {
  protected:
-  SecureMount() : NfsServed(*parse_export_options("secure")) {}
+  MountSecure() : NfsServerTest(*parse_export_options("secure")) {}
 };
 
-TEST_F(SecureMount, wants_a_reserved_port) {
+TEST_F(MountSecure, wants_a_reserved_port) {
   const v3::nfs_fh3 handle = mounted("/odd");
   channel_.origin().peer.port = 40000;
   EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").fhs_status, MNT3ERR_ACCES);

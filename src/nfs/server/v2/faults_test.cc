@@ -14,7 +14,7 @@ namespace {
 
 using namespace v2;
 
-class Nfs2Faults : public testing::NfsServed {
+class Nfs2Faults : public testing::NfsServerTest {
  protected:
   struct Procedure {
     std::string_view name;
@@ -147,7 +147,7 @@ nfsstat expected_of(vfs::Status status) {
   return NFS_OK;
 }
 
-TEST_F(Nfs2Faults, of_every_kind_are_heard_in_words_of_version_2) {
+TEST_F(Nfs2Faults, become_statuses_of_version_2) {
   for (const Procedure& procedure : procedures())
     for (int i = 0; i <= static_cast<int>(vfs::Status::Delay); ++i) {
       faulty_->fault = static_cast<vfs::Status>(i);
@@ -156,7 +156,7 @@ TEST_F(Nfs2Faults, of_every_kind_are_heard_in_words_of_version_2) {
     }
 }
 
-TEST_F(Nfs2Faults, in_the_middle_of_a_listing_leave_none_of_its_entries) {
+TEST_F(Nfs2Faults, leave_no_entries_of_a_listing_that_fails_half_way) {
   faulty_->cut_list = {2, vfs::Status::Io};
   EXPECT_EQ(listed().status, NFSERR_IO);
   faulty_->cut_list = {2, std::nullopt};
@@ -167,14 +167,14 @@ TEST_F(Nfs2Faults, in_the_middle_of_a_listing_leave_none_of_its_entries) {
 }
 
 // RFC 1094 2.2.9: all of the data is written, or it is an error.
-TEST_F(Nfs2Faults, a_write_of_which_a_part_was_done_ran_out_of_space) {
+TEST_F(Nfs2Faults, make_a_partial_WRITE_return_NOSPC) {
   faulty_->cut_write = {3, std::nullopt};
   EXPECT_EQ(written(), NFSERR_NOSPC);
   faulty_->cut_write = {3, vfs::Status::Io};
   EXPECT_EQ(written(), NFSERR_IO);
 }
 
-TEST_F(Nfs2Faults, after_a_change_that_happened_are_heard_and_the_change_stays) {
+TEST_F(Nfs2Faults, are_reported_after_a_change_that_happened_and_the_change_stays) {
   faulty_->fault_when_happened = vfs::Status::Io;
   EXPECT_EQ(call<NFSPROC_MKDIR>({{dir_, "d"}, keep()}).status, NFSERR_IO);
   faulty_->fault_when_happened.reset();

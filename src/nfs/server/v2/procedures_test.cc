@@ -31,7 +31,7 @@ sattr with_size(std::uint32_t size) {
   return attributes;
 }
 
-class Nfs2 : public testing::NfsServed {
+class Nfs2 : public testing::NfsServerTest {
  protected:
   fhandle mounted2(const std::string& path) {
     const auto res = call<mount3::MOUNTPROC1_MNT>(path);
@@ -243,7 +243,7 @@ TEST_F(Nfs2, refuses_links_too_long_for_it) {
   EXPECT_EQ(call<NFSPROC_SYMLINK>({{root2(), "nul"}, std::string("a\0b", 3), kKeep}), NFSERR_ACCES);
 }
 
-TEST_F(Nfs2, tells_the_room_there_is_in_blocks) {
+TEST_F(Nfs2, returns_the_free_space_in_blocks) {
   const statfsres res = call<NFSPROC_STATFS>(root2());
   ASSERT_EQ(res.status, NFS_OK);
   const statfsok& info = res.info();

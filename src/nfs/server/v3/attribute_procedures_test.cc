@@ -7,19 +7,21 @@ namespace {
 
 using namespace v3;
 
-class Nfs3Attributes : public testing::NfsServed {
+class Nfs3Attributes : public testing::NfsServerTest {
  protected:
   fattr3 attributes(const nfs_fh3& object) {
     const auto res = call<NFSPROC3_GETATTR>({object});
     EXPECT_EQ(res.status, NFS3_OK);
     return res.status == NFS3_OK ? res.resok().obj_attributes : fattr3{};
+    class Nfs3Getattr : public Nfs3Attributes {};
+    class Nfs3Setattr : public Nfs3Attributes {};
   }
   nfsstat3 set(const nfs_fh3& object, const sattr3& changes) {
     return call<NFSPROC3_SETATTR>({object, changes, {}}).status;
   }
 };
 
-TEST_F(Nfs3Attributes, of_the_root_are_those_of_a_directory) {
+TEST_F(Nfs3Getattr, returns_a_directory_for_the_root) {
   const fattr3 found = attributes(root());
   EXPECT_EQ(found.type, NF3DIR);
   EXPECT_EQ(found.mode, 01777u);
@@ -27,7 +29,7 @@ TEST_F(Nfs3Attributes, of_the_root_are_those_of_a_directory) {
   EXPECT_NE(found.fileid, 0u);
 }
 
-TEST_F(Nfs3Attributes, of_a_symbolic_link_have_no_mode_to_set) {
+TEST_F(Nfs3Setattr, refuses_the_mode_of_a_symbolic_link) {
   const auto made = call<NFSPROC3_SYMLINK>({{root(), "link"}, {{}, "target"}});
   const nfs_fh3 link = made.resok().obj.handle();
   const fattr3 before = attributes(link);
@@ -40,7 +42,7 @@ TEST_F(Nfs3Attributes, of_a_symbolic_link_have_no_mode_to_set) {
   EXPECT_EQ(set(link, changes), NFS3_OK);
 }
 
-TEST_F(Nfs3Attributes, tell_the_type_of_every_kind_of_object) {
+TEST_F(Nfs3Getattr, returns_the_type_of_every_kind_of_object) {
   const nfs_fh3 dir = root();
   EXPECT_EQ(attributes(create(dir, "file")).type, NF3REG);
   EXPECT_EQ(attributes(mkdir(dir, "dir")).type, NF3DIR);
@@ -62,7 +64,7 @@ TEST_F(Nfs3Attributes, tell_the_type_of_every_kind_of_object) {
   }
 }
 
-TEST_F(Nfs3Attributes, of_a_handle_nobody_gave_out_are_refused) {
+TEST_F(Nfs3Getattr, refuses_a_handle_that_the_server_never_gave_out) {
   nfs_fh3 forged = root();
   std::array<std::byte, 64> bytes{};
   std::copy(forged.data.bytes().begin(), forged.data.bytes().end(), bytes.begin());
@@ -72,13 +74,13 @@ TEST_F(Nfs3Attributes, of_a_handle_nobody_gave_out_are_refused) {
   EXPECT_EQ(call<NFSPROC3_GETATTR>({nfs_fh3{}}).status, NFS3ERR_BADHANDLE);
 }
 
-TEST_F(Nfs3Attributes, of_what_is_gone_are_stale) {
+TEST_F(Nfs3Getattr, returns_STALE_for_a_removed_object) {
   const nfs_fh3 file = create(root(), "file");
   ASSERT_EQ(call<NFSPROC3_REMOVE>({{root(), "file"}}).status, NFS3_OK);
   EXPECT_EQ(call<NFSPROC3_GETATTR>({file}).status, NFS3ERR_STALE);
 }
 
-TEST_F(Nfs3Attributes, can_be_set_one_by_one) {
+TEST_F(Nfs3Setattr, sets_each_attribute_alone) {
   const nfs_fh3 file = create(root(), "file");
   ASSERT_EQ(write(file, 0, "hello").status, NFS3_OK);
   EXPECT_EQ(set(file, mode(0123)), NFS3_OK);
@@ -95,7 +97,7 @@ TEST_F(Nfs3Attributes, can_be_set_one_by_one) {
   EXPECT_EQ(found.size, 3u);
 }
 
-TEST_F(Nfs3Attributes, include_times_of_the_client_and_of_the_server) {
+TEST_F(Nfs3Setattr, sets_times_of_the_client_and_of_the_server) {
   const nfs_fh3 file = create(root(), "file");
   sattr3 changes;
   changes.atime.set_it = SET_TO_CLIENT_TIME;
@@ -112,7 +114,7 @@ TEST_F(Nfs3Attributes, include_times_of_the_client_and_of_the_server) {
   EXPECT_NE(attributes(file).mtime, (nfstime3{0xffffffff, 7}));
 }
 
-TEST_F(Nfs3Attributes, with_a_time_that_cannot_be_are_refused) {
+TEST_F(Nfs3Setattr, refuses_a_time_that_cannot_be) {
   const nfs_fh3 file = create(root(), "file");
   sattr3 changes;
   changes.mtime.set_it = SET_TO_CLIENT_TIME;
@@ -120,7 +122,7 @@ TEST_F(Nfs3Attributes, with_a_time_that_cannot_be_are_refused) {
   EXPECT_EQ(set(file, changes), NFS3ERR_INVAL);
 }
 
-TEST_F(Nfs3Attributes, with_an_owner_that_cannot_be_are_refused) {
+TEST_F(Nfs3Setattr, refuses_an_owner_that_cannot_be) {
   const nfs_fh3 file = create(root(), "file");
   sattr3 changes;
   changes.gid.set_it = true;
@@ -132,7 +134,7 @@ TEST_F(Nfs3Attributes, with_an_owner_that_cannot_be_are_refused) {
   EXPECT_EQ(set(file, others), NFS3ERR_INVAL);
 }
 
-TEST_F(Nfs3Attributes, are_guarded_by_the_ctime_the_client_knows) {
+TEST_F(Nfs3Setattr, checks_the_ctime_of_the_guard) {
   const nfs_fh3 file = create(root(), "file");
   SETATTR3args args{file, mode(0600), {}};
   args.guard.check = true;
@@ -145,7 +147,7 @@ TEST_F(Nfs3Attributes, are_guarded_by_the_ctime_the_client_knows) {
   EXPECT_EQ(call<NFSPROC3_SETATTR>(args).status, NFS3_OK);
 }
 
-TEST_F(Nfs3Attributes, that_change_come_with_those_before_and_after) {
+TEST_F(Nfs3Setattr, returns_the_attributes_before_and_after) {
   const nfs_fh3 file = create(root(), "file");
   ASSERT_EQ(write(file, 0, "hello").status, NFS3_OK);
   const fattr3 before = attributes(file);
@@ -160,7 +162,7 @@ TEST_F(Nfs3Attributes, that_change_come_with_those_before_and_after) {
   EXPECT_EQ(wcc.after.attributes(), attributes(file));
 }
 
-TEST_F(Nfs3Attributes, of_another_users_file_stay) {
+TEST_F(Nfs3Setattr, refuses_to_change_another_users_file) {
   const nfs_fh3 file = create(root(), "file");
   as(1000, 1000);
   EXPECT_EQ(set(file, mode(0777)), NFS3ERR_PERM);
@@ -176,7 +178,7 @@ class Nfs3Access : public Nfs3Attributes {
   }
 };
 
-TEST_F(Nfs3Access, follow_the_mode_bits_for_owner_group_and_others) {
+TEST_F(Nfs3Access, follows_the_mode_bits_for_owner_group_and_others) {
   as(1000, 100);
   const nfs_fh3 file = create(root(), "file", 0640);
   EXPECT_EQ(granted(file), ACCESS3_READ | ACCESS3_MODIFY | ACCESS3_EXTEND);
@@ -188,7 +190,7 @@ TEST_F(Nfs3Access, follow_the_mode_bits_for_owner_group_and_others) {
   EXPECT_EQ(granted(file), 0u);
 }
 
-TEST_F(Nfs3Access, answer_only_what_was_asked) {
+TEST_F(Nfs3Access, returns_only_the_bits_that_were_asked_for) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   EXPECT_EQ(granted(dir, ACCESS3_LOOKUP), ACCESS3_LOOKUP);
   EXPECT_EQ(granted(dir, 0), 0u);

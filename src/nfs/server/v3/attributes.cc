@@ -51,9 +51,6 @@ bool convert(v3::time_how how, const v3::nfstime3& time, vfs::SetTime& to) {
   return value.has_value();
 }
 
-// (uid_t)-1 means "leave as it is" to system calls; nobody can own a file under it.
-constexpr std::uint32_t kNobody = 0xffffffff;
-
 }  // namespace
 
 v3::nfstime3 to_nfstime3(vfs::Time time) {
@@ -107,7 +104,7 @@ std::optional<vfs::SetAttributes> from_sattr3(const v3::sattr3& attributes) {
   if (attributes.uid.set_it) to.uid = attributes.uid.uid();
   if (attributes.gid.set_it) to.gid = attributes.gid.gid();
   if (attributes.size.set_it) to.size = attributes.size.size();
-  if (to.uid == kNobody || to.gid == kNobody) return std::nullopt;
+  if (to.uid == vfs::kNoId || to.gid == vfs::kNoId) return std::nullopt;
   const auto& atime = attributes.atime;
   const auto& mtime = attributes.mtime;
   const bool atime_given = atime.set_it == v3::SET_TO_CLIENT_TIME;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace v3;
 
-class Nfs3Data : public testing::NfsServed {
+class Nfs3Data : public testing::NfsServerTest {
  protected:
   READ3res read(const nfs_fh3& file, std::uint64_t offset, std::uint32_t count) {
     return call<NFSPROC3_READ>({file, offset, count});
@@ -20,8 +20,11 @@ class Nfs3Data : public testing::NfsServed {
     return Rope(std::move(block).freeze(size));
   }
 };
+class Nfs3Commit : public Nfs3Data {};
+class Nfs3Read : public Nfs3Data {};
+class Nfs3Write : public Nfs3Data {};
 
-TEST_F(Nfs3Data, comes_back_as_written) {
+TEST_F(Nfs3Read, returns_data_as_written) {
   const nfs_fh3 file = create(root(), "file");
   const auto written = write(file, 0, "hello world", UNSTABLE);
   ASSERT_EQ(written.status, NFS3_OK);
@@ -37,7 +40,7 @@ TEST_F(Nfs3Data, comes_back_as_written) {
   EXPECT_EQ(res.resok().file_attributes.attributes().size, 11u);
 }
 
-TEST_F(Nfs3Data, ends_where_the_file_ends) {
+TEST_F(Nfs3Read, ends_where_the_file_ends) {
   const nfs_fh3 file = create(root(), "file");
   EXPECT_TRUE(read(file, 0, 0).resok().eof);
   ASSERT_EQ(write(file, 0, "0123456789").status, NFS3_OK);
@@ -65,7 +68,7 @@ TEST_F(Nfs3Data, travels_by_chunk_both_ways) {
   EXPECT_EQ(res.resok().data, data);
 }
 
-TEST_F(Nfs3Data, of_a_READ_is_the_stores_own) {
+TEST_F(Nfs3Read, returns_the_bytes_of_the_store_without_a_copy) {
   const nfs_fh3 file = create(root(), "file");
   ASSERT_EQ(call<NFSPROC3_WRITE>({file, 0, 65536, FILE_SYNC, pattern(65536)}).status, NFS3_OK);
   read(file, 0, 65536);
@@ -77,7 +80,7 @@ TEST_F(Nfs3Data, of_a_READ_is_the_stores_own) {
   EXPECT_EQ(first.pieces()[0].data(), second.pieces()[0].data());
 }
 
-TEST_F(Nfs3Data, of_a_READ_is_at_most_rtmax) {
+TEST_F(Nfs3Read, returns_at_most_rtmax_bytes) {
   const nfs_fh3 file = create(root(), "file");
   sattr3 larger;
   larger.size.set_it = true;
@@ -89,7 +92,7 @@ TEST_F(Nfs3Data, of_a_READ_is_at_most_rtmax) {
   EXPECT_FALSE(res.resok().eof);
 }
 
-TEST_F(Nfs3Data, of_a_WRITE_above_wtmax_is_written_in_part) {
+TEST_F(Nfs3Write, writes_at_most_wtmax_bytes) {
   const nfs_fh3 file = create(root(), "file");
   const std::uint32_t more = (1 << 20) + 4096;
   const auto res = call<NFSPROC3_WRITE>({file, 0, more, UNSTABLE, pattern(more)});
@@ -112,7 +115,7 @@ class Received final : public Storage {
   bool released_ = false;
 };
 
-TEST_F(Nfs3Data, of_a_WRITE_above_wtmax_keeps_nothing_of_what_was_received) {
+TEST_F(Nfs3Write, keeps_no_received_bytes_beyond_wtmax) {
   channel_.reduce = true;
   const nfs_fh3 file = create(root(), "file");
   const std::uint32_t more = (1 << 20) + 4096;
@@ -123,14 +126,14 @@ TEST_F(Nfs3Data, of_a_WRITE_above_wtmax_keeps_nothing_of_what_was_received) {
   EXPECT_TRUE(received.released());
 }
 
-TEST_F(Nfs3Data, that_is_not_as_long_as_its_count_is_refused) {
+TEST_F(Nfs3Write, refuses_data_that_is_not_as_long_as_its_count) {
   const nfs_fh3 file = create(root(), "file");
   EXPECT_EQ(call<NFSPROC3_WRITE>({file, 0, 5, FILE_SYNC, pattern(4)}).status, NFS3ERR_INVAL);
   EXPECT_EQ(call<NFSPROC3_WRITE>({file, 0, 3, FILE_SYNC, pattern(4)}).status, NFS3ERR_INVAL);
   EXPECT_TRUE(read(file, 0, 10).resok().data.empty());
 }
 
-TEST_F(Nfs3Data, of_no_bytes_changes_nothing) {
+TEST_F(Nfs3Write, changes_nothing_with_no_bytes) {
   const nfs_fh3 file = create(root(), "file");
   const auto before = call<NFSPROC3_GETATTR>({file}).resok().obj_attributes;
   const auto res = write(file, 100, "");
@@ -146,21 +149,21 @@ TEST_F(Nfs3Data, is_only_in_regular_files) {
   EXPECT_EQ(write(root(), 0, "x").status, NFS3ERR_INVAL);
 }
 
-TEST_F(Nfs3Data, beyond_the_largest_file_is_refused) {
+TEST_F(Nfs3Write, refuses_data_beyond_the_largest_file_size) {
   const nfs_fh3 file = create(root(), "file");
   const auto res = write(file, ~std::uint64_t{0} - 1, "xyz");
   EXPECT_EQ(res.status, NFS3ERR_FBIG);
   EXPECT_TRUE(res.resfail().file_wcc.after.attributes_follow);
 }
 
-TEST_F(Nfs3Data, is_for_those_whom_the_mode_lets) {
+TEST_F(Nfs3Data, follows_the_permissions_of_the_mode) {
   const nfs_fh3 file = create(root(), "file", 0600);
   as(1000, 1000);
   EXPECT_EQ(read(file, 0, 10).status, NFS3ERR_ACCES);
   EXPECT_EQ(write(file, 0, "x").status, NFS3ERR_ACCES);
 }
 
-TEST_F(Nfs3Data, is_committed_at_least_as_firmly_as_asked) {
+TEST_F(Nfs3Write, is_committed_at_least_as_durably_as_asked) {
   const nfs_fh3 file = create(root(), "file");
   for (const stable_how asked : {UNSTABLE, DATA_SYNC, FILE_SYNC}) {
     const auto res = write(file, 0, "x", asked);
@@ -169,7 +172,7 @@ TEST_F(Nfs3Data, is_committed_at_least_as_firmly_as_asked) {
   }
 }
 
-TEST_F(Nfs3Data, keeps_one_write_verifier_from_WRITE_to_COMMIT) {
+TEST_F(Nfs3Commit, returns_the_write_verifier_of_the_WRITEs) {
   const nfs_fh3 file = create(root(), "file");
   const auto written = write(file, 0, "x", UNSTABLE);
   const auto committed = call<NFSPROC3_COMMIT>({file, 0, 0});

@@ -15,7 +15,7 @@ namespace {
 
 using namespace v3;
 
-class Nfs3Faults : public testing::NfsServed {
+class Nfs3Faults : public testing::NfsServerTest {
  protected:
   // One Call of a procedure: the status heard, and whether attributes came with the error.
   struct Heard {
@@ -148,15 +148,15 @@ class Nfs3Faults : public testing::NfsServed {
   nfs_fh3 file_;
 };
 
-TEST_F(Nfs3Faults, of_every_kind_are_heard_by_readers_with_the_attributes) {
+TEST_F(Nfs3Faults, reach_readers_with_the_attributes) {
   expect_every_fault_is_heard(reading());
 }
 
-TEST_F(Nfs3Faults, of_every_kind_are_heard_by_writers_with_the_attributes_after) {
+TEST_F(Nfs3Faults, reach_writers_with_the_attributes_after) {
   expect_every_fault_is_heard(changing());
 }
 
-TEST_F(Nfs3Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
+TEST_F(Nfs3Faults, become_the_status_of_a_MOUNT_whose_walk_fails) {
   using namespace mount3;
   const auto mounting = [this](vfs::Status status) {
     faulty_->fault = status;
@@ -168,7 +168,7 @@ TEST_F(Nfs3Faults, of_the_walk_of_a_mount_have_their_MOUNT_status) {
 }
 
 // A listing that fails after some entries is no shorter listing: a client would take it for all.
-TEST_F(Nfs3Faults, in_the_middle_of_a_listing_leave_none_of_its_entries) {
+TEST_F(Nfs3Faults, leave_no_entries_of_a_listing_that_fails_half_way) {
   for (int i = 0; i < 5; ++i) create(dir_, "f" + std::to_string(i));
   faulty_->cut_list = {3, vfs::Status::Io};
   const auto plain = call<NFSPROC3_READDIR>({dir_, 0, {}, 4096});
@@ -202,7 +202,7 @@ TEST_F(Nfs3Faults, a_listing_that_the_store_cuts_short_goes_on_where_it_ended) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST_F(Nfs3Faults, a_write_of_which_a_part_was_done_tells_which) {
+TEST_F(Nfs3Faults, make_a_partial_WRITE_return_its_count) {
   faulty_->cut_write = {3, std::nullopt};
   const auto written = write(file_, 0, "12345");
   ASSERT_EQ(written.status, NFS3_OK);
@@ -210,7 +210,7 @@ TEST_F(Nfs3Faults, a_write_of_which_a_part_was_done_tells_which) {
   EXPECT_EQ(written.resok().file_wcc.after.attributes().size, 3u);
 }
 
-TEST_F(Nfs3Faults, a_write_that_fails_half_way_shows_what_is_there_now) {
+TEST_F(Nfs3Faults, show_the_present_attributes_of_a_WRITE_that_fails_half_way) {
   for (const auto& [status, heard] :
        {std::pair(vfs::Status::Io, NFS3ERR_IO), std::pair(vfs::Status::NoSpace, NFS3ERR_NOSPC)}) {
     faulty_->cut_write = {3, status};
@@ -224,7 +224,7 @@ TEST_F(Nfs3Faults, a_write_that_fails_half_way_shows_what_is_there_now) {
 }
 
 // The store has done it and lost the answer: what is reported must not look as if it had not.
-TEST_F(Nfs3Faults, after_a_change_that_happened_come_with_what_it_left) {
+TEST_F(Nfs3Faults, come_with_the_attributes_of_a_change_that_happened) {
   faulty_->fault_when_happened = vfs::Status::Io;
   const auto made = call<NFSPROC3_MKDIR>({{dir_, "d"}, {}});
   ASSERT_EQ(made.status, NFS3ERR_IO);
@@ -242,7 +242,7 @@ TEST_F(Nfs3Faults, after_a_change_that_happened_come_with_what_it_left) {
   EXPECT_EQ(call<NFSPROC3_LOOKUP>({{dir_, "file"}}).status, NFS3ERR_NOENT);
 }
 
-TEST_F(Nfs3Faults, that_lost_data_change_the_write_verifier) {
+TEST_F(Nfs3Faults, change_the_write_verifier_when_data_was_lost) {
   const auto before = write(file_, 0, "x", UNSTABLE).resok().verf;
   faulty_->lost = 1;
   EXPECT_NE(call<NFSPROC3_COMMIT>({file_, 0, 0}).resok().verf, before);

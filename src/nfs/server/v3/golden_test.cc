@@ -22,7 +22,7 @@ vfs::memory::Options fixed() {
   return options;
 }
 
-class Nfs3Golden : public testing::NfsServed {
+class Nfs3Golden : public testing::NfsServerTest {
  protected:
   Nfs3Golden() {
     ExportOptions open;

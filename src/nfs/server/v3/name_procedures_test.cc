@@ -8,7 +8,7 @@ namespace {
 
 using namespace v3;
 
-class Nfs3Names : public testing::NfsServed {
+class Nfs3Names : public testing::NfsServerTest {
  protected:
   nfsstat3 found(const nfs_fh3& dir, const std::string& name) {
     return call<NFSPROC3_LOOKUP>({{dir, name}}).status;
@@ -26,10 +26,18 @@ class Nfs3Names : public testing::NfsServed {
     return res.resok().obj.handle();
   }
 };
+class Nfs3Create : public Nfs3Names {};
+class Nfs3Link : public Nfs3Names {};
+class Nfs3Lookup : public Nfs3Names {};
+class Nfs3Mknod : public Nfs3Names {};
+class Nfs3Readlink : public Nfs3Names {};
+class Nfs3Remove : public Nfs3Names {};
+class Nfs3Rename : public Nfs3Names {};
+class Nfs3Symlink : public Nfs3Names {};
 
 const std::string kTooLong(256, 'n');
 
-TEST_F(Nfs3Names, lead_to_the_handle_and_both_attributes) {
+TEST_F(Nfs3Lookup, returns_the_handle_and_both_attributes) {
   const nfs_fh3 file = create(root(), "file");
   const auto res = call<NFSPROC3_LOOKUP>({{root(), "file"}});
   ASSERT_EQ(res.status, NFS3_OK);
@@ -54,7 +62,7 @@ TEST_F(Nfs3Names, may_be_any_bytes_but_slash_and_NUL) {
   }
 }
 
-TEST_F(Nfs3Names, of_dot_and_dotdot_stay_inside_the_export) {
+TEST_F(Nfs3Lookup, keeps_dot_and_dotdot_inside_the_export) {
   const nfs_fh3 top = root();
   const nfs_fh3 dir = mkdir(top, "dir");
   EXPECT_EQ(call<NFSPROC3_LOOKUP>({{dir, "."}}).resok().object, dir);
@@ -62,7 +70,7 @@ TEST_F(Nfs3Names, of_dot_and_dotdot_stay_inside_the_export) {
   EXPECT_EQ(call<NFSPROC3_LOOKUP>({{top, ".."}}).resok().object, top);
 }
 
-TEST_F(Nfs3Names, that_lead_nowhere_say_why) {
+TEST_F(Nfs3Lookup, says_why_a_name_leads_nowhere) {
   const nfs_fh3 file = create(root(), "file");
   EXPECT_EQ(found(root(), "other"), NFS3ERR_NOENT);
   EXPECT_EQ(found(file, "x"), NFS3ERR_NOTDIR);
@@ -75,7 +83,7 @@ TEST_F(Nfs3Names, that_lead_nowhere_say_why) {
   EXPECT_EQ(found(closed, "x"), NFS3ERR_ACCES);
 }
 
-TEST_F(Nfs3Names, of_links_give_their_text_back) {
+TEST_F(Nfs3Readlink, returns_the_text_of_a_link) {
   const std::string target = "../any text, not even a path\xff";
   const nfs_fh3 link = symlink(root(), "link", target);
   const auto res = call<NFSPROC3_READLINK>({link});
@@ -87,7 +95,7 @@ TEST_F(Nfs3Names, of_links_give_their_text_back) {
   EXPECT_TRUE(refused.resfail().symlink_attributes.attributes_follow);
 }
 
-TEST_F(Nfs3Names, of_links_travel_by_chunk_both_ways) {
+TEST_F(Nfs3Readlink, moves_link_texts_by_chunk_both_ways) {
   PROVES("R8267-4-b", "R8267-4-d");
   channel_.reduce = true;
   const std::string target(1001, 't');
@@ -96,7 +104,7 @@ TEST_F(Nfs3Names, of_links_travel_by_chunk_both_ways) {
   EXPECT_EQ(call<NFSPROC3_READLINK>({link}).resok().data, target);
 }
 
-TEST_F(Nfs3Names, made_by_CREATE_follow_its_mode) {
+TEST_F(Nfs3Create, follows_its_mode) {
   CREATE3args args;
   args.where = {root(), "file"};
   args.how.mode = GUARDED;
@@ -122,7 +130,7 @@ TEST_F(Nfs3Names, made_by_CREATE_follow_its_mode) {
   EXPECT_EQ(reused.resok().obj_attributes.attributes().size, 0u);
 }
 
-TEST_F(Nfs3Names, made_by_exclusive_CREATE_can_be_made_again_by_the_same_client_only) {
+TEST_F(Nfs3Create, repeats_an_exclusive_one_for_the_same_client_only) {
   CREATE3args args;
   args.where = {root(), "file"};
   args.how.mode = EXCLUSIVE;
@@ -136,7 +144,7 @@ TEST_F(Nfs3Names, made_by_exclusive_CREATE_can_be_made_again_by_the_same_client_
   EXPECT_EQ(call<NFSPROC3_CREATE>(args).status, NFS3ERR_EXIST);
 }
 
-TEST_F(Nfs3Names, cannot_be_made_where_they_may_not_be) {
+TEST_F(Nfs3Create, refuses_names_where_they_may_not_be) {
   const nfs_fh3 file = create(root(), "file");
   const nfs_fh3 closed = mkdir(root(), "closed", 0755);
   EXPECT_EQ(call<NFSPROC3_MKDIR>({{file, "x"}, {}}).status, NFS3ERR_NOTDIR);
@@ -153,7 +161,7 @@ TEST_F(Nfs3Names, cannot_be_made_where_they_may_not_be) {
   EXPECT_EQ(call<NFSPROC3_MKDIR>({{closed, "x"}, {}}).status, NFS3ERR_ACCES);
 }
 
-TEST_F(Nfs3Names, of_links_hold_what_READLINK_can_bring_back) {
+TEST_F(Nfs3Symlink, takes_texts_that_READLINK_can_return) {
   const auto linking = [this](const std::string& target) {
     return call<NFSPROC3_SYMLINK>({{root(), "l"}, {{}, target}}).status;
   };
@@ -162,7 +170,7 @@ TEST_F(Nfs3Names, of_links_hold_what_READLINK_can_bring_back) {
   EXPECT_EQ(found(root(), "l"), NFS3ERR_NOENT);
 }
 
-TEST_F(Nfs3Names, of_special_files_are_of_the_kinds_MKNOD_makes) {
+TEST_F(Nfs3Mknod, makes_special_files_of_every_kind) {
   MKNOD3args args;
   args.where = {root(), "node"};
   for (const ftype3 type : {NF3REG, NF3DIR, NF3LNK}) {
@@ -179,7 +187,7 @@ TEST_F(Nfs3Names, of_special_files_are_of_the_kinds_MKNOD_makes) {
   EXPECT_EQ(call<NFSPROC3_MKNOD>(args).status, NFS3_OK);
 }
 
-TEST_F(Nfs3Names, go_away_by_REMOVE_and_RMDIR) {
+TEST_F(Nfs3Remove, removes_names_as_RMDIR_does) {
   create(root(), "file");
   const nfs_fh3 dir = mkdir(root(), "dir");
   create(dir, "inside");
@@ -198,7 +206,7 @@ TEST_F(Nfs3Names, go_away_by_REMOVE_and_RMDIR) {
   EXPECT_EQ(found(root(), "dir"), NFS3ERR_NOENT);
 }
 
-TEST_F(Nfs3Names, move_by_RENAME_and_keep_their_handle) {
+TEST_F(Nfs3Rename, moves_names_and_keeps_their_handles) {
   const nfs_fh3 file = create(root(), "file");
   const nfs_fh3 dir = mkdir(root(), "dir");
   const auto res = call<NFSPROC3_RENAME>({{root(), "file"}, {dir, "moved"}});
@@ -212,7 +220,7 @@ TEST_F(Nfs3Names, move_by_RENAME_and_keep_their_handle) {
   EXPECT_EQ(call<NFSPROC3_GETATTR>({file}).status, NFS3ERR_STALE);
 }
 
-TEST_F(Nfs3Names, that_cannot_move_stay) {
+TEST_F(Nfs3Rename, leaves_names_that_cannot_move) {
   create(root(), "file");
   const nfs_fh3 dir = mkdir(root(), "dir");
   const nfs_fh3 inner = mkdir(dir, "inner");
@@ -225,7 +233,7 @@ TEST_F(Nfs3Names, that_cannot_move_stay) {
   EXPECT_EQ(found(root(), "file"), NFS3_OK);
 }
 
-TEST_F(Nfs3Names, multiply_by_LINK) {
+TEST_F(Nfs3Link, gives_a_file_another_name) {
   const nfs_fh3 file = create(root(), "file");
   const auto res = call<NFSPROC3_LINK>({file, {root(), "second"}});
   ASSERT_EQ(res.status, NFS3_OK);

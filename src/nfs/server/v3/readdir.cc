@@ -1,6 +1,6 @@
 // READDIR and READDIRPLUS (RFC 1813 3.3.16, 3.3.17). Sizes are counted as they will be encoded:
 // `count` and `maxcount` bound the whole resok structure "including all XDR overhead", `dircount`
-// only file ids, names and cookies. A Reply for which the transport has less room is shorter.
+// only file ids, names and cookies. A Reply for which the transport has less space is shorter.
 #include <algorithm>
 
 #include "nfs/server/v3/procedures.h"
@@ -104,12 +104,12 @@ std::uint64_t room_for_entries(std::uint32_t count) {
   return bytes < kEmptyList ? 0 : bytes - kEmptyList;
 }
 
-// What the client asked for, unless its transport has less room for the Reply: a listing that is
+// What the client asked for, unless its transport has less space for the Reply: a listing that is
 // too long for that would reach it as an error.
 std::uint32_t limited(const Request& request, std::uint32_t count) {
   constexpr std::uint64_t kStatus = 4;
-  const std::uint64_t room = std::max(request.results_max(), kStatus) - kStatus;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, room));
+  const std::uint64_t space = std::max(request.results_max(), kStatus) - kStatus;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, space));
 }
 
 template <class Res, class List>

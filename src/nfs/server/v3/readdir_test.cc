@@ -10,7 +10,7 @@ namespace {
 
 using namespace v3;
 
-class Nfs3Listing : public testing::NfsServed {
+class Nfs3Listing : public testing::NfsServerTest {
  protected:
   void fill(const nfs_fh3& dir, int files) {
     for (int i = 0; i < files; ++i) create(dir, "file" + std::to_string(i));
@@ -28,6 +28,7 @@ class Nfs3Listing : public testing::NfsServed {
     return call<NFSPROC3_READDIRPLUS>({dir, cookie, verifier, dircount, maxcount});
   }
 };
+class Nfs3Readdirplus : public Nfs3Listing {};
 
 TEST_F(Nfs3Listing, has_every_name_once_whatever_the_page_size) {
   const nfs_fh3 dir = mkdir(root(), "dir");
@@ -77,7 +78,7 @@ std::multiset<std::string> whole_listing(Next next) {
   return names;
 }
 
-TEST_F(Nfs3Listing, is_cut_to_what_the_transport_can_bring_back) {
+TEST_F(Nfs3Listing, is_cut_to_the_longest_Reply_of_the_transport) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 50);
   for (const bool chunk : {false, true}) {
@@ -112,7 +113,7 @@ TEST_F(Nfs3Listing, fills_its_count_to_the_last_byte) {
   EXPECT_FALSE(shorter.resok().reply.eof);
 }
 
-TEST_F(Nfs3Listing, into_too_little_room_is_refused) {
+TEST_F(Nfs3Listing, returns_TOOSMALL_when_no_entry_fits) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   for (const std::uint32_t count : {0u, 103u, 131u}) {
     const auto res = readdir(dir, count);
@@ -122,7 +123,7 @@ TEST_F(Nfs3Listing, into_too_little_room_is_refused) {
   }
 }
 
-TEST_F(Nfs3Listing, behind_its_end_is_empty) {
+TEST_F(Nfs3Listing, is_empty_behind_its_end) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   const auto all = readdir(dir, 4096);
   const auto rest =
@@ -132,7 +133,7 @@ TEST_F(Nfs3Listing, behind_its_end_is_empty) {
   EXPECT_TRUE(rest.resok().reply.eof);
 }
 
-TEST_F(Nfs3Listing, of_what_cannot_be_listed_is_refused) {
+TEST_F(Nfs3Listing, is_refused_for_objects_that_cannot_be_listed) {
   const nfs_fh3 file = create(root(), "file");
   const nfs_fh3 closed = mkdir(root(), "closed", 0700);
   EXPECT_EQ(readdir(file, 4096).status, NFS3ERR_NOTDIR);
@@ -142,7 +143,7 @@ TEST_F(Nfs3Listing, of_what_cannot_be_listed_is_refused) {
   EXPECT_EQ(readdir(closed, 4096).status, NFS3ERR_ACCES);
 }
 
-TEST_F(Nfs3Listing, with_attributes_says_what_LOOKUP_and_GETATTR_would) {
+TEST_F(Nfs3Readdirplus, returns_what_LOOKUP_and_GETATTR_would) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 3);
   const auto res = readdirplus(dir, 4096, 8192);
@@ -158,7 +159,7 @@ TEST_F(Nfs3Listing, with_attributes_says_what_LOOKUP_and_GETATTR_would) {
   }
 }
 
-TEST_F(Nfs3Listing, with_attributes_keeps_to_both_counts) {
+TEST_F(Nfs3Readdirplus, keeps_to_both_counts) {
   const nfs_fh3 dir = mkdir(root(), "dir");
   fill(dir, 50);
   for (const std::uint32_t maxcount : {320u, 1000u, 4096u, 1u << 20}) {

@@ -22,7 +22,7 @@ TEST(Nfs3Status, is_always_one_that_the_procedure_may_return) {
     }
 }
 
-TEST(Nfs3Status, has_the_name_the_store_gave_it_where_the_procedure_knows_it) {
+TEST(Nfs3Status, is_that_of_the_store_where_the_procedure_may_return_it) {
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NoEntry), NFS3ERR_NOENT);
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NotDirectory), NFS3ERR_NOTDIR);
   EXPECT_EQ(to_nfsstat3(kLookup, vfs::Status::NameTooLong), NFS3ERR_NAMETOOLONG);

@@ -44,9 +44,9 @@ T run_on(testing::ManualLoop& loop, Task<T> task) {
 }
 
 // A client of nfs/server; /data is served from memory.
-class Served : public testing::NfsServed {
+class ClientTest : public testing::NfsServerTest {
  protected:
-  Served() { options_.calls.credentials = rpc::Credentials::sys("tests", 0, 0); }
+  ClientTest() { options_.calls.credentials = rpc::Credentials::sys("tests", 0, 0); }
 
   FileSystem& files() {
     if (!files_)

@@ -20,10 +20,10 @@
 
 namespace stag::testing {
 
-class NfsServed : public ::testing::Test {
+class NfsServerTest : public ::testing::Test {
  protected:
   // Serves `store` as /data (every user as is) and, with the options given, as /odd.
-  explicit NfsServed(nfs::ExportOptions odd = {}) {
+  explicit NfsServerTest(nfs::ExportOptions odd = {}) {
     nfs::ExportOptions open;
     open.root_squash = false;
     STAG_CHECK(nfs_.add_export("/data", store_, open).ok());

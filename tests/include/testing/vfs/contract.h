@@ -12,9 +12,9 @@
 #include "testing/vfs/contract_space.h"
 
 // In namespace stag::vfs::testing.
-#define STAG_VFS_CONTRACT(prefix, backends)                             \
-  INSTANTIATE_TEST_SUITE_P(prefix, Contract, backends, name_of);        \
-  INSTANTIATE_TEST_SUITE_P(prefix, RefusalContract, backends, name_of); \
-  INSTANTIATE_TEST_SUITE_P(prefix, ChangeContract, backends, name_of);  \
-  INSTANTIATE_TEST_SUITE_P(prefix, SpaceContract, backends, name_of);   \
-  INSTANTIATE_TEST_SUITE_P(prefix, AclContract, backends, name_of)
+#define STAG_VFS_CONTRACT(prefix, backends)                                \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsContract, backends, name_of);        \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsRefusalContract, backends, name_of); \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsChangeContract, backends, name_of);  \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsSpaceContract, backends, name_of);   \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsAclContract, backends, name_of)

@@ -16,7 +16,7 @@ inline Acl for_bob() {
                  {Tag::Others, 0, 0}});
 }
 
-class AclContract : public Contract {
+class VfsAclContract : public VfsContract {
  protected:
   Acls acls(const Handle& object) { return good(fs().acls(as(root_user), object)).acls; }
   std::optional<Status> set(const Credentials& who, const Handle& object, const SetAcls& changes) {
@@ -30,7 +30,7 @@ class AclContract : public Contract {
 #define SKIP_WITHOUT_ACLS() \
   if (!properties().has_acls) GTEST_SKIP() << "the file system below has no access control lists"
 
-TEST_P(AclContract, a_store_without_lists_says_so) {
+TEST_P(VfsAclContract, a_store_without_lists_says_so) {
   if (properties().has_acls) {
     EXPECT_EQ(status(fs().acls(as(root_user), root())), std::nullopt);
     return;
@@ -39,7 +39,7 @@ TEST_P(AclContract, a_store_without_lists_says_so) {
   EXPECT_EQ(set(root_user, root(), {Acl::of_mode(0755), {}}), Status::NotSupported);
 }
 
-TEST_P(AclContract, an_object_without_a_list_shows_its_mode_as_one) {
+TEST_P(VfsAclContract, an_object_without_a_list_shows_its_mode_as_one) {
   SKIP_WITHOUT_ACLS();
   const Node file = make_file("file", 04751);
   const Acls found = acls(file.handle);
@@ -51,7 +51,7 @@ TEST_P(AclContract, an_object_without_a_list_shows_its_mode_as_one) {
   EXPECT_EQ(set(root_user, link.handle, {for_bob(), {}}), Status::NotSupported);
 }
 
-TEST_P(AclContract, a_list_is_kept_and_the_mode_follows_it) {
+TEST_P(VfsAclContract, a_list_is_kept_and_the_mode_follows_it) {
   SKIP_WITHOUT_ACLS();
   const Node file = make_file("file", 04600);
   const Change change = good(fs().set_acls(as(root_user), file.handle, {for_bob(), {}}));
@@ -63,7 +63,7 @@ TEST_P(AclContract, a_list_is_kept_and_the_mode_follows_it) {
   EXPECT_EQ(acls(file.handle).access, Acl::of_mode(0604));
 }
 
-TEST_P(AclContract, the_empty_list_takes_a_list_away_and_leaves_the_mode) {
+TEST_P(VfsAclContract, the_empty_list_takes_a_list_away_and_leaves_the_mode) {
   SKIP_WITHOUT_ACLS();
   const Node file = make_file("file", 0600);
   ASSERT_EQ(set(root_user, file.handle, {for_bob(), {}}), std::nullopt);
@@ -73,7 +73,7 @@ TEST_P(AclContract, the_empty_list_takes_a_list_away_and_leaves_the_mode) {
   EXPECT_EQ(set(root_user, file.handle, {Acl(), Acl()}), std::nullopt) << "nothing is there to go";
 }
 
-TEST_P(AclContract, a_change_of_the_mode_changes_owner_mask_and_others) {
+TEST_P(VfsAclContract, a_change_of_the_mode_changes_owner_mask_and_others) {
   SKIP_WITHOUT_ACLS();
   const Node file = make_file("file", 0600);
   ASSERT_EQ(set(root_user, file.handle, {for_bob(), {}}), std::nullopt);
@@ -86,7 +86,7 @@ TEST_P(AclContract, a_change_of_the_mode_changes_owner_mask_and_others) {
   EXPECT_EQ(attributes(file.handle).mode, 0745u);
 }
 
-TEST_P(AclContract, a_list_decides_who_may) {
+TEST_P(VfsAclContract, a_list_decides_who_may) {
   SKIP_WITHOUT_USERS();
   SKIP_WITHOUT_ACLS();
   const Node file = make_file(alice, root(), "file", 0600);
@@ -104,7 +104,7 @@ TEST_P(AclContract, a_list_decides_who_may) {
   EXPECT_EQ(status(fs().write(as(bob), file.handle, 0, text, Stability::Unstable)), Status::Access);
 }
 
-TEST_P(AclContract, lists_belong_to_the_owner) {
+TEST_P(VfsAclContract, lists_belong_to_the_owner) {
   SKIP_WITHOUT_USERS();
   SKIP_WITHOUT_ACLS();
   const Node file = make_file(alice, root(), "file", 0666);
@@ -114,7 +114,7 @@ TEST_P(AclContract, lists_belong_to_the_owner) {
   EXPECT_EQ(set(alice, file.handle, {{}, Acl()}), std::nullopt);
 }
 
-TEST_P(AclContract, new_objects_begin_with_the_default_list_of_their_directory) {
+TEST_P(VfsAclContract, new_objects_begin_with_the_default_list_of_their_directory) {
   SKIP_WITHOUT_ACLS();
   const Node directory = make_directory(root(), "d", 0755);
   ASSERT_EQ(set(root_user, directory.handle, {{}, for_bob()}), std::nullopt);
@@ -136,7 +136,7 @@ TEST_P(AclContract, new_objects_begin_with_the_default_list_of_their_directory) 
   EXPECT_EQ(acls(make_file(directory.handle, "plain", 0644).handle).access, Acl::of_mode(0644));
 }
 
-TEST_P(AclContract, a_directory_is_searched_as_its_list_says) {
+TEST_P(VfsAclContract, a_directory_is_searched_as_its_list_says) {
   SKIP_WITHOUT_USERS();
   SKIP_WITHOUT_ACLS();
   const Node directory = good(fs().mkdir(as(alice), root(), "d", mode_of(0700))).node;
@@ -153,7 +153,7 @@ TEST_P(AclContract, a_directory_is_searched_as_its_list_says) {
   EXPECT_EQ(granted(bob, directory.handle), access::kRead | access::kLookup);
 }
 
-TEST_P(AclContract, a_long_list_is_kept_whole) {
+TEST_P(VfsAclContract, a_long_list_is_kept_whole) {
   SKIP_WITHOUT_ACLS();
   std::vector<AclEntry> entries{
       {Tag::Owner, 0, 7}, {Tag::OwningGroup, 0, 5}, {Tag::Mask, 0, 7}, {Tag::Others, 0, 0}};

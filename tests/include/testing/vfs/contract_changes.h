@@ -8,7 +8,7 @@
 
 namespace stag::vfs::testing {
 
-class ChangeContract : public Contract {
+class VfsChangeContract : public VfsContract {
  protected:
   // One change, by an operation that gives a Change of `object`.
   template <class Changed>
@@ -39,7 +39,7 @@ class ChangeContract : public Contract {
   Rope text(std::string_view bytes) { return Rope::copy_of(bytes_of(bytes)); }
 };
 
-TEST_P(ChangeContract, every_change_of_a_file_is_reported_as_it_is_seen) {
+TEST_P(VfsChangeContract, every_change_of_a_file_is_reported_as_it_is_seen) {
   const Node file = make_file("file");
   const Handle& object = file.handle;
   const CallerContext who = as(root_user);
@@ -63,7 +63,7 @@ TEST_P(ChangeContract, every_change_of_a_file_is_reported_as_it_is_seen) {
   EXPECT_EQ(read(object, 0, 10), "1x");
 }
 
-TEST_P(ChangeContract, every_change_of_a_directory_is_reported_as_it_is_seen) {
+TEST_P(VfsChangeContract, every_change_of_a_directory_is_reported_as_it_is_seen) {
   const Handle place = make_directory(root(), "d").handle;
   const Handle file = make_file("file").handle;
   const CallerContext who = as(root_user);
@@ -90,7 +90,7 @@ TEST_P(ChangeContract, every_change_of_a_directory_is_reported_as_it_is_seen) {
   EXPECT_EQ(list(place).size(), 4u);
 }
 
-TEST_P(ChangeContract, what_only_looks_changes_nothing) {
+TEST_P(VfsChangeContract, what_only_looks_changes_nothing) {
   const Node file = make_file("file");
   write(file.handle, 0, "text");
   const std::uint64_t of_file = attributes(file.handle).change;
@@ -105,7 +105,7 @@ TEST_P(ChangeContract, what_only_looks_changes_nothing) {
   EXPECT_EQ(attributes(root()).change, of_root);
 }
 
-TEST_P(ChangeContract, the_time_of_its_making_stays_whatever_becomes_of_an_object) {
+TEST_P(VfsChangeContract, the_time_of_its_making_stays_whatever_becomes_of_an_object) {
   if (!properties().knows_creation) {
     EXPECT_FALSE(attributes(root()).created.has_value());
     return;
@@ -122,7 +122,7 @@ TEST_P(ChangeContract, the_time_of_its_making_stays_whatever_becomes_of_an_objec
   EXPECT_EQ(attributes(file.handle).created, file.attributes.created);
 }
 
-TEST_P(ChangeContract, a_symlink_has_attributes_of_its_own) {
+TEST_P(VfsChangeContract, a_symlink_has_attributes_of_its_own) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file("file", 0644);
   const Handle link = good(fs().symlink(as(root_user), root(), "link", "file", {})).node.handle;
@@ -143,7 +143,7 @@ TEST_P(ChangeContract, a_symlink_has_attributes_of_its_own) {
   EXPECT_EQ(attributes(file.handle).links, 1u);
 }
 
-TEST_P(ChangeContract, the_text_of_a_symlink_is_kept_byte_for_byte) {
+TEST_P(VfsChangeContract, the_text_of_a_symlink_is_kept_byte_for_byte) {
   const std::string odd("../\xff\xfe\n/./x//\x01", 13);
   for (const std::string& target : {odd, std::string("/"), std::string(4095, 't')}) {
     const Node link = good(fs().symlink(as(root_user), root(), "link", target, {})).node;
@@ -153,7 +153,7 @@ TEST_P(ChangeContract, the_text_of_a_symlink_is_kept_byte_for_byte) {
   }
 }
 
-TEST_P(ChangeContract, a_handle_is_the_objects_whatever_its_names) {
+TEST_P(VfsChangeContract, a_handle_is_the_objects_whatever_its_names) {
   const Handle directory = make_directory(root(), "d").handle;
   const Node file = make_file("one");
   EXPECT_LE(file.handle.size(), Handle::kMaxSize);
@@ -168,7 +168,7 @@ TEST_P(ChangeContract, a_handle_is_the_objects_whatever_its_names) {
   EXPECT_EQ(attributes(file.handle).file_id, file.attributes.file_id);
 }
 
-TEST_P(ChangeContract, a_name_that_is_made_again_leads_to_another_object) {
+TEST_P(VfsChangeContract, a_name_that_is_made_again_leads_to_another_object) {
   std::vector<Handle> gone;
   for (int i = 0; i < 12; ++i) {
     const CallerContext who = as(root_user);
@@ -192,7 +192,7 @@ TEST_P(ChangeContract, a_name_that_is_made_again_leads_to_another_object) {
   EXPECT_EQ(find(root(), "name").handle, last);
 }
 
-TEST_P(ChangeContract, an_exclusive_create_is_no_repeat_once_the_file_was_used) {
+TEST_P(VfsChangeContract, an_exclusive_create_is_no_repeat_once_the_file_was_used) {
   CreateHow how;
   how.mode = CreateMode::Exclusive;
   how.verifier = {std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
@@ -214,7 +214,7 @@ TEST_P(ChangeContract, an_exclusive_create_is_no_repeat_once_the_file_was_used) 
   EXPECT_EQ(again("directory"), Status::Exists);
 }
 
-TEST_P(ChangeContract, the_repeat_of_an_exclusive_create_keeps_what_was_set_besides_times) {
+TEST_P(VfsChangeContract, the_repeat_of_an_exclusive_create_keeps_what_was_set_besides_times) {
   CreateHow how;
   how.mode = CreateMode::Exclusive;
   how.verifier.fill(std::byte{3});
@@ -225,7 +225,7 @@ TEST_P(ChangeContract, the_repeat_of_an_exclusive_create_keeps_what_was_set_besi
   EXPECT_EQ(again.attributes.mode, 0640u);
 }
 
-TEST_P(ChangeContract, an_exclusive_create_sets_attributes_once) {
+TEST_P(VfsChangeContract, an_exclusive_create_sets_attributes_once) {
   CreateHow how;
   how.mode = CreateMode::Exclusive;
   how.verifier.fill(std::byte{9});
@@ -245,7 +245,7 @@ TEST_P(ChangeContract, an_exclusive_create_sets_attributes_once) {
 }
 
 // Each is as if it were alone, in whatever order they end.
-TEST_P(ChangeContract, operations_under_way_together_have_each_their_own_answer) {
+TEST_P(VfsChangeContract, operations_under_way_together_have_each_their_own_answer) {
   const Handle file = make_file("file").handle;
   write(file, 0, "0123456789");
   const Handle directory = make_directory(root(), "d").handle;
@@ -272,7 +272,7 @@ TEST_P(ChangeContract, operations_under_way_together_have_each_their_own_answer)
   EXPECT_EQ(list(directory).size(), 12u);
 }
 
-TEST_P(ChangeContract, of_those_who_make_one_name_together_one_has_made_it) {
+TEST_P(VfsChangeContract, of_those_who_make_one_name_together_one_has_made_it) {
   std::vector<std::shared_ptr<std::optional<Outcome<Created>>>> made;
   const Handle top = root();
   for (int i = 0; i < 5; ++i) made.push_back(start_create(top, "prize"));
@@ -288,7 +288,7 @@ TEST_P(ChangeContract, of_those_who_make_one_name_together_one_has_made_it) {
   EXPECT_EQ(winners, 1);
 }
 
-TEST_P(ChangeContract, a_store_that_answers_at_once_has_done_it_when_the_call_returns) {
+TEST_P(VfsChangeContract, a_store_that_answers_at_once_has_done_it_when_the_call_returns) {
   if (!properties().answers_at_once) GTEST_SKIP() << "this store may answer later";
   const CallerContext who = as(root_user);
   {

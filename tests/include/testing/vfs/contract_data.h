@@ -5,7 +5,7 @@
 
 namespace stag::vfs::testing {
 
-TEST_P(Contract, what_was_written_is_read) {
+TEST_P(VfsContract, what_was_written_is_read) {
   const Node file = make_file("file");
   write(file.handle, 0, "hello, world");
   EXPECT_EQ(read(file.handle, 0, 100), "hello, world");
@@ -15,7 +15,7 @@ TEST_P(Contract, what_was_written_is_read) {
   EXPECT_EQ(attributes(file.handle).size, 12u);
 }
 
-TEST_P(Contract, eof_is_told_exactly) {
+TEST_P(VfsContract, eof_is_told_exactly) {
   const Node file = make_file("file");
   write(file.handle, 0, "0123456789");
   EXPECT_FALSE(good(fs().read(as(root_user), file.handle, 0, 9)).eof);
@@ -28,7 +28,7 @@ TEST_P(Contract, eof_is_told_exactly) {
   EXPECT_FALSE(good(fs().read(as(root_user), file.handle, 3, 0)).eof);
 }
 
-TEST_P(Contract, holes_read_as_zeros) {
+TEST_P(VfsContract, holes_read_as_zeros) {
   const Node file = make_file("file");
   write(file.handle, 100'000, "end");
   EXPECT_EQ(attributes(file.handle).size, 100'003u);
@@ -38,7 +38,7 @@ TEST_P(Contract, holes_read_as_zeros) {
   EXPECT_EQ(all.find_first_not_of('\0'), 100'000u);
 }
 
-TEST_P(Contract, every_mix_of_overlapping_writes_and_truncations_reads_like_a_string) {
+TEST_P(VfsContract, every_mix_of_overlapping_writes_and_truncations_reads_like_a_string) {
   const Node file = make_file("file");
   std::string model;
   std::uint32_t seed = 7;
@@ -66,7 +66,7 @@ TEST_P(Contract, every_mix_of_overlapping_writes_and_truncations_reads_like_a_st
   EXPECT_EQ(read(file.handle, 0, 1 << 20), model);
 }
 
-TEST_P(Contract, data_that_was_read_never_changes) {
+TEST_P(VfsContract, data_that_was_read_never_changes) {
   const Node file = make_file("file");
   write(file.handle, 0, std::string(100'000, 'a'));
   const ReadResult before = good(fs().read(as(root_user), file.handle, 0, 100'000));
@@ -77,7 +77,7 @@ TEST_P(Contract, data_that_was_read_never_changes) {
   EXPECT_EQ(before.data, Rope::copy_of(bytes_of(std::string(100'000, 'a'))));
 }
 
-TEST_P(Contract, ropes_of_many_pieces_and_borrowed_bytes_are_written_whole) {
+TEST_P(VfsContract, ropes_of_many_pieces_and_borrowed_bytes_are_written_whole) {
   const Node file = make_file("file");
   Rope rope;
   std::string expected;
@@ -97,7 +97,7 @@ TEST_P(Contract, ropes_of_many_pieces_and_borrowed_bytes_are_written_whole) {
   EXPECT_EQ(read(file.handle, 3, 1 << 20), expected);
 }
 
-TEST_P(Contract, a_stable_write_is_at_least_as_stable_as_asked) {
+TEST_P(VfsContract, a_stable_write_is_at_least_as_stable_as_asked) {
   const Node file = make_file("file");
   for (const Stability asked : {Stability::Unstable, Stability::DataSync, Stability::FileSync}) {
     const WriteResult written =
@@ -112,7 +112,7 @@ TEST_P(Contract, a_stable_write_is_at_least_as_stable_as_asked) {
   EXPECT_EQ(status(fs().commit(as(root_user), directory.handle, 0, 0)), Status::IsDirectory);
 }
 
-TEST_P(Contract, a_write_beyond_the_largest_offset_is_too_big) {
+TEST_P(VfsContract, a_write_beyond_the_largest_offset_is_too_big) {
   const Node file = make_file("file");
   const Rope byte = Rope::copy_of(bytes_of("x"));
   for (const std::uint64_t offset :
@@ -127,7 +127,7 @@ TEST_P(Contract, a_write_beyond_the_largest_offset_is_too_big) {
             Status::FileTooBig);
 }
 
-TEST_P(Contract, an_empty_write_changes_nothing) {
+TEST_P(VfsContract, an_empty_write_changes_nothing) {
   const Node file = make_file("file");
   write(file.handle, 0, "abc");
   const WriteResult written =
@@ -136,7 +136,7 @@ TEST_P(Contract, an_empty_write_changes_nothing) {
   EXPECT_EQ(attributes(file.handle).size, 3u);
 }
 
-TEST_P(Contract, attributes_are_set_and_reported_with_the_old_ones) {
+TEST_P(VfsContract, attributes_are_set_and_reported_with_the_old_ones) {
   const Node file = make_file("file");
   SetAttributes changes;
   changes.mode = 04751;
@@ -163,7 +163,7 @@ TEST_P(Contract, attributes_are_set_and_reported_with_the_old_ones) {
   EXPECT_EQ(attributes(file.handle).accessed, (Time{1'000'000'000, 5}));
 }
 
-TEST_P(Contract, a_guard_that_does_not_match_stops_the_change) {
+TEST_P(VfsContract, a_guard_that_does_not_match_stops_the_change) {
   const Node file = make_file("file", 0644);
   SetAttributes changes = mode_of(0600);
   Time other = file.attributes.changed;
@@ -175,7 +175,7 @@ TEST_P(Contract, a_guard_that_does_not_match_stops_the_change) {
   EXPECT_EQ(attributes(file.handle).mode, 0600u);
 }
 
-TEST_P(Contract, size_is_set_of_regular_files_only) {
+TEST_P(VfsContract, size_is_set_of_regular_files_only) {
   SetAttributes changes;
   changes.size = 0;
   const Node directory = make_directory(root(), "d");
@@ -186,7 +186,7 @@ TEST_P(Contract, size_is_set_of_regular_files_only) {
             Status::Invalid);
 }
 
-TEST_P(Contract, writing_moves_the_times_and_takes_storage) {
+TEST_P(VfsContract, writing_moves_the_times_and_takes_storage) {
   const Node file = make_file("file");
   SetAttributes past;
   past.modified = {SetTime::How::To, {1000, 0}};
@@ -198,7 +198,7 @@ TEST_P(Contract, writing_moves_the_times_and_takes_storage) {
   EXPECT_GT(after.used, 0u);
 }
 
-TEST_P(Contract, usage_adds_up) {
+TEST_P(VfsContract, usage_adds_up) {
   const Usage usage = good(fs().usage(as(alice)));
   EXPECT_GT(usage.total_bytes, 0u);
   EXPECT_LE(usage.free_bytes, usage.total_bytes);

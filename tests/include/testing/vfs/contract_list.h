@@ -14,13 +14,13 @@ inline std::string numbered(std::string_view prefix, int number) {
   return std::string(prefix) + std::to_string(number);
 }
 
-TEST_P(Contract, an_empty_directory_lists_dot_and_dot_dot) {
+TEST_P(VfsContract, an_empty_directory_lists_dot_and_dot_dot) {
   std::vector<std::string> names = list(make_directory(root(), "d").handle);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{".", ".."}));
 }
 
-TEST_P(Contract, pages_of_any_size_add_up_to_the_whole) {
+TEST_P(VfsContract, pages_of_any_size_add_up_to_the_whole) {
   const Node directory = make_directory(root(), "d");
   std::set<std::string> expected{".", ".."};
   for (int i = 0; i < 150; ++i) {
@@ -34,7 +34,7 @@ TEST_P(Contract, pages_of_any_size_add_up_to_the_whole) {
   }
 }
 
-TEST_P(Contract, a_listing_with_nodes_names_the_objects_of_its_entries) {
+TEST_P(VfsContract, a_listing_with_nodes_names_the_objects_of_its_entries) {
   const Node directory = make_directory(root(), "d");
   const Node file = make_file(directory.handle, "file");
   good(fs().symlink(as(root_user), directory.handle, "link", "file", {}));
@@ -53,7 +53,7 @@ TEST_P(Contract, a_listing_with_nodes_names_the_objects_of_its_entries) {
   EXPECT_EQ(of_root.nodes[".."].handle, root()) << "nothing above the export is named";
 }
 
-TEST_P(Contract, a_budget_bounds_what_is_prepared_but_never_stops_progress) {
+TEST_P(VfsContract, a_budget_bounds_what_is_prepared_but_never_stops_progress) {
   const Node directory = make_directory(root(), "d");
   for (int i = 0; i < 50; ++i) make_file(directory.handle, numbered("file-", i));
   ListFrom from;
@@ -72,7 +72,7 @@ TEST_P(Contract, a_budget_bounds_what_is_prepared_but_never_stops_progress) {
   EXPECT_EQ(entries, 52u);
 }
 
-TEST_P(Contract, a_verifier_of_another_listing_is_a_bad_cookie) {
+TEST_P(VfsContract, a_verifier_of_another_listing_is_a_bad_cookie) {
   const Node directory = make_directory(root(), "d");
   ListFrom from;
   Names names(1);
@@ -86,7 +86,7 @@ TEST_P(Contract, a_verifier_of_another_listing_is_a_bad_cookie) {
   EXPECT_TRUE(good(fs().list(as(root_user), directory.handle, from, rest)).eof);
 }
 
-TEST_P(Contract, a_listing_goes_on_after_any_entry_of_it) {
+TEST_P(VfsContract, a_listing_goes_on_after_any_entry_of_it) {
   const Node directory = make_directory(root(), "d");
   for (int i = 0; i < 20; ++i) make_file(directory.handle, numbered("file-", i));
   const std::vector<std::string> all = list(directory.handle);
@@ -107,7 +107,7 @@ TEST_P(Contract, a_listing_goes_on_after_any_entry_of_it) {
   EXPECT_TRUE(none.names.empty());
 }
 
-TEST_P(Contract, an_entry_that_the_sink_did_not_take_is_not_the_end) {
+TEST_P(VfsContract, an_entry_that_the_sink_did_not_take_is_not_the_end) {
   const Node directory = make_directory(root(), "d");
   for (const std::size_t room : {0u, 1u, 2u}) {
     Names some(room);
@@ -116,7 +116,7 @@ TEST_P(Contract, an_entry_that_the_sink_did_not_take_is_not_the_end) {
 }
 
 // Positions of most file systems cannot be told from made-up ones.
-TEST_P(Contract, a_cookie_that_nobody_gave_is_refused_or_lists_what_is_there_once) {
+TEST_P(VfsContract, a_cookie_that_nobody_gave_is_refused_or_lists_what_is_there_once) {
   const Node directory = make_directory(root(), "d");
   for (int i = 0; i < 20; ++i) make_file(directory.handle, numbered("file-", i));
   for (const std::uint64_t cookie :
@@ -132,7 +132,7 @@ TEST_P(Contract, a_cookie_that_nobody_gave_is_refused_or_lists_what_is_there_onc
   }
 }
 
-TEST_P(Contract, entries_removed_between_pages_do_not_hide_others) {
+TEST_P(VfsContract, entries_removed_between_pages_do_not_hide_others) {
   const Node directory = make_directory(root(), "d");
   for (int i = 0; i < 200; ++i) make_file(directory.handle, numbered("file-", i));
   std::set<std::string> removed;
@@ -148,7 +148,7 @@ TEST_P(Contract, entries_removed_between_pages_do_not_hide_others) {
   }
 }
 
-TEST_P(Contract, a_large_directory_lists_completely_while_others_change_it) {
+TEST_P(VfsContract, a_large_directory_lists_completely_while_others_change_it) {
   const Node directory = make_directory(root(), "big");
   const int entries = properties().large_directory;
   if (!backend().fill("big", "stays-", entries)) {
@@ -176,7 +176,7 @@ TEST_P(Contract, a_large_directory_lists_completely_while_others_change_it) {
   EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), entries);
 }
 
-TEST_P(Contract, several_threads_make_move_and_remove_in_the_same_directories) {
+TEST_P(VfsContract, several_threads_make_move_and_remove_in_the_same_directories) {
   const Node left = make_directory(root(), "left");
   const Node right = make_directory(root(), "right");
   constexpr int kThreads = 4;

@@ -7,7 +7,7 @@
 
 namespace stag::vfs::testing {
 
-TEST_P(Contract, a_new_file_is_found_by_name_and_by_handle) {
+TEST_P(VfsContract, a_new_file_is_found_by_name_and_by_handle) {
   const Node made = make_file("hello", 0640);
   EXPECT_EQ(made.attributes.type, FileType::Regular);
   EXPECT_EQ(made.attributes.mode, 0640u);
@@ -21,7 +21,7 @@ TEST_P(Contract, a_new_file_is_found_by_name_and_by_handle) {
   EXPECT_EQ(lookup_status(root(), "hell"), Status::NoEntry);
 }
 
-TEST_P(Contract, bytes_that_are_no_handle_are_refused) {
+TEST_P(VfsContract, bytes_that_are_no_handle_are_refused) {
   EXPECT_EQ(status(fs().attributes(as(root_user), Handle())), Status::BadHandle);
   const Handle text = *Handle::from(bytes_of("never a handle"));
   EXPECT_EQ(status(fs().attributes(as(root_user), text)), Status::BadHandle);
@@ -29,7 +29,7 @@ TEST_P(Contract, bytes_that_are_no_handle_are_refused) {
   EXPECT_NE(status(fs().attributes(as(root_user), cut)), std::nullopt);
 }
 
-TEST_P(Contract, names_are_any_bytes_but_slash_and_nul) {
+TEST_P(VfsContract, names_are_any_bytes_but_slash_and_nul) {
   const std::string odd("\xff\xfe \n\t\"*?\x01", 9);
   make_file(odd);
   EXPECT_EQ(find(root(), odd).attributes.type, FileType::Regular);
@@ -45,7 +45,7 @@ TEST_P(Contract, names_are_any_bytes_but_slash_and_nul) {
   make_file(std::string(255, 'x'));
 }
 
-TEST_P(Contract, dot_and_dot_dot_stay_inside_the_export) {
+TEST_P(VfsContract, dot_and_dot_dot_stay_inside_the_export) {
   const Node directory = make_directory(root(), "a");
   const Node inner = make_directory(directory.handle, "b");
   EXPECT_EQ(find(inner.handle, ".").handle, inner.handle);
@@ -60,7 +60,7 @@ TEST_P(Contract, dot_and_dot_dot_stay_inside_the_export) {
   }
 }
 
-TEST_P(Contract, operations_on_the_wrong_kind_say_so) {
+TEST_P(VfsContract, operations_on_the_wrong_kind_say_so) {
   const Node file = make_file("file");
   const Node directory = make_directory(root(), "directory");
   EXPECT_EQ(lookup_status(file.handle, "x"), Status::NotDirectory);
@@ -78,7 +78,7 @@ TEST_P(Contract, operations_on_the_wrong_kind_say_so) {
             Status::IsDirectory);
 }
 
-TEST_P(Contract, creation_modes_treat_a_taken_name_as_asked) {
+TEST_P(VfsContract, creation_modes_treat_a_taken_name_as_asked) {
   const Node file = make_file("file");
   write(file.handle, 0, "content");
   CreateHow how;
@@ -96,7 +96,7 @@ TEST_P(Contract, creation_modes_treat_a_taken_name_as_asked) {
   EXPECT_EQ(attributes(file.handle).size, 0u);
 }
 
-TEST_P(Contract, an_exclusive_create_is_repeated_by_its_verifier_only) {
+TEST_P(VfsContract, an_exclusive_create_is_repeated_by_its_verifier_only) {
   CreateHow how;
   how.mode = CreateMode::Exclusive;
   how.verifier = {std::byte{0x81}, std::byte{2}, std::byte{3}, std::byte{4},
@@ -111,7 +111,7 @@ TEST_P(Contract, an_exclusive_create_is_repeated_by_its_verifier_only) {
   EXPECT_EQ(status(fs().create(as(root_user), root(), "once", how)), Status::Exists);
 }
 
-TEST_P(Contract, symlinks_are_read_and_never_followed) {
+TEST_P(VfsContract, symlinks_are_read_and_never_followed) {
   const Node outside = make_directory(root(), "directory");
   make_file(outside.handle, "inside");
   const Node link = good(fs().symlink(as(root_user), root(), "link", "directory", {})).node;
@@ -129,7 +129,7 @@ TEST_P(Contract, symlinks_are_read_and_never_followed) {
   EXPECT_EQ(status(fs().create(as(root_user), root(), "link", how)), Status::Exists);
 }
 
-TEST_P(Contract, special_files_are_made_and_never_opened) {
+TEST_P(VfsContract, special_files_are_made_and_never_opened) {
   const Node fifo =
       good(fs().mknod(as(root_user), root(), "fifo", {FileType::Fifo, {}}, mode_of(0622))).node;
   EXPECT_EQ(fifo.attributes.type, FileType::Fifo);
@@ -148,7 +148,7 @@ TEST_P(Contract, special_files_are_made_and_never_opened) {
             Status::Exists);
 }
 
-TEST_P(Contract, devices_belong_to_root) {
+TEST_P(VfsContract, devices_belong_to_root) {
   SKIP_WITHOUT_USERS();
   const Special null{FileType::CharacterDevice, {1, 3}};
   EXPECT_EQ(status(fs().mknod(as(alice), root(), "null", null, {})), Status::Perm);
@@ -158,7 +158,7 @@ TEST_P(Contract, devices_belong_to_root) {
   EXPECT_EQ(status(fs().read(as(root_user), device.handle, 0, 1)), Status::Invalid);
 }
 
-TEST_P(Contract, hard_links_share_one_object_until_the_last_name_goes) {
+TEST_P(VfsContract, hard_links_share_one_object_until_the_last_name_goes) {
   const Node file = make_file("one");
   write(file.handle, 0, "shared");
   const Linked linked = good(fs().link(as(root_user), file.handle, root(), "two"));
@@ -175,7 +175,7 @@ TEST_P(Contract, hard_links_share_one_object_until_the_last_name_goes) {
   EXPECT_EQ(status(fs().read(as(root_user), file.handle, 0, 1)), Status::Stale);
 }
 
-TEST_P(Contract, directories_count_their_children_and_go_only_when_empty) {
+TEST_P(VfsContract, directories_count_their_children_and_go_only_when_empty) {
   const Node directory = make_directory(root(), "d");
   EXPECT_EQ(directory.attributes.links, 2u);
   make_directory(directory.handle, "e");
@@ -189,7 +189,7 @@ TEST_P(Contract, directories_count_their_children_and_go_only_when_empty) {
   EXPECT_EQ(status(fs().rmdir(as(root_user), root(), "d")), Status::NoEntry);
 }
 
-TEST_P(Contract, rename_replaces_what_is_compatible) {
+TEST_P(VfsContract, rename_replaces_what_is_compatible) {
   const Node source = make_file("source");
   write(source.handle, 0, "new");
   const Node target = make_file("target");
@@ -214,7 +214,7 @@ TEST_P(Contract, rename_replaces_what_is_compatible) {
   EXPECT_EQ(find(find(root(), "other").handle, "inside").attributes.type, FileType::Regular);
 }
 
-TEST_P(Contract, rename_moves_between_directories_but_never_into_itself) {
+TEST_P(VfsContract, rename_moves_between_directories_but_never_into_itself) {
   const Node a = make_directory(root(), "a");
   const Node b = make_directory(a.handle, "b");
   const Node file = make_file(b.handle, "file");
@@ -229,7 +229,7 @@ TEST_P(Contract, rename_moves_between_directories_but_never_into_itself) {
   EXPECT_EQ(find(find(root(), "b").handle, "a").handle, a.handle);
 }
 
-TEST_P(Contract, rename_between_two_names_of_one_file_does_nothing) {
+TEST_P(VfsContract, rename_between_two_names_of_one_file_does_nothing) {
   const Node file = make_file("one");
   good(fs().link(as(root_user), file.handle, root(), "two"));
   good(fs().rename(as(root_user), root(), "one", root(), "two"));
@@ -239,7 +239,7 @@ TEST_P(Contract, rename_between_two_names_of_one_file_does_nothing) {
   EXPECT_EQ(find(root(), "one").handle, file.handle);
 }
 
-TEST_P(Contract, changes_of_a_directory_are_reported_with_before_and_after) {
+TEST_P(VfsContract, changes_of_a_directory_are_reported_with_before_and_after) {
   const Attributes before = attributes(root());
   const Created made = good(fs().mkdir(as(root_user), root(), "d", {}));
   ASSERT_TRUE(made.directory.after);
@@ -253,7 +253,7 @@ TEST_P(Contract, changes_of_a_directory_are_reported_with_before_and_after) {
   }
 }
 
-TEST_P(Contract, handles_survive_a_restart_and_follow_renames) {
+TEST_P(VfsContract, handles_survive_a_restart_and_follow_renames) {
   const Node directory = make_directory(root(), "d");
   const Node file = make_file(directory.handle, "file");
   write(file.handle, 0, "kept");

@@ -5,7 +5,7 @@
 
 namespace stag::vfs::testing {
 
-TEST_P(Contract, a_new_object_belongs_to_its_maker) {
+TEST_P(VfsContract, a_new_object_belongs_to_its_maker) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "file", 0644);
   EXPECT_EQ(file.attributes.uid, 1000u);
@@ -19,7 +19,7 @@ TEST_P(Contract, a_new_object_belongs_to_its_maker) {
   EXPECT_EQ(roots.attributes.gid, 8u);
 }
 
-TEST_P(Contract, mode_bits_decide_by_class) {
+TEST_P(VfsContract, mode_bits_decide_by_class) {
   SKIP_WITHOUT_USERS();
   struct Row {
     std::uint32_t mode;
@@ -48,7 +48,7 @@ TEST_P(Contract, mode_bits_decide_by_class) {
   EXPECT_EQ(good(fs().access(as(bob), file.handle, access::kRead)).granted, access::kRead);
 }
 
-TEST_P(Contract, access_of_directories_speaks_of_lookup_and_delete) {
+TEST_P(VfsContract, access_of_directories_speaks_of_lookup_and_delete) {
   SKIP_WITHOUT_USERS();
   const Node directory = make_directory(root(), "d", 0755);
   EXPECT_EQ(good(fs().access(as(bob), directory.handle, access::kAll)).granted,
@@ -57,7 +57,7 @@ TEST_P(Contract, access_of_directories_speaks_of_lookup_and_delete) {
             access::kAll & ~access::kExecute);
 }
 
-TEST_P(Contract, the_owner_reads_and_writes_despite_the_mode) {
+TEST_P(VfsContract, the_owner_reads_and_writes_despite_the_mode) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "file", 0444);
   const Rope text = Rope::copy_of(bytes_of("text"));
@@ -69,7 +69,7 @@ TEST_P(Contract, the_owner_reads_and_writes_despite_the_mode) {
   EXPECT_EQ(good(fs().read(as(root_user), file.handle, 0, 4)).data, text);
 }
 
-TEST_P(Contract, execute_permission_suffices_to_read) {
+TEST_P(VfsContract, execute_permission_suffices_to_read) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "program", 0711);
   write(file.handle, 0, "#!");
@@ -77,7 +77,7 @@ TEST_P(Contract, execute_permission_suffices_to_read) {
   EXPECT_EQ(good(fs().access(as(bob), file.handle, access::kAll)).granted, access::kExecute);
 }
 
-TEST_P(Contract, names_need_search_and_write_permission_of_their_directory) {
+TEST_P(VfsContract, names_need_search_and_write_permission_of_their_directory) {
   SKIP_WITHOUT_USERS();
   const Node directory = make_directory(root(), "d", 0700);
   make_file(directory.handle, "file");
@@ -100,7 +100,7 @@ TEST_P(Contract, names_need_search_and_write_permission_of_their_directory) {
             Status::NoEntry);
 }
 
-TEST_P(Contract, a_sticky_directory_protects_what_others_own) {
+TEST_P(VfsContract, a_sticky_directory_protects_what_others_own) {
   SKIP_WITHOUT_USERS();
   make_file(alice, root(), "hers", 0666);
   make_file(bob, root(), "his", 0666);
@@ -111,7 +111,7 @@ TEST_P(Contract, a_sticky_directory_protects_what_others_own) {
   good(fs().remove(as(root_user), root(), "his"));
 }
 
-TEST_P(Contract, attributes_are_changed_by_those_who_may) {
+TEST_P(VfsContract, attributes_are_changed_by_those_who_may) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "file", 0644);
   const auto set = [&](const Credentials& who, const SetAttributes& changes) {
@@ -142,7 +142,7 @@ TEST_P(Contract, attributes_are_changed_by_those_who_may) {
   EXPECT_EQ(attributes(file.handle).uid, 1001u);
 }
 
-TEST_P(Contract, an_owner_truncates_what_its_mode_forbids) {
+TEST_P(VfsContract, an_owner_truncates_what_its_mode_forbids) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "file", 0400);
   SetAttributes changes;
@@ -153,7 +153,7 @@ TEST_P(Contract, an_owner_truncates_what_its_mode_forbids) {
             Status::Access);
 }
 
-TEST_P(Contract, a_group_member_passes_files_to_the_group) {
+TEST_P(VfsContract, a_group_member_passes_files_to_the_group) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(friend_of_alice, root(), "file", 0644);
   SetAttributes changes;
@@ -162,7 +162,7 @@ TEST_P(Contract, a_group_member_passes_files_to_the_group) {
   EXPECT_EQ(attributes(file.handle).gid, 1000u);
 }
 
-TEST_P(Contract, a_set_group_id_directory_hands_its_group_down) {
+TEST_P(VfsContract, a_set_group_id_directory_hands_its_group_down) {
   SKIP_WITHOUT_USERS();
   const Node directory = make_directory(root(), "shared");
   SetAttributes changes = mode_of(02777);
@@ -175,7 +175,7 @@ TEST_P(Contract, a_set_group_id_directory_hands_its_group_down) {
   EXPECT_EQ(inner.attributes.mode, 02755u);
 }
 
-TEST_P(Contract, writing_takes_set_id_bits_away) {
+TEST_P(VfsContract, writing_takes_set_id_bits_away) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "file", 0777);
   good(fs().set_attributes(as(root_user), file.handle, mode_of(06777), std::nullopt));
@@ -188,7 +188,7 @@ TEST_P(Contract, writing_takes_set_id_bits_away) {
   EXPECT_EQ(attributes(file.handle).mode, 0777u);
 }
 
-TEST_P(Contract, an_unchecked_create_truncates_only_for_those_who_may_write) {
+TEST_P(VfsContract, an_unchecked_create_truncates_only_for_those_who_may_write) {
   SKIP_WITHOUT_USERS();
   const Node file = make_file(alice, root(), "file", 0644);
   write(file.handle, 0, "content");

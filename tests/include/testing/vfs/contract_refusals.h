@@ -9,7 +9,7 @@
 
 namespace stag::vfs::testing {
 
-class RefusalContract : public Contract {
+class VfsRefusalContract : public VfsContract {
  protected:
   // An operation with one of its arguments open.
   template <class Argument>
@@ -147,7 +147,7 @@ class RefusalContract : public Contract {
   }
 };
 
-TEST_P(RefusalContract, no_operation_takes_bytes_that_are_no_handle) {
+TEST_P(VfsRefusalContract, no_operation_takes_bytes_that_are_no_handle) {
   make_file("file");
   for (const WithHandle& operation : by_handle()) {
     EXPECT_EQ(operation.answer(Handle()), Status::BadHandle) << operation.what;
@@ -156,7 +156,7 @@ TEST_P(RefusalContract, no_operation_takes_bytes_that_are_no_handle) {
   }
 }
 
-TEST_P(RefusalContract, every_operation_on_what_is_gone_is_stale) {
+TEST_P(VfsRefusalContract, every_operation_on_what_is_gone_is_stale) {
   make_file("file");
   const Handle gone_file = make_file("gone").handle;
   const Handle gone_directory = make_directory(root(), "gone too").handle;
@@ -169,7 +169,7 @@ TEST_P(RefusalContract, every_operation_on_what_is_gone_is_stale) {
   EXPECT_EQ(list(root()).size(), 3u);
 }
 
-TEST_P(RefusalContract, no_operation_takes_a_name_that_is_none) {
+TEST_P(VfsRefusalContract, no_operation_takes_a_name_that_is_none) {
   make_file("file");
   const std::string too_long(fs().limits().max_name + 1, 'x');
   std::vector<WithName> all = making();
@@ -186,7 +186,7 @@ TEST_P(RefusalContract, no_operation_takes_a_name_that_is_none) {
   EXPECT_EQ(picture(), before);
 }
 
-TEST_P(RefusalContract, dot_and_dot_dot_are_there_already_and_never_go) {
+TEST_P(VfsRefusalContract, dot_and_dot_dot_are_there_already_and_never_go) {
   make_file("file");
   const std::vector<std::string> before = picture();
   for (const std::string_view dots : {".", ".."}) {
@@ -198,7 +198,7 @@ TEST_P(RefusalContract, dot_and_dot_dot_are_there_already_and_never_go) {
   EXPECT_EQ(picture(), before);
 }
 
-TEST_P(RefusalContract, a_name_that_is_taken_stays_what_it_is) {
+TEST_P(VfsRefusalContract, a_name_that_is_taken_stays_what_it_is) {
   make_file("file");
   make_directory(make_directory(root(), "directory").handle, "inner");
   good(fs().symlink(as(root_user), root(), "link", "file", {}));
@@ -211,7 +211,7 @@ TEST_P(RefusalContract, a_name_that_is_taken_stays_what_it_is) {
   EXPECT_EQ(picture(), before);
 }
 
-TEST_P(RefusalContract, an_entry_that_cannot_go_or_move_stays) {
+TEST_P(VfsRefusalContract, an_entry_that_cannot_go_or_move_stays) {
   const Node file = make_file("file");
   const Node directory = make_directory(root(), "directory");
   const Node inner = make_directory(directory.handle, "inner");
@@ -238,7 +238,7 @@ TEST_P(RefusalContract, an_entry_that_cannot_go_or_move_stays) {
                  [&] { return move("directory", file.handle, "x"); });
 }
 
-TEST_P(RefusalContract, a_change_of_which_a_part_is_refused_is_refused_whole) {
+TEST_P(VfsRefusalContract, a_change_of_which_a_part_is_refused_is_refused_whole) {
   const Node file = make_file("file", 0644);
   write(file.handle, 0, "content");
   const Node directory = make_directory(root(), "directory");
@@ -264,7 +264,7 @@ TEST_P(RefusalContract, a_change_of_which_a_part_is_refused_is_refused_whole) {
   expect_refusal("nobody", Status::Invalid, set(file.handle, odd));
 }
 
-TEST_P(RefusalContract, what_a_stranger_may_not_do_leaves_no_trace) {
+TEST_P(VfsRefusalContract, what_a_stranger_may_not_do_leaves_no_trace) {
   SKIP_WITHOUT_USERS();
   const Node directory = make_directory(root(), "d", 0755);
   const Node file = make_file(alice, root(), "file", 0644);
@@ -298,7 +298,7 @@ TEST_P(RefusalContract, what_a_stranger_may_not_do_leaves_no_trace) {
   expect_refusal("rmdir", Status::Perm, [&] { return status(fs().rmdir(who, root(), "d")); });
 }
 
-TEST_P(RefusalContract, what_cannot_be_made_is_not) {
+TEST_P(VfsRefusalContract, what_cannot_be_made_is_not) {
   make_directory(root(), "d");
   const CallerContext who = as(root_user);
   const auto symlink = [&](std::string_view target) {

@@ -5,7 +5,7 @@
 
 namespace stag::vfs::testing {
 
-class SpaceContract : public Contract {
+class VfsSpaceContract : public VfsContract {
  protected:
   static constexpr std::uint64_t kSmall = 1 << 20;
   static constexpr std::size_t kPiece = 100'000;
@@ -29,7 +29,7 @@ class SpaceContract : public Contract {
 #define USE_SMALL_STORE() \
   if (!use_small(kSmall)) GTEST_SKIP() << "no small store of this kind can be made here"
 
-TEST_P(SpaceContract, an_empty_file_has_no_bytes_and_its_end_everywhere) {
+TEST_P(VfsSpaceContract, an_empty_file_has_no_bytes_and_its_end_everywhere) {
   const Handle file = make_file("file").handle;
   for (const std::uint32_t count : {0u, 1u, 1u << 20}) {
     const ReadResult result = good(fs().read(as(root_user), file, 0, count));
@@ -39,7 +39,7 @@ TEST_P(SpaceContract, an_empty_file_has_no_bytes_and_its_end_everywhere) {
   EXPECT_EQ(attributes(file).used, 0u);
 }
 
-TEST_P(SpaceContract, a_hole_takes_no_storage) {
+TEST_P(VfsSpaceContract, a_hole_takes_no_storage) {
   constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
   const Handle file = make_file("file").handle;
   write(file, kFar, "end");
@@ -54,7 +54,7 @@ TEST_P(SpaceContract, a_hole_takes_no_storage) {
   EXPECT_LT(attributes(file).used, 1u << 20);
 }
 
-TEST_P(SpaceContract, bytes_that_were_cut_off_never_come_back) {
+TEST_P(VfsSpaceContract, bytes_that_were_cut_off_never_come_back) {
   const Handle file = make_file("file").handle;
   write(file, 0, std::string(10'000, 'x'));
   SetAttributes changes;
@@ -65,7 +65,7 @@ TEST_P(SpaceContract, bytes_that_were_cut_off_never_come_back) {
   EXPECT_EQ(read(file, 0, 20'000), std::string(5'000, 'x') + std::string(5'000, '\0'));
 }
 
-TEST_P(SpaceContract, a_placed_block_is_written_like_any_other) {
+TEST_P(VfsSpaceContract, a_placed_block_is_written_like_any_other) {
   for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{100'000}}) {
     Block block = fs().placement(size);
     std::fill_n(block.data(), size, std::byte{'p'});
@@ -77,7 +77,7 @@ TEST_P(SpaceContract, a_placed_block_is_written_like_any_other) {
   }
 }
 
-TEST_P(SpaceContract, usage_follows_what_is_stored) {
+TEST_P(VfsSpaceContract, usage_follows_what_is_stored) {
   USE_SMALL_STORE();
   const Usage before = good(fs().usage(as(root_user)));
   const Handle file = make_file("file").handle;
@@ -90,7 +90,7 @@ TEST_P(SpaceContract, usage_follows_what_is_stored) {
   EXPECT_GE(good(fs().usage(as(root_user))).free_bytes, full.free_bytes + 500'000);
 }
 
-TEST_P(SpaceContract, a_full_store_says_so_and_keeps_what_it_has) {
+TEST_P(VfsSpaceContract, a_full_store_says_so_and_keeps_what_it_has) {
   USE_SMALL_STORE();
   const Handle file = make_file("file").handle;
   EXPECT_EQ(fill_up(file), Status::NoSpace);
@@ -104,7 +104,7 @@ TEST_P(SpaceContract, a_full_store_says_so_and_keeps_what_it_has) {
   EXPECT_EQ(attributes(file).size, full.size) << "writing over what is there takes no more";
 }
 
-TEST_P(SpaceContract, a_full_store_takes_more_once_something_went) {
+TEST_P(VfsSpaceContract, a_full_store_takes_more_once_something_went) {
   USE_SMALL_STORE();
   const Handle file = make_file("file").handle;
   const Handle other = make_file("other").handle;
@@ -117,7 +117,7 @@ TEST_P(SpaceContract, a_full_store_takes_more_once_something_went) {
   EXPECT_EQ(fill_up(other), Status::NoSpace);
 }
 
-TEST_P(SpaceContract, objects_run_out_without_a_trace_of_the_last) {
+TEST_P(VfsSpaceContract, objects_run_out_without_a_trace_of_the_last) {
   USE_SMALL_STORE();
   const CallerContext who = as(root_user);
   int made = 0;

@@ -99,9 +99,9 @@ inline Acl acl_of(std::vector<AclEntry> entries) {
   return *acl;
 }
 
-class Contract : public ::testing::TestWithParam<BackendFactory> {
+class VfsContract : public ::testing::TestWithParam<BackendFactory> {
  protected:
-  Contract() : backend_(GetParam().make()) {}
+  VfsContract() : backend_(GetParam().make()) {}
   FileSystem& fs() { return backend_->fs(); }
   Backend& backend() { return *backend_; }
   Properties properties() const { return backend_->properties(); }

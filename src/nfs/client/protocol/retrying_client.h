@@ -11,14 +11,14 @@
 
 namespace stag::nfs::client {
 
-// Copies of a Caller share the Channel, which outlives them.
-class Caller {
+// Copies of a RetryingClient share the Channel, which outlives them.
+class RetryingClient {
  public:
   // What a status of the procedures means; Ok for 0.
   using ToStatus = Status (*)(std::uint32_t status);
 
-  Caller(rpc::Channel& channel, const CallerOptions& options, rpc::Binding binding,
-         ToStatus to_status);
+  RetryingClient(rpc::Channel& channel, const ProtocolOptions& options, rpc::Binding binding,
+                 ToStatus to_status);
 
   template <class P>
   using Resok = std::remove_cvref_t<decltype(std::declval<typename P::Results&>().resok())>;
@@ -49,25 +49,25 @@ class Caller {
 
   rpc::Client& client() { return client_; }
   rpc::Channel& channel() const { return client_.channel(); }
-  const CallerOptions& options() const { return options_; }
+  const ProtocolOptions& options() const { return options_; }
   rpc::CallOptions call_options(std::span<const rpc::ResultBuffer> sinks) const;
 
  private:
   class JukeboxRetry {
    public:
-    explicit JukeboxRetry(Caller& caller);
+    explicit JukeboxRetry(RetryingClient& client);
     bool left() const;
     // Ends early when cancelled.
     Task<void> pause();
 
    private:
-    Caller& caller_;
+    RetryingClient& client_;
     TimePoint end_;
     Duration next_;
   };
 
   rpc::Client client_;
-  CallerOptions options_;
+  ProtocolOptions options_;
   ToStatus to_status_;
 };
 

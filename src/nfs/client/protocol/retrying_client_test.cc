@@ -1,4 +1,4 @@
-#include "nfs/client/protocol/caller.h"
+#include "nfs/client/protocol/retrying_client.h"
 
 #include "nfs/client/v3/values.h"
 #include "testing/nfs/client_harness.h"
@@ -34,7 +34,7 @@ struct Jukebox {
   int calls = 0;
 };
 
-TEST(Caller, turns_every_status_into_an_error_with_a_sentence_of_its_own) {
+TEST(RetryingClientTest, turns_every_status_into_an_error_with_a_sentence_of_its_own) {
   FileSystemOptions options;
   options.calls.jukebox_for = Duration::zero();
   Scripted world(options);
@@ -55,7 +55,7 @@ TEST(Caller, turns_every_status_into_an_error_with_a_sentence_of_its_own) {
   EXPECT_EQ(std::unique(sentences.begin(), sentences.end()), sentences.end());
 }
 
-TEST(Caller, names_what_the_operation_was_about) {
+TEST(RetryingClientTest, names_what_the_operation_was_about) {
   Scripted world;
   world.on<v3::NFSPROC3_MKDIR>(
       [](const auto&, v3::MKDIR3res& res) { res.status = v3::NFS3ERR_EXIST, res.resfail() = {}; });
@@ -64,7 +64,7 @@ TEST(Caller, names_what_the_operation_was_about) {
   EXPECT_EQ(outcome.error().sentence, "cannot create the directory 'sub': it exists already");
 }
 
-TEST(Caller, reports_a_server_that_does_not_serve_NFS_as_a_failed_call) {
+TEST(RetryingClientTest, reports_a_server_that_does_not_serve_NFS_as_a_failed_call) {
   Scripted world;
   const auto outcome = world.run(world.files.ping());
   ASSERT_FALSE(outcome.ok());
@@ -73,7 +73,7 @@ TEST(Caller, reports_a_server_that_does_not_serve_NFS_as_a_failed_call) {
   EXPECT_NE(outcome.error().sentence.find("does not serve this program"), std::string::npos);
 }
 
-TEST(Caller, waits_until_a_jukebox_is_ready_with_pauses_that_double) {
+TEST(RetryingClientTest, waits_until_a_jukebox_is_ready_with_pauses_that_double) {
   Jukebox jukebox(4);
   const TimePoint start = jukebox.world.loop.now();
   const auto outcome = jukebox.world.run(jukebox.world.files.getattr(jukebox.world.files.root()));
@@ -82,7 +82,7 @@ TEST(Caller, waits_until_a_jukebox_is_ready_with_pauses_that_double) {
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(100 + 200 + 400 + 800 + 5));
 }
 
-TEST(Caller, gives_up_on_a_jukebox_after_the_time_allowed) {
+TEST(RetryingClientTest, gives_up_on_a_jukebox_after_the_time_allowed) {
   FileSystemOptions options;
   options.calls.jukebox_for = std::chrono::seconds(10);
   Jukebox jukebox(1'000'000, options);
@@ -93,7 +93,7 @@ TEST(Caller, gives_up_on_a_jukebox_after_the_time_allowed) {
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(10'001));
 }
 
-TEST(Caller, waits_for_a_jukebox_no_longer_than_for_an_answer) {
+TEST(RetryingClientTest, waits_for_a_jukebox_no_longer_than_for_an_answer) {
   FileSystemOptions options;
   options.calls.timeout = std::chrono::seconds(3);
   Jukebox jukebox(1'000'000, options);
@@ -104,7 +104,7 @@ TEST(Caller, waits_for_a_jukebox_no_longer_than_for_an_answer) {
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(3'001));
 }
 
-TEST(Caller, stops_waiting_for_a_jukebox_when_cancelled) {
+TEST(RetryingClientTest, stops_waiting_for_a_jukebox_when_cancelled) {
   CancelSource cancel;
   FileSystemOptions options;
   options.calls.cancel = cancel;
@@ -136,7 +136,8 @@ class Broken final : public rpc::Channel {
   Loop& loop_;
 };
 
-TEST(Caller, surfaces_a_transport_error_of_a_call_that_may_have_run_and_does_not_repeat_it) {
+TEST(RetryingClientTest,
+     surfaces_a_transport_error_of_a_call_that_may_have_run_and_does_not_repeat_it) {
   PROVES("R8267-4-f");
   testing::ManualLoop loop;
   Broken channel(loop);

@@ -1,0 +1,55 @@
+#include "nfs/client/protocol/retrying_client.h"
+
+#include <algorithm>
+
+#include "base/pause.h"
+#include "nfs/proto/nfs3.h"
+
+namespace stag::nfs::client {
+
+RetryingClient::RetryingClient(rpc::Channel& channel, const ProtocolOptions& options,
+                               rpc::Binding binding, ToStatus to_status)
+    : client_(channel, binding, options.credentials), options_(options), to_status_(to_status) {}
+
+rpc::CallOptions RetryingClient::call_options(std::span<const rpc::ResultBuffer> sinks) const {
+  rpc::CallOptions options;
+  options.timeout = options_.timeout;
+  options.cancel = options_.cancel;
+  options.sinks = sinks;
+  return options;
+}
+
+Task<Outcome<Ok>> RetryingClient::ping(OperationContext context, std::uint32_t version) {
+  const rpc::CallResult<Ok> answer =
+      co_await client_.ping(v3::NFS_PROGRAM, version, call_options({}));
+  if (!answer) co_return Failure{Error::of_call(context, answer.error())};
+  co_return Ok{};
+}
+
+namespace {
+
+Duration jukebox_limit(const ProtocolOptions& options) {
+  if (options.timeout == Duration::zero()) return options.jukebox_for;
+  return std::min(options.jukebox_for, options.timeout);
+}
+
+}  // namespace
+
+RetryingClient::JukeboxRetry::JukeboxRetry(RetryingClient& client)
+    : client_(client),
+      end_(client.channel().loop().now() + jukebox_limit(client.options_)),
+      next_(client.options_.jukebox_pause_min) {}
+
+bool RetryingClient::JukeboxRetry::left() const {
+  return client_.channel().loop().now() < end_ && !client_.options_.cancel.cancelled();
+}
+
+Task<void> RetryingClient::JukeboxRetry::pause() {
+  Loop& loop = client_.channel().loop();
+  const Duration left = std::max(end_ - loop.now(), Duration::zero());
+  const Duration length = std::min(next_, left);
+  next_ = std::min(next_ * 2, client_.options_.jukebox_pause_max);
+  co_await stag::pause(loop, length, client_.options_.cancel);
+}
+
+}  // namespace stag::nfs::client
