@@ -1,6 +1,7 @@
 // A mutex for sections of a few hundred nanoseconds, entered from every loop: to sleep and be woken
-// takes ten times as long as to wait, so who finds it taken looks again for a while before he
-// sleeps. Free, it costs one atomic exchange each way. Lockable, for std::lock_guard.
+// takes ten times as long as to wait, so a thread that finds it locked polls for a while before it
+// sleeps. An uncontended lock and unlock cost one atomic exchange each. Lockable, for
+// std::lock_guard.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,7 @@ class BriefMutex {
 
  private:
   static constexpr std::uint32_t kFree = 0, kTaken = 1;
-  static constexpr std::uint32_t kWanted = 2;  // taken, and somebody may sleep
+  static constexpr std::uint32_t kWanted = 2;  // locked, and a thread may sleep
   static constexpr int kLooks = 200;           // a microsecond or two
 
   void wait() {

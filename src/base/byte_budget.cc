@@ -8,7 +8,7 @@
 namespace stag {
 namespace {
 
-// A READ or WRITE of 1 MiB and what surrounds it.
+// Bytes of a READ or WRITE of 1 MiB with its headers and bookkeeping.
 constexpr std::uint64_t kOrdinary = 2 << 20;
 
 template <class Queue, class T>
@@ -48,8 +48,8 @@ bool ByteBudget::try_take(Share& share, std::uint64_t bytes) {
   return true;
 }
 
-// Whoever begins to wait counts itself before it looks at used_; here it is the other way round, so
-// one of the two sees the other.
+// A Share that begins to wait counts itself before it reads used_; this function changes used_
+// before it reads the count, so that one of the two sees the other.
 void ByteBudget::give_back(Share& share, std::uint64_t bytes) {
   share.used_.fetch_sub(bytes, std::memory_order_relaxed);
   share.account_.used.fetch_sub(bytes, std::memory_order_relaxed);
@@ -112,8 +112,8 @@ void ByteBudget::rank(Account& account) {
   queue_.insert(std::move(account.node));
 }
 
-// `asking` sees the outcome for itself. The others' loops are told with the mutex held: as long as
-// a Share has not left, its loop is there.
+// `asking` checks the outcome itself. The loops of the other Shares are notified while the mutex is
+// locked: the loop of a Share exists until the Share has left.
 void ByteBudget::serve(const Share* asking) {
   while (!queue_.empty()) {
     Account& account = **queue_.begin();

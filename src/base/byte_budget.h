@@ -1,16 +1,16 @@
 // A limit on bytes that connections on several threads share, so that a few of them cannot starve
 // the rest.
 //
-// Each connection has a Share, and those of one client address have an account together. Bytes are
-// given to an account as long as eight times as many stay free as it has with them: one address
-// alone gets a ninth, and sixteen that take all they can leave an eighth to whoever comes next. Two
-// exceptions: an address is sure of a few bytes (sure_bytes()) as long as there are any; and so
-// that connections behind one address do not starve one another, four times as many free bytes are
+// Each connection has a Share, and the Shares of one client address have one account. An account
+// gets bytes as long as eight times as many stay free as it then has: one address alone gets a
+// ninth, and sixteen addresses that take all they can leave an eighth to the next one. Two
+// exceptions: an address always gets a few bytes (sure_bytes()) while any are free; and, so that
+// connections behind one address do not starve one another, four times as many free bytes are
 // enough for an ordinary request of a connection that has nothing else.
 //
-// A Share that gets nothing waits, and is told on its own loop when bytes were set aside for it.
-// The account that needs least comes first, and within an account the oldest request of either
-// kind. As long as nobody waits, no lock is taken.
+// A Share whose request is not granted waits, and is notified on its own loop when bytes were
+// reserved for it. The account that needs least comes first, and within an account the oldest
+// request of either kind. While no Share waits, no lock is taken.
 #pragma once
 
 #include <atomic>
@@ -36,12 +36,12 @@ class ByteBudget {
   bool exhausted() const { return used() >= limit_; }
   // Shares that wait for bytes.
   std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
-  // What an address gets whatever the others have, as long as as much is free.
+  // Bytes that an address gets whatever the others have, while as many are free.
   std::uint64_t sure_bytes() const { return sure_; }
 
  private:
-  // Who waits. Changed outside of queues only. Whoever can wait keeps the node for it, so that
-  // waiting allocates nothing.
+  // A waiting account or Share in a queue; changed only while it is in no queue. Each account and
+  // Share keeps its queue node, so that waiting allocates nothing.
   struct Ranked {
     std::uint64_t need = 0;   // of an account: bytes that must be free
     std::uint64_t order = 0;  // of arrival
@@ -70,7 +70,7 @@ class ByteBudget {
   void give_back(Share& share, std::uint64_t bytes);
   Account& join(const std::string& address);
   void leave(Account& account);
-  // With the mutex held.
+  // The caller has locked the mutex.
   void enqueue(Share& share);
   void dequeue(Share& share);
   void rank(Account& account);
@@ -80,7 +80,7 @@ class ByteBudget {
   const std::uint64_t sure_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::size_t> waiting_{0};
-  // Taken while somebody waits, and by connections that begin and end.
+  // Locked while a Share waits, and by connections that begin and end.
   std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<Account>> accounts_;
   Queue<Account> queue_;
@@ -112,9 +112,9 @@ class ByteBudget::Share : public Ranked, public std::enable_shared_from_this<Sha
   Queue<Share>::node_type node_;
   Loop& loop_;
   Loop::Function on_room_;
-  Account& account_;  // The last that may fail: what was joined is left again.
+  Account& account_;  // made last of what may throw: the account is left again
   std::atomic<std::uint64_t> used_{0};
-  std::uint64_t wanted_ = 0;               // what waits; changed on the loop's thread only
+  std::uint64_t wanted_ = 0;  // bytes of the waiting request; changed on the loop's thread only
   Queue<Share>* queue_ = nullptr;          // where; guarded by the budget's mutex
   std::atomic<std::uint64_t> granted_{0};  // of it, set aside
 };

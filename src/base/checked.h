@@ -1,4 +1,4 @@
-// Arithmetic on numbers a peer sent: every sum and product says whether it still fits.
+// Arithmetic on numbers that a peer sent: every sum and product reports an overflow.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
-// Deadlines: what many calls have in common, one Timer for all of them. A call that ends in time
-// costs a place in a list and no timer of its own; the Timer fires now and then for a deadline that
-// is gone already, and looks at the next.
+// Deadlines: one Timer for the deadlines of many calls. A call that ends in time costs a place in a
+// list and no timer of its own; the Timer sometimes fires for a deadline that was removed before,
+// and is then set for the next one. Thread: the loop's.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace stag {
 
-// One deadline. It belongs to whoever derives from it and leaves its list when it is destroyed.
+// One deadline, a base class of the object that has it. Leaves its list when it is destroyed.
 class Deadline {
  public:
   Deadline() = default;
@@ -19,7 +19,7 @@ class Deadline {
   Deadline& operator=(const Deadline&) = delete;
   virtual ~Deadline() { leave(); }
 
-  // What it stood for is over; nothing when it is in no list.
+  // Removes it from its list; no effect when it is in none.
   void leave() {
     if (next_ == nullptr) return;
     previous_->next_ = next_;

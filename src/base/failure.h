@@ -1,5 +1,5 @@
-// Exceptions where they end. Nothing of ours throws but what the language and its library throw
-// (std::bad_alloc); what users give us to call may throw anything.
+// Where exceptions end (decision 0014). This project throws only what the language and its library
+// throw (std::bad_alloc); functions that users pass in may throw anything.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace stag {
 
-// Inside a catch block: traces the exception as OutOfMemory when it is a std::bad_alloc, else under
-// `reason`, with what it says of itself. Returns the one or the other.
+// Called inside a catch block: traces the exception as OutOfMemory when it is a std::bad_alloc,
+// else under `reason` with its what(). Returns the Reason that it has traced.
 Reason trace_exception(Reason reason, std::string_view where = {}) noexcept;
 
 }  // namespace stag

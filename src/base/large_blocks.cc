@@ -58,7 +58,8 @@ constinit std::atomic<std::size_t> kept{0};
 constinit std::atomic<std::uint64_t> interval{0};
 constinit std::atomic<Duration::rep> interval_began{0};
 
-// Where this thread looks first: what it gave last, it finds at once, and threads seldom meet.
+// The slot that this thread tries first: it finds the pages that it gave back last at once, and
+// threads seldom meet.
 std::size_t first_slot() {
   static constinit std::atomic<std::size_t> threads{0};
   static constinit thread_local std::size_t own = 0;  // 0: none yet
@@ -90,7 +91,7 @@ Kept* take_from(Shelf& shelf) {
   return nullptr;
 }
 
-// Whether there is room among those that are kept.
+// False when the shelf is full.
 bool put_into(Shelf& shelf, Kept* pages) {
   const std::size_t bytes = pages->bytes;
   if (kept.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kMostKeptBytes) {

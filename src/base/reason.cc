@@ -32,7 +32,7 @@ void trace(Reason reason, std::string_view where, std::string_view detail) noexc
   try {
     trace_sink(reason, where, detail);
   } catch (...) {
-    // Whoever drops or refuses something must not fail at saying so.
+    // Code that drops or refuses something must not fail because its log line does.
   }
 }
 

@@ -1,6 +1,6 @@
 // SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed pseudo-random function of 64 bits. It
-// authenticates short messages, and it hashes what peers choose: who does not know the key can
-// neither forge a value nor find inputs that collide.
+// authenticates short messages, and it hashes keys that peers choose: without the secret key a peer
+// can neither forge a value nor find inputs that collide.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace stag {
 
 using SipKey = std::array<std::byte, 16>;
 
-// Drawn when first asked for, the same until the process ends. Thread: any.
+// A random key, drawn by the first call and the same until the process ends. Thread: any.
 const SipKey& process_sip_key();
 
 class SipHash {

@@ -8,7 +8,8 @@ constinit thread_local FrameList frame_lists[FrameList::kClasses] = {};
 
 namespace {
 
-// Gives back at its thread's end what the thread has kept, and lets it keep nothing from then on.
+// At the end of a thread, frees the frames that the thread has kept, and lets it keep none from
+// then on.
 struct FrameLifetime {
   bool begun = false;
   ~FrameLifetime() {

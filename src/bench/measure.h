@@ -16,10 +16,10 @@ struct Sampling {
   double seconds = 0.35;  // of each sample
 };
 
-// Ours and the reference in turn, so that a machine whose speed drifts drifts for both, after a
-// warm-up; then a shorter sample of each with the kernel's counters. `raw` null: no reference.
-// `server`: whose CPU time counts beside ours, or kNoPeer when the server is elsewhere. Fails
-// with a sentence.
+// Measures Stag and the raw reference in turn after a warm-up, so that drifts of the machine's
+// speed affect both; then takes a shorter sample of each with the kernel's counters. `raw` null: no
+// reference. `server`: the process whose CPU time counts together with this one's, or kNoPeer when
+// the server is elsewhere. Fails with a sentence.
 Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling,
                                  LoadGenerator& load, RawPeer* raw, pid_t server);
 

@@ -1,11 +1,11 @@
-// Record marking (RFC 5531 section 11): how RPC messages are told apart on a byte stream. A record
+// Record marking (RFC 5531 section 11): how RPC messages are separated on a byte stream. A record
 // is one or more fragments, each a 32-bit header (highest bit: last fragment; the rest: length) and
 // its bytes.
 //
-// The reader is pure and incremental: it names the memory where the next bytes of the stream
-// belong, the caller reads straight into it. Records and fragments are bounded; a length is
-// believed only up to the bytes that have really come, so an announced gigabyte costs a peer a
-// gigabyte.
+// The reader is pure and incremental: it returns the memory for the next bytes of the stream, and
+// the caller reads straight into it. Records and fragments are bounded; memory grows with the bytes
+// that have arrived, not with an announced length, so that a gigabyte of memory costs a peer a
+// gigabyte sent.
 #pragma once
 
 #include <array>
@@ -37,8 +37,9 @@ class RecordReader {
   // record is complete (take() it, then go on) or the stream is broken.
   Result<std::size_t, Reason> feed(Bytes bytes);
 
-  // The place for the following bytes of the current fragment, empty when a mark is expected.
-  // Whoever fills the first `n` of them calls placed(n); nothing else is called in between.
+  // Memory for the next bytes of the current fragment; empty when a fragment header is expected.
+  // The caller fills the first `n` bytes of it and then calls placed(n), and no other function in
+  // between.
   MutableBytes room();
   void placed(std::size_t n);
 

@@ -49,7 +49,7 @@ Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::ui
     secured.emplace(*security, header);
 }
 
-// Where there are eligible items they are what varies; the rest is the Binding's to know.
+// If there are eligible items, their size is what varies; the Binding knows the size of the rest.
 void Client::limit(ReplyBound& bound, std::uint32_t results_max) {
   if (bound.items.empty()) bound.payload_max = results_max;
   const std::uint32_t left = results_max - std::min(results_max, bound.payload_max);

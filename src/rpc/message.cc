@@ -91,8 +91,8 @@ std::optional<Rope> ReducedItems::take_written(xdr::ItemId id, std::uint32_t len
   return entry->bytes;
 }
 
-// A body has no length word to compare with: whoever decodes it sees whether it ends where its
-// chunk does.
+// A body has no length word to compare with: the codec that decodes it notices whether it ends
+// where its chunk ends.
 std::optional<Rope> ReducedItems::take_body(xdr::ItemId id, std::uint32_t position) {
   if (Entry* entry = read_at(position)) {
     if (!eligible(id)) return fail();

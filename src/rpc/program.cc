@@ -27,10 +27,9 @@ bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items) {
 
 namespace {
 
-// RFC 5531 section 12: procedure 0 takes no arguments and gives no results. Bytes behind the header
-// are none of its business: other servers do not look at them either, and who measures a path with
-// Calls of a chosen size gets its answer. A chunk that stands for no item is malformed all the
-// same.
+// RFC 5531 section 12: procedure 0 takes no arguments and has no results. It ignores bytes behind
+// the header, as other servers do, so that a client can measure a path with Calls of a chosen size.
+// A chunk that stands for no item is malformed all the same.
 class NullHandler final : public Handler {
  public:
   bool run_at_once(CallContext&, const ReducedItems& items, xdr::Encoder&,

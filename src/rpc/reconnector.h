@@ -1,6 +1,6 @@
-// Reconnector: how a Channel makes its connection, and makes a lost one again as long as somebody
-// wants one. The first attempt follows at once; until a connection has proved good each further one
-// waits longer, and by chance: many clients of one server do not come back together.
+// Reconnector: makes the connection of a Channel, and replaces a lost one while the Channel wants
+// one. The first attempt follows at once; until a connection has proved good, each further attempt
+// waits longer, by a random time, so that many clients of one server do not come back together.
 //
 // Thread: the Channel's loop. It is stopped and joined before it is destroyed.
 #pragma once
@@ -30,8 +30,8 @@ class Reconnector {
     // Whether there is still reason to connect.
     virtual bool wants_connection() const = 0;
     virtual void on_attempt_failed(Reason reason) = 0;
-    // No more attempts for now. None: there is a connection, or nobody wants one. Else why there is
-    // none.
+    // No more attempts for now. Reason::None: there is a connection, or the owner wants none. Else
+    // why there is none.
     virtual void on_attempts_ended(Reason) {}
 
    protected:

@@ -37,7 +37,7 @@ void hash_arguments(SipHash& hash, const PlainArguments& arguments) {
   hash.add(stream.subspan(from));
 }
 
-// A name that was proven says more than the ids that it is mapped to, which may change.
+// A proven name identifies the caller; the ids that it is mapped to may change.
 void hash_principal(SipHash& hash, const Caller& caller) {
   const auto add = [&hash](auto word) { hash.add(std::as_bytes(std::span(&word, 1))); };
   add(caller.flavor);
@@ -110,7 +110,7 @@ struct ReplayCache::Entry {
   Links of_share;
 };
 
-// What client addresses of one hash keep in a shard: mostly one address.
+// The entries that client addresses of one hash keep in a shard: mostly one address.
 struct ReplayCache::Share {
   Entry* oldest = nullptr;
   Entry* newest = nullptr;
@@ -122,7 +122,7 @@ struct ReplayCache::Waiter {
   std::coroutine_handle<> handle;
   Admitted admitted;
 
-  // Without memory for the results it is told to drop its Call.
+  // Without memory for the results the waiter drops its Call.
   void resume_with(Admission admission, const CallResults* results) noexcept {
     admitted.admission = admission;
     if (results != nullptr && !copy_to(admitted.results, *results))
@@ -188,8 +188,9 @@ struct ReplayCache::Shard {
   void evict_old(TimePoint before, Entry*& evicted) {
     while (all.oldest != nullptr && all.oldest->finished < before) evict(all.oldest, evicted);
   }
-  // After `newest` was added: its address keeps no more than is left free, but this one. When
-  // addresses are so many that there is no room even for that, the oldest of all goes.
+  // Called after `newest` was added: its address keeps no more bytes than are free, apart from this
+  // entry. If there are so many addresses that not even this entry fits, the oldest entry of all is
+  // removed.
   void evict_for(Entry* newest, std::size_t max_bytes, Entry*& evicted) {
     Share& own = share_of(newest->key);
     const auto beyond = [&] { return all.bytes > max_bytes || own.bytes > max_bytes - all.bytes; };

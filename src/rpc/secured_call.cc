@@ -21,7 +21,7 @@ void SecuredCall::take(CallMessage& message) {
   message.signer = this;
   std::uint64_t reply_max = message.reply.payload_max;
   if (security_.transforms()) {
-    // What would have gone by Write chunks goes with the rest.
+    // Items that would have gone by Write chunks go with the rest of the Reply.
     reply_max = message.reply.total_max();
     message.reply.items.clear();
     message.eligible_arguments = {};

@@ -44,8 +44,8 @@ std::optional<OutgoingReply> refuse(std::uint32_t xid, const ReplyStatus& status
 
 std::optional<OutgoingReply> refuse(const oncrpc::CallFault& fault, const IncomingCall& call) {
   trace_call(fault.reason, call);
-  // Who sends another RPC version is told which one is served (RFC 5531 section 9); what is no Call
-  // at all gets nothing.
+  // A Call of another RPC version is answered with the version that is served (RFC 5531 section 9);
+  // a message that is no Call gets no answer.
   if (!fault.wrong_rpc_version) return std::nullopt;
   return error_reply(fault.xid, ReplyStatus::rpc_mismatch());
 }
@@ -91,7 +91,7 @@ std::optional<CallResults> results_of(const HandlerOutcome& outcome, xdr::Encode
   return kept;
 }
 
-// What becomes of a Call that no program gets.
+// The Reply to a Call that no program receives.
 std::optional<OutgoingReply> answer(std::uint32_t xid, const Authentication& who,
                                     IncomingCall& call) {
   if (who.verdict == Authentication::Verdict::Refused)
@@ -109,7 +109,8 @@ std::optional<OutgoingReply> answer(std::uint32_t xid, const Authentication& who
   return OutgoingReply{std::move(encoder).finish(), {}, Pairing::Shift};
 }
 
-// Inside a catch block: what the Call's execution threw, and for whom.
+// Called inside a catch block: traces the exception of a Call's execution with the address of its
+// client.
 void trace_failed(const IncomingCall& call) noexcept {
   try {
     trace_exception(Reason::RpcHandlerFailed, to_string(call.origin->peer));
@@ -125,8 +126,8 @@ std::optional<OutgoingReply> system_error(const IncomingCall& call) {
                      ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
 }
 
-// Ends the replay cache's entry of a Call that is run, once; as one that has no answer when nobody
-// gave one.
+// Ends the replay cache's entry of a Call that runs, exactly once; without an answer if the run
+// yields none.
 class Run {
  public:
   Run(ReplayCache& cache, const ReplayKey& key, Loop& loop)
@@ -143,8 +144,8 @@ class Run {
   Loop& loop_;
 };
 
-// Nobody knows how far a Call came that ended by an exception: it has results all the same, so that
-// one that must not run twice does not.
+// It is unknown how far a Call came that ended by an exception: it has results (SYSTEM_ERR) all the
+// same, so that a Call which must not run twice does not.
 Task<std::optional<CallResults>> run(CallContext& context, const IncomingCall& call,
                                      xdr::Decoder& decoder, const Program::Entry& entry) {
   try {
@@ -263,12 +264,12 @@ std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const 
     const Program::Entry& entry = *found->entry;
     return oncrpc::kReplyHeaderSize + entry.handler->results_max(decoder, entry.binding);
   } catch (...) {
-    return 0;  // No memory to look at it; there will be none to serve it either.
+    return 0;  // There is no memory to decode it; there will be none to serve it either.
   }
 }
 
-// One coroutine for what every Call goes through: a frame costs as much as its checks. Exceptions
-// of handlers, and failed allocations of ours, end here (decision 0014).
+// One coroutine for the steps of every Call: a frame costs as much as all the checks. Exceptions of
+// handlers, and failed allocations of the Server, end here (decision 0014).
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   const Counted counted(active_);
   try {
@@ -310,7 +311,7 @@ Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, Inco
   Buffer plain;
   std::optional<xdr::Decoder> unwrapped;
   if (protection != nullptr && protection->transforms()) {
-    // RFC 8166 8.2.2.3: what was transformed has no data items to be reduced.
+    // RFC 8166 8.2.2.3: transformed arguments have no data items to be reduced.
     if (!call.items.empty())
       co_return refuse(xid, ReplyStatus::accepted(AcceptStat::GARBAGE_ARGS), call, protection);
     Result<Buffer, ReplyStatus> opened = co_await protection->unwrap(decoder.rest());

@@ -46,7 +46,7 @@ Lookup pick(const std::vector<Registration>& list, const Question& question,
   return not_registered(channel);
 }
 
-// The transport that the question travels by, whose services GETADDR tells.
+// The transport of this channel: GETADDR answers for its services only.
 std::string_view transport_of(const rpc::Channel& channel) {
   return channel.kind() == rpc::TransportKind::Udp ? kUdp : kTcp;
 }
@@ -78,7 +78,8 @@ Task<CallResult<std::string>> get_address(rpc::Client client, const Question& qu
   co_return co_await client.call<Procedure>(asked, options);
 }
 
-// For one netid, without the list. RpcProgramNotRegistered also when nobody here can tell.
+// Asks for one netid, without the list. RpcProgramNotRegistered also when rpcbind cannot answer for
+// that netid.
 Task<Lookup> ask_for(rpc::Channel& channel, const Question& question, const std::string& netid,
                      rpc::CallOptions options) {
   rpc::Client client(channel);
@@ -100,7 +101,7 @@ Task<Lookup> ask_for(rpc::Channel& channel, const Question& question, const std:
   co_return Found{netid, static_cast<std::uint16_t>(*port)};
 }
 
-// Ends what takes too long, and what the caller cancels.
+// Ends the lookup when it takes too long or when the caller cancels it.
 class Deadline {
  public:
   Deadline(Loop& loop, const Options& options)

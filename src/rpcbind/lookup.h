@@ -1,11 +1,11 @@
-// rpcbind: where the programs of a host are, and how a server tells (RFC 1833). A program's version
-// is registered under a netid (RFC 5665), the name of a transport: "tcp", "udp", "rdma" (RFC 8166
-// section 9) for IPv4, the same with a "6" behind for IPv6. A netid is any string: networks may
-// have their own (RFC 8166 section 5).
+// rpcbind: finds and registers the addresses of the programs of a host (RFC 1833). A program's
+// version is registered under a netid (RFC 5665), the name of a transport: "tcp", "udp", "rdma"
+// (RFC 8166 section 9) for IPv4, the same with a "6" behind for IPv6. A netid is any string:
+// networks may have their own (RFC 8166 section 5).
 //
-// This module asks and registers (registrar.h); it serves nothing, and knows no transport: the
-// caller brings a Connector or a Channel to rpcbind, usually TCP to port 111. Thread: that of the
-// Channel's loop.
+// This module is a client only (lookup.h asks, registrar.h registers) and depends on no transport:
+// the caller brings a Connector or a Channel to rpcbind, usually TCP to port 111. Thread: that of
+// the Channel's loop.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct Registration {
   std::uint32_t version = 0;
   std::string netid;
   std::string address;  // universal
-  std::string owner{};  // as rpcbind names it; empty where it does not tell
+  std::string owner{};  // as rpcbind names it; empty where rpcbind does not return it
 };
 // Of the same program, version, netid and address.
 bool same(const Registration& a, const Registration& b);
@@ -54,8 +54,8 @@ struct Found {
 
 struct Options {
   std::uint16_t port = kPort;
-  // For everything, connecting included: where a firewall swallows the question nobody wants to
-  // wait as long as for a file.
+  // For the whole lookup, connecting included: short, because a firewall may drop the question
+  // without an answer.
   Duration timeout = std::chrono::seconds(5);
   CancelToken cancel{};
 };
@@ -64,12 +64,13 @@ struct Options {
 Task<rpc::CallResult<std::vector<Registration>>> list(rpc::Channel& channel,
                                                       rpc::CallOptions options = {});
 
-// The port of the first of `question.netids` that is registered. RpcProgramNotRegistered: none is.
+// Finds the port of the first of `question.netids` that is registered; fails with
+// RpcProgramNotRegistered when none is.
 //
-// Looks in the list, because RPCBPROC_GETADDR answers for the transport that the question came by,
-// whatever netid it names (RFC 1833 2.2.1), and for any version. Where there is no list (a port
-// mapper of version 2) GETADDR and PMAPPROC_GETPORT are asked for the netids that they can answer
-// for.
+// It searches the list of all registrations, because RPCBPROC_GETADDR answers for the transport
+// that the question came by, whatever netid it names (RFC 1833 2.2.1), and for any version. Where
+// there is no list (a port mapper of version 2), it asks GETADDR and PMAPPROC_GETPORT for the
+// netids that they answer for.
 Task<rpc::CallResult<Found>> lookup(rpc::Channel& channel, Question question,
                                     rpc::CallOptions options = {});
 

@@ -24,7 +24,7 @@ bool holds(const std::vector<Registration>& list, const Registration& entry) {
                      [&](const Registration& each) { return same(each, entry); });
 }
 
-// rpcbind has room for one of the two only.
+// Whether rpcbind can keep only one of the two.
 bool in_the_way(const Registration& there, const Registration& wanted) {
   return there.program == wanted.program && there.version == wanted.version &&
          there.netid == wanted.netid;
@@ -95,7 +95,7 @@ Task<Done> Registrar::clear(const std::vector<Registration>& wanted,
   if (!all) co_return Failure{"cannot ask rpcbind: " + all.error().message()};
   for (const Registration& there : *all) {
     if (holds(previous, there) || holds(wanted, there)) {
-      // One that is of somebody else after all shows when ours is refused.
+      // If the entry belongs to another program after all, rpcbind refuses the registration below.
       static_cast<void>(co_await remove(there));
       continue;
     }

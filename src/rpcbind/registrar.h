@@ -1,8 +1,9 @@
-// Registrar: tells the rpcbind of this machine what a server serves, and takes it back at the end.
+// Registrar: registers the programs of a server with the rpcbind of this machine, and unregisters
+// them at the end.
 //
-// rpcbind keeps one address for each program, version and netid, and refuses a second one. What a
-// server that crashed left behind is in the way of its next run; it goes by the record that the
-// server kept of it (to_text()). What another program registered stays: it may be alive.
+// rpcbind keeps one address for each program, version and netid, and refuses a second one. Entries
+// of a server that crashed would block its next run; the Registrar removes them by the record that
+// the server kept of them (to_text()). Entries of other programs stay: those may be running.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace stag::rpcbind {
 
-// Lines "program version netid address". What is no such line is left out.
+// Lines "program version netid address". Reading skips any other line.
 std::string to_text(const std::vector<Registration>& registrations);
 std::vector<Registration> from_text(std::string_view text);
 
@@ -24,13 +25,14 @@ class Registrar {
   explicit Registrar(rpc::Channel& channel, rpc::CallOptions options = {})
       : channel_(&channel), options_(options) {}
 
-  // Registers all of `wanted`, or nothing and says why in one sentence. Whatever is registered
-  // exactly as in `previous` or `wanted` is ours from another time, and goes first.
+  // Registers all of `wanted`; on failure none, and the error says why in one sentence. First
+  // removes the entries that equal one in `previous` or `wanted`: they are of an earlier run of
+  // this server.
   Task<Result<Ok, std::string>> set(std::vector<Registration> wanted,
                                     std::vector<Registration> previous);
 
-  // Unregisters what set() registered. False: rpcbind did not answer, and what is left stays in its
-  // list until a later set() is told of it.
+  // Unregisters the entries of set(). False: rpcbind did not answer, and the remaining entries stay
+  // until a later set() gets them in `previous`.
   Task<bool> unset();
 
   const std::vector<Registration>& registered() const { return registered_; }

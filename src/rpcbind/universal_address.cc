@@ -17,7 +17,7 @@ std::optional<std::uint32_t> octet(std::string_view text) {
   return value;
 }
 
-// Takes what follows the last dot off `text`.
+// Removes the number behind the last dot from `text` and returns it.
 std::optional<std::uint32_t> take_last_octet(std::string_view& text) {
   const std::size_t dot = text.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;

@@ -1,5 +1,5 @@
-// Who may change which attributes of an object, as far as ownership decides it. Permission to
-// write, which is what changing the size and setting times to now need, is the store's to check.
+// Rules on which user may change which attributes of an object, as far as ownership decides it. The
+// store checks the permission to write, which changes of the size and times set to now need.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,8 @@ namespace stag::vfs {
 inline constexpr std::uint64_t kLargestFile =
     0x7fff'ffff'ffff'ffff;  // offsets are signed in the systems that ask
 
-// Invalid when a value is none: the user or group that means "no change" to the systems that ask,
-// or a time of a billion nanoseconds. What sets attributes, and what makes an object with them,
-// asks first.
+// Invalid when a value is impossible: the user or group kNoId, or a time with a billion nanoseconds
+// or more. Operations that set attributes or create objects check this first.
 std::optional<Status> fault_of_values(const SetAttributes& changes);
 
 // Perm, NotSupported, IsDirectory, Invalid or FileTooBig; nothing when the caller may, or root

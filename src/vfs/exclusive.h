@@ -20,8 +20,8 @@ inline VerifierTimes times_of(const Verifier& verifier) {
           {load_be<std::uint32_t>(verifier.data() + 4) & kKept, 0}};
 }
 
-// What an exclusive create sets: what is asked for, and the verifier. Invalid for what would be in
-// the verifier's way, or make a repeat look like another file.
+// The attributes that an exclusive create sets: those of the caller, and the verifier. Invalid for
+// attributes that would overwrite the verifier, or make a repetition look like another file.
 inline Outcome<SetAttributes> exclusive_attributes(const SetAttributes& asked,
                                                    const Verifier& verifier) {
   if (asked.size || asked.accessed.how != SetTime::How::Keep ||
@@ -34,7 +34,7 @@ inline Outcome<SetAttributes> exclusive_attributes(const SetAttributes& asked,
   return attributes;
 }
 
-// Whether the object looks as an exclusive create with this verifier has left it.
+// Whether the object was made by an exclusive create with this verifier and not changed since.
 inline bool made_by(const Verifier& verifier, const Attributes& object) {
   const VerifierTimes times = times_of(verifier);
   return object.type == FileType::Regular && object.size == 0 &&

@@ -12,7 +12,7 @@ namespace stag::vfs {
 std::optional<Status> fault_of_name(std::string_view name, std::size_t max_name);
 // For a name that is to be made: "." and ".." always exist.
 std::optional<Status> fault_of_new_name(std::string_view name, std::size_t max_name);
-// For a name that is to go away.
+// For a name that is to be removed or renamed.
 std::optional<Status> fault_of_old_name(std::string_view name, std::size_t max_name);
 
 inline bool is_dot_or_dot_dot(std::string_view name) {

@@ -1,5 +1,5 @@
-// What the kernel counts about processes when it lets us: system calls, context switches, and how
-// often memory is taken from the heap.
+// Counters: the kernel's counts of some processes, if it permits them: system calls, context
+// switches, and allocations from the heap.
 #pragma once
 
 #include <sys/types.h>

@@ -44,7 +44,7 @@ class LoadGenerator {
   // Once, before anything else. `url` names a directory that may be written to. Fails with a
   // sentence.
   Result<Ok, std::string> open(const std::string& url);
-  // What is in progress fails, and so does what comes later. From any thread.
+  // Makes the operations in progress and all later ones fail. Thread: any.
   void stop();
 
   // Writes the whole file again, in large pieces, so that a figure does not depend on what was

@@ -1,4 +1,4 @@
-// What one measurement yields, and the clocks it is taken with.
+// Sample: the result of one measurement, and the clocks for it.
 #pragma once
 
 #include <sys/types.h>

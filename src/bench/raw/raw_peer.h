@@ -1,7 +1,6 @@
-// The physical reference: plain TCP on loopback between this process and a second one, with the
-// same bytes as the RPCs they are compared with and the same way of waiting (net/spin_policy.h,
-// then epoll, then read until it is empty). Nothing here knows RPC; what it measures is what the
-// kernel allows.
+// RawPeer: the reference: plain TCP on loopback between this process and a second one, with the
+// same bytes as the RPCs that are compared with it and the same way of waiting (net/spin_policy.h,
+// then epoll, then read until it is empty). It contains no RPC: it measures the kernel.
 //
 // Thread: one. The second process is forked in the constructor, before any thread is started, and
 // ends with the object.

@@ -1,5 +1,4 @@
-// What there is to measure: every figure by its name, with the set-up it is measured in and the
-// goal it is held against (docs/performance.md).
+// The figures of `stag bench` by name, each with its set-up and its goal (docs/performance.md).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ struct Setup {
   std::string_view name;  // before the figure's own
   bool crc = false;
   bool tcp = false;     // RPC on TCP instead of RPC-over-RDMA on software iWARP
-  bool poll = false;    // both ends always look for events before they sleep
+  bool poll = false;    // both ends poll for events before they block
   bool folder = false;  // the server's store is a folder on tmpfs instead of memory
   unsigned server_loops = 1;
   unsigned client_loops = 1;
@@ -26,7 +25,7 @@ struct Setup {
   friend bool operator==(const Setup&, const Setup&) = default;
 };
 
-// What a figure should come to: its own value, or its ratio to the raw reference or to another row.
+// The goal of a figure: for its own value, or for its ratio to the raw reference or to another row.
 struct Goal {
   enum class Of : std::uint8_t { Nothing, Value, Reference, Row };
   Of of = Of::Nothing;

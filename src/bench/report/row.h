@@ -1,4 +1,4 @@
-// What was found out about a figure.
+// Row: the results of one figure.
 #pragma once
 
 #include <optional>

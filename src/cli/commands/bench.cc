@@ -25,9 +25,10 @@ class Bench final : public Command {
             "  stag bench nfs://server/scratch\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.flag("--self", self_,
-                   "against servers of its own on this machine, next to the raw TCP reference of "
-                   "the same run");
+    arguments.flag(
+        "--self", self_,
+        "measure servers that it starts on this machine, next to the raw TCP reference of "
+        "the same run");
     arguments.flag("--json", json_, "an object");
     arguments.texts("--rows,--only", patterns_, "NAME,...",
                     "these rows; '*' stands for anything; may be given several times");
@@ -41,9 +42,9 @@ class Bench final : public Command {
     arguments.number("--idle", options_.idle, 1, 1'000'000, "connections of the row idle");
     arguments.number("--active", options_.active, 1, 100'000, "connections of the row active");
     arguments.number("--busy-poll", options_.busy_poll_us, 0, 1'000'000,
-                     "microseconds an idle loop looks for work before it sleeps");
+                     "microseconds that an idle loop polls for work before it blocks");
     arguments.flag("--crc", options_.crc, "with CRC32C on every FPDU");
-    arguments.positional("URL", url_, "a directory that may be written to", false);
+    arguments.positional("URL", url_, "a directory to write test files to", false);
   }
   Exit run() override {
     if (self_ != url_.empty())
@@ -74,7 +75,7 @@ class Bench final : public Command {
     return check_fabric(*url);
   }
 
-  // The suite blocks, so it runs beside the loop that hears the signals.
+  // The suite blocks, so it runs on another thread than the loop that receives the signals.
   Task<Exit> measure(Run& run, bench::Suite& suite) {
     const CancelCallback stopped(run.cancel, [&suite] { suite.stop(); });
     const bench::Rows rows = co_await offloaded(run.loop, [this, &suite] { return all(suite); });
@@ -128,7 +129,7 @@ class Bench final : public Command {
     return all;
   }
 
-  // On a terminal, in the place of what was there.
+  // On a terminal, in place of the previous text.
   static void show(const std::string& text) {
     if (isatty(STDERR_FILENO) == 1) write_error("\r\x1b[K" + text);
   }

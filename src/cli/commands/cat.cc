@@ -20,7 +20,7 @@ class StandardOutput final : public DataSink {
   Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
     co_return co_await offloaded(loop_, [&]() -> Outcome<Ok> {
       if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
-      // Whoever read it has had enough, as with `| head`: no news to the user.
+      // The reader has closed the pipe, as with `| head`: not an error for the user.
       if (errno == EPIPE) return Failure{Error::of_local("")};
       return Failure{Error::of_local(local_trouble("write", "standard output", errno))};
     });

@@ -32,7 +32,7 @@ constexpr std::string_view kNotes =
     "setuid, setgid and sticky bits. With -p it has these only where the owner is kept, too.\n"
     "A file that is overwritten keeps its owner, mode and links. It is replaced in one step when\n"
     "the copy is complete; but it is written in place, where an interrupted copy leaves it\n"
-    "incomplete, when it has several links, belongs to somebody whom you cannot give a file,\n"
+    "incomplete, when it has several links, belongs to a user whom you cannot give a file,\n"
     "or is in a directory where you cannot make one.\n"
     "Ctrl-C removes what is not complete, which may take some seconds; a second one ends at "
     "once.\n";
@@ -59,9 +59,10 @@ class Cp final : public Command {
                    "keep owner and group (where that is permitted), mode and times");
     arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight");
     arguments.number("--max-entries", max_entries_, 1, kMostEntries,
-                     "of one remote source, in all its directories; more are taken for a tree "
+                     "entries of one remote source with its directories; more count as a tree "
                      "that never ends");
-    arguments.flag("--stats", stats_, "say what was copied, how fast and how it travelled");
+    arguments.flag("--stats", stats_,
+                   "print what was copied, how fast, and by which kind of chunk");
     arguments.flag("--json", json_, "the same as an object");
     remote_.declare(arguments);
     arguments.positionals("SRC... DST", paths_, 2,
@@ -121,12 +122,12 @@ class Cp final : public Command {
     co_return std::move(end);
   }
 
-  // An interruption is told once, at the end.
+  // An interruption is reported once, at the end.
   Exit failed_by(const Run& run, const nfs::client::Error& error) const {
     return run.cancel.cancelled() ? Exit::Failed : failed(error);
   }
 
-  // Several files have room in a directory only.
+  // Several sources need a directory as destination.
   Task<Exit> check_destination(Run& run, End& to) {
     if (paths_.size() == 2) co_return Exit::Done;
     const Outcome<std::optional<CopyObject>> found = co_await to.side->find(to.path, Follow::Yes);
@@ -187,7 +188,7 @@ class Cp final : public Command {
   RemoteOptions remote_{.moved = &moved_};
   CopyOptions options_;
   std::uint32_t jobs_ = 8;
-  // What `ls` and `rm -r` take, too (decision 0013).
+  // The same limit as that of `ls` and `rm -r` (decision 0013).
   std::uint64_t max_entries_ = Listing::kMostKept;
   std::vector<std::string> paths_;
   bool stats_ = false, json_ = false;

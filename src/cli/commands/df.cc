@@ -19,7 +19,7 @@ class Df final : public RemoteCommand {
             "JSON: a number above 2^53 is also there as a string, in 'size_exact' and so on.\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.human_readable(human_, "sizes like 4.0 GiB, which they are anyway without --json");
+    arguments.human_readable(human_, "sizes like 4.0 GiB; always so without --json");
     arguments.flag("--json", json_, "an array of objects, sizes in bytes");
     declare_urls(arguments, "export, or anything in it");
   }

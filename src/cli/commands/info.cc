@@ -26,10 +26,10 @@ class Info final : public Command {
   }
   void declare(Arguments& arguments) override {
     constexpr std::uint32_t kMax = 65535;
-    arguments.number("--rdma-port", ports_.rdma, 1, kMax, "where NFS over RDMA is expected");
+    arguments.number("--rdma-port", ports_.rdma, 1, kMax, "port of NFS over RDMA");
     arguments.number("--tcp-port", ports_.tcp, 1, kMax,
-                     "where NFS, MOUNT, NFSACL, NLM and NSM are expected");
-    arguments.number("--rpcbind-port", ports_.rpcbind, 1, kMax, "where rpcbind is asked");
+                     "port of NFS, MOUNT, NFSACL, NLM and NSM over TCP");
+    arguments.number("--rpcbind-port", ports_.rpcbind, 1, kMax, "port of rpcbind");
     arguments.flag("--json", json_, "an object");
     remote_.declare(arguments);
     arguments.positional("HOST", host_, "name, address or URL");
@@ -38,7 +38,7 @@ class Info final : public Command {
     if (!Url::looks_like(host_)) return on_loop([this](Run& run) { return work(run); });
     const Outcome<Url> url = Url::parse(host_);
     if (!url) return failed(url.error());
-    // Who asks for a fabric that is not there learns it.
+    // A fabric that this build does not have is an error.
     if (const auto known = check_fabric(*url); !known) return failed(known.error());
     host_ = url->host;
     const bool tcp = url->protocol == Url::Protocol::Tcp;

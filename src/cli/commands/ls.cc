@@ -27,7 +27,7 @@ constexpr std::string_view kLsNotes =
     "nothing, it is the link that is listed.\n"
     "On a terminal, control characters in names are shown as \\ooo, octal; else names are\n"
     "written byte for byte.\n"
-    "JSON: 'url' tells what was listed. A name that is no UTF-8 is in 'name_bytes',\n"
+    "JSON: 'url' is the URL that was listed. A name that is no UTF-8 is in 'name_bytes',\n"
     "percent-encoded, while 'name' has its text only. 'fileid' and 'fsid' are strings, 'size'\n"
     "and 'used' numbers; one above 2^53 is in 'size_exact' or 'used_exact' as a string, too.\n";
 
@@ -44,7 +44,7 @@ class Ls final : public Command {
     arguments.flag("-l,--long", long_,
                    "type and mode, links, owner, size and time of each, and where links lead");
     arguments.flag("-a,--all", all_, "names that begin with a dot, too");
-    arguments.flag("-d,--directory", itself_, "the directory itself, not what is in it");
+    arguments.flag("-d,--directory", itself_, "the directory itself, not its entries");
     arguments.flag("--json", json_, "one array of objects for all URLs");
     remote_.declare(arguments);
     arguments.positionals("URL", urls_, 1, "directory or file");
@@ -127,7 +127,8 @@ class Ls final : public Command {
     co_return lines;
   }
 
-  // A server may leave attributes out of its list; one that has gone meanwhile stays without.
+  // A server may leave attributes out of its list; an entry that was removed meanwhile stays
+  // without.
   static Task<void> look(Remote& remote, nfs::client::Handle directory, Entry& entry) {
     const Outcome<Node> found = co_await remote.files().lookup(directory, entry.name);
     if (!found) co_return;
@@ -144,7 +145,7 @@ class Ls final : public Command {
     }
     co_await links.join();
   }
-  // A link that has gone meanwhile stays without.
+  // A link that was removed meanwhile stays without a target.
   static Task<void> read_target(Remote& remote, Line& line) {
     Outcome<std::string> target =
         co_await remote.files().readlink(*line.handle, line.attributes->size);

@@ -60,7 +60,7 @@ class Mkdir final : public RemoteCommand {
     Outcome<Node> node = co_await remote.files().walk_from(at, name);
     if (!node && node.error().is(nfs::client::Status::NoEntry)) {
       node = co_await remote.files().mkdir(at, name, attributes());
-      // Somebody else was faster.
+      // Another client has made it meanwhile.
       if (!node && node.error().is(nfs::client::Status::Exists))
         node = co_await remote.files().walk_from(at, name);
     }

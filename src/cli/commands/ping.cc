@@ -19,8 +19,8 @@ namespace {
 using nfs::client::Error;
 using nfs::client::Url;
 
-// The NULL procedure with bytes behind its header, which servers do not look at. One that does
-// answers GARBAGE_ARGS, which has made the same way.
+// The NULL procedure with bytes behind its header, which most servers ignore. A server that checks
+// them answers GARBAGE_ARGS, which measures the same round trip.
 template <std::uint32_t Version>
 struct PaddedNull {
   using Args = std::vector<std::byte>;
@@ -39,7 +39,7 @@ struct PaddedNull {
 
 struct Summary {
   std::uint64_t sent = 0;
-  std::vector<double> times{};  // of what was answered, microseconds
+  std::vector<double> times{};  // of the answered calls, microseconds
 
   double at(double share) const {
     const auto last = static_cast<double>(times.size() - 1);
@@ -60,7 +60,7 @@ class Ping final : public Command {
   }
   void declare(Arguments& arguments) override {
     arguments.number("-c,--count", count_, 0, 1u << 30, "calls to make; 0: until interrupted");
-    arguments.number("-s,--size", size_, 0, 1u << 20, "bytes that each call carries besides");
+    arguments.number("-s,--size", size_, 0, 1u << 20, "extra bytes in each call");
     arguments.number("-i,--interval", interval_, 0, 1u << 20, "milliseconds between calls");
     arguments.flag("--json", json_, "the summary only, as an object");
     remote_.declare(arguments);
@@ -94,7 +94,7 @@ class Ping final : public Command {
     co_return run.cancel.cancelled() ? failed("interrupted") : Exit::Failed;
   }
 
-  // Without a number it goes on until it is interrupted, and has then done what was asked.
+  // Without --count the command runs until it is interrupted, and has then succeeded.
   bool complete(const Summary& summary) const {
     return !summary.times.empty() && summary.sent >= count_;
   }

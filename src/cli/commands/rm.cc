@@ -16,7 +16,8 @@ using nfs::client::Node;
 
 constexpr std::size_t kInFlight = 16;
 
-// Removes what is in a directory. The names are read first: removing moves the places of the rest.
+// Removes the entries of a directory. The names are read first: a removal may change the cookies of
+// the rest.
 class Emptying {
  public:
   explicit Emptying(Remote& remote) : remote_(remote) {}
@@ -76,7 +77,7 @@ class Emptying {
 
   template <class T>
   static void note(const Outcome<T>& outcome, std::optional<Error>& failure) {
-    // What has gone by itself is gone.
+    // An entry that another client has removed counts as removed.
     const bool trouble = !outcome && !outcome.error().is(nfs::client::Status::NoEntry);
     if (trouble && !failure) failure = outcome.error();
   }

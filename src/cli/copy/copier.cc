@@ -140,11 +140,11 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   }
 }
 
-// What is put into a directory changes its time, and its mode may forbid to put anything there.
+// New entries change the time of a directory, and its final mode may forbid to make them.
 void Copier::finish_later(const CopyObject& source, const CopyObject& directory, bool fresh) {
   if (!fresh && !options_.preserve) return;
   Finish finish = finish_of(source, std::nullopt);
-  // Of the directory around it: who shares that shares what is in it.
+  // From the directory around it: users who share that directory share its files.
   if (!options_.preserve) finish.mode |= directory.mode & kInherited;
   if (!options_.preserve && finish.mode == directory.mode) return;
   kept_bytes_ += directory.path.size();
@@ -177,7 +177,7 @@ Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) 
   co_await copy_object(std::move(member.object), *std::move(target));
 }
 
-// One that will get another owner is nobody else's until then.
+// A directory that will get another owner is closed to other users until then.
 std::uint32_t Copier::filling_mode(const CopyObject& source) const {
   return options_.preserve ? kFilling : (source.mode & 0777 & ~options_.mask) | kFilling;
 }
@@ -243,7 +243,8 @@ Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFil
 Task<void> Copier::complete() {
   co_await files_.join();
   // The innermost first: a later change inside would touch the time again.
-  // After an interruption, too: nobody would give them back the modes that they had while filled.
+  // After an interruption, too: otherwise directories would keep the modes that they have while
+  // they are filled.
   for (auto at = finished_.rbegin(); at != finished_.rend() && !hopeless_; ++at) {
     const Outcome<Ok> done = co_await to_.finish(at->directory, at->finish);
     if (!done) fail(to_.shown_path(at->directory.path), done.error());

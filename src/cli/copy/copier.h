@@ -1,5 +1,5 @@
-// Copies files and trees from one CopyEndpoint to another, several files at a time. What fails is
-// told and left out; the rest goes on, unless the reason will meet every file.
+// Copier: copies files and trees from one CopyEndpoint to another, several files at a time. A file
+// that fails is reported and skipped; the copy goes on, unless the reason would fail every file.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ class Copier {
   Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
          Progress& progress, Complain complain);
 
-  // Copies what `source` names to `destination`: into it, as `name`, when it is a directory, else
-  // to exactly that place. Without a name the contents of `source` go into that directory.
+  // Copies the object `source` to `destination`: into it, as `name`, if that is a directory, else
+  // to exactly that path. With an empty `name` the entries of `source` go into that directory.
   Task<void> copy(std::string source, std::string name, std::string destination);
   // Awaits what is in flight and gives directories their final modes and times. Once, at the end.
   Task<void> complete();
@@ -42,7 +42,7 @@ class Copier {
   struct Target {
     CopyObject directory;
     std::string name;                      // empty: the contents go into `directory` itself
-    std::optional<CopyObject> existing{};  // what has that name now
+    std::optional<CopyObject> existing{};  // the object that has that name now
   };
   struct Finished {
     CopyObject directory;
@@ -80,7 +80,7 @@ class Copier {
   const Complain complain_;
   TaskGroup files_;
   Descent descent_;
-  std::vector<Finished> finished_;  // parents before what is in them
+  std::vector<Finished> finished_;  // parents before their entries
   std::optional<CopyObject> root_;  // the first directory that was copied to
   std::uint64_t entries_ = 0;       // that were found in directories
   std::uint64_t kept_bytes_ = 0;    // of paths, in finished_

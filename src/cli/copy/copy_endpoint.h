@@ -1,9 +1,9 @@
-// The two ends of a copy, alike: files of this machine (LocalEndpoint) and of an NFS server
+// CopyEndpoint: either end of a copy, files of this machine (LocalEndpoint) or of an NFS server
 // (RemoteEndpoint). The copier (copier.h) knows only CopyEndpoints; at least one of the two is
 // remote.
 //
-// A file is written as a TempFile: under a temporary name beside its place, which it takes,
-// replacing what is there, when it is complete. A TempFile that is not published is discarded. An
+// A file is written as a TempFile: under a temporary name beside its final name, which it takes,
+// replacing the old file, when it is complete. A TempFile that is not published is discarded. An
 // existing file with several links, or whose owner cannot be given to a new one, is written in
 // place instead (docs/decisions/0022-what-a-copy-keeps.md).
 //
@@ -81,7 +81,7 @@ struct TempFilePlan {
   bool starts_in_place() const { return existing && existing->links > 1; }
   // Whether the new file must have the owner of the old one, or it is written in place.
   bool keeps_owner() const { return existing && finish.owner == existing->owner; }
-  // Of a new file; one that will get another owner is nobody else's until then.
+  // The mode of a new file; a file that will get another owner is closed to other users until then.
   std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
 };
 
@@ -95,7 +95,7 @@ class TempFile {
   virtual nfs::client::DataSink& sink() = 0;
   // The file is `size` bytes long and has its name, owner, mode and times from here on.
   virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
-  // What cannot be removed is added to the Progress's leftovers.
+  // Removes the file; if that fails, adds it to the Progress's leftovers.
   virtual Task<void> discard() = 0;
 };
 
@@ -112,9 +112,9 @@ class CopyEndpoint {
  public:
   virtual ~CopyEndpoint() = default;
 
-  // What `path` names; nothing when there is no such thing.
+  // The object at `path`; nullopt when there is none.
   virtual Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) = 0;
-  // What `directory` has under `name`, not followed.
+  // The entry `name` of `directory`, not followed; nullopt when there is none.
   virtual Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
                                                            std::string name) = 0;
   // For messages.
@@ -129,18 +129,18 @@ class CopyEndpoint {
   // Writing.
   virtual Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
                                           std::uint32_t mode) = 0;
-  // Both replace what is there unless that is a directory. Errors speak of `name`.
+  // Both replace an existing object unless it is a directory. Errors name `name`.
   virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) = 0;
   virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                              TempFilePlan plan) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) = 0;
 };
 
-// `progress.bytes` follows what passes.
+// `progress.bytes` counts the bytes that pass.
 std::unique_ptr<CopyEndpoint> local_endpoint(Run& run, Progress& progress);
 std::unique_ptr<CopyEndpoint> remote_endpoint(Remote& remote, Progress& progress);
 
-// Nobody else's name: ".stag-" and random hexadecimal digits.
+// A name that no other file has: ".stag-" and random hexadecimal digits.
 std::string temporary_name();
 // How many bytes of `data`, which begins at `offset` of a file, are of the same sort (all zeros or
 // not) as the first of them, in whole blocks of kHoleSize.

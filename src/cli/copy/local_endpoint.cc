@@ -86,7 +86,7 @@ class LocalDirIterator final : public DirIterator {
       if (name == "." || name == "..") continue;
       Outcome<std::optional<CopyObject>> object = look(below(path_, name), Follow::No);
       if (!object) return Failure{object.error()};
-      // Else it has gone meanwhile.
+      // Else it was removed meanwhile.
       if (*object) members.push_back({name, **object});
     }
     return members;

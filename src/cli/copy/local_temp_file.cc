@@ -75,7 +75,7 @@ class LocalTempFile final : public TempFile, private DataSink {
         sparse_(plan.sparse) {}
 
   bool in_place() const override { return temporary_.empty(); }
-  // Never asked for: a copy has at most one local side.
+  // Never called: a copy has at most one local end.
   Task<Outcome<std::uint64_t>> fill(DataSource&) override {
     co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
   }
@@ -116,7 +116,7 @@ class LocalTempFile final : public TempFile, private DataSink {
       return local_failure("write", path_, errno);
     const Outcome<Ok> finished = finish_local(fd_.fd(), path_, finish_);
     if (!finished) return finished;
-    // Some file systems tell only now that the data has no room.
+    // Some file systems report only now that the data does not fit.
     if (::close(fd_.release()) != 0) return local_failure("write", path_, errno);
     if (!in_place() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
       return local_failure("write", path_, errno);
@@ -134,12 +134,13 @@ class LocalTempFile final : public TempFile, private DataSink {
 
 Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, std::string path,
                                                  const TempFilePlan& plan) {
-  // O_NONBLOCK: what has become a FIFO meanwhile must not hold us up.
+  // O_NONBLOCK: if the file has become a FIFO meanwhile, open(2) must not block.
   net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat now {};
   if (!fd || fstat(fd.fd(), &now) != 0) return local_failure("write", path, errno);
   if (!S_ISREG(now.st_mode)) return local_failure("write", path, EINVAL);
-  // Where this is refused, the first change by somebody else than the owner does it.
+  // If this is refused, the system clears the bits at the first change by another user than the
+  // owner.
   static_cast<void>(take_owners_bits(fd.fd()));
   if (ftruncate(fd.fd(), 0) != 0) return local_failure("write", path, errno);
   return std::unique_ptr<TempFile>(

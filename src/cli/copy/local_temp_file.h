@@ -8,8 +8,8 @@
 
 namespace stag::cli {
 
-// Sets what `finish` says of the open file or directory; at no moment does a wrong owner have one
-// of kOwnersBits. `named`: what the user knows it by. Blocks.
+// Sets the attributes `finish` of the open file or directory; at no moment does a wrong owner have
+// one of kOwnersBits. `named`: its name in messages. Blocks.
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
 
 // The file that is to be at `path`. Blocks.

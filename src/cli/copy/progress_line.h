@@ -1,4 +1,5 @@
-// One line on a terminal that says how far a copy is; nothing anywhere else.
+// ProgressLine: one line on a terminal that shows the progress of a copy; no output if there is no
+// terminal.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@ class ProgressLine {
   ProgressLine(net::EpollLoop& loop, const Progress& progress);
   ~ProgressLine();
 
-  // The line is gone, so that something else can be printed; it comes again.
+  // Erases the line, so that other text can be printed; the line comes again.
   void clear();
   double seconds() const;
 

@@ -66,7 +66,7 @@ class RemoteDirIterator final : public DirIterator {
       if (!object) co_return Failure{object.error()};
       if (*object) members.push_back({std::move(entry.name), **object});
     }
-    // All of a batch may have gone meanwhile; an empty answer would end the listing.
+    // All entries of a batch may have been removed meanwhile; an empty batch would end the listing.
     if (members.empty() && !batch->empty()) co_return co_await next();
     co_return members;
   }

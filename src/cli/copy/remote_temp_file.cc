@@ -15,7 +15,7 @@ using nfs::client::SetAttributes;
 using nfs::client::SetTime;
 using CopyError = nfs::client::Error;
 
-// This user may not do that; what else may be wrong would be wrong with every other way, too.
+// Whether the user lacks permission; any other error would occur in every other way, too.
 bool refused(const CopyError& error) {
   return error.is(nfs::client::Status::NotOwner) || error.is(nfs::client::Status::Access);
 }
@@ -36,7 +36,7 @@ Task<Outcome<bool>> give_to(FileSystem& files, const CopyObject& object, Owner o
   co_return false;
 }
 
-// Counts what a source gives.
+// Counts the bytes of a source.
 class CountedSource final : public DataSource {
  public:
   CountedSource(DataSource& source, Progress& progress) : source_(source), progress_(progress) {}
@@ -77,7 +77,7 @@ class PieceWriter final : public DataSink {
     co_return Ok{};
   }
 
-  // Puts on disk what was written; a hole at the end makes the file `size` bytes long.
+  // Makes the data durable; a hole at the end makes the file `size` bytes long.
   Task<Outcome<Ok>> complete(std::uint64_t size) {
     if (sparse_ && written_end_ < size) {
       SetAttributes attributes;
@@ -88,7 +88,7 @@ class PieceWriter final : public DataSink {
     if (!verifier_) co_return Ok{};
     const Outcome<nfs::client::Verifier> committed = co_await files_.commit(file_);
     if (!committed) co_return Failure{committed.error()};
-    // RFC 1813 3.3.21: another verifier says that the server may have lost what came before.
+    // RFC 1813 3.3.21: another verifier means that the server may have lost earlier data.
     if (!lost_ && *committed == *verifier_) co_return Ok{};
     co_return Failure{CopyError::of_local("the server restarted during the copy; copy again")};
   }
@@ -105,7 +105,7 @@ class PieceWriter final : public DataSink {
   const bool sparse_;
   Progress& progress_;
   std::uint64_t written_end_ = 0;
-  std::optional<nfs::client::Verifier> verifier_;  // of what was written unstably
+  std::optional<nfs::client::Verifier> verifier_;  // of the unstable WRITEs
   bool lost_ = false;
 };
 
@@ -176,7 +176,8 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Pr
   } else {
     emptied = co_await files.setattr(file.handle, {.mode = file.mode & 0777, .size = 0});
     if (emptied) file.mode &= 0777;
-    // Only the owner sets the mode; where somebody else writes, the server's system takes the bits.
+    // Only the owner can set the mode; when another user writes, the server's system clears the
+    // bits.
     if (!emptied && refused(emptied.error()))
       emptied = co_await files.setattr(file.handle, {.size = 0});
   }

@@ -9,11 +9,11 @@
 
 namespace stag::cli {
 
-// Sets what `finish` says; at no moment does a wrong owner have one of kOwnersBits. `object` is as
-// it is now: what is right already is not set again.
+// Sets the attributes `finish`; at no moment does a wrong owner have one of kOwnersBits. `object`
+// has the present attributes: those that are right already are not set again.
 Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, CopyObject object, Finish finish);
 
-// What a file or symbolic link is called while it is made, and what it is to be called; both in
+// The name of a file or symbolic link while it is made, and its final name; both as they appear in
 // messages, too.
 struct TempFileNames {
   nfs::client::Handle directory;
@@ -24,13 +24,13 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
                                                                TempFileNames names,
                                                                TempFilePlan plan);
 
-// Whether the server has said that it has not made what it was asked to make. That a temporary name
-// is taken comes from an earlier transmission of the same call.
+// Whether the error is an answer of the server that it has not made the object. A taken temporary
+// name is none: it is the result of an earlier transmission of the same call.
 bool is_answer(const nfs::client::Error& error);
-// Removes what has the temporary name, also after an interruption, when it is not known whether
-// there is such a thing.
+// Removes the object with the temporary name, if there is one; also after an interruption, when
+// that is not known.
 Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNames& names);
-// The user knows what is being made by its place, and not by its temporary name.
+// The error with the final name in place of the temporary name, which the user does not know.
 Failure<nfs::client::Error> named_by_place(const TempFileNames& names, nfs::client::Error error);
 
 }  // namespace stag::cli

@@ -41,7 +41,7 @@ void Departure::watch() {
   last_();
   std::fflush(nullptr);
   net::abandon_sockets();
-  // Not exit(): other threads still use what it would destroy.
+  // Not exit(): other threads still use the objects that it would destroy.
   ::_exit(static_cast<int>(Exit::Failed));
 }
 

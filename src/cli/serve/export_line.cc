@@ -134,7 +134,7 @@ Parsed parse_words(std::string_view text, ExportLine& line) {
   return Ok{};
 }
 
-// One table of a configuration file, and what is wrong with it.
+// One table of a configuration file, and its errors.
 class Table {
  public:
   Table(const std::string& path, const Value& value) : path_(path), value_(value) {}

@@ -6,13 +6,13 @@
 //   [[export]]
 //   path = "/name"
 //   folder = "DIR"                    # or "memory"
-//   options = ["ro"]                  # with what holds for all clients, as here: "offload"
+//   options = ["ro"]                  # also those for all clients, such as "offload"
 //   fsid = 7
 //   clients = [{match = "192.0.2.0/24", options = ["rw", "no_root_squash"]}, {match = "*"}]
 //
-// A client's options are those of the export with its own words on top. NETWORK is an address, a
-// network, a host name, which is resolved here and now, or "*"; after client= an IPv6 address
-// stands in brackets: client=[2001:db8::]/32:rw.
+// A client's options are those of the export, overridden by its own. NETWORK is an address, a
+// network, a host name, which is resolved at once, or "*"; after client= an IPv6 address stands in
+// brackets: client=[2001:db8::]/32:rw.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct ExportLine {
   std::optional<std::uint64_t> file_system_id{};  // fsid=N
   // at_once and offload, of a folder.
   vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
-  // What stands in front of every sentence about it: the option, or file and line.
+  // The beginning of every sentence about it: the option, or file and line.
   std::string where{};
 };
 

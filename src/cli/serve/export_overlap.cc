@@ -60,7 +60,8 @@ struct PathOnDevice {
   std::string path;    // ends with '/'
 };
 
-// Bind mounts show a part of a file system elsewhere, where ".." does not lead to what is above it.
+// Bind mounts show a part of a file system elsewhere, where ".." does not lead to its parent
+// folder.
 std::optional<PathOnDevice> path_on_device(int folder) {
   struct statx status {};
   if (::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||

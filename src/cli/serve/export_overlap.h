@@ -1,5 +1,5 @@
-// Exported folders and the state directory must not lie within each other: whoever can read the key
-// in the state directory can make file handles of everything that is exported.
+// Exported folders and the state directory must not lie within each other: a client that can read
+// the key in the state directory can make file handles of every exported object.
 #pragma once
 
 #include <string>

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint32_t kMostConnections = 1u << 20;
 constexpr std::uint32_t kMostReads = 128;       // that the fabric asks for
-constexpr std::uint32_t kLeastChunk = 2 << 20;  // a READ or WRITE of 1 MiB and what surrounds it
+constexpr std::uint32_t kLeastChunk = 2 << 20;  // a READ or WRITE of 1 MiB with its headers
 constexpr std::uint32_t kMostChunk = 1u << 30;
-constexpr std::uint64_t kLeastBytes = 4 << 20;  // of one such Call, with room for its Reply
+constexpr std::uint64_t kLeastBytes = 4 << 20;  // of one such Call and its Reply
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMostSeconds = 24 * 60 * 60;
 
@@ -23,7 +23,7 @@ constexpr std::uint32_t kMostSeconds = 24 * 60 * 60;
 void Limits::declare(Arguments& arguments) {
   arguments.heading("Limits of each listener");
   arguments.number("--max-connections", connections_, 1, kMostConnections,
-                   fmt::format("connections, if there are files to be opened for them [{} over "
+                   fmt::format("connections, as far as the limit on open files allows [{} over "
                                "RDMA, {} over TCP]",
                                rdma_.max_connections, rpc::tcp::ServerOptions{}.max_connections));
   arguments.number("--connections-per-client", rdma_.max_connections_per_peer, 0, kMostConnections,
@@ -31,17 +31,16 @@ void Limits::declare(Arguments& arguments) {
   arguments.number("--max-reads", reads_, 1, kMostReads,
                    "RDMA Reads that either side of a connection may have outstanding");
   arguments.number("--max-chunk-bytes", rdma_.transport.max_chunk_bytes, kLeastChunk, kMostChunk,
-                   "bytes of one Read chunk of a call over RDMA; more is refused");
+                   "bytes of one Read chunk of a call over RDMA; a longer one is refused");
   arguments.number(
       "--max-connection-bytes", rdma_.transport.max_bytes, kLeastBytes, kMostBytes,
-      "bytes of all calls in progress on a connection: over RDMA of their chunks, where one that "
-      "is "
-      "larger is refused, over TCP of the calls and of replies not yet taken; further calls wait");
+      "bytes of the calls in progress on one connection: over RDMA of their chunks, over TCP of "
+      "calls and unsent replies; further calls wait, and an RDMA call that is larger is refused");
   arguments.number("--max-bytes", rdma_.max_bytes_all, kLeastBytes, kMostBytes,
-                   "the same, of all connections together");
+                   "the same for all connections together");
   arguments.number("--stall-limit", stall_seconds_, 0, kMostSeconds,
-                   "seconds until a client that stands still - takes nothing of its replies, owes "
-                   "data, stops within a message - loses its connection; 0: never");
+                   "seconds until a client loses its connection that makes no progress with taking "
+                   "replies, sending data it owes, or finishing a message; 0: never");
   arguments.heading("");
 }
 
@@ -58,7 +57,7 @@ void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
   rdma.max_bytes_all = rdma_.max_bytes_all;
   rdma.transport.inbound_reads = rdma.transport.outbound_reads = reads_;
   rdma.transport.max_chunk_bytes = rdma_.transport.max_chunk_bytes;
-  // A Call that no budget can hold is refused; it would wait for ever.
+  // A Call that exceeds a whole budget is refused; it would never stop waiting.
   rdma.transport.max_bytes = std::min(rdma_.transport.max_bytes, rdma_.max_bytes_all);
   rdma.transport.stall_limit = stall;
   rpc::tcp::ServerOptions& tcp = options.tcp;

@@ -112,18 +112,18 @@ void Serve::declare_connections(Arguments& arguments) {
   arguments.texts("--allow", allow_texts_, "NETWORK",
                   "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
   declare_rdma(arguments, rdma_.transport, rdma_.credits);
-  arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "where RDMA comes from");
+  arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "provider of RDMA operations");
   limits_.declare(arguments);
 }
 
 void Serve::declare(Arguments& arguments) {
   arguments.texts(
       "--export", export_texts_, "/name=DIR|memory[,OPTION]...",
-      "what to serve; options are those of exports(5): ro, rw, root_squash, "
+      "a folder, or memory, to export; options are those of exports(5): ro, rw, root_squash, "
       "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys:none, "
-      "fsid=N; at_once, offload: whether a folder's file system may be asked by the threads "
-      "that serve connections [if it is on this machine]; "
-      "client=NETWORK[:OPTION]... for each it is open to [all]");
+      "fsid=N; at_once, offload: whether the threads that serve connections may use the folder's "
+      "file system themselves [if it is on this machine]; "
+      "client=NETWORK[:OPTION]... for each network that may mount it [all]");
   arguments.texts("--listen", hosts_, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
                   "encryption: beyond this machine, trust the network");
@@ -132,35 +132,36 @@ void Serve::declare(Arguments& arguments) {
   arguments.number("--tcp-port", tcp_port_, 0, kMaxPort,
                    "port of NFS, MOUNT, NFSACL, NLM and NSM over TCP; 0 takes a free one");
   arguments.number("--udp-port", udp_port_, 0, kMaxPort,
-                   "port of MOUNT, NLM and NSM over UDP, which some clients insist on; 0 takes the "
+                   "port of MOUNT, NLM and NSM over UDP, which some clients need; 0 takes the "
                    "number of --tcp-port");
-  arguments.flag("--udp,!--no-udp", udp_, "serve them over UDP [yes]");
+  arguments.flag("--udp,!--no-udp", udp_, "serve MOUNT, NLM and NSM over UDP [yes]");
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
                  "register every program with the rpcbind of this machine [no]");
   arguments.text("--rdma-netid", rdma_netid_, "NAME",
-                 "the netid to register RPC-over-RDMA under [rdma]; with a 6 behind it for IPv6");
+                 "netid of RPC-over-RDMA for rpcbind [rdma]; IPv6 gets a 6 behind it");
   arguments.text(
       "--state", state_, "DIR",
-      "where handle keys and counters are kept, outside of every export [/var/lib/stag; not "
-      "as root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
+      "directory for handle keys and counters, outside of every export [/var/lib/stag; without "
+      "root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
   arguments.number("--loops", loops_, 1, kMaxLoops,
                    "threads that serve connections; each connection stays with one of them");
   arguments.number(
       "--busy-poll", busy_poll_us_, 0, 1'000'000,
-      "microseconds an idle thread looks for work before it sleeps; 0: a little while, "
-      "as long as that pays");
+      "microseconds that an idle thread polls for work before it blocks; 0: up to 50, while "
+      "that saves time (adaptive polling)");
   arguments.number("--store-patience", store_patience_, 1, 3600,
-                   "seconds a folder's file system may take; beyond, it is told of in the log, and "
-                   "clients that need it are asked to come again later");
+                   "seconds that a folder's file system may take; beyond, the server logs it and "
+                   "asks clients of the folder to try again later");
   arguments.config("--config", config_, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
                    "tables [[export]]; the exports are read again on SIGHUP (SIGTERM and SIGINT "
                    "end the server, SIGUSR1 and SIGUSR2 do nothing)");
   arguments.choice("--log-level", log_level_, {"debug", "info", "warning", "error", "off"},
-                   "what is logged on standard error");
+                   "least severe messages to log on standard error");
   arguments.choice("--log-format", log_format_, {"text", "json"}, "lines of text or of JSON");
-  arguments.text("--metrics", metrics_, "ADDR:PORT", "where Prometheus finds counters");
+  arguments.text("--metrics", metrics_, "ADDR:PORT",
+                 "address for Prometheus to read counters from");
 }
 
 Exit Serve::check() {

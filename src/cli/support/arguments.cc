@@ -231,7 +231,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
       "signal\n"
       "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
-      "\n'stag COMMAND --help' tells about one of them, with an example.");
+      "\n'stag COMMAND --help' describes one of them, with an example.");
   Command* chosen = nullptr;
   for (const std::unique_ptr<Command>& command : commands) {
     const About about = command->about();

@@ -1,9 +1,9 @@
 // cli: the `stag` command. Each subcommand is one Command in a file of its own; main() lists them,
 // arguments.cc alone knows the command line library, json.cc the JSON one, config.cc the TOML one.
 //
-// What a client command does is a coroutine on a loop that this thread runs; SIGINT and SIGTERM
-// cancel it, and it cleans up and ends. Results go to standard output; everything else is one
-// sentence on standard error: "stag NAME: what, where, why, what to do".
+// A client command is a coroutine on a loop that this thread runs; SIGINT and SIGTERM cancel it,
+// and it cleans up and ends. Results go to standard output; everything else is one sentence on
+// standard error: "stag NAME: what, where, why, what to do".
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ namespace stag::cli {
 
 using nfs::client::Outcome;
 
-// What the process exits with.
+// The exit code of the process.
 enum class Exit : int {
   Done = 0,
   Failed = 1,  // standard error says why
   Usage = 2,   // the command line makes no sense
 };
-// What the process exits with when a signal has kept it from being done, as shells have it: 130
-// after SIGINT, 143 after SIGTERM.
+// The exit code when a signal ended the command before it was done, by the convention of shells:
+// 130 after SIGINT, 143 after SIGTERM.
 constexpr Exit exit_by_signal(int number) {
   return static_cast<Exit>(128 + number);
 }
@@ -39,7 +39,7 @@ struct About {
   std::string_view name;
   std::string_view summary;
   std::string_view example;
-  std::string_view notes{};  // what one line per option cannot say; whole lines
+  std::string_view notes{};  // further help that does not fit one line per option; whole lines
 };
 
 // Where a client command runs.
@@ -48,7 +48,7 @@ struct Run {
   CancelToken cancel;  // pulled by SIGINT and SIGTERM
 };
 
-// The error's sentence, and what a user of this command can do about it.
+// The error's sentence, with the user's remedy if there is one.
 std::string explained(const nfs::client::Error& error);
 
 class Command {
@@ -58,21 +58,21 @@ class Command {
   virtual void declare(Arguments& arguments) = 0;
   // Null: it has none.
   virtual ConfigFile* config_file() { return nullptr; }
-  // After declare() and the parsing of what it declared.
+  // Called after declare() and after the options were parsed.
   virtual Exit run() = 0;
   // run(), which has failed also when its results could not be written.
   Exit run_and_flush();
 
  protected:
-  // Runs the Task that `work` makes to its end on a loop of this thread. Where that fails after a
-  // signal, the signal says what the process exits with. Another one, some time after the first,
-  // ends the process at once.
+  // Runs the Task that `work` makes to its end on a loop of this thread. If it fails after a
+  // signal, the exit code is that of the signal. A second signal, some time after the first, ends
+  // the process at once.
   Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work) const;
-  // What may be left when it is ended while it cleans up; empty: nothing.
+  // What may remain when the process is ended while it cleans up, for a message; empty: nothing.
   virtual std::string_view left_behind() const { return {}; }
 
-  // Prints the sentence; on a terminal escaped (cli/support/escape.h), as it may hold what a peer
-  // has chosen.
+  // Prints the sentence; on a terminal escaped (cli/support/escape.h), because it may contain bytes
+  // that a peer has chosen.
   void complain(std::string_view sentence) const;
   Exit failed(std::string_view sentence) const;
   // Prints nothing for an Error without a sentence.

@@ -1,5 +1,5 @@
-// Bytes from peers in places that take text only. Names and messages of a server are what somebody
-// else has chosen: on a terminal they could move the cursor, set the title or look like other
+// Escapes bytes from peers for places that take text only. Another party has chosen the names and
+// messages of a server: on a terminal they could move the cursor, set the title or look like other
 // names.
 #pragma once
 

@@ -1,8 +1,8 @@
-// What --json prints: objects of ordered members, built without the JSON library at hand. All of it
-// is ASCII, so that nothing a peer has named reaches a terminal or a log as it is.
+// Json: the output of --json, objects of ordered members. It is ASCII only, so that no name of a
+// peer reaches a terminal or a log as it is.
 //
-// A member has one type for all values: what identifies something is a string, because it uses all
-// 64 bits and many readers of JSON have 53; quantities are numbers.
+// A member has one type for all values: identifiers are strings, because they use all 64 bits and
+// many readers of JSON have 53; quantities are numbers.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Json {
   Json& set(std::string_view key, std::string_view value);
   // Bytes of a peer. Where they are no UTF-8, `key`_bytes has them as URLs do.
   Json& set_bytes(std::string_view key, std::string_view value);
-  // What a reader of JSON may round, above 2^53, is also in `key`_exact, as a string.
+  // A value above 2^53, which a reader of JSON may round, is also in `key`_exact, as a string.
   Json& set_quantity(std::string_view key, std::uint64_t value);
   Json& set_identifier(std::string_view key, std::uint64_t value);
   Json& set(std::string_view key, std::uint64_t value);
@@ -49,7 +49,7 @@ class Json {
 };
 
 Json to_json(std::string_view name, const nfs::client::Attributes& attributes);
-// What travelled how (rpc/rdma/options.h).
+// The counters of transfers (rpc/rdma/options.h).
 Json to_json(const rpc::rdma::TransferStats& moved);
 
 }  // namespace stag::cli

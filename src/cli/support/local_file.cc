@@ -51,7 +51,7 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset) {
 }
 
 Outcome<std::unique_ptr<LocalFile>> LocalFile::open(net::EpollLoop& loop, const std::string& path) {
-  // O_NONBLOCK: what has become a FIFO meanwhile must not hold us up.
+  // O_NONBLOCK: if the file has become a FIFO meanwhile, open(2) must not block.
   net::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return Failure{Error::of_local(local_trouble("read", path, errno))};
   return std::make_unique<LocalFile>(loop, path, std::move(fd));
@@ -72,7 +72,7 @@ Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes
       piece.hole = static_cast<std::uint64_t>(data - at);
       return piece;
     }
-    // A file system without SEEK_DATA has no holes to tell of.
+    // A file system without SEEK_DATA reports no holes.
     const off_t hole = data < 0 ? -1 : lseek(fd_.fd(), data, SEEK_HOLE);
     piece.hole = data < 0 ? 0 : static_cast<std::uint64_t>(data - at);
     data_end_ = hole < 0 ? UINT64_MAX : static_cast<std::uint64_t>(hole);

@@ -1,4 +1,4 @@
-// A file of this machine as the source of a bulk transfer, holes told.
+// LocalFile: a file of this machine as the source of a bulk transfer; it reports holes.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class LocalFile final : public nfs::client::DataSource {
   net::EpollLoop& loop_;
   const std::string path_;
   net::UniqueFd fd_;
-  std::uint64_t data_end_ = 0;  // what is known to be no hole
+  std::uint64_t data_end_ = 0;  // end of the range that is known to be data
 };
 
 }  // namespace stag::cli

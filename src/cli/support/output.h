@@ -1,5 +1,5 @@
-// What commands print. Writing never throws; what could not be written to standard output is known
-// at the end, when it decides what the process exits with.
+// The output of commands. Writing never throws; a failure to write to standard output is reported
+// at the end, and decides the exit code.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace stag::cli {
 
 void write_out(std::string_view text);
-// Where that cannot be written either, nobody can be told.
+// If standard error cannot be written either, the text is lost.
 void write_error(std::string_view text);
 
 // To standard output.
@@ -21,14 +21,15 @@ void put(fmt::format_string<Values...> format, Values&&... values) {
   write_out(fmt::format(format, std::forward<Values>(values)...));
 }
 
-// Writes what is still buffered. False when something of all that was printed is lost.
+// Writes the buffered text. False when some of the printed text is lost.
 bool flush_out();
-// flush_out() as a sentence; empty when whoever read it has had enough, as with `| head`; nothing
-// when all is well.
+// flush_out() as a sentence: nullopt when all text was written; empty when the reader has closed
+// the pipe, as with
+// `| head`.
 std::optional<std::string> output_trouble();
 
-// Keeps the numbers 0 to 2 from the first files and sockets that are opened, where this process was
-// started without: what is meant for standard output must not reach a server.
+// Opens the descriptors 0 to 2 if the process was started without them, so that no file or socket
+// gets these numbers: text for standard output must not reach a server.
 void occupy_standard_descriptors();
 
 }  // namespace stag::cli

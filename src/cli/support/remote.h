@@ -31,7 +31,7 @@ void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
 // Whether this build has the fabric that `url` names.
 Outcome<Ok> check_fabric(const nfs::client::Url& url);
 
-// This process's user and groups, as AUTH_SYS tells them.
+// This process's user and groups as AUTH_SYS credentials.
 rpc::Credentials own_credentials();
 
 class Remote {
@@ -41,13 +41,14 @@ class Remote {
                                                      const RemoteOptions& options);
 
   nfs::client::FileSystem& files() { return session_->files(); }
-  // The same files for what must not end half done when the user interrupts, as what makes a name:
-  // whoever asked learns the answer, unless it takes more than kCleaningTimeout from then on.
+  // The same files for operations that must not be cut off when the user interrupts, such as
+  // creating a name: the caller gets the answer, unless it takes longer than kCleaningTimeout after
+  // the interruption.
   nfs::client::FileSystem& settling() { return *settling_; }
   // The same files for cleaning up after the user has interrupted: not cancelled, and soon given
   // up.
   nfs::client::FileSystem& cleaner() { return *cleaner_; }
-  // What the URL names below the root of files(); empty: the root itself.
+  // The path of the URL below the root of files(); empty: the root itself.
   const std::string& path() const { return session_->path(); }
   const nfs::client::Url& url() const { return session_->url(); }
 

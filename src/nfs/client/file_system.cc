@@ -10,7 +10,7 @@
 namespace stag::nfs::client {
 namespace {
 
-// What a server that states no limit is asked for.
+// Bytes of a transfer when the server states no limit.
 constexpr std::uint32_t kModestSize = 32u << 10;
 // A listing reply must hold one entry at least, whatever the server prefers.
 constexpr std::uint32_t kSmallestList = 4096;

@@ -13,7 +13,7 @@ constexpr std::uint32_t kLargestReply = 1u << 20;
 // Of one name, as an average; no file system known has longer ones.
 constexpr std::uint64_t kNameBytes = 255;
 
-// Whoever makes local paths of names must not be led elsewhere by them.
+// False for names that would lead elsewhere when a program makes local paths of them.
 bool is_name(std::string_view name) {
   return !name.empty() && name.find('/') == std::string_view::npos &&
          name.find('\0') == std::string_view::npos;
@@ -42,7 +42,7 @@ Task<Outcome<std::vector<Entry>>> Listing::next() {
     if (detail_ == Detail::Attributes && part.error().is(Status::NotSupported)) {
       detail_ = Detail::Names;
     } else if (part.error().is(Status::TooSmall) && reply_size_ < kLargestReply) {
-      // One entry, or the server's own overhead, is larger than what we offered.
+      // One entry, or the overhead of the server, is larger than the size that was asked for.
       reply_size_ = std::min(reply_size_ * 2, kLargestReply);
     } else {
       co_return Failure{part.error()};

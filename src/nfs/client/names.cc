@@ -1,5 +1,5 @@
-// Finding, making and unmaking names. What a server does not send along with a new object is asked
-// for.
+// Looking up, creating, removing and renaming names. Attributes and handle of a new object are
+// asked for if the Reply does not have them.
 #include "nfs/client/file_system.h"
 #include "nfs/client/protocol/protocol.h"
 

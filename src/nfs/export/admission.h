@@ -62,8 +62,8 @@ class Admission {
   std::shared_ptr<const Exports> exports_;
 };
 
-// Why two objects cannot meet in one changing operation (rename, link), before the store is asked:
-// CrossDevice or ReadOnly.
+// Why the store need not be called for a change of two objects (rename, link): CrossDevice or
+// ReadOnly; nullopt when it must be.
 std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other);
 
 // The attributes that go with an error; nullopt when the store does not give them.

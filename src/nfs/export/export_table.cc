@@ -11,7 +11,7 @@ std::uint64_t next_version() {
   return ++last;
 }
 
-// What this thread took last.
+// The table that this thread used last.
 struct Taken {
   std::uint64_t version = 0;
   std::weak_ptr<const Exports> exports;

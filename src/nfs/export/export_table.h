@@ -1,10 +1,9 @@
-// The exports as they are now. Every Call takes the table that is current when it begins and keeps
-// it to its end, so that the exports can be replaced while Calls are in progress: those finish with
-// what they began with.
+// ExportTable: the present exports. Every Call takes the Exports that are current when it begins
+// and keeps them to its end, so that they can be replaced while Calls are in progress.
 //
-// Taking it costs one atomic load and a reference count that no other thread touches, because each
-// thread has a count of its own. A table is gone when it is replaced and the last Call that took it
-// has ended.
+// To take them costs one atomic load and a reference count that no other thread touches, because
+// each thread has a count of its own. Replaced Exports are destroyed when the last Call that took
+// them has ended.
 #pragma once
 
 #include <atomic>

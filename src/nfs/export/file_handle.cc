@@ -12,7 +12,8 @@ constexpr std::size_t kPrefix = 5;
 constexpr std::size_t kMac = 8;
 static_assert(kPrefix + vfs::Handle::kMaxSize + kMac <= FileHandles::kMaxSize);
 
-// NFSv2's form: the length of the vfs handle stands in the format, the rest of its room is zeros.
+// The form for NFSv2: the format includes the length of the vfs handle, and zeros follow the
+// handle.
 constexpr std::size_t kFormat2 = 0x20;
 constexpr std::size_t kRoom2 = FileHandles::kSize2 - kPrefix - kMac;
 

@@ -1,13 +1,13 @@
-// File handles as clients see them (RFC 1813 2.3.3): which export, which object, and a keyed MAC
-// that nobody without the server's key can make. A client therefore only ever holds handles it was
-// given, and those reach what their export holds.
+// File handles as clients see them (RFC 1813 2.3.3): export, object, and a keyed MAC that cannot be
+// made without the server's key. A client can therefore use only handles that the server gave out,
+// and they reach only objects of their export.
 //
 //   byte 0        format, 1
 //   bytes 1..4    export id, of the export's name and the identity of its tree
 //   then          the vfs handle, up to 40 bytes
 //   last 8        SipHash-2-4 of all before
 //
-// NFSv2 wants exactly 32 bytes (RFC 1094 2.3.3):
+// NFSv2 has handles of exactly 32 bytes (RFC 1094 2.3.3):
 //
 //   byte 0        0x20 + length of the vfs handle, which is at most 19
 //   bytes 1..4    export id

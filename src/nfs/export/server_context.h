@@ -1,4 +1,5 @@
-// What all Calls to an NFS server share, whatever program and version they are for.
+// ServerContext: the objects that all Calls to an NFS server share, whatever their program and
+// version.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ struct ServerContext {
   const std::uint64_t boot_verifier;
   ExportTable exports;
 
-  // Another value after each start of the server, and whenever the store says that unstable data
-  // may be lost (RFC 1813 3.3.7, 3.3.21).
+  // Changes with each start of the server, and whenever the store reports that unstable data may be
+  // lost (RFC 1813 3.3.7, 3.3.21).
   std::uint64_t write_verifier(const vfs::FileSystem& file_system) const {
     return boot_verifier + file_system.write_verifier_epoch();
   }

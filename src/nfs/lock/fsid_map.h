@@ -1,7 +1,7 @@
-// What stands for an export's store in a FileKey: the number of its file system, which all exports
-// of one store share, and a store that is opened again has too. It is remembered, so that a lock
-// can be given back when the export is gone or closed to its holder. Thread-safe; as large as there
-// were exports.
+// FsidMap: the number that stands for an export's store in a FileKey: the number of its file
+// system, which all exports of one store share and which stays the same when the store is opened
+// again. The map keeps it, so that a lock can be released after the export was removed or closed to
+// its holder. Thread: any. One entry for each export that ever was.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class FsidMap {
     const std::scoped_lock lock(mutex_);
     return numbers_.emplace(export_id, file_system_id).first->second;
   }
-  // Nothing: no lock was ever asked for there.
+  // nullopt when no lock was ever requested on this export.
   std::optional<std::uint64_t> find(std::uint32_t export_id) const {
     const std::scoped_lock lock(mutex_);
     const auto found = numbers_.find(export_id);

@@ -64,7 +64,7 @@ std::optional<Ticket> LockTable::cancel(const LockRequest& request) {
   return ticket;
 }
 
-// The place that is given up; 0: there was none.
+// The place that the request left; 0 when it had none.
 Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
   const auto place = file.tickets.find({request.range, request.exclusive, request.owner});
   if (place == file.tickets.end()) return 0;
@@ -135,9 +135,10 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
   return true;
 }
 
-// Makes holders of those who waited for `freed` and conflict with nobody any more. A reader's grant
-// may take the same owner's exclusive bytes back to shared, which frees more: then once more, but
-// not for ever, for who is not reached asks again by himself.
+// Grants the lock to the waiters for `freed` that do not conflict any more. The grant of a shared
+// lock may turn exclusive bytes of its owner into shared ones, which frees more bytes: then the
+// queue is swept once more, but a bounded number of times, because a waiter that is not reached
+// asks again.
 void LockTable::sweep(const FileKey& key, File& file, Range freed) {
   constexpr int kPasses = 16;
   bool more = true;
@@ -161,13 +162,14 @@ void LockTable::sweep(const FileKey& key, File& file, Range freed) {
   }
 }
 
-// False: he still conflicts, or his client is at its limit; he stays where he is.
+// False when the waiter still conflicts or its client is at its limit; the waiter stays in the
+// queue.
 bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& request) {
   if (file.locks.conflict(*waiter.owner, waiter.range, waiter.exclusive)) return false;
   Grant grant{waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)};
   if (granted_.size() == granted_.capacity()) granted_.reserve(2 * granted_.size() + 1);
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
-  // His place stays counted.
+  // The place stays counted.
   remove_waiter(file, waiter);
   ++file.unsettled;
   granted_.push_back(std::move(grant));
@@ -217,7 +219,7 @@ std::vector<Ticket> LockTable::release(const Which& which) {
   return places;
 }
 
-// Whether there was anything to release.
+// False when there was nothing to release.
 bool LockTable::release_from(File& file, const Which& which, std::vector<Ticket>& places) {
   bool any = false;
   const auto gone = [&](const auto& entry) {

@@ -1,13 +1,13 @@
-// Who holds which bytes of which file, and who waits for them: the state of a lock manager without
-// clock, thread or protocol.
+// LockTable: the locks, shares and waiters of all files: the state of a lock manager without clock,
+// thread or protocol.
 //
-// The locks of a file are those of range_locks.h: exclusive keeps everybody else out, shared only
-// exclusive. Who must wait stands in a queue per file; whatever frees bytes makes holders, first
-// come first served, of all who no longer conflict. Whether waiting closes a circle is the business
-// of clients: only they know who waits for whom.
+// The locks of a file are those of range_locks.h: an exclusive lock excludes all locks of other
+// owners, a shared lock only exclusive ones. Each file has a queue of waiters; an operation that
+// frees bytes grants the lock, in the order of the queue, to every waiter that no longer conflicts.
+// Deadlocks are not detected: only clients know which of their processes wait for each other.
 //
-// Everything a peer can make grow is counted: by client, by file and in all. Not thread-safe;
-// LockManager is.
+// Limits by client, by address, by file and in all bound what a peer can make grow. Not
+// synchronised; LockManager is.
 #pragma once
 
 #include <cstdint>
@@ -79,42 +79,47 @@ class LockTable {
  public:
   explicit LockTable(const LockLimits& limits = {}) : limits_(limits) {}
 
-  // A lock that stands in the way.
+  // A lock that conflicts with the request; nullopt when there is none.
   std::optional<Held> test(const LockRequest& request) const;
 
   struct Answer {
     LockOutcome outcome = LockOutcome::Denied;
-    // Blocked: the place in the queue, which asking again keeps. Granted: the place that was given
-    // up, if there was one.
+    // Blocked: the place in the queue, which a repeated request keeps. Granted: the place that the
+    // request left, if it had one.
     Ticket ticket = 0;
   };
   Answer lock(const LockRequest& request, bool wait);
-  // The place that is given up; nothing: nobody waits like that.
+  // Removes the waiter of this request from the queue and yields its place; nullopt when there is
+  // none.
   std::optional<Ticket> cancel(const LockRequest& request);
-  // Bytes that are not locked may be unlocked too. False: the split is one lock too many.
+  // Bytes that are not locked may be unlocked too. False: unlocking would split a lock, and that is
+  // one lock too many.
   bool unlock(const FileKey& file, const Owner& owner, Range range);
-  // The client knows of the grant, or it does not matter any more: once for each grant.
+  // Called once for each grant, when the client has acknowledged it or it does not matter any more.
   void settled(const Grant& grant);
-  // The owner did not want the lock any more: he has again what he had. After settled().
+  // Called after settled() when the owner does not want the lock any more: restores the locks that
+  // it had before.
   void revert(const Grant& grant);
 
-  // Denied or Granted; replaces what the owner had.
+  // Denied or Granted; replaces the share that the owner had.
   LockOutcome share(const FileKey& file, const Share& share);
   void unshare(const FileKey& file, const Owner& owner);
 
-  // All that clients of this kind hold and wait for; yields the places they gave up.
+  // Releases all locks, shares and waiters of the clients for which `which` is true; yields the
+  // places in queues that they left.
   using Which = std::function<bool(const Client&)>;
   std::vector<Ticket> release(const Which& which);
 
-  // Who became a holder since this was last asked, in order.
+  // The grants since the last call, in order.
   std::vector<Grant> take_grants() { return std::exchange(granted_, {}); }
 
   std::vector<Held> held(const FileKey& file) const;
   std::size_t size() const { return total_; }  // locks, shares, waiters and unsettled grants
-  // Who holds anything or waits: those at an address, in order; and the only one whose name is
-  // right, if it is the only one.
+  // The clients with locks, shares or waiters at an address, in order.
   std::vector<Client> clients_at(const std::string& address) const;
   using IsName = std::function<bool(const std::string& name)>;
+  // The only client with locks, shares or waiters whose name `is_right`; nullopt when there are
+  // none or several.
   std::optional<Client> only_client(const IsName& is_right) const;
   bool knows(const Client& client) const { return counts_.contains(client); }
   bool knows(const std::string& address) const { return addresses_.contains(address); }
@@ -126,7 +131,7 @@ class LockTable {
     Range range;
     bool exclusive = false;
   };
-  // What a waiter waits for; in one file nobody waits for the same twice.
+  // The lock that a waiter waits for; a file has no two waiters for the same one.
   struct WaitsFor {
     Range range;
     bool exclusive = false;
@@ -159,7 +164,7 @@ class LockTable {
   void sweep(const FileKey& key, File& file, Range freed);
   bool promote(File& file, const Waiter& waiter, const LockRequest& request);
   bool release_from(File& file, const Which& which, std::vector<Ticket>& places);
-  bool room(const File& file, const Client& client, std::size_t more) const;
+  bool has_capacity(const File& file, const Client& client, std::size_t more) const;
   void count(const Client& client, std::ptrdiff_t change);
   void count_place(const Client& client, std::ptrdiff_t change);
   void tidy(const FileKey& key);

@@ -12,13 +12,13 @@ using nlm::nlm4_stats;
 
 using Key = Result<FileKey, nlm4_stats>;
 
-// The file is there, and the caller may read it or owns it: to lock what one may not even read
-// would only keep others out.
+// Checks that the file exists and that the caller may read or owns it: a user who may not even read
+// a file could only keep others out by a lock.
 Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
                       const nlm::netobj& handle) {
   const Admission admission(context.server, call);
   const auto object = admission.resolve(handle.flatten().bytes());
-  // NLM has one word for all refusals.
+  // NLM has one status for all refusals.
   if (!object) co_return Failure{nlm::NLM4_STALE_FH};
   const auto access =
       co_await object->store().access(object->caller(), object->handle, vfs::access::kRead);
@@ -34,8 +34,8 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
                     object->handle};
 }
 
-// To give back what one has, neither permission nor the export nor the file itself are asked for:
-// who lost them must still get rid of his locks. The file's export may never have seen a lock.
+// Unlocking needs neither permission nor the export nor the file: a client that has lost them must
+// still be able to release its locks. There may never have been a lock in the file's export.
 Key key_to_unlock(const NlmContext& context, const nlm::netobj& handle) {
   const auto opened = context.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
@@ -48,7 +48,8 @@ OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::net
       Owner{{call.origin().peer.host, std::move(name)}, string_of(handle), svid});
 }
 
-// What a lock, test or cancel asks for; in versions with 32 bits all ones reach to the end too.
+// The range of a lock, test or cancel; in versions with 32 bits, a length of all ones reaches to
+// the end, too.
 template <class Lock>
 Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const Key& key,
                                            const Lock& lock, bool exclusive) {
@@ -59,7 +60,7 @@ Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const K
   return LockRequest{*key, owner_of(call, lock.caller_name, lock.oh, lock.svid), *range, exclusive};
 }
 
-// The client is in the records before it holds anything.
+// Records the client before it gets a lock.
 Task<Records::Hold> recorded(NlmContext& context, rpc::CallContext& call) {
   const std::string& address = call.origin().peer.host;
   Records::Hold hold = context.records.hold(address);
@@ -124,8 +125,8 @@ template <class V, LockMode manner>
 Task<typename V::Res> lock(NlmContext& context, rpc::CallContext& call, typename V::LockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
-  // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, who say FREE_ALL themselves. They
-  // do not wait.
+  // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, which send FREE_ALL themselves.
+  // They do not wait.
   if (manner == LockMode::Unmonitored) args.block = false;
   const nlm4_stats status = co_await lock_status(context, call, args, manner);
   set_status(res.stat.stat, status);
@@ -156,7 +157,7 @@ Task<typename V::Res> unlock(NlmContext& context, rpc::CallContext& call,
   co_return res;
 }
 
-// Nothing here ever waits for a lock of another host.
+// This server never waits for a lock of another host.
 template <class V>
 Task<typename V::Res> granted(NlmContext&, rpc::CallContext&, typename V::TestArgs args) {
   typename V::Res res;
@@ -165,8 +166,8 @@ Task<typename V::Res> granted(NlmContext&, rpc::CallContext&, typename V::TestAr
   co_return res;
 }
 
-// The answer to what CallbackSender sent; the cookie is ours, but believed only from whom it was
-// sent to.
+// The answer to a message of the CallbackSender; its cookie is accepted only from the host that the
+// message went to.
 template <class V>
 Task<xdr::Void> grant_answered(NlmContext& context, rpc::CallContext& call, typename V::Res res) {
   const Buffer cookie = res.cookie.flatten();

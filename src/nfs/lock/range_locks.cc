@@ -6,7 +6,7 @@
 namespace stag::nfs::lock {
 namespace {
 
-// What is left of `held` around `range`.
+// Adds the parts of `held` outside `range` to `to`.
 void keep_outside(const Held& held, const Range& range, std::vector<Held>& to) {
   if (held.range.first < range.first)
     to.push_back({{held.range.first, range.first - 1}, held.exclusive, held.owner});
@@ -60,7 +60,7 @@ RangeLocks::Change RangeLocks::plan(const OwnerPtr& owner, const Range& range,
     for (auto at = first_that_may_join(mine->second, range); at != mine->second.end(); ++at) {
       const Held& held = at->second;
       const bool merges = exclusive == held.exclusive;
-      // A neighbour behind still joins; whoever is behind that does not.
+      // A direct neighbour behind the range still joins; locks behind that one do not.
       if (held.range.first > range.last && !held.range.joins(range)) break;
       if (!(merges ? held.range.joins(range) : held.range.overlaps(range))) continue;
       change.gone.push_back(held);

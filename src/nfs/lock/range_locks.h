@@ -1,9 +1,10 @@
-// Who holds which bytes of one file: pure, without counting, waiting or protocol.
+// RangeLocks: the locks on byte ranges of one file and their owners; pure, without limits, waiting
+// or protocol.
 //
-// Locks are those of POSIX: an owner has at most one mode on each byte, what he sets replaces what
-// he had, neighbouring ranges of one mode become one and unlocking a part splits. Whether others
-// are in the way is conflict()'s to say. Everything here costs about the logarithm of the number of
-// locks (range_index.h), and of what is set what it replaces.
+// The locks are those of POSIX: an owner has at most one mode on each byte, a new lock replaces the
+// owner's older ones, neighbouring ranges of one mode become one, and unlocking a part splits a
+// range. conflict() finds locks of other owners. Every operation costs about the logarithm of the
+// number of locks (range_index.h), and setting a lock also the number of locks that it replaces.
 #pragma once
 
 #include <compare>
@@ -43,21 +44,22 @@ struct Held {
 
 class RangeLocks {
  public:
-  // What setting or unlocking a range comes to: locks that end, and others in their place.
+  // The effect of setting or unlocking a range: locks that end, and locks that take their place.
   struct Change {
     std::vector<Held> gone, come;
   };
 
   // One of another owner, in the way of such a lock.
   std::optional<Held> conflict(const Owner& owner, const Range& range, bool exclusive) const;
-  // What the owner has within this range, in order.
+  // The locks of the owner within this range, in order.
   std::vector<Held> of(const Owner& owner, const Range& range) const;
   // The same owner, if he has any lock; else null.
   OwnerPtr holder(const Owner& owner) const;
 
   // To give `range` the mode `exclusive`, or none, for this owner.
   Change plan(const OwnerPtr& owner, const Range& range, std::optional<bool> exclusive) const;
-  // Of a plan that nothing came between. Where memory runs out, some of what comes is missing.
+  // Carries out a Change; no other Change came in between. When memory runs out, some new locks are
+  // missing.
   void apply(const Change& change);
 
   // Ends the locks of all owners of which which(owner) is true; yields how many each had.

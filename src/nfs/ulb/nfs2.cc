@@ -19,7 +19,7 @@ constexpr std::uint32_t kLength = 4;
 constexpr std::uint32_t kEmptyList = 8;
 
 // RFC 1094 2.2.17: entries "with a total size of up to count bytes". Servers count the end of the
-// list as well; room for it on top of what is counted costs two words.
+// list as well; the bound adds two words for it.
 ReplyBound listing(std::uint32_t count) {
   return ReplyBound{kStatus + (std::min(count, v2::MAXDATA) + 3) / 4 * 4 + kEmptyList};
 }

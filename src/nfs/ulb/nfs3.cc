@@ -24,8 +24,8 @@ constexpr std::uint32_t padded(std::uint32_t length) {
   return (std::min(length, kMaxListing) + 3) / 4 * 4;
 }
 
-// RFC 1813 3.3.16, 3.3.17: count and maxcount limit the whole resok structure. The smallest one
-// (attributes, verifier, end of list, eof) is what a too small count can still bring.
+// RFC 1813 3.3.16, 3.3.17: count and maxcount limit the whole resok structure. With a count that is
+// too small, the Reply still has the smallest one (attributes, verifier, end of list, eof).
 ReplyBound listing(std::uint32_t count) {
   constexpr std::uint32_t kEmptyList = kPostOpAttr + 8 + 4 + 4;
   return ReplyBound{kStatus + padded(std::max(count, kEmptyList))};
@@ -35,9 +35,9 @@ ReplyBound mount_list() {
   return ReplyBound{kMaxMountList};
 }
 
-// RFC 8267 section 4 names exactly four eligible items. RFC 1813 4.5 tells which procedures must
-// not run twice. The other procedures need no entry: nothing eligible, and the result type bounds
-// the Reply.
+// RFC 8267 section 4 names exactly four eligible items; RFC 1813 section 4.5 the procedures that
+// must not run twice. All other procedures need no entry: no item is eligible, and the result type
+// bounds the Reply.
 constexpr std::array kNfs3{
     bind<v3::NFSPROC3_READ>(
         {}, {v3::item::READ3resok_data},

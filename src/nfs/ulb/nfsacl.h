@@ -1,11 +1,11 @@
-// The Upper-Layer Binding of NFSACL (RFC 8267 5.2), and what both ends of it agree on about lists
-// of entries that XDR does not say. Nothing of NFSACL is DDP-eligible: a large list makes a Long
-// Call or a Long Reply.
+// The Upper-Layer Binding of NFSACL (RFC 8267 section 5.2), and the form of lists on the wire as
+// far as XDR does not define it. No item of NFSACL is DDP-eligible: a large list makes a Long Call
+// or a Long Reply.
 //
-// How large a GETACL Reply can be nobody knows before; its caller chooses the most it will take
-// (rpc::CallOptions::results_max, else what the XDR definition bounds), and where that proves too
-// small the Call may be made again with more room (RFC 8267 3.1). All other Replies have the size
-// that their XDR definition gives them.
+// The size of a GETACL Reply is not known in advance: the caller chooses a bound
+// (rpc::CallOptions::results_max, else that of the XDR definition), and if it proves too small the
+// Call may be made again with a larger Reply chunk (RFC 8267 section 3.1). All other Replies have
+// the bound of their XDR definition.
 #pragma once
 
 #include <vector>
@@ -24,14 +24,14 @@ struct Owners {
   std::uint32_t gid = 0;
 };
 
-// A list as it is sent: no list on the wire has fewer than four entries, so one without a mask gets
-// one that allows what the owning group may. `list` is in canonical order, with ids of users and
+// The wire form of a list: it has at least four entries, so that a list without a mask gets a mask
+// with the permissions of the owning group. `list` is in canonical order, with ids of users and
 // groups only; `flags` is 0 or NFS_ACL_DEFAULT.
 std::vector<nfsacl::aclent> sent_acl(std::vector<nfsacl::aclent> list, Owners owners,
                                      std::uint32_t flags);
 
-// The same backwards: puts the entries in canonical order, takes the flag, the owners' ids and the
-// mask that says nothing away. What does not make sense stays for others to refuse.
+// The reverse: puts the entries in canonical order and removes the flag, the owners' ids and a mask
+// without effect. Invalid lists stay invalid; the store refuses them.
 std::vector<nfsacl::aclent> received_acl(std::vector<nfsacl::aclent> list);
 
 }  // namespace stag::nfs::ulb

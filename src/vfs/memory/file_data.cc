@@ -7,7 +7,7 @@
 namespace stag::vfs::memory {
 namespace {
 
-constexpr std::uint64_t kUnit = 512;  // what an extent is charged in
+constexpr std::uint64_t kUnit = 512;  // bytes; an extent is charged in multiples of it
 constexpr std::uint64_t kWindow = 64 * 1024;
 constexpr std::size_t kExtentsPerWindow = 17;  // 16 aligned 4 KiB writes and one that straddles
 
@@ -151,7 +151,7 @@ void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) 
   for (std::size_t i = first_replaced; i < sources.size(); ++i) thin_out(sources[i]);
 }
 
-// A large buffer that little is used of is given up: what is used moves.
+// Gives up a large buffer of which little is used: the used bytes move.
 void FileData::thin_out(const SourceRef& source) {
   if (source->live == 0 || source->live >= source->buffer.size() / 4) return;
   const std::uint64_t end = source->origin + source->buffer.size();

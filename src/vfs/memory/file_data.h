@@ -1,14 +1,14 @@
-// The bytes of one file in memory: extents that nobody writes while anybody else holds them. A read
-// hands out references, so nothing is copied. A write puts a new extent in the place of what it
-// covers; a small one goes into the extent that is there when no reference to it is out, which no
-// reader can see. So a Buffer on its way to a peer never changes.
+// FileData: the bytes of one file in memory, in extents that do not change while another reference
+// to them exists. A read yields references and copies no byte. A write replaces the extents that it
+// covers; a small write changes the present extent if no reference to it exists, so that no reader
+// can notice. Thus a Buffer on its way to a peer never changes.
 //
-// What keeps this bounded: small pieces are copied instead of adopted (a slice of a receive buffer
-// would pin all of it), what is left of a buffer that is used to less than a quarter moves to
-// buffers of its own, and a stretch of 64 KiB holds at most 17 extents before it is copied
-// together. So memory stays within a small multiple of stored().
+// Memory stays within a small multiple of stored(): small pieces are copied instead of adopted (a
+// slice of a receive buffer would keep all of it), the used part of a buffer moves to buffers of
+// its own when it is less than a quarter, and a stretch of 64 KiB has at most 17 extents before it
+// is copied together.
 //
-// Not synchronised; the store holds the file's shard.
+// Not synchronised; the store has locked the file's shard.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Source {
 };
 using SourceRef = std::shared_ptr<Source>;
 
-// What was replaced; whoever holds a lock lets it go afterwards.
+// The extents that a write replaced, to be destroyed after the caller has unlocked the shard.
 struct Replaced {
   InlineVector<SourceRef, 8> sources;
   InlineVector<Buffer, 8> buffers;  // of sources that stay
@@ -36,21 +36,21 @@ struct Replaced {
 
 // Below this many bytes a piece is copied rather than kept as it is.
 inline constexpr std::size_t kAdoptFrom = 8 * 1024;
-// What write() will keep of `data`: large owned pieces as they are, everything else as a copy.
+// The form in which write() keeps `data`: large owned pieces as they are, all others copied.
 Rope adoptable(Rope data);
 
 class FileData {
  public:
   std::uint64_t size() const { return size_; }
-  // What the file's extents are charged with, in bytes.
+  // Bytes that the file's extents count against Options::max_bytes.
   std::uint64_t stored() const { return stored_; }
   // How much of the range has storage already.
   std::uint64_t covered(std::uint64_t offset, std::uint64_t length) const;
 
   // The range must lie inside the file. Holes are zeros.
   Rope read(std::uint64_t offset, std::uint64_t length) const;
-  // Writes over what is there, when all of the range has storage that nobody else holds; false, and
-  // nothing done, when not.
+  // Overwrites the range in place if all of it has storage without other references; else false,
+  // and nothing has changed.
   bool overwrite(std::uint64_t offset, const Rope& data);
   // `data` comes from adoptable() and is not empty; offset + size does not overflow.
   void write(std::uint64_t offset, const Rope& data, Replaced& replaced);

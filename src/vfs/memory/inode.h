@@ -1,5 +1,5 @@
-// One object of the memory store, and who may do what with it. Not synchronised; the store holds
-// its shard.
+// Inode: one object of the memory store, and its permission checks. Not synchronised; the store has
+// locked the object's shard.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,8 @@ struct Inode {
   FileData data;                            // of a regular file
   std::string target;                       // of a symlink
   std::unique_ptr<DirectoryTable> entries;  // of a directory
-  // What the mode does not say; null where it says everything. `access` may be empty, and is never
-  // minimal.
+  // The lists that say more than the mode; null when there are none. `access` may be empty, and is
+  // never minimal().
   std::unique_ptr<Acls> acls;
 
   bool is_directory() const { return type == FileType::Directory; }
@@ -57,8 +57,8 @@ inline constexpr std::uint32_t kMayRead = 4;
 inline constexpr std::uint32_t kMayWrite = 2;
 inline constexpr std::uint32_t kMayExecute = 1;
 
-// What open(2) would ask: one class of mode bits decides, or the access list where there is one;
-// root passes, except for executing what nobody may execute.
+// The check of open(2): one class of mode bits decides, or the access list if there is one; root
+// passes, unless it wants to execute a file that no class may execute.
 bool permits(const Inode& inode, const Credentials& credentials, std::uint32_t wanted);
 
 inline bool is_root(const Credentials& credentials) {

@@ -67,7 +67,8 @@ Handle Store::handle_of(InodeId id) const {
   return *Handle::from(bytes);
 }
 
-// A handle of another instance named something once, as far as anyone can tell.
+// Stale and not BadHandle for another instance: its handle may have named an object of an earlier
+// store.
 Outcome<InodeId> Store::id_of(const Handle& handle) const {
   if (handle.size() != kHandleSize) return Failure{Status::BadHandle};
   if (load_be<std::uint64_t>(handle.bytes().data()) != instance_) return Failure{Status::Stale};

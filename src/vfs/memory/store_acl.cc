@@ -1,4 +1,4 @@
-// Access control lists: acls, set_acls, and what a new object inherits.
+// Access control lists: acls, set_acls, and the lists that a new object inherits.
 #include "vfs/memory/store.h"
 
 namespace stag::vfs::memory {
@@ -14,7 +14,7 @@ std::optional<Status> acl_fault(const Inode* inode, const Credentials& who,
   return std::nullopt;
 }
 
-// What is kept of it: nothing where the mode says all.
+// The lists to keep; null if a mode says as much.
 std::unique_ptr<Acls> kept_acls(Acls acls) {
   if (acls.access.minimal()) acls.access = {};
   if (acls.access.empty() && acls.defaults.empty()) return nullptr;

@@ -62,7 +62,7 @@ Outcome<Change> Store::set_attributes(const Credentials& who, const Handle& obje
   if (const auto fault = fault_of_values(changes)) return Failure{*fault};
   const auto id = id_of(object);
   if (!id) return Failure{id.error()};
-  Replaced replaced;  // let go after the lock
+  Replaced replaced;  // destroyed after the lock is released
   Locked lock(*this, *id);
   Inode* inode = find(*id);
   if (inode == nullptr) return Failure{Status::Stale};
@@ -95,7 +95,7 @@ Outcome<ReadResult> Store::read(const Credentials& who, const Handle& file, std:
   return result;
 }
 
-// With the shard held.
+// The caller has locked the shard.
 Outcome<Inode*> Store::writable(const Credentials& who, InodeId id) {
   Inode* inode = find(id);
   if (const auto fault = data_fault(inode)) return Failure{*fault};

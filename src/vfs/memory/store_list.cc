@@ -1,5 +1,6 @@
-// Listing a directory: a page of entries is copied out under the directory's lock, then, with
-// nodes, each object is looked at under its own, and the sink is called with no lock held.
+// Listing a directory: a page of entries is copied under the directory's lock; then, if nodes are
+// wanted, the attributes of each object are read under its own lock; the sink is called without any
+// lock.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Entries that go away or move: remove, rmdir, rename.
+// Entries that are removed or moved: remove, rmdir, rename.
 #include "vfs/memory/store.h"
 #include "vfs/name.h"
 
@@ -14,7 +14,7 @@ std::optional<Status> Store::unlink_fault(const Credentials& who, const Inode& d
   return std::nullopt;
 }
 
-// The entry is gone; the object goes with its last one.
+// Called when an entry was removed; the object is removed with its last entry.
 void Store::drop_link(Inode& child, Time now, Replaced& replaced) {
   refund(kObjectCharge);
   child.links -= child.is_directory() ? 2 : 1;
@@ -67,7 +67,8 @@ struct Store::Move {
   std::string_view to_name;
 };
 
-// Whether `directory` is `ancestor` or below it. Nothing moves meanwhile: moving_ is held.
+// Whether `directory` is `ancestor` or below it. No directory moves meanwhile: the caller has
+// locked moving_.
 bool Store::lies_within(InodeId directory, InodeId ancestor) {
   while (directory != ancestor) {
     Locked lock(*this, directory);

@@ -15,7 +15,7 @@ std::optional<Status> directory_fault(const Inode* directory) {
   return std::nullopt;
 }
 
-// Whether `who` may add a name to it.
+// Why `who` may not add a name to `directory`; nullopt if it may.
 std::optional<Status> insert_fault(const Inode* directory, const Credentials& who) {
   if (const auto fault = directory_fault(directory)) return fault;
   if (!permits(*directory, who, kMayWrite | kMayExecute)) return Status::Access;
@@ -49,7 +49,8 @@ void set_creation_attributes(const Credentials& who, const Inode& directory,
 
 }  // namespace
 
-// Which object a name leads to right now. Whoever acts on the answer locks both and asks again.
+// The object that a name leads to at this moment. A caller that acts on it locks both objects and
+// looks the name up again.
 Outcome<std::optional<InodeId>> Store::peek(InodeId directory, std::string_view name) {
   Locked lock(*this, directory);
   const Inode* inode = find(directory);
@@ -71,7 +72,7 @@ Outcome<Found> Store::lookup(const Credentials& who, const Handle& directory,
   if (inode == nullptr) return Failure{Status::Stale};
   if (!permits(*inode, who, kMayExecute)) return Failure{Status::Access};
   const Inode* found = *child ? find(**child) : nullptr;
-  // Gone between the two looks: as if the removal had come first.
+  // Removed between the two look-ups: as if the removal had come first.
   if (found == nullptr) return Failure{Status::NoEntry};
   return Found{node_of(*found), attributes_of(*inode)};
 }
@@ -87,8 +88,8 @@ Outcome<Created> Store::make(const Credentials& who, const Handle& directory, st
   Locked lock(*this, {*id, new_id});
   Inode* parent = find(*id);
   if (const auto fault = directory_fault(parent)) return Failure{*fault};
-  // Exists before Access: a client without write permission that opens what is there must learn
-  // that it is there.
+  // Exists takes precedence over Access: a client without write permission that opens an existing
+  // file must learn that the file exists.
   if (permits(*parent, who, kMayExecute) && parent->entries->find(name))
     return Failure{Status::Exists};
   if (const auto fault = insert_fault(parent, who)) return Failure{*fault};

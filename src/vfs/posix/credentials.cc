@@ -76,11 +76,11 @@ CredentialScope::CredentialScope(const Credentials& who) {
     ok_ = false;
     return;
   }
-  // Who serves is no other user; groups mean nothing to root.
+  // Group of the server itself; supplementary groups do not matter to root.
   static const std::uint32_t kOwnGroup = ::getegid();
   if (who.uid == 0 && who.gid == kOwnGroup) return;
   switched_ = true;
-  // Groups and group first: afterwards the right to change them may be gone.
+  // Groups and group first: afterwards the thread may have lost the right to change them.
   if (who.uid != 0) {
     Groups groups = who.groups;
     std::replace(groups.begin(), groups.end(), kNoId, who.gid);

@@ -2,9 +2,10 @@
 //
 // A CredentialScope switches this thread's file-system user and group and its supplementary groups
 // (setfsuid(2): the kernel then checks permissions, owns new files and counts quotas as for that
-// user) and switches user and group back at its end. Never held over a co_await: the thread would
-// go on as somebody else. Groups stay as they are between scopes, which spares most calls; they
-// mean nothing to root. Without root nothing is switched and everybody is the server's user.
+// user) and switches user and group back at its end. A scope never spans a co_await: the thread
+// would go on as another user. The groups stay as they are between scopes, which saves most system
+// calls; they do not matter to root. Without root nothing is switched: every caller is the server's
+// user.
 #pragma once
 
 #include "vfs/types.h"

@@ -1,10 +1,10 @@
-// Which names lead to an object, kept across restarts: what makes handles last where the kernel
-// does not open by handle (without root, and on file systems that cannot). A row says that
-// (directory, name) led to an object when it was last seen; whoever follows it verifies that it
-// still does. Kept in SQLite: a process that is killed loses nothing, a machine that loses power at
+// InodeTable: a table of the names that lead to each object, kept over restarts. It makes handles
+// last where the kernel cannot open by handle (without root, and on some file systems). A row says
+// that (directory, name) led to an object when the row was written; its reader verifies that it
+// still does. The table is in SQLite: a killed process loses no row, a machine that loses power at
 // most the newest rows, whose handles become stale.
 //
-// Callable from any thread that may block.
+// Thread: any that may block.
 #pragma once
 
 #include <sqlite3.h>
@@ -20,8 +20,8 @@
 
 namespace stag::vfs::posix {
 
-// What an object is known by: its inode number and its time of birth in nanoseconds, because
-// numbers are used again.
+// The key of an object: its inode number and its time of birth in nanoseconds, because inode
+// numbers are reused.
 struct InodeKey {
   std::uint64_t inode = 0;
   std::uint64_t born = 0;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLeastMapped = std::uint64_t{64} << 10;
 // Of all mappings of the process.
 std::atomic<std::uint64_t> bytes_mapped{0};
 
-// What a thread copies at the moment, and where it goes on when that faults.
+// The range that a thread copies at the moment, and where it continues when that faults.
 struct Copying {
   Bytes from;
   sigjmp_buf faulted;
@@ -27,7 +27,7 @@ constinit thread_local Copying* copy_of_thread = nullptr;
 
 struct sigaction handler_before;
 
-// To whoever had the signal before.
+// Passes the signal to the handler that was installed before.
 void pass_on(int signal, siginfo_t* fault, void* context) {
   if ((handler_before.sa_flags & SA_SIGINFO) != 0)
     return handler_before.sa_sigaction(signal, fault, context);
@@ -101,7 +101,7 @@ bool Mapping::copy(std::uint64_t offset, MutableBytes to) const {
     return false;
   }
   copy_of_thread = &now;
-  // The compiler knows nothing of the handler that looks between these two.
+  // Keeps the order for the signal handler, which may run between these two.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::memcpy(to.data(), now.from.data(), to.size());
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -1,9 +1,10 @@
-// A file of a file system in memory, mapped for reading (decision 0011): what is read again and
-// again comes from there three times as fast as by pread(2), which answers such files page by page.
+// Mapping: a file of a file system in memory, mapped for reading (decision 0011). Repeated reads
+// from a mapping are three times as fast as by pread(2), which reads such files page by page.
 //
-// Who reads a mapped file that was truncated meanwhile gets a SIGBUS. copy() expects that and
-// fails. The handler for it is the process's from the first mapping on; it leaves every other fault
-// to whoever had it before. A file with holes is better not mapped: to look at one fills it.
+// A thread that reads a mapped file receives SIGBUS if the file was truncated meanwhile; copy()
+// expects that and fails. The first mapping installs the signal handler for the process; the
+// handler passes every other fault to the handler that was installed before. Files with holes are
+// not mapped: reading a hole fills it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace stag::vfs::posix {
 
 class Mapping {
  public:
-  // Of a file of `size` bytes, with room for it to grow. Null when that is too much: what is mapped
-  // counts as memory of the process, which has a limit for all its mappings.
+  // Maps a file of `size` bytes, with address space for it to grow. Null when that exceeds the
+  // process's limit for all its mappings, which count as its memory.
   static std::shared_ptr<const Mapping> of(const Descriptor& file, std::uint64_t size);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;

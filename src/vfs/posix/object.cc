@@ -34,7 +34,7 @@ Outcome<SharedDescriptor> Object::open_writer() {
 }
 
 SharedMapping Object::mapping_for(std::uint64_t size, std::size_t reading) {
-  // To map a page and unmap it again costs as much as three times what it saves a read.
+  // To map a page and unmap it again costs three times as much as a mapping saves in one read.
   constexpr std::uint64_t kTimesReadBefore = 2;
   SharedMapping outgrown;
   std::lock_guard lock(mutex_);
@@ -67,8 +67,8 @@ ObjectRef ObjectCache::find(const Handle& handle) {
   return *at->second;
 }
 
-// References are only handed out under the shard's lock, so what nobody else holds stays so until
-// it is unlinked.
+// References are made under the shard's lock only, so that an object without other references has
+// none until it is removed from the cache.
 void ObjectCache::evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted) {
   auto at = shard.recent.end();
   while (shard.recent.size() > keep && at != shard.recent.begin()) {

@@ -79,7 +79,7 @@ class Object {
   SharedDescriptor reader_;
   SharedDescriptor writer_;
   SharedMapping mapping_;
-  std::uint64_t bytes_read_ = 0;  // as far as mapping_for() was told
+  std::uint64_t bytes_read_ = 0;  // as reported to mapping_for()
 };
 using ObjectRef = std::shared_ptr<Object>;
 
@@ -103,7 +103,7 @@ class ObjectCache {
   ObjectRef find(const Handle& handle);
   // The object already cached under this handle, if there is one, else `object`.
   ObjectRef insert(ObjectRef object);
-  // The object is gone, or its identity in doubt.
+  // Removes an object that no longer exists, or whose identity is in doubt.
   void drop(const Handle& handle);
   // Out of descriptors: lets go all that is not in use.
   void drop_all();

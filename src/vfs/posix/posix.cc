@@ -7,8 +7,8 @@
 namespace stag::vfs {
 namespace {
 
-// co_await blocking(...) runs `work` by `executor`, on a thread prepared for it; Delay when that
-// has no room.
+// co_await blocking(...) runs `work` on a prepared thread of `executor`; Delay when the queue of
+// the executor is full.
 template <class Work>
 auto blocking(Executor* executor, CallerContext caller, Work work) {
   const auto prepared = [work = std::move(work)] {
@@ -18,8 +18,8 @@ auto blocking(Executor* executor, CallerContext caller, Work work) {
   return offloaded_to(executor, caller.client, caller.loop, prepared, Failure{Status::Delay});
 }
 
-// The same as an Operation, for what is not answered at once: a coroutine starts here and nowhere
-// before (decision 0007). What `work` refers to outlives the Operation.
+// The same as an Operation, for operations that cannot end at once: the coroutine starts here and
+// not before (decision 0007). The objects that `work` refers to outlive the Operation.
 template <class Work>
 auto by_workers(Executor* executor, CallerContext caller, Work work)
     -> Operation<typename decltype(work())::Value> {
@@ -40,7 +40,7 @@ PosixFileSystem::PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Option
 
 PosixFileSystem::~PosixFileSystem() {
   if (workers_ == nullptr) return;
-  // To close what is open may block as much as to use it.
+  // To close descriptors may block as much as to use them.
   Executor::Job job{[tree = std::move(tree_)] {}, {}, [](void*, Executor::Function) {}};
   job.must_run = true;
   workers_->submit(std::move(job));

@@ -16,7 +16,9 @@
 #include "testing/vfs/posix_backend.h"
 #include "vfs/posix/acl_xattr.h"
 #include "vfs/posix/credentials.h"
+#include "vfs/posix/inode_table.h"
 #include "vfs/posix/mapping.h"
+#include "vfs/posix/object.h"
 
 namespace stag::vfs {
 namespace {

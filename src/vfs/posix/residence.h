@@ -1,5 +1,5 @@
-// Where the data of a file system is, as statfs(2) tells: that says whether a loop may ask it
-// itself.
+// Residence: where the data of a file system is, by its statfs(2) type. It decides whether a loop
+// may use the file system itself.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 namespace stag::vfs::posix {
 
 enum class Residence : std::uint8_t {
-  Memory,     // of this machine: nothing is ever waited for
-  Disk,       // of this machine: what is cached is had without waiting
-  Elsewhere,  // any call may wait for another process or machine, for ever
+  Memory,     // of this machine: no operation waits
+  Disk,       // of this machine: operations on cached data do not wait
+  Elsewhere,  // any call may wait for another process or machine, without limit
 };
 
-// `type` is statfs's f_type. What is not known, and what stands on other file systems (overlayfs),
-// is Elsewhere.
+// `type` is statfs's f_type. Unknown file systems, and those that stand on others (overlayfs), are
+// Elsewhere.
 Residence residence_of(std::int64_t type);
 
 }  // namespace stag::vfs::posix

@@ -127,7 +127,7 @@ Outcome<struct statx> Tree::stat(const Descriptor& descriptor) const {
   if (::statx(descriptor.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stat) != 0)
     return last_error();
   if (stat.stx_nlink == 0)
-    return Failure{Status::Stale};  // We keep it open; to the world it is gone.
+    return Failure{Status::Stale};  // The object is only kept alive by this open descriptor.
   return stat;
 }
 
@@ -171,8 +171,9 @@ Outcome<Usage> Tree::usage() {
   return usage;
 }
 
-// What was written before may be gone, although no restart happened. A client can tell its user of
-// a quota or a full disk, which some file systems find out about no sooner than now.
+// Data that was written before may be lost, although no restart happened. Quota and full disk,
+// which some file systems notice only at a sync, keep their own Status, so that the client can
+// report them.
 Status Tree::lost(int error) {
   write_verifier_epoch_.fetch_add(1);
   return error == ENOSPC || error == EDQUOT ? status_of(error) : Status::Io;

@@ -84,7 +84,7 @@ std::optional<Outcome<Access>> Tree::access_at_once(const Credentials& who, cons
 // Whether the caller may move data of the file: more than open(2) would let it (RFC 1813 4.4).
 std::optional<Status> Tree::data_fault(const Credentials& who, const Object& file,
                                        const Attributes& attributes, bool writing) const {
-  if (!can_switch_users()) return std::nullopt;  // Opening it says what the server's user may.
+  if (!can_switch_users()) return std::nullopt;  // open(2) checks the server's user.
   if (who.uid == 0 || who.uid == attributes.uid) return std::nullopt;
   const CredentialScope scope(who);
   if (!scope.ok()) return Status::Access;
@@ -124,8 +124,8 @@ std::optional<Status> Tree::apply_times(const Credentials& who, Object& object,
   return std::nullopt;
 }
 
-// The size first, since it is what can fail for want of space; then the owner, which takes set-id
-// bits away, and the mode.
+// The size first, because it can fail for lack of space; then the owner, whose change clears set-id
+// bits, and then the mode.
 std::optional<Status> Tree::apply(const Credentials& who, Object& object, const Attributes& before,
                                   const SetAttributes& changes) {
   if (changes.size) {

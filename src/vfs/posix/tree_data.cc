@@ -13,11 +13,11 @@
 namespace stag::vfs::posix {
 namespace {
 
-// What is copied on a loop's own thread at most. It is as much as the loop sends or receives
-// without a pause all the same, and takes 20 to 50 us.
+// The most bytes that are copied on a loop's own thread: as many as the loop sends or receives
+// without a pause anyway; it takes 20 to 50 us.
 constexpr std::size_t kLargestAtOnce = 1024 * 1024;
 
-// For less, to ask for the file's size once more takes what a mapping saves.
+// Below this size, the check of the file's size costs as much as a mapping saves.
 constexpr std::size_t kMappedFrom = 16 * 1024;
 
 int flags_of(Stability stability) {
@@ -28,7 +28,7 @@ int flags_of(Stability stability) {
 struct Written {
   std::size_t count = 0;
   int error = 0;      // why it is not all
-  bool lost = false;  // a sync failed: what was written before may be gone too
+  bool lost = false;  // a sync failed: data that was written before may be lost too
 };
 
 // Writes the rope from `done` on, as many pieces per call as the system takes.
@@ -121,7 +121,7 @@ Outcome<ReadResult> Tree::read(const Credentials& who, const Handle& file, std::
   return result;
 }
 
-// Nothing faults in the page that a file now ends in: what was cut off there reads as zeros.
+// The page that a file now ends in does not fault: the truncated bytes in it read as zeros.
 bool Tree::is_cut(const Object& file, std::uint64_t end) const {
   const auto now = attributes_of(file);
   return !now || now->size < end;

@@ -1,4 +1,4 @@
-// Handles and what they lead to.
+// Handles, and the objects that they lead to.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -14,7 +14,8 @@
 namespace stag::vfs::posix {
 namespace {
 
-// The first byte of a handle says whose it is; then the kernel's type and bytes, or an InodeKey.
+// The first byte of a handle is its kind; behind it are the kernel's type and bytes, or an
+// InodeKey.
 constexpr std::byte kKernelHandle{1};
 constexpr std::byte kTableHandle{2};
 constexpr std::size_t kTableHandleSize = 1 + 16;
@@ -191,7 +192,7 @@ bool Tree::lies_beneath_root(const Descriptor& directory) const {
   const std::string path = path_of(directory);
   if (root.empty()) return false;
   if (!path.empty()) return path == root || root == "/" || path.starts_with(root + "/");
-  // The path is too long for the kernel to tell: climb.
+  // The path is too long for the kernel to return it: climb from parent to parent.
   const auto top = stat(root_->path);
   int at = ::fcntl(directory.number(), F_DUPFD_CLOEXEC, 0);
   InodeKey last;
@@ -211,7 +212,7 @@ bool Tree::lies_beneath_root(const Descriptor& directory) const {
 
 std::optional<Status> Tree::directory_fault(const Object& object) const {
   if (object.type != FileType::Directory) return Status::NotDirectory;
-  // Somebody may have moved it out since it was found.
+  // The directory may have been moved out of the tree since it was opened.
   if (&object != root_.get() && !lies_beneath_root(object.path)) return Status::Stale;
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Entries that go away or move: remove, rmdir, rename.
+// Entries that are removed or moved: remove, rmdir, rename.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,7 +11,8 @@
 
 namespace stag::vfs::posix {
 
-// What the entry leads to, so that a last name that goes does not leave an open object behind.
+// The handle of the entry's object, so that an object whose last name is removed does not stay open
+// in the cache.
 Outcome<Handle> Tree::entry_handle(const Object& directory, std::string_view name) {
   const auto opened = open_entry(directory, name);
   if (!opened) return Failure{opened.error()};

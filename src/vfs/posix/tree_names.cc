@@ -42,8 +42,8 @@ bool is_newborn(const struct statx& stat) {
   return stat.stx_ctime.tv_sec - stat.stx_btime.tv_sec <= kSlackSeconds;
 }
 
-// The kernel's word for "this file system has no such objects" is EPERM, which it also says of a
-// directory that nobody may change, and of devices to those who are not root.
+// The kernel returns EPERM when the file system has no such objects, but also for an immutable
+// directory, and for devices when the user is not root.
 Failure<Status> making_error(const Object& directory) {
   const int error = errno;
   struct statx parent {};
@@ -94,8 +94,8 @@ std::optional<Outcome<Found>> Tree::lookup_at_once(const Credentials& who, const
   return found;
 }
 
-// What every creation has around it: the checks, the observed directory, the durable end. `make`
-// does it.
+// The frame of every creation: the checks, the observation of the directory, and the sync. `make`
+// creates the object.
 template <class Make>
 Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
                             const SetAttributes& attributes, Make make) {
@@ -112,7 +112,7 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
   return Created{made->node(), observation.finish()};
 }
 
-// What the system's call could not set while it made the object.
+// The attributes that the system call could not set while it made the object.
 SetAttributes Tree::unset_after_making(const Credentials& who, const Attributes& made,
                                        const SetAttributes& wanted) {
   SetAttributes rest = wanted;
@@ -143,8 +143,8 @@ Outcome<Tree::Opened> Tree::settle(const Credentials& who, Object& directory, st
   return made;
 }
 
-// As the thread's current user, who made it: by now somebody else's object may have the name, which
-// only its owner may remove from a sticky directory.
+// Runs as the thread's current user, who made the object: by now another user's object may have the
+// name, which only its owner may remove from a sticky directory.
 void Tree::unmake(const Object& directory, std::string_view name, const Descriptor& made) {
   const std::string terminated(name);
   struct stat named {};
@@ -157,8 +157,8 @@ void Tree::unmake(const Object& directory, std::string_view name, const Descript
              S_ISDIR(named.st_mode) ? AT_REMOVEDIR : 0);
 }
 
-// For the calls that give no descriptor of what they made. Somebody who may write to the directory
-// may have put another object under the name meanwhile; what the caller asked for is not done to
+// For the system calls that return no descriptor of the new object. Another user who may write to
+// the directory may have put another object under the name meanwhile; this function does not change
 // that one.
 Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& directory,
                                           std::string_view name, FileType type,
@@ -244,7 +244,7 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
       }
       if (made || made.error() != Status::Exists || how.mode == CreateMode::Guarded) return made;
       made = reopen(who, parent, name, how);
-      // Gone between the two looks: make it after all.
+      // Removed between the two look-ups: create it after all.
       if (made || made.error() != Status::NoEntry) return made;
     }
   });
@@ -313,7 +313,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    // Through /proc: linking a descriptor directly is for those who may open by handle.
+    // Through /proc: to link a descriptor directly needs the capability to open by handle.
     if (::linkat(AT_FDCWD, ProcPath((*object)->path).text(), (*parent)->path.number(),
                  std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
       return last_error();

@@ -44,7 +44,7 @@ std::string_view mount_words(Status status) {
   }
 }
 
-// What the user can do about it; empty where words() says enough.
+// What the user can do about it; empty if words() says enough.
 std::string_view advice(Status status) {
   switch (status) {
     case Status::NoEntry:

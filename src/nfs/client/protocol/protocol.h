@@ -1,10 +1,11 @@
-// What a FileSystem asks of the version of NFS that its server speaks: one operation each, in nouns
-// of no version (types.h). v2/ and v3/ implement it; what is made of several operations (walks,
-// listings, bulk transfers) stands above it and is the same for all.
+// Protocol: the interface between FileSystem and the version of NFS that the server speaks: one
+// function for each operation, in types of no version (types.h). v2/ and v3/ implement it. Walks,
+// listings and bulk transfers consist of several operations; they stand above it and are the same
+// for all versions.
 //
 // Every operation takes the OperationContext for the sentence of its errors. Contexts, names and
-// memory are views of what outlives the Task. A Handle that this version cannot say draws
-// BadHandle.
+// memory are views; what they refer to outlives the Task. A Handle that is too long for the version
+// fails with BadHandle.
 //
 // Thread: the Channel's loop. The Channel outlives the Protocol, and the Protocol its Tasks.
 #pragma once
@@ -21,13 +22,13 @@
 
 namespace stag::nfs::client {
 
-// What LOOKUP finds.
+// The results of LOOKUP.
 struct Found {
   Handle handle;
   std::optional<Attributes> attributes;  // where the server gives them
 };
 
-// What a creating operation made; the parts that the Reply had.
+// A new object, as far as the Reply of the creating operation describes it.
 struct Made {
   std::optional<Handle> handle;
   std::optional<Attributes> attributes;
@@ -41,7 +42,7 @@ struct ListPosition {
 
 struct ListedEntry {
   Entry entry;
-  std::uint64_t cookie = 0;  // of what follows
+  std::uint64_t cookie = 0;  // of the next page
 };
 
 // One reply, "." and ".." included.
@@ -65,10 +66,10 @@ class Protocol {
                                     SetAttributes attributes, std::optional<Time> guard) = 0;
   virtual Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
                                       std::string_view name) = 0;
-  // Those of the bits `asked` (client::access) that the server grants.
+  // Yields those of the bits `asked` (client::access) that the server grants.
   virtual Task<Outcome<std::uint32_t>> access(OperationContext context, Handle object,
                                               std::uint32_t asked) = 0;
-  // `size`: what the link's attributes say, where they are known.
+  // `size`: the size among the link's attributes, if the caller knows it.
   virtual Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
                                               std::optional<std::uint64_t> size) = 0;
 

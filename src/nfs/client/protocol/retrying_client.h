@@ -1,6 +1,6 @@
-// Calls of NFS procedures with what all of them share: a server that says "come back later" is
-// asked again for a while, every other status and every failed call becomes an Error with a
-// sentence. What the versions of the protocol are made of.
+// RetryingClient: a rpc::Client for NFS procedures. It repeats a call for a while when the server
+// answers Status::Delay, and turns every other status and every failed call into an Error with a
+// sentence. v2/ and v3/ are built on it.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace stag::nfs::client {
 // Copies of a RetryingClient share the Channel, which outlives them.
 class RetryingClient {
  public:
-  // What a status of the procedures means; Ok for 0.
+  // Maps a status of the procedures to a Status; 0 to Ok.
   using ToStatus = Status (*)(std::uint32_t status);
 
   RetryingClient(rpc::Channel& channel, const ProtocolOptions& options, rpc::Binding binding,
@@ -23,8 +23,8 @@ class RetryingClient {
   template <class P>
   using Resok = std::remove_cvref_t<decltype(std::declval<typename P::Results&>().resok())>;
 
-  // `args` and what `context` and `sinks` refer to outlive the Task. `results_max`: see
-  // rpc::CallOptions.
+  // Calls procedure P and yields its results of success. `args` and the objects that `context` and
+  // `sinks` refer to outlive the Task. `results_max`: see rpc::CallOptions.
   template <xdr::Procedure P>
   Task<Outcome<Resok<P>>> call(const typename P::Args& args, OperationContext context,
                                std::span<const rpc::ResultBuffer> sinks = {},

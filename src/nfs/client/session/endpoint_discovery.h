@@ -1,5 +1,5 @@
-// Where the services of a server are, as far as its URL leaves that open: rpcbind is asked (over
-// TCP, for the programs and the transport that the URL means).
+// Finds the addresses of a server's services that its URL leaves open: asks rpcbind over TCP, for
+// the programs and the transport of the URL.
 #pragma once
 
 #include "base/address.h"
@@ -9,9 +9,9 @@
 
 namespace stag::nfs::client {
 
-// The NFS service: what the URL says, or with `port=rpcbind` the port that is registered for its
-// version of NFS under the netids of its transport (RFC 8267 4.2: rdma and rdma6). `tcp` connects
-// by TCP. Fails when rpcbind cannot tell.
+// The address of the NFS service: that of the URL, or with `port=rpcbind` the port that is
+// registered for the URL's version of NFS under the netids of its transport (RFC 8267 4.2: rdma and
+// rdma6). `tcp` connects by TCP. Fails when rpcbind does not answer or has no such entry.
 Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const ProtocolOptions& calls);
 
 // The MOUNT service over TCP: `mountport` of the URL, else rpcbind's answer, else the usual port,

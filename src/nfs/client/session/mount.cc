@@ -85,7 +85,7 @@ ExportList to_export_list(const mount3::exports& exports) {
   return list;
 }
 
-// The export list, or an empty one when the server does not tell.
+// The export list; empty when the server does not return one.
 Task<Outcome<ExportList>> exports_if_told(rpc::Client client, rpc::CallOptions options,
                                           std::uint32_t nfs_version) {
   rpc::CallResult<mount3::exports> list = mount3::exports{};
@@ -129,7 +129,7 @@ Status to_status(std::uint32_t status) {
   }
 }
 
-// What MNT of either version says.
+// The results of MNT of either version.
 struct MountAnswer {
   Status status = Status::Ok;
   std::optional<Handle> root;

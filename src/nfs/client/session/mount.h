@@ -15,18 +15,18 @@ namespace stag::nfs::client {
 
 struct MountPoint {
   Handle root;
-  std::string root_path;  // what was mounted: a whole-component prefix of the path asked for
-  std::string rest;       // what follows it, without a leading '/': to be walked
+  std::string root_path;  // the mounted path: a prefix, by whole components, of the requested one
+  std::string rest;       // the rest of that path, without a leading '/': to be walked
 };
 
 struct ListedExport {
   std::string path;
-  std::vector<std::string> clients;  // as the server names them; empty: open to everybody
+  std::vector<std::string> clients;  // as the server names them; empty: open to all clients
 };
 
-// Finds what of `path` (absolute) can be mounted: the longest export that it lies in; where the
-// server does not give its list, the path and then its parent directories in turn. Mount when
-// none can be. NFS version 2 takes its handles from MOUNT version 1.
+// Mounts as much of `path` (absolute) as possible: the longest export that it lies in; if the
+// server does not return its export list, the path and then its parent directories in turn. Fails
+// with Kind::Mount when none can be mounted. NFS version 2 uses the handles of MOUNT version 1.
 Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
                                 rpc::Credentials credentials, rpc::CallOptions options,
                                 std::uint32_t nfs_version = 3);

@@ -11,7 +11,7 @@
 namespace stag::nfs::client {
 namespace {
 
-// UMNT is a courtesy; nobody waits for it long.
+// UMNT is a courtesy; a Session does not wait for it longer than this.
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
 constexpr Duration kProbeTimeout = std::chrono::seconds(2);
 
@@ -42,7 +42,8 @@ Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, ProtocolOptions calls) {
   co_return answer.ok() || answer.error().kind != rpc::CallError::Kind::Transport;
 }
 
-// A port that hangs up on RPC-over-RDMA, or waits for more, is asked what it speaks instead.
+// Tries NFS over TCP on a port that closes RPC-over-RDMA connections, or never answers them, to
+// explain the error.
 Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
                     const FileSystemOptions& options) {
   const OperationContext context{"connect to the NFS service", {}};

@@ -15,7 +15,7 @@ namespace stag::nfs::client {
 namespace {
 
 constexpr OperationContext kReading{"read the file", {}};
-// Bytes asked for beyond the expected end of the file.
+// Bytes to ask for beyond the expected end of the file.
 constexpr std::uint32_t kProbeSize = 64u << 10;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
@@ -38,7 +38,7 @@ class BulkReader {
 
   Task<Outcome<std::uint64_t>> run() {
     Outcome<std::uint64_t> total = co_await deliver_all();
-    // Nobody else may use the memory that the others still fill.
+    // The other READs still write to the memory: the caller gets it back after they have ended.
     co_await group_.join();
     co_return total;
   }

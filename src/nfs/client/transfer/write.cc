@@ -1,6 +1,6 @@
 // WRITE and COMMIT, alone and in bulk. A bulk write sends unstable WRITEs, several at a time, and
-// commits once; the write verifier tells whether the server still has all of them (RFC 1813 3.3.7).
-// When it does not, everything is read from the source and written again.
+// commits once; the write verifier shows whether the server still has all of them (RFC 1813 3.3.7).
+// If it does not, all data is read from the source and written again.
 #include <algorithm>
 #include <vector>
 
@@ -132,7 +132,7 @@ class BulkWriter {
   DataSource& source_;
   const std::uint64_t begin_;
   const std::uint32_t window_;
-  std::uint64_t next_ = 0;            // what the source gives next
+  std::uint64_t next_ = 0;            // offset of the next piece of the source
   std::optional<Verifier> verifier_;  // of unstable WRITEs of this pass
   bool lost_ = false;
   bool ends_in_hole_ = false;

@@ -40,10 +40,10 @@ bool wants_server_time(const SetAttributes& wanted) {
   return wanted.accessed.how == SetTime::How::Now || wanted.modified.how == SetTime::How::Now;
 }
 
-// What one setattr() takes in steps.
+// The SETATTR calls that one setattr() takes.
 struct Steps {
   v2::sattrargs now{};    // the attributes and the server's time
-  v2::sattrargs times{};  // what the server's time must not have changed
+  v2::sattrargs times{};  // for times that setting the server's time must not change
   bool two = false;
 };
 
@@ -175,7 +175,7 @@ Task<Outcome<WritePart>> Nfs2::write(OperationContext context, Handle file, std:
   wanted.data = Rope::borrow(part);
   const auto res = co_await run<v2::NFSPROC_WRITE>(context, wanted);
   if (!res) co_return Failure{res.error()};
-  // RFC 1094 2.2: what is answered is on stable storage.
+  // RFC 1094 2.2: data is on stable storage when the WRITE is answered.
   co_return WritePart{static_cast<std::uint32_t>(part.size()), Stability::FileSync, {}};
 }
 
@@ -235,7 +235,7 @@ Task<Outcome<FileSystemInfo>> Nfs2::info(OperationContext context, Handle object
 }
 
 Task<Outcome<NameLimits>> Nfs2::name_limits(OperationContext context, Handle object) {
-  // Tells whether the object is there.
+  // Fails when the object does not exist.
   const Outcome<v2::fattr> attributes = co_await attributes_of(context, object);
   if (!attributes) co_return Failure{attributes.error()};
   NameLimits limits;

@@ -1,16 +1,16 @@
 // NFS version 2 (RFC 1094), and NFSACL version 2 beside it, as a Protocol, as far as it reaches:
 //
 //   listings       names only: attributes are NotSupported, and the caller looks the names up
-//   access         judged here by mode bits, owner and the caller's own AUTH_SYS credential
-//   create         Guarded and Exclusive look first whether the name is free; a client that
-//                  takes it in between shares the file
-//   setattr        a guard is compared before; a time that is to be the server's beside one that is
-//                  not takes two calls
+//   access         computed here from mode bits, owner and the caller's own AUTH_SYS credential
+//   create         Guarded and Exclusive first check that the name is free; a client that takes it
+//                  in between shares the file
+//   setattr        a guard is compared before; setting one time to the server's and the other to a
+//                  value takes two calls
 //   write, commit  every WRITE is stable, so there is nothing to commit
 //   info, name_limits, usage  the results of STATFS, else the limits of the protocol
 //
-// At most 8192 bytes move in one call, whatever is asked for. Sizes and offsets end at 2^32-1;
-// beyond is FileTooBig.
+// At most 8192 bytes move in one call. Sizes and offsets end at 2^32-1; larger ones fail with
+// FileTooBig.
 #pragma once
 
 #include "nfs/client/protocol/protocol.h"

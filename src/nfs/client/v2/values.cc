@@ -8,12 +8,13 @@ namespace stag::nfs::client::nfs2 {
 
 namespace {
 
-constexpr std::uint32_t kBlock = 512;  // What servers count `blocks` in.
+constexpr std::uint32_t kBlock = 512;  // bytes; the unit of `blocks`
 constexpr std::uint32_t kTypeBits = 0170000;
 // SunOS sends a FIFO as a character device with this number.
 constexpr std::uint32_t kFifoDevice = 0xffffffff;
 
-// RFC 1094 2.3.1, and what servers say beside it: EAGAIN and others of their UNIX.
+// The statuses of RFC 1094 2.3.1, and further ones that servers use: EAGAIN and other numbers of
+// UNIX.
 struct StatusNumber {
   std::uint32_t number;
   Status status;

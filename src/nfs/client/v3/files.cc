@@ -206,7 +206,7 @@ Task<Outcome<ListedPart>> Nfs3::list_attributes(OperationContext context,
   args.dir = directory;
   args.cookie = from.cookie;
   args.cookieverf = from.verifier;
-  // dircount bounds names only; maxcount is what the reply may be.
+  // dircount bounds the names only; maxcount bounds the whole reply.
   args.dircount = size;
   args.maxcount = size;
   auto resok = co_await client_.call<v3::NFSPROC3_READDIRPLUS>(args, context);

@@ -1,9 +1,10 @@
 // NFSACL versions 2 and 3 (RFC 8267 5.2): access control lists over the same exports, handles and
 // stores as NFS, on the same connections, RDMA included. A store keeps POSIX lists (vfs/acl.h);
-// what the wire adds to them is undone by ulb::received_acl().
+// ulb::received_acl() removes what the wire form adds to them.
 //
-// No RFC says what the procedures may answer: statuses are those of NFS of the same version. Lists
-// of more entries than NFSACL carries, which a local user may have made, are an input/output error.
+// No RFC defines the statuses of the procedures: they are those of NFS of the same version. A list
+// with more entries than NFSACL carries, which a local user may have made, is an input/output
+// error.
 #pragma once
 
 #include "nfs/export/server_context.h"

@@ -13,7 +13,7 @@ namespace stag::nfs::mount {
 
 namespace {
 
-// Enough for every path of a list; what DUMP and EXPORT send stays below kMaxMountList.
+// Bytes, enough for every path of a list; the Replies of DUMP and EXPORT stay below kMaxMountList.
 constexpr std::size_t kListBudget = 1 << 19;
 
 // RFC 1813 5.2.1, ERRORS: fewer than the store knows.
@@ -48,7 +48,8 @@ Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admissio
   const auto normal = normal_path(path);
   if (!normal) co_return Failure{mount3::MNT3ERR_ACCES};
   const auto match = admission.exports().match(*normal);
-  // The same answer for what is not exported and what is not there, as for any stranger.
+  // The same status whether the path is not exported or does not exist: a stranger must not learn
+  // which.
   if (!match) co_return Failure{mount3::MNT3ERR_NOENT};
   const auto root = admission.admit(*match->found, match->found->file_system().root());
   if (!root) co_return Failure{mount3::MNT3ERR_ACCES};
@@ -132,7 +133,7 @@ mount3::exports exports(const ServerContext& server) {
   std::size_t bytes = 0;
   const auto now = server.exports.current();
   for (const Export& entry : now->all()) {
-    // No groups: open to everybody.
+    // No groups: open to all clients.
     mount3::exportnode node{entry.path(), {}};
     bytes += node.ex_dir.size() + 20;
     for (const ClientRule& rule : entry.spec.clients) {

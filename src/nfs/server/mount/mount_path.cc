@@ -26,7 +26,7 @@ std::string_view without_slashes(std::string_view path) {
   return path;
 }
 
-// What follows `folder` in the absolute path `target`; nullopt when `target` is not below it.
+// The part of the absolute path `target` behind `folder`; nullopt when `target` is not below it.
 std::optional<std::string_view> below(std::string_view folder, std::string_view target) {
   while (!(folder = without_slashes(folder)).empty()) {
     target = without_slashes(target);

@@ -8,8 +8,8 @@
 
 namespace stag::nfs::mount {
 
-// `rest` is relative to `root`. NoEntry for a link that leads out of the export or in circles,
-// NotDirectory, and what lookup() says.
+// The directory at `rest`, a path relative to `root`. Errors: NoEntry for a link that leads out of
+// the export or in circles, NotDirectory, and those of lookup().
 Task<vfs::Outcome<vfs::Handle>> directory_at(const ExportObject& root, std::string_view rest);
 
 }  // namespace stag::nfs::mount

@@ -1,9 +1,9 @@
 // Directory cookies for NFSv2, which has 32 bits for them (RFC 1094 2.2.17) where stores use 64.
 //
-// A cookie below 2^31 stands for itself. A larger one gets a number from 2^31 up, remembered here
-// until as many newer ones have come as there is room for, or the server ends: a client that comes
-// back with an older number is told that its listing failed, never sent to another entry. The same
-// cookie keeps its number while it is remembered.
+// A cookie below 2^31 stands for itself. A larger one gets a number from 2^31 up. The table keeps a
+// number until it has been filled with newer ones, or the server ends; a client that comes back
+// with an older number gets an error and never another entry. A cookie has one number while the
+// table keeps it.
 //
 // Thread: any; a mutex of its own.
 #pragma once

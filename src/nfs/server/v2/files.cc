@@ -16,7 +16,7 @@ Task<v2::attrstat> attributes_of(const ExportObject& object) {
   co_return res;
 }
 
-// The attributes after a change; the store is asked again when the change does not have them.
+// The attributes after a change, from the store if the change does not have them.
 Task<v2::attrstat> after(const ExportObject& object, const vfs::Change& change) {
   if (!change.after) co_return co_await attributes_of(object);
   v2::attrstat res;
@@ -97,7 +97,7 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
 Task<v2::statfsres> statfs(Request request, v2::fhandle file) {
   const auto object = request.resolve(file);
   if (!object) co_return failed<v2::statfsres>(object.error());
-  // Fails with STALE when the object is gone.
+  // Fails with STALE when the object does not exist any more.
   const auto found = co_await object->store().attributes(object->caller(), object->handle);
   if (!found) co_return failed<v2::statfsres>(found.error());
   const auto usage = co_await object->store().usage(object->caller());
@@ -156,7 +156,8 @@ Task<v2::readdirres> readdir(Request request, v2::readdirargs args) {
   const auto listed =
       co_await directory->store().list(directory->caller(), directory->handle, from, sink);
   if (!listed) co_return failed<v2::readdirres>(listed.error());
-  // No entries and no end: the client would ask for the same again for ever.
+  // A page without entries and without the end would make the client ask for the same page again
+  // and again.
   if (entries.empty() && sink.full()) co_return failed<v2::readdirres>(v2::NFSERR_IO);
   v2::readdirres res;
   res.readdirok() = {std::move(entries), listed->eof};

@@ -71,7 +71,7 @@ Task<v2::nfsstat> symlink(Request request, v2::symlinkargs args) {
   const auto directory = request.resolve(args.from.dir);
   if (!directory) co_return directory.error();
   if (directory->read_only()) co_return v2::NFSERR_ROFS;
-  // Stores that hand the text to a system call would lose what follows a NUL.
+  // A store that passes the text to a system call would lose the part behind a NUL.
   if (args.to.find('\0') != std::string::npos) co_return to_nfsstat(vfs::Status::Invalid);
   // 2.2.14: "On UNIX servers the attributes are never used".
   const auto created = co_await directory->store().symlink(

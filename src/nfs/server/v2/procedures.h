@@ -1,10 +1,10 @@
 // NFS version 2 (RFC 1094) over the same exports, handles and stores as version 3. Its 17
-// procedures are coroutines like those of procedures.h; what version 2 cannot say is in
-// values.h.
+// procedures are coroutines like those of version 3; values.h maps values that version 2 cannot
+// express.
 //
 // All changes are on stable storage when they are answered (RFC 1094 2.2): WRITE is synchronous. A
-// file larger than 2^31-1 bytes can be looked at, but neither read nor written: a client that
-// believed the size it is shown would take a part for the whole.
+// file larger than 2^31-1 bytes has attributes, but can be neither read nor written: a client that
+// believed the size in its attributes would take a part for the whole.
 #pragma once
 
 #include "base/task.h"

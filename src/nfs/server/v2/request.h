@@ -1,4 +1,4 @@
-// What every NFSv2 procedure starts from: its Call, admitted to the exports.
+// Request: the beginning of every NFSv2 procedure: its Call, and the admission to the exports.
 #pragma once
 
 #include "nfs/export/admission.h"

@@ -29,8 +29,8 @@ constexpr v2::nfsstat kStatuses[] = {
 };
 static_assert(std::size(kStatuses) == static_cast<std::size_t>(vfs::Status::Delay) + 1);
 
-// RFC 1094 2.3.5: the type stands in the mode bits as well. What has no ftype there is NFNON; the
-// two that became practice are used all the same, as clients know them.
+// RFC 1094 2.3.5: the mode bits contain the type as well. Types without an ftype are NFNON, apart
+// from the two that became practice and that clients know.
 struct TypeWords {
   v2::ftype type;
   std::uint32_t bits;
@@ -40,7 +40,7 @@ constexpr TypeWords kTypes[] = {  // In the order of vfs::FileType.
     {v2::NFSOCK, 0140000}, {v2::NFBLK, 0060000}, {v2::NFCHR, 0020000}};
 constexpr std::uint32_t kTypeBits = 0170000;
 
-// Blocks of attributes; clients take them for 512 bytes whatever blocksize says.
+// Bytes of a block in attributes; clients assume 512 whatever blocksize is.
 constexpr std::uint32_t kBlock = 512;
 constexpr std::uint32_t kKeep = 0xffffffff;
 constexpr std::uint32_t kServerTime = 1'000'000;

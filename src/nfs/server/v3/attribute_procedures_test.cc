@@ -13,13 +13,13 @@ class Nfs3Attributes : public testing::NfsServerTest {
     const auto res = call<NFSPROC3_GETATTR>({object});
     EXPECT_EQ(res.status, NFS3_OK);
     return res.status == NFS3_OK ? res.resok().obj_attributes : fattr3{};
-    class Nfs3Getattr : public Nfs3Attributes {};
-    class Nfs3Setattr : public Nfs3Attributes {};
   }
   nfsstat3 set(const nfs_fh3& object, const sattr3& changes) {
     return call<NFSPROC3_SETATTR>({object, changes, {}}).status;
   }
 };
+class Nfs3Getattr : public Nfs3Attributes {};
+class Nfs3Setattr : public Nfs3Attributes {};
 
 TEST_F(Nfs3Getattr, returns_a_directory_for_the_root) {
   const fattr3 found = attributes(root());

@@ -47,11 +47,11 @@ std::optional<vfs::CreateHow> to_create_how(const v3::createhow3& how) {
   return to;
 }
 
-// Why a symbolic link cannot have this text, before the store is asked.
+// Why a symbolic link cannot have this text, checked before the store is called.
 std::optional<vfs::Status> refusal(const std::string& target) {
   // READLINK promises no more to clients that size their memory by it.
   if (target.size() > ulb::kMaxLinkText) return vfs::Status::NameTooLong;
-  // Stores that hand the text to a system call would lose what follows a NUL.
+  // A store that passes the text to a system call would lose the part behind a NUL.
   if (target.find('\0') != std::string::npos) return vfs::Status::Invalid;
   return std::nullopt;
 }

@@ -55,7 +55,7 @@ v3::stable_how to_stable_how(vfs::Stability stability) {
   return v3::UNSTABLE;
 }
 
-// What a WRITE may not ask for, before the store is asked.
+// Why a WRITE is refused before the store is called.
 v3::nfsstat3 refusal(const v3::WRITE3args& args, const ExportObject& object) {
   if (object.read_only()) return v3::NFS3ERR_ROFS;
   // 3.3.7: count is "the number of bytes of data to be written", and data those bytes.
@@ -75,10 +75,10 @@ Task<v3::WRITE3res> write(Request request, v3::WRITE3args args) {
   res.status = refusal(args, *object);
   if (res.status == v3::NFS3_OK) {
     // 3.3.7: of more than wtmax bytes only wtmax are written. They are copied: a store that keeps
-    // what it is given would keep all that was received.
+    // the Buffer would keep all received bytes in memory.
     if (args.data.size() > kMaxTransfer)
       args.data = Rope::copy_of(args.data.slice(0, kMaxTransfer).flatten().bytes());
-    // Taken first: data lost while we write must not look safe under the later verifier.
+    // Read first: data that is lost during the write must not look safe under the later verifier.
     const v3::writeverf3 verifier = request.write_verifier(*object);
     const auto written =
         co_await object->store().write(object->caller(), object->handle, args.offset,

@@ -17,8 +17,8 @@ std::uint32_t properties(const vfs::Limits& limits) {
   return bits;
 }
 
-// Asks the store for the attributes of `handle`, which fails with STALE when the object is gone.
-// nullopt: `res` holds the error.
+// The attributes of the object, from the store; STALE when the object does not exist any more.
+// nullopt: `res` has the error.
 template <class Res>
 Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res) {
   const auto object = request.resolve(handle);

@@ -98,14 +98,14 @@ vfs::ListFrom from_of(std::uint64_t cookie, const v3::cookieverf3& verifier, boo
   return from;
 }
 
-// What of `count` is left for entries.
+// The bytes of `count` that are left for entries.
 std::uint64_t room_for_entries(std::uint32_t count) {
   const std::uint64_t bytes = std::min(count, kMaxTransfer);
   return bytes < kEmptyList ? 0 : bytes - kEmptyList;
 }
 
-// What the client asked for, unless its transport has less space for the Reply: a listing that is
-// too long for that would reach it as an error.
+// The count of the client, or fewer bytes if its transport carries shorter Replies: a longer
+// listing would reach the client as an error.
 std::uint32_t limited(const Request& request, std::uint32_t count) {
   constexpr std::uint64_t kStatus = 4;
   const std::uint64_t space = std::max(request.results_max(), kStatus) - kStatus;

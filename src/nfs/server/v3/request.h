@@ -1,5 +1,5 @@
-// What every NFSv3 procedure starts from: its Call, admitted to the exports, and the statuses that
-// RFC 1813 lets it return.
+// Request: the beginning of every NFSv3 procedure: its Call, the admission to the exports, and the
+// statuses that RFC 1813 lets the procedure return.
 #pragma once
 
 #include "nfs/export/admission.h"
@@ -39,7 +39,7 @@ class Request {
   std::uint32_t procedure_;
 };
 
-// What goes with an error: the attributes as they are now, if they can be had.
+// The present attributes that go with an error; absent if the store fails to return them.
 Task<v3::post_op_attr> post_op_attributes(const ExportObject& object);
 Task<v3::wcc_data> wcc_now(const ExportObject& object);
 

@@ -46,9 +46,9 @@ constexpr StatusSet kCreating =
                 NFS3ERR_ROFS, NFS3ERR_NAMETOOLONG, NFS3ERR_DQUOT, NFS3ERR_NOTSUPP, NFS3ERR_INVAL});
 constexpr StatusSet kListing =
     kAll | set({NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_NOTDIR, NFS3ERR_BAD_COOKIE, NFS3ERR_TOOSMALL});
-// PERM is in none of the lists for what removes an entry, which 3.3 calls a guide and not complete;
-// it is what a local user is told of an entry that the sticky bit protects, and what Linux's server
-// answers.
+// PERM is in none of the lists of the removing procedures, which section 3.3 calls a guide and not
+// complete. It is the error of a local user for an entry that the sticky bit protects, and Linux's
+// server returns it.
 constexpr StatusSet kRemoving = kAll | set({NFS3ERR_PERM, NFS3ERR_NOENT, NFS3ERR_IO, NFS3ERR_ACCES,
                                             NFS3ERR_NOTDIR, NFS3ERR_NAMETOOLONG, NFS3ERR_ROFS});
 
@@ -56,9 +56,10 @@ constexpr StatusSet kRemoving = kAll | set({NFS3ERR_PERM, NFS3ERR_NOENT, NFS3ERR
 constexpr std::array<StatusSet, 22> kMayReturn = {
     bit(NFS3_OK),            // NULL
     kAll | bit(NFS3ERR_IO),  // GETATTR
-    kAll | set({NFS3ERR_PERM, NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_INVAL, NFS3ERR_NOSPC, NFS3ERR_ROFS,
-                NFS3ERR_DQUOT, NFS3ERR_NOT_SYNC, NFS3ERR_FBIG,
-                NFS3ERR_NOTSUPP}),  // SETATTR; NOTSUPP is not in its list, but what 2.6 has for it
+    kAll |
+        set({NFS3ERR_PERM, NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_INVAL, NFS3ERR_NOSPC, NFS3ERR_ROFS,
+             NFS3ERR_DQUOT, NFS3ERR_NOT_SYNC, NFS3ERR_FBIG,
+             NFS3ERR_NOTSUPP}),  // SETATTR; NOTSUPP is not in its list, but section 2.6 defines it
     kAll | set({NFS3ERR_IO, NFS3ERR_NOENT, NFS3ERR_ACCES, NFS3ERR_NOTDIR,
                 NFS3ERR_NAMETOOLONG}),                                        // LOOKUP
     kAll | bit(NFS3ERR_IO),                                                   // ACCESS
@@ -97,8 +98,8 @@ constexpr nfsstat3 kGeneric[] = {
 };
 static_assert(std::size(kGeneric) == static_cast<std::size_t>(vfs::Status::Delay) + 1);
 
-// What comes nearest to a status that a procedure may not return: `first` if it may return that,
-// else `second` or what is nearest to it.
+// The nearest statuses to one that a procedure may not return: `first` if the procedure may return
+// it, else `second` or its nearest ones.
 struct Nearest {
   nfsstat3 status, first, second;
 };

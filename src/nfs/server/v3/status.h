@@ -1,11 +1,11 @@
-// Maps a store's Status, or the Refusal of a Call, to a status of NFSv3. RFC
-// 1813 3.3.x lists for every procedure which errors it can return; a store's answer that is not on
-// the list becomes the nearest one that is.
+// Maps a store's Status, or the Refusal of a Call, to a status of NFSv3. RFC 1813 section 3.3 lists
+// the errors that each procedure can return; any other Status of a store becomes the nearest one on
+// the list.
 //
-// Beyond the lists: JUKEBOX everywhere (2.6 describes it for any procedure), and the errors that
-// the lists forgot although the operation cannot say it otherwise: INVAL for the creating
-// procedures (an attribute that cannot be set), MLINK for MKDIR, FBIG for SETATTR of a size, NOSPC
-// and DQUOT for COMMIT (some file systems look for room only then).
+// Beyond the lists: JUKEBOX for all procedures (section 2.6 describes it for any), and errors that
+// the lists lack although no other one fits: INVAL for the creating procedures (an attribute that
+// cannot be set), MLINK for MKDIR, FBIG for SETATTR of a size, NOSPC and DQUOT for COMMIT (some
+// file systems allocate storage only then).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace stag::nfs::nfs3 {
 
-// Whatever the procedure: what holds for programs without such lists (NFSACL).
+// The same without a list of a procedure, for programs that have none (NFSACL).
 v3::nfsstat3 to_nfsstat3(vfs::Status status);
 v3::nfsstat3 to_nfsstat3(Refusal refusal);
 
