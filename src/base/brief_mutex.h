@@ -42,4 +42,16 @@ class BriefMutex {
   std::atomic<std::uint32_t> state_{kFree};
 };
 
+// Holds one for a scope, where there is no <mutex>: in pure modules.
+class [[nodiscard]] BriefLock {
+ public:
+  explicit BriefLock(BriefMutex& mutex) : mutex_(mutex) { mutex_.lock(); }
+  BriefLock(const BriefLock&) = delete;
+  BriefLock& operator=(const BriefLock&) = delete;
+  ~BriefLock() { mutex_.unlock(); }
+
+ private:
+  BriefMutex& mutex_;
+};
+
 }  // namespace stag

@@ -112,6 +112,15 @@ void Encoder::append(const Stream& other) {
   if (!head.empty()) std::memcpy(reserve(head.size()), head.data(), head.size());
 }
 
+void Encoder::rewind(const Mark& to) {
+  STAG_CHECK(to.used <= used_ && to.items <= items_.size());
+  used_ = to.used;
+  while (items_.size() > to.items) items_.pop_back();
+  referenced_ = to.referenced;
+  places_ = to.places;
+  error_ = to.error;
+}
+
 void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {
   std::uint32_t in_head = offset;
   for (const Item& item : items_) {

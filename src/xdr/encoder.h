@@ -78,6 +78,18 @@ class Encoder {
   // Appends another complete stream with its items and its failure.
   void append(const Stream& other);
 
+  // A place to go back to. Good while nothing before it is taken back.
+  struct Mark {
+    std::size_t used = 0;
+    std::size_t items = 0;
+    std::uint32_t referenced = 0;
+    std::uint32_t places = 0;
+    Error error = Error::None;
+  };
+  Mark mark() const { return {used_, items_.size(), referenced_, places_, error_}; }
+  // Takes back everything encoded since, a failure included.
+  void rewind(const Mark& to);
+
   // Bytes of the complete stream so far: the position of the next byte.
   std::uint32_t position() const { return static_cast<std::uint32_t>(used_) + referenced_; }
   // Overwrites the word at `offset` of the complete stream, which was written and lies in the head.

@@ -207,5 +207,28 @@ TEST(Encoder, appends_a_stream_as_if_it_had_been_encoded_in_place) {
               stream.item_bytes(i));
 }
 
+TEST(Encoder, rewound_to_a_mark_is_as_it_was_there) {
+  static constexpr std::array<ItemId, 1> kWatched = {2};
+  const auto encoded = [](bool detour) {
+    Encoder encoder(kWatched);
+    encoder.opaque(2, filled(9000, 'A'));
+    const Encoder::Mark mark = encoder.mark();
+    if (detour) {
+      encoder.opaque(2, filled(9000, 'B'));
+      encoder.opaque(2, filled(10, 'C'), 5);
+      encoder.rewind(mark);
+    }
+    encoder.opaque(2, filled(10, 'D'));
+    return std::move(encoder).finish();
+  };
+  const Stream straight = encoded(false);
+  const Stream rewound = encoded(true);
+  EXPECT_TRUE(rewound.ok());
+  EXPECT_EQ(rewound.rope(), straight.rope());
+  ASSERT_EQ(rewound.items().size(), 2u);
+  EXPECT_EQ(rewound.items()[1].ordinal, 1u);
+  EXPECT_EQ(rewound.places(), 2u);
+}
+
 }  // namespace
 }  // namespace stag::xdr

@@ -186,8 +186,8 @@ class ConfigFiles(Case):
         return path
 
     def test_can_say_all_that_the_flags_can(self):
-        flags = set(re.findall(r"--([a-z-]+)", stag("serve", "--help").stdout.split("Options:")[1].split("Example")[0]))
-        flags -= {"help", "config", "no-rpcbind", "no-udp"}
+        flags = set(re.findall(r"--([a-z0-9-]+)", stag("serve", "--help").stdout.split("Options:")[1].split("Example")[0]))
+        flags -= {"help", "config", "no-rpcbind", "no-udp", "no-nfs4"}
         text = f"""
             export = ["/a=memory,ro", "/b={self.served}"]
             listen = "127.0.0.1"
@@ -207,6 +207,8 @@ class ConfigFiles(Case):
             tcp-port = 0
             udp-port = 0
             udp = true
+            nfs4 = true
+            lease = 60
             fabric = "iwarp"
             rpcbind = false
             rdma-netid = "rdma"
@@ -217,7 +219,7 @@ class ConfigFiles(Case):
             log-format = "json"
             metrics = ""
         """
-        self.assertEqual(flags, set(re.findall(r"^ *([a-z-]+) =", text, re.M)))
+        self.assertEqual(flags, set(re.findall(r"^ *([a-z0-9-]+) =", text, re.M)))
         server = Server([], None, ("--config", self.config(text)), ports=())
         self.assertIn("export: /a = memory, read-only", server.lines)
         self.assertIn(f"export: /b = {self.served}", server.lines)

@@ -23,6 +23,7 @@
 #include "net/signals.h"
 #include "nfs/client/session/url.h"
 #include "nfs/server/server.h"
+#include "nfs/v4/nfs4_server.h"
 #include "rpc/server.h"
 #include "vfs/posix/posix.h"
 
@@ -89,6 +90,8 @@ class Serve final : public Command {
   std::uint32_t udp_port_ = 0;  // that of TCP
   std::uint32_t store_patience_ = 10;
   bool udp_ = true;
+  bool nfs4_ = false;
+  std::uint32_t lease_ = nfs::nfs4::Nfs4Options{}.lease_seconds;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
   Limits limits_;
@@ -135,6 +138,10 @@ void Serve::declare(Arguments& arguments) {
                    "port of MOUNT, NLM and NSM over UDP, which some clients need; 0 takes the "
                    "number of --tcp-port");
   arguments.flag("--udp,!--no-udp", udp_, "serve MOUNT, NLM and NSM over UDP [yes]");
+  arguments.flag("--nfs4,!--no-nfs4", nfs4_,
+                 "serve NFS 4.1 and 4.2, too; not finished: see docs/known-gaps.md [no]");
+  arguments.number("--lease", lease_, 10, 3600,
+                   "seconds after which a version 4 client that is silent may lose what it holds");
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
                  "register every program with the rpcbind of this machine [no]");
@@ -253,10 +260,12 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     complain(added.error().sentence);
     return added.error().exit;
   }
+  nfs::nfs4::Nfs4Server nfs4(nfs.context(), {.lease_seconds = lease_});
   const auto locking = Locking::open(nfs, state_);
   if (!locking) return failed(locking.error());
   rpc::Server server;
   nfs.add_programs(server);
+  if (nfs4_) nfs4.add_program(server);
   (*locking)->add_programs(server);
   announce(exports);
   // Other servers write statistics or log more then; nobody who tries that should end this one.

@@ -45,6 +45,7 @@ class Admission {
   const rpc::CallContext& call() const { return call_; }
   const ServerContext& server() const { return server_; }
   const Exports& exports() const { return *exports_; }
+  const std::shared_ptr<const Exports>& shared_exports() const { return exports_; }
 
   // The object of a file handle that a client sent, in either of its forms.
   Result<ExportObject, Refusal> resolve(Bytes file_handle) const;

@@ -16,10 +16,14 @@
 #include <utility>
 #include <vector>
 
-#include "nfs/lock/range.h"
-#include "nfs/lock/range_index.h"
+#include "nfs/state/range.h"
+#include "nfs/state/range_index.h"
 
 namespace stag::nfs::lock {
+
+using state::Range;
+using state::range_of;
+using state::RangeIndex;
 
 // A host. Names alone do not tell hosts apart: half the world is called "localhost".
 struct Client {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "nfs/lock/range.h"
+#include "nfs/state/range.h"
 
-namespace stag::nfs::lock {
+namespace stag::nfs::state {
 
 // `Holder` is told apart by its address.
 template <class Holder>
@@ -120,4 +120,4 @@ class RangeIndex {
   Blocks blocks_;
 };
 
-}  // namespace stag::nfs::lock
+}  // namespace stag::nfs::state

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace stag::nfs::lock {
+namespace stag::nfs::state {
 
 // Bytes `first` to `last`, both included.
 struct Range {
@@ -34,4 +34,16 @@ inline std::optional<Range> range_of(std::uint64_t offset, std::uint64_t length)
   return Range{offset, offset + (length - 1)};
 }
 
-}  // namespace stag::nfs::lock
+// RFC 8881 18.10.3: all ones reaches to the end of the file. Nothing (INVAL) when the length is 0,
+// or offset and length together are more than 64 bits count.
+inline std::optional<Range> byte_range(std::uint64_t offset, std::uint64_t length) {
+  if (length == Range::kEnd) return Range{offset, Range::kEnd};
+  if (length == 0 || length > Range::kEnd - offset) return std::nullopt;
+  return Range{offset, offset + (length - 1)};
+}
+// The other way round, for LOCK4denied.
+inline std::uint64_t length_of(const Range& range) {
+  return range.last == Range::kEnd ? Range::kEnd : range.last - range.first + 1;
+}
+
+}  // namespace stag::nfs::state

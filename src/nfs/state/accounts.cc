@@ -1,0 +1,55 @@
+#include "nfs/state/accounts.h"
+
+#include <algorithm>
+
+namespace stag::nfs::state {
+
+std::shared_ptr<AddressAccount> Accounts::join(const std::string& address) {
+  const BriefLock lock(mutex_);
+  return entries_[address].account;
+}
+
+void Accounts::rank(const Entries::value_type& entry, std::size_t before) {
+  const std::size_t now = entry.second.unconfirmed.size();
+  if (now > 0) ranks_.insert({now, &entry.first});
+  if (before > 0) ranks_.erase({before, &entry.first});
+  unconfirmed_ += now;
+  unconfirmed_ -= before;
+}
+
+ClientId Accounts::add_unconfirmed(const std::string& address, ClientId clientid) {
+  const BriefLock lock(mutex_);
+  auto& entry = *entries_.try_emplace(address).first;
+  entry.second.unconfirmed.push_back(clientid);
+  try {
+    rank(entry, entry.second.unconfirmed.size() - 1);
+  } catch (...) {
+    entry.second.unconfirmed.pop_back();
+    throw;
+  }
+  if (unconfirmed_ <= limit_) return 0;
+  return entries_.find(*ranks_.rbegin()->second)->second.unconfirmed.front();
+}
+
+void Accounts::remove_unconfirmed(const std::string& address, ClientId clientid) {
+  const BriefLock lock(mutex_);
+  const auto entry = entries_.find(address);
+  if (entry == entries_.end()) return;
+  std::vector<ClientId>& ids = entry->second.unconfirmed;
+  const std::size_t before = ids.size();
+  ids.erase(std::remove(ids.begin(), ids.end(), clientid), ids.end());
+  if (ids.size() != before) rank(*entry, before);
+  if (entry->second.unused()) entries_.erase(entry);
+}
+
+void Accounts::sweep() {
+  const BriefLock lock(mutex_);
+  std::erase_if(entries_, [](const auto& entry) { return entry.second.unused(); });
+}
+
+std::size_t Accounts::size() const {
+  const BriefLock lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,94 @@
+#include "nfs/state/byte_ranges.h"
+
+#include <iterator>
+
+namespace stag::nfs::state::byte_ranges {
+namespace {
+
+using Ranges = std::map<std::uint64_t, Held>;
+
+// The last that begins at or before the range, even as its neighbour, or the first behind it.
+Ranges::const_iterator first_that_may_join(const Ranges& ranges, const Range& range) {
+  const auto behind = ranges.lower_bound(range.first);
+  return behind == ranges.begin() ? behind : std::prev(behind);
+}
+
+// What is left of `held` around `range`.
+void keep_around(const Held& held, const Range& range, std::vector<Held>& to) {
+  if (held.range.first < range.first)
+    to.push_back({{held.range.first, range.first - 1}, held.exclusive, held.via});
+  if (held.range.last > range.last)
+    to.push_back({{range.last + 1, held.range.last}, held.exclusive, held.via});
+}
+
+RangeIndex<LockOwnerRecord>& index_of(FileRecord& file, const Held& held) {
+  return held.exclusive ? file.exclusive : file.shared;
+}
+
+void insert(LockOwnerRecord& owner, const Held& held) {
+  const auto place = owner.ranges.emplace(held.range.first, held).first;
+  try {
+    index_of(*owner.file, held).insert(held.range, &owner);
+  } catch (...) {
+    owner.ranges.erase(place);
+    throw;
+  }
+  ++held.via->ranges;
+  owner.holder->count(1);
+}
+
+Ranges::iterator erase(LockOwnerRecord& owner, Ranges::iterator at) {
+  const Held& held = at->second;
+  index_of(*owner.file, held).erase(held.range, &owner);
+  --held.via->ranges;
+  owner.holder->count(-1);
+  return owner.ranges.erase(at);
+}
+
+}  // namespace
+
+std::optional<Conflict> conflict(const FileRecord& file, const LockOwnerRecord* owner,
+                                 const Range& range, bool exclusive) {
+  const auto* entry = file.exclusive.find_other(range, owner);
+  if (entry == nullptr && exclusive) entry = file.shared.find_other(range, owner);
+  if (entry == nullptr) return std::nullopt;
+  return Conflict{entry->holder, entry->holder->ranges.at(entry->range.first)};
+}
+
+Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool> exclusive,
+            LockState* via) {
+  Change change;
+  Range merged = range;
+  if (owner != nullptr) {
+    for (auto at = first_that_may_join(owner->ranges, range); at != owner->ranges.end(); ++at) {
+      const Held& held = at->second;
+      const bool merges = exclusive == held.exclusive && held.via == via;
+      // A neighbour behind still joins; whatever is behind that does not.
+      if (held.range.first > range.last && !held.range.joins(range)) break;
+      if (!(merges ? held.range.joins(range) : held.range.overlaps(range))) continue;
+      change.gone.push_back(held);
+      if (merges)
+        merged = hull(merged, held.range);
+      else
+        keep_around(held, range, change.come);
+    }
+  }
+  if (exclusive) change.come.push_back({merged, *exclusive, via});
+  return change;
+}
+
+void apply(LockOwnerRecord& owner, const Change& change, LockState& via) {
+  for (const Held& held : change.gone) erase(owner, owner.ranges.find(held.range.first));
+  for (Held held : change.come) {
+    if (held.via == nullptr) held.via = &via;
+    insert(owner, held);
+  }
+}
+
+void drop(LockState& via) {
+  LockOwnerRecord& owner = *via.owner;
+  for (auto at = owner.ranges.begin(); at != owner.ranges.end() && via.ranges > 0;)
+    at = at->second.via == &via ? erase(owner, at) : std::next(at);
+}
+
+}  // namespace stag::nfs::state::byte_ranges

@@ -1,0 +1,40 @@
+// Who holds which bytes of one file. Locks are those of POSIX: an owner has at most one mode on
+// each byte, what it sets replaces what it had, neighbouring ranges of one mode become one and
+// unlocking a part splits (RFC 8881 9.2, 9.3). Everything costs about the logarithm of the number
+// of locks (range_index.h), and of what is set what it replaces.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nfs/state/file_records.h"
+
+namespace stag::nfs::state::byte_ranges {
+
+// What setting or unlocking a range comes to: ranges that end, and others in their place.
+struct Change {
+  std::vector<Held> gone, come;
+  std::int32_t net() const {
+    return static_cast<std::int32_t>(come.size()) - static_cast<std::int32_t>(gone.size());
+  }
+};
+
+struct Conflict {
+  const LockOwnerRecord* owner = nullptr;
+  Held held;
+};
+
+// One of another owner (null: whose there is none yet) in the way of such a lock.
+std::optional<Conflict> conflict(const FileRecord& file, const LockOwnerRecord* owner,
+                                 const Range& range, bool exclusive);
+// To give `range` the mode `exclusive`, or none, for this owner (null: it has nothing yet). What
+// comes through `via` and keeps its mode is merged.
+Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool> exclusive,
+            LockState* via);
+// Of a plan that nothing came between; ranges that come without `via` get this one. Where memory
+// runs out, some of what comes is missing.
+void apply(LockOwnerRecord& owner, const Change& change, LockState& via);
+// Everything that was locked through it last.
+void drop(LockState& via);
+
+}  // namespace stag::nfs::state::byte_ranges

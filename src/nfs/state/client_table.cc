@@ -1,0 +1,110 @@
+#include "nfs/state/client_table.h"
+
+#include <algorithm>
+
+namespace stag::nfs::state {
+
+Removed::~Removed() {
+  for (const auto& session : sessions)
+    for (Slot& slot : session->slots())
+      for (auto& waiter : slot.waiters()) waiter();
+}
+
+ClientRecord* ClientShard::find(ClientId clientid) const {
+  const auto found = clients_.find(clientid);
+  return found == clients_.end() ? nullptr : found->second.get();
+}
+
+ClientShard::ByOwner ClientShard::find(const std::string& ownerid) const {
+  const auto found = owners_.find(ownerid);
+  return found == owners_.end() ? ByOwner{} : found->second;
+}
+
+// Bytes 0 to 3: epoch; 4 to 7: place and shard; 8 to 15: what nobody can guess.
+Session* ClientShard::find(const SessionId& sessionid) const {
+  const std::uint32_t place = load_be<std::uint32_t>(sessionid.data() + 4) / kClientShards;
+  if (place >= sessions_.size()) return nullptr;
+  Session* const session = sessions_[place].get();
+  return session != nullptr && session->id == sessionid ? session : nullptr;
+}
+
+SessionId ClientShard::next_session_id(std::uint32_t place) {
+  SessionId id{};
+  store_be(id.data(), epoch_);
+  store_be(id.data() + 4, place * kClientShards + number_);
+  store_be(id.data() + 8, ++last_session_);
+  store_be(id.data() + 8, siphash(key_, id));
+  return id;
+}
+
+// 24 bits of epoch, 34 that count, 6 of the shard: another one each time, and never one of an
+// earlier start of the server.
+ClientId ClientShard::add(std::unique_ptr<ClientRecord> record) {
+  constexpr std::uint64_t kCounted = (std::uint64_t{1} << 34) - 1;
+  ++last_client_;
+  const ClientId id = std::uint64_t{epoch_} << 40 | (last_client_ & kCounted) << 6 | number_;
+  record->life = std::make_shared<Life>(id, record->account);
+  ByOwner& owner = owners_[record->ownerid];
+  ClientRecord* const client = record.get();
+  try {
+    clients_.emplace(id, std::move(record));
+  } catch (...) {
+    if (owner.confirmed == nullptr) owners_.erase(client->ownerid);
+    throw;
+  }
+  owner.unconfirmed = client;
+  return id;
+}
+
+void ClientShard::confirm(ClientRecord& client) {
+  ByOwner& owner = owners_.find(client.ownerid)->second;
+  owner.unconfirmed = nullptr;
+  owner.confirmed = &client;
+  client.confirmed = true;
+}
+
+void ClientShard::make_place(ClientRecord& client) {
+  client.sessions.reserve(client.sessions.size() + 1);
+  if (!free_places_.empty()) return;
+  free_places_.push_back(static_cast<std::uint32_t>(sessions_.size()));
+  try {
+    // remove() gives a place back without asking for memory.
+    if (free_places_.capacity() <= sessions_.size()) free_places_.reserve(2 * sessions_.size() + 1);
+    sessions_.emplace_back();
+  } catch (...) {
+    free_places_.pop_back();
+    throw;
+  }
+}
+
+SessionId ClientShard::add(std::unique_ptr<Session> session) {
+  const std::uint32_t place = free_places_.back();
+  free_places_.pop_back();
+  session->id = next_session_id(place);
+  session->client().sessions.push_back(place);
+  sessions_[place] = std::move(session);
+  return sessions_[place]->id;
+}
+
+void ClientShard::remove(Session& session, Removed& removed) {
+  removed.sessions.reserve(removed.sessions.size() + 1);
+  const std::uint32_t place = load_be<std::uint32_t>(session.id.data() + 4) / kClientShards;
+  std::erase(session.client().sessions, place);
+  removed.sessions.push_back(std::move(sessions_[place]));
+  free_places_.push_back(place);
+}
+
+void ClientShard::remove(ClientRecord& client, Removed& removed) {
+  removed.clients.reserve(removed.clients.size() + 1);
+  removed.sessions.reserve(removed.sessions.size() + client.sessions.size());
+  client.life->phase.store(Life::Phase::Ended, std::memory_order_seq_cst);
+  while (!client.sessions.empty()) remove(*sessions_[client.sessions.back()], removed);
+  const auto owner = owners_.find(client.ownerid);
+  (client.confirmed ? owner->second.confirmed : owner->second.unconfirmed) = nullptr;
+  if (owner->second.confirmed == nullptr && owner->second.unconfirmed == nullptr)
+    owners_.erase(owner);
+  auto record = clients_.extract(client.id());
+  removed.clients.push_back(std::move(record.mapped()));
+}
+
+}  // namespace stag::nfs::state

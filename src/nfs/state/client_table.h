@@ -1,0 +1,147 @@
+// Where Clients keeps its records: 64 shards by client owner. A client ID and a session ID say
+// which; whoever is found through either is found under one lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/brief_mutex.h"
+#include "nfs/state/accounts.h"
+#include "nfs/state/clients.h"
+#include "nfs/state/session.h"
+
+namespace stag::nfs::state {
+
+// The 5-tuple of RFC 8881 18.35.4, with its sessions.
+struct ClientRecord {
+  LifePtr life;
+  std::shared_ptr<AddressAccount> account;
+  std::string ownerid;
+  Verifier verifier{};
+  std::string principal;
+  std::string address;
+  bool confirmed = false;
+  TimePoint renewed;  // the lease; of an unconfirmed one, made
+  // The CREATE_SESSION reply cache (RFC 8881 18.36.4): its number, and what was answered.
+  SequenceId sequence = 0;
+  struct Created {
+    SessionId sessionid{};
+    bool back_channel = false;
+    ChannelAttributes fore, back;
+  };
+  std::optional<Created> created;
+  std::vector<std::uint32_t> sessions;  // places
+
+  ClientId id() const { return life->clientid; }
+};
+
+// What was taken out of a shard under its lock. Freed outside; who waits for its slots is called.
+struct Removed {
+  std::vector<std::unique_ptr<ClientRecord>> clients;
+  std::vector<std::unique_ptr<Session>> sessions;
+
+  Removed() = default;
+  Removed(const Removed&) = delete;
+  Removed& operator=(const Removed&) = delete;
+  ~Removed();
+};
+
+class ClientShard {
+ public:
+  struct ByOwner {
+    ClientRecord* confirmed = nullptr;
+    ClientRecord* unconfirmed = nullptr;
+  };
+
+  ClientShard(std::uint32_t number, std::uint32_t epoch, const SipKey& key)
+      : number_(number), epoch_(epoch), key_(key), owners_(8, OwnerHash{&key_}) {}
+
+  mutable BriefMutex mutex;
+  // The rest with the mutex held.
+  ClientRecord* find(ClientId clientid) const;
+  ByOwner find(const std::string& ownerid) const;
+  Session* find(const SessionId& sessionid) const;
+
+  const Session& session_at(std::uint32_t place) const { return *sessions_[place]; }
+
+  // Unconfirmed; no other unconfirmed one has this owner. Gives it its Life.
+  ClientId add(std::unique_ptr<ClientRecord> record);
+  // There is no confirmed one of this owner.
+  void confirm(ClientRecord& client);
+  // Memory for one more session, so that add() needs none.
+  void make_place(ClientRecord& client);
+  SessionId add(std::unique_ptr<Session> session);
+  // Ends its Life; `removed` gets what is left.
+  void remove(ClientRecord& client, Removed& removed);
+  void remove(Session& session, Removed& removed);
+
+  const std::unordered_map<ClientId, std::unique_ptr<ClientRecord>>& all() const {
+    return clients_;
+  }
+
+ private:
+  struct OwnerHash {
+    const SipKey* key;
+    std::size_t operator()(const std::string& ownerid) const {
+      return siphash(*key, bytes_of(ownerid));
+    }
+  };
+  SessionId next_session_id(std::uint32_t place);
+
+  const std::uint32_t number_;
+  const std::uint32_t epoch_;
+  const SipKey key_;
+  std::unordered_map<ClientId, std::unique_ptr<ClientRecord>> clients_;
+  std::unordered_map<std::string, ByOwner, OwnerHash> owners_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<std::uint32_t> free_places_;
+  std::uint64_t last_client_ = 0;
+  std::uint64_t last_session_ = 0;
+};
+
+inline constexpr std::uint32_t kClientShards = 64;
+
+struct Clients::Impl {
+  explicit Impl(const Options& options);
+
+  ClientShard& shard_of(ClientId clientid) { return *shards[clientid % kClientShards]; }
+  ClientShard& shard_of(const SessionId& sessionid) {
+    return *shards[load_be<std::uint32_t>(sessionid.data() + 4) % kClientShards];
+  }
+  ClientShard& shard_of_owner(Bytes ownerid) {
+    return *shards[siphash(options.key, ownerid) % kClientShards];
+  }
+
+  bool lease_ran_out(const ClientRecord& client, TimePoint now) const;
+  // What a client that was removed leaves behind in counters and accounts; without any lock.
+  void settle(const Removed& removed);
+  // Of what a client wants for the fore channel, what there is room for in the caches.
+  ChannelAttributes grant(const ChannelAttributes& wanted, const AddressAccount& account) const;
+  bool count_client(AddressAccount& account);
+  ClientId find_lapsed();
+  Status judge(const ClientRecord* client, const CreateSessionArgs& args) const;
+  CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
+                             CacheShare share, TimePoint now);
+  Status confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended, Removed& removed);
+  static CreateSessionResult replay(const ClientRecord& client);
+  bool too_small(const CreateSessionArgs& args) const;
+  static std::uint32_t status_flags(const Session& session, const ClientShard& shard);
+  void add_unconfirmed(const std::string& address, ClientId clientid);
+  void drop_unconfirmed(ClientId clientid);
+  void expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended);
+
+  const Options options;
+  Accounts accounts;
+  std::atomic<std::uint32_t> confirmed{0};
+  std::atomic<std::uint64_t> cache_used{0};
+  std::array<std::unique_ptr<ClientShard>, kClientShards> shards;
+};
+
+}  // namespace stag::nfs::state

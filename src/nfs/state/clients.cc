@@ -1,0 +1,239 @@
+#include "nfs/state/clients.h"
+
+#include <algorithm>
+
+#include "nfs/state/client_table.h"
+
+namespace stag::nfs::state {
+
+Clients::Impl::Impl(const Options& given) : options(given), accounts(given.limits.unconfirmed) {
+  for (std::uint32_t i = 0; i < kClientShards; ++i)
+    shards[i] = std::make_unique<ClientShard>(i, options.epoch, options.key);
+}
+
+Clients::Clients(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
+Clients::~Clients() = default;
+
+// RFC 8881 8.3: not as long as a request of it runs.
+bool Clients::Impl::lease_ran_out(const ClientRecord& client, TimePoint now) const {
+  return client.life->lapsed() || (client.life->running.load(std::memory_order_acquire) == 0 &&
+                                   now - client.renewed > options.lease);
+}
+
+void Clients::Impl::settle(const Removed& removed) {
+  for (const auto& client : removed.clients) {
+    if (client->confirmed) {
+      client->life->account->clients.fetch_sub(1, std::memory_order_relaxed);
+      confirmed.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      accounts.remove_unconfirmed(client->address, client->id());
+    }
+  }
+}
+
+// False: there are too many, of this address or of all.
+bool Clients::Impl::count_client(AddressAccount& account) {
+  const std::uint32_t of_address = account.clients.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint32_t all = confirmed.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (of_address <= options.limits.clients_of_address && all <= options.limits.clients) return true;
+  account.clients.fetch_sub(1, std::memory_order_relaxed);
+  confirmed.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+ClientId Clients::Impl::find_lapsed() {
+  for (const auto& shard : shards) {
+    const BriefLock lock(shard->mutex);
+    for (const auto& [id, client] : shard->all())
+      if (client->life->lapsed()) return id;
+  }
+  return 0;
+}
+
+void Clients::Impl::drop_unconfirmed(ClientId clientid) {
+  Removed removed;
+  ClientShard& shard = shard_of(clientid);
+  {
+    const BriefLock lock(shard.mutex);
+    ClientRecord* const client = shard.find(clientid);
+    if (client == nullptr || client->confirmed) return;
+    shard.remove(*client, removed);
+  }
+  settle(removed);
+}
+
+void Clients::Impl::add_unconfirmed(const std::string& address, ClientId clientid) {
+  const ClientId gone = accounts.add_unconfirmed(address, clientid);
+  if (gone != 0) drop_unconfirmed(gone);
+  ClientShard& shard = shard_of(clientid);
+  {
+    const BriefLock lock(shard.mutex);
+    const ClientRecord* const client = shard.find(clientid);
+    if (client != nullptr && !client->confirmed) return;
+  }
+  accounts.remove_unconfirmed(address, clientid);  // Another thread was faster.
+}
+
+namespace {
+
+bool has_state(const ClientRecord& client) {
+  return !client.sessions.empty() || client.life->states.load(std::memory_order_acquire) != 0;
+}
+
+ExchangeIdResult known(const ClientRecord& client) {
+  return {Status::Ok, client.id(), client.sequence + 1, client.confirmed, nullptr};
+}
+
+ExchangeIdResult refused(Status status) {
+  return {status, 0, 0, false, nullptr};
+}
+
+// Cases 6 to 9 of RFC 8881 18.35.4.
+ExchangeIdResult update(const ClientRecord* confirmed, const ExchangeIdArgs& args) {
+  if (confirmed == nullptr) return refused(Status::Noent);
+  if (confirmed->verifier != args.co_verifier) return refused(Status::NotSame);
+  if (confirmed->principal != text_of(args.principal)) return refused(Status::Perm);
+  return known(*confirmed);
+}
+
+std::unique_ptr<ClientRecord> record_of(const ExchangeIdArgs& args,
+                                        std::shared_ptr<AddressAccount> account, TimePoint now) {
+  auto record = std::make_unique<ClientRecord>();
+  record->account = std::move(account);
+  record->ownerid = text_of(args.co_ownerid);
+  record->verifier = args.co_verifier;
+  record->principal = text_of(args.principal);
+  record->address = args.address;
+  record->renewed = now;
+  return record;
+}
+
+}  // namespace
+
+ExchangeIdResult Clients::exchange_id(const ExchangeIdArgs& args, TimePoint now) {
+  const std::string address(args.address);
+  auto record = record_of(args, impl_->accounts.join(address), now);
+  ExchangeIdResult result;
+  Removed removed;
+  ClientShard& shard = impl_->shard_of_owner(args.co_ownerid);
+  {
+    const BriefLock lock(shard.mutex);
+    const auto [confirmed, unconfirmed] = shard.find(record->ownerid);
+    if (args.update) return update(confirmed, args);
+    bool replaces = false;  // case 3: the confirmed record is worth nothing
+    if (confirmed != nullptr && confirmed->principal != record->principal) {
+      if (has_state(*confirmed) && !impl_->lease_ran_out(*confirmed, now))
+        return refused(Status::ClidInuse);
+      replaces = true;
+    }
+    // Case 4; and the last one that asks decides which incarnation may be confirmed.
+    if (unconfirmed != nullptr) shard.remove(*unconfirmed, removed);
+    if (replaces) {
+      result.ended = confirmed->life;
+      shard.remove(*confirmed, removed);
+    } else if (confirmed != nullptr && confirmed->verifier == args.co_verifier) {
+      result = known(*confirmed);  // case 2
+    }
+    if (result.clientid == 0) {  // cases 1, 3, 4, 5
+      result.clientid = shard.add(std::move(record));
+      result.sequenceid = 1;
+    }
+  }
+  impl_->settle(removed);
+  if (!result.confirmed) impl_->add_unconfirmed(address, result.clientid);
+  return result;
+}
+
+Status Clients::destroy_clientid(ClientId clientid, LifePtr& ended) {
+  Removed removed;
+  ClientShard& shard = impl_->shard_of(clientid);
+  {
+    const BriefLock lock(shard.mutex);
+    ClientRecord* const client = shard.find(clientid);
+    if (client == nullptr) return Status::StaleClientid;
+    if (has_state(*client) && !client->life->lapsed()) return Status::ClientidBusy;
+    ended = client->life;
+    shard.remove(*client, removed);
+  }
+  impl_->settle(removed);
+  return Status::Ok;
+}
+
+LifePtr Clients::end(ClientId clientid, bool lapsed_only) {
+  Removed removed;
+  LifePtr life;
+  ClientShard& shard = impl_->shard_of(clientid);
+  {
+    const BriefLock lock(shard.mutex);
+    ClientRecord* const client = shard.find(clientid);
+    if (client == nullptr || (lapsed_only && !client->life->lapsed())) return nullptr;
+    life = client->life;
+    shard.remove(*client, removed);
+  }
+  impl_->settle(removed);
+  return life;
+}
+
+void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended) {
+  Removed removed;
+  {
+    const BriefLock lock(shard.mutex);
+    std::vector<ClientRecord*> over;
+    for (const auto& [id, client] : shard.all()) {
+      if (!lease_ran_out(*client, now)) continue;
+      const bool keeps = client->life->states.load(std::memory_order_acquire) != 0 &&
+                         now - client->renewed <= options.lease + options.courtesy;
+      if (keeps)
+        client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
+      else
+        over.push_back(client.get());
+    }
+    ended.reserve(ended.size() + over.size());
+    for (ClientRecord* client : over) {
+      shard.remove(*client, removed);
+      if (client->confirmed) ended.push_back(client->life);
+    }
+  }
+  settle(removed);
+}
+
+std::vector<LifePtr> Clients::expire(TimePoint now) {
+  std::vector<LifePtr> ended;
+  for (const auto& shard : impl_->shards) impl_->expire(*shard, now, ended);
+  impl_->accounts.sweep();
+  return ended;
+}
+
+Status Clients::reclaim_complete(Life& life) {
+  return life.reclaim_complete.exchange(true) ? Status::CompleteAlready : Status::Ok;
+}
+
+LifePtr Clients::life(ClientId clientid) const {
+  ClientShard& shard = impl_->shard_of(clientid);
+  const BriefLock lock(shard.mutex);
+  const ClientRecord* const client = shard.find(clientid);
+  return client == nullptr ? nullptr : client->life;
+}
+
+std::optional<std::string> Clients::co_ownerid(ClientId clientid) const {
+  ClientShard& shard = impl_->shard_of(clientid);
+  const BriefLock lock(shard.mutex);
+  const ClientRecord* const client = shard.find(clientid);
+  if (client == nullptr) return std::nullopt;
+  return client->ownerid;
+}
+
+std::vector<ClientInfo> Clients::list(TimePoint now) const {
+  std::vector<ClientInfo> infos;
+  for (const auto& shard : impl_->shards) {
+    const BriefLock lock(shard->mutex);
+    for (const auto& [id, client] : shard->all())
+      infos.push_back({id, client->ownerid, client->principal, client->address,
+                       client->life->phase.load(), client->confirmed,
+                       static_cast<std::uint32_t>(client->sessions.size()),
+                       client->life->states.load(), now - client->renewed});
+  }
+  return infos;
+}
+
+}  // namespace stag::nfs::state

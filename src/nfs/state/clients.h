@@ -1,0 +1,226 @@
+// Client IDs, leases, sessions and their slots (RFC 8881 2.4, 2.10, 8.3 and the operations 18.34 to
+// 18.37, 18.46, 18.50): who may ask, and whether this was asked before.
+//
+// Pure: no clock, thread or protocol; `now` is an argument, chance is the key. Every function may
+// be called from any thread. A client, its sessions and their slots are in one of 64 shards; no
+// function holds two locks, and none is held while callbacks run or replies are freed.
+//
+// Of a request that Run was returned for, finished() is due on every exit, whatever happened to its
+// session or client meanwhile. In the steady state sequence() and finished() allocate nothing.
+//
+// A client ends by a new incarnation, DESTROY_CLIENTID, expiry or an administrator. Its Life is
+// Ended from then on; whoever gets the LifePtr back gives it to Files::release().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/siphash.h"
+#include "base/unique_function.h"
+#include "nfs/state/types.h"
+
+namespace stag::nfs::state {
+
+// channel_attrs4, without the RDMA read depth, which is the transport's.
+struct ChannelAttributes {
+  std::uint32_t header_pad_size = 0;
+  std::uint32_t max_request_size = 0;
+  std::uint32_t max_response_size = 0;
+  std::uint32_t max_response_size_cached = 0;
+  std::uint32_t max_operations = 0;
+  std::uint32_t max_requests = 0;  // slots
+  friend bool operator==(const ChannelAttributes&, const ChannelAttributes&) = default;
+};
+
+// Which way requests go on a connection; the values are those of channel_dir_from_server4.
+namespace channel {
+inline constexpr std::uint32_t kFore = 1;
+inline constexpr std::uint32_t kBack = 2;
+inline constexpr std::uint32_t kBoth = 3;
+}  // namespace channel
+
+struct ClientLimits {
+  std::uint32_t clients = 16384;            // confirmed
+  std::uint32_t clients_of_address = 4096;  // of these
+  std::uint32_t unconfirmed = 1024;         // beyond: the oldest of the address that has most goes
+  std::uint32_t sessions = 16;              // of a client
+  std::uint32_t connections = 16;           // of a session, that are remembered
+  std::uint32_t retries_waiting = 8;        // of a slot
+  std::uint64_t caches = 64 << 20;          // bytes, of all slots
+  // The most that is granted; slots and cached size shrink as `caches` fills.
+  ChannelAttributes fore{0, (1 << 20) + 4096, (1 << 20) + 4096, 4096, 64, 64};
+  // The least a client may ask for, else TOOSMALL.
+  std::uint32_t min_request_size = 128;
+  std::uint32_t min_response_size = 128;
+  std::uint32_t min_callback_size = 256;
+};
+
+// The results of a COMPOUND as a slot keeps them. The protocol layer derives from it.
+class Reply {
+ public:
+  virtual ~Reply() = default;
+};
+using ReplyPtr = std::shared_ptr<const Reply>;
+
+struct ExchangeIdArgs {
+  Bytes co_ownerid;
+  Verifier co_verifier{};
+  Bytes principal;           // flavor and name, as the protocol layer writes them; only compared
+  std::string_view address;  // without port: whose limits count
+  bool update = false;       // EXCHGID4_FLAG_UPD_CONFIRMED_REC_A
+};
+struct ExchangeIdResult {
+  Status status = Status::Ok;  // ClidInuse, Noent, NotSame, Perm, Delay
+  ClientId clientid = 0;
+  SequenceId sequenceid = 0;
+  bool confirmed = false;  // EXCHGID4_FLAG_CONFIRMED_R
+  // A client that ended by this; may be null.
+  LifePtr ended;
+};
+
+struct CreateSessionArgs {
+  ClientId clientid = 0;
+  SequenceId sequence = 0;
+  Bytes principal;
+  ChannelAttributes fore, back;
+  ConnectionId connection = 0;
+  bool connection_back_channel = false;  // asked, and the connection can: it will be granted
+};
+struct CreateSessionResult {
+  // StaleClientid, SeqMisordered, ClidInuse, Toosmall, Nospc, Delay. Only what succeeded is kept
+  // for a retry: a refusal leaves the sequence as it was.
+  Status status = Status::Ok;
+  SessionId sessionid{};
+  SequenceId sequence = 0;
+  bool back_channel = false;  // CREATE_SESSION4_FLAG_CONN_BACK_CHAN
+  ChannelAttributes fore, back;
+  bool replay = false;     // of one that was answered before
+  bool confirmed = false;  // this one confirmed the client ID
+  LifePtr life;            // the client's; not null when Ok
+  LifePtr ended;           // the incarnation that this one replaced; may be null
+  // With Delay, because there are too many clients: one that lapsed. End it and ask again.
+  ClientId lapsed = 0;
+};
+
+// SEQUENCE, and of the COMPOUND what it is recognised by.
+struct SequenceArgs {
+  SessionId sessionid{};
+  SequenceId sequenceid = 0;
+  std::uint32_t slotid = 0;
+  std::uint32_t highest_slotid = 0;
+  bool cachethis = false;
+  std::uint32_t operations = 0;    // of the COMPOUND, SEQUENCE included
+  std::uint32_t request_size = 0;  // ca_maxrequestsize counts the same
+  // Over the principal and the operations behind SEQUENCE.
+  std::uint64_t fingerprint = 0;
+};
+
+// One request that runs, and its slot. Only copied around.
+struct SlotRef {
+  SessionId sessionid{};
+  std::uint32_t slotid = 0;
+  SequenceId sequenceid = 0;
+};
+
+struct Sequenced {
+  enum class Kind : std::uint8_t {
+    Run,     // new: execute it, then finished()
+    Replay,  // done before: answer with `reply`; null: RETRY_UNCACHED_REP (RFC 8881 2.10.6.1.3)
+    Wait,    // the first still runs: wait(), then ask again
+    Refuse,  // `status` is SEQUENCE's: BadSession, BadSlot, SeqMisordered, SeqFalseRetry,
+             // TooManyOps, ReqTooBig
+  };
+  Kind kind = Kind::Refuse;
+  Status status = Status::Ok;
+  SlotRef slot;    // Run, Wait
+  ReplyPtr reply;  // Replay
+  // Run and Replay:
+  LifePtr life;  // the client's
+  std::uint32_t highest_slotid = 0;
+  std::uint32_t target_highest_slotid = 0;
+  std::uint32_t status_flags = 0;  // sr_status_flags, but for RESTART_RECLAIM_NEEDED
+  std::uint32_t max_response_size = 0;
+  std::uint32_t max_response_size_cached = 0;
+};
+
+struct BindResult {
+  Status status = Status::Ok;    // BadSession, Inval
+  std::uint32_t directions = 0;  // channel::, of what was asked
+};
+
+struct ClientInfo {
+  ClientId clientid = 0;
+  std::string co_ownerid;
+  std::string principal;
+  std::string address;
+  Life::Phase phase = Life::Phase::Active;
+  bool confirmed = false;
+  std::uint32_t sessions = 0;
+  std::uint32_t states = 0;
+  Duration idle{};  // since the lease was renewed
+};
+
+class Clients {
+ public:
+  struct Options {
+    std::uint32_t epoch = 1;  // of this start of the server: another one each time
+    Duration lease{};         // lease_time
+    Duration courtesy = std::chrono::hours(24);  // that a lapsed client keeps its locks
+    SipKey key{};
+    ClientLimits limits{};
+  };
+
+  explicit Clients(const Options& options);
+  ~Clients();
+
+  // The nine cases of RFC 8881 18.35.5.
+  ExchangeIdResult exchange_id(const ExchangeIdArgs& args, TimePoint now);
+  CreateSessionResult create_session(const CreateSessionArgs& args, TimePoint now);
+  // BadSession. Requests that run on it run on; retries that wait for them are called.
+  Status destroy_session(const SessionId& sessionid);
+  // StaleClientid, ClientidBusy. `ended` is to be released; it has no locks unless it lapsed.
+  Status destroy_clientid(ClientId clientid, LifePtr& ended);
+
+  // `asked`: channel:: bits that the client wants, `required` those of them it insists on, `able`:
+  // false when the connection cannot carry callbacks.
+  BindResult bind_connection(const SessionId& sessionid, ConnectionId connection,
+                             std::uint32_t asked, std::uint32_t required, bool able);
+  // The connection is gone, or its callbacks fail.
+  void unbind_connection(const SessionId& sessionid, ConnectionId connection);
+  // Connections that can carry callbacks of this session, the newest first.
+  std::vector<ConnectionId> back_channels(const SessionId& sessionid) const;
+  // SEQ4_STATUS_BACKCHANNEL_FAULT from now on.
+  void backchannel_fault(const SessionId& sessionid);
+
+  Sequenced sequence(const SequenceArgs& args, TimePoint now);
+  // After Wait: `done` runs once, on whatever thread ends the request; it only posts. False: it is
+  // not to wait for any more (ask again), or too many wait (then sequence() refuses with Delay).
+  bool wait(const SlotRef& slot, UniqueFunction<void()> done);
+  // `life` as Run had it. `reply`: what retries get; null where it is not kept.
+  void finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply, TimePoint now);
+
+  // CompleteAlready the second time.
+  Status reclaim_complete(Life& life);
+
+  // To be called now and then: unconfirmed records older than a lease go, clients lapse, and those
+  // are returned that ended: without state, or lapsed for longer than the courtesy.
+  std::vector<LifePtr> expire(TimePoint now);
+  // Ends a client that lapsed (`lapsed_only`: because somebody wants what it holds; null when it
+  // came back meanwhile), or any, as an administrator wants.
+  LifePtr end(ClientId clientid, bool lapsed_only);
+
+  LifePtr life(ClientId clientid) const;  // null: there is none
+  std::optional<std::string> co_ownerid(ClientId clientid) const;
+  std::vector<ClientInfo> list(TimePoint now) const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stag::nfs::state

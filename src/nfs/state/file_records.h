@@ -1,0 +1,148 @@
+// The records of Files: what one file, client, open or lock owner is within a shard. All are made
+// before the shard's lock is taken and freed after it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "nfs/state/files.h"
+#include "nfs/state/linked_list.h"
+#include "nfs/state/range_index.h"
+
+namespace stag::nfs::state {
+
+struct FileRecord;
+struct HolderRecord;
+struct LockOwnerRecord;
+struct OpenState;
+
+struct Record {
+  Record() = default;
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+  virtual ~Record() = default;
+  Record* next_removed = nullptr;
+};
+
+// Records that nothing refers to any more, to be freed when no lock is held.
+class RemovedRecords {
+ public:
+  RemovedRecords() = default;
+  RemovedRecords(const RemovedRecords&) = delete;
+  RemovedRecords& operator=(const RemovedRecords&) = delete;
+  ~RemovedRecords() {
+    while (first_ != nullptr) delete std::exchange(first_, first_->next_removed);
+  }
+  void add(Record& record) {
+    record.next_removed = first_;
+    first_ = &record;
+  }
+
+ private:
+  Record* first_ = nullptr;
+};
+
+// What a stateid stands for.
+struct State : Record {
+  using Type = StateInfo::Type;
+  State(Type of, std::size_t owner_size)
+      : type(of), cost(1 + static_cast<std::uint32_t>(owner_size / 256)) {}
+
+  const Type type;
+  const std::uint32_t cost;
+  Status revoked = Status::Ok;  // AdminRevoked: it holds nothing any more
+  std::uint32_t seqid = 1;
+  std::uint32_t place = 0;  // in the StateTable
+  FileRecord* file = nullptr;
+  HolderRecord* holder = nullptr;
+  Link<State> of_holder;
+};
+
+// The locks of one lock owner under one open.
+struct LockState : State {
+  explicit LockState(std::size_t owner_size) : State(Type::Lock, owner_size) {}
+
+  std::uint64_t hash = 0;  // of owner and open
+  LockState* chain = nullptr;
+  OpenState* open = nullptr;         // null when revoked
+  LockOwnerRecord* owner = nullptr;  // null when revoked
+  std::uint32_t ranges = 0;          // that were locked through it last
+  Link<LockState> of_open;
+};
+
+struct OpenState : State {
+  OpenState(std::uint64_t hash_of_owner, Bytes owner_bytes)
+      : State(Type::Open, owner_bytes.size()), hash(hash_of_owner), owner(text_of(owner_bytes)) {}
+
+  const std::uint64_t hash;  // of file, client and owner
+  OpenState* chain = nullptr;
+  const std::string owner;
+  std::uint32_t access = 0;
+  std::uint32_t deny = 0;
+  // Bit n: an OPEN in effect asked for n.
+  std::uint8_t accesses_opened = 0;
+  std::uint8_t denies_opened = 0;
+  Link<OpenState> of_file;
+  LinkedList<LockState, &LockState::of_open> locks;
+};
+
+struct Held {
+  Range range;
+  bool exclusive = false;
+  LockState* via = nullptr;  // the lock stateid it was locked through last
+};
+
+// One lock owner of one file, through whatever opens (RFC 8881 9.5).
+struct LockOwnerRecord : Record {
+  LockOwnerRecord(std::uint64_t hash_of_owner, Bytes owner_bytes)
+      : hash(hash_of_owner), owner(text_of(owner_bytes)) {}
+
+  const std::uint64_t hash;  // of file, client and owner
+  LockOwnerRecord* chain = nullptr;
+  const std::string owner;
+  FileRecord* file = nullptr;
+  HolderRecord* holder = nullptr;
+  std::uint32_t states = 0;  // LockStates
+  // By their first bytes; they do not overlap.
+  std::map<std::uint64_t, Held> ranges;
+};
+
+struct FileRecord : Record {
+  FileRecord(const FileKey& of, std::uint64_t hash_of_key) : key(of), hash(hash_of_key) {}
+
+  const FileKey key;
+  const std::uint64_t hash;
+  FileRecord* chain = nullptr;
+  std::uint32_t references = 0;  // states
+  LinkedList<OpenState, &OpenState::of_file> opens;
+  // How many opens have each bit, by the bit's number.
+  std::uint32_t accessing[2] = {0, 0};
+  std::uint32_t denying[2] = {0, 0};
+  // Of all lock owners, by mode.
+  RangeIndex<LockOwnerRecord> exclusive, shared;
+};
+
+// One client within one shard.
+struct HolderRecord : Record {
+  HolderRecord(LifePtr of, std::uint64_t hash_of_id, std::atomic<std::uint32_t>& of_all)
+      : life(std::move(of)), hash(hash_of_id), total(of_all) {}
+
+  // What is charged to the client, its address and all.
+  void count(std::int32_t change) {
+    const auto by = static_cast<std::uint32_t>(change);
+    life->states.fetch_add(by, std::memory_order_acq_rel);
+    life->account->states.fetch_add(by, std::memory_order_relaxed);
+    total.fetch_add(by, std::memory_order_relaxed);
+  }
+
+  const LifePtr life;
+  const std::uint64_t hash;
+  std::atomic<std::uint32_t>& total;
+  HolderRecord* chain = nullptr;
+  LinkedList<State, &State::of_holder> states;
+};
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,247 @@
+#include "nfs/state/file_shard.h"
+
+namespace stag::nfs::state {
+namespace {
+
+// RFC 8881 8.2.2: numbers wrap around past zero, within as many slots as a client can have.
+Status compare_seqid(std::uint32_t given, std::uint32_t current) {
+  constexpr std::uint32_t kSlots = 1024;
+  if (given == 0 || given == current) return Status::Ok;
+  const bool wrapped =
+      (given < kSlots && current > ~kSlots) || (current < kSlots && given > ~kSlots);
+  return (given < current) != wrapped ? Status::OldStateid : Status::BadStateid;
+}
+
+bool conflicts(const OpenState& open, std::uint32_t access, std::uint32_t deny) {
+  return ((open.access & deny) | (open.deny & access)) != 0;
+}
+
+// Whether any open of the file can conflict, without looking at them.
+bool may_conflict(const FileRecord& file, std::uint32_t access, std::uint32_t deny) {
+  for (std::uint32_t bit = 0; bit < 2; ++bit) {
+    if ((deny >> bit & 1) != 0 && file.accessing[bit] != 0) return true;
+    if ((access >> bit & 1) != 0 && file.denying[bit] != 0) return true;
+  }
+  return false;
+}
+
+Verdict lapsed(const Life& life) {
+  return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
+}
+
+}  // namespace
+
+FileShard::~FileShard() {
+  RemovedRecords all;
+  holders_.for_each([&](HolderRecord& holder) {
+    for (State* state = holder.states.front(); state; state = holder.states.next(*state))
+      all.add(*state);
+    all.add(holder);
+  });
+  lock_owners_.for_each([&](LockOwnerRecord& owner) { all.add(owner); });
+  files_.for_each([&](FileRecord& file) { all.add(file); });
+}
+
+FileRecord* FileShard::find_file(const FileKey& key, std::uint64_t hash) const {
+  return files_.find(hash, [&](const FileRecord& file) { return file.key == key; });
+}
+
+HolderRecord* FileShard::find_holder(ClientId clientid, std::uint64_t hash) const {
+  return holders_.find(
+      hash, [&](const HolderRecord& holder) { return holder.life->clientid == clientid; });
+}
+
+OpenState* FileShard::find_open(std::uint64_t hash, ClientId clientid, const FileKey& file,
+                                Bytes owner) const {
+  return opens_.find(hash, [&](const OpenState& open) {
+    return open.holder->life->clientid == clientid && open.owner == text_of(owner) &&
+           open.file->key == file;
+  });
+}
+
+LockOwnerRecord* FileShard::find_lock_owner(std::uint64_t hash, ClientId clientid,
+                                            const FileKey& file, Bytes owner) const {
+  return lock_owners_.find(hash, [&](const LockOwnerRecord& record) {
+    return record.holder->life->clientid == clientid && record.owner == text_of(owner) &&
+           record.file->key == file;
+  });
+}
+
+LockState* FileShard::find_lock(std::uint64_t hash, const OpenState& open,
+                                const LockOwnerRecord& owner) const {
+  return locks_.find(
+      hash, [&](const LockState& lock) { return lock.open == &open && lock.owner == &owner; });
+}
+
+// Bytes 0 to 3: epoch; 4 to 7: place and shard; 8 to 11: generation of the place.
+Stateid FileShard::stateid_of(const State& state) const {
+  Stateid stateid{.seqid = state.seqid};
+  store_be(stateid.other.data(), epoch_);
+  store_be(stateid.other.data() + 4, state.place * kFileShards + number_);
+  store_be(stateid.other.data() + 8, table_.generation(state));
+  return stateid;
+}
+
+State* FileShard::find(const Stateid& stateid) const {
+  if (load_be<std::uint32_t>(stateid.other.data()) != epoch_) return nullptr;
+  return table_.find(load_be<std::uint32_t>(stateid.other.data() + 4) / kFileShards,
+                     load_be<std::uint32_t>(stateid.other.data() + 8));
+}
+
+Status FileShard::validate(const Stateid& stateid, const Life& life, const FileKey* file,
+                           State*& state) const {
+  State* const found = find(stateid);
+  if (found == nullptr || found->holder->life->clientid != life.clientid) return Status::BadStateid;
+  if (file != nullptr && found->file->key != *file) return Status::BadStateid;
+  if (found->revoked != Status::Ok) return state = found, found->revoked;
+  const Status status = compare_seqid(stateid.seqid, found->seqid);
+  if (status == Status::Ok) state = found;
+  return status;
+}
+
+void FileShard::add(State& state, FileRecord& file, HolderRecord& holder) {
+  state.file = &file;
+  state.holder = &holder;
+  ++file.references;
+  holder.states.push_front(state);
+  table_.put(state);
+  holder.count(static_cast<std::int32_t>(state.cost));
+}
+
+void FileShard::add(OpenState& open, Spare& spare) {
+  FileRecord* file = find_file(spare.file->key, spare.file->hash);
+  if (file == nullptr) files_.insert(*(file = spare.file.release()));
+  HolderRecord* holder = find_holder(spare.holder->life->clientid, spare.holder->hash);
+  if (holder == nullptr) holders_.insert(*(holder = spare.holder.release()));
+  add(open, *file, *holder);
+  file->opens.push_front(open);
+  opens_.insert(open);
+}
+
+void FileShard::add(LockOwnerRecord& owner, OpenState& open) {
+  owner.file = open.file;
+  owner.holder = open.holder;
+  lock_owners_.insert(owner);
+}
+
+void FileShard::add(LockState& lock, OpenState& open, LockOwnerRecord& owner) {
+  lock.open = &open;
+  lock.owner = &owner;
+  ++owner.states;
+  add(lock, *open.file, *open.holder);
+  open.locks.push_front(lock);
+  locks_.insert(lock);
+}
+
+void FileShard::set_share(OpenState& open, std::uint32_t access, std::uint32_t deny) {
+  FileRecord& file = *open.file;
+  for (std::uint32_t bit = 0; bit < 2; ++bit) {
+    file.accessing[bit] += (access >> bit & 1) - (open.access >> bit & 1);
+    file.denying[bit] += (deny >> bit & 1) - (open.deny >> bit & 1);
+  }
+  if (deny != 0 && open.deny == 0) denies_.fetch_add(1, std::memory_order_acq_rel);
+  if (deny == 0 && open.deny != 0) denies_.fetch_sub(1, std::memory_order_acq_rel);
+  open.access = access;
+  open.deny = deny;
+}
+
+void FileShard::detach(OpenState& open) {
+  set_share(open, 0, 0);
+  open.file->opens.erase(open);
+  opens_.erase(open);
+}
+
+void FileShard::detach(LockState& lock, RemovedRecords& removed) {
+  byte_ranges::drop(lock);
+  locks_.erase(lock);
+  lock.open->locks.erase(lock);
+  if (--lock.owner->states == 0) {
+    lock_owners_.erase(*lock.owner);
+    removed.add(*lock.owner);
+  }
+  lock.open = nullptr;
+  lock.owner = nullptr;
+}
+
+// A state that is detached, unless it is revoked already.
+void FileShard::remove_one(State& state, RemovedRecords& removed) {
+  FileRecord& file = *state.file;
+  HolderRecord& holder = *state.holder;
+  if (state.revoked != Status::Ok) holder.life->admin_revoked.fetch_sub(1);
+  holder.count(-static_cast<std::int32_t>(state.cost));
+  holder.states.erase(state);
+  table_.take(state);
+  removed.add(state);
+  if (holder.states.empty()) {
+    holders_.erase(holder);
+    removed.add(holder);
+  }
+  if (--file.references == 0) {
+    files_.erase(file);
+    removed.add(file);
+  }
+}
+
+void FileShard::remove(State& state, RemovedRecords& removed) {
+  if (state.revoked == Status::Ok) {
+    if (state.type == State::Type::Lock) {
+      detach(static_cast<LockState&>(state), removed);
+    } else {
+      auto& open = static_cast<OpenState&>(state);
+      while (LockState* const lock = open.locks.front()) remove(*lock, removed);
+      detach(open);
+    }
+  }
+  remove_one(state, removed);
+}
+
+void FileShard::revoke(State& state, RemovedRecords& removed) {
+  if (state.revoked != Status::Ok) return;
+  if (state.type == State::Type::Lock) {
+    detach(static_cast<LockState&>(state), removed);
+  } else {
+    auto& open = static_cast<OpenState&>(state);
+    while (LockState* const lock = open.locks.front()) revoke(*lock, removed);
+    detach(open);
+  }
+  state.revoked = Status::AdminRevoked;
+  state.holder->life->admin_revoked.fetch_add(1);
+}
+
+Verdict FileShard::share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,
+                                  std::uint32_t deny, const OpenState* except, Status status,
+                                  RemovedRecords& removed) {
+  for (;;) {
+    FileRecord* const file = find_file(key, hash);
+    if (file == nullptr || !may_conflict(*file, access, deny)) return {};
+    OpenState* open = file->opens.front();
+    while (open != nullptr && (open == except || !conflicts(*open, access, deny)))
+      open = file->opens.next(*open);
+    if (open == nullptr) return {};
+    const Life& life = *open->holder->life;
+    if (life.lapsed()) return lapsed(life);
+    if (!life.ended()) return Verdict::refused(status);
+    remove(*open, removed);
+  }
+}
+
+LockResult FileShard::range_conflict(const FileKey& key, std::uint64_t hash,
+                                     const LockOwnerRecord* owner, const Range& range,
+                                     bool exclusive, RemovedRecords& removed) {
+  for (;;) {
+    const FileRecord* const file = find_file(key, hash);
+    if (file == nullptr) return {};
+    const auto conflict = byte_ranges::conflict(*file, owner, range, exclusive);
+    if (!conflict) return {};
+    const Life& life = *conflict->owner->holder->life;
+    if (life.lapsed()) return {lapsed(life), {}, std::nullopt};
+    const Held& held = conflict->held;
+    if (!life.ended())
+      return {Verdict::refused(Status::Denied),
+              {},
+              ConflictingLock{held.range, held.exclusive, life.clientid, conflict->owner->owner}};
+    remove(*held.via, removed);
+  }
+}
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,106 @@
+// A shard of Files: the files whose keys hash to it, and all that is held on them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/brief_mutex.h"
+#include "nfs/state/byte_ranges.h"
+#include "nfs/state/file_records.h"
+#include "nfs/state/files.h"
+#include "nfs/state/hash_chains.h"
+#include "nfs/state/state_table.h"
+
+namespace stag::nfs::state {
+
+inline constexpr std::uint32_t kFileShards = 64;
+
+// Records made before the lock is taken; what was not needed is freed after it.
+struct Spare {
+  std::unique_ptr<FileRecord> file;
+  std::unique_ptr<HolderRecord> holder;
+};
+
+class FileShard {
+ public:
+  FileShard(std::uint32_t number, std::uint32_t epoch, std::atomic<std::uint32_t>& denies)
+      : number_(number), epoch_(epoch), denies_(denies) {}
+  ~FileShard();
+
+  mutable BriefMutex mutex;
+  // The rest with the mutex held.
+  FileRecord* find_file(const FileKey& key, std::uint64_t hash) const;
+  HolderRecord* find_holder(ClientId clientid, std::uint64_t hash) const;
+  OpenState* find_open(std::uint64_t hash, ClientId clientid, const FileKey& file,
+                       Bytes owner) const;
+  LockOwnerRecord* find_lock_owner(std::uint64_t hash, ClientId clientid, const FileKey& file,
+                                   Bytes owner) const;
+  LockState* find_lock(std::uint64_t hash, const OpenState& open,
+                       const LockOwnerRecord& owner) const;
+  // RFC 8881 8.2.4, but for the type; `file` null: of whatever file. `state` is set when Ok or
+  // AdminRevoked.
+  Status validate(const Stateid& stateid, const Life& life, const FileKey* file,
+                  State*& state) const;
+  Stateid stateid_of(const State& state) const;
+  State* find(const Stateid& stateid) const;
+
+  // Before the adding functions, which then cannot fail.
+  void make_room() { table_.make_room(); }
+  void add(OpenState& open, Spare& spare);
+  void add(LockState& lock, OpenState& open, LockOwnerRecord& owner);
+  void add(LockOwnerRecord& owner, OpenState& open);
+  // The access and deny of an open.
+  void set_share(OpenState& open, std::uint32_t access, std::uint32_t deny);
+  void remove(State& state, RemovedRecords& removed);
+  // It holds nothing from now on, nor do the locks under it.
+  void revoke(State& state, RemovedRecords& removed);
+
+  // Who, other than `except`, is in the way of such an open; what is left of clients that ended is
+  // removed. Granted, Lapsed, or `status`.
+  Verdict share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,
+                         std::uint32_t deny, const OpenState* except, Status status,
+                         RemovedRecords& removed);
+  // The same for a byte range. Granted, Lapsed or Denied, with the conflicting lock.
+  LockResult range_conflict(const FileKey& key, std::uint64_t hash, const LockOwnerRecord* owner,
+                            const Range& range, bool exclusive, RemovedRecords& removed);
+
+ private:
+  void add(State& state, FileRecord& file, HolderRecord& holder);
+  void detach(OpenState& open);
+  void detach(LockState& lock, RemovedRecords& removed);
+  void remove_one(State& state, RemovedRecords& removed);
+
+  const std::uint32_t number_;
+  const std::uint32_t epoch_;
+  std::atomic<std::uint32_t>& denies_;
+  StateTable table_;
+  HashChains<FileRecord> files_;
+  HashChains<HolderRecord> holders_;
+  HashChains<OpenState> opens_;
+  HashChains<LockState> locks_;
+  HashChains<LockOwnerRecord> lock_owners_;
+};
+
+struct Files::Impl {
+  Impl(const Options& options, std::atomic<std::uint32_t>& denies);
+
+  FileShard& shard_of(std::uint64_t file_hash) { return *shards[file_hash % kFileShards]; }
+  FileShard& shard_of(const Stateid& stateid) {
+    return *shards[load_be<std::uint32_t>(stateid.other.data() + 4) % kFileShards];
+  }
+  std::uint64_t hash_of(const FileKey& key) const;
+  std::uint64_t hash_of(ClientId clientid) const;
+  std::uint64_t hash_of(std::uint64_t file_hash, ClientId clientid, Bytes owner) const;
+  Spare spare(const FileKey& key, std::uint64_t file_hash, const LifePtr& life);
+  // Whether a client may have so many more states.
+  bool room_for(const Life& life, std::int32_t more) const;
+
+  const Options options;
+  std::atomic<std::uint32_t> states{0};
+  std::array<std::unique_ptr<FileShard>, kFileShards> shards;
+};
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,238 @@
+#include "nfs/state/files.h"
+
+#include <algorithm>
+
+#include "nfs/state/file_shard.h"
+
+namespace stag::nfs::state {
+
+Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& denies) : options(given) {
+  for (std::uint32_t i = 0; i < kFileShards; ++i)
+    shards[i] = std::make_unique<FileShard>(i, options.epoch, denies);
+}
+
+std::uint64_t Files::Impl::hash_of(const FileKey& key) const {
+  SipHash hash(options.key);
+  hash.add(std::as_bytes(std::span(&key.file_system, 1)));
+  hash.add(key.handle.bytes());
+  return hash.finish();
+}
+
+std::uint64_t Files::Impl::hash_of(ClientId clientid) const {
+  return siphash(options.key, std::as_bytes(std::span(&clientid, 1)));
+}
+
+std::uint64_t Files::Impl::hash_of(std::uint64_t file_hash, ClientId clientid, Bytes owner) const {
+  SipHash hash(options.key);
+  hash.add(std::as_bytes(std::span(&file_hash, 1)));
+  hash.add(std::as_bytes(std::span(&clientid, 1)));
+  hash.add(owner);
+  return hash.finish();
+}
+
+Spare Files::Impl::spare(const FileKey& key, std::uint64_t file_hash, const LifePtr& life) {
+  return {std::make_unique<FileRecord>(key, file_hash),
+          std::make_unique<HolderRecord>(life, hash_of(life->clientid), states)};
+}
+
+// Threads that ask at the same time may all get the last one.
+bool Files::Impl::room_for(const Life& life, std::int32_t more) const {
+  if (more <= 0) return true;
+  const auto by = static_cast<std::uint32_t>(more);
+  const StateLimits& limits = options.limits;
+  return life.states.load(std::memory_order_relaxed) + by <= limits.states_of_client &&
+         life.account->states.load(std::memory_order_relaxed) + by <= limits.states_of_address &&
+         states.load(std::memory_order_relaxed) + by <= limits.states;
+}
+
+Files::Files(const Options& options) : impl_(std::make_unique<Impl>(options, denies_)) {}
+Files::~Files() = default;
+
+std::uint32_t Files::states() const {
+  return impl_->states.load(std::memory_order_relaxed);
+}
+
+namespace {
+
+bool valid_share(std::uint32_t access, std::uint32_t deny) {
+  return access >= kShareRead && access <= kShareBoth && deny <= kShareBoth;
+}
+
+// RFC 8881 18.18.3: the bits of some of the OPENs in effect, together.
+bool is_union(std::uint32_t bits, std::uint8_t opened) {
+  std::uint32_t together = 0;
+  bool any = false;
+  for (std::uint32_t value = 0; value <= kShareBoth; ++value) {
+    if ((opened >> value & 1) == 0 || (value & ~bits) != 0) continue;
+    together |= value;
+    any = true;
+  }
+  return any && together == bits;
+}
+
+// The OPENs in effect that ask for no more than these bits.
+std::uint8_t within(std::uint8_t opened, std::uint32_t bits) {
+  for (std::uint32_t value = 0; value <= kShareBoth; ++value)
+    if ((value & ~bits) != 0) opened = static_cast<std::uint8_t>(opened & ~(1u << value));
+  return opened;
+}
+
+// RFC 8881 8.2.2: one comes after the greatest.
+std::uint32_t after(std::uint32_t seqid) {
+  return seqid == 0xffffffff ? 1 : seqid + 1;
+}
+std::uint32_t before(std::uint32_t seqid) {
+  return seqid == 1 ? 0xffffffff : seqid - 1;
+}
+
+void note(OpenState& open, std::uint32_t access, std::uint32_t deny) {
+  open.accesses_opened = static_cast<std::uint8_t>(open.accesses_opened | 1u << access);
+  open.denies_opened = static_cast<std::uint8_t>(open.denies_opened | 1u << deny);
+}
+
+std::uint32_t bits_of(Touch touch) {
+  switch (touch) {
+    case Touch::Read:
+      return kShareRead;
+    case Touch::Write:
+    case Touch::Size:
+      return kShareWrite;
+    default:
+      return 0;
+  }
+}
+
+OpenResult refused_open(Status status) {
+  OpenResult result;
+  result.verdict = Verdict::refused(status);
+  return result;
+}
+
+}  // namespace
+
+// RFC 8881 8.4.2.1 and 18.51.3.
+Status Files::may_claim(bool reclaim, const Life& life) const {
+  const bool complete = life.reclaim_complete.load(std::memory_order_acquire);
+  if (!reclaim) return grace() || !complete ? Status::Grace : Status::Ok;
+  if (!grace() || complete) return Status::NoGrace;
+  return life.may_reclaim.load(std::memory_order_acquire) ? Status::Ok : Status::ReclaimBad;
+}
+
+OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {
+  if (!valid_share(args.share_access, args.share_deny)) return refused_open(Status::Inval);
+  const Status claim = may_claim(args.reclaim, *life);
+  if (claim != Status::Ok) return refused_open(claim);
+  const std::uint64_t file_hash = impl_->hash_of(args.file);
+  const std::uint64_t hash = impl_->hash_of(file_hash, life->clientid, args.open_owner);
+  auto fresh = std::make_unique<OpenState>(hash, args.open_owner);
+  Spare spare = impl_->spare(args.file, file_hash, life);
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(file_hash);
+  const BriefLock lock(shard.mutex);
+  if (life->ended()) return refused_open(Status::Expired);
+  OpenResult result;
+  result.verdict =
+      shard.share_conflict(args.file, file_hash, args.share_access, args.share_deny, nullptr,
+                           args.reclaim ? Status::ReclaimConflict : Status::ShareDenied, removed);
+  if (!result.verdict.granted()) return result;
+  OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
+  if (open == nullptr) {
+    if (!impl_->room_for(*life, static_cast<std::int32_t>(fresh->cost)))
+      return refused_open(Status::Delay);
+    shard.make_room();
+    open = fresh.release();
+    shard.add(*open, spare);
+  } else {
+    // RFC 8881 9.9: one open, with the bits of both.
+    result.before = {open->access, open->deny, open->accesses_opened, open->denies_opened};
+    open->seqid = after(open->seqid);
+  }
+  note(*open, args.share_access, args.share_deny);
+  shard.set_share(*open, open->access | args.share_access, open->deny | args.share_deny);
+  result.stateid = shard.stateid_of(*open);
+  return result;
+}
+
+// What somebody opened in between stands: he has the stateid with a later number.
+void Files::undo(const OpenResult& opened) {
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(opened.stateid);
+  const BriefLock lock(shard.mutex);
+  State* const state = shard.find(opened.stateid);
+  if (state == nullptr || state->revoked != Status::Ok || state->seqid != opened.stateid.seqid)
+    return;
+  if (opened.before.access == 0) return shard.remove(*state, removed);
+  auto& open = static_cast<OpenState&>(*state);
+  open.seqid = before(open.seqid);
+  open.accesses_opened = opened.before.accesses_opened;
+  open.denies_opened = opened.before.denies_opened;
+  shard.set_share(open, opened.before.access, opened.before.deny);
+}
+
+StateidResult Files::open_downgrade(const FileKey& file, const Stateid& stateid,
+                                    std::uint32_t share_access, std::uint32_t share_deny,
+                                    const Life& life) {
+  if (!valid_share(share_access, share_deny)) return {Status::Inval, {}};
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  State* state = nullptr;
+  const Status status = shard.validate(stateid, life, &file, state);
+  if (status != Status::Ok) return {status, {}};
+  if (state->type != State::Type::Open) return {Status::BadStateid, {}};
+  auto& open = static_cast<OpenState&>(*state);
+  if (!is_union(share_access, open.accesses_opened) || !is_union(share_deny, open.denies_opened))
+    return {Status::Inval, {}};
+  open.accesses_opened = within(open.accesses_opened, share_access);
+  open.denies_opened = within(open.denies_opened, share_deny);
+  shard.set_share(open, share_access, share_deny);
+  open.seqid = after(open.seqid);
+  return {Status::Ok, shard.stateid_of(open)};
+}
+
+StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Life& life) {
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  State* state = nullptr;
+  const Status status = shard.validate(stateid, life, &file, state);
+  if (status != Status::Ok) return {status, {}};
+  if (state->type != State::Type::Open) return {Status::BadStateid, {}};
+  shard.remove(*state, removed);
+  return {Status::Ok, kInvalidStateid};
+}
+
+Verdict Files::check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
+  if (stateid == kAnonymousStateid || stateid == kBypassStateid) {
+    // What share reservations will be reclaimed is not known yet.
+    if (grace() && bits_of(touch) != 0) return Verdict::refused(Status::Grace);
+    if (stateid == kBypassStateid && touch == Touch::Read) return {};
+    return access(file, touch);
+  }
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  State* state = nullptr;
+  const Status status = shard.validate(stateid, life, &file, state);
+  if (status != Status::Ok) return Verdict::refused(status);
+  const OpenState& open = state->type == State::Type::Lock
+                              ? *static_cast<const LockState*>(state)->open
+                              : *static_cast<const OpenState*>(state);
+  const std::uint32_t bits = bits_of(touch);
+  if ((open.access & bits) == bits) return {};
+  if (bits == kShareWrite) return Verdict::refused(Status::Openmode);
+  // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless somebody
+  // else denies it.
+  return shard.share_conflict(file, open.file->hash, bits, 0, &open, Status::Locked, removed);
+}
+
+Verdict Files::guarded_access(const FileKey& file, Touch touch) {
+  const std::uint32_t bits = bits_of(touch);
+  if (bits == 0) return {};
+  const std::uint64_t hash = impl_->hash_of(file);
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(hash);
+  const BriefLock lock(shard.mutex);
+  return shard.share_conflict(file, hash, bits, 0, nullptr, Status::Locked, removed);
+}
+
+}  // namespace stag::nfs::state

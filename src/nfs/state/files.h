@@ -1,0 +1,183 @@
+// Opens with their share reservations and byte-range locks of files (RFC 8881 sections 8.2, 9 and
+// the operations 18.2, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): who holds what, and whether
+// that is in the way of what somebody wants.
+//
+// Pure: no clock, thread, file system or protocol. Every function may be called from any thread.
+// Files are in 64 shards by their keys; no function holds two locks. A stateid says where its
+// record stands, so finding it takes no search.
+//
+// Every client is its Life. What is in the way and belongs to one that Ended is swept aside; of one
+// that Lapsed the Verdict says so: the caller ends that client (records first, Clients::end(),
+// release()) and asks again. When end() yields null the client came back: ask again all the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/siphash.h"
+#include "nfs/state/range.h"
+#include "nfs/state/types.h"
+
+namespace stag::nfs::state {
+
+struct Verdict {
+  enum class Kind : std::uint8_t {
+    Granted,
+    Refused,  // `status`
+    Recall,   // delegations are in the way; they are being recalled (none are given out yet)
+    Lapsed,   // `who` is in the way and has lapsed: end it and ask again
+  };
+  Kind kind = Kind::Granted;
+  Status status = Status::Ok;
+  ClientId who = 0;
+
+  bool granted() const { return kind == Kind::Granted; }
+  static Verdict refused(Status status) { return {Kind::Refused, status, 0}; }
+};
+
+// What an operation does to a file.
+enum class Touch : std::uint8_t { Read, Write, Size, Attributes, Unlink };
+
+struct OpenArgs {
+  FileKey file;
+  Bytes open_owner;                // without the clientid
+  std::uint32_t share_access = 0;  // without the WANT bits
+  std::uint32_t share_deny = 0;
+  bool reclaim = false;  // CLAIM_PREVIOUS
+};
+struct OpenResult {
+  // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay, Expired.
+  Verdict verdict;
+  Stateid stateid;
+  // For undo(): what the owner had before; access 0: it had not opened the file.
+  struct Before {
+    std::uint32_t access = 0, deny = 0;
+    std::uint8_t accesses_opened = 0, denies_opened = 0;
+  } before;
+};
+
+struct StateidResult {
+  Status status = Status::Ok;
+  Stateid stateid;
+};
+
+struct LockArgs {
+  FileKey file;
+  Range range;  // byte_range()
+  bool exclusive = false;
+  bool reclaim = false;
+  // True: `stateid` is an open's, and lock_owner (without the clientid) says who locks. False: it
+  // is a lock's.
+  bool new_lock_owner = false;
+  Stateid stateid;
+  Bytes lock_owner;
+};
+// LOCK4denied
+struct ConflictingLock {
+  Range range;
+  bool exclusive = false;
+  ClientId clientid = 0;
+  std::string lock_owner;
+};
+struct LockResult {
+  // Refused: Denied, Openmode, Grace, NoGrace, ReclaimBad, ReclaimConflict, Delay, and those of
+  // stateids.
+  Verdict verdict;
+  Stateid stateid;
+  std::optional<ConflictingLock> conflict;  // Denied
+};
+
+struct StateLimits {
+  std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
+  std::uint32_t states_of_address = 262144;
+  std::uint32_t states = 524288;
+};
+
+struct StateInfo {
+  enum class Type : std::uint8_t { Open, Lock };
+  Type type = Type::Open;
+  Stateid stateid;
+  FileKey file;
+  std::string owner;
+  std::uint32_t share_access = 0;  // Open
+  std::uint32_t share_deny = 0;
+  std::vector<std::pair<Range, bool>> ranges;  // Lock; true: exclusive
+  Status revoked = Status::Ok;                 // AdminRevoked
+};
+
+class FileShard;
+
+class Files {
+ public:
+  struct Options {
+    std::uint32_t epoch = 1;  // of this start of the server, as in Clients
+    SipKey key{};
+    StateLimits limits{};
+  };
+
+  explicit Files(const Options& options);
+  ~Files();
+
+  // The grace period: only reclaims are granted.
+  void set_grace(bool grace) { grace_.store(grace, std::memory_order_release); }
+  bool grace() const { return grace_.load(std::memory_order_acquire); }
+
+  OpenResult open(const OpenArgs& args, const LifePtr& life);
+  // The rest of OPEN failed, and nobody was told of the stateid: what was before is again.
+  void undo(const OpenResult& opened);
+  // Inval unless the owner opened the file like that.
+  StateidResult open_downgrade(const FileKey& file, const Stateid& stateid,
+                               std::uint32_t share_access, std::uint32_t share_deny,
+                               const Life& life);
+  // Locks under the open go with it. The stateid is kInvalidStateid.
+  StateidResult close(const FileKey& file, const Stateid& stateid, const Life& life);
+
+  // READ, WRITE and SETATTR with a stateid: Openmode, Locked, Grace, BadStateid, OldStateid, ...
+  Verdict check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
+  // The gate for all that comes without a stateid: NFSv2, NFSv3, operations on names. Locked when a
+  // share reservation denies it.
+  Verdict access(const FileKey& file, Touch touch) {
+    if (denies_.load(std::memory_order_acquire) == 0) return {};
+    return guarded_access(file, touch);
+  }
+
+  LockResult lock(const LockArgs& args, const LifePtr& life);
+  // LOCKT: Denied or granted.
+  LockResult test_lock(const FileKey& file, const Range& range, bool exclusive, Bytes lock_owner,
+                       const Life& life);
+  StateidResult unlock(const FileKey& file, const Stateid& stateid, const Range& range,
+                       const Life& life);
+
+  // TEST_STATEID, of one.
+  Status test_stateid(const Stateid& stateid, const Life& life);
+  // FREE_STATEID: LocksHeld, BadStateid, OldStateid.
+  Status free_stateid(const Stateid& stateid, const Life& life);
+
+  // What an administrator takes away: the stateid is AdminRevoked until its client frees it.
+  // BadStateid when there is none.
+  Status revoke(const Stateid& stateid);
+  // Everything of a client that Ended, at once.
+  void release(const Life& life);
+  // What a client holds, at most `most` of it.
+  std::vector<StateInfo> list(ClientId clientid, std::size_t most) const;
+
+  std::uint32_t states() const;  // of all clients, as in Life
+
+ private:
+  struct Impl;
+  struct LockTarget;
+  Status may_claim(bool reclaim, const Life& life) const;
+  Verdict guarded_access(const FileKey& file, Touch touch);
+  static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
+                            std::uint64_t owner_hash, LockTarget& target);
+  bool release_some(FileShard& shard, const Life& life);
+
+  std::atomic<bool> grace_{false};
+  std::atomic<std::uint32_t> denies_{0};  // opens that deny something
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,125 @@
+// The byte-range half of Files: LOCK, LOCKT, LOCKU.
+#include "nfs/state/file_shard.h"
+#include "nfs/state/files.h"
+
+namespace stag::nfs::state {
+namespace {
+
+LockResult refused_lock(Status status) {
+  LockResult result;
+  result.verdict = Verdict::refused(status);
+  return result;
+}
+
+// Of a lock owner and an open; the owner's is keyed.
+std::uint64_t lock_hash(std::uint64_t owner_hash, const OpenState& open) {
+  return owner_hash ^ open.hash;
+}
+
+std::uint32_t seqid_after(std::uint32_t seqid) {
+  return seqid == 0xffffffff ? 1 : seqid + 1;
+}
+
+// As local file systems have it: shared locks are for readers, exclusive ones for writers.
+bool mode_allows(const OpenState& open, bool exclusive) {
+  return (open.access & (exclusive ? kShareWrite : kShareRead)) != 0;
+}
+
+}  // namespace
+
+// What one LOCK works on, found or made.
+struct Files::LockTarget {
+  OpenState* open = nullptr;
+  LockOwnerRecord* owner = nullptr;  // null: it is to be made
+  LockState* lock = nullptr;         // null: it is to be made
+};
+
+Status Files::find_target(FileShard& shard, const LockArgs& args, const Life& life,
+                          std::uint64_t owner_hash, LockTarget& target) {
+  State* state = nullptr;
+  const Status status = shard.validate(args.stateid, life, &args.file, state);
+  if (status != Status::Ok) return status;
+  if ((state->type == State::Type::Open) != args.new_lock_owner) return Status::BadStateid;
+  if (args.new_lock_owner) {
+    target.open = static_cast<OpenState*>(state);
+    target.owner = shard.find_lock_owner(owner_hash, life.clientid, args.file, args.lock_owner);
+    // RFC 8881 18.10.3: or the client does not have the stateid available.
+    if (target.owner != nullptr)
+      target.lock =
+          shard.find_lock(lock_hash(owner_hash, *target.open), *target.open, *target.owner);
+  } else {
+    target.lock = static_cast<LockState*>(state);
+    target.open = target.lock->open;
+    target.owner = target.lock->owner;
+  }
+  return mode_allows(*target.open, args.exclusive) ? Status::Ok : Status::Openmode;
+}
+
+LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
+  const Status claim = may_claim(args.reclaim, *life);
+  if (claim != Status::Ok) return refused_lock(claim);
+  const std::uint64_t file_hash = impl_->hash_of(args.file);
+  const std::uint64_t owner_hash = impl_->hash_of(file_hash, life->clientid, args.lock_owner);
+  auto owner = std::make_unique<LockOwnerRecord>(owner_hash, args.lock_owner);
+  auto fresh = std::make_unique<LockState>(args.lock_owner.size());
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(args.stateid);
+  const BriefLock guard(shard.mutex);
+  if (life->ended()) return refused_lock(Status::Expired);
+  LockTarget target;
+  const Status status = find_target(shard, args, *life, owner_hash, target);
+  if (status != Status::Ok) return refused_lock(status);
+  LockResult result =
+      shard.range_conflict(args.file, file_hash, target.owner, args.range, args.exclusive, removed);
+  if (!result.verdict.granted()) {
+    if (args.reclaim && result.conflict) result.verdict.status = Status::ReclaimConflict;
+    return result;
+  }
+  const auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
+  const std::int32_t more =
+      change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
+  if (!impl_->room_for(*life, more)) return refused_lock(Status::Delay);
+  if (target.lock == nullptr) {
+    shard.make_room();
+    if (target.owner == nullptr) shard.add(*(target.owner = owner.release()), *target.open);
+    target.lock = fresh.release();
+    target.lock->hash = lock_hash(owner_hash, *target.open);
+    shard.add(*target.lock, *target.open, *target.owner);
+  } else {
+    target.lock->seqid = seqid_after(target.lock->seqid);
+  }
+  byte_ranges::apply(*target.owner, change, *target.lock);
+  result.stateid = shard.stateid_of(*target.lock);
+  return result;
+}
+
+LockResult Files::test_lock(const FileKey& file, const Range& range, bool exclusive,
+                            Bytes lock_owner, const Life& life) {
+  if (grace()) return refused_lock(Status::Grace);
+  const std::uint64_t file_hash = impl_->hash_of(file);
+  const std::uint64_t hash = impl_->hash_of(file_hash, life.clientid, lock_owner);
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(file_hash);
+  const BriefLock guard(shard.mutex);
+  const LockOwnerRecord* const owner = shard.find_lock_owner(hash, life.clientid, file, lock_owner);
+  return shard.range_conflict(file, file_hash, owner, range, exclusive, removed);
+}
+
+StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const Range& range,
+                            const Life& life) {
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock guard(shard.mutex);
+  State* state = nullptr;
+  const Status status = shard.validate(stateid, life, &file, state);
+  if (status != Status::Ok) return {status, {}};
+  if (state->type != State::Type::Lock) return {Status::BadStateid, {}};
+  auto& lock = static_cast<LockState&>(*state);
+  // RFC 8881 9.5: whatever open it was locked through.
+  const auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
+  if (!impl_->room_for(life, change.net())) return {Status::Delay, {}};
+  byte_ranges::apply(*lock.owner, change, lock);
+  lock.seqid = seqid_after(lock.seqid);
+  return {Status::Ok, shard.stateid_of(lock)};
+}
+
+}  // namespace stag::nfs::state

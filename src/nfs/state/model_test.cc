@@ -1,0 +1,375 @@
+// Files against a list of facts: all interleavings to a bounded depth, and random steps.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "testing/nfs/state_model.h"
+#include "testing/nfs/state_world.h"
+
+namespace stag::nfs::state {
+namespace {
+
+using testing::Model;
+
+struct Step {
+  enum What { Open, Downgrade, Close, Lock, Unlock, Free, Lapse, Return, End } what = Open;
+  int client = 0, owner = 0, file = 0;
+  std::uint32_t access = 0, deny = 0;
+  int lock_owner = 0;
+  Range range{};
+  bool exclusive = false;
+};
+
+constexpr int kClients = 3, kOwners = 2, kFiles = 2;
+constexpr std::uint64_t kBytes = 8;
+constexpr std::array<const char*, kOwners> kNames{"one", "two"};
+constexpr Stateid kUnknown{5, {std::byte{9}}};
+
+// The real thing and the model, side by side.
+class Pair {
+ public:
+  explicit Pair(Files& files) : files_(files) {
+    for (int client = 0; client < kClients; ++client) begin(client);
+    for (FileKey& file : keys_) file = testing::World::file(next_file_++);
+  }
+  ~Pair() {
+    for (const LifePtr& life : lives_) life->phase = Life::Phase::Ended;
+    for (const LifePtr& life : lives_) files_.release(*life);
+    for (const LifePtr& life : unreleased_) files_.release(*life);
+  }
+
+  void perform(const Step& step) {
+    switch (step.what) {
+      case Step::Open:
+        return open(step);
+      case Step::Downgrade:
+        return downgrade(step);
+      case Step::Close:
+        return close(step);
+      case Step::Lock:
+        return lock(step);
+      case Step::Unlock:
+        return unlock(step);
+      case Step::Free:
+        return free(step);
+      case Step::Lapse:
+        life(step.client).phase = Life::Phase::Lapsed;
+        return;
+      case Step::Return:
+        life(step.client).phase = Life::Phase::Active;
+        return;
+      case Step::End:
+        return end(step.client, step.exclusive);
+    }
+  }
+
+  // All that can be asked.
+  void compare() {
+    std::uint32_t states = 0;
+    for (int client = 0; client < kClients; ++client) {
+      for (int file = 0; file < kFiles; ++file) compare(client, file);
+      states += life(client).states.load();
+      EXPECT_EQ(files_.list(life(client).clientid, 1000).size(), held_by(client));
+    }
+    EXPECT_EQ(states, model_.opens.size() + model_.locks.size() + ranges());
+  }
+
+ private:
+  Life& life(int client) { return *lives_[static_cast<std::size_t>(client)]; }
+  const LifePtr& life_ptr(int client) { return lives_[static_cast<std::size_t>(client)]; }
+  const FileKey& key(int file) { return keys_[static_cast<std::size_t>(file)]; }
+  static Bytes name(int owner) { return bytes_of(kNames[static_cast<std::size_t>(owner)]); }
+
+  static void same(Status is, Status expected) { EXPECT_EQ(is, expected); }
+
+  void begin(int client) {
+    LifePtr& life = lives_[static_cast<std::size_t>(client)];
+    life = std::make_shared<Life>(next_client_++);
+    life->reclaim_complete = true;
+  }
+  void end(int client, bool released) {
+    life(client).phase = Life::Phase::Ended;
+    if (released)
+      files_.release(life(client));
+    else
+      unreleased_.push_back(life_ptr(client));
+    model_.ended(client);
+    begin(client);
+  }
+
+  // The verdict is one of those that the facts allow; who lapsed and was named is ended.
+  bool judge(const Verdict& verdict, const std::set<int>& in_the_way, Status status) {
+    if (in_the_way.empty()) {
+      EXPECT_TRUE(verdict.granted()) << static_cast<int>(verdict.status);
+      return verdict.granted();
+    }
+    EXPECT_FALSE(verdict.granted());
+    bool named = false;
+    for (const int client : in_the_way) {
+      const bool lapsed = life(client).lapsed();
+      if (verdict.kind == Verdict::Kind::Lapsed && verdict.who == life(client).clientid) {
+        EXPECT_TRUE(lapsed);
+        named = true;
+        if (ends_lapsed) end(client, true);
+        break;
+      }
+      if (verdict.kind == Verdict::Kind::Refused && !lapsed) named = verdict.status == status;
+    }
+    EXPECT_TRUE(named);
+    return false;
+  }
+
+  void open(const Step& step) {
+    const auto before = model_.find_open(step.client, step.owner, step.file);
+    const std::uint32_t seqid = before == nullptr ? 1 : before->stateid.seqid + 1;
+    const auto in_the_way = model_.in_the_way(step.file, step.access, step.deny);
+    const OpenResult result = files_.open(
+        {key(step.file), name(step.owner), step.access, step.deny, false}, life_ptr(step.client));
+    if (!judge(result.verdict, in_the_way, Status::ShareDenied)) return;
+    EXPECT_EQ(result.stateid.seqid, seqid);
+    if (before != nullptr) {
+      EXPECT_EQ(result.stateid.other, before->stateid.other);
+    }
+    model_.opened(step.client, step.owner, step.file, step.access, step.deny, result.stateid);
+  }
+
+  void downgrade(const Step& step) {
+    Model::Open* const open = model_.find_open(step.client, step.owner, step.file);
+    const StateidResult result =
+        files_.open_downgrade(key(step.file), open == nullptr ? kUnknown : open->stateid,
+                              step.access, step.deny, life(step.client));
+    if (open == nullptr) return same(result.status, Status::BadStateid);
+    if (!Model::may_downgrade(*open, step.access, step.deny))
+      return same(result.status, Status::Inval);
+    EXPECT_EQ(result.status, Status::Ok);
+    EXPECT_EQ(result.stateid.seqid, open->stateid.seqid + 1);
+    open->stateid = result.stateid;
+    Model::downgraded(*open, step.access, step.deny);
+  }
+
+  void close(const Step& step) {
+    const Model::Open* const open = model_.find_open(step.client, step.owner, step.file);
+    const Status status =
+        files_.close(key(step.file), open == nullptr ? kUnknown : open->stateid, life(step.client))
+            .status;
+    EXPECT_EQ(status, open == nullptr ? Status::BadStateid : Status::Ok);
+    if (open != nullptr) model_.closed(step.client, step.owner, step.file);
+  }
+
+  void lock(const Step& step) {
+    const Model::Open* const open = model_.find_open(step.client, step.owner, step.file);
+    Model::Lock* const known =
+        model_.find_lock(step.client, step.lock_owner, step.file, step.owner);
+    // Every other lock by the stateid that there is.
+    const bool by_open = known == nullptr || step.range.first % 2 == 0;
+    LockArgs args{key(step.file), step.range, step.exclusive,       false,
+                  by_open,        kUnknown,   name(step.lock_owner)};
+    if (open != nullptr) args.stateid = by_open ? open->stateid : known->stateid;
+    const auto in_the_way =
+        model_.in_the_way(step.client, step.lock_owner, step.file, step.range, step.exclusive);
+    const LockResult result = files_.lock(args, life_ptr(step.client));
+    if (open == nullptr) return same(result.verdict.status, Status::BadStateid);
+    if ((open->access & (step.exclusive ? kShareWrite : kShareRead)) == 0)
+      return same(result.verdict.status, Status::Openmode);
+    if (!judge(result.verdict, in_the_way, Status::Denied)) return;
+    EXPECT_EQ(result.stateid.seqid, known == nullptr ? 1 : known->stateid.seqid + 1);
+    if (known != nullptr) {
+      EXPECT_EQ(result.stateid.other, known->stateid.other);
+    }
+    model_.locked({step.client, step.lock_owner, step.file, step.owner, result.stateid}, step.range,
+                  step.exclusive);
+  }
+
+  void unlock(const Step& step) {
+    Model::Lock* const lock = model_.find_lock(step.client, step.lock_owner, step.file, step.owner);
+    const StateidResult result = files_.unlock(
+        key(step.file), lock == nullptr ? kUnknown : lock->stateid, step.range, life(step.client));
+    if (lock == nullptr) return same(result.status, Status::BadStateid);
+    EXPECT_EQ(result.status, Status::Ok);
+    EXPECT_EQ(result.stateid.seqid, lock->stateid.seqid + 1);
+    lock->stateid = result.stateid;
+    model_.unlocked(step.client, step.lock_owner, step.file, step.range);
+  }
+
+  void free(const Step& step) {
+    const Model::Lock* const lock =
+        model_.find_lock(step.client, step.lock_owner, step.file, step.owner);
+    const Status status =
+        files_.free_stateid(lock == nullptr ? kUnknown : lock->stateid, life(step.client));
+    if (lock == nullptr) return same(status, Status::BadStateid);
+    if (model_.holds_bytes(*lock)) return same(status, Status::LocksHeld);
+    EXPECT_EQ(status, Status::Ok);
+    model_.locks.erase(model_.locks.begin() + (lock - model_.locks.data()));
+  }
+
+  void compare(int client, int file) {
+    const bool ending = std::exchange(ends_lapsed, false);
+    for (const auto& [touch, bits] :
+         {std::pair(Touch::Read, kShareRead), std::pair(Touch::Write, kShareWrite)}) {
+      judge(files_.access(key(file), touch), model_.in_the_way(file, bits, 0), Status::Locked);
+      for (const Model::Open& open : model_.opens) check(client, file, open, touch, bits);
+    }
+    for (const Model::Lock& lock : model_.locks)
+      EXPECT_EQ(files_.test_stateid(lock.stateid, life(client)),
+                lock.client == client ? Status::Ok : Status::BadStateid);
+    for (std::uint64_t byte = 0; byte < kBytes; ++byte)
+      for (int owner = 0; owner < kOwners; ++owner)
+        for (const bool exclusive : {false, true})
+          judge(files_.test_lock(key(file), {byte, byte}, exclusive, name(owner), life(client))
+                    .verdict,
+                model_.in_the_way(client, owner, file, {byte, byte}, exclusive), Status::Denied);
+    ends_lapsed = ending;
+  }
+  void check(int client, int file, const Model::Open& open, Touch touch, std::uint32_t bits) {
+    const Verdict verdict = files_.check(key(file), open.stateid, life(client), touch);
+    if (open.client != client || open.file != file) {
+      EXPECT_EQ(verdict.status, Status::BadStateid);
+    } else if ((open.access & bits) != 0) {
+      EXPECT_TRUE(verdict.granted());
+    } else if (touch == Touch::Write) {
+      EXPECT_EQ(verdict.status, Status::Openmode);
+    } else {
+      judge(verdict, model_.in_the_way(file, bits, 0, &open), Status::Locked);
+    }
+  }
+
+  std::size_t held_by(int client) const {
+    std::size_t count = 0;
+    for (const auto& open : model_.opens) count += open.client == client;
+    for (const auto& lock : model_.locks) count += lock.client == client;
+    return count;
+  }
+  // Neighbouring bytes of one owner, mode and open are one range.
+  std::size_t ranges() const {
+    std::size_t count = 0;
+    for (const Model::Byte& byte : model_.bytes)
+      count += std::none_of(model_.bytes.begin(), model_.bytes.end(), [&](const Model::Byte& b) {
+        return b.client == byte.client && b.owner == byte.owner && b.file == byte.file &&
+               b.open_owner == byte.open_owner && b.exclusive == byte.exclusive &&
+               b.byte + 1 == byte.byte;
+      });
+    return count;
+  }
+
+  static inline std::uint64_t next_file_ = 1;
+  static inline ClientId next_client_ = 1;
+  bool ends_lapsed = true;
+  Files& files_;
+  Model model_;
+  std::array<LifePtr, kClients> lives_;
+  std::array<FileKey, kFiles> keys_;
+  std::vector<LifePtr> unreleased_;
+};
+
+// Performs every sequence of `depth` of these steps, each from the beginning. Who takes the first
+// one does not matter: the first `first` of them are client 0's and owner 0's.
+void perform_all(const std::vector<Step>& before, const std::vector<Step>& steps, std::size_t first,
+                 int depth) {
+  Files files({.epoch = 1, .key = {}, .limits = {}});
+  std::vector<std::size_t> at(static_cast<std::size_t>(depth), 0);
+  for (bool more = true; more && !::testing::Test::HasFailure();) {
+    {
+      Pair pair(files);
+      for (const Step& step : before) pair.perform(step);
+      for (const std::size_t i : at) pair.perform(steps[i]);
+      if (at.back() == 0) pair.compare();
+    }
+    more = false;
+    for (std::size_t digit = at.size(); digit-- > 0 && !more;) {
+      more = ++at[digit] < (digit == 0 ? first : steps.size());
+      if (!more) at[digit] = 0;
+    }
+  }
+  EXPECT_EQ(files.states(), 0u);
+}
+
+int depth_or(int fewest) {
+  const char* const wanted = std::getenv("STAG_STATE_DEPTH");
+  return wanted == nullptr ? fewest : std::max(fewest, std::atoi(wanted));
+}
+
+TEST(Nfs4StateModel, agrees_on_all_interleavings_of_opens) {
+  std::vector<Step> steps;
+  for (int client = 0; client < 2; ++client) {
+    for (int owner = 0; owner < 2; ++owner) {
+      steps.push_back({.client = client, .owner = owner, .access = kShareRead});
+      steps.push_back({.client = client, .owner = owner, .access = kShareBoth, .deny = 2});
+      steps.push_back(
+          {.what = Step::Downgrade, .client = client, .owner = owner, .access = kShareRead});
+      steps.push_back({.what = Step::Close, .client = client, .owner = owner});
+    }
+    steps.push_back({.what = Step::Lapse, .client = client});
+    steps.push_back({.what = Step::End, .client = client});
+  }
+  perform_all({}, steps, 4, depth_or(3));
+}
+
+TEST(Nfs4StateModel, agrees_on_all_interleavings_of_locks) {
+  std::vector<Step> before, steps;
+  const std::array<Range, 3> ranges{Range{0, 1}, Range{1, 2}, Range{0, 3}};
+  for (int client = 0; client < 2; ++client) {
+    before.push_back({.client = client, .access = kShareBoth});
+    for (int owner = 0; owner < 2; ++owner)
+      for (const Range& range : ranges) {
+        Step step{.what = Step::Lock, .client = client, .lock_owner = owner, .range = range};
+        steps.push_back(step);
+        step.exclusive = true;
+        steps.push_back(step);
+        step.what = Step::Unlock;
+        steps.push_back(step);
+      }
+  }
+  perform_all(before, steps, 9, depth_or(3));
+}
+
+Step random_step(std::mt19937& random) {
+  const auto below = [&](int limit) {
+    return static_cast<int>(random() % static_cast<unsigned>(limit));
+  };
+  Step step;
+  const int dice = below(100);
+  step.what = dice < 25   ? Step::Open
+              : dice < 33 ? Step::Downgrade
+              : dice < 43 ? Step::Close
+              : dice < 73 ? Step::Lock
+              : dice < 88 ? Step::Unlock
+              : dice < 93 ? Step::Free
+              : dice < 95 ? Step::Lapse
+              : dice < 99 ? Step::Return
+                          : Step::End;
+  step.client = below(kClients);
+  step.owner = below(kOwners);
+  step.file = below(kFiles);
+  step.access = static_cast<std::uint32_t>(1 + below(3));
+  step.deny = below(4) == 0 ? static_cast<std::uint32_t>(below(4)) : 0;
+  step.lock_owner = below(kOwners);
+  step.range.first = static_cast<std::uint64_t>(below(kBytes));
+  step.range.last = step.range.first +
+                    static_cast<std::uint64_t>(below(static_cast<int>(kBytes - step.range.first)));
+  step.exclusive = below(2) == 0;
+  return step;
+}
+
+TEST(Nfs4StateModel, agrees_after_many_random_steps) {
+  const char* const wanted = std::getenv("STAG_STATE_STEPS");
+  const int steps = wanted == nullptr ? 100'000 : std::atoi(wanted);
+  Files files({.epoch = 1, .key = {}, .limits = {}});
+  std::mt19937 random(8881);
+  {
+    Pair pair(files);
+    for (int i = 0; i < steps && !HasFailure(); ++i) {
+      pair.perform(random_step(random));
+      if (i % 64 == 0) pair.compare();
+      EXPECT_FALSE(HasFailure()) << "step " << i;
+    }
+  }
+  EXPECT_EQ(files.states(), 0u);
+}
+
+}  // namespace
+}  // namespace stag::nfs::state

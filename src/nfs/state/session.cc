@@ -1,0 +1,80 @@
+#include "nfs/state/session.h"
+
+#include <algorithm>
+
+namespace stag::nfs::state {
+
+Slot::Judgement Slot::judge(SequenceId sequenceid, std::uint64_t fingerprint) const {
+  if (sequenceid == sequenceid_ + 1) return running_ ? Judgement::Misordered : Judgement::New;
+  // RFC 8881 18.36.4: nothing was asked on a fresh slot, not even number 0.
+  if (sequenceid != sequenceid_ || !used_) return Judgement::Misordered;
+  if (fingerprint != fingerprint_) return Judgement::FalseRetry;
+  return running_ ? Judgement::Running : Judgement::Done;
+}
+
+ReplyPtr Slot::start(std::uint64_t fingerprint) {
+  ++sequenceid_;
+  used_ = running_ = true;
+  fingerprint_ = fingerprint;
+  return std::exchange(reply_, nullptr);
+}
+
+Slot::Waiters Slot::finish(ReplyPtr reply) {
+  running_ = false;
+  reply_ = std::move(reply);
+  return std::exchange(waiters_, {});
+}
+
+std::optional<CacheShare> CacheShare::take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
+                                           std::shared_ptr<AddressAccount> account,
+                                           std::uint64_t bytes) {
+  if (used.fetch_add(bytes, std::memory_order_relaxed) + bytes > limit) {
+    used.fetch_sub(bytes, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  account->cache.fetch_add(bytes, std::memory_order_relaxed);
+  return CacheShare(used, std::move(account), bytes);
+}
+
+CacheShare::~CacheShare() {
+  if (account_ == nullptr) return;
+  account_->cache.fetch_sub(bytes_, std::memory_order_relaxed);
+  used_.fetch_sub(bytes_, std::memory_order_relaxed);
+}
+
+// RFC 8881 18.34.3: binding again changes nothing, and who demands a change is refused.
+BindResult Session::bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
+                         bool able, std::size_t most) {
+  const auto known = std::find_if(bound_.begin(), bound_.end(), [&](const Bound& bound) {
+    return bound.connection == connection;
+  });
+  const std::uint32_t granted = known != bound_.end() ? known->directions
+                                : able                ? asked
+                                                      : asked & ~channel::kBack;
+  if (granted == 0 || (granted & ~asked) != 0 || (required & ~granted) != 0)
+    return {Status::Inval, 0};
+  if (known == bound_.end()) {
+    if (bound_.size() >= most) bound_.erase(bound_.begin());
+    bound_.push_back({connection, granted});
+    if ((granted & channel::kBack) != 0) had_back_channel_ = true;
+  }
+  return {Status::Ok, granted};
+}
+
+void Session::unbind(ConnectionId connection) {
+  std::erase_if(bound_, [&](const Bound& bound) { return bound.connection == connection; });
+}
+
+std::vector<ConnectionId> Session::back_channels() const {
+  std::vector<ConnectionId> found;
+  for (auto bound = bound_.rbegin(); bound != bound_.rend(); ++bound)
+    if ((bound->directions & channel::kBack) != 0) found.push_back(bound->connection);
+  return found;
+}
+
+bool Session::has_back_channel() const {
+  return std::any_of(bound_.begin(), bound_.end(),
+                     [](const Bound& bound) { return (bound.directions & channel::kBack) != 0; });
+}
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,109 @@
+// One session: its slots with what was asked and answered last on each (RFC 8881 2.10.6), and the
+// connections that it is bound to. Not thread-safe: the shard of its client is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/unique_function.h"
+#include "nfs/state/clients.h"
+
+namespace stag::nfs::state {
+
+struct ClientRecord;
+
+class Slot {
+ public:
+  using Waiters = std::vector<UniqueFunction<void()>>;
+  enum class Judgement : std::uint8_t { New, Running, Done, Misordered, FalseRetry };
+
+  Slot() = default;
+  // One on which `last` was done.
+  explicit Slot(SequenceId last) : sequenceid_(last), used_(true) {}
+
+  // What a request with this sequence ID is; nothing changes.
+  Judgement judge(SequenceId sequenceid, std::uint64_t fingerprint) const;
+  // A new one starts; the reply that nobody can ask for any more is returned, to be freed outside.
+  [[nodiscard]] ReplyPtr start(std::uint64_t fingerprint);
+  // Who waits is returned, to be called outside.
+  [[nodiscard]] Waiters finish(ReplyPtr reply);
+
+  bool runs(SequenceId sequenceid) const { return running_ && sequenceid == sequenceid_; }
+  const ReplyPtr& reply() const { return reply_; }
+  Waiters& waiters() { return waiters_; }
+
+ private:
+  SequenceId sequenceid_ = 0;
+  bool used_ = false;
+  bool running_ = false;
+  std::uint64_t fingerprint_ = 0;
+  ReplyPtr reply_;
+  Waiters waiters_;
+};
+
+// Bytes of the caches, of all and of an address, that are given back in the end.
+class CacheShare {
+ public:
+  // Nothing when that many are not free.
+  static std::optional<CacheShare> take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
+                                        std::shared_ptr<AddressAccount> account,
+                                        std::uint64_t bytes);
+  CacheShare(CacheShare&& other) noexcept = default;
+  CacheShare& operator=(CacheShare&&) = delete;
+  ~CacheShare();
+
+ private:
+  CacheShare(std::atomic<std::uint64_t>& used, std::shared_ptr<AddressAccount> account,
+             std::uint64_t bytes)
+      : used_(used), account_(std::move(account)), bytes_(bytes) {}
+
+  std::atomic<std::uint64_t>& used_;
+  std::shared_ptr<AddressAccount> account_;  // null: moved from
+  const std::uint64_t bytes_;
+};
+
+class Session {
+ public:
+  // `client` outlives its place in the shard.
+  Session(ClientRecord& client, const ChannelAttributes& fore, CacheShare share)
+      : client_(client), fore_(fore), share_(std::move(share)), slots_(fore.max_requests) {}
+
+  // Bytes of the caches that such a session takes.
+  static std::uint64_t cost_of(const ChannelAttributes& fore) {
+    return std::uint64_t{fore.max_requests} * (sizeof(Slot) + fore.max_response_size_cached);
+  }
+
+  SessionId id{};
+  ClientRecord& client() const { return client_; }
+  const ChannelAttributes& fore() const { return fore_; }
+  std::vector<Slot>& slots() { return slots_; }
+
+  // As Clients::bind_connection; at most `most` are remembered.
+  BindResult bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required, bool able,
+                  std::size_t most);
+  void unbind(ConnectionId connection);
+  std::vector<ConnectionId> back_channels() const;
+  bool has_back_channel() const;
+  // It had one, and it is lost.
+  bool lost_back_channel() const { return had_back_channel_ && !has_back_channel(); }
+  bool backchannel_fault = false;
+
+ private:
+  struct Bound {
+    ConnectionId connection = 0;
+    std::uint32_t directions = 0;
+  };
+
+  ClientRecord& client_;
+  const ChannelAttributes fore_;
+  const CacheShare share_;
+  std::vector<Slot> slots_;
+  std::vector<Bound> bound_;  // the oldest first
+  bool had_back_channel_ = false;
+};
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,205 @@
+#include <algorithm>
+
+#include "nfs/state/client_table.h"
+#include "nfs/state/clients.h"
+
+namespace stag::nfs::state {
+namespace {
+
+// For the fore channel every value may be lowered (RFC 8881 18.36.3).
+ChannelAttributes lower(const ChannelAttributes& wanted, const ChannelAttributes& most) {
+  ChannelAttributes granted;
+  granted.max_request_size = std::min(wanted.max_request_size, most.max_request_size);
+  granted.max_response_size = std::min(wanted.max_response_size, most.max_response_size);
+  granted.max_response_size_cached = std::min(
+      {wanted.max_response_size_cached, most.max_response_size_cached, granted.max_response_size});
+  granted.max_operations = std::min(wanted.max_operations, most.max_operations);
+  granted.max_requests = std::clamp(wanted.max_requests, 1u, most.max_requests);
+  return granted;
+}
+
+// For the back channel operations and requests are the client's to say.
+ChannelAttributes lower_back(const ChannelAttributes& wanted, const ChannelAttributes& most) {
+  ChannelAttributes granted = lower(wanted, most);
+  granted.max_operations = wanted.max_operations;
+  granted.max_requests = wanted.max_requests;
+  return granted;
+}
+
+CreateSessionResult refused(Status status) {
+  CreateSessionResult result;
+  result.status = status;
+  return result;
+}
+
+}  // namespace
+
+// A session gets an eighth of what is free beyond four times what its address has already and
+// beyond a quarter of all. That quarter is for those who find nothing else: one small slot each, so
+// that many thousand clients find room and one address cannot take it from the others.
+ChannelAttributes Clients::Impl::grant(const ChannelAttributes& wanted,
+                                       const AddressAccount& account) const {
+  constexpr std::uint32_t kLeastCached = 512;
+  ChannelAttributes granted = lower(wanted, options.limits.fore);
+  const std::uint64_t used =
+      std::min(cache_used.load(std::memory_order_relaxed), options.limits.caches);
+  const std::uint64_t free = options.limits.caches - used;
+  const std::uint64_t kept =
+      options.limits.caches / 4 + 4 * account.cache.load(std::memory_order_relaxed);
+  const std::uint64_t share = free > kept ? (free - kept) / 8 : 0;
+  while (Session::cost_of(granted) > share && granted.max_requests > 1) granted.max_requests /= 2;
+  if (Session::cost_of(granted) > share)
+    granted.max_response_size_cached = std::min(granted.max_response_size_cached, kLeastCached);
+  return granted;
+}
+
+bool Clients::Impl::too_small(const CreateSessionArgs& args) const {
+  const ClientLimits& limits = options.limits;
+  return args.fore.max_request_size < limits.min_request_size ||
+         args.fore.max_response_size < limits.min_response_size ||
+         (args.connection_back_channel && (args.back.max_request_size < limits.min_callback_size ||
+                                           args.back.max_response_size < limits.min_callback_size));
+}
+
+// The phases of RFC 8881 18.36.4 up to session creation.
+Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs& args) const {
+  if (client == nullptr) return Status::StaleClientid;
+  if (client->principal != text_of(args.principal)) return Status::ClidInuse;
+  if (args.sequence == client->sequence)
+    return client->created ? Status::Ok : Status::SeqMisordered;
+  if (args.sequence != client->sequence + 1) return Status::SeqMisordered;
+  if (client->sessions.size() >= options.limits.sessions) return Status::Nospc;
+  return Status::Ok;
+}
+
+CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimePoint now) {
+  if (impl_->too_small(args)) return refused(Status::Toosmall);
+  ClientShard& shard = impl_->shard_of(args.clientid);
+  std::shared_ptr<AddressAccount> account;
+  {
+    const BriefLock lock(shard.mutex);
+    ClientRecord* const client = shard.find(args.clientid);
+    const Status status = impl_->judge(client, args);
+    if (status != Status::Ok) return refused(status);
+    if (args.sequence == client->sequence) return impl_->replay(*client);
+    account = client->account;
+  }
+  const ChannelAttributes fore = impl_->grant(args.fore, *account);
+  auto share = CacheShare::take(impl_->cache_used, impl_->options.limits.caches, account,
+                                Session::cost_of(fore));
+  if (!share) return refused(Status::Nospc);
+  CreateSessionResult result = impl_->create(args, fore, std::move(*share), now);
+  if (result.status == Status::Delay) result.lapsed = impl_->find_lapsed();
+  return result;
+}
+
+CreateSessionResult Clients::Impl::replay(const ClientRecord& client) {
+  CreateSessionResult result;
+  result.replay = true;
+  result.sequence = client.sequence;
+  result.sessionid = client.created->sessionid;
+  result.back_channel = client.created->back_channel;
+  result.fore = client.created->fore;
+  result.back = client.created->back;
+  result.life = client.life;
+  return result;
+}
+
+// The client may have changed since it was looked at. Memory comes first: after confirm() nothing
+// fails.
+CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
+                                          const ChannelAttributes& fore, CacheShare share,
+                                          TimePoint now) {
+  CreateSessionResult result;
+  Removed removed;
+  std::string address;
+  ClientShard& shard = shard_of(args.clientid);
+  {
+    const BriefLock lock(shard.mutex);
+    ClientRecord* const client = shard.find(args.clientid);
+    result.status = judge(client, args);
+    if (result.status != Status::Ok) return result;
+    if (args.sequence == client->sequence) return replay(*client);
+    auto session = std::make_unique<Session>(*client, fore, std::move(share));
+    if (args.connection != 0) {
+      const std::uint32_t asked = args.connection_back_channel ? channel::kBoth : channel::kFore;
+      session->bind(args.connection, asked, asked, true, options.limits.connections);
+    }
+    shard.make_place(*client);
+    address = client->address;
+    result.confirmed = !client->confirmed;
+    if (result.confirmed) result.status = confirm(shard, *client, result.ended, removed);
+    if (result.status != Status::Ok) return result;
+    result.sessionid = shard.add(std::move(session));
+    result.sequence = client->sequence = args.sequence;
+    result.back_channel = args.connection_back_channel;
+    result.fore = fore;
+    result.back = lower_back(args.back, options.limits.fore);
+    client->renewed = now;
+    client->created = {result.sessionid, result.back_channel, result.fore, result.back};
+    result.life = client->life;
+  }
+  settle(removed);
+  if (result.confirmed) accounts.remove_unconfirmed(address, args.clientid);
+  return result;
+}
+
+// RFC 8881 18.36.4, phase 3: the record replaces the confirmed one of its owner, whose principal is
+// the same (EXCHANGE_ID sees to that). Delay: there are too many clients.
+Status Clients::Impl::confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended,
+                              Removed& removed) {
+  ClientRecord* const old = shard.find(client.ownerid).confirmed;
+  if (old != nullptr) {
+    shard.remove(*old, removed);
+    ended = old->life;
+    client.account->clients.fetch_add(1, std::memory_order_relaxed);
+    confirmed.fetch_add(1, std::memory_order_relaxed);
+  } else if (!count_client(*client.account)) {
+    return Status::Delay;
+  }
+  shard.confirm(client);
+  return Status::Ok;
+}
+
+Status Clients::destroy_session(const SessionId& sessionid) {
+  Removed removed;
+  ClientShard& shard = impl_->shard_of(sessionid);
+  {
+    const BriefLock lock(shard.mutex);
+    Session* const session = shard.find(sessionid);
+    if (session == nullptr) return Status::BadSession;
+    shard.remove(*session, removed);
+  }
+  impl_->settle(removed);
+  return Status::Ok;
+}
+
+BindResult Clients::bind_connection(const SessionId& sessionid, ConnectionId connection,
+                                    std::uint32_t asked, std::uint32_t required, bool able) {
+  ClientShard& shard = impl_->shard_of(sessionid);
+  const BriefLock lock(shard.mutex);
+  Session* const session = shard.find(sessionid);
+  if (session == nullptr) return {Status::BadSession, 0};
+  return session->bind(connection, asked, required, able, impl_->options.limits.connections);
+}
+
+void Clients::unbind_connection(const SessionId& sessionid, ConnectionId connection) {
+  ClientShard& shard = impl_->shard_of(sessionid);
+  const BriefLock lock(shard.mutex);
+  if (Session* const session = shard.find(sessionid)) session->unbind(connection);
+}
+
+std::vector<ConnectionId> Clients::back_channels(const SessionId& sessionid) const {
+  ClientShard& shard = impl_->shard_of(sessionid);
+  const BriefLock lock(shard.mutex);
+  const Session* const session = shard.find(sessionid);
+  return session == nullptr ? std::vector<ConnectionId>() : session->back_channels();
+}
+
+void Clients::backchannel_fault(const SessionId& sessionid) {
+  ClientShard& shard = impl_->shard_of(sessionid);
+  const BriefLock lock(shard.mutex);
+  if (Session* const session = shard.find(sessionid)) session->backchannel_fault = true;
+}
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,118 @@
+// Clients and Files from four threads at once: what is counted comes to nothing in the end, and
+// every slot runs each request once. The thread sanitizer looks on.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "testing/nfs/state_world.h"
+
+namespace stag::nfs::state {
+namespace {
+
+using testing::StoredReply;
+using testing::World;
+
+constexpr int kThreads = 4;
+
+template <class Work>
+void on_threads(Work work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back([&work, i] { work(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Nfs4StateThreads, of_all_that_send_a_request_again_one_runs_it) {
+  World world;
+  const auto client = world.client("owner");
+  constexpr SequenceId kRequests = 300;
+  std::array<std::atomic<int>, kRequests + 1> ran{};
+  std::atomic<int> told{0}, waited{0};
+  on_threads([&](int) {
+    for (SequenceId number = 1; number <= kRequests;) {
+      const Sequenced sequenced = world.sequence(client.session, 0, number);
+      if (sequenced.kind == Sequenced::Kind::Run) {
+        ++ran[number];
+        world.finish(sequenced, std::make_shared<StoredReply>(static_cast<int>(number)));
+      } else if (sequenced.kind == Sequenced::Kind::Replay) {
+        EXPECT_EQ(static_cast<const StoredReply&>(*sequenced.reply).number,
+                  static_cast<int>(number));
+        ++number;
+      } else if (sequenced.kind == Sequenced::Kind::Wait) {
+        if (world.clients.wait(sequenced.slot, [&] { ++told; })) ++waited;
+      } else if (sequenced.status == Status::SeqMisordered) {
+        ++number;  // another thread is ahead
+      }
+    }
+  });
+  for (SequenceId number = 1; number <= kRequests; ++number) EXPECT_EQ(ran[number], 1) << number;
+  EXPECT_EQ(told.load(), waited.load());
+  EXPECT_EQ(client.life->running.load(), 0u);
+}
+
+// A client that opens, locks and closes what the others want, and restarts now and then.
+void live(World& world, int number) {
+  std::mt19937 random(static_cast<unsigned>(number));
+  const std::string name = std::to_string(number);
+  for (int life = 0; life < 30; ++life) {
+    const ExchangeIdResult id = world.exchange_id(name, life, "root", false, "192.0.2." + name);
+    const CreateSessionResult session = world.create_session(id.clientid, id.sequenceid);
+    if (session.status != Status::Ok) continue;  // an administrator was faster
+    if (session.ended != nullptr) world.files.release(*session.ended);
+    const testing::Client client{id.clientid, session.sessionid, session.life};
+    world.clients.reclaim_complete(*client.life);
+    for (SequenceId request = 1; request <= 150; ++request) {
+      const Sequenced sequenced = world.sequence(client.session, 0, request);
+      if (sequenced.kind != Sequenced::Kind::Run) break;
+      const std::uint64_t file = random() % 3;
+      const std::uint32_t deny = random() % 8 == 0 ? kShareWrite : 0;
+      const OpenResult open = world.open(client, file, kShareBoth, deny);
+      if (open.verdict.granted()) {
+        const std::uint64_t first = random() % 50;
+        const LockResult lock = world.lock(client, file, open.stateid, {first, first + 9}, true);
+        world.files.check(World::file(file), open.stateid, *client.life, Touch::Write);
+        world.files.access(World::file(file), Touch::Write);
+        if (lock.verdict.granted())
+          world.files.unlock(World::file(file), lock.stateid, {first, first + 3}, *client.life);
+        if (random() % 2 == 0) world.files.close(World::file(file), open.stateid, *client.life);
+        if (random() % 50 == 0) world.files.revoke(open.stateid);
+      }
+      world.finish(sequenced);
+      if (random() % 100 == 0)
+        if (const LifePtr ended = world.clients.end(client.id, false)) world.files.release(*ended);
+    }
+  }
+}
+
+TEST(Nfs4StateThreads, what_clients_held_is_gone_when_all_have_ended) {
+  World world;
+  on_threads([&](int thread) {
+    if (thread < kThreads - 1) return live(world, thread);
+    for (int i = 0; i < 200; ++i) {
+      for (const ClientInfo& info : world.clients.list(world.now)) {
+        world.files.list(info.clientid, 100);
+        if (i % 20 == 0)
+          if (const LifePtr ended = world.clients.end(info.clientid, false))
+            world.files.release(*ended);
+      }
+      world.clients.expire(world.now);
+    }
+  });
+  for (const ClientInfo& info : world.clients.list(world.now)) {
+    const LifePtr ended = world.clients.end(info.clientid, false);
+    ASSERT_NE(ended, nullptr);
+    world.files.release(*ended);
+    EXPECT_EQ(ended->states.load(), 0u);
+    EXPECT_EQ(ended->running.load(), 0u);
+  }
+  EXPECT_EQ(world.files.states(), 0u);
+  for (std::uint64_t file = 0; file < 3; ++file)
+    EXPECT_TRUE(world.files.access(World::file(file), Touch::Write).granted());
+}
+
+}  // namespace
+}  // namespace stag::nfs::state

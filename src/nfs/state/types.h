@@ -1,0 +1,133 @@
+// The nouns of NFSv4 state, as plain values: identifiers, statuses, and what a client's sessions
+// and its locks share. No protocol types: the protocol layer maps a Status to the nfsstat4 of the
+// same name.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/bytes.h"
+#include "vfs/types.h"
+
+namespace stag::nfs::state {
+
+// The errors of RFC 8881 section 15.1 (and RFC 7530 section 13.1) that state gives rise to, by
+// name.
+enum class Status : std::uint8_t {
+  Ok,
+  AdminRevoked,
+  BadSeqid,  // NFSv4.0 only
+  BadSession,
+  BadSlot,
+  BadStateid,
+  ClidInuse,
+  ClientidBusy,
+  CompleteAlready,
+  Delay,  // Resource in NFSv4.0
+  DelegRevoked,
+  Denied,
+  Expired,
+  Grace,
+  Inval,
+  Locked,
+  LocksHeld,
+  NoGrace,
+  Noent,
+  Nospc,
+  NotSame,
+  OldStateid,
+  Openmode,
+  Perm,
+  ReclaimBad,
+  ReclaimConflict,
+  ReqTooBig,
+  SeqFalseRetry,
+  SeqMisordered,
+  ShareDenied,
+  StaleClientid,
+  StaleStateid,  // NFSv4.0 only
+  Toosmall,
+  TooManyOps,
+};
+
+using ClientId = std::uint64_t;    // clientid4; 0 is never one
+using SequenceId = std::uint32_t;  // sequenceid4
+using SessionId = std::array<std::byte, 16>;
+using Verifier = vfs::Verifier;  // verifier4
+// Whatever names a connection for the protocol layer; only compared here. 0 is none.
+using ConnectionId = std::uint64_t;
+
+// stateid4. `other` names a set of locks: boot epoch, place in a table, generation of the place.
+struct Stateid {
+  std::uint32_t seqid = 0;
+  std::array<std::byte, 12> other{};
+  friend bool operator==(const Stateid&, const Stateid&) = default;
+};
+
+// RFC 8881 8.2.3. What stands for the current stateid is replaced above, before it comes here.
+inline constexpr Stateid kAnonymousStateid{};
+inline constexpr Stateid kBypassStateid = [] {
+  Stateid stateid{.seqid = 0xffffffff};
+  stateid.other.fill(std::byte{0xff});
+  return stateid;
+}();
+// What a CLOSE returns (RFC 8881 18.2.4): valid nowhere.
+inline constexpr Stateid kInvalidStateid{.seqid = 0xffffffff};
+
+// One file, whatever path or export it was reached by.
+struct FileKey {
+  std::uint64_t file_system = 0;
+  vfs::Handle handle;
+  friend bool operator==(const FileKey&, const FileKey&) = default;
+};
+
+// share_access and share_deny are sets of these bits, with the values of RFC 8881 9.7.
+inline constexpr std::uint32_t kShareRead = 1;
+inline constexpr std::uint32_t kShareWrite = 2;
+inline constexpr std::uint32_t kShareBoth = 3;
+
+// What clients behind one address have together.
+struct AddressAccount {
+  std::atomic<std::uint32_t> states{0};  // as in Life
+  std::atomic<std::uint32_t> clients{0};
+  std::atomic<std::uint64_t> cache{0};  // bytes
+};
+
+// What a client's sessions and its locks both refer to; the one thing that Clients and Files share.
+// Thread: any.
+struct Life {
+  enum class Phase : std::uint8_t {
+    Active,
+    Lapsed,  // the lease has run out; its locks stay until somebody wants them
+    Ended,   // for ever: whatever it holds is void, and nothing can be added
+  };
+
+  explicit Life(ClientId id,
+                std::shared_ptr<AddressAccount> of = std::make_shared<AddressAccount>())
+      : clientid(id), account(std::move(of)) {}
+
+  const ClientId clientid;
+  std::atomic<Phase> phase{Phase::Active};
+  // Requests that run: the lease does not run out meanwhile (RFC 8881 8.3).
+  std::atomic<std::uint32_t> running{0};
+  // What it holds in Files: opens, lock stateids and byte ranges, large owners counted more than
+  // once.
+  std::atomic<std::uint32_t> states{0};
+  // Stateids that were revoked and not yet freed, by the SEQ4_STATUS flag they raise.
+  std::atomic<std::uint32_t> admin_revoked{0};
+  std::atomic<std::uint32_t> recallable_revoked{0};
+  // Had locks when the server went down, as the recovery records say. Set by the protocol layer
+  // before its CREATE_SESSION is answered.
+  std::atomic<bool> may_reclaim{false};
+  std::atomic<bool> reclaim_complete{false};  // RECLAIM_COMPLETE was done
+  const std::shared_ptr<AddressAccount> account;
+
+  bool ended() const { return phase.load(std::memory_order_acquire) == Phase::Ended; }
+  bool lapsed() const { return phase.load(std::memory_order_acquire) == Phase::Lapsed; }
+};
+using LifePtr = std::shared_ptr<Life>;
+
+}  // namespace stag::nfs::state

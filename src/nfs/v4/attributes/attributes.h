@@ -1,0 +1,54 @@
+// The attributes of NFSv4 (RFC 8881 section 5) to and from those of vfs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "base/result.h"
+#include "nfs/export/file_handle.h"
+#include "nfs/v4/attributes/attribute_set.h"
+#include "vfs/vfs.h"
+
+namespace stag::nfs::nfs4 {
+
+// The most that a READ or WRITE moves, bytes.
+inline constexpr std::uint32_t kMaxTransfer = 1 << 20;
+
+// All that can be read (5.5 to 5.8), that can be set, and that OPEN can set together with
+// EXCLUSIVE4_1, whose verifier takes the place of the times.
+AttributeSet readable_attributes();
+AttributeSet settable_attributes();
+AttributeSet exclusive_create_attributes();
+
+// What is known of one object when its attributes are encoded.
+struct AttributeSource {
+  vfs::Attributes attributes;
+  v4::fsid4 fsid;
+  std::uint64_t mounted_on_fileid = 0;
+  vfs::Limits limits;
+  std::uint32_t lease_seconds = 0;
+  // Each is needed only where wanted() says so.
+  std::optional<vfs::Usage> usage;
+  FileHandles::Sealed handle{};
+};
+
+// Whether encoding `asked` takes more than an object's own attributes.
+bool wants_usage(AttributeSet asked);
+bool wants_handle(AttributeSet asked);
+
+// A fattr4 with those of `asked` that can be read.
+void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const AttributeSource& source);
+// A fattr4 that tells a READDIR why there is nothing else (5.8.1.12).
+void encode_attribute_error(xdr::Encoder& encoder, v4::nfsstat4 status);
+
+// What an object is to be given.
+struct WantedAttributes {
+  AttributeSet set;
+  vfs::SetAttributes values;
+};
+// ATTRNOTSUPP for what cannot be set or is not known, INVAL for what can only be read, BADXDR for
+// values that are not those of the mask, BADOWNER for an owner that is no number.
+Result<WantedAttributes, v4::nfsstat4> decode_attributes(const v4::fattr4& attributes);
+
+}  // namespace stag::nfs::nfs4

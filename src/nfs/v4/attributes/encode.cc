@@ -1,0 +1,199 @@
+#include <array>
+#include <charconv>
+
+#include "nfs/v4/attributes/attributes.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+using xdr::Encoder;
+using Source = AttributeSource;
+using EncodeOne = void (*)(Encoder&, const Source&);
+
+v4::nfs_ftype4 to_nfs_ftype4(vfs::FileType type) {
+  switch (type) {
+    case vfs::FileType::Regular:
+      return v4::NF4REG;
+    case vfs::FileType::Directory:
+      return v4::NF4DIR;
+    case vfs::FileType::Symlink:
+      return v4::NF4LNK;
+    case vfs::FileType::Fifo:
+      return v4::NF4FIFO;
+    case vfs::FileType::Socket:
+      return v4::NF4SOCK;
+    case vfs::FileType::BlockDevice:
+      return v4::NF4BLK;
+    case vfs::FileType::CharacterDevice:
+      return v4::NF4CHR;
+  }
+  return v4::NF4REG;
+}
+
+void put_time(Encoder& to, vfs::Time time) {
+  to.i64(time.seconds);
+  to.u32(time.nanoseconds);
+}
+
+// RFC 8881 5.9: an owner without a name is its number in decimal digits.
+void put_owner(Encoder& to, std::uint32_t id) {
+  std::array<char, 10> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id).ptr;
+  to.string(xdr::kNoItem, {digits.data(), end});
+}
+
+struct Readable {
+  std::uint32_t number;
+  EncodeOne encode;
+};
+
+// 5.6, the attributes that every server has.
+constexpr Readable kRequired[] = {
+    {v4::FATTR4_SUPPORTED_ATTRS,
+     [](Encoder& to, const Source&) {
+       (readable_attributes() | settable_attributes()).encode(to);
+     }},
+    {v4::FATTR4_TYPE,
+     [](Encoder& to, const Source& of) { to.u32(to_nfs_ftype4(of.attributes.type)); }},
+    {v4::FATTR4_FH_EXPIRE_TYPE, [](Encoder& to, const Source&) { to.u32(v4::FH4_PERSISTENT); }},
+    {v4::FATTR4_CHANGE, [](Encoder& to, const Source& of) { to.u64(of.attributes.change); }},
+    {v4::FATTR4_SIZE, [](Encoder& to, const Source& of) { to.u64(of.attributes.size); }},
+    {v4::FATTR4_LINK_SUPPORT,
+     [](Encoder& to, const Source& of) { to.boolean(of.limits.hard_links); }},
+    {v4::FATTR4_SYMLINK_SUPPORT,
+     [](Encoder& to, const Source& of) { to.boolean(of.limits.symlinks); }},
+    {v4::FATTR4_NAMED_ATTR, [](Encoder& to, const Source&) { to.boolean(false); }},
+    {v4::FATTR4_FSID,
+     [](Encoder& to, const Source& of) { to.u64(of.fsid.major), to.u64(of.fsid.minor); }},
+    {v4::FATTR4_UNIQUE_HANDLES, [](Encoder& to, const Source&) { to.boolean(true); }},
+    {v4::FATTR4_LEASE_TIME, [](Encoder& to, const Source& of) { to.u32(of.lease_seconds); }},
+    {v4::FATTR4_RDATTR_ERROR, [](Encoder& to, const Source&) { to.u32(v4::NFS4_OK); }},
+    {v4::FATTR4_FILEHANDLE,
+     [](Encoder& to, const Source& of) { to.opaque(xdr::kNoItem, of.handle.bytes()); }},
+    {v4::FATTR4_SUPPATTR_EXCLCREAT,
+     [](Encoder& to, const Source&) { exclusive_create_attributes().encode(to); }},
+};
+
+// 5.7, of one object.
+constexpr Readable kOfObject[] = {
+    {v4::FATTR4_FILEID, [](Encoder& to, const Source& of) { to.u64(of.attributes.file_id); }},
+    {v4::FATTR4_MODE, [](Encoder& to, const Source& of) { to.u32(of.attributes.mode & 07777); }},
+    {v4::FATTR4_NUMLINKS, [](Encoder& to, const Source& of) { to.u32(of.attributes.links); }},
+    {v4::FATTR4_OWNER, [](Encoder& to, const Source& of) { put_owner(to, of.attributes.uid); }},
+    {v4::FATTR4_OWNER_GROUP,
+     [](Encoder& to, const Source& of) { put_owner(to, of.attributes.gid); }},
+    {v4::FATTR4_RAWDEV,
+     [](Encoder& to, const Source& of) {
+       to.u32s(of.attributes.device.major, of.attributes.device.minor);
+     }},
+    {v4::FATTR4_SPACE_USED, [](Encoder& to, const Source& of) { to.u64(of.attributes.used); }},
+    {v4::FATTR4_TIME_ACCESS,
+     [](Encoder& to, const Source& of) { put_time(to, of.attributes.accessed); }},
+    {v4::FATTR4_TIME_METADATA,
+     [](Encoder& to, const Source& of) { put_time(to, of.attributes.changed); }},
+    {v4::FATTR4_TIME_MODIFY,
+     [](Encoder& to, const Source& of) { put_time(to, of.attributes.modified); }},
+    {v4::FATTR4_MOUNTED_ON_FILEID,
+     [](Encoder& to, const Source& of) { to.u64(of.mounted_on_fileid); }},
+};
+
+const vfs::Usage& usage_of(const Source& source) {
+  static constexpr vfs::Usage kUnknown{};
+  return source.usage ? *source.usage : kUnknown;
+}
+
+// 5.7, of the file system that holds it.
+constexpr Readable kOfFileSystem[] = {
+    {v4::FATTR4_ACLSUPPORT, [](Encoder& to, const Source&) { to.u32(0); }},
+    {v4::FATTR4_CANSETTIME,
+     [](Encoder& to, const Source& of) { to.boolean(of.limits.times_can_be_set); }},
+    {v4::FATTR4_CASE_INSENSITIVE,
+     [](Encoder& to, const Source& of) { to.boolean(of.limits.case_insensitive); }},
+    {v4::FATTR4_CASE_PRESERVING,
+     [](Encoder& to, const Source& of) { to.boolean(of.limits.case_preserving); }},
+    {v4::FATTR4_CHOWN_RESTRICTED,
+     [](Encoder& to, const Source& of) { to.boolean(of.limits.chown_restricted); }},
+    {v4::FATTR4_FILES_AVAIL,
+     [](Encoder& to, const Source& of) { to.u64(usage_of(of).available_files); }},
+    {v4::FATTR4_FILES_FREE, [](Encoder& to, const Source& of) { to.u64(usage_of(of).free_files); }},
+    {v4::FATTR4_FILES_TOTAL,
+     [](Encoder& to, const Source& of) { to.u64(usage_of(of).total_files); }},
+    {v4::FATTR4_HOMOGENEOUS, [](Encoder& to, const Source&) { to.boolean(true); }},
+    {v4::FATTR4_MAXFILESIZE,
+     [](Encoder& to, const Source& of) { to.u64(of.limits.max_file_size); }},
+    {v4::FATTR4_MAXLINK, [](Encoder& to, const Source& of) { to.u32(of.limits.max_links); }},
+    {v4::FATTR4_MAXNAME, [](Encoder& to, const Source& of) { to.u32(of.limits.max_name); }},
+    {v4::FATTR4_MAXREAD, [](Encoder& to, const Source&) { to.u64(kMaxTransfer); }},
+    {v4::FATTR4_MAXWRITE, [](Encoder& to, const Source&) { to.u64(kMaxTransfer); }},
+    {v4::FATTR4_NO_TRUNC, [](Encoder& to, const Source&) { to.boolean(true); }},
+    {v4::FATTR4_SPACE_AVAIL,
+     [](Encoder& to, const Source& of) { to.u64(usage_of(of).available_bytes); }},
+    {v4::FATTR4_SPACE_FREE, [](Encoder& to, const Source& of) { to.u64(usage_of(of).free_bytes); }},
+    {v4::FATTR4_SPACE_TOTAL,
+     [](Encoder& to, const Source& of) { to.u64(usage_of(of).total_bytes); }},
+    {v4::FATTR4_TIME_DELTA,
+     [](Encoder& to, const Source& of) { put_time(to, of.limits.time_granularity); }},
+};
+
+struct Table {
+  std::array<EncodeOne, AttributeSet::kSize> encode{};
+  AttributeSet readable;
+
+  template <std::size_t N>
+  constexpr void add(const Readable (&entries)[N]) {
+    for (const Readable& entry : entries) {
+      encode[entry.number] = entry.encode;
+      readable.add(entry.number);
+    }
+  }
+};
+
+constexpr Table kReadableTable = [] {
+  Table table;
+  table.add(kRequired);
+  table.add(kOfObject);
+  table.add(kOfFileSystem);
+  return table;
+}();
+
+// The bytes that `write` encodes, behind their length, as one opaque.
+template <class Write>
+void put_values(Encoder& encoder, Write write) {
+  const std::uint32_t length_at = encoder.position();
+  encoder.u32(0);
+  write();
+  encoder.patch_u32(length_at, encoder.position() - length_at - 4);
+}
+
+}  // namespace
+
+AttributeSet readable_attributes() {
+  return kReadableTable.readable;
+}
+
+bool wants_usage(AttributeSet asked) {
+  constexpr AttributeSet kUsage{v4::FATTR4_FILES_AVAIL, v4::FATTR4_FILES_FREE,
+                                v4::FATTR4_FILES_TOTAL, v4::FATTR4_SPACE_AVAIL,
+                                v4::FATTR4_SPACE_FREE,  v4::FATTR4_SPACE_TOTAL};
+  return !(asked & kUsage).empty();
+}
+
+bool wants_handle(AttributeSet asked) {
+  return asked.has(v4::FATTR4_FILEHANDLE);
+}
+
+void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
+  const AttributeSet given = asked & kReadableTable.readable;
+  given.encode(encoder);
+  put_values(encoder, [&] {
+    given.for_each([&](std::uint32_t number) { kReadableTable.encode[number](encoder, source); });
+  });
+}
+
+void encode_attribute_error(Encoder& encoder, v4::nfsstat4 status) {
+  AttributeSet{v4::FATTR4_RDATTR_ERROR}.encode(encoder);
+  put_values(encoder, [&] { encoder.u32(status); });
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,126 @@
+#include "nfs/v4/compound/compound.h"
+
+#include <algorithm>
+
+#include "nfs/v4/compound/status.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// 16.2.3.1.2: the special stateid that stands for the current one.
+bool means_current(const v4::stateid4& stateid) {
+  return stateid.seqid == 1 &&
+         std::ranges::all_of(stateid.other, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+constexpr std::uint32_t kFolderMode = 0555;
+
+}  // namespace
+
+const PseudoFs& Compound::pseudo_fs() const {
+  if (pseudo_fs_ == nullptr) pseudo_fs_ = shared_.pseudo_fs(admission_.shared_exports());
+  return *pseudo_fs_;
+}
+
+std::string Compound::principal() const {
+  const rpc::Caller& caller = admission_.call().caller();
+  std::string who = std::to_string(static_cast<std::uint32_t>(caller.flavor)) + ':';
+  return who + (caller.name ? *caller.name : std::to_string(caller.uid));
+}
+
+Result<v4::stateid4, v4::nfsstat4> Compound::meant(const v4::stateid4& argument) const {
+  if (!means_current(argument)) return argument;
+  if (current_stateid_ == v4::stateid4{}) return Failure{v4::NFS4ERR_BAD_STATEID};
+  return current_stateid_;
+}
+
+Result<Object, v4::nfsstat4> Compound::resolve(Bytes filehandle) const {
+  const auto opened = shared_.server.handles.open(filehandle);
+  if (!opened) return Failure{v4::NFS4ERR_BADHANDLE};
+  if (const auto id = PseudoFs::id_of(*opened)) {
+    const PseudoFs::Node* node = pseudo_fs().find(*id);
+    if (node == nullptr) return Failure{v4::NFS4ERR_STALE};
+    return enter(*node);
+  }
+  const Export* found = admission_.exports().find(opened->export_id);
+  if (found == nullptr) return Failure{v4::NFS4ERR_STALE};
+  const auto object = admission_.admit(*found, opened->object);
+  if (!object) return Failure{to_nfsstat4(object.error())};
+  return Object{*object};
+}
+
+Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node) const {
+  if (node.mounted == nullptr) return Object{&node};
+  const auto object = admission_.admit(*node.mounted, node.mounted->file_system().root());
+  if (!object) return Failure{to_nfsstat4(object.error())};
+  return Object{*object};
+}
+
+FileHandles::Sealed Compound::handle_of(const Object& object) const {
+  if (const auto* node = std::get_if<const PseudoFs::Node*>(&object))
+    return PseudoFs::seal(shared_.server.handles, **node);
+  const auto& of_export = std::get<ExportObject>(object);
+  return admission_.handle_of(of_export, of_export.handle);
+}
+
+AttributeSource Compound::source_of(const PseudoFs::Node& node) const {
+  AttributeSource source;
+  source.attributes.type = vfs::FileType::Directory;
+  source.attributes.mode = kFolderMode;
+  source.attributes.links = static_cast<std::uint32_t>(2 + node.children.size());
+  source.attributes.file_id = node.id;
+  source.attributes.change = pseudo_fs().change();
+  source.mounted_on_fileid = node.id;
+  source.limits.read_only = true;
+  source.lease_seconds = shared_.options.lease_seconds;
+  return source;
+}
+
+AttributeSource Compound::source_of(const ExportObject& object,
+                                    const vfs::Attributes& attributes) const {
+  AttributeSource source;
+  source.attributes = attributes;
+  source.fsid = {attributes.file_system_id, 0};
+  source.mounted_on_fileid = attributes.file_id;
+  source.limits = object.store().limits();
+  source.lease_seconds = shared_.options.lease_seconds;
+  return source;
+}
+
+Task<Result<AttributeSource, v4::nfsstat4>> Compound::attributes_of(const Object& object,
+                                                                    AttributeSet asked) const {
+  if (const auto* node = std::get_if<const PseudoFs::Node*>(&object)) {
+    AttributeSource source = source_of(**node);
+    if (wants_handle(asked)) source.handle = handle_of(object);
+    co_return source;
+  }
+  const auto& of_export = std::get<ExportObject>(object);
+  const auto found = co_await of_export.store().attributes(of_export.caller(), of_export.handle);
+  if (!found) co_return Failure{to_nfsstat4(found.error())};
+  AttributeSource source = source_of(of_export, *found);
+  if (of_export.handle == of_export.store().root())
+    source.mounted_on_fileid = pseudo_fs().node_of(*of_export.export_).id;
+  if (wants_handle(asked)) source.handle = handle_of(object);
+  if (wants_usage(asked)) {
+    const auto usage = co_await of_export.store().usage(of_export.caller());
+    if (!usage) co_return Failure{to_nfsstat4(usage.error())};
+    source.usage = *usage;
+  }
+  co_return source;
+}
+
+v4::nfsstat4 check_name(std::string_view name) {
+  if (name.empty()) return v4::NFS4ERR_INVAL;
+  if (name == "." || name == "..") return v4::NFS4ERR_BADNAME;
+  if (name.find('/') != name.npos || name.find('\0') != name.npos) return v4::NFS4ERR_BADCHAR;
+  return v4::NFS4_OK;
+}
+
+v4::change_info4 to_change_info4(const vfs::Change& change) {
+  const bool both = change.before.has_value() && change.after.has_value();
+  const std::uint64_t after = change.after ? change.after->change : 0;
+  return {both, change.before ? change.before->change : 0, after};
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,109 @@
+// One COMPOUND while it runs (RFC 8881 2.3, 16.2): the current and the saved filehandle, the
+// current stateid, the session's slot. Operations are functions of a Compound and their arguments.
+//
+// Thread: the loop of the Call. Lives as long as the Call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "nfs/export/admission.h"
+#include "nfs/proto/nfs4.h"
+#include "nfs/v4/attributes/attributes.h"
+#include "nfs/v4/compound/pseudo_fs.h"
+#include "nfs/v4/compound/shared_state.h"
+
+namespace stag::nfs::nfs4 {
+
+// What a filehandle names: nothing yet, a folder of the pseudo file system, or an object of an
+// export.
+using Object = std::variant<std::monostate, const PseudoFs::Node*, ExportObject>;
+
+// A slot of a session that this COMPOUND occupies.
+struct OccupiedSlot {
+  state::SlotRef slot;
+  state::LifePtr life;  // of the client
+  bool cache_this = false;
+  std::uint32_t response_max = 0;  // bytes of the Reply, RPC header included
+  std::uint32_t cached_max = 0;    // the same of one that is kept
+};
+
+class Compound {
+ public:
+  Compound(SharedState& shared, rpc::CallContext& call, std::uint32_t minor)
+      : shared_(shared), admission_(shared.server, call), minor_(minor) {}
+  Compound(const Compound&) = delete;
+
+  SharedState& shared() const { return shared_; }
+  const Admission& admission() const { return admission_; }
+  const PseudoFs& pseudo_fs() const;
+  std::uint32_t minor() const { return minor_; }
+  // Who calls, for comparison with who called before (RFC 8881 2.10.8).
+  std::string principal() const;
+  TimePoint now() const { return admission_.call().loop().now(); }
+
+  // 16.2.3.1.1. A new current filehandle has no current stateid.
+  void set_current(Object object) {
+    current_ = std::move(object);
+    current_stateid_ = {};
+  }
+  const Object& current() const { return current_; }
+  bool has_current() const { return current_.index() != 0; }
+  bool has_saved() const { return saved_.index() != 0; }
+  const Object& saved() const { return saved_; }
+  void save() { saved_ = current_, saved_stateid_ = current_stateid_; }
+  void restore() { current_ = saved_, current_stateid_ = saved_stateid_; }
+  // Of operations that are refused elsewhere when the handle names no object of an export.
+  const ExportObject& object() const { return std::get<ExportObject>(current_); }
+  const ExportObject& saved_object() const { return std::get<ExportObject>(saved_); }
+
+  // 16.2.3.1.2: the stateid of the last operation that gave one, for the special one that asks
+  // for it.
+  void set_current_stateid(const v4::stateid4& stateid) { current_stateid_ = stateid; }
+  // The stateid meant by an argument; BAD_STATEID where the current one is meant and there is none.
+  Result<v4::stateid4, v4::nfsstat4> meant(const v4::stateid4& argument) const;
+
+  // Null outside of sessions.
+  const OccupiedSlot* slot() const { return slot_ ? &*slot_ : nullptr; }
+  std::optional<OccupiedSlot>& occupied() { return slot_; }
+  // The client; of operations in a session.
+  const state::LifePtr& life() const { return slot_->life; }
+
+  // Bytes that the results of the operation that runs may take.
+  std::uint64_t results_left() const { return results_left_; }
+  void set_results_left(std::uint64_t bytes) { results_left_ = bytes; }
+
+  // The object that a filehandle of a client names.
+  Result<Object, v4::nfsstat4> resolve(Bytes filehandle) const;
+  // An object of the pseudo file system, or the export that is mounted there.
+  Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node) const;
+  FileHandles::Sealed handle_of(const Object& object) const;
+  // What encode_attributes() needs of an object for these attributes.
+  Task<Result<AttributeSource, v4::nfsstat4>> attributes_of(const Object& object,
+                                                            AttributeSet asked) const;
+  // The same of an object of an export whose attributes are known.
+  AttributeSource source_of(const ExportObject& object, const vfs::Attributes& attributes) const;
+  AttributeSource source_of(const PseudoFs::Node& node) const;
+
+ private:
+  SharedState& shared_;
+  Admission admission_;
+  mutable std::shared_ptr<const PseudoFs> pseudo_fs_;  // null until it is asked for
+  std::uint32_t minor_;
+  std::uint64_t results_left_ = 0;
+  Object current_{};
+  Object saved_{};
+  v4::stateid4 current_stateid_{};
+  v4::stateid4 saved_stateid_{};
+  std::optional<OccupiedSlot> slot_{};
+};
+
+// 18.x: the names that an operation takes; NFS4_OK, or with what it is refused.
+v4::nfsstat4 check_name(std::string_view name);
+// What a change of a directory was (3.3.5).
+v4::change_info4 to_change_info4(const vfs::Change& change);
+
+}  // namespace stag::nfs::nfs4

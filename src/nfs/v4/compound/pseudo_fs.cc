@@ -1,0 +1,85 @@
+#include "nfs/v4/compound/pseudo_fs.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+constexpr std::uint32_t kNoExport = 0;
+
+const PseudoFs::Node* find_below(const PseudoFs::Node& node, std::uint64_t id) {
+  if (node.id == id) return &node;
+  for (const auto& child : node.children)
+    if (const PseudoFs::Node* found = find_below(*child, id)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+const PseudoFs::Node* PseudoFs::Node::child(std::string_view wanted) const {
+  for (const auto& child : children)
+    if (child->name == wanted) return child.get();
+  return nullptr;
+}
+
+PseudoFs::PseudoFs(const Exports& exports, const FileHandles& handles) {
+  root_.id = handles.file_system_id("/");
+  for (const Export& each : exports.all()) {
+    make(each.path(), handles).mounted = &each;
+    change_ ^= handles.file_system_id(each.path());
+  }
+}
+
+PseudoFs::Node& PseudoFs::make(std::string_view path, const FileHandles& handles) {
+  Node* at = &root_;
+  for (std::size_t end = 0; end < path.size();) {
+    const std::size_t begin = end + 1;
+    end = std::min(path.find('/', begin), path.size());
+    const std::string_view name = path.substr(begin, end - begin);
+    if (name.empty()) continue;
+    const auto there = std::ranges::find(at->children, name, &Node::name);
+    if (there != at->children.end()) {
+      at = there->get();
+      continue;
+    }
+    auto made = std::make_unique<Node>();
+    made->name = name;
+    made->id = handles.file_system_id(path.substr(0, end));
+    made->parent = at;
+    at = at->children.emplace_back(std::move(made)).get();
+  }
+  return *at;
+}
+
+const PseudoFs::Node* PseudoFs::find(std::uint64_t id) const {
+  return find_below(root_, id);
+}
+
+const PseudoFs::Node& PseudoFs::node_of(const Export& mounted) const {
+  const Node* at = &root_;
+  std::string_view path = mounted.path();
+  while (at->mounted != &mounted) {
+    path.remove_prefix(1);
+    const std::string_view name = path.substr(0, path.find('/'));
+    at = at->child(name);
+    STAG_CHECK(at != nullptr);
+    path.remove_prefix(name.size());
+  }
+  return *at;
+}
+
+FileHandles::Sealed PseudoFs::seal(const FileHandles& handles, const Node& node) {
+  std::array<std::byte, 8> id;
+  store_be(id.data(), node.id);
+  return handles.seal(kNoExport, *vfs::Handle::from(id));
+}
+
+std::optional<std::uint64_t> PseudoFs::id_of(const FileHandles::Opened& opened) {
+  if (opened.export_id != kNoExport || opened.object.size() != 8) return std::nullopt;
+  return load_be<std::uint64_t>(opened.object.bytes().data());
+}
+
+}  // namespace stag::nfs::nfs4

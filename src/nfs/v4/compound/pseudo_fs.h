@@ -1,0 +1,55 @@
+// The pseudo file system (RFC 8881 7.3): the folders that lead from the root of the server to its
+// exports, so that a client walks from PUTROOTFH to any of them. Made of one Exports and constant;
+// it refers to that one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nfs/export/exports.h"
+#include "nfs/export/file_handle.h"
+#include "nfs/export/server_context.h"
+
+namespace stag::nfs::nfs4 {
+
+class PseudoFs {
+ public:
+  struct Node {
+    std::string name;  // empty for the root
+    // Follows from the path and the server's key: the same after restarts and reloads. Its fileid
+    // too.
+    std::uint64_t id = 0;
+    const Node* parent = nullptr;     // null for the root
+    const Export* mounted = nullptr;  // what a client finds here instead, if anything
+    std::vector<std::unique_ptr<Node>> children{};
+
+    // Null when there is none.
+    const Node* child(std::string_view name) const;
+  };
+
+  PseudoFs(const Exports& exports, const FileHandles& handles);
+
+  const Node& root() const { return root_; }
+  // Null when there is none.
+  const Node* find(std::uint64_t id) const;
+  // Where an export of these Exports is mounted.
+  const Node& node_of(const Export& mounted) const;
+  // Another one whenever other exports are there.
+  std::uint64_t change() const { return change_; }
+
+  // File handles of nodes have an export id that no export has.
+  static FileHandles::Sealed seal(const FileHandles& handles, const Node& node);
+  // The node's id; nullopt for the handles of exports.
+  static std::optional<std::uint64_t> id_of(const FileHandles::Opened& opened);
+
+ private:
+  Node& make(std::string_view path, const FileHandles& handles);
+
+  Node root_;
+  std::uint64_t change_ = 0;
+};
+
+}  // namespace stag::nfs::nfs4

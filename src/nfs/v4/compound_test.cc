@@ -1,0 +1,132 @@
+// COMPOUND as RFC 8881 16.2 and 2.10 want it.
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+
+class Nfs4Compound : public Nfs4Served {};
+
+TEST_F(Nfs4Compound, of_an_unknown_minor_version_is_refused_without_results) {
+  const Res results = compound({putrootfh()}, 9);
+  EXPECT_EQ(results.status, v4::NFS4ERR_MINOR_VERS_MISMATCH);
+  EXPECT_TRUE(results.resarray.empty());
+}
+
+TEST_F(Nfs4Compound, repeats_the_tag) {
+  EXPECT_EQ(run({putrootfh()}).tag, "tag");
+}
+
+TEST_F(Nfs4Compound, ends_at_the_first_operation_that_fails) {
+  const Res results = run({putrootfh(), lookup("nothing"), getfh()});
+  EXPECT_EQ(results.status, v4::NFS4ERR_NOENT);
+  ASSERT_EQ(results.resarray.size(), 2u);
+  EXPECT_EQ(results.resarray[1].oplookup().status, v4::NFS4ERR_NOENT);
+}
+
+TEST_F(Nfs4Compound, without_a_session_runs_nothing_but_what_makes_one) {
+  EXPECT_EQ(compound({putrootfh()}).status, v4::NFS4ERR_OP_NOT_IN_SESSION);
+  v4::EXCHANGE_ID4args args;
+  const Op exchange = op(v4::OP_EXCHANGE_ID, &Op::opexchange_id, args);
+  EXPECT_EQ(compound({exchange, putrootfh()}).status, v4::NFS4ERR_NOT_ONLY_OP);
+}
+
+TEST_F(Nfs4Compound, takes_SEQUENCE_in_the_first_place_only) {
+  const Op first = sequence();
+  EXPECT_EQ(compound({first, putrootfh(), first}).status, v4::NFS4ERR_SEQUENCE_POS);
+}
+
+TEST_F(Nfs4Compound, of_an_operation_without_filehandle_is_refused_where_it_needs_one) {
+  EXPECT_EQ(run({getfh()}).status, v4::NFS4ERR_NOFILEHANDLE);
+  EXPECT_EQ(run({op(v4::OP_RESTOREFH)}).status, v4::NFS4ERR_NOFILEHANDLE);
+}
+
+TEST_F(Nfs4Compound, with_an_operation_that_is_not_of_its_minor_version_is_illegal_there) {
+  const Res results = run({putrootfh(), op(v4::OP_SEEK, &Op::opseek, v4::SEEK4args{})});
+  EXPECT_EQ(results.status, v4::NFS4ERR_OP_ILLEGAL);
+  ASSERT_EQ(results.resarray.size(), 2u);
+  EXPECT_EQ(results.resarray[1].resop, v4::OP_ILLEGAL);
+}
+
+TEST_F(Nfs4Compound, with_an_operation_of_version_4_0_is_not_supported) {
+  EXPECT_EQ(run({op(v4::OP_RENEW, &Op::oprenew, v4::RENEW4args{})}).status, v4::NFS4ERR_NOTSUPP);
+}
+
+TEST_F(Nfs4Compound, sent_again_gets_the_results_that_were_kept) {
+  create("file");
+  const std::vector<Op> operations = {sequence(true), putrootfh(), lookup("data"),
+                                      op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"file"})};
+  const Res done = compound(operations);
+  EXPECT_EQ(done.status, v4::NFS4_OK);
+  // Run again it would find nothing.
+  EXPECT_EQ(compound(operations), done);
+}
+
+TEST_F(Nfs4Compound, sent_again_that_was_not_to_be_kept_is_told_so) {
+  const std::vector<Op> operations = {sequence(), putrootfh(), getfh()};
+  EXPECT_EQ(compound(operations).status, v4::NFS4_OK);
+  const Res results = compound(operations);
+  EXPECT_EQ(results.status, v4::NFS4ERR_RETRY_UNCACHED_REP);
+  ASSERT_EQ(results.resarray.size(), 2u);
+  EXPECT_EQ(results.resarray[0].opsequence().sr_status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Compound, with_other_operations_under_the_same_sequence_is_a_false_retry) {
+  const Op first = sequence(true);
+  EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
+  EXPECT_EQ(compound({first, putrootfh(), getfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
+}
+
+TEST_F(Nfs4Compound, with_a_sequence_that_is_not_the_next_is_misordered) {
+  sequenceid_ += 5;
+  EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_SEQ_MISORDERED);
+}
+
+TEST_F(Nfs4Compound, of_an_unknown_session_is_refused) {
+  session_.fill(std::byte{9});
+  EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_BADSESSION);
+}
+
+class Nfs4PseudoFs : public Nfs4Served {};
+
+TEST_F(Nfs4PseudoFs, leads_from_the_root_to_every_export) {
+  EXPECT_NE(walk({"data"}), walk({}));
+  EXPECT_NE(walk({"srv", "fixed"}), walk({"srv"}));
+}
+
+TEST_F(Nfs4PseudoFs, has_handles_that_name_the_same_folder_again) {
+  const Res results = run({putfh(walk({"srv"})), lookup("fixed"), getfh()});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  EXPECT_EQ(results.resarray[2].opgetfh().resok4().object, walk({"srv", "fixed"}));
+}
+
+TEST_F(Nfs4PseudoFs, is_left_and_entered_by_LOOKUPP) {
+  const Res results = run({putfh(walk({"srv", "fixed"})), op(v4::OP_LOOKUPP), getfh()});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  EXPECT_EQ(results.resarray[2].opgetfh().resok4().object, walk({"srv"}));
+  EXPECT_EQ(run({putrootfh(), op(v4::OP_LOOKUPP)}).status, v4::NFS4ERR_NOENT);
+}
+
+TEST_F(Nfs4PseudoFs, is_read_only) {
+  v4::CREATE4args args;
+  args.objtype.type = v4::NF4DIR;
+  args.objname = "new";
+  EXPECT_EQ(run({putrootfh(), op(v4::OP_CREATE, &Op::opcreate, args)}).status, v4::NFS4ERR_ROFS);
+}
+
+TEST_F(Nfs4PseudoFs, lists_what_lies_below_it) {
+  v4::READDIR4args args;
+  args.dircount = args.maxcount = 4096;
+  args.attr_request = {1u << v4::FATTR4_TYPE | 1u << v4::FATTR4_FSID};
+  const Res results = run({putrootfh(), op(v4::OP_READDIR, &Op::opreaddir, args)});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  const v4::dirlist4& list = results.resarray[1].opreaddir().resok4().reply;
+  ASSERT_EQ(list.entries.size(), 2u);
+  EXPECT_EQ(list.entries[0].name, "data");
+  EXPECT_EQ(list.entries[1].name, "srv");
+  EXPECT_TRUE(list.eof);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,166 @@
+// Opens, data, names and attributes over version 4.1.
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+
+class Nfs4Files : public Nfs4Served {};
+
+TEST_F(Nfs4Files, are_made_written_read_and_closed) {
+  const Opened file = create("file");
+  ASSERT_EQ(file.status, v4::NFS4_OK);
+  const Res written = run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
+  ASSERT_EQ(written.status, v4::NFS4_OK);
+  EXPECT_EQ(written.resarray[1].opwrite().resok4().count, 5u);
+  const Res read = run({putfh(file.handle), read_op(file.stateid, 1, 100)});
+  ASSERT_EQ(read.status, v4::NFS4_OK);
+  EXPECT_EQ(text(read.resarray[1].opread().resok4().data), "ello");
+  EXPECT_TRUE(read.resarray[1].opread().resok4().eof);
+  const Op close = op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file.stateid});
+  EXPECT_EQ(run({putfh(file.handle), close}).status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Files, are_opened_and_read_by_the_current_stateid) {
+  const Opened file = create("file");
+  run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
+  v4::stateid4 current;
+  current.seqid = 1;
+  const Res results =
+      run({putrootfh(), lookup("data"),
+           op(v4::OP_OPEN, &Op::opopen, open_args("file", v4::OPEN4_SHARE_ACCESS_READ, false)),
+           read_op(current, 0, 5)});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  EXPECT_EQ(text(results.resarray[3].opread().resok4().data), "hello");
+}
+
+TEST_F(Nfs4Files, opened_for_reading_are_not_written) {
+  create("file");
+  const Opened file = open(open_args("file", v4::OPEN4_SHARE_ACCESS_READ, false, "a reader"));
+  ASSERT_EQ(file.status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file.handle), write_op(file.stateid, 0, "x")}).status, v4::NFS4ERR_OPENMODE);
+}
+
+TEST_F(Nfs4Files, denied_by_a_share_are_not_opened) {
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_READ, true, "one");
+  args.share_deny = v4::OPEN4_SHARE_DENY_WRITE;
+  ASSERT_EQ(open(args).status, v4::NFS4_OK);
+  EXPECT_EQ(open(open_args("file", v4::OPEN4_SHARE_ACCESS_WRITE, false, "two")).status,
+            v4::NFS4ERR_SHARE_DENIED);
+}
+
+TEST_F(Nfs4Files, that_are_directories_are_not_opened) {
+  v4::CREATE4args args;
+  args.objtype.type = v4::NF4DIR;
+  args.objname = "dir";
+  ASSERT_EQ(run({putrootfh(), lookup("data"), op(v4::OP_CREATE, &Op::opcreate, args)}).status,
+            v4::NFS4_OK);
+  EXPECT_EQ(open(open_args("dir", v4::OPEN4_SHARE_ACCESS_READ, false)).status, v4::NFS4ERR_ISDIR);
+}
+
+TEST_F(Nfs4Files, of_another_user_are_opened_by_permission) {
+  create("file");
+  as(1000, 1000);
+  set_up_session("another client");
+  EXPECT_EQ(open(open_args("file", v4::OPEN4_SHARE_ACCESS_WRITE, false, "x")).status,
+            v4::NFS4ERR_ACCESS);
+}
+
+TEST_F(Nfs4Files, give_the_attributes_asked_for_in_rising_order) {
+  const Opened file = create("file");
+  run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
+  const Res results =
+      run({putfh(file.handle), getattr({1u << v4::FATTR4_SIZE | 1u << v4::FATTR4_TYPE})});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  const v4::fattr4& found = results.resarray[1].opgetattr().resok4().obj_attributes;
+  EXPECT_EQ(found.attrmask, (v4::bitmap4{1u << v4::FATTR4_SIZE | 1u << v4::FATTR4_TYPE}));
+  xdr::Decoder values(found.attr_vals.flatten());
+  std::uint32_t type = 0;
+  std::uint64_t size = 0;
+  EXPECT_TRUE(values.u32(type) && values.u64(size) && values.finish());
+  EXPECT_EQ(type, v4::NF4REG);
+  EXPECT_EQ(size, 5u);
+}
+
+TEST_F(Nfs4Files, are_truncated_by_an_open_that_creates_them_again) {
+  const Opened file = create("file");
+  run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true, "another owner");
+  v4::fattr4& attributes = args.openhow.how().createattrs();
+  attributes.attrmask = {1u << v4::FATTR4_SIZE};
+  attributes.attr_vals = Rope::copy_of(std::array<std::byte, 8>{});
+  ASSERT_EQ(open(args).status, v4::NFS4_OK);
+  const Res read = run({putfh(file.handle), read_op(file.stateid, 0, 10)});
+  ASSERT_EQ(read.status, v4::NFS4_OK);
+  EXPECT_EQ(text(read.resarray[1].opread().resok4().data), "");
+}
+
+TEST_F(Nfs4Files, locked_by_one_owner_are_denied_to_another) {
+  const Opened one = create("file");
+  const Opened two = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false, "two"));
+  const auto lock = [&](const Opened& by, const std::string& owner) {
+    v4::LOCK4args args;
+    args.locktype = v4::WRITE_LT;
+    args.length = 10;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, by.stateid, 0, {clientid_, Rope::copy_of(bytes_of(owner))}};
+    return run({putfh(by.handle), op(v4::OP_LOCK, &Op::oplock, args)});
+  };
+  EXPECT_EQ(lock(one, "one").status, v4::NFS4_OK);
+  const Res denied = lock(two, "two");
+  ASSERT_EQ(denied.status, v4::NFS4ERR_DENIED);
+  EXPECT_EQ(denied.resarray[1].oplock().denied().length, 10u);
+}
+
+TEST_F(Nfs4Files, are_renamed_linked_and_removed) {
+  create("a");
+  const Op data = lookup("data");
+  const Op save = op(v4::OP_SAVEFH);
+  EXPECT_EQ(
+      run({putrootfh(), data, save, op(v4::OP_RENAME, &Op::oprename, v4::RENAME4args{"a", "b"})})
+          .status,
+      v4::NFS4_OK);
+  EXPECT_EQ(run({putrootfh(), data, lookup("b"), save, putrootfh(), data,
+                 op(v4::OP_LINK, &Op::oplink, v4::LINK4args{"c"})})
+                .status,
+            v4::NFS4_OK);
+  for (const char* name : {"b", "c"})
+    EXPECT_EQ(
+        run({putrootfh(), data, op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{name})}).status,
+        v4::NFS4_OK);
+  EXPECT_EQ(run({putrootfh(), data, lookup("c")}).status, v4::NFS4ERR_NOENT);
+}
+
+TEST_F(Nfs4Files, on_a_read_only_export_are_not_made) {
+  EXPECT_EQ(run({putfh(walk({"srv", "fixed"})),
+                 op(v4::OP_OPEN, &Op::opopen, open_args("x", v4::OPEN4_SHARE_ACCESS_BOTH, true))})
+                .status,
+            v4::NFS4ERR_ROFS);
+}
+
+TEST_F(Nfs4Files, listed_in_pages_are_each_listed_once) {
+  for (int i = 0; i < 20; ++i) create("file" + std::to_string(i));
+  std::vector<std::string> names;
+  v4::READDIR4args args;
+  args.dircount = args.maxcount = 200;
+  args.attr_request = {1u << v4::FATTR4_FILEID};
+  while (true) {
+    const Res results =
+        run({putrootfh(), lookup("data"), op(v4::OP_READDIR, &Op::opreaddir, args)});
+    ASSERT_EQ(results.status, v4::NFS4_OK);
+    const v4::READDIR4resok& page = results.resarray[2].opreaddir().resok4();
+    for (const v4::entry4& entry : page.reply.entries) names.push_back(entry.name);
+    args.cookieverf = page.cookieverf;
+    if (page.reply.eof) break;
+    ASSERT_FALSE(page.reply.entries.empty());
+    args.cookie = page.reply.entries.back().cookie;
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names.size(), 20u);
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

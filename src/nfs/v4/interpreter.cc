@@ -1,0 +1,254 @@
+#include "nfs/v4/interpreter.h"
+
+#include <algorithm>
+
+#include "nfs/ulb/nfs4.h"
+#include "nfs/v4/operation_list.h"
+#include "nfs/v4/session_slot.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+using rpc::CallContext;
+using rpc::Outcome;
+
+// Number and status of an operation's result.
+constexpr std::uint32_t kOperationHeader = 8;
+
+constexpr Outcome kEncoded{.status = {}, .drop = false, .encoded = true};
+
+Outcome garbage() {
+  return {oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
+}
+
+// COMPOUND4res as it grows: status and count are written over when they are known.
+class Results {
+ public:
+  Results(xdr::Encoder& encoder, const std::string& tag)
+      : encoder_(encoder), status_at_(encoder.position()) {
+    encoder.u32(v4::NFS4_OK);
+    encoder.string(xdr::kNoItem, tag);
+    count_at_ = encoder.position();
+    encoder.u32(0);
+  }
+
+  xdr::Encoder& begin(std::uint32_t number) {
+    before_ = encoder_.mark();
+    encoder_.u32(number);
+    ++count_;
+    return encoder_;
+  }
+  // In place of what the operation encoded.
+  void replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status) {
+    encoder_.rewind(before_);
+    encoder_.u32(number);
+    if (row != nullptr && row->refuse != nullptr)
+      row->refuse(encoder_, status);
+    else
+      encoder_.u32(status);
+    if (row != nullptr) pass_over(*row);
+  }
+  // RFC 8267 6.4.1: the Write chunk of an item that is not there is not for the next one.
+  void pass_over(const Operation& row) {
+    if (row.item != xdr::kNoItem) encoder_.absent(row.item);
+  }
+  void finish(v4::nfsstat4 status) {
+    encoder_.patch_u32(status_at_, static_cast<std::uint32_t>(status));
+    encoder_.patch_u32(count_at_, count_);
+  }
+  std::uint32_t size() const { return encoder_.position() - status_at_; }
+
+ private:
+  xdr::Encoder& encoder_;
+  std::uint32_t status_at_;
+  std::uint32_t count_at_ = 0;
+  std::uint32_t count_ = 0;
+  xdr::Encoder::Mark before_{};
+};
+
+// Why an operation may not stand where it stands (RFC 8881 2.10.2, 18.46.3).
+v4::nfsstat4 check_place(const Operation& row, std::size_t index, std::uint32_t sent,
+                         bool in_session) {
+  if (row.place == Place::First) return index == 0 ? v4::NFS4_OK : v4::NFS4ERR_SEQUENCE_POS;
+  if (in_session) return v4::NFS4_OK;
+  if (row.place == Place::Alone) return sent == 1 ? v4::NFS4_OK : v4::NFS4ERR_NOT_ONLY_OP;
+  return v4::NFS4ERR_OP_NOT_IN_SESSION;
+}
+
+v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
+  if (row.needs == Needs::Nothing) return v4::NFS4_OK;
+  if (!compound.has_current()) return v4::NFS4ERR_NOFILEHANDLE;
+  if (row.needs == Needs::CurrentAndSaved && !compound.has_saved()) return v4::NFS4ERR_NOFILEHANDLE;
+  if (row.on_pseudo == v4::NFS4_OK) return v4::NFS4_OK;
+  const bool pseudo = std::holds_alternative<const PseudoFs::Node*>(compound.current()) ||
+                      (row.needs == Needs::CurrentAndSaved &&
+                       std::holds_alternative<const PseudoFs::Node*>(compound.saved()));
+  return pseudo ? row.on_pseudo : v4::NFS4_OK;
+}
+
+// Bytes of results that reach the client, and how they are refused beyond that.
+struct Limit {
+  std::uint64_t bytes = 0;
+  v4::nfsstat4 status = v4::NFS4ERR_REP_TOO_BIG;
+};
+
+Limit limit_of(const Compound& compound, const CallContext& call) {
+  Limit limit{call.results_max()};
+  const OccupiedSlot* slot = compound.slot();
+  if (slot == nullptr) return limit;
+  const auto results = [](std::uint32_t reply) -> std::uint64_t {
+    return reply < oncrpc::kReplyHeaderSize ? 0 : reply - oncrpc::kReplyHeaderSize;
+  };
+  limit.bytes = std::min(limit.bytes, results(slot->response_max));
+  if (slot->cache_this && results(slot->cached_max) < limit.bytes)
+    limit = {results(slot->cached_max), v4::NFS4ERR_REP_TOO_BIG_TO_CACHE};
+  return limit;
+}
+
+class Interpreter {
+ public:
+  Interpreter(Compound& compound, CallContext& call, const OperationList& list, Results& results)
+      : compound_(compound), call_(call), list_(list), results_(results) {}
+
+  // Runs those from `first` on.
+  Task<v4::nfsstat4> run(std::size_t first) {
+    v4::nfsstat4 status = v4::NFS4_OK;
+    const auto& entries = list_.entries();
+    for (std::size_t i = first; i < entries.size() && status == v4::NFS4_OK; ++i) {
+      status = before(entries[i], i);
+      if (status == v4::NFS4_OK) {
+        const Operation& row = *entries[i].row;
+        xdr::Encoder& encoder = results_.begin(entries[i].number);
+        status = row.run != nullptr ? row.run(compound_, entries[i].arguments, encoder)
+                                    : co_await row.start(compound_, entries[i].arguments, encoder);
+        if (status != v4::NFS4_OK) results_.pass_over(row);
+        status = after(entries[i], status);
+      } else {
+        results_.begin(entries[i].number);
+        results_.replace(entries[i].number, entries[i].row, status);
+      }
+    }
+    co_return status;
+  }
+
+ private:
+  v4::nfsstat4 before(const OperationList::Entry& entry, std::size_t index) {
+    if (entry.row != nullptr) {
+      const v4::nfsstat4 misplaced =
+          check_place(*entry.row, index, list_.sent(), compound_.slot() != nullptr);
+      if (misplaced != v4::NFS4_OK) return misplaced;
+    }
+    if (entry.refusal != v4::NFS4_OK) return entry.refusal;
+    const v4::nfsstat4 status = check_handles(*entry.row, compound_);
+    if (status != v4::NFS4_OK) return status;
+    const Limit limit = limit_of(compound_, call_);
+    const std::uint64_t used = std::uint64_t{results_.size()} + kOperationHeader;
+    compound_.set_results_left(limit.bytes > used ? limit.bytes - used : 0);
+    return entry.row->modifies_with > compound_.results_left() ? limit.status : v4::NFS4_OK;
+  }
+
+  // RFC 8881 2.10.6.4: a result that is too long for the session is taken back. That of a modifying
+  // operation was known to fit.
+  v4::nfsstat4 after(const OperationList::Entry& entry, v4::nfsstat4 status) {
+    const OccupiedSlot* slot = compound_.slot();
+    if (slot == nullptr || entry.row->modifies_with != 0) return status;
+    const std::uint64_t cached =
+        slot->cache_this ? std::uint64_t{slot->cached_max} : slot->response_max;
+    const std::uint64_t size = std::uint64_t{results_.size()} + oncrpc::kReplyHeaderSize;
+    if (size <= slot->response_max && size <= cached) return status;
+    const v4::nfsstat4 too_big =
+        size > slot->response_max ? v4::NFS4ERR_REP_TOO_BIG : v4::NFS4ERR_REP_TOO_BIG_TO_CACHE;
+    results_.replace(entry.number, entry.row, too_big);
+    return too_big;
+  }
+
+  Compound& compound_;
+  CallContext& call_;
+  const OperationList& list_;
+  Results& results_;
+};
+
+// What the client may not send at all, before any operation is looked at.
+v4::nfsstat4 refusal_of(const OperationList& list) {
+  if (list.minor() < kFirstMinor || list.minor() > kLastMinor)
+    return v4::NFS4ERR_MINOR_VERS_MISMATCH;
+  return v4::NFS4_OK;
+}
+
+class CompoundHandler final : public rpc::Handler {
+ public:
+  explicit CompoundHandler(SharedState& shared) : shared_(shared) {}
+
+  Task<Outcome> run(CallContext& call, xdr::Decoder& arguments, const rpc::ReducedItems& items,
+                    xdr::Encoder& encoder) override {
+    OperationList list;
+    if (!list.decode(arguments)) co_return garbage();
+    const bool whole = list.entries().size() == list.sent() &&
+                       (list.entries().empty() || list.entries().back().refusal == v4::NFS4_OK);
+    if (whole && !rpc::detail::arguments_complete(arguments, items)) co_return garbage();
+    if (const v4::nfsstat4 refusal = refusal_of(list); refusal != v4::NFS4_OK) {
+      Results(encoder, list.tag()).finish(refusal);
+      co_return kEncoded;
+    }
+    Compound compound(shared_, call, list.minor());
+    if (starts_session(list))
+      co_await run_in_session(compound, call, list, encoder);
+    else
+      co_await run_from(0, nullptr, compound, call, list, encoder);
+    co_return kEncoded;
+  }
+
+ private:
+  static bool starts_session(const OperationList& list) {
+    return !list.entries().empty() && list.entries()[0].row != nullptr &&
+           list.entries()[0].row->place == Place::First && list.entries()[0].refusal == v4::NFS4_OK;
+  }
+  static Task<void> run_in_session(Compound& compound, CallContext& call, const OperationList& list,
+                                   xdr::Encoder& encoder) {
+    SessionSlot slot(compound);
+    const SessionSlot::Begun begun = co_await slot.begin(list);
+    if (begun.replay) {
+      encoder.append(*begun.replay);
+    } else if (begun.uncached || begun.result.sr_status != v4::NFS4_OK) {
+      answer_sequence(begun, list, encoder);
+    } else if (slot.keeps_results()) {
+      xdr::Encoder kept(ulb::nfs4_result_items());
+      co_await run_from(1, &begun.result, compound, call, list, kept);
+      encoder.append(slot.finish(std::move(kept).finish()));
+    } else {
+      co_await run_from(1, &begun.result, compound, call, list, encoder);
+    }
+  }
+  // Where nothing is run behind SEQUENCE.
+  static void answer_sequence(const SessionSlot::Begun& begun, const OperationList& list,
+                              xdr::Encoder& encoder) {
+    Results results(encoder, list.tag());
+    encode(results.begin(v4::OP_SEQUENCE), begun.result);
+    v4::nfsstat4 status = begun.result.sr_status;
+    if (begun.uncached && list.entries().size() > 1) {
+      status = v4::NFS4ERR_RETRY_UNCACHED_REP;
+      results.begin(list.entries()[1].number);
+      results.replace(list.entries()[1].number, list.entries()[1].row, status);
+    }
+    results.finish(status);
+  }
+  static Task<void> run_from(std::size_t first, const v4::SEQUENCE4res* sequence,
+                             Compound& compound, CallContext& call, const OperationList& list,
+                             xdr::Encoder& encoder) {
+    Results results(encoder, list.tag());
+    if (sequence != nullptr) encode(results.begin(v4::OP_SEQUENCE), *sequence);
+    Interpreter interpreter(compound, call, list, results);
+    results.finish(co_await interpreter.run(first));
+  }
+
+  SharedState& shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<rpc::Handler> compound_handler(SharedState& shared) {
+  return std::make_unique<CompoundHandler>(shared);
+}
+
+}  // namespace stag::nfs::nfs4

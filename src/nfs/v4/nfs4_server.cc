@@ -1,0 +1,22 @@
+#include "nfs/v4/nfs4_server.h"
+
+#include "nfs/ulb/nfs4.h"
+#include "nfs/v4/interpreter.h"
+#include "rpc/server.h"
+
+namespace stag::nfs::nfs4 {
+
+Nfs4Server::Nfs4Server(const ServerContext& context, const Nfs4Options& options)
+    : shared_(std::make_unique<SharedState>(context, options)) {}
+
+Nfs4Server::~Nfs4Server() = default;
+
+void Nfs4Server::add_program(rpc::Server& server) {
+  rpc::Program program(v4::NFS4_PROGRAM, v4::NFS_V4, ulb::nfs4());
+  program.add(v4::NFSPROC4_COMPOUND::number, compound_handler(*shared_));
+  program.replays(rpc::ReplayPolicy::OwnedByProgram);
+  program.absent_from(rpc::TransportKind::Udp);
+  server.add(std::move(program));
+}
+
+}  // namespace stag::nfs::nfs4

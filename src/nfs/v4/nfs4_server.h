@@ -1,0 +1,36 @@
+// nfs/v4: NFS versions 4.1 and 4.2 (RFC 8881, RFC 7862) over the same exports as the other
+// versions.
+//
+//   nfs::nfs4::Nfs4Server nfs4(nfs_server.context(), {});
+//   nfs4.add_program(rpc_server);
+//
+// A COMPOUND is one coroutine (interpreter.h) that runs its operations (operation.h, ops/) over
+// vfs; what clients hold is in nfs/state. Version 4 and the others share exports, file handles and
+// admission, and never call each other.
+//
+// Threads: as NfsServer. Outlives the rpc::Server; the context outlives it.
+#pragma once
+
+#include <memory>
+
+#include "nfs/v4/compound/shared_state.h"
+
+namespace stag::rpc {
+class Server;
+}
+
+namespace stag::nfs::nfs4 {
+
+class Nfs4Server {
+ public:
+  Nfs4Server(const ServerContext& context, const Nfs4Options& options);
+  ~Nfs4Server();
+
+  // Registers program 100003 version 4.
+  void add_program(rpc::Server& server);
+
+ private:
+  std::unique_ptr<SharedState> shared_;
+};
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,152 @@
+// The table of operations (RFC 8881 17, RFC 7862 13).
+#include <array>
+
+#include "nfs/v4/operation.h"
+#include "nfs/v4/ops/operations.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+constexpr v4::nfsstat4 kReadOnly = v4::NFS4ERR_ROFS;
+constexpr v4::nfsstat4 kIsDirectory = v4::NFS4ERR_ISDIR;
+
+// Bytes of the longest results of operations that change something, behind the operation number.
+constexpr std::uint32_t kChangeInfo = 20;
+constexpr std::uint32_t kBitmap = 4 + 4 * AttributeSet::kWords;
+constexpr std::uint32_t kStatus = 4;
+constexpr std::uint32_t kStateid = 16;
+constexpr std::uint32_t kDenied = 20 + 8 + 4 + v4::NFS4_OPAQUE_LIMIT;
+constexpr std::uint32_t kSessionResults = 128;
+
+constexpr Operation kFilehandles[] = {
+    operation<&v4::PUTROOTFH4res::status, putrootfh>({v4::OP_PUTROOTFH, "PUTROOTFH"}),
+    operation<&v4::PUTPUBFH4res::status, putpubfh>({v4::OP_PUTPUBFH, "PUTPUBFH"}),
+    operation<&v4::PUTFH4res::status, putfh>({v4::OP_PUTFH, "PUTFH"}),
+    operation<&v4::GETFH4res::status, getfh>({v4::OP_GETFH, "GETFH", Needs::Current}),
+    operation<&v4::SAVEFH4res::status, savefh>({v4::OP_SAVEFH, "SAVEFH", Needs::Current}),
+    operation<&v4::RESTOREFH4res::status, restorefh>({v4::OP_RESTOREFH, "RESTOREFH"}),
+    operation<&v4::LOOKUP4res::status, lookup>({v4::OP_LOOKUP, "LOOKUP", Needs::Current}),
+    operation<&v4::LOOKUPP4res::status, lookupp>({v4::OP_LOOKUPP, "LOOKUPP", Needs::Current}),
+    operation<&v4::SECINFO4res::status, secinfo>({v4::OP_SECINFO, "SECINFO", Needs::Current}),
+    operation<&v4::SECINFO_NO_NAME4res::status, secinfo_no_name>(
+        {v4::OP_SECINFO_NO_NAME, "SECINFO_NO_NAME", Needs::Current}),
+};
+
+constexpr Operation kAttributes[] = {
+    operation<&GetattrResults::status, getattr>({v4::OP_GETATTR, "GETATTR", Needs::Current}),
+    operation<&v4::SETATTR4res::status, setattr>(
+        {v4::OP_SETATTR, "SETATTR", Needs::Current, kReadOnly, {}, kStatus + kBitmap}),
+    operation<&v4::ACCESS4res::status, access>({v4::OP_ACCESS, "ACCESS", Needs::Current}),
+    operation<&v4::VERIFY4res::status, verify>({v4::OP_VERIFY, "VERIFY", Needs::Current}),
+    operation<&v4::NVERIFY4res::status, nverify>({v4::OP_NVERIFY, "NVERIFY", Needs::Current}),
+};
+
+constexpr Operation kNames[] = {
+    operation<&ReaddirResults::status, readdir>({v4::OP_READDIR, "READDIR", Needs::Current}),
+    operation<&v4::CREATE4res::status, create>(
+        {v4::OP_CREATE, "CREATE", Needs::Current, kReadOnly, {}, kStatus + kChangeInfo + kBitmap}),
+    operation<&v4::REMOVE4res::status, remove>(
+        {v4::OP_REMOVE, "REMOVE", Needs::Current, kReadOnly, {}, kStatus + kChangeInfo}),
+    operation<&v4::RENAME4res::status, rename>({v4::OP_RENAME,
+                                                "RENAME",
+                                                Needs::CurrentAndSaved,
+                                                kReadOnly,
+                                                {},
+                                                kStatus + 2 * kChangeInfo}),
+    operation<&v4::LINK4res::status, link>(
+        {v4::OP_LINK, "LINK", Needs::CurrentAndSaved, kReadOnly, {}, kStatus + kChangeInfo}),
+    operation<&v4::READLINK4res::status, readlink>({v4::OP_READLINK,
+                                                    "READLINK",
+                                                    Needs::Current,
+                                                    v4::NFS4ERR_WRONG_TYPE,
+                                                    {},
+                                                    0,
+                                                    v4::item::READLINK4resok_link}),
+};
+
+constexpr Operation kData[] = {
+    operation<&v4::READ4res::status, read>(
+        {v4::OP_READ, "READ", Needs::Current, kIsDirectory, {}, 0, v4::item::READ4resok_data}),
+    operation<&v4::WRITE4res::status, write>(
+        {v4::OP_WRITE, "WRITE", Needs::Current, kIsDirectory, {}, kStatus + 16}),
+    operation<&v4::COMMIT4res::status, commit>(
+        {v4::OP_COMMIT, "COMMIT", Needs::Current, kIsDirectory, {}, kStatus + 8}),
+};
+
+constexpr Operation kState[] = {
+    operation<&v4::OPEN4res::status, open>({v4::OP_OPEN,
+                                            "OPEN",
+                                            Needs::Current,
+                                            kReadOnly,
+                                            {},
+                                            kStatus + kStateid + kChangeInfo + 4 + kBitmap + 4}),
+    operation<&v4::CLOSE4res::status, close>(
+        {v4::OP_CLOSE, "CLOSE", Needs::Current, v4::NFS4ERR_BAD_STATEID, {}, kStatus + kStateid}),
+    operation<&v4::OPEN_DOWNGRADE4res::status, open_downgrade>({v4::OP_OPEN_DOWNGRADE,
+                                                                "OPEN_DOWNGRADE",
+                                                                Needs::Current,
+                                                                v4::NFS4ERR_BAD_STATEID,
+                                                                {},
+                                                                kStatus + kStateid}),
+    operation<&v4::LOCK4res::status, lock>(
+        {v4::OP_LOCK, "LOCK", Needs::Current, kIsDirectory, {}, kStatus + kDenied}),
+    operation<&v4::LOCKT4res::status, lockt>({v4::OP_LOCKT, "LOCKT", Needs::Current, kIsDirectory}),
+    operation<&v4::LOCKU4res::status, locku>(
+        {v4::OP_LOCKU, "LOCKU", Needs::Current, kIsDirectory, {}, kStatus + kStateid}),
+    operation<&v4::TEST_STATEID4res::tsr_status, test_stateid>(
+        {v4::OP_TEST_STATEID, "TEST_STATEID"}),
+    operation<&v4::FREE_STATEID4res::fsr_status, free_stateid>(
+        {v4::OP_FREE_STATEID, "FREE_STATEID", {}, {}, {}, kStatus}),
+};
+
+// SEQUENCE is run before the others; its row is for those that stand elsewhere.
+v4::SEQUENCE4res misplaced_sequence(Compound&, v4::SEQUENCE4args&) {
+  return {v4::NFS4ERR_SEQUENCE_POS, {}};
+}
+
+constexpr Operation kSessions[] = {
+    operation<&v4::SEQUENCE4res::sr_status, misplaced_sequence>(
+        {v4::OP_SEQUENCE, "SEQUENCE", {}, {}, Place::First}),
+    operation<&v4::EXCHANGE_ID4res::eir_status, exchange_id>(
+        {v4::OP_EXCHANGE_ID, "EXCHANGE_ID", {}, {}, Place::Alone, kSessionResults}),
+    operation<&v4::CREATE_SESSION4res::csr_status, create_session>(
+        {v4::OP_CREATE_SESSION, "CREATE_SESSION", {}, {}, Place::Alone, kSessionResults}),
+    operation<&v4::BIND_CONN_TO_SESSION4res::bctsr_status, bind_conn_to_session>(
+        {v4::OP_BIND_CONN_TO_SESSION, "BIND_CONN_TO_SESSION", {}, {}, Place::Alone, 32}),
+    operation<&v4::DESTROY_SESSION4res::dsr_status, destroy_session>(
+        {v4::OP_DESTROY_SESSION, "DESTROY_SESSION", {}, {}, Place::Alone, kStatus}),
+    operation<&v4::DESTROY_CLIENTID4res::dcr_status, destroy_clientid>(
+        {v4::OP_DESTROY_CLIENTID, "DESTROY_CLIENTID", {}, {}, Place::Alone, kStatus}),
+    operation<&v4::RECLAIM_COMPLETE4res::rcr_status, reclaim_complete>(
+        {v4::OP_RECLAIM_COMPLETE, "RECLAIM_COMPLETE", {}, {}, Place::InSession, kStatus}),
+};
+
+// The last operation of each minor version; the first is ACCESS.
+constexpr std::uint32_t kLastOf[] = {v4::OP_RELEASE_LOCKOWNER, v4::OP_RECLAIM_COMPLETE,
+                                     v4::OP_REMOVEXATTR};
+
+constexpr auto kOperations = [] {
+  std::array<Operation, v4::OP_REMOVEXATTR + 1> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) table[i].number = i;
+  const auto add = [&](const auto& rows) {
+    for (const Operation& row : rows) table[row.number] = row;
+  };
+  add(kFilehandles);
+  add(kAttributes);
+  add(kNames);
+  add(kData);
+  add(kState);
+  add(kSessions);
+  return table;
+}();
+
+}  // namespace
+
+const Operation* find_operation(std::uint32_t minor, std::uint32_t number) {
+  if (minor >= std::size(kLastOf) || number < v4::OP_ACCESS || number > kLastOf[minor])
+    return nullptr;
+  return &kOperations[number];
+}
+
+}  // namespace stag::nfs::nfs4

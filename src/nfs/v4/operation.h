@@ -1,0 +1,139 @@
+// An operation of NFSv4 as a row of the table: what it needs and how it is decoded, run and encoded
+// (RFC 8881 section 18, RFC 7862 section 15).
+#pragma once
+
+#include <cstdint>
+#include <memory_resource>
+#include <string_view>
+#include <type_traits>
+
+#include "base/task.h"
+#include "nfs/v4/compound/compound.h"
+
+namespace stag::nfs::nfs4 {
+
+// Which filehandles an operation needs (NFS4ERR_NOFILEHANDLE).
+enum class Needs : std::uint8_t { Nothing, Current, CurrentAndSaved };
+
+// Where in a COMPOUND an operation may stand (RFC 8881 2.10.2, 18.46.3).
+enum class Place : std::uint8_t {
+  InSession,  // after SEQUENCE
+  First,      // SEQUENCE itself
+  Alone,      // without a session too, but then as the only one
+};
+
+struct Operation {
+  std::uint32_t number = 0;
+  std::string_view name;
+  Needs needs = Needs::Nothing;
+  // Its answer where the current filehandle is a folder of the pseudo file system; NFS4_OK: it
+  // knows them itself.
+  v4::nfsstat4 on_pseudo = v4::NFS4_OK;
+  Place place = Place::InSession;
+  // Of one that changes something: bytes of its longest result. It runs only where that fits.
+  std::uint32_t modifies_with = 0;
+  // The eligible item of its results; where it brings none, a Write chunk is passed over.
+  xdr::ItemId item = xdr::kNoItem;
+
+  // Null: malformed. What was made belongs to the memory, but for destroy().
+  void* (*decode)(xdr::Decoder&, std::pmr::memory_resource&) = nullptr;
+  void (*destroy)(void* arguments) = nullptr;
+  // One of the two: encodes the result behind its operation number.
+  v4::nfsstat4 (*run)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
+  Task<v4::nfsstat4> (*start)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
+  // Encodes the result of one that does not run.
+  void (*refuse)(xdr::Encoder&, v4::nfsstat4) = nullptr;
+};
+
+// The row of a number. Null: no minor version of this server has it (OP_ILLEGAL).
+const Operation* find_operation(std::uint32_t minor, std::uint32_t number);
+
+namespace detail {
+
+template <class T>
+struct Awaited {
+  using Type = T;
+  static constexpr bool kTask = false;
+};
+template <class T>
+struct Awaited<Task<T>> {
+  using Type = T;
+  static constexpr bool kTask = true;
+};
+
+template <class F>
+struct Signature;
+template <class R, class A>
+struct Signature<R (*)(Compound&, A&)> {
+  using Returned = R;
+  using Arguments = A;
+  template <auto function>
+  static R call(Compound& compound, void* arguments) {
+    return function(compound, *static_cast<A*>(arguments));
+  }
+};
+template <class R>
+struct Signature<R (*)(Compound&)> {
+  using Returned = R;
+  using Arguments = xdr::Void;
+  template <auto function>
+  static R call(Compound& compound, void*) {
+    return function(compound);
+  }
+};
+
+template <auto status, auto function>
+struct Glue {
+  using Types = Signature<decltype(function)>;
+  using Arguments = typename Types::Arguments;
+  using Results = typename Awaited<typename Types::Returned>::Type;
+
+  static void* make(xdr::Decoder& decoder, std::pmr::memory_resource& memory) {
+    if (!decoder.charge(sizeof(Arguments))) return nullptr;
+    auto* made = new (memory.allocate(sizeof(Arguments), alignof(Arguments))) Arguments();
+    if (decode_value(decoder, *made)) return made;
+    destroy(made);
+    return nullptr;
+  }
+  static bool decode_value(xdr::Decoder& decoder, Arguments& to) {
+    if constexpr (std::is_same_v<Arguments, xdr::Void>)
+      return decoder.ok();
+    else
+      return decode(decoder, to);
+  }
+  static void destroy(void* arguments) { static_cast<Arguments*>(arguments)->~Arguments(); }
+  static v4::nfsstat4 run(Compound& compound, void* arguments, xdr::Encoder& encoder) {
+    const Results results = Types::template call<function>(compound, arguments);
+    encode(encoder, results);
+    return results.*status;
+  }
+  static Task<v4::nfsstat4> start(Compound& compound, void* arguments, xdr::Encoder& encoder) {
+    const Results results = co_await Types::template call<function>(compound, arguments);
+    encode(encoder, results);
+    co_return results.*status;
+  }
+  static void refuse(xdr::Encoder& encoder, v4::nfsstat4 with) {
+    Results results{};
+    results.*status = with;
+    encode(encoder, results);
+  }
+};
+
+}  // namespace detail
+
+// `status` is the member of the results that has it; `function` is Results(Compound&, Arguments&),
+// with a Task of Results where it waits, or without arguments where the operation has none.
+template <auto status, auto function>
+constexpr Operation operation(Operation row) {
+  using Made = detail::Glue<status, function>;
+  row.decode = Made::make;
+  row.destroy = Made::destroy;
+  if constexpr (detail::Awaited<typename Made::Types::Returned>::kTask)
+    row.start = Made::start;
+  else
+    row.run = Made::run;
+  row.refuse = Made::refuse;
+  return row;
+}
+
+}  // namespace stag::nfs::nfs4

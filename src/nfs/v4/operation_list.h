@@ -1,0 +1,56 @@
+// The operations of one COMPOUND, decoded.
+#pragma once
+
+#include <array>
+#include <memory_resource>
+#include <vector>
+
+#include "nfs/v4/operation.h"
+
+namespace stag::nfs::nfs4 {
+
+class OperationList {
+ public:
+  // RFC 8881 18.36.3, ca_maxoperations; and without a session.
+  static constexpr std::uint32_t kMaxOperations = 64;
+
+  struct Entry {
+    std::uint32_t number = 0;        // as the results name it
+    const Operation* row = nullptr;  // null: `refusal` is all there is to say
+    void* arguments = nullptr;
+    v4::nfsstat4 refusal = v4::NFS4_OK;
+  };
+
+  OperationList() = default;
+  OperationList(const OperationList&) = delete;
+  ~OperationList();
+
+  // Reads tag, minor version and operations. False: not even their number could be read. The first
+  // operation that is malformed or unknown is the last one, with its refusal.
+  bool decode(xdr::Decoder& decoder);
+
+  const std::string& tag() const { return tag_; }
+  std::uint32_t minor() const { return minor_; }
+  // Those that the client sent, whether or not they were decoded.
+  std::uint32_t sent() const { return sent_; }
+  const std::pmr::vector<Entry>& entries() const { return entries_; }
+  // Bytes of the arguments.
+  std::uint32_t size() const { return size_; }
+  // The first bytes behind the first operation: what another request with the same SEQUENCE would
+  // most likely differ in. Refers to the Call's message.
+  Bytes sample() const { return sample_.bytes(); }
+
+ private:
+  Entry decode_one(xdr::Decoder& decoder);
+
+  std::array<std::byte, 1536> own_;
+  std::pmr::monotonic_buffer_resource memory_{own_.data(), own_.size()};
+  std::string tag_;
+  std::uint32_t minor_ = 0;
+  std::uint32_t sent_ = 0;
+  std::uint32_t size_ = 0;
+  Buffer sample_;
+  std::pmr::vector<Entry> entries_{&memory_};
+};
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,28 @@
+// GETATTR (RFC 8881 18.7).
+#include "nfs/v4/ops/operations.h"
+
+namespace stag::nfs::nfs4 {
+
+void encode(xdr::Encoder& encoder, const GetattrResults& results) {
+  encoder.u32(static_cast<std::uint32_t>(results.status));
+  if (results.status == v4::NFS4_OK) encode_attributes(encoder, results.asked, results.source);
+}
+
+Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args) {
+  GetattrResults results;
+  results.asked = AttributeSet(args.attr_request);
+  // 18.7.3: what can only be set cannot be asked for.
+  const AttributeSet write_only = settable_attributes() - readable_attributes();
+  if (!(results.asked & write_only).empty()) {
+    results.status = v4::NFS4ERR_INVAL;
+    co_return results;
+  }
+  auto source = co_await compound.attributes_of(compound.current(), results.asked);
+  if (source)
+    results.source = *std::move(source);
+  else
+    results.status = source.error();
+  co_return results;
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,76 @@
+// The operations (RFC 8881 section 18, RFC 7862 section 15), one or a tight family per file. Each
+// is run with the filehandles that its row in the table asks for; objects of the pseudo file system
+// reach only those whose row says so.
+#pragma once
+
+#include "nfs/v4/compound/compound.h"
+
+namespace stag::nfs::nfs4 {
+
+// Filehandles.
+v4::PUTROOTFH4res putrootfh(Compound& compound);
+v4::PUTPUBFH4res putpubfh(Compound& compound);
+v4::PUTFH4res putfh(Compound& compound, v4::PUTFH4args& args);
+v4::GETFH4res getfh(Compound& compound);
+v4::SAVEFH4res savefh(Compound& compound);
+v4::RESTOREFH4res restorefh(Compound& compound);
+Task<v4::LOOKUP4res> lookup(Compound& compound, v4::LOOKUP4args& args);
+Task<v4::LOOKUPP4res> lookupp(Compound& compound);
+Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args);
+Task<v4::SECINFO_NO_NAME4res> secinfo_no_name(Compound& compound, v4::SECINFO_NO_NAME4args& style);
+
+// Attributes.
+// Encoded straight from what is known of the object.
+struct GetattrResults {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  AttributeSet asked;
+  AttributeSource source;
+};
+void encode(xdr::Encoder& encoder, const GetattrResults& results);
+Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args);
+Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args);
+Task<v4::ACCESS4res> access(Compound& compound, v4::ACCESS4args& args);
+Task<v4::VERIFY4res> verify(Compound& compound, v4::VERIFY4args& args);
+Task<v4::NVERIFY4res> nverify(Compound& compound, v4::NVERIFY4args& args);
+
+// Names.
+// The entries are encoded when they are found.
+struct ReaddirResults {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  vfs::Verifier verifier{};
+  xdr::Stream entries;  // the list, with its end
+  bool eof = false;
+};
+void encode(xdr::Encoder& encoder, const ReaddirResults& results);
+Task<ReaddirResults> readdir(Compound& compound, v4::READDIR4args& args);
+Task<v4::CREATE4res> create(Compound& compound, v4::CREATE4args& args);
+Task<v4::REMOVE4res> remove(Compound& compound, v4::REMOVE4args& args);
+Task<v4::RENAME4res> rename(Compound& compound, v4::RENAME4args& args);
+Task<v4::LINK4res> link(Compound& compound, v4::LINK4args& args);
+Task<v4::READLINK4res> readlink(Compound& compound);
+
+// Data.
+Task<v4::READ4res> read(Compound& compound, v4::READ4args& args);
+Task<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args);
+Task<v4::COMMIT4res> commit(Compound& compound, v4::COMMIT4args& args);
+
+// Opens and locks.
+Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args);
+v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args);
+v4::OPEN_DOWNGRADE4res open_downgrade(Compound& compound, v4::OPEN_DOWNGRADE4args& args);
+v4::LOCK4res lock(Compound& compound, v4::LOCK4args& args);
+v4::LOCKT4res lockt(Compound& compound, v4::LOCKT4args& args);
+v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args);
+v4::TEST_STATEID4res test_stateid(Compound& compound, v4::TEST_STATEID4args& args);
+v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& args);
+
+// Sessions.
+v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args);
+v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4args& args);
+v4::BIND_CONN_TO_SESSION4res bind_conn_to_session(Compound& compound,
+                                                  v4::BIND_CONN_TO_SESSION4args& args);
+v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args);
+v4::DESTROY_CLIENTID4res destroy_clientid(Compound& compound, v4::DESTROY_CLIENTID4args& args);
+v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args);
+
+}  // namespace stag::nfs::nfs4

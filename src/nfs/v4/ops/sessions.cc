@@ -1,0 +1,146 @@
+// EXCHANGE_ID, CREATE_SESSION, BIND_CONN_TO_SESSION, DESTROY_SESSION, DESTROY_CLIENTID and
+// RECLAIM_COMPLETE (RFC 8881 18.34 to 18.37, 18.50, 18.51).
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/operations.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// Which connection it is; one of datagrams is none.
+state::ConnectionId connection_of(const Compound& compound) {
+  return reinterpret_cast<std::uintptr_t>(compound.admission().call().connection().get());
+}
+
+// 2.5: what tells this server from every other, on whatever address and after every restart.
+Rope identity_of(const Compound& compound) {
+  const std::uint64_t id = compound.shared().server.handles.file_system_id("/");
+  std::array<std::byte, 8> bytes;
+  store_be(bytes.data(), id);
+  return Rope::copy_of(bytes);
+}
+
+constexpr std::uint32_t kKnownFlags =
+    v4::EXCHGID4_FLAG_SUPP_MOVED_REFER | v4::EXCHGID4_FLAG_SUPP_MOVED_MIGR |
+    v4::EXCHGID4_FLAG_SUPP_FENCE_OPS | v4::EXCHGID4_FLAG_BIND_PRINC_STATEID |
+    v4::EXCHGID4_FLAG_USE_NON_PNFS | v4::EXCHGID4_FLAG_USE_PNFS_MDS |
+    v4::EXCHGID4_FLAG_USE_PNFS_DS | v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
+
+// 18.35.3: state protection wants a security mechanism that this server does not have.
+v4::nfsstat4 check_arguments(const v4::EXCHANGE_ID4args& args) {
+  if ((args.eia_flags & ~kKnownFlags) != 0 || args.eia_client_impl_id.size() > 1)
+    return v4::NFS4ERR_INVAL;
+  if (args.eia_state_protect.spa_how == v4::SP4_SSV) return v4::NFS4ERR_ENCR_ALG_UNSUPP;
+  if (args.eia_state_protect.spa_how != v4::SP4_NONE) return v4::NFS4ERR_INVAL;
+  return v4::NFS4_OK;
+}
+
+state::ChannelAttributes to_attributes(const v4::channel_attrs4& from) {
+  return {from.ca_headerpadsize,          from.ca_maxrequestsize, from.ca_maxresponsesize,
+          from.ca_maxresponsesize_cached, from.ca_maxoperations,  from.ca_maxrequests};
+}
+
+v4::channel_attrs4 to_channel_attrs4(const state::ChannelAttributes& from,
+                                     const v4::channel_attrs4& asked) {
+  return {from.header_pad_size,   from.max_request_size,
+          from.max_response_size, from.max_response_size_cached,
+          from.max_operations,    from.max_requests,
+          asked.ca_rdma_ird};
+}
+
+}  // namespace
+
+v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) {
+  if (const v4::nfsstat4 bad = check_arguments(args); bad != v4::NFS4_OK) return {bad, {}};
+  compound.shared().expire(compound.now());
+  const std::string principal = compound.principal();
+  const std::string& address = compound.admission().call().origin().peer.host;
+  const Buffer owner = args.eia_clientowner.co_ownerid.flatten();
+  const state::ExchangeIdArgs asked{owner.bytes(), args.eia_clientowner.co_verifier,
+                                    bytes_of(principal), address,
+                                    (args.eia_flags & v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A) != 0};
+  const state::ExchangeIdResult found =
+      compound.shared().clients.exchange_id(asked, compound.now());
+  compound.shared().release(found.ended);
+  if (found.status != state::Status::Ok) return {to_nfsstat4(found.status), {}};
+  v4::EXCHANGE_ID4res results;
+  v4::EXCHANGE_ID4resok& ok = results.eir_resok4();
+  ok.eir_clientid = found.clientid;
+  ok.eir_sequenceid = found.sequenceid;
+  ok.eir_flags =
+      v4::EXCHGID4_FLAG_USE_NON_PNFS | (found.confirmed ? v4::EXCHGID4_FLAG_CONFIRMED_R : 0u);
+  ok.eir_server_owner.so_major_id = identity_of(compound);
+  ok.eir_server_scope = identity_of(compound);
+  ok.eir_server_impl_id.push_back({"", "stag", {}});
+  return results;
+}
+
+v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4args& args) {
+  constexpr std::uint32_t kKnown = v4::CREATE_SESSION4_FLAG_PERSIST |
+                                   v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
+                                   v4::CREATE_SESSION4_FLAG_CONN_RDMA;
+  if ((args.csa_flags & ~kKnown) != 0) return {v4::NFS4ERR_INVAL, {}};
+  const std::string principal = compound.principal();
+  state::CreateSessionArgs asked;
+  asked.clientid = args.csa_clientid;
+  asked.sequence = args.csa_sequence;
+  asked.principal = bytes_of(principal);
+  asked.fore = to_attributes(args.csa_fore_chan_attrs);
+  asked.back = to_attributes(args.csa_back_chan_attrs);
+  asked.connection = connection_of(compound);
+  state::Clients& clients = compound.shared().clients;
+  state::CreateSessionResult made = clients.create_session(asked, compound.now());
+  if (made.lapsed != 0) {
+    compound.shared().end_lapsed(made.lapsed);
+    made = clients.create_session(asked, compound.now());
+  }
+  compound.shared().release(made.ended);
+  if (made.status != state::Status::Ok) return {to_nfsstat4(made.status), {}};
+  v4::CREATE_SESSION4res results;
+  v4::CREATE_SESSION4resok& ok = results.csr_resok4();
+  ok.csr_sessionid = made.sessionid;
+  ok.csr_sequence = made.sequence;
+  ok.csr_flags = made.back_channel ? v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN : 0;
+  ok.csr_fore_chan_attrs = to_channel_attrs4(made.fore, args.csa_fore_chan_attrs);
+  ok.csr_back_chan_attrs = to_channel_attrs4(made.back, args.csa_back_chan_attrs);
+  return results;
+}
+
+v4::BIND_CONN_TO_SESSION4res bind_conn_to_session(Compound& compound,
+                                                  v4::BIND_CONN_TO_SESSION4args& args) {
+  namespace channel = state::channel;
+  std::uint32_t asked = channel::kBoth;
+  std::uint32_t required = 0;
+  if (args.bctsa_dir == v4::CDFC4_FORE) asked = required = channel::kFore;
+  if (args.bctsa_dir == v4::CDFC4_BACK) asked = required = channel::kBack;
+  const state::BindResult bound = compound.shared().clients.bind_connection(
+      args.bctsa_sessid, connection_of(compound), asked, required, false);
+  if (bound.status != state::Status::Ok) return {to_nfsstat4(bound.status), {}};
+  v4::BIND_CONN_TO_SESSION4res results;
+  auto& ok = results.bctsr_resok4();
+  ok.bctsr_sessid = args.bctsa_sessid;
+  ok.bctsr_dir = static_cast<v4::channel_dir_from_server4>(bound.directions);
+  return results;
+}
+
+v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args) {
+  return {to_nfsstat4(compound.shared().clients.destroy_session(args.dsa_sessionid))};
+}
+
+v4::DESTROY_CLIENTID4res destroy_clientid(Compound& compound, v4::DESTROY_CLIENTID4args& args) {
+  state::LifePtr ended;
+  const state::Status status = compound.shared().clients.destroy_clientid(args.dca_clientid, ended);
+  compound.shared().release(ended);
+  return {to_nfsstat4(status)};
+}
+
+v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args) {
+  // 18.51.3: of one file system only when that one was migrated here, which none is.
+  if (args.rca_one_fs) {
+    if (!compound.has_current()) return {v4::NFS4ERR_NOFILEHANDLE};
+    return {v4::NFS4_OK};
+  }
+  return {to_nfsstat4(compound.shared().clients.reclaim_complete(*compound.life()))};
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,23 @@
+// SETATTR (RFC 8881 18.30).
+#include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
+
+namespace stag::nfs::nfs4 {
+
+Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
+  const auto wanted = decode_attributes(args.obj_attributes);
+  if (!wanted) co_return v4::SETATTR4res{wanted.error(), {}};
+  const ExportObject object = compound.object();
+  if (object.read_only()) co_return v4::SETATTR4res{v4::NFS4ERR_ROFS, {}};
+  // 18.30.3: the stateid is there for a change of the size, which is like a WRITE.
+  if (wanted->values.size)
+    if (const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Size))
+      co_return v4::SETATTR4res{*refused, {}};
+  const auto changed = co_await object.store().set_attributes(object.caller(), object.handle,
+                                                              wanted->values, std::nullopt);
+  if (!changed) co_return v4::SETATTR4res{to_nfsstat4(changed.error()), {}};
+  co_return v4::SETATTR4res{v4::NFS4_OK, wanted->set.bitmap()};
+}
+
+}  // namespace stag::nfs::nfs4

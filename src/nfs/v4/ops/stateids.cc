@@ -1,0 +1,64 @@
+// TEST_STATEID and FREE_STATEID (RFC 8881 18.38, 18.48), and what all stateids have in common.
+#include "nfs/v4/ops/stateids.h"
+
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/operations.h"
+
+namespace stag::nfs::nfs4 {
+
+state::Stateid to_stateid(const v4::stateid4& stateid) {
+  return {stateid.seqid, stateid.other};
+}
+
+v4::stateid4 to_stateid4(const state::Stateid& stateid) {
+  return {stateid.seqid, stateid.other};
+}
+
+state::FileKey key_of(const ExportObject& object) {
+  return {object.export_->id, object.handle};
+}
+
+v4::nfsstat4 status_of(const state::Verdict& verdict) {
+  switch (verdict.kind) {
+    case state::Verdict::Kind::Granted:
+      return v4::NFS4_OK;
+    case state::Verdict::Kind::Refused:
+      return to_nfsstat4(verdict.status);
+    case state::Verdict::Kind::Recall:
+    case state::Verdict::Kind::Lapsed:
+      break;
+  }
+  return v4::NFS4ERR_DELAY;
+}
+
+std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject& object,
+                                          const v4::stateid4& argument, state::Touch touch) {
+  const auto meant = compound.meant(argument);
+  if (!meant) return meant.error();
+  struct Asked {
+    state::Verdict verdict;
+  };
+  const Asked asked = settled(compound, [&] {
+    return Asked{
+        compound.shared().files.check(key_of(object), to_stateid(*meant), *compound.life(), touch)};
+  });
+  if (!asked.verdict.granted()) return status_of(asked.verdict);
+  return std::nullopt;
+}
+
+v4::TEST_STATEID4res test_stateid(Compound& compound, v4::TEST_STATEID4args& args) {
+  v4::TEST_STATEID4res results;
+  auto& codes = results.tsr_resok4().tsr_status_codes;
+  codes.reserve(args.ts_stateids.size());
+  for (const v4::stateid4& stateid : args.ts_stateids)
+    codes.push_back(
+        to_nfsstat4(compound.shared().files.test_stateid(to_stateid(stateid), *compound.life())));
+  return results;
+}
+
+v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& args) {
+  return {to_nfsstat4(
+      compound.shared().files.free_stateid(to_stateid(args.fsa_stateid), *compound.life()))};
+}
+
+}  // namespace stag::nfs::nfs4
