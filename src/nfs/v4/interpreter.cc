@@ -11,14 +11,14 @@ namespace stag::nfs::nfs4 {
 namespace {
 
 using rpc::CallContext;
-using rpc::Outcome;
+using rpc::HandlerOutcome;
 
 // Number and status of an operation's result.
 constexpr std::uint32_t kOperationHeader = 8;
 
-constexpr Outcome kEncoded{.status = {}, .drop = false, .encoded = true};
+constexpr HandlerOutcome kEncoded{.status = {}, .drop = false, .encoded = true};
 
-Outcome garbage() {
+HandlerOutcome garbage() {
   return {oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
 }
 
@@ -180,8 +180,8 @@ class CompoundHandler final : public rpc::Handler {
  public:
   explicit CompoundHandler(SharedState& shared) : shared_(shared) {}
 
-  Task<Outcome> run(CallContext& call, xdr::Decoder& arguments, const rpc::ReducedItems& items,
-                    xdr::Encoder& encoder) override {
+  Task<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
+                           const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
     OperationList list;
     if (!list.decode(arguments)) co_return garbage();
     const bool whole = list.entries().size() == list.sent() &&
