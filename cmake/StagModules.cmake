@@ -22,6 +22,7 @@ set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2 v3)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_fabric_verbs fabric/verbs/stub)
 set(STAG_TEST_MODULES_bench fabric/verbs/stub)
+set(STAG_TEST_MODULES_endpoint fabric/verbs/stub)
 set(STAG_TEST_MODULES_rpc_tcp fabric/sim)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim fabric/iwarp fabric/verbs fabric/verbs/stub)
 set(STAG_TEST_MODULES_rpcbind rpc/tcp)

@@ -21,6 +21,7 @@ std::unique_ptr<Command> make_chmod();
 std::unique_ptr<Command> make_df();
 std::unique_ptr<Command> make_ping();
 std::unique_ptr<Command> make_info();
+std::unique_ptr<Command> make_devices();
 std::unique_ptr<Command> make_bench();
 
 }  // namespace stag::cli

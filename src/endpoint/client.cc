@@ -35,10 +35,7 @@ net::EpollLoop& Client::loop() const {
 Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions options) {
   auto state = std::make_unique<Client::State>();
   state->loops = options.loops != nullptr ? std::move(options.loops) : std::make_shared<Loops>();
-  Result<std::unique_ptr<rpc::Connector>, Reason> connector =
-      make_connector(state->loop(), options.connector);
-  if (!connector) return Failure{rpc::CallError::transport(connector.error(), to_string(server))};
-  state->connector = *std::move(connector);
+  state->connector = make_connector(state->loop(), options.connector);
   Result<std::unique_ptr<rpc::Channel>, rpc::CallError> channel =
       wait_on(state->loop(), [&] { return state->connector->connect(server, {}); });
   if (!channel) return Failure{channel.error()};

@@ -6,6 +6,7 @@
 #include "endpoint/connector.h"
 #include "endpoint/listener.h"
 #include "endpoint/software.h"
+#include "fabric/verbs/stub/stub_network.h"
 #include "rpc/server.h"
 #include "testing/failing_program.h"
 #include "testing/proves.h"
@@ -31,20 +32,39 @@ ConnectOptions connect_by(Transport transport) {
   return options;
 }
 
-class Endpoint : public ::testing::TestWithParam<Transport> {
+// How calls travel: RDMA by software or by a (stub of a) device.
+struct Way {
+  Transport transport;
+  FabricKind fabric = FabricKind::Iwarp;
+};
+
+class Endpoint : public ::testing::TestWithParam<Way> {
  protected:
   Endpoint() { server_.add(make_program(state_)); }
+  ListenOptions listen_options(std::shared_ptr<Loops> loops = nullptr) const {
+    ListenOptions options = listen_on(GetParam().transport, std::move(loops));
+    options.fabric = GetParam().fabric;
+    options.verbs.functions = devices_.functions();
+    return options;
+  }
+  ConnectOptions connect_options() const {
+    ConnectOptions options = connect_by(GetParam().transport);
+    options.connector.fabric = GetParam().fabric;
+    options.connector.verbs.functions = devices_.functions();
+    return options;
+  }
   Listener listening(std::shared_ptr<Loops> loops = nullptr, const char* host = "127.0.0.1") {
-    auto listener = listen(server_, {host, 0}, listen_on(GetParam(), std::move(loops)));
+    auto listener = listen(server_, {host, 0}, listen_options(std::move(loops)));
     EXPECT_TRUE(listener.ok()) << info(listener.error()).text;
     return *std::move(listener);
   }
   Client connected(const Address& to) {
-    auto client = connect(to, connect_by(GetParam()));
+    auto client = connect(to, connect_options());
     EXPECT_TRUE(client.ok()) << client.error().message();
     return *std::move(client);
   }
 
+  fabric::stub::StubNetwork devices_{{fabric::stub::rxe_like()}};
   State state_;
   rpc::Server server_;
 };
@@ -130,7 +150,7 @@ TEST_P(Endpoint, says_where_nobody_listens) {
     Listener listener = listening();
     nowhere = listener.address();
   }
-  auto client = connect(nowhere, connect_by(GetParam()));
+  auto client = connect(nowhere, connect_options());
   ASSERT_FALSE(client.ok());
   EXPECT_EQ(client.error().reason, Reason::ConnectionRefused);
   EXPECT_NE(client.error().message().find(to_string(nowhere)), std::string::npos);
@@ -138,7 +158,7 @@ TEST_P(Endpoint, says_where_nobody_listens) {
 
 TEST_P(Endpoint, says_that_a_port_is_taken) {
   Listener listener = listening();
-  auto second = listen(server_, listener.address(), listen_on(GetParam()));
+  auto second = listen(server_, listener.address(), listen_options());
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error(), Reason::AddressInUse);
 }
@@ -202,7 +222,7 @@ TEST_P(Endpoint, serves_what_the_server_calls_back_on_the_same_connection) {
   rpc::Server reverse;
   reverse.add(make_program(state));
   Listener listener = listening();
-  ConnectOptions options = connect_by(GetParam());
+  ConnectOptions options = connect_options();
   options.reverse = &reverse;
   auto client = connect(listener.address(), options);
   ASSERT_TRUE(client.ok()) << client.error().message();
@@ -211,9 +231,12 @@ TEST_P(Endpoint, serves_what_the_server_calls_back_on_the_same_connection) {
   EXPECT_EQ(*result, 50u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Endpoint, ::testing::Values(Transport::Rdma, Transport::Tcp),
-                         [](const auto& transport) {
-                           return transport.param == Transport::Rdma ? "rdma" : "tcp";
+INSTANTIATE_TEST_SUITE_P(Transports, Endpoint,
+                         ::testing::Values(Way{Transport::Rdma}, Way{Transport::Tcp},
+                                           Way{Transport::Rdma, FabricKind::Verbs}),
+                         [](const auto& way) {
+                           if (way.param.transport == Transport::Tcp) return "tcp";
+                           return way.param.fabric == FabricKind::Iwarp ? "rdma" : "verbs";
                          });
 
 TEST(Endpoints, of_one_server_may_use_several_transports_on_the_same_threads) {
@@ -266,16 +289,75 @@ TEST(Endpoints, leave_the_sizes_that_were_chosen_as_they_are) {
   EXPECT_EQ(for_software(longer_calls).reply_size(), 16384u);
 }
 
-TEST(Endpoints, have_no_verbs_in_this_build_and_say_so) {
-  ConnectOptions options;
-  options.connector.fabric = FabricKind::Verbs;
-  auto client = connect({"127.0.0.1", 1}, options);
-  ASSERT_FALSE(client.ok());
-  EXPECT_EQ(client.error().reason, Reason::FabricUnavailable);
-  rpc::Server server;
-  ListenOptions listening;
-  listening.fabric = FabricKind::Verbs;
-  EXPECT_EQ(listen(server, {"127.0.0.1", 0}, listening).error(), Reason::FabricUnavailable);
+// A server on software iWARP and on a device, and clients that choose.
+class EndpointFabrics : public ::testing::Test {
+ protected:
+  EndpointFabrics() { server_.add(make_program(state_)); }
+  Result<Listener, Reason> listening(FabricKind fabric, std::uint16_t port = 0,
+                                     std::string device = "") {
+    ListenOptions options = listen_on(Transport::Rdma, loops_);
+    options.fabric = fabric;
+    options.verbs.functions = devices_.functions();
+    options.verbs.device = std::move(device);
+    return listen(server_, {"127.0.0.1", port}, options);
+  }
+  Result<Client, rpc::CallError> connected(const Address& to, FabricKind fabric,
+                                           std::string device = "") {
+    ConnectOptions options = connect_by(Transport::Rdma);
+    options.connector.fabric = fabric;
+    options.connector.verbs.functions = devices_.functions();
+    options.connector.verbs.device = std::move(device);
+    options.connector.on_choice = [this](FabricKind kind, Reason why) {
+      choices_.emplace_back(kind, why);
+    };
+    return connect(to, options);
+  }
+
+  fabric::stub::StubNetwork devices_{{fabric::stub::rxe_like()}};
+  State state_;
+  rpc::Server server_;
+  std::shared_ptr<Loops> loops_ = std::make_shared<Loops>();
+  std::vector<std::pair<FabricKind, Reason>> choices_;
+};
+
+TEST_F(EndpointFabrics, stand_beside_each_other_in_one_server) {
+  auto software = listening(FabricKind::Iwarp);
+  ASSERT_TRUE(software.ok());
+  auto device = listening(FabricKind::Verbs, software->address().port);
+  ASSERT_TRUE(device.ok());
+  for (const FabricKind fabric : {FabricKind::Iwarp, FabricKind::Verbs}) {
+    auto client = connected(software->address(), fabric);
+    ASSERT_TRUE(client.ok()) << client.error().message();
+    EXPECT_TRUE(client->call<INCREMENT>(1).ok());
+  }
+}
+
+TEST_F(EndpointFabrics, are_chosen_by_the_route_and_the_choice_is_told) {
+  auto software = listening(FabricKind::Iwarp);
+  auto device = listening(FabricKind::Verbs, software->address().port);
+  EXPECT_TRUE(connected(software->address(), FabricKind::Auto).ok());
+  devices_.set_port(false);
+  EXPECT_TRUE(connected(software->address(), FabricKind::Auto).ok());
+  const std::vector<std::pair<FabricKind, Reason>> expected{
+      {FabricKind::Verbs, Reason::None}, {FabricKind::Iwarp, Reason::VerbsPortDown}};
+  EXPECT_EQ(choices_, expected);
+}
+
+TEST_F(EndpointFabrics, fall_back_where_the_server_has_software_only) {
+  auto software = listening(FabricKind::Iwarp);
+  EXPECT_TRUE(connected(software->address(), FabricKind::Auto).ok());
+  ASSERT_EQ(choices_.size(), 1u);
+  EXPECT_EQ(choices_[0].first, FabricKind::Iwarp);
+}
+
+TEST_F(EndpointFabrics, keep_to_the_device_that_is_named) {
+  EXPECT_EQ(listening(FabricKind::Verbs, 0, "rxe1").error(), Reason::VerbsDeviceElsewhere);
+  auto device = listening(FabricKind::Verbs, 0, "rxe0");
+  ASSERT_TRUE(device.ok());
+  EXPECT_TRUE(connected(device->address(), FabricKind::Verbs, "rxe0").ok());
+  auto other = connected(device->address(), FabricKind::Verbs, "rxe1");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().reason, Reason::VerbsDeviceElsewhere);
 }
 
 TEST(Endpoints, know_the_registered_port_of_NFS_over_RDMA) {

@@ -2,6 +2,7 @@
 
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
+#include "fabric/verbs/verbs_fabric.h"
 #include "rpc/rdma/server.h"
 #include "rpc/tcp/server.h"
 #include "rpc/udp/server.h"
@@ -26,7 +27,7 @@ struct Listener::State {
   Address address;
   std::unique_ptr<rpc::tcp::TcpServer> tcp;
   std::unique_ptr<rpc::udp::UdpServer> udp;
-  std::unique_ptr<fabric::IwarpFabric> fabric;
+  std::unique_ptr<fabric::Fabric> fabric;
   std::unique_ptr<rpc::rdma::Server> rdma;
 
   net::EpollLoop& loop() const { return loops->at(0); }
@@ -46,10 +47,13 @@ struct Listener::State {
     return Reason::None;
   }
   Reason listen_rdma(const Address& at, const ListenOptions& options) {
-    if (options.fabric != FabricKind::Iwarp) return Reason::FabricUnavailable;
-    fabric = std::make_unique<fabric::IwarpFabric>(loop(), options.iwarp, loops->all());
     rpc::rdma::ServerOptions rdma_options = options.rdma;
-    rdma_options.transport = for_software(rdma_options.transport);
+    if (options.fabric == FabricKind::Verbs) {
+      fabric = std::make_unique<fabric::VerbsFabric>(loop(), options.verbs, loops->all());
+    } else {
+      fabric = std::make_unique<fabric::IwarpFabric>(loop(), options.iwarp, loops->all());
+      rdma_options.transport = for_software(rdma_options.transport);
+    }
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
     Result<Address, Reason> bound = server->listen(*fabric, at);
     if (!bound) return bound.error();

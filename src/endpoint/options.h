@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "endpoint/loops.h"
 #include "fabric/iwarp/iwarp_options.h"
+#include "fabric/verbs/verbs_options.h"
 #include "rpc/binding.h"
 #include "rpc/client.h"
 #include "rpc/credentials.h"
@@ -21,9 +23,10 @@ inline constexpr std::uint16_t kRdmaPort = 20049;
 inline constexpr std::uint16_t kTcpPort = 2049;
 
 enum class Transport : std::uint8_t { Rdma, Tcp, Udp };
-// The provider of RDMA operations. Verbs needs an adapter or a kernel driver and is not in every
-// build (Reason::FabricUnavailable).
-enum class FabricKind : std::uint8_t { Iwarp, Verbs };
+// Where the RDMA operations come from: software iWARP over TCP, or an RDMA device through
+// rdma-core, which is looked for when it is needed. Auto, of connectors only: a device where one
+// serves the route to the server and the server answers by it, else software iWARP.
+enum class FabricKind : std::uint8_t { Iwarp, Verbs, Auto };
 
 // The members of the other transports are ignored. With Iwarp, `rdma.transport.inline_call_size` is
 // large enough for a WRITE of 64 KiB if neither it nor `inline_size` is set.
@@ -34,6 +37,10 @@ struct ConnectorOptions {
   rpc::tcp::ChannelOptions tcp{};
   rpc::udp::ChannelOptions udp{};
   fabric::IwarpOptions iwarp{};
+  fabric::VerbsOptions verbs{};
+  // Auto: told on the loop, for each Channel that is connected, what it uses, and why it is not
+  // Verbs where it is Iwarp.
+  std::function<void(FabricKind, Reason)> on_choice{};
 };
 
 struct ConnectOptions {
@@ -55,8 +62,8 @@ struct ListenOptions {
   rpc::tcp::ServerOptions tcp{};
   rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
-  // Connections are spread over all loops; UDP is served on the first. Null: the Listener has a
-  // loop of its own.
+  fabric::VerbsOptions verbs{};
+  // Connections are spread over all of them, UDP is served by the first; null: one loop of its own.
   std::shared_ptr<Loops> loops{};
 };
 

@@ -134,16 +134,36 @@ class Mistakes(Case):
         # The second is what a machine without a name service says.
         self.assertRegex(result.stderr, "no such host; check its name|use a numeric address")
 
-    def test_verbs_are_not_in_this_build(self):
-        for command in ("ls", "ping", "bench", "info"):
-            self.bad(2, "verbs is not in this build; use iwarp", command, "nfs://127.0.0.1/files?fabric=verbs")
+    def test_where_no_rdma_device_is(self):
+        if os.path.exists("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+            self.skipTest("this machine has an RDMA device")
+        url = self.server.url("/files")
+        named = "no RDMA device|rdma-core, which is not installed"
+        for command in (["ls"], ["ping"], ["bench", "--milliseconds", "1"]):
+            result = stag(*command, url + ("&" if "?" in url else "?") + "fabric=verbs")
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, named)
+        result = stag("ls", "--fabric", "verbs", url)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, named)
+        result = stag("ls", "--fabric", "auto", url)
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, "^stag: connected by software iWARP over TCP: .*(" + named + ")")
+        result = stag("devices")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, "^stag devices: .*(" + named + ")")
+        result = stag("devices", "--json")
+        self.assertEqual(result.returncode, 1)
+        found = json.loads(result.stdout)
+        self.assertEqual(found["devices"], [])
+        self.assertRegex(found["reason"], named)
 
 
 class Help(Case):
     def test_of_every_command_has_an_example(self):
         listing = stag("--help").stdout.split("Subcommands:")[1].split("URLs:")[0]
         commands = [line.split()[0] for line in listing.splitlines() if line.startswith("  ")]
-        wanted = "serve ls stat cat cp mkdir rm mv ln touch chmod df ping info bench".split()
+        wanted = "serve ls stat cat cp mkdir rm mv ln touch chmod df ping info devices bench".split()
         self.assertEqual(sorted(commands), sorted(wanted))
         for command in commands:
             text = self.good(command, "--help")

@@ -136,10 +136,18 @@ class Options(Case):
             self.refused(2, sentence, *arguments)
 
     def test_that_are_not_in_this_build_say_so(self):
-        for arguments in (["--fabric", "verbs"], ["--metrics", "127.0.0.1:9999"]):
-            result = self.refused(2, "is not in this build", "--export", "/x=memory", *arguments)
-            self.assertIn(arguments[0], result.stderr)
+        result = self.refused(2, "is not in this build", "--export", "/x=memory", "--metrics", "127.0.0.1:9999")
+        self.assertIn("--metrics", result.stderr)
         self.start("--no-rpcbind", "--fabric", "iwarp")
+
+    def test_of_fabrics_name_each_once_and_need_a_device(self):
+        self.refused(2, "--fabric 'opa' is unknown; use iwarp or verbs", "--export", "/x=memory", "--fabric", "opa")
+        self.refused(2, "--fabric names each fabric once", "--export", "/x=memory", "--fabric", "iwarp", "--fabric", "iwarp")
+        if os.path.exists("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+            self.skipTest("this machine has an RDMA device")
+        result = self.refused(1, "(--fabric verbs, --verbs-port): ", "--export", "/x=memory", "--fabric", "iwarp", "--fabric", "verbs",
+                              "--verbs-port", "20099", *FREE_PORTS)
+        self.assertRegex(result.stderr, "no RDMA device|rdma-core, which is not installed")
 
     def test_that_name_no_folder_exit_with_1(self):
         self.refused(1, "/nonexistent", "--export", "/x=/nonexistent", *FREE_PORTS)
@@ -209,7 +217,9 @@ class ConfigFiles(Case):
             udp = true
             nfs4 = true
             lease = 60
-            fabric = "iwarp"
+            fabric = ["iwarp"]
+            verbs-port = 20099
+            device = ""
             rpcbind = false
             rdma-netid = "rdma"
             state = "{self.state}"

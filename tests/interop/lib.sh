@@ -106,15 +106,29 @@ until_true() {  # until_true SECONDS COMMAND…
   done
 }
 
-# boot SCRIPT SECONDS [NAME=VALUE…] [guest=N] [with=PART] [hostfwd=…]: starts a guest that runs guest/SCRIPT with these settings; its
+# pack PROGRAM…: makes of these programs, and what they are linked with, an archive that `boot packed` gives the guest, in /bin.
+pack() {
+  local root=$work/packed program library
+  mkdir -p "$root/bin" "$root/lib64"
+  for program in "$@"; do
+    [ -x "$program" ] || die "no program '$program'; build it"
+    strip -o "$root/bin/$(basename "$program")" "$program"
+    for library in $(ldd "$program" | grep -oE '/[^ ]+\.so[^ ]*'); do mkdir -p "$root$(dirname "$library")" && cp -L "$library" "$root$library"; done
+  done
+  (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/packed.gz"
+}
+
+# boot SCRIPT SECONDS [NAME=VALUE…] [guest=N] [with=PART] [packed] [memory=MIB] [hostfwd=…]: starts a guest that runs guest/SCRIPT with these settings; its
 # console goes to $console, its process to $guest. PART is an archive of the lab that it has besides (fio).
 boot() {
-  local script=$1 longest=$2 number=0 settings= card="user,id=net" parts=("$lab/base.gz") word; shift 2
+  local script=$1 longest=$2 number=0 memory=1024 settings= card="user,id=net" parts=("$lab/base.gz") word; shift 2
   for word in "$@"; do
     case $word in
       hostfwd=*) card+=",$word" ;;
       guest=*) number=${word#guest=} ;;
       with=*) parts+=("$lab/${word#with=}.gz") ;;
+      memory=*) memory=${word#memory=} ;;
+      packed) parts+=("$work/packed.gz") ;;
       *) settings+=" $word" ;;
     esac
   done
@@ -130,7 +144,7 @@ boot() {
   (cd "$interop/guest" && printf '%s\n' init checks "$script" | cpio -o -H newc --quiet | gzip -1) >"$work/scripts.$number.gz"
   cat "${parts[@]}" "$work/scripts.$number.gz" >"$work/initrd.$number.gz"
   # On a busy machine the emulated timer is late for the kernel's test of it, which then panics, and its watchdogs see what stands still.
-  timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nographic -no-reboot -nodefaults \
+  timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m "$memory" -smp 2 -nographic -no-reboot -nodefaults \
     -kernel "$lab/vmlinuz" -initrd "$work/initrd.$number.gz" -serial "file:$console" -serial "pipe:$work/orders.$number" -device virtio-rng-pci \
     -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 RUN=$script $settings" \
     -netdev "$card" -device virtio-net-pci,netdev=net,romfile= </dev/null >"$work/qemu.$number.log" 2>&1 &

@@ -16,11 +16,8 @@ constexpr std::size_t kWindow = 64;
 
 }  // namespace
 
-Crowd::Crowd(Address server) : server_(std::move(server)) {
-  auto connector = endpoint::make_connector(loops_.at(0), {});
-  STAG_CHECK(connector.ok());
-  connector_ = *std::move(connector);
-}
+Crowd::Crowd(Address server)
+    : server_(std::move(server)), connector_(endpoint::make_connector(loops_.at(0), {})) {}
 
 Crowd::~Crowd() {
   endpoint::wait_on(loops_.at(0), [this] { return close(); });

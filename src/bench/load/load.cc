@@ -111,27 +111,24 @@ Result<Ok, std::string> LoadGenerator::open(const std::string& url) {
   client::Outcome<client::Url> parsed = client::Url::parse(url);
   if (!parsed) return Failure{parsed.error().sentence};
   for (Connection& each : connections_) {
-    if (Step made = make_connectors(each, parsed->protocol); !made) return made;
+    make_connectors(each, *parsed);
     Step connected = endpoint::wait_on(each.loop, [&] { return connect(each, *parsed); });
     if (!connected) return connected;
   }
   return endpoint::wait_on(connections_.front().loop, [&] { return make_file(); });
 }
 
-LoadGenerator::Step LoadGenerator::make_connectors(Connection& connection,
-                                                   client::Url::Protocol protocol) {
+void LoadGenerator::make_connectors(Connection& connection, const client::Url& url) {
   endpoint::ConnectorOptions wiring;
   wiring.rdma.transport.crc = options_.crc;
-  const bool rdma = protocol == client::Url::Protocol::Rdma;
+  const bool rdma = url.protocol == client::Url::Protocol::Rdma;
   wiring.transport = rdma ? endpoint::Transport::Rdma : endpoint::Transport::Tcp;
+  if (url.fabric == client::Url::Fabric::Verbs) wiring.fabric = endpoint::FabricKind::Verbs;
+  if (url.fabric == client::Url::Fabric::Auto) wiring.fabric = endpoint::FabricKind::Auto;
   if (&connection == &connections_.front()) wiring.rdma.moved = &moved_;
-  auto nfs = endpoint::make_connector(connection.loop, wiring);
+  connection.nfs = endpoint::make_connector(connection.loop, wiring);
   wiring.transport = endpoint::Transport::Tcp;
-  auto mount = endpoint::make_connector(connection.loop, wiring);
-  if (!nfs || !mount) return Failure{std::string("this transport is not in this build")};
-  connection.nfs = *std::move(nfs);
-  connection.mount = *std::move(mount);
-  return Ok{};
+  connection.mount = endpoint::make_connector(connection.loop, wiring);
 }
 
 Task<LoadGenerator::Step> LoadGenerator::connect(Connection& connection, client::Url url) {

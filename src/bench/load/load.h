@@ -76,7 +76,7 @@ class LoadGenerator {
   };
   struct Running;
   using Step = Result<Ok, std::string>;
-  Step make_connectors(Connection& connection, nfs::client::Url::Protocol protocol);
+  void make_connectors(Connection& connection, const nfs::client::Url& url);
   Task<Step> connect(Connection& connection, nfs::client::Url url);
   Task<Step> make_file();
   Task<Ok> close(Connection& connection);

@@ -72,7 +72,7 @@ class Bench final : public Command {
     if (self_) return Ok{};
     const Outcome<nfs::client::Url> url = nfs::client::Url::parse(url_);
     if (!url) return Failure{url.error()};
-    return check_fabric(*url);
+    return Ok{};
   }
 
   // The suite blocks, so it runs on another thread than the loop that receives the signals.

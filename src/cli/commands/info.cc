@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/support/format.h"
@@ -38,8 +39,7 @@ class Info final : public Command {
     if (!Url::looks_like(host_)) return on_loop([this](Run& run) { return work(run); });
     const Outcome<Url> url = Url::parse(host_);
     if (!url) return failed(url.error());
-    // A fabric that this build does not have is an error.
-    if (const auto known = check_fabric(*url); !known) return failed(known.error());
+    fabric_ = url->fabric;
     host_ = url->host;
     const bool tcp = url->protocol == Url::Protocol::Tcp;
     (tcp ? ports_.tcp : ports_.rdma) = url->nfs_address().port;
@@ -50,7 +50,7 @@ class Info final : public Command {
 
  private:
   Task<Exit> work(Run& run) {
-    Findings findings = co_await look_for_services(run, host_, ports_, remote_);
+    Findings findings = co_await look_for_services(run, host_, ports_, remote_, fabric_);
     if (run.cancel.cancelled()) co_return failed("interrupted");
     if (findings.services.empty())
       co_return failed(
@@ -108,6 +108,7 @@ class Info final : public Command {
 
   RemoteOptions remote_{.timeout = 10};
   Ports ports_;
+  std::optional<Url::Fabric> fabric_;
   bool json_ = false;
   std::string host_;
 };

@@ -74,16 +74,14 @@ class Ping final : public Command {
   Task<Exit> work(Run& run) {
     const Outcome<Url> url = Url::parse(url_);
     if (!url) co_return failed(url.error());
-    const Outcome<std::unique_ptr<rpc::Connector>> connector =
-        nfs_connector(run.loop, *url, remote_);
-    if (!connector) co_return failed(connector.error());
+    const std::unique_ptr<rpc::Connector> connector = nfs_connector(run.loop, *url, remote_);
     const std::unique_ptr<rpc::Connector> tcp = tcp_connector(run.loop, remote_);
     nfs::client::ProtocolOptions asking;
     asking.cancel = run.cancel;
     const Outcome<Address> at = co_await nfs::client::find_nfs(*tcp, *url, asking);
     if (!at) co_return failed(at.error());
     rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
-        co_await (*connector)->connect(*at, run.cancel);
+        co_await connector->connect(*at, run.cancel);
     if (!channel) co_return failed(Error::of_call({"reach the server", {}}, channel.error()));
     Summary summary;
     co_await call_all(run, **channel, url->version, summary);

@@ -69,15 +69,21 @@ class Serve final : public Command {
   Exit listen(rpc::Server& server);
   Exit listen_at(rpc::Server& server, const std::string& host,
                  const std::shared_ptr<endpoint::Loops>& loops);
+  // One for each --fabric, before any other listener at that host.
+  Result<std::vector<Listener>, std::string> listen_rdma(
+      rpc::Server& server, const std::string& host,
+      const std::shared_ptr<endpoint::Loops>& loops) const;
   Result<Listener, std::string> listen_udp(rpc::Server& server, const Address& tcp,
                                            const std::shared_ptr<endpoint::Loops>& loops) const;
   Exit register_programs(const rpc::Server& server, const std::shared_ptr<endpoint::Loops>& loops);
   void keep(Listener listener, rpc::TransportKind transport);
-  Result<Listener, std::string> listener(rpc::Server& server, Transport transport,
-                                         const Address& at,
+  endpoint::ListenOptions listen_options(Transport transport,
                                          const std::shared_ptr<endpoint::Loops>& loops) const;
+  static Result<Listener, std::string> listener(rpc::Server& server, const Address& at,
+                                                const endpoint::ListenOptions& options,
+                                                std::string_view option);
   // What is said of the listeners at one host.
-  std::string ready_lines(const Address& rdma, const std::optional<Address>& udp,
+  std::string ready_lines(const std::vector<Listener>& rdma, const std::optional<Address>& udp,
                           const Address& tcp, const std::string& host) const;
   void announce(const ExportSet& exports) const;
 
@@ -96,7 +102,9 @@ class Serve final : public Command {
   std::vector<IpNetwork> allow_;
   Limits limits_;
   rpc::rdma::ServerOptions rdma_;
-  std::string fabric_ = "iwarp";
+  std::vector<std::string> fabrics_;
+  std::optional<std::uint32_t> verbs_port_;
+  std::string device_;
   bool rpcbind_ = false;
   std::string rdma_netid_{rpcbind::kRdma};
   std::string state_ = default_state_directory();
@@ -115,7 +123,12 @@ void Serve::declare_connections(Arguments& arguments) {
   arguments.texts("--allow", allow_texts_, "NETWORK",
                   "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
   declare_rdma(arguments, rdma_.transport, rdma_.credits);
-  arguments.choice("--fabric", fabric_, {"iwarp", "verbs"}, "provider of RDMA operations");
+  arguments.texts("--fabric", fabrics_, "iwarp|verbs",
+                  "where RDMA comes from: software iWARP over TCP, or RDMA devices (stag devices); "
+                  "given twice, a listener of each [iwarp]");
+  arguments.number("--verbs-port", verbs_port_, 1, kMaxPort,
+                   "port of NFS over RDMA devices [that of --rdma-port]");
+  arguments.text("--device", device_, "NAME", "the only RDMA device to be used [all]");
   limits_.declare(arguments);
 }
 
@@ -173,7 +186,12 @@ void Serve::declare(Arguments& arguments) {
 
 Exit Serve::check() {
   constexpr std::string_view kAbsent = "is not in this build; leave it out";
-  if (fabric_ != "iwarp") return misused("--fabric verbs is not in this build; use iwarp");
+  if (fabrics_.empty()) fabrics_.push_back("iwarp");
+  for (const std::string& fabric : fabrics_)
+    if (fabric != "iwarp" && fabric != "verbs")
+      return misused(fmt::format("--fabric '{}' is unknown; use iwarp or verbs", fabric));
+  if (std::count(fabrics_.begin(), fabrics_.end(), fabrics_.front()) > 1)
+    return misused("--fabric names each fabric once");
   if (!metrics_.empty()) return misused(fmt::format("--metrics {}", kAbsent));
   const bool word = rdma_netid_.find_first_of(" \t\n.") == std::string::npos;
   if (rdma_netid_.empty() || !word)
@@ -316,9 +334,10 @@ Exit Serve::listen(rpc::Server& server) {
 Exit Serve::listen_at(rpc::Server& server, const std::string& host,
                       const std::shared_ptr<endpoint::Loops>& loops) {
   const auto port = [](std::uint32_t number) { return static_cast<std::uint16_t>(number); };
-  auto rdma = listener(server, Transport::Rdma, {host, port(rdma_port_)}, loops);
+  auto rdma = listen_rdma(server, host, loops);
   if (!rdma) return failed(rdma.error());
-  auto tcp = listener(server, Transport::Tcp, {host, port(tcp_port_)}, loops);
+  auto tcp = listener(server, {host, port(tcp_port_)}, listen_options(Transport::Tcp, loops),
+                      "--tcp-port");
   if (!tcp) return failed(tcp.error());
   std::optional<Address> udp_at;
   if (udp_) {
@@ -327,21 +346,41 @@ Exit Serve::listen_at(rpc::Server& server, const std::string& host,
     udp_at = udp->address();
     keep(*std::move(udp), rpc::TransportKind::Udp);
   }
-  ready_ += ready_lines(rdma->address(), udp_at, tcp->address(), host);
-  keep(*std::move(rdma), rpc::TransportKind::Rdma);
+  ready_ += ready_lines(*rdma, udp_at, tcp->address(), host);
+  for (Listener& each : *rdma) keep(std::move(each), rpc::TransportKind::Rdma);
   keep(*std::move(tcp), rpc::TransportKind::Tcp);
   return Exit::Done;
+}
+
+Result<std::vector<Listener>, std::string> Serve::listen_rdma(
+    rpc::Server& server, const std::string& host,
+    const std::shared_ptr<endpoint::Loops>& loops) const {
+  std::vector<Listener> listeners;
+  for (const std::string& fabric : fabrics_) {
+    endpoint::ListenOptions options = listen_options(Transport::Rdma, loops);
+    options.verbs.device = device_;
+    const bool verbs = fabric == "verbs";
+    if (verbs) options.fabric = endpoint::FabricKind::Verbs;
+    const std::uint32_t port = verbs ? verbs_port_.value_or(rdma_port_) : rdma_port_;
+    auto made = listener(server, {host, static_cast<std::uint16_t>(port)}, options,
+                         verbs ? "--fabric verbs, --verbs-port" : "--rdma-port");
+    if (!made) return Failure{made.error()};
+    listeners.push_back(*std::move(made));
+  }
+  return listeners;
 }
 
 Result<Listener, std::string> Serve::listen_udp(
     rpc::Server& server, const Address& tcp, const std::shared_ptr<endpoint::Loops>& loops) const {
   Address at = tcp;
   if (udp_port_ != 0) at.port = static_cast<std::uint16_t>(udp_port_);
-  auto udp = listener(server, Transport::Udp, at, loops);
+  const endpoint::ListenOptions options = listen_options(Transport::Udp, loops);
+  constexpr std::string_view kOption = "--udp-port, or --no-udp";
+  auto udp = listener(server, at, options, kOption);
   // Where TCP took any free port, its number may be another program's on UDP.
   if (!udp && udp_port_ == 0 && tcp_port_ == 0) {
     at.port = 0;
-    udp = listener(server, Transport::Udp, at, loops);
+    udp = listener(server, at, options, kOption);
   }
   return udp;
 }
@@ -362,34 +401,40 @@ Exit Serve::register_programs(const rpc::Server& server,
   return Exit::Done;
 }
 
-Result<Listener, std::string> Serve::listener(rpc::Server& server, Transport transport,
-                                              const Address& at,
+endpoint::ListenOptions Serve::listen_options(Transport transport,
                                               const std::shared_ptr<endpoint::Loops>& loops) const {
   endpoint::ListenOptions options;
   options.transport = transport;
   options.rdma = rdma_;
   options.rdma.allow = options.tcp.allow = options.udp.allow = allow_;
   options.loops = loops;
-  limits_.apply(options, open_files_limit(), hosts_.size());
+  limits_.apply(options, open_files_limit(), hosts_.size() * fabrics_.size());
+  return options;
+}
+
+Result<Listener, std::string> Serve::listener(rpc::Server& server, const Address& at,
+                                              const endpoint::ListenOptions& options,
+                                              std::string_view option) {
   Result<Listener, Reason> made = endpoint::listen(server, at, options);
   if (made) return *std::move(made);
-  const std::string_view option = transport == Transport::Rdma  ? "--rdma-port"
-                                  : transport == Transport::Tcp ? "--tcp-port"
-                                                                : "--udp-port, or --no-udp";
   return Failure{
       fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
 }
 
 // TCP last: who has read its line finds every listener there.
-std::string Serve::ready_lines(const Address& rdma, const std::optional<Address>& udp,
+std::string Serve::ready_lines(const std::vector<Listener>& rdma, const std::optional<Address>& udp,
                                const Address& tcp, const std::string& host) const {
   nfs::client::Url url;
   url.host = host == "0.0.0.0" || host == "::" ? host_name() : host;
   url.path = first_export_;
-  url.port = rdma.port;
-  const std::string mount =
-      tcp.port == endpoint::kTcpPort ? "" : fmt::format("?mountport={}", tcp.port);
-  std::string lines = fmt::format("ready: RPC-over-RDMA  {}{}\n", to_string(url), mount);
+  std::string lines;
+  for (std::size_t i = 0; i < rdma.size(); ++i) {
+    url.port = rdma[i].address().port;
+    std::string options = fabrics_[i] == "verbs" ? "&fabric=verbs" : "";
+    if (tcp.port != endpoint::kTcpPort) options = fmt::format("&mountport={}{}", tcp.port, options);
+    if (!options.empty()) options.front() = '?';
+    lines += fmt::format("ready: RPC-over-RDMA  {}{}\n", to_string(url), options);
+  }
   if (udp)
     lines += fmt::format("ready: UDP            {} for MOUNT, NLM and NSM\n", to_string(*udp));
   url.port = tcp.port;

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 
+#include "cli/support/output.h"
 #include "endpoint/software.h"
 
 namespace stag::cli {
@@ -29,7 +30,32 @@ endpoint::ConnectorOptions connector_options(const RemoteOptions& options) {
   connector.rdma.transport = options.rdma;
   connector.rdma.credits = options.credits;
   connector.tcp.connect_timeout = connect_timeout(options);
+  connector.verbs.device = options.device;
   return connector;
+}
+
+endpoint::FabricKind fabric_of(const Url& url, const RemoteOptions& options) {
+  const std::string_view option = options.fabric;
+  const Url::Fabric chosen = option == "verbs"  ? Url::Fabric::Verbs
+                             : option == "auto" ? Url::Fabric::Auto
+                                                : Url::Fabric::Iwarp;
+  switch (url.fabric.value_or(chosen)) {
+    case Url::Fabric::Verbs:
+      return endpoint::FabricKind::Verbs;
+    case Url::Fabric::Auto:
+      return endpoint::FabricKind::Auto;
+    case Url::Fabric::Iwarp:
+      break;
+  }
+  return endpoint::FabricKind::Iwarp;
+}
+
+// Of --fabric auto, on standard error: results stay as they are.
+void tell_choice(endpoint::FabricKind chosen, Reason reason) {
+  if (chosen == endpoint::FabricKind::Verbs)
+    write_error("stag: connected by an RDMA device\n");
+  else
+    write_error(fmt::format("stag: connected by software iWARP over TCP: {}\n", info(reason).text));
 }
 
 nfs::client::FileSystemOptions file_system_options(const RemoteOptions& options) {
@@ -44,6 +70,10 @@ nfs::client::FileSystemOptions file_system_options(const RemoteOptions& options)
 void RemoteOptions::declare(Arguments& arguments) {
   arguments.number("--timeout", timeout, 1, 1u << 20,
                    "seconds to wait for a server that does not answer");
+  arguments.choice("--fabric", fabric, {"iwarp", "verbs", "auto"},
+                   "where RDMA comes from unless the URL says: software iWARP over TCP, an RDMA "
+                   "device (stag devices), or a device if there is a way by one");
+  arguments.text("--device", device, "NAME", "the only RDMA device to be used [any]");
   declare_rdma(arguments, rdma, credits);
 }
 
@@ -72,31 +102,20 @@ rpc::Credentials own_credentials() {
   return rpc::Credentials::sys(host.data(), geteuid(), getegid(), known);
 }
 
-Outcome<Ok> check_fabric(const Url& url) {
-  if (url.protocol == Url::Protocol::Tcp || url.fabric == Url::Fabric::Iwarp ||
-      endpoint::has_fabric(endpoint::FabricKind::Verbs))
-    return Ok{};
-  return Failure{Error::of_url("in the URL, fabric: verbs is not in this build; use iwarp")};
-}
-
-Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(net::EpollLoop& loop, const Url& url,
-                                                       const RemoteOptions& options) {
-  if (const Outcome<Ok> known = check_fabric(url); !known) return Failure{known.error()};
+std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& url,
+                                              const RemoteOptions& options) {
   endpoint::ConnectorOptions connector = connector_options(options);
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
-  if (url.fabric == Url::Fabric::Verbs) connector.fabric = endpoint::FabricKind::Verbs;
+  connector.fabric = fabric_of(url, options);
+  connector.on_choice = tell_choice;
   connector.rdma.moved = options.moved;
-  Result<std::unique_ptr<rpc::Connector>, Reason> made = endpoint::make_connector(loop, connector);
-  if (!made)
-    return Failure{Error::of_call({"connect to the NFS service", {}},
-                                  rpc::CallError::transport(made.error()))};
-  return *std::move(made);
+  return endpoint::make_connector(loop, connector);
 }
 
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options) {
   endpoint::ConnectorOptions connector = connector_options(options);
   connector.transport = endpoint::Transport::Tcp;
-  return *endpoint::make_connector(loop, connector);
+  return endpoint::make_connector(loop, connector);
 }
 
 Remote::Remote(Run& run)
@@ -124,9 +143,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   const Outcome<Url> parsed = Url::parse(url);
   if (!parsed) co_return Failure{parsed.error()};
   std::unique_ptr<Remote> remote(new Remote(run));
-  Outcome<std::unique_ptr<rpc::Connector>> connector = nfs_connector(run.loop, *parsed, options);
-  if (!connector) co_return Failure{connector.error()};
-  remote->nfs_connector_ = *std::move(connector);
+  remote->nfs_connector_ = nfs_connector(run.loop, *parsed, options);
   remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(options);
   files.calls.cancel = run.cancel;

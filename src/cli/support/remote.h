@@ -20,6 +20,8 @@ struct RemoteOptions {
   rpc::rdma::TransferStats* moved = nullptr;  // counts, and outlives the Remote
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
+  std::string fabric = "iwarp";
+  std::string device{};
 
   void declare(Arguments& arguments);
 };
@@ -27,9 +29,6 @@ struct RemoteOptions {
 // The options about RPC-over-RDMA that both sides have.
 void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
                   std::uint32_t& credits);
-
-// Whether this build has the fabric that `url` names.
-Outcome<Ok> check_fabric(const nfs::client::Url& url);
 
 // This process's user and groups as AUTH_SYS credentials.
 rpc::Credentials own_credentials();
@@ -69,9 +68,8 @@ class Remote {
 };
 
 // The two connectors that reach the services of `url`; both outlive their channels.
-Outcome<std::unique_ptr<rpc::Connector>> nfs_connector(net::EpollLoop& loop,
-                                                       const nfs::client::Url& url,
-                                                       const RemoteOptions& options);
+std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::client::Url& url,
+                                              const RemoteOptions& options);
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options);
 
 // "a/b/c" is in "a/b" and called "c"; trailing '/' do not count. The name is empty for the root.

@@ -142,14 +142,16 @@ std::string_view program_name(std::uint32_t program) {
   return found == std::end(kNames) ? "" : found->name;
 }
 
-Task<Findings> look_for_services(Run& run, std::string host, Ports ports, RemoteOptions options) {
+Task<Findings> look_for_services(Run& run, std::string host, Ports ports, RemoteOptions options,
+                                 std::optional<nfs::client::Url::Fabric> fabric) {
   constexpr std::uint32_t kNfs = nfs::v3::NFS_PROGRAM;
   constexpr std::uint32_t kMount = nfs::mount3::MOUNT_PROGRAM;
   Findings findings;
   Search search(run, host, options, findings);
   co_await search.ask_rpcbind(ports.rpcbind);
   nfs::client::Url url;
-  Outcome<std::unique_ptr<rpc::Connector>> rdma = nfs_connector(run.loop, url, options);
+  url.fabric = fabric;
+  const std::unique_ptr<rpc::Connector> rdma = nfs_connector(run.loop, url, options);
   const std::unique_ptr<rpc::Connector> tcp = tcp_connector(run.loop, options);
   // Not in a braced list: those and co_await do not go together in every compiler.
   const std::vector<std::uint32_t> all{kNfs, kMount, kNfsacl, kNlm, kNsm};
@@ -157,12 +159,10 @@ Task<Findings> look_for_services(Run& run, std::string host, Ports ports, Remote
   const auto own = [&](std::string_view transport) {
     return rpcbind::netid(transport, rpcbind::is_ipv6(host));
   };
-  if (rdma) {
-    co_await search.ask(**rdma, own(rpcbind::kRdma), ports.rdma, only_nfs);
-    const std::uint32_t registered = search.port_of(kNfs, rpcbind::kRdma);
-    if (registered != 0 && registered != ports.rdma)
-      co_await search.ask(**rdma, own(rpcbind::kRdma), registered, only_nfs);
-  }
+  co_await search.ask(*rdma, own(rpcbind::kRdma), ports.rdma, only_nfs);
+  const std::uint32_t registered = search.port_of(kNfs, rpcbind::kRdma);
+  if (registered != 0 && registered != ports.rdma)
+    co_await search.ask(*rdma, own(rpcbind::kRdma), registered, only_nfs);
   co_await search.ask(*tcp, own(rpcbind::kTcp), ports.tcp, all);
   const std::uint32_t mount_port = search.port_of(kMount, rpcbind::kTcp);
   if (!findings.exports && mount_port != 0)

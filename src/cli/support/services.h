@@ -31,7 +31,9 @@ struct Findings {
   std::string trouble{};  // why a port did not answer; the last one
 };
 
-Task<Findings> look_for_services(Run& run, std::string host, Ports ports, RemoteOptions options);
+// `fabric` is that of the URL, if any.
+Task<Findings> look_for_services(Run& run, std::string host, Ports ports, RemoteOptions options,
+                                 std::optional<nfs::client::Url::Fabric> fabric);
 
 // "nfs"; empty for one that has no name here.
 std::string_view program_name(std::uint32_t program);

@@ -10,21 +10,9 @@
 
 #include "base/result.h"
 #include "fabric/verbs/block_pool.h"
+#include "fabric/verbs/device_traits.h"
 
 namespace stag::fabric {
-
-// What a device can do, as far as it matters here.
-struct DeviceTraits {
-  bool iwarp = false;
-  bool windows = false;       // of type 2, which can be invalidated
-  bool shared_queue = false;  // receives may be shared
-  std::uint32_t max_sge = 1, max_read_sge = 1;
-  std::uint32_t max_work = 1;  // of a queue
-  std::uint32_t max_completions = 1;
-  std::uint32_t max_shared_receives = 0;
-  std::uint32_t inbound_reads = 0, outbound_reads = 0;
-  std::uint32_t max_message = 1;  // bytes
-};
 
 // Room in a completion queue.
 struct Completions {

@@ -17,6 +17,8 @@ namespace {
 // Of the first queue; each further one has twice as many, so that they stay few.
 constexpr std::uint32_t kQueueEntries = 4096;
 constexpr std::size_t kDoublings = 4;
+// Where each connection has its own receives. More also because siw's library makes no second one.
+constexpr std::uint32_t kQueueEntriesUnshared = 32768;
 // Completions of one turn, so that other descriptors of the loop have theirs.
 constexpr int kTurn = 256;
 constexpr int kBatch = 32;
@@ -29,30 +31,6 @@ Result<net::Descriptor, Reason> watch_copy(net::EpollLoop& loop, int fd) {
   net::UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return Failure{reason_of_device_error(errno)};
   return net::Descriptor::watch(loop, std::move(copy));
-}
-
-std::uint32_t positive(int value, std::uint32_t least = 0) {
-  return value < 0 ? least : std::max(static_cast<std::uint32_t>(value), least);
-}
-
-DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attributes,
-                       std::uint32_t max_message) {
-  DeviceTraits traits;
-  constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-  traits.iwarp = device.transport_type == IBV_TRANSPORT_IWARP;
-  traits.windows = (attributes.device_cap_flags & kWindows) != 0 && attributes.max_mw > 0;
-  // On iWARP a message that finds no receive ends its connection, whoever took the last one.
-  traits.shared_queue =
-      traits.windows && !traits.iwarp && attributes.max_srq > 0 && attributes.max_srq_wr > 0;
-  traits.max_sge = positive(attributes.max_sge, 1);
-  traits.max_read_sge = positive(attributes.max_sge_rd, 1);
-  traits.max_work = positive(attributes.max_qp_wr, 1);
-  traits.max_completions = positive(attributes.max_cqe, 1);
-  traits.max_shared_receives = positive(attributes.max_srq_wr);
-  traits.inbound_reads = positive(attributes.max_qp_rd_atom);
-  traits.outbound_reads = positive(attributes.max_qp_init_rd_atom);
-  traits.max_message = std::max<std::uint32_t>(max_message, 1);
-  return traits;
 }
 
 }  // namespace
@@ -119,7 +97,9 @@ Result<Completions, Reason> LoopDevice::reserve_completions(std::uint32_t entrie
     queue.reserved += entries;
     return Completions{queue.queue, entries};
   }
-  const std::uint32_t usual = kQueueEntries << std::min(queues_.size(), kDoublings);
+  const std::uint32_t usual = traits_.shared_queue
+                                  ? kQueueEntries << std::min(queues_.size(), kDoublings)
+                                  : kQueueEntriesUnshared;
   const std::uint32_t capacity = std::min(std::max(entries, usual), traits_.max_completions);
   if (capacity < entries) return Failure{Reason::VerbsDeviceFull};
   Queue queue;

@@ -27,7 +27,7 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
   }
   if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
   heard_ = true;
-  if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
+  if ((completion.wc_flags & queue_pair_->traits().invalidation_flags) != 0) {
     const auto known = registrations_.find(completion.invalidated_rkey);
     if (known == registrations_.end() || known->second.window == nullptr) {
       queue_pair_->consumed(arrived.block);
@@ -67,24 +67,31 @@ void VerbsConnection::deliver(const Arrived& arrived) {
 void VerbsConnection::on_sent(const ibv_wc& completion) {
   if (state_ == State::Ended) return;
   const bool good = completion.status == IBV_WC_SUCCESS;
-  // A queue pair completes in order: all before this one are done, signalled or not.
+  // All before this one are done, signalled or not, but Reads, which are always signalled: siw
+  // tells of a later Send first.
   const std::uint64_t end_of_good = completion.wr_id + (good ? 1 : 0);
-  while (first_ < end_of_good && state_ != State::Ended) {
-    ++first_;
-    if (posted_[0].is_over_when_sent()) {
-      posted_.drop();
-      continue;
-    }
-    PostedWork work = posted_.pop();
-    complete(work);
+  while (passed_ < end_of_good && state_ != State::Ended) {
+    PostedWork& next = posted_[passed_ - first_];
+    ++passed_;
+    if (next.kind != WorkKind::Read) complete(next);
   }
   if (state_ == State::Ended) return;
+  if (PostedWork* own = good ? &posted_[completion.wr_id - first_] : nullptr;
+      own != nullptr && own->kind == WorkKind::Read)
+    complete(*own);
+  if (state_ == State::Ended) return;
+  for (; first_ < passed_ && posted_[0].kind == WorkKind::Done; ++first_) posted_.drop();
   if (!good) return end(reason_of_completion(completion.status));
   pump();
   close_when_sent();
 }
 
-void VerbsConnection::complete(PostedWork& work) {
+void VerbsConnection::complete(PostedWork& posted) {
+  // The slot stays until all before it have ended.
+  PostedWork work = std::move(posted);
+  posted = PostedWork{};
+  posted.kind = WorkKind::Done;
+  if (work.is_over_when_sent()) return;
   if (work.kind == WorkKind::Read) {
     traffic_.read_bytes_in += work.read_length;
     if (work.blocks != nullptr) std::memcpy(work.sink.data(), work.blocks->data, work.sink.size());

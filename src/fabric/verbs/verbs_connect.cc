@@ -46,6 +46,7 @@ class ConnectAttempt final : private CmUser {
   void on_cm(CmNotice notice) override {
     switch (notice.type) {
       case RDMA_CM_EVENT_ADDR_RESOLVED:
+        if (!loop_->allows(id_->verbs)) return end(Reason::VerbsDeviceElsewhere);
         if (loop_->functions().resolve_route(id_.get(), kResolveMs) != 0)
           end(reason_of_device_error(errno));
         return;

@@ -84,9 +84,7 @@ Result<Ok, Reason> VerbsConnection::set_up(const ConnectOptions& options, const 
   wishes.retry_count = wishes.rnr_retry_count = kRetries;
   const auto call = request != nullptr ? functions().accept : functions().connect;
   if (call(id_.get(), &wishes) == 0) return Ok{};
-  // The addresses were resolved: what is refused now is their way through the device.
-  if (errno == EINVAL) return Failure{Reason::VerbsAddressUnserved};
-  return Failure{reason_of_device_error(errno)};
+  return Failure{reason_of_connect_error(errno)};
 }
 
 void VerbsConnection::on_cm(CmNotice notice) {
@@ -120,10 +118,12 @@ void VerbsConnection::established(const CmNotice& notice) {
   local_ = address_of(id_->route.addr.src_addr);
   if (!active_) return;
   private_data_ = notice.private_data;
-  parameters_.inbound_reads =
-      std::min<std::uint32_t>(parameters_.inbound_reads, notice.responder_resources);
-  parameters_.outbound_reads =
-      std::min<std::uint32_t>(parameters_.outbound_reads, notice.initiator_depth);
+  std::uint32_t inbound = notice.responder_resources, outbound = notice.initiator_depth;
+  // Drivers of iWARP do not agree which of the two is which here: cxgb4 says it one way, siw and
+  // irdma the other.
+  if (queue_pair_->traits().iwarp) inbound = outbound = std::min(inbound, outbound);
+  parameters_.inbound_reads = std::min(parameters_.inbound_reads, inbound);
+  parameters_.outbound_reads = std::min(parameters_.outbound_reads, outbound);
 }
 
 void VerbsConnection::later(void (VerbsConnection::*step)()) {

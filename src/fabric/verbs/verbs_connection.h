@@ -127,7 +127,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   void on_sent(const ibv_wc& completion);
   void deliver(const Arrived& arrived);
   std::optional<std::uint32_t> invalidated(const ibv_wc& completion);
-  void complete(PostedWork& work);
+  void complete(PostedWork& posted);
 
   // verbs_ending.cc
   void begin_events();
@@ -168,7 +168,8 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   std::deque<Arrived> early_;  // before start()
 
   Ring<PostedWork> posted_;  // the first is request number first_
-  std::uint64_t first_ = 0;
+  // Up to passed_ all have ended but Reads.
+  std::uint64_t first_ = 0, passed_ = 0;
   std::uint32_t unsignalled_ = 0;  // the last of them
   Ring<Work> pending_;
   using Registrations = std::unordered_map<std::uint32_t, Registration>;

@@ -35,6 +35,11 @@ class LoadedLibrary {
     function = reinterpret_cast<Function*>(::dlsym(handle_, name));
     if (function == nullptr) note_failure();
   }
+  // May be missing.
+  template <class Function>
+  void find_newer(const char* name, Function*& function) {
+    if (handle_ != nullptr) function = reinterpret_cast<Function*>(::dlsym(handle_, name));
+  }
   // What was missing first; empty when everything was there.
   const std::string& failure() const { return failure_; }
 
@@ -48,6 +53,11 @@ class LoadedLibrary {
 };
 
 void find_verbs(LoadedLibrary& library, VerbsFunctions& functions) {
+  library.find("ibv_get_device_list", functions.get_device_list);
+  library.find("ibv_free_device_list", functions.free_device_list);
+  library.find("ibv_open_device", functions.open_device);
+  library.find("ibv_close_device", functions.close_device);
+  library.find_newer("_ibv_query_gid_table", functions.query_gid_table);
   library.find("ibv_get_device_name", functions.get_device_name);
   library.find("ibv_query_device", functions.query_device);
   library.find("ibv_query_port", exported_query_port);

@@ -20,6 +20,13 @@ namespace stag::fabric {
 
 struct VerbsFunctions {
   // libibverbs
+  ibv_device** (*get_device_list)(int* count) = nullptr;
+  void (*free_device_list)(ibv_device**) = nullptr;
+  ibv_context* (*open_device)(ibv_device*) = nullptr;
+  int (*close_device)(ibv_context*) = nullptr;
+  // Null before rdma-core 32.
+  ssize_t (*query_gid_table)(ibv_context*, ibv_gid_entry*, std::size_t most, std::uint32_t flags,
+                             std::size_t entry_size) = nullptr;
   const char* (*get_device_name)(ibv_device*) = nullptr;
   int (*query_device)(ibv_context*, ibv_device_attr*) = nullptr;
   int (*query_port)(ibv_context*, std::uint8_t port, ibv_port_attr*) = nullptr;

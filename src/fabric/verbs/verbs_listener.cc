@@ -129,6 +129,8 @@ Result<Ok, Reason> VerbsListener::bind(const Address& at) {
   if (functions.bind_addr(id_.get(), address->data()) != 0 ||
       functions.listen(id_.get(), kBacklog) != 0)
     return Failure{reason_of_bind_error(errno)};
+  if (!loop_->allows(id_->verbs) || !loop_->finds_allowed())
+    return Failure{Reason::VerbsDeviceElsewhere};
   local_ = host_of(id_->route.addr.src_addr);
   return Ok{};
 }
@@ -149,6 +151,8 @@ void VerbsListener::on_request(CmId id, CmNotice notice) {
     trace(reason, to_string(peer), why);
     loop_->functions().reject(id.get(), nullptr, 0);
   };
+  // A listener at every address hears requests by every device.
+  if (!loop_->allows(id->verbs)) return reject(Reason::VerbsDeviceElsewhere, {});
   auto place = places_->take(peer);
   if (!place) return reject(place.error(), {});
   auto answer = acceptor_.on_connect_request({peer, local, notice.private_data});

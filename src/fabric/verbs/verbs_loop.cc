@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "fabric/verbs/verbs_reason.h"
@@ -28,7 +29,7 @@ Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<V
 
 Result<Ok, Reason> VerbsLoop::open() {
   channel_ = functions().create_event_channel();
-  if (channel_ == nullptr) return Failure{reason_of_device_error(errno)};
+  if (channel_ == nullptr) return Failure{reason_of_cm_error(errno)};
   const int flags = ::fcntl(channel_->fd, F_GETFL);
   if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
     return Failure{Reason::VerbsFailed};
@@ -57,6 +58,22 @@ const VerbsFunctions& VerbsLoop::functions() const {
 
 const VerbsOptions& VerbsLoop::options() const {
   return shared_->options;
+}
+
+bool VerbsLoop::allows(ibv_context* context) const {
+  const std::string& only = options().device;
+  return context == nullptr || only.empty() || functions().get_device_name(context->device) == only;
+}
+
+bool VerbsLoop::finds_allowed() const {
+  if (options().device.empty()) return true;
+  int count = 0;
+  ibv_context** devices = functions().get_devices(&count);
+  if (devices == nullptr) return false;
+  const bool found =
+      std::any_of(devices, devices + count, [this](ibv_context* each) { return allows(each); });
+  functions().free_devices(devices);
+  return found;
 }
 
 Result<CmId, Reason> VerbsLoop::make_id(CmUser& user) {

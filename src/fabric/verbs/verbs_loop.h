@@ -74,6 +74,10 @@ class VerbsLoop {
   net::EpollLoop& loop() const { return loop_; }
   const VerbsFunctions& functions() const;
   const VerbsOptions& options() const;
+  // Whether the options allow the device; null is none yet, and allowed.
+  bool allows(ibv_context* context) const;
+  // Whether there is a device that they allow.
+  bool finds_allowed() const;
   rdma_event_channel* channel() const { return channel_; }
 
   Result<CmId, Reason> make_id(CmUser& user);

@@ -70,7 +70,7 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
   Work work;
   work.kind = WorkKind::Bind;
   work.window = window;
-  work.key = window->rkey = fresh_key(window->rkey);
+  work.key = fresh_key(window->rkey);
   work.binding.mr = region;
   work.binding.addr = reinterpret_cast<std::uintptr_t>(memory);
   work.binding.length = size;

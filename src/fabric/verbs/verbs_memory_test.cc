@@ -98,5 +98,19 @@ TEST_F(VerbsTest, long_writes_and_reads_are_registered_only_on_their_way) {
   EXPECT_EQ(far, near);
 }
 
+TEST_F(SiwVerbsTest, a_read_ends_by_its_own_completion) {
+  join_and_greet();
+  const auto far = pattern(1000, 5);
+  std::vector<std::byte> near(1000);
+  const auto source = active->expose_source(far);
+  stub().hold();
+  passive->read(*source, near, 0, 1);
+  passive->send(Rope::borrow(bytes_of("later")), std::nullopt, 0, 2);
+  stub().release();
+  ASSERT_TRUE(done(passive, 1) && done(passive, 2));
+  EXPECT_EQ(passive.outcomes[0].first, 2u);
+  EXPECT_EQ(near, far);
+}
+
 }  // namespace
 }  // namespace stag::testing

@@ -3,14 +3,18 @@
 
 #include <cstdint>
 #include <memory>
-
-#include "fabric/verbs/verbs_functions.h"
+#include <string>
 
 namespace stag::fabric {
 
+struct VerbsFunctions;
+
 struct VerbsOptions {
   // Null: those of the installed rdma-core.
-  std::shared_ptr<const VerbsFunctions> functions;
+  std::shared_ptr<const VerbsFunctions> functions{};
+  // The name of the only device to be used, as `rdma link` shows it; empty: whichever serves the
+  // address.
+  std::string device{};
   // Bytes that one handle may cover. Registering pins every page in a system call on the loop.
   std::uint32_t max_registration = 1 << 20;
 };

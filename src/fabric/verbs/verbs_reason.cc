@@ -1,6 +1,7 @@
 #include "fabric/verbs/verbs_reason.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -27,6 +28,12 @@ bool all_ports_are_down(const VerbsFunctions& functions) {
   for (int i = 0; i < count; ++i) down &= port_is_down(functions, devices[i]);
   functions.free_devices(devices);
   return down;
+}
+
+// rdma-core reports a file that it may not open as one that is not there.
+bool is_forbidden(const char* file) {
+  const std::string path = std::string("/dev/infiniband/") + file;
+  return ::access(path.c_str(), R_OK | W_OK) != 0 && errno == EACCES;
 }
 
 }  // namespace
@@ -110,6 +117,37 @@ Reason reason_of_device_error(int error) {
     default:
       trace(Reason::VerbsFailed, "rdma", std::strerror(error));
       return Reason::VerbsFailed;
+  }
+}
+
+Reason reason_of_open_error(const ibv_device& device, int error) {
+  if (is_forbidden(device.dev_name)) return Reason::VerbsNotPermitted;
+  return reason_of_device_error(error);
+}
+
+Reason reason_of_cm_error(int error) {
+  if (is_forbidden("rdma_cm")) return Reason::VerbsNotPermitted;
+  if (error == ENOENT || error == ENXIO) return Reason::VerbsConnectionManagerMissing;
+  return reason_of_device_error(error);
+}
+
+Reason reason_of_connect_error(int error) {
+  switch (error) {
+    // siw and others connect their TCP while they are asked.
+    case ECONNREFUSED:
+      return Reason::ConnectionRefused;
+    case ECONNRESET:
+      return Reason::ConnectionLost;
+    case ETIMEDOUT:
+      return Reason::ConnectTimedOut;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return Reason::HostUnreachable;
+    // The addresses were resolved: what is refused now is their way through the device.
+    case EINVAL:
+      return Reason::VerbsAddressUnserved;
+    default:
+      return reason_of_device_error(error);
   }
 }
 

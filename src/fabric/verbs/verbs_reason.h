@@ -17,6 +17,12 @@ Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
 Reason reason_of_async(ibv_event_type type);
 // Of opening devices, or of making something at one, that ended with `error`.
 Reason reason_of_device_error(int error);
+// Of asking for RDMA-CM.
+Reason reason_of_cm_error(int error);
+// Of opening a device.
+Reason reason_of_open_error(const ibv_device& device, int error);
+// Of connecting or accepting, when that fails at once.
+Reason reason_of_connect_error(int error);
 // Of binding a listener.
 Reason reason_of_bind_error(int error);
 // Of registering `bytes`; traces the limit that has to be raised when it is that of locked memory.

@@ -97,10 +97,13 @@ void VerbsConnection::submit(Work& work) {
   if (signalled) request.send_flags |= IBV_SEND_SIGNALED;
   if (work.kind == WorkKind::Send) request.send_flags |= IBV_SEND_SOLICITED;
   unsignalled_ = signalled ? 0 : unsignalled_ + 1;
-  const bool posted = ibv_post_send(queue_pair_->get(), &request, &bad) == 0;
+  const int error = ibv_post_send(queue_pair_->get(), &request, &bad);
+  // Not before: a device is told the key that the window had, too.
+  if (error == 0 && work.kind == WorkKind::Bind) work.window->rkey = work.key;
   // Also of one that was not: it ends with the connection.
   posted_.push(std::move(work));
-  if (!posted) end_later(Reason::VerbsFailed);
+  // siw takes no more requests when the peer has gone; its end has not been told yet.
+  if (error != 0) end_later(error == ENOTCONN ? Reason::ConnectionLost : Reason::VerbsFailed);
 }
 
 bool VerbsConnection::copy_into(Work& work, std::span<const Bytes> parts, std::size_t size) {

@@ -13,7 +13,8 @@ namespace stag::fabric {
 // SGEs of a request, at most; more pieces are copied together.
 inline constexpr std::uint32_t kMostPieces = 6;
 
-enum class WorkKind : std::uint8_t { Send, Write, Read, Bind, Invalidate, Marker };
+// Done: of a request that has ended before one that was posted earlier.
+enum class WorkKind : std::uint8_t { Send, Write, Read, Bind, Invalidate, Marker, Done };
 
 // What belongs to a request until the device has done with it.
 struct PostedWork {

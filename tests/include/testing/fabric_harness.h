@@ -35,6 +35,10 @@ class FabricHarness {
   virtual void settle() = 0;
   // Whether the provider is told of each Write and Read of the peer.
   virtual bool counts_the_peers_accesses() const { return true; }
+  // Whether a Read of memory that is exposed as a sink is refused: Linux's siw answers it.
+  virtual bool refuses_reads_of_sinks() const { return true; }
+  // Whether the side that connects learns the peer's two depths of reads, or the lower one.
+  virtual bool tells_read_depths_apart() const { return true; }
 
  private:
   template <class T>

@@ -1,5 +1,6 @@
-// PROVES("R8166-…", …) as a test's first statement claims up to four requirement ids of docs/requirements.tsv. The claim
-// is recorded in the test's result, so tools/requirements counts it only when the test has run and passed.
+// PROVES("R8166-…", …) as a test's first statement claims up to four requirement ids of
+// docs/requirements.tsv. The claim is recorded in the test's result, so tools/requirements counts
+// it only when the test has run and passed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@
 namespace stag::testing {
 
 inline void record_proof(std::initializer_list<const char*> ids) {
-  ASSERT_LE(ids.size(), 4u) << "a test that proves more than four requirements proves none of them well";
+  ASSERT_LE(ids.size(), 4u)
+      << "a test that proves more than four requirements proves none of them well";
   std::string joined;
   for (const char* id : ids) joined += (joined.empty() ? "" : " ") + std::string(id);
   ::testing::Test::RecordProperty("proves", joined);

@@ -42,16 +42,19 @@ class VerbsHarness final : private StubHolder, public EpollHarness {
  public:
   explicit VerbsHarness(fabric::stub::StubOptions device, std::string host = "127.0.0.1",
                         const AdjustVerbs& adjust = {})
-      : StubHolder({std::move(device)}),
+      : StubHolder({device}),
         EpollHarness(std::move(host)),
+        iwarp_(device.iwarp),
         fabric_(loop(), over(network, adjust)) {}
 
   fabric::Fabric& fabric() override { return fabric_; }
   // A device moves its peer's bytes without a word.
   bool counts_the_peers_accesses() const override { return false; }
+  bool tells_read_depths_apart() const override { return !iwarp_; }
   fabric::stub::StubNetwork& stub() { return network; }
 
  private:
+  const bool iwarp_;
   fabric::VerbsFabric fabric_;
 };
 

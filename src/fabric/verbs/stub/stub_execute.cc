@@ -128,7 +128,7 @@ std::optional<ibv_wc_status> execute(Qp& qp, const Request& request) {
   const Locked network;
   switch (request.work.opcode) {
     case IBV_WR_BIND_MW:
-      return bind_window(qp, request.work);
+      return bind_window(qp, request);
     case IBV_WR_LOCAL_INV:
       return invalidate(qp, request.work.invalidate_rkey) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
     default:

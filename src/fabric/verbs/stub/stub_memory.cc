@@ -84,7 +84,7 @@ int dereg_mr(ibv_mr* mr) {
 
 void unbind(Mw& window) {
   if (window.region == nullptr) return;
-  device_of(window.context).windows.erase(window.rkey);
+  device_of(window.context).windows.erase(window.current_key);
   --window.region->bound;
   window.region = nullptr;
 }
@@ -101,7 +101,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   window->context = pd->context;
   window->pd = pd;
   window->type = type;
-  window->rkey = fresh_key();
+  window->rkey = window->current_key = fresh_key();
   ++pd_of(pd).children;
   ++network->objects;
   return window;
@@ -154,26 +154,28 @@ bool remote_access(Qp& qp, std::uint32_t key, std::uint64_t address, std::uint64
          inside(address, length, reinterpret_cast<std::uintptr_t>(region.addr), region.length);
 }
 
-ibv_wc_status bind_window(Qp& qp, const ibv_send_wr& work) {
+ibv_wc_status bind_window(Qp& qp, const Request& request) {
+  const ibv_send_wr& work = request.work;
   auto& window = *static_cast<Mw*>(work.bind_mw.mw);
   const ibv_mw_bind_info& binding = work.bind_mw.bind_info;
   auto& region = *static_cast<Mr*>(binding.mr);
   const bool writes = (binding.mw_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0;
   // A window of type 2 is invalidated before it is bound again; its owner chooses the low bits of
-  // its key.
-  const bool may = window.region == nullptr && window.pd == qp.pd && region.pd == qp.pd &&
-                   region.valid && (region.access & IBV_ACCESS_MW_BIND) != 0 &&
+  // its key, and names the one it had, which rxe compares.
+  const bool may = window.region == nullptr && request.window_key == window.current_key &&
+                   window.pd == qp.pd && region.pd == qp.pd && region.valid &&
+                   (region.access & IBV_ACCESS_MW_BIND) != 0 &&
                    (!writes || (region.access & IBV_ACCESS_LOCAL_WRITE) != 0) &&
-                   (work.bind_mw.rkey >> 8) == (window.rkey >> 8) &&
+                   (work.bind_mw.rkey >> 8) == (window.current_key >> 8) &&
                    inside(binding.addr, binding.length,
                           reinterpret_cast<std::uintptr_t>(region.addr), region.length);
   if (!may) return IBV_WC_MW_BIND_ERR;
-  window.rkey = work.bind_mw.rkey;
+  window.current_key = work.bind_mw.rkey;
   window.region = &region;
   window.binding = binding;
   window.qp = &qp;
   ++region.bound;
-  device_of(qp.context).windows.emplace(window.rkey, &window);
+  device_of(qp.context).windows.emplace(window.current_key, &window);
   return IBV_WC_SUCCESS;
 }
 

@@ -135,6 +135,14 @@ TEST_F(WindowTest, is_not_bound_twice_and_only_where_its_region_allows) {
   EXPECT_EQ(poll(b).status, IBV_WC_MW_BIND_ERR);
 }
 
+TEST_F(WindowTest, is_bound_by_a_program_that_knows_its_key) {
+  connect();
+  window = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+  window->rkey = ibv_inc_rkey(window->rkey);
+  ASSERT_EQ(bind(b, window, ibv_inc_rkey(window->rkey), 0, 8, IBV_ACCESS_REMOTE_READ), 0);
+  EXPECT_EQ(poll(b).status, IBV_WC_MW_BIND_ERR);
+}
+
 TEST_F(WindowTest, binds_within_its_region_only) {
   connect();
   window = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);

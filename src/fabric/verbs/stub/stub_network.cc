@@ -206,6 +206,7 @@ std::shared_ptr<const VerbsFunctions> StubNetwork::functions() const {
   fill_queue_functions(*functions, ignored);
   fill_qp_functions(*functions, ignored);
   fill_cm_functions(*functions);
+  fill_listing_functions(*functions);
   functions->get_device_name = device_name;
   functions->query_device = query_device;
   functions->query_port = query_port;

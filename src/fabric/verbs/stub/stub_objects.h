@@ -55,7 +55,8 @@ struct Mr : ibv_mr {
 };
 
 struct Mw : ibv_mw {
-  Mr* region = nullptr;  // null: not bound
+  std::uint32_t current_key = 0;  // the device's; rkey is what the program believes it is
+  Mr* region = nullptr;           // null: not bound
   ibv_mw_bind_info binding{};
   Qp* qp = nullptr;  // type 2B: only through this one
 };
@@ -96,6 +97,7 @@ struct Request {
   ibv_send_wr work{};
   std::vector<ibv_sge> memory;
   std::vector<std::byte> bytes;  // inline
+  std::uint32_t window_key = 0;  // what the window's key was, by the program, before this binding
 };
 
 struct Qp : ibv_qp {
@@ -104,6 +106,7 @@ struct Qp : ibv_qp {
   Id* id = nullptr;
   Qp* remote = nullptr;
   std::uint8_t rnr_retry = 7;
+  std::deque<Entry> late_reads;
   std::deque<Request> sends;
   std::deque<Receive> receives;
   unsigned slots = 0;       // of the send queue, in use
@@ -190,7 +193,7 @@ ibv_wc_status check_local(Qp& qp, const std::vector<ibv_sge>& memory, int right)
 // Whether a peer of `qp` may use `key` with `right`.
 bool remote_access(Qp& qp, std::uint32_t key, std::uint64_t address, std::uint64_t length,
                    int right);
-ibv_wc_status bind_window(Qp& qp, const ibv_send_wr& work);
+ibv_wc_status bind_window(Qp& qp, const Request& request);
 // Ends a window's binding, or on iWARP a region's validity. False: no such handle.
 bool invalidate(Qp& qp, std::uint32_t key);
 void fill_memory_functions(VerbsFunctions& functions, ibv_context_ops& operations);
@@ -211,6 +214,9 @@ void fill_qp_functions(VerbsFunctions& functions, ibv_context_ops& operations);
 
 // stub_execute.cc: nothing when it has to wait for a receive.
 std::optional<ibv_wc_status> execute(Qp& qp, const Request& request);
+
+// stub_listing.cc
+void fill_listing_functions(VerbsFunctions& functions);
 
 // stub_cm.cc
 // The connection of a broken queue pair ends where the device says so (iWARP).

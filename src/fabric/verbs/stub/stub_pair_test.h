@@ -169,7 +169,9 @@ class StubTest : public ::testing::Test {
     work.bind_mw.mw = window;
     work.bind_mw.rkey = key;
     work.bind_mw.bind_info = {end.region, end.at(offset), length, access};
-    return ibv_post_send(end.id->qp, &work, &bad);
+    const int error = ibv_post_send(end.id->qp, &work, &bad);
+    window->rkey = key;
+    return error;
   }
   int receive(End& end, std::uint64_t id, std::size_t offset, std::uint32_t length) {
     ibv_sge memory = piece(end, offset, length);

@@ -40,10 +40,20 @@ void complete_send(Qp& qp, ibv_wc_status status) {
       status == IBV_WC_SUCCESS ? completed(request.work.opcode) : IBV_WC_DRIVER3;
   entry.completion.qp_num = qp.qp_num;
   entry.slots = std::exchange(qp.unreported, 0);
+  // Linux's siw tells of what was posted after a Read first, if that ends before the answer comes.
+  const bool late = request.work.opcode == IBV_WR_RDMA_READ && status == IBV_WC_SUCCESS &&
+                    device_of(qp.context).options.iwarp;
+  if (late) return qp.late_reads.push_back(entry);
   push_completion(qp.send_cq, entry, false);
 }
 
+void tell_late_reads(Qp& qp) {
+  for (const Entry& entry : std::exchange(qp.late_reads, {}))
+    push_completion(qp.send_cq, entry, false);
+}
+
 void flush_queues(Qp& qp) {
+  tell_late_reads(qp);
   while (!qp.sends.empty()) complete_send(qp, IBV_WC_WR_FLUSH_ERR);
   for (; !qp.receives.empty(); qp.receives.pop_front()) {
     Entry entry;
@@ -80,6 +90,7 @@ Request copy_of(const ibv_send_wr& work) {
   Request request;
   request.work = work;
   request.work.next = nullptr;
+  if (work.opcode == IBV_WR_BIND_MW) request.window_key = work.bind_mw.mw->rkey;
   request.memory.assign(work.sg_list, work.sg_list + work.num_sge);
   if ((work.send_flags & IBV_SEND_INLINE) == 0) return request;
   for (const ibv_sge& piece : request.memory) {
@@ -208,11 +219,12 @@ void advance(Qp& qp) {
   if (qp.state == IBV_QPS_ERR) return flush_queues(qp);
   while (!network->held && qp.state == IBV_QPS_RTS && !qp.sends.empty()) {
     const auto status = execute(qp, qp.sends.front());
-    if (!status) return;
+    if (!status) break;
     // A failing remote side of iWARP may have flushed this one.
     if (!qp.sends.empty()) complete_send(qp, *status);
     if (*status != IBV_WC_SUCCESS) fail_qp(qp);
   }
+  tell_late_reads(qp);
 }
 
 void advance_all() {

@@ -83,9 +83,11 @@ Parsed proto(Url& url, std::string_view value) {
   return wrong("proto", quoted(value) + " is unknown; use rdma or tcp");
 }
 Parsed fabric(Url& url, std::string_view value) {
-  url.fabric = value == "verbs" ? Url::Fabric::Verbs : Url::Fabric::Iwarp;
-  if (value == "verbs" || value == "iwarp") return Ok{};
-  return wrong("fabric", quoted(value) + " is unknown; use iwarp or verbs");
+  if (value == "iwarp") url.fabric = Url::Fabric::Iwarp;
+  if (value == "verbs") url.fabric = Url::Fabric::Verbs;
+  if (value == "auto") url.fabric = Url::Fabric::Auto;
+  if (url.fabric) return Ok{};
+  return wrong("fabric", quoted(value) + " is unknown; use iwarp, verbs or auto");
 }
 Parsed security(Url&, std::string_view value) {
   if (value == "sys") return Ok{};

@@ -1,6 +1,6 @@
 // Url: the address of files on an NFS server, in one line:
 //
-//   nfs://host[:port]/export/path?version=2|3&proto=rdma|tcp&fabric=iwarp|verbs&mountport=N&
+//   nfs://host[:port]/export/path?version=2|3&proto=rdma|tcp&fabric=iwarp|verbs|auto&mountport=N&
 //         rsize=N&wsize=N&sec=sys&port=rpcbind&rpcbindport=N
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
@@ -25,15 +25,15 @@ inline constexpr std::uint16_t kNfsTcpPort = 2049;
 
 struct Url {
   enum class Protocol : std::uint8_t { Rdma, Tcp };
-  enum class Fabric : std::uint8_t { Iwarp, Verbs };
+  enum class Fabric : std::uint8_t { Iwarp, Verbs, Auto };
 
   std::string host;
   std::optional<std::uint16_t> port;  // of NFS; nullopt: the usual one of `protocol`
   bool port_from_rpcbind = false;
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;
-  Fabric fabric = Fabric::Iwarp;  // not used with proto=tcp
-  std::uint32_t version = 3;      // of NFS: 2 or 3
+  std::optional<Fabric> fabric;  // without: the program chooses; not used with proto=tcp
+  std::uint32_t version = 3;     // of NFS: 2 or 3
   std::optional<std::uint16_t> mount_port;
   std::optional<std::uint16_t> rpcbind_port;
   std::optional<std::uint32_t> read_size;  // bytes, above 0

@@ -38,7 +38,7 @@ TEST(Url, takes_every_part) {
 TEST(Url, means_RDMA_on_its_own_port_unless_told_otherwise) {
   const Url url = parsed("nfs://server/export");
   EXPECT_EQ(url.protocol, Url::Protocol::Rdma);
-  EXPECT_EQ(url.fabric, Url::Fabric::Iwarp);
+  EXPECT_EQ(url.fabric, std::nullopt);
   EXPECT_EQ(url.nfs_address(), (Address{"server", 20049}));
   EXPECT_EQ(url.mount_address(), (Address{"server", 2049}));
   EXPECT_EQ(parsed("nfs://server/export?proto=tcp").nfs_address().port, 2049);
@@ -93,7 +93,7 @@ TEST(Url, names_the_part_that_is_wrong) {
       {"nfs://h/a%00", "zero byte"},
       {"nfs://h/x?version=4.1", "version '4.1' is not in this build"},
       {"nfs://h/x?proto=udp", "use rdma or tcp"},
-      {"nfs://h/x?fabric=opa", "use iwarp or verbs"},
+      {"nfs://h/x?fabric=opa", "use iwarp, verbs or auto"},
       {"nfs://h/x?sec=krb5", "use sec=sys"},
       {"nfs://h/x?mountport=-1", "'-1' is no port"},
       {"nfs://h/x?port=2049", "behind the host"},

@@ -88,7 +88,7 @@ TEST_P(FabricContract, each_side_keeps_no_more_reads_outstanding_than_the_other_
   acceptor.answer.inbound_reads = 5;
   acceptor.answer.outbound_reads = 16;
   join();
-  EXPECT_EQ(active->parameters().outbound_reads, 5u);
+  EXPECT_EQ(active->parameters().outbound_reads, harness->tells_read_depths_apart() ? 5u : 3u);
   EXPECT_LE(active->parameters().outbound_reads, passive->parameters().inbound_reads);
   EXPECT_EQ(passive->parameters().outbound_reads, 3u);
   EXPECT_LE(passive->parameters().outbound_reads, active->parameters().inbound_reads);

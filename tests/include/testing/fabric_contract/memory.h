@@ -155,6 +155,7 @@ TEST_P(FabricContract, an_access_without_the_right_or_out_of_bounds_ends_the_con
   PROVES("R8166-8.1-b");
   for (const BadAccess& bad : kBadAccesses) {
     SCOPED_TRACE(bad.what);
+    if (bad.sink && !bad.write && !harness->refuses_reads_of_sinks()) continue;
     std::vector<std::byte> memory(300, std::byte{0xaa}), mine(200, std::byte{0x55});
     const MutableBytes exposed = MutableBytes(memory).subspan(100, 100);
     active = Side();

@@ -1,0 +1,28 @@
+// What a device can do, as far as connections depend on it.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/verbs/verbs_functions.h"
+
+namespace stag::fabric {
+
+struct DeviceTraits {
+  bool iwarp = false;
+  bool windows = false;       // of type 2, which can be invalidated
+  bool shared_queue = false;  // receives may be shared
+  std::uint32_t max_sge = 1, max_read_sge = 1;
+  std::uint32_t max_work = 1;  // of a queue
+  std::uint32_t max_completions = 1;
+  std::uint32_t max_shared_receives = 0;
+  std::uint32_t inbound_reads = 0, outbound_reads = 0;
+  std::uint32_t max_message = 1;  // bytes
+  // Flags of a completion, of which each says that the peer has invalidated a handle.
+  unsigned invalidation_flags = IBV_WC_WITH_INV;
+};
+
+// `max_message` is that of the device's port.
+DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attributes,
+                       std::uint32_t max_message);
+
+}  // namespace stag::fabric
