@@ -11,6 +11,7 @@ namespace stag::net {
 struct Descriptor::State final : Watched {
   struct Side {
     Function waiting;
+    Reader* reader = nullptr;  // waits instead
     // Since the last event nobody has found out that there is no more to be had.
     bool ready = false;
     // And nobody will: the peer has ended the stream, which is said only once.
@@ -29,24 +30,26 @@ struct Descriptor::State final : Watched {
   }
   void wait(Side& side, std::uint32_t event, Function&& function) {
     side.waiting = std::move(function);
+    side.reader = nullptr;
+    tell_again(side, event);
+  }
+  void tell_again(const Side& side, std::uint32_t event) {
     if (side.ready || side.for_good || !fd) loop.core().requeue_event(*this, event);
   }
   void on_readable(std::uint32_t events) override {
     if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) reading.for_good = true;
-    tell(reading);
+    reading.ready = true;
+    run(reading);
   }
   void on_writable(std::uint32_t events) override {
     if ((events & EPOLLHUP) != 0) writing.for_good = true;
-    tell(writing);
+    writing.ready = true;
+    run(writing);
   }
-  void try_reading() override {
-    if (!reading.waiting) return;
-    Function function = std::move(reading.waiting);
-    function();
-  }
-  static void tell(Side& side) {
-    side.ready = true;
-    // Taken out first: the function may destroy all this, or wait again.
+  void try_reading() override { run(reading); }
+  // Who waits is taken out first: it may destroy all this, or wait again.
+  static void run(Side& side) {
+    if (Reader* const reader = std::exchange(side.reader, nullptr)) return reader->on_readable();
     if (!side.waiting) return;
     Function function = std::move(side.waiting);
     function();
@@ -89,13 +92,22 @@ void Descriptor::when_readable(Function&& function) {
   state_->wait(state_->reading, EPOLLIN, std::move(function));
 }
 
+void Descriptor::when_readable(Reader& reader) {
+  STAG_CHECK(state_ != nullptr);
+  if (state_->reading.waiting) state_->reading.waiting = {};
+  state_->reading.reader = &reader;
+  state_->tell_again(state_->reading, EPOLLIN);
+}
+
 void Descriptor::when_writable(Function&& function) {
   STAG_CHECK(state_ != nullptr);
   state_->wait(state_->writing, EPOLLOUT, std::move(function));
 }
 
 void Descriptor::ignore_readable() {
-  if (state_ != nullptr) state_->reading.waiting = {};
+  if (state_ == nullptr) return;
+  state_->reading.waiting = {};
+  state_->reading.reader = nullptr;
 }
 
 void Descriptor::share_usage(const std::string& name) {
@@ -129,7 +141,7 @@ UniqueFd Descriptor::release() {
 void Descriptor::close() {
   if (closed()) return;
   const UniqueFd closed = state_->release();
-  if (state_->reading.waiting || state_->writing.waiting)
+  if (state_->reading.waiting || state_->reading.reader != nullptr || state_->writing.waiting)
     state_->loop.core().requeue_event(*state_, EPOLLIN | EPOLLOUT);
 }
 

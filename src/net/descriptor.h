@@ -12,6 +12,15 @@ namespace stag::net {
 
 class EpollLoop;
 
+// Who reads from a descriptor again and again.
+class Reader {
+ public:
+  virtual void on_readable() = 0;
+
+ protected:
+  ~Reader() = default;
+};
+
 // Used and destroyed on the loop's thread.
 class Descriptor {
  public:
@@ -34,6 +43,8 @@ class Descriptor {
   // the descriptor was closed. It may come early: try, and wait again. A function still waiting is
   // replaced. Costs no system call.
   void when_readable(Function&& function);
+  // The same with reader.on_readable() as the function; `reader` outlives the waiting.
+  void when_readable(Reader& reader);
   void when_writable(Function&& function);
   void ignore_readable();
   // A read has brought something: of a stream, where more is likely to come from next. A loop that

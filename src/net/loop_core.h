@@ -62,6 +62,7 @@ struct EpollLoop::Core {
   void requeue_event(Watched& watched, std::uint32_t events);
   // A read has brought bytes from `watched`.
   void has_read(Watched& watched) {
+    if (latest_ != &watched) latest_since_ = turn_began_;
     latest_ = &watched;
     read_ = true;
   }
@@ -89,6 +90,8 @@ struct EpollLoop::Core {
   static constexpr Duration kSlice = std::chrono::microseconds(50);
   // And so much longer for each that waits, so that to look at all of them stays a small part.
   static constexpr Duration kSlicePerWaiting = std::chrono::nanoseconds(100);
+  // One descriptor that has brought everything for so long is where to read first.
+  static constexpr Duration kSettled = 4 * kSlice;
   // Of a loop that looks for events: reads of the latest descriptor for each question to epoll.
   static constexpr int kTries = 3;
   // Before each: a read that finds nothing costs as much as one that finds something, and what
@@ -101,6 +104,7 @@ struct EpollLoop::Core {
   void wait();
   // Whether anything came within the loop's patience.
   bool spin_poll();
+  bool may_read_first() const;
   bool try_latest();
   void sleep();
   std::optional<TimePoint> wake_time();
@@ -108,6 +112,7 @@ struct EpollLoop::Core {
   void make_room(std::size_t count);
   void collect();
   void tell_due();
+  void tell_only();
   void tell(Watched& watched);
   // Runs one function of somebody's. What it throws ends it and nothing else (decision 0014).
   template <class F>
@@ -129,8 +134,10 @@ struct EpollLoop::Core {
   std::size_t watched_ = 0;     // descriptors
   Watched* telling_ = nullptr;  // null when it is gone
   Watched* latest_ = nullptr;   // that bytes were read from
-  bool read_ = false;           // something, since this was cleared
+  TimePoint latest_since_;
+  bool read_ = false;  // something, since this was cleared
   TimePoint turn_began_;
+  TimePoint asked_;  // epoll, about
   bool in_turn_ = false;
   std::vector<Function> running_;  // keeps its capacity
 

@@ -1,12 +1,15 @@
 #include "net/loop.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
@@ -14,6 +17,7 @@
 
 #include "base/reason.h"
 #include "base/task.h"
+#include "net/descriptor.h"
 #include "net/signals.h"
 #include "net/spin_policy.h"
 #include "net/timer_heap.h"
@@ -209,6 +213,53 @@ TEST(Loop, serves_events_while_it_polls_busily) {
   loop.run();
   poster.join();
   EXPECT_EQ(fired, 2);
+}
+
+// Reads a byte at a time of what is there, and says each time that there is no more.
+struct ByteReader final : Reader {
+  ByteReader(EpollLoop& loop, int fd) : descriptor(*Descriptor::watch(loop, UniqueFd(fd))) {}
+  void on_readable() override {
+    std::byte one;
+    if (read(descriptor.fd(), &one, 1) == 1) {
+      descriptor.mark_read();
+      ++bytes;
+    }
+    descriptor.mark_unreadable();
+    descriptor.when_readable(*this);
+    if (then) then();
+  }
+
+  Descriptor descriptor;
+  int bytes = 0;
+  std::function<void()> then;
+};
+
+TEST(Loop, tells_others_while_one_descriptor_alone_has_been_bringing_bytes) {
+  constexpr int kBytes = 100'000;
+  EpollLoop loop({nullptr, 200});
+  std::array<int, 2> busy{}, quiet{};
+  ASSERT_EQ(pipe2(busy.data(), O_NONBLOCK), 0);
+  ASSERT_EQ(pipe2(quiet.data(), O_NONBLOCK), 0);
+  const UniqueFd to_busy(busy[1]), to_quiet(quiet[1]);
+  ASSERT_GT(fcntl(busy[1], F_SETPIPE_SZ, kBytes), 0);
+  const std::vector<std::byte> bytes(kBytes);
+  ASSERT_EQ(write(busy[1], bytes.data(), bytes.size()), kBytes);
+  ByteReader much(loop, busy[0]), little(loop, quiet[0]);
+  much.then = [&] {
+    if (much.bytes == 1000) {
+      EXPECT_EQ(write(to_quiet.fd(), bytes.data(), 1), 1);
+    }
+    if (much.bytes == kBytes) loop.stop();
+  };
+  little.then = [&loop] { loop.stop(); };
+  loop.post([&] {
+    much.descriptor.when_readable(much);
+    little.descriptor.when_readable(little);
+  });
+  // It may be told once that nothing is there, when it begins to wait.
+  while (little.bytes == 0 && much.bytes < kBytes) loop.run();
+  EXPECT_EQ(little.bytes, 1);
+  EXPECT_LT(much.bytes, kBytes);
 }
 
 TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {

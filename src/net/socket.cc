@@ -20,6 +20,7 @@
 namespace stag::net {
 namespace {
 
+constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 constexpr int kKeepAliveIdle = 60;      // seconds
 constexpr int kKeepAliveInterval = 10;  // seconds
 constexpr int kKeepAliveCount = 3;
@@ -71,10 +72,11 @@ Transfer transfer_of(ssize_t moved, std::size_t wanted) {
 }
 
 // co_await ready(socket, &TcpSocket::when_readable)
-auto ready(TcpSocket& socket, void (TcpSocket::*when)(Descriptor::Function&&)) {
+using WhenReady = void (TcpSocket::*)(Descriptor::Function&&);
+auto ready(TcpSocket& socket, WhenReady when) {
   struct Awaiter {
     TcpSocket& socket;
-    void (TcpSocket::*when)(Descriptor::Function&&);
+    WhenReady when;
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiter) {
       (socket.*when)([waiter] { waiter.resume(); });
@@ -158,26 +160,37 @@ TcpSocket TcpSocket::adopt(Descriptor connected, Address peer, const TcpOptions&
   return TcpSocket(std::move(connected), std::move(peer));
 }
 
+// The kernel looks at a plain buffer sooner than at a list of one.
 Transfer TcpSocket::try_read(std::span<const iovec> pieces) {
+  if (pieces.size() == 1) return try_read(pieces.front());
   msghdr message = message_of(pieces);
-  // The kernel looks at a plain buffer sooner than at a list of one.
-  const ssize_t moved = pieces.size() == 1
-                            ? recv(fd(), pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
-                            : recvmsg(fd(), &message, MSG_DONTWAIT);
+  return has_read(recvmsg(fd(), &message, MSG_DONTWAIT), total(pieces));
+}
+
+Transfer TcpSocket::try_read(const iovec& piece) {
+  return has_read(recv(fd(), piece.iov_base, piece.iov_len, MSG_DONTWAIT), piece.iov_len);
+}
+
+Transfer TcpSocket::has_read(ssize_t moved, std::size_t wanted) {
   const Transfer transfer =
-      moved == 0 ? Transfer{0, Reason::ConnectionClosed, true} : transfer_of(moved, total(pieces));
+      moved == 0 ? Transfer{0, Reason::ConnectionClosed, true} : transfer_of(moved, wanted);
   if (transfer.bytes > 0) descriptor_.mark_read();
   if (transfer.drained) descriptor_.mark_unreadable();
   return transfer;
 }
 
 Transfer TcpSocket::try_write(std::span<const iovec> pieces) {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  if (pieces.size() == 1) return try_write(pieces.front());
   const msghdr message = message_of(pieces);
-  const ssize_t moved = pieces.size() == 1
-                            ? ::send(fd(), pieces[0].iov_base, pieces[0].iov_len, kFlags)
-                            : sendmsg(fd(), &message, kFlags);
-  const Transfer transfer = transfer_of(moved, total(pieces));
+  return has_written(sendmsg(fd(), &message, kSendFlags), total(pieces));
+}
+
+Transfer TcpSocket::try_write(const iovec& piece) {
+  return has_written(::send(fd(), piece.iov_base, piece.iov_len, kSendFlags), piece.iov_len);
+}
+
+Transfer TcpSocket::has_written(ssize_t moved, std::size_t wanted) {
+  const Transfer transfer = transfer_of(moved, wanted);
   if (transfer.drained) descriptor_.mark_unwritable();
   return transfer;
 }

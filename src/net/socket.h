@@ -53,11 +53,14 @@ class TcpSocket {
 
   // At most 1024 pieces; the bytes asked for must not be zero.
   Transfer try_read(std::span<const iovec> pieces);
+  Transfer try_read(const iovec& piece);
   Transfer try_write(std::span<const iovec> pieces);
+  Transfer try_write(const iovec& piece);
   // See Descriptor.
   void when_readable(Descriptor::Function&& function) {
     descriptor_.when_readable(std::move(function));
   }
+  void when_readable(Reader& reader) { descriptor_.when_readable(reader); }
   void when_writable(Descriptor::Function&& function) {
     descriptor_.when_writable(std::move(function));
   }
@@ -90,6 +93,9 @@ class TcpSocket {
  private:
   TcpSocket(Descriptor descriptor, Address peer)
       : descriptor_(std::move(descriptor)), peer_(std::move(peer)) {}
+  // What a system call that was asked for `wanted` bytes has moved.
+  Transfer has_read(ssize_t moved, std::size_t wanted);
+  Transfer has_written(ssize_t moved, std::size_t wanted);
   Descriptor descriptor_;
   Address peer_;
 };
