@@ -12,16 +12,17 @@ namespace stag {
 namespace {
 
 // Size classes 256 B, 512 B, ... 64 KiB; anything larger has pages of its own.
-constexpr std::size_t kSmallest = 256;
+constexpr std::size_t kSmallestBits = 8;
 constexpr std::size_t kClasses = 9;
-constexpr std::size_t kLargest = kSmallest << (kClasses - 1);
+constexpr std::size_t kLargest = std::size_t{1} << (kSmallestBits + kClasses - 1);
 // How much one thread keeps for its next calls.
 constexpr std::size_t kMostKeptByThread = 4 << 20;
 
-std::size_t size_class_of(std::size_t rounded) {
-  return static_cast<std::size_t>(std::countr_zero(rounded / kSmallest));
+// The first class with room for so many bytes.
+std::size_t size_class_of(std::size_t capacity) {
+  const std::size_t last = capacity - (capacity != 0);
+  return static_cast<std::size_t>(std::bit_width(last >> kSmallestBits));
 }
-
 class PooledStorage;
 
 struct Pool {
@@ -56,6 +57,7 @@ class PooledStorage final : public Storage {
     return memory == nullptr ? nullptr : new (memory) PooledStorage(capacity);
   }
   MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), capacity_}; }
+  std::size_t capacity() const { return capacity_; }
   static void destroy(PooledStorage* storage) {
     storage->~PooledStorage();
     ::operator delete(storage);
@@ -82,14 +84,13 @@ Pool::~Pool() {
     while (head != nullptr) PooledStorage::destroy(std::exchange(head, head->next));
 }
 
-PooledStorage* take(std::size_t capacity) noexcept {
-  const std::size_t rounded = std::bit_ceil(std::max(capacity, kSmallest));
-  const std::size_t size_class = size_class_of(rounded);
-  Pool* pool = thread_pool();
-  if (pool == nullptr || pool->lists[size_class] == nullptr) return PooledStorage::create(rounded);
+// One that the thread has kept, if it has.
+inline PooledStorage* take_kept(std::size_t size_class) noexcept {
+  Pool* const pool = pool_of_thread;
+  if (pool == nullptr || pool->lists[size_class] == nullptr) return nullptr;
   PooledStorage*& head = pool->lists[size_class];
-  PooledStorage* storage = std::exchange(head, head->next);
-  pool->kept -= rounded;
+  PooledStorage* const storage = std::exchange(head, head->next);
+  pool->kept -= storage->capacity();
   storage->revive();
   return storage;
 }
@@ -120,9 +121,21 @@ class alignas(64) PageStorage final : public Storage {
 
 }  // namespace
 
+namespace {
+// Apart, so that what the thread has kept is found without a detour.
+[[gnu::noinline]] Block allocate_anew(std::size_t capacity) {
+  Block block = Block::try_allocate(capacity);
+  if (!block) throw std::bad_alloc();
+  return block;
+}
+}  // namespace
+
 Block Block::try_allocate(std::size_t capacity) noexcept {
   if (capacity <= kLargest) {
-    PooledStorage* const storage = take(capacity);
+    const std::size_t size_class = size_class_of(capacity);
+    PooledStorage* storage = take_kept(size_class);
+    if (storage == nullptr)
+      storage = PooledStorage::create(std::size_t{1} << (kSmallestBits + size_class));
     return storage == nullptr ? Block() : Block(storage, storage->bytes());
   }
   PageStorage* const storage = PageStorage::create(capacity);
@@ -130,9 +143,10 @@ Block Block::try_allocate(std::size_t capacity) noexcept {
 }
 
 Block Block::allocate(std::size_t capacity) {
-  Block block = try_allocate(capacity);
-  if (!block) throw std::bad_alloc();
-  return block;
+  if (capacity <= kLargest)
+    if (PooledStorage* const kept = take_kept(size_class_of(capacity)))
+      return Block(kept, kept->bytes());
+  return allocate_anew(capacity);
 }
 
 Buffer Buffer::copy_of(Bytes bytes) {

@@ -94,6 +94,12 @@ void Batch::append_own(Bytes bytes) {
   push(bytes, Buffer());
 }
 
+std::byte* Batch::add_own(std::size_t size) {
+  std::byte* const start = take(size);
+  append_own(Bytes(start, size));
+  return start;
+}
+
 void Batch::append(Buffer payload) {
   if (payload.empty()) return;
   const Bytes bytes = payload.bytes();

@@ -39,6 +39,8 @@ class Batch {
   std::size_t ranges() const { return ranges_.size() - first_; }
   // Appends bytes that take() gave.
   void append_own(Bytes bytes);
+  // Both at once: appends `size` bytes, to be written before anything else is done.
+  std::byte* add_own(std::size_t size);
   void append(Buffer payload);
 
  private:

@@ -123,17 +123,44 @@ bool Sender::is_short(std::size_t size) const {
   return size <= kGathered && size <= options_.max_ulpdu - kUntaggedHeaderSize && !options_.markers;
 }
 
+// Pad and CRC of an FPDU that lies in one piece.
+[[gnu::always_inline]] inline void Sender::finish(std::byte* fpdu, std::size_t ulpdu) const {
+  const std::size_t covered = fpdu_size(ulpdu) - kCrcSize;
+  std::memset(fpdu + kLengthSize + ulpdu, 0, covered + kCrcSize - kLengthSize - ulpdu);
+  if (!options_.crc) return;
+  Crc32c crc;
+  crc.add(Bytes(fpdu, covered));
+  crc.store(fpdu + covered);
+}
+
+// Length field, DDP and RDMAP header of the next FPDU of the message.
+[[gnu::always_inline]] inline void Sender::encode_header(std::byte* to, std::size_t length,
+                                                         bool last) const {
+  const bool tagged = is_tagged(opcode_);
+  store_be(to, static_cast<std::uint16_t>(header_size(tagged) + length));
+  Control control;
+  control.tagged = tagged;
+  control.last = last;
+  control.opcode = static_cast<std::uint8_t>(opcode_);
+  if (tagged) {
+    encode_tagged({control, stag_, offset_ + sent_}, to + kLengthSize);
+  } else {
+    const std::uint32_t queue = queue_of(opcode_);
+    encode_untagged(
+        {control, stag_, queue, next_sequence_[queue], static_cast<std::uint32_t>(sent_)},
+        to + kLengthSize);
+  }
+}
+
 // The whole message, the whole FPDU, in one piece of the batch's own. `write` puts the message
 // there.
 template <class Write>
 void Sender::add_gathered(Batch& batch, std::size_t length, Write write) {
   const std::size_t ulpdu = header_size(is_tagged(opcode_)) + length;
-  const std::size_t size = fpdu_size(ulpdu);
-  std::byte* to = batch.take(size);
+  std::byte* const to = batch.add_own(fpdu_size(ulpdu));
   encode_header(to, length, true);
   write(to + kLengthSize + ulpdu - length);
   finish(to, ulpdu);
-  batch.append_own(Bytes(to, size));
 }
 
 void Sender::add_send(Batch& batch, Bytes head, Bytes body,
@@ -226,34 +253,6 @@ void Sender::add_segment(Batch& batch, std::size_t length, bool last) {
   fpdu.add_own(Bytes(header, kLengthSize + ulpdu - length));
   add_rope(fpdu, length);
   fpdu.finish(ulpdu);
-}
-
-// Pad and CRC of an FPDU that lies in one piece.
-void Sender::finish(std::byte* fpdu, std::size_t ulpdu) const {
-  const std::size_t covered = fpdu_size(ulpdu) - kCrcSize;
-  std::memset(fpdu + kLengthSize + ulpdu, 0, covered + kCrcSize - kLengthSize - ulpdu);
-  if (!options_.crc) return;
-  Crc32c crc;
-  crc.add(Bytes(fpdu, covered));
-  crc.store(fpdu + covered);
-}
-
-// Length field, DDP and RDMAP header of the next FPDU of the message.
-void Sender::encode_header(std::byte* to, std::size_t length, bool last) const {
-  const bool tagged = is_tagged(opcode_);
-  store_be(to, static_cast<std::uint16_t>(header_size(tagged) + length));
-  Control control;
-  control.tagged = tagged;
-  control.last = last;
-  control.opcode = static_cast<std::uint8_t>(opcode_);
-  if (tagged) {
-    encode_tagged({control, stag_, offset_ + sent_}, to + kLengthSize);
-  } else {
-    const std::uint32_t queue = queue_of(opcode_);
-    encode_untagged(
-        {control, stag_, queue, next_sequence_[queue], static_cast<std::uint32_t>(sent_)},
-        to + kLengthSize);
-  }
 }
 
 void Sender::add_rope(Fpdu& fpdu, std::size_t length) {

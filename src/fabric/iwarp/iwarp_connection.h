@@ -45,7 +45,7 @@ struct IwarpSetup {
   std::shared_ptr<void> place;
 };
 
-class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
+class IwarpConnection final : public Connection, private iwarp::ReceiverSink, private net::Reader {
  public:
   explicit IwarpConnection(IwarpSetup setup);
   ~IwarpConnection() override;
@@ -101,13 +101,16 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   void begin_events();
 
   // iwarp_receive.cc: a turn of the loop that reads.
-  void on_readable();
+  void on_readable() override;
   // Whether to wait for readiness (else the turn's budget is spent).
   void read_some();
   void on_stream_end(Reason reason);
 
   // iwarp_transmit.cc: a turn that writes.
-  bool may_transmit() const;
+  // RFC 5044 7.1.2 rule 4: the responder sends nothing before it has received an FPDU.
+  bool may_transmit() const { return !held_ && (active_ || receiver_.first_fpdu_seen()); }
+  // Nothing is to go into the batch.
+  bool nothing_posted() const { return sender_.idle() && queue_.empty(); }
   void post(Operation&& operation);
   void post_late(Token token);
   bool may_begin_at_once(Flow flow) const;
@@ -123,7 +126,12 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink {
   bool begin(Operation& operation);
   bool begin_read(const Operation& operation);
   void message_filled();
-  void report_written();
+  // Whether a message has left whose owner is to be told.
+  bool any_written() { return !leaving_.empty() && leaving_.front().end <= batch_.written(); }
+  void report_written() {
+    if (any_written()) report_done();
+  }
+  void report_done();
   void start_wakeup_writes();
   void wakeup_write();
 

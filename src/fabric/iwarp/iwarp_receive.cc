@@ -41,38 +41,45 @@ MutableBytes read_ahead(std::size_t room) {
   const bool usual = room <= kReadAhead;
   const std::size_t size = usual ? kReadAhead : kLargestReadAhead;
   Buffer& buffer = usual ? mine.usual : mine.large;
-  if (buffer.exclusive().empty()) buffer = Block::allocate(size).freeze(size);
+  MutableBytes memory = buffer.exclusive();
+  if (memory.empty()) {
+    buffer = Block::allocate(size).freeze(size);
+    memory = buffer.exclusive();
+  }
   mine.used = &buffer;
-  return buffer.exclusive().first(room);
+  return memory.first(room);
 }
 
 // What one system call receives, in order.
 class ReadVector {
  public:
-  // The size of what was added.
-  std::size_t add(std::span<const MutableBytes> pieces) {
-    std::size_t size = 0;
-    for (const MutableBytes piece : pieces) {
-      pieces_[count_++] = {piece.data(), piece.size()};
-      size += piece.size();
-    }
-    return size;
+  ReadVector(std::span<const MutableBytes> targets, MutableBytes ahead) {
+    for (const MutableBytes target : targets) add(target);
+    add(ahead);
   }
   std::span<const iovec> pieces() const { return std::span(pieces_).first(count_); }
 
  private:
+  void add(MutableBytes piece) { pieces_[count_++] = {piece.data(), piece.size()}; }
+
   std::array<iovec, iwarp::Receiver::kMostTargets + 1> pieces_;
   std::size_t count_ = 0;
 };
 
-// The same bytes, so that they can be kept when they lie there.
-Buffer keepable(Buffer message) {
+std::size_t total(std::span<const MutableBytes> pieces) {
+  std::size_t size = 0;
+  for (const MutableBytes piece : pieces) size += piece.size();
+  return size;
+}
+
+// Makes `message` one that can be kept, when it lies there.
+void make_keepable(Buffer& message) {
+  if (message.owned() || message.size() < kKeptFrom || message.size() > kKeptTo) return;
   const Buffer& whole = *read_ahead_of_thread().used;
   const auto at = reinterpret_cast<std::uintptr_t>(message.data());
   const auto begin = reinterpret_cast<std::uintptr_t>(whole.data());
-  const bool fits = message.size() >= kKeptFrom && message.size() <= kKeptTo;
-  if (message.owned() || !fits || at < begin || at >= begin + whole.size()) return message;
-  return whole.slice(at - begin, message.size());
+  if (at < begin || at >= begin + whole.size()) return;
+  message = whole.slice(at - begin, message.size());
 }
 
 }  // namespace
@@ -87,7 +94,7 @@ void IwarpConnection::on_readable() {
   if (state_ != State::Open) return;
   if (!peer_watched_ && !receiver_.at_boundary()) watch_peer();
   // Where there is more already, others come first who have used less of the loop.
-  socket_.when_readable([this] { on_readable(); });
+  socket_.when_readable(static_cast<net::Reader&>(*this));
 }
 
 void IwarpConnection::read_some() {
@@ -95,13 +102,14 @@ void IwarpConnection::read_some() {
   const bool crowded = socket_.crowded();
   std::size_t many = crowded ? kReadAheadInCrowd : kReadAhead;
   while (state_ == State::Open && moved < options_->turn_bytes) {
-    ReadVector vector;
-    const std::size_t direct = vector.add(receiver_.direct_targets());
+    const std::span<const MutableBytes> targets = receiver_.direct_targets();
     // Between two parts of bulk data a full read-ahead would take in more of it, only to copy it.
-    const std::size_t room = direct > 0 ? kBehindDirect : in_bulk_ ? kAfterDirect : many;
+    const std::size_t room = !targets.empty() ? kBehindDirect : in_bulk_ ? kAfterDirect : many;
     const MutableBytes ahead = read_ahead(room);
-    vector.add({&ahead, 1});
-    const net::Transfer transfer = socket_.try_read(vector.pieces());
+    const std::size_t direct = total(targets);
+    const net::Transfer transfer = targets.empty()
+                                       ? socket_.try_read(iovec{ahead.data(), ahead.size()})
+                                       : socket_.try_read(ReadVector(targets, ahead).pieces());
     if (transfer.reason != Reason::None) {
       on_stream_end(transfer.reason);
       return;
@@ -134,7 +142,8 @@ void IwarpConnection::on_send(Buffer message, std::optional<std::uint32_t> inval
     release_unwritten();
     drop_private_copy(*invalidated);
   }
-  events_->on_receive(keepable(std::move(message)), invalidated);
+  make_keepable(message);
+  events_->on_receive(std::move(message), invalidated);
 }
 
 void IwarpConnection::on_read_request(const iwarp::ReadRequest& request) {

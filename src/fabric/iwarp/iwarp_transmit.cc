@@ -19,11 +19,6 @@ constexpr std::size_t kEarlyBytes = 64 * 1024;
 
 }  // namespace
 
-// RFC 5044 7.1.2 rule 4: the responder sends nothing before it has received an FPDU.
-bool IwarpConnection::may_transmit() const {
-  return !held_ && (active_ || receiver_.first_fpdu_seen());
-}
-
 void IwarpConnection::post(Operation&& operation) {
   if (state_ != State::Open) return post_late(operation.token);
   if (operation.kind == OperationKind::Send && may_begin_at_once(operation.flow)) {
@@ -38,6 +33,7 @@ void IwarpConnection::post(Operation&& operation) {
 // A Send goes before everything but earlier Sends, its own flow and the message on its way: where
 // none of these is, it needs no place in the queue.
 bool IwarpConnection::may_begin_at_once(Flow flow) const {
+  if (batch_.empty() && nothing_posted()) return may_transmit();
   return sender_.idle() && batch_.bytes_left() < kBatchBytes && !sender_.full(batch_) &&
          may_transmit() && queue_.is_next(flow);
 }
@@ -96,7 +92,7 @@ bool IwarpConnection::write_some() {
   std::size_t moved = 0;
   report_written();  // what left early
   while (state_ != State::Ended && moved < options_->turn_bytes) {
-    if (!fill_batch()) return true;
+    if (!nothing_posted() && !fill_batch()) return true;
     if (batch_.empty()) return true;
     const net::Transfer transfer = write_batch(socket_, batch_);
     if (transfer.reason != Reason::None) {
@@ -105,6 +101,7 @@ bool IwarpConnection::write_some() {
     }
     moved += transfer.bytes;
     report_written();
+    if (batch_.empty() && nothing_posted()) return true;
     if (transfer.drained && state_ != State::Ended) {
       wait_writable_ = true;
       socket_.when_writable([this] {
@@ -118,7 +115,6 @@ bool IwarpConnection::write_some() {
 }
 
 bool IwarpConnection::fill_batch() {
-  if (sender_.idle() && queue_.empty()) return true;
   while (batch_.bytes_left() < kBatchBytes && !sender_.full(batch_)) {
     if (sender_.idle()) {
       const bool may_read = state_ == State::Open && reads_.size() < parameters_.outbound_reads;
@@ -205,12 +201,10 @@ void IwarpConnection::message_filled() {
   filling_response_ = false;
 }
 
-void IwarpConnection::report_written() {
-  while (!leaving_.empty() && leaving_.front().end <= batch_.written()) {
-    const Token token = leaving_.pop().token;
-    events_->on_done(token, Reason::None);
-    if (state_ == State::Ended) return;
-  }
+void IwarpConnection::report_done() {
+  do {
+    events_->on_done(leaving_.pop().token, Reason::None);
+  } while (state_ != State::Ended && any_written());
 }
 
 void IwarpConnection::start_wakeup_writes() {

@@ -10,12 +10,20 @@
 namespace stag::fabric {
 
 net::Transfer write_batch(net::TcpSocket& socket, iwarp::Batch& batch) {
-  std::array<iovec, 256> pieces;
   const auto unsent = batch.unsent();
-  const std::size_t count = std::min(unsent.size(), pieces.size());
-  for (std::size_t i = 0; i < count; ++i)
-    pieces[i] = {const_cast<std::byte*>(unsent[i].data()), unsent[i].size()};
-  const net::Transfer transfer = socket.try_write(std::span(pieces).first(count));
+  const auto piece_of = [](Bytes bytes) {
+    return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  };
+  net::Transfer transfer;
+  if (unsent.size() == 1) {
+    transfer = socket.try_write(piece_of(unsent.front()));
+  } else {
+    std::array<iovec, 256> pieces;
+    const std::size_t count = std::min(unsent.size(), pieces.size());
+    std::transform(unsent.begin(), unsent.begin() + static_cast<std::ptrdiff_t>(count),
+                   pieces.begin(), piece_of);
+    transfer = socket.try_write(std::span(pieces).first(count));
+  }
   if (transfer.bytes > 0) batch.sent(transfer.bytes);
   return transfer;
 }
