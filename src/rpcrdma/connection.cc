@@ -60,9 +60,13 @@ void Connection::on_receive(Bytes message, std::optional<std::uint32_t> invalida
     if (!error) return sink_.drop(error.error());
     return requester_.on_error(*error);
   }
-  const Result<ParsedHeader, HeaderFault> parsed = decode_header(message, header_limits_);
-  if (!parsed) return on_fault(parsed.error());
-  on_message(*parsed, message.subspan(parsed->size), invalidated);
+  HeaderFault fault;
+  if (decode_header(message, header_limits_, *arrived_, fault))
+    on_message(*arrived_, message.subspan(arrived_->size), invalidated);
+  else
+    on_fault(fault);
+  // Memory that many chunks took is not kept.
+  if (arrived_->header.has_chunks()) arrived_.emplace();
 }
 
 // RFC 8166 4.5: answered by a Responder, dropped by a Requester. A message without a Read list that

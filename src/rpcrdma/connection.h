@@ -102,6 +102,9 @@ class Connection {
   Sink& sink_;
   Requester requester_;
   Responder responder_;
+  // The header of the message that is being received, else one without chunks: most have none, and
+  // to make and to end the room for chunks costs more than to decode a header without.
+  std::optional<ParsedHeader> arrived_{std::in_place};
   bool closed_ = false;
 };
 

@@ -137,45 +137,6 @@ Reason stream_fault(const Header& header) {
   return can_be_reply ? Reason::None : Reason::RdmaStreamMissing;
 }
 
-// Fills `parsed`, or says in `fault` why it cannot be.
-bool parse(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed, HeaderFault& fault) {
-  const auto failed = [&fault](Reason reason, HeaderErrorReply answer) {
-    fault.reason = reason;
-    fault.answer = answer;
-    return false;
-  };
-  if (message.size() < kFixedSize)
-    return failed(Reason::RdmaMessageTooShort, HeaderErrorReply::Nothing);
-  const auto word = [&message](std::size_t i) {
-    return load_be<std::uint32_t>(message.data() + 4 * i);
-  };
-  parsed.header.xid = fault.xid = word(0);
-  fault.version = word(1);
-  parsed.header.credits = word(2);
-  const std::uint32_t proc = word(3);
-  // The numbers of these two are the same in all versions, and neither is ever answered.
-  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, HeaderErrorReply::Nothing);
-  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, HeaderErrorReply::Nothing);
-  // RFC 8166 4.5: nothing shorter is parsed.
-  if (message.size() < kMinHeaderSize)
-    return failed(Reason::RdmaMessageTooShort, HeaderErrorReply::Nothing);
-  if (fault.version != kVersion)
-    return failed(Reason::RdmaVersionUnsupported, HeaderErrorReply::ErrVers);
-  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, HeaderErrorReply::ErrChunk);
-  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, HeaderErrorReply::ErrChunk);
-
-  parsed.header.proc = static_cast<rdma_proc>(proc);
-  parsed.size = kMinHeaderSize;
-  // What most messages are: there is nothing in the lists that could be wrong.
-  if (proc == RDMA_MSG && lists_are_empty(message)) return true;
-  Words words(message.subspan(kFixedSize));
-  Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
-  if (reason == Reason::None) reason = stream_fault(parsed.header);
-  if (reason != Reason::None) return failed(reason, HeaderErrorReply::ErrChunk);
-  parsed.size = kFixedSize + words.at();
-  return true;
-}
-
 std::uint32_t chunk_size(std::size_t segments) {
   return kWriteChunkHead + static_cast<std::uint32_t>(segments) * kSegmentSize;
 }
@@ -228,10 +189,49 @@ bool is_error(Bytes message) {
   return message.size() >= kFixedSize && load_be<std::uint32_t>(message.data() + 12) == RDMA_ERROR;
 }
 
+bool decode_header(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed,
+                   HeaderFault& fault) {
+  const auto failed = [&fault](Reason reason, HeaderErrorReply answer) {
+    fault.reason = reason;
+    fault.answer = answer;
+    return false;
+  };
+  if (message.size() < kFixedSize)
+    return failed(Reason::RdmaMessageTooShort, HeaderErrorReply::Nothing);
+  const auto word = [&message](std::size_t i) {
+    return load_be<std::uint32_t>(message.data() + 4 * i);
+  };
+  parsed.header.xid = fault.xid = word(0);
+  fault.version = word(1);
+  parsed.header.credits = word(2);
+  const std::uint32_t proc = word(3);
+  // The numbers of these two are the same in all versions, and neither is ever answered.
+  if (proc == RDMA_DONE) return failed(Reason::RdmaDone, HeaderErrorReply::Nothing);
+  if (proc == RDMA_ERROR) return failed(Reason::RdmaErrorMalformed, HeaderErrorReply::Nothing);
+  // RFC 8166 4.5: nothing shorter is parsed.
+  if (message.size() < kMinHeaderSize)
+    return failed(Reason::RdmaMessageTooShort, HeaderErrorReply::Nothing);
+  if (fault.version != kVersion)
+    return failed(Reason::RdmaVersionUnsupported, HeaderErrorReply::ErrVers);
+  if (proc == RDMA_MSGP) return failed(Reason::RdmaMsgp, HeaderErrorReply::ErrChunk);
+  if (proc > RDMA_NOMSG) return failed(Reason::RdmaProcedureUnknown, HeaderErrorReply::ErrChunk);
+
+  parsed.header.proc = static_cast<rdma_proc>(proc);
+  parsed.size = kMinHeaderSize;
+  // What most messages are: there is nothing in the lists that could be wrong.
+  if (proc == RDMA_MSG && lists_are_empty(message)) return true;
+  Words words(message.subspan(kFixedSize));
+  Reason reason = ListParser(words, limits).parse(parsed.header, fault.has_read_list);
+  if (reason == Reason::None) reason = stream_fault(parsed.header);
+  if (reason != Reason::None) return failed(reason, HeaderErrorReply::ErrChunk);
+  parsed.size = kFixedSize + words.at();
+  return true;
+}
+
 Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits) {
   Result<ParsedHeader, HeaderFault> result(std::in_place);
   HeaderFault fault;
-  if (!parse(message, limits, *result, fault)) result = Failure{fault};
+  if (!decode_header(message, limits, *result, fault)) result = Failure{fault};
   return result;
 }
 
@@ -278,8 +278,24 @@ std::uint32_t encoded_size(const Header& header) {
   return size;
 }
 
+// The four fixed words; yields where the lists go.
+[[gnu::always_inline]] inline std::byte* EncodedHeader::begin(std::uint32_t xid,
+                                                              std::uint32_t credits,
+                                                              rdma_proc proc) {
+  if (size_ > small_.size()) large_ = Block::allocate(size_);
+  std::byte* const to = large_ ? large_.data() : small_.data();
+  store_be(to, xid);
+  store_be(to + 4, kVersion);
+  store_be(to + 8, credits);
+  store_be(to + 12, static_cast<std::uint32_t>(proc));
+  // Without any chunk there is nothing more to say.
+  if (size_ == kMinHeaderSize) std::memset(to + kFixedSize, 0, kMinHeaderSize - kFixedSize);
+  return to + kFixedSize;
+}
+
 EncodedHeader::EncodedHeader(const Header& header) : size_(encoded_size(header)) {
   WordWriter words(begin(header.xid, header.credits, header.proc));
+  if (size_ == kMinHeaderSize) return;
   for (const ReadChunk& chunk : header.read_list) {
     for (const Segment& segment : chunk.segments) {
       words.u32(1);
@@ -296,20 +312,9 @@ EncodedHeader::EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc
                              const std::optional<WriteChunk>& reply_chunk)
     : size_(header_size(write_list, reply_chunk)) {
   WordWriter words(begin(xid, credits, proc));
+  if (size_ == kMinHeaderSize) return;
   words.u32(0);
   words.results(write_list, reply_chunk);
-}
-
-// The four fixed words; yields where the lists go.
-std::byte* EncodedHeader::begin(std::uint32_t xid, std::uint32_t credits, rdma_proc proc) {
-  if (size_ > small_.size()) large_ = Block::allocate(size_);
-  std::byte* const to = large_ ? large_.data() : small_.data();
-  WordWriter words(to);
-  words.u32(xid);
-  words.u32(kVersion);
-  words.u32(credits);
-  words.u32(proc);
-  return to + kFixedSize;
 }
 
 Buffer encode_error(const ErrorMessage& error) {

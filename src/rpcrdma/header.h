@@ -117,6 +117,8 @@ bool is_error(Bytes message);
 // must neither wrap around the offset space nor exceed the limits; Positions are multiples of four;
 // RDMA_MSG has no Position Zero chunk (it would hold the stream twice); RDMA_NOMSG has a chunk.
 Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits = {});
+// The same into a header that has no chunks yet; false: `fault` says why not.
+bool decode_header(Bytes message, const HeaderLimits& limits, ParsedHeader& to, HeaderFault& fault);
 
 // RDMA_ERROR of version 1, or ERR_VERS of any version (RFC 8166 section 7). Trailing bytes are
 // ignored. Never answered, so the failure is a bare reason.

@@ -3,6 +3,7 @@
 // most as Calls in progress. Grows with them, never shrinks; nothing is allocated in steady state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -37,11 +38,25 @@ class KeyTable {
     Entry* const entry = entry_of(key);
     if (entry == nullptr) return std::nullopt;
     const Value value = entry->value;
-    close_gap(static_cast<std::size_t>(entry - entries_.data()));
-    --size_;
+    remove(static_cast<std::size_t>(entry - entries_.data()));
     return value;
   }
   void erase(std::uint32_t key) { static_cast<void>(take(key)); }
+  // One that find() has found.
+  void erase(const Value* value) {
+    const auto* const at = reinterpret_cast<const std::byte*>(value);
+    const auto* const begin = reinterpret_cast<const std::byte*>(entries_.data());
+    remove(static_cast<std::size_t>(at - begin) / sizeof(Entry));
+  }
+  // False when there is one with this key already.
+  bool insert(std::uint32_t key, const Value& value) {
+    if (2 * (size_ + 1) > entries_.size()) grow();
+    Entry& entry = entries_[place_of(key)];
+    if (entry.used) return false;
+    ++size_;
+    entry = {key, true, value};
+    return true;
+  }
   // In any order.
   std::vector<std::uint32_t> keys() const {
     std::vector<std::uint32_t> all;
@@ -77,6 +92,10 @@ class KeyTable {
     if (size_ == 0) return nullptr;
     Entry& entry = entries_[place_of(key)];
     return entry.used ? &entry : nullptr;
+  }
+  void remove(std::size_t place) {
+    close_gap(place);
+    --size_;
   }
   void grow() {
     std::vector<Entry> before(entries_.empty() ? kFirstSize : 2 * entries_.size());

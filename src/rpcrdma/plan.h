@@ -41,6 +41,12 @@ struct CallPlan {
   std::uint32_t reply_chunk = 0;  // bytes of room, 0: no Reply chunk
   std::uint32_t header_size = 0;  // bytes at most
 
+  void clear() {
+    form = Form::Inline;
+    reduced.clear();
+    write_chunks.clear();
+    reply_chunk = 0;
+  }
   bool needs_memory() const {
     return form == Form::Long || !reduced.empty() || !write_chunks.empty() || reply_chunk != 0;
   }
@@ -51,6 +57,9 @@ struct CallPlan {
 // allowed (the owner then gathers memory and tries again, or gives up).
 Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
                                    const CallLimits& limits);
+// The same into a plan of an earlier Call; None: it can be done.
+Reason plan_call(const CallShape& shape, const ReplyBound& bound, const CallLimits& limits,
+                 CallPlan& plan);
 
 // One RDMA Write: `length` bytes from `offset` of the source to the peer's memory. Never pad.
 inline constexpr std::uint32_t kReplyStream = 0xffffffff;
@@ -72,6 +81,13 @@ struct ReplyPlan {
   WriteList write_list;                    // the Call's, with the lengths returned
   std::optional<WriteChunk> reply_chunk;   // the Call's, with the lengths returned
 
+  void clear() {
+    form = Form::Inline;
+    reduced.clear();
+    writes.clear();
+    write_list.clear();
+    reply_chunk.reset();
+  }
   friend bool operator==(const ReplyPlan&, const ReplyPlan&) = default;
 };
 
@@ -80,5 +96,9 @@ struct ReplyPlan {
 Result<ReplyPlan, Reason> plan_reply(const ReplyShape& shape, const WriteList& write_list,
                                      const std::optional<WriteChunk>& reply_chunk,
                                      std::uint32_t reply_threshold);
+// The same into a plan that is there, perhaps of an earlier Reply; None: it can be done.
+Reason plan_reply(const ReplyShape& shape, const WriteList& write_list,
+                  const std::optional<WriteChunk>& reply_chunk, std::uint32_t reply_threshold,
+                  ReplyPlan& plan);
 
 }  // namespace stag::rpcrdma

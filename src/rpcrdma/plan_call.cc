@@ -167,10 +167,16 @@ class CallPlanner {
 
 }  // namespace
 
+Reason plan_call(const CallShape& shape, const ReplyBound& bound, const CallLimits& limits,
+                 CallPlan& plan) {
+  plan.clear();
+  return CallPlanner(shape, bound, limits, plan).plan();
+}
+
 Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
                                    const CallLimits& limits) {
   Result<CallPlan, Reason> result(std::in_place);
-  const Reason reason = CallPlanner(shape, bound, limits, *result).plan();
+  const Reason reason = plan_call(shape, bound, limits, *result);
   if (reason != Reason::None) result = Failure{reason};
   return result;
 }

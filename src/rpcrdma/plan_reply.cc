@@ -46,9 +46,12 @@ Reason reduce(const ReplyShape& shape, const WriteList& offered, ReplyPlan& plan
   return Reason::None;
 }
 
-Reason fill_plan(const ReplyShape& shape, const WriteList& write_list,
-                 const std::optional<WriteChunk>& reply_chunk, std::uint32_t reply_threshold,
-                 ReplyPlan& plan) {
+}  // namespace
+
+Reason plan_reply(const ReplyShape& shape, const WriteList& write_list,
+                  const std::optional<WriteChunk>& reply_chunk, std::uint32_t reply_threshold,
+                  ReplyPlan& plan) {
+  plan.clear();
   plan.stream_length = shape.length;
   for (const WriteChunk& chunk : write_list) plan.write_list.push_back(unused(chunk));
   if (reply_chunk) plan.reply_chunk = unused(*reply_chunk);
@@ -64,13 +67,11 @@ Reason fill_plan(const ReplyShape& shape, const WriteList& write_list,
   return Reason::None;
 }
 
-}  // namespace
-
 Result<ReplyPlan, Reason> plan_reply(const ReplyShape& shape, const WriteList& write_list,
                                      const std::optional<WriteChunk>& reply_chunk,
                                      std::uint32_t reply_threshold) {
   Result<ReplyPlan, Reason> result(std::in_place);
-  const Reason reason = fill_plan(shape, write_list, reply_chunk, reply_threshold, *result);
+  const Reason reason = plan_reply(shape, write_list, reply_chunk, reply_threshold, *result);
   if (reason != Reason::None) result = Failure{reason};
   return result;
 }

@@ -11,7 +11,6 @@ namespace {
 
 template <class Function>
 void for_each_segment(const Header& header, Function function) {
-  if (!header.has_chunks()) return;
   for (const ReadChunk& chunk : header.read_list)
     for (const Segment& segment : chunk.segments) function(segment);
   for (const WriteChunk& chunk : header.write_list)
@@ -119,6 +118,8 @@ void Requester::grant(std::uint32_t credits) {
 void Requester::on_call(OutgoingCall& call) {
   STAG_CHECK(call.state_ == OutgoingCall::State::Idle);
   if (!open_) return fail(call, {closed_});
+  // Nobody waits for credit before it, and there is some.
+  if (first_ == nullptr && !sending_ && has_credit(call)) return send_first(call);
   call.state_ = OutgoingCall::State::Queued;
   // A probe goes first: there is at most one or two of them.
   OutgoingCall* const before = call.probe ? nullptr : last_;
@@ -155,43 +156,55 @@ void Requester::send_ready() {
   sending_ = false;
 }
 
+// The same without the queue.
+void Requester::send_first(OutgoingCall& call) {
+  sending_ = true;
+  send(call);
+  sending_ = false;
+  if (first_ != nullptr) send_ready();
+}
+
 OutgoingCall* Requester::next_ready() {
-  if (!open_ || first_ == nullptr) return nullptr;
+  return open_ && first_ != nullptr && has_credit(*first_) ? first_ : nullptr;
+}
+
+bool Requester::has_credit(const OutgoingCall& call) const {
   const std::uint32_t limit = credit_limit();
-  const bool reserve = settings_.reserve_probe_credit && limit > 1 && !first_->probe;
-  return in_flight() < (reserve ? limit - 1 : limit) ? first_ : nullptr;
+  const bool reserve = settings_.reserve_probe_credit && limit > 1 && !call.probe;
+  return in_flight() < (reserve ? limit - 1 : limit);
 }
 
 void Requester::send(OutgoingCall& call) {
   if (awaits(call.xid)) return fail(call, {Reason::RdmaOwnXidDuplicate});
-  Result<CallPlan, Reason> plan = plan_call(call.shape, call.bound, settings_.limits);
-  if (!plan) return fail(call, {plan.error()});
-  if (!settings_.chunks && plan->needs_memory()) return fail(call, {Reason::RdmaChunksForbidden});
-  call.plan_ = *std::move(plan);
+  const Reason planned = plan_call(call.shape, call.bound, settings_.limits, call.plan_);
+  if (planned != Reason::None) return fail(call, {planned});
+  const bool needs_memory = call.plan_.needs_memory();
+  if (!settings_.chunks && needs_memory) return fail(call, {Reason::RdmaChunksForbidden});
   call.header_.clear_chunks();
   call.header_.xid = call.xid;
   call.header_.credits = settings_.credits;
   call.header_.proc = call.plan_.form == Form::Long ? RDMA_NOMSG : RDMA_MSG;
-  if (call.plan_.needs_memory()) {
+  if (needs_memory) {
     const Result<ExposedChunks, Reason> exposed = sink_.expose(call);
     if (!exposed) return fail(call, {exposed.error()});
     add_lists(call.header_, call, call.plan_, *exposed);
   }
   const EncodedHeader header(call.header_);
   STAG_CHECK(header.bytes().size() <= call.plan_.header_size);
-  submit(call);
+  call.state_ = OutgoingCall::State::Sent;
+  flights_[call.xid] = &call;
+  if (needs_memory) offer(call);
   sink_.send_call(call, header.bytes());
 }
 
-void Requester::submit(OutgoingCall& call) {
-  call.state_ = OutgoingCall::State::Sent;
-  flights_[call.xid] = &call;
+void Requester::offer(const OutgoingCall& call) {
   for_each_segment(call.header_, [this](const Segment& segment) { ++offered_[segment.handle]; });
 }
 
 // Its owner has it again.
 void Requester::retire(OutgoingCall& call) {
   call.state_ = OutgoingCall::State::Idle;
+  if (!call.header_.has_chunks()) return;
   for_each_segment(call.header_, [this](const Segment& segment) {
     if (--offered_[segment.handle] == 0) offered_.erase(segment.handle);
   });
@@ -214,21 +227,19 @@ bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
   return own == *all;
 }
 
-// Ends the flight: its credit is free, and the message's grant is in force.
-OutgoingCall* Requester::complete(std::uint32_t xid, std::uint32_t credits) {
-  OutgoingCall* const call = *flights_.take(xid);
+// Its flight has ended: the credit is free, and the message's grant is in force. False when it was
+// cancelled.
+bool Requester::complete(OutgoingCall* call, std::uint32_t credits) {
   grant(credits);
-  if (call == nullptr)
-    sink_.drop(Reason::RdmaReplyCancelled);
-  else
-    retire(*call);
-  return call;
+  if (call == nullptr) return sink_.drop(Reason::RdmaReplyCancelled), false;
+  retire(*call);
+  return true;
 }
 
 void Requester::on_reply(const ParsedHeader& parsed, Bytes payload,
                          std::optional<std::uint32_t> invalidated) {
   const std::uint32_t xid = parsed.header.xid;
-  OutgoingCall* const* const flight = flights_.find(xid);
+  OutgoingCall** const flight = flights_.find(xid);
   if (flight == nullptr) return sink_.drop(Reason::RdmaReplyUnmatched);
   ReplyArrival arrival;
   arrival.invalidated = invalidated;
@@ -238,17 +249,18 @@ void Requester::on_reply(const ParsedHeader& parsed, Bytes payload,
     // end.
     if (reason != Reason::None) return sink_.drop(reason);
   }
-  if (OutgoingCall* call = complete(xid, parsed.header.credits))
-    sink_.deliver_reply(*call, arrival);
-  send_ready();
+  OutgoingCall* const call = *flight;
+  flights_.erase(flight);
+  if (complete(call, parsed.header.credits)) sink_.deliver_reply(*call, arrival);
+  if (first_ != nullptr) send_ready();
 }
 
 void Requester::on_error(const ErrorMessage& error) {
   if (!awaits(error.xid)) return sink_.drop(Reason::RdmaErrorUnmatched);
   const Reason reason =
       error.code == ERR_VERS ? Reason::RdmaPeerRefusedVersion : Reason::RdmaPeerRefusedChunks;
-  if (OutgoingCall* call = complete(error.xid, error.credits))
-    fail(*call, {reason, error.lowest, error.highest});
+  OutgoingCall* const call = *flights_.take(error.xid);
+  if (complete(call, error.credits)) fail(*call, {reason, error.lowest, error.highest});
   send_ready();
 }
 

@@ -84,12 +84,14 @@ class Requester {
 
  private:
   void send_ready();
+  void send_first(OutgoingCall& call);
+  bool has_credit(const OutgoingCall& call) const;
   OutgoingCall* next_ready();
   void send(OutgoingCall& call);
   void fail(OutgoingCall& call, const CallFailure& failure);
   void unlink(OutgoingCall& call);
-  OutgoingCall* complete(std::uint32_t xid, std::uint32_t credits);
-  void submit(OutgoingCall& call);
+  bool complete(OutgoingCall* call, std::uint32_t credits);
+  void offer(const OutgoingCall& call);
   void retire(OutgoingCall& call);
   void grant(std::uint32_t credits);
 

@@ -96,8 +96,11 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   if (in_service() >= settings_.credits || busy >= 2 * std::size_t{settings_.credits})
     return close(Reason::RdmaCreditsExceeded);
   if (in_service() >= last_grant_) ++overruns_;
-  if (in_service_.contains(parsed.header.xid)) return sink_.drop(Reason::RdmaCallXidDuplicate);
-  IncomingCall& call = take_call(parsed.header, payload.size());
+  IncomingCall& call = free_call();
+  if (!in_service_.insert(parsed.header.xid, &call))
+    return sink_.drop(Reason::RdmaCallXidDuplicate);
+  free_.pop_back();
+  take_call(call, parsed.header, payload.size());
   if (const Reason reason = validate(call, payload); reason != Reason::None) {
     leave_service(call);
     release(call);
@@ -128,14 +131,16 @@ Reason Responder::validate(const IncomingCall& call, Bytes payload) const {
   return Reason::None;
 }
 
-IncomingCall& Responder::take_call(const Header& header, std::size_t inline_bytes) {
+IncomingCall& Responder::free_call() {
   if (free_.empty()) {
     free_.reserve(calls_.size() + 1);  // A Call that becomes free takes no memory.
     calls_.push_back(sink_.make_call());
     free_.push_back(calls_.back().get());
   }
-  IncomingCall& call = *free_.back();
-  free_.pop_back();
+  return *free_.back();
+}
+
+void Responder::take_call(IncomingCall& call, const Header& header, std::size_t inline_bytes) {
   call.state_ = State::Waiting;
   call.header_.xid = header.xid;
   call.charge_ = inline_bytes > kSmallStream ? inline_bytes : 0;
@@ -144,8 +149,6 @@ IncomingCall& Responder::take_call(const Header& header, std::size_t inline_byte
   call.held_ = false;
   call.reads_ = 0;
   call.failed_ = Reason::None;
-  in_service_[header.xid] = &call;
-  return call;
 }
 
 void Responder::take_chunks(IncomingCall& call, const Header& offered) {
@@ -268,16 +271,18 @@ void Responder::deliver(IncomingCall& call, Bytes payload) {
 void Responder::on_reply(IncomingCall& call, const ReplyShape& shape) {
   if (call.state_ != State::Delivered) return;
   if (!open_) return end(call, Reason::None);
-  const Result<ReplyPlan, Reason> plan = plan_reply(
-      shape, call.header_.write_list, call.header_.reply_chunk, settings_.reply_threshold);
-  if (!plan) return refuse(call, plan.error());
+  std::optional<ReplyPlan> with_chunks;
+  ReplyPlan& plan = call.header_.has_chunks() ? with_chunks.emplace() : plain_plan_;
+  const Reason planned = plan_reply(shape, call.header_.write_list, call.header_.reply_chunk,
+                                    settings_.reply_threshold, plan);
+  if (planned != Reason::None) return refuse(call, planned);
   call.state_ = State::Sending;
   leave_service(call);
   last_grant_ = grant();
   const EncodedHeader header(call.header_.xid, last_grant_,
-                             plan->form == Form::Long ? RDMA_NOMSG : RDMA_MSG, plan->write_list,
-                             plan->reply_chunk);
-  sink_.send_reply(call, header.bytes(), *plan, handle_to_invalidate(call));
+                             plan.form == Form::Long ? RDMA_NOMSG : RDMA_MSG, plan.write_list,
+                             plan.reply_chunk);
+  sink_.send_reply(call, header.bytes(), plan, handle_to_invalidate(call));
 }
 
 // RFC 8797 4.1: a handle of this Call and of no other. Peers may keep a handle for several Calls,
@@ -311,7 +316,7 @@ void Responder::on_refusal(IncomingCall& call, Reason reason) {
 void Responder::on_sent(IncomingCall& call) {
   if (call.state_ != State::Sending) return;
   release(call);
-  on_budget();
+  if (!waiting_.empty()) on_budget();
 }
 
 void Responder::on_fault(const HeaderFault& fault) {

@@ -68,7 +68,8 @@ class Responder {
  private:
   using State = IncomingCall::State;
 
-  IncomingCall& take_call(const Header& header, std::size_t inline_bytes);
+  IncomingCall& free_call();
+  void take_call(IncomingCall& call, const Header& header, std::size_t inline_bytes);
   void take_chunks(IncomingCall& call, const Header& offered);
   void release_chunks(IncomingCall& call);
   bool is_shared(const IncomingCall& call, std::uint32_t handle) const;
@@ -97,6 +98,7 @@ class Responder {
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;
+  ReplyPlan plain_plan_;  // of Replies to Calls without chunks; here like Connection::arrived_
   bool open_ = true;
 };
 
