@@ -2,6 +2,9 @@
 // connection it came on and when that is gone, and what a Call in the other direction may be.
 #include <gtest/gtest.h>
 
+#include <deque>
+
+#include "base/completion.h"
 #include "fabric/sim/sim_fabric.h"
 #include "rpc/client.h"
 #include "rpc/rdma/channel.h"
@@ -21,6 +24,22 @@ using testing::store::kVersion;
 constexpr std::array kPromisingTable{bind<INCREMENT>({}, {}, [](const std::uint32_t& size) {
   return ReplyBound{size, {}};
 })};
+
+// Passes Calls on, but keeps those for later that come while `holds` is set.
+class LateService final : public Service {
+ public:
+  explicit LateService(Service& next) : next_(next) {}
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override {
+    if (holds) co_await held.emplace_back();
+    co_return co_await next_.serve(call);
+  }
+
+  bool holds = false;
+  std::deque<Completion<Ok>> held;
+
+ private:
+  Service& next_;
+};
 
 class RdmaCallContext : public ::testing::Test {
  protected:
@@ -52,10 +71,17 @@ class RdmaCallContext : public ::testing::Test {
     ASSERT_TRUE(loop.run(client.call<INCREMENT>(size)).ok());
   }
 
+  static Task<> increment(Channel& channel, std::uint32_t& number) {
+    Client client(channel, Binding(kPromisingTable));
+    const auto result = co_await client.call<INCREMENT>(number);
+    number = result ? *result : 0;
+  }
+
   fabric::SimLoop loop;
   fabric::SimFabric network{loop};
   rpc::Server programs;
-  Server server{programs};
+  LateService late{programs};
+  Server server{late};
   std::optional<Channel> channel;
   std::uint64_t results_max = 0;
   std::shared_ptr<Connection> connection;
@@ -70,6 +96,20 @@ TEST_F(RdmaCallContext, has_the_room_for_results_that_an_inline_Reply_has) {
 TEST_F(RdmaCallContext, has_the_room_for_results_that_a_Reply_chunk_has) {
   call(100'000);
   EXPECT_EQ(results_max, 100'000u);
+}
+
+TEST_F(RdmaCallContext, leaves_a_Call_its_arguments_while_others_come) {
+  call();
+  late.holds = true;
+  std::uint32_t first = 7, second = 21;
+  detach(increment(*channel, first));
+  detach(increment(*channel, second));
+  loop.run_for(std::chrono::seconds(1));
+  ASSERT_EQ(late.held.size(), 2u);
+  for (Completion<Ok>& each : late.held) each.complete(Ok{});
+  loop.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(first, 8u);
+  EXPECT_EQ(second, 22u);
 }
 
 TEST_F(RdmaCallContext, names_its_connection_and_says_when_that_is_gone) {

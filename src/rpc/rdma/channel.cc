@@ -128,7 +128,9 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   const EntryInUse in_use = entry_for(message);
   Entry& entry = *in_use;
   if (message.deadline) deadlines_.add(entry, *message.deadline);
-  CancelCallback cancel(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
+  std::optional<CancelCallback> cancel;
+  if (message.cancel.has_source())
+    cancel.emplace(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
   Reason reason = Reason::None;
   do {
     reason = entry.given_up;

@@ -196,7 +196,8 @@ void Link::send_call(rpcrdma::OutgoingCall& call, Bytes header) {
 void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) {
   auto& pending = static_cast<PendingCall&>(call);
   // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
-  pending.registrations().revoke(*connection_, reply.invalidated);
+  if (pending.registrations().held())
+    pending.registrations().revoke(*connection_, reply.invalidated);
   if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
   pending.collect(reply, pending.outcome.emplace().reply);
   finish(pending, Reason::None, false);
@@ -279,7 +280,9 @@ void Link::deliver_call(rpcrdma::IncomingCall& call, const rpcrdma::CallArrival&
   ServedCall& served = rdma::served(call);
   STAG_CHECK(service_ != nullptr);
   try {
-    served.serve(*service_, arrival, kept(arrival.payload));
+    const bool is_small = arrival.payload.size() <= ServedCall::kRoomForStream;
+    served.serve(*service_, arrival,
+                 is_small ? served.keep_stream(arrival.payload) : kept(arrival.payload));
   } catch (...) {
     return close(trace_exception(Reason::RpcHandlerFailed, where_));
   }
@@ -327,7 +330,8 @@ void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::
   ServedCall& served = rdma::served(call);
   const fabric::Token token = token_of(Operation::Reply, served);
   const xdr::Stream& reply = served.reply()->stream;
-  const InlineVector<std::uint32_t, 2> moved = served.sources(plan.reduced);
+  InlineVector<std::uint32_t, 2> moved;
+  if (!plan.reduced.empty()) moved = served.sources(plan.reduced);
   const std::span<const std::uint32_t> apart(moved.data(), moved.size());
   const bool is_inline = plan.form == rpcrdma::Form::Inline;
   const Bytes plain = is_inline ? reply.plain_without(apart) : Bytes{};

@@ -142,6 +142,7 @@ InlineVector<std::uint32_t, 2> PendingCall::reduced_items() const {
 }
 
 Bytes PendingCall::plain_stream() const {
+  if (plan().reduced.empty()) return message_->stream.plain_without({});
   const InlineVector<std::uint32_t, 2> moved = this->reduced_items();
   return message_->stream.plain_without({moved.data(), moved.size()});
 }

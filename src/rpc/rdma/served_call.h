@@ -3,6 +3,8 @@
 // arguments are read to, and the Task that makes the answer.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,6 +44,14 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   // The bytes of one item.
   MutableBytes room(std::uint32_t item);
 
+  // Bytes of an inline stream that the record itself has room for: most Calls are that short.
+  static constexpr std::size_t kRoomForStream = 256;
+  // The same bytes as long as the Call is in progress; at most kRoomForStream.
+  Buffer keep_stream(Bytes stream) {
+    std::copy(stream.begin(), stream.end(), stream_.begin());
+    return Buffer::borrow(Bytes(stream_).first(stream.size()));
+  }
+
   // Has `service` execute the Call that has arrived; `payload` is its inline stream when it was not
   // held. Throws what service.serve() throws before there is a Task.
   void serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload);
@@ -73,6 +83,7 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   ServedCallOwner& owner_;
   rpc::IncomingCall call_;
   Buffer held_;
+  std::array<std::byte, kRoomForStream> stream_;
   InlineVector<Room, 2> rooms_;
   Task<std::optional<OutgoingReply>> serving_;
   std::shared_ptr<void> alive_;
