@@ -2,6 +2,8 @@
 // job waits only for other jobs of its Executor. net::WorkerPool implements it.
 #pragma once
 
+#include <cstdint>
+
 #include "base/unique_function.h"
 
 namespace stag {
@@ -22,6 +24,8 @@ class Executor {
     // Identifies the client whose jobs share one bound and take turns with those of other clients.
     // Compared, never dereferenced.
     const void* client = nullptr;
+    // Memory that stays taken while the job waits, such as the data of a WRITE.
+    std::uint64_t bytes = 0;
     // The Executor neither refuses this job nor gives it up, because what `work` owns may be
     // destroyed only where blocking is allowed.
     bool must_run = false;

@@ -61,14 +61,15 @@ class Loop {
   // Runs `work` on a thread where blocking is allowed, then `done` on the loop's thread. In virtual
   // time `work` runs inside this call.
   virtual void offload(Function work, Function done) = 0;
-  // The same on a thread of `executor`, as a job of `client` (Executor::Job::client). False when
-  // the queue of `executor` is full: neither function runs. If the executor gives the job up later,
-  // only `done` runs.
-  virtual bool offload_to(Executor& executor, const void* client, Function work, Function done) {
+  // The same on a thread of `executor`, as a job of `client` that keeps `bytes` of memory
+  // (Executor::Job). False when the queue of `executor` is full: neither function runs. If the
+  // executor gives the job up later, only `done` runs.
+  virtual bool offload_to(Executor& executor, const void* client, std::uint64_t bytes,
+                          Function work, Function done) {
     const auto deliver = [](void* loop, Function then) {
       static_cast<Loop*>(loop)->post(std::move(then));
     };
-    return executor.submit({std::move(work), std::move(done), deliver, this, client});
+    return executor.submit({std::move(work), std::move(done), deliver, this, client, bytes});
   }
   // Whether the caller is on the loop's thread.
   virtual bool on_thread() const = 0;
@@ -142,15 +143,17 @@ auto offloaded(Loop& loop, Work work) {
   return Awaiter{loop, std::move(work), std::nullopt, {}};
 }
 
-// co_await offloaded_to(executor, client, loop, work, otherwise): the same on a thread of
+// co_await offloaded_to(executor, client, loop, work, otherwise, bytes): the same on a thread of
 // `executor`; null: on the threads of Loop::offload(). Yields `otherwise` when the Executor refuses
-// the job or gives it up, or when `work` throws std::bad_alloc.
+// the job or gives it up, or when `work` throws std::bad_alloc. `bytes`: memory that the caller
+// keeps meanwhile.
 template <class Work>
 auto offloaded_to(Executor* executor, const void* client, Loop& loop, Work work,
-                  decltype(work()) otherwise) {
+                  decltype(work()) otherwise, std::uint64_t bytes = 0) {
   struct Awaiter {
     Executor* executor;
     const void* client;
+    std::uint64_t bytes;
     Loop& loop;
     Work work;
     decltype(work()) value;
@@ -160,7 +163,7 @@ auto offloaded_to(Executor* executor, const void* client, Loop& loop, Work work,
       const auto resume = [waiter] { waiter.resume(); };
       if (executor != nullptr)
         return loop.offload_to(
-            *executor, client, [this] { run(); }, resume);
+            *executor, client, bytes, [this] { run(); }, resume);
       loop.offload([this] { run(); }, resume);
       return true;
     }
@@ -178,7 +181,7 @@ auto offloaded_to(Executor* executor, const void* client, Loop& loop, Work work,
       return std::move(value);
     }
   };
-  return Awaiter{executor, client, loop, std::move(work), std::move(otherwise), {}};
+  return Awaiter{executor, client, bytes, loop, std::move(work), std::move(otherwise), {}};
 }
 
 }  // namespace stag

@@ -8,25 +8,38 @@
 namespace stag::net {
 
 // All workers that a job of this line may have are taken, and nothing has moved for too long.
-bool JobQueue::is_stuck(const Line& line, TimePoint now) const {
+bool JobQueue::is_stuck(const Line& line, Duration patience, TimePoint now) const {
   if (limits_.patience == Duration::zero()) return false;
-  const auto stands = [&](TimePoint moved) { return now - moved >= limits_.patience; };
+  const auto stands = [&](TimePoint moved) { return now - moved >= patience; };
   if (begun_.size() >= limits_.threads && stands(moved_)) return true;
   return line.under_way >= limits_.threads_each && stands(line.moved);
+}
+
+// The data of jobs that wait takes too much memory, and nothing of this line moves.
+bool JobQueue::is_out_of_bytes(const Line& line, TimePoint now) const {
+  return waiting_bytes_ > limits_.waiting_bytes && is_stuck(line, limits_.bytes_patience, now);
+}
+
+bool JobQueue::has_room(const Line& line, const Job& job, TimePoint now) const {
+  if (line.waiting.size() >= limits_.waiting_each) return false;
+  if (waiting_ >= limits_.waiting && !line.waiting.empty()) return false;
+  if (waiting_ >= limits_.waiting_most) return false;
+  if (is_stuck(line, limits_.patience, now)) return false;
+  const bool too_much = job.bytes > 0 && job.bytes + waiting_bytes_ > limits_.waiting_bytes;
+  return !too_much || !is_stuck(line, limits_.bytes_patience, now);
 }
 
 bool JobQueue::admit(Job&& job, TimePoint now) {
   const auto found = lines_.find(job.client);
   const Line none;
-  const Line& before = found == lines_.end() ? none : found->second;
-  const bool full = before.waiting.size() >= limits_.waiting_each ||
-                    (waiting_ >= limits_.waiting && !before.waiting.empty()) ||
-                    waiting_ >= limits_.waiting_most;
-  if (!job.must_run && (full || is_stuck(before, now))) return false;
+  if (!job.must_run && !has_room(found == lines_.end() ? none : found->second, job, now))
+    return false;
   Line& line = lines_[job.client];
   if (line.waiting.empty()) turns_.push_back(job.client);
+  const std::uint64_t bytes = job.bytes;
   line.waiting.push_back(std::move(job));
   ++waiting_;
+  waiting_bytes_ += bytes;
   return true;
 }
 
@@ -44,6 +57,7 @@ std::optional<JobQueue::Begun> JobQueue::begin(TimePoint now) {
     line.waiting.pop_front();
     if (line.waiting.empty()) turns_.pop_back();
     --waiting_;
+    waiting_bytes_ -= begun.job.bytes;
     ++line.under_way;
     line.moved = moved_ = now;
     begun_.push_back(now);
@@ -63,22 +77,34 @@ void JobQueue::end(const void* client, TimePoint at, TimePoint now) {
   if (line.under_way == 0 && line.waiting.empty()) lines_.erase(found);
 }
 
-void JobQueue::take_from(Line& line, std::vector<Job>& given_back) {
-  std::deque<Job> kept;
+// All that may go; or of the data, which is what takes memory, the newest of what is too much.
+void JobQueue::take_from(Line& line, bool data_only, std::vector<Job>& given_back) {
+  std::uint64_t keep = 0;
+  for (const Job& job : line.waiting) keep += job.bytes;
+  keep -= std::min(keep, waiting_bytes_ - std::min(waiting_bytes_, limits_.waiting_bytes));
+  auto kept = line.waiting.begin();
   for (Job& job : line.waiting) {
-    if (job.must_run)
-      kept.push_back(std::move(job));
-    else
-      given_back.push_back(std::move(job));
+    if (job.must_run || (data_only && job.bytes <= keep)) {
+      keep -= std::min(keep, job.bytes);
+      if (&*kept != &job) *kept = std::move(job);
+      ++kept;
+      continue;
+    }
+    waiting_bytes_ -= job.bytes;
+    --waiting_;
+    given_back.push_back(std::move(job));
   }
-  waiting_ -= line.waiting.size() - kept.size();
-  line.waiting = std::move(kept);
+  line.waiting.erase(kept, line.waiting.end());
 }
 
 std::vector<JobQueue::Job> JobQueue::give_back(TimePoint now) {
   std::vector<Job> given_back;
-  for (auto& [client, line] : lines_)
-    if (!line.waiting.empty() && is_stuck(line, now)) take_from(line, given_back);
+  for (auto& [client, line] : lines_) {
+    const bool all = is_stuck(line, limits_.patience, now);
+    if (line.waiting.empty() || (!all && !is_out_of_bytes(line, now))) continue;
+    given_back.reserve(waiting_ + given_back.size());  // Before anything is taken out.
+    take_from(line, !all, given_back);
+  }
   if (given_back.empty()) return given_back;
   std::erase_if(turns_, [&](const void* client) { return lines_[client].waiting.empty(); });
   std::erase_if(lines_, [](const Lines::value_type& each) {

@@ -3,11 +3,13 @@
 //
 // Clients take turns, and each has a bound of its own for jobs under way and for jobs that wait, so
 // that who asks for much waits behind himself. Where a job waits for workers none of which has
-// begun or ended anything for `patience`, it is given back: the client shall ask again later.
+// begun or ended anything for `patience`, it is given back: the client shall ask again later. Jobs
+// that keep memory while they wait do so sooner, where they keep too much of it together.
 #pragma once
 
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <list>
 #include <map>
 #include <optional>
@@ -28,6 +30,11 @@ struct WorkerLimits {
   std::size_t waiting_most = 4096;
   // Zero: a job waits for ever.
   Duration patience = Duration::zero();
+  // Of jobs that wait, together. When workers have stood still for `bytes_patience`, beyond it no
+  // job with bytes is taken, and those that wait are given back; as long as they move it means
+  // nothing, for then whoever is slowed down is slowed down by a store that does its best.
+  std::uint64_t waiting_bytes = std::numeric_limits<std::uint64_t>::max();
+  Duration bytes_patience = std::chrono::seconds(1);
 };
 
 class JobQueue {
@@ -53,6 +60,8 @@ class JobQueue {
   void limit_threads(std::size_t threads) { limits_.threads = threads; }
 
   std::size_t waiting() const { return waiting_; }
+  // Of those that wait.
+  std::uint64_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t under_way() const { return begun_.size(); }
   // How long the oldest job under way has been so; zero when there is none.
   Duration oldest(TimePoint now) const;
@@ -66,13 +75,16 @@ class JobQueue {
   };
   using Lines = std::map<const void*, Line>;
 
-  bool is_stuck(const Line& line, TimePoint now) const;
-  void take_from(Line& line, std::vector<Job>& given_back);
+  bool is_stuck(const Line& line, Duration patience, TimePoint now) const;
+  bool has_room(const Line& line, const Job& job, TimePoint now) const;
+  bool is_out_of_bytes(const Line& line, TimePoint now) const;
+  void take_from(Line& line, bool data_only, std::vector<Job>& given_back);
 
   WorkerLimits limits_;
   Lines lines_;                   // those with jobs
   std::list<const void*> turns_;  // those with waiting jobs
   std::size_t waiting_ = 0;
+  std::uint64_t waiting_bytes_ = 0;
   std::vector<TimePoint> begun_;  // of the jobs under way
   TimePoint moved_{};
 };

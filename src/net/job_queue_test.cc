@@ -25,10 +25,14 @@ class JobQueueTest : public ::testing::Test {
     limits.waiting_each = 3;
     limits.waiting_most = 6;
     limits.patience = 10s;
+    limits.waiting_bytes = 100;
+    limits.bytes_patience = 1s;
     return limits;
   }
-  bool submit(const char* client, const std::string& name, bool must_run = false) {
+  bool submit(const char* client, const std::string& name, std::uint64_t bytes = 0,
+              bool must_run = false) {
     Executor::Job job;
+    job.bytes = bytes;
     job.work = [this, name] { log += name + " "; };
     job.done = [this, name] { log += "(" + name + ") "; };
     job.client = client;
@@ -79,7 +83,7 @@ TEST_F(JobQueueTest, refuses_jobs_beyond_a_clients_bound_and_leaves_them_to_the_
   job.client = kAlice;
   EXPECT_FALSE(queue.admit(std::move(job), now));
   EXPECT_TRUE(static_cast<bool>(job.work));
-  EXPECT_TRUE(submit(kAlice, "own", true)) << "what must run is never refused";
+  EXPECT_TRUE(submit(kAlice, "own", 0, true)) << "what must run is never refused";
 }
 
 TEST_F(JobQueueTest, admits_the_first_job_of_a_client_to_a_queue_that_others_have_filled) {
@@ -101,7 +105,7 @@ TEST_F(JobQueueTest, gives_back_jobs_that_wait_while_all_workers_hang) {
   for (const char* client : {kAlice, kBob}) submit(client, "y");
   log.clear();
   submit("carol", "c");
-  submit("carol", "own", true);
+  submit("carol", "own", 0, true);
   now += 10s - 1ns;
   give_back();
   EXPECT_EQ(log, "");
@@ -132,6 +136,78 @@ TEST_F(JobQueueTest, runs_jobs_of_other_clients_while_those_of_one_hang) {
   EXPECT_EQ(log, "(a3) ");
   EXPECT_FALSE(submit(kAlice, "a4"));
   EXPECT_TRUE(submit(kBob, "b"));
+}
+
+// All workers hang: two jobs are alice's and two are bob's.
+class JobQueueBytesTest : public JobQueueTest {
+ protected:
+  JobQueueBytesTest() {
+    for (const char* client : {kAlice, kBob})
+      for (int i = 0; i < 2; ++i) submit(client, "x");
+    begin_all();
+    log.clear();
+  }
+};
+
+TEST_F(JobQueueBytesTest, keeps_any_amount_of_data_waiting_while_workers_move) {
+  EXPECT_TRUE(submit(kAlice, "a", 100));
+  now += 1s - 1ns;
+  EXPECT_TRUE(submit(kBob, "b", 100)) << "it may only be slow";
+  give_back();
+  EXPECT_EQ(queue.waiting_bytes(), 200u);
+  for (int i = 0; i < 2; ++i) end_oldest();
+  begin_all();
+  for (const char* client : {kAlice, kBob}) EXPECT_TRUE(submit(client, "more", 100));
+  now += 1s - 1ns;
+  EXPECT_TRUE(submit("carol", "c", 100));
+  give_back();
+  EXPECT_EQ(log, "a b ") << "was done, and nothing given back";
+  EXPECT_EQ(queue.waiting_bytes(), 300u);
+}
+
+TEST_F(JobQueueBytesTest, gives_the_newest_data_beyond_the_bound_back_when_workers_stand_still) {
+  EXPECT_TRUE(submit(kAlice, "a1", 60));
+  EXPECT_TRUE(submit(kAlice, "none"));
+  EXPECT_TRUE(submit(kAlice, "a2", 60));
+  now += 1s;
+  give_back();
+  EXPECT_EQ(log, "(a2) ");
+  EXPECT_EQ(queue.waiting_bytes(), 60u);
+  EXPECT_EQ(queue.waiting(), 2u);
+  EXPECT_FALSE(submit(kBob, "b", 41)) << "and no more is taken";
+  EXPECT_FALSE(submit("carol", "c", 41)) << "from whomever";
+  EXPECT_TRUE(submit("carol", "none")) << "but what has no data";
+  now += 9s;
+  give_back();
+  EXPECT_EQ(queue.waiting_bytes(), 0u);
+  EXPECT_EQ(queue.waiting(), 0u);
+}
+
+// The store moves first, then more is asked for; and the other way round.
+TEST_F(JobQueueBytesTest, takes_data_again_when_workers_move) {
+  EXPECT_TRUE(submit(kAlice, "a1", 100));
+  now += 1s;
+  EXPECT_FALSE(submit(kBob, "b1", 100));
+  end_oldest();
+  EXPECT_TRUE(submit("carol", "c", 100)) << "something has ended";
+  begin_all();
+  EXPECT_EQ(log, "a1 ");
+  EXPECT_EQ(queue.waiting_bytes(), 100u);
+  end_oldest();
+  begin_all();
+  EXPECT_EQ(queue.waiting_bytes(), 0u);
+  now += 1s;
+  EXPECT_TRUE(submit(kBob, "b2", 100)) << "there is room, whether it moves or not";
+  EXPECT_FALSE(submit(kBob, "b3", 1));
+}
+
+TEST_F(JobQueueBytesTest, keeps_jobs_that_must_run_whatever_they_hold) {
+  EXPECT_TRUE(submit(kAlice, "own", 200, true));
+  EXPECT_TRUE(submit(kAlice, "a", 1));
+  now += 1s;
+  give_back();
+  EXPECT_EQ(log, "(a) ");
+  EXPECT_EQ(queue.waiting_bytes(), 200u);
 }
 
 TEST_F(JobQueueTest, keeps_jobs_waiting_while_workers_are_slow_but_move) {

@@ -55,9 +55,11 @@ void EpollLoop::offload(Function work, Function done) {
   core_->post(std::move(job.done));
 }
 
-bool EpollLoop::offload_to(Executor& executor, const void* client, Function work, Function done) {
+bool EpollLoop::offload_to(Executor& executor, const void* client, std::uint64_t bytes,
+                           Function work, Function done) {
   Executor::Job job{std::move(work), std::move(done)};
   job.client = client;
+  job.bytes = bytes;
   return core_->offload(executor, std::move(job));
 }
 

@@ -45,7 +45,8 @@ class EpollLoop final : public Loop {
   void post(Function function) override;
   [[nodiscard]] Timer after(Duration delay, Function function) override;
   void offload(Function work, Function done) override;
-  bool offload_to(Executor& executor, const void* client, Function work, Function done) override;
+  bool offload_to(Executor& executor, const void* client, std::uint64_t bytes, Function work,
+                  Function done) override;
   bool on_thread() const override;
 
   // Internal: for the .cc files of net.

@@ -13,6 +13,8 @@ namespace stag::cli {
 class Limits {
  public:
   void declare(Arguments& arguments);
+  // Data that may wait for one store that does not answer: others shall have most of the memory.
+  std::uint64_t waiting_bytes() const { return rdma_.max_bytes_all / 4; }
   // For the listeners of one of so many addresses.
   void apply(endpoint::ListenOptions& options, std::uint64_t open_files,
              std::size_t addresses) const;

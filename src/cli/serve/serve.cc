@@ -253,7 +253,7 @@ Exit Serve::run() {
   Result<StateLock, std::string> lock = StateLock::take(state_);
   if (!lock) return failed(lock.error());
   std::optional<StateLock> held(*std::move(lock));
-  StoreWatch stores{std::chrono::seconds(store_patience_)};
+  StoreWatch stores{std::chrono::seconds(store_patience_), limits_.waiting_bytes()};
   std::optional<Departure> departure(std::in_place, [&] {
     const std::string busy = stores.busy();
     complain("ends before the last calls have" +

@@ -28,6 +28,7 @@ StoreWorkers StoreWatch::make(const std::string& name) {
   options.limits.threads = kWorkers;
   options.limits.threads_each = kWorkers / 2;
   options.limits.patience = patience_;
+  options.limits.waiting_bytes = waiting_bytes_ / 2;
   options.name = name;
   const StoreWorkers workers{std::make_shared<net::WorkerPool>(options),
                              std::make_shared<net::WorkerPool>(options)};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,8 +25,10 @@ struct StoreWorkers {
 // Any thread, unless stated otherwise.
 class StoreWatch {
  public:
-  // How long a store may take for what it is asked.
-  explicit StoreWatch(Duration patience) : patience_(patience) {}
+  // How long a store may take for what it is asked, and bytes of data that may wait for one which
+  // has stopped to answer.
+  StoreWatch(Duration patience, std::uint64_t waiting_bytes)
+      : patience_(patience), waiting_bytes_(waiting_bytes) {}
   ~StoreWatch() { finish(); }
   StoreWatch(const StoreWatch&) = delete;
   StoreWatch& operator=(const StoreWatch&) = delete;
@@ -55,6 +58,7 @@ class StoreWatch {
   void look_at(Watched& watched, TimePoint now) const;
 
   const Duration patience_;
+  const std::uint64_t waiting_bytes_;
   mutable std::mutex mutex_;
   std::vector<Watched> all_;
 };

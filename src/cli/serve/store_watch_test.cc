@@ -22,13 +22,14 @@ class StoreWatchTest : public ::testing::Test {
   }
   static std::uint64_t count(Reason reason) { return reason_counters().of(reason); }
   // Something that it does not answer before answer().
-  void ask(const std::shared_ptr<net::WorkerPool>& workers) {
+  void ask(const std::shared_ptr<net::WorkerPool>& workers, const void* client = nullptr) {
     std::promise<void> begun;
     Executor::Job job;
-    job.work = [this, &begun] {
+    job.work = [&begun, answered = answered_future_] {
       begun.set_value();
-      answered_.get_future().wait();
+      answered.wait();
     };
+    job.client = client;
     job.deliver = [](void*, Executor::Function) {};
     ASSERT_TRUE(workers->submit(std::move(job)));
     begun.get_future().wait();
@@ -37,11 +38,12 @@ class StoreWatchTest : public ::testing::Test {
     if (!std::exchange(has_answered_, true)) answered_.set_value();
   }
 
-  StoreWatch stores{10s};
+  StoreWatch stores{10s, 2 << 20};
   StoreWorkers workers = stores.make("export /slow");
 
  private:
   std::promise<void> answered_;
+  const std::shared_future<void> answered_future_{answered_.get_future()};
   bool has_answered_ = false;
 };
 
@@ -61,7 +63,7 @@ TEST_F(StoreWatchTest, reports_a_store_that_hangs_once_and_again_when_it_answers
 }
 
 TEST_F(StoreWatchTest, does_not_wait_for_a_store_longer_than_its_time_limit) {
-  StoreWatch impatient{1ms};
+  StoreWatch impatient{1ms, 2 << 20};
   const StoreWorkers slow = impatient.make("export /slow");
   ask(slow.plain);
   std::promise<void> may_end;
@@ -86,6 +88,28 @@ TEST_F(StoreWatchTest, keeps_the_workers_of_a_store_until_it_answers_although_it
   while (!stores.busy().empty()) std::this_thread::yield();
   stores.look(now());
   EXPECT_TRUE(plain.expired());
+}
+
+TEST_F(StoreWatchTest, keeps_a_part_of_the_data_that_waits_for_a_store_that_hangs) {
+  for (int i = 0; i < 8; ++i) ask(workers.plain, i % 2 == 0 ? &stores : nullptr);
+  std::atomic<int> refused = 0;
+  const auto write = [&](int connection) {
+    Executor::Job job;
+    job.work = [] {};
+    job.client = &workers + connection;
+    job.bytes = 1 << 19;
+    job.context = &refused;
+    job.deliver = [](void* count, Executor::Function) { ++*static_cast<std::atomic<int>*>(count); };
+    return workers.plain->submit(std::move(job));
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(write(i)) << "it may only be slow";
+  stores.look(now());
+  EXPECT_EQ(refused, 0);
+  stores.look(now() + 2s);
+  EXPECT_EQ(refused, 3) << "of five halves of a MiB one MiB stays";
+  answer();
+  while (!stores.busy().empty()) std::this_thread::yield();
+  EXPECT_EQ(refused, 5) << "the two were written";
 }
 
 // Offloaded work waits until the test lets it begin.

@@ -8,22 +8,23 @@ namespace stag::vfs {
 namespace {
 
 // co_await blocking(...) runs `work` on a prepared thread of `executor`; Delay when the queue of
-// the executor is full.
+// the executor is full. `bytes`: data that stays in memory until then.
 template <class Work>
-auto blocking(Executor* executor, CallerContext caller, Work work) {
+auto blocking(Executor* executor, CallerContext caller, Work work, std::uint64_t bytes = 0) {
   const auto prepared = [work = std::move(work)] {
     posix::prepare_worker_thread();
     return work();
   };
-  return offloaded_to(executor, caller.client, caller.loop, prepared, Failure{Status::Delay});
+  return offloaded_to(executor, caller.client, caller.loop, prepared, Failure{Status::Delay},
+                      bytes);
 }
 
 // The same as an Operation, for operations that cannot end at once: the coroutine starts here and
 // not before (decision 0007). The objects that `work` refers to outlive the Operation.
 template <class Work>
-auto by_workers(Executor* executor, CallerContext caller, Work work)
+auto by_workers(Executor* executor, CallerContext caller, Work work, std::uint64_t bytes = 0)
     -> Operation<typename decltype(work())::Value> {
-  co_return co_await blocking(executor, caller, std::move(work));
+  co_return co_await blocking(executor, caller, std::move(work), bytes);
 }
 
 }  // namespace
@@ -130,9 +131,13 @@ Operation<WriteResult> PosixFileSystem::write(CallerContext caller, const Handle
   if (auto answer = tree_->write_at_once(caller.credentials, file, offset, data, stability))
     return *std::move(answer);
   Executor* const writers = stability == Stability::Unstable ? workers_.get() : sync_workers_.get();
-  return by_workers(writers, caller,
-                    [this, &who = caller.credentials, &file, offset, data = std::move(data),
-                     stability] { return tree_->write(who, file, offset, data, stability); });
+  const std::uint64_t bytes = data.size();
+  return by_workers(
+      writers, caller,
+      [this, &who = caller.credentials, &file, offset, data = std::move(data), stability] {
+        return tree_->write(who, file, offset, data, stability);
+      },
+      bytes);
 }
 
 Operation<Change> PosixFileSystem::commit(CallerContext caller, const Handle& file, std::uint64_t,

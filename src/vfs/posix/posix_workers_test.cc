@@ -193,6 +193,22 @@ TEST_F(PosixWorkers, make_a_client_try_later_when_their_queue_is_full) {
   EXPECT_EQ(text_of(good(fs().read(caller(), file(), 0, 4)).data.flatten().bytes()), "text");
 }
 
+TEST_F(PosixWorkers, know_how_much_data_waits_for_them) {
+  open(AtOnce::Never);
+  const auto written =
+      start(fs().write(caller(), file(), 0, Rope::copy_of(bytes_of("data")), Stability::Unstable));
+  const auto synced = start(
+      fs().write(caller(), file(), 0, Rope::copy_of(bytes_of("more data")), Stability::FileSync));
+  const auto read = start(fs().read(caller(), file(), 0, 4));
+  ASSERT_EQ(plain->held.size(), 2u);
+  EXPECT_EQ(plain->held[0].bytes, 4u);
+  EXPECT_EQ(plain->held[1].bytes, 0u) << "what is read takes memory when it is read";
+  ASSERT_EQ(syncing->held.size(), 1u);
+  EXPECT_EQ(syncing->held[0].bytes, 9u);
+  run_all();
+  EXPECT_TRUE(written->has_value() && synced->has_value() && read->has_value());
+}
+
 std::size_t open_files() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
