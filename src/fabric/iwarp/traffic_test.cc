@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "testing/fabric_contract/harness.h"
 #include "testing/iwarp_harness.h"
 
 namespace stag::testing {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "testing/fabric_contract/harness.h"
 #include "testing/sim_harness.h"
 
 namespace stag::testing {
