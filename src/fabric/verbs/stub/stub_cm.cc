@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "fabric/verbs/stub/stub_objects.h"
 
@@ -270,10 +271,18 @@ int create_qp(rdma_cm_id* its, ibv_pd* pd, ibv_qp_init_attr* wishes) {
   return its->qp == nullptr ? -1 : 0;
 }
 
-void destroy_qp(rdma_cm_id* its) {
+bool destroy_qp_nobody_looks_at(rdma_cm_id* its) {
   const Locked network;
+  if (id_of(its).queue_pair()->told > 0) return false;
   unmake_qp(*id_of(its).queue_pair());
   its->qp = nullptr;
+  return true;
+}
+
+// As the library does (ibv_destroy_qp(3)), it waits for the acknowledgement of every event of the
+// queue pair: who got one may look at the queue pair until then.
+void destroy_qp(rdma_cm_id* its) {
+  while (!destroy_qp_nobody_looks_at(its)) std::this_thread::yield();
 }
 
 Id* listener_of(const Endpoint& wanted, int family) {

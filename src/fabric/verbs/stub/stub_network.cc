@@ -39,8 +39,16 @@ const char* device_name(ibv_device* device) {
   return device->name;
 }
 
+// Null where the event is of something else.
+Qp* queue_pair_of(Locked& network, const ibv_async_event& event) {
+  if (event.event_type == IBV_EVENT_PORT_ERR) return nullptr;
+  for (Qp* qp : network->queue_pairs)
+    if (qp == event.element.qp) return qp;
+  return nullptr;
+}
+
 int get_async_event(ibv_context* context, ibv_async_event* event) {
-  const Locked network;
+  Locked network;
   Device& device = device_of(context);
   if (device.async_events.empty()) {
     errno = EAGAIN;
@@ -49,10 +57,14 @@ int get_async_event(ibv_context* context, ibv_async_event* event) {
   *event = device.async_events.front();
   device.async_events.pop_front();
   if (device.async_events.empty()) device.async_signal.clear();
+  if (Qp* qp = queue_pair_of(network, *event)) ++qp->told;
   return 0;
 }
 
-void ack_async_event(ibv_async_event*) {}
+void ack_async_event(ibv_async_event* event) {
+  Locked network;
+  if (Qp* qp = queue_pair_of(network, *event)) --qp->told;
+}
 
 ibv_context** get_devices(int* count) {
   const Locked network;

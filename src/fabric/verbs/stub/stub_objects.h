@@ -111,6 +111,7 @@ struct Qp : ibv_qp {
   std::deque<Receive> receives;
   unsigned slots = 0;       // of the send queue, in use
   unsigned unreported = 0;  // of those, performed without a completion
+  unsigned told = 0;        // asynchronous events that somebody got and has not acknowledged
 };
 
 struct Endpoint {

@@ -136,8 +136,7 @@ class Broken final : public rpc::Channel {
   Loop& loop_;
 };
 
-TEST(RetryingClientTest,
-     surfaces_a_transport_error_of_a_call_that_may_have_run_and_does_not_repeat_it) {
+TEST(RetryingClientTest, surfaces_transport_errors_of_calls_that_may_have_run_and_repeats_none) {
   PROVES("R8267-4-f");
   testing::ManualLoop loop;
   Broken channel(loop);
