@@ -1,5 +1,6 @@
 #include "nfs/v4/nfs4_server.h"
 
+#include "nfs/proto/nfs4.h"
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/interpreter.h"
 #include "rpc/server.h"

@@ -6,6 +6,10 @@
 #include <optional>
 #include <string_view>
 
+#include "base/bytes.h"
+#include "base/siphash.h"
+#include "nfs/export/state/durable_file.h"
+
 namespace stag::nfs {
 
 namespace {

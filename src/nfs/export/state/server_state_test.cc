@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/siphash.h"
+
 namespace stag::nfs {
 namespace {
 
