@@ -51,6 +51,22 @@ TEST_F(Nfs4Files, denied_by_a_share_are_not_opened) {
             v4::NFS4ERR_SHARE_DENIED);
 }
 
+TEST_F(Nfs4Files, denied_by_a_client_that_fell_silent_are_opened_after_its_lease) {
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_READ, true, "one");
+  args.share_deny = v4::OPEN4_SHARE_DENY_WRITE;
+  ASSERT_EQ(open(args).status, v4::NFS4_OK);
+  set_up_session("another client");
+  const auto attempt = [&] {
+    return open(open_args("file", v4::OPEN4_SHARE_ACCESS_WRITE, false, "two")).status;
+  };
+  EXPECT_EQ(attempt(), v4::NFS4ERR_SHARE_DENIED);
+  // The other one renews its lease meanwhile.
+  loop_.pass(std::chrono::seconds(60));
+  EXPECT_EQ(attempt(), v4::NFS4ERR_SHARE_DENIED);
+  loop_.pass(std::chrono::seconds(60));
+  EXPECT_EQ(attempt(), v4::NFS4_OK);
+}
+
 TEST_F(Nfs4Files, that_are_directories_are_not_opened) {
   v4::CREATE4args args;
   args.objtype.type = v4::NF4DIR;

@@ -79,6 +79,7 @@ Task<state::Sequenced> SessionSlot::sequence_in_turn(const state::SequenceArgs& 
 
 Task<SessionSlot::Begun> SessionSlot::begin(const OperationList& list) {
   const auto& args = *static_cast<const v4::SEQUENCE4args*>(list.entries()[0].arguments);
+  compound_.shared().expire(compound_.now());
   const state::SequenceArgs asked = to_sequence_args(list, args, compound_.principal());
   state::Sequenced sequenced = co_await sequence_in_turn(asked);
   switch (sequenced.kind) {

@@ -18,6 +18,10 @@ std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
 }
 
 void SharedState::expire(TimePoint now) {
+  constexpr Duration kInterval = std::chrono::seconds(1);
+  const TimePoint::rep time = now.time_since_epoch().count();
+  TimePoint::rep due = next_expiry_.load(std::memory_order_relaxed);
+  if (time < due || !next_expiry_.compare_exchange_strong(due, time + kInterval.count())) return;
   for (const state::LifePtr& ended : clients.expire(now)) release(ended);
 }
 

@@ -2,6 +2,7 @@
 // file system, its limits.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 
@@ -44,7 +45,8 @@ class SharedState {
 
   // Of these exports, which the caller keeps.
   std::shared_ptr<const PseudoFs> pseudo_fs(const std::shared_ptr<const Exports>& exports);
-  // Ends clients whose lease ran out and nobody waits for any more.
+  // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
+  // however often it is called.
   void expire(TimePoint now);
   // Ends a client that lapsed and holds what somebody else wants.
   void end_lapsed(state::ClientId client);
@@ -53,6 +55,7 @@ class SharedState {
   }
 
  private:
+  std::atomic<TimePoint::rep> next_expiry_{0};  // as time since the clock's zero
   BriefMutex mutex_;
   std::weak_ptr<const Exports> exports_;  // that pseudo_fs_ was made of
   std::shared_ptr<const PseudoFs> pseudo_fs_;
