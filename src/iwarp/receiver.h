@@ -107,6 +107,7 @@ class Receiver {
 
   // RFC 5044 7.1.2 rule 4: a responder sends nothing before.
   bool first_fpdu_seen() const { return fpdus_ > 0; }
+  std::uint64_t fpdus() const { return fpdus_; }  // that were whole and right, so far
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
   // Whether the stream ended between two FPDUs, so that an end of file is no loss of data.

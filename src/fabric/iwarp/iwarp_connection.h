@@ -18,6 +18,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/iwarp/iwarp_options.h"
+#include "fabric/iwarp/read_ahead.h"
 #include "fabric/iwarp/ring.h"
 #include "fabric/iwarp/stall_watch.h"
 #include "fabric/iwarp/system_entropy.h"
@@ -195,6 +196,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   bool held_ = false;     // first_fpdu_delay
   bool heard_ = false;    // anything, since the set-up
   bool in_bulk_ = false;  // the last read had a direct target
+  std::size_t many_in_crowd_ = kReadAheadInCrowd;  // bytes to read ahead where others wait
   int held_back_ = 0;     // short Sends of this turn that are not written
   int wakeup_writes_ = 0;
   Timer hold_;

@@ -7,18 +7,6 @@
 namespace stag::fabric {
 namespace {
 
-// Room for small messages that come many at a time. What a large FPDU begins with is copied out of
-// it, so not more until a turn has filled it with small ones.
-constexpr std::size_t kReadAhead = 16 * 1024;
-constexpr std::size_t kLargestReadAhead = 64 * 1024;
-// The same where other connections of the loop wait for their turn: about ten small messages.
-constexpr std::size_t kReadAheadInCrowd = 2 * 1024;
-// Room behind a direct target: the end of its FPDU, and the next one's header or a whole small
-// message.
-constexpr std::size_t kBehindDirect = 1024;
-// Room for the end of an FPDU too short to be a direct target, and as much again.
-constexpr std::size_t kAfterDirect = 2 * 1024;
-
 // Messages of these sizes may be kept as they lie in the read-ahead. It costs less to copy smaller
 // ones; data of larger ones may be kept for good, and would keep all of the read-ahead with it.
 constexpr std::size_t kKeptFrom = 1024;
@@ -100,7 +88,8 @@ void IwarpConnection::on_readable() {
 void IwarpConnection::read_some() {
   std::size_t moved = 0;
   const bool crowded = socket_.crowded();
-  std::size_t many = crowded ? kReadAheadInCrowd : kReadAhead;
+  const std::uint64_t before = receiver_.fpdus();
+  std::size_t many = crowded ? many_in_crowd_ : kReadAhead;
   while (state_ == State::Open && moved < options_->turn_bytes) {
     const std::span<const MutableBytes> targets = receiver_.direct_targets();
     // Between two parts of bulk data a full read-ahead would take in more of it, only to copy it.
@@ -126,7 +115,8 @@ void IwarpConnection::read_some() {
     if (transfer.bytes > placed) receiver_.on_bytes(ahead.first(transfer.bytes - placed));
     // Before more is read: who has an answer that left early may have asked again already.
     report_written();
-    // Small messages cost by number.
+    if (crowded && moved > 0)
+      many_in_crowd_ = read_ahead_in_crowd(moved, receiver_.fpdus() - before);
     if (transfer.drained || (crowded && direct == 0)) return;
   }
 }
