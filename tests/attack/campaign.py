@@ -165,7 +165,7 @@ class Campaign:
         """A quarter of the time without the attack, to compare with, then with it. The server has a processor of its own where there are two, and
         one loop; the attackers have what the good client leaves of the others: so that it is the server for whose time they compete."""
         outcome, start = self.outcome(name), time.monotonic()
-        good = GoodClient(target, loses_connections=bool(FLOODS[name].ADDRESS_SPACE))
+        good = GoodClient(target, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE))
         flood = None
         if self.processors:
             os.sched_setaffinity(0, self.processors[1:])

@@ -9,7 +9,9 @@ from wire import nfs
 BLOCK = 65536
 KINDS = 3  # of calls
 PER_CONNECTION = 60  # calls until it connects anew
-MOST_LOST = 100  # connections, one after the other
+MOST_LOST = 100  # connections, or calls put off, one after the other
+PUT_OFF = 0.05  # seconds until a call that was put off is made again
+JUKEBOX = bytes.fromhex("00002718")  # NFS3ERR_JUKEBOX: ask again later
 
 
 class Times(NamedTuple):
@@ -20,9 +22,9 @@ class Times(NamedTuple):
 
 
 class GoodClient:
-    def __init__(self, target, loses_connections=False):
-        """`loses_connections`: the server is so short of memory that it may end any; what was asked is asked again then."""
-        self.target, self.loses_connections = target, loses_connections
+    def __init__(self, target, short_of_memory=False):
+        """`short_of_memory`: the server is, so that it may end any connection and put any call off; what was asked is asked again then."""
+        self.target, self.short_of_memory = target, short_of_memory
         self.calls = []
         for place in target.places:
             data = bytes(BLOCK)
@@ -61,14 +63,18 @@ class GoodClient:
                 start = time.monotonic()
                 results = peer.call(call)
             except ConnectionError:
-                if not self.loses_connections:
+                if not self.short_of_memory:
                     raise
                 anew = True
+                continue
+            if self.short_of_memory and results is not None and results[:4] == JUKEBOX:
+                time.sleep(PUT_OFF)
+                anew = False
                 continue
             if results is None or results[:4] != bytes(4):
                 raise Failure(f"a good client's call of procedure {call.procedure} failed: {results and results[:4].hex()}")
             return peer, time.monotonic() - start
-        raise Failure(f"a good client lost {MOST_LOST} connections one after the other")
+        raise Failure(f"a good client lost its connection, or was put off, {MOST_LOST} times one after the other")
 
 
 def percentile(times, share):
