@@ -132,7 +132,7 @@ void EpollLoop::Core::collect() {
 }
 
 void EpollLoop::Core::tell_due() {
-  if (again_.empty() && found_ <= 1) return tell_only();
+  if (again_.size() + found_ <= 1) return tell_only();
   collect();
   crowded_ = due_.size() > 1;
   if (!crowded_) {
@@ -157,14 +157,18 @@ void EpollLoop::Core::tell_due() {
   }
 }
 
-// One event or none, as in most turns.
+// One or none, as in most turns.
 void EpollLoop::Core::tell_only() {
   crowded_ = false;
-  if (std::exchange(found_, 0) == 0) return;
-  auto* const watched = static_cast<Watched*>(events_[0].data.ptr);
-  if (watched == nullptr) return;
-  watched->due_ = events_[0].events;
-  tell(*watched);
+  Watched* watched = nullptr;
+  if (!again_.empty()) {
+    watched = again_.front();
+    again_.clear();
+  } else if (std::exchange(found_, 0) != 0) {
+    watched = static_cast<Watched*>(events_[0].data.ptr);
+    if (watched != nullptr) watched->due_ = events_[0].events;
+  }
+  if (watched != nullptr) tell(*watched);
 }
 
 // Whoever is told may end the watching of others, or its own.

@@ -1,6 +1,7 @@
 #include "fabric/verbs/domain.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 
@@ -30,39 +31,52 @@ SharedReceives::~SharedReceives() {
 }
 
 Result<Ok, Reason> SharedReceives::reserve(std::uint32_t count) {
-  const std::uint32_t missing = wanted_ + count > posted_ ? wanted_ + count - posted_ : 0;
-  const auto blocks = pool_.reserve(missing);
-  if (!blocks) return Failure{blocks.error()};
   wanted_ += count;
+  const auto blocks = pool_.reserve(target() > posted_ ? target() - posted_ : 0);
+  if (!blocks) {
+    wanted_ -= count;
+    return Failure{blocks.error()};
+  }
   fill();
   if (posted_ >= wanted_) return Ok{};
   wanted_ -= count;
   return Failure{Reason::VerbsDeviceFull};
 }
 
-bool SharedReceives::post(RegisteredBlock* block) {
-  block->shared = this;
-  ibv_sge memory{reinterpret_cast<std::uintptr_t>(block->data),
-                 static_cast<std::uint32_t>(pool_.block_size()), block->key};
-  ibv_recv_wr work{receive_id(block), nullptr, &memory, 1}, *bad = nullptr;
-  if (ibv_post_srq_recv(queue_, &work, &bad) != 0) return false;
-  ++posted_;
-  return true;
+std::uint32_t SharedReceives::post(std::uint32_t count) {
+  std::array<ibv_recv_wr, kTogether> works;
+  std::array<ibv_sge, kTogether> memory;
+  std::uint32_t taken = 0;
+  for (; taken < std::min(count, kTogether); ++taken) {
+    RegisteredBlock* block = pool_.take();
+    if (block == nullptr) break;
+    block->shared = this;
+    memory[taken] = {reinterpret_cast<std::uintptr_t>(block->data),
+                     static_cast<std::uint32_t>(pool_.block_size()), block->key};
+    works[taken] = {receive_id(block), nullptr, &memory[taken], 1};
+    if (taken > 0) works[taken - 1].next = &works[taken];
+  }
+  if (taken == 0) return 0;
+  ibv_recv_wr* bad = works.data();  // none, where a device does not say
+  if (ibv_post_srq_recv(queue_, works.data(), &bad) == 0) return taken;
+  const auto good = static_cast<std::uint32_t>(bad - works.data());
+  while (taken > good) pool_.give(block_of(works[--taken].wr_id));
+  return good;
 }
 
 void SharedReceives::fill() {
-  while (posted_ < wanted_) {
-    RegisteredBlock* block = pool_.take();
-    if (block == nullptr) return;
-    if (!post(block)) return pool_.give(block);
+  while (posted_ < target()) {
+    const std::uint32_t more = post(target() - posted_);
+    if (more == 0) return;
+    posted_ += more;
   }
 }
 
 void SharedReceives::consumed(RegisteredBlock* block) {
+  pool_.give(block);
   --posted_;
-  if (posted_ >= wanted_ || !post(block)) pool_.give(block);
-  // Makes up for what could not be posted before.
-  if (posted_ < wanted_) fill();
+  // What could not be posted before is tried again with the next one.
+  if (posted_ <= wanted_) fill();
 }
 
 Domain::Domain(const VerbsFunctions& functions, ibv_pd* pd, const DeviceTraits& traits)

@@ -4,6 +4,7 @@
 // memory to every queue pair of its domain.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,7 +21,8 @@ struct Completions {
   std::uint32_t entries = 0;
 };
 
-// Receives that the queue pairs of a domain share. As many are posted as their owners reserve.
+// Receives that the queue pairs of a domain share. At least as many are posted as their owners
+// reserve.
 class SharedReceives {
  public:
   static Result<std::unique_ptr<SharedReceives>, Reason> make(const VerbsFunctions& functions,
@@ -41,12 +43,17 @@ class SharedReceives {
   Completions completions;
 
  private:
+  static constexpr std::uint32_t kTogether = 16;
+
   SharedReceives(const VerbsFunctions& functions, ibv_pd* pd, std::size_t block_size,
                  std::uint32_t capacity)
       : functions_(functions), capacity_(capacity), pool_(functions, pd, block_size) {}
-  bool post(RegisteredBlock* block);
-  // Posts until as many are as there should be.
+  // Some more than are reserved, so that used ones are posted again several at a time.
+  std::uint32_t target() const { return std::min(wanted_ + kTogether, capacity_); }
+  // Posts until as many are as there should be, or the device takes no more.
   void fill();
+  // Up to `count` in one call; how many the device took.
+  std::uint32_t post(std::uint32_t count);
 
   const VerbsFunctions& functions_;
   const std::uint32_t capacity_;

@@ -69,7 +69,7 @@ Result<Ok, Reason> LoopDevice::prepare() {
   auto async_events = watch_copy(loop_, context_->async_fd);
   if (!async_events) return Failure{async_events.error()};
   async_events_ = *std::move(async_events);
-  completions_.when_readable([this] { on_readable(); });
+  completions_.when_readable(static_cast<net::Reader&>(*this));
   async_events_.when_readable([this] { on_async_readable(); });
   return Ok{};
 }
@@ -122,6 +122,8 @@ void LoopDevice::release_completions(Completions completions) {
 }
 
 void LoopDevice::remove(std::uint32_t queue_pair) {
+  // Who is told of its end and goes may be the last who uses this.
+  if (draining_) kept_ = weak_from_this().lock();
   users_.erase(queue_pair);
   recent_[queue_pair % recent_.size()] = {};
   // What others have completed meanwhile keeps its order.
@@ -211,8 +213,6 @@ void LoopDevice::later(void (LoopDevice::*step)()) {
 }
 
 void LoopDevice::on_readable() {
-  // Whoever is told last of its end may let go of this.
-  const auto alive = shared_from_this();
   draining_ = true;
   Polled polled = poll(kTurn);
   if (polled == Polled::Nothing) {
@@ -223,17 +223,20 @@ void LoopDevice::on_readable() {
   }
   draining_ = false;
   if (polled != Polled::Nothing) completions_.mark_read();
-  completions_.when_readable([this] { on_readable(); });
+  completions_.when_readable(static_cast<net::Reader&>(*this));
+  // May be the last of this.
+  const auto kept = std::move(kept_);
 }
 
 void LoopDevice::drain() {
   if (draining_) return;
-  const auto alive = weak_from_this().lock();
+  const auto kept = weak_from_this().lock();
   draining_ = true;
   std::uint32_t most = 0;
   for (const Queue& queue : queues_) most = std::max(most, queue.capacity);
   if (poll(static_cast<int>(most + backlog_.size())) == Polled::Part) later(&LoopDevice::drain);
   draining_ = false;
+  kept_.reset();
 }
 
 void LoopDevice::on_async_readable() {

@@ -33,7 +33,7 @@ class QueuePairUser {
 
 class DeviceRegistry;
 
-class LoopDevice : public std::enable_shared_from_this<LoopDevice> {
+class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, private net::Reader {
  public:
   static Result<std::shared_ptr<LoopDevice>, Reason> open(
       std::shared_ptr<const VerbsFunctions> functions, std::shared_ptr<DeviceRegistry> registry,
@@ -74,7 +74,8 @@ class LoopDevice : public std::enable_shared_from_this<LoopDevice> {
   LoopDevice(std::shared_ptr<const VerbsFunctions> functions,
              std::shared_ptr<DeviceRegistry> registry, net::EpollLoop& loop, ibv_context* context);
   Result<Ok, Reason> prepare();
-  void on_readable();
+  // The completion channel.
+  void on_readable() override;
   void take_events();
   // Asks for notification where it was spent; false when it was, so that what completed meanwhile
   // has to be looked for.
@@ -107,6 +108,7 @@ class LoopDevice : public std::enable_shared_from_this<LoopDevice> {
   };
   std::array<Recent, 16> recent_;
   bool draining_ = false;
+  std::shared_ptr<LoopDevice> kept_;  // until the turn has ended
 };
 
 }  // namespace stag::fabric

@@ -1,5 +1,6 @@
 // What a VerbsConnection does when its device has completed something.
 #include <cstring>
+#include <utility>
 
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_reason.h"
@@ -86,22 +87,23 @@ void VerbsConnection::on_sent(const ibv_wc& completion) {
   close_when_sent();
 }
 
+// The slot stays until all before it have ended.
 void VerbsConnection::complete(PostedWork& posted) {
-  // The slot stays until all before it have ended.
-  PostedWork work = std::move(posted);
-  posted = PostedWork{};
-  posted.kind = WorkKind::Done;
-  if (work.is_over_when_sent()) return;
-  if (work.kind == WorkKind::Read) {
-    traffic_.read_bytes_in += work.read_length;
-    if (work.blocks != nullptr) std::memcpy(work.sink.data(), work.blocks->data, work.sink.size());
+  const WorkKind kind = std::exchange(posted.kind, WorkKind::Done);
+  const std::uint32_t key = posted.key;
+  const Token token = posted.token;
+  if (kind == WorkKind::Read) {
+    traffic_.read_bytes_in += posted.read_length;
+    if (posted.blocks != nullptr)
+      std::memcpy(posted.sink.data(), posted.blocks->data, posted.sink.size());
   }
-  release(work);
-  if (work.kind == WorkKind::Invalidate) {
-    forget(work.key);
-    if (events_ != nullptr) events_->on_revoked(work.key);
+  if (posted.blocks != nullptr || posted.region != nullptr) release(posted);
+  // Who is told may post more, and the slots move.
+  if (kind == WorkKind::Invalidate) {
+    forget(key);
+    if (events_ != nullptr) events_->on_revoked(key);
   }
-  if (work.token != kNoToken) events_->on_done(work.token, Reason::None);
+  if (token != kNoToken) events_->on_done(token, Reason::None);
 }
 
 }  // namespace stag::fabric

@@ -123,7 +123,7 @@ void VerbsConnection::release(PostedWork& work) {
     queue_pair_->domain().send_blocks().give(block);
   }
   if (work.region != nullptr) functions().dereg_mr(std::exchange(work.region, nullptr));
-  work.source = Buffer();
+  if (!work.source.empty()) work.source = Buffer();
 }
 
 }  // namespace stag::fabric

@@ -26,11 +26,6 @@ struct PostedWork {
   Buffer source;                      // what lies in the region
   std::uint32_t read_length = 0;
   MutableBytes sink;  // Read: where the block's bytes go
-
-  // Nobody waits for its end, and nothing is given back then: a message that went inline.
-  bool is_over_when_sent() const {
-    return kind == WorkKind::Send && token == kNoToken && blocks == nullptr && region == nullptr;
-  }
 };
 
 // A request, and how to post it.
