@@ -74,7 +74,7 @@ Rows measure_active(const ServerProcess& server, const SpecialOptions& options,
   now_running(&load);
   Sample sample;
   const double seconds = options.sampling.seconds * options.sampling.samples;
-  auto opened = load.open(url_of(server, false));
+  auto opened = load.open(server.url(false));
   if (opened.ok()) sample = load.run(Operation::Getattr, 0, 1, seconds, server.pid());
   now_running(nullptr);
   if (!opened) return Failure{opened.error()};

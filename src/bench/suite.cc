@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <list>
+#include <optional>
 
+#include "bench/raw/perftest.h"
 #include "bench/worlds/server_process.h"
 
 namespace stag::bench {
@@ -105,7 +107,7 @@ class HomeSuite final : public Suite {
     load_ = std::make_unique<LoadGenerator>(load_options(stage.setup, options_));
     loaded_ = &stage;
     now_running(load_.get());
-    return load_->open(url_of(stage.server, stage.setup.tcp));
+    return load_->open(stage.server.url(stage.setup.tcp));
   }
   void close() {
     now_running(nullptr);
@@ -142,10 +144,19 @@ class HomeSuite final : public Suite {
   const Stage* loaded_ = nullptr;
 };
 
-class AwaySuite final : public Suite {
+// What the figures of the plain set-up are measured with when there is one server for all.
+struct Site {
+  std::string url;
+  std::optional<ServerProcess> server{};  // else it is elsewhere
+  std::optional<Perftest> perftest{};
+
+  pid_t pid() const { return server ? server->pid() : kNoPeer; }
+};
+
+class OneServerSuite final : public Suite {
  public:
-  AwaySuite(std::string url, const std::vector<Figure>& figures, const SuiteOptions& options)
-      : url_(std::move(url)), options_(options) {
+  OneServerSuite(Site site, const std::vector<Figure>& figures, const SuiteOptions& options)
+      : site_(std::move(site)), options_(options) {
     std::copy_if(figures.begin(), figures.end(), std::back_inserter(figures_),
                  [](const Figure& each) { return each.is_load() && each.setup == Setup{}; });
   }
@@ -157,25 +168,52 @@ class AwaySuite final : public Suite {
     now_running(nullptr);
     return rows;
   }
+  std::vector<std::string> notes() override { return notes_; }
 
  private:
   Rows measured(LoadGenerator& load, const Progress& progress) {
-    if (Result<Ok, std::string> opened = load.open(url_); !opened) return Failure{opened.error()};
+    if (Result<Ok, std::string> opened = load.open(site_.url); !opened)
+      return Failure{opened.error()};
     std::vector<Row> rows;
     for (Figure& figure : figures_) {
       progress(rows.size(), figures_.size(), figure.name);
       figure.goal = {};
-      auto row = measure(figure, options_.sampling, load, nullptr, kNoPeer);
+      auto row = measure(figure, options_.sampling, load, nullptr, site_.pid());
       if (!row) return Failure{figure.name + ": " + row.error()};
       rows.push_back(*std::move(row));
+      add_reference(figure, rows.back());
     }
     return rows;
   }
+  void add_reference(const Figure& figure, Row& row) {
+    if (!site_.perftest || !Perftest::compares_with(figure) || stopped()) return;
+    auto reference = site_.perftest->measure(figure, options_.sampling, row.ours.value);
+    if (reference) {
+      row.reference = *std::move(reference);
+      return;
+    }
+    notes_.push_back("no reference: " + reference.error());
+    site_.perftest.reset();
+  }
 
-  const std::string url_;
+  Site site_;
   const SuiteOptions options_;
   std::vector<Figure> figures_;
+  std::vector<std::string> notes_;
 };
+
+Result<std::unique_ptr<Suite>, std::string> at_device(const std::vector<Figure>& figures,
+                                                      const SuiteOptions& options) {
+  ServerProcessOptions wanted = server_options({}, options);
+  wanted.device_address = options.device_address;
+  auto server = ServerProcess::start(wanted);
+  if (!server) return Failure{server.error()};
+  Site site{server->url(false)};
+  site.server.emplace(*std::move(server));
+  site.perftest.emplace(options.device_address);
+  return std::unique_ptr<Suite>(
+      std::make_unique<OneServerSuite>(std::move(site), figures, options));
+}
 
 }  // namespace
 
@@ -198,6 +236,7 @@ bool Suite::stopped() {
 
 Result<std::unique_ptr<Suite>, std::string> Suite::at_home(std::vector<Figure> figures,
                                                            const SuiteOptions& options) {
+  if (!options.device_address.empty()) return at_device(figures, options);
   auto suite = std::make_unique<HomeSuite>(std::move(figures), options);
   if (Result<Ok, std::string> started = suite->start(); !started) return Failure{started.error()};
   return std::unique_ptr<Suite>(std::move(suite));
@@ -205,7 +244,7 @@ Result<std::unique_ptr<Suite>, std::string> Suite::at_home(std::vector<Figure> f
 
 std::unique_ptr<Suite> Suite::of(const std::string& url, const std::vector<Figure>& figures,
                                  const SuiteOptions& options) {
-  return std::make_unique<AwaySuite>(url, figures, options);
+  return std::make_unique<OneServerSuite>(Site{url}, figures, options);
 }
 
 }  // namespace stag::bench

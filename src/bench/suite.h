@@ -19,6 +19,9 @@ struct SuiteOptions : SpecialOptions {
   bool crc = false;
   std::uint32_t busy_poll_us = 0;
   bool plots = false;  // whether plots() will be called
+  // An address of an RDMA device of this machine, through which at_home() measures; empty: software
+  // iWARP on loopback.
+  std::string device_address;
 };
 
 // Told before each figure: how many are done, how many there are, what comes.
@@ -31,6 +34,8 @@ class Suite {
   virtual Rows run(const Progress& progress) = 0;
   // The raw references that belong to no row; after run().
   virtual std::vector<Row> references() { return {}; }
+  // Sentences about what is missing in the rows; after run().
+  virtual std::vector<std::string> notes() { return {}; }
   // Blocks. Fails with a sentence, also where there are none.
   virtual Result<std::vector<NamedPlot>, std::string> plots() {
     return Failure{std::string("there are plots with --self only")};
@@ -38,8 +43,9 @@ class Suite {
   // Makes run() fail soon, whatever it is at. From any thread.
   void stop();
 
-  // With servers and raw peers in processes of their own. Forks: call before this process has
-  // threads.
+  // With servers and raw peers in processes of their own; of an RDMA device, perftest's programs
+  // are the reference, and figures that need a set-up of their own are left out. Forks: call before
+  // this process has threads.
   static Result<std::unique_ptr<Suite>, std::string> at_home(std::vector<Figure> figures,
                                                              const SuiteOptions& options);
   // Against a server elsewhere, without references. `url` names a directory that may be written

@@ -62,7 +62,7 @@ Plots rate_by_connections(const ServerProcess& server, double seconds, const Run
     options.connections = connections;
     LoadGenerator load(options);
     running(&load);
-    auto opened = load.open(url_of(server, false));
+    auto opened = load.open(server.url(false));
     if (opened.ok()) {
       add(getattr, connections, load.run(Operation::Getattr, 0, 8, seconds, server.pid()).rate());
       add(read, connections, load.run(Operation::Read, 4096, 8, seconds, server.pid()).rate());
@@ -87,7 +87,7 @@ Result<std::vector<NamedPlot>, std::string> measure_plots(const ServerProcess& s
   {
     LoadGenerator load;
     now_running(&load);
-    auto opened = load.open(url_of(server, false));
+    auto opened = load.open(server.url(false));
     if (opened.ok()) {
       plots.push_back(throughput_by_block(load, raw, seconds, server.pid()));
       plots.push_back(latency_by_depth(load, raw, seconds, server.pid()));

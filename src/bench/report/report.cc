@@ -134,11 +134,12 @@ std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& refere
   return report.dump(2);
 }
 
-std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references) {
+std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references,
+                     std::string_view reference) {
   std::string table = machine() + "\n\n";
   table +=
       fmt::format("{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>8}\n",
-                  "", "stag", "least", "most", "raw TCP", "unit", "ratio", "p50 us", "p99 us",
+                  "", "stag", "least", "most", reference, "unit", "ratio", "p50 us", "p99 us",
                   "raw p99", "CPU us", "raw CPU", "calls", "allocs");
   for (const Row& row : rows) table += line(row, rows);
   if (!references.empty()) table += "\n";

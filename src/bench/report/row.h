@@ -49,6 +49,8 @@ void add_cpu_rows(std::vector<Row>& rows);
 // CPU model, number of CPUs, kernel.
 std::string machine();
 std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references);
-std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references);
+// `reference`: what the references of `rows` are.
+std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references,
+                     std::string_view reference);
 
 }  // namespace stag::bench

@@ -27,6 +27,7 @@ using Ports = std::array<std::uint16_t, 2>;
 
 // Enough for every figure, from one address.
 constexpr std::uint32_t kMostConnections = 1u << 20;
+constexpr const char* kLoopback = "127.0.0.1";
 
 // The folder that is served, or nothing; gone with the object.
 class Folder {
@@ -72,9 +73,12 @@ bool serve_until_told(const ServerProcessOptions& options, const Folder& folder,
   listen.rdma.transport.crc = options.crc;
   listen.rdma.max_connections = listen.rdma.max_connections_per_peer = kMostConnections;
   listen.tcp.max_connections = listen.tcp.max_connections_per_peer = kMostConnections;
-  auto rdma = endpoint::listen(server, {"127.0.0.1", 0}, listen);
+  const bool verbs = !options.device_address.empty();
+  listen.fabric = verbs ? endpoint::FabricKind::Verbs : endpoint::FabricKind::Iwarp;
+  const Address anywhere{verbs ? options.device_address : kLoopback, 0};
+  auto rdma = endpoint::listen(server, anywhere, listen);
   listen.transport = endpoint::Transport::Tcp;
-  auto tcp = endpoint::listen(server, {"127.0.0.1", 0}, listen);
+  auto tcp = endpoint::listen(server, anywhere, listen);
   if (!rdma || !tcp) return false;
   const Ports ports{rdma->address().port, tcp->address().port};
   if (write(report, ports.data(), sizeof ports) != sizeof ports) return false;
@@ -96,6 +100,12 @@ bool serve_until_told(const ServerProcessOptions& options, const Folder& folder,
     good = serve_until_told(options, folder, report, hold);
   }
   _exit(good ? 0 : 1);
+}
+
+std::string cannot_listen(const std::string& device_address) {
+  if (device_address.empty()) return "the server process could not listen on loopback";
+  return "the server process could not listen at " + device_address +
+         " through an RDMA device; stag devices shows which have which address";
 }
 
 }  // namespace
@@ -124,14 +134,16 @@ Result<ServerProcess, std::string> ServerProcess::start(const ServerProcessOptio
   Ports ports{};
   const bool up = read(report[0], ports.data(), sizeof ports) == sizeof ports;
   close(report[0]);
-  ServerProcess process(pid, hold[1], ports[0], ports[1]);
-  if (!up) return Failure{std::string("the server process could not listen on loopback")};
-  return process;
+  if (up) return ServerProcess(pid, hold[1], options.device_address, ports[0], ports[1]);
+  close(hold[1]);
+  waitpid(pid, nullptr, 0);
+  return Failure{cannot_listen(options.device_address)};
 }
 
 ServerProcess::ServerProcess(ServerProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       pipe_(std::exchange(other.pipe_, -1)),
+      device_address_(std::move(other.device_address_)),
       rdma_port_(other.rdma_port_),
       tcp_port_(other.tcp_port_) {}
 
@@ -142,11 +154,15 @@ ServerProcess::~ServerProcess() {
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
 }
 
-std::string url_of(const ServerProcess& server, bool tcp) {
-  const std::string url = "nfs://127.0.0.1:";
-  if (tcp) return url + std::to_string(server.tcp_port()) + "/?proto=tcp";
-  return url + std::to_string(server.rdma_port()) +
-         "/?mountport=" + std::to_string(server.tcp_port());
+std::string ServerProcess::url(bool tcp) const {
+  const std::string& address = device_address_;
+  const bool colons = address.find(':') != std::string::npos;
+  std::string url = "nfs://" + (address.empty() ? kLoopback
+                                : colons        ? "[" + address + "]"
+                                                : address);
+  if (tcp) return url + ":" + std::to_string(tcp_port_) + "/?proto=tcp";
+  url += ":" + std::to_string(rdma_port_) + "/?mountport=" + std::to_string(tcp_port_);
+  return address.empty() ? url : url + "&fabric=verbs";
 }
 
 }  // namespace stag::bench

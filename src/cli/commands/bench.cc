@@ -22,6 +22,7 @@ class Bench final : public Command {
             "  stag bench --self\n"
             "  stag bench --self --rows 'null*,read_1m' --json\n"
             "  stag bench --self --full --plots /tmp/plots\n"
+            "  stag bench --self --fabric verbs --address 192.0.2.1\n"
             "  stag bench nfs://server/scratch\n"};
   }
   void declare(Arguments& arguments) override {
@@ -29,6 +30,11 @@ class Bench final : public Command {
         "--self", self_,
         "measure servers that it starts on this machine, next to the raw TCP reference of "
         "the same run");
+    arguments.text("--fabric", fabric_, "NAME",
+                   "with --self, iwarp: software iWARP on loopback; verbs: the RDMA device of "
+                   "--address, next to perftest's ib_send_lat, ib_write_bw and ib_read_bw");
+    arguments.text("--address", options_.device_address, "ADDRESS",
+                   "of this machine, on an RDMA device (with --fabric verbs)");
     arguments.flag("--json", json_, "an object");
     arguments.texts("--rows,--only", patterns_, "NAME,...",
                     "these rows; '*' stands for anything; may be given several times");
@@ -49,7 +55,13 @@ class Bench final : public Command {
   Exit run() override {
     if (self_ != url_.empty())
       return misused("say either --self or the URL of a directory on a server");
-    if (!plots_.empty() && !self_) return misused("--plots goes with --self");
+    const bool verbs = fabric_ == "verbs";
+    if (!verbs && fabric_ != "iwarp") return misused("--fabric is iwarp or verbs");
+    if (verbs && !self_) return misused("--fabric goes with --self; in a URL it is ?fabric=verbs");
+    if (verbs == options_.device_address.empty())
+      return misused("--fabric verbs and --address go together; stag devices shows addresses");
+    if (!plots_.empty() && (!self_ || verbs))
+      return misused("--plots goes with --self and software iWARP");
     options_.plots = !plots_.empty();
     options_.sampling.seconds = milliseconds_ / 1000.0;
     const auto figures = bench::choose_figures(words(patterns_), full_);
@@ -82,7 +94,10 @@ class Bench final : public Command {
     show("");
     if (run.cancel.cancelled()) co_return failed("interrupted");
     if (!rows) co_return failed(rows.error());
-    put("{}\n", json_ ? bench::to_json(*rows, references_) : bench::to_table(*rows, references_));
+    const std::string_view reference = fabric_ == "verbs" ? "perftest" : "raw TCP";
+    put("{}\n", json_ ? bench::to_json(*rows, references_)
+                      : bench::to_table(*rows, references_, reference));
+    for (const std::string& note : suite.notes()) write_error(note + "\n");
     co_return Exit::Done;
   }
 
@@ -138,7 +153,7 @@ class Bench final : public Command {
   std::uint32_t milliseconds_ = 350;
   bench::SuiteOptions options_;
   std::vector<std::string> patterns_;
-  std::string url_, plots_;
+  std::string url_, plots_, fabric_ = "iwarp";
   std::vector<bench::Row> references_;
 };
 

@@ -80,6 +80,49 @@ TEST_F(VerbsTest, a_port_that_goes_down_ends_no_connection_by_itself) {
   EXPECT_EQ(active.outcome(1), Reason::None);
 }
 
+TEST_F(VerbsTest, an_error_of_one_queue_pair_ends_its_connection) {
+  join_and_greet();
+  stub().tell_of_first_queue_pair(IBV_EVENT_QP_FATAL);
+  ASSERT_TRUE(run_until([&] { return active.disconnected && passive.disconnected; }));
+  EXPECT_EQ(active.disconnected, Reason::VerbsFailed);
+  EXPECT_EQ(passive.disconnected, Reason::ConnectionClosed);
+}
+
+TEST_F(VerbsTest, an_error_of_a_completion_queue_ends_the_connections_of_the_device) {
+  join_and_greet();
+  stub().tell_of_device(IBV_EVENT_CQ_ERR);
+  ASSERT_TRUE(run_until([&] { return active.disconnected && passive.disconnected; }));
+  EXPECT_EQ(active.disconnected, Reason::VerbsFailed);
+  EXPECT_EQ(passive.disconnected, Reason::VerbsFailed);
+}
+
+TEST_F(VerbsTest, an_error_of_a_shared_receive_queue_ends_the_connections_of_the_device) {
+  join_and_greet();
+  stub().tell_of_device(IBV_EVENT_SRQ_ERR);
+  ASSERT_TRUE(run_until([&] { return active.disconnected && passive.disconnected; }));
+  EXPECT_EQ(active.disconnected, Reason::VerbsFailed);
+}
+
+TEST_F(VerbsTest, events_that_change_nothing_end_no_connection) {
+  join_and_greet();
+  stub().tell_of_first_queue_pair(IBV_EVENT_COMM_EST);
+  stub().tell_of_device(IBV_EVENT_CLIENT_REREGISTER);
+  stub().tell_ids(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  stub().tell_ids(RDMA_CM_EVENT_ADDR_CHANGE);
+  settle();
+  active->send(Rope::borrow(bytes_of("after")), std::nullopt, 0, 1);
+  ASSERT_TRUE(done(active, 1));
+  EXPECT_EQ(active.outcome(1), Reason::None);
+}
+
+TEST_F(VerbsTest, the_end_of_time_wait_after_a_connection_has_ended_is_told_to_nobody) {
+  join_and_greet();
+  active->close(Reason::Shutdown);
+  ASSERT_TRUE(run_until([&] { return active.disconnected && passive.disconnected; }));
+  stub().tell_ids(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  settle();
+}
+
 // A connection with everything in it, one call of the device failing: it ends or it goes on, and
 // nothing is left behind (the harness looks).
 void everything_once(fabric::stub::StubOptions device, std::uint64_t failing, bool& more) {

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -266,6 +267,25 @@ void StubNetwork::remove_devices() {
   for (Qp* qp : std::set(network->queue_pairs)) fail_qp(*qp);
   for (Id* id : network->ids)
     if (id->device != nullptr) report_cm(*id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+void StubNetwork::tell_of_first_queue_pair(ibv_event_type type) {
+  const Locked network;
+  const auto& all = network->queue_pairs;
+  const auto first = std::min_element(
+      all.begin(), all.end(), [](const Qp* a, const Qp* b) { return a->qp_num < b->qp_num; });
+  if (first != all.end()) report_async(device_of((*first)->context), type, *first);
+}
+
+void StubNetwork::tell_of_device(ibv_event_type type) {
+  const Locked network;
+  for (const auto& device : network->devices) report_async(*device, type, nullptr);
+}
+
+void StubNetwork::tell_ids(rdma_cm_event_type type) {
+  const Locked network;
+  for (Id* id : network->ids)
+    if (id->device != nullptr) report_cm(*id, type, 0);
 }
 
 void StubNetwork::fail_call(std::uint64_t n) {

@@ -69,6 +69,13 @@ class StubNetwork {
   // The devices are unplugged: their queue pairs fail, ids are told DEVICE_REMOVAL.
   void remove_devices();
 
+  // Asynchronous events: of the queue pair that was made first; of a completion queue, a shared
+  // receive queue or the device.
+  void tell_of_first_queue_pair(ibv_event_type type);
+  void tell_of_device(ibv_event_type type);
+  // Events of RDMA-CM for every id.
+  void tell_ids(rdma_cm_event_type type);
+
   // Faults. Calls of the functions that can fail are counted; the `n`th from now (1: the next)
   // fails as the system would, with ENOMEM. 0: none does.
   void fail_call(std::uint64_t n);
