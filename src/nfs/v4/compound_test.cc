@@ -88,6 +88,18 @@ TEST_F(Nfs4Compound, of_an_unknown_session_is_refused) {
   EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_BADSESSION);
 }
 
+TEST_F(Nfs4Compound, is_not_served_by_UDP) {
+  PROVES("R8267-6.7.1-a", "R8267-6.7.1-d");
+  rpc::Client client(channel_, ulb::nfs4(), credentials_);
+  const auto answered = [&] {
+    return loop_.run(client.call<v4::NFSPROC4_COMPOUND>({"", 1, {putrootfh()}}))->ok();
+  };
+  channel_.origin().transport = rpc::TransportKind::Tcp;
+  EXPECT_TRUE(answered());
+  channel_.origin().transport = rpc::TransportKind::Udp;
+  EXPECT_FALSE(answered());
+}
+
 class Nfs4PseudoFs : public Nfs4Served {};
 
 TEST_F(Nfs4PseudoFs, leads_from_the_root_to_every_export) {

@@ -176,6 +176,17 @@ v4::nfsstat4 refusal_of(const OperationList& list) {
   return v4::NFS4_OK;
 }
 
+// RFC 8267 6.4.2: a Read chunk that is no argument's leaves nothing to be run. Whose the chunks
+// behind an operation are that is not decoded cannot be known.
+bool chunks_fit(const OperationList& list, xdr::Decoder& arguments,
+                const rpc::ReducedItems& items) {
+  const auto& entries = list.entries();
+  const v4::nfsstat4 last = entries.empty() ? v4::NFS4_OK : entries.back().refusal;
+  if (items.failed() || (last == v4::NFS4ERR_BADXDR && !items.all_taken())) return false;
+  const bool whole = entries.size() == list.sent() && last == v4::NFS4_OK;
+  return !whole || rpc::detail::arguments_complete(arguments, items);
+}
+
 class CompoundHandler final : public rpc::Handler {
  public:
   explicit CompoundHandler(SharedState& shared) : shared_(shared) {}
@@ -183,10 +194,7 @@ class CompoundHandler final : public rpc::Handler {
   Task<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
                            const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
     OperationList list;
-    if (!list.decode(arguments)) co_return garbage();
-    const bool whole = list.entries().size() == list.sent() &&
-                       (list.entries().empty() || list.entries().back().refusal == v4::NFS4_OK);
-    if (whole && !rpc::detail::arguments_complete(arguments, items)) co_return garbage();
+    if (!list.decode(arguments) || !chunks_fit(list, arguments, items)) co_return garbage();
     if (const v4::nfsstat4 refusal = refusal_of(list); refusal != v4::NFS4_OK) {
       Results(encoder, list.tag()).finish(refusal);
       co_return kEncoded;

@@ -6,7 +6,7 @@
 namespace stag::testing {
 
 TEST_P(FabricContract, sends_of_a_flow_arrive_in_the_order_posted) {
-  PROVES("R8166-2.3.2-b");
+  PROVES("R8166-2.3.2-b", "R8267-6.7.1-c");
   join_and_greet();
   constexpr int kCount = 200;
   for (int i = 0; i < kCount; ++i)
