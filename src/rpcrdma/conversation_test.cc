@@ -209,7 +209,7 @@ class Peer final : public Sink {
 
   // Responder.
   std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
-  void hold_call(IncomingCall& call, Bytes payload) override { held_[&call] = copy(payload); }
+  void hold_call(IncomingCall& call, Bytes payload) override { deferred_[&call] = copy(payload); }
   bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) override {
     read_items_[&call].clear();
     for (const ArrivedItem& item : items)
@@ -225,7 +225,7 @@ class Peer final : public Sink {
   Bytes long_call(IncomingCall& call) override { return read_items_[&call][0].second; }
   void deliver_call(IncomingCall& call, const CallArrival& arrival) override {
     const auto& items = read_items_[&call];
-    Message rest = arrival.held ? held_[&call] : copy(arrival.payload);
+    Message rest = arrival.deferred ? deferred_[&call] : copy(arrival.payload);
     std::vector<std::pair<std::uint32_t, Message>> moved;
     if (!arrival.items.empty()) moved = items;
     if (arrival.long_call) {
@@ -355,7 +355,7 @@ class Peer final : public Sink {
   Message message_;
   std::map<std::uint32_t, Spoken> replies_;  // by XID, to Calls of the other end
   std::map<IncomingCall*, std::uint32_t> xids_;
-  std::map<IncomingCall*, Message> held_;
+  std::map<IncomingCall*, Message> deferred_;
   std::map<IncomingCall*, std::vector<std::pair<std::uint32_t, Message>>> read_items_;
   std::map<IncomingCall*, ReplyShape> plan_shape_;
   std::deque<IncomingCall*> reads_;

@@ -42,7 +42,7 @@ class IncomingCall {
   std::uint64_t charge_ = 0;   // bytes that it takes
   std::uint64_t charged_ = 0;  // of them, reserved
   std::uint32_t reads_ = 0;    // outstanding
-  bool held_ = false;
+  bool deferred_ = false;
   bool long_call_ = false;
   Reason failed_ = Reason::None;
 };

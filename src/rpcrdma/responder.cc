@@ -112,7 +112,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   }
   if (admit(call)) return begin(call, payload);
   call.state_ = State::Waiting;
-  call.held_ = true;
+  call.deferred_ = true;
   waiting_.push_back(&call);
   sink_.hold_call(call, payload);
 }
@@ -146,7 +146,7 @@ void Responder::take_call(IncomingCall& call, const Header& header, std::size_t 
   call.charge_ = inline_bytes > kSmallStream ? inline_bytes : 0;
   if (header.has_chunks()) take_chunks(call, header);
   call.long_call_ = header.proc == RDMA_NOMSG;
-  call.held_ = false;
+  call.deferred_ = false;
   call.reads_ = 0;
   call.failed_ = Reason::None;
 }
@@ -205,8 +205,8 @@ bool Responder::admit(IncomingCall& call) {
 
 void Responder::begin(IncomingCall& call, Bytes payload) {
   if (call.items_.empty()) return deliver(call, payload);
-  if (!call.held_) {
-    call.held_ = true;
+  if (!call.deferred_) {
+    call.deferred_ = true;
     sink_.hold_call(call, payload);
   }
   call.state_ = State::Reading;
@@ -255,8 +255,8 @@ void Responder::deliver(IncomingCall& call, Bytes payload) {
   call.state_ = State::Delivered;
   CallArrival arrival;
   arrival.xid = call.header_.xid;
-  arrival.payload = call.held_ ? Bytes{} : payload;
-  arrival.held = call.held_;
+  arrival.payload = call.deferred_ ? Bytes{} : payload;
+  arrival.deferred = call.deferred_;
   arrival.long_call = call.long_call_;
   arrival.items = {call.items_.data(), call.items_.size()};
   // The Reply repeats the Write list and the Reply chunk, never the Read list.

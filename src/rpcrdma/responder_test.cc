@@ -136,7 +136,7 @@ TEST(Responder, reads_the_segments_of_a_chunk_in_list_order_into_one_item) {
     server.core.on_read_done(read.call, Reason::None);
   }
   ASSERT_EQ(server.sink.delivered.size(), 1u);
-  EXPECT_TRUE(server.sink.delivered[0].arrival.held);
+  EXPECT_TRUE(server.sink.delivered[0].arrival.deferred);
   EXPECT_EQ(server.sink.held[5], rpc_stream(5, CALL, 160));
   ASSERT_EQ(server.sink.delivered[0].items.size(), 1u);
   EXPECT_EQ(server.sink.delivered[0].items[0].position, 112u);

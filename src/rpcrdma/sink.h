@@ -56,7 +56,7 @@ struct CallArrival {
   // The inline stream less reduced items. Empty when hold_call() gave it before, and for a Long
   // Call, whose stream is item 0.
   Bytes payload;
-  bool held = false;
+  bool deferred = false;
   bool long_call = false;
   std::span<const ArrivedItem> items;  // by Position; all Reads are done
   std::uint32_t inline_reply_max = 0;  // bytes of reply stream that can go inline

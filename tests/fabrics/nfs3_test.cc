@@ -13,10 +13,8 @@
 #include "rpc/rdma/channel.h"
 #include "rpc/rdma/server.h"
 #include "rpc/server.h"
-#include "testing/iwarp_harness.h"
+#include "testing/all_fabrics.h"
 #include "testing/pattern.h"
-#include "testing/sim_harness.h"
-#include "testing/verbs_harness.h"
 #include "vfs/memory/memory.h"
 
 namespace stag::testing {
@@ -28,15 +26,6 @@ std::vector<std::byte> filled(std::size_t size) {
   std::vector<std::byte> bytes(size);
   fill_pattern(bytes, static_cast<std::uint32_t>(size));
   return bytes;
-}
-
-// Queues so short that everything waits for something.
-fabric::stub::StubOptions cramped() {
-  fabric::stub::StubOptions device = fabric::stub::rxe_like();
-  device.attributes.max_qp_wr = 4;
-  device.attributes.max_sge = device.attributes.max_sge_rd = 2;
-  device.max_inline = 0;
-  return device;
 }
 
 class Nfs3 : public ::testing::TestWithParam<FabricFactory> {
@@ -91,22 +80,7 @@ class Nfs3 : public ::testing::TestWithParam<FabricFactory> {
   std::optional<FileSystem> files_;
 };
 
-template <class Harness, class Options>
-FabricFactory on(std::string name, Options options) {
-  return {std::move(name), [options] { return std::make_unique<Harness>(options, "127.0.0.1"); }};
-}
-FabricFactory on_sim(std::string name, bool discards) {
-  fabric::SimOptions options;
-  options.discards = discards;
-  return {std::move(name), [options] { return std::make_unique<SimHarness>(options); }};
-}
-INSTANTIATE_TEST_SUITE_P(On, Nfs3,
-                         ::testing::Values(on_sim("sim", true), on_sim("undiscarding", false),
-                                           on<IwarpHarness>("iwarp", fabric::IwarpOptions()),
-                                           on<VerbsHarness>("rxe", fabric::stub::rxe_like()),
-                                           on<VerbsHarness>("siw", fabric::stub::siw_like()),
-                                           on<VerbsHarness>("cramped", cramped())),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(On, Nfs3, ::testing::ValuesIn(all_fabrics()), fabric_name);
 
 TEST_P(Nfs3, reads_what_it_has_written_whatever_the_length) {
   for (const std::size_t size :

@@ -2,10 +2,8 @@
 #include <algorithm>
 
 #include "rpc/rdma/server.h"
-#include "testing/iwarp_harness.h"
+#include "testing/all_fabrics.h"
 #include "testing/nfs/nfs4_wire.h"
-#include "testing/sim_harness.h"
-#include "testing/verbs_harness.h"
 
 namespace stag::testing {
 namespace {
@@ -141,20 +139,7 @@ class Nfs4Wire : public ::testing::TestWithParam<FabricFactory> {
   v4::nfs_fh4 root_;
 };
 
-template <class Harness, class Options>
-FabricFactory wire_on(std::string name, Options options) {
-  return {std::move(name), [options] { return std::make_unique<Harness>(options, "127.0.0.1"); }};
-}
-INSTANTIATE_TEST_SUITE_P(On, Nfs4Wire,
-                         ::testing::Values(FabricFactory{"sim",
-                                                         [] {
-                                                           return std::make_unique<SimHarness>(
-                                                               fabric::SimOptions());
-                                                         }},
-                                           wire_on<IwarpHarness>("iwarp", fabric::IwarpOptions()),
-                                           wire_on<VerbsHarness>("rxe", fabric::stub::rxe_like()),
-                                           wire_on<VerbsHarness>("siw", fabric::stub::siw_like())),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(On, Nfs4Wire, ::testing::ValuesIn(all_fabrics()), fabric_name);
 
 std::string letters(std::size_t size, char first = 'a') {
   std::string text(size, first);

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-ChildProcess::ChildProcess(std::vector<std::string> words, const char* file) {
+ChildProcess::ChildProcess(std::vector<std::string> words, const char* file, Errors errors) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
   output_ = net::UniqueFd(ends[0]);
@@ -25,6 +25,8 @@ ChildProcess::ChildProcess(std::vector<std::string> words, const char* file) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input.fd(), STDOUT_FILENO);
+  if (errors == Errors::AmongOutput)
+    posix_spawn_file_actions_adddup2(&actions, input.fd(), STDERR_FILENO);
   // Threads that serve block signals; the program shall hear them.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -38,6 +40,7 @@ ChildProcess::ChildProcess(std::vector<std::string> words, const char* file) {
   const char* program = file != nullptr ? file : arguments.front();
   if (posix_spawnp(&pid_, program, &actions, &attributes, arguments.data(), environ) != 0)
     pid_ = -1;
+  started_ = pid_ > 0;
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
 }
@@ -74,10 +77,18 @@ std::optional<std::string> ChildProcess::read_all(std::chrono::milliseconds limi
   }
 }
 
+bool ChildProcess::ended(int options) {
+  if (pid_ > 0 && waitpid(pid_, &status_, options) != 0) pid_ = -1;
+  return pid_ < 0;
+}
+
+bool ChildProcess::runs() {
+  return !ended(WNOHANG);
+}
+
 bool ChildProcess::wait() {
-  int status = -1;
-  if (pid_ > 0) waitpid(std::exchange(pid_, -1), &status, 0);
-  return status == 0;
+  ended(0);
+  return status_ == 0;
 }
 
 }  // namespace stag::bench

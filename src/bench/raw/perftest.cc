@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "bench/raw/child_process.h"
-
 namespace stag::bench {
 namespace {
 
@@ -22,6 +20,7 @@ constexpr std::size_t kSmall = 128;
 constexpr std::uint64_t kFewest = 5, kMost = 100'000;
 constexpr auto kStartLimit = 10s, kRunLimit = 60s;
 constexpr auto kRetryAfter = 50ms;
+constexpr unsigned kServers = 3;
 // Of its table: MB are those of 2^20 bytes.
 constexpr double kMegabyte = 1 << 20;
 
@@ -62,10 +61,20 @@ Result<Measured, std::string> Perftest::measure(const Figure& figure, const Samp
   const bool latency = figure.kind == Figure::Kind::RoundTrip;
   const auto wanted =
       static_cast<std::uint64_t>(std::llround(sampling.seconds / seconds_of(figure, ours)));
+  // Connected by RDMA-CM, so that the address chooses the device.
+  const std::vector<std::string> words{program_for(figure),
+                                       "-R",
+                                       "-F",
+                                       "-s",
+                                       std::to_string(latency ? kSmall : figure.bytes),
+                                       "-n",
+                                       std::to_string(std::clamp(wanted, kFewest, kMost)),
+                                       "-p",
+                                       port(),
+                                       latency ? "--output=latency" : "--output=bandwidth"};
   std::vector<double> values;
   for (unsigned i = 0; i < sampling.samples; ++i) {
-    const auto found = run(program_for(figure), latency ? kSmall : figure.bytes,
-                           std::clamp(wanted, kFewest, kMost), latency ? "latency" : "bandwidth");
+    const auto found = run(words);
     if (!found) return Failure{found.error()};
     // It tells half a round trip.
     values.push_back(latency ? *found * 2 : *found * kMegabyte / 1e9);
@@ -73,38 +82,34 @@ Result<Measured, std::string> Perftest::measure(const Figure& figure, const Samp
   return Measured::of(values);
 }
 
-Result<double, std::string> Perftest::run(const std::string& program, std::size_t size,
-                                          std::uint64_t iterations,
-                                          const std::string& output) const {
-  // Connected by RDMA-CM, so that the address chooses the device.
-  const std::vector<std::string> words{program,
-                                       "-R",
-                                       "-F",
-                                       "-s",
-                                       std::to_string(size),
-                                       "-n",
-                                       std::to_string(iterations),
-                                       "-p",
-                                       port(),
-                                       "--output=" + output};
-  ChildProcess server(words);
-  if (!server.started())
-    return Failure{"cannot run " + program + " (on Debian it is in the package perftest)"};
-  std::vector<std::string> to_server = words;
-  to_server.push_back(address_);
+Result<double, std::string> Perftest::run(const std::vector<std::string>& words) const {
+  Result<double, std::string> figure = Failure{std::string()};
+  // A server that a client has reached too early, or left, may be of no use to the next.
+  for (unsigned i = 0; i < kServers && !figure; ++i) {
+    ChildProcess server(words, nullptr, ChildProcess::Errors::AmongOutput);
+    if (!server.started())
+      return Failure{"cannot run " + words.front() + " (on Debian it is in the package perftest)"};
+    figure = ask(server, words);
+  }
+  return figure;
+}
+
+Result<double, std::string> Perftest::ask(ChildProcess& server,
+                                          std::vector<std::string> words) const {
+  words.push_back(address_);
   std::string said;
   // Until the server listens.
-  for (const auto end = Clock::now() + kStartLimit; Clock::now() < end;
+  for (const auto end = Clock::now() + kStartLimit; server.runs() && Clock::now() < end;
        std::this_thread::sleep_for(kRetryAfter)) {
-    ChildProcess client(to_server);
+    ChildProcess client(words, nullptr, ChildProcess::Errors::AmongOutput);
     const auto text = client.read_all(kRunLimit);
-    if (!text) return Failure{program + " did not end within a minute"};
+    if (!text) return Failure{words.front() + " did not end within a minute"};
     said = last_line(*text);
     char* behind = nullptr;
     const double value = std::strtod(said.c_str(), &behind);
     if (client.wait() && behind != said.c_str() && value > 0) return value;
   }
-  return Failure{program + " gave no figure" + (said.empty() ? "" : ": " + said)};
+  return Failure{words.front() + " gave no figure" + (said.empty() ? "" : ": " + said)};
 }
 
 }  // namespace stag::bench

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "bench/measure.h"
+#include "bench/raw/child_process.h"
 
 namespace stag::bench {
 
@@ -24,8 +25,9 @@ class Perftest {
                                         double ours) const;
 
  private:
-  Result<double, std::string> run(const std::string& program, std::size_t size,
-                                  std::uint64_t iterations, const std::string& output) const;
+  // The figure that `words` print, run as server and as client.
+  Result<double, std::string> run(const std::vector<std::string>& words) const;
+  Result<double, std::string> ask(ChildProcess& server, std::vector<std::string> words) const;
 
   const std::string address_;
 };

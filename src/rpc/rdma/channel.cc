@@ -145,12 +145,12 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     const std::shared_ptr<Link> link = begin(entry);
     co_await entry.call.done();
     entry.link = nullptr;
-    reason = entry.call.outcome->reason;
+    reason = entry.call.end->reason;
     if (reason == Reason::None) reconnector_.worked();
   } while (reason != Reason::None && try_again(entry));
   --active_;
   end_if_quiet();
-  if (reason == Reason::None) co_return std::move(entry.call.outcome->reply);
+  if (reason == Reason::None) co_return std::move(entry.call.end->reply);
   co_return Failure{CallError::transport(reason, where())};
 }
 
@@ -178,7 +178,7 @@ void Channel::keep(Entry* entry) {
 
 bool Channel::try_again(Entry& entry) {
   if (entry.given_up != Reason::None || closing_) return false;
-  return entry.call.outcome->connection_lost || enlarge(entry);
+  return entry.call.end->connection_lost || enlarge(entry);
 }
 
 std::shared_ptr<Link> Channel::begin(Entry& entry) {
@@ -215,7 +215,7 @@ Task<Reason> Channel::connection(Entry& entry) {
 // small is made again, as another Call, with more room.
 bool Channel::enlarge(Entry& entry) {
   CallMessage& message = entry.call.message();
-  const bool refused = entry.call.outcome->reason == Reason::RdmaPeerRefusedChunks;
+  const bool refused = entry.call.end->reason == Reason::RdmaPeerRefusedChunks;
   if (!refused || !message.retry_short_reply) return false;
   if (++entry.enlargements > kReplyEnlargements) return false;
   message.reply.payload_max *= 2;
@@ -264,7 +264,7 @@ Task<void> Channel::probe(std::shared_ptr<Link> link) {
   probe_ = &call;
   link->start(call);
   co_await call.done();
-  if (call.outcome->reason == Reason::None) reconnector_.worked();
+  if (call.end->reason == Reason::None) reconnector_.worked();
   probe_ = nullptr;
 }
 

@@ -8,11 +8,9 @@
 #include "rpc/client.h"
 #include "rpc/rdma/server.h"
 #include "rpc/server.h"
+#include "testing/all_fabrics.h"
 #include "testing/blob_program.h"
-#include "testing/iwarp_harness.h"
 #include "testing/proves.h"
-#include "testing/sim_harness.h"
-#include "testing/verbs_harness.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -67,21 +65,7 @@ class RdmaChannel : public ::testing::TestWithParam<FabricFactory>, protected Ch
   void TearDown() override { disconnect(); }
 };
 
-template <class Harness, class Options>
-FabricFactory on(std::string name, Options options) {
-  return {std::move(name), [options] { return std::make_unique<Harness>(options, "127.0.0.1"); }};
-}
-FabricFactory on_sim(std::string name, bool discards) {
-  fabric::SimOptions options;
-  options.discards = discards;
-  return {std::move(name), [options] { return std::make_unique<SimHarness>(options); }};
-}
-INSTANTIATE_TEST_SUITE_P(On, RdmaChannel,
-                         ::testing::Values(on_sim("sim", true), on_sim("undiscarding", false),
-                                           on<IwarpHarness>("iwarp", fabric::IwarpOptions()),
-                                           on<VerbsHarness>("rxe", fabric::stub::rxe_like()),
-                                           on<VerbsHarness>("siw", fabric::stub::siw_like())),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(On, RdmaChannel, ::testing::ValuesIn(all_fabrics()), fabric_name);
 
 // In virtual time, with faults.
 class RdmaChannelOnSim : public ::testing::Test, protected ChannelAndServer {

@@ -163,7 +163,7 @@ void Link::start(PendingCall& call) {
 }
 
 void Link::give_up(PendingCall& call, Reason reason) {
-  if (call.outcome) return;  // Ended already; only its memory is still on its way back.
+  if (call.end) return;  // Ended already; only its memory is still on its way back.
   const bool sent = call.sent();
   core_.on_cancel(call);
   if (sent && up_) abandoned_.add(call, *connection_);
@@ -199,7 +199,7 @@ void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArriva
   if (pending.registrations().held())
     pending.registrations().revoke(*connection_, reply.invalidated);
   if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
-  pending.collect(reply, pending.outcome.emplace().reply);
+  pending.collect(reply, pending.end.emplace().reply);
   finish(pending, Reason::None, false);
 }
 
@@ -211,9 +211,9 @@ void Link::fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& fa
 
 void Link::finish(PendingCall& call, Reason reason, bool connection_lost) {
   if (!up_) call.registrations().on_disconnect();
-  if (!call.outcome) call.outcome.emplace();
-  call.outcome->reason = reason;
-  call.outcome->connection_lost = connection_lost;
+  if (!call.end) call.end.emplace();
+  call.end->reason = reason;
+  call.end->connection_lost = connection_lost;
   settle(call);
 }
 
@@ -254,8 +254,8 @@ bool Link::is_worth_reading(Bytes payload) const {
 
 // It has to wait: what is not counted must not keep more memory than its own.
 void Link::hold_call(rpcrdma::IncomingCall& call, Bytes payload) {
-  served(call).hold(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
-                                                            : kept(payload));
+  served(call).defer(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
+                                                             : kept(payload));
 }
 
 bool Link::start_reads(rpcrdma::IncomingCall& call, std::span<const rpcrdma::ArrivedItem> items) {
@@ -268,12 +268,12 @@ void Link::read(rpcrdma::IncomingCall& call, std::uint32_t item, std::uint32_t o
                 const rpcrdma::Segment& from) {
   ++reads_;
   connection_->read({from.handle, from.length, from.offset},
-                    served(call).room(item).subspan(offset, from.length), flow_of(served(call)),
+                    served(call).buffer(item).subspan(offset, from.length), flow_of(served(call)),
                     token_of(Operation::Read, served(call)));
 }
 
 Bytes Link::long_call(rpcrdma::IncomingCall& call) {
-  return served(call).room(0);
+  return served(call).buffer(0);
 }
 
 void Link::deliver_call(rpcrdma::IncomingCall& call, const rpcrdma::CallArrival& arrival) {

@@ -182,7 +182,7 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
 }
 
 void PendingCall::keep_reply() {
-  Buffer& payload = outcome->reply.payload;
+  Buffer& payload = end->reply.payload;
   if (!payload.owned()) payload = Buffer::copy_of(payload.bytes());
 }
 

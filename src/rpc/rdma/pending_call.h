@@ -17,8 +17,8 @@
 namespace stag::rpc::rdma {
 
 // How an attempt on one connection ended.
-struct Outcome {
-  Outcome() {}  // like rpcrdma::ParsedHeader's
+struct CallEnd {
+  CallEnd() {}  // like rpcrdma::ParsedHeader's
 
   Reason reason = Reason::None;  // None: `reply` is there
   bool connection_lost = false;  // so another connection may do better
@@ -47,7 +47,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
 
   // Before each attempt.
   void renew() {
-    outcome.reset();
+    end.reset();
     done_.emplace();
   }
   // Describes the message to the core, for a connection with these limits.
@@ -73,10 +73,10 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // For who keeps it exposed when the call has been given up.
   ExposedMemory take_memory() { return std::exchange(memory_, {}); }
 
-  // Resolves once an attempt has ended and its memory is free; `outcome` says how.
+  // Resolves once an attempt has ended and its memory is free; `end` says how.
   Completion<Ok>& done() { return *done_; }
   // There since the attempt has ended, with registrations still held or not.
-  std::optional<Outcome> outcome;
+  std::optional<CallEnd> end;
 
  private:
   void describe_call();

@@ -21,8 +21,8 @@ Task<Result<ReplyMessage, CallError>> ReverseChannel::call(CallMessage& message)
   link->start(call);
   CancelCallback cancel(message.cancel, [&] { link->give_up(call, Reason::Cancelled); });
   co_await call.done();
-  if (call.outcome->reason == Reason::None) co_return std::move(call.outcome->reply);
-  co_return Failure{CallError::transport(call.outcome->reason, where_)};
+  if (call.end->reason == Reason::None) co_return std::move(call.end->reply);
+  co_return Failure{CallError::transport(call.end->reason, where_)};
 }
 
 Task<void> ReverseChannel::close() {

@@ -4,14 +4,14 @@ namespace stag::rpc::rdma {
 
 bool ServedCall::make_room(std::span<const rpcrdma::ArrivedItem> items) {
   for (const rpcrdma::ArrivedItem& item : items) {
-    rooms_.push_back({Block::try_allocate(item.length), item.length});
-    if (!rooms_.back().block) return false;
+    buffers_.push_back({Block::try_allocate(item.length), item.length});
+    if (!buffers_.back().block) return false;
   }
   return true;
 }
 
-MutableBytes ServedCall::room(std::uint32_t item) {
-  return rooms_[item].block.bytes().first(rooms_[item].length);
+MutableBytes ServedCall::buffer(std::uint32_t item) {
+  return buffers_[item].block.bytes().first(buffers_[item].length);
 }
 
 void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload) {
@@ -19,16 +19,16 @@ void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Bu
   call_.close = Reason::None;
   std::size_t first = 0;
   if (arrival.long_call) {
-    call_.payload = std::move(rooms_[0].block).freeze(rooms_[0].length);
+    call_.payload = std::move(buffers_[0].block).freeze(buffers_[0].length);
     first = 1;
   } else {
-    call_.payload = arrival.held ? std::move(held_) : std::move(payload);
+    call_.payload = arrival.deferred ? std::move(deferred_) : std::move(payload);
   }
   if (first < arrival.items.size()) call_.items = {};
   for (std::size_t i = first; i < arrival.items.size(); ++i)
     call_.items.add(arrival.items[i].position,
-                    Rope(std::move(rooms_[i].block).freeze(rooms_[i].length)));
-  rooms_.clear();
+                    Rope(std::move(buffers_[i].block).freeze(buffers_[i].length)));
+  buffers_.clear();
   serving_ = service.serve(call_);
   serving_.start(*this);
 }
@@ -70,8 +70,8 @@ Rope ServedCall::item_bytes(std::uint32_t item) {
 }
 
 void ServedCall::release() {
-  held_ = {};
-  rooms_.clear();
+  deferred_ = {};
+  buffers_.clear();
   call_.payload = {};
   if (!call_.items.empty()) call_.items = {};
 }

@@ -37,12 +37,12 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   }
 
   // The inline stream of a Call that has to wait; owned.
-  void hold(Buffer payload) { held_ = std::move(payload); }
+  void defer(Buffer payload) { deferred_ = std::move(payload); }
 
   // Memory for the items the core is about to read, `length` bytes each. False when there is none.
   bool make_room(std::span<const rpcrdma::ArrivedItem> items);
   // The bytes of one item.
-  MutableBytes room(std::uint32_t item);
+  MutableBytes buffer(std::uint32_t item);
 
   // Bytes of an inline stream that the record itself has room for: most Calls are that short.
   static constexpr std::size_t kRoomForStream = 256;
@@ -74,7 +74,7 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   void release();
 
  private:
-  struct Room {
+  struct ItemBuffer {
     Block block;
     std::uint32_t length = 0;
   };
@@ -82,9 +82,9 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
 
   ServedCallOwner& owner_;
   rpc::IncomingCall call_;
-  Buffer held_;
+  Buffer deferred_;
   std::array<std::byte, kRoomForStream> stream_;
-  InlineVector<Room, 2> rooms_;
+  InlineVector<ItemBuffer, 2> buffers_;
   Task<std::optional<OutgoingReply>> serving_;
   std::shared_ptr<void> alive_;
   rpcrdma::ReplyShape shape_;

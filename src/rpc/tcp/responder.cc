@@ -16,11 +16,11 @@ constexpr std::uint64_t kMostForeseen = (1 << 20) + (64 << 10);
 
 void Responder::on_call(Buffer record) {
   std::optional<std::uint64_t> room;
-  if (held_.empty() && may_start()) room = reserve(record);
+  if (deferred_.empty() && may_start()) room = reserve(record);
   if (room)
     start(std::move(record), *room);
   else
-    held_.push_back(std::move(record));
+    deferred_.push_back(std::move(record));
   start_held();
 }
 
@@ -56,15 +56,15 @@ void Responder::start(Buffer record, std::uint64_t reserved) {
 
 void Responder::start_held() {
   if (starting_) return;
-  while (!held_.empty() && may_start()) {
-    const std::optional<std::uint64_t> room = reserve(held_.front());
+  while (!deferred_.empty() && may_start()) {
+    const std::optional<std::uint64_t> room = reserve(deferred_.front());
     if (!room) break;
-    Buffer record = std::move(held_.front());
-    held_.pop_front();
+    Buffer record = std::move(deferred_.front());
+    deferred_.pop_front();
     start(std::move(record), *room);
   }
   if (stream_ == nullptr) return;
-  if (held_.empty() && active_ < max_calls_)
+  if (deferred_.empty() && active_ < max_calls_)
     stream_->resume();
   else
     stream_->pause();
@@ -112,8 +112,8 @@ void Responder::give_up(Reason reason) {
 void Responder::detach() {
   stream_ = nullptr;
   origin_->connection->end();
-  for (const Buffer& record : held_) account_->give(record.size());
-  held_.clear();
+  for (const Buffer& record : deferred_) account_->give(record.size());
+  deferred_.clear();
 }
 
 }  // namespace stag::rpc::tcp

@@ -53,7 +53,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   std::size_t max_calls_;
   std::size_t active_ = 0;
   // Calls that came before the stream could be stopped: no more than one read-ahead of it.
-  std::deque<Buffer> held_;
+  std::deque<Buffer> deferred_;
   bool starting_ = false;
   TaskGroup& tasks_;
 };
