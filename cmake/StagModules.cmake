@@ -11,6 +11,7 @@ set(STAG_LIBS_iwarp "PkgConfig::ISAL")
 # dlopen(): of rdma-core only the headers are needed to build.
 set(STAG_LIBS_fabric_verbs "${CMAKE_DL_LIBS}")
 set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
+set(STAG_LIBS_nfs_recovery "SQLite::SQLite3")
 set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlplusplus;nlohmann_json::nlohmann_json")
 set(STAG_LIBS_bench "fmt::fmt;nlohmann_json::nlohmann_json")
 set(STAG_SUBFOLDERS_bench load raw report worlds)

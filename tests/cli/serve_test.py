@@ -217,6 +217,7 @@ class ConfigFiles(Case):
             udp = true
             nfs4 = true
             lease = 60
+            grace = 30
             fabric = ["iwarp"]
             verbs-port = 20099
             device = ""

@@ -68,11 +68,14 @@ Locking::~Locking() {
 }
 
 Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer& nfs,
-                                                            const std::string& state) {
+                                                            const std::string& state,
+                                                            const Recovery& recovery) {
   auto made = std::make_unique<State>();
   nfs::lock::LockServiceOptions options;
   options.state_directory = state;
   options.host_name = host_name();
+  options.grace = recovery.grace();
+  options.grace_period = recovery.period();
   net::WorkerOptions one;
   one.limits.threads = 1;
   one.name = "records of locks";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/serve/recovery.h"
 
 namespace stag::rpc {
 class Server;
@@ -20,7 +21,8 @@ class Locking {
  public:
   // Fails with one sentence. `nfs` outlives it.
   static Result<std::unique_ptr<Locking>, std::string> open(const nfs::NfsServer& nfs,
-                                                            const std::string& state);
+                                                            const std::string& state,
+                                                            const Recovery& recovery);
   // After the last Call has ended.
   ~Locking();
 

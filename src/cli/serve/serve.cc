@@ -14,6 +14,7 @@
 #include "cli/serve/limits.h"
 #include "cli/serve/locking.h"
 #include "cli/serve/process.h"
+#include "cli/serve/recovery.h"
 #include "cli/serve/registration.h"
 #include "cli/serve/reloads.h"
 #include "cli/support/arguments.h"
@@ -97,7 +98,7 @@ class Serve final : public Command {
   std::uint32_t store_patience_ = 10;
   bool udp_ = true;
   bool nfs4_ = false;
-  std::uint32_t lease_ = nfs::nfs4::Nfs4Options{}.lease_seconds;
+  RecoveryOptions recovery_;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
   Limits limits_;
@@ -153,8 +154,7 @@ void Serve::declare(Arguments& arguments) {
   arguments.flag("--udp,!--no-udp", udp_, "serve MOUNT, NLM and NSM over UDP [yes]");
   arguments.flag("--nfs4,!--no-nfs4", nfs4_,
                  "serve NFS 4.1 and 4.2, too; not finished: see docs/known-gaps.md [no]");
-  arguments.number("--lease", lease_, 10, 3600,
-                   "seconds after which a version 4 client that is silent may lose what it holds");
+  recovery_.declare(arguments);
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
                  "register every program with the rpcbind of this machine [no]");
@@ -278,8 +278,10 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     complain(added.error().sentence);
     return added.error().exit;
   }
-  nfs::nfs4::Nfs4Server nfs4(nfs.context(), {.lease_seconds = lease_});
-  const auto locking = Locking::open(nfs, state_);
+  const auto recovery = Recovery::open(recovery_, state_, nfs4_);
+  if (!recovery) return failed(recovery.error());
+  nfs::nfs4::Nfs4Server nfs4(nfs.context(), (*recovery)->nfs4_options());
+  const auto locking = Locking::open(nfs, state_, **recovery);
   if (!locking) return failed(locking.error());
   rpc::Server server;
   nfs.add_programs(server);

@@ -43,11 +43,6 @@ nlm4_stats status_of(LockOutcome outcome, const Client& client) {
 
 }  // namespace
 
-void LockManager::begin_grace(TimePoint end) {
-  const std::scoped_lock lock(mutex_);
-  grace_end_ = end;
-}
-
 LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now) const {
   const std::scoped_lock lock(mutex_);
   if (in_grace(now)) return {NLM4_DENIED_GRACE_PERIOD, std::nullopt};

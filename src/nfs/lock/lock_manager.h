@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "nfs/lock/lock_table.h"
 #include "nfs/proto/nlm.h"
+#include "nfs/state/grace_period.h"
 
 namespace stag::nfs::lock {
 
@@ -52,8 +53,11 @@ class LockManager {
   // from any thread, without a lock held.
   using OnGrant = UniqueFunction<void(const Client& client, Ticket ticket)>;
   void on_grant(OnGrant heard) { on_grant_ = std::move(heard); }
-  // Until then only reclaims, afterwards none.
-  void begin_grace(TimePoint end);
+  // The grace period; in it only reclaims, outside of it none. Shared with whoever else gives locks
+  // out. Before the first request.
+  void share_grace(std::shared_ptr<state::GracePeriod> grace) { grace_ = std::move(grace); }
+  // NLM's clients do not say when they are done: it runs its full time.
+  void begin_grace(TimePoint end) { grace_->begin(end, true); }
 
   struct Tested {
     nlm::nlm4_stats stat = nlm::NLM4_GRANTED;
@@ -104,7 +108,7 @@ class LockManager {
     Client client;
     Ticket ticket = 0;
   };
-  bool in_grace(TimePoint now) const { return now < grace_end_; }
+  bool in_grace(TimePoint now) const { return grace_->active(now); }
   using Tickets = std::vector<Ticket>;
   // Grants on their way in one file, by owner: what an owner does looks at none of the others'.
   struct ByOwner {
@@ -131,7 +135,7 @@ class LockManager {
 
   mutable std::mutex mutex_;
   LockTable table_;
-  TimePoint grace_end_{};
+  std::shared_ptr<state::GracePeriod> grace_ = std::make_shared<state::GracePeriod>();
   std::map<Ticket, LockParams> wishes_;
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;

@@ -30,6 +30,7 @@
 #include "nfs/export/state/durable_file.h"
 #include "nfs/lock/lock_table.h"
 #include "nfs/lock/peers.h"
+#include "nfs/state/grace_period.h"
 
 namespace stag::rpc {
 class Server;
@@ -49,6 +50,8 @@ struct LockServiceOptions {
   std::string host_name = "localhost";
   // How long clients may take to reclaim their locks after a restart, if there are any to do so.
   Duration grace = std::chrono::seconds(45);
+  // Shared with NFSv4; null: NLM's own.
+  std::shared_ptr<state::GracePeriod> grace_period{};
   LockLimits limits{};
 };
 

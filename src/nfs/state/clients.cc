@@ -181,12 +181,12 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
     std::vector<ClientRecord*> over;
     for (const auto& [id, client] : shard.all()) {
       if (!lease_ran_out(*client, now)) continue;
-      const bool keeps = client->life->states.load(std::memory_order_acquire) != 0 &&
-                         now - client->renewed <= options.lease + options.courtesy;
-      if (keeps)
-        client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
-      else
+      if (client->life->states.load(std::memory_order_acquire) == 0) {
         over.push_back(client.get());
+        continue;
+      }
+      client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
+      if (now - client->renewed > options.lease + options.courtesy) ended.push_back(client->life);
     }
     ended.reserve(ended.size() + over.size());
     for (ClientRecord* client : over) {
@@ -215,12 +215,12 @@ LifePtr Clients::life(ClientId clientid) const {
   return client == nullptr ? nullptr : client->life;
 }
 
-std::optional<std::string> Clients::co_ownerid(ClientId clientid) const {
+std::optional<Clients::Identity> Clients::identity(ClientId clientid) const {
   ClientShard& shard = impl_->shard_of(clientid);
   const BriefLock lock(shard.mutex);
   const ClientRecord* const client = shard.find(clientid);
   if (client == nullptr) return std::nullopt;
-  return client->ownerid;
+  return Identity{client->ownerid, client->principal};
 }
 
 std::vector<ClientInfo> Clients::list(TimePoint now) const {

@@ -207,15 +207,21 @@ class Clients {
   // CompleteAlready the second time.
   Status reclaim_complete(Life& life);
 
-  // To be called now and then: unconfirmed records older than a lease go, clients lapse, and those
-  // are returned that ended: without state, or lapsed for longer than the courtesy.
+  // To be called now and then: unconfirmed records older than a lease go, and clients lapse.
+  // Returns those that ended, for they had no state, and those that lapsed for longer than the
+  // courtesy, which are still to be ended.
   std::vector<LifePtr> expire(TimePoint now);
   // Ends a client that lapsed (`lapsed_only`: because somebody wants what it holds; null when it
   // came back meanwhile), or any, as an administrator wants.
   LifePtr end(ClientId clientid, bool lapsed_only);
 
   LifePtr life(ClientId clientid) const;  // null: there is none
-  std::optional<std::string> co_ownerid(ClientId clientid) const;
+  // Who it is over restarts: co_ownerid and principal.
+  struct Identity {
+    std::string co_ownerid;
+    std::string principal;
+  };
+  std::optional<Identity> identity(ClientId clientid) const;
   std::vector<ClientInfo> list(TimePoint now) const;
 
  private:

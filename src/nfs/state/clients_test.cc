@@ -256,6 +256,8 @@ TEST(Nfs4Clients, courtesy_ends_after_a_day) {
   world.now += std::chrono::seconds(1);
   const auto ended = world.clients.expire(world.now);
   ASSERT_EQ(ended.size(), 1u);
+  EXPECT_FALSE(ended[0]->ended()) << "its record must go first";
+  EXPECT_EQ(world.clients.end(ended[0]->clientid, true), ended[0]);
   world.files.release(*ended[0]);
   EXPECT_EQ(world.files.states(), 0u);
 }
@@ -341,7 +343,10 @@ TEST(Nfs4Clients, what_clients_leave_behind_is_nothing) {
       world.exchange_id("u" + name, 1, "root", false, "198.51.100." + name);
     }
     world.now += world.lease + std::chrono::hours(25);
-    for (const LifePtr& life : world.clients.expire(world.now)) world.files.release(*life);
+    for (const LifePtr& life : world.clients.expire(world.now)) {
+      EXPECT_EQ(world.clients.end(life->clientid, true), life);
+      world.files.release(*life);
+    }
     EXPECT_EQ(world.files.states(), 0u);
     EXPECT_TRUE(world.clients.list(world.now).empty());
   }

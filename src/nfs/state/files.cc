@@ -45,7 +45,8 @@ bool Files::Impl::room_for(const Life& life, std::int32_t more) const {
          states.load(std::memory_order_relaxed) + by <= limits.states;
 }
 
-Files::Files(const Options& options) : impl_(std::make_unique<Impl>(options, denies_)) {}
+Files::Files(const Options& options)
+    : grace_(options.grace), impl_(std::make_unique<Impl>(options, denies_)) {}
 Files::~Files() = default;
 
 std::uint32_t Files::states() const {
@@ -110,7 +111,6 @@ OpenResult refused_open(Status status) {
 
 }  // namespace
 
-// RFC 8881 8.4.2.1 and 18.51.3.
 Status Files::may_claim(bool reclaim, const Life& life) const {
   const bool complete = life.reclaim_complete.load(std::memory_order_acquire);
   if (!reclaim) return grace() || !complete ? Status::Grace : Status::Ok;

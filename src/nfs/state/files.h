@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/siphash.h"
+#include "nfs/state/grace_period.h"
 #include "nfs/state/range.h"
 #include "nfs/state/types.h"
 
@@ -116,14 +117,17 @@ class Files {
     std::uint32_t epoch = 1;  // of this start of the server, as in Clients
     SipKey key{};
     StateLimits limits{};
+    // Shared with whoever else gives locks out.
+    std::shared_ptr<GracePeriod> grace = std::make_shared<GracePeriod>();
   };
 
   explicit Files(const Options& options);
   ~Files();
 
   // The grace period: only reclaims are granted.
-  void set_grace(bool grace) { grace_.store(grace, std::memory_order_release); }
-  bool grace() const { return grace_.load(std::memory_order_acquire); }
+  bool grace() const { return grace_->active(); }
+  // RFC 8881 8.4.2.1 and 18.51.3, of every OPEN and LOCK: Grace, NoGrace, ReclaimBad.
+  Status may_claim(bool reclaim, const Life& life) const;
 
   OpenResult open(const OpenArgs& args, const LifePtr& life);
   // The rest of OPEN failed, and nobody was told of the stateid: what was before is again.
@@ -169,13 +173,12 @@ class Files {
  private:
   struct Impl;
   struct LockTarget;
-  Status may_claim(bool reclaim, const Life& life) const;
   Verdict guarded_access(const FileKey& file, Touch touch);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
   bool release_some(FileShard& shard, const Life& life);
 
-  std::atomic<bool> grace_{false};
+  const std::shared_ptr<GracePeriod> grace_;
   std::atomic<std::uint32_t> denies_{0};  // opens that deny something
   const std::unique_ptr<Impl> impl_;
 };

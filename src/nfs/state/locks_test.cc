@@ -227,7 +227,7 @@ TEST_F(Nfs4Locks, of_a_lapsed_client_are_named_and_of_an_ended_one_gone) {
 TEST_F(Nfs4Locks, in_grace_only_reclaims_are_granted) {
   const testing::Client fresh = world.fresh_client("fresh");
   fresh.life->may_reclaim = true;
-  world.files.set_grace(true);
+  world.grace->begin(world.now + std::chrono::hours(1), true);
   const Stateid open =
       world.files.open({file, bytes_of("o"), kShareBoth, 0, true}, fresh.life).stateid;
   const auto reclaim = [&](Range range, bool claimed) {
@@ -238,7 +238,7 @@ TEST_F(Nfs4Locks, in_grace_only_reclaims_are_granted) {
   EXPECT_EQ(test(a, {0, 9}, kExclusive).verdict.status, Status::Grace);
   EXPECT_EQ(reclaim({0, 9}, false).status, Status::Grace);
   EXPECT_TRUE(reclaim({0, 9}, true).granted());
-  world.files.set_grace(false);
+  EXPECT_FALSE(world.grace->active(world.now + std::chrono::hours(1)));
   EXPECT_EQ(reclaim({20, 29}, true).status, Status::NoGrace);
 }
 
@@ -246,7 +246,7 @@ TEST_F(Nfs4Locks, a_reclaim_that_conflicts_is_RECLAIM_CONFLICT) {
   ASSERT_TRUE(lock(a, open_a, {0, 9}, kExclusive).verdict.granted());
   const testing::Client fresh = world.fresh_client("fresh");
   fresh.life->may_reclaim = true;
-  world.files.set_grace(true);
+  world.grace->begin(world.now + std::chrono::hours(1), true);
   const Stateid open =
       world.files.open({file, bytes_of("o"), kShareBoth, 0, true}, fresh.life).stateid;
   const LockArgs args{file, {5, 5}, true, true, true, open, bytes_of("l")};

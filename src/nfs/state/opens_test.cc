@@ -279,7 +279,7 @@ TEST_F(Nfs4Opens, in_grace_only_reclaims_are_granted_and_only_to_who_had_locks) 
   testing::Client fresh = world.fresh_client("c");
   const OpenArgs reclaim{file, bytes_of("owner"), kRead, kNone, true};
   EXPECT_EQ(world.files.open(reclaim, fresh.life).verdict.status, Status::NoGrace);
-  world.files.set_grace(true);
+  world.grace->begin(world.now + std::chrono::hours(1), true);
   EXPECT_EQ(open(a, kRead).verdict.status, Status::Grace);
   EXPECT_EQ(check(a, kAnonymousStateid, Touch::Read), Status::Grace);
   EXPECT_EQ(world.files.open(reclaim, fresh.life).verdict.status, Status::ReclaimBad);
@@ -300,7 +300,7 @@ TEST_F(Nfs4Opens, a_reclaim_that_conflicts_is_RECLAIM_CONFLICT) {
   open(a, kRead, kWrite);
   const testing::Client fresh = world.fresh_client("c");
   fresh.life->may_reclaim = true;
-  world.files.set_grace(true);
+  world.grace->begin(world.now + std::chrono::hours(1), true);
   EXPECT_EQ(world.files.open({file, bytes_of("o"), kWrite, kNone, true}, fresh.life).verdict.status,
             Status::ReclaimConflict);
 }

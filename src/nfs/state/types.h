@@ -123,6 +123,9 @@ struct Life {
   // before its CREATE_SESSION is answered.
   std::atomic<bool> may_reclaim{false};
   std::atomic<bool> reclaim_complete{false};  // RECLAIM_COMPLETE was done
+  // Is in the recovery records, so that after a restart it may claim again what it has.
+  std::atomic<bool> recorded{false};
+  std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
   const std::shared_ptr<AddressAccount> account;
 
   bool ended() const { return phase.load(std::memory_order_acquire) == Phase::Ended; }

@@ -44,6 +44,10 @@ class Compound {
   // Who calls, for comparison with who called before (RFC 8881 2.10.8).
   std::string principal() const;
   TimePoint now() const { return admission_.call().loop().now(); }
+  // Before the client is given anything (SharedState::record()); of operations in a session.
+  Task<v4::nfsstat4> record_client() {
+    return shared_.record(*slot_->life, admission_.call().loop(), &admission_.call().origin());
+  }
 
   // 16.2.3.1.1. A new current filehandle has no current stateid.
   void set_current(Object object) {

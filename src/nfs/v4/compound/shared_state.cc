@@ -4,6 +4,38 @@
 
 namespace stag::nfs::nfs4 {
 
+namespace {
+
+// How soon a grace period that could not be ended is tried to be ended again.
+constexpr Duration kGraceAgain = std::chrono::seconds(5);
+
+std::uint32_t epoch_of(const ServerContext& context, const Nfs4Options& options) {
+  return options.recovery != nullptr ? options.recovery->epoch()
+                                     : static_cast<std::uint32_t>(context.boot_verifier);
+}
+
+}  // namespace
+
+SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted)
+    : server(context),
+      options(wanted),
+      clients({.epoch = epoch_of(context, wanted),
+               .lease = std::chrono::seconds(wanted.lease_seconds),
+               .key = process_sip_key(),
+               .limits = wanted.clients}),
+      files({.epoch = epoch_of(context, wanted),
+             .key = process_sip_key(),
+             .limits = wanted.states,
+             .grace = wanted.grace}) {
+  if (options.recovery != nullptr)
+    options.grace->finish_by(
+        [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });
+}
+
+SharedState::~SharedState() {
+  if (options.recovery != nullptr) options.recovery->drain();
+}
+
 std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
     const std::shared_ptr<const Exports>& exports) {
   {
@@ -22,11 +54,104 @@ void SharedState::expire(TimePoint now) {
   const TimePoint::rep time = now.time_since_epoch().count();
   TimePoint::rep due = next_expiry_.load(std::memory_order_relaxed);
   if (time < due || !next_expiry_.compare_exchange_strong(due, time + kInterval.count())) return;
-  for (const state::LifePtr& ended : clients.expire(now)) release(ended);
+  options.grace->active(now);
+  for (const state::LifePtr& over : clients.expire(now)) {
+    if (over->ended())
+      release(over);
+    else
+      end_lapsed(over->clientid);
+  }
+}
+
+void SharedState::release(const state::LifePtr& ended) {
+  if (ended == nullptr) return;
+  files.release(*ended);
+  if (options.recovery != nullptr && ended->recorded.load())
+    options.recovery->remove_later(ended->clientid);
 }
 
 void SharedState::end_lapsed(state::ClientId client) {
-  release(clients.end(client, true));
+  if (options.recovery == nullptr) return release(clients.end(client, true));
+  const state::LifePtr life = clients.life(client);
+  if (life == nullptr || !life->lapsed() || life->ending.exchange(true)) return;
+  if (!options.recovery->offload([this, life] { end_recorded(*life); })) life->ending = false;
+}
+
+// Blocks. What the client holds goes to another only when the client could not claim it again after
+// a restart. It may come back meanwhile, and gets its record again.
+void SharedState::end_recorded(state::Life& life) {
+  using recovery::Change;
+  const state::ClientId id = life.clientid;
+  if (options.recovery->write({Change::Kind::Remove, id, {}})) {
+    if (const state::LifePtr ended = clients.end(id, true)) {
+      files.release(*ended);
+    } else if (auto owner = owner_of(id)) {
+      life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
+    }
+  }
+  life.ending = false;
+}
+
+std::optional<recovery::ClientOwner> SharedState::owner_of(state::ClientId client) const {
+  auto identity = clients.identity(client);
+  if (!identity) return std::nullopt;
+  return recovery::ClientOwner{std::move(identity->co_ownerid), std::move(identity->principal)};
+}
+
+void SharedState::admit(state::Life& life) const {
+  if (options.recovery == nullptr || !options.grace->active()) return;
+  const auto owner = owner_of(life.clientid);
+  if (owner && options.recovery->may_reclaim(*owner)) life.may_reclaim = true;
+}
+
+Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void* asker) {
+  if (options.recovery == nullptr || life.recorded.load()) co_return v4::NFS4_OK;
+  auto owner = owner_of(life.clientid);
+  if (!owner) co_return v4::NFS4ERR_EXPIRED;
+  switch (co_await options.recovery->add(life.clientid, *std::move(owner), loop, asker)) {
+    case recovery::Written::Yes:
+      life.recorded = true;
+      // Whoever ended it meanwhile saw no record to remove.
+      if (life.ended()) options.recovery->remove_later(life.clientid);
+      co_return v4::NFS4_OK;
+    case recovery::Written::Busy:
+      co_return v4::NFS4ERR_DELAY;
+    case recovery::Written::Failed:
+      break;
+  }
+  co_return v4::NFS4ERR_SERVERFAULT;
+}
+
+void SharedState::completed(const state::Life& life, TimePoint now) {
+  if (life.may_reclaim.load()) completed(owner_of(life.clientid), now);
+}
+
+void SharedState::completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now) {
+  if (owner && options.recovery->completed(*owner)) options.grace->nobody_left(now);
+}
+
+// A record that cannot be removed is logged; its client has nothing that it could claim.
+Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, const void* asker) {
+  const auto owner = owner_of(client);
+  state::LifePtr ended;
+  const state::Status status = clients.destroy_clientid(client, ended);
+  if (ended == nullptr) co_return status;
+  files.release(*ended);
+  if (options.recovery == nullptr) co_return status;
+  if (ended->recorded.load()) co_await options.recovery->remove(client, loop, asker);
+  if (ended->may_reclaim.load()) completed(owner, loop.now());
+  co_return status;
+}
+
+// Who was recorded before this start must not claim anything after the next one.
+void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
+  const auto finish = [this, number, now] {
+    if (!options.recovery->remove_former())
+      return options.grace->put_off(number, now + kGraceAgain);
+    options.recovery->forget_former();
+    options.grace->end(number);
+  };
+  if (!options.recovery->offload(finish)) options.grace->put_off(number, now + kGraceAgain);
 }
 
 }  // namespace stag::nfs::nfs4

@@ -5,9 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "base/brief_mutex.h"
 #include "nfs/export/server_context.h"
+#include "nfs/proto/nfs4.h"
+#include "nfs/recovery/recovery.h"
 #include "nfs/state/clients.h"
 #include "nfs/state/files.h"
 #include "nfs/v4/compound/pseudo_fs.h"
@@ -21,22 +24,19 @@ struct Nfs4Options {
   std::uint32_t lease_seconds = 90;
   state::ClientLimits clients{};
   state::StateLimits states{};
+  // What survives a restart; null: nothing. Outlives the server.
+  recovery::Recovery* recovery = nullptr;
+  // Shared with whoever else gives locks out; begun by whoever starts the server.
+  std::shared_ptr<state::GracePeriod> grace = std::make_shared<state::GracePeriod>();
 };
 
 // Thread: any. Constant but for its parts, which have locks of their own.
 class SharedState {
  public:
   // `context` outlives it.
-  SharedState(const ServerContext& context, const Nfs4Options& wanted)
-      : server(context),
-        options(wanted),
-        clients({.epoch = static_cast<std::uint32_t>(context.boot_verifier),
-                 .lease = std::chrono::seconds(wanted.lease_seconds),
-                 .key = process_sip_key(),
-                 .limits = wanted.clients}),
-        files({.epoch = static_cast<std::uint32_t>(context.boot_verifier),
-               .key = process_sip_key(),
-               .limits = wanted.states}) {}
+  SharedState(const ServerContext& context, const Nfs4Options& wanted);
+  // After the last Call has ended.
+  ~SharedState();
 
   const ServerContext& server;
   const Nfs4Options options;
@@ -48,13 +48,27 @@ class SharedState {
   // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
   // however often it is called.
   void expire(TimePoint now);
-  // Ends a client that lapsed and holds what somebody else wants.
+  // Ends a client that lapsed and holds what somebody else wants: at once where nothing is
+  // recorded, else when its record is gone.
   void end_lapsed(state::ClientId client);
-  void release(const state::LifePtr& ended) {
-    if (ended != nullptr) files.release(*ended);
-  }
+  // Of a client that ended: what it held is free. Null is nobody.
+  void release(const state::LifePtr& ended);
+
+  // A client that has just been confirmed: whether it may claim what it had before a restart.
+  void admit(state::Life& life) const;
+  // NFS4_OK once the client is in the records, so that it may be given something.
+  Task<v4::nfsstat4> record(state::Life& life, Loop& loop, const void* asker);
+  // It claims nothing any more: perhaps it was the last one.
+  void completed(const state::Life& life, TimePoint now);
+  // DESTROY_CLIENTID; the record goes, too.
+  Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
 
  private:
+  std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
+  void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
+  void end_recorded(state::Life& life);
+  void finish_grace(std::uint64_t number, TimePoint now);
+
   std::atomic<TimePoint::rep> next_expiry_{0};  // as time since the clock's zero
   BriefMutex mutex_;
   std::weak_ptr<const Exports> exports_;  // that pseudo_fs_ was made of

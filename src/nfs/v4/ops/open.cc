@@ -1,5 +1,6 @@
 // OPEN (RFC 8881 18.16) of regular files: the file is found or made, the caller's permission is
 // checked, then its share is reserved. No delegations are given out.
+#include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
@@ -175,6 +176,14 @@ v4::nfsstat4 check_arguments(const v4::OPEN4args& args) {
   return valid ? v4::NFS4_OK : v4::NFS4ERR_INVAL;
 }
 
+// Whether the client may claim anything now, and is recorded so that it may claim it again.
+Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
+  const bool reclaim = args.claim.claim == v4::CLAIM_PREVIOUS;
+  const state::Status claim = compound.shared().files.may_claim(reclaim, *compound.life());
+  if (claim != state::Status::Ok) co_return to_nfsstat4(claim);
+  co_return co_await compound.record_client();
+}
+
 Task<v4::nfsstat4> truncate(const Target& target) {
   if (!target.truncate) co_return v4::NFS4_OK;
   vfs::SetAttributes changes;
@@ -189,6 +198,9 @@ Task<v4::nfsstat4> truncate(const Target& target) {
 Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
   if (const v4::nfsstat4 bad = check_arguments(args); bad != v4::NFS4_OK)
     co_return v4::OPEN4res{bad, {}};
+  // Before anything is made.
+  if (const v4::nfsstat4 refused = co_await check_claim(compound, args); refused != v4::NFS4_OK)
+    co_return v4::OPEN4res{refused, {}};
   const Found target = co_await find(compound, args);
   if (!target) co_return v4::OPEN4res{target.error(), {}};
   const std::uint32_t access = args.share_access & kShareMask;

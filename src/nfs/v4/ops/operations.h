@@ -70,7 +70,9 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
 v4::BIND_CONN_TO_SESSION4res bind_conn_to_session(Compound& compound,
                                                   v4::BIND_CONN_TO_SESSION4args& args);
 v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args);
-v4::DESTROY_CLIENTID4res destroy_clientid(Compound& compound, v4::DESTROY_CLIENTID4args& args);
-v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args);
+Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
+                                                v4::DESTROY_CLIENTID4args& args);
+Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
+                                                v4::RECLAIM_COMPLETE4args& args);
 
 }  // namespace stag::nfs::nfs4

@@ -95,6 +95,7 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
     made = clients.create_session(asked, compound.now());
   }
   compound.shared().release(made.ended);
+  if (made.confirmed && made.life != nullptr) compound.shared().admit(*made.life);
   if (made.status != state::Status::Ok) return {to_nfsstat4(made.status), {}};
   v4::CREATE_SESSION4res results;
   v4::CREATE_SESSION4resok& ok = results.csr_resok4();
@@ -127,20 +128,26 @@ v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4
   return {to_nfsstat4(compound.shared().clients.destroy_session(args.dsa_sessionid))};
 }
 
-v4::DESTROY_CLIENTID4res destroy_clientid(Compound& compound, v4::DESTROY_CLIENTID4args& args) {
-  state::LifePtr ended;
-  const state::Status status = compound.shared().clients.destroy_clientid(args.dca_clientid, ended);
-  compound.shared().release(ended);
-  return {to_nfsstat4(status)};
+Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
+                                                v4::DESTROY_CLIENTID4args& args) {
+  const rpc::CallContext& call = compound.admission().call();
+  const state::Status status =
+      co_await compound.shared().destroy(args.dca_clientid, call.loop(), &call.origin());
+  co_return v4::DESTROY_CLIENTID4res{to_nfsstat4(status)};
 }
 
-v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args) {
+Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
+                                                v4::RECLAIM_COMPLETE4args& args) {
   // 18.51.3: of one file system only when that one was migrated here, which none is.
   if (args.rca_one_fs) {
-    if (!compound.has_current()) return {v4::NFS4ERR_NOFILEHANDLE};
-    return {v4::NFS4_OK};
+    co_return v4::RECLAIM_COMPLETE4res{compound.has_current() ? v4::NFS4_OK
+                                                              : v4::NFS4ERR_NOFILEHANDLE};
   }
-  return {to_nfsstat4(compound.shared().clients.reclaim_complete(*compound.life()))};
+  if (const v4::nfsstat4 failed = co_await compound.record_client(); failed != v4::NFS4_OK)
+    co_return v4::RECLAIM_COMPLETE4res{failed};
+  const state::Status status = compound.shared().clients.reclaim_complete(*compound.life());
+  if (status == state::Status::Ok) compound.shared().completed(*compound.life(), compound.now());
+  co_return v4::RECLAIM_COMPLETE4res{to_nfsstat4(status)};
 }
 
 }  // namespace stag::nfs::nfs4

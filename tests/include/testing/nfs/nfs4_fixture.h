@@ -58,7 +58,10 @@ class Nfs4Served : public ::testing::Test {
   using Res = nfs::v4::COMPOUND4res;
 
   // Serves a store as /data (every user as is) and another one, read-only, as /srv/fixed.
-  Nfs4Served() {
+  explicit Nfs4Served(nfs::nfs4::Nfs4Options options = {},
+                      std::shared_ptr<vfs::MemoryFileSystem> store = nullptr)
+      : store_(store != nullptr ? std::move(store) : std::make_shared<vfs::MemoryFileSystem>()),
+        nfs4_(context_, std::move(options)) {
     nfs::ExportOptions open;
     open.root_squash = false;
     nfs::ExportOptions fixed = open;
@@ -124,7 +127,7 @@ class Nfs4Served : public ::testing::Test {
     args.csa_back_chan_attrs = {0, 4096, 4096, 0, 2, 1, {}};
     return args;
   }
-  void set_up_session(const std::string& owner = "a client") {
+  void set_up_session(const std::string& owner = "a client", bool complete = true) {
     const auto client = exchange_id(owner);
     clientid_ = client.eir_clientid;
     const Res made = compound({op(nfs::v4::OP_CREATE_SESSION, &Op::opcreate_session,
@@ -132,9 +135,14 @@ class Nfs4Served : public ::testing::Test {
     ASSERT_EQ(made.status, nfs::v4::NFS4_OK);
     session_ = made.resarray[0].opcreate_session().csr_resok4().csr_sessionid;
     sequenceid_ = 0;
+    if (complete) {
+      ASSERT_EQ(reclaim_complete(), nfs::v4::NFS4_OK);
+    }
+  }
+  nfs::v4::nfsstat4 reclaim_complete() {
     const Op complete =
         op(nfs::v4::OP_RECLAIM_COMPLETE, &Op::opreclaim_complete, nfs::v4::RECLAIM_COMPLETE4args{});
-    ASSERT_EQ(run({complete}).status, nfs::v4::NFS4_OK);
+    return run({complete}).status;
   }
 
   // The filehandle where a walk from the root ends.
@@ -191,10 +199,10 @@ class Nfs4Served : public ::testing::Test {
   }
 
   ManualLoop loop_;
-  std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
+  const std::shared_ptr<vfs::MemoryFileSystem> store_;
   std::shared_ptr<vfs::MemoryFileSystem> fixed_store_ = std::make_shared<vfs::MemoryFileSystem>();
   nfs::ServerContext context_{nfs::ServerState::ephemeral(7)};
-  nfs::nfs4::Nfs4Server nfs4_{context_, {}};
+  nfs::nfs4::Nfs4Server nfs4_;
   rpc::Server server_;
   LoopbackChannel channel_{loop_, server_};
   rpc::Credentials credentials_;

@@ -28,10 +28,11 @@ class World {
   explicit World(std::uint32_t epoch = 1, const ClientLimits& client_limits = {},
                  const StateLimits& state_limits = {})
       : clients({.epoch = epoch, .lease = lease, .limits = client_limits}),
-        files({.epoch = epoch, .key = {}, .limits = state_limits}) {}
+        files({.epoch = epoch, .key = {}, .limits = state_limits, .grace = grace}) {}
 
   static constexpr Duration lease = std::chrono::seconds(90);
   TimePoint now = TimePoint() + std::chrono::hours(1);
+  std::shared_ptr<GracePeriod> grace = std::make_shared<GracePeriod>();
   Clients clients;
   Files files;
 

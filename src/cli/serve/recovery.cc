@@ -1,0 +1,70 @@
+#include "cli/serve/recovery.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "net/worker_pool.h"
+#include "nfs/lock/lock_service.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr std::uint32_t kLongestPeriod = 3600;
+
+std::shared_ptr<Executor> record_writer() {
+  net::WorkerOptions options;
+  // One writes, and what the others were asked for meanwhile with the next transaction.
+  options.limits.threads = 4;
+  options.name = "records of clients";
+  return std::make_shared<net::WorkerPool>(options);
+}
+
+}  // namespace
+
+void RecoveryOptions::declare(Arguments& arguments) {
+  arguments.number("--lease", lease_seconds, 10, kLongestPeriod,
+                   "seconds after which a version 4 client that is silent may lose what it holds");
+  arguments.number(
+      "--grace", grace_seconds, 1, kLongestPeriod,
+      "seconds after a start in which clients may only reclaim the locks that they held "
+      "before, if any did [the longer lease of this start and of the last; 45 without "
+      "version 4]");
+}
+
+Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOptions& options,
+                                                              const std::string& state, bool nfs4) {
+  std::unique_ptr<Recovery> made(new Recovery);
+  made->lease_seconds_ = options.lease_seconds;
+  std::uint32_t seconds = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(nfs::lock::LockServiceOptions{}.grace)
+          .count());
+  const std::string path = state + "/nfs4-clients.db";
+  std::error_code ignored;
+  if (nfs4 || std::filesystem::exists(path, ignored)) {
+    auto records = nfs::recovery::Recovery::open(path, options.lease_seconds,
+                                                 nfs4 ? record_writer() : nullptr);
+    if (!records) return Failure{records.error()};
+    made->records_ = *std::move(records);
+    if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());
+  }
+  made->grace_ = std::chrono::seconds(options.grace_seconds.value_or(seconds));
+  if (!nfs4) {
+    // While version 4 is not served others may take what its clients held.
+    if (made->records_ != nullptr && !made->records_->remove_former())
+      return Failure{"cannot remove the records of NFSv4 clients from " + path};
+    made->records_ = nullptr;
+  } else if (made->records_->anybody_left()) {
+    made->period_->begin(std::chrono::steady_clock::now() + made->grace_, false);
+  }
+  return made;
+}
+
+nfs::nfs4::Nfs4Options Recovery::nfs4_options() const {
+  nfs::nfs4::Nfs4Options options;
+  options.lease_seconds = lease_seconds_;
+  options.recovery = records_.get();
+  options.grace = period_;
+  return options;
+}
+
+}  // namespace stag::cli

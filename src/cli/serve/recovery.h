@@ -1,0 +1,48 @@
+// What a restart of `stag serve` means for who held locks: the records of NFSv4 clients, and the
+// grace period that all versions share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/loop.h"
+#include "base/result.h"
+#include "cli/support/arguments.h"
+#include "nfs/recovery/recovery.h"
+#include "nfs/state/grace_period.h"
+#include "nfs/v4/nfs4_server.h"
+
+namespace stag::cli {
+
+struct RecoveryOptions {
+  std::uint32_t lease_seconds = nfs::nfs4::Nfs4Options{}.lease_seconds;
+  std::optional<std::uint32_t> grace_seconds;
+
+  void declare(Arguments& arguments);
+};
+
+class Recovery {
+ public:
+  // Counts this start and begins the grace period where somebody has something to reclaim.
+  // Blocking. Without `nfs4` whoever had something of version 4 has lost it. Fails with one
+  // sentence.
+  static Result<std::unique_ptr<Recovery>, std::string> open(const RecoveryOptions& options,
+                                                             const std::string& state, bool nfs4);
+
+  // How long a grace period is.
+  Duration grace() const { return grace_; }
+  const std::shared_ptr<nfs::state::GracePeriod>& period() const { return period_; }
+  // Of the server that uses it, which this outlives.
+  nfs::nfs4::Nfs4Options nfs4_options() const;
+
+ private:
+  Recovery() = default;
+
+  Duration grace_{};
+  std::uint32_t lease_seconds_ = 0;
+  std::shared_ptr<nfs::state::GracePeriod> period_ = std::make_shared<nfs::state::GracePeriod>();
+  std::unique_ptr<nfs::recovery::Recovery> records_;  // null without version 4
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,80 @@
+// The records of clients in SQLite: one row for each client ID that may hold something, with the
+// start of the server (epoch) that wrote it. What a method has returned Ok for is there after the
+// process is killed and after the machine loses power.
+//
+// Blocking; not synchronised: Recovery is.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "nfs/state/types.h"
+
+namespace stag::nfs::recovery {
+
+// Who a client is over restarts of both sides (RFC 8881 2.4): co_ownerid and, so that nobody else
+// claims what it had, the principal that made the client ID.
+struct ClientOwner {
+  std::string ownerid;
+  std::string principal;
+  friend auto operator<=>(const ClientOwner&, const ClientOwner&) = default;
+};
+
+struct Change {
+  enum class Kind : std::uint8_t { Add, Remove };
+  Kind kind = Kind::Add;
+  state::ClientId client = 0;
+  ClientOwner owner{};  // Add
+};
+
+class Database {
+ public:
+  // Counts this start, with its lease. Fails with one sentence.
+  static Result<std::unique_ptr<Database>, std::string> open(const std::string& path,
+                                                             std::uint32_t lease_seconds);
+
+  std::uint32_t epoch() const { return epoch_; }
+  // The longest lease of the starts that former() is from; 0 when there is nobody.
+  std::uint32_t former_lease() const { return former_lease_; }
+  // The clients of earlier starts, as they were when this one began.
+  const std::vector<ClientOwner>& former() const { return former_; }
+
+  // All of them, or none. Fails with SQLite's words.
+  Result<Ok, std::string> apply(std::span<const Change> changes);
+  Result<Ok, std::string> remove_former();
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close(database); }
+  };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+
+  Database() = default;
+  bool run(const char* text);
+  bool prepare(const char* text, Statement& statement);
+  bool prepare_all();
+  bool check_version();
+  bool count_start(std::uint32_t lease_seconds);
+  bool read_former();
+  bool apply_one(const Change& change);
+  template <class Work>
+  Result<Ok, std::string> in_transaction(Work work);
+
+  std::unique_ptr<sqlite3, Close> handle_;
+  Statement add_, remove_;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t former_lease_ = 0;
+  std::vector<ClientOwner> former_;
+};
+
+}  // namespace stag::nfs::recovery

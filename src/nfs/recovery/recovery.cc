@@ -1,0 +1,123 @@
+#include "nfs/recovery/recovery.h"
+
+#include <algorithm>
+
+#include "base/reason.h"
+
+namespace stag::nfs::recovery {
+
+Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const std::string& path,
+                                                              std::uint32_t lease_seconds,
+                                                              std::shared_ptr<Executor> worker) {
+  auto database = Database::open(path, lease_seconds);
+  if (!database) return Failure{database.error()};
+  return std::unique_ptr<Recovery>(new Recovery(*std::move(database), std::move(worker)));
+}
+
+Recovery::Recovery(std::unique_ptr<Database> database, std::shared_ptr<Executor> worker)
+    : database_(std::move(database)),
+      left_(database_->former().begin(), database_->former().end()),
+      worker_(std::move(worker)) {}
+
+bool Recovery::may_reclaim(const ClientOwner& owner) const {
+  const BriefLock lock(mutex_);
+  return left_.contains(owner);
+}
+
+bool Recovery::anybody_left() const {
+  const BriefLock lock(mutex_);
+  return !left_.empty();
+}
+
+bool Recovery::completed(const ClientOwner& owner) {
+  const BriefLock lock(mutex_);
+  return left_.erase(owner) != 0 && left_.empty();
+}
+
+void Recovery::forget_former() {
+  std::set<ClientOwner> forgotten;  // freed when the lock is
+  const BriefLock lock(mutex_);
+  forgotten.swap(left_);
+}
+
+Recovery::WritePtr Recovery::enqueue(const Change& change) {
+  auto write = std::make_shared<Write>(change);
+  const BriefLock lock(mutex_);
+  queue_.push_back(write);
+  return write;
+}
+
+// Whoever comes first writes for all who wait.
+bool Recovery::commit(Write& write) {
+  const std::scoped_lock disk(disk_);
+  if (!write.done) commit_all();
+  return write.done.value_or(false);
+}
+
+// With disk_ held.
+bool Recovery::commit_all() {
+  std::vector<WritePtr> batch;
+  {
+    const BriefLock lock(mutex_);
+    batch.swap(queue_);
+  }
+  std::vector<Change> changes;
+  changes.reserve(batch.size());
+  for (const WritePtr& write : batch) changes.push_back(write->change);
+  const auto applied = database_->apply(changes);
+  if (!applied) trace(Reason::ClientRecordsUnwritten, "clients", applied.error());
+  for (const WritePtr& write : batch) write->done = applied.ok();
+  return applied.ok();
+}
+
+bool Recovery::remove_former() {
+  const std::scoped_lock disk(disk_);
+  const auto removed = database_->remove_former();
+  if (!removed) trace(Reason::ClientRecordsUnwritten, "grace period", removed.error());
+  return removed.ok();
+}
+
+// What the worker refuses stays in the queue and is written with what comes next: a record too many
+// does no harm, and who is removed this way is gone.
+Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
+  // Not in the call: braces and co_await do not go together in every compiler.
+  const auto work = [this, write] { return commit(*write) ? Written::Yes : Written::Failed; };
+  co_return co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
+}
+
+Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loop,
+                            const void* asker) {
+  return written(enqueue({Change::Kind::Add, client, std::move(owner)}), loop, asker);
+}
+
+Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {
+  return written(enqueue({Change::Kind::Remove, client, {}}), loop, asker);
+}
+
+void Recovery::remove_later(state::ClientId client) {
+  const WritePtr write = enqueue({Change::Kind::Remove, client, {}});
+  static_cast<void>(offload([this, write] { commit(*write); }));
+}
+
+bool Recovery::offload(Executor::Function work) {
+  if (worker_ == nullptr) return work(), true;
+  jobs_.fetch_add(1);
+  Executor::Job job;
+  job.work = std::move(work);
+  // Also where the worker gives the job up.
+  job.done = [this] {
+    jobs_.fetch_sub(1);
+    jobs_.notify_all();
+  };
+  job.deliver = [](void*, Executor::Function done) { done(); };
+  if (worker_->submit(std::move(job))) return true;
+  jobs_.fetch_sub(1);
+  jobs_.notify_all();
+  return false;
+}
+
+void Recovery::drain() const {
+  for (std::uint32_t jobs = jobs_.load(); jobs != 0; jobs = jobs_.load()) jobs_.wait(jobs);
+}
+
+}  // namespace stag::nfs::recovery

@@ -1,0 +1,214 @@
+#include "nfs/recovery/recovery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "testing/manual_loop.h"
+#include "testing/vfs/posix_backend.h"
+
+namespace stag::nfs::recovery {
+namespace {
+
+using stag::testing::ManualLoop;
+using ::testing::HasSubstr;
+using vfs::testing::Folder;
+
+const ClientOwner kAnna{"anna", "1:0"};
+const ClientOwner kBert{std::string("bert\0'; DROP TABLE clients", 26), "1:0"};
+
+class Nfs4Recovery : public ::testing::Test {
+ protected:
+  std::string path() const { return folder_.path() / "nfs4-clients.db"; }
+  // Another start of the server. The one before has not been ended in any orderly way: whatever it
+  // returned Yes for must be there already.
+  Recovery& restart(std::uint32_t lease = 90) {
+    auto opened = Recovery::open(path(), lease, nullptr);
+    STAG_CHECK(opened.ok());
+    starts_.push_back(*std::move(opened));
+    return *starts_.back();
+  }
+  Written add(Recovery& recovery, state::ClientId client, const ClientOwner& owner) {
+    return loop_.run(recovery.add(client, owner, loop_, nullptr)).value();
+  }
+
+  Folder folder_{"/tmp"};
+  ManualLoop loop_;
+  std::vector<std::unique_ptr<Recovery>> starts_;
+};
+
+TEST_F(Nfs4Recovery, the_first_start_knows_nobody) {
+  const Recovery& first = restart();
+  EXPECT_EQ(first.epoch(), 1u);
+  EXPECT_FALSE(first.anybody_left());
+  EXPECT_EQ(first.former_lease(), 0u);
+}
+
+TEST_F(Nfs4Recovery, every_start_has_an_epoch_of_its_own) {
+  for (std::uint32_t epoch = 1; epoch < 5; ++epoch) EXPECT_EQ(restart().epoch(), epoch);
+}
+
+TEST_F(Nfs4Recovery, who_is_recorded_may_reclaim_after_a_restart_and_nobody_else) {
+  EXPECT_EQ(add(restart(100), 7, kAnna), Written::Yes);
+  const Recovery& next = restart(50);
+  EXPECT_TRUE(next.may_reclaim(kAnna));
+  EXPECT_FALSE(next.may_reclaim(kBert));
+  EXPECT_FALSE(next.may_reclaim({kAnna.ownerid, "1:1000"}));
+  EXPECT_EQ(next.former_lease(), 100u);
+}
+
+TEST_F(Nfs4Recovery, any_bytes_are_an_owner) {
+  add(restart(), 7, kBert);
+  add(*starts_.back(), 8, {"", ""});
+  const Recovery& next = restart();
+  EXPECT_TRUE(next.may_reclaim(kBert));
+  EXPECT_TRUE(next.may_reclaim({"", ""}));
+}
+
+TEST_F(Nfs4Recovery, a_client_that_was_removed_may_not_reclaim) {
+  Recovery& first = restart();
+  add(first, 7, kAnna);
+  add(first, 8, kBert);
+  EXPECT_EQ(loop_.run(first.remove(7, loop_, nullptr)).value(), Written::Yes);
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+  EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery, the_record_of_a_new_incarnation_stays_when_the_old_one_goes) {
+  Recovery& first = restart();
+  add(first, 7, kAnna);
+  add(first, 8, kAnna);
+  first.remove_later(7);
+  EXPECT_TRUE(restart().may_reclaim(kAnna));
+}
+
+TEST_F(Nfs4Recovery, a_crash_in_grace_leaves_the_records_of_both_starts) {
+  add(restart(), 7, kAnna);
+  add(*starts_.back(), 8, kBert);
+  add(restart(), 1 << 20, kAnna);  // has reclaimed; then the server is killed again
+  const Recovery& third = restart();
+  EXPECT_TRUE(third.may_reclaim(kAnna));
+  EXPECT_TRUE(third.may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery, who_did_not_come_back_in_grace_may_not_reclaim_after_the_next_start) {
+  add(restart(), 7, kAnna);
+  add(*starts_.back(), 8, kBert);
+  Recovery& second = restart();
+  add(second, 1 << 20, kAnna);
+  EXPECT_TRUE(second.remove_former());
+  const Recovery& third = restart();
+  EXPECT_TRUE(third.may_reclaim(kAnna));
+  EXPECT_FALSE(third.may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery, the_last_one_that_is_done_is_known_as_such) {
+  add(restart(), 7, kAnna);
+  add(*starts_.back(), 8, kBert);
+  Recovery& second = restart();
+  EXPECT_FALSE(second.completed({"somebody else", ""}));
+  EXPECT_FALSE(second.completed(kAnna));
+  EXPECT_FALSE(second.completed(kAnna));
+  EXPECT_FALSE(second.may_reclaim(kAnna));
+  EXPECT_TRUE(second.completed(kBert));
+  EXPECT_FALSE(second.anybody_left());
+}
+
+TEST_F(Nfs4Recovery, the_longest_lease_counts_until_its_clients_are_forgotten) {
+  add(restart(300), 7, kAnna);
+  EXPECT_EQ(restart(50).former_lease(), 300u);
+  EXPECT_EQ(restart(50).former_lease(), 300u);
+  EXPECT_TRUE(starts_.back()->remove_former());
+  EXPECT_EQ(restart(50).former_lease(), 0u);
+}
+
+// Jobs that wait until they are run.
+class Later final : public Executor {
+ public:
+  bool submit(Job&& job) override {
+    if (full) return false;
+    jobs.push_back(std::move(job));
+    return true;
+  }
+  void run() {
+    for (Job& job : std::exchange(jobs, {})) {
+      job.work();
+      job.deliver(job.context, std::move(job.done));
+    }
+  }
+  bool full = false;
+  std::vector<Job> jobs;
+};
+
+TEST_F(Nfs4Recovery, asks_for_patience_when_too_much_waits_to_be_written) {
+  const auto later = std::make_shared<Later>();
+  later->full = true;
+  const auto opened = Recovery::open(path(), 90, later);
+  EXPECT_EQ(add(**opened, 7, kAnna), Written::Busy);
+  EXPECT_FALSE((*opened)->offload([] {}));
+}
+
+TEST_F(Nfs4Recovery, what_is_asked_for_meanwhile_is_written_together_and_in_order) {
+  const auto later = std::make_shared<Later>();
+  const auto opened = Recovery::open(path(), 90, later);
+  Recovery& first = **opened;
+  first.remove_later(7);
+  std::vector<Written> results;
+  const auto note = [&](Task<Written> task) -> Task<void> {
+    results.push_back(co_await std::move(task));
+  };
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  detach(note(first.add(8, kBert, loop_, nullptr)));
+  EXPECT_EQ(later->jobs.size(), 3u);
+  later->run();
+  loop_.drain();
+  EXPECT_THAT(results, ::testing::ElementsAre(Written::Yes, Written::Yes));
+  EXPECT_TRUE(restart().may_reclaim(kAnna));
+}
+
+TEST_F(Nfs4Recovery, a_file_that_is_no_database_is_one_clear_sentence) {
+  std::ofstream(path()) << std::string(4096, 'x');
+  const auto opened = Recovery::open(path(), 90, nullptr);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error(), HasSubstr("cannot use the records of NFSv4 clients in " + path()));
+  EXPECT_THAT(opened.error(), HasSubstr("restore the file"));
+  EXPECT_EQ(opened.error().find('\n'), std::string::npos);
+}
+
+TEST_F(Nfs4Recovery, a_folder_that_cannot_be_used_is_one_clear_sentence) {
+  const auto opened = Recovery::open(folder_.path() / "missing" / "db", 90, nullptr);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error(), HasSubstr("unable to open database file"));
+}
+
+TEST_F(Nfs4Recovery, records_of_a_later_version_are_left_alone) {
+  restart();
+  starts_.clear();
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(other, "PRAGMA user_version = 2", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  const auto opened = Recovery::open(path(), 90, nullptr);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error(), HasSubstr("of a newer version"));
+}
+
+TEST_F(Nfs4Recovery, says_that_writing_failed_and_writes_again_when_it_can) {
+  Recovery& first = restart();
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other,
+                         "CREATE TRIGGER refuse BEFORE INSERT ON clients BEGIN "
+                         "SELECT RAISE(ABORT, 'no room'); END",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  EXPECT_EQ(add(first, 7, kAnna), Written::Failed);
+  ASSERT_EQ(sqlite3_exec(other, "DROP TRIGGER refuse", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  EXPECT_EQ(add(first, 7, kAnna), Written::Yes);
+  EXPECT_TRUE(restart().may_reclaim(kAnna));
+}
+
+}  // namespace
+}  // namespace stag::nfs::recovery

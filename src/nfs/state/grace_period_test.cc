@@ -1,0 +1,96 @@
+#include "nfs/state/grace_period.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+namespace stag::nfs::state {
+namespace {
+
+constexpr Duration kGrace = std::chrono::seconds(90);
+const TimePoint kStart = TimePoint() + std::chrono::hours(1);
+
+TEST(Nfs4GracePeriod, does_not_happen_unless_it_is_begun) {
+  GracePeriod grace;
+  EXPECT_FALSE(grace.active());
+  EXPECT_FALSE(grace.active(kStart));
+}
+
+TEST(Nfs4GracePeriod, ends_when_its_time_is_over) {
+  GracePeriod grace;
+  grace.begin(kStart + kGrace, false);
+  EXPECT_TRUE(grace.active(kStart + kGrace - Duration(1)));
+  EXPECT_TRUE(grace.active());
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+  EXPECT_FALSE(grace.active());
+}
+
+TEST(Nfs4GracePeriod, ends_early_when_nobody_is_left_who_could_reclaim) {
+  GracePeriod grace;
+  grace.begin(kStart + kGrace, false);
+  grace.nobody_left(kStart);
+  EXPECT_FALSE(grace.active());
+}
+
+TEST(Nfs4GracePeriod, runs_its_full_time_where_somebody_never_says_that_he_is_done) {
+  GracePeriod grace;
+  grace.begin(kStart + kGrace, false);
+  grace.begin(kStart + kGrace / 2, true);
+  grace.nobody_left(kStart);
+  EXPECT_TRUE(grace.active(kStart + kGrace / 2));
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+}
+
+TEST(Nfs4GracePeriod, a_later_one_is_not_bound_by_the_first) {
+  GracePeriod grace;
+  grace.begin(kStart + kGrace, true);
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+  grace.begin(kStart + 2 * kGrace, false);
+  grace.nobody_left(kStart + kGrace);
+  EXPECT_FALSE(grace.active());
+}
+
+struct Deferred {
+  explicit Deferred(GracePeriod& of) {
+    of.finish_by([this](std::uint64_t number, TimePoint) { asked.push_back(number); });
+  }
+  std::vector<std::uint64_t> asked;
+};
+
+TEST(Nfs4GracePeriod, goes_on_until_what_must_be_written_is) {
+  GracePeriod grace;
+  Deferred finish(grace);
+  grace.begin(kStart + kGrace, false);
+  EXPECT_TRUE(grace.active(kStart + kGrace));
+  EXPECT_TRUE(grace.active(kStart + 2 * kGrace));
+  ASSERT_EQ(finish.asked.size(), 1u);
+  grace.end(finish.asked[0]);
+  EXPECT_FALSE(grace.active());
+}
+
+TEST(Nfs4GracePeriod, asks_again_where_writing_failed) {
+  GracePeriod grace;
+  Deferred finish(grace);
+  grace.begin(kStart, false);
+  EXPECT_TRUE(grace.active(kStart));
+  ASSERT_EQ(finish.asked.size(), 1u);
+  grace.put_off(finish.asked[0], kStart + kGrace);
+  EXPECT_TRUE(grace.active(kStart + kGrace - Duration(1)));
+  EXPECT_EQ(finish.asked.size(), 1u);
+  EXPECT_TRUE(grace.active(kStart + kGrace));
+  EXPECT_EQ(finish.asked.size(), 2u);
+}
+
+TEST(Nfs4GracePeriod, what_was_written_for_one_does_not_end_the_next) {
+  GracePeriod grace;
+  Deferred finish(grace);
+  grace.begin(kStart, false);
+  EXPECT_TRUE(grace.active(kStart));
+  grace.begin(kStart + kGrace, false);
+  grace.end(finish.asked.at(0));
+  EXPECT_TRUE(grace.active(kStart));
+}
+
+}  // namespace
+}  // namespace stag::nfs::state

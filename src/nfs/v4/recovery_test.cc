@@ -1,0 +1,286 @@
+// What clients of version 4 find after a restart of the server (RFC 8881 8.4.2).
+#include "nfs/recovery/recovery.h"
+
+#include "testing/nfs/nfs4_fixture.h"
+#include "testing/vfs/posix_backend.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using stag::testing::Op;
+using stag::testing::op;
+
+constexpr Duration kGraceTime = std::chrono::seconds(90);
+
+// One start of a server, with the client that its session is of.
+class Start : public stag::testing::Nfs4Served {
+ public:
+  Start(Nfs4Options options, std::shared_ptr<vfs::MemoryFileSystem> store)
+      : Nfs4Served(options, std::move(store)), options_(std::move(options)) {
+    if (options_.recovery->anybody_left()) options_.grace->begin(loop_.now() + kGraceTime, false);
+  }
+  void TestBody() override {}
+
+  using Nfs4Served::as;
+  using Nfs4Served::clientid_;
+  using Nfs4Served::compound;
+  using Nfs4Served::create;
+  using Nfs4Served::exchange_id;
+  using Nfs4Served::loop_;
+  using Nfs4Served::open;
+  using Nfs4Served::open_args;
+  using Nfs4Served::Opened;
+  using Nfs4Served::reclaim_complete;
+  using Nfs4Served::run;
+  using Nfs4Served::session_args;
+  using Nfs4Served::set_up_session;
+
+  bool grace() const { return options_.grace->active(); }
+  Opened reclaim(const v4::nfs_fh4& file) {
+    v4::OPEN4args args = open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false);
+    args.claim.claim = v4::CLAIM_PREVIOUS;
+    args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+    const auto results =
+        run({stag::testing::putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
+    if (results.status != v4::NFS4_OK) return {results.status, {}, {}};
+    return {results.status, results.resarray[1].opopen().resok4().stateid, file};
+  }
+  v4::nfsstat4 lock(const Opened& file, bool reclaim) {
+    v4::LOCK4args args{v4::WRITE_LT, reclaim, 0, 10, {}};
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
+    return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
+        .status;
+  }
+  v4::nfsstat4 destroy_session() {
+    return compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
+                        v4::DESTROY_SESSION4args{session_})})
+        .status;
+  }
+  v4::nfsstat4 destroy_clientid() {
+    return compound({op(v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid,
+                        v4::DESTROY_CLIENTID4args{clientid_})})
+        .status;
+  }
+
+ private:
+  const Nfs4Options options_;
+};
+
+class Nfs4Restart : public ::testing::Test {
+ protected:
+  // The one before is not ended in any orderly way.
+  Start& start() {
+    auto recovery = recovery::Recovery::open(folder_.path() / "db", 90, nullptr);
+    STAG_CHECK(recovery.ok());
+    recoveries_.push_back(*std::move(recovery));
+    Nfs4Options options;
+    options.recovery = recoveries_.back().get();
+    starts_.push_back(std::make_unique<Start>(options, store_));
+    return *starts_.back();
+  }
+  // A client opens and locks a file; then the server is killed and starts again.
+  Start& restart_with_a_lock() {
+    Start& first = start();
+    first.set_up_session();
+    opened_ = first.create("file");
+    EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
+    return start();
+  }
+  void break_records(const char* event) {
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
+    const std::string trigger = std::string("CREATE TRIGGER refuse BEFORE ") + event +
+                                " ON clients BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    EXPECT_EQ(sqlite3_exec(other, trigger.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(other);
+  }
+  void repair_records() {
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(other, "DROP TRIGGER refuse", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(other);
+  }
+
+  vfs::testing::Folder folder_{"/tmp"};
+  std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
+  std::vector<std::unique_ptr<recovery::Recovery>> recoveries_;
+  std::vector<std::unique_ptr<Start>> starts_;
+  Start::Opened opened_;
+};
+
+TEST_F(Nfs4Restart, there_is_no_grace_period_without_records) {
+  EXPECT_FALSE(start().grace());
+  starts_.back()->set_up_session();
+  EXPECT_EQ(starts_.back()->create("file").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, a_client_that_only_looked_leaves_no_record) {
+  start().set_up_session("a client", false);
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs4Restart, names_of_the_time_before_are_stale_client_IDs_bad_sessions_and_bad_stateids) {
+  Start& first = start();
+  first.set_up_session();
+  const Start::Opened opened = first.create("file");
+  Start& second = start();
+  second.clientid_ = first.clientid_;
+  EXPECT_EQ(second
+                .compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
+                              second.session_args(first.clientid_, 2))})
+                .status,
+            v4::NFS4ERR_STALE_CLIENTID);
+  EXPECT_EQ(second.run({stag::testing::putrootfh()}).status, v4::NFS4ERR_BADSESSION);
+  second.set_up_session("another", false);
+  EXPECT_NE(second.clientid_, first.clientid_);
+  EXPECT_EQ(second.lock(opened, true), v4::NFS4ERR_RECLAIM_BAD);
+  second.loop_.pass(kGraceTime);
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(second.lock(opened, false), v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Restart, a_recorded_client_reclaims_its_opens_and_locks) {
+  Start& second = restart_with_a_lock();
+  EXPECT_TRUE(second.grace());
+  second.set_up_session("a client", false);
+  const Start::Opened reclaimed = second.reclaim(opened_.handle);
+  ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
+  EXPECT_EQ(second.lock(reclaimed, true), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, in_grace_others_get_GRACE_and_can_reclaim_nothing) {
+  Start& second = restart_with_a_lock();
+  second.set_up_session("another");
+  EXPECT_EQ(second.create("new").status, v4::NFS4ERR_GRACE);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
+  second.set_up_session("a third", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4Restart, an_open_that_is_refused_in_grace_makes_no_file) {
+  Start& second = restart_with_a_lock();
+  second.set_up_session("another");
+  EXPECT_EQ(second.create("new").status, v4::NFS4ERR_GRACE);
+  const auto looked = second.run(
+      {stag::testing::putrootfh(), stag::testing::lookup("data"), stag::testing::lookup("new")});
+  EXPECT_EQ(looked.status, v4::NFS4ERR_NOENT);
+}
+
+TEST_F(Nfs4Restart, another_principal_cannot_reclaim_what_an_owner_had) {
+  Start& second = restart_with_a_lock();
+  second.as(1000, 1000);
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4Restart, grace_ends_early_when_all_recorded_clients_are_done) {
+  Start& first = start();
+  first.set_up_session("anna");
+  first.set_up_session("bert");
+  Start& second = start();
+  second.set_up_session("anna");
+  EXPECT_TRUE(second.grace());
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4ERR_COMPLETE_ALREADY);
+  EXPECT_TRUE(second.grace());
+  second.set_up_session("bert");
+  EXPECT_FALSE(second.grace());
+  EXPECT_EQ(second.create("new").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, grace_ends_with_its_time_and_then_nothing_is_reclaimed) {
+  Start& second = restart_with_a_lock();
+  second.loop_.pass(kGraceTime);
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, who_missed_a_grace_period_does_not_reclaim_in_the_next) {
+  Start& second = restart_with_a_lock();
+  second.loop_.pass(kGraceTime);
+  second.set_up_session("another");
+  EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
+  Start& third = start();
+  third.set_up_session("a client", false);
+  EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4Restart, a_crash_in_grace_repeats_it_for_everybody) {
+  Start& second = restart_with_a_lock();
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+  Start& third = start();
+  third.set_up_session("a client", false);
+  EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, DESTROY_CLIENTID_leaves_nothing_to_reclaim) {
+  Start& first = start();
+  first.set_up_session();
+  EXPECT_EQ(first.destroy_session(), v4::NFS4_OK);
+  EXPECT_EQ(first.destroy_clientid(), v4::NFS4_OK);
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs4Restart, DESTROY_CLIENTID_in_grace_ends_it_like_RECLAIM_COMPLETE) {
+  Start& second = restart_with_a_lock();
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.destroy_session(), v4::NFS4_OK);
+  EXPECT_TRUE(second.grace());
+  EXPECT_EQ(second.destroy_clientid(), v4::NFS4_OK);
+  EXPECT_FALSE(second.grace());
+}
+
+TEST_F(Nfs4Restart, a_client_whose_lapsed_open_went_to_another_cannot_reclaim_it) {
+  Start& first = start();
+  first.set_up_session();
+  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+  const Start::Opened denied = first.open(args);
+  first.loop_.pass(2 * kGraceTime);
+  first.set_up_session("another");
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+  Start& second = start();
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(denied.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_written) {
+  Start& first = start();
+  first.set_up_session();
+  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+  EXPECT_EQ(first.open(args).status, v4::NFS4_OK);
+  first.loop_.pass(2 * kGraceTime);
+  first.set_up_session("another");
+  break_records("DELETE");
+  EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
+  repair_records();
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, a_client_that_cannot_be_recorded_opens_nothing_and_is_told_at_once) {
+  Start& first = start();
+  break_records("INSERT");
+  first.set_up_session("a client", false);
+  EXPECT_EQ(first.reclaim_complete(), v4::NFS4ERR_SERVERFAULT);
+  repair_records();
+  EXPECT_EQ(first.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, grace_goes_on_while_its_end_cannot_be_written) {
+  Start& second = restart_with_a_lock();
+  break_records("DELETE");
+  second.loop_.pass(kGraceTime);
+  second.set_up_session("another");
+  EXPECT_EQ(second.create("file").status, v4::NFS4ERR_GRACE);
+  repair_records();
+  second.loop_.pass(std::chrono::seconds(10));
+  EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
