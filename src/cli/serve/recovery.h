@@ -33,6 +33,10 @@ class Recovery {
   // How long a grace period is.
   Duration grace() const { return grace_; }
   const std::shared_ptr<nfs::state::GracePeriod>& period() const { return period_; }
+  // Waits until what Calls left to be written is: they are over, and the locks are still there.
+  void drain() const {
+    if (records_ != nullptr) records_->drain();
+  }
   // Of the server that uses it, which this outlives.
   nfs::nfs4::Nfs4Options nfs4_options() const;
 

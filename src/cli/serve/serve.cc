@@ -308,6 +308,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   leave();
   registered_ = nullptr;
   listeners_.clear();
+  (*recovery)->drain();
   return exit;
 }
 

@@ -30,6 +30,23 @@ Result<ExportObject, Refusal> Admission::admit(const Export& found,
                       &call_.loop(), &origin};
 }
 
+Task<std::optional<vfs::Status>> Admission::refused(const ExportObject& object,
+                                                    state::Touch touch) const {
+  constexpr Duration kLook = std::chrono::milliseconds(20);
+  constexpr int kLooks = 50;
+  const state::FileKey file{object.export_->id, object.handle};
+  for (int i = 0; i < kLooks && guarded(); ++i) {
+    const state::Verdict verdict = server_.gate->access(file, touch);
+    if (verdict.granted()) co_return std::nullopt;
+    if (verdict.kind == state::Verdict::Kind::Refused) co_return vfs::Status::Access;
+    if (verdict.kind == state::Verdict::Kind::Lapsed) server_.gate->end_lapsed(verdict.who);
+    // Most often that is done by now.
+    if (i > 0) co_await sleep_for(*object.loop, kLook);
+  }
+  if (!guarded()) co_return std::nullopt;
+  co_return vfs::Status::Delay;
+}
+
 std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other) {
   // Two exports of one store are still two: their options differ.
   if (one.export_ != other.export_) return vfs::Status::CrossDevice;

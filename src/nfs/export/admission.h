@@ -52,6 +52,12 @@ class Admission {
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object) const;
 
+  // Whether somebody may have something against an operation of versions 2 and 3 at all; if so,
+  // refused() says with what it is refused: Access, or Delay after a second in which whoever is in
+  // the way did not make way. nullopt: nobody has.
+  bool guarded() const { return server_.gate->guarded(); }
+  Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const;
+
   // The file handle of an object of `relative`'s export.
   FileHandles::Sealed handle_of(const ExportObject& relative, const vfs::Handle& object) const {
     return server_.handles.seal(relative.export_->id, object);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "nfs/export/export_table.h"
 #include "nfs/export/file_handle.h"
 #include "nfs/export/state/server_state.h"
+#include "nfs/state/gate.h"
 
 namespace stag::nfs {
 
@@ -18,6 +20,8 @@ struct ServerContext {
   const FileHandles handles;
   const std::uint64_t boot_verifier;
   ExportTable exports;
+  // What clients of version 4 have against what others want to do.
+  const std::unique_ptr<state::Gate> gate = std::make_unique<state::Gate>();
 
   // Changes with each start of the server, and whenever the store reports that unstable data may be
   // lost (RFC 1813 3.3.7, 3.3.21).

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace stag::nfs::lock {
 
@@ -24,6 +25,14 @@ class FsidMap {
     const auto found = numbers_.find(export_id);
     if (found == numbers_.end()) return std::nullopt;
     return found->second;
+  }
+  // The exports with this number on which a lock was requested.
+  std::vector<std::uint32_t> exports_with(std::uint64_t file_system_id) const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::uint32_t> exports;
+    for (const auto& [export_id, number] : numbers_)
+      if (number == file_system_id) exports.push_back(export_id);
+    return exports;
   }
 
  private:

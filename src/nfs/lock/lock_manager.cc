@@ -43,10 +43,14 @@ nlm4_stats status_of(LockOutcome outcome, const Client& client) {
 
 }  // namespace
 
+LockManager::LockManager(const LockLimits& limits) : table_(limits) {}
+LockManager::~LockManager() = default;
+
 LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now) const {
   const std::scoped_lock lock(mutex_);
   if (in_grace(now)) return {NLM4_DENIED_GRACE_PERIOD, std::nullopt};
   auto holder = table_.test(request);
+  if (!holder && sharing_ != nullptr) holder = sharing_->holder(request);
   if (!holder) return {};
   return {NLM4_DENIED, std::move(holder)};
 }
@@ -57,15 +61,23 @@ nlm4_stats LockManager::lock(const LockArgs& ask, TimePoint now) {
   // same way, for clients know no other word for it.
   if (in_grace(now) != ask.reclaim) return NLM4_DENIED_GRACE_PERIOD;
   const nlm4_stats status = lock_now(ask);
-  std::vector<GrantNotice> news = take_news();
+  const News news = take_news();
   lock.unlock();
-  tell(std::move(news));
-  return status;
+  tell(news);
+  if (news.lapsed.empty() || status != NLM4_DENIED) return status;
+  // Whoever was in the way has most often gone by now.
+  lock.lock();
+  const nlm4_stats again = lock_now(ask);
+  const News later = take_news();
+  lock.unlock();
+  tell(later);
+  return again;
 }
 
 nlm4_stats LockManager::lock_now(const LockArgs& ask) {
   // What was held before a restart was held by nobody else: a reclaim has nothing to wait for.
   const bool wait = ask.block && !ask.reclaim && static_cast<bool>(on_grant_);
+  if (sharing_ != nullptr) sharing_->begin();
   const LockTable::Answer answer = table_.lock(ask.request, wait);
   if (answer.outcome == LockOutcome::Blocked) {
     wishes_[answer.ticket] = ask.wish;
@@ -93,9 +105,9 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
     table_.revert(take_pending(ticket));
     found = true;
   }
-  std::vector<GrantNotice> news = take_news();
+  const News news = take_news();
   lock.unlock();
-  tell(std::move(news));
+  tell(news);
   return found ? NLM4_GRANTED : NLM4_DENIED;
 }
 
@@ -103,22 +115,37 @@ nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range ra
   std::unique_lock lock(mutex_);
   const bool done = table_.unlock(file, owner, range);
   if (done) forget_pending(file, owner, range);
-  std::vector<GrantNotice> news = take_news();
+  const News news = take_news();
   lock.unlock();
-  tell(std::move(news));
+  tell(news);
   return status_of(done ? LockOutcome::Granted : LockOutcome::Full, owner.client);
 }
 
 nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool reclaim,
                               TimePoint now) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (in_grace(now) != reclaim) return NLM4_DENIED_GRACE_PERIOD;
+  const nlm4_stats status = share_now(file, share);
+  const News news = take_news();
+  lock.unlock();
+  tell(news);
+  return status;
+}
+
+nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {
+  if (sharing_ != nullptr) {
+    sharing_->begin();
+    if (sharing_->in_the_way(file, share)) return NLM4_DENIED;
+  }
   return status_of(table_.share(file, share), share.owner->client);
 }
 
 void LockManager::unshare(const FileKey& file, const Owner& owner) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   table_.unshare(file, owner);
+  const News news = take_news();
+  lock.unlock();
+  tell(news);
 }
 
 void LockManager::release(const Client& client) {
@@ -126,9 +153,9 @@ void LockManager::release(const Client& client) {
   // To look at all locks is not to be had for the price of a Call.
   if (!table_.knows(client)) return;
   release_which([&](const Client& other) { return other == client; });
-  std::vector<GrantNotice> news = take_news();
+  const News news = take_news();
   lock.unlock();
-  tell(std::move(news));
+  tell(news);
 }
 
 bool LockManager::restarted(const std::string& address, const std::string& name, std::int32_t state,
@@ -144,9 +171,9 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   if (gone.empty()) return false;
   release_which(
       [&](const Client& client) { return std::binary_search(gone.begin(), gone.end(), client); });
-  std::vector<GrantNotice> news = take_news();
+  const News news = take_news();
   lock.unlock();
-  tell(std::move(news));
+  tell(news);
   return true;
 }
 
@@ -205,9 +232,9 @@ bool LockManager::settle(Ticket ticket, bool wanted) {
   if (!pending_.contains(ticket)) return false;
   const Grant grant = take_pending(ticket);
   if (!wanted) table_.revert(grant);
-  std::vector<GrantNotice> news = take_news();
+  const News news = take_news();
   lock.unlock();
-  tell(std::move(news));
+  tell(news);
   return true;
 }
 
@@ -284,21 +311,44 @@ bool LockManager::heard_before(const Client& client, std::int32_t state, TimePoi
   return false;
 }
 
-std::vector<LockManager::GrantNotice> LockManager::take_news() {
-  std::vector<GrantNotice> news;
+LockManager::News LockManager::take_news() {
+  News news;
   for (Grant& grant : table_.take_grants()) {
     const Ticket ticket = grant.ticket;
-    news.push_back({grant.request.owner->client, ticket});
+    news.grants.push_back({grant.request.owner->client, ticket});
     PendingGrant pending{std::move(grant), {}};
     if (auto wish = wishes_.extract(ticket)) pending.wish = std::move(wish.mapped());
     pending_in_[pending.grant.request.file].emplace(pending.grant.request.owner, ticket);
     pending_.emplace(ticket, std::move(pending));
   }
+  if (sharing_ != nullptr) {
+    news.lapsed = sharing_->take_lapsed();
+    sharing_->note(table_.size() != 0, !wishes_.empty());
+  }
   return news;
 }
 
-void LockManager::tell(std::vector<GrantNotice> news) {
-  for (const GrantNotice& one : news) on_grant_(one.client, one.ticket);
+void LockManager::tell(const News& news) {
+  for (const GrantNotice& one : news.grants) on_grant_(one.client, one.ticket);
+  if (sharing_ != nullptr) sharing_->end(news.lapsed);
+}
+
+void LockManager::share_with(state::Gate& gate, const FsidMap& stores) {
+  sharing_ = std::make_unique<Sharing>(gate, stores, mutex_, table_,
+                                       [this](const FileKey* file) { recheck(file); });
+  table_.ask_elsewhere(
+      [this](const LockRequest& request) { return sharing_->in_the_way(request); });
+}
+
+void LockManager::recheck(const FileKey* file) {
+  std::unique_lock lock(mutex_);
+  if (file == nullptr)
+    table_.recheck_all();
+  else
+    table_.recheck(*file);
+  const News news = take_news();
+  lock.unlock();
+  tell(news);
 }
 
 }  // namespace stag::nfs::lock

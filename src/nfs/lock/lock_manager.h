@@ -15,6 +15,7 @@
 
 #include "base/loop.h"
 #include "nfs/lock/lock_table.h"
+#include "nfs/lock/sharing.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/state/grace_period.h"
 
@@ -47,7 +48,12 @@ struct PendingGrant {
 
 class LockManager {
  public:
-  explicit LockManager(const LockLimits& limits = {}) : table_(limits) {}
+  explicit LockManager(const LockLimits& limits = {});
+  ~LockManager();
+
+  // What clients of NFSv4 hold excludes what is asked for here, and the reverse. Before the first
+  // request; `gate` has Files, and all outlive the manager.
+  void share_with(state::Gate& gate, const FsidMap& stores);
 
   // From now on requests may wait; without this they are denied. Before the first request; called
   // from any thread, without a lock held.
@@ -130,8 +136,15 @@ class LockManager {
   std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
   bool heard_before(const Client& client, std::int32_t state, TimePoint now);
   // What must be told once the mutex is free.
-  std::vector<GrantNotice> take_news();
-  void tell(std::vector<GrantNotice> news);
+  struct News {
+    std::vector<GrantNotice> grants;
+    std::vector<state::ClientId> lapsed;  // of version 4, that are in the way of somebody
+  };
+  News take_news();
+  void tell(const News& news);
+  nlm::nlm4_stats share_now(const FileKey& file, const Share& share);
+  // Version 4 holds less of this file, or (null) of any.
+  void recheck(const FileKey* file);
 
   mutable std::mutex mutex_;
   LockTable table_;
@@ -142,6 +155,7 @@ class LockManager {
   std::map<Client, std::int32_t> states_;
   std::map<Client, Heard> heard_;  // restarts, of those who had locks then
   OnGrant on_grant_;
+  std::unique_ptr<Sharing> sharing_;  // null: there is no version 4
 };
 
 }  // namespace stag::nfs::lock

@@ -35,6 +35,7 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   Parts& made = *parts;
   made.manager.on_grant(
       [&made](const Client& client, Ticket ticket) { made.outbox.granted(client, ticket); });
+  if (server.gate->files() != nullptr) made.manager.share_with(*server.gate, made.stores);
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
   if (!made.records->untold().empty()) made.manager.begin_grace(loop.now() + made.grace);
   return std::unique_ptr<LockService>(new LockService(std::move(parts)));

@@ -10,10 +10,12 @@
 #include "base/reason.h"
 #include "endpoint/client.h"
 #include "endpoint/listener.h"
+#include "nfs/export/server_context.h"
 #include "nfs/lock/lock_manager.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/proto/nsm.h"
 #include "testing/nfs/server_fixture.h"
+#include "testing/nfs/state_world.h"
 
 namespace stag::nfs::lock {
 namespace {
@@ -233,6 +235,24 @@ TEST_F(Locks, keep_others_out_and_tell_them_who_it_is) {
   EXPECT_EQ(test(kC, 0, 10).test_stat.stat, NLM4_GRANTED);
   EXPECT_EQ(unlock(kA, 0, 0), NLM4_GRANTED);
   EXPECT_EQ(lock(kB, 15, 1), NLM4_GRANTED);
+}
+
+TEST_F(Locks, and_those_of_version_4_exclude_each_other) {
+  state::testing::World world;
+  nfs_.context().gate->guard(world.files, [](state::ClientId) {});
+  restart();
+  const auto client = world.client("client");
+  const auto opened = nfs_.context().handles.open(file_.data.bytes());
+  const state::FileKey key{opened->export_id, opened->object};
+  const auto open = world.files.open({key, bytes_of("o"), state::kShareBoth, 0}, client.life);
+  const state::LockArgs wanted{key, {0, 9}, true, false, true, open.stateid, bytes_of("l")};
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_EQ(world.files.lock(wanted, client.life).verdict.status, state::Status::Denied);
+  EXPECT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_TRUE(world.files.lock(wanted, client.life).verdict.granted());
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_DENIED);
+  nfs_.context().gate->open();
+  restart();
 }
 
 TEST_F(Locks, of_one_file_are_the_same_by_every_handle_and_version) {

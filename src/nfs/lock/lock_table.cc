@@ -10,6 +10,21 @@ std::optional<Held> LockTable::test(const LockRequest& request) const {
   return found->second.locks.conflict(*request.owner, request.range, request.exclusive);
 }
 
+bool LockTable::conflicts(const File& file, const LockRequest& request) const {
+  return file.locks.conflict(*request.owner, request.range, request.exclusive) ||
+         (elsewhere_ && elsewhere_(request));
+}
+
+void LockTable::recheck(const FileKey& key) {
+  const auto found = files_.find(key);
+  if (found != files_.end() && !found->second.waiters.empty()) sweep(key, found->second, Range{});
+}
+
+void LockTable::recheck_all() {
+  for (auto& [key, file] : files_)
+    if (!file.waiters.empty()) sweep(key, file, Range{});
+}
+
 // Whether setting this lock takes exclusive bytes back to shared.
 bool LockTable::frees(const File& file, const LockRequest& request) {
   if (request.exclusive) return false;
@@ -20,7 +35,7 @@ bool LockTable::frees(const File& file, const LockRequest& request) {
 LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
   File& file = files_[request.file];
   Answer answer;
-  if (file.locks.conflict(*request.owner, request.range, request.exclusive)) {
+  if (conflicts(file, request)) {
     if (wait) answer = enqueue(file, request);
   } else {
     const bool freed = frees(file, request);
@@ -165,7 +180,7 @@ void LockTable::sweep(const FileKey& key, File& file, Range freed) {
 // False when the waiter still conflicts or its client is at its limit; the waiter stays in the
 // queue.
 bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& request) {
-  if (file.locks.conflict(*waiter.owner, waiter.range, waiter.exclusive)) return false;
+  if (conflicts(file, request)) return false;
   Grant grant{waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)};
   if (granted_.size() == granted_.capacity()) granted_.reserve(2 * granted_.size() + 1);
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
@@ -174,6 +189,15 @@ bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& req
   ++file.unsettled;
   granted_.push_back(std::move(grant));
   return true;
+}
+
+bool LockTable::share_conflict(const FileKey& key, std::uint32_t access,
+                               std::uint32_t denied) const {
+  const auto found = files_.find(key);
+  return found != files_.end() &&
+         std::ranges::any_of(found->second.shares, [&](const Share& share) {
+           return (share.denied & access) != 0 || (denied & share.access) != 0;
+         });
 }
 
 LockOutcome LockTable::share(const FileKey& key, const Share& share) {

@@ -79,6 +79,14 @@ class LockTable {
  public:
   explicit LockTable(const LockLimits& limits = {}) : limits_(limits) {}
 
+  // Whether somebody who is not in this table is in the way of a request. It is then denied, or
+  // waits until recheck().
+  using Elsewhere = std::function<bool(const LockRequest&)>;
+  void ask_elsewhere(Elsewhere elsewhere) { elsewhere_ = std::move(elsewhere); }
+  // Somebody elsewhere has less in this file, or in any.
+  void recheck(const FileKey& file);
+  void recheck_all();
+
   // A lock that conflicts with the request; nullopt when there is none.
   std::optional<Held> test(const LockRequest& request) const;
 
@@ -101,6 +109,8 @@ class LockTable {
   // it had before.
   void revert(const Grant& grant);
 
+  // Whether a share of nobody in this table could not be had.
+  bool share_conflict(const FileKey& file, std::uint32_t access, std::uint32_t denied) const;
   // Denied or Granted; replaces the share that the owner had.
   LockOutcome share(const FileKey& file, const Share& share);
   void unshare(const FileKey& file, const Owner& owner);
@@ -169,7 +179,10 @@ class LockTable {
   void count_place(const Client& client, std::ptrdiff_t change);
   void tidy(const FileKey& key);
 
+  bool conflicts(const File& file, const LockRequest& request) const;
+
   LockLimits limits_;
+  Elsewhere elsewhere_;
   std::unordered_map<FileKey, File, FileKeyHash> files_;
   std::map<Client, std::size_t> counts_;
   std::map<std::string, Address> addresses_;

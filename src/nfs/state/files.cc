@@ -119,6 +119,14 @@ Status Files::may_claim(bool reclaim, const Life& life) const {
 }
 
 OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {
+  if (auto opened = open_if(args, life, false)) return *std::move(opened);
+  const OutsideLock lock(*outside_);
+  if (outside_->share_conflict(args.file, args.share_access, args.share_deny))
+    return refused_open(args.reclaim ? Status::ReclaimConflict : Status::ShareDenied);
+  return *open_if(args, life, true);
+}
+
+std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& life, bool asked) {
   if (!valid_share(args.share_access, args.share_deny)) return refused_open(Status::Inval);
   const Status claim = may_claim(args.reclaim, *life);
   if (claim != Status::Ok) return refused_open(claim);
@@ -130,6 +138,7 @@ OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {
   FileShard& shard = impl_->shard_of(file_hash);
   const BriefLock lock(shard.mutex);
   if (life->ended()) return refused_open(Status::Expired);
+  if (ask_others(asked)) return std::nullopt;
   OpenResult result;
   result.verdict =
       shard.share_conflict(args.file, file_hash, args.share_access, args.share_deny, nullptr,
@@ -192,12 +201,15 @@ StateidResult Files::open_downgrade(const FileKey& file, const Stateid& stateid,
 StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Life& life) {
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(stateid);
-  const BriefLock lock(shard.mutex);
-  State* state = nullptr;
-  const Status status = shard.validate(stateid, life, &file, state);
-  if (status != Status::Ok) return {status, {}};
-  if (state->type != State::Type::Open) return {Status::BadStateid, {}};
-  shard.remove(*state, removed);
+  {
+    const BriefLock lock(shard.mutex);
+    State* state = nullptr;
+    const Status status = shard.validate(stateid, life, &file, state);
+    if (status != Status::Ok) return {status, {}};
+    if (state->type != State::Type::Open) return {Status::BadStateid, {}};
+    shard.remove(*state, removed);
+  }
+  freed(&file);
   return {Status::Ok, kInvalidStateid};
 }
 
@@ -233,6 +245,16 @@ Verdict Files::guarded_access(const FileKey& file, Touch touch) {
   FileShard& shard = impl_->shard_of(hash);
   const BriefLock lock(shard.mutex);
   return shard.share_conflict(file, hash, bits, 0, nullptr, Status::Locked, removed);
+}
+
+Verdict Files::share_conflict(const FileKey& file, std::uint32_t share_access,
+                              std::uint32_t share_deny) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(hash);
+  const BriefLock lock(shard.mutex);
+  return shard.share_conflict(file, hash, share_access, share_deny, nullptr, Status::ShareDenied,
+                              removed);
 }
 
 }  // namespace stag::nfs::state

@@ -19,6 +19,7 @@
 
 #include "base/siphash.h"
 #include "nfs/state/grace_period.h"
+#include "nfs/state/outside.h"
 #include "nfs/state/range.h"
 #include "nfs/state/types.h"
 
@@ -76,13 +77,6 @@ struct LockArgs {
   Stateid stateid;
   Bytes lock_owner;
 };
-// LOCK4denied
-struct ConflictingLock {
-  Range range;
-  bool exclusive = false;
-  ClientId clientid = 0;
-  std::string lock_owner;
-};
 struct LockResult {
   // Refused: Denied, Openmode, Grace, NoGrace, ReclaimBad, ReclaimConflict, Delay, and those of
   // stateids.
@@ -129,6 +123,16 @@ class Files {
   // RFC 8881 8.4.2.1 and 18.51.3, of every OPEN and LOCK: Grace, NoGrace, ReclaimBad.
   Status may_claim(bool reclaim, const Life& life) const;
 
+  // Who keeps locks besides; null: nobody. Called while no Call runs.
+  void share_with(OutsideLocks* outside) { outside_ = outside; }
+  void stop_sharing_with(const OutsideLocks& outside) {
+    if (outside_ == &outside) outside_ = nullptr;
+  }
+  // What the others ask before they add something. Of a byte range: Denied with the lock that is in
+  // the way, or Lapsed. Of a share reservation: ShareDenied or Lapsed.
+  LockResult range_conflict(const FileKey& file, const Range& range, bool exclusive);
+  Verdict share_conflict(const FileKey& file, std::uint32_t share_access, std::uint32_t share_deny);
+
   OpenResult open(const OpenArgs& args, const LifePtr& life);
   // The rest of OPEN failed, and nobody was told of the stateid: what was before is again.
   void undo(const OpenResult& opened);
@@ -143,6 +147,8 @@ class Files {
   Verdict check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
   // The gate for all that comes without a stateid: NFSv2, NFSv3, operations on names. Locked when a
   // share reservation denies it.
+  // Whether access() can refuse anything.
+  bool guarded() const { return denies_.load(std::memory_order_acquire) != 0; }
   Verdict access(const FileKey& file, Touch touch) {
     if (denies_.load(std::memory_order_acquire) == 0) return {};
     return guarded_access(file, touch);
@@ -177,9 +183,17 @@ class Files {
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
   bool release_some(FileShard& shard, const Life& life);
+  // nullopt: first the others are to be asked, whose mutex is held then (`asked`).
+  std::optional<OpenResult> open_if(const OpenArgs& args, const LifePtr& life, bool asked);
+  std::optional<LockResult> lock_if(const LockArgs& args, const LifePtr& life, bool asked);
+  bool ask_others(bool asked) const { return !asked && outside_ != nullptr && outside_->any(); }
+  void freed(const FileKey* file) {
+    if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
+  }
 
   const std::shared_ptr<GracePeriod> grace_;
   std::atomic<std::uint32_t> denies_{0};  // opens that deny something
+  OutsideLocks* outside_ = nullptr;
   const std::unique_ptr<Impl> impl_;
 };
 

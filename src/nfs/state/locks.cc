@@ -56,6 +56,16 @@ Status Files::find_target(FileShard& shard, const LockArgs& args, const Life& li
 }
 
 LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
+  if (auto locked = lock_if(args, life, false)) return *std::move(locked);
+  const OutsideLock lock(*outside_);
+  if (auto conflict = outside_->conflict(args.file, args.range, args.exclusive))
+    return {Verdict::refused(args.reclaim ? Status::ReclaimConflict : Status::Denied),
+            {},
+            std::move(conflict)};
+  return *lock_if(args, life, true);
+}
+
+std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& life, bool asked) {
   const Status claim = may_claim(args.reclaim, *life);
   if (claim != Status::Ok) return refused_lock(claim);
   const std::uint64_t file_hash = impl_->hash_of(args.file);
@@ -69,6 +79,7 @@ LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
   LockTarget target;
   const Status status = find_target(shard, args, *life, owner_hash, target);
   if (status != Status::Ok) return refused_lock(status);
+  if (ask_others(asked)) return std::nullopt;
   LockResult result =
       shard.range_conflict(args.file, file_hash, target.owner, args.range, args.exclusive, removed);
   if (!result.verdict.granted()) {
@@ -96,6 +107,11 @@ LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
 LockResult Files::test_lock(const FileKey& file, const Range& range, bool exclusive,
                             Bytes lock_owner, const Life& life) {
   if (grace()) return refused_lock(Status::Grace);
+  if (ask_others(false)) {
+    const OutsideLock lock(*outside_);
+    if (auto conflict = outside_->conflict(file, range, exclusive))
+      return {Verdict::refused(Status::Denied), {}, std::move(conflict)};
+  }
   const std::uint64_t file_hash = impl_->hash_of(file);
   const std::uint64_t hash = impl_->hash_of(file_hash, life.clientid, lock_owner);
   RemovedRecords removed;
@@ -105,21 +121,34 @@ LockResult Files::test_lock(const FileKey& file, const Range& range, bool exclus
   return shard.range_conflict(file, file_hash, owner, range, exclusive, removed);
 }
 
+LockResult Files::range_conflict(const FileKey& file, const Range& range, bool exclusive) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(hash);
+  const BriefLock guard(shard.mutex);
+  return shard.range_conflict(file, hash, nullptr, range, exclusive, removed);
+}
+
 StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const Range& range,
                             const Life& life) {
-  FileShard& shard = impl_->shard_of(stateid);
-  const BriefLock guard(shard.mutex);
-  State* state = nullptr;
-  const Status status = shard.validate(stateid, life, &file, state);
-  if (status != Status::Ok) return {status, {}};
-  if (state->type != State::Type::Lock) return {Status::BadStateid, {}};
-  auto& lock = static_cast<LockState&>(*state);
-  // RFC 8881 9.5: whatever open it was locked through.
-  const auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
-  if (!impl_->room_for(life, change.net())) return {Status::Delay, {}};
-  byte_ranges::apply(*lock.owner, change, lock);
-  lock.seqid = seqid_after(lock.seqid);
-  return {Status::Ok, shard.stateid_of(lock)};
+  StateidResult result;
+  {
+    FileShard& shard = impl_->shard_of(stateid);
+    const BriefLock guard(shard.mutex);
+    State* state = nullptr;
+    const Status status = shard.validate(stateid, life, &file, state);
+    if (status != Status::Ok) return {status, {}};
+    if (state->type != State::Type::Lock) return {Status::BadStateid, {}};
+    auto& lock = static_cast<LockState&>(*state);
+    // RFC 8881 9.5: whatever open it was locked through.
+    const auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
+    if (!impl_->room_for(life, change.net())) return {Status::Delay, {}};
+    byte_ranges::apply(*lock.owner, change, lock);
+    lock.seqid = seqid_after(lock.seqid);
+    result.stateid = shard.stateid_of(lock);
+  }
+  freed(&file);
+  return result;
 }
 
 }  // namespace stag::nfs::state

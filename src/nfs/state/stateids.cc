@@ -28,10 +28,13 @@ Status Files::free_stateid(const Stateid& stateid, const Life& life) {
 Status Files::revoke(const Stateid& stateid) {
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(stateid);
-  const BriefLock lock(shard.mutex);
-  State* const state = shard.find(stateid);
-  if (state == nullptr) return Status::BadStateid;
-  shard.revoke(*state, removed);
+  {
+    const BriefLock lock(shard.mutex);
+    State* const state = shard.find(stateid);
+    if (state == nullptr) return Status::BadStateid;
+    shard.revoke(*state, removed);
+  }
+  freed(nullptr);
   return Status::Ok;
 }
 
@@ -55,6 +58,7 @@ bool Files::release_some(FileShard& shard, const Life& life) {
 void Files::release(const Life& life) {
   for (const auto& shard : impl_->shards)
     while (release_some(*shard, life)) continue;
+  freed(nullptr);
 }
 
 namespace {

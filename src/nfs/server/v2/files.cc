@@ -38,6 +38,9 @@ Task<v2::attrstat> setattr(Request request, v2::sattrargs args) {
   if (object->read_only()) co_return failed<v2::attrstat>(v2::NFSERR_ROFS);
   const auto changes = from_sattr(args.attributes);
   if (!changes) co_return failed<v2::attrstat>(changes.error());
+  if (changes->size && request.guarded())
+    if (const auto refused = co_await request.refused(*object, state::Touch::Size))
+      co_return failed<v2::attrstat>(*refused);
   const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,
                                                                *changes, std::nullopt);
   if (!changed) co_return failed<v2::attrstat>(changed.error());
@@ -69,6 +72,9 @@ Task<v2::readlinkres> readlink(Request request, v2::fhandle link) {
 Task<v2::readres> read(Request request, v2::readargs args) {
   const auto object = request.resolve(args.file);
   if (!object) co_return failed<v2::readres>(object.error());
+  if (request.guarded())
+    if (const auto refused = co_await request.refused(*object, state::Touch::Read))
+      co_return failed<v2::readres>(*refused);
   auto found = co_await object->store().read(object->caller(), object->handle, args.offset,
                                              std::min(args.count, v2::MAXDATA));
   if (!found) co_return failed<v2::readres>(found.error());
@@ -85,6 +91,9 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
   const std::size_t size = args.data.size();
   if (args.offset + std::uint64_t{size} > kMaxFileSize)
     co_return failed<v2::attrstat>(v2::NFSERR_FBIG);
+  if (request.guarded())
+    if (const auto refused = co_await request.refused(*object, state::Touch::Write))
+      co_return failed<v2::attrstat>(*refused);
   const auto written =
       co_await object->store().write(object->caller(), object->handle, args.offset,
                                      std::move(args.data), vfs::Stability::FileSync);

@@ -14,6 +14,12 @@ class Request {
 
   Cookies& cookies() const { return cookies_; }
 
+  // As of Admission.
+  bool guarded() const { return admission_.guarded(); }
+  Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const {
+    return admission_.refused(object, touch);
+  }
+
   Result<ExportObject, v2::nfsstat> resolve(const v2::fhandle& handle) const;
   // Of something that `relative`'s export holds. IO, and traced, when its handle is too long for
   // version 2.

@@ -12,6 +12,13 @@ Task<v3::READ3res> read(Request request, v3::READ3args args) {
     res.status = request.failure(object.error());
     co_return res;
   }
+  if (request.guarded()) {
+    if (const auto refused = co_await request.refused(*object, state::Touch::Read)) {
+      res.status = request.failure(*refused);
+      res.resfail().file_attributes = co_await post_op_attributes(*object);
+      co_return res;
+    }
+  }
   // 3.3.6: of a count above rtmax only rtmax bytes are returned.
   auto found = co_await object->store().read(object->caller(), object->handle, args.offset,
                                              std::min(args.count, kMaxTransfer));
@@ -73,6 +80,9 @@ Task<v3::WRITE3res> write(Request request, v3::WRITE3args args) {
     co_return res;
   }
   res.status = refusal(args, *object);
+  if (res.status == v3::NFS3_OK && request.guarded())
+    if (const auto refused = co_await request.refused(*object, state::Touch::Write))
+      res.status = request.failure(*refused);
   if (res.status == v3::NFS3_OK) {
     // 3.3.7: of more than wtmax bytes only wtmax are written. They are copied: a store that keeps
     // the Buffer would keep all received bytes in memory.

@@ -24,6 +24,12 @@ class Request {
     return admission_.resolve(handle.data.bytes());
   }
 
+  // As of Admission.
+  bool guarded() const { return admission_.guarded(); }
+  Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const {
+    return admission_.refused(object, touch);
+  }
+
   v3::nfsstat3 failure(vfs::Status status) const { return to_nfsstat3(procedure_, status); }
   v3::nfsstat3 failure(Refusal refusal) const {
     return permitted(procedure_, to_nfsstat3(refusal));

@@ -30,9 +30,11 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
   if (options.recovery != nullptr)
     options.grace->finish_by(
         [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });
+  server.gate->guard(files, [this](state::ClientId client) { end_lapsed(client); });
 }
 
 SharedState::~SharedState() {
+  server.gate->open();
   if (options.recovery != nullptr) options.recovery->drain();
 }
 

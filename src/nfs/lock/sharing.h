@@ -1,0 +1,66 @@
+// How the locks and shares of NLM and those of NFSv4 exclude each other (docs/decisions/0037): each
+// side asks the other before it adds something.
+//
+// Thread: any; what is marked so with the mutex of the LockManager held.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "nfs/lock/fsid_map.h"
+#include "nfs/lock/lock_table.h"
+#include "nfs/state/gate.h"
+
+namespace stag::nfs::lock {
+
+class Sharing final : public state::OutsideLocks {
+ public:
+  using Recheck = std::function<void(const FileKey* file)>;
+  // Until it is destroyed; all of these outlive it. `recheck`: version 4 holds less of a file, or
+  // (null) of any; called without the mutex.
+  Sharing(state::Gate& gate, const FsidMap& stores, std::mutex& mutex, const LockTable& table,
+          Recheck recheck);
+  ~Sharing() override;
+
+  // With the mutex: something may be added. Before version 4 is asked.
+  void begin();
+  // With the mutex: what the table holds, and whether anybody waits, is this.
+  void note(bool holds, bool waits);
+  // With the mutex: whether a client of version 4 is in the way.
+  bool in_the_way(const LockRequest& request);
+  bool in_the_way(const FileKey& file, const Share& share);
+  // The lock that is in the way, as NLM describes it.
+  std::optional<Held> holder(const LockRequest& request) const;
+  // With the mutex: those in the way that have lapsed, for end().
+  std::vector<state::ClientId> take_lapsed() { return std::exchange(lapsed_, {}); }
+  // Without the mutex.
+  void end(const std::vector<state::ClientId>& lapsed);
+
+  bool any() const override { return any_.load(); }
+  bool waiting() const override { return waiting_.load(); }
+  void lock() override { mutex_.lock(); }
+  void unlock() override { mutex_.unlock(); }
+  std::optional<state::ConflictingLock> conflict(const state::FileKey& file,
+                                                 const state::Range& range,
+                                                 bool exclusive) const override;
+  bool share_conflict(const state::FileKey& file, std::uint32_t access,
+                      std::uint32_t deny) const override;
+  void freed(const state::FileKey* file) override;
+
+ private:
+  std::vector<state::FileKey> keys_of(const FileKey& file) const;
+  std::optional<FileKey> key_of(const state::FileKey& file) const;
+
+  state::Gate& gate_;
+  state::Files& files_;
+  const FsidMap& stores_;
+  std::mutex& mutex_;
+  const LockTable& table_;
+  const Recheck recheck_;
+  std::atomic<bool> any_{false};
+  std::atomic<bool> waiting_{false};
+  std::vector<state::ClientId> lapsed_;
+};
+
+}  // namespace stag::nfs::lock

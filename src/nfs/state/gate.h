@@ -1,0 +1,36 @@
+// What versions 2 and 3 and NLM ask before they act: whether a client of NFSv4 has something
+// against it. Open for everything where version 4 is not served.
+//
+// Thread: any, but for guard() and open(), which are called while no Call runs.
+#pragma once
+
+#include <utility>
+
+#include "base/unique_function.h"
+#include "nfs/state/files.h"
+
+namespace stag::nfs::state {
+
+class Gate {
+ public:
+  using EndLapsed = UniqueFunction<void(ClientId)>;
+  // `files` until open(). `end_lapsed` as of Verdict::Kind::Lapsed, at once or later.
+  void guard(Files& files, EndLapsed end_lapsed) {
+    files_ = &files;
+    end_lapsed_ = std::move(end_lapsed);
+  }
+  void open() { files_ = nullptr; }
+  Files* files() const { return files_; }
+
+  // False: nothing can be refused.
+  bool guarded() const { return files_ != nullptr && files_->guarded(); }
+  // Of guarded ones.
+  Verdict access(const FileKey& file, Touch touch) { return files_->access(file, touch); }
+  void end_lapsed(ClientId client) { end_lapsed_(client); }
+
+ private:
+  Files* files_ = nullptr;
+  EndLapsed end_lapsed_;
+};
+
+}  // namespace stag::nfs::state
