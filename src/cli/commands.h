@@ -23,5 +23,7 @@ std::unique_ptr<Command> make_ping();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_devices();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_manual();
+std::unique_ptr<Command> make_completion();
 
 }  // namespace stag::cli

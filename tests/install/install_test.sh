@@ -19,6 +19,11 @@ test "$lines" -le 40 || fail "hello has $lines lines"
 if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror "$hello"/*.cc; fi
 
 "$cmake" --install "$build" --prefix "$prefix" --component devel >"$work/install.log"
+"$cmake" --install "$build" --prefix "$prefix" --component Unspecified >>"$work/install.log"
+for file in bin/stag share/man/man1/stag.1 share/man/man1/stag-serve.1 share/bash-completion/completions/stag share/zsh/vendor-completions/_stag \
+  share/fish/vendor_completions.d/stag.fish; do
+  test -s "$prefix/$file" || fail "$file was not installed"
+done
 grep -rlE '#include "[a-z]+/' "$prefix/include" && fail "a header includes by a path of the source tree"
 
 # Macros know no namespace: every one that users get to see carries the library's name.

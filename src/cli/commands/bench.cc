@@ -30,9 +30,9 @@ class Bench final : public Command {
         "--self", self_,
         "measure servers that it starts on this machine, next to the raw TCP reference of "
         "the same run");
-    arguments.text("--fabric", fabric_, "NAME",
-                   "with --self, iwarp: software iWARP on loopback; verbs: the RDMA device of "
-                   "--address, next to perftest's ib_send_lat, ib_write_bw and ib_read_bw");
+    arguments.choice("--fabric", fabric_, {"iwarp", "verbs"},
+                     "with --self: software iWARP on loopback, or the RDMA device of --address, "
+                     "next to perftest's ib_send_lat, ib_write_bw and ib_read_bw");
     arguments.text("--address", options_.device_address, "ADDRESS",
                    "of this machine, on an RDMA device (with --fabric verbs)");
     arguments.flag("--json", json_, "an object");
@@ -56,7 +56,6 @@ class Bench final : public Command {
     if (self_ != url_.empty())
       return misused("say either --self or the URL of a directory on a server");
     const bool verbs = fabric_ == "verbs";
-    if (!verbs && fabric_ != "iwarp") return misused("--fabric is iwarp or verbs");
     if (verbs && !self_) return misused("--fabric goes with --self; in a URL it is ?fabric=verbs");
     if (verbs == options_.device_address.empty())
       return misused("--fabric verbs and --address go together; stag devices shows addresses");

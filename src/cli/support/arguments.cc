@@ -98,6 +98,55 @@ class HelpFormatter final : public CLI::Formatter {
   }
 };
 
+// "{a,b}" at the end of the text, which CLI11 makes of a check: a, b.
+std::vector<std::string> choices_in(const std::string& type) {
+  std::vector<std::string> choices;
+  const std::size_t begin = type.find(":{");
+  if (begin == std::string::npos || type.back() != '}') return choices;
+  std::istringstream words(type.substr(begin + 2, type.size() - begin - 3));
+  for (std::string word; std::getline(words, word, ',');) choices.push_back(word);
+  return choices;
+}
+
+OptionText text_of(const CLI::Option& option) {
+  OptionText text;
+  if (option.get_positional()) text.names.push_back(option.get_name(true));
+  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+  const std::string type = option.get_type_name();
+  text.choices = choices_in(type);
+  if (option.get_expected_max() != 0 && !option.get_positional())
+    text.value = text.choices.empty() ? type : type.substr(0, type.find(":{"));
+  text.preset = option.get_default_str();
+  text.help = option.get_description();
+  if (option.get_group() != "Options") text.heading = option.get_group();
+  return text;
+}
+
+CommandText text_of(const CLI::App& app, const About& about) {
+  CommandText text;
+  text.name = app.get_name();
+  text.summary = app.get_description();
+  text.notes = about.notes;
+  text.example = about.example;
+  for (const CLI::Option* option : app.get_options())
+    (option->get_positional() ? text.positionals : text.options).push_back(text_of(*option));
+  return text;
+}
+
+ProgramText text_of_program(const CLI::App& root,
+                            const std::vector<std::unique_ptr<Command>>& commands) {
+  ProgramText text;
+  text.version = STAG_VERSION;
+  const std::string notes = root.get_footer();
+  text.program = text_of(root, {"stag", "", "", notes});
+  for (const std::unique_ptr<Command>& command : commands) {
+    const About about = command->about();
+    text.commands.push_back(text_of(*root.get_subcommand(std::string(about.name)), about));
+  }
+  return text;
+}
+
 void describe(CLI::App& app, const About& about) {
   app.footer(fmt::format("\n{}{}Example:\n{}", about.notes, about.notes.empty() ? "" : "\n",
                          about.example));
@@ -233,11 +282,12 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
       "\n'stag COMMAND --help' describes one of them, with an example.");
   Command* chosen = nullptr;
+  const auto text_of_all = [&root, &commands] { return text_of_program(root, commands); };
   for (const std::unique_ptr<Command>& command : commands) {
     const About about = command->about();
     CLI::App* app = root.add_subcommand(std::string(about.name), std::string(about.summary));
     describe(*app, about);
-    Arguments arguments(*app);
+    Arguments arguments(*app, text_of_all);
     command->declare(arguments);
     app->final_callback([app, &chosen, command = command.get()] {
       const ConfigFile* config = command->config_file();

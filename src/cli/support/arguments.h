@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "cli/support/command.h"
 #include "cli/support/config.h"
+#include "cli/support/description.h"
 
 namespace CLI {
 class App;
@@ -41,7 +43,9 @@ class ConfigFile {
 // The options of one command. `names` is "-r,--recursive"; `help` is one line.
 class Arguments {
  public:
-  explicit Arguments(CLI::App& app) : app_(app) {}
+  // `program` describes all commands once they are declared.
+  Arguments(CLI::App& app, std::function<ProgramText()> program)
+      : app_(app), program_(std::move(program)) {}
 
   // The options declared from now on have this heading in the help; empty: the usual one.
   void heading(const std::string& text);
@@ -73,8 +77,12 @@ class Arguments {
   void config(const std::string& names, ConfigFile& file, std::vector<std::string> own,
               const std::string& help);
 
+  // For a command that tells of all commands. The function may be called while a command runs.
+  std::function<ProgramText()> describe_program() const { return program_; }
+
  private:
   CLI::App& app_;
+  std::function<ProgramText()> program_;
 };
 
 // Parses, and runs the command that was named. Prints help, and what is wrong with the command
