@@ -377,6 +377,9 @@ TEST_P(Nfs4Wire, moves_nothing_of_a_session_by_chunk_and_replays_to_other_chunks
   ASSERT_TRUE(again.decoded);
   EXPECT_EQ(again.data(2), letters(1000));
   EXPECT_EQ(peer_->call(args, {.write_list = {{400, 600}}}).written, Written{letters(1000)});
+  const WireReply without_session =
+      peer_->call({"", 0, {putfh(there), read(1000)}}, {.write_list = {{1000}}});
+  EXPECT_EQ(without_session.written, first.written);
 }
 
 TEST_P(Nfs4Wire, makes_no_Reply_longer_than_the_session_allows) {

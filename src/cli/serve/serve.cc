@@ -153,7 +153,7 @@ void Serve::declare(Arguments& arguments) {
                    "number of --tcp-port");
   arguments.flag("--udp,!--no-udp", udp_, "serve MOUNT, NLM and NSM over UDP [yes]");
   arguments.flag("--nfs4,!--no-nfs4", nfs4_,
-                 "serve NFS 4.1 and 4.2, too; not finished: see docs/known-gaps.md [no]");
+                 "serve NFS 4.0, 4.1 and 4.2, too; not finished: see docs/known-gaps.md [no]");
   recovery_.declare(arguments);
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,

@@ -59,7 +59,7 @@ class ServeProcess {
 };
 
 TEST(Serve, listens_on_the_registered_port_of_NFS_over_RDMA_unless_told) {
-  PROVES("R8166-5-a");
+  PROVES("R8166-5-a", "R8267-6.3-a");
   // An address of this machine at which nobody else listens.
   const auto number = static_cast<unsigned>(::getpid());
   const std::string host =
@@ -67,7 +67,7 @@ TEST(Serve, listens_on_the_registered_port_of_NFS_over_RDMA_unless_told) {
   const std::string state = ::testing::TempDir() + "stag_serve_" + std::to_string(number);
   {
     ServeProcess server(
-        {"--export", "/x=memory", "--listen", host, "--tcp-port", "0", "--state", state});
+        {"--nfs4", "--export", "/x=memory", "--listen", host, "--tcp-port", "0", "--state", state});
     const std::string ready = server.line("ready: RPC-over-RDMA");
     EXPECT_NE(ready.find("nfs://" + host + ":20049/x"), std::string::npos) << ready;
   }

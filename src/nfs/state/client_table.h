@@ -28,6 +28,11 @@ struct ClientRecord {
   std::string principal;
   std::string address;
   bool confirmed = false;
+  // Of version 4.0: what SETCLIENTID_CONFIRM must say, and what it said when it changes the
+  // callback.
+  bool without_sessions = false;
+  Verifier confirm{};
+  std::optional<Verifier> confirm_change;
   TimePoint renewed;  // the lease; of an unconfirmed one, made
   // The CREATE_SESSION reply cache (RFC 8881 18.36.4): its number, and what was answered.
   SequenceId sequence = 0;
@@ -130,6 +135,7 @@ struct Clients::Impl {
   CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
                              CacheShare share, TimePoint now);
   Status confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended, Removed& removed);
+  Verifier next_confirm();
   static CreateSessionResult replay(const ClientRecord& client);
   bool too_small(const CreateSessionArgs& args) const;
   static std::uint32_t status_flags(const Session& session, const ClientShard& shard);
@@ -141,6 +147,7 @@ struct Clients::Impl {
   Accounts accounts;
   std::atomic<std::uint32_t> confirmed{0};
   std::atomic<std::uint64_t> cache_used{0};
+  std::atomic<std::uint64_t> confirms{0};  // made, of version 4.0
   std::array<std::unique_ptr<ClientShard>, kClientShards> shards;
 };
 

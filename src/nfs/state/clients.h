@@ -83,6 +83,30 @@ struct ExchangeIdResult {
   LifePtr ended;
 };
 
+// NFSv4.0 (RFC 7530 16.33, 16.34). Its clients are others than those of EXCHANGE_ID, whatever they
+// call themselves.
+struct SetClientIdArgs {
+  Bytes id;
+  Verifier verifier{};
+  Bytes principal;
+  std::string_view address;
+};
+struct SetClientIdResult {
+  Status status = Status::Ok;  // ClidInuse
+  ClientId clientid = 0;
+  Verifier confirm{};
+  LifePtr ended;  // as in ExchangeIdResult
+};
+struct ConfirmResult {
+  Status status = Status::Ok;  // StaleClientid, ClidInuse, Delay
+  LifePtr ended;               // the incarnation that this one replaced; may be null
+  ClientId lapsed = 0;         // as in CreateSessionResult
+};
+struct RenewResult {
+  Status status = Status::Ok;  // StaleClientid, Expired
+  LifePtr life;                // null unless Ok
+};
+
 struct CreateSessionArgs {
   ClientId clientid = 0;
   SequenceId sequence = 0;
@@ -180,6 +204,11 @@ class Clients {
 
   // The nine cases of RFC 8881 18.35.5.
   ExchangeIdResult exchange_id(const ExchangeIdArgs& args, TimePoint now);
+  SetClientIdResult set_clientid(const SetClientIdArgs& args, TimePoint now);
+  ConfirmResult confirm_clientid(ClientId clientid, const Verifier& confirm, Bytes principal,
+                                 TimePoint now);
+  // Every request of a 4.0 client that names it, or a stateid of it (RFC 7530 9.5).
+  RenewResult renew_lease(ClientId clientid, TimePoint now);
   CreateSessionResult create_session(const CreateSessionArgs& args, TimePoint now);
   // BadSession. Requests that run on it run on; retries that wait for them are called.
   Status destroy_session(const SessionId& sessionid);

@@ -113,7 +113,10 @@ OpenResult refused_open(Status status) {
 
 Status Files::may_claim(bool reclaim, const Life& life) const {
   const bool complete = life.reclaim_complete.load(std::memory_order_acquire);
-  if (!reclaim) return grace() || !complete ? Status::Grace : Status::Ok;
+  if (!reclaim) {
+    const bool may_not = grace() || !(complete || life.without_sessions);
+    return may_not ? Status::Grace : Status::Ok;
+  }
   if (!grace() || complete) return Status::NoGrace;
   return life.may_reclaim.load(std::memory_order_acquire) ? Status::Ok : Status::ReclaimBad;
 }

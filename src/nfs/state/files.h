@@ -85,6 +85,12 @@ struct LockResult {
   std::optional<ConflictingLock> conflict;  // Denied
 };
 
+// Whose a stateid is; null unless Ok.
+struct StateHolder {
+  Status status = Status::Ok;  // StaleStateid: of an earlier start of the server; BadStateid
+  LifePtr life;
+};
+
 struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
@@ -160,6 +166,17 @@ class Files {
                        const Life& life);
   StateidResult unlock(const FileKey& file, const Stateid& stateid, const Range& range,
                        const Life& life);
+
+  // Version 4.0, where a stateid says who asks.
+  StateHolder holder_of(const Stateid& stateid) const;
+  // The open or lock owner of a stateid; empty when it is gone.
+  std::string owner_of(const Stateid& stateid) const;
+  bool is_open(const Stateid& stateid) const;
+  StateidResult open_confirm(const FileKey& file, const Stateid& stateid, const Life& life);
+  // An open that was never confirmed ends.
+  void cancel(const Stateid& stateid);
+  // Whether a lock stateid has byte ranges.
+  bool holds_ranges(const Stateid& stateid) const;
 
   // TEST_STATEID, of one.
   Status test_stateid(const Stateid& stateid, const Life& life);

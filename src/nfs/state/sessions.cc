@@ -63,7 +63,7 @@ bool Clients::Impl::too_small(const CreateSessionArgs& args) const {
 
 // The phases of RFC 8881 18.36.4 up to session creation.
 Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs& args) const {
-  if (client == nullptr) return Status::StaleClientid;
+  if (client == nullptr || client->without_sessions) return Status::StaleClientid;
   if (client->principal != text_of(args.principal)) return Status::ClidInuse;
   if (args.sequence == client->sequence)
     return client->created ? Status::Ok : Status::SeqMisordered;

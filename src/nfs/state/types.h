@@ -126,6 +126,8 @@ struct Life {
   // Is in the recovery records, so that after a restart it may claim again what it has.
   std::atomic<bool> recorded{false};
   std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
+  // A client of version 4.0, which has no RECLAIM_COMPLETE. Set before anybody else has the Life.
+  bool without_sessions = false;
   const std::shared_ptr<AddressAccount> account;
 
   bool ended() const { return phase.load(std::memory_order_acquire) == Phase::Ended; }

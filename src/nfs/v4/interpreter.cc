@@ -4,6 +4,7 @@
 
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/operation_list.h"
+#include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
 
 namespace stag::nfs::nfs4 {
@@ -87,6 +88,11 @@ v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
   return pseudo ? row.on_pseudo : v4::NFS4_OK;
 }
 
+// RFC 7530 has another word for what RFC 8881 15.1.2.9 calls a wrong type.
+v4::nfsstat4 in_version(std::uint32_t minor, v4::nfsstat4 status) {
+  return minor == 0 && status == v4::NFS4ERR_WRONG_TYPE ? v4::NFS4ERR_INVAL : status;
+}
+
 // Bytes of results that reach the client, and how they are refused beyond that.
 struct Limit {
   std::uint64_t bytes = 0;
@@ -95,6 +101,7 @@ struct Limit {
 
 Limit limit_of(const Compound& compound, const CallContext& call) {
   Limit limit{call.results_max()};
+  if (compound.minor() == 0) limit.status = v4::NFS4ERR_RESOURCE;
   const OccupiedSlot* slot = compound.slot();
   if (slot == nullptr) return limit;
   const auto results = [](std::uint32_t reply) -> std::uint64_t {
@@ -135,12 +142,13 @@ class Interpreter {
  private:
   v4::nfsstat4 before(const OperationList::Entry& entry, std::size_t index) {
     if (entry.row != nullptr) {
-      const v4::nfsstat4 misplaced =
-          check_place(*entry.row, index, list_.sent(), compound_.slot() != nullptr);
+      // Version 4.0 has no sessions.
+      const bool in_session = compound_.minor() == 0 || compound_.slot() != nullptr;
+      const v4::nfsstat4 misplaced = check_place(*entry.row, index, list_.sent(), in_session);
       if (misplaced != v4::NFS4_OK) return misplaced;
     }
     if (entry.refusal != v4::NFS4_OK) return entry.refusal;
-    const v4::nfsstat4 status = check_handles(*entry.row, compound_);
+    const v4::nfsstat4 status = in_version(compound_.minor(), check_handles(*entry.row, compound_));
     if (status != v4::NFS4_OK) return status;
     const Limit limit = limit_of(compound_, call_);
     const std::uint64_t used = std::uint64_t{results_.size()} + kOperationHeader;
@@ -151,6 +159,10 @@ class Interpreter {
   // RFC 8881 2.10.6.4: a result that is too long for the session is taken back. That of a modifying
   // operation was known to fit.
   v4::nfsstat4 after(const OperationList::Entry& entry, v4::nfsstat4 status) {
+    if (const v4::nfsstat4 known = in_version(compound_.minor(), status); known != status) {
+      results_.replace(entry.number, entry.row, known);
+      return known;
+    }
     const OccupiedSlot* slot = compound_.slot();
     if (slot == nullptr || entry.row->modifies_with != 0) return status;
     const std::uint64_t cached =
@@ -171,9 +183,10 @@ class Interpreter {
 
 // What the client may not send at all, before any operation is looked at.
 v4::nfsstat4 refusal_of(const OperationList& list) {
-  if (list.minor() < kFirstMinor || list.minor() > kLastMinor)
-    return v4::NFS4ERR_MINOR_VERS_MISMATCH;
-  return v4::NFS4_OK;
+  if (list.minor() > kLastMinor) return v4::NFS4ERR_MINOR_VERS_MISMATCH;
+  // RFC 7530 13.1.1.10: version 4.0 has no limit to negotiate.
+  const bool too_long = list.minor() == 0 && list.sent() > OperationList::kMaxOperations;
+  return too_long ? v4::NFS4ERR_RESOURCE : v4::NFS4_OK;
 }
 
 // RFC 8267 6.4.2: a Read chunk that is no argument's leaves nothing to be run. Whose the chunks
@@ -202,6 +215,9 @@ class CompoundHandler final : public rpc::Handler {
     Compound compound(shared_, call, list.minor());
     if (starts_session(list))
       co_await run_in_session(compound, call, list, encoder);
+    else if (must_run_once(list))
+      co_return HandlerOutcome{.drop = !co_await run_once(compound, call, list, encoder),
+                               .encoded = true};
     else
       co_await run_from(0, nullptr, compound, call, list, encoder);
     co_return kEncoded;
@@ -227,6 +243,21 @@ class CompoundHandler final : public rpc::Handler {
     } else {
       co_await run_from(1, &begun.result, compound, call, list, encoder);
     }
+  }
+  // Version 4.0: a retransmission gets the results of the first run. False: it is to be dropped.
+  static Task<bool> run_once(Compound& compound, CallContext& call, const OperationList& list,
+                             xdr::Encoder& encoder) {
+    RunOnce once(compound.shared().replays, call);
+    const rpc::ReplayCache::Admitted admitted = co_await once.admit();
+    if (admitted.admission == rpc::ReplayCache::Admission::Drop) co_return false;
+    if (admitted.results) {
+      encoder.append(admitted.results->results);
+      co_return true;
+    }
+    xdr::Encoder kept(ulb::nfs4_result_items());
+    co_await run_from(0, nullptr, compound, call, list, kept);
+    encoder.append(once.finish(std::move(kept).finish()));
+    co_return true;
   }
   // Where nothing is run behind SEQUENCE.
   static void answer_sequence(const SessionSlot::Begun& begun, const OperationList& list,

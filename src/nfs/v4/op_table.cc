@@ -146,7 +146,8 @@ constexpr auto kOperations = [] {
 const Operation* find_operation(std::uint32_t minor, std::uint32_t number) {
   if (minor >= std::size(kLastOf) || number < v4::OP_ACCESS || number > kLastOf[minor])
     return nullptr;
-  return &kOperations[number];
+  const Operation* const row = minor == 0 ? find_v40_operation(number) : nullptr;
+  return row != nullptr ? row : &kOperations[number];
 }
 
 }  // namespace stag::nfs::nfs4

@@ -47,6 +47,8 @@ struct Operation {
 
 // The row of a number. Null: no minor version of this server has it (OP_ILLEGAL).
 const Operation* find_operation(std::uint32_t minor, std::uint32_t number);
+// Null: version 4.0 has the row of the later versions, or none.
+const Operation* find_v40_operation(std::uint32_t number);
 
 namespace detail {
 

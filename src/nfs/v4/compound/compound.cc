@@ -31,6 +31,7 @@ std::string Compound::principal() const {
 
 Result<v4::stateid4, v4::nfsstat4> Compound::meant(const v4::stateid4& argument) const {
   if (!means_current(argument)) return argument;
+  if (minor_ == 0) return Failure{v4::NFS4ERR_BAD_STATEID};  // RFC 7530 9.1.4.4
   if (current_stateid_ == v4::stateid4{}) return Failure{v4::NFS4ERR_BAD_STATEID};
   return current_stateid_;
 }

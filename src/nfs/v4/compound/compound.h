@@ -44,9 +44,9 @@ class Compound {
   // Who calls, for comparison with who called before (RFC 8881 2.10.8).
   std::string principal() const;
   TimePoint now() const { return admission_.call().loop().now(); }
-  // Before the client is given anything (SharedState::record()); of operations in a session.
+  // Before the client is given anything (SharedState::record()).
   Task<v4::nfsstat4> record_client() {
-    return shared_.record(*slot_->life, admission_.call().loop(), &admission_.call().origin());
+    return shared_.record(*life(), admission_.call().loop(), &admission_.call().origin());
   }
 
   // 16.2.3.1.1. A new current filehandle has no current stateid.
@@ -73,8 +73,12 @@ class Compound {
   // Null outside of sessions.
   const OccupiedSlot* slot() const { return slot_ ? &*slot_ : nullptr; }
   std::optional<OccupiedSlot>& occupied() { return slot_; }
-  // The client; of operations in a session.
-  const state::LifePtr& life() const { return slot_->life; }
+  // The client; of operations in a session, and of version 4.0 after identify().
+  const state::LifePtr& life() const { return slot_ ? slot_->life : life_; }
+  // Version 4.0: the client that the arguments name, or whose stateid they have; its lease is
+  // renewed (RFC 7530 9.5). NFS4_OK, or why there is none. In a session: NFS4_OK.
+  v4::nfsstat4 identify(v4::clientid4 clientid);
+  v4::nfsstat4 identify(const v4::stateid4& stateid);
 
   // Bytes that the results of the operation that runs may take.
   std::uint64_t results_left() const { return results_left_; }
@@ -103,6 +107,7 @@ class Compound {
   v4::stateid4 current_stateid_{};
   v4::stateid4 saved_stateid_{};
   std::optional<OccupiedSlot> slot_{};
+  state::LifePtr life_{};  // without a session
 };
 
 // 18.x: the names that an operation takes; NFS4_OK, or with what it is refused.

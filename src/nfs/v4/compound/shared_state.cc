@@ -65,9 +65,14 @@ void SharedState::expire(TimePoint now) {
   }
 }
 
+void SharedState::free_state(const state::Life& ended) {
+  files.release(ended);
+  owners.release(ended.clientid);
+}
+
 void SharedState::release(const state::LifePtr& ended) {
   if (ended == nullptr) return;
-  files.release(*ended);
+  free_state(*ended);
   if (options.recovery != nullptr && ended->recorded.load())
     options.recovery->remove_later(ended->clientid);
 }
@@ -86,7 +91,7 @@ void SharedState::end_recorded(state::Life& life) {
   const state::ClientId id = life.clientid;
   if (options.recovery->write({Change::Kind::Remove, id, {}})) {
     if (const state::LifePtr ended = clients.end(id, true)) {
-      files.release(*ended);
+      free_state(*ended);
     } else if (auto owner = owner_of(id)) {
       life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
     }
@@ -138,7 +143,7 @@ Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, con
   state::LifePtr ended;
   const state::Status status = clients.destroy_clientid(client, ended);
   if (ended == nullptr) co_return status;
-  files.release(*ended);
+  free_state(*ended);
   if (options.recovery == nullptr) co_return status;
   if (ended->recorded.load()) co_await options.recovery->remove(client, loop, asker);
   if (ended->may_reclaim.load()) completed(owner, loop.now());

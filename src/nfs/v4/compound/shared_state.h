@@ -13,12 +13,13 @@
 #include "nfs/recovery/recovery.h"
 #include "nfs/state/clients.h"
 #include "nfs/state/files.h"
+#include "nfs/state/owners.h"
 #include "nfs/v4/compound/pseudo_fs.h"
+#include "rpc/replay_cache.h"
 
 namespace stag::nfs::nfs4 {
 
-inline constexpr std::uint32_t kFirstMinor = 1;
-inline constexpr std::uint32_t kLastMinor = 2;
+inline constexpr std::uint32_t kLastMinor = 2;  // the first is 0
 
 struct Nfs4Options {
   std::uint32_t lease_seconds = 90;
@@ -42,6 +43,9 @@ class SharedState {
   const Nfs4Options options;
   state::Clients clients;
   state::Files files;
+  // Of version 4.0, which has no sessions.
+  state::Owners owners;
+  rpc::ReplayCache replays;
 
   // Of these exports, which the caller keeps.
   std::shared_ptr<const PseudoFs> pseudo_fs(const std::shared_ptr<const Exports>& exports);
@@ -64,6 +68,7 @@ class SharedState {
   Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
 
  private:
+  void free_state(const state::Life& ended);
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
   void end_recorded(state::Life& life);

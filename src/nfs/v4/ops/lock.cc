@@ -65,6 +65,8 @@ v4::LOCK4res lock(Compound& compound, v4::LOCK4args& args) {
 v4::LOCKT4res lockt(Compound& compound, v4::LOCKT4args& args) {
   const auto range = state::byte_range(args.offset, args.length);
   if (!range) return {v4::NFS4ERR_INVAL, {}};
+  const v4::nfsstat4 nobody = compound.identify(args.owner.clientid);
+  if (nobody != v4::NFS4_OK) return {nobody, {}};
   const Buffer owner = args.owner.owner.flatten();
   const state::LockResult tested = settled(compound, [&] {
     return compound.shared().files.test_lock(key_of(compound.object()), *range,

@@ -64,6 +64,19 @@ v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args);
 v4::TEST_STATEID4res test_stateid(Compound& compound, v4::TEST_STATEID4args& args);
 v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& args);
 
+// Version 4.0: clients without sessions, and the operations whose owners number them.
+v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args);
+v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
+                                                v4::SETCLIENTID_CONFIRM4args& args);
+v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args);
+v4::RELEASE_LOCKOWNER4res release_lockowner(Compound& compound, v4::RELEASE_LOCKOWNER4args& args);
+Task<v4::OPEN4res> open_in_turn(Compound& compound, v4::OPEN4args& args);
+v4::OPEN_CONFIRM4res open_confirm(Compound& compound, v4::OPEN_CONFIRM4args& args);
+v4::OPEN_DOWNGRADE4res open_downgrade_in_turn(Compound& compound, v4::OPEN_DOWNGRADE4args& args);
+v4::CLOSE4res close_in_turn(Compound& compound, v4::CLOSE4args& args);
+v4::LOCK4res lock_in_turn(Compound& compound, v4::LOCK4args& args);
+v4::LOCKU4res locku_in_turn(Compound& compound, v4::LOCKU4args& args);
+
 // Sessions.
 v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args);
 v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4args& args);

@@ -35,6 +35,7 @@ std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject
                                           const v4::stateid4& argument, state::Touch touch) {
   const auto meant = compound.meant(argument);
   if (!meant) return meant.error();
+  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK) return nobody;
   struct Asked {
     state::Verdict verdict;
   };

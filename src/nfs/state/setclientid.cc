@@ -1,0 +1,119 @@
+// Client IDs of NFSv4.0 (RFC 7530 16.33 to 16.35): without sessions, confirmed by a verifier.
+#include <algorithm>
+
+#include "nfs/state/client_table.h"
+
+namespace stag::nfs::state {
+namespace {
+
+// Nobody calls a client owner of version 4.1 like this, except on purpose.
+std::string ownerid_of(Bytes id) {
+  return "SETCLIENTID:" + std::string(text_of(id));
+}
+
+std::unique_ptr<ClientRecord> record_without_sessions(const SetClientIdArgs& args,
+                                                      std::shared_ptr<AddressAccount> account,
+                                                      TimePoint now) {
+  auto record = std::make_unique<ClientRecord>();
+  record->account = std::move(account);
+  record->ownerid = ownerid_of(args.id);
+  record->verifier = args.verifier;
+  record->principal = text_of(args.principal);
+  record->address = args.address;
+  record->without_sessions = true;
+  record->renewed = now;
+  return record;
+}
+
+}  // namespace
+
+// Another one each time, and nobody can guess it.
+Verifier Clients::Impl::next_confirm() {
+  const std::uint64_t count = confirms.fetch_add(1, std::memory_order_relaxed) + 1;
+  Verifier verifier{};
+  store_be(verifier.data(), siphash(options.key, std::as_bytes(std::span(&count, 1))));
+  return verifier;
+}
+
+SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint now) {
+  const std::string address(args.address);
+  auto record = record_without_sessions(args, impl_->accounts.join(address), now);
+  SetClientIdResult result;
+  result.confirm = impl_->next_confirm();
+  Removed removed;
+  bool made = false;
+  ClientShard& shard = impl_->shard_of_owner(bytes_of(record->ownerid));
+  {
+    const BriefLock lock(shard.mutex);
+    const auto [confirmed, unconfirmed] = shard.find(record->ownerid);
+    bool same = false;  // the callback changes, nothing else
+    if (confirmed != nullptr && confirmed->principal != record->principal) {
+      const bool holds = confirmed->life->states.load(std::memory_order_acquire) != 0;
+      if (holds && !impl_->lease_ran_out(*confirmed, now)) return {Status::ClidInuse, 0, {}, {}};
+      result.ended = confirmed->life;
+    } else if (confirmed != nullptr) {
+      same = confirmed->verifier == args.verifier;
+    }
+    if (unconfirmed != nullptr) shard.remove(*unconfirmed, removed);
+    if (result.ended != nullptr) shard.remove(*confirmed, removed);
+    if (same) {
+      confirmed->confirm_change = result.confirm;
+      result.clientid = confirmed->id();
+    } else {
+      record->confirm = result.confirm;
+      result.clientid = shard.add(std::move(record));
+      shard.find(result.clientid)->life->without_sessions = true;
+      made = true;
+    }
+  }
+  impl_->settle(removed);
+  if (made) impl_->add_unconfirmed(address, result.clientid);
+  return result;
+}
+
+ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confirm, Bytes principal,
+                                        TimePoint now) {
+  ConfirmResult result;
+  Removed removed;
+  std::string address;
+  ClientShard& shard = impl_->shard_of(clientid);
+  {
+    const BriefLock lock(shard.mutex);
+    ClientRecord* const client = shard.find(clientid);
+    if (client == nullptr || !client->without_sessions) return {Status::StaleClientid, {}, 0};
+    if (client->principal != text_of(principal)) return {Status::ClidInuse, {}, 0};
+    if (client->confirm_change == confirm) {
+      client->confirm = confirm;
+      client->confirm_change.reset();
+    }
+    if (client->confirm != confirm) return {Status::StaleClientid, {}, 0};
+    if (client->confirmed) return result;
+    address = client->address;
+    result.status = impl_->confirm(shard, *client, result.ended, removed);
+    client->renewed = now;
+  }
+  impl_->settle(removed);
+  if (result.status == Status::Ok)
+    impl_->accounts.remove_unconfirmed(address, clientid);
+  else
+    result.lapsed = impl_->find_lapsed();
+  return result;
+}
+
+RenewResult Clients::renew_lease(ClientId clientid, TimePoint now) {
+  ClientShard& shard = impl_->shard_of(clientid);
+  const BriefLock lock(shard.mutex);
+  ClientRecord* const client = shard.find(clientid);
+  if (client == nullptr) {
+    // 24 bits of the epoch: one of this start of the server was ended.
+    const bool ours = clientid >> 40 == (impl_->options.epoch & 0xffffff);
+    return {ours ? Status::Expired : Status::StaleClientid, nullptr};
+  }
+  if (!client->confirmed || !client->without_sessions) return {Status::StaleClientid, nullptr};
+  client->renewed = std::max(client->renewed, now);
+  if (client->life->lapsed())
+    client->life->phase.store(Life::Phase::Active, std::memory_order_release);
+  return {Status::Ok, client->life};
+}
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,130 @@
+// SETCLIENTID and SETCLIENTID_CONFIRM, case by case (RFC 7530 16.33.5, 16.34.5).
+#include <gtest/gtest.h>
+
+#include "nfs/state/clients.h"
+
+namespace stag::nfs::state {
+namespace {
+
+class SetClientId : public ::testing::Test {
+ protected:
+  static Verifier boot(std::uint8_t number) {
+    Verifier verifier{};
+    verifier[0] = std::byte{number};
+    return verifier;
+  }
+  SetClientIdResult set(std::uint8_t incarnation, const std::string& principal = "one") {
+    return clients_.set_clientid({bytes_of(id_), boot(incarnation), bytes_of(principal), "here"},
+                                 now_);
+  }
+  ConfirmResult confirm(const SetClientIdResult& of, const std::string& principal = "one") {
+    return clients_.confirm_clientid(of.clientid, of.confirm, bytes_of(principal), now_);
+  }
+  SetClientIdResult confirmed(std::uint8_t incarnation) {
+    const SetClientIdResult made = set(incarnation);
+    EXPECT_EQ(confirm(made).status, Status::Ok);
+    return made;
+  }
+  Status renewed(const SetClientIdResult& client) {
+    return clients_.renew_lease(client.clientid, now_).status;
+  }
+  void hold_something(const SetClientIdResult& client) {
+    clients_.life(client.clientid)->states.fetch_add(1);
+  }
+
+  const std::string id_ = "a client";
+  TimePoint now_{std::chrono::hours(1)};
+  Clients clients_{{.epoch = 7, .lease = std::chrono::seconds(90), .key = {}, .limits = {}}};
+};
+
+TEST_F(SetClientId, makes_a_client_that_is_nothing_before_it_is_confirmed) {
+  const SetClientIdResult made = set(1);
+  EXPECT_EQ(renewed(made), Status::StaleClientid);
+  EXPECT_EQ(confirm(made).status, Status::Ok);
+  EXPECT_EQ(renewed(made), Status::Ok);
+  EXPECT_EQ(confirm(made).status, Status::Ok) << "a retransmission";
+}
+
+TEST_F(SetClientId, of_the_same_incarnation_keeps_the_client_and_confirms_again) {
+  const SetClientIdResult first = confirmed(1), second = set(1);
+  EXPECT_EQ(second.clientid, first.clientid);
+  EXPECT_NE(second.confirm, first.confirm);
+  EXPECT_EQ(confirm(first).status, Status::Ok) << "not confirmed yet, the old one holds";
+  const ConfirmResult changed = confirm(second);
+  EXPECT_EQ(changed.status, Status::Ok);
+  EXPECT_EQ(changed.ended, nullptr);
+  EXPECT_EQ(confirm(first).status, Status::StaleClientid);
+}
+
+TEST_F(SetClientId, of_another_incarnation_ends_the_client_when_it_is_confirmed) {
+  const SetClientIdResult first = confirmed(1), second = set(2);
+  EXPECT_NE(second.clientid, first.clientid);
+  EXPECT_EQ(second.ended, nullptr);
+  EXPECT_EQ(renewed(first), Status::Ok);
+  const ConfirmResult replaced = confirm(second);
+  ASSERT_NE(replaced.ended, nullptr);
+  EXPECT_EQ(replaced.ended->clientid, first.clientid);
+  EXPECT_TRUE(replaced.ended->ended());
+  EXPECT_EQ(renewed(first), Status::Expired);
+}
+
+TEST_F(SetClientId, replaces_one_that_waits_to_be_confirmed) {
+  confirmed(1);
+  const SetClientIdResult second = set(2), third = set(3), fourth = set(3);
+  EXPECT_NE(third.clientid, second.clientid);
+  EXPECT_NE(fourth.clientid, third.clientid);
+  EXPECT_EQ(confirm(second).status, Status::StaleClientid);
+  EXPECT_EQ(confirm(third).status, Status::StaleClientid);
+  EXPECT_EQ(confirm(fourth).status, Status::Ok);
+}
+
+TEST_F(SetClientId, of_another_principal_is_refused_while_the_client_holds_something) {
+  const SetClientIdResult first = confirmed(1);
+  hold_something(first);
+  EXPECT_EQ(set(1, "two").status, Status::ClidInuse);
+  EXPECT_EQ(confirm(first, "two").status, Status::ClidInuse);
+  now_ += std::chrono::seconds(91);
+  const SetClientIdResult second = set(1, "two");
+  EXPECT_EQ(second.status, Status::Ok);
+  EXPECT_NE(second.ended, nullptr);
+}
+
+TEST_F(SetClientId, is_confirmed_by_what_it_returned_alone) {
+  SetClientIdResult made = set(1);
+  made.confirm[7] ^= std::byte{1};
+  EXPECT_EQ(confirm(made).status, Status::StaleClientid);
+}
+
+TEST_F(SetClientId, knows_clients_of_an_earlier_start_from_those_that_ended) {
+  const SetClientIdResult made = confirmed(1);
+  now_ += std::chrono::seconds(91);
+  EXPECT_EQ(clients_.expire(now_).size(), 1u);
+  EXPECT_EQ(renewed(made), Status::Expired);
+  EXPECT_EQ(clients_.renew_lease(std::uint64_t{6} << 40, now_).status, Status::StaleClientid);
+}
+
+TEST_F(SetClientId, and_EXCHANGE_ID_have_clients_of_their_own) {
+  const SetClientIdResult made = confirmed(1);
+  const ExchangeIdResult other =
+      clients_.exchange_id({bytes_of(id_), boot(1), bytes_of("one"), "here"}, now_);
+  EXPECT_NE(other.clientid, made.clientid);
+  EXPECT_EQ(clients_.renew_lease(other.clientid, now_).status, Status::StaleClientid);
+  CreateSessionArgs session;
+  session.clientid = made.clientid;
+  session.sequence = 1;
+  session.principal = bytes_of("one");
+  session.fore = {0, 1 << 20, 1 << 20, 4096, 8, 8};
+  EXPECT_EQ(clients_.create_session(session, now_).status, Status::StaleClientid);
+}
+
+TEST_F(SetClientId, again_after_the_lease_has_lost_nothing_that_nobody_wanted) {
+  const SetClientIdResult made = confirmed(1);
+  hold_something(made);
+  now_ += std::chrono::seconds(91);
+  EXPECT_TRUE(clients_.expire(now_).empty());
+  EXPECT_EQ(renewed(made), Status::Ok);
+  EXPECT_FALSE(clients_.life(made.clientid)->lapsed());
+}
+
+}  // namespace
+}  // namespace stag::nfs::state

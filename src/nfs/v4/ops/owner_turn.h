@@ -1,0 +1,77 @@
+// The turn of an open or lock owner of version 4.0 (RFC 7530 9.1.7): its operation runs once, and a
+// retransmission gets the same results.
+#pragma once
+
+#include <utility>
+
+#include "nfs/v4/compound/compound.h"
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/stateids.h"
+
+namespace stag::nfs::nfs4 {
+
+// 9.1.7: whether the client counts on after this status.
+bool advances_seqid(v4::nfsstat4 status);
+
+template <class Results>
+struct KeptResults final : state::Reply {
+  Results results;
+  Object opened;  // of OPEN: the current filehandle behind it
+};
+
+// One operation's turn; given back on every way out.
+class OwnerTurn {
+ public:
+  OwnerTurn(Compound& compound, const state::OwnerArgs& args)
+      : OwnerTurn(compound, args, compound.shared().owners.begin(args)) {}
+  OwnerTurn(Compound& compound, const state::OwnerArgs& args, state::OwnerTurn turn)
+      : compound_(compound), args_(args), turn_(std::move(turn)) {
+    if (turn_.cancelled) compound.shared().files.cancel(*turn_.cancelled);
+  }
+  OwnerTurn(const OwnerTurn&) = delete;
+  ~OwnerTurn() {
+    if (holds()) compound_.shared().owners.abandoned(turn_.owner);
+  }
+
+  bool runs() const { return turn_.kind == state::OwnerTurn::Kind::Run; }
+  // Of one that does not run: the same results again, or why not.
+  template <class Results>
+  Results instead(v4::nfsstat4 Results::*status) const {
+    if (turn_.reply != nullptr) {
+      const auto& kept = static_cast<const KeptResults<Results>&>(*turn_.reply);
+      if (kept.opened.index() != 0) compound_.set_current(kept.opened);
+      return kept.results;
+    }
+    Results results{};
+    results.*status = to_nfsstat4(turn_.status);
+    return results;
+  }
+  void finish(v4::nfsstat4 status, const state::ReplyPtr& reply) {
+    if (!holds()) return;
+    const state::OwnerRef owner = std::exchange(turn_.owner, nullptr);
+    if (advances_seqid(status))
+      compound_.shared().owners.finished(owner, args_, reply);
+    else
+      compound_.shared().owners.abandoned(owner);
+  }
+  // Null: unknown.
+  const state::OwnerRef& owner() const { return turn_.owner; }
+  bool confirmed() const { return turn_.confirmed; }
+
+ private:
+  bool holds() const { return turn_.owner != nullptr; }
+
+  Compound& compound_;
+  state::OwnerArgs args_;
+  state::OwnerTurn turn_;
+};
+
+template <class Results>
+state::ReplyPtr kept(const Results& results, const Object& opened = {}) {
+  auto reply = std::make_shared<KeptResults<Results>>();
+  reply->results = results;
+  reply->opened = opened;
+  return reply;
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,66 @@
+// SETCLIENTID, SETCLIENTID_CONFIRM, RENEW and RELEASE_LOCKOWNER (RFC 7530 16.28, 16.33, 16.34,
+// 16.37). What a client says of its callbacks is not used: no delegations are given out.
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
+
+namespace stag::nfs::nfs4 {
+
+v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args) {
+  compound.shared().expire(compound.now());
+  const std::string principal = compound.principal();
+  const Buffer id = args.client.id.flatten();
+  const state::SetClientIdResult set =
+      compound.shared().clients.set_clientid({id.bytes(), args.client.verifier, bytes_of(principal),
+                                              compound.admission().call().origin().peer.host},
+                                             compound.now());
+  compound.shared().release(set.ended);
+  v4::SETCLIENTID4res results;
+  results.status = to_nfsstat4(set.status);
+  if (results.status == v4::NFS4ERR_CLID_INUSE) results.client_using() = {};
+  if (results.status != v4::NFS4_OK) return results;
+  results.resok4() = {set.clientid, set.confirm};
+  return results;
+}
+
+v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
+                                                v4::SETCLIENTID_CONFIRM4args& args) {
+  const std::string principal = compound.principal();
+  state::Clients& clients = compound.shared().clients;
+  const auto confirm = [&] {
+    return clients.confirm_clientid(args.clientid, args.setclientid_confirm, bytes_of(principal),
+                                    compound.now());
+  };
+  state::ConfirmResult confirmed = confirm();
+  if (confirmed.lapsed != 0) {
+    compound.shared().end_lapsed(confirmed.lapsed);
+    confirmed = confirm();
+  }
+  compound.shared().release(confirmed.ended);
+  if (const state::LifePtr life = clients.life(args.clientid);
+      confirmed.status == state::Status::Ok && life != nullptr)
+    compound.shared().admit(*life);
+  return {to_nfsstat4(confirmed.status)};
+}
+
+v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args) {
+  compound.shared().expire(compound.now());
+  return {compound.identify(args.clientid)};
+}
+
+v4::RELEASE_LOCKOWNER4res release_lockowner(Compound& compound, v4::RELEASE_LOCKOWNER4args& args) {
+  const v4::clientid4 clientid = args.lock_owner.clientid;
+  const v4::nfsstat4 nobody = compound.identify(clientid);
+  if (nobody != v4::NFS4_OK) return {nobody};
+  const Buffer owner = args.lock_owner.owner.flatten();
+  SharedState& shared = compound.shared();
+  const std::vector<state::Stateid> locks = shared.owners.locks(clientid, owner.bytes());
+  for (const state::Stateid& stateid : locks)
+    if (shared.files.holds_ranges(stateid)) return {v4::NFS4ERR_LOCKS_HELD};
+  for (const state::Stateid& stateid : locks)
+    shared.files.free_stateid({0, stateid.other}, *compound.life());
+  shared.owners.forget(state::OwnerKind::Lock, clientid, owner.bytes());
+  return {v4::NFS4_OK};
+}
+
+}  // namespace stag::nfs::nfs4

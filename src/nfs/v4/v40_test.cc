@@ -1,0 +1,312 @@
+// Version 4.0 (RFC 7530): clients without sessions, owners that number their operations.
+#include "nfs/v4/ops/owner_turn.h"
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+
+class Nfs40 : public Nfs4Served {
+ protected:
+  void SetUp() override { client_ = set_up_client("a client"); }
+
+  Res run(std::vector<Op> operations) { return compound(std::move(operations), 0); }
+
+  v4::SETCLIENTID4resok setclientid(const std::string& id, std::uint8_t verifier = 1) {
+    v4::SETCLIENTID4args args;
+    args.client.id = Rope::copy_of(bytes_of(id));
+    args.client.verifier.fill(std::byte{verifier});
+    const Res set = run({op(v4::OP_SETCLIENTID, &Op::opsetclientid, std::move(args))});
+    EXPECT_EQ(set.status, v4::NFS4_OK);
+    return set.resarray.at(0).opsetclientid().resok4();
+  }
+  v4::clientid4 set_up_client(const std::string& id, std::uint8_t verifier = 1) {
+    const v4::SETCLIENTID4resok set = setclientid(id, verifier);
+    EXPECT_EQ(run({op(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm,
+                      {set.clientid, set.setclientid_confirm})})
+                  .status,
+              v4::NFS4_OK);
+    return set.clientid;
+  }
+  v4::nfsstat4 renew(v4::clientid4 clientid) {
+    return run({op(v4::OP_RENEW, &Op::oprenew, v4::RENEW4args{clientid})}).status;
+  }
+
+  Op open_op(std::uint32_t seqid, const std::string& name, const std::string& owner,
+             std::uint32_t access = v4::OPEN4_SHARE_ACCESS_BOTH) {
+    v4::OPEN4args args = open_args(name, access, true, owner);
+    args.owner.clientid = client_;
+    args.seqid = seqid;
+    return op(v4::OP_OPEN, &Op::opopen, std::move(args));
+  }
+  Res open_raw(std::uint32_t seqid, const std::string& name, const std::string& owner) {
+    return run({putrootfh(), lookup("data"), open_op(seqid, name, owner), getfh()});
+  }
+  // Opened and confirmed; the owner's last seqid is `seqid` + 1 then.
+  Opened open_file(std::uint32_t seqid, const std::string& name, const std::string& owner) {
+    const Res opened = open_raw(seqid, name, owner);
+    EXPECT_EQ(opened.status, v4::NFS4_OK);
+    if (opened.status != v4::NFS4_OK) return {opened.status, {}, {}};
+    Opened file{v4::NFS4_OK, opened.resarray[2].opopen().resok4().stateid,
+                opened.resarray[3].opgetfh().resok4().object};
+    EXPECT_NE(opened.resarray[2].opopen().resok4().rflags & v4::OPEN4_RESULT_CONFIRM, 0u);
+    const Res confirmed = confirm(file, seqid + 1);
+    EXPECT_EQ(confirmed.status, v4::NFS4_OK);
+    if (confirmed.status == v4::NFS4_OK)
+      file.stateid = confirmed.resarray[1].opopen_confirm().resok4().open_stateid;
+    return file;
+  }
+  Res confirm(const Opened& file, std::uint32_t seqid) {
+    return run({putfh(file.handle), op(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm,
+                                       v4::OPEN_CONFIRM4args{file.stateid, seqid})});
+  }
+  Res close(const Opened& file, std::uint32_t seqid) {
+    return run(
+        {putfh(file.handle), op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{seqid, file.stateid})});
+  }
+  v4::LOCK4args lock_args(std::uint64_t offset) {
+    v4::LOCK4args args;
+    args.locktype = v4::WRITE_LT;
+    args.offset = offset;
+    args.length = 10;
+    return args;
+  }
+  // By a new lock owner.
+  Res lock(const Opened& file, std::uint32_t open_seqid, std::uint32_t lock_seqid,
+           const std::string& owner, std::uint64_t offset = 0) {
+    v4::LOCK4args args = lock_args(offset);
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {
+        open_seqid, file.stateid, lock_seqid, {client_, Rope::copy_of(bytes_of(owner))}};
+    return run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))});
+  }
+  Res relock(const Opened& file, const v4::stateid4& stateid, std::uint32_t seqid,
+             std::uint64_t offset) {
+    v4::LOCK4args args = lock_args(offset);
+    args.locker.lock_owner() = {stateid, seqid};
+    return run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))});
+  }
+  Res unlock(const Opened& file, const v4::stateid4& stateid, std::uint32_t seqid) {
+    return run({putfh(file.handle), op(v4::OP_LOCKU, &Op::oplocku,
+                                       {v4::WRITE_LT, seqid, stateid, 0, 0xffffffffffffffff})});
+  }
+  v4::nfsstat4 release(const std::string& owner) {
+    return run({op(v4::OP_RELEASE_LOCKOWNER, &Op::oprelease_lockowner,
+                   v4::RELEASE_LOCKOWNER4args{{client_, Rope::copy_of(bytes_of(owner))}})})
+        .status;
+  }
+  static v4::stateid4 lock_stateid(const Res& locked) {
+    return locked.resarray.at(1).oplock().resok4().lock_stateid;
+  }
+  // The last Call once more, under its XID.
+  Res last_call_again() {
+    rpc::IncomingCall call;
+    call.origin = std::make_shared<rpc::Origin>(channel_.origin());
+    call.payload = channel_.last_call;
+    const auto reply = loop_.run(server_.serve(call));
+    Res results;
+    if (!reply || !*reply) return results;
+    xdr::Decoder decoder((*reply)->stream.rope().flatten());
+    EXPECT_TRUE(oncrpc::decode_reply(decoder).ok());
+    EXPECT_TRUE(decode(decoder, results));
+    return results;
+  }
+
+  v4::clientid4 client_ = 0;
+};
+
+TEST_F(Nfs40, has_clients_that_are_confirmed_and_renewed) {
+  EXPECT_EQ(renew(client_), v4::NFS4_OK);
+  EXPECT_EQ(renew(setclientid("another").clientid), v4::NFS4ERR_STALE_CLIENTID);
+  EXPECT_EQ(renew(client_ ^ std::uint64_t{1} << 50), v4::NFS4ERR_STALE_CLIENTID);
+}
+
+TEST_F(Nfs40, opens_writes_reads_and_closes) {
+  const Opened file = open_file(1, "file", "owner");
+  EXPECT_EQ(run({putfh(file.handle), write_op(file.stateid, 0, "hello")}).status, v4::NFS4_OK);
+  const Res read = run({putfh(file.handle), read_op(file.stateid, 1, 100)});
+  ASSERT_EQ(read.status, v4::NFS4_OK);
+  EXPECT_EQ(text(read.resarray[1].opread().resok4().data), "ello");
+  EXPECT_EQ(close(file, 3).status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs40, asks_once_that_an_open_owner_is_confirmed) {
+  open_file(1, "file", "owner");
+  const Res second = open_raw(3, "another", "owner");
+  ASSERT_EQ(second.status, v4::NFS4_OK);
+  EXPECT_EQ(second.resarray[2].opopen().resok4().rflags & v4::OPEN4_RESULT_CONFIRM, 0u);
+}
+
+TEST_F(Nfs40, cancels_an_open_that_is_not_confirmed_when_another_comes) {
+  const Res first = open_raw(5, "file", "owner");
+  const v4::stateid4 cancelled = first.resarray[2].opopen().resok4().stateid;
+  const v4::nfs_fh4 handle = first.resarray[3].opgetfh().resok4().object;
+  EXPECT_EQ(open_raw(9, "another", "owner").status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(handle), read_op(cancelled, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs40, repeats_the_results_of_an_owners_last_operation) {
+  const Opened file = open_file(1, "file", "owner");
+  const Res opened = open_raw(3, "other", "owner");
+  EXPECT_EQ(open_raw(3, "other", "owner"), opened) << "the filehandle too";
+  const Opened other{v4::NFS4_OK, opened.resarray[2].opopen().resok4().stateid,
+                     opened.resarray[3].opgetfh().resok4().object};
+  const Res closed = close(other, 4);
+  EXPECT_EQ(closed.status, v4::NFS4_OK);
+  EXPECT_EQ(close(other, 4), closed);
+  EXPECT_EQ(close(other, 5).status, v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(close(file, 7).status, v4::NFS4ERR_BAD_SEQID);
+  EXPECT_EQ(close(file, 5).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs40, counts_a_failure_as_an_operation) {
+  const Opened file = open_file(1, "file", "owner");
+  // In a folder of the pseudo file system nothing is opened; that is said in the owner's turn.
+  EXPECT_EQ(run({putrootfh(), open_op(3, "new", "owner")}).status, v4::NFS4ERR_ROFS);
+  EXPECT_EQ(close(file, 3).status, v4::NFS4ERR_BAD_SEQID);
+  EXPECT_EQ(close(file, 4).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs40, counts_on_after_every_status_but_those_of_RFC_7530_9_1_7) {
+  for (const v4::nfsstat4 status :
+       {v4::NFS4ERR_STALE_CLIENTID, v4::NFS4ERR_STALE_STATEID, v4::NFS4ERR_BAD_STATEID,
+        v4::NFS4ERR_BAD_SEQID, v4::NFS4ERR_BADXDR, v4::NFS4ERR_RESOURCE, v4::NFS4ERR_NOFILEHANDLE,
+        v4::NFS4ERR_MOVED})
+    EXPECT_FALSE(advances_seqid(status)) << status;
+  for (const v4::nfsstat4 status : {v4::NFS4_OK, v4::NFS4ERR_DELAY, v4::NFS4ERR_DENIED,
+                                    v4::NFS4ERR_OLD_STATEID, v4::NFS4ERR_GRACE})
+    EXPECT_TRUE(advances_seqid(status)) << status;
+}
+
+TEST_F(Nfs40, locks_unlocks_and_releases_lock_owners) {
+  const Opened file = open_file(1, "file", "owner");
+  const Res first = lock(file, 3, 20, "locker");
+  ASSERT_EQ(first.status, v4::NFS4_OK);
+  const Res more = relock(file, lock_stateid(first), 21, 100);
+  ASSERT_EQ(more.status, v4::NFS4_OK);
+  EXPECT_EQ(relock(file, lock_stateid(more), 40, 200).status, v4::NFS4ERR_BAD_SEQID);
+  EXPECT_EQ(relock(file, lock_stateid(first), 22, 200).status, v4::NFS4ERR_OLD_STATEID);
+  EXPECT_EQ(release("locker"), v4::NFS4ERR_LOCKS_HELD);
+  EXPECT_EQ(unlock(file, lock_stateid(more), 23).status, v4::NFS4_OK);
+  EXPECT_EQ(release("locker"), v4::NFS4_OK);
+  EXPECT_EQ(unlock(file, lock_stateid(more), 24).status, v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(lock(file, 4, 1, "locker").status, v4::NFS4_OK) << "it counts from anew";
+}
+
+// The answer is longer than any other that is kept.
+TEST_F(Nfs40, repeats_that_a_lock_is_denied_with_an_owner_of_a_kibibyte) {
+  const Opened one = open_file(1, "file", "one"), two = open_file(1, "file", "two");
+  const std::string longest(1024, 'x');
+  ASSERT_EQ(lock(one, 3, 1, longest).status, v4::NFS4_OK);
+  const Res denied = lock(two, 3, 1, "second");
+  ASSERT_EQ(denied.status, v4::NFS4ERR_DENIED);
+  EXPECT_EQ(text(denied.resarray[1].oplock().denied().owner.owner), longest);
+  ASSERT_EQ(close(one, 4).status, v4::NFS4_OK);
+  EXPECT_EQ(lock(two, 3, 1, "second"), denied);
+  EXPECT_EQ(lock(two, 4, 2, "second").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs40, repeats_a_lock_of_a_new_owner_by_either_number) {
+  const Opened file = open_file(1, "file", "owner");
+  const Res locked = lock(file, 3, 20, "locker");
+  EXPECT_EQ(lock(file, 3, 20, "locker"), locked);
+  EXPECT_EQ(lock(file, 4, 20, "locker"), locked);
+  EXPECT_EQ(lock(file, 4, 25, "locker").status, v4::NFS4ERR_BAD_SEQID);
+  EXPECT_EQ(lock(file, 4, 21, "locker", 50).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs40, tells_stateids_apart) {
+  const Opened file = open_file(1, "file", "owner");
+  const auto read = [&](const v4::stateid4& stateid) {
+    return run({putfh(file.handle), read_op(stateid, 0, 1)}).status;
+  };
+  const auto filled = [](std::byte with, std::uint32_t seqid) {
+    v4::stateid4 stateid{seqid, {}};
+    stateid.other.fill(with);
+    return stateid;
+  };
+  EXPECT_EQ(read(filled(std::byte{0}, 0)), v4::NFS4_OK);
+  EXPECT_EQ(read(filled(std::byte{0xff}, 0xffffffff)), v4::NFS4_OK);
+  EXPECT_EQ(read(filled(std::byte{0}, 1)), v4::NFS4ERR_BAD_STATEID) << "no current stateid";
+  EXPECT_EQ(read(filled(std::byte{0xff}, 7)), v4::NFS4ERR_BAD_STATEID);
+  v4::stateid4 other = file.stateid;
+  --other.seqid;
+  EXPECT_EQ(read(other), v4::NFS4ERR_OLD_STATEID);
+  other.seqid += 2;
+  EXPECT_EQ(read(other), v4::NFS4ERR_BAD_STATEID);
+  other = file.stateid;
+  other.other[11] ^= std::byte{1};
+  EXPECT_EQ(read(other), v4::NFS4ERR_BAD_STATEID);
+  other = file.stateid;
+  other.other[0] ^= std::byte{1};
+  EXPECT_EQ(read(other), v4::NFS4ERR_STALE_STATEID);
+  other = filled(std::byte{0}, 0);
+  EXPECT_EQ(close({{}, other, file.handle}, 3).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs40, renews_a_lease_by_whatever_names_its_client) {
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_READ, true, "owner");
+  args.owner.clientid = client_;
+  args.seqid = 1;
+  args.share_deny = v4::OPEN4_SHARE_DENY_WRITE;
+  const Res opened =
+      run({putrootfh(), lookup("data"), op(v4::OP_OPEN, &Op::opopen, std::move(args)), getfh()});
+  ASSERT_EQ(opened.status, v4::NFS4_OK);
+  const v4::nfs_fh4 handle = opened.resarray[3].opgetfh().resok4().object;
+  const v4::stateid4 stateid = opened.resarray[2].opopen().resok4().stateid;
+  const v4::clientid4 first = std::exchange(client_, set_up_client("another client"));
+  std::uint32_t seqid = 0;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(open_raw(++seqid, "file", "other").status, v4::NFS4ERR_SHARE_DENIED);
+    loop_.pass(std::chrono::seconds(60));
+    EXPECT_EQ(run({putfh(handle), read_op(stateid, 0, 1)}).status, v4::NFS4_OK);
+    renew(client_);
+  }
+  loop_.pass(std::chrono::seconds(60));
+  renew(client_);
+  loop_.pass(std::chrono::seconds(60));
+  EXPECT_EQ(open_raw(++seqid, "file", "other").status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(handle), read_op(stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(renew(first), v4::NFS4ERR_EXPIRED);
+}
+
+TEST_F(Nfs40, ends_what_a_client_held_before_it_started_anew) {
+  const Opened file = open_file(1, "file", "owner");
+  client_ = set_up_client("a client", 2);
+  EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(open_file(1, "file", "owner").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs40, runs_a_retransmitted_COMPOUND_once) {
+  open_file(1, "file", "owner");
+  const Res removed =
+      run({putrootfh(), lookup("data"), op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"file"})});
+  ASSERT_EQ(removed.status, v4::NFS4_OK);
+  EXPECT_EQ(last_call_again(), removed);
+}
+
+TEST_F(Nfs40, knows_no_operation_of_later_versions) {
+  for (const Op& later :
+       {sequence(), op(v4::OP_EXCHANGE_ID, &Op::opexchange_id, v4::EXCHANGE_ID4args{}),
+        op(v4::OP_SEEK, &Op::opseek, v4::SEEK4args{})}) {
+    const Res results = run({putrootfh(), later});
+    EXPECT_EQ(results.status, v4::NFS4ERR_OP_ILLEGAL);
+    ASSERT_EQ(results.resarray.size(), 2u);
+    EXPECT_EQ(results.resarray[1].resop, v4::OP_ILLEGAL);
+  }
+  EXPECT_EQ(compound({putrootfh()}, 1).status, v4::NFS4ERR_OP_NOT_IN_SESSION);
+  EXPECT_EQ(run(std::vector<Op>(65, putrootfh())).status, v4::NFS4ERR_RESOURCE);
+}
+
+TEST_F(Nfs40, keeps_one_table_with_later_versions) {
+  open_file(1, "file", "owner");
+  set_up_session("a client of version 4.1");
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_READ, false, "x");
+  args.share_deny = v4::OPEN4_SHARE_DENY_WRITE;
+  EXPECT_EQ(open(std::move(args)).status, v4::NFS4ERR_SHARE_DENIED);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
