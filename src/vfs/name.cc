@@ -19,4 +19,11 @@ std::optional<Status> fault_of_old_name(std::string_view name, std::size_t max_n
   return fault_of_name(name, max_name);
 }
 
+std::optional<Status> fault_of_xattr_name(std::string_view name) {
+  constexpr std::size_t kMaxXattrName = 250;
+  if (name.empty() || name.find('\0') != name.npos) return Status::Invalid;
+  if (name.size() > kMaxXattrName) return Status::NameTooLong;
+  return std::nullopt;
+}
+
 }  // namespace stag::vfs

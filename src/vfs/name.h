@@ -15,6 +15,9 @@ std::optional<Status> fault_of_new_name(std::string_view name, std::size_t max_n
 // For a name that is to be removed or renamed.
 std::optional<Status> fault_of_old_name(std::string_view name, std::size_t max_name);
 
+// For an extended attribute, whose name the system prefixes with "user.".
+std::optional<Status> fault_of_xattr_name(std::string_view name);
+
 inline bool is_dot_or_dot_dot(std::string_view name) {
   return name == "." || name == "..";
 }

@@ -29,6 +29,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/buffer.h"
 #include "base/rope.h"
@@ -91,6 +92,34 @@ struct Access {
 struct ObjectAcls {
   Acls acls;
   Attributes attributes;
+};
+
+// What seek() looks for. Beyond the end of a file everything is a hole.
+enum class SeekTo : std::uint8_t { Data, Hole };
+
+struct Sought {
+  std::uint64_t offset = 0;
+  bool eof = false;  // none before the end of the file; `offset` is that end
+};
+
+// A range that goes from one place of a file to another place of it, or of another file; bytes.
+struct CopyRange {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint64_t length = 0;  // 0: all that follows `from`
+};
+
+struct Copied {
+  std::uint64_t count = 0;  // bytes; it may be fewer than asked for, which is no error
+  Stability committed = Stability::Unstable;
+  Change file;  // the one that is copied to
+};
+
+// How set_xattr() treats the name.
+enum class XattrMode : std::uint8_t {
+  Either,
+  Create,   // Exists when it is there
+  Replace,  // NoEntry when it is not
 };
 
 // How create() treats a name that is taken (RFC 1813 3.3.8).
@@ -180,6 +209,8 @@ struct Limits {
   bool case_preserving = true;
   bool read_only = false;
 };
+
+inline constexpr std::size_t kLargestXattr = 64 * 1024;
 
 class FileSystem {
  public:
@@ -280,6 +311,40 @@ class FileSystem {
   // directory; NotSupported for symlinks; NoSpace.
   virtual Operation<Change> set_acls(CallerContext caller, const Handle& object,
                                      const SetAcls& changes);
+
+  // Ranges of regular files (IsDirectory, Invalid otherwise). A store may lack any of these: it
+  // says NotSupported then, as all the defaults do.
+  //
+  // The first place at or after `offset` that is what is looked for. Invalid when `offset` is not
+  // before the end of the file.
+  virtual Operation<Sought> seek(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                 SeekTo what);
+  // Afterwards writes to the range do not fail for want of space; a file that ends within or before
+  // it grows. Invalid for no bytes, FileTooBig, NoSpace, QuotaExceeded.
+  virtual Operation<Change> allocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                     std::uint64_t length);
+  // The range reads as zeros and gives its storage back; the size stays.
+  virtual Operation<Change> deallocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                       std::uint64_t length);
+  // The range of `to` becomes that of `from`, all at once, and shares its storage. Invalid when the
+  // range does not lie within `from`, overlaps itself, or does not fit the blocks of the store.
+  virtual Operation<Change> clone(CallerContext caller, const Handle& from, const Handle& to,
+                                  CopyRange range);
+  // The same with bytes of its own, not at once and perhaps not all of it.
+  virtual Operation<Copied> copy(CallerContext caller, const Handle& from, const Handle& to,
+                                 CopyRange range);
+
+  // Extended attributes of users (RFC 8276), of regular files and directories; NotSupported of
+  // other objects. A name is 1 to 250 bytes without NUL: Invalid, NameTooLong. To read one takes
+  // permission to read the object, to change one permission to write. NoEntry.
+  virtual Operation<std::string> xattr(CallerContext caller, const Handle& object, std::string_view name);
+  // At most kLargestXattr bytes, else FileTooBig; NoSpace, QuotaExceeded.
+  virtual Operation<Change> set_xattr(CallerContext caller, const Handle& object, std::string_view name,
+                                      std::string_view value, XattrMode mode);
+  // The names, in no order. Anybody who has the handle may look.
+  virtual Operation<std::vector<std::string>> list_xattrs(CallerContext caller, const Handle& object);
+  virtual Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
+                                         std::string_view name);
 };
 
 }  // namespace stag::vfs

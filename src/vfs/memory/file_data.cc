@@ -243,6 +243,17 @@ void FileData::write(std::uint64_t offset, const Rope& data, Replaced& replaced)
   size_ = std::max(size_, offset);
 }
 
+std::uint64_t FileData::next_data(std::uint64_t offset) const {
+  const auto at = first_overlapping(offset);
+  return at == extents_.end() ? size_ : std::max(offset, at->first);
+}
+
+std::uint64_t FileData::next_hole(std::uint64_t offset) const {
+  for (auto at = first_overlapping(offset); at != extents_.end() && at->first <= offset; ++at)
+    offset = at->first + at->second.length;
+  return std::min(offset, size_);
+}
+
 void FileData::resize(std::uint64_t size, Replaced& replaced) {
   if (size < size_) cut(size, size_, replaced);
   size_ = size;

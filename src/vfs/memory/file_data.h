@@ -55,6 +55,13 @@ class FileData {
   // `data` comes from adoptable() and is not empty; offset + size does not overflow.
   void write(std::uint64_t offset, const Rope& data, Replaced& replaced);
   void resize(std::uint64_t size, Replaced& replaced);
+  // Makes the range a hole; the size stays.
+  void punch(std::uint64_t offset, std::uint64_t length, Replaced& replaced) {
+    cut(offset, offset + length, replaced);
+  }
+  // The first byte at or after `offset` that is stored, or is not; size() when there is none.
+  std::uint64_t next_data(std::uint64_t offset) const;
+  std::uint64_t next_hole(std::uint64_t offset) const;
 
  private:
   // `length` bytes of the source from `start`.

@@ -2,6 +2,7 @@
 // locked the object's shard.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ struct Inode {
   // The lists that say more than the mode; null when there are none. `access` may be empty, and is
   // never minimal().
   std::unique_ptr<Acls> acls;
+  using Xattrs = std::map<std::string, std::string, std::less<>>;
+  std::unique_ptr<Xattrs> xattrs;  // null: none
 
   bool is_directory() const { return type == FileType::Directory; }
   bool has_access_acl() const { return acls != nullptr && !acls->access.empty(); }

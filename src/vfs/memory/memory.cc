@@ -121,4 +121,51 @@ Operation<Change> MemoryFileSystem::set_acls(CallerContext caller, const Handle&
   return store_->set_acls(caller.credentials, object, changes);
 }
 
+Operation<Sought> MemoryFileSystem::seek(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                         SeekTo what) {
+  return store_->seek(caller.credentials, file, offset, what);
+}
+
+Operation<Change> MemoryFileSystem::allocate(CallerContext caller, const Handle& file,
+                                             std::uint64_t offset, std::uint64_t length) {
+  return store_->allocate(caller.credentials, file, offset, length);
+}
+
+Operation<Change> MemoryFileSystem::deallocate(CallerContext caller, const Handle& file,
+                                               std::uint64_t offset, std::uint64_t length) {
+  return store_->deallocate(caller.credentials, file, offset, length);
+}
+
+Operation<Change> MemoryFileSystem::clone(CallerContext caller, const Handle& from, const Handle& to,
+                                          CopyRange range) {
+  auto copied = store_->copy(caller.credentials, from, to, range);
+  if (!copied) return Failure{copied.error()};
+  return std::move(copied->file);
+}
+
+Operation<Copied> MemoryFileSystem::copy(CallerContext caller, const Handle& from, const Handle& to,
+                                         CopyRange range) {
+  return store_->copy(caller.credentials, from, to, range);
+}
+
+Operation<std::string> MemoryFileSystem::xattr(CallerContext caller, const Handle& object,
+                                               std::string_view name) {
+  return store_->xattr(caller.credentials, object, name);
+}
+
+Operation<Change> MemoryFileSystem::set_xattr(CallerContext caller, const Handle& object,
+                                              std::string_view name, std::string_view value,
+                                              XattrMode mode) {
+  return store_->set_xattr(caller.credentials, object, name, value, mode);
+}
+
+Operation<std::vector<std::string>> MemoryFileSystem::list_xattrs(CallerContext, const Handle& object) {
+  return store_->list_xattrs(object);
+}
+
+Operation<Change> MemoryFileSystem::remove_xattr(CallerContext caller, const Handle& object,
+                                                 std::string_view name) {
+  return store_->remove_xattr(caller.credentials, object, name);
+}
+
 }  // namespace stag::vfs

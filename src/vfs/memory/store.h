@@ -68,6 +68,21 @@ class Store {
   Outcome<ObjectAcls> acls(const Handle& object);
   Outcome<Change> set_acls(const Credentials& who, const Handle& object, const SetAcls& changes);
 
+  Outcome<Sought> seek(const Credentials& who, const Handle& file, std::uint64_t offset,
+                       SeekTo what);
+  Outcome<Change> allocate(const Credentials& who, const Handle& file, std::uint64_t offset,
+                           std::uint64_t length);
+  Outcome<Change> deallocate(const Credentials& who, const Handle& file, std::uint64_t offset,
+                             std::uint64_t length);
+  // clone() and copy(): at once and shared, which is more than copy() promises.
+  Outcome<Copied> copy(const Credentials& who, const Handle& from, const Handle& to,
+                       CopyRange range);
+  Outcome<std::string> xattr(const Credentials& who, const Handle& object, std::string_view name);
+  Outcome<Change> set_xattr(const Credentials& who, const Handle& object, std::string_view name,
+                            std::string_view value, XattrMode mode);
+  Outcome<std::vector<std::string>> list_xattrs(const Handle& object);
+  Outcome<Change> remove_xattr(const Credentials& who, const Handle& object, std::string_view name);
+
  private:
   static constexpr std::size_t kShards = 64;
   // Aligned to a cache line, so that loops which work on different files do not share one.
@@ -100,8 +115,17 @@ class Store {
   void refund(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   void resize(Inode& file, std::uint64_t size, Replaced& replaced);
   static std::uint64_t charge_of(const Acls* acls);
+  static std::uint64_t charge_of(const Inode::Xattrs* xattrs);
   static void inherit_acls(const Inode& directory, Inode& made);
 
+  // To allocate() and deallocate(): the range, and the file once its shard is held.
+  Outcome<InodeId> file_of_range(const Handle& file, std::uint64_t offset, std::uint64_t length);
+  Change changed_range(const Credentials& who, Inode& file, const BeforeChange& before);
+  Outcome<std::uint64_t> copied_length(const Credentials& who, InodeId from, InodeId to,
+                                       const CopyRange& range);
+  bool move_range(const FileData& from, FileData& to, const CopyRange& range, Replaced& replaced);
+  Outcome<Inode*> with_xattrs(InodeId id);
+  Outcome<Inode*> readable(const Credentials& who, InodeId id);
   Outcome<Inode*> writable(const Credentials& who, InodeId id);
   WriteResult written(const Credentials& who, Inode& file, std::uint64_t length,
                       const BeforeChange& before);

@@ -80,9 +80,9 @@ Outcome<ReadResult> Store::read(const Credentials& who, const Handle& file, std:
   const auto id = id_of(file);
   if (!id) return Failure{id.error()};
   Locked lock(*this, *id);
-  Inode* inode = find(*id);
-  if (const auto fault = data_fault(inode)) return Failure{*fault};
-  if (!may_read_data(*inode, who)) return Failure{Status::Access};
+  const auto found = readable(who, *id);
+  if (!found) return Failure{found.error()};
+  Inode* inode = *found;
   const std::uint64_t size = inode->data.size();
   const std::uint64_t from = std::min(offset, size);
   const std::uint64_t length = std::min<std::uint64_t>(count, size - from);
@@ -95,7 +95,14 @@ Outcome<ReadResult> Store::read(const Credentials& who, const Handle& file, std:
   return result;
 }
 
-// The caller has locked the shard.
+// The caller has locked the shard, of this one and the next.
+Outcome<Inode*> Store::readable(const Credentials& who, InodeId id) {
+  Inode* inode = find(id);
+  if (const auto fault = data_fault(inode)) return Failure{*fault};
+  if (!may_read_data(*inode, who)) return Failure{Status::Access};
+  return inode;
+}
+
 Outcome<Inode*> Store::writable(const Credentials& who, InodeId id) {
   Inode* inode = find(id);
   if (const auto fault = data_fault(inode)) return Failure{*fault};

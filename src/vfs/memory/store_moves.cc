@@ -21,7 +21,8 @@ void Store::drop_link(Inode& child, Time now, Replaced& replaced) {
   child.touch(now);
   if (child.links > 0) return;
   if (child.type == FileType::Regular) resize(child, 0, replaced);
-  refund(kObjectCharge + child.target.size() + charge_of(child.acls.get()));
+  refund(kObjectCharge + child.target.size() + charge_of(child.acls.get()) +
+         charge_of(child.xattrs.get()));
   shard_of(child.id).inodes.erase(child.id);
 }
 

@@ -237,4 +237,69 @@ Operation<Change> PosixFileSystem::set_acls(CallerContext caller, const Handle& 
   });
 }
 
+Operation<Sought> PosixFileSystem::seek(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                        SeekTo what) {
+  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &file, offset, what] {
+    return tree_->seek(who, file, offset, what);
+  });
+}
+
+Operation<Change> PosixFileSystem::allocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                                            std::uint64_t length) {
+  return by_workers(workers_.get(), caller,
+                    [this, &who = caller.credentials, &file, offset, length] {
+                      return tree_->allocate(who, file, offset, length);
+                    });
+}
+
+Operation<Change> PosixFileSystem::deallocate(CallerContext caller, const Handle& file,
+                                              std::uint64_t offset, std::uint64_t length) {
+  return by_workers(workers_.get(), caller,
+                    [this, &who = caller.credentials, &file, offset, length] {
+                      return tree_->deallocate(who, file, offset, length);
+                    });
+}
+
+Operation<Change> PosixFileSystem::clone(CallerContext caller, const Handle& from, const Handle& to,
+                                         CopyRange range) {
+  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &from, &to, range] {
+    return tree_->clone(who, from, to, range);
+  });
+}
+
+Operation<Copied> PosixFileSystem::copy(CallerContext caller, const Handle& from, const Handle& to,
+                                        CopyRange range) {
+  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &from, &to, range] {
+    return tree_->copy(who, from, to, range);
+  });
+}
+
+Operation<std::string> PosixFileSystem::xattr(CallerContext caller, const Handle& object,
+                                              std::string_view name) {
+  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &object, name] {
+    return tree_->xattr(who, object, name);
+  });
+}
+
+Operation<Change> PosixFileSystem::set_xattr(CallerContext caller, const Handle& object,
+                                             std::string_view name, std::string_view value,
+                                             XattrMode mode) {
+  return by_workers(changers(), caller,
+                    [this, &who = caller.credentials, &object, name, value, mode] {
+                      return tree_->set_xattr(who, object, name, value, mode);
+                    });
+}
+
+Operation<std::vector<std::string>> PosixFileSystem::list_xattrs(CallerContext caller,
+                                                                 const Handle& object) {
+  return by_workers(workers_.get(), caller, [this, &object] { return tree_->list_xattrs(object); });
+}
+
+Operation<Change> PosixFileSystem::remove_xattr(CallerContext caller, const Handle& object,
+                                                std::string_view name) {
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &object, name] {
+    return tree_->remove_xattr(who, object, name);
+  });
+}
+
 }  // namespace stag::vfs

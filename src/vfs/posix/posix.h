@@ -90,6 +90,22 @@ class PosixFileSystem final : public FileSystem {
   Operation<ObjectAcls> acls(CallerContext caller, const Handle& object) override;
   Operation<Change> set_acls(CallerContext caller, const Handle& object,
                              const SetAcls& changes) override;
+  Operation<Sought> seek(CallerContext caller, const Handle& file, std::uint64_t offset,
+                         SeekTo what) override;
+  Operation<Change> allocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                             std::uint64_t length) override;
+  Operation<Change> deallocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                               std::uint64_t length) override;
+  Operation<Change> clone(CallerContext caller, const Handle& from, const Handle& to,
+                          CopyRange range) override;
+  Operation<Copied> copy(CallerContext caller, const Handle& from, const Handle& to,
+                         CopyRange range) override;
+  Operation<std::string> xattr(CallerContext caller, const Handle& object, std::string_view name) override;
+  Operation<Change> set_xattr(CallerContext caller, const Handle& object, std::string_view name,
+                              std::string_view value, XattrMode mode) override;
+  Operation<std::vector<std::string>> list_xattrs(CallerContext caller, const Handle& object) override;
+  Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
+                                 std::string_view name) override;
 
  private:
   PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options);

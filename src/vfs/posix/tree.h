@@ -101,6 +101,22 @@ class Tree {
   Outcome<ObjectAcls> acls(const Handle& object);
   Outcome<Change> set_acls(const Credentials& who, const Handle& object, const SetAcls& changes);
 
+  Outcome<Sought> seek(const Credentials& who, const Handle& file, std::uint64_t offset,
+                       SeekTo what);
+  Outcome<Change> allocate(const Credentials& who, const Handle& file, std::uint64_t offset,
+                           std::uint64_t length);
+  Outcome<Change> deallocate(const Credentials& who, const Handle& file, std::uint64_t offset,
+                             std::uint64_t length);
+  Outcome<Change> clone(const Credentials& who, const Handle& from, const Handle& to,
+                        const CopyRange& range);
+  Outcome<Copied> copy(const Credentials& who, const Handle& from, const Handle& to,
+                       const CopyRange& range);
+  Outcome<std::string> xattr(const Credentials& who, const Handle& object, std::string_view name);
+  Outcome<Change> set_xattr(const Credentials& who, const Handle& object, std::string_view name,
+                            std::string_view value, XattrMode mode);
+  Outcome<std::vector<std::string>> list_xattrs(const Handle& object);
+  Outcome<Change> remove_xattr(const Credentials& who, const Handle& object, std::string_view name);
+
   // The same operations without blocking, from what is cached. nullopt when the cache does not
   // suffice, or when nothing is certain not to block (Options::at_once): the caller then uses a
   // worker.
@@ -210,6 +226,24 @@ class Tree {
                                     const Attributes& before, const SetAttributes& changes);
   Outcome<Access> access_of(const Credentials& who, const Object& object,
                             std::uint32_t asked) const;
+
+  // Ranges and extended attributes (tree_ranges.cc, tree_xattr.cc).
+  Outcome<Change> reshape(const Credentials& who, const Handle& file, std::uint64_t offset,
+                          std::uint64_t length, int mode);
+  // Both files of a clone or copy, open, and the caller let in; `range` with its length.
+  struct Pair {
+    ObjectRef source;
+    ObjectRef target;
+    SharedDescriptor reader;
+    SharedDescriptor writer;
+    CopyRange range;
+  };
+  Outcome<Pair> open_pair(const Credentials& who, const Handle& from, const Handle& to,
+                          const CopyRange& range);
+  Outcome<ObjectRef> resolve_with_xattrs(const Handle& handle, std::string_view name);
+  template <class Apply>
+  Outcome<Change> change_xattr(const Credentials& who, const Handle& object, std::string_view name,
+                               Apply apply);
 
   // Names (tree_names.cc, tree_moves.cc).
   Outcome<Found> find(const Credentials& who, const Object& directory, std::string_view name,

@@ -23,6 +23,8 @@ struct Properties {
   bool tells_users_apart = true;  // a store that runs without root serves one user
   bool survives_restart = true;
   bool has_acls = true;
+  bool has_xattrs = true;
+  bool clones = true;             // files can share storage
   bool answers_at_once = false;   // every operation is done when its call returns
   bool counts_changes = false;    // Attributes::change differs after each single change
   bool knows_creation = true;     // Attributes::created is there

@@ -8,6 +8,7 @@
 #include "testing/vfs/contract_list.h"
 #include "testing/vfs/contract_names.h"
 #include "testing/vfs/contract_permissions.h"
+#include "testing/vfs/contract_ranges.h"
 #include "testing/vfs/contract_refusals.h"
 #include "testing/vfs/contract_space.h"
 
@@ -17,4 +18,6 @@
   INSTANTIATE_TEST_SUITE_P(prefix, VfsRefusalContract, backends, name_of); \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsChangeContract, backends, name_of);  \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsSpaceContract, backends, name_of);   \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsRangeContract, backends, name_of);   \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsXattrContract, backends, name_of);   \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsAclContract, backends, name_of)

