@@ -9,7 +9,8 @@ Operation<Sought> FileSystem::seek(CallerContext, const Handle&, std::uint64_t, 
 Operation<Change> FileSystem::allocate(CallerContext, const Handle&, std::uint64_t, std::uint64_t) {
   return Failure{Status::NotSupported};
 }
-Operation<Change> FileSystem::deallocate(CallerContext, const Handle&, std::uint64_t, std::uint64_t) {
+Operation<Change> FileSystem::deallocate(CallerContext, const Handle&, std::uint64_t,
+                                         std::uint64_t) {
   return Failure{Status::NotSupported};
 }
 Operation<Change> FileSystem::clone(CallerContext, const Handle&, const Handle&, CopyRange) {
@@ -21,8 +22,8 @@ Operation<Copied> FileSystem::copy(CallerContext, const Handle&, const Handle&, 
 Operation<std::string> FileSystem::xattr(CallerContext, const Handle&, std::string_view) {
   return Failure{Status::NotSupported};
 }
-Operation<Change> FileSystem::set_xattr(CallerContext, const Handle&, std::string_view, std::string_view,
-                                        XattrMode) {
+Operation<Change> FileSystem::set_xattr(CallerContext, const Handle&, std::string_view,
+                                        std::string_view, XattrMode) {
   return Failure{Status::NotSupported};
 }
 Operation<std::vector<std::string>> FileSystem::list_xattrs(CallerContext, const Handle&) {

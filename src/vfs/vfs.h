@@ -208,6 +208,8 @@ struct Limits {
   bool case_insensitive = false;
   bool case_preserving = true;
   bool read_only = false;
+  bool xattrs = false;            // extended attributes of users
+  std::uint32_t clone_block = 1;  // bytes; clones begin and end at multiples of it
 };
 
 inline constexpr std::size_t kLargestXattr = 64 * 1024;
@@ -324,10 +326,11 @@ class FileSystem {
   virtual Operation<Change> allocate(CallerContext caller, const Handle& file, std::uint64_t offset,
                                      std::uint64_t length);
   // The range reads as zeros and gives its storage back; the size stays.
-  virtual Operation<Change> deallocate(CallerContext caller, const Handle& file, std::uint64_t offset,
-                                       std::uint64_t length);
+  virtual Operation<Change> deallocate(CallerContext caller, const Handle& file,
+                                       std::uint64_t offset, std::uint64_t length);
   // The range of `to` becomes that of `from`, all at once, and shares its storage. Invalid when the
-  // range does not lie within `from`, overlaps itself, or does not fit the blocks of the store.
+  // range does not lie within `from`, overlaps itself, or does not fit the blocks of the store;
+  // NotSupported also where that is more than the store shares at once.
   virtual Operation<Change> clone(CallerContext caller, const Handle& from, const Handle& to,
                                   CopyRange range);
   // The same with bytes of its own, not at once and perhaps not all of it.
@@ -337,12 +340,15 @@ class FileSystem {
   // Extended attributes of users (RFC 8276), of regular files and directories; NotSupported of
   // other objects. A name is 1 to 250 bytes without NUL: Invalid, NameTooLong. To read one takes
   // permission to read the object, to change one permission to write. NoEntry.
-  virtual Operation<std::string> xattr(CallerContext caller, const Handle& object, std::string_view name);
+  virtual Operation<std::string> xattr(CallerContext caller, const Handle& object,
+                                       std::string_view name);
   // At most kLargestXattr bytes, else FileTooBig; NoSpace, QuotaExceeded.
-  virtual Operation<Change> set_xattr(CallerContext caller, const Handle& object, std::string_view name,
-                                      std::string_view value, XattrMode mode);
+  virtual Operation<Change> set_xattr(CallerContext caller, const Handle& object,
+                                      std::string_view name, std::string_view value,
+                                      XattrMode mode);
   // The names, in no order. Anybody who has the handle may look.
-  virtual Operation<std::vector<std::string>> list_xattrs(CallerContext caller, const Handle& object);
+  virtual Operation<std::vector<std::string>> list_xattrs(CallerContext caller,
+                                                          const Handle& object);
   virtual Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
                                          std::string_view name);
 };

@@ -74,6 +74,41 @@ constexpr Operation kData[] = {
         {v4::OP_COMMIT, "COMMIT", Needs::Current, kIsDirectory, {}, kStatus + 8}),
 };
 
+constexpr v4::nfsstat4 kWrongType = v4::NFS4ERR_WRONG_TYPE;
+constexpr std::uint32_t kWriteResponse = 4 + kStateid + 8 + 4 + 8;
+
+constexpr Operation kRanges[] = {
+    operation<&v4::SEEK4res::sa_status, seek>({v4::OP_SEEK, "SEEK", Needs::Current, kIsDirectory}),
+    operation<&v4::ALLOCATE4res::ar_status, allocate>(
+        {v4::OP_ALLOCATE, "ALLOCATE", Needs::Current, kWrongType, {}, kStatus}),
+    operation<&v4::DEALLOCATE4res::dr_status, deallocate>(
+        {v4::OP_DEALLOCATE, "DEALLOCATE", Needs::Current, kWrongType, {}, kStatus}),
+    operation<&v4::CLONE4res::cl_status, clone>(
+        {v4::OP_CLONE, "CLONE", Needs::CurrentAndSaved, kWrongType, {}, kStatus}),
+    operation<&v4::COPY4res::cr_status, copy>({v4::OP_COPY,
+                                               "COPY",
+                                               Needs::CurrentAndSaved,
+                                               kWrongType,
+                                               {},
+                                               kStatus + kWriteResponse + 8}),
+    operation<&v4::IO_ADVISE4res::ior_status, io_advise>(
+        {v4::OP_IO_ADVISE, "IO_ADVISE", Needs::Current, kWrongType}),
+};
+
+// RFC 8276 8.4: not supported where xattr_support is false, as in the pseudo file system.
+constexpr v4::nfsstat4 kNoXattrs = v4::NFS4ERR_NOTSUPP;
+
+constexpr Operation kXattrs[] = {
+    operation<&v4::GETXATTR4res::gxr_status, getxattr>(
+        {v4::OP_GETXATTR, "GETXATTR", Needs::Current, kNoXattrs}),
+    operation<&v4::SETXATTR4res::sxr_status, setxattr>(
+        {v4::OP_SETXATTR, "SETXATTR", Needs::Current, kNoXattrs, {}, kStatus + kChangeInfo}),
+    operation<&v4::LISTXATTRS4res::lxr_status, listxattrs>(
+        {v4::OP_LISTXATTRS, "LISTXATTRS", Needs::Current, kNoXattrs}),
+    operation<&v4::REMOVEXATTR4res::rxr_status, removexattr>(
+        {v4::OP_REMOVEXATTR, "REMOVEXATTR", Needs::Current, kNoXattrs, {}, kStatus + kChangeInfo}),
+};
+
 constexpr Operation kState[] = {
     operation<&v4::OPEN4res::status, open>({v4::OP_OPEN,
                                             "OPEN",
@@ -136,6 +171,8 @@ constexpr auto kOperations = [] {
   add(kAttributes);
   add(kNames);
   add(kData);
+  add(kRanges);
+  add(kXattrs);
   add(kState);
   add(kSessions);
   return table;

@@ -18,6 +18,7 @@ Limits MemoryFileSystem::limits() const {
   Limits limits;
   limits.max_file_size = kLargestFile;
   limits.max_links = memory::kMaxLinks;
+  limits.xattrs = true;
   return limits;
 }
 
@@ -121,8 +122,8 @@ Operation<Change> MemoryFileSystem::set_acls(CallerContext caller, const Handle&
   return store_->set_acls(caller.credentials, object, changes);
 }
 
-Operation<Sought> MemoryFileSystem::seek(CallerContext caller, const Handle& file, std::uint64_t offset,
-                                         SeekTo what) {
+Operation<Sought> MemoryFileSystem::seek(CallerContext caller, const Handle& file,
+                                         std::uint64_t offset, SeekTo what) {
   return store_->seek(caller.credentials, file, offset, what);
 }
 
@@ -136,11 +137,9 @@ Operation<Change> MemoryFileSystem::deallocate(CallerContext caller, const Handl
   return store_->deallocate(caller.credentials, file, offset, length);
 }
 
-Operation<Change> MemoryFileSystem::clone(CallerContext caller, const Handle& from, const Handle& to,
-                                          CopyRange range) {
-  auto copied = store_->copy(caller.credentials, from, to, range);
-  if (!copied) return Failure{copied.error()};
-  return std::move(copied->file);
+Operation<Change> MemoryFileSystem::clone(CallerContext caller, const Handle& from,
+                                          const Handle& to, CopyRange range) {
+  return store_->clone(caller.credentials, from, to, range);
 }
 
 Operation<Copied> MemoryFileSystem::copy(CallerContext caller, const Handle& from, const Handle& to,
@@ -159,7 +158,8 @@ Operation<Change> MemoryFileSystem::set_xattr(CallerContext caller, const Handle
   return store_->set_xattr(caller.credentials, object, name, value, mode);
 }
 
-Operation<std::vector<std::string>> MemoryFileSystem::list_xattrs(CallerContext, const Handle& object) {
+Operation<std::vector<std::string>> MemoryFileSystem::list_xattrs(CallerContext,
+                                                                  const Handle& object) {
   return store_->list_xattrs(object);
 }
 

@@ -79,10 +79,12 @@ class MemoryFileSystem final : public FileSystem {
                           CopyRange range) override;
   Operation<Copied> copy(CallerContext caller, const Handle& from, const Handle& to,
                          CopyRange range) override;
-  Operation<std::string> xattr(CallerContext caller, const Handle& object, std::string_view name) override;
+  Operation<std::string> xattr(CallerContext caller, const Handle& object,
+                               std::string_view name) override;
   Operation<Change> set_xattr(CallerContext caller, const Handle& object, std::string_view name,
                               std::string_view value, XattrMode mode) override;
-  Operation<std::vector<std::string>> list_xattrs(CallerContext caller, const Handle& object) override;
+  Operation<std::vector<std::string>> list_xattrs(CallerContext caller,
+                                                  const Handle& object) override;
   Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
                                  std::string_view name) override;
 

@@ -74,9 +74,12 @@ class Store {
                            std::uint64_t length);
   Outcome<Change> deallocate(const Credentials& who, const Handle& file, std::uint64_t offset,
                              std::uint64_t length);
-  // clone() and copy(): at once and shared, which is more than copy() promises.
+  // Both share the extents. They hold the shards for a bounded time: copy() does less then,
+  // clone() refuses.
+  Outcome<Change> clone(const Credentials& who, const Handle& from, const Handle& to,
+                        const CopyRange& range);
   Outcome<Copied> copy(const Credentials& who, const Handle& from, const Handle& to,
-                       CopyRange range);
+                       const CopyRange& range);
   Outcome<std::string> xattr(const Credentials& who, const Handle& object, std::string_view name);
   Outcome<Change> set_xattr(const Credentials& who, const Handle& object, std::string_view name,
                             std::string_view value, XattrMode mode);
@@ -124,6 +127,9 @@ class Store {
   Outcome<std::uint64_t> copied_length(const Credentials& who, InodeId from, InodeId to,
                                        const CopyRange& range);
   bool move_range(const FileData& from, FileData& to, const CopyRange& range, Replaced& replaced);
+  enum class Amount : std::uint8_t { All, SomeWillDo };
+  Outcome<Copied> share(const Credentials& who, const Handle& from, const Handle& to,
+                        CopyRange range, Amount amount);
   Outcome<Inode*> with_xattrs(InodeId id);
   Outcome<Inode*> readable(const Credentials& who, InodeId id);
   Outcome<Inode*> writable(const Credentials& who, InodeId id);

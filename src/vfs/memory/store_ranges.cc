@@ -8,6 +8,10 @@ namespace {
 
 constexpr std::size_t kReserved = 1 << 20;
 
+// Small pieces of a file are copied where others are shared, with the shards held.
+constexpr std::uint64_t kLargestCopy = 1 << 20;
+constexpr std::uint64_t kLargestClone = 16 << 20;
+
 // One block of zeros stands for all storage that is only reserved: it is charged like any other,
 // and a write puts its own bytes in its place.
 const Buffer& reserved_block() {
@@ -125,8 +129,8 @@ bool Store::move_range(const FileData& from, FileData& to, const CopyRange& rang
   return true;
 }
 
-Outcome<Copied> Store::copy(const Credentials& who, const Handle& from, const Handle& to,
-                            CopyRange range) {
+Outcome<Copied> Store::share(const Credentials& who, const Handle& from, const Handle& to,
+                             CopyRange range, Amount amount) {
   const auto from_id = id_of(from);
   if (!from_id) return Failure{from_id.error()};
   const auto to_id = id_of(to);
@@ -135,9 +139,10 @@ Outcome<Copied> Store::copy(const Credentials& who, const Handle& from, const Ha
   Locked lock(*this, {*from_id, *to_id});
   const auto length = copied_length(who, *from_id, *to_id, range);
   if (!length) return Failure{length.error()};
+  if (amount == Amount::All && *length > kLargestClone) return Failure{Status::NotSupported};
+  range.length = amount == Amount::All ? *length : std::min(*length, kLargestCopy);
   Inode& target = *find(*to_id);
   const BeforeChange before = target.before();
-  range.length = *length;
   if (range.length > 0) {
     if (!move_range(find(*from_id)->data, target.data, range, replaced))
       return Failure{Status::NoSpace};
@@ -145,6 +150,18 @@ Outcome<Copied> Store::copy(const Credentials& who, const Handle& from, const Ha
     target.touch_data(now_());
   }
   return Copied{range.length, Stability::FileSync, changed(before, target)};
+}
+
+Outcome<Change> Store::clone(const Credentials& who, const Handle& from, const Handle& to,
+                             const CopyRange& range) {
+  auto shared = share(who, from, to, range, Amount::All);
+  if (!shared) return Failure{shared.error()};
+  return std::move(shared->file);
+}
+
+Outcome<Copied> Store::copy(const Credentials& who, const Handle& from, const Handle& to,
+                            const CopyRange& range) {
+  return share(who, from, to, range, Amount::SomeWillDo);
 }
 
 }  // namespace stag::vfs::memory

@@ -237,32 +237,30 @@ Operation<Change> PosixFileSystem::set_acls(CallerContext caller, const Handle& 
   });
 }
 
-Operation<Sought> PosixFileSystem::seek(CallerContext caller, const Handle& file, std::uint64_t offset,
-                                        SeekTo what) {
+Operation<Sought> PosixFileSystem::seek(CallerContext caller, const Handle& file,
+                                        std::uint64_t offset, SeekTo what) {
   return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &file, offset, what] {
     return tree_->seek(who, file, offset, what);
   });
 }
 
-Operation<Change> PosixFileSystem::allocate(CallerContext caller, const Handle& file, std::uint64_t offset,
-                                            std::uint64_t length) {
-  return by_workers(workers_.get(), caller,
-                    [this, &who = caller.credentials, &file, offset, length] {
-                      return tree_->allocate(who, file, offset, length);
-                    });
+Operation<Change> PosixFileSystem::allocate(CallerContext caller, const Handle& file,
+                                            std::uint64_t offset, std::uint64_t length) {
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &file, offset, length] {
+    return tree_->allocate(who, file, offset, length);
+  });
 }
 
 Operation<Change> PosixFileSystem::deallocate(CallerContext caller, const Handle& file,
                                               std::uint64_t offset, std::uint64_t length) {
-  return by_workers(workers_.get(), caller,
-                    [this, &who = caller.credentials, &file, offset, length] {
-                      return tree_->deallocate(who, file, offset, length);
-                    });
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &file, offset, length] {
+    return tree_->deallocate(who, file, offset, length);
+  });
 }
 
 Operation<Change> PosixFileSystem::clone(CallerContext caller, const Handle& from, const Handle& to,
                                          CopyRange range) {
-  return by_workers(workers_.get(), caller, [this, &who = caller.credentials, &from, &to, range] {
+  return by_workers(changers(), caller, [this, &who = caller.credentials, &from, &to, range] {
     return tree_->clone(who, from, to, range);
   });
 }

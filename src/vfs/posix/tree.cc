@@ -5,6 +5,7 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 
 #include <cstring>
 
@@ -54,6 +55,12 @@ std::string sentence(const std::string& what) {
   return what + ": " + std::strerror(errno);
 }
 
+constexpr unsigned long kLargestBlock = 1 << 30;
+
+bool knows_xattrs(const Descriptor& root) {
+  return ::getxattr(ProcPath(root).text(), "user.none", nullptr, 0) >= 0 || errno != EOPNOTSUPP;
+}
+
 }  // namespace
 
 Tree::~Tree() = default;
@@ -87,6 +94,8 @@ std::string Tree::open_root(const Options& options) {
       static_cast<std::uint32_t>(std::max(1L, ::pathconf(ProcPath(root).text(), _PC_LINK_MAX)));
   limits_.max_name = static_cast<std::uint32_t>(space.f_namemax);
   limits_.read_only = (space.f_flag & ST_RDONLY) != 0;
+  limits_.xattrs = knows_xattrs(root);
+  limits_.clone_block = static_cast<std::uint32_t>(std::min(space.f_bsize, kLargestBlock));
   const Residence residence = residence_of_folder(root);
   in_memory_ = residence == Residence::Memory;
   at_once_ = options.at_once == AtOnce::Automatic ? residence != Residence::Elsewhere
@@ -204,6 +213,14 @@ Tree::Observation::Observation(const Tree& tree, ObjectRef object)
 
 Tree::Observation::~Observation() {
   if (!finished_) object_->changes.end(ticket_);
+}
+
+Outcome<Change> Tree::finish_durably(Observation& observation) {
+  if (durable_names_) {
+    const auto fault = sync(observation.object());
+    if (is_loss(fault)) return Failure{*fault};
+  }
+  return observation.finish();
 }
 
 Change Tree::Observation::finish() {

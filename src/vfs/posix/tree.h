@@ -228,6 +228,8 @@ class Tree {
                             std::uint32_t asked) const;
 
   // Ranges and extended attributes (tree_ranges.cc, tree_xattr.cc).
+  // Syncs the object first, where changes are durable when they are answered.
+  Outcome<Change> finish_durably(Observation& observation);
   Outcome<Change> reshape(const Credentials& who, const Handle& file, std::uint64_t offset,
                           std::uint64_t length, int mode);
   // Both files of a clone or copy, open, and the caller let in; `range` with its length.

@@ -61,7 +61,7 @@ Outcome<Change> Tree::reshape(const Credentials& who, const Handle& file, std::u
                     static_cast<off_t>(length)) != 0)
       return last_error();
   }
-  return observation.finish();
+  return finish_durably(observation);
 }
 
 Outcome<Change> Tree::allocate(const Credentials& who, const Handle& file, std::uint64_t offset,
@@ -110,7 +110,7 @@ Outcome<Change> Tree::clone(const Credentials& who, const Handle& from, const Ha
                             pair->range.to};
     if (::ioctl(pair->writer->number(), FICLONERANGE, &wanted) != 0) return sharing_error();
   }
-  return observation.finish();
+  return finish_durably(observation);
 }
 
 Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Handle& to,

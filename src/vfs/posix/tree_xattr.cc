@@ -66,11 +66,7 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& object,
     if (apply(ProcPath((*resolved)->path).text(), full_name(name).c_str()) != 0)
       return xattr_error();
   }
-  if (durable_names_) {
-    const auto fault = sync(**resolved);
-    if (is_loss(fault)) return Failure{*fault};
-  }
-  return observation.finish();
+  return finish_durably(observation);
 }
 
 Outcome<Change> Tree::set_xattr(const Credentials& who, const Handle& object, std::string_view name,

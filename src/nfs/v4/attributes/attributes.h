@@ -28,6 +28,7 @@ struct AttributeSource {
   std::uint64_t mounted_on_fileid = 0;
   vfs::Limits limits;
   std::uint32_t lease_seconds = 0;
+  std::uint32_t minor = 2;  // the version that it is encoded for
   // Each is needed only where wanted() says so.
   std::optional<vfs::Usage> usage;
   FileHandles::Sealed handle{};
@@ -37,7 +38,7 @@ struct AttributeSource {
 bool wants_usage(AttributeSet asked);
 bool wants_handle(AttributeSet asked);
 
-// A fattr4 with those of `asked` that can be read.
+// A fattr4 with those of `asked` that can be read in the source's minor version.
 void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const AttributeSource& source);
 // A fattr4 that tells a READDIR why there is nothing else (5.8.1.12).
 void encode_attribute_error(xdr::Encoder& encoder, v4::nfsstat4 status);

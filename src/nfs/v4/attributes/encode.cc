@@ -43,6 +43,13 @@ void put_owner(Encoder& to, std::uint32_t id) {
   to.string(xdr::kNoItem, {digits.data(), end});
 }
 
+// What version 4.2 added.
+constexpr AttributeSet kOfMinor2{v4::FATTR4_CLONE_BLKSIZE, v4::FATTR4_XATTR_SUPPORT};
+
+AttributeSet readable_in(std::uint32_t minor) {
+  return minor < 2 ? readable_attributes() - kOfMinor2 : readable_attributes();
+}
+
 struct Readable {
   std::uint32_t number;
   EncodeOne encode;
@@ -51,8 +58,8 @@ struct Readable {
 // 5.6, the attributes that every server has.
 constexpr Readable kRequired[] = {
     {v4::FATTR4_SUPPORTED_ATTRS,
-     [](Encoder& to, const Source&) {
-       (readable_attributes() | settable_attributes()).encode(to);
+     [](Encoder& to, const Source& of) {
+       (readable_in(of.minor) | settable_attributes()).encode(to);
      }},
     {v4::FATTR4_TYPE,
      [](Encoder& to, const Source& of) { to.u32(to_nfs_ftype4(of.attributes.type)); }},
@@ -134,6 +141,10 @@ constexpr Readable kOfFileSystem[] = {
      [](Encoder& to, const Source& of) { to.u64(usage_of(of).total_bytes); }},
     {v4::FATTR4_TIME_DELTA,
      [](Encoder& to, const Source& of) { put_time(to, of.limits.time_granularity); }},
+    // RFC 7862 12.2.1, RFC 8276 8.2.1.
+    {v4::FATTR4_CLONE_BLKSIZE,
+     [](Encoder& to, const Source& of) { to.u32(of.limits.clone_block); }},
+    {v4::FATTR4_XATTR_SUPPORT, [](Encoder& to, const Source& of) { to.boolean(of.limits.xattrs); }},
 };
 
 struct Table {
@@ -184,7 +195,7 @@ bool wants_handle(AttributeSet asked) {
 }
 
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
-  const AttributeSet given = asked & kReadableTable.readable;
+  const AttributeSet given = asked & readable_in(source.minor);
   given.encode(encoder);
   put_values(encoder, [&] {
     given.for_each([&](std::uint32_t number) { kReadableTable.encode[number](encoder, source); });

@@ -75,6 +75,7 @@ AttributeSource Compound::source_of(const PseudoFs::Node& node) const {
   source.mounted_on_fileid = node.id;
   source.limits.read_only = true;
   source.lease_seconds = shared_.options.lease_seconds;
+  source.minor = minor_;
   return source;
 }
 
@@ -86,6 +87,7 @@ AttributeSource Compound::source_of(const ExportObject& object,
   source.mounted_on_fileid = attributes.file_id;
   source.limits = object.store().limits();
   source.lease_seconds = shared_.options.lease_seconds;
+  source.minor = minor_;
   return source;
 }
 

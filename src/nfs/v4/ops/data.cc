@@ -1,8 +1,8 @@
 // READ and WRITE (RFC 8881 18.22, 18.32).
 #include <algorithm>
 
-#include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/ranges.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
@@ -26,7 +26,7 @@ Task<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
     co_return v4::READ4res{*refused, {}};
   auto found = co_await object.store().read(object.caller(), object.handle, args.offset,
                                             std::min(args.count, kMaxTransfer));
-  if (!found) co_return v4::READ4res{to_nfsstat4(found.error()), {}};
+  if (!found) co_return v4::READ4res{co_await read_status(object, found.error()), {}};
   v4::READ4res results;
   results.resok4() = {found->eof, std::move(found->data)};
   co_return results;
@@ -45,7 +45,7 @@ Task<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args) {
   const std::uint64_t verifier = compound.shared().server.write_verifier(object.store());
   const auto written = co_await object.store().write(
       object.caller(), object.handle, args.offset, std::move(args.data), to_stability(args.stable));
-  if (!written) co_return v4::WRITE4res{to_nfsstat4(written.error()), {}};
+  if (!written) co_return v4::WRITE4res{co_await read_status(object, written.error()), {}};
   v4::WRITE4res results;
   v4::WRITE4resok& ok = results.resok4();
   ok.count = written->count;

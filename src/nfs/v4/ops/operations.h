@@ -54,6 +54,20 @@ Task<v4::READ4res> read(Compound& compound, v4::READ4args& args);
 Task<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args);
 Task<v4::COMMIT4res> commit(Compound& compound, v4::COMMIT4args& args);
 
+// Ranges of files, of minor version 2.
+Task<v4::SEEK4res> seek(Compound& compound, v4::SEEK4args& args);
+Task<v4::ALLOCATE4res> allocate(Compound& compound, v4::ALLOCATE4args& args);
+Task<v4::DEALLOCATE4res> deallocate(Compound& compound, v4::DEALLOCATE4args& args);
+Task<v4::CLONE4res> clone(Compound& compound, v4::CLONE4args& args);
+Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args);
+Task<v4::IO_ADVISE4res> io_advise(Compound& compound, v4::IO_ADVISE4args& args);
+
+// Extended attributes.
+Task<v4::GETXATTR4res> getxattr(Compound& compound, v4::GETXATTR4args& args);
+Task<v4::SETXATTR4res> setxattr(Compound& compound, v4::SETXATTR4args& args);
+Task<v4::LISTXATTRS4res> listxattrs(Compound& compound, v4::LISTXATTRS4args& args);
+Task<v4::REMOVEXATTR4res> removexattr(Compound& compound, v4::REMOVEXATTR4args& args);
+
 // Opens and locks.
 Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args);
 v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args);

@@ -80,7 +80,8 @@ class Nfs4Served : public ::testing::Test {
   }
 
   // As it is, without a SEQUENCE.
-  Res compound(std::vector<Op> operations, std::uint32_t minor = 1) {
+  Res compound(std::vector<Op> operations) { return compound(std::move(operations), minor_); }
+  Res compound(std::vector<Op> operations, std::uint32_t minor) {
     rpc::Client client(channel_, nfs::ulb::nfs4(), credentials_);
     nfs::v4::COMPOUND4args args{"tag", minor, std::move(operations)};
     auto result = loop_.run(client.call<nfs::v4::NFSPROC4_COMPOUND>(args));
@@ -206,6 +207,7 @@ class Nfs4Served : public ::testing::Test {
   rpc::Server server_;
   LoopbackChannel channel_{loop_, server_};
   rpc::Credentials credentials_;
+  std::uint32_t minor_ = 1;
   nfs::v4::clientid4 clientid_ = 0;
   nfs::v4::sessionid4 session_{};
   std::uint32_t sequenceid_ = 0;

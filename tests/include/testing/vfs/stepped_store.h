@@ -308,7 +308,8 @@ class SteppedStore : public FileSystem {
       return inner_->set_xattr(caller, object, name, value, mode);
     });
   }
-  Operation<std::vector<std::string>> list_xattrs(CallerContext caller, const Handle& object) override {
+  Operation<std::vector<std::string>> list_xattrs(CallerContext caller,
+                                                  const Handle& object) override {
     return step(Called::ListXattrs, caller,
                 [=, this, &object] { return inner_->list_xattrs(caller, object); });
   }

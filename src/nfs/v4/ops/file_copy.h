@@ -1,0 +1,47 @@
+// A copy from one file to another, piece by piece (RFC 7862 15.2). Within one export the store
+// copies by itself; where it cannot, and between two exports, the data passes through the server.
+//
+// Thread: the caller's loop. Everything a piece waits for is the store's.
+#pragma once
+
+#include <optional>
+
+#include "nfs/export/admission.h"
+
+namespace stag::nfs::nfs4 {
+
+class FileCopy {
+ public:
+  // `range` as in vfs. The objects are valid as long as the FileCopy.
+  FileCopy(ExportObject from, ExportObject to, const vfs::CopyRange& range)
+      : from_(std::move(from)),
+        to_(std::move(to)),
+        range_(range),
+        within_store_(from_.export_ == to_.export_) {}
+
+  // Copies the next piece, of a MiB or what the store takes at once. What it returns is why the
+  // copy ends early; what was copied before stays.
+  Task<std::optional<vfs::Status>> step();
+
+  bool done() const { return done_; }
+  // Bytes copied so far, from the start of the range on, and how durably.
+  std::uint64_t count() const { return count_; }
+  vfs::Stability committed() const { return committed_; }
+  const ExportObject& from() const { return from_; }
+  const ExportObject& to() const { return to_; }
+
+ private:
+  vfs::CopyRange rest() const;
+  void advance(std::uint64_t bytes, vfs::Stability committed);
+  Task<std::optional<vfs::Status>> pass_through();
+
+  const ExportObject from_;
+  const ExportObject to_;
+  const vfs::CopyRange range_;
+  bool within_store_;
+  bool done_ = false;
+  std::uint64_t count_ = 0;
+  vfs::Stability committed_ = vfs::Stability::FileSync;
+};
+
+}  // namespace stag::nfs::nfs4
