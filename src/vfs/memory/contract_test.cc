@@ -13,7 +13,6 @@ struct MemoryBackend final : Backend {
     Properties properties;
     properties.survives_restart = false;
     properties.answers_at_once = true;
-    properties.counts_changes = true;
     return properties;
   }
   MemoryFileSystem store;
@@ -30,7 +29,6 @@ struct SlowBackend final : Backend {
   Properties properties() const override {
     Properties properties;
     properties.survives_restart = false;
-    properties.counts_changes = true;
     properties.large_directory = 5'000;
     return properties;
   }

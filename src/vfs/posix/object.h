@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "vfs/posix/change_counter.h"
 #include "vfs/posix/descriptor.h"
 #include "vfs/posix/mapping.h"
 #include "vfs/types.h"
@@ -53,6 +54,7 @@ class Object {
   const Descriptor path;
   const FileType type;
   ChangeWatch changes;
+  mutable ChangeCounter change;
 
   // Null until opened.
   SharedDescriptor reader() const { return load(reader_); }

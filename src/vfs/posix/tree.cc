@@ -164,7 +164,17 @@ Attributes Tree::attributes_of(const struct statx& stat) const {
 Outcome<Attributes> Tree::attributes_of(const Object& object) const {
   const auto stat_result = stat(object.path);
   if (!stat_result) return Failure{stat_result.error()};
-  return attributes_of(*stat_result);
+  Attributes result = attributes_of(*stat_result);
+  result.change = object.change.seen(result.change);
+  return result;
+}
+
+Outcome<Attributes> Tree::attributes_after_change(const Object& object) const {
+  const auto stat_result = stat(object.path);
+  if (!stat_result) return Failure{stat_result.error()};
+  Attributes result = attributes_of(*stat_result);
+  result.change = object.change.changed(result.change);
+  return result;
 }
 
 Outcome<Usage> Tree::usage() {
@@ -223,11 +233,13 @@ Outcome<Change> Tree::finish_durably(Observation& observation) {
   return observation.finish();
 }
 
-Change Tree::Observation::finish() {
+Change Tree::Observation::finish(bool changed) {
   Change change;
-  const auto after = tree_.attributes_of(*object_);
+  const auto after =
+      changed ? tree_.attributes_after_change(*object_) : tree_.attributes_of(*object_);
   if (after) change.after = *after;
   finished_ = true;
+  if (before_) change.seen_before = before_->change;
   if (object_->changes.end(ticket_) && before_) change.before = before_of(*before_);
   return change;
 }

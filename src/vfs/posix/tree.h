@@ -139,7 +139,8 @@ class Tree {
     Observation(const Observation&) = delete;
     Observation& operator=(const Observation&) = delete;
     ~Observation();
-    Change finish();
+    // Without `changed` nothing has happened to the object but that it was looked at.
+    Change finish(bool changed = true);
     const Outcome<Attributes>& before() const { return before_; }
     Object& object() const { return *object_; }
 
@@ -166,6 +167,8 @@ class Tree {
   Outcome<struct statx> stat(const Descriptor& descriptor) const;
   Attributes attributes_of(const struct statx& stat) const;
   Outcome<Attributes> attributes_of(const Object& object) const;
+  // The same when we have changed the object, which its ctime may not show.
+  Outcome<Attributes> attributes_after_change(const Object& object) const;
   std::optional<Status> sync(Object& object);
   std::optional<Status> sync_names(Object& directory);
   Status lost(int error);

@@ -167,7 +167,7 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& objec
     const auto fault = sync(**resolved);
     if (is_loss(fault)) return Failure{*fault};
   }
-  return observation.finish();
+  return observation.finish(changes_anything(changes));
 }
 
 Outcome<Link> Tree::readlink(const Handle& symlink) {

@@ -189,7 +189,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
   return WriteResult{static_cast<std::uint32_t>(written.count), what.stability,
-                     observation.finish()};
+                     observation.finish(written.count > 0)};
 }
 
 std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, const Handle& file,
@@ -221,7 +221,7 @@ Outcome<Change> Tree::commit(const Handle& file) {
   }
   if (::fdatasync(descriptor->number()) != 0) return Failure{lost(errno)};
   opened->object->close_writer();
-  return observation.finish();
+  return observation.finish(false);
 }
 
 }  // namespace stag::vfs::posix

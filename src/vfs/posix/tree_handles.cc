@@ -179,11 +179,11 @@ Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
     return Failure{Status::Access};
   const auto handle = handle_of(path, *stat_result);
   if (!handle) return Failure{handle.error()};
-  const Attributes attributes = attributes_of(*stat_result);
-  if (*handle == root_->handle) return Opened{root_, attributes};
-  ObjectRef object = cache_->find(*handle);
+  Attributes attributes = attributes_of(*stat_result);
+  ObjectRef object = *handle == root_->handle ? root_ : cache_->find(*handle);
   if (object == nullptr)
     object = cache_->insert(std::make_shared<Object>(*handle, std::move(path), attributes.type));
+  attributes.change = object->change.seen(attributes.change);
   return Opened{std::move(object), attributes};
 }
 

@@ -87,6 +87,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
       return Failure{rename_status(errno)};
   }
   if (moved) {
+    (void)attributes_after_change(*moved->object);
     if (const auto fault = remember(**target, to, moved->object->handle)) return Failure{*fault};
     const bool same_object = replaced && *replaced == moved->object->handle;
     if (!same_object) forget(**source, from);

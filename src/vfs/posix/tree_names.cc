@@ -320,7 +320,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   }
   if (const auto fault = remember(**parent, name, file)) return Failure{*fault};
   if (const auto fault = sync_names(**parent)) return Failure{*fault};
-  const auto attributes = attributes_of(**object);
+  const auto attributes = attributes_after_change(**object);
   if (!attributes) return Failure{attributes.error()};
   return Linked{*attributes, observation.finish()};
 }

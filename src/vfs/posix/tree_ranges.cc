@@ -130,7 +130,7 @@ Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Han
     if (moved < 0) return errno == EXDEV ? sharing_error() : last_error();
     copied.count = static_cast<std::uint64_t>(moved);
   }
-  copied.file = observation.finish();
+  copied.file = observation.finish(copied.count > 0);
   return copied;
 }
 

@@ -123,7 +123,7 @@ v4::nfsstat4 check_name(std::string_view name) {
 v4::change_info4 to_change_info4(const vfs::Change& change) {
   const bool both = change.before.has_value() && change.after.has_value();
   const std::uint64_t after = change.after ? change.after->change : 0;
-  return {both, change.before ? change.before->change : 0, after};
+  return {both, change.before ? change.before->change : change.seen_before, after};
 }
 
 }  // namespace stag::nfs::nfs4

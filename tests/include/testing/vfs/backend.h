@@ -26,7 +26,6 @@ struct Properties {
   bool has_xattrs = true;
   bool clones = true;             // files can share storage
   bool answers_at_once = false;   // every operation is done when its call returns
-  bool counts_changes = false;    // Attributes::change differs after each single change
   bool knows_creation = true;     // Attributes::created is there
   int large_directory = 100'000;  // entries of the largest directory worth the time
 };

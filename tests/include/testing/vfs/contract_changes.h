@@ -32,9 +32,8 @@ class VfsChangeContract : public VfsContract {
     EXPECT_EQ(change.after->change, after.change) << what;
     EXPECT_GE(after.changed, before.changed) << what;
     EXPECT_EQ(after.file_system_id, before.file_system_id) << what;
-    if (properties().counts_changes) {
-      EXPECT_NE(after.change, before.change) << what;
-    }
+    EXPECT_EQ(change.seen_before, before.change) << what;
+    EXPECT_GT(after.change, before.change) << what;
   }
   Rope text(std::string_view bytes) { return Rope::copy_of(bytes_of(bytes)); }
 };
@@ -88,6 +87,35 @@ TEST_P(VfsChangeContract, every_change_of_a_directory_is_reported_as_it_is_seen)
   expect_reported("remove", place, [&] { return good(fs().remove(who, place, "j")); });
   expect_reported("rmdir", place, [&] { return good(fs().rmdir(who, place, "b")); });
   EXPECT_EQ(list(place).size(), 4u);
+}
+
+TEST_P(VfsChangeContract, every_change_of_a_file_by_its_names_is_counted) {
+  const Handle file = make_file("file").handle;
+  const CallerContext who = as(root_user);
+  std::uint64_t last = attributes(file).change;
+  const auto expect_counted = [&](const char* what, std::uint64_t after) {
+    EXPECT_GT(after, last) << what;
+    EXPECT_EQ(attributes(file).change, after) << what;
+    last = after;
+  };
+  expect_counted("link", good(fs().link(who, file, root(), "again")).attributes.change);
+  good(fs().remove(who, root(), "again"));
+  expect_counted("remove", attributes(file).change);
+}
+
+TEST_P(VfsChangeContract, the_count_of_changes_goes_on_after_a_restart) {
+  if (!properties().survives_restart) GTEST_SKIP() << "nothing of this store is there after one";
+  const Handle file = make_file("file").handle;
+  std::uint64_t last = attributes(file).change;
+  for (int i = 0; i < 5; ++i) {
+    write(file, 0, "x");
+    write(file, 0, "y");
+    EXPECT_GT(attributes(file).change, last);
+    last = attributes(file).change;
+    backend().restart();
+    EXPECT_GE(attributes(file).change, last);
+    last = attributes(file).change;
+  }
 }
 
 TEST_P(VfsChangeContract, what_only_looks_changes_nothing) {
