@@ -153,8 +153,6 @@ struct BeforeChange {
 struct Change {
   std::optional<BeforeChange> before;
   std::optional<Attributes> after;
-  // Attributes::change when the operation began; there where `before` is not, too.
-  std::uint64_t seen_before = 0;
 };
 
 inline BeforeChange before_of(const Attributes& attributes) {

@@ -110,7 +110,7 @@ class Store {
   Node node_of(const Inode& inode) const { return {handle_of(inode.id), attributes_of(inode)}; }
   Attributes attributes_of(const Inode& inode) const { return inode.attributes(file_system_id_); }
   Change changed(const BeforeChange& before, const Inode& inode) const {
-    return {before, attributes_of(inode), before.change};
+    return {before, attributes_of(inode)};
   }
 
   // Counts `bytes` against max_bytes_; false, and nothing counted, when that would be too many.

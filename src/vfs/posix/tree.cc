@@ -239,7 +239,6 @@ Change Tree::Observation::finish(bool changed) {
       changed ? tree_.attributes_after_change(*object_) : tree_.attributes_of(*object_);
   if (after) change.after = *after;
   finished_ = true;
-  if (before_) change.seen_before = before_->change;
   if (object_->changes.end(ticket_) && before_) change.before = before_of(*before_);
   return change;
 }

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "nfs/export/file_handle.h"
+#include "nfs/v4/attributes/acl_map.h"
 #include "nfs/v4/attributes/attribute_set.h"
 #include "vfs/vfs.h"
 
@@ -29,14 +30,16 @@ struct AttributeSource {
   vfs::Limits limits;
   std::uint32_t lease_seconds = 0;
   std::uint32_t minor = 2;  // the version that it is encoded for
-  // Each is needed only where wanted() says so.
+  // Each is needed only where wants_...() says so. Without `acls` no list is encoded.
   std::optional<vfs::Usage> usage;
+  std::optional<vfs::Acls> acls;
   FileHandles::Sealed handle{};
 };
 
 // Whether encoding `asked` takes more than an object's own attributes.
 bool wants_usage(AttributeSet asked);
 bool wants_handle(AttributeSet asked);
+bool wants_acls(AttributeSet asked);
 
 // A fattr4 with those of `asked` that can be read in the source's minor version.
 void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const AttributeSource& source);
@@ -47,6 +50,7 @@ void encode_attribute_error(xdr::Encoder& encoder, v4::nfsstat4 status);
 struct WantedAttributes {
   AttributeSet set;
   vfs::SetAttributes values;
+  std::optional<Aces> acl;
 };
 // ATTRNOTSUPP for what cannot be set or is not known, INVAL for what can only be read, BADXDR for
 // values that are not those of the mask, BADOWNER for an owner that is no number.

@@ -1,6 +1,5 @@
-#include <charconv>
-
 #include "nfs/v4/attributes/attributes.h"
+#include "nfs/v4/attributes/owner_name.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -10,17 +9,20 @@ using xdr::Decoder;
 
 constexpr std::uint32_t kNanosecondsPerSecond = 1'000'000'000;
 
-// (uid_t)-1 means "leave as it is" to system calls; nobody can own a file under it.
-constexpr std::uint32_t kNoOwner = 0xffffffff;
-
 v4::nfsstat4 take_owner(Decoder& from, std::optional<std::uint32_t>& to) {
   std::string text;
   if (!from.string(xdr::kNoItem, text)) return v4::NFS4ERR_BADXDR;
-  std::uint32_t id = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, id);
-  if (parsed.ec != std::errc() || parsed.ptr != end || id == kNoOwner) return v4::NFS4ERR_BADOWNER;
-  to = id;
+  to = owner_id(text);
+  return to ? v4::NFS4_OK : v4::NFS4ERR_BADOWNER;
+}
+
+v4::nfsstat4 take_acl(Decoder& from, Aces& to) {
+  std::uint32_t count = 0;
+  if (!from.count(count, xdr::kUnbounded, 16)) return v4::NFS4ERR_BADXDR;
+  if (count > kMaxAces) return v4::NFS4ERR_INVAL;
+  to.resize(count);
+  for (v4::nfsace4& ace : to)
+    if (!decode(from, ace)) return v4::NFS4ERR_BADXDR;
   return v4::NFS4_OK;
 }
 
@@ -34,8 +36,11 @@ v4::nfsstat4 take_time(Decoder& from, vfs::SetTime& to) {
   return v4::NFS4_OK;
 }
 
-v4::nfsstat4 take(std::uint32_t number, Decoder& from, vfs::SetAttributes& to) {
+v4::nfsstat4 take(std::uint32_t number, Decoder& from, WantedAttributes& wanted) {
+  vfs::SetAttributes& to = wanted.values;
   switch (number) {
+    case v4::FATTR4_ACL:
+      return take_acl(from, wanted.acl.emplace());
     case v4::FATTR4_SIZE:
       return from.u64(to.size.emplace()) ? v4::NFS4_OK : v4::NFS4ERR_BADXDR;
     case v4::FATTR4_MODE:
@@ -57,11 +62,8 @@ v4::nfsstat4 take(std::uint32_t number, Decoder& from, vfs::SetAttributes& to) {
 }  // namespace
 
 AttributeSet settable_attributes() {
-  return {v4::FATTR4_SIZE,
-          v4::FATTR4_MODE,
-          v4::FATTR4_OWNER,
-          v4::FATTR4_OWNER_GROUP,
-          v4::FATTR4_TIME_ACCESS_SET,
+  return {v4::FATTR4_SIZE,           v4::FATTR4_ACL,         v4::FATTR4_MODE,
+          v4::FATTR4_OWNER,          v4::FATTR4_OWNER_GROUP, v4::FATTR4_TIME_ACCESS_SET,
           v4::FATTR4_TIME_MODIFY_SET};
 }
 
@@ -80,7 +82,7 @@ Result<WantedAttributes, v4::nfsstat4> decode_attributes(const v4::fattr4& attri
   Decoder values(attributes.attr_vals.flatten());
   v4::nfsstat4 status = v4::NFS4_OK;
   wanted.set.for_each([&](std::uint32_t number) {
-    if (status == v4::NFS4_OK) status = take(number, values, wanted.values);
+    if (status == v4::NFS4_OK) status = take(number, values, wanted);
   });
   if (status != v4::NFS4_OK) return Failure{status};
   if (!values.finish()) return Failure{v4::NFS4ERR_BADXDR};

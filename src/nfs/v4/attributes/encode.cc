@@ -1,7 +1,7 @@
 #include <array>
-#include <charconv>
 
 #include "nfs/v4/attributes/attributes.h"
+#include "nfs/v4/attributes/owner_name.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -36,18 +36,22 @@ void put_time(Encoder& to, vfs::Time time) {
   to.u32(time.nanoseconds);
 }
 
-// RFC 8881 5.9: an owner without a name is its number in decimal digits.
 void put_owner(Encoder& to, std::uint32_t id) {
-  std::array<char, 10> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id).ptr;
-  to.string(xdr::kNoItem, {digits.data(), end});
+  to.string(xdr::kNoItem, owner_name(id));
+}
+
+void put_acl(Encoder& to, const Source& of) {
+  const Aces aces = to_aces(*of.acls, of.attributes.type == vfs::FileType::Directory);
+  to.u32(static_cast<std::uint32_t>(aces.size()));
+  for (const v4::nfsace4& ace : aces) encode(to, ace);
 }
 
 // What version 4.2 added.
 constexpr AttributeSet kOfMinor2{v4::FATTR4_CLONE_BLKSIZE, v4::FATTR4_XATTR_SUPPORT};
 
-AttributeSet readable_in(std::uint32_t minor) {
-  return minor < 2 ? readable_attributes() - kOfMinor2 : readable_attributes();
+// Those that there are in the source's minor version.
+AttributeSet readable_of(const Source& source) {
+  return source.minor < 2 ? readable_attributes() - kOfMinor2 : readable_attributes();
 }
 
 struct Readable {
@@ -59,7 +63,8 @@ struct Readable {
 constexpr Readable kRequired[] = {
     {v4::FATTR4_SUPPORTED_ATTRS,
      [](Encoder& to, const Source& of) {
-       (readable_in(of.minor) | settable_attributes()).encode(to);
+       const AttributeSet write_only = settable_attributes() - readable_attributes();
+       (readable_of(of) | write_only).encode(to);
      }},
     {v4::FATTR4_TYPE,
      [](Encoder& to, const Source& of) { to.u32(to_nfs_ftype4(of.attributes.type)); }},
@@ -84,6 +89,7 @@ constexpr Readable kRequired[] = {
 
 // 5.7, of one object.
 constexpr Readable kOfObject[] = {
+    {v4::FATTR4_ACL, put_acl},
     {v4::FATTR4_FILEID, [](Encoder& to, const Source& of) { to.u64(of.attributes.file_id); }},
     {v4::FATTR4_MODE, [](Encoder& to, const Source& of) { to.u32(of.attributes.mode & 07777); }},
     {v4::FATTR4_NUMLINKS, [](Encoder& to, const Source& of) { to.u32(of.attributes.links); }},
@@ -112,7 +118,10 @@ const vfs::Usage& usage_of(const Source& source) {
 
 // 5.7, of the file system that holds it.
 constexpr Readable kOfFileSystem[] = {
-    {v4::FATTR4_ACLSUPPORT, [](Encoder& to, const Source&) { to.u32(0); }},
+    {v4::FATTR4_ACLSUPPORT,
+     [](Encoder& to, const Source&) {
+       to.u32(v4::ACL4_SUPPORT_ALLOW_ACL | v4::ACL4_SUPPORT_DENY_ACL);
+     }},
     {v4::FATTR4_CANSETTIME,
      [](Encoder& to, const Source& of) { to.boolean(of.limits.times_can_be_set); }},
     {v4::FATTR4_CASE_INSENSITIVE,
@@ -190,12 +199,17 @@ bool wants_usage(AttributeSet asked) {
   return !(asked & kUsage).empty();
 }
 
+bool wants_acls(AttributeSet asked) {
+  return asked.has(v4::FATTR4_ACL);
+}
+
 bool wants_handle(AttributeSet asked) {
   return asked.has(v4::FATTR4_FILEHANDLE);
 }
 
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
-  const AttributeSet given = asked & readable_in(source.minor);
+  AttributeSet given = asked & readable_of(source);
+  if (!source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
   given.encode(encoder);
   put_values(encoder, [&] {
     given.for_each([&](std::uint32_t number) { kReadableTable.encode[number](encoder, source); });

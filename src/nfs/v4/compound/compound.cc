@@ -110,6 +110,12 @@ Task<Result<AttributeSource, v4::nfsstat4>> Compound::attributes_of(const Object
     if (!usage) co_return Failure{to_nfsstat4(usage.error())};
     source.usage = *usage;
   }
+  if (wants_acls(asked)) {
+    auto acls = co_await of_export.store().acls(of_export.caller(), of_export.handle);
+    if (!acls && acls.error() != vfs::Status::NotSupported)
+      co_return Failure{to_nfsstat4(acls.error())};
+    if (acls) source.acls = std::move(acls->acls);
+  }
   co_return source;
 }
 
@@ -123,7 +129,7 @@ v4::nfsstat4 check_name(std::string_view name) {
 v4::change_info4 to_change_info4(const vfs::Change& change) {
   const bool both = change.before.has_value() && change.after.has_value();
   const std::uint64_t after = change.after ? change.after->change : 0;
-  return {both, change.before ? change.before->change : change.seen_before, after};
+  return {both, change.before ? change.before->change : 0, after};
 }
 
 }  // namespace stag::nfs::nfs4

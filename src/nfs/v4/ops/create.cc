@@ -1,6 +1,7 @@
 // CREATE (RFC 8881 18.4): everything but regular files.
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/set_acl.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -57,7 +58,10 @@ Task<v4::CREATE4res> create(Compound& compound, v4::CREATE4args& args) {
   compound.set_current(object);
   v4::CREATE4res results;
   results.resok4().cinfo = to_change_info4(made->directory);
-  results.resok4().attrset = wanted->set.bitmap();
+  AttributeSet set = wanted->set;
+  if (wanted->acl && co_await set_acl(object, *wanted->acl) != v4::NFS4_OK)
+    set = set - AttributeSet{v4::FATTR4_ACL};
+  results.resok4().attrset = set.bitmap();
   co_return results;
 }
 

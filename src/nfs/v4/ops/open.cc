@@ -3,6 +3,7 @@
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/set_acl.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
@@ -57,6 +58,7 @@ Found existing(const ExportObject& directory, const vfs::Found& found) {
 struct Creation {
   vfs::CreateHow how;
   AttributeSet set;
+  std::optional<Aces> acl;
   bool unchecked = false;
 };
 
@@ -87,6 +89,7 @@ Result<Creation, v4::nfsstat4> to_creation(const v4::createhow4& how) {
     return Failure{v4::NFS4ERR_ATTRNOTSUPP};
   creation.how.attributes = wanted->values;
   creation.set = wanted->set;
+  creation.acl = wanted->acl;
   return creation;
 }
 
@@ -94,8 +97,11 @@ Task<Found> make(const ExportObject& directory, const std::string& name, const C
   const auto made =
       co_await directory.store().create(directory.caller(), directory.handle, name, creation.how);
   if (!made) co_return Failure{to_nfsstat4(made.error())};
-  co_return Target{object_in(directory, made->node.handle), true, to_change_info4(made->directory),
-                   creation.set};
+  Target target{object_in(directory, made->node.handle), true, to_change_info4(made->directory),
+                creation.set};
+  if (creation.acl && co_await set_acl(target.file, *creation.acl) != v4::NFS4_OK)
+    target.set = target.set - AttributeSet{v4::FATTR4_ACL};
+  co_return target;
 }
 
 // UNCHECKED4: the file that is there, of which only the size is set, or a new one. Somebody else

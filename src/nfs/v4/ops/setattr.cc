@@ -1,6 +1,7 @@
 // SETATTR (RFC 8881 18.30).
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/set_acl.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
@@ -17,7 +18,10 @@ Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
   const auto changed = co_await object.store().set_attributes(object.caller(), object.handle,
                                                               wanted->values, std::nullopt);
   if (!changed) co_return v4::SETATTR4res{to_nfsstat4(changed.error()), {}};
-  co_return v4::SETATTR4res{v4::NFS4_OK, wanted->set.bitmap()};
+  if (!wanted->acl) co_return v4::SETATTR4res{v4::NFS4_OK, wanted->set.bitmap()};
+  const v4::nfsstat4 status = co_await set_acl(object, *wanted->acl);
+  const AttributeSet acl = status == v4::NFS4_OK ? AttributeSet() : AttributeSet{v4::FATTR4_ACL};
+  co_return v4::SETATTR4res{status, (wanted->set - acl).bitmap()};
 }
 
 }  // namespace stag::nfs::nfs4

@@ -32,7 +32,6 @@ class VfsChangeContract : public VfsContract {
     EXPECT_EQ(change.after->change, after.change) << what;
     EXPECT_GE(after.changed, before.changed) << what;
     EXPECT_EQ(after.file_system_id, before.file_system_id) << what;
-    EXPECT_EQ(change.seen_before, before.change) << what;
     EXPECT_GT(after.change, before.change) << what;
   }
   Rope text(std::string_view bytes) { return Rope::copy_of(bytes_of(bytes)); }

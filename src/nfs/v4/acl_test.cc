@@ -1,0 +1,203 @@
+// Access control lists and owners as attributes (RFC 8881 sections 5.9 and 6).
+#include <random>
+
+#include "nfs/v4/attributes/acl_map.h"
+#include "nfs/v4/attributes/owner_name.h"
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using Tag = vfs::AclEntry::Tag;
+
+constexpr std::uint32_t kAllow = v4::ACE4_ACCESS_ALLOWED_ACE_TYPE;
+constexpr std::uint32_t kDeny = v4::ACE4_ACCESS_DENIED_ACE_TYPE;
+constexpr std::uint32_t kReadBits = v4::ACE4_READ_DATA;
+constexpr std::uint32_t kWriteBits = v4::ACE4_WRITE_DATA | v4::ACE4_APPEND_DATA;
+constexpr std::uint32_t kExecuteBits = v4::ACE4_EXECUTE;
+
+vfs::Acl acl_of(std::vector<vfs::AclEntry> entries) {
+  return *vfs::Acl::from(std::move(entries));
+}
+
+// What the entries decide in order, for somebody who is whom they name (RFC 8881 6.2.1).
+bool aces_permit(const Aces& aces, std::uint32_t owner, std::uint32_t group,
+                 const vfs::Credentials& who, std::uint32_t wanted) {
+  for (const v4::nfsace4& ace : aces) {
+    if (ace.flag & v4::ACE4_INHERIT_ONLY_ACE) continue;
+    const bool of_group = (ace.flag & v4::ACE4_IDENTIFIER_GROUP) != 0;
+    bool named = ace.who == "EVERYONE@";
+    if (ace.who == "OWNER@") named = who.uid == owner;
+    if (ace.who == "GROUP@") named = who.in_group(group);
+    if (const auto id = owner_id(ace.who)) named = of_group ? who.in_group(*id) : who.uid == *id;
+    if (!named) continue;
+    if (ace.type == kDeny && (ace.access_mask & wanted) != 0) return false;
+    if (ace.type == kAllow) wanted &= ~ace.access_mask;
+    if (wanted == 0) return true;
+  }
+  return false;
+}
+
+std::uint32_t bits_of(std::uint32_t permission) {
+  if (permission == 4) return kReadBits;
+  return permission == 2 ? kWriteBits : kExecuteBits;
+}
+
+vfs::Acl random_acl(std::mt19937& random) {
+  const auto any = [&] { return static_cast<std::uint32_t>(random() % 8); };
+  std::vector<vfs::AclEntry> entries{
+      {Tag::Owner, 0, any()}, {Tag::OwningGroup, 0, any()}, {Tag::Others, 0, any()}};
+  for (std::uint32_t id = 1; id <= 2; ++id) {
+    if (random() % 2) entries.push_back({Tag::User, id, any()});
+    if (random() % 2) entries.push_back({Tag::Group, id, any()});
+  }
+  entries.push_back({Tag::Mask, 0, any()});
+  return acl_of(std::move(entries));
+}
+
+TEST(Nfs4AclMap, a_list_has_the_same_meaning_in_either_form) {
+  std::mt19937 random(7);
+  constexpr std::uint32_t kOwner = 1;
+  constexpr std::uint32_t kGroup = 2;
+  for (int i = 0; i < 300; ++i) {
+    const vfs::Acl acl = random_acl(random);
+    const Aces aces = to_aces({acl, {}}, false);
+    for (std::uint32_t uid = 1; uid <= 3; ++uid)
+      for (std::uint32_t groups = 0; groups < 8; ++groups)
+        for (const std::uint32_t permission : {1u, 2u, 4u}) {
+          vfs::Credentials who;
+          who.uid = uid;
+          who.gid = 99;
+          for (std::uint32_t group = 1; group <= 3; ++group)
+            if (groups >> (group - 1) & 1) who.groups.push_back(group);
+          ASSERT_EQ(aces_permit(aces, kOwner, kGroup, who, bits_of(permission)),
+                    acl.permits(kOwner, kGroup, who, permission));
+        }
+  }
+}
+
+TEST(Nfs4AclMap, a_list_that_was_read_is_set_to_the_same) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 300; ++i) {
+    const Aces aces = to_aces({random_acl(random), random_acl(random)}, true);
+    const auto changes = from_aces(aces, true);
+    ASSERT_TRUE(changes.ok());
+    EXPECT_EQ(to_aces({*changes->access, *changes->defaults}, true), aces);
+  }
+}
+
+TEST(Nfs4AclMap, a_mode_is_a_list) {
+  const Aces aces = to_aces({vfs::Acl::of_mode(0640), {}}, false);
+  const auto changes = from_aces(aces, false);
+  ASSERT_TRUE(changes.ok());
+  EXPECT_EQ(*changes->access, vfs::Acl::of_mode(0640));
+  EXPECT_FALSE(changes->defaults) << "a file has no default list";
+}
+
+TEST(Nfs4AclMap, what_is_denied_first_is_not_allowed) {
+  const Aces aces{{kDeny, 0, kWriteBits, "7"}, {kAllow, 0, kReadBits | kWriteBits, "EVERYONE@"}};
+  const auto changes = from_aces(aces, false);
+  ASSERT_TRUE(changes.ok());
+  vfs::Credentials seven;
+  seven.uid = 7;
+  EXPECT_FALSE(changes->access->permits(1, 1, seven, 2));
+  EXPECT_TRUE(changes->access->permits(1, 1, seven, 4));
+  EXPECT_FALSE(changes->access->permits(7, 1, seven, 2)) << "as the owner neither";
+}
+
+TEST(Nfs4AclMap, what_cannot_be_kept_is_refused) {
+  const auto status = [](const v4::nfsace4& ace, bool directory) {
+    return from_aces({ace}, directory).error();
+  };
+  EXPECT_EQ(status({2, 0, kReadBits, "EVERYONE@"}, false), v4::NFS4ERR_ATTRNOTSUPP);
+  EXPECT_EQ(status({kAllow, v4::ACE4_NO_PROPAGATE_INHERIT_ACE, 0, "EVERYONE@"}, true),
+            v4::NFS4ERR_ATTRNOTSUPP);
+  EXPECT_EQ(status({kAllow, v4::ACE4_FILE_INHERIT_ACE, 0, "EVERYONE@"}, false), v4::NFS4ERR_INVAL);
+  EXPECT_EQ(status({kAllow, v4::ACE4_INHERIT_ONLY_ACE, 0, "EVERYONE@"}, true), v4::NFS4ERR_INVAL);
+  EXPECT_EQ(status({kAllow, 0, 0, "nobody we know"}, false), v4::NFS4ERR_BADOWNER);
+  EXPECT_EQ(status({kAllow, 0, 0, "4294967295"}, false), v4::NFS4ERR_BADOWNER);
+}
+
+class Nfs4Acls : public Nfs4Served {
+ protected:
+  static constexpr std::uint32_t kAclBit = 1u << v4::FATTR4_ACL;
+
+  static v4::fattr4 fattr_of(const Aces& aces) {
+    xdr::Encoder encoder;
+    encoder.u32(static_cast<std::uint32_t>(aces.size()));
+    for (const v4::nfsace4& ace : aces) encode(encoder, ace);
+    v4::fattr4 attributes;
+    attributes.attrmask = {kAclBit};
+    attributes.attr_vals = std::move(encoder).finish().rope();
+    return attributes;
+  }
+  Res set(const v4::nfs_fh4& object, const Aces& aces) {
+    v4::SETATTR4args args;
+    args.obj_attributes = fattr_of(aces);
+    return run({putfh(object), op(v4::OP_SETATTR, &Op::opsetattr, args)});
+  }
+  Aces get(const v4::nfs_fh4& object) {
+    const Res results = run({putfh(object), getattr({kAclBit})});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    const v4::fattr4& found = results.resarray[1].opgetattr().resok4().obj_attributes;
+    EXPECT_EQ(found.attrmask, v4::bitmap4{kAclBit});
+    xdr::Decoder values(found.attr_vals.flatten());
+    std::uint32_t count = 0;
+    EXPECT_TRUE(values.u32(count));
+    Aces aces(count);
+    for (v4::nfsace4& ace : aces) EXPECT_TRUE(decode(values, ace));
+    EXPECT_TRUE(values.finish());
+    return aces;
+  }
+};
+
+TEST_F(Nfs4Acls, are_set_read_and_honoured) {
+  const v4::nfs_fh4 file = create("file").handle;
+  const Aces aces = to_aces({acl_of({{Tag::Owner, 0, 6},
+                                     {Tag::User, 1000, 4},
+                                     {Tag::OwningGroup, 0, 0},
+                                     {Tag::Mask, 0, 7},
+                                     {Tag::Others, 0, 0}}),
+                             {}},
+                            false);
+  const Res results = set(file, aces);
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  EXPECT_EQ(results.resarray[1].opsetattr().attrsset, v4::bitmap4{kAclBit});
+  EXPECT_EQ(get(file), aces);
+  as(1000, 1000);
+  set_up_session("another client");
+  EXPECT_EQ(run({putfh(file), read_op({}, 0, 1)}).status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file), write_op({}, 0, "x")}).status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(set(file, aces).status, v4::NFS4ERR_PERM) << "only the owner sets it";
+}
+
+TEST_F(Nfs4Acls, are_refused_when_they_are_not_ones) {
+  const v4::nfs_fh4 file = create("file").handle;
+  const Aces before = get(file);
+  EXPECT_EQ(set(file, {{kAllow, 0, 0, "nobody we know"}}).status, v4::NFS4ERR_BADOWNER);
+  EXPECT_EQ(set(file, Aces(kMaxAces + 1, {kAllow, 0, 0, "EVERYONE@"})).status, v4::NFS4ERR_INVAL);
+  EXPECT_EQ(get(file), before);
+}
+
+TEST_F(Nfs4Acls, are_given_to_what_is_created) {
+  v4::CREATE4args args;
+  args.objtype.type = v4::NF4DIR;
+  args.objname = "dir";
+  const Aces aces = to_aces({vfs::Acl::of_mode(0750), vfs::Acl::of_mode(0700)}, true);
+  args.createattrs = fattr_of(aces);
+  const Res results =
+      run({putrootfh(), lookup("data"), op(v4::OP_CREATE, &Op::opcreate, args), getfh()});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  EXPECT_EQ(results.resarray[2].opcreate().resok4().attrset, v4::bitmap4{kAclBit});
+  EXPECT_EQ(get(results.resarray[3].opgetfh().resok4().object), aces);
+}
+
+TEST_F(Nfs4Acls, are_not_of_the_pseudo_file_system) {
+  const Res results = run({putfh(walk({"srv"})), getattr({kAclBit})});
+  ASSERT_EQ(results.status, v4::NFS4_OK);
+  EXPECT_EQ(results.resarray[1].opgetattr().resok4().obj_attributes.attrmask, v4::bitmap4{});
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
