@@ -18,7 +18,7 @@ set(STAG_SUBFOLDERS_bench load raw report worlds)
 set(STAG_SUBFOLDERS_cli commands copy serve support)
 set(STAG_SUBFOLDERS_nfs_export state)
 set(STAG_SUBFOLDERS_nfs_server v2 v3 acl mount)
-set(STAG_SUBFOLDERS_nfs_v4 attributes compound ops)
+set(STAG_SUBFOLDERS_nfs_v4 attributes compound ops callback)
 set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2 v3)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_fabric_verbs fabric/verbs/stub)
@@ -30,7 +30,7 @@ set(STAG_TEST_MODULES_rpcbind rpc/tcp)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_export nfs/server vfs/memory)
 set(STAG_TEST_MODULES_nfs_server vfs/memory rpc/rdma fabric/sim)
-set(STAG_TEST_MODULES_nfs_v4 vfs/memory)
+set(STAG_TEST_MODULES_nfs_v4 vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_lock nfs/server vfs/memory endpoint)
 
 # With STAG_UNITY several sources of a module are compiled as one, which takes a third of the time when everything is

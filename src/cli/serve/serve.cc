@@ -98,6 +98,7 @@ class Serve final : public Command {
   std::uint32_t store_patience_ = 10;
   bool udp_ = true;
   bool nfs4_ = false;
+  bool callbacks_ = true;
   RecoveryOptions recovery_;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
@@ -154,6 +155,9 @@ void Serve::declare(Arguments& arguments) {
   arguments.flag("--udp,!--no-udp", udp_, "serve MOUNT, NLM and NSM over UDP [yes]");
   arguments.flag("--nfs4,!--no-nfs4", nfs4_,
                  "serve NFS 4.0, 4.1 and 4.2, too; not finished: see docs/known-gaps.md [no]");
+  arguments.flag("--callbacks,!--no-callbacks", callbacks_,
+                 "call version 4 clients back on their own connections; without this they get no "
+                 "delegations [yes]");
   recovery_.declare(arguments);
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
@@ -300,6 +304,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     else
       loop.stop();
   });
+  if (nfs4_ && callbacks_) nfs4.start_callbacks(loop);
   const Exit exit = listen(server);
   if (exit == Exit::Done) {
     (*locking)->start();
@@ -308,6 +313,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   leave();
   registered_ = nullptr;
   listeners_.clear();
+  nfs4.stop_callbacks();
   (*recovery)->drain();
   return exit;
 }

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/loop.h"
@@ -43,6 +44,17 @@ inline constexpr std::uint32_t kFore = 1;
 inline constexpr std::uint32_t kBack = 2;
 inline constexpr std::uint32_t kBoth = 3;
 }  // namespace channel
+
+// One connection that can carry callbacks, as the protocol layer knows it; it expires with the
+// connection, and an expired one is as good as none.
+using CallbackConnection = std::weak_ptr<void>;
+
+// What the protocol layer keeps with a session to call its client. It derives from it.
+class CallbackPath {
+ public:
+  virtual ~CallbackPath() = default;
+};
+using CallbackPathPtr = std::shared_ptr<CallbackPath>;
 
 struct ClientLimits {
   std::uint32_t clients = 16384;            // confirmed
@@ -114,6 +126,8 @@ struct CreateSessionArgs {
   ChannelAttributes fore, back;
   ConnectionId connection = 0;
   bool connection_back_channel = false;  // asked, and the connection can: it will be granted
+  CallbackConnection callbacks{};        // of this connection, if so
+  CallbackPathPtr callback_path{};       // of the new session; may be null
 };
 struct CreateSessionResult {
   // StaleClientid, SeqMisordered, ClidInuse, Toosmall, Nospc, Delay. Only what succeeded is kept
@@ -142,13 +156,6 @@ struct SequenceArgs {
   std::uint32_t request_size = 0;  // ca_maxrequestsize counts the same
   // Over the principal and the operations behind SEQUENCE.
   std::uint64_t fingerprint = 0;
-};
-
-// One request that runs, and its slot. Only copied around.
-struct SlotRef {
-  SessionId sessionid{};
-  std::uint32_t slotid = 0;
-  SequenceId sequenceid = 0;
 };
 
 struct Sequenced {
@@ -215,14 +222,23 @@ class Clients {
   // StaleClientid, ClientidBusy. `ended` is to be released; it has no locks unless it lapsed.
   Status destroy_clientid(ClientId clientid, LifePtr& ended);
 
-  // `asked`: channel:: bits that the client wants, `required` those of them it insists on, `able`:
-  // false when the connection cannot carry callbacks.
+  // `asked`: channel:: bits that the client wants, `required` those of them it insists on,
+  // `callbacks`: expired when the connection cannot carry callbacks.
   BindResult bind_connection(const SessionId& sessionid, ConnectionId connection,
-                             std::uint32_t asked, std::uint32_t required, bool able);
+                             std::uint32_t asked, std::uint32_t required,
+                             const CallbackConnection& callbacks);
   // The connection is gone, or its callbacks fail.
   void unbind_connection(const SessionId& sessionid, ConnectionId connection);
   // Connections that can carry callbacks of this session, the newest first.
-  std::vector<ConnectionId> back_channels(const SessionId& sessionid) const;
+  struct BackChannel {
+    ConnectionId connection = 0;
+    CallbackConnection callbacks;
+  };
+  std::vector<BackChannel> back_channels(const SessionId& sessionid) const;
+  // Null where the session is gone, or was made without.
+  CallbackPathPtr callback_path(const SessionId& sessionid) const;
+  // Of all sessions of a client that have one.
+  std::vector<std::pair<SessionId, CallbackPathPtr>> callback_paths(ClientId clientid) const;
   // SEQ4_STATUS_BACKCHANNEL_FAULT from now on.
   void backchannel_fault(const SessionId& sessionid);
 

@@ -53,7 +53,7 @@ struct State : Record {
 
   const Type type;
   const std::uint32_t cost;
-  Status revoked = Status::Ok;  // AdminRevoked: it holds nothing any more
+  Status revoked = Status::Ok;  // AdminRevoked, DelegRevoked: it holds nothing any more
   std::uint32_t seqid = 1;
   std::uint32_t place = 0;  // in the StateTable
   FileRecord* file = nullptr;
@@ -110,6 +110,30 @@ struct LockOwnerRecord : Record {
   std::map<std::uint64_t, Held> ranges;
 };
 
+struct DelegationState : State {
+  DelegationState(DelegationType of, const SlotRef& by, std::uint64_t hash_of_holder)
+      : State(Type::Delegation, 0), delegation_type(of), granted_by(by), hash(hash_of_holder) {}
+
+  const DelegationType delegation_type;
+  const SlotRef granted_by;
+  const std::uint64_t hash;  // of file and client
+  DelegationState* chain = nullptr;
+  bool recalled = false;
+  bool told = false;  // its Recall was
+  Link<DelegationState> of_file;
+};
+
+// Somebody who waits for a delegation to go; told when the record is freed, which is without a
+// lock.
+struct WaiterRecord : Record {
+  explicit WaiterRecord(UniqueFunction<void()> told) : done(std::move(told)) {}
+  ~WaiterRecord() override {
+    if (done) done();
+  }
+  UniqueFunction<void()> done;
+  WaiterRecord* next = nullptr;
+};
+
 struct FileRecord : Record {
   FileRecord(const FileKey& of, std::uint64_t hash_of_key) : key(of), hash(hash_of_key) {}
 
@@ -121,6 +145,10 @@ struct FileRecord : Record {
   // How many opens have each bit, by the bit's number.
   std::uint32_t accessing[2] = {0, 0};
   std::uint32_t denying[2] = {0, 0};
+  LinkedList<DelegationState, &DelegationState::of_file> delegations;
+  std::uint32_t delegated[2] = {0, 0};  // by DelegationType
+  WaiterRecord* waiters = nullptr;
+  std::uint32_t waiting = 0;
   // Of all lock owners, by mode.
   RangeIndex<LockOwnerRecord> exclusive, shared;
 };

@@ -25,6 +25,12 @@ bool may_conflict(const FileRecord& file, std::uint32_t access, std::uint32_t de
   return false;
 }
 
+// Whom a revoked state is counted with.
+std::atomic<std::uint32_t>& revoked_of(const State& state) {
+  Life& life = *state.holder->life;
+  return state.revoked == Status::DelegRevoked ? life.recallable_revoked : life.admin_revoked;
+}
+
 Verdict lapsed(const Life& life) {
   return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
 }
@@ -39,7 +45,13 @@ FileShard::~FileShard() {
     all.add(holder);
   });
   lock_owners_.for_each([&](LockOwnerRecord& owner) { all.add(owner); });
-  files_.for_each([&](FileRecord& file) { all.add(file); });
+  files_.for_each([&](FileRecord& file) {
+    for (WaiterRecord* waiter = file.waiters; waiter != nullptr; waiter = waiter->next) {
+      waiter->done = nullptr;
+      all.add(*waiter);
+    }
+    all.add(file);
+  });
 }
 
 FileRecord* FileShard::find_file(const FileKey& key, std::uint64_t hash) const {
@@ -64,6 +76,13 @@ LockOwnerRecord* FileShard::find_lock_owner(std::uint64_t hash, ClientId clienti
   return lock_owners_.find(hash, [&](const LockOwnerRecord& record) {
     return record.holder->life->clientid == clientid && record.owner == text_of(owner) &&
            record.file->key == file;
+  });
+}
+
+DelegationState* FileShard::find_delegation(std::uint64_t hash, ClientId clientid,
+                                            const FileKey& file) const {
+  return delegations_.find(hash, [&](const DelegationState& delegation) {
+    return delegation.holder->life->clientid == clientid && delegation.file->key == file;
   });
 }
 
@@ -108,14 +127,28 @@ void FileShard::add(State& state, FileRecord& file, HolderRecord& holder) {
   holder.count(static_cast<std::int32_t>(state.cost));
 }
 
-void FileShard::add(OpenState& open, Spare& spare) {
+void FileShard::add(State& state, Spare& spare) {
   FileRecord* file = find_file(spare.file->key, spare.file->hash);
   if (file == nullptr) files_.insert(*(file = spare.file.release()));
   HolderRecord* holder = find_holder(spare.holder->life->clientid, spare.holder->hash);
   if (holder == nullptr) holders_.insert(*(holder = spare.holder.release()));
-  add(open, *file, *holder);
-  file->opens.push_front(open);
+  add(state, *file, *holder);
+}
+
+void FileShard::add(OpenState& open, Spare& spare) {
+  add(static_cast<State&>(open), spare);
+  open.file->opens.push_front(open);
   opens_.insert(open);
+}
+
+void FileShard::add(DelegationState& delegation, Spare& spare) {
+  add(static_cast<State&>(delegation), spare);
+  FileRecord& file = *delegation.file;
+  file.delegations.push_front(delegation);
+  ++file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
+  delegations_.insert(delegation);
+  all_delegations_.fetch_add(1, std::memory_order_relaxed);
+  guards_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void FileShard::add(LockOwnerRecord& owner, OpenState& open) {
@@ -139,8 +172,8 @@ void FileShard::set_share(OpenState& open, std::uint32_t access, std::uint32_t d
     file.accessing[bit] += (access >> bit & 1) - (open.access >> bit & 1);
     file.denying[bit] += (deny >> bit & 1) - (open.deny >> bit & 1);
   }
-  if (deny != 0 && open.deny == 0) denies_.fetch_add(1, std::memory_order_acq_rel);
-  if (deny == 0 && open.deny != 0) denies_.fetch_sub(1, std::memory_order_acq_rel);
+  if (deny != 0 && open.deny == 0) guards_.fetch_add(1, std::memory_order_acq_rel);
+  if (deny == 0 && open.deny != 0) guards_.fetch_sub(1, std::memory_order_acq_rel);
   open.access = access;
   open.deny = deny;
 }
@@ -163,11 +196,36 @@ void FileShard::detach(LockState& lock, RemovedRecords& removed) {
   lock.owner = nullptr;
 }
 
+void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
+  FileRecord& file = *delegation.file;
+  file.delegations.erase(delegation);
+  --file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
+  delegations_.erase(delegation);
+  all_delegations_.fetch_sub(1, std::memory_order_relaxed);
+  guards_.fetch_sub(1, std::memory_order_acq_rel);
+  file.waiting = 0;
+  while (WaiterRecord* const waiter = file.waiters) {
+    file.waiters = waiter->next;
+    removed.add(*waiter);
+  }
+}
+
+void FileShard::detach(State& state, RemovedRecords& removed) {
+  switch (state.type) {
+    case State::Type::Open:
+      return detach(static_cast<OpenState&>(state));
+    case State::Type::Lock:
+      return detach(static_cast<LockState&>(state), removed);
+    case State::Type::Delegation:
+      return detach(static_cast<DelegationState&>(state), removed);
+  }
+}
+
 // A state that is detached, unless it is revoked already.
 void FileShard::remove_one(State& state, RemovedRecords& removed) {
   FileRecord& file = *state.file;
   HolderRecord& holder = *state.holder;
-  if (state.revoked != Status::Ok) holder.life->admin_revoked.fetch_sub(1);
+  if (state.revoked != Status::Ok) revoked_of(state).fetch_sub(1);
   holder.count(-static_cast<std::int32_t>(state.cost));
   holder.states.erase(state);
   table_.take(state);
@@ -184,28 +242,24 @@ void FileShard::remove_one(State& state, RemovedRecords& removed) {
 
 void FileShard::remove(State& state, RemovedRecords& removed) {
   if (state.revoked == Status::Ok) {
-    if (state.type == State::Type::Lock) {
-      detach(static_cast<LockState&>(state), removed);
-    } else {
+    if (state.type == State::Type::Open) {
       auto& open = static_cast<OpenState&>(state);
       while (LockState* const lock = open.locks.front()) remove(*lock, removed);
-      detach(open);
     }
+    detach(state, removed);
   }
   remove_one(state, removed);
 }
 
-void FileShard::revoke(State& state, RemovedRecords& removed) {
+void FileShard::revoke(State& state, Status why, RemovedRecords& removed) {
   if (state.revoked != Status::Ok) return;
-  if (state.type == State::Type::Lock) {
-    detach(static_cast<LockState&>(state), removed);
-  } else {
+  if (state.type == State::Type::Open) {
     auto& open = static_cast<OpenState&>(state);
-    while (LockState* const lock = open.locks.front()) revoke(*lock, removed);
-    detach(open);
+    while (LockState* const lock = open.locks.front()) revoke(*lock, why, removed);
   }
-  state.revoked = Status::AdminRevoked;
-  state.holder->life->admin_revoked.fetch_add(1);
+  detach(state, removed);
+  state.revoked = why;
+  revoked_of(state).fetch_add(1);
 }
 
 Verdict FileShard::share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,

@@ -26,8 +26,9 @@ struct Spare {
 
 class FileShard {
  public:
-  FileShard(std::uint32_t number, std::uint32_t epoch, std::atomic<std::uint32_t>& denies)
-      : number_(number), epoch_(epoch), denies_(denies) {}
+  FileShard(std::uint32_t number, std::uint32_t epoch, std::atomic<std::uint32_t>& guards,
+            std::atomic<std::uint32_t>& delegations)
+      : number_(number), epoch_(epoch), guards_(guards), all_delegations_(delegations) {}
   ~FileShard();
 
   mutable BriefMutex mutex;
@@ -38,6 +39,8 @@ class FileShard {
                        Bytes owner) const;
   LockOwnerRecord* find_lock_owner(std::uint64_t hash, ClientId clientid, const FileKey& file,
                                    Bytes owner) const;
+  DelegationState* find_delegation(std::uint64_t hash, ClientId clientid,
+                                   const FileKey& file) const;
   LockState* find_lock(std::uint64_t hash, const OpenState& open,
                        const LockOwnerRecord& owner) const;
   // RFC 8881 8.2.4, but for the type; `file` null: of whatever file. `state` is set when Ok or
@@ -51,41 +54,54 @@ class FileShard {
   void make_room() { table_.make_room(); }
   void add(OpenState& open, Spare& spare);
   void add(LockState& lock, OpenState& open, LockOwnerRecord& owner);
+  void add(DelegationState& delegation, Spare& spare);
   void add(LockOwnerRecord& owner, OpenState& open);
   // The access and deny of an open.
   void set_share(OpenState& open, std::uint32_t access, std::uint32_t deny);
   void remove(State& state, RemovedRecords& removed);
   // It holds nothing from now on, nor do the locks under it.
-  void revoke(State& state, RemovedRecords& removed);
+  void revoke(State& state, Status why, RemovedRecords& removed);
 
   // Who, other than `except`, is in the way of such an open; what is left of clients that ended is
   // removed. Granted, Lapsed, or `status`.
   Verdict share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,
                          std::uint32_t deny, const OpenState* except, Status status,
                          RemovedRecords& removed);
+  // Delegations in the way of `touch`, but for those of `by`; they are recalled from now on.
+  // Granted, Lapsed or Recall.
+  Verdict delegation_conflict(const FileKey& key, std::uint64_t hash, Touch touch, const Life* by,
+                              RemovedRecords& removed);
+  // A Recall of this file that nobody was told of yet.
+  std::optional<Recall> next_recall(const FileKey& key, std::uint64_t hash);
+  void untell(const Stateid& stateid);
   // The same for a byte range. Granted, Lapsed or Denied, with the conflicting lock.
   LockResult range_conflict(const FileKey& key, std::uint64_t hash, const LockOwnerRecord* owner,
                             const Range& range, bool exclusive, RemovedRecords& removed);
 
  private:
+  void add(State& state, Spare& spare);
   void add(State& state, FileRecord& file, HolderRecord& holder);
   void detach(OpenState& open);
   void detach(LockState& lock, RemovedRecords& removed);
+  void detach(DelegationState& delegation, RemovedRecords& removed);
+  void detach(State& state, RemovedRecords& removed);
   void remove_one(State& state, RemovedRecords& removed);
 
   const std::uint32_t number_;
   const std::uint32_t epoch_;
-  std::atomic<std::uint32_t>& denies_;
+  std::atomic<std::uint32_t>& guards_;
+  std::atomic<std::uint32_t>& all_delegations_;
   StateTable table_;
   HashChains<FileRecord> files_;
   HashChains<HolderRecord> holders_;
   HashChains<OpenState> opens_;
   HashChains<LockState> locks_;
   HashChains<LockOwnerRecord> lock_owners_;
+  HashChains<DelegationState> delegations_;
 };
 
 struct Files::Impl {
-  Impl(const Options& options, std::atomic<std::uint32_t>& denies);
+  Impl(const Options& options, std::atomic<std::uint32_t>& guards);
 
   FileShard& shard_of(std::uint64_t file_hash) { return *shards[file_hash % kFileShards]; }
   FileShard& shard_of(const Stateid& stateid) {
@@ -100,6 +116,7 @@ struct Files::Impl {
 
   const Options options;
   std::atomic<std::uint32_t> states{0};
+  std::atomic<std::uint32_t> delegations{0};
   std::array<std::unique_ptr<FileShard>, kFileShards> shards;
 };
 

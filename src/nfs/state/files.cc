@@ -6,9 +6,9 @@
 
 namespace stag::nfs::state {
 
-Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& denies) : options(given) {
+Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& guards) : options(given) {
   for (std::uint32_t i = 0; i < kFileShards; ++i)
-    shards[i] = std::make_unique<FileShard>(i, options.epoch, denies);
+    shards[i] = std::make_unique<FileShard>(i, options.epoch, guards, delegations);
 }
 
 std::uint64_t Files::Impl::hash_of(const FileKey& key) const {
@@ -46,7 +46,7 @@ bool Files::Impl::room_for(const Life& life, std::int32_t more) const {
 }
 
 Files::Files(const Options& options)
-    : grace_(options.grace), impl_(std::make_unique<Impl>(options, denies_)) {}
+    : grace_(options.grace), impl_(std::make_unique<Impl>(options, guards_)) {}
 Files::~Files() = default;
 
 std::uint32_t Files::states() const {
@@ -103,6 +103,18 @@ std::uint32_t bits_of(Touch touch) {
   }
 }
 
+// What an OPEN does to the delegations of others (RFC 8881 10.4): who may not share it for reading
+// is in the way of those who read by delegation.
+Touch touch_of(const OpenArgs& args) {
+  const bool changes = (args.share_access & kShareWrite) != 0 || args.truncates ||
+                       (args.share_deny & kShareRead) != 0;
+  return changes ? Touch::Write : Touch::Read;
+}
+
+bool allows(const DelegationState& delegation, std::uint32_t bits) {
+  return delegation.delegation_type == DelegationType::Write || (bits & kShareWrite) == 0;
+}
+
 OpenResult refused_open(Status status) {
   OpenResult result;
   result.verdict = Verdict::refused(status);
@@ -122,6 +134,12 @@ Status Files::may_claim(bool reclaim, const Life& life) const {
 }
 
 OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {
+  OpenResult result = open_asking(args, life);
+  if (result.verdict.kind == Verdict::Kind::Recall) tell_recalls(args.file);
+  return result;
+}
+
+OpenResult Files::open_asking(const OpenArgs& args, const LifePtr& life) {
   if (auto opened = open_if(args, life, false)) return *std::move(opened);
   const OutsideLock lock(*outside_);
   if (outside_->share_conflict(args.file, args.share_access, args.share_deny))
@@ -146,6 +164,9 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   result.verdict =
       shard.share_conflict(args.file, file_hash, args.share_access, args.share_deny, nullptr,
                            args.reclaim ? Status::ReclaimConflict : Status::ShareDenied, removed);
+  if (!result.verdict.granted()) return result;
+  result.verdict =
+      shard.delegation_conflict(args.file, file_hash, touch_of(args), life.get(), removed);
   if (!result.verdict.granted()) return result;
   OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
   if (open == nullptr) {
@@ -220,8 +241,8 @@ Verdict Files::check(const FileKey& file, const Stateid& stateid, const Life& li
   if (stateid == kAnonymousStateid || stateid == kBypassStateid) {
     // What share reservations will be reclaimed is not known yet.
     if (grace() && bits_of(touch) != 0) return Verdict::refused(Status::Grace);
-    if (stateid == kBypassStateid && touch == Touch::Read) return {};
-    return access(file, touch);
+    if (stateid == kBypassStateid && touch == Touch::Read) touch = Touch::Look;
+    return access(file, touch, &life);
   }
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(stateid);
@@ -229,10 +250,14 @@ Verdict Files::check(const FileKey& file, const Stateid& stateid, const Life& li
   State* state = nullptr;
   const Status status = shard.validate(stateid, life, &file, state);
   if (status != Status::Ok) return Verdict::refused(status);
+  const std::uint32_t bits = bits_of(touch);
+  if (state->type == State::Type::Delegation)
+    return allows(static_cast<const DelegationState&>(*state), bits)
+               ? Verdict{}
+               : Verdict::refused(Status::Openmode);
   const OpenState& open = state->type == State::Type::Lock
                               ? *static_cast<const LockState*>(state)->open
                               : *static_cast<const OpenState*>(state);
-  const std::uint32_t bits = bits_of(touch);
   if ((open.access & bits) == bits) return {};
   if (bits == kShareWrite) return Verdict::refused(Status::Openmode);
   // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless somebody
@@ -240,14 +265,20 @@ Verdict Files::check(const FileKey& file, const Stateid& stateid, const Life& li
   return shard.share_conflict(file, open.file->hash, bits, 0, &open, Status::Locked, removed);
 }
 
-Verdict Files::guarded_access(const FileKey& file, Touch touch) {
+Verdict Files::guarded_access(const FileKey& file, Touch touch, const Life* by) {
   const std::uint32_t bits = bits_of(touch);
-  if (bits == 0) return {};
   const std::uint64_t hash = impl_->hash_of(file);
-  RemovedRecords removed;
-  FileShard& shard = impl_->shard_of(hash);
-  const BriefLock lock(shard.mutex);
-  return shard.share_conflict(file, hash, bits, 0, nullptr, Status::Locked, removed);
+  Verdict verdict;
+  {
+    RemovedRecords removed;
+    FileShard& shard = impl_->shard_of(hash);
+    const BriefLock lock(shard.mutex);
+    if (bits != 0)
+      verdict = shard.share_conflict(file, hash, bits, 0, nullptr, Status::Locked, removed);
+    if (verdict.granted()) verdict = shard.delegation_conflict(file, hash, touch, by, removed);
+  }
+  if (verdict.kind == Verdict::Kind::Recall) tell_recalls(file);
+  return verdict;
 }
 
 Verdict Files::share_conflict(const FileKey& file, std::uint32_t share_access,

@@ -1,6 +1,6 @@
-// Opens with their share reservations and byte-range locks of files (RFC 8881 sections 8.2, 9 and
-// the operations 18.2, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): who holds what, and whether
-// that is in the way of what somebody wants.
+// Opens with their share reservations, byte-range locks and delegations of files (RFC 8881 sections
+// 8.2, 9, 10.4 and the operations 18.2, 18.6, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): who
+// holds what, and whether that is in the way of what somebody wants.
 //
 // Pure: no clock, thread, file system or protocol. Every function may be called from any thread.
 // Files are in 64 shards by their keys; no function holds two locks. A stateid says where its
@@ -9,6 +9,11 @@
 // Every client is its Life. What is in the way and belongs to one that Ended is swept aside; of one
 // that Lapsed the Verdict says so: the caller ends that client (records first, Clients::end(),
 // release()) and asks again. When end() yields null the client came back: ask again all the same.
+//
+// A delegation goes Granted -> Recalled -> returned | revoked. The first conflict with it makes a
+// Recall, which the function of on_recall() is told once; the verdict is Recall until the
+// delegation is gone, and wait() tells when to ask again. Who keeps it too long is for others to
+// decide, who have clocks: revoke_delegation().
 #pragma once
 
 #include <cstdint>
@@ -18,6 +23,7 @@
 #include <vector>
 
 #include "base/siphash.h"
+#include "base/unique_function.h"
 #include "nfs/state/grace_period.h"
 #include "nfs/state/outside.h"
 #include "nfs/state/range.h"
@@ -29,7 +35,7 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     Granted,
     Refused,  // `status`
-    Recall,   // delegations are in the way; they are being recalled (none are given out yet)
+    Recall,   // delegations are in the way; they are being recalled: wait(), then ask again
     Lapsed,   // `who` is in the way and has lapsed: end it and ask again
   };
   Kind kind = Kind::Granted;
@@ -40,15 +46,16 @@ struct Verdict {
   static Verdict refused(Status status) { return {Kind::Refused, status, 0}; }
 };
 
-// What an operation does to a file.
-enum class Touch : std::uint8_t { Read, Write, Size, Attributes, Unlink };
+// What an operation does to a file. Look: it reads attributes that change with the data.
+enum class Touch : std::uint8_t { Read, Write, Size, Attributes, Unlink, Look };
 
 struct OpenArgs {
   FileKey file;
   Bytes open_owner;                // without the clientid
   std::uint32_t share_access = 0;  // without the WANT bits
   std::uint32_t share_deny = 0;
-  bool reclaim = false;  // CLAIM_PREVIOUS
+  bool reclaim = false;    // CLAIM_PREVIOUS
+  bool truncates = false;  // which is a Write, whatever it opens for
 };
 struct OpenResult {
   // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay, Expired.
@@ -91,22 +98,38 @@ struct StateHolder {
   LifePtr life;
 };
 
+struct DelegateArgs {
+  FileKey file;
+  DelegationType type = DelegationType::Read;
+  SlotRef granted_by;  // the request, which a recall refers to
+};
+// A delegation that its holder is to give back.
+struct Recall {
+  Stateid stateid;
+  FileKey file;
+  ClientId clientid = 0;
+  SlotRef granted_by;
+};
+
 struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
   std::uint32_t states = 524288;
+  std::uint32_t delegations = 32768;
+  std::uint32_t waiting = 1024;  // for delegations of one file
 };
 
 struct StateInfo {
-  enum class Type : std::uint8_t { Open, Lock };
+  enum class Type : std::uint8_t { Open, Lock, Delegation };
   Type type = Type::Open;
   Stateid stateid;
   FileKey file;
   std::string owner;
   std::uint32_t share_access = 0;  // Open
   std::uint32_t share_deny = 0;
-  std::vector<std::pair<Range, bool>> ranges;  // Lock; true: exclusive
-  Status revoked = Status::Ok;                 // AdminRevoked
+  std::vector<std::pair<Range, bool>> ranges;             // Lock; true: exclusive
+  DelegationType delegation_type = DelegationType::Read;  // Delegation
+  Status revoked = Status::Ok;                            // AdminRevoked, DelegRevoked
 };
 
 class FileShard;
@@ -135,7 +158,7 @@ class Files {
     if (outside_ == &outside) outside_ = nullptr;
   }
   // What the others ask before they add something. Of a byte range: Denied with the lock that is in
-  // the way, or Lapsed. Of a share reservation: ShareDenied or Lapsed.
+  // the way, Recall, or Lapsed. Of a share reservation: ShareDenied or Lapsed.
   LockResult range_conflict(const FileKey& file, const Range& range, bool exclusive);
   Verdict share_conflict(const FileKey& file, std::uint32_t share_access, std::uint32_t share_deny);
 
@@ -149,16 +172,35 @@ class Files {
   // Locks under the open go with it. The stateid is kInvalidStateid.
   StateidResult close(const FileKey& file, const Stateid& stateid, const Life& life);
 
+  // A delegation for a client, the last step of its OPEN. Denied: others use the file, or a
+  // delegation is there; Delay: there are too many; Grace; Expired.
+  StateidResult delegate(const DelegateArgs& args, const LifePtr& life);
+  // DELEGRETURN.
+  Status return_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
+  // Whether this is a delegation of the client, recalled or not: CLAIM_DELEGATE_CUR.
+  Status check_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
+  // `told` hears of each Recall, without any lock held, on whatever thread the conflict came. Set
+  // once, before the first delegation.
+  void on_recall(UniqueFunction<void(const Recall&)> told) { told_ = std::move(told); }
+  // After Verdict Recall. Begun: `done` runs once, when a delegation of the file is gone, on
+  // whatever thread; it only posts. NoDelegation: ask again.
+  enum class Wait : std::uint8_t { Begun, NoDelegation, TooMany };
+  Wait wait(const FileKey& file, UniqueFunction<void()> done);
+  // Whether it still stands, recalled or not.
+  bool is_delegated(const Stateid& stateid) const;
+  // One that was not given back in time: DelegRevoked from now on, until its client frees it.
+  void revoke_delegation(const Stateid& stateid);
+
   // READ, WRITE and SETATTR with a stateid: Openmode, Locked, Grace, BadStateid, OldStateid, ...
   Verdict check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
   // The gate for all that comes without a stateid: NFSv2, NFSv3, operations on names. Locked when a
-  // share reservation denies it.
-  // Whether access() can refuse anything.
-  bool guarded() const { return denies_.load(std::memory_order_acquire) != 0; }
-  Verdict access(const FileKey& file, Touch touch) {
-    if (denies_.load(std::memory_order_acquire) == 0) return {};
-    return guarded_access(file, touch);
+  // share reservation denies it; Recall. `by`: who touches it, whose own delegations are not in
+  // the way; null: no client of version 4.
+  Verdict access(const FileKey& file, Touch touch, const Life* by = nullptr) {
+    return guarded() ? guarded_access(file, touch, by) : Verdict{};
   }
+  // Whether anything could be in the way of anybody.
+  bool guarded() const { return guards_.load(std::memory_order_acquire) != 0; }
 
   LockResult lock(const LockArgs& args, const LifePtr& life);
   // LOCKT: Denied or granted.
@@ -196,7 +238,9 @@ class Files {
  private:
   struct Impl;
   struct LockTarget;
-  Verdict guarded_access(const FileKey& file, Touch touch);
+  OpenResult open_asking(const OpenArgs& args, const LifePtr& life);
+  Verdict guarded_access(const FileKey& file, Touch touch, const Life* by);
+  void tell_recalls(const FileKey& file);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
   bool release_some(FileShard& shard, const Life& life);
@@ -209,7 +253,8 @@ class Files {
   }
 
   const std::shared_ptr<GracePeriod> grace_;
-  std::atomic<std::uint32_t> denies_{0};  // opens that deny something
+  std::atomic<std::uint32_t> guards_{0};  // opens that deny something, and delegations
+  UniqueFunction<void(const Recall&)> told_;
   OutsideLocks* outside_ = nullptr;
   const std::unique_ptr<Impl> impl_;
 };

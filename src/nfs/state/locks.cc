@@ -39,7 +39,8 @@ Status Files::find_target(FileShard& shard, const LockArgs& args, const Life& li
   State* state = nullptr;
   const Status status = shard.validate(args.stateid, life, &args.file, state);
   if (status != Status::Ok) return status;
-  if ((state->type == State::Type::Open) != args.new_lock_owner) return Status::BadStateid;
+  if (state->type != (args.new_lock_owner ? State::Type::Open : State::Type::Lock))
+    return Status::BadStateid;
   if (args.new_lock_owner) {
     target.open = static_cast<OpenState*>(state);
     target.owner = shard.find_lock_owner(owner_hash, life.clientid, args.file, args.lock_owner);
@@ -123,10 +124,19 @@ LockResult Files::test_lock(const FileKey& file, const Range& range, bool exclus
 
 LockResult Files::range_conflict(const FileKey& file, const Range& range, bool exclusive) {
   const std::uint64_t hash = impl_->hash_of(file);
-  RemovedRecords removed;
-  FileShard& shard = impl_->shard_of(hash);
-  const BriefLock guard(shard.mutex);
-  return shard.range_conflict(file, hash, nullptr, range, exclusive, removed);
+  LockResult result;
+  {
+    RemovedRecords removed;
+    FileShard& shard = impl_->shard_of(hash);
+    const BriefLock guard(shard.mutex);
+    result = shard.range_conflict(file, hash, nullptr, range, exclusive, removed);
+    // A client that holds a delegation keeps its locks to itself.
+    if (result.verdict.granted())
+      result.verdict = shard.delegation_conflict(file, hash, exclusive ? Touch::Write : Touch::Read,
+                                                 nullptr, removed);
+  }
+  if (result.verdict.kind == Verdict::Kind::Recall) tell_recalls(file);
+  return result;
 }
 
 StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const Range& range,

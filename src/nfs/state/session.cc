@@ -44,18 +44,18 @@ CacheShare::~CacheShare() {
 
 // RFC 8881 18.34.3: binding again changes nothing, and who demands a change is refused.
 BindResult Session::bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
-                         bool able, std::size_t most) {
+                         const CallbackConnection& callbacks, std::size_t most) {
   const auto known = std::find_if(bound_.begin(), bound_.end(), [&](const Bound& bound) {
     return bound.connection == connection;
   });
   const std::uint32_t granted = known != bound_.end() ? known->directions
-                                : able                ? asked
-                                                      : asked & ~channel::kBack;
+                                : callbacks.expired() ? asked & ~channel::kBack
+                                                      : asked;
   if (granted == 0 || (granted & ~asked) != 0 || (required & ~granted) != 0)
     return {Status::Inval, 0};
   if (known == bound_.end()) {
     if (bound_.size() >= most) bound_.erase(bound_.begin());
-    bound_.push_back({connection, granted});
+    bound_.push_back({connection, granted, callbacks});
     if ((granted & channel::kBack) != 0) had_back_channel_ = true;
   }
   return {Status::Ok, granted};
@@ -65,16 +65,16 @@ void Session::unbind(ConnectionId connection) {
   std::erase_if(bound_, [&](const Bound& bound) { return bound.connection == connection; });
 }
 
-std::vector<ConnectionId> Session::back_channels() const {
-  std::vector<ConnectionId> found;
+std::vector<Clients::BackChannel> Session::back_channels() const {
+  std::vector<Clients::BackChannel> found;
   for (auto bound = bound_.rbegin(); bound != bound_.rend(); ++bound)
-    if ((bound->directions & channel::kBack) != 0) found.push_back(bound->connection);
+    if (bound->carries_callbacks()) found.push_back({bound->connection, bound->callbacks});
   return found;
 }
 
 bool Session::has_back_channel() const {
   return std::any_of(bound_.begin(), bound_.end(),
-                     [](const Bound& bound) { return (bound.directions & channel::kBack) != 0; });
+                     [](const Bound& bound) { return bound.carries_callbacks(); });
 }
 
 }  // namespace stag::nfs::state

@@ -83,19 +83,24 @@ class Session {
   std::vector<Slot>& slots() { return slots_; }
 
   // As Clients::bind_connection; at most `most` are remembered.
-  BindResult bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required, bool able,
-                  std::size_t most);
+  BindResult bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
+                  const CallbackConnection& callbacks, std::size_t most);
   void unbind(ConnectionId connection);
-  std::vector<ConnectionId> back_channels() const;
+  std::vector<Clients::BackChannel> back_channels() const;
   bool has_back_channel() const;
   // It had one, and it is lost.
   bool lost_back_channel() const { return had_back_channel_ && !has_back_channel(); }
   bool backchannel_fault = false;
+  CallbackPathPtr callback_path;  // may be null
 
  private:
   struct Bound {
+    bool carries_callbacks() const {
+      return (directions & channel::kBack) != 0 && !callbacks.expired();
+    }
     ConnectionId connection = 0;
     std::uint32_t directions = 0;
+    CallbackConnection callbacks;
   };
 
   ClientRecord& client_;

@@ -123,8 +123,11 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
     auto session = std::make_unique<Session>(*client, fore, std::move(share));
     if (args.connection != 0) {
       const std::uint32_t asked = args.connection_back_channel ? channel::kBoth : channel::kFore;
-      session->bind(args.connection, asked, asked, true, options.limits.connections);
+      const BindResult bound = session->bind(args.connection, asked, channel::kFore, args.callbacks,
+                                             options.limits.connections);
+      result.back_channel = (bound.directions & channel::kBack) != 0;
     }
+    session->callback_path = args.callback_path;
     shard.make_place(*client);
     address = client->address;
     result.confirmed = !client->confirmed;
@@ -132,7 +135,6 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
     if (result.status != Status::Ok) return result;
     result.sessionid = shard.add(std::move(session));
     result.sequence = client->sequence = args.sequence;
-    result.back_channel = args.connection_back_channel;
     result.fore = fore;
     result.back = lower_back(args.back, options.limits.fore);
     client->renewed = now;
@@ -175,12 +177,13 @@ Status Clients::destroy_session(const SessionId& sessionid) {
 }
 
 BindResult Clients::bind_connection(const SessionId& sessionid, ConnectionId connection,
-                                    std::uint32_t asked, std::uint32_t required, bool able) {
+                                    std::uint32_t asked, std::uint32_t required,
+                                    const CallbackConnection& callbacks) {
   ClientShard& shard = impl_->shard_of(sessionid);
   const BriefLock lock(shard.mutex);
   Session* const session = shard.find(sessionid);
   if (session == nullptr) return {Status::BadSession, 0};
-  return session->bind(connection, asked, required, able, impl_->options.limits.connections);
+  return session->bind(connection, asked, required, callbacks, impl_->options.limits.connections);
 }
 
 void Clients::unbind_connection(const SessionId& sessionid, ConnectionId connection) {
@@ -189,11 +192,32 @@ void Clients::unbind_connection(const SessionId& sessionid, ConnectionId connect
   if (Session* const session = shard.find(sessionid)) session->unbind(connection);
 }
 
-std::vector<ConnectionId> Clients::back_channels(const SessionId& sessionid) const {
+std::vector<Clients::BackChannel> Clients::back_channels(const SessionId& sessionid) const {
   ClientShard& shard = impl_->shard_of(sessionid);
   const BriefLock lock(shard.mutex);
   const Session* const session = shard.find(sessionid);
-  return session == nullptr ? std::vector<ConnectionId>() : session->back_channels();
+  return session == nullptr ? std::vector<BackChannel>() : session->back_channels();
+}
+
+CallbackPathPtr Clients::callback_path(const SessionId& sessionid) const {
+  ClientShard& shard = impl_->shard_of(sessionid);
+  const BriefLock lock(shard.mutex);
+  const Session* const session = shard.find(sessionid);
+  return session == nullptr ? nullptr : session->callback_path;
+}
+
+std::vector<std::pair<SessionId, CallbackPathPtr>> Clients::callback_paths(
+    ClientId clientid) const {
+  std::vector<std::pair<SessionId, CallbackPathPtr>> paths;
+  paths.reserve(impl_->options.limits.sessions);
+  ClientShard& shard = impl_->shard_of(clientid);
+  const BriefLock lock(shard.mutex);
+  const ClientRecord* const client = shard.find(clientid);
+  if (client == nullptr) return paths;
+  for (const std::uint32_t place : client->sessions)
+    if (const Session& session = shard.session_at(place); session.callback_path != nullptr)
+      paths.emplace_back(session.id, session.callback_path);
+  return paths;
 }
 
 void Clients::backchannel_fault(const SessionId& sessionid) {

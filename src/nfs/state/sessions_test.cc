@@ -168,23 +168,31 @@ TEST(Nfs4Sessions, a_session_destroyed_by_its_own_COMPOUND_lets_the_request_end)
 TEST(Nfs4Sessions, a_connection_gets_what_it_asks_or_the_part_it_can) {
   World world;
   const SessionId session = world.client("owner").session;
+  auto carrier = std::make_shared<int>();
   const auto bind = [&](ConnectionId connection, std::uint32_t asked, std::uint32_t required,
                         bool able) {
-    return world.clients.bind_connection(session, connection, asked, required, able);
+    return world.clients.bind_connection(session, connection, asked, required,
+                                         able ? carrier : CallbackConnection());
   };
   EXPECT_EQ(bind(1, channel::kFore, channel::kFore, true).directions, channel::kFore);
   EXPECT_EQ(bind(2, channel::kBoth, channel::kFore, true).directions, channel::kBoth);
   EXPECT_EQ(bind(3, channel::kBoth, channel::kFore, false).directions, channel::kFore);
   EXPECT_EQ(bind(4, channel::kBack, channel::kBack, false).status, Status::Inval);
   EXPECT_EQ(bind(5, channel::kBack, channel::kBack, true).directions, channel::kBack);
-  EXPECT_EQ(world.clients.back_channels(session), (std::vector<ConnectionId>{5, 2}));
+  const auto back = world.clients.back_channels(session);
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].connection, 5u) << "the newest first";
+  EXPECT_EQ(back[1].connection, 2u);
+  carrier.reset();
+  EXPECT_TRUE(world.clients.back_channels(session).empty()) << "they went with the connections";
 }
 
 TEST(Nfs4Sessions, binding_again_has_no_effect_and_demanding_a_change_is_INVAL) {
   World world;
   const SessionId session = world.client("owner").session;
+  const auto carrier = std::make_shared<int>();
   const auto bind = [&](std::uint32_t asked, std::uint32_t required) {
-    return world.clients.bind_connection(session, 1, asked, required, true);
+    return world.clients.bind_connection(session, 1, asked, required, carrier);
   };
   EXPECT_EQ(bind(channel::kFore, channel::kFore).status, Status::Ok);
   EXPECT_EQ(bind(channel::kBoth, channel::kFore).directions, channel::kFore);
@@ -202,6 +210,8 @@ TEST(Nfs4Sessions, a_lost_back_channel_is_told_until_there_is_one) {
   CreateSessionArgs args = World::session_args(id, 1);
   args.connection = 1;
   args.connection_back_channel = true;
+  auto carrier = std::make_shared<int>();
+  args.callbacks = carrier;
   const SessionId first = world.clients.create_session(args, world.now).sessionid;
   args.sequence = 2;
   const SessionId second = world.clients.create_session(args, world.now).sessionid;
@@ -219,9 +229,11 @@ TEST(Nfs4Sessions, a_lost_back_channel_is_told_until_there_is_one) {
   EXPECT_EQ(flags(second, 1), 0u);
   world.clients.unbind_connection(second, 1);
   EXPECT_EQ(flags(first, 2), kDownSession | kDown);
-  world.clients.bind_connection(second, 2, channel::kBoth, channel::kFore, true);
+  world.clients.bind_connection(second, 2, channel::kBoth, channel::kFore, carrier);
   EXPECT_EQ(flags(first, 3), kDownSession);
   EXPECT_EQ(flags(second, 3), 0u);
+  carrier.reset();
+  EXPECT_EQ(flags(second, 4), kDownSession | kDown) << "the connection is gone";
 }
 
 TEST(Nfs4Slots, the_first_request_has_sequence_id_1) {

@@ -19,7 +19,7 @@ Status Files::free_stateid(const Stateid& stateid, const Life& life) {
   const Status status = shard.validate(stateid, life, nullptr, state);
   if (state == nullptr) return status;
   if (state->revoked == Status::Ok &&
-      (state->type == State::Type::Open || static_cast<LockState*>(state)->ranges > 0))
+      (state->type != State::Type::Lock || static_cast<LockState*>(state)->ranges > 0))
     return Status::LocksHeld;
   shard.remove(*state, removed);
   return Status::Ok;
@@ -32,7 +32,7 @@ Status Files::revoke(const Stateid& stateid) {
     const BriefLock lock(shard.mutex);
     State* const state = shard.find(stateid);
     if (state == nullptr) return Status::BadStateid;
-    shard.revoke(*state, removed);
+    shard.revoke(*state, Status::AdminRevoked, removed);
   }
   freed(nullptr);
   return Status::Ok;
@@ -74,6 +74,8 @@ StateInfo info_of(const FileShard& shard, const State& state) {
     info.owner = open.owner;
     info.share_access = open.access;
     info.share_deny = open.deny;
+  } else if (state.type == State::Type::Delegation) {
+    info.delegation_type = static_cast<const DelegationState&>(state).delegation_type;
   } else if (const auto& lock = static_cast<const LockState&>(state); lock.owner != nullptr) {
     info.owner = lock.owner->owner;
     for (const auto& [first, held] : lock.owner->ranges)

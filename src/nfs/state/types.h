@@ -60,6 +60,13 @@ using Verifier = vfs::Verifier;  // verifier4
 // Whatever names a connection for the protocol layer; only compared here. 0 is none.
 using ConnectionId = std::uint64_t;
 
+// One request that runs, and its slot. Only copied around.
+struct SlotRef {
+  SessionId sessionid{};
+  std::uint32_t slotid = 0;
+  SequenceId sequenceid = 0;
+};
+
 // stateid4. `other` names a set of locks: boot epoch, place in a table, generation of the place.
 struct Stateid {
   std::uint32_t seqid = 0;
@@ -88,6 +95,8 @@ struct FileKey {
 inline constexpr std::uint32_t kShareRead = 1;
 inline constexpr std::uint32_t kShareWrite = 2;
 inline constexpr std::uint32_t kShareBoth = 3;
+
+enum class DelegationType : std::uint8_t { Read, Write };
 
 // What clients behind one address have together.
 struct AddressAccount {

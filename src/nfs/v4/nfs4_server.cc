@@ -2,6 +2,7 @@
 
 #include "nfs/proto/nfs4.h"
 #include "nfs/ulb/nfs4.h"
+#include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/interpreter.h"
 #include "rpc/server.h"
 
@@ -11,6 +12,14 @@ Nfs4Server::Nfs4Server(const ServerContext& context, const Nfs4Options& options)
     : shared_(std::make_unique<SharedState>(context, options)) {}
 
 Nfs4Server::~Nfs4Server() = default;
+
+void Nfs4Server::start_callbacks(Loop& home) {
+  callbacks_ = std::make_unique<Callbacks>(*shared_, home);
+}
+
+void Nfs4Server::stop_callbacks() {
+  callbacks_.reset();
+}
 
 void Nfs4Server::add_program(rpc::Server& server) {
   rpc::Program program(v4::NFS4_PROGRAM, v4::NFS_V4, ulb::nfs4());

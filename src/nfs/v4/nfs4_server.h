@@ -29,8 +29,16 @@ class Nfs4Server {
   // Registers program 100003 version 4.
   void add_program(rpc::Server& server);
 
+  // From now on clients are called on the connections that they made (RFC 8167), and get
+  // delegations. `home` decides what is sent to whom; it outlives the calls of stop_callbacks().
+  // Before the first Call; on the thread of home.
+  void start_callbacks(Loop& home);
+  // After the last connection is gone; on the thread of home.
+  void stop_callbacks();
+
  private:
   std::unique_ptr<SharedState> shared_;
+  std::unique_ptr<Callbacks> callbacks_;
 };
 
 }  // namespace stag::nfs::nfs4

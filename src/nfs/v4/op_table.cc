@@ -16,6 +16,8 @@ constexpr std::uint32_t kChangeInfo = 20;
 constexpr std::uint32_t kBitmap = 4 + 4 * AttributeSet::kWords;
 constexpr std::uint32_t kStatus = 4;
 constexpr std::uint32_t kStateid = 16;
+// A write delegation with its space limit and an access control entry for nobody by name.
+constexpr std::uint32_t kDelegation = 4 + kStateid + 4 + 12 + 16;
 constexpr std::uint32_t kDenied = 20 + 8 + 4 + v4::NFS4_OPAQUE_LIMIT;
 constexpr std::uint32_t kSessionResults = 128;
 
@@ -110,12 +112,15 @@ constexpr Operation kXattrs[] = {
 };
 
 constexpr Operation kState[] = {
-    operation<&v4::OPEN4res::status, open>({v4::OP_OPEN,
-                                            "OPEN",
-                                            Needs::Current,
-                                            kReadOnly,
-                                            {},
-                                            kStatus + kStateid + kChangeInfo + 4 + kBitmap + 4}),
+    operation<&v4::OPEN4res::status, open>(
+        {v4::OP_OPEN,
+         "OPEN",
+         Needs::Current,
+         kReadOnly,
+         {},
+         kStatus + kStateid + kChangeInfo + 4 + kBitmap + kDelegation}),
+    operation<&v4::DELEGRETURN4res::status, delegreturn>(
+        {v4::OP_DELEGRETURN, "DELEGRETURN", Needs::Current, v4::NFS4ERR_BAD_STATEID, {}, kStatus}),
     operation<&v4::CLOSE4res::status, close>(
         {v4::OP_CLOSE, "CLOSE", Needs::Current, v4::NFS4ERR_BAD_STATEID, {}, kStatus + kStateid}),
     operation<&v4::OPEN_DOWNGRADE4res::status, open_downgrade>({v4::OP_OPEN_DOWNGRADE,
@@ -149,6 +154,8 @@ constexpr Operation kSessions[] = {
         {v4::OP_CREATE_SESSION, "CREATE_SESSION", {}, {}, Place::Alone, kSessionResults}),
     operation<&v4::BIND_CONN_TO_SESSION4res::bctsr_status, bind_conn_to_session>(
         {v4::OP_BIND_CONN_TO_SESSION, "BIND_CONN_TO_SESSION", {}, {}, Place::Alone, 32}),
+    operation<&v4::BACKCHANNEL_CTL4res::bcr_status, backchannel_ctl>(
+        {v4::OP_BACKCHANNEL_CTL, "BACKCHANNEL_CTL", {}, {}, Place::InSession, kStatus}),
     operation<&v4::DESTROY_SESSION4res::dsr_status, destroy_session>(
         {v4::OP_DESTROY_SESSION, "DESTROY_SESSION", {}, {}, Place::Alone, kStatus}),
     operation<&v4::DESTROY_CLIENTID4res::dcr_status, destroy_clientid>(

@@ -31,6 +31,8 @@ struct Nfs4Options {
   std::shared_ptr<state::GracePeriod> grace = std::make_shared<state::GracePeriod>();
 };
 
+class Callbacks;
+
 // Thread: any. Constant but for its parts, which have locks of their own.
 class SharedState {
  public:
@@ -46,6 +48,8 @@ class SharedState {
   // Of version 4.0, which has no sessions.
   state::Owners owners;
   rpc::ReplayCache replays;
+  // Null: clients are not called, and get no delegations.
+  std::atomic<Callbacks*> callbacks{nullptr};
 
   // Of these exports, which the caller keeps.
   std::shared_ptr<const PseudoFs> pseudo_fs(const std::shared_ptr<const Exports>& exports);

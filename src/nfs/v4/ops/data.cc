@@ -22,8 +22,10 @@ v4::stable_how4 to_stable_how4(vfs::Stability stability) {
 
 Task<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
   const ExportObject object = compound.object();
-  if (const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Read))
-    co_return v4::READ4res{*refused, {}};
+  auto refused = check_stateid(compound, object, args.stateid, state::Touch::Read);
+  if (refused == v4::NFS4ERR_DELAY)
+    refused = co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Read);
+  if (refused) co_return v4::READ4res{*refused, {}};
   auto found = co_await object.store().read(object.caller(), object.handle, args.offset,
                                             std::min(args.count, kMaxTransfer));
   if (!found) co_return v4::READ4res{co_await read_status(object, found.error()), {}};
@@ -35,8 +37,10 @@ Task<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
 Task<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args) {
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::WRITE4res{v4::NFS4ERR_ROFS, {}};
-  if (const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Write))
-    co_return v4::WRITE4res{*refused, {}};
+  auto refused = check_stateid(compound, object, args.stateid, state::Touch::Write);
+  if (refused == v4::NFS4ERR_DELAY)
+    refused = co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Write);
+  if (refused) co_return v4::WRITE4res{*refused, {}};
   // Of more than maxwrite bytes only so many are written. They are copied: a store that keeps what
   // it is given would keep all that was received.
   if (args.data.size() > kMaxTransfer)

@@ -1,7 +1,16 @@
 // GETATTR (RFC 8881 18.7).
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
+
+namespace {
+
+constexpr AttributeSet kChangesWithData = {v4::FATTR4_CHANGE, v4::FATTR4_SIZE,
+                                           v4::FATTR4_SPACE_USED, v4::FATTR4_TIME_METADATA,
+                                           v4::FATTR4_TIME_MODIFY};
+
+}  // namespace
 
 void encode(xdr::Encoder& encoder, const GetattrResults& results) {
   encoder.u32(static_cast<std::uint32_t>(results.status));
@@ -16,6 +25,13 @@ Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args) {
   if (!(results.asked & write_only).empty()) {
     results.status = v4::NFS4ERR_INVAL;
     co_return results;
+  }
+  // 10.4.3: the holder of a write delegation knows better; it is asked to give it back.
+  const auto* object = std::get_if<ExportObject>(&compound.current());
+  if (object != nullptr && compound.shared().files.guarded() &&
+      !(results.asked & kChangesWithData).empty()) {
+    results.status = co_await pass_gate(compound, *object, state::Touch::Look);
+    if (results.status != v4::NFS4_OK) co_return results;
   }
   auto source = co_await compound.attributes_of(compound.current(), results.asked);
   if (source)

@@ -1,6 +1,7 @@
 // LINK (RFC 8881 18.9): the saved file gets a name in the current directory.
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -11,6 +12,8 @@ Task<v4::LINK4res> link(Compound& compound, v4::LINK4args& args) {
   const ExportObject directory = compound.object();
   if (const auto refused = refused_together(file, directory))
     co_return v4::LINK4res{to_nfsstat4(*refused), {}};
+  const v4::nfsstat4 recalled = co_await pass_gate(compound, file, state::Touch::Attributes);
+  if (recalled != v4::NFS4_OK) co_return v4::LINK4res{recalled, {}};
   const auto linked = co_await directory.store().link(directory.caller(), file.handle,
                                                       directory.handle, args.newname);
   if (!linked) co_return v4::LINK4res{to_nfsstat4(linked.error()), {}};

@@ -1,7 +1,8 @@
 // OPEN (RFC 8881 18.16) of regular files: the file is found or made, the caller's permission is
-// checked, then its share is reserved. No delegations are given out.
+// checked, then its share is reserved; the last step is a delegation, where there can be one.
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/set_acl.h"
 #include "nfs/v4/ops/stateids.h"
@@ -127,8 +128,8 @@ Task<Found> find_or_make(const ExportObject& directory, const std::string& name,
   co_return Failure{v4::NFS4ERR_DELAY};
 }
 
-Task<Found> find_by_name(const ExportObject& directory, const v4::OPEN4args& args) {
-  const std::string& name = args.claim.file();
+Task<Found> find_by_name(const ExportObject& directory, const v4::OPEN4args& args,
+                         const std::string& name) {
   if (const v4::nfsstat4 bad = check_name(name); bad != v4::NFS4_OK) co_return Failure{bad};
   if (args.openhow.opentype != v4::OPEN4_CREATE) {
     const auto found = co_await lookup_in(directory, name);
@@ -146,8 +147,11 @@ Task<Found> find(Compound& compound, const v4::OPEN4args& args) {
   const ExportObject current = compound.object();
   switch (args.claim.claim) {
     case v4::CLAIM_NULL:
-      co_return co_await find_by_name(current, args);
+      co_return co_await find_by_name(current, args, args.claim.file());
+    case v4::CLAIM_DELEGATE_CUR:
+      co_return co_await find_by_name(current, args, args.claim.delegate_cur_info().file);
     case v4::CLAIM_FH:
+    case v4::CLAIM_DELEG_CUR_FH:
     case v4::CLAIM_PREVIOUS: {
       if (args.openhow.opentype == v4::OPEN4_CREATE) co_return Failure{v4::NFS4ERR_INVAL};
       const auto attributes = co_await current.store().attributes(current.caller(), current.handle);
@@ -157,8 +161,8 @@ Task<Found> find(Compound& compound, const v4::OPEN4args& args) {
       co_return Target{current};
     }
     default:
-      // No delegation was given out that could be claimed.
-      co_return Failure{v4::NFS4ERR_BAD_STATEID};
+      // What a client held before it restarted is not kept for it (18.16.3).
+      co_return Failure{v4::NFS4ERR_NOTSUPP};
   }
 }
 
@@ -178,7 +182,7 @@ Task<v4::nfsstat4> check_permission(const Target& target, std::uint32_t share) {
 
 v4::nfsstat4 check_arguments(const v4::OPEN4args& args) {
   const std::uint32_t access = args.share_access & kShareMask;
-  const bool valid = access != 0 && args.share_deny <= state::kShareBoth;
+  const bool valid = access != 0 && args.share_deny <= state::kShareBoth && valid_wants(args);
   return valid ? v4::NFS4_OK : v4::NFS4ERR_INVAL;
 }
 
@@ -212,12 +216,18 @@ Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
   const std::uint32_t access = args.share_access & kShareMask;
   const v4::nfsstat4 refused = co_await check_permission(*target, access);
   if (refused != v4::NFS4_OK) co_return v4::OPEN4res{refused, {}};
+  const v4::nfsstat4 unclaimed = check_delegation_claim(compound, target->file, args.claim);
+  if (unclaimed != v4::NFS4_OK) co_return v4::OPEN4res{unclaimed, {}};
 
   const Buffer owner = args.owner.owner.flatten();
-  const state::OpenArgs wanted{key_of(target->file), owner.bytes(), access, args.share_deny,
-                               args.claim.claim == v4::CLAIM_PREVIOUS};
-  const state::OpenResult opened =
-      settled(compound, [&] { return compound.shared().files.open(wanted, compound.life()); });
+  const state::OpenArgs wanted{key_of(target->file),
+                               owner.bytes(),
+                               access,
+                               args.share_deny,
+                               args.claim.claim == v4::CLAIM_PREVIOUS,
+                               target->truncate.has_value()};
+  const state::OpenResult opened = co_await settled_in_time(
+      compound, wanted.file, [&] { return compound.shared().files.open(wanted, compound.life()); });
   if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
   const v4::nfsstat4 failed = co_await truncate(*target);
   if (failed != v4::NFS4_OK) {
@@ -231,7 +241,7 @@ Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
   ok.cinfo = target->directory;
   ok.rflags = v4::OPEN4_RESULT_LOCKTYPE_POSIX;
   ok.attrset = target->set.bitmap();
-  ok.delegation.delegation_type = v4::OPEN_DELEGATE_NONE;
+  ok.delegation = co_await delegation_for(compound, target->file, args);
   compound.set_current(target->file);
   compound.set_current_stateid(ok.stateid);
   co_return results;

@@ -70,6 +70,7 @@ Task<v4::REMOVEXATTR4res> removexattr(Compound& compound, v4::REMOVEXATTR4args& 
 
 // Opens and locks.
 Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args);
+v4::DELEGRETURN4res delegreturn(Compound& compound, v4::DELEGRETURN4args& args);
 v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args);
 v4::OPEN_DOWNGRADE4res open_downgrade(Compound& compound, v4::OPEN_DOWNGRADE4args& args);
 v4::LOCK4res lock(Compound& compound, v4::LOCK4args& args);
@@ -96,6 +97,7 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args);
 v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4args& args);
 v4::BIND_CONN_TO_SESSION4res bind_conn_to_session(Compound& compound,
                                                   v4::BIND_CONN_TO_SESSION4args& args);
+v4::BACKCHANNEL_CTL4res backchannel_ctl(Compound& compound, v4::BACKCHANNEL_CTL4args& args);
 v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args);
 Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
                                                 v4::DESTROY_CLIENTID4args& args);

@@ -1,6 +1,7 @@
 // RENAME (RFC 8881 18.26): from the saved directory to the current one.
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -12,6 +13,12 @@ Task<v4::RENAME4res> rename(Compound& compound, v4::RENAME4args& args) {
   const ExportObject to = compound.object();
   if (const auto refused = refused_together(from, to))
     co_return v4::RENAME4res{to_nfsstat4(*refused), {}};
+  // Whoever holds a delegation of the file opens it by a name that it will not have any more; a
+  // file of the new name is removed.
+  v4::nfsstat4 recalled = co_await pass_gate(compound, from, args.oldname, state::Touch::Unlink);
+  if (recalled == v4::NFS4_OK)
+    recalled = co_await pass_gate(compound, to, args.newname, state::Touch::Unlink);
+  if (recalled != v4::NFS4_OK) co_return v4::RENAME4res{recalled, {}};
   const auto renamed = co_await from.store().rename(from.caller(), from.handle, args.oldname,
                                                     to.handle, args.newname);
   if (!renamed) co_return v4::RENAME4res{to_nfsstat4(renamed.error()), {}};

@@ -1,5 +1,6 @@
-// EXCHANGE_ID, CREATE_SESSION, BIND_CONN_TO_SESSION, DESTROY_SESSION, DESTROY_CLIENTID and
-// RECLAIM_COMPLETE (RFC 8881 18.34 to 18.37, 18.50, 18.51).
+// EXCHANGE_ID, CREATE_SESSION, BIND_CONN_TO_SESSION, BACKCHANNEL_CTL, DESTROY_SESSION,
+// DESTROY_CLIENTID and RECLAIM_COMPLETE (RFC 8881 18.33 to 18.37, 18.50, 18.51).
+#include "nfs/v4/callback/back_channel.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"
 
@@ -9,7 +10,14 @@ namespace {
 
 // Which connection it is; one of datagrams is none.
 state::ConnectionId connection_of(const Compound& compound) {
-  return reinterpret_cast<std::uintptr_t>(compound.admission().call().connection().get());
+  const auto& connection = compound.admission().call().connection();
+  return connection == nullptr ? 0 : connection->id();
+}
+
+// What carries callbacks on this connection; expired when nothing does.
+state::CallbackConnection callbacks_of(const Compound& compound) {
+  if (compound.shared().callbacks.load(std::memory_order_acquire) == nullptr) return {};
+  return compound.admission().call().reverse_channel();
 }
 
 // 2.5: what tells this server from every other, on whatever address and after every restart.
@@ -75,6 +83,24 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) 
   return results;
 }
 
+namespace {
+
+// Null when the client takes no credentials that this server has.
+std::shared_ptr<BackChannel> back_channel_of(const Compound& compound,
+                                             const v4::CREATE_SESSION4args& args) {
+  auto credentials = usable_credentials(args.csa_sec_parms);
+  if (!credentials) return nullptr;
+  return std::make_shared<BackChannel>(compound.minor(), args.csa_cb_program,
+                                       *std::move(credentials));
+}
+
+std::shared_ptr<BackChannel> back_channel_of(const Compound& compound,
+                                             const state::SessionId& sessionid) {
+  return std::static_pointer_cast<BackChannel>(compound.shared().clients.callback_path(sessionid));
+}
+
+}  // namespace
+
 v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4args& args) {
   constexpr std::uint32_t kKnown = v4::CREATE_SESSION4_FLAG_PERSIST |
                                    v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
@@ -88,6 +114,11 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   asked.fore = to_attributes(args.csa_fore_chan_attrs);
   asked.back = to_attributes(args.csa_back_chan_attrs);
   asked.connection = connection_of(compound);
+  const std::shared_ptr<BackChannel> back = back_channel_of(compound, args);
+  if (back != nullptr && (args.csa_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0)
+    asked.callbacks = callbacks_of(compound);
+  asked.connection_back_channel = !asked.callbacks.expired();
+  asked.callback_path = back;
   state::Clients& clients = compound.shared().clients;
   state::CreateSessionResult made = clients.create_session(asked, compound.now());
   if (made.lapsed != 0) {
@@ -97,6 +128,7 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   compound.shared().release(made.ended);
   if (made.confirmed && made.life != nullptr) compound.shared().admit(*made.life);
   if (made.status != state::Status::Ok) return {to_nfsstat4(made.status), {}};
+  if (back != nullptr && !made.replay) back->open(made.sessionid, made.back);
   v4::CREATE_SESSION4res results;
   v4::CREATE_SESSION4resok& ok = results.csr_resok4();
   ok.csr_sessionid = made.sessionid;
@@ -114,14 +146,26 @@ v4::BIND_CONN_TO_SESSION4res bind_conn_to_session(Compound& compound,
   std::uint32_t required = 0;
   if (args.bctsa_dir == v4::CDFC4_FORE) asked = required = channel::kFore;
   if (args.bctsa_dir == v4::CDFC4_BACK) asked = required = channel::kBack;
+  const std::shared_ptr<BackChannel> back = back_channel_of(compound, args.bctsa_sessid);
   const state::BindResult bound = compound.shared().clients.bind_connection(
-      args.bctsa_sessid, connection_of(compound), asked, required, false);
+      args.bctsa_sessid, connection_of(compound), asked, required,
+      back == nullptr ? state::CallbackConnection() : callbacks_of(compound));
   if (bound.status != state::Status::Ok) return {to_nfsstat4(bound.status), {}};
+  if (back != nullptr && (bound.directions & channel::kBack) != 0) back->ask_again();
   v4::BIND_CONN_TO_SESSION4res results;
   auto& ok = results.bctsr_resok4();
   ok.bctsr_sessid = args.bctsa_sessid;
   ok.bctsr_dir = static_cast<v4::channel_dir_from_server4>(bound.directions);
   return results;
+}
+
+v4::BACKCHANNEL_CTL4res backchannel_ctl(Compound& compound, v4::BACKCHANNEL_CTL4args& args) {
+  const std::shared_ptr<BackChannel> back =
+      back_channel_of(compound, compound.slot()->slot.sessionid);
+  auto credentials = usable_credentials(args.bca_sec_parms);
+  if (back == nullptr || !credentials) return {v4::NFS4ERR_INVAL};
+  back->replace(args.bca_cb_program, *std::move(credentials));
+  return {v4::NFS4_OK};
 }
 
 v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args) {

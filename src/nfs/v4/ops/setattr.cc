@@ -12,9 +12,14 @@ Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::SETATTR4res{v4::NFS4ERR_ROFS, {}};
   // 18.30.3: the stateid is there for a change of the size, which is like a WRITE.
-  if (wanted->values.size)
-    if (const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Size))
-      co_return v4::SETATTR4res{*refused, {}};
+  if (wanted->values.size) {
+    auto refused = check_stateid(compound, object, args.stateid, state::Touch::Size);
+    if (refused == v4::NFS4ERR_DELAY)
+      refused = co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Size);
+    if (refused) co_return v4::SETATTR4res{*refused, {}};
+  }
+  const v4::nfsstat4 recalled = co_await pass_gate(compound, object, state::Touch::Attributes);
+  if (recalled != v4::NFS4_OK) co_return v4::SETATTR4res{recalled, {}};
   const auto changed = co_await object.store().set_attributes(object.caller(), object.handle,
                                                               wanted->values, std::nullopt);
   if (!changed) co_return v4::SETATTR4res{to_nfsstat4(changed.error()), {}};

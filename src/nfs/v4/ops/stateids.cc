@@ -1,6 +1,7 @@
 // TEST_STATEID and FREE_STATEID (RFC 8881 18.38, 18.48), and what all stateids have in common.
 #include "nfs/v4/ops/stateids.h"
 
+#include "base/completion.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"
 
@@ -45,6 +46,55 @@ std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject
   });
   if (!asked.verdict.granted()) return status_of(asked.verdict);
   return std::nullopt;
+}
+
+// Which of the two comes second finds nobody waiting.
+Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until) {
+  Loop& loop = compound.admission().call().loop();
+  if (loop.now() >= until) co_return false;
+  const auto ended = std::make_shared<Completion<bool>>();
+  const auto complete = [ended](bool gone) {
+    if (!ended->completed()) ended->complete(gone);
+  };
+  using Wait = state::Files::Wait;
+  const Wait wait = compound.shared().files.wait(
+      file, [&loop, complete] { loop.post([complete] { complete(true); }); });
+  if (wait != Wait::Begun) co_return wait == Wait::NoDelegation;
+  const Timer limit = loop.after(until - loop.now(), [complete] { complete(false); });
+  co_return co_await *ended;
+}
+
+Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
+                                                        v4::stateid4 stateid, state::Touch touch) {
+  const TimePoint until = compound.now() + kRecallPatience;
+  std::optional<v4::nfsstat4> refused = v4::NFS4ERR_DELAY;
+  while (refused == v4::NFS4ERR_DELAY) {
+    const bool gone = co_await delegation_goes(compound, key_of(object), until);
+    if (!gone) break;
+    refused = check_stateid(compound, object, stateid, touch);
+  }
+  co_return refused;
+}
+
+Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Touch touch) {
+  state::Files& files = compound.shared().files;
+  if (!files.guarded()) co_return v4::NFS4_OK;
+  struct Asked {
+    state::Verdict verdict;
+  };
+  const state::FileKey file = key_of(object);
+  const Asked asked = co_await settled_in_time(
+      compound, file, [&] { return Asked{files.access(file, touch, compound.life().get())}; });
+  co_return status_of(asked.verdict);
+}
+
+Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject directory, std::string name,
+                             state::Touch touch) {
+  if (!compound.shared().files.guarded()) co_return v4::NFS4_OK;
+  const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, name);
+  if (!found) co_return v4::NFS4_OK;
+  directory.handle = found->node.handle;
+  co_return co_await pass_gate(compound, directory, touch);
 }
 
 v4::TEST_STATEID4res test_stateid(Compound& compound, v4::TEST_STATEID4args& args) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "nfs/v4/compound/compound.h"
 
@@ -30,5 +31,33 @@ auto settled(Compound& compound, Ask ask) {
   return result;
 }
 v4::nfsstat4 status_of(const state::Verdict& verdict);
+
+// How long an operation waits for delegations that are being recalled.
+inline constexpr Duration kRecallPatience = std::chrono::seconds(1);
+// Waits until a delegation of the file is gone. False: not in time, or too many wait.
+Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until);
+
+// The same as settled(), where delegations may be in the way: they get a second to be given back.
+template <class Ask>
+auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<decltype(ask())> {
+  const TimePoint until = compound.now() + kRecallPatience;
+  auto result = settled(compound, ask);
+  while (result.verdict.kind == state::Verdict::Kind::Recall) {
+    const bool gone = co_await delegation_goes(compound, file, until);
+    if (!gone) break;
+    result = settled(compound, ask);
+  }
+  co_return result;
+}
+
+// check_stateid() has said NFS4ERR_DELAY, for delegations are in the way: the same, in time.
+Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
+                                                        v4::stateid4 stateid, state::Touch touch);
+// Why an operation without a stateid may not do that to an object; NFS4_OK: it may. Waits for
+// delegations of other clients.
+Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Touch touch);
+// The same for what has this name, if anything has.
+Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject directory, std::string name,
+                             state::Touch touch);
 
 }  // namespace stag::nfs::nfs4

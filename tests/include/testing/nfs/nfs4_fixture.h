@@ -82,7 +82,7 @@ class Nfs4Served : public ::testing::Test {
   // As it is, without a SEQUENCE.
   Res compound(std::vector<Op> operations) { return compound(std::move(operations), minor_); }
   Res compound(std::vector<Op> operations, std::uint32_t minor) {
-    rpc::Client client(channel_, nfs::ulb::nfs4(), credentials_);
+    rpc::Client client(*via_, nfs::ulb::nfs4(), credentials_);
     nfs::v4::COMPOUND4args args{"tag", minor, std::move(operations)};
     auto result = loop_.run(client.call<nfs::v4::NFSPROC4_COMPOUND>(args));
     STAG_CHECK(result.has_value());
@@ -206,6 +206,7 @@ class Nfs4Served : public ::testing::Test {
   nfs::nfs4::Nfs4Server nfs4_;
   rpc::Server server_;
   LoopbackChannel channel_{loop_, server_};
+  rpc::Channel* via_ = &channel_;  // what compound() calls through
   rpc::Credentials credentials_;
   std::uint32_t minor_ = 1;
   nfs::v4::clientid4 clientid_ = 0;

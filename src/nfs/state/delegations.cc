@@ -1,0 +1,187 @@
+// The delegations of Files: granted, recalled, given back or revoked (RFC 8881 10.4).
+#include "nfs/state/file_shard.h"
+#include "nfs/state/files.h"
+
+namespace stag::nfs::state {
+namespace {
+
+constexpr std::size_t kRead = static_cast<std::size_t>(DelegationType::Read);
+constexpr std::size_t kWrite = static_cast<std::size_t>(DelegationType::Write);
+
+bool is_in_the_way(const DelegationState& delegation, Touch touch) {
+  return delegation.delegation_type == DelegationType::Write ||
+         (touch != Touch::Read && touch != Touch::Look);
+}
+
+// Whether an open of somebody else is against a delegation.
+bool forbids(const OpenState& open, DelegationType type) {
+  return type == DelegationType::Write || (open.access & kShareWrite) != 0 ||
+         (open.deny & kShareRead) != 0;
+}
+
+// The opens of a file that many have open are not looked through for one delegation.
+constexpr int kOpensLookedAt = 64;
+
+bool opened_by_others(const FileRecord& file, DelegationType type, const Life& life) {
+  const bool harmless = file.accessing[1] == 0 && file.denying[0] == 0;
+  if (type == DelegationType::Read && harmless) return false;
+  int looked_at = 0;
+  for (const OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
+    if (++looked_at > kOpensLookedAt) return true;
+    if (open->holder->life->clientid != life.clientid && forbids(*open, type)) return true;
+  }
+  return false;
+}
+
+bool may_delegate(const FileRecord* file, DelegationType type, const Life& life) {
+  if (file == nullptr) return true;
+  if (file->delegated[kWrite] != 0) return false;
+  if (type == DelegationType::Write && file->delegated[kRead] != 0) return false;
+  // Somebody waits for one to be given back.
+  if (file->waiters != nullptr) return false;
+  return !opened_by_others(*file, type, life);
+}
+
+}  // namespace
+
+Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, Touch touch,
+                                       const Life* by, RemovedRecords& removed) {
+  Verdict verdict;
+  FileRecord* file = find_file(key, hash);
+  if (file == nullptr) return verdict;
+  DelegationState* next = nullptr;
+  for (DelegationState* one = file->delegations.front(); one != nullptr; one = next) {
+    next = file->delegations.next(*one);
+    const Life& life = *one->holder->life;
+    if ((by != nullptr && life.clientid == by->clientid) || !is_in_the_way(*one, touch)) continue;
+    if (life.lapsed()) return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
+    if (life.ended()) {
+      remove(*one, removed);  // The last one may take the file's record with it.
+      continue;
+    }
+    one->recalled = true;
+    verdict = {Verdict::Kind::Recall, Status::Delay, life.clientid};
+  }
+  return verdict;
+}
+
+std::optional<Recall> FileShard::next_recall(const FileKey& key, std::uint64_t hash) {
+  const FileRecord* const file = find_file(key, hash);
+  if (file == nullptr) return std::nullopt;
+  for (DelegationState* one = file->delegations.front(); one != nullptr;
+       one = file->delegations.next(*one)) {
+    if (!one->recalled || one->told) continue;
+    one->told = true;
+    return Recall{stateid_of(*one), key, one->holder->life->clientid, one->granted_by};
+  }
+  return std::nullopt;
+}
+
+void FileShard::untell(const Stateid& stateid) {
+  State* const state = find(stateid);
+  if (state != nullptr && state->type == State::Type::Delegation)
+    static_cast<DelegationState*>(state)->told = false;
+}
+
+void Files::tell_recalls(const FileKey& file) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  FileShard& shard = impl_->shard_of(hash);
+  for (;;) {
+    std::optional<Recall> recall;
+    {
+      const BriefLock lock(shard.mutex);
+      recall = shard.next_recall(file, hash);
+    }
+    if (!recall) return;
+    try {
+      if (told_) told_(*recall);
+    } catch (...) {  // The next conflict tells it again.
+      const BriefLock lock(shard.mutex);
+      shard.untell(recall->stateid);
+      throw;
+    }
+  }
+}
+
+StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
+  if (grace()) return {Status::Grace, {}};
+  // What the others keep on this file is not looked for.
+  if (ask_others(false)) return {Status::Denied, {}};
+  const std::uint64_t file_hash = impl_->hash_of(args.file);
+  const std::uint64_t hash = impl_->hash_of(file_hash, life->clientid, {});
+  auto fresh = std::make_unique<DelegationState>(args.type, args.granted_by, hash);
+  Spare spare = impl_->spare(args.file, file_hash, life);
+  FileShard& shard = impl_->shard_of(file_hash);
+  const BriefLock lock(shard.mutex);
+  if (life->ended()) return {Status::Expired, {}};
+  if (shard.find_delegation(hash, life->clientid, args.file) != nullptr ||
+      !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
+    return {Status::Denied, {}};
+  if (impl_->delegations.load(std::memory_order_relaxed) >= impl_->options.limits.delegations ||
+      !impl_->room_for(*life, static_cast<std::int32_t>(fresh->cost)))
+    return {Status::Delay, {}};
+  shard.make_room();
+  DelegationState& made = *fresh.release();
+  shard.add(made, spare);
+  return {Status::Ok, shard.stateid_of(made)};
+}
+
+Status Files::return_delegation(const FileKey& file, const Stateid& stateid, const Life& life) {
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(stateid);
+  {
+    const BriefLock lock(shard.mutex);
+    State* state = nullptr;
+    const Status status = shard.validate(stateid, life, &file, state);
+    if (status != Status::Ok) return status;
+    if (state->type != State::Type::Delegation) return Status::BadStateid;
+    shard.remove(*state, removed);
+  }
+  freed(&file);
+  return Status::Ok;
+}
+
+Status Files::check_delegation(const FileKey& file, const Stateid& stateid, const Life& life) {
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  State* state = nullptr;
+  const Status status = shard.validate(stateid, life, &file, state);
+  if (status != Status::Ok) return status;
+  return state->type == State::Type::Delegation ? Status::Ok : Status::BadStateid;
+}
+
+Files::Wait Files::wait(const FileKey& file, UniqueFunction<void()> done) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  auto fresh = std::make_unique<WaiterRecord>(nullptr);
+  FileShard& shard = impl_->shard_of(hash);
+  const BriefLock lock(shard.mutex);
+  FileRecord* const record = shard.find_file(file, hash);
+  if (record == nullptr || record->delegations.empty()) return Wait::NoDelegation;
+  if (record->waiting >= impl_->options.limits.waiting) return Wait::TooMany;
+  ++record->waiting;
+  fresh->done = std::move(done);
+  fresh->next = std::exchange(record->waiters, fresh.get());
+  fresh.release();
+  return Wait::Begun;
+}
+
+bool Files::is_delegated(const Stateid& stateid) const {
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  const State* const state = shard.find(stateid);
+  return state != nullptr && state->revoked == Status::Ok;
+}
+
+void Files::revoke_delegation(const Stateid& stateid) {
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(stateid);
+  {
+    const BriefLock lock(shard.mutex);
+    State* const state = shard.find(stateid);
+    if (state == nullptr || state->type != State::Type::Delegation) return;
+    shard.revoke(*state, Status::DelegRevoked, removed);
+  }
+  freed(nullptr);
+}
+
+}  // namespace stag::nfs::state

@@ -1,0 +1,326 @@
+// The sentences of RFC 8881 10.4 on delegations, and Files against a list of facts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "testing/nfs/state_world.h"
+
+namespace stag::nfs::state {
+namespace {
+
+using testing::World;
+using VerdictKind = Verdict::Kind;
+
+constexpr std::uint32_t kReads = kShareRead, kWrites = kShareWrite, kReadsAndWrites = kShareBoth;
+
+class Nfs4StateDelegations : public ::testing::Test {
+ protected:
+  Nfs4StateDelegations() {
+    world.files.on_recall([this](const Recall& recall) { recalls.push_back(recall); });
+  }
+  StateidResult delegate(const testing::Client& client, DelegationType type) {
+    return world.files.delegate({file, type, {}}, client.life);
+  }
+  Verdict open(const testing::Client& client, std::uint32_t access, std::uint32_t deny = 0) {
+    return world.open(client, 1, access, deny, "owner").verdict;
+  }
+
+  World world;
+  const testing::Client a = world.client("a"), b = world.client("b");
+  const FileKey file = World::file(1);
+  std::vector<Recall> recalls;
+};
+
+TEST_F(Nfs4StateDelegations, a_conflict_is_told_once_and_lasts_until_the_return) {
+  const StateidResult made = delegate(a, DelegationType::Read);
+  ASSERT_EQ(made.status, Status::Ok);
+  EXPECT_EQ(open(b, kReads).kind, VerdictKind::Granted);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
+  ASSERT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(recalls[0].stateid, made.stateid);
+  EXPECT_EQ(recalls[0].clientid, a.id);
+  EXPECT_EQ(world.files.return_delegation(file, made.stateid, *a.life), Status::Ok);
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Granted);
+  EXPECT_FALSE(world.files.is_delegated(made.stateid));
+}
+
+TEST_F(Nfs4StateDelegations, of_several_readers_are_all_recalled_but_the_own_one) {
+  const testing::Client c = world.client("c");
+  for (const auto* client : {&a, &b, &c})
+    ASSERT_EQ(delegate(*client, DelegationType::Read).status, Status::Ok);
+  EXPECT_EQ(open(b, kReadsAndWrites).kind, VerdictKind::Recall);
+  EXPECT_EQ(recalls.size(), 2u);
+  for (const Recall& recall : recalls) EXPECT_NE(recall.clientid, b.id);
+}
+
+TEST_F(Nfs4StateDelegations, who_waits_is_told_when_one_is_gone) {
+  const Stateid stateid = delegate(a, DelegationType::Write).stateid;
+  int told = 0;
+  const auto wait = [&] { return world.files.wait(file, [&told] { ++told; }); };
+  EXPECT_EQ(open(b, kReads).kind, VerdictKind::Recall);
+  EXPECT_EQ(wait(), Files::Wait::Begun);
+  EXPECT_EQ(wait(), Files::Wait::Begun);
+  EXPECT_EQ(told, 0);
+  world.files.revoke_delegation(stateid);
+  EXPECT_EQ(told, 2);
+  EXPECT_EQ(wait(), Files::Wait::NoDelegation);
+}
+
+TEST_F(Nfs4StateDelegations, no_more_than_so_many_wait_for_one_file) {
+  delegate(a, DelegationType::Write);
+  for (std::uint32_t i = 0; i < StateLimits{}.waiting; ++i)
+    ASSERT_EQ(world.files.wait(file, [] {}), Files::Wait::Begun);
+  EXPECT_EQ(world.files.wait(file, [] {}), Files::Wait::TooMany);
+}
+
+TEST_F(Nfs4StateDelegations, that_are_waited_for_are_not_given_anew) {
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
+  EXPECT_EQ(world.files.wait(file, [] {}), Files::Wait::Begun);
+  EXPECT_EQ(delegate(world.client("c"), DelegationType::Read).status, Status::Denied);
+  world.files.return_delegation(file, stateid, *a.life);
+}
+
+TEST_F(Nfs4StateDelegations, a_revoked_one_is_DELEG_REVOKED_until_it_is_freed) {
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  EXPECT_EQ(world.files.free_stateid(stateid, *a.life), Status::LocksHeld);
+  world.files.revoke_delegation(stateid);
+  EXPECT_EQ(a.life->recallable_revoked.load(), 1u);
+  EXPECT_EQ(a.life->admin_revoked.load(), 0u);
+  EXPECT_EQ(world.files.test_stateid(stateid, *a.life), Status::DelegRevoked);
+  EXPECT_EQ(world.files.return_delegation(file, stateid, *a.life), Status::DelegRevoked);
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Granted);
+  EXPECT_EQ(world.files.free_stateid(stateid, *a.life), Status::Ok);
+  EXPECT_EQ(a.life->recallable_revoked.load(), 0u);
+  EXPECT_EQ(world.files.test_stateid(stateid, *a.life), Status::BadStateid);
+}
+
+TEST_F(Nfs4StateDelegations, of_a_client_that_lapsed_or_ended_are_in_nobodys_way_for_long) {
+  delegate(a, DelegationType::Write);
+  a.life->phase = Life::Phase::Lapsed;
+  const Verdict lapsed = open(b, kReads);
+  EXPECT_EQ(lapsed.kind, VerdictKind::Lapsed);
+  EXPECT_EQ(lapsed.who, a.id);
+  a.life->phase = Life::Phase::Ended;
+  EXPECT_EQ(open(b, kReads).kind, VerdictKind::Granted);
+  EXPECT_TRUE(recalls.empty());
+  EXPECT_EQ(a.life->states.load(), 0u);
+}
+
+TEST_F(Nfs4StateDelegations, a_share_that_denies_reading_is_against_readers) {
+  delegate(a, DelegationType::Read);
+  EXPECT_EQ(open(b, kReads, kWrites).kind, VerdictKind::Granted);
+  EXPECT_EQ(open(world.client("c"), kReads, kReads).kind, VerdictKind::Refused);
+  EXPECT_TRUE(recalls.empty());
+}
+
+TEST_F(Nfs4StateDelegations, are_no_lock_stateids) {
+  const Stateid stateid = delegate(a, DelegationType::Write).stateid;
+  LockArgs args{file, {0, 9}, true, false, false, stateid, bytes_of("owner")};
+  EXPECT_EQ(world.files.lock(args, a.life).verdict.status, Status::BadStateid);
+  args.new_lock_owner = true;
+  EXPECT_EQ(world.files.lock(args, a.life).verdict.status, Status::BadStateid);
+  EXPECT_EQ(world.files.unlock(file, stateid, {0, 9}, *a.life).status, Status::BadStateid);
+  EXPECT_EQ(world.files.close(file, stateid, *a.life).status, Status::BadStateid);
+  EXPECT_EQ(world.files.open_downgrade(file, stateid, kReads, 0, *a.life).status,
+            Status::BadStateid);
+}
+
+TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {
+  Files files({.epoch = 1, .key = {}, .limits = {.delegations = 3}});
+  std::vector<Stateid> given;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    const auto made = files.delegate({World::file(i), DelegationType::Read, {}}, a.life);
+    EXPECT_EQ(made.status, i < 3 ? Status::Ok : Status::Delay);
+    given.push_back(made.stateid);
+  }
+  EXPECT_EQ(files.return_delegation(World::file(0), given[0], *a.life), Status::Ok);
+  EXPECT_EQ(files.delegate({World::file(9), DelegationType::Read, {}}, a.life).status, Status::Ok);
+  files.release(*a.life);
+}
+
+// Files against facts: who has what open, and who has which delegation.
+class DelegationModel {
+ public:
+  static constexpr int kClients = 3, kFiles = 2, kSteps = 8;
+
+  DelegationModel() {
+    files_.on_recall([this](const Recall& recall) {
+      Delegation* const one = find(recall.stateid);
+      ASSERT_NE(one, nullptr);
+      EXPECT_FALSE(one->told) << "a recall is told once";
+      one->told = true;
+    });
+    for (int i = 0; i < kClients; ++i) {
+      lives_[at(i)] = std::make_shared<Life>(static_cast<ClientId>(i) + 1);
+      lives_[at(i)]->reclaim_complete = true;
+    }
+  }
+  ~DelegationModel() {
+    for (const LifePtr& life : lives_) {
+      life->phase = Life::Phase::Ended;
+      files_.release(*life);
+      EXPECT_EQ(life->states.load(), 0u);
+      EXPECT_EQ(life->recallable_revoked.load(), 0u);
+    }
+    EXPECT_EQ(files_.states(), 0u);
+    EXPECT_FALSE(files_.guarded());
+  }
+
+  void perform(int step, int client, int file) {
+    switch (step) {
+      case 0:
+        return open(client, file, kReads);
+      case 1:
+        return open(client, file, kReadsAndWrites);
+      case 2:
+        return close(client, file);
+      case 3:
+        return delegate(client, file, DelegationType::Read);
+      case 4:
+        return delegate(client, file, DelegationType::Write);
+      case 5:
+        return give_back(client, file);
+      case 6:
+        return touch(client, file);
+      default:
+        return revoke_or_free(client, file);
+    }
+  }
+
+ private:
+  struct Open {
+    int client = 0, file = 0;
+    std::uint32_t access = 0;
+    Stateid stateid;
+  };
+  struct Delegation {
+    int client = 0, file = 0;
+    DelegationType type = DelegationType::Read;
+    Stateid stateid;
+    bool told = false, revoked = false;
+  };
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  const LifePtr& life(int client) { return lives_[at(client)]; }
+  static FileKey key(int file) { return World::file(static_cast<std::uint64_t>(file)); }
+
+  Delegation* find(const Stateid& stateid) {
+    const auto found = std::find_if(delegations_.begin(), delegations_.end(),
+                                    [&](const auto& one) { return one.stateid == stateid; });
+    return found == delegations_.end() ? nullptr : &*found;
+  }
+  Delegation* find(int client, int file, bool revoked) {
+    for (Delegation& one : delegations_)
+      if (one.client == client && one.file == file && one.revoked == revoked) return &one;
+    return nullptr;
+  }
+  Open* find_open(int client, int file) {
+    for (Open& open : opens_)
+      if (open.client == client && open.file == file) return &open;
+    return nullptr;
+  }
+  // After a conflict, everybody in the way is told; client -1 is nobody.
+  void expect(const Verdict& verdict, int client, int file, bool changes) {
+    bool conflict = false;
+    for (const Delegation& one : delegations_) {
+      if (one.revoked || one.client == client || one.file != file) continue;
+      if (!changes && one.type == DelegationType::Read) continue;
+      conflict = true;
+      EXPECT_TRUE(one.told);
+    }
+    EXPECT_EQ(verdict.kind, conflict ? VerdictKind::Recall : VerdictKind::Granted);
+  }
+
+  void open(int client, int file, std::uint32_t access) {
+    const OpenResult result =
+        files_.open({key(file), bytes_of("owner"), access, 0, false}, life(client));
+    expect(result.verdict, client, file, (access & kWrites) != 0);
+    if (!result.verdict.granted()) return;
+    if (Open* const known = find_open(client, file)) {
+      known->access |= access;
+      known->stateid = result.stateid;
+    } else {
+      opens_.push_back({client, file, access, result.stateid});
+    }
+  }
+  void close(int client, int file) {
+    Open* const open = find_open(client, file);
+    if (open == nullptr) return;
+    EXPECT_EQ(files_.close(key(file), open->stateid, *life(client)).status, Status::Ok);
+    opens_.erase(opens_.begin() + (open - opens_.data()));
+  }
+  void delegate(int client, int file, DelegationType type) {
+    bool may = find(client, file, false) == nullptr;
+    const bool writes = type == DelegationType::Write;
+    for (const Open& open : opens_)
+      if (open.file == file && open.client != client && (writes || (open.access & kWrites) != 0))
+        may = false;
+    for (const Delegation& one : delegations_)
+      if (!one.revoked && one.file == file && (writes || one.type == DelegationType::Write))
+        may = false;
+    const StateidResult made = files_.delegate({key(file), type, {}}, life(client));
+    EXPECT_EQ(made.status, may ? Status::Ok : Status::Denied);
+    if (made.status == Status::Ok) delegations_.push_back({client, file, type, made.stateid});
+  }
+  void give_back(int client, int file) {
+    Delegation* const one = find(client, file, false);
+    if (one == nullptr) return;
+    const int other = (client + 1) % kClients;
+    EXPECT_EQ(files_.return_delegation(key(file), one->stateid, *life(other)), Status::BadStateid);
+    EXPECT_EQ(files_.return_delegation(key(file), one->stateid, *life(client)), Status::Ok);
+    delegations_.erase(delegations_.begin() + (one - delegations_.data()));
+  }
+  void touch(int client, int file) {
+    for (const Touch how :
+         {Touch::Read, Touch::Look, Touch::Attributes, Touch::Unlink, Touch::Size}) {
+      const bool changes = how != Touch::Read && how != Touch::Look;
+      expect(files_.access(key(file), how, life(client).get()), client, file, changes);
+    }
+    expect(files_.access(key(file), Touch::Read), -1, file, false);
+    if (client == 0) expect(files_.access(key(file), Touch::Write), -1, file, true);
+  }
+  void revoke_or_free(int client, int file) {
+    if (Delegation* const revoked = find(client, file, true)) {
+      EXPECT_EQ(files_.free_stateid(revoked->stateid, *life(client)), Status::Ok);
+      delegations_.erase(delegations_.begin() + (revoked - delegations_.data()));
+    } else if (Delegation* const one = find(client, file, false)) {
+      files_.revoke_delegation(one->stateid);
+      one->revoked = true;
+    }
+  }
+
+  Files files_{{.epoch = 1, .key = {}, .limits = {}}};
+  std::array<LifePtr, kClients> lives_;
+  std::vector<Open> opens_;
+  std::vector<Delegation> delegations_;
+};
+
+TEST(Nfs4DelegationModel, agrees_on_all_interleavings_of_two_clients) {
+  constexpr int kChoices = 2 * DelegationModel::kSteps;
+  constexpr int kDepth = 4;
+  for (int first = 0; first < DelegationModel::kSteps; ++first)
+    for (int rest = 0; rest < kChoices * kChoices * kChoices && !HasFailure(); ++rest) {
+      DelegationModel model;
+      model.perform(first, 0, 0);
+      for (int depth = 1, left = rest; depth < kDepth; ++depth, left /= kChoices)
+        model.perform(left % DelegationModel::kSteps, left % kChoices / DelegationModel::kSteps, 0);
+    }
+}
+
+TEST(Nfs4DelegationModel, agrees_after_many_random_steps) {
+  std::mt19937 random(10);
+  const auto below = [&](int limit) {
+    return static_cast<int>(random() % static_cast<unsigned>(limit));
+  };
+  DelegationModel model;
+  for (int i = 0; i < 100'000 && !HasFailure(); ++i)
+    model.perform(below(DelegationModel::kSteps), below(DelegationModel::kClients),
+                  below(DelegationModel::kFiles));
+}
+
+}  // namespace
+}  // namespace stag::nfs::state

@@ -1,0 +1,87 @@
+// The way back to the client of one session (RFC 8881 2.10.3.1): what the client said about it, its
+// slots, and whether it works. Which connections carry it, state::Clients knows.
+//
+// Thread: parameters and verdict any; slots and queue the loop of Callbacks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/brief_mutex.h"
+#include "nfs/proto/nfs4.h"
+#include "nfs/state/clients.h"
+#include "nfs/v4/callback/callback_call.h"
+
+namespace stag::nfs::nfs4 {
+
+// Names a delegation, whatever its seqid.
+using DelegationKey = std::array<std::byte, 12>;
+
+// The first credentials of csa_sec_parms or bca_sec_parms that this server can use: AUTH_SYS, or
+// AUTH_NONE where nothing else is offered, as Linux takes that for CB_NULL only.
+std::optional<rpc::Credentials> usable_credentials(
+    const std::vector<v4::callback_sec_parms4>& offered);
+
+class BackChannel final : public state::CallbackPath {
+ public:
+  // The slots used, of however many the client has.
+  static constexpr std::uint32_t kSlots = 16;
+
+  enum class Verdict : std::uint8_t { Unknown, Asking, Works, Fails };
+
+  BackChannel(std::uint32_t minor, std::uint32_t program, rpc::Credentials credentials)
+      : minor_(minor), program_(program), credentials_(std::move(credentials)) {}
+
+  // The session is made; before this nothing is sent.
+  void open(const state::SessionId& sessionid, const state::ChannelAttributes& attributes);
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
+  const state::SessionId& sessionid() const { return sessionid_; }
+
+  // BACKCHANNEL_CTL. What was found out about the path holds no more.
+  void replace(std::uint32_t program, rpc::Credentials credentials);
+  // A connection was added: neither.
+  void ask_again();
+  Verdict verdict() const;
+  // Whether the caller is to ask, and tells by asked() what it found.
+  bool begin_asking(std::uint32_t& about);
+  void asked(std::uint32_t about, bool works);
+
+  CallbackRequest request() const;
+  std::uint32_t minor() const { return minor_; }
+
+  // The loop of Callbacks only, from here on.
+  struct Slot {
+    std::uint32_t sequenceid = 0;  // of the last request that was executed
+    bool busy = false;
+    // What was sent with the next number and not answered.
+    std::optional<DelegationKey> doubtful{};
+  };
+  std::optional<std::uint32_t> take_slot();
+  Slot& slot(std::uint32_t number) { return slots_[number]; }
+  std::uint32_t highest_slot() const { return static_cast<std::uint32_t>(slots_.size()) - 1; }
+  // Those that wait for a slot.
+  std::deque<DelegationKey> queue;
+  // Those that wait for a verdict.
+  std::vector<UniqueFunction<void()>> askers;
+  // SEQ_MISORDERED, so often.
+  std::uint32_t misordered = 0;
+  // It is of no use any more; the client is told in SEQUENCE.
+  bool faulty = false;
+
+ private:
+  const std::uint32_t minor_;
+  state::SessionId sessionid_{};
+  state::ChannelAttributes attributes_{};
+  std::atomic<bool> open_{false};
+  mutable BriefMutex mutex_;
+  std::uint32_t program_;
+  rpc::Credentials credentials_;
+  Verdict verdict_ = Verdict::Unknown;
+  std::uint32_t parameters_ = 0;  // counts changes
+  std::vector<Slot> slots_;
+};
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,105 @@
+#include "nfs/v4/callback/callback_call.h"
+
+#include "base/reason.h"
+#include "oncrpc/message.h"
+#include "xdr/decoder.h"
+#include "xdr/encoder.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+constexpr Duration kCallbackTimeout = std::chrono::seconds(10);
+// Of the smallest header of RPC-over-RDMA, which the inline threshold counts (RFC 8166 3.3.1).
+constexpr std::uint32_t kTransportHeader = 28;
+// CB_SEQUENCE and the longest of the operations that are sent, with a tag. Within any threshold, so
+// that no callback offers a chunk for its Reply.
+constexpr std::uint32_t kResultsMax = 256;
+
+bool is_probe(const CallbackRequest& request) {
+  return request.compound.argarray.empty();
+}
+
+// RFC 8267 6.5.2: a Long Call goes to a client only that takes more than an inline message holds.
+bool fits(std::size_t size, const CallbackRequest& request, const rpc::ChannelLimits& limits) {
+  if (is_probe(request)) return true;
+  if (size > request.request_max) return false;
+  if (size <= limits.call_max) return true;
+  return limits.chunks && request.request_max > std::uint64_t{limits.call_max} + kTransportHeader;
+}
+
+// The program number is the client's choice (RFC 8881 18.36.3), so the message is made here.
+rpc::CallMessage message_of(const CallbackRequest& request, rpc::Channel& channel) {
+  rpc::CallMessage message;
+  message.xid = channel.next_xid();
+  oncrpc::CallHeader header;
+  header.xid = message.xid;
+  header.program = request.program;
+  header.version = v4::NFS_CB;
+  header.procedure = is_probe(request) ? v4::CB_NULL::number : v4::CB_COMPOUND::number;
+  xdr::Encoder encoder;
+  oncrpc::encode(encoder, header, request.credentials.encoded());
+  if (!is_probe(request)) encode(encoder, request.compound);
+  message.stream = std::move(encoder).finish();
+  message.reply.payload_max = oncrpc::kReplyHeaderSize + kResultsMax;
+  message.deadline = channel.loop().now() + kCallbackTimeout;
+  return message;
+}
+
+CallbackOutcome outcome_of(const v4::CB_COMPOUND4res& results) {
+  CallbackOutcome outcome{CallbackOutcome::Kind::Answered, results.status, results.status};
+  const auto& operations = results.resarray;
+  if (operations.empty() || operations[0].resop != v4::OP_CB_SEQUENCE) return outcome;
+  outcome.sequence = operations[0].opcbsequence().csr_status;
+  return outcome;
+}
+
+CallbackOutcome outcome_of(const CallbackRequest& request, const rpc::ReplyMessage& reply,
+                           const std::string& where) {
+  xdr::Decoder decoder(reply.payload);
+  const auto header = oncrpc::decode_reply(decoder);
+  if (header && header->status.success()) {
+    if (is_probe(request)) return {CallbackOutcome::Kind::Answered};
+    v4::CB_COMPOUND4res results;
+    if (decode(decoder, results) && decoder.finish()) return outcome_of(results);
+  }
+  trace(Reason::RpcResultsMalformed, where, "callback of NFS version 4");
+  return {};
+}
+
+Task<CallbackOutcome> perform(rpc::Channel& channel, const CallbackRequest& request) {
+  const auto limits = channel.limits();
+  if (!limits) co_return CallbackOutcome{};
+  rpc::CallMessage message = message_of(request, channel);
+  if (!message.stream.ok() || !fits(message.stream.size(), request, *limits))
+    co_return CallbackOutcome{CallbackOutcome::Kind::Unsent};
+  const auto reply = co_await channel.call(message);
+  if (reply) co_return outcome_of(request, *reply, channel.where());
+  trace(reply.error().reason, channel.where(), "callback of NFS version 4");
+  co_return CallbackOutcome{};
+}
+
+Task<void> perform_and_tell(std::shared_ptr<rpc::Channel> channel, CallbackRequest request,
+                            Loop& home, CallbackDone done) {
+  CallbackOutcome outcome;
+  try {
+    outcome = co_await perform(*channel, request);
+  } catch (const std::bad_alloc&) {
+    outcome = {};
+  }
+  home.post([done = std::move(done), outcome]() mutable { done(outcome); });
+}
+
+}  // namespace
+
+void call_back(std::shared_ptr<rpc::Channel> channel, CallbackRequest request, Loop& home,
+               CallbackDone done) {
+  Loop& loop = channel->loop();
+  // The Channel's last reference may be this one: it goes on the Channel's loop.
+  loop.post([channel = std::move(channel), request = std::move(request), &home,
+             done = std::move(done)]() mutable {
+    detach(perform_and_tell(std::move(channel), std::move(request), home, std::move(done)));
+  });
+}
+
+}  // namespace stag::nfs::nfs4

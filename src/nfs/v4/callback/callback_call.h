@@ -1,0 +1,39 @@
+// One Call to a client on one connection: CB_NULL, or CB_SEQUENCE and one operation (RFC 8881 20,
+// RFC 8267 6.5).
+#pragma once
+
+#include <memory>
+
+#include "base/unique_function.h"
+#include "nfs/proto/nfs4.h"
+#include "rpc/channel.h"
+#include "rpc/credentials.h"
+
+namespace stag::nfs::nfs4 {
+
+struct CallbackRequest {
+  std::uint32_t program = v4::NFS4_CALLBACK;
+  rpc::Credentials credentials;
+  std::uint32_t request_max = 0;  // ca_maxrequestsize: bytes of the RPC message
+  // Without operations: CB_NULL.
+  v4::CB_COMPOUND4args compound;
+};
+
+struct CallbackOutcome {
+  enum class Kind : std::uint8_t {
+    Answered,  // by the client, in the statuses
+    Unsent,    // longer than the client takes: it never left
+    Lost,      // no results came; the client may have executed it
+  };
+  Kind kind = Kind::Lost;
+  v4::nfsstat4 sequence = v4::NFS4_OK;   // of CB_SEQUENCE
+  v4::nfsstat4 operation = v4::NFS4_OK;  // behind it
+};
+using CallbackDone = UniqueFunction<void(CallbackOutcome)>;
+
+// Makes the Call on the loop of `channel`; `done` runs on `home`. Any thread; both loops outlive
+// the Call.
+void call_back(std::shared_ptr<rpc::Channel> channel, CallbackRequest request, Loop& home,
+               CallbackDone done);
+
+}  // namespace stag::nfs::nfs4

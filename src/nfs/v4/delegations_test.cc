@@ -1,0 +1,469 @@
+// The back channel (RFC 8881 2.10.3.1, 20; RFC 8167 3.2) and delegations (RFC 8881 10.4).
+#include "testing/nfs/nfs4_callback_client.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kForReading = v4::OPEN4_SHARE_ACCESS_READ;
+constexpr std::uint32_t kForBoth = v4::OPEN4_SHARE_ACCESS_BOTH;
+
+// Two clients with sessions, of which the first is called back; a file that is closed.
+class Nfs4Delegations : public Nfs4Served {
+ protected:
+  struct Party {
+    v4::clientid4 clientid = 0;
+    v4::sessionid4 session{};
+    std::uint32_t sequenceid = 0;
+    rpc::Channel* via = nullptr;
+  };
+
+  void SetUp() override {
+    nfs4_.start_callbacks(loop_);
+    set_up_session("the other");
+    const Opened made = create("file");
+    close(made);
+    other_ = now_acting();
+    via_ = &holder_client_.channel;
+    set_up_holder();
+    holder_ = now_acting();
+  }
+  ~Nfs4Delegations() override { nfs4_.stop_callbacks(); }
+
+  Party now_acting() { return {clientid_, session_, sequenceid_, via_}; }
+  void act_as(const Party& party) {
+    clientid_ = party.clientid;
+    session_ = party.session;
+    sequenceid_ = party.sequenceid;
+    via_ = party.via;
+  }
+  // Does something as this client.
+  template <class Action>
+  auto as(Party& party, Action action) {
+    const Party before = now_acting();
+    act_as(party);
+    auto result = action();
+    party = now_acting();
+    act_as(before);
+    return result;
+  }
+
+  v4::CREATE_SESSION4args holder_args(const v4::EXCHANGE_ID4resok& client) {
+    v4::CREATE_SESSION4args args = session_args(client.eir_clientid, client.eir_sequenceid);
+    args.csa_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+    args.csa_cb_program = v4::NFS4_CALLBACK;
+    args.csa_sec_parms.resize(1);
+    args.csa_sec_parms[0].cb_secflavor = v4::AUTH_SYS;
+    args.csa_sec_parms[0].cbsp_sys_cred() = {0, "the client", 17, 18, {}};
+    return args;
+  }
+  v4::CREATE_SESSION4resok make_session(const v4::CREATE_SESSION4args& args) {
+    const Res made = compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session, args)});
+    EXPECT_EQ(made.status, v4::NFS4_OK);
+    if (made.status != v4::NFS4_OK) return {};
+    const auto& ok = made.resarray[0].opcreate_session().csr_resok4();
+    clientid_ = args.csa_clientid;
+    session_ = ok.csr_sessionid;
+    sequenceid_ = 0;
+    run({op(v4::OP_RECLAIM_COMPLETE, &Op::opreclaim_complete, v4::RECLAIM_COMPLETE4args{})});
+    return ok;
+  }
+  virtual void set_up_holder() { make_session(holder_args(exchange_id("the holder"))); }
+
+  v4::open_delegation4 open_for(std::uint32_t access, std::uint32_t want = 0,
+                                const std::string& name = "file") {
+    const Res results =
+        run({putrootfh(), lookup("data"),
+             op(v4::OP_OPEN, &Op::opopen, open_args(name, access | want, false)), getfh()});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    if (results.status != v4::NFS4_OK) return {};
+    handle_ = results.resarray[3].opgetfh().resok4().object;
+    opened_ = results.resarray[2].opopen().resok4().stateid;
+    return results.resarray[2].opopen().resok4().delegation;
+  }
+  v4::nfsstat4 close(const Opened& file) {
+    return run({putfh(file.handle),
+                op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file.stateid})})
+        .status;
+  }
+  std::vector<Op> return_ops(const v4::stateid4& stateid) {
+    return {putfh(handle_),
+            op(v4::OP_DELEGRETURN, &Op::opdelegreturn, v4::DELEGRETURN4args{stateid})};
+  }
+  // What the other client's OPEN comes to.
+  v4::nfsstat4 other_opens(std::uint32_t access, const std::string& name = "file") {
+    return as(other_, [&] { return open(open_args(name, access, false)).status; });
+  }
+  // The client gives back what it is asked for, at once.
+  void gives_back() {
+    holder_client_.on_recall = [this] {
+      loop_.post([this] {
+        std::vector<Op> operations =
+            return_ops(holder_client_.asked.back().argarray[1].opcbrecall().stateid);
+        v4::SEQUENCE4args sequence;
+        sequence.sa_sessionid = holder_.session;
+        sequence.sa_sequenceid = ++holder_.sequenceid;
+        operations.insert(operations.begin(), op(v4::OP_SEQUENCE, &Op::opsequence, sequence));
+        detach(send(v4::COMPOUND4args{"", 1, std::move(operations)}));
+      });
+    };
+  }
+  Task<void> send(v4::COMPOUND4args args) {
+    rpc::Client client(holder_client_.channel, ulb::nfs4(), credentials_);
+    const auto result = co_await client.call<v4::NFSPROC4_COMPOUND>(args);
+    EXPECT_TRUE(result.ok() && result->status == v4::NFS4_OK);
+  }
+  std::uint32_t status_flags() {
+    const Res results = compound({sequence(), putrootfh()});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    return results.resarray[0].opsequence().sr_resok4().sr_status_flags;
+  }
+  v4::BIND_CONN_TO_SESSION4res bind(v4::channel_dir_from_client4 direction) {
+    return compound({op(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
+                        v4::BIND_CONN_TO_SESSION4args{session_, direction, true})})
+        .resarray[0]
+        .opbind_conn_to_session();
+  }
+
+  CallbackClient holder_client_{loop_, server_};
+  Party other_, holder_;
+  v4::nfs_fh4 handle_;
+  v4::stateid4 opened_;
+};
+
+TEST_F(Nfs4Delegations, are_given_when_the_client_can_be_called) {
+  PROVES("R8167-6-b");
+  EXPECT_EQ(holder_client_.probes, 0) << "nothing is sent before it is needed";
+  const v4::open_delegation4 read = open_for(kForReading);
+  EXPECT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_EQ(holder_client_.probes, 1);
+  create("another");
+  EXPECT_EQ(holder_client_.probes, 1) << "it is known now";
+}
+
+TEST_F(Nfs4Delegations, for_writing_go_with_an_open_for_writing) {
+  EXPECT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_EQ(run({putfh(handle_), write_op(opened_, 0, "x")}).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Delegations, are_not_given_without_a_back_channel) {
+  PROVES("R8167-3.2-d");
+  act_as(other_);
+  const v4::open_delegation4 none = open_for(kForReading, v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG);
+  ASSERT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
+  EXPECT_EQ(none.od_whynone().ond_why, v4::WND4_RESOURCE);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs4Delegations, are_not_given_to_a_client_that_does_not_answer) {
+  holder_client_.answers = false;
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs4Delegations, are_not_given_to_who_wants_none) {
+  const auto why = [&](std::uint32_t want) {
+    const v4::open_delegation4 none = open_for(kForReading, want);
+    EXPECT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
+    return none.od_whynone().ond_why;
+  };
+  EXPECT_EQ(why(v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG), v4::WND4_NOT_WANTED);
+  EXPECT_EQ(why(v4::OPEN4_SHARE_ACCESS_WANT_CANCEL), v4::WND4_CANCELLED);
+  EXPECT_EQ(open(open_args("file", kForReading | 0x600, false)).status, v4::NFS4ERR_INVAL);
+}
+
+TEST_F(Nfs4Delegations, are_not_given_of_a_file_that_another_client_writes) {
+  ASSERT_EQ(other_opens(kForBoth), v4::NFS4_OK);
+  const v4::open_delegation4 none = open_for(kForReading, v4::OPEN4_SHARE_ACCESS_WANT_ANY_DELEG);
+  ASSERT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
+  EXPECT_EQ(none.od_whynone().ond_why, v4::WND4_CONTENTION);
+}
+
+TEST_F(Nfs4Delegations, are_recalled_on_the_connection_that_the_client_made) {
+  PROVES("R8167-3.2-a");
+  const v4::open_delegation4 read = open_for(kForReading);
+  ASSERT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ);
+  const std::uint32_t opened_with = sequenceid_;
+  holder_ = now_acting();
+  gives_back();
+  EXPECT_EQ(other_opens(kForReading), v4::NFS4_OK);
+  EXPECT_TRUE(holder_client_.asked.empty()) << "readers share";
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK) << "it was given back in time";
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(holder_client_.recall(0).stateid, read.read().stateid);
+  EXPECT_EQ(holder_client_.recall(0).fh, handle_);
+  EXPECT_EQ(holder_client_.asked[0].minorversion, 1u);
+  const v4::CB_SEQUENCE4args& sequence = holder_client_.sequence(0);
+  EXPECT_EQ(sequence.csa_sessionid, holder_.session);
+  EXPECT_EQ(sequence.csa_sequenceid, 1u);
+  ASSERT_EQ(sequence.csa_referring_call_lists.size(), 1u);
+  EXPECT_EQ(sequence.csa_referring_call_lists[0].rcl_referring_calls[0].rc_sequenceid, opened_with);
+}
+
+TEST_F(Nfs4Delegations, are_recalled_with_the_credentials_of_the_session) {
+  open_for(kForReading);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  ASSERT_EQ(holder_client_.callers.size(), 1u);
+  EXPECT_EQ(holder_client_.callers[0].uid, 17u);
+  EXPECT_EQ(holder_client_.callers[0].gid, 18u);
+}
+
+TEST_F(Nfs4Delegations, that_are_kept_delay_others_for_a_lease_and_are_revoked) {
+  const v4::open_delegation4 read = open_for(kForReading);
+  holder_ = now_acting();
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(holder_client_.asked.size(), 1u) << "it is asked once";
+  for (int i = 0; i < 3; ++i) {
+    loop_.pass(30s);
+    as(holder_, [&] { return status_flags(); });
+    as(other_, [&] { return status_flags(); });
+  }
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK);
+  act_as(holder_);
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
+  const v4::stateid4& stateid = read.read().stateid;
+  EXPECT_EQ(run({putfh(handle_), read_op(stateid, 0, 1)}).status, v4::NFS4ERR_DELEG_REVOKED);
+  const Op free = op(v4::OP_FREE_STATEID, &Op::opfree_stateid, v4::FREE_STATEID4args{stateid});
+  EXPECT_EQ(run({free}).status, v4::NFS4_OK);
+  EXPECT_EQ(status_flags(), 0u) << "until it is freed";
+}
+
+TEST_F(Nfs4Delegations, stay_when_their_holder_uses_the_file) {
+  const v4::open_delegation4 write = open_for(kForBoth);
+  ASSERT_EQ(write.delegation_type, v4::OPEN_DELEGATE_WRITE);
+  const v4::stateid4 stateid = write.write().stateid;
+  EXPECT_EQ(run({putfh(handle_), write_op(stateid, 0, "hello"), read_op(stateid, 0, 5),
+                 write_op({}, 0, "x"), getattr({1u << v4::FATTR4_SIZE})})
+                .status,
+            v4::NFS4_OK);
+  open_for(kForBoth);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  EXPECT_EQ(run(return_ops(stateid)).status, v4::NFS4_OK);
+  EXPECT_EQ(run(return_ops(stateid)).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Delegations, for_reading_do_not_allow_writing) {
+  const v4::stateid4 stateid = open_for(kForReading).read().stateid;
+  EXPECT_EQ(run({putfh(handle_), read_op(stateid, 0, 5)}).status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(handle_), write_op(stateid, 0, "x")}).status, v4::NFS4ERR_OPENMODE);
+}
+
+TEST_F(Nfs4Delegations, are_claimed_by_opens_while_they_are_recalled) {
+  const v4::stateid4 stateid = open_for(kForReading).read().stateid;
+  holder_ = now_acting();
+  ASSERT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  act_as(holder_);
+  v4::OPEN4args args = open_args("file", kForReading, false, "a late owner");
+  args.claim.claim = v4::CLAIM_DELEGATE_CUR;
+  args.claim.delegate_cur_info() = {stateid, "file"};
+  EXPECT_EQ(open(args).status, v4::NFS4_OK);
+  args.claim.claim = v4::CLAIM_DELEG_CUR_FH;
+  args.claim.oc_delegate_stateid() = stateid;
+  EXPECT_EQ(run({putfh(handle_), op(v4::OP_OPEN, &Op::opopen, args)}).status, v4::NFS4_OK);
+  args.claim.oc_delegate_stateid() = opened_;
+  EXPECT_EQ(run({putfh(handle_), op(v4::OP_OPEN, &Op::opopen, args)}).status,
+            v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Delegations, are_recalled_by_all_that_changes_the_file) {
+  const Op save = op(v4::OP_SAVEFH);
+  const std::vector<std::pair<const char*, std::vector<Op>>> changes = {
+      {"WRITE", {putrootfh(), lookup("data"), lookup("file"), write_op({}, 0, "x")}},
+      {"SETATTR",
+       {putrootfh(), lookup("data"), lookup("file"),
+        op(v4::OP_SETATTR, &Op::opsetattr,
+           v4::SETATTR4args{
+               {},
+               {{0, 1u << (v4::FATTR4_MODE - 32)}, Rope::copy_of(std::array<std::byte, 4>{})}})}},
+      {"LINK",
+       {putrootfh(), lookup("data"), lookup("file"), save, putrootfh(), lookup("data"),
+        op(v4::OP_LINK, &Op::oplink, v4::LINK4args{"link"})}},
+      {"RENAME",
+       {putrootfh(), lookup("data"), save,
+        op(v4::OP_RENAME, &Op::oprename, v4::RENAME4args{"file", "f"})}},
+      {"REMOVE",
+       {putrootfh(), lookup("data"), op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"file"})}},
+  };
+  for (const auto& [name, operations] : changes) {
+    holder_client_.asked.clear();
+    act_as(holder_);
+    const v4::open_delegation4 read = open_for(kForReading);
+    ASSERT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ) << name;
+    holder_ = now_acting();
+    const v4::nfsstat4 status = as(other_, [&, &list = operations] { return run(list).status; });
+    EXPECT_EQ(status, v4::NFS4ERR_DELAY) << name;
+    EXPECT_EQ(holder_client_.asked.size(), 1u) << name;
+    act_as(holder_);
+    run(return_ops(read.read().stateid));
+    holder_ = now_acting();
+  }
+}
+
+TEST_F(Nfs4Delegations, for_writing_are_recalled_by_all_that_looks_at_the_file) {
+  const v4::open_delegation4 write = open_for(kForBoth);
+  ASSERT_EQ(write.delegation_type, v4::OPEN_DELEGATE_WRITE);
+  holder_ = now_acting();
+  const auto other = [&](const Op& last) {
+    return as(other_, [&] {
+      return run({putrootfh(), lookup("data"), lookup("file"), last}).status;
+    });
+  };
+  EXPECT_EQ(other(getattr({1u << v4::FATTR4_TYPE})), v4::NFS4_OK) << "this does not change";
+  EXPECT_TRUE(holder_client_.asked.empty());
+  EXPECT_EQ(other(getattr({1u << v4::FATTR4_SIZE})), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(other(read_op({}, 0, 1)), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(other_opens(kForReading), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(holder_client_.asked.size(), 1u);
+}
+
+TEST_F(Nfs4Delegations, of_a_client_that_fell_silent_are_taken_without_a_recall) {
+  open_for(kForReading);
+  loop_.pass(60s);
+  as(other_, [&] { return status_flags(); });
+  loop_.pass(60s);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Delegations, are_recalled_again_when_the_client_wants_time) {
+  open_for(kForReading);
+  holder_client_.statuses = {v4::NFS4ERR_DELAY, v4::NFS4ERR_BAD_STATEID};
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  loop_.pass(4s);
+  ASSERT_EQ(holder_client_.asked.size(), 3u);
+  EXPECT_EQ(holder_client_.sequence(1).csa_sequenceid, 2u);
+  loop_.pass(10s);
+  EXPECT_EQ(holder_client_.asked.size(), 3u) << "it said that it heard";
+}
+
+TEST_F(Nfs4Delegations, whose_recall_is_lost_with_its_connection_are_recalled_on_the_next_one) {
+  const v4::open_delegation4 read = open_for(kForReading);
+  holder_ = now_acting();
+  holder_client_.answers = false;
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  act_as(holder_);
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_CB_PATH_DOWN | v4::SEQ4_STATUS_CB_PATH_DOWN_SESSION);
+  holder_client_.disconnect();
+  holder_client_.connect();
+  holder_client_.answers = true;
+  // The first one came after all.
+  holder_client_.statuses = {v4::NFS4ERR_RETRY_UNCACHED_REP};
+  ASSERT_EQ(bind(v4::CDFC4_BACK).bctsr_status, v4::NFS4_OK);
+  EXPECT_EQ(status_flags(), 0u);
+  loop_.pass(5s);
+  ASSERT_EQ(holder_client_.asked.size(), 2u);
+  EXPECT_EQ(holder_client_.sequence(1).csa_sequenceid, 1u) << "the same number";
+  EXPECT_EQ(holder_client_.recall(1).stateid, read.read().stateid);
+}
+
+TEST_F(Nfs4Delegations, more_than_there_are_slots_are_recalled_one_after_the_other) {
+  constexpr int kFiles = 5;
+  const auto name = [](int i) { return "file" + std::to_string(i); };
+  for (int i = 0; i < kFiles; ++i) as(other_, [&] { return close(create(name(i))); });
+  for (int i = 0; i < kFiles; ++i) open_for(kForReading, 0, name(i));
+  for (int i = 0; i < kFiles; ++i) EXPECT_EQ(other_opens(kForBoth, name(i)), v4::NFS4ERR_DELAY);
+  ASSERT_EQ(holder_client_.asked.size(), 5u);
+  for (std::uint32_t i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(holder_client_.sequence(i).csa_slotid, 0u);
+    EXPECT_EQ(holder_client_.sequence(i).csa_sequenceid, i + 1);
+  }
+}
+
+TEST_F(Nfs4Delegations, of_a_client_that_confuses_its_sequence_are_not_recalled_for_ever) {
+  open_for(kForReading);
+  holder_ = now_acting();
+  holder_client_.sequence_statuses = {v4::NFS4ERR_SEQ_MISORDERED, v4::NFS4ERR_SEQ_MISORDERED};
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  loop_.pass(10s);
+  EXPECT_EQ(holder_client_.asked.size(), 2u);
+  act_as(holder_);
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_BACKCHANNEL_FAULT);
+}
+
+class Nfs4BackChannel : public Nfs4Delegations {};
+
+TEST_F(Nfs4BackChannel, is_what_CREATE_SESSION_asks_for_and_is_granted) {
+  PROVES("R8167-3.2-b");
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("one more"));
+  EXPECT_EQ(make_session(args).csr_flags, v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_READ);
+  args = holder_args(exchange_id("not asked"));
+  args.csa_flags = 0;
+  EXPECT_EQ(make_session(args).csr_flags, 0u);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs4BackChannel, is_not_granted_where_no_credentials_are_known_or_no_calls_go_that_way) {
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("by Kerberos"));
+  args.csa_sec_parms[0].cb_secflavor = v4::RPCSEC_GSS;
+  args.csa_sec_parms[0].cbsp_gss_handles() = {};
+  EXPECT_EQ(make_session(args).csr_flags, 0u);
+  via_ = &channel_;
+  EXPECT_EQ(make_session(holder_args(exchange_id("one way"))).csr_flags, 0u);
+}
+
+TEST_F(Nfs4BackChannel, is_no_connection_that_only_SEQUENCE_came_on) {
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("one more"));
+  args.csa_flags = 0;
+  make_session(args);
+  for (int i = 0; i < 3; ++i) run({putrootfh()});
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs4BackChannel, is_bound_as_far_as_asked_and_without_RDMA_mode) {
+  holder_client_.connect();
+  const v4::BIND_CONN_TO_SESSION4res both = bind(v4::CDFC4_FORE_OR_BOTH);
+  ASSERT_EQ(both.bctsr_status, v4::NFS4_OK);
+  EXPECT_EQ(both.bctsr_resok4().bctsr_dir, v4::CDFS4_BOTH);
+  EXPECT_FALSE(both.bctsr_resok4().bctsr_use_conn_in_rdma_mode);
+  via_ = &channel_;
+  channel_.origin().connection = std::make_shared<rpc::Connection>();
+  const v4::BIND_CONN_TO_SESSION4res fore = bind(v4::CDFC4_FORE_OR_BOTH);
+  ASSERT_EQ(fore.bctsr_status, v4::NFS4_OK);
+  EXPECT_EQ(fore.bctsr_resok4().bctsr_dir, v4::CDFS4_FORE);
+  EXPECT_EQ(bind(v4::CDFC4_BACK).bctsr_status, v4::NFS4ERR_INVAL);
+}
+
+TEST_F(Nfs4BackChannel, has_the_parameters_of_BACKCHANNEL_CTL) {
+  v4::BACKCHANNEL_CTL4args args;
+  args.bca_cb_program = v4::NFS4_CALLBACK;
+  args.bca_sec_parms.resize(1);
+  args.bca_sec_parms[0].cb_secflavor = v4::AUTH_SYS;
+  args.bca_sec_parms[0].cbsp_sys_cred() = {0, "another", 21, 22, {}};
+  open_for(kForReading);
+  const Op control = op(v4::OP_BACKCHANNEL_CTL, &Op::opbackchannel_ctl, args);
+  EXPECT_EQ(run({control}).status, v4::NFS4_OK);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  ASSERT_EQ(holder_client_.callers.size(), 1u);
+  EXPECT_EQ(holder_client_.callers[0].uid, 21u);
+  args.bca_sec_parms.clear();
+  EXPECT_EQ(run({op(v4::OP_BACKCHANNEL_CTL, &Op::opbackchannel_ctl, args)}).status,
+            v4::NFS4ERR_INVAL);
+}
+
+TEST_F(Nfs4BackChannel, of_a_program_that_is_not_there_works_not) {
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("one more"));
+  args.csa_cb_program = 0x40000123;
+  make_session(args);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs4BackChannel, carries_no_recall_that_is_longer_than_the_client_takes) {
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("small"));
+  args.csa_back_chan_attrs.ca_maxrequestsize = 256;
+  make_session(args);
+  as(other_, [&] { return close(create("x")); });
+  ASSERT_EQ(open_for(kForReading, 0, "x").delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_EQ(other_opens(kForBoth, "x"), v4::NFS4ERR_DELAY);
+  for (const auto& asked : holder_client_.asked) {
+    xdr::Encoder encoder;
+    encode(encoder, asked);
+    EXPECT_LE(encoder.position() + 24 + 60, 256u);
+  }
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,95 @@
+// A client of NFS version 4.1 that is called back: a connection with a reverse direction, what was
+// asked on it, and what is answered. For tests on Nfs4Served.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::testing {
+
+class CallbackClient {
+ public:
+  using Asked = nfs::v4::CB_COMPOUND4args;
+  using Answer = nfs::v4::CB_COMPOUND4res;
+
+  CallbackClient(ManualLoop& loop, rpc::Server& server) : channel(loop, server), loop_(loop) {
+    rpc::Program program(nfs::v4::NFS4_CALLBACK, nfs::v4::NFS_CB);
+    program.add<nfs::v4::CB_NULL>([this](rpc::CallContext&, xdr::Void) { return probed(); });
+    program.add<nfs::v4::CB_COMPOUND>(
+        [this](rpc::CallContext& call, Asked args) { return answered(call, std::move(args)); });
+    callbacks_.add(std::move(program));
+    connect();
+  }
+
+  // A connection that is there, after the last one went.
+  void connect() {
+    reverse_ = std::make_shared<LoopbackChannel>(loop_, callbacks_);
+    connection_ = std::make_shared<rpc::Connection>();
+    channel.origin().reverse = reverse_;
+    channel.origin().connection = connection_;
+  }
+  void disconnect() {
+    reverse_.reset();
+    connection_->end();
+  }
+
+  // Of recalls, the delegation's.
+  const nfs::v4::CB_RECALL4args& recall(std::size_t index) {
+    return asked.at(index).argarray.at(1).opcbrecall();
+  }
+  const nfs::v4::CB_SEQUENCE4args& sequence(std::size_t index) {
+    return asked.at(index).argarray.at(0).opcbsequence();
+  }
+
+  LoopbackChannel channel;
+  int probes = 0;
+  bool answers = true;  // else no Reply comes
+  std::vector<Asked> asked;
+  std::vector<rpc::Caller> callers;
+  // Statuses of the operations to come, then NFS4_OK; and of CB_SEQUENCE.
+  std::deque<nfs::v4::nfsstat4> statuses, sequence_statuses;
+  std::function<void()> on_recall;
+
+ private:
+  static nfs::v4::nfsstat4 next(std::deque<nfs::v4::nfsstat4>& statuses) {
+    if (statuses.empty()) return nfs::v4::NFS4_OK;
+    const nfs::v4::nfsstat4 status = statuses.front();
+    statuses.pop_front();
+    return status;
+  }
+  using Refusable = Result<Answer, rpc::CallRefusal>;
+  Task<Result<xdr::Void, rpc::CallRefusal>> probed() {
+    ++probes;
+    if (!answers) co_return Failure{rpc::CallRefusal{.drop = true}};
+    co_return xdr::Void{};
+  }
+  Task<Refusable> answered(rpc::CallContext& call, Asked args) {
+    asked.push_back(args);
+    callers.push_back(call.caller());
+    if (!answers) co_return Failure{rpc::CallRefusal{.drop = true}};
+    Answer answer;
+    answer.resarray.resize(1);
+    answer.resarray[0].resop = nfs::v4::OP_CB_SEQUENCE;
+    nfs::v4::CB_SEQUENCE4res& sequence = answer.resarray[0].opcbsequence();
+    sequence.csr_status = answer.status = next(sequence_statuses);
+    if (sequence.csr_status != nfs::v4::NFS4_OK) co_return answer;
+    const auto& in = args.argarray.at(0).opcbsequence();
+    sequence.csr_resok4() = {in.csa_sessionid, in.csa_sequenceid, in.csa_slotid,
+                             in.csa_highest_slotid, in.csa_highest_slotid};
+    answer.resarray.resize(2);
+    answer.resarray[1].resop = nfs::v4::OP_CB_RECALL;
+    answer.resarray[1].opcbrecall().status = answer.status = next(statuses);
+    if (on_recall) on_recall();
+    co_return answer;
+  }
+
+  ManualLoop& loop_;
+  rpc::Server callbacks_;
+  std::shared_ptr<LoopbackChannel> reverse_;
+  std::shared_ptr<rpc::Connection> connection_;
+};
+
+}  // namespace stag::testing
