@@ -122,6 +122,16 @@ TEST_F(Nfs40, has_clients_that_are_confirmed_and_renewed) {
   EXPECT_EQ(renew(client_ ^ std::uint64_t{1} << 50), v4::NFS4ERR_STALE_CLIENTID);
 }
 
+// They could be recalled through a connection of their own only (RFC 7530 10.2.1).
+TEST_F(Nfs40, gets_no_delegation_where_clients_of_later_versions_are_called_back) {
+  nfs4_.start_callbacks(loop_);
+  const Res opened = open_raw(1, "file", "owner");
+  nfs4_.stop_callbacks();
+  ASSERT_EQ(opened.status, v4::NFS4_OK);
+  EXPECT_EQ(opened.resarray[2].opopen().resok4().delegation.delegation_type,
+            v4::OPEN_DELEGATE_NONE);
+}
+
 TEST_F(Nfs40, opens_writes_reads_and_closes) {
   const Opened file = open_file(1, "file", "owner");
   EXPECT_EQ(run({putfh(file.handle), write_op(file.stateid, 0, "hello")}).status, v4::NFS4_OK);

@@ -31,8 +31,10 @@ v4::open_delegation4 none(const v4::OPEN4args& args, v4::why_no_delegation4 why)
   return delegation;
 }
 
-// What is said without a look at the file; nullopt: it may get one.
-std::optional<v4::why_no_delegation4> why_not(const v4::OPEN4args& args) {
+// What is said without a look at the file; nullopt: it may get one. Version 4.0 has no sessions,
+// through which it could be recalled.
+std::optional<v4::why_no_delegation4> why_not(const Compound& compound, const v4::OPEN4args& args) {
+  if (compound.slot() == nullptr) return v4::WND4_RESOURCE;
   if (args.claim.claim != v4::CLAIM_NULL && args.claim.claim != v4::CLAIM_FH)
     return v4::WND4_NOT_WANTED;
   if (wants_of(args) == v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG) return v4::WND4_NOT_WANTED;
@@ -110,7 +112,7 @@ v4::nfsstat4 check_delegation_claim(Compound& compound, const ExportObject& file
 
 Task<v4::open_delegation4> delegation_for(Compound& compound, const ExportObject& file,
                                           const v4::OPEN4args& args) {
-  if (const auto why = why_not(args)) co_return none(args, *why);
+  if (const auto why = why_not(compound, args)) co_return none(args, *why);
   const bool reached = co_await can_call_back(compound);
   if (!reached) co_return none(args, v4::WND4_RESOURCE);
   const state::DelegationType type = type_for(args);

@@ -1,5 +1,6 @@
 // REMOVEXATTR (RFC 8276 8.4.4).
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
 #include "nfs/v4/ops/xattr_status.h"
 
 namespace stag::nfs::nfs4 {
@@ -7,6 +8,8 @@ namespace stag::nfs::nfs4 {
 Task<v4::REMOVEXATTR4res> removexattr(Compound& compound, v4::REMOVEXATTR4args& args) {
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::REMOVEXATTR4res{v4::NFS4ERR_ROFS, {}};
+  const v4::nfsstat4 recalled = co_await pass_gate(compound, object, state::Touch::Attributes);
+  if (recalled != v4::NFS4_OK) co_return v4::REMOVEXATTR4res{recalled, {}};
   const auto changed =
       co_await object.store().remove_xattr(object.caller(), object.handle, args.rxa_name);
   if (!changed) co_return v4::REMOVEXATTR4res{co_await xattr_status(object, changed.error()), {}};
