@@ -23,7 +23,6 @@ class Bench(Case):
             self.bad(2, "there is no figure 'nope'; there are null_rtt, getattr_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
 
     def test_of_a_device_needs_its_address(self):
-        self.bad(2, "roce not in {iwarp,verbs}", "bench", "--self", "--fabric", "roce")
         self.bad(2, "--fabric verbs and --address go together; stag devices shows addresses", "bench", "--self", "--fabric", "verbs")
         self.bad(2, "in a URL it is ?fabric=verbs", "bench", "--fabric", "verbs", "--address", "127.0.0.1", self.server.url("/memory"))
         self.bad(1, "could not listen at 127.0.0.1 through an RDMA device", "bench", "--self", "--fabric", "verbs", "--address", "127.0.0.1")

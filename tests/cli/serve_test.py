@@ -195,7 +195,7 @@ class ConfigFiles(Case):
 
     def test_can_say_all_that_the_flags_can(self):
         flags = set(re.findall(r"--([a-z0-9-]+)", stag("serve", "--help").stdout.split("Options:")[1].split("Example")[0]))
-        flags -= {"help", "config", "no-rpcbind", "no-udp", "no-nfs4"}
+        flags -= {"help", "config", "no-rpcbind", "no-udp", "no-nfs4", "no-callbacks"}
         text = f"""
             export = ["/a=memory,ro", "/b={self.served}"]
             listen = "127.0.0.1"
@@ -216,6 +216,7 @@ class ConfigFiles(Case):
             udp-port = 0
             udp = true
             nfs4 = true
+            callbacks = true
             lease = 60
             grace = 30
             fabric = ["iwarp"]

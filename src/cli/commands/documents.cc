@@ -54,8 +54,8 @@ class Completion final : public Command {
  public:
   About about() const override {
     return {"completion", "print a script that completes commands and options in a shell",
-            "  source <(stag completion bash)\n"
             "  stag completion zsh >~/.zfunc/_stag\n"
+            "  source <(stag completion bash)\n"
             "  stag completion fish >~/.config/fish/completions/stag.fish\n"};
   }
   void declare(Arguments& arguments) override {

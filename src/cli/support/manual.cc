@@ -3,26 +3,41 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include "cli/support/description.h"
 
 namespace stag::cli {
 namespace {
 
+// What roff would make another character of, or a request.
+std::string_view roff_escape(char c) {
+  switch (c) {
+    case '\\':
+      return "\\e";
+    case '-':
+      return "\\-";
+    case '\'':
+      return "\\(aq";
+    case '`':
+      return "\\(ga";
+    case '~':
+      return "\\(ti";
+    case '^':
+      return "\\(ha";
+    default:
+      return {};
+  }
+}
+
 // `text` so that roff shows it as it is.
 std::string roff_text(const std::string& text) {
   std::string out;
   bool line_begins = true;
   for (const char c : text) {
-    if (line_begins && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\')
-      out += "\\e";
-    else if (c == '-')
-      out += "\\-";
-    else if (c == '\'')
-      out += "\\(aq";
-    else
-      out += c;
+    if (line_begins && c == '.') out += "\\&";
+    const std::string_view escape = roff_escape(c);
+    escape.empty() ? out.push_back(c) : void(out += escape);
     line_begins = c == '\n';
   }
   return out;
