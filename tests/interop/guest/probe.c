@@ -1,5 +1,6 @@
 // What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES |
-// probe names FOLDER COUNT | probe once FOLDER REPEATED | probe sources FOLDER COUNT.
+// probe names FOLDER COUNT | probe once FOLDER REPEATED | probe sources FOLDER COUNT | probe ranges FOLDER BYTES |
+// probe xattrs FOLDER LENGTH.
 // Prints what went wrong and exits 1.
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static void need(int truth, const char *what) {
@@ -256,6 +258,71 @@ static void sources(const char *path, size_t files) {
   }
 }
 
+static void expect_zeros(int fd, off_t from, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    unsigned char byte = 1;
+    need(pread(fd, &byte, 1, from + (off_t)i) == 1 && byte == 0, "a hole reads as zeros");
+  }
+}
+
+// What version 4.2 has for parts of files: room is reserved, a hole punched and found, the file copied by the server.
+static void ranges(const char *folder, size_t size) {
+  enum { kHole = 65536, kBehind = 131072 };
+  need(chdir(folder) == 0 && size > 2 * kBehind, folder);
+  unsigned char *bytes = malloc(size);
+  for (size_t i = 0; i < size; i++) bytes[i] = pattern(i);
+  int fd = open("ranges", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(fd >= 0 && write(fd, bytes, size) == (ssize_t)size && fsync(fd) == 0, "ranges");
+  need(fallocate(fd, 0, (off_t)size, 10000) == 0, "fallocate");
+  struct stat found;
+  need(fstat(fd, &found) == 0 && found.st_size == (off_t)size + 10000, "the size after fallocate");
+  need(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, kHole, kBehind - kHole) == 0, "punching a hole");
+  close(fd);
+  forget_cache();
+  fd = open("ranges", O_RDONLY);
+  need(lseek(fd, 0, SEEK_HOLE) == kHole, "SEEK_HOLE");
+  need(lseek(fd, kHole, SEEK_DATA) == kBehind, "SEEK_DATA");
+  need(lseek(fd, (off_t)size + 20000, SEEK_DATA) < 0 && errno == ENXIO, "SEEK_DATA behind the end");
+  expect_zeros(fd, kHole, 100);
+  expect_zeros(fd, (off_t)size, 100);
+  int copy = open("ranges.copy", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(copy >= 0 && lseek(fd, 0, SEEK_SET) == 0, "ranges.copy");
+  for (size_t left = size; left > 0;) {
+    const ssize_t moved = copy_file_range(fd, NULL, copy, NULL, left, 0);
+    need(moved > 0, "copy_file_range");
+    left -= (size_t)moved;
+  }
+  close(copy);
+  forget_cache();
+  copy = open("ranges.copy", O_RDONLY);
+  need(copy >= 0 && read(copy, bytes, kHole) == kHole, "what was copied");
+  compare(bytes, 0, kHole);
+  expect_zeros(copy, kHole, 100);
+  need(pread(copy, bytes, size - kBehind, kBehind) == (ssize_t)(size - kBehind), "the rest of it");
+  compare(bytes, kBehind, size - kBehind);
+}
+
+// RFC 8276, through the system calls.
+static void xattrs(const char *folder, size_t length) {
+  need(chdir(folder) == 0, folder);
+  char value[256], names[256];
+  need(length <= sizeof value, "length");
+  memset(value, 'v', sizeof value);
+  close(open("named", O_WRONLY | O_CREAT, 0644));
+  need(setxattr("named", "user.color", value, length, XATTR_CREATE) == 0, "setxattr");
+  need(setxattr("named", "user.color", value, length, XATTR_CREATE) < 0 && errno == EEXIST, "setxattr of one that is there");
+  need(setxattr("named", "user.none", value, length, XATTR_REPLACE) < 0 && errno == ENODATA, "setxattr of one that is not");
+  need(setxattr("named", "user.second", "", 0, 0) == 0, "setxattr without a value");
+  forget_cache();
+  need(getxattr("named", "user.color", names, sizeof names) == (ssize_t)length && memcmp(names, value, length) == 0, "getxattr");
+  need(getxattr("named", "user.none", names, sizeof names) < 0 && errno == ENODATA, "getxattr of one that is not there");
+  const ssize_t listed = listxattr("named", names, sizeof names);
+  need(listed > 0 && memmem(names, (size_t)listed, "user.color", 11) && memmem(names, (size_t)listed, "user.second", 12), "listxattr");
+  need(removexattr("named", "user.color") == 0 && removexattr("named", "user.color") < 0 && errno == ENODATA, "removexattr");
+  forget_cache();
+  need(getxattr("named", "user.color", names, sizeof names) < 0 && errno == ENODATA, "getxattr of one that was removed");
+}
+
 int main(int count, char **words) {
   if (count != 4) return 2;
   size_t size = strtoul(words[3], NULL, 10);
@@ -265,6 +332,8 @@ int main(int count, char **words) {
   else if (strcmp(words[1], "names") == 0) names(words[2], size);
   else if (strcmp(words[1], "once") == 0) once(words[2], (long)size);
   else if (strcmp(words[1], "sources") == 0) sources(words[2], size);
+  else if (strcmp(words[1], "ranges") == 0) ranges(words[2], size);
+  else if (strcmp(words[1], "xattrs") == 0) xattrs(words[2], size);
   else return 2;
   return 0;
 }
