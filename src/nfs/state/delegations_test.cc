@@ -130,6 +130,44 @@ TEST_F(Nfs4StateDelegations, are_no_lock_stateids) {
             Status::BadStateid);
 }
 
+TEST_F(Nfs4StateDelegations, are_recalled_by_what_others_want_to_lock) {
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  EXPECT_TRUE(world.files.range_conflict(file, {0, 9}, false).verdict.granted());
+  EXPECT_EQ(world.files.range_conflict(file, {0, 9}, true).verdict.kind, VerdictKind::Recall);
+  EXPECT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(world.files.owner_of(stateid), "") << "nobody's open or lock";
+}
+
+// Somebody who keeps something, somewhere, and waits for more.
+class Others final : public OutsideLocks {
+ public:
+  bool any() const override { return true; }
+  bool waiting() const override { return true; }
+  void lock() override {}
+  void unlock() override {}
+  std::optional<ConflictingLock> conflict(const FileKey&, const Range&, bool) const override {
+    return std::nullopt;
+  }
+  bool share_conflict(const FileKey&, std::uint32_t, std::uint32_t) const override { return false; }
+  void freed(const FileKey*) override { ++times_freed; }
+  int times_freed = 0;
+};
+
+TEST_F(Nfs4StateDelegations, are_not_given_while_others_keep_locks_and_these_hear_of_returns) {
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  const Stateid another =
+      world.files.delegate({World::file(2), DelegationType::Read, {}}, a.life).stateid;
+  Others others;
+  world.files.share_with(&others);
+  EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Denied);
+  world.files.return_delegation(file, stateid, *a.life);
+  EXPECT_EQ(others.times_freed, 1);
+  world.files.revoke_delegation(another);
+  EXPECT_EQ(others.times_freed, 2);
+  world.files.stop_sharing_with(others);
+  EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Ok);
+}
+
 TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {
   Files files({.epoch = 1, .key = {}, .limits = {.delegations = 3}});
   std::vector<Stateid> given;

@@ -20,6 +20,7 @@ std::string Files::owner_of(const Stateid& stateid) const {
   const State* const state = shard.find(stateid);
   if (state == nullptr) return {};
   if (state->type == State::Type::Open) return static_cast<const OpenState*>(state)->owner;
+  if (state->type != State::Type::Lock) return {};
   const LockOwnerRecord* const owner = static_cast<const LockState*>(state)->owner;
   return owner == nullptr ? std::string() : owner->owner;
 }

@@ -250,6 +250,16 @@ TEST_F(Nfs4Delegations, for_reading_do_not_allow_writing) {
   EXPECT_EQ(run({putfh(handle_), write_op(stateid, 0, "x")}).status, v4::NFS4ERR_OPENMODE);
 }
 
+TEST_F(Nfs4Delegations, are_nothing_to_clients_of_version_4_0) {
+  const v4::stateid4 stateid = open_for(kForReading).read().stateid;
+  const auto in_4_0 = [&](const Op& last) { return compound({putfh(handle_), last}, 0).status; };
+  EXPECT_EQ(in_4_0(op(v4::OP_DELEGRETURN, &Op::opdelegreturn, v4::DELEGRETURN4args{stateid})),
+            v4::NFS4ERR_BAD_STATEID);
+  EXPECT_NE(in_4_0(op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{1, stateid})), v4::NFS4_OK);
+  EXPECT_NE(in_4_0(op(v4::OP_LOCKU, &Op::oplocku, {v4::WRITE_LT, 1, stateid, 0, 9})), v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(handle_), read_op(stateid, 0, 1)}).status, v4::NFS4_OK) << "it stands";
+}
+
 TEST_F(Nfs4Delegations, are_claimed_by_opens_while_they_are_recalled) {
   const v4::stateid4 stateid = open_for(kForReading).read().stateid;
   holder_ = now_acting();

@@ -124,6 +124,7 @@ TEST_F(Nfs40, has_clients_that_are_confirmed_and_renewed) {
 
 // They could be recalled through a connection of their own only (RFC 7530 10.2.1).
 TEST_F(Nfs40, gets_no_delegation_where_clients_of_later_versions_are_called_back) {
+  PROVES("R8167-3.1-b");
   nfs4_.start_callbacks(loop_);
   const Res opened = open_raw(1, "file", "owner");
   nfs4_.stop_callbacks();

@@ -124,6 +124,8 @@ Task<v4::open_delegation4> delegation_for(Compound& compound, const ExportObject
 }
 
 v4::DELEGRETURN4res delegreturn(Compound& compound, v4::DELEGRETURN4args& args) {
+  // No client of version 4.0 was given any.
+  if (compound.slot() == nullptr) return {v4::NFS4ERR_BAD_STATEID};
   const auto meant = compound.meant(args.deleg_stateid);
   if (!meant) return {meant.error()};
   return {to_nfsstat4(compound.shared().files.return_delegation(
