@@ -77,7 +77,7 @@ TEST_F(Nfs4CallbackRdma, a_short_one_is_one_message_each_way_without_chunks) {
   EXPECT_EQ(recall(1, kThreshold).kind, Kind::Answered);
   EXPECT_EQ(referring_, 1u);
   ASSERT_EQ(sent().size(), 1u);
-  const auto& call = sent()[0];
+  const auto call = sent()[0];
   EXPECT_EQ(call.header.proc, rpcrdma::RDMA_MSG);
   EXPECT_TRUE(call.handles().empty()) << "the Reply is bounded by the threshold";
   ASSERT_EQ(pair_.replies(End::Active).size(), 1u);
@@ -90,7 +90,7 @@ TEST_F(Nfs4CallbackRdma,
   EXPECT_EQ(recall(200, 1 << 20).kind, Kind::Answered);
   EXPECT_EQ(referring_, 200u);
   ASSERT_EQ(sent().size(), 1u);
-  const auto& call = sent()[0];
+  const auto call = sent()[0];
   EXPECT_EQ(call.header.proc, rpcrdma::RDMA_NOMSG);
   for (const auto& chunk : call.header.read_list) EXPECT_EQ(chunk.position, 0u);
   EXPECT_TRUE(call.header.write_list.empty());
