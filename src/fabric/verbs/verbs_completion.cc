@@ -91,7 +91,7 @@ void VerbsConnection::on_sent(const ibv_wc& completion) {
 void VerbsConnection::complete(PostedWork& posted) {
   const WorkKind kind = std::exchange(posted.kind, WorkKind::Done);
   const std::uint32_t key = posted.key;
-  const Token token = posted.token;
+  const Token token = std::exchange(posted.token, kNoToken);
   if (kind == WorkKind::Read) {
     traffic_.read_bytes_in += posted.read_length;
     if (posted.blocks != nullptr)

@@ -16,7 +16,7 @@ namespace stag::testing {
 class DeviceHarness final : public EpollHarness {
  public:
   explicit DeviceHarness(std::string host)
-      : EpollHarness(std::move(host)), fabric_(loop(), {.max_registration = 16 << 20}) {
+      : EpollHarness(std::move(host), std::chrono::minutes(5)), fabric_(loop(), {.max_registration = 16 << 20}) {
     set_trace_sink(print);
   }
   ~DeviceHarness() override { set_trace_sink(nullptr); }

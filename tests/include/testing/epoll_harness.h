@@ -12,13 +12,14 @@ namespace stag::testing {
 
 class EpollHarness : public FabricHarness {
  public:
-  explicit EpollHarness(std::string host) : host_(std::move(host)) {}
+  // `patience`: for slow machines; only a failing test waits for it.
+  explicit EpollHarness(std::string host, Duration patience = std::chrono::seconds(20))
+      : host_(std::move(host)), patience_(patience) {}
 
   net::EpollLoop& loop() override { return loop_; }
   Address any_address() override { return {host_, 0}; }
   bool run_until(const std::function<bool()>& predicate) override {
-    // Generous, for slow machines: only a failing test waits for it.
-    const TimePoint limit = loop_.now() + std::chrono::seconds(20);
+    const TimePoint limit = loop_.now() + patience_;
     while (!predicate()) {
       if (loop_.now() > limit) return false;
       run_for(std::chrono::microseconds(50));
@@ -46,6 +47,7 @@ class EpollHarness : public FabricHarness {
 
   net::EpollLoop loop_;
   const std::string host_;
+  const Duration patience_;
 };
 
 }  // namespace stag::testing
