@@ -77,12 +77,17 @@ bool Recovery::remove_former() {
   return removed.ok();
 }
 
-// What the worker refuses stays in the queue and is written with what comes next: a record too many
-// does no harm, and who is removed this way is gone.
+// What the worker refuses is asked for again, and may have been written with something else
+// meanwhile: a record too many does no harm.
 Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
   // Not in the call: braces and co_await do not go together in every compiler.
   const auto work = [this, write] { return commit(*write) ? Written::Yes : Written::Failed; };
-  co_return co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
+  const Written result = co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
+  if (result == Written::Busy) {
+    const BriefLock lock(mutex_);
+    std::erase(queue_, write);
+  }
+  co_return result;
 }
 
 Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loop,
@@ -114,6 +119,11 @@ bool Recovery::offload(Executor::Function work) {
   jobs_.fetch_sub(1);
   jobs_.notify_all();
   return false;
+}
+
+std::size_t Recovery::waiting() const {
+  const BriefLock lock(mutex_);
+  return queue_.size();
 }
 
 void Recovery::drain() const {

@@ -57,6 +57,9 @@ class Recovery {
   // Sooner or later, for a client whose record does no harm.
   void remove_later(state::ClientId client);
 
+  // Changes that wait to be written.
+  std::size_t waiting() const;
+
   // Runs work that may block on the worker. False when too much waits: it does not run.
   bool offload(Executor::Function work);
   // Blocking. Logs what fails.

@@ -145,8 +145,12 @@ TEST_F(Nfs4Recovery, asks_for_patience_when_too_much_waits_to_be_written) {
   const auto later = std::make_shared<Later>();
   later->full = true;
   const auto opened = Recovery::open(path(), 90, later);
-  EXPECT_EQ(add(**opened, 7, kAnna), Written::Busy);
+  for (state::ClientId client = 7; client < 10; ++client) {
+    EXPECT_EQ(add(**opened, client, kAnna), Written::Busy);
+  }
   EXPECT_FALSE((*opened)->offload([] {}));
+  // What was refused is not kept.
+  EXPECT_EQ((*opened)->waiting(), 0u);
 }
 
 TEST_F(Nfs4Recovery, what_is_asked_for_meanwhile_is_written_together_and_in_order) {
