@@ -166,13 +166,21 @@ guest_ends() {
   counted=$(tr -d '\r' <"$console" | sed -n 's/^GUEST-END //p')
   checks=$((checks + made)) failures=$((failures + failed))
   if [ -z "$counted" ]; then
-    tail -n 40 "$console"
+    what_is_known
     check "the guest reached its end" false
   elif [ "$counted" != "$failed" ]; then
     check "the console shows the $counted failures that the guest counted" false
   fi
   [ "$made" -gt 0 ] || check "the guest made a check" false
 }
+
+# Of a guest that did not reach its end within the time it was given, or fell: what it said last, what the server logged and does.
+what_is_known() {
+  tail -n 40 "$console"
+  [ ! -e "$work/serve.log" ] || { echo "    -- the server's log"; tail -n 20 "$work/serve.log"; }
+  echo "    -- connections"; ss -Htni
+  [ -z "${server:-}" ] || { echo "    -- the server's threads"; grep -H . "/proc/$server"/task/*/{comm,wchan}; grep -E '^(State|VmRSS)' "/proc/$server/status"; }
+} 2>&1
 
 # A connection that ends while Sends complete sometimes costs Linux 6.1 its life (rpcrdma_sendctx_dma_unmap, of a Send that has no request any
 # more): nothing about the server is known then.
@@ -194,7 +202,7 @@ in_guest() {
 refused() { in_guest "$1" "fails_with 'access denied' $2"; }  # refused N COMMAND
 obeying() {  # obeying N [NAME=VALUE…]: boots guest N, which then does what in_guest says
   local number=$1; shift
-  boot obey 1800 "guest=$number" "$@"
+  boot obey 1000 "guest=$number" "$@"
 }
 
 # listen DEVICE FILTER: captures what goes over it to $wire, until `listened`. To begin before a connection does: tshark knows MPA by
