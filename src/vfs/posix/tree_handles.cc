@@ -9,6 +9,7 @@
 
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
+#include "vfs/posix/open_handle.h"
 #include "vfs/posix/tree.h"
 
 namespace stag::vfs::posix {
@@ -128,8 +129,10 @@ Outcome<Descriptor> Tree::open_by_kernel(const Handle& handle) {
   const auto reader = root_->open_reader();
   if (!reader) return Failure{reader.error()};
   for (const bool first : {true, false}) {
-    const int fd =
-        ::open_by_handle_at((*reader)->number(), kernel.get(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = open_handle([&] {
+      return ::open_by_handle_at((*reader)->number(), kernel.get(),
+                                 O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    });
     if (fd >= 0) return Descriptor(fd);
     if (!first || (errno != EMFILE && errno != ENFILE)) break;
     cache_->drop_all();
