@@ -37,7 +37,7 @@ constexpr std::string_view kNotes =
     "Ctrl-C removes what is not complete, which may take some seconds; a second one ends at "
     "once.\n";
 
-// One end: a remote one with its session, or the local one.
+// One end of the copy: remote, with its session, or local.
 struct End {
   std::unique_ptr<Remote> remote{};
   std::unique_ptr<CopyEndpoint> side{};

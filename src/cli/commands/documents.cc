@@ -1,4 +1,4 @@
-// Manual pages and completions, made from what --help is made from.
+// Manual pages and completions, generated from the same description as --help.
 #include <fstream>
 
 #include "cli/commands.h"

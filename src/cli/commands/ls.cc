@@ -127,8 +127,8 @@ class Ls final : public Command {
     co_return lines;
   }
 
-  // A server may leave attributes out of its list; an entry that was removed meanwhile stays
-  // without.
+  // A server may omit attributes in READDIRPLUS; an entry that was removed meanwhile is listed
+  // without them.
   static Task<void> look(Remote& remote, nfs::client::Handle directory, Entry& entry) {
     const Outcome<Node> found = co_await remote.files().lookup(directory, entry.name);
     if (!found) co_return;

@@ -55,7 +55,7 @@ class Mkdir final : public RemoteCommand {
     co_return Ok{};
   }
 
-  // The directory that is there, or a new one.
+  // Yields the existing directory or makes a new one.
   Task<Outcome<Handle>> step(Remote& remote, Handle at, std::string name) {
     Outcome<Node> node = co_await remote.files().walk_from(at, name);
     if (!node && node.error().is(nfs::client::Status::NoEntry)) {

@@ -1,4 +1,4 @@
-// A command about two places of one export: `mv` and `ln`.
+// A command with two paths of one export: `mv` and `ln`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace stag::cli {
 
-// A name in a directory, whether or not there is such a thing.
+// A name in a directory; the object need not exist.
 struct Slot {
   nfs::client::Handle directory;
   std::string name;

@@ -1,4 +1,4 @@
-// A command that does the same to each of its URLs, one after the other.
+// A command that performs one operation on each of its URLs, one after the other.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class RemoteCommand : public Command {
  protected:
   // Called by declare().
   void declare_urls(Arguments& arguments, const std::string& help);
-  // A failure is reported with the URL; the next URL has its turn all the same.
+  // A failure is reported with the URL, and the command goes on with the next URL.
   virtual Task<Outcome<Ok>> act(Run& run, Remote& remote) = 0;
   // After the last one.
   virtual void finish() {}

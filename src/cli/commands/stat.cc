@@ -48,7 +48,7 @@ class Stat final : public RemoteCommand {
       print(name, node->attributes, target, acl);
     co_return Ok{};
   }
-  // Of its access control lists, where they say more than the mode; servers need not have any.
+  // Access control lists, if they say more than the mode; a server need not support them.
   Task<std::vector<std::string>> entries_beyond_mode(Remote& remote, Node node) {
     std::vector<std::string> entries;
     if (node.attributes.type == nfs::client::FileType::Symlink) co_return entries;

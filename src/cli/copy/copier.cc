@@ -24,14 +24,14 @@ bool concerns_all(const Error& error) {
          error.is(nfs::client::Status::QuotaExceeded) || error.is(nfs::client::Status::ReadOnly);
 }
 
-// A name from elsewhere must stay one name here.
+// A name from the other side must not become a path on this side.
 bool usable(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
-// Two names of one file, also when its server is reached by two addresses. Of files on this machine
-// there is one in a copy at most.
+// Whether both are one file, also when its server is reached by two addresses. At most one end of a
+// copy is local.
 bool same_file(const CopyObject& a, const CopyObject& b) {
   if (a.handle.empty() || b.handle.empty()) return false;
   return a.handle == b.handle ||
@@ -86,7 +86,7 @@ Task<Outcome<Copier::Target>> Copier::target_of(const CopyObject& source, std::s
     co_return refusal("there is no such directory; make it with 'stag mkdir' or 'mkdir'");
   const Place place = place_of(destination);
   std::string parent = place.directory;
-  // Of a local path: "x" lies in ".", "/x" in "/".
+  // The directory of a local path: "." for "x", "/" for "/x".
   if (parent.empty()) parent = destination.starts_with('/') ? "/" : ".";
   const Outcome<std::optional<CopyObject>> directory = co_await to_.find(parent, Follow::Yes);
   if (!directory) co_return Failure{directory.error()};
@@ -144,7 +144,7 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
 void Copier::finish_later(const CopyObject& source, const CopyObject& directory, bool fresh) {
   if (!fresh && !options_.preserve) return;
   Finish finish = finish_of(source, std::nullopt);
-  // From the directory around it: users who share that directory share its files.
+  // The setgid bit is inherited, so that users who share the parent directory share its files.
   if (!options_.preserve) finish.mode |= directory.mode & kInherited;
   if (!options_.preserve && finish.mode == directory.mode) return;
   kept_bytes_ += directory.path.size();
@@ -195,7 +195,7 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
 Task<void> Copier::copy_symlink(CopyObject source, Target target) {
   Outcome<std::string> text = co_await from_.readlink(source);
   if (!text) co_return fail(from_.shown_path(source.path), text.error());
-  // symlink(2) would cut it off there.
+  // symlink(2) would truncate the target at a NUL.
   if (text->find('\0') != std::string::npos)
     co_return fail(from_.shown_path(source.path),
                    "its text holds a zero byte, which none can have");
@@ -270,7 +270,7 @@ Finish Copier::finish_of(const CopyObject& source,
 }
 
 void Copier::fail(const std::string& path, const Error& error) {
-  // Once is enough when the same reason meets whatever is in flight.
+  // An error that all transfers in flight meet is reported once.
   const bool first = !stopped();
   if (concerns_all(error) && !error.cancelled()) hopeless_ = true;
   ++failures_;

@@ -17,9 +17,10 @@ struct CopyOptions {
   bool preserve = false;            // owner, mode and times
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved
-  bool one_server = false;          // has both sides, so that handles of both can be compared
-  // A source with more files and directories than this is taken for one without an end. Zero: no
-  // limit.
+  bool one_server =
+      false;  // source and destination are on one server, so that their handles can be compared
+  // A source with more files and directories than this is taken to be endless, and the copy fails.
+  // Zero: no limit.
   std::uint64_t max_entries = 0;
 };
 
@@ -33,7 +34,8 @@ class Copier {
   // Copies the object `source` to `destination`: into it, as `name`, if that is a directory, else
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
   Task<void> copy(std::string source, std::string name, std::string destination);
-  // Awaits what is in flight and gives directories their final modes and times. Once, at the end.
+  // Awaits the transfers in flight and gives directories their final modes and times. Called once,
+  // at the end.
   Task<void> complete();
 
   bool all_well() const { return failures_ == 0; }
@@ -53,7 +55,7 @@ class Copier {
                                   std::string destination);
   Task<Outcome<Target>> inside(CopyObject directory, std::string name);
   Task<void> copy_object(CopyObject source, Target target);
-  // Whether the source can still have an end after one more.
+  // Whether one more object is within the limit of entries.
   bool count(const CopyObject& found);
   // `fresh`: nothing can be in the directory yet.
   Task<void> copy_member(CopyObject directory, Member member, bool fresh);

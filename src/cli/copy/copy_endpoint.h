@@ -25,19 +25,19 @@ class Remote;
 
 enum class Kind : std::uint8_t { File, Directory, Symlink, Other };
 
-// Bits of a mode that mean something else when another owns the file: setuid, setgid and sticky.
+// Bits of a mode that must not be set before the file has its owner: setuid, setgid and sticky.
 inline constexpr std::uint32_t kOwnersBits = 07000;
 
 struct Owner {
   std::uint32_t uid = 0, gid = 0;
   bool operator==(const Owner&) const = default;
 };
-// Numbers that chown(2) and servers on top of it take for "leave it" own nothing.
+// chown(2), and servers that use it, take this number as "do not change": it cannot own a file.
 bool can_own(const Owner& owner);
 
 struct CopyObject {
   std::string path;              // in messages; how a LocalEndpoint reaches it
-  nfs::client::Handle handle{};  // how a RemoteEndpoint reaches it
+  nfs::client::Handle handle{};  // names the object for a RemoteEndpoint
   Kind kind = Kind::Other;
   std::uint32_t mode = 0;  // 07777
   std::uint32_t links = 1;
@@ -90,10 +90,10 @@ class TempFile {
   virtual ~TempFile() = default;
   // Nothing replaces the file before it is complete, unless it is written in place.
   virtual bool in_place() const = 0;
-  // Takes the data from `source` and yields how much it was; or the caller writes it to sink().
+  // Copies the data of `source` and yields its length; otherwise the caller writes to sink().
   virtual Task<Outcome<std::uint64_t>> fill(nfs::client::DataSource& source) = 0;
   virtual nfs::client::DataSink& sink() = 0;
-  // The file is `size` bytes long and has its name, owner, mode and times from here on.
+  // Gives the file its length `size`, owner, mode and times, and then its final name.
   virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
   // Removes the file; if that fails, adds it to the Progress's leftovers.
   virtual Task<void> discard() = 0;
@@ -102,7 +102,7 @@ class TempFile {
 class DirIterator {
  public:
   virtual ~DirIterator() = default;
-  // Some more of them, without "." and ".."; empty: that was all.
+  // The next entries, without "." and ".."; empty at the end.
   virtual Task<Outcome<std::vector<Member>>> next() = 0;
 };
 

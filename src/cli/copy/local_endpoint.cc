@@ -1,4 +1,5 @@
-// Files of this machine as one end of a copy. Whatever may block goes to the loop's workers.
+// LocalEndpoint: files of this machine as one end of a copy. Blocking calls run on the loop's
+// workers.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ class LocalDirIterator final : public DirIterator {
       if (name == "." || name == "..") continue;
       Outcome<std::optional<CopyObject>> object = look(below(path_, name), Follow::No);
       if (!object) return Failure{object.error()};
-      // Else it was removed meanwhile.
+      // Otherwise the entry was removed meanwhile.
       if (*object) members.push_back({name, **object});
     }
     return members;

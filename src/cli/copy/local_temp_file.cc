@@ -32,8 +32,8 @@ bool owned_by(int fd, const Owner& owner) {
   return fstat(fd, &now) == 0 && Owner{now.st_uid, now.st_gid} == owner;
 }
 
-// Whether the file has that owner in the end; with false, errno. The group alone is better than
-// nothing.
+// Sets the owner, or at least the group. False, with errno set, when the file does not have that
+// owner.
 bool give_to(int fd, const Owner& owner) {
   if (owned_by(fd, owner)) return true;
   errno = EPERM;
@@ -45,15 +45,15 @@ bool give_to(int fd, const Owner& owner) {
   return false;
 }
 
-// Fails where the bits are there and cannot be taken away.
+// Fails when kOwnersBits are set and cannot be cleared.
 bool take_owners_bits(int fd) {
   struct stat now {};
   if (fstat(fd, &now) != 0) return false;
   return (now.st_mode & kOwnersBits) == 0 || ::fchmod(fd, now.st_mode & 0777) == 0;
 }
 
-// A mode that is right but for bits which the system takes away from whom does not own the file is
-// left so.
+// A mode that differs only in bits which the system clears for users other than the owner is
+// accepted.
 bool set_mode(int fd, std::uint32_t mode) {
   struct stat now {};
   if (fstat(fd, &now) != 0) return false;

@@ -1,4 +1,4 @@
-// Files of an NFS server as one end of a copy.
+// RemoteEndpoint: files of an NFS server as one end of a copy.
 #include <utility>
 
 #include "cli/copy/remote_temp_file.h"

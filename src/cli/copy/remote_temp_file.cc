@@ -24,7 +24,7 @@ bool owner_refused(const CopyError& error) {
          error.is(nfs::client::Status::NotSupported);
 }
 
-// Whether the object has that owner now. The group alone is better than nothing.
+// Sets the owner, or at least the group. Whether the object has that owner now.
 Task<Outcome<bool>> give_to(FileSystem& files, const CopyObject& object, Owner owner) {
   if (owner == object.owner) co_return true;
   if (!can_own(owner)) co_return false;
@@ -51,7 +51,7 @@ class CountedSource final : public DataSource {
   Progress& progress_;
 };
 
-// Data that comes in order and in pieces: written as it comes, put on disk at the end.
+// Writes data that arrives in order and in pieces, and commits it at the end.
 class PieceWriter final : public DataSink {
  public:
   PieceWriter(FileSystem& files, const Handle& file, bool sparse, Progress& progress)

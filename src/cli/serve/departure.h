@@ -1,5 +1,5 @@
-// The end of a server in bounded time. To end in order it waits for the calls in progress, and
-// those of a store that does not answer may never end.
+// Departure: bounds the time that a server takes to shut down. A clean shutdown waits for the calls
+// in progress, and those of a store that does not answer may never end.
 #pragma once
 
 #include <condition_variable>
@@ -12,17 +12,17 @@
 
 namespace stag::cli {
 
-// Made before the server has work: short of memory at its end, it might get no thread then.
+// Constructed before the server has work, because at shutdown a new thread might be refused.
 class Departure {
  public:
-  // `last` is called on another thread if the time is over before this is destroyed; then the
-  // sockets are closed and the process ends with Exit::Failed.
+  // If the time is over before the Departure is destroyed, another thread calls `last`, closes the
+  // sockets and ends the process with Exit::Failed.
   explicit Departure(std::function<void()> last);
   Departure(const Departure&) = delete;
   Departure& operator=(const Departure&) = delete;
   ~Departure();
 
-  // The time runs from the first call on; later ones change nothing.
+  // Starts the time limit; further calls have no effect.
   void begin(Duration time);
 
  private:

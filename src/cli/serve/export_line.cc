@@ -56,7 +56,7 @@ Parsed take_word(std::string_view word, ExportLine& line) {
                "table 'clients'");
 }
 
-// A client before its options are put on top of the export's.
+// A client whose options have not been merged with the export's.
 struct ClientWords {
   std::string match;
   std::vector<std::string> options{};
@@ -69,7 +69,7 @@ bool is_host_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || other(c); });
 }
 
-// The addresses of a host name; anything else as it is.
+// The addresses of a host name; any other text unchanged.
 Result<std::vector<std::string>, std::string> networks_of(const std::string& match) {
   if (!is_host_name(match)) return std::vector<std::string>{match};
   const auto found = net::resolve_blocking({match, 0});
@@ -209,7 +209,7 @@ class Table {
                  "a client is written {match = \"192.0.2.0/24\", options = [\"rw\"]}");
   }
 
-  // The texts of an array, or the one text.
+  // The texts of an array, or a single text.
   Result<std::vector<std::string>, std::string> texts_of(const Setting& member, bool array) const {
     std::vector<std::string> texts;
     for (const Value& value : member.values)

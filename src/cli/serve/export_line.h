@@ -1,4 +1,4 @@
-// An export as the operator writes it, the options being the words of exports(5).
+// An export as the operator writes it; the options are those of exports(5).
 //
 // After --export, and as text in a configuration file:
 //   /name=DIR|memory[,OPTION]...[,client=NETWORK[:OPTION]...]...
@@ -35,7 +35,7 @@ struct ExportLine {
   std::optional<std::uint64_t> file_system_id{};  // fsid=N
   // at_once and offload, of a folder.
   vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
-  // The beginning of every sentence about it: the option, or file and line.
+  // Prefix of error messages: the option, or file and line.
   std::string where{};
 };
 

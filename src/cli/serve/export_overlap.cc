@@ -37,7 +37,7 @@ std::vector<Identity> ancestors_of(int folder) {
   return found;
 }
 
-// In /proc/self/mountinfo blanks and backslashes are three octal digits behind a backslash.
+// /proc/self/mountinfo escapes blanks and backslashes as \ooo.
 std::string unescaped(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
@@ -54,7 +54,7 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-// Where a folder lies within its file system, wherever that is mounted.
+// The path of a folder within its file system, wherever that is mounted.
 struct PathOnDevice {
   std::string device;  // "major:minor"
   std::string path;    // ends with '/'

@@ -6,9 +6,10 @@
 
 namespace stag::cli {
 
-// A sentence when one of the two folders lies in the other or is the same, and an export shows it;
-// empty otherwise. Symbolic links and bind mounts are seen through where the kernel tells. A file
-// system that is mounted in between keeps them apart: exports do not cross mounts. Blocks.
+// An error sentence when one of the two folders contains the other, or is the same, and an export
+// makes it visible; empty otherwise. Symbolic links and bind mounts are resolved as far as the
+// kernel reports them. A file system mounted in between separates the folders, because exports do
+// not cross mounts. Blocks.
 std::string state_overlap(const std::string& folder, const std::string& state_directory);
 
 }  // namespace stag::cli

@@ -26,7 +26,7 @@ struct Folder {
   std::vector<std::string> names;
 };
 
-// As the operator wrote it and as it is without symbolic links.
+// The path as the operator wrote it and with symbolic links resolved.
 std::vector<std::string> names_of(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code gone;
@@ -53,7 +53,7 @@ bool same_terms(const ExportLine& one, const ExportLine& other) {
 
 }  // namespace
 
-// What can be said before any folder is opened.
+// Errors that can be found before any folder is opened.
 Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& lines) {
   nfs::Exports trial;
   std::uint32_t id = 0;

@@ -1,5 +1,5 @@
-// The exports of a running `stag serve`: from what the operator wrote to file systems that are
-// served, and to others when he has written something else.
+// ExportSet: the exports of a running `stag serve`, opened from the operator's configuration and
+// replaced when the configuration is reloaded.
 #pragma once
 
 #include <sys/types.h>
@@ -27,10 +27,9 @@ class ExportSet {
     std::string sentence;
     Exit exit = Exit::Failed;
   };
-  // Serves these and no others from now on. An export that was there already with the same folder
-  // stays the same file system, so that clients go on with their handles and cookies; so does one
-  // whose folder does not answer. Yields what
-  // has changed, in words. On failure nothing changes.
+  // Serves exactly these exports from now on. An export with the same folder as before keeps its
+  // file system, so that file handles and cookies stay valid; so does one whose folder does not
+  // answer. Yields a description of the changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
 
   std::vector<ExportLine> lines() const;

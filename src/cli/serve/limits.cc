@@ -57,7 +57,7 @@ void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
   rdma.max_bytes_all = rdma_.max_bytes_all;
   rdma.transport.inbound_reads = rdma.transport.outbound_reads = reads_;
   rdma.transport.max_chunk_bytes = rdma_.transport.max_chunk_bytes;
-  // A Call that exceeds a whole budget is refused; it would never stop waiting.
+  // A Call that exceeds a whole budget is refused, because it would wait for ever.
   rdma.transport.max_bytes = std::min(rdma_.transport.max_bytes, rdma_.max_bytes_all);
   rdma.transport.stall_limit = stall;
   rpc::tcp::ServerOptions& tcp = options.tcp;

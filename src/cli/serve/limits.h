@@ -1,4 +1,4 @@
-// How much of a server its clients may take: options of `stag serve`, for each of its listeners.
+// Limits on what clients may use of a server: options of `stag serve`, for each of its listeners.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,9 @@ namespace stag::cli {
 class Limits {
  public:
   void declare(Arguments& arguments);
-  // Data that may wait for one store that does not answer: others shall have most of the memory.
+  // Data that may wait for one store that does not answer, so that most memory is left for others.
   std::uint64_t waiting_bytes() const { return rdma_.max_bytes_all / 4; }
-  // For the listeners of one of so many addresses.
+  // The limits for the listeners of one address, of `addresses` in all.
   void apply(endpoint::ListenOptions& options, std::uint64_t open_files,
              std::size_t addresses) const;
 

@@ -1,5 +1,5 @@
-// File locks as `stag serve` has them: the service of nfs/lock, a thread from which it calls
-// clients, and the way to them by their rpcbind.
+// Locking: the file locks of `stag serve`: the service of nfs/lock, a thread for its Calls to
+// clients, and connections to clients through their rpcbind.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class Locking {
   ~Locking();
 
   void add_programs(rpc::Server& server);
-  // Once clients can call.
+  // Called once the server listens.
   void start();
 
  private:

@@ -20,13 +20,13 @@ void raise_open_files_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  // Refused, the server lives with what it has.
+  // When the system refuses, the limit stays as it is.
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::uint64_t open_files_limit() {
   rlimit limit{};
-  // 1024 is what systems give by default.
+  // 1024 is the usual default limit.
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 

@@ -1,4 +1,4 @@
-// What a server asks of the system for itself.
+// Resources of the server's process: open files and the state directory.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace stag::cli {
 
-// As many open files as the hard limit allows.
+// Raises the limit of open files to the hard limit.
 void raise_open_files_limit();
 std::uint64_t open_files_limit();
-// How many connections the listeners of one address may have.
+// The number of connections that the listeners of one address may have.
 struct ConnectionLimits {
   std::uint32_t rdma = 0;
   std::uint32_t tcp = 0;
 };
-// What is left of `wanted`, at least one each, so that whatever clients do there are open files for
-// everything else: half of them, or 4096 where that is less. RDMA comes first, and leaves TCP a
+// Reduces `wanted`, to at least one each, so that enough open files remain for everything but
+// connections: half of them, or 4096 where that is less. RDMA has priority and leaves TCP a
 // quarter.
 ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
                                     ConnectionLimits wanted);
@@ -29,8 +29,8 @@ std::string host_name();
 // /var/lib/stag for root; else stag below $XDG_STATE_HOME or ~/.local/state.
 std::string default_state_directory();
 
-// Held as long as a server uses its state directory, which two must not share: they would count
-// their starts and keep their tables of inodes against each other.
+// Locks the state directory for one server: two servers would overwrite each other's start counters
+// and inode tables.
 class StateLock {
  public:
   // Makes the directory when it is missing. Fails with one sentence.

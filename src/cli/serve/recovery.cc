@@ -13,7 +13,7 @@ constexpr std::uint32_t kLongestPeriod = 3600;
 
 std::shared_ptr<Executor> record_writer() {
   net::WorkerOptions options;
-  // One writes, and what the others were asked for meanwhile with the next transaction.
+  // One thread writes; changes requested meanwhile go into its next transaction.
   options.limits.threads = 4;
   options.name = "records of clients";
   return std::make_shared<net::WorkerPool>(options);
@@ -49,7 +49,7 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
   }
   made->grace_ = std::chrono::seconds(options.grace_seconds.value_or(seconds));
   if (!nfs4) {
-    // While version 4 is not served others may take what its clients held.
+    // While NFSv4 is not served, other clients may take what its clients held.
     if (made->records_ != nullptr && !made->records_->remove_former())
       return Failure{"cannot remove the records of NFSv4 clients from " + path};
     made->records_ = nullptr;

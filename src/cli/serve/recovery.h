@@ -1,5 +1,5 @@
-// What a restart of `stag serve` means for who held locks: the records of NFSv4 clients, and the
-// grace period that all versions share.
+// Recovery after a restart of `stag serve`: the records of NFSv4 clients, and the grace period that
+// all versions share.
 #pragma once
 
 #include <memory>
@@ -24,20 +24,20 @@ struct RecoveryOptions {
 
 class Recovery {
  public:
-  // Counts this start and begins the grace period where somebody has something to reclaim.
-  // Blocking. Without `nfs4` whoever had something of version 4 has lost it. Fails with one
-  // sentence.
+  // Counts this start and begins the grace period if a client has state to reclaim. Blocking.
+  // Without `nfs4` the state of NFSv4 clients is lost. The error is one sentence.
   static Result<std::unique_ptr<Recovery>, std::string> open(const RecoveryOptions& options,
                                                              const std::string& state, bool nfs4);
 
-  // How long a grace period is.
+  // The length of a grace period.
   Duration grace() const { return grace_; }
   const std::shared_ptr<nfs::state::GracePeriod>& period() const { return period_; }
-  // Waits until what Calls left to be written is: they are over, and the locks are still there.
+  // Waits until all records are written. Called after the last Call has ended, while the lock state
+  // still exists.
   void drain() const {
     if (records_ != nullptr) records_->drain();
   }
-  // Of the server that uses it, which this outlives.
+  // For the server that uses it; the Recovery outlives the server.
   nfs::nfs4::Nfs4Options nfs4_options() const;
 
  private:
@@ -46,7 +46,7 @@ class Recovery {
   Duration grace_{};
   std::uint32_t lease_seconds_ = 0;
   std::shared_ptr<nfs::state::GracePeriod> period_ = std::make_shared<nfs::state::GracePeriod>();
-  std::unique_ptr<nfs::recovery::Recovery> records_;  // null without version 4
+  std::unique_ptr<nfs::recovery::Recovery> records_;  // null when NFSv4 is not served
 };
 
 }  // namespace stag::cli

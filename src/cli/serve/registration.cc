@@ -17,7 +17,7 @@ namespace {
 
 using rpcbind::Registration;
 
-// Where the rpcbind of this machine takes registrations.
+// The address where the local rpcbind accepts registrations.
 constexpr const char* kSocket = "/run/rpcbind.sock";
 constexpr auto kPatience = std::chrono::seconds(5);
 
@@ -38,7 +38,7 @@ std::string_view transport_name(rpc::TransportKind kind, std::string_view rdma_n
   return kind == rpc::TransportKind::Udp ? rpcbind::kUdp : rpcbind::kTcp;
 }
 
-// Smaller reaches further.
+// Ranks a listener's address; a smaller rank is reachable by more hosts.
 int reach(const Address& address) {
   if (address.host == "::" || address.host == "0.0.0.0") return 0;
   return address.host.starts_with("127.") || address.host == "::1" ? 2 : 1;
@@ -109,7 +109,7 @@ Result<std::unique_ptr<RegisteredPrograms>, std::string> RegisteredPrograms::mak
                     to_string(at), info(client.error().reason).text)};
   const std::string record = state_directory + "/rpcbind";
   const std::vector<Registration> previous = rpcbind::from_text(read_all(record));
-  // Recorded before it is done: a crash in between must not leave anything unknown.
+  // Recorded before registering, so that a crash in between leaves no unrecorded entry.
   std::vector<Registration> both = previous;
   both.insert(both.end(), wanted.begin(), wanted.end());
   if (!write_all(record, both))
@@ -118,7 +118,7 @@ Result<std::unique_ptr<RegisteredPrograms>, std::string> RegisteredPrograms::mak
   std::unique_ptr<RegisteredPrograms> made(new RegisteredPrograms(*std::move(client), record));
   const Result<Ok, std::string> done = endpoint::wait_on(
       made->client_.loop(), [&] { return made->registrar_.set(wanted, previous); });
-  // What could not be cleared yet is still to be.
+  // Entries that could not be removed stay recorded.
   write_all(record, done ? wanted : previous);
   if (!done) return Failure{done.error()};
   return made;

@@ -1,6 +1,6 @@
-// What `stag serve` tells the rpcbind of its machine: every program at every listener, by the
-// transports it is present on. What was registered is recorded in the state directory, so that the
-// next run can clear what a crash left behind.
+// Registration: the entries of `stag serve` in the local rpcbind: every program at every listener,
+// for the transports it is present on. They are recorded in the state directory, so that the next
+// run can remove the entries that a crash left behind.
 #pragma once
 
 #include <memory>
@@ -13,22 +13,23 @@
 
 namespace stag::cli {
 
-// Where a server listens, with the real address.
+// An address where a server listens, with the actual port.
 struct ServedAt {
   rpc::TransportKind transport = rpc::TransportKind::Tcp;
   Address address;
 };
 
-// rpcbind keeps one address for each program, version and netid: of several the one that reaches
-// furthest. A listener at "::" serves IPv4 as well. `rdma_netid` is that of RPC-over-RDMA on IPv4.
+// rpcbind keeps one address for each program, version and netid; of several listeners the one that
+// most hosts can reach is registered. A listener at "::" serves IPv4 as well. `rdma_netid` is that
+// of RPC-over-RDMA on IPv4.
 std::vector<rpcbind::Registration> registrations_of(const rpc::Server& server,
                                                     std::vector<ServedAt> listeners,
                                                     std::string_view rdma_netid);
 
-// Registered from make() to its destruction. Used from a thread that is no loop's.
+// Entries exist from make() to destruction. Not used on a loop's thread.
 class RegisteredPrograms {
  public:
-  // One sentence when it cannot be done.
+  // The error is one sentence.
   static Result<std::unique_ptr<RegisteredPrograms>, std::string> make(
       std::vector<rpcbind::Registration> wanted, const std::string& state_directory,
       std::shared_ptr<endpoint::Loops> loops);

@@ -1,5 +1,5 @@
-// Something that blocks and is asked for by signals: done on a worker, one at a time. Asked for
-// again meanwhile, it is done once more afterwards.
+// Reloads: runs a blocking reload on a worker when a signal requests it, one at a time. Requests
+// that arrive during a reload cause one more reload afterwards.
 #pragma once
 
 #include <functional>

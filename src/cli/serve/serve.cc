@@ -70,7 +70,7 @@ class Serve final : public Command {
   Exit listen(rpc::Server& server);
   Exit listen_at(rpc::Server& server, const std::string& host,
                  const std::shared_ptr<endpoint::Loops>& loops);
-  // One for each --fabric, before any other listener at that host.
+  // One listener for each --fabric, before any other at that host.
   Result<std::vector<Listener>, std::string> listen_rdma(
       rpc::Server& server, const std::string& host,
       const std::shared_ptr<endpoint::Loops>& loops) const;
@@ -83,7 +83,7 @@ class Serve final : public Command {
   static Result<Listener, std::string> listener(rpc::Server& server, const Address& at,
                                                 const endpoint::ListenOptions& options,
                                                 std::string_view option);
-  // What is said of the listeners at one host.
+  // The lines printed for the listeners at one host.
   std::string ready_lines(const std::vector<Listener>& rdma, const std::optional<Address>& udp,
                           const Address& tcp, const std::string& host) const;
   void announce(const ExportSet& exports) const;
@@ -214,7 +214,7 @@ Exit Serve::check_networks() {
   return Exit::Done;
 }
 
-// A listener at :: takes IPv4 as well, and the port of one at 0.0.0.0 with it.
+// A listener at :: serves IPv4 too, and so occupies the port of one at 0.0.0.0.
 void Serve::choose_hosts() {
   if (hosts_.empty()) hosts_.push_back("127.0.0.1");
   if (std::find(hosts_.begin(), hosts_.end(), "::") != hosts_.end()) std::erase(hosts_, "0.0.0.0");
@@ -292,9 +292,10 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   if (nfs4_) nfs4.add_program(server);
   (*locking)->add_programs(server);
   announce(exports);
-  // Other servers write statistics or log more then; nobody who tries that should end this one.
+  // Other servers log statistics on these signals; an operator who tries that must not end this
+  // one.
   for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
-  // Before anybody is told that it is ready.
+  // Before the ready line is printed.
   net::EpollLoop loop;
   const StoreRounds rounds(loop, stores);
   Reloads reloads(loop, [&] { reload(exports); });
@@ -430,7 +431,7 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, const Address
       fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
 }
 
-// TCP last: who has read its line finds every listener there.
+// TCP is announced last: all listeners exist when its line is printed.
 std::string Serve::ready_lines(const std::vector<Listener>& rdma, const std::optional<Address>& udp,
                                const Address& tcp, const std::string& host) const {
   nfs::client::Url url;

@@ -10,7 +10,7 @@
 namespace stag::cli {
 namespace {
 
-// Of each set; a connection has half of either at most.
+// Threads of each set; one connection gets at most half of either.
 constexpr std::size_t kWorkers = 8;
 
 std::string seconds(Duration time) {
@@ -58,7 +58,7 @@ void StoreWatch::look(TimePoint now) {
   std::vector<Watched> gone;
   const std::lock_guard lock(mutex_);
   for (Watched& watched : all_) look_at(watched, now);
-  // Whose store is no more, and nothing is left to do: their threads end at once.
+  // Workers without a store and without work: their threads end at once.
   const auto kept = std::partition(all_.begin(), all_.end(), [now](const Watched& watched) {
     const StoreWorkers& workers = watched.workers;
     const bool used = workers.plain.use_count() > 1 || workers.syncing.use_count() > 1;

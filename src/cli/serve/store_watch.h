@@ -1,6 +1,6 @@
-// The workers of the stores that `stag serve` exports (net/worker_pool.h): made here, one set for
-// each store, looked at once a second, and waited for at the end. A store that does not answer is
-// told of in the log, and again when it does.
+// StoreWatch: the workers of the stores that `stag serve` exports (net/worker_pool.h), one set for
+// each store. They are checked once a second and joined at the end. A store that stops answering is
+// logged, and again when it answers.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace stag::cli {
 
-// Those of one store: for what ends in an fsync, and for everything else.
+// The workers of one store: for operations that end in an fsync, and for all others.
 struct StoreWorkers {
   std::shared_ptr<net::WorkerPool> plain;
   std::shared_ptr<net::WorkerPool> syncing;
@@ -25,26 +25,26 @@ struct StoreWorkers {
 // Any thread, unless stated otherwise.
 class StoreWatch {
  public:
-  // How long a store may take for what it is asked, and bytes of data that may wait for one which
-  // has stopped to answer.
+  // How long an operation of a store may take, and the bytes of data that may wait for a store that
+  // has stopped answering.
   StoreWatch(Duration patience, std::uint64_t waiting_bytes)
       : patience_(patience), waiting_bytes_(waiting_bytes) {}
   ~StoreWatch() { finish(); }
   StoreWatch(const StoreWatch&) = delete;
   StoreWatch& operator=(const StoreWatch&) = delete;
 
-  // `name` stands in the log: "export /data". The workers are kept as long as they have work.
+  // `name` appears in the log: "export /data". The workers exist as long as they have work.
   StoreWorkers make(const std::string& name);
-  // What `work` yields on one of these workers; nullopt when that takes too long. What comes later
-  // is destroyed there.
+  // Runs `work` on one of these workers and yields its result; nullopt when it takes too long: a
+  // late result is destroyed on the worker.
   template <class Work>
   auto ask(const StoreWorkers& workers, Work work) const -> std::optional<decltype(work())>;
 
-  // What is to be told by `now`.
+  // The log messages that are due at `now`.
   void look(TimePoint now);
-  // The names of stores that have been asked something which they have not answered yet.
+  // The names of stores with unanswered operations.
   std::string busy() const;
-  // Waits for everything the stores were asked, however long that takes; nothing is asked later.
+  // Waits for all operations of the stores, without a limit; none is started afterwards.
   void finish();
   Duration patience() const { return patience_; }
 

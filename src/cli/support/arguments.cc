@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kConfig = "--config";
 
-// The last one given wins, as with most commands.
+// The last occurrence of an option wins, as with most commands.
 CLI::Option* last_wins(CLI::Option* option) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
@@ -25,7 +25,7 @@ CLI::Option* bounded(CLI::Option* option, Number least, Number most) {
   return last_wins(option)->check(CLI::Range(least, most).description(""))->type_name("N");
 }
 
-// --no-x is no setting of its own: x = false says it.
+// --no-x has no setting of its own: the file says x = false.
 bool spelled(const CLI::App& app, const Setting& setting) {
   const CLI::Option* option = app.get_option_no_throw("--" + setting.key);
   return setting.key != "config" && setting.key != "help" && option != nullptr &&
@@ -49,7 +49,7 @@ bool has_form(const CLI::Option& option, const Setting& setting) {
          });
 }
 
-// What of the setting would stand on the command line.
+// The arguments that express the setting on a command line.
 std::vector<std::string> words_of(const CLI::Option& option, const Setting& setting,
                                   const std::string& where) {
   if (!has_form(option, setting))
@@ -60,7 +60,7 @@ std::vector<std::string> words_of(const CLI::Option& option, const Setting& sett
   return words;
 }
 
-// What of the file the command line does not say itself.
+// The settings of the file that the command line does not override.
 void apply_file(CLI::App& app, const ConfigFile& file) {
   const Result<std::vector<Setting>, std::string> settings = file.read();
   if (!settings) throw CLI::ValidationError(kConfig, settings.error());
@@ -161,7 +161,7 @@ std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
                      strange.front().starts_with('-') ? "option" : "command");
 }
 
-// What --help and --version ask for.
+// The output of --help and --version.
 Exit answer(const CLI::App& root, const CLI::Error& request, const std::string& name) {
   std::ostringstream text;
   root.exit(request, text, text);

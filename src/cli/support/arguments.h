@@ -30,7 +30,7 @@ class ConfigFile {
   // Fails with one sentence that names the file and the line, also for a setting that the command
   // does not have. The values are not looked at.
   Result<std::vector<Setting>, std::string> read() const;
-  // Whether the command itself looks at the values of this setting.
+  // Whether the command itself interprets the values of this setting.
   bool is_own(const Setting& setting) const;
 
  private:
@@ -62,12 +62,12 @@ class Arguments {
               std::uint32_t most, const std::string& help);
   void number(const std::string& names, std::uint64_t& value, std::uint64_t least,
               std::uint64_t most, const std::string& help);
-  // Tells what is given from what is not; `help` says what the latter means.
+  // Distinguishes a value that was given from none; `help` describes the case of none.
   void number(const std::string& names, std::optional<std::uint32_t>& value, std::uint32_t least,
               std::uint32_t most, const std::string& help);
   void choice(const std::string& names, std::string& value,
               std::initializer_list<std::string> words, const std::string& help);
-  // Without dashes, by its place.
+  // A positional argument.
   void positional(const std::string& name, std::string& value, const std::string& help,
                   bool required = true);
   void positionals(const std::string& name, std::vector<std::string>& values, std::size_t least,
@@ -77,7 +77,7 @@ class Arguments {
   void config(const std::string& names, ConfigFile& file, std::vector<std::string> own,
               const std::string& help);
 
-  // For a command that tells of all commands. The function may be called while a command runs.
+  // For a command that describes all commands. The function may be called while a command runs.
   std::function<ProgramText()> describe_program() const { return program_; }
 
  private:
@@ -85,8 +85,7 @@ class Arguments {
   std::function<ProgramText()> program_;
 };
 
-// Parses, and runs the command that was named. Prints help, and what is wrong with the command
-// line.
+// Parses, and runs the command that was named. Prints help and errors of the command line.
 Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands);
 
 }  // namespace stag::cli

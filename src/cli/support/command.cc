@@ -48,7 +48,7 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
       signal = number;
       return interrupted.cancel();
     }
-    // Terminals and timeout(1) send several for one wish.
+    // Terminals and timeout(1) may send several signals for one interruption.
     if (loop.now() - first < kOneWish) return;
     end_at_once(number);
   });

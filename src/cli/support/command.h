@@ -23,7 +23,7 @@ using nfs::client::Outcome;
 enum class Exit : int {
   Done = 0,
   Failed = 1,  // standard error says why
-  Usage = 2,   // the command line makes no sense
+  Usage = 2,   // the command line is wrong
 };
 // The exit code when a signal ended the command before it was done, by the convention of shells:
 // 130 after SIGINT, 143 after SIGTERM.
@@ -42,7 +42,7 @@ struct About {
   std::string_view notes{};  // further help that does not fit one line per option; whole lines
 };
 
-// Where a client command runs.
+// The loop and the cancellation of a client command.
 struct Run {
   net::EpollLoop& loop;
   CancelToken cancel;  // pulled by SIGINT and SIGTERM
@@ -56,7 +56,7 @@ class Command {
   virtual ~Command() = default;
   virtual About about() const = 0;
   virtual void declare(Arguments& arguments) = 0;
-  // Null: it has none.
+  // Null when the command has none.
   virtual ConfigFile* config_file() { return nullptr; }
   // Called after declare() and after the options were parsed.
   virtual Exit run() = 0;

@@ -1,4 +1,4 @@
-// Completions: scripts that shells run.
+// Completion scripts for shells.
 #include <fmt/format.h>
 
 #include "cli/support/description.h"
@@ -6,7 +6,7 @@
 namespace stag::cli {
 namespace {
 
-// For a shell, as one word.
+// Quotes a text as one word of a shell.
 std::string shell_word(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -70,7 +70,7 @@ std::string bash_script(const ProgramText& text) {
          "complete -o default -F _stag stag\n";
 }
 
-// What _arguments gives a meaning to.
+// Escapes the characters that are special in specifications of _arguments.
 std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -13,7 +13,7 @@
 namespace stag::cli {
 namespace {
 
-// A file that is read, for its name in sentences.
+// The file being read, whose name error messages contain.
 class TomlFile {
  public:
   explicit TomlFile(const std::string& path) : path_(path) {}
@@ -28,7 +28,7 @@ class TomlFile {
         return Failure{*std::move(trouble)};
       settings.push_back(std::move(setting));
     }
-    // The first mistake in the file is told first.
+    // Errors are reported in the order of the file.
     std::stable_sort(settings.begin(), settings.end(),
                      [](const Setting& a, const Setting& b) { return a.line < b.line; });
     return settings;

@@ -1,5 +1,5 @@
-// A TOML file as settings: the keys are the names of a command's options, the values what would
-// follow them on the command line. A setting may also hold tables, for what needs more words.
+// A TOML file as settings: the keys are the names of a command's options, the values their
+// arguments. A setting may also hold tables, for structured values.
 //
 //   rdma-port = 20049
 //   listen = ["192.0.2.1", "::1"]

@@ -14,14 +14,14 @@ namespace stag::cli {
 
 class Descent {
  public:
-  // Linux takes paths of 4096 bytes: few trees that anybody made are as deep.
+  // Linux limits paths to 4096 bytes, so hardly any real tree is deeper.
   static constexpr std::size_t kMostDepth = 1024;
 
   struct Directory {
-    nfs::client::Handle handle;  // empty: on this machine, which has no such circles
+    nfs::client::Handle handle;  // empty for local directories, which have no cycles
     std::uint64_t fsid = 0, file_id = 0;
   };
-  // Goes down into a directory, as long as it lives; the last one entered is the first to be left.
+  // Marks a directory as entered during its lifetime; lifetimes nest.
   class Step {
    public:
     Step(Descent& descent, const Directory& directory) : descent_(descent) {
@@ -31,7 +31,7 @@ class Descent {
     ~Step() { descent_.path_.pop_back(); }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
-    // Why it must not be entered.
+    // Why the directory must not be entered.
     std::optional<std::string_view> refusal() const { return refusal_; }
 
    private:

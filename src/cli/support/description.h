@@ -1,5 +1,5 @@
-// What the program's commands and options are, as data: manual pages and completions are made of
-// it, as --help is, so that the three cannot differ.
+// The program's commands and options as data, from which manual pages, completions and --help are
+// generated, so that the three agree.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ struct Form {
 constexpr std::array<Form, 3> kForms{
     {{0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}}};
 
-// The code point that `bytes` begin with; nothing when they are no UTF-8.
+// The code point at the beginning of `bytes`; nullopt when they are no UTF-8.
 std::optional<CodePoint> first_code_point(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes.front());
   if (lead < 0x80) return CodePoint{lead, 1};

@@ -8,8 +8,8 @@
 
 namespace stag::cli {
 
-// UTF-8 that a person can look at: control characters (C0, DEL, C1), those that change the
-// direction of writing or begin a line, and bytes that are no UTF-8 become \ooo, as with `ls -b`.
+// Printable UTF-8: control characters (C0, DEL, C1), those that change the direction of writing or
+// begin a line, and bytes that are no UTF-8 become \ooo, as with `ls -b`.
 std::string escaped(std::string_view bytes);
 
 bool is_utf8(std::string_view bytes);

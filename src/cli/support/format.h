@@ -1,4 +1,4 @@
-// Figures and attributes in a person's form.
+// Figures and attributes in readable form.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace stag::cli {
 
 // "cannot VERB 'PATH': why; what to do".
 std::string local_trouble(std::string_view verb, const std::string& path, int error);
-// All of it, at `offset` or, without one, where the descriptor stands. False with errno.
+// Writes all bytes at `offset` or, without one, at the descriptor's position. False with errno set.
 bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 
 class LocalFile final : public nfs::client::DataSource {

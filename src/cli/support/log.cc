@@ -47,7 +47,7 @@ void write_json(Reason reason, std::string_view where, std::string_view detail) 
   spdlog::log(level_of(about.severity), "{}", std::string_view(members).substr(1));
 }
 
-// Peers decide how often most reasons are reached, and must not decide how much is logged.
+// Peers can cause most reasons as often as they like, so the lines of each are limited.
 template <TraceSink write>
 void log(Reason reason, std::string_view where, std::string_view detail) {
   if (!spdlog::should_log(level_of(info(reason).severity))) return;

@@ -1,5 +1,5 @@
-// How many lines of one kind a log takes: strangers must not be able to fill a disk with the same
-// sentence. Not synchronised.
+// LogLimit: bounds the lines of one Reason in the log, so that a peer cannot fill the disk with one
+// message. Not synchronised.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class LogLimit {
     std::uint64_t left_out = 0;
   };
   std::array<Kind, kReasonCount> kinds_{};
-  std::size_t owing_ = 0;  // kinds with lines left out
+  std::size_t owing_ = 0;  // Reasons with lines left out
 };
 
 }  // namespace stag::cli

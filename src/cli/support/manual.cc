@@ -10,7 +10,7 @@
 namespace stag::cli {
 namespace {
 
-// What roff would make another character of, or a request.
+// Characters that roff would replace or take as a request.
 std::string_view roff_escape(char c) {
   switch (c) {
     case '\\':
@@ -30,7 +30,7 @@ std::string_view roff_escape(char c) {
   }
 }
 
-// `text` so that roff shows it as it is.
+// Escapes `text` for roff.
 std::string roff_text(const std::string& text) {
   std::string out;
   bool line_begins = true;

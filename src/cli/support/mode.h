@@ -15,7 +15,7 @@ class ModeChange {
   // Fails with one sentence.
   static Result<ModeChange, std::string> parse(std::string_view text);
 
-  // What becomes of `mode` (07777).
+  // Applies the change to `mode` (07777).
   std::uint32_t apply(std::uint32_t mode, bool directory) const;
 
  private:

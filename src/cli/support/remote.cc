@@ -50,7 +50,7 @@ endpoint::FabricKind fabric_of(const Url& url, const RemoteOptions& options) {
   return endpoint::FabricKind::Iwarp;
 }
 
-// Of --fabric auto, on standard error: results stay as they are.
+// Reports the choice of --fabric auto, on standard error.
 void tell_choice(endpoint::FabricKind chosen, Reason reason) {
   if (chosen == endpoint::FabricKind::Verbs)
     write_error("stag: connected by an RDMA device\n");
@@ -123,7 +123,7 @@ Remote::Remote(Run& run)
         settling_time_ = run.loop.after(kCleaningTimeout, [this] { settled_.cancel(); });
       }) {}
 
-// The files of the session, under other terms.
+// The files of the session with another timeout and cancellation.
 void Remote::share(nfs::client::FileSystemOptions options) {
   nfs::client::FileSystem& usual = files();
   const auto with = [&] {

@@ -40,12 +40,11 @@ class Remote {
                                                      const RemoteOptions& options);
 
   nfs::client::FileSystem& files() { return session_->files(); }
-  // The same files for operations that must not be cut off when the user interrupts, such as
+  // The same files for operations that an interruption by the user must not cancel, such as
   // creating a name: the caller gets the answer, unless it takes longer than kCleaningTimeout after
   // the interruption.
   nfs::client::FileSystem& settling() { return *settling_; }
-  // The same files for cleaning up after the user has interrupted: not cancelled, and soon given
-  // up.
+  // The same files for cleaning up after an interruption: not cancelled, with a short timeout.
   nfs::client::FileSystem& cleaner() { return *cleaner_; }
   // The path of the URL below the root of files(); empty: the root itself.
   const std::string& path() const { return session_->path(); }
@@ -58,7 +57,7 @@ class Remote {
   explicit Remote(Run& run);
   void share(nfs::client::FileSystemOptions options);
 
-  CancelSource settled_;  // pulled some time after the user's
+  CancelSource settled_;  // cancelled some time after the user's interruption
   Timer settling_time_;
   CancelCallback on_interrupt_;
   std::unique_ptr<rpc::Connector> nfs_connector_;
@@ -72,7 +71,8 @@ std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::c
                                               const RemoteOptions& options);
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options);
 
-// "a/b/c" is in "a/b" and called "c"; trailing '/' do not count. The name is empty for the root.
+// Splits "a/b/c" into the directory "a/b" and the name "c"; trailing '/' are ignored. The name is
+// empty for the root.
 struct Place {
   std::string directory;
   std::string name;

@@ -21,7 +21,7 @@ struct Name {
   std::uint32_t program;
   std::string_view name;
 };
-// Where there is no rpcbind, servers have these at the port of NFS.
+// Programs that servers offer at the NFS port when there is no rpcbind.
 constexpr std::uint32_t kNlm = 100021, kNsm = 100024, kNfsacl = 100227;
 constexpr Name kNames[] = {
     {100000, "rpcbind"}, {100003, "nfs"},  {100005, "mountd"},   {100011, "rquotad"},
@@ -32,7 +32,7 @@ std::string version_range(std::uint32_t low, std::uint32_t high) {
   return low == high ? std::to_string(low) : fmt::format("{}-{}", low, high);
 }
 
-// One search.
+// The state of one search.
 class Search {
  public:
   Search(Run& run, std::string host, const RemoteOptions& options, Findings& findings)
@@ -72,7 +72,7 @@ class Search {
     co_await (*channel)->close();
   }
 
-  // Where rpcbind says that `program` is on `transport`, on IPv4 or IPv6; 0: it does not.
+  // The port of `program` on `transport` in rpcbind, for IPv4 or IPv6; 0 when there is none.
   std::uint32_t port_of(std::uint32_t program, std::string_view transport) const {
     for (const std::string& netid : rpcbind::netids_for(transport, host_))
       for (const Service& service : findings_.services)
@@ -95,7 +95,7 @@ class Search {
     return options;
   }
 
-  // No program has version 0: who does not serve it says which ones it does (RFC 5531 section 9).
+  // No program has version 0, so PROG_MISMATCH lists the versions served (RFC 5531 section 9).
   Task<std::string> versions_of(rpc::Client client, std::uint32_t program) {
     const rpc::CallResult<Ok> answer = co_await client.ping(program, 0, call_options());
     if (answer) co_return "0";
@@ -115,7 +115,7 @@ class Search {
   }
 
   void add(const rpcbind::Registration& entry) {
-    // Those of this machine's own sockets are no internet addresses.
+    // Addresses of local sockets (AF_UNIX) are no internet addresses.
     const std::optional<Address> at = rpcbind::from_universal(entry.address);
     if (!at) return;
     for (Service& known : findings_.services) {

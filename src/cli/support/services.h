@@ -22,12 +22,13 @@ struct Service {
   std::string versions;  // "3", "2-4"
   std::string netid;     // "tcp", "rdma"
   std::uint32_t port = 0;
-  bool answered = false;  // itself; else rpcbind says so
+  bool answered = false;  // the program itself answered; otherwise only rpcbind lists it
 };
 
 struct Findings {
   std::vector<Service> services{};
-  std::optional<std::vector<nfs::client::ListedExport>> exports{};  // where MOUNT tells
+  std::optional<std::vector<nfs::client::ListedExport>>
+      exports{};          // from MOUNT, where it is served
   std::string trouble{};  // why a port did not answer; the last one
 };
 

@@ -16,12 +16,12 @@ using namespace std::chrono_literals;
 constexpr Duration kCallTimeout = 5s;
 constexpr Duration kFirstPause = 1s;
 constexpr Duration kLongestPause = 30s;
-// A client that is there polls in half a minute; one that is gone keeps others waiting.
-constexpr Duration kGrantPatience = 3min;
-constexpr Duration kRestartPatience = 15min;
-// Of as many hosts as there may be records (4096), all dead, the last is tried within the grace
-// period: a host that does not answer takes five seconds.
-constexpr std::size_t kToldAtOnce = 512;
+// A live client polls within half a minute anyway; the lock of a dead one blocks others.
+constexpr Duration kOfferFor = 3min;
+constexpr Duration kNotifyFor = 15min;
+// A host that does not answer takes five seconds: even with the most records (4096), all of dead
+// hosts, the last is tried within the grace period.
+constexpr std::size_t kNotifiedAtOnce = 512;
 
 }  // namespace
 
@@ -40,54 +40,54 @@ rpc::CallOptions CallbackSender::options() {
 void CallbackSender::granted(const Client& client, Ticket ticket) {
   loop_.post([this, address = client.address, ticket] {
     if (stop_.cancelled()) return;
-    const auto [at, fresh] = boxes_.try_emplace(address);
-    Deliveries& box = at->second;
-    box.tickets.push_back(ticket);
-    if (box.tickets.size() > box.most) {
-      std::erase_if(box.tickets, [this](Ticket one) { return !manager_.is_pending(one); });
-      box.most = std::max<std::size_t>(64, 2 * box.tickets.size());
+    const auto [at, fresh] = deliveries_.try_emplace(address);
+    Deliveries& queue = at->second;
+    queue.tickets.push_back(ticket);
+    if (queue.tickets.size() > queue.most) {
+      std::erase_if(queue.tickets, [this](Ticket one) { return !manager_.is_pending(one); });
+      queue.most = std::max<std::size_t>(64, 2 * queue.tickets.size());
     }
     if (fresh) tasks_.add(deliver(address));
   });
 }
 
 Task<void> CallbackSender::deliver(std::string address) {
-  Deliveries& box = boxes_[address];
+  Deliveries& queue = deliveries_[address];
   Duration wait = kFirstPause;
-  TimePoint give_up_at = loop_.now() + kGrantPatience;
-  while (!box.tickets.empty() && !stop_.cancelled()) {
-    const bool progress = co_await deliver_once(box, address);
-    if (box.tickets.empty() || stop_.cancelled()) break;
+  TimePoint give_up_at = loop_.now() + kOfferFor;
+  while (!queue.tickets.empty() && !stop_.cancelled()) {
+    const bool progress = co_await deliver_once(queue, address);
+    if (queue.tickets.empty() || stop_.cancelled()) break;
     if (progress) {
       wait = kFirstPause;
-      give_up_at = loop_.now() + kGrantPatience;
+      give_up_at = loop_.now() + kOfferFor;
     } else if (loop_.now() >= give_up_at) {
-      give_up(box, address);
+      give_up(queue, address);
       break;
     }
     co_await pause(loop_, wait, stop_);
     wait = std::min(2 * wait, kLongestPause);
   }
-  boxes_.erase(address);
+  deliveries_.erase(address);
 }
 
-// Whether anything was settled.
-Task<bool> CallbackSender::deliver_once(Deliveries& box, const std::string& address) {
-  const auto first = manager_.pending(box.tickets.front());
-  const std::uint32_t version = first ? first->wish.version : nlm::NLMPROC4_GRANTED::version;
+// True when at least one grant was settled.
+Task<bool> CallbackSender::deliver_once(Deliveries& queue, const std::string& address) {
+  const auto first = manager_.pending(queue.tickets.front());
+  const std::uint32_t version = first ? first->params.version : nlm::NLMPROC4_GRANTED::version;
   auto channel = co_await peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
   if (!channel) co_return false;
   bool progress = false;
-  // Meanwhile granted() may take some away.
-  std::size_t left = box.tickets.size();
-  for (; left > 0 && !box.tickets.empty() && !stop_.cancelled(); --left) {
-    const Ticket ticket = box.tickets.front();
-    box.tickets.pop_front();
+  // granted() may remove settled tickets meanwhile.
+  std::size_t left = queue.tickets.size();
+  for (; left > 0 && !queue.tickets.empty() && !stop_.cancelled(); --left) {
+    const Ticket ticket = queue.tickets.front();
+    queue.tickets.pop_front();
     const Verdict verdict = co_await offer(**channel, ticket);
     if (verdict == Verdict::Settled)
       progress = true;
     else
-      box.tickets.push_back(ticket);
+      queue.tickets.push_back(ticket);
     if (verdict == Verdict::Unreachable) break;
   }
   co_await (*channel)->close();
@@ -98,9 +98,9 @@ Task<CallbackSender::Verdict> CallbackSender::offer(rpc::Channel& channel, Ticke
   const std::optional<PendingGrant> pending = manager_.pending(ticket);
   if (!pending) co_return Verdict::Settled;
   Verdict verdict = Verdict::Open;
-  if (pending->wish.version == 4)
+  if (pending->params.version == 4)
     verdict = co_await offer_as<Nlm4>(channel, *pending, ticket);
-  else if (pending->wish.version == 3)
+  else if (pending->params.version == 3)
     verdict = co_await offer_as<Nlm3>(channel, *pending, ticket);
   else
     verdict = co_await offer_as<Nlm1>(channel, *pending, ticket);
@@ -117,8 +117,8 @@ Task<CallbackSender::Verdict> CallbackSender::offer_as(rpc::Channel& channel,
   args.cookie = Rope::copy_of(cookie);
   describe(pending, args);
   manager_.offering(ticket);
-  if (pending.wish.by_message) {
-    // The answer is a message too; LockManager::answered() hears of it.
+  if (pending.params.by_message) {
+    // The answer is a message too; grant_answered() (nlm.cc) receives it.
     const auto sent = co_await client.call<typename Version::GrantedMsg>(args, options());
     if (!sent && sent.error().reason != Reason::TimedOut) co_return Verdict::Unreachable;
     co_return manager_.is_pending(ticket) ? Verdict::Open : Verdict::Settled;
@@ -135,8 +135,8 @@ Task<CallbackSender::Verdict> CallbackSender::offer_as(rpc::Channel& channel,
   co_return Verdict::Settled;
 }
 
-void CallbackSender::give_up(Deliveries& box, const std::string& address) {
-  for (const Ticket ticket : box.tickets)
+void CallbackSender::give_up(Deliveries& queue, const std::string& address) {
+  for (const Ticket ticket : queue.tickets)
     if (manager_.settle(ticket, false)) trace(Reason::LockGrantUndelivered, address);
 }
 
@@ -155,29 +155,29 @@ void CallbackSender::end_answer(const std::string& host) {
   if (--found->second == 0) answers_to_.erase(found);
 }
 
-void CallbackSender::tell_of_restart() {
+void CallbackSender::notify_restart() {
   loop_.post([this] {
-    if (telling_ || stop_.cancelled()) return;
-    telling_ = true;
-    tasks_.add(tell_everybody());
+    if (notifying_ || stop_.cancelled()) return;
+    notifying_ = true;
+    tasks_.add(notify_all());
   });
 }
 
-Task<void> CallbackSender::tell_everybody() {
-  const TimePoint give_up_at = loop_.now() + kRestartPatience;
+Task<void> CallbackSender::notify_all() {
+  const TimePoint give_up_at = loop_.now() + kNotifyFor;
   Duration wait = kFirstPause;
   for (;;) {
-    const std::vector<std::string> hosts = records_.untold();
+    const std::vector<std::string> hosts = records_.unnotified();
     TaskGroup round;
     for (const std::string& host : hosts) {
       if (stop_.cancelled()) break;
-      co_await round.at_most(kToldAtOnce - 1);
-      round.add(tell(host));
+      co_await round.at_most(kNotifiedAtOnce - 1);
+      round.add(notify(host));
     }
     co_await round.join();
-    if (stop_.cancelled() || records_.untold().empty()) break;
+    if (stop_.cancelled() || records_.unnotified().empty()) break;
     if (loop_.now() >= give_up_at) {
-      for (const std::string& host : records_.untold()) {
+      for (const std::string& host : records_.unnotified()) {
         trace(Reason::NsmNotifyFailed, host);
         co_await forget(host);
       }
@@ -186,10 +186,10 @@ Task<void> CallbackSender::tell_everybody() {
     co_await pause(loop_, wait, stop_);
     wait = std::min(2 * wait, kLongestPause);
   }
-  telling_ = false;
+  notifying_ = false;
 }
 
-Task<void> CallbackSender::tell(std::string host) {
+Task<void> CallbackSender::notify(std::string host) {
   auto channel =
       co_await peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   if (!channel) co_return;
@@ -202,10 +202,10 @@ Task<void> CallbackSender::tell(std::string host) {
   if (heard) co_await forget(host);
 }
 
-// A record that stays is of a host that is told once more after the next start.
+// When this fails, the host is notified once more after the next start.
 Task<void> CallbackSender::forget(const std::string& host) {
   co_await offloaded_to(
-      records_.worker(), this, loop_, [&] { return records_.told(host).ok(); }, false);
+      records_.worker(), this, loop_, [&] { return records_.notified(host).ok(); }, false);
 }
 
 Task<void> CallbackSender::stop() {

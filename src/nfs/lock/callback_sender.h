@@ -1,8 +1,9 @@
-// What a lock manager says without having been asked: that a lock is granted, what became of a
-// request that came as a message, and that this host restarted. Each is said again, ever more
-// rarely, until the other side answers or patience ends.
+// CallbackSender: the Calls that a lock manager makes to its clients: NLM_GRANTED for a blocked
+// lock, the results of a request that came as a message (NLM_LOCK_RES and the like), and SM_NOTIFY
+// after a restart. NLM_GRANTED and SM_NOTIFY are repeated with growing pauses until the client
+// answers or a time limit ends them.
 //
-// Thread: its loop, but for granted(), answer() and tell_of_restart(), which any thread may call.
+// Thread: its loop, but for granted(), answer() and notify_restart(), which any thread may call.
 // Ownership: manager, records, loop and peers outlive it; stop() first, then destroy.
 #pragma once
 
@@ -28,9 +29,10 @@ class CallbackSender {
         loop_(loop),
         peers_(peers) {}
 
-  // The client waits for this.
+  // Sends NLM_GRANTED for a pending grant.
   void granted(const Client& client, Ticket ticket);
-  // The results of a request that came as a message; once, for the client repeats its request.
+  // Sends the results of a request that came as a message; once, because the client repeats its
+  // request.
   template <class Answer>
   void answer(std::string host, typename Answer::Args results) {
     loop_.post([this, host = std::move(host), results = std::move(results)]() mutable {
@@ -38,35 +40,36 @@ class CallbackSender {
       tasks_.add(send<Answer>(std::move(host), std::move(results)));
     });
   }
-  // Tells everybody in the records that this host restarted. Any thread.
-  void tell_of_restart();
+  // Sends SM_NOTIFY to every host in the records. Any thread.
+  void notify_restart();
 
   Task<void> stop();
 
  private:
-  // On their way at once; a host that cannot be reached keeps each of its own for seconds.
+  // Results in flight in all; a host that cannot be reached keeps each of its own for seconds.
   static constexpr std::size_t kMostAnswers = 256;
-  // One host has at most such a part of what is free, so that sixteen leave some for others.
+  // One host gets at most this part of what is free, so that sixteen dead hosts leave some for
+  // others.
   static constexpr std::size_t kPartOfFree = 8;
-  // What waits for one client.
+  // The pending grants of one client.
   struct Deliveries {
     std::deque<Ticket> tickets;
-    std::size_t most = 64;  // with more, those that were settled elsewhere go
+    std::size_t most = 64;  // beyond it, settled tickets are removed
   };
   enum class Verdict : std::uint8_t { Settled, Open, Unreachable };
 
   rpc::Client client_of(rpc::Channel& channel) const;
   rpc::CallOptions options();
   Task<void> deliver(std::string address);
-  Task<bool> deliver_once(Deliveries& box, const std::string& address);
+  Task<bool> deliver_once(Deliveries& queue, const std::string& address);
   Task<Verdict> offer(rpc::Channel& channel, Ticket ticket);
   template <class Version>
   Task<Verdict> offer_as(rpc::Channel& channel, const PendingGrant& pending, Ticket ticket);
-  void give_up(Deliveries& box, const std::string& address);
+  void give_up(Deliveries& queue, const std::string& address);
   bool begin_answer(const std::string& host);
   void end_answer(const std::string& host);
-  Task<void> tell_everybody();
-  Task<void> tell(std::string host);
+  Task<void> notify_all();
+  Task<void> notify(std::string host);
   Task<void> forget(const std::string& host);
 
   template <class Answer>
@@ -74,7 +77,7 @@ class CallbackSender {
     auto channel = co_await peers_.reach(host, Answer::program, Answer::version, stop_);
     if (channel) {
       rpc::Client client = client_of(**channel);
-      // Whether a message is answered at all differs from client to client (RFC 1813 6.2).
+      // Some clients do not answer such a message (RFC 1813 6.2).
       static_cast<void>(co_await client.call<Answer>(results, options()));
       co_await (*channel)->close();
     }
@@ -86,10 +89,10 @@ class CallbackSender {
   const std::string host_name_;
   Loop& loop_;
   Peers& peers_;
-  std::map<std::string, Deliveries> boxes_;
+  std::map<std::string, Deliveries> deliveries_;
   std::size_t answers_ = 0;
   std::map<std::string, std::size_t> answers_to_;
-  bool telling_ = false;
+  bool notifying_ = false;
   CancelSource stop_;
   TaskGroup tasks_;
 };

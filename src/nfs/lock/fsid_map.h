@@ -1,7 +1,7 @@
-// FsidMap: the number that stands for an export's store in a FileKey: the number of its file
-// system, which all exports of one store share and which stays the same when the store is opened
-// again. The map keeps it, so that a lock can be released after the export was removed or closed to
-// its holder. Thread: any. One entry for each export that ever was.
+// FsidMap: the file system number of each export, by which a FileKey names the store: all exports
+// of one store share it, and it stays the same when the store is opened again. The map keeps it, so
+// that a lock can be released after the export was removed or closed to its holder. Thread: any. It
+// has one entry for each export on which a lock was ever requested.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace stag::nfs::lock {
 
 class FsidMap {
  public:
-  // The first number stays: locks are kept under it.
+  // The first number of an export stays: its locks are kept under it.
   std::uint64_t note(std::uint32_t export_id, std::uint64_t file_system_id) {
     const std::scoped_lock lock(mutex_);
     return numbers_.emplace(export_id, file_system_id).first->second;

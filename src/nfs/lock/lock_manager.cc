@@ -10,12 +10,12 @@ namespace {
 
 using namespace nlm;
 
-// Notifications travel by UDP and are repeated until they are answered.
-constexpr Duration kSameNews = std::chrono::minutes(2);
-constexpr std::size_t kMaxHeard = 4096;
+// SM_NOTIFY travels by UDP and is repeated until it is answered.
+constexpr Duration kRepeatWindow = std::chrono::minutes(2);
+constexpr std::size_t kMaxRestarts = 4096;
 constexpr std::size_t kMaxStates = 4096;
 
-// A host is called by its full name or by the first part of it.
+// A host names itself by its full name or by the first label of it.
 bool same_host(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
@@ -55,40 +55,41 @@ LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now)
   return {NLM4_DENIED, std::move(holder)};
 }
 
-nlm4_stats LockManager::lock(const LockArgs& ask, TimePoint now) {
+nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   std::unique_lock lock(mutex_);
-  // A reclaim that comes late may be beaten by somebody who has come and gone: it is refused the
-  // same way, for clients know no other word for it.
-  if (in_grace(now) != ask.reclaim) return NLM4_DENIED_GRACE_PERIOD;
-  const nlm4_stats status = lock_now(ask);
-  const News news = take_news();
+  // After the grace period another client may have had the lock and released it, so a late reclaim
+  // is refused; NLM has no other status for that.
+  if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
+  const nlm4_stats status = lock_now(args);
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
-  if (news.lapsed.empty() || status != NLM4_DENIED) return status;
-  // Whoever was in the way has most often gone by now.
+  deliver(notices);
+  if (notices.lapsed.empty() || status != NLM4_DENIED) return status;
+  // The expired NFSv4 clients that conflicted have been removed by now.
   lock.lock();
-  const nlm4_stats again = lock_now(ask);
-  const News later = take_news();
+  const nlm4_stats again = lock_now(args);
+  const Notices later = take_notices();
   lock.unlock();
-  tell(later);
+  deliver(later);
   return again;
 }
 
-nlm4_stats LockManager::lock_now(const LockArgs& ask) {
-  // What was held before a restart was held by nobody else: a reclaim has nothing to wait for.
-  const bool wait = ask.block && !ask.reclaim && static_cast<bool>(on_grant_);
+nlm4_stats LockManager::lock_now(const LockArgs& args) {
+  // A lock held before the restart excluded all others, so a reclaim never blocks.
+  const bool wait = args.block && !args.reclaim && static_cast<bool>(on_grant_);
   if (sharing_ != nullptr) sharing_->begin();
-  const LockTable::Answer answer = table_.lock(ask.request, wait);
+  const LockTable::Answer answer = table_.lock(args.request, wait);
   if (answer.outcome == LockOutcome::Blocked) {
-    wishes_[answer.ticket] = ask.wish;
+    blocked_[answer.ticket] = args.params;
   } else if (answer.outcome == LockOutcome::Granted) {
-    wishes_.erase(answer.ticket);
-    // Who asks again for what was granted has it now, whether or not the news reached him.
-    forget_pending(ask.request.file, *ask.request.owner, ask.request.range);
+    blocked_.erase(answer.ticket);
+    // A client that repeats a request which was granted has the lock now, whether or not it
+    // received NLM_GRANTED.
+    forget_pending(args.request.file, *args.request.owner, args.request.range);
   }
-  const Client& client = ask.request.owner->client;
+  const Client& client = args.request.owner->client;
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
-    note_state(client, ask.client_state);
+    note_state(client, args.client_state);
   return status_of(answer.outcome, client);
 }
 
@@ -96,18 +97,18 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
   std::unique_lock lock(mutex_);
   bool found = false;
   if (const auto ticket = table_.cancel(request)) {
-    wishes_.erase(*ticket);
+    blocked_.erase(*ticket);
     found = true;
   }
-  // It may have been granted while the client gave up.
+  // The request may have been granted while the client cancelled it.
   for (const Ticket ticket : pending_of(request.file, *request.owner)) {
     if (!same(pending_.at(ticket).grant.request, request)) continue;
     table_.revert(take_pending(ticket));
     found = true;
   }
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
   return found ? NLM4_GRANTED : NLM4_DENIED;
 }
 
@@ -115,9 +116,9 @@ nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range ra
   std::unique_lock lock(mutex_);
   const bool done = table_.unlock(file, owner, range);
   if (done) forget_pending(file, owner, range);
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
   return status_of(done ? LockOutcome::Granted : LockOutcome::Full, owner.client);
 }
 
@@ -126,16 +127,16 @@ nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool recl
   std::unique_lock lock(mutex_);
   if (in_grace(now) != reclaim) return NLM4_DENIED_GRACE_PERIOD;
   const nlm4_stats status = share_now(file, share);
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
   return status;
 }
 
 nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {
   if (sharing_ != nullptr) {
     sharing_->begin();
-    if (sharing_->in_the_way(file, share)) return NLM4_DENIED;
+    if (sharing_->conflicts(file, share)) return NLM4_DENIED;
   }
   return status_of(table_.share(file, share), share.owner->client);
 }
@@ -143,19 +144,19 @@ nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {
 void LockManager::unshare(const FileKey& file, const Owner& owner) {
   std::unique_lock lock(mutex_);
   table_.unshare(file, owner);
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
 }
 
 void LockManager::release(const Client& client) {
   std::unique_lock lock(mutex_);
-  // To look at all locks is not to be had for the price of a Call.
+  // Releasing looks at all locks, which a stranger must not cause by one Call.
   if (!table_.knows(client)) return;
   release_which([&](const Client& other) { return other == client; });
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
 }
 
 bool LockManager::restarted(const std::string& address, const std::string& name, std::int32_t state,
@@ -165,25 +166,25 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   std::erase_if(gone, [&](const Client& client) {
     const auto known = states_.find(client);
     const bool newer = state != 0 && known != states_.end() && known->second == state;
-    return newer || heard_before(client, state, now);
+    return newer || is_repeated(client, state, now);
   });
-  // Anybody may say anything: to look at all locks is for those whose word releases some.
+  // SM_NOTIFY is not authenticated: all locks are looked at only when some will be released.
   if (gone.empty()) return false;
   release_which(
       [&](const Client& client) { return std::binary_search(gone.begin(), gone.end(), client); });
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
   return true;
 }
 
-// Whom a host's word about itself is about, in order.
+// The clients that restarted, in order, when a host at `address` calls itself `name`.
 std::vector<Client> LockManager::clients_of(const std::string& address,
                                             const std::string& name) const {
   const auto is_named = [&](const std::string& other) { return same_host(other, name); };
   std::vector<Client> here = table_.clients_at(address);
-  // A host with several addresses may call from another one; but never take the word of a
-  // stranger's for one of two namesakes.
+  // A host with several addresses may notify from another one; an unknown address that names one of
+  // two namesakes is not believed.
   if (here.empty()) {
     if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
     return here;
@@ -197,7 +198,7 @@ std::vector<Client> LockManager::clients_of(const std::string& address,
 void LockManager::clear() {
   const std::scoped_lock lock(mutex_);
   release_which([](const Client&) { return true; });
-  static_cast<void>(take_news());
+  static_cast<void>(take_notices());
 }
 
 std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
@@ -232,9 +233,9 @@ bool LockManager::settle(Ticket ticket, bool wanted) {
   if (!pending_.contains(ticket)) return false;
   const Grant grant = take_pending(ticket);
   if (!wanted) table_.revert(grant);
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
   return true;
 }
 
@@ -258,7 +259,7 @@ std::size_t LockManager::pending_count() const {
   return pending_.size();
 }
 
-// Of a grant that is pending: it is not any more.
+// Removes a pending grant and returns it.
 Grant LockManager::take_pending(Ticket ticket) {
   auto taken = pending_.extract(ticket);
   Grant grant = std::move(taken.mapped().grant);
@@ -280,7 +281,7 @@ LockManager::Tickets LockManager::pending_of(const FileKey& file, const Owner& o
   return tickets;
 }
 
-// What the owner does to these bytes now counts, not what he waited for.
+// The owner's latest operation on these bytes replaces the grants that it had pending there.
 void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range) {
   for (const Ticket ticket : pending_of(file, owner))
     if (pending_.at(ticket).grant.request.range.overlaps(range)) take_pending(ticket);
@@ -293,51 +294,51 @@ void LockManager::note_state(const Client& client, std::int32_t state) {
 }
 
 void LockManager::release_which(const LockTable::Which& which) {
-  for (const Ticket ticket : table_.release(which)) wishes_.erase(ticket);
+  for (const Ticket ticket : table_.release(which)) blocked_.erase(ticket);
   Tickets gone;
   for (const auto& [ticket, pending] : pending_)
     if (which(pending.grant.request.owner->client)) gone.push_back(ticket);
   for (const Ticket ticket : gone) take_pending(ticket);
 }
 
-// Only of clients that have locks, of which there is an end: strangers leave nothing here.
-bool LockManager::heard_before(const Client& client, std::int32_t state, TimePoint now) {
-  const auto is_old = [&](const Heard& heard) { return now - heard.when > kSameNews; };
-  const auto found = heard_.find(client);
-  if (found != heard_.end() && found->second.state == state && !is_old(found->second)) return true;
-  if (found == heard_.end() && heard_.size() >= kMaxHeard)
-    std::erase_if(heard_, [&](const auto& entry) { return is_old(entry.second); });
-  if (found != heard_.end() || heard_.size() < kMaxHeard) heard_[client] = {state, now};
+// Only clients that have locks are remembered, and these are bounded: strangers leave nothing here.
+bool LockManager::is_repeated(const Client& client, std::int32_t state, TimePoint now) {
+  const auto is_old = [&](const Restart& restart) { return now - restart.when > kRepeatWindow; };
+  const auto found = restarts_.find(client);
+  if (found != restarts_.end() && found->second.state == state && !is_old(found->second))
+    return true;
+  if (found == restarts_.end() && restarts_.size() >= kMaxRestarts)
+    std::erase_if(restarts_, [&](const auto& entry) { return is_old(entry.second); });
+  if (found != restarts_.end() || restarts_.size() < kMaxRestarts) restarts_[client] = {state, now};
   return false;
 }
 
-LockManager::News LockManager::take_news() {
-  News news;
+LockManager::Notices LockManager::take_notices() {
+  Notices notices;
   for (Grant& grant : table_.take_grants()) {
     const Ticket ticket = grant.ticket;
-    news.grants.push_back({grant.request.owner->client, ticket});
+    notices.grants.push_back({grant.request.owner->client, ticket});
     PendingGrant pending{std::move(grant), {}};
-    if (auto wish = wishes_.extract(ticket)) pending.wish = std::move(wish.mapped());
+    if (auto params = blocked_.extract(ticket)) pending.params = std::move(params.mapped());
     pending_in_[pending.grant.request.file].emplace(pending.grant.request.owner, ticket);
     pending_.emplace(ticket, std::move(pending));
   }
   if (sharing_ != nullptr) {
-    news.lapsed = sharing_->take_lapsed();
-    sharing_->note(table_.size() != 0, !wishes_.empty());
+    notices.lapsed = sharing_->take_lapsed();
+    sharing_->note(table_.size() != 0, !blocked_.empty());
   }
-  return news;
+  return notices;
 }
 
-void LockManager::tell(const News& news) {
-  for (const GrantNotice& one : news.grants) on_grant_(one.client, one.ticket);
-  if (sharing_ != nullptr) sharing_->end(news.lapsed);
+void LockManager::deliver(const Notices& notices) {
+  for (const GrantNotice& one : notices.grants) on_grant_(one.client, one.ticket);
+  if (sharing_ != nullptr) sharing_->end(notices.lapsed);
 }
 
 void LockManager::share_with(state::Gate& gate, const FsidMap& stores) {
   sharing_ = std::make_unique<Sharing>(gate, stores, mutex_, table_,
                                        [this](const FileKey* file) { recheck(file); });
-  table_.ask_elsewhere(
-      [this](const LockRequest& request) { return sharing_->in_the_way(request); });
+  table_.ask_elsewhere([this](const LockRequest& request) { return sharing_->conflicts(request); });
 }
 
 void LockManager::recheck(const FileKey* file) {
@@ -346,9 +347,9 @@ void LockManager::recheck(const FileKey* file) {
     table_.recheck_all();
   else
     table_.recheck(*file);
-  const News news = take_news();
+  const Notices notices = take_notices();
   lock.unlock();
-  tell(news);
+  deliver(notices);
 }
 
 }  // namespace stag::nfs::lock

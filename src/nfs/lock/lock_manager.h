@@ -1,13 +1,11 @@
-// The lock table for many threads, with what time adds to it: the grace period after a restart, in
-// which locks are only reclaimed (RFC 1813 6.1.4 NLM4_DENIED_GRACE_PERIOD), and grants that a
-// client has not acknowledged yet. Speaks the statuses of NLM version 4.
-//
-// A waiter that gets its lock holds it from then on, so nobody else can have it; if the client does
-// not want it any more, or cannot be reached, it goes back. Whoever set on_grant() hears of such
-// grants, on the thread of whoever freed the bytes.
-//
-// One mutex for everything, held over allocations but not over system calls or a co_await: locks
-// are rare beside READ and WRITE, and releasing one may concern any other.
+// LockManager: the lock table for many threads, with the grace period after a restart, in which
+// clients may only reclaim locks (RFC 1813 6.1.4 NLM4_DENIED_GRACE_PERIOD), and with the grants
+// that a client has not acknowledged yet. It yields the statuses of NLM version 4.
+// A blocked request that is granted holds its lock from then on; if the client does not want the
+// lock any more, or cannot be reached, the lock is reverted. on_grant() is called for each such
+// grant, on the thread that freed the bytes.
+// One mutex protects everything; it is held over allocations but not over system calls or a
+// co_await. Locks are rare beside READ and WRITE, and releasing one may grant any other.
 #pragma once
 
 #include <map>
@@ -21,10 +19,10 @@
 
 namespace stag::nfs::lock {
 
-// How a waiting client spoke, and is called back: with its own words (XNFS 10.3 NLM_GRANTED).
+// What NLM_GRANTED repeats of the client's own NLM_LOCK (XNFS 10.3).
 struct LockParams {
-  std::uint32_t version = 4;  // of NLM
-  bool by_message = false;    // it came as NLM_LOCK_MSG
+  std::uint32_t version = 4;  // version of NLM
+  bool by_message = false;    // the request was NLM_LOCK_MSG
   std::string file_handle;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -34,16 +32,16 @@ struct LockArgs {
   LockRequest request;
   bool block = false;
   bool reclaim = false;
-  std::int32_t client_state = 0;  // of its status monitor; 0: it does not know
-  LockParams wish;
+  std::int32_t client_state = 0;  // the client's NSM state number; 0: unknown
+  LockParams params;
 };
 
-// A grant on its way to the client.
+// A grant that the client has not acknowledged.
 struct PendingGrant {
   Grant grant;
-  LockParams wish;
-  bool offered = false;     // and not answered
-  bool unanswered = false;  // that happened to an earlier offer
+  LockParams params;
+  bool offered = false;     // NLM_GRANTED was sent and is not answered
+  bool unanswered = false;  // an earlier NLM_GRANTED was never answered
 };
 
 class LockManager {
@@ -51,18 +49,18 @@ class LockManager {
   explicit LockManager(const LockLimits& limits = {});
   ~LockManager();
 
-  // What clients of NFSv4 hold excludes what is asked for here, and the reverse. Before the first
-  // request; `gate` has Files, and all outlive the manager.
+  // Makes the locks and shares of NFSv4 and of NLM exclude each other. Called before the first
+  // request; `gate` has Files, and both arguments outlive the manager.
   void share_with(state::Gate& gate, const FsidMap& stores);
 
-  // From now on requests may wait; without this they are denied. Before the first request; called
-  // from any thread, without a lock held.
+  // Lets requests block; without a callback they are denied. Set before the first request; the
+  // callback runs on any thread, without the mutex.
   using OnGrant = UniqueFunction<void(const Client& client, Ticket ticket)>;
-  void on_grant(OnGrant heard) { on_grant_ = std::move(heard); }
-  // The grace period; in it only reclaims, outside of it none. Shared with whoever else gives locks
-  // out. Before the first request.
+  void on_grant(OnGrant callback) { on_grant_ = std::move(callback); }
+  // The grace period, shared with NFSv4: reclaims are granted during it and refused outside of it.
+  // Set before the first request.
   void share_grace(std::shared_ptr<state::GracePeriod> grace) { grace_ = std::move(grace); }
-  // NLM's clients do not say when they are done: it runs its full time.
+  // NLM has no RECLAIM_COMPLETE, so the grace period runs its full time.
   void begin_grace(TimePoint end) { grace_->begin(end, true); }
 
   struct Tested {
@@ -70,43 +68,43 @@ class LockManager {
     std::optional<Held> holder;  // with NLM4_DENIED
   };
   Tested test(const LockRequest& request, TimePoint now) const;
-  nlm::nlm4_stats lock(const LockArgs& ask, TimePoint now);
+  nlm::nlm4_stats lock(const LockArgs& args, TimePoint now);
   nlm::nlm4_stats cancel(const LockRequest& request);
   nlm::nlm4_stats unlock(const FileKey& file, const Owner& owner, Range range);
   nlm::nlm4_stats share(const FileKey& file, const Share& share, bool reclaim, TimePoint now);
   void unshare(const FileKey& file, const Owner& owner);
 
-  // The client says that it forgot everything (FREE_ALL).
+  // NLM_FREE_ALL: the client has lost its locks.
   void release(const Client& client);
-  // The status monitor of a host says that it restarted: whether that dropped anything. Hosts are
-  // told by their address; the name only tells those that share one address apart. Locks that were
-  // taken after the restart (with the same state) stay, and so does everything when the news comes
-  // twice.
+  // SM_NOTIFY of a host that restarted; true when locks were released. The address identifies the
+  // host; the name only distinguishes hosts that share an address. Locks taken since the restart
+  // (with the same state number) stay, and a repeated notification releases nothing.
   bool restarted(const std::string& address, const std::string& name, std::int32_t state,
                  TimePoint now);
-  // This host restarts, or so it is to look.
+  // Releases everything, as a restart of this host would (SM_SIMU_CRASH).
   void clear();
 
-  // Nothing when it was settled meanwhile.
+  // nullopt when the grant was settled meanwhile.
   std::optional<PendingGrant> pending(Ticket ticket) const;
-  // It is told to the client, once more.
+  // NLM_GRANTED is about to be sent to the client, perhaps once more.
   void offering(Ticket ticket);
-  // The client asks for time.
+  // The client answered that it is in its own grace period: NLM_GRANTED is sent again later.
   void not_yet(Ticket ticket);
-  // What the client says to an offer. That it does not want the lock counts only when no earlier
-  // offer went unanswered: the client may have heard that one, and have the lock since.
+  // The client's answer to NLM_GRANTED. A refusal counts only when no earlier NLM_GRANTED went
+  // unanswered: the client may have received that one, and use the lock since.
   void answered(Ticket ticket, bool wanted);
-  // The client has its lock, or did not want it. False: it was settled already.
+  // Ends a pending grant: the client has the lock, or the lock is reverted. False when the grant
+  // was settled already.
   bool settle(Ticket ticket, bool wanted);
   bool is_pending(Ticket ticket) const;
 
-  // Whether anybody at this address has or waits for anything.
+  // Whether a client at this address has a lock, a share or a blocked request.
   bool knows(const std::string& address) const;
-  std::size_t size() const;           // locks, shares, waiters and pending grants
+  std::size_t size() const;           // locks, shares, blocked requests and pending grants
   std::size_t pending_count() const;  // grants
 
  private:
-  struct Heard {
+  struct Restart {
     std::int32_t state = 0;
     TimePoint when{};
   };
@@ -116,7 +114,7 @@ class LockManager {
   };
   bool in_grace(TimePoint now) const { return grace_->active(now); }
   using Tickets = std::vector<Ticket>;
-  // Grants on their way in one file, by owner: what an owner does looks at none of the others'.
+  // The pending grants of one file, by owner, so that an operation looks at its own owner's only.
   struct ByOwner {
     using is_transparent = void;
     static const Owner& owner(const Owner& one) { return one; }
@@ -127,35 +125,36 @@ class LockManager {
     }
   };
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
-  nlm::nlm4_stats lock_now(const LockArgs& ask);
+  nlm::nlm4_stats lock_now(const LockArgs& args);
   Grant take_pending(Ticket ticket);
   Tickets pending_of(const FileKey& file, const Owner& owner) const;
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
   void note_state(const Client& client, std::int32_t state);
   void release_which(const LockTable::Which& which);
   std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
-  bool heard_before(const Client& client, std::int32_t state, TimePoint now);
-  // What must be told once the mutex is free.
-  struct News {
+  bool is_repeated(const Client& client, std::int32_t state, TimePoint now);
+  // What is reported to others once the mutex is free.
+  struct Notices {
     std::vector<GrantNotice> grants;
-    std::vector<state::ClientId> lapsed;  // of version 4, that are in the way of somebody
+    std::vector<state::ClientId>
+        lapsed;  // expired NFSv4 clients whose state conflicts with a request
   };
-  News take_news();
-  void tell(const News& news);
+  Notices take_notices();
+  void deliver(const Notices& notices);
   nlm::nlm4_stats share_now(const FileKey& file, const Share& share);
-  // Version 4 holds less of this file, or (null) of any.
+  // NFSv4 released locks or shares of this file, or (null) of any file.
   void recheck(const FileKey* file);
 
   mutable std::mutex mutex_;
   LockTable table_;
   std::shared_ptr<state::GracePeriod> grace_ = std::make_shared<state::GracePeriod>();
-  std::map<Ticket, LockParams> wishes_;
+  std::map<Ticket, LockParams> blocked_;
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;
   std::map<Client, std::int32_t> states_;
-  std::map<Client, Heard> heard_;  // restarts, of those who had locks then
+  std::map<Client, Restart> restarts_;  // of clients that had locks when they restarted
   OnGrant on_grant_;
-  std::unique_ptr<Sharing> sharing_;  // null: there is no version 4
+  std::unique_ptr<Sharing> sharing_;  // null: NFSv4 is not served
 };
 
 }  // namespace stag::nfs::lock

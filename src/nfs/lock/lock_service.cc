@@ -11,15 +11,15 @@ struct LockService::Parts {
       : grace(options.grace),
         records(std::move(kept)),
         manager(options.limits),
-        outbox(manager, *records, options.host_name, loop, peers),
-        desk{server, stores, manager, *records, outbox} {}
+        callbacks(manager, *records, options.host_name, loop, peers),
+        context{server, stores, manager, *records, callbacks} {}
 
   const Duration grace;
   std::unique_ptr<Records> records;
   FsidMap stores;
   LockManager manager;
-  CallbackSender outbox;
-  NlmContext desk;
+  CallbackSender callbacks;
+  NlmContext context;
 };
 
 LockService::LockService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -34,26 +34,26 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   auto parts = std::make_unique<Parts>(server, *std::move(records), options, loop, peers);
   Parts& made = *parts;
   made.manager.on_grant(
-      [&made](const Client& client, Ticket ticket) { made.outbox.granted(client, ticket); });
+      [&made](const Client& client, Ticket ticket) { made.callbacks.granted(client, ticket); });
   if (server.gate->files() != nullptr) made.manager.share_with(*server.gate, made.stores);
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
-  if (!made.records->untold().empty()) made.manager.begin_grace(loop.now() + made.grace);
+  if (!made.records->unnotified().empty()) made.manager.begin_grace(loop.now() + made.grace);
   return std::unique_ptr<LockService>(new LockService(std::move(parts)));
 }
 
 void LockService::add_programs(rpc::Server& server) {
-  server.add(nlm1(parts_->desk));
-  server.add(nlm3(parts_->desk));
-  server.add(nlm4(parts_->desk));
-  server.add(nsm1(parts_->desk, parts_->grace));
+  server.add(nlm1(parts_->context));
+  server.add(nlm3(parts_->context));
+  server.add(nlm4(parts_->context));
+  server.add(nsm1(parts_->context, parts_->grace));
 }
 
 void LockService::start() {
-  if (!parts_->records->untold().empty()) parts_->outbox.tell_of_restart();
+  if (!parts_->records->unnotified().empty()) parts_->callbacks.notify_restart();
 }
 
 Task<void> LockService::stop() {
-  return parts_->outbox.stop();
+  return parts_->callbacks.stop();
 }
 
 std::size_t LockService::size() const {

@@ -9,20 +9,16 @@
 //   (*locks)->start();
 //   ... serve ...
 //   endpoint::wait_on(loop, [&] { return (*locks)->stop(); });
-//
-// State is in one LockTable. What keeps it true over a restart are two promises: a client's address
-// is in the Records before the client gets its first lock, and after a restart everybody in the
-// records is told (SM_NOTIFY) and has a grace period to claim again what it had, in which nobody
-// else gets anything. The other way round, a client that says it restarted loses what it held.
-//
-// A lock that cannot be had at once is waited for if the client wants: it hears NLM_BLOCKED now and
-// is called back with NLM_GRANTED when it has the lock. These calls go to the client's own lock
-// manager, found by Peers.
-//
-// Locks are kept among NFS clients; processes of this host do not see them. Nobody is
-// authenticated: a lock is as good as the word of the client's kernel.
-//
-// Threads: Calls come on any loop; what this host says by itself, it says on a loop of its choice.
+// State is in one LockTable, which is lost at a restart and rebuilt by the clients: a client's
+// address is in the Records before the client gets its first lock, and after a restart every host
+// in the records receives SM_NOTIFY and has a grace period to reclaim its locks, during which no
+// new locks are granted. In the other direction, a client that notifies of its own restart loses
+// its locks.
+// A conflicting request blocks if the client wants: it is answered with NLM_BLOCKED, and
+// NLM_GRANTED is sent to the client's own lock manager, found by Peers, when it has the lock.
+// Locks exclude NFS clients only; processes of this host do not see them. NLM does not
+// authenticate: a lock owner is whatever the client's kernel claims.
+// Threads: Calls arrive on any loop; this host's own Calls are made on the loop given to open().
 #pragma once
 
 #include <memory>
@@ -42,24 +38,23 @@ struct ServerContext;
 namespace stag::nfs::lock {
 
 struct LockServiceOptions {
-  // Where the records are; empty: nothing is remembered over a restart.
+  // Directory of the records; empty: nothing is kept over a restart.
   std::string state_directory;
-  // Who writes them; null: the threads of the loops.
+  // Writes the records; null: the threads of the loops.
   std::shared_ptr<Executor> records_worker{};
-  // What this host calls itself to others.
+  // The name of this host in SM_NOTIFY and in credentials.
   std::string host_name = "localhost";
   // How long clients may take to reclaim their locks after a restart, if there are any to do so.
   Duration grace = std::chrono::seconds(45);
-  // Shared with NFSv4; null: NLM's own.
+  // The grace period shared with NFSv4; null: NLM's own.
   std::shared_ptr<state::GracePeriod> grace_period{};
   LockLimits limits{};
 };
 
 class LockService {
  public:
-  // Reads the records and counts this start; if there is anybody to reclaim locks, the grace period
-  // begins. Blocking. `server`, `loop` (where this host speaks by itself) and `peers` outlive the
-  // service.
+  // Reads the records and counts this start; the grace period begins if any host held locks.
+  // Blocking. `server`, `loop` (for this host's own Calls) and `peers` outlive the service.
   static Result<std::unique_ptr<LockService>, StateError> open(const ServerContext& server,
                                                                const LockServiceOptions& options,
                                                                Loop& loop, Peers& peers);
@@ -68,12 +63,12 @@ class LockService {
 
   // NLM 1, 3 and 4 and NSM, on every transport but RDMA (RFC 8267 5.1).
   void add_programs(rpc::Server& server);
-  // Tells the clients of the time before: once they can call. Any thread.
+  // Sends SM_NOTIFY to the clients of the previous run; called once the server listens. Any thread.
   void start();
-  // Says nothing more. On the loop.
+  // Ends the Calls to clients. On the loop.
   Task<void> stop();
 
-  // Locks, shares, waiters and grants that are not acknowledged.
+  // Locks, shares, blocked requests and unacknowledged grants.
   std::size_t size() const;
 
  private:

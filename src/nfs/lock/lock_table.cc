@@ -25,7 +25,7 @@ void LockTable::recheck_all() {
     if (!file.waiters.empty()) sweep(key, file, Range{});
 }
 
-// Whether setting this lock takes exclusive bytes back to shared.
+// Whether setting this lock downgrades exclusive bytes of its owner to shared.
 bool LockTable::frees(const File& file, const LockRequest& request) {
   if (request.exclusive) return false;
   const std::vector<Held> own = file.locks.of(*request.owner, request.range);
@@ -79,7 +79,7 @@ std::optional<Ticket> LockTable::cancel(const LockRequest& request) {
   return ticket;
 }
 
-// The place that the request left; 0 when it had none.
+// The ticket that the request had; 0 when it was not blocked.
 Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
   const auto place = file.tickets.find({request.range, request.exclusive, request.owner});
   if (place == file.tickets.end()) return 0;
@@ -138,7 +138,7 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
   const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
   if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more))) return false;
   const std::ptrdiff_t before = signed_size(file.locks);
-  // First those that come, so that the client is known throughout.
+  // New locks are counted first, so that the client stays known throughout.
   count(owner->client, signed_size(change.come));
   try {
     file.locks.apply(change);
@@ -184,7 +184,7 @@ bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& req
   Grant grant{waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)};
   if (granted_.size() == granted_.capacity()) granted_.reserve(2 * granted_.size() + 1);
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
-  // The place stays counted.
+  // The waiter's place stays counted until the grant is settled.
   remove_waiter(file, waiter);
   ++file.unsettled;
   granted_.push_back(std::move(grant));

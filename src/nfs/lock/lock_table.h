@@ -1,5 +1,5 @@
-// LockTable: the locks, shares and waiters of all files: the state of a lock manager without clock,
-// thread or protocol.
+// LockTable: the locks, shares and blocked requests (waiters) of all files: the state of a lock
+// manager without clock, thread or protocol.
 //
 // The locks of a file are those of range_locks.h: an exclusive lock excludes all locks of other
 // owners, a shared lock only exclusive ones. Each file has a queue of waiters; an operation that
@@ -44,19 +44,19 @@ struct LockRequest {
   bool exclusive = false;
 };
 
-// Names one place in a queue, for ever.
+// Identifies a blocked request; never reused.
 using Ticket = std::uint64_t;
 
-// A waiter that has become a holder; counted until settled(). `before` is what the owner had in
-// this range until then.
+// A waiter that was granted its lock; counted until settled(). `before` has the locks that the
+// owner had in this range until then.
 struct Grant {
   Ticket ticket = 0;
   LockRequest request;
   std::vector<Held> before;
 };
 
-// DOS file sharing: what an opener wants and what he denies to others, as bits 1 (read) and
-// 2 (write).
+// DOS file sharing (NLM_SHARE): the access that an opener has and the access that it denies to
+// others, as bits 1 (read) and 2 (write).
 struct Share {
   OwnerPtr owner;
   std::uint32_t denied = 0;
@@ -65,7 +65,7 @@ struct Share {
 
 struct LockLimits {
   std::size_t of_client = 8192;    // locks, shares, waiters and grants that are not settled
-  std::size_t of_address = 16384;  // names are the client's choice
+  std::size_t of_address = 16384;  // for clients choose their names freely
   std::size_t of_file = 16384;
   // Waiters, and grants that are not settled.
   std::size_t waiters_of_file = 1024;
@@ -79,11 +79,11 @@ class LockTable {
  public:
   explicit LockTable(const LockLimits& limits = {}) : limits_(limits) {}
 
-  // Whether somebody who is not in this table is in the way of a request. It is then denied, or
-  // waits until recheck().
+  // Whether a request conflicts with something outside this table (NFSv4). It is then denied, or
+  // blocked until recheck().
   using Elsewhere = std::function<bool(const LockRequest&)>;
   void ask_elsewhere(Elsewhere elsewhere) { elsewhere_ = std::move(elsewhere); }
-  // Somebody elsewhere has less in this file, or in any.
+  // Something outside the table was released in this file, or in any file.
   void recheck(const FileKey& file);
   void recheck_all();
 
@@ -92,31 +92,32 @@ class LockTable {
 
   struct Answer {
     LockOutcome outcome = LockOutcome::Denied;
-    // Blocked: the place in the queue, which a repeated request keeps. Granted: the place that the
-    // request left, if it had one.
+    // Blocked: the ticket of the waiter, which a repeated request keeps. Granted: the ticket of the
+    // waiter that the request was until then, or 0.
     Ticket ticket = 0;
   };
   Answer lock(const LockRequest& request, bool wait);
-  // Removes the waiter of this request from the queue and yields its place; nullopt when there is
+  // Removes the waiter of this request from the queue and yields its ticket; nullopt when there is
   // none.
   std::optional<Ticket> cancel(const LockRequest& request);
-  // Bytes that are not locked may be unlocked too. False: unlocking would split a lock, and that is
-  // one lock too many.
+  // Bytes that are not locked may be unlocked too. False when unlocking would split a lock and
+  // exceed a limit.
   bool unlock(const FileKey& file, const Owner& owner, Range range);
-  // Called once for each grant, when the client has acknowledged it or it does not matter any more.
+  // Called once for each grant, when the client has acknowledged it or has replaced it by a later
+  // operation.
   void settled(const Grant& grant);
   // Called after settled() when the owner does not want the lock any more: restores the locks that
   // it had before.
   void revert(const Grant& grant);
 
-  // Whether a share of nobody in this table could not be had.
+  // Whether a share by an owner outside this table conflicts.
   bool share_conflict(const FileKey& file, std::uint32_t access, std::uint32_t denied) const;
   // Denied or Granted; replaces the share that the owner had.
   LockOutcome share(const FileKey& file, const Share& share);
   void unshare(const FileKey& file, const Owner& owner);
 
   // Releases all locks, shares and waiters of the clients for which `which` is true; yields the
-  // places in queues that they left.
+  // tickets of those waiters.
   using Which = std::function<bool(const Client&)>;
   std::vector<Ticket> release(const Which& which);
 

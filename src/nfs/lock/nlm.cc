@@ -12,8 +12,8 @@ using nlm::nlm4_stats;
 
 using Key = Result<FileKey, nlm4_stats>;
 
-// Checks that the file exists and that the caller may read or owns it: a user who may not even read
-// a file could only keep others out by a lock.
+// Checks that the file exists and that the caller owns it or may read it: for any other user a lock
+// would only serve to exclude others.
 Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
                       const nlm::netobj& handle) {
   const Admission admission(context.server, call);
@@ -35,7 +35,7 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
 }
 
 // Unlocking needs neither permission nor the export nor the file: a client that has lost them must
-// still be able to release its locks. There may never have been a lock in the file's export.
+// still be able to release its locks.
 Key key_to_unlock(const NlmContext& context, const nlm::netobj& handle) {
   const auto opened = context.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
@@ -48,8 +48,8 @@ OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::net
       Owner{{call.origin().peer.host, std::move(name)}, string_of(handle), svid});
 }
 
-// The range of a lock, test or cancel; in versions with 32 bits, a length of all ones reaches to
-// the end, too.
+// The request of a lock, test or cancel. In the versions with 32 bits a length of all ones, too,
+// reaches to the end of the file.
 template <class Lock>
 Result<LockRequest, nlm4_stats> request_of(const rpc::CallContext& call, const Key& key,
                                            const Lock& lock, bool exclusive) {
@@ -79,29 +79,29 @@ enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
 nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
-                  const LockRequest& request, LockMode manner) {
-  LockParams wish;
-  wish.version = call.header().version;
-  wish.by_message = manner == LockMode::ByMessage;
-  wish.file_handle = string_of(args.alock.fh);
-  wish.offset = args.alock.l_offset;
-  wish.length = args.alock.l_len;
-  const LockArgs ask{request, args.block, args.reclaim, args.state, std::move(wish)};
-  return context.manager.lock(ask, call.loop().now());
+                  const LockRequest& request, LockMode mode) {
+  LockParams params;
+  params.version = call.header().version;
+  params.by_message = mode == LockMode::ByMessage;
+  params.file_handle = string_of(args.alock.fh);
+  params.offset = args.alock.l_offset;
+  params.length = args.alock.l_len;
+  const LockArgs lock{request, args.block, args.reclaim, args.state, std::move(params)};
+  return context.manager.lock(lock, call.loop().now());
 }
 
 template <class Args>
 Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const Args& args,
-                             LockMode manner) {
+                             LockMode mode) {
   const Key key = co_await key_to_lock(context, call, args.alock.fh);
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) co_return request.error();
-  if (manner != LockMode::Unmonitored) {
+  if (mode != LockMode::Unmonitored) {
     const Records::Hold hold = co_await recorded(context, call);
     if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
-    co_return locked(context, call, args, *request, manner);
+    co_return locked(context, call, args, *request, mode);
   }
-  co_return locked(context, call, args, *request, manner);
+  co_return locked(context, call, args, *request, mode);
 }
 
 template <class V>
@@ -121,14 +121,14 @@ Task<typename V::TestRes> test(NlmContext& context, rpc::CallContext& call,
   co_return res;
 }
 
-template <class V, LockMode manner>
+template <class V, LockMode mode>
 Task<typename V::Res> lock(NlmContext& context, rpc::CallContext& call, typename V::LockArgs args) {
   typename V::Res res;
   res.cookie = own(args.cookie);
-  // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, which send FREE_ALL themselves.
-  // They do not wait.
-  if (manner == LockMode::Unmonitored) args.block = false;
-  const nlm4_stats status = co_await lock_status(context, call, args, manner);
+  // XNFS 10.3 NLM_NM_LOCK: for clients without a status monitor, which send FREE_ALL themselves and
+  // never block.
+  if (mode == LockMode::Unmonitored) args.block = false;
+  const nlm4_stats status = co_await lock_status(context, call, args, mode);
   set_status(res.stat.stat, status);
   co_return res;
 }
@@ -166,8 +166,8 @@ Task<typename V::Res> granted(NlmContext&, rpc::CallContext&, typename V::TestAr
   co_return res;
 }
 
-// The answer to a message of the CallbackSender; its cookie is accepted only from the host that the
-// message went to.
+// The answer to NLM_GRANTED_MSG; its cookie is accepted only from the host that the message was
+// sent to.
 template <class V>
 Task<xdr::Void> grant_answered(NlmContext& context, rpc::CallContext& call, typename V::Res res) {
   const Buffer cookie = res.cookie.flatten();
@@ -227,11 +227,11 @@ void add(rpc::Program& program, NlmContext& context) {
   });
 }
 
-// A request whose results go back as a call of their own.
+// A request as a message: its results are sent as a Call of this host.
 template <class Answer, auto procedure, class Args>
 Task<xdr::Void> by_message(NlmContext& context, rpc::CallContext& call, Args args) {
   auto results = co_await procedure(context, call, std::move(args));
-  context.outbox.answer<Answer>(call.origin().peer.host, std::move(results));
+  context.callbacks.answer<Answer>(call.origin().peer.host, std::move(results));
   co_return xdr::Void{};
 }
 

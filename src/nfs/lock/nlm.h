@@ -10,13 +10,13 @@
 
 namespace stag::nfs::lock {
 
-// What they share; outlives the Calls.
+// What the procedures share; outlives all Calls.
 struct NlmContext {
   const ServerContext& server;
   FsidMap& stores;
   LockManager& manager;
   Records& records;
-  CallbackSender& outbox;
+  CallbackSender& callbacks;
 };
 
 rpc::Program nlm1(NlmContext& context);

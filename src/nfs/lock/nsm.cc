@@ -12,15 +12,15 @@ namespace {
 
 using namespace nsm;
 
-// What changes this host's own state is for those who are on it and may use a reserved port.
+// Only root of this host may change the host's own state: a loopback address and a reserved port.
 bool is_local_root(const rpc::CallContext& call) {
   const Address& peer = call.origin().peer;
   const bool reserved = peer.port > 0 && peer.port < 1024;
   return reserved && (peer.host.starts_with("127.") || peer.host == "::1");
 }
 
-// Lets one through, and the next one only after a while.
-class Seldom {
+// Lets one request pass, and the next one only from the time that the last one named.
+class RateLimit {
  public:
   bool pass(TimePoint now, TimePoint next) {
     const std::scoped_lock lock(mutex_);
@@ -34,61 +34,64 @@ class Seldom {
   TimePoint next_{};
 };
 
-Task<xdr::Void> notify(NlmContext& desk, rpc::CallContext& call, stat_chge news) {
+Task<xdr::Void> notify(NlmContext& context, rpc::CallContext& call, stat_chge news) {
   const std::string& address = call.origin().peer.host;
-  if (desk.manager.restarted(address, news.mon_name, news.state, call.loop().now()))
+  if (context.manager.restarted(address, news.mon_name, news.state, call.loop().now()))
     trace(Reason::LockClientRestarted, address, news.mon_name);
   co_return xdr::Void{};
 }
 
-Task<sm_stat_res> status(NlmContext& desk, sm_res res) {
-  co_return sm_stat_res{res, desk.records.state()};
+Task<sm_stat_res> status(NlmContext& context, sm_res res) {
+  co_return sm_stat_res{res, context.records.state()};
 }
 
-Task<sm_stat> own_state(NlmContext& desk) {
-  co_return sm_stat{desk.records.state()};
+Task<sm_stat> own_state(NlmContext& context) {
+  co_return sm_stat{context.records.state()};
 }
 
-// Who has just reclaimed his locks does not have to do it again at once.
-Task<xdr::Void> simulate_crash(NlmContext& desk, rpc::CallContext& call, Duration grace,
-                               std::shared_ptr<Seldom> seldom) {
+// At most once per grace period, so that clients are not made to reclaim again and again.
+Task<xdr::Void> simulate_crash(NlmContext& context, rpc::CallContext& call, Duration grace,
+                               std::shared_ptr<RateLimit> limit) {
   const TimePoint now = call.loop().now();
   const TimePoint end = now + grace;
-  if (!is_local_root(call) || !seldom->pass(now, end)) co_return xdr::Void{};
+  if (!is_local_root(call) || !limit->pass(now, end)) co_return xdr::Void{};
   // Not in the call: braces and co_await do not go together in every compiler.
   const Result<Ok, StateError> not_done = Failure{StateError{"too much waits to be written"}};
   const auto done = co_await offloaded_to(
-      desk.records.worker(), &call.origin(), call.loop(), [&] { return restart(desk, end); },
+      context.records.worker(), &call.origin(), call.loop(), [&] { return restart(context, end); },
       not_done);
-  if (done) desk.outbox.tell_of_restart();
+  if (done) context.callbacks.notify_restart();
   co_return xdr::Void{};
 }
 
 }  // namespace
 
-Result<Ok, StateError> restart(NlmContext& desk, TimePoint grace_end) {
-  auto kept = desk.records.restart();
+Result<Ok, StateError> restart(NlmContext& context, TimePoint grace_end) {
+  auto kept = context.records.restart();
   if (!kept) return kept;
-  desk.manager.clear();
-  if (!desk.records.untold().empty()) desk.manager.begin_grace(grace_end);
+  context.manager.clear();
+  if (!context.records.unnotified().empty()) context.manager.begin_grace(grace_end);
   return kept;
 }
 
-rpc::Program nsm1(NlmContext& desk, Duration grace) {
+rpc::Program nsm1(NlmContext& context, Duration grace) {
   rpc::Program program(SM_NOTIFY::program, SM_NOTIFY::version);
   // RFC 8267 5.1: NSM is not on RDMA.
   program.absent_from(rpc::TransportKind::Rdma);
   program.add<SM_STAT>(
-      [&desk](rpc::CallContext&, const sm_name&) { return status(desk, STAT_SUCC); });
-  program.add<SM_MON>([&desk](rpc::CallContext&, const mon&) { return status(desk, STAT_FAIL); });
-  program.add<SM_UNMON>([&desk](rpc::CallContext&, const mon_id&) { return own_state(desk); });
-  program.add<SM_UNMON_ALL>([&desk](rpc::CallContext&, const my_id&) { return own_state(desk); });
-  const auto seldom = std::make_shared<Seldom>();
-  program.add<SM_SIMU_CRASH>([&desk, grace, seldom](rpc::CallContext& call, xdr::Void) {
-    return simulate_crash(desk, call, grace, seldom);
+      [&context](rpc::CallContext&, const sm_name&) { return status(context, STAT_SUCC); });
+  program.add<SM_MON>(
+      [&context](rpc::CallContext&, const mon&) { return status(context, STAT_FAIL); });
+  program.add<SM_UNMON>(
+      [&context](rpc::CallContext&, const mon_id&) { return own_state(context); });
+  program.add<SM_UNMON_ALL>(
+      [&context](rpc::CallContext&, const my_id&) { return own_state(context); });
+  const auto limit = std::make_shared<RateLimit>();
+  program.add<SM_SIMU_CRASH>([&context, grace, limit](rpc::CallContext& call, xdr::Void) {
+    return simulate_crash(context, call, grace, limit);
   });
-  program.add<SM_NOTIFY>([&desk](rpc::CallContext& call, stat_chge news) {
-    return notify(desk, call, std::move(news));
+  program.add<SM_NOTIFY>([&context](rpc::CallContext& call, stat_chge news) {
+    return notify(context, call, std::move(news));
   });
   return program;
 }

@@ -9,8 +9,8 @@ namespace stag::nfs::lock {
 
 // A restart that is only played, as SM_SIMU_CRASH asks for, with the grace period that follows.
 // Blocking.
-Result<Ok, StateError> restart(NlmContext& desk, TimePoint grace_end);
+Result<Ok, StateError> restart(NlmContext& context, TimePoint grace_end);
 
-rpc::Program nsm1(NlmContext& desk, Duration grace);
+rpc::Program nsm1(NlmContext& context, Duration grace);
 
 }  // namespace stag::nfs::lock

@@ -1,5 +1,5 @@
-// How a lock manager reaches the hosts of its clients: their lock managers to grant, their status
-// monitors to tell of a restart.
+// Peers: connections to the clients' hosts: to their lock managers for NLM_GRANTED, to their status
+// monitors for SM_NOTIFY.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace stag::nfs::lock {
 class Peers {
  public:
   virtual ~Peers() = default;
-  // A connection to `program` wherever it listens on `host`, a numeric address; closed by whoever
-  // asked for it, and on its loop. Gives up by itself after a while.
+  // A connection to `program` at the port where it listens on `host`, a numeric address. The caller
+  // closes it, on its loop. Fails by itself after a while.
   virtual Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string host,
                                                                             std::uint32_t program,
                                                                             std::uint32_t version,

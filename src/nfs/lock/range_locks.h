@@ -25,10 +25,10 @@ using state::Range;
 using state::range_of;
 using state::RangeIndex;
 
-// A host. Names alone do not tell hosts apart: half the world is called "localhost".
+// A client host. Names alone do not identify hosts: many call themselves "localhost".
 struct Client {
   std::string address;
-  std::string name;  // as it calls itself: caller_name
+  std::string name;  // caller_name
   friend auto operator<=>(const Client&, const Client&) = default;
 };
 
@@ -53,14 +53,14 @@ class RangeLocks {
     std::vector<Held> gone, come;
   };
 
-  // One of another owner, in the way of such a lock.
+  // A lock of another owner that conflicts with this one.
   std::optional<Held> conflict(const Owner& owner, const Range& range, bool exclusive) const;
   // The locks of the owner within this range, in order.
   std::vector<Held> of(const Owner& owner, const Range& range) const;
-  // The same owner, if he has any lock; else null.
+  // The stored owner equal to this one, if it has any lock; else null.
   OwnerPtr holder(const Owner& owner) const;
 
-  // To give `range` the mode `exclusive`, or none, for this owner.
+  // The Change that gives `range` the mode `exclusive`, or none, for this owner.
   Change plan(const OwnerPtr& owner, const Range& range, std::optional<bool> exclusive) const;
   // Carries out a Change; no other Change came in between. When memory runs out, some new locks are
   // missing.
@@ -83,7 +83,7 @@ class RangeLocks {
       return owner(a) < owner(b);
     }
   };
-  // By their first bytes; of one owner they do not overlap.
+  // By first byte; locks of one owner do not overlap.
   using Locks = std::map<std::uint64_t, Held>;
   using Holders = std::map<OwnerPtr, Locks, ByContent>;
   using Index = RangeIndex<Locks>;
@@ -94,7 +94,7 @@ class RangeLocks {
   void erase(const Held& held);
 
   Holders holders_;
-  // Of all holders, by mode.
+  // The locks of all holders, by mode.
   Index exclusive_, shared_;
   std::size_t size_ = 0;
 };

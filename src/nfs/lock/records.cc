@@ -37,7 +37,7 @@ Result<Ok, StateError> Records::count_restart() {
   if (!directory_.empty()) {
     const auto stored = read_small_file(directory_ + "/state");
     if (!stored) return Failure{stored.error()};
-    // A damaged number begins again; clients only ask whether it is another one.
+    // A damaged number begins again; clients only compare it with the one they know.
     if (stored->has_value())
       std::from_chars((*stored)->data(), (*stored)->data() + (*stored)->size(), last);
   } else {
@@ -57,7 +57,7 @@ Result<Ok, StateError> Records::read_hosts() {
   for (std::filesystem::directory_iterator at(hosts(), error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (is_file_name(name) && !name.ends_with(".new")) untold_.insert(name);
+    if (is_file_name(name) && !name.ends_with(".new")) unnotified_.insert(name);
   }
   if (error) return Failure{StateError{"cannot read " + hosts() + ": " + error.message()}};
   return Ok{};
@@ -68,9 +68,9 @@ std::int32_t Records::state() const {
   return state_;
 }
 
-std::vector<std::string> Records::untold() const {
+std::vector<std::string> Records::unnotified() const {
   const std::scoped_lock lock(mutex_);
-  return {untold_.begin(), untold_.end()};
+  return {unnotified_.begin(), unnotified_.end()};
 }
 
 bool Records::has(const std::string& address) const {
@@ -87,10 +87,10 @@ Records::Hold Records::hold(const std::string& address) {
   return {*this, address};
 }
 
-void Records::let_go(const std::string& address) {
+void Records::release(const std::string& address) {
   const std::scoped_lock lock(mutex_);
   const auto found = added_.find(address);
-  // restart() may have begun anew meanwhile.
+  // restart() may have emptied added_ meanwhile.
   if (found != added_.end() && found->second.holds > 0) --found->second.holds;
 }
 
@@ -106,16 +106,16 @@ Result<Ok, StateError> Records::make_room(const InUse& in_use) {
   std::sort(oldest.begin(), oldest.end());
   for (const auto& [last, address] : oldest) {
     if (!in_use || in_use(address)) continue;
-    bool untold = false;
+    bool unnotified = false;
     {
       const std::scoped_lock lock(mutex_);
       const auto found = added_.find(address);
-      // Somebody may have come for it since: whoever held it may have locks now.
+      // The record may have been held since, and its host may have locks now.
       if (found == added_.end() || found->second.last != last) continue;
       added_.erase(found);
-      untold = untold_.contains(address);
+      unnotified = unnotified_.contains(address);
     }
-    if (untold || directory_.empty()) return Ok{};
+    if (unnotified || directory_.empty()) return Ok{};
     return remove_file(hosts(), address);
   }
   return Failure{StateError{"too many clients hold locks"}};
@@ -127,7 +127,7 @@ Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_
   {
     const std::scoped_lock lock(mutex_);
     if (added_.contains(address)) return Ok{};
-    there = untold_.contains(address);
+    there = unnotified_.contains(address);
   }
   if (!directory_.empty() && !is_file_name(address))
     return Failure{StateError{"no name for a file: " + address}};
@@ -140,12 +140,12 @@ Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_
   return Ok{};
 }
 
-Result<Ok, StateError> Records::told(const std::string& address) {
+Result<Ok, StateError> Records::notified(const std::string& address) {
   const std::scoped_lock disk(disk_);
   bool keep = false;
   {
     const std::scoped_lock lock(mutex_);
-    untold_.erase(address);
+    unnotified_.erase(address);
     keep = added_.contains(address);
   }
   if (keep || directory_.empty()) return Ok{};
@@ -156,7 +156,7 @@ Result<Ok, StateError> Records::restart() {
   const std::scoped_lock disk(disk_);
   if (auto counted = count_restart(); !counted) return counted;
   const std::scoped_lock lock(mutex_);
-  for (const auto& [address, entry] : std::exchange(added_, {})) untold_.insert(address);
+  for (const auto& [address, entry] : std::exchange(added_, {})) unnotified_.insert(address);
   return Ok{};
 }
 

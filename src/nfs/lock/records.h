@@ -1,6 +1,6 @@
-// What a status monitor must remember over a restart (X/Open XNFS, chapter 11): its own state
-// number, odd while the host is up and higher after every restart, and which clients hold locks, so
-// that they can be told that this server restarted and that they must reclaim them.
+// Records: what a status monitor keeps over a restart (X/Open XNFS, chapter 11): its own state
+// number, odd while the host is up and higher after every restart, and the hosts that hold locks,
+// so that SM_NOTIFY tells them to reclaim their locks after this server restarted.
 //
 // A directory holds `state`, a decimal number, and `hosts/` with an empty file for each client,
 // named by its address. A client's file is there before its first lock is granted. Methods marked
@@ -24,18 +24,18 @@ namespace stag::nfs::lock {
 
 class Records {
  public:
-  // Reads them, and counts a restart. An empty name: nothing is kept, and nobody is remembered.
-  // Blocking. `worker` null: the threads of the caller's loop.
+  // Reads the records and counts a restart. With an empty name nothing is kept on disk. Blocking.
+  // `worker` null: the threads of the caller's loop.
   static Result<std::unique_ptr<Records>, StateError> open(
       const std::string& directory, std::shared_ptr<Executor> worker = nullptr);
   Executor* worker() const { return worker_.get(); }
 
   std::int32_t state() const;
-  // Who is to be told of the restart.
-  std::vector<std::string> untold() const;
+  // The hosts that have not been notified of the restart.
+  std::vector<std::string> unnotified() const;
   bool has(const std::string& address) const;
 
-  // A record stays at least as long as anybody has one of these.
+  // Keeps a host's record in place while it exists.
   class Hold {
    public:
     Hold() = default;
@@ -45,7 +45,7 @@ class Records {
         : records_(std::exchange(other.records_, nullptr)), address_(std::move(other.address_)) {}
     Hold& operator=(Hold&&) = delete;
     ~Hold() {
-      if (records_ != nullptr) records_->let_go(address_);
+      if (records_ != nullptr) records_->release(address_);
     }
     explicit operator bool() const { return records_ != nullptr; }
 
@@ -53,15 +53,16 @@ class Records {
     Records* records_ = nullptr;
     std::string address_;
   };
-  // Empty when there is none: add() it.
+  // Empty when the host has no record: add() makes one.
   Hold hold(const std::string& address);
   // Whether this client has locks.
   using InUse = std::function<bool(const std::string& address)>;
-  // When there are too many, drops the one that was held longest ago of those not in use. Blocking.
+  // At the limit, drops the least recently held record that is not in use. Blocking.
   Result<Ok, StateError> add(const std::string& address, const InUse& in_use = {});
-  // The client was told, or cannot be. Its record stays when add() came meanwhile. Blocking.
-  Result<Ok, StateError> told(const std::string& address);
-  // As if the host had restarted: a new state, and everybody is to be told. Blocking.
+  // The host was notified, or could not be reached for too long. Its record stays when it was added
+  // again meanwhile. Blocking.
+  Result<Ok, StateError> notified(const std::string& address);
+  // Simulates a restart: a new state number, and all hosts are to be notified. Blocking.
   Result<Ok, StateError> restart();
 
  private:
@@ -70,7 +71,7 @@ class Records {
   std::string hosts() const { return directory_ + "/hosts"; }
   Result<Ok, StateError> count_restart();
   Result<Ok, StateError> read_hosts();
-  void let_go(const std::string& address);
+  void release(const std::string& address);
   Result<Ok, StateError> make_room(const InUse& in_use);
 
   struct Entry {
@@ -83,7 +84,7 @@ class Records {
   std::mutex disk_;  // held over system calls, by workers only
   mutable std::mutex mutex_;
   std::int32_t state_ = 1;
-  std::set<std::string> untold_;
+  std::set<std::string> unnotified_;
   std::map<std::string, Entry> added_;
   std::uint64_t uses_ = 0;
 };

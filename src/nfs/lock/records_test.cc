@@ -43,12 +43,12 @@ TEST_F(RecordsOnDisk, count_every_start_in_odd_numbers) {
 TEST_F(RecordsOnDisk, remember_clients_until_they_are_told) {
   ASSERT_TRUE(open()->add("192.0.2.1").ok());
   const auto second = open();
-  EXPECT_EQ(second->untold(), std::vector<std::string>{"192.0.2.1"});
+  EXPECT_EQ(second->unnotified(), std::vector<std::string>{"192.0.2.1"});
   EXPECT_FALSE(second->has("192.0.2.1")) << "it holds nothing of this time";
   ASSERT_TRUE(second->add("fe80::1%eth0").ok());
-  ASSERT_TRUE(second->told("192.0.2.1").ok());
-  EXPECT_TRUE(second->untold().empty());
-  EXPECT_EQ(open()->untold(), std::vector<std::string>{"fe80::1%eth0"});
+  ASSERT_TRUE(second->notified("192.0.2.1").ok());
+  EXPECT_TRUE(second->unnotified().empty());
+  EXPECT_EQ(open()->unnotified(), std::vector<std::string>{"fe80::1%eth0"});
 }
 
 TEST_F(RecordsOnDisk, keep_a_client_that_reclaims_before_it_is_told) {
@@ -56,9 +56,9 @@ TEST_F(RecordsOnDisk, keep_a_client_that_reclaims_before_it_is_told) {
   {
     const auto records = open();
     ASSERT_TRUE(records->add("192.0.2.1").ok());
-    ASSERT_TRUE(records->told("192.0.2.1").ok());
+    ASSERT_TRUE(records->notified("192.0.2.1").ok());
   }
-  EXPECT_EQ(open()->untold().size(), 1u);
+  EXPECT_EQ(open()->unnotified().size(), 1u);
 }
 
 TEST_F(RecordsOnDisk, take_no_address_that_is_no_name_for_a_file) {
@@ -67,7 +67,7 @@ TEST_F(RecordsOnDisk, take_no_address_that_is_no_name_for_a_file) {
     EXPECT_FALSE(records->add(name).ok()) << name;
   write("hosts/192.0.2.7.new", "");
   write("hosts/.swap", "");
-  EXPECT_TRUE(open()->untold().empty()) << "left over from what was never finished";
+  EXPECT_TRUE(open()->unnotified().empty()) << "left over from what was never finished";
 }
 
 TEST_F(RecordsOnDisk, say_what_is_wrong_with_their_directory) {
@@ -107,7 +107,7 @@ TEST(RecordsInMemory, work_without_a_directory_and_remember_nobody) {
   EXPECT_TRUE((*records)->has("192.0.2.1"));
   EXPECT_TRUE((*records)->restart().ok());
   EXPECT_EQ((*records)->state(), 3);
-  EXPECT_EQ((*records)->untold().size(), 1u);
+  EXPECT_EQ((*records)->unnotified().size(), 1u);
 }
 
 }  // namespace

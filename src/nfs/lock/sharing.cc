@@ -4,7 +4,7 @@ namespace stag::nfs::lock {
 
 namespace {
 
-// Of nobody who has anything in the table.
+// An owner that has nothing in the table.
 const OwnerPtr& nobody() {
   static const OwnerPtr kNobody = std::make_shared<Owner>();
   return kNobody;
@@ -27,7 +27,8 @@ Sharing::~Sharing() {
   files_.stop_sharing_with(*this);
 }
 
-// Who frees something after this looks here for waiters, and one that waits since is there by then.
+// Set before the request is checked: NFSv4 that releases something afterwards looks for waiters,
+// and finds the request if it blocked.
 void Sharing::begin() {
   any_ = true;
   waiting_ = true;
@@ -38,7 +39,7 @@ void Sharing::note(bool holds, bool waits) {
   waiting_ = waits;
 }
 
-// Version 4 knows files by their exports.
+// NFSv4 keys a file by its export, NLM by its file system, which several exports may share.
 std::vector<state::FileKey> Sharing::keys_of(const FileKey& file) const {
   std::vector<state::FileKey> keys;
   for (const std::uint32_t export_id : stores_.exports_with(file.store))
@@ -52,7 +53,7 @@ std::optional<FileKey> Sharing::key_of(const state::FileKey& file) const {
   return FileKey{*number, file.handle};
 }
 
-bool Sharing::in_the_way(const LockRequest& request) {
+bool Sharing::conflicts(const LockRequest& request) {
   for (const state::FileKey& key : keys_of(request.file)) {
     const auto found = files_.range_conflict(key, request.range, request.exclusive);
     if (found.verdict.granted()) continue;
@@ -62,7 +63,7 @@ bool Sharing::in_the_way(const LockRequest& request) {
   return false;
 }
 
-bool Sharing::in_the_way(const FileKey& file, const Share& share) {
+bool Sharing::conflicts(const FileKey& file, const Share& share) {
   for (const state::FileKey& key : keys_of(file)) {
     const state::Verdict verdict = files_.share_conflict(key, share.access, share.denied);
     if (verdict.granted()) continue;

@@ -1,7 +1,6 @@
-// How the locks and shares of NLM and those of NFSv4 exclude each other (docs/decisions/0037): each
-// side asks the other before it adds something.
-//
-// Thread: any; what is marked so with the mutex of the LockManager held.
+// Sharing: makes the locks and shares of NLM and those of NFSv4 exclude each other
+// (docs/decisions/0037): each side asks the other before it adds something.
+// Thread: any. A method marked "with the mutex" is called with the LockManager's mutex held.
 #pragma once
 
 #include <atomic>
@@ -17,24 +16,24 @@ namespace stag::nfs::lock {
 class Sharing final : public state::OutsideLocks {
  public:
   using Recheck = std::function<void(const FileKey* file)>;
-  // Until it is destroyed; all of these outlive it. `recheck`: version 4 holds less of a file, or
-  // (null) of any; called without the mutex.
+  // All arguments outlive it. `recheck` is called without the mutex when NFSv4 released locks or
+  // shares of a file, or (null) of any.
   Sharing(state::Gate& gate, const FsidMap& stores, std::mutex& mutex, const LockTable& table,
           Recheck recheck);
   ~Sharing() override;
 
-  // With the mutex: something may be added. Before version 4 is asked.
+  // With the mutex, before conflicts(): something may be added to the table.
   void begin();
-  // With the mutex: what the table holds, and whether anybody waits, is this.
+  // With the mutex: whether the table holds anything, and whether a request is blocked.
   void note(bool holds, bool waits);
-  // With the mutex: whether a client of version 4 is in the way.
-  bool in_the_way(const LockRequest& request);
-  bool in_the_way(const FileKey& file, const Share& share);
-  // The lock that is in the way, as NLM describes it.
+  // With the mutex: whether NFSv4 state conflicts with the request.
+  bool conflicts(const LockRequest& request);
+  bool conflicts(const FileKey& file, const Share& share);
+  // The conflicting lock of NFSv4, as NLM describes it.
   std::optional<Held> holder(const LockRequest& request) const;
-  // With the mutex: those in the way that have lapsed, for end().
+  // With the mutex: the expired NFSv4 clients whose state conflicted, for end().
   std::vector<state::ClientId> take_lapsed() { return std::exchange(lapsed_, {}); }
-  // Without the mutex.
+  // Without the mutex: ends the state of expired clients.
   void end(const std::vector<state::ClientId>& lapsed);
 
   bool any() const override { return any_.load(); }

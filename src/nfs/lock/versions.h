@@ -89,7 +89,7 @@ struct Nlm4 {
   using FreeAll = nlm::NLMPROC4_FREE_ALL;
 };
 
-// A netobj whose bytes are its own: what came in lives no longer than its Call.
+// A copy of a netobj: the received one refers to memory of its Call.
 inline nlm::netobj own(const nlm::netobj& received) {
   return Rope::copy_of(received.flatten().bytes());
 }
@@ -103,13 +103,13 @@ inline nlm::netobj netobj_of(std::string_view bytes) {
 inline void set_status(nlm::nlm4_stats& to, nlm::nlm4_stats status) {
   to = status;
 }
-// The older versions know the first five. What a repetition does not cure is told as if there were
-// no locks here: DENIED would have a patient client ask for ever.
+// Versions 1 and 3 know the first statuses only. Errors that a retry does not cure become
+// LCK_DENIED_NOLOCKS: LCK_DENIED would make a client retry for ever.
 inline void set_status(nlm::nlm_stats& to, nlm::nlm4_stats status) {
   to = status <= nlm::NLM4_DEADLCK ? static_cast<nlm::nlm_stats>(status) : nlm::LCK_DENIED_NOLOCKS;
 }
 
-// In a version with 32 bits what is beyond them is told as the last byte they can count.
+// In a version with 32 bits an offset beyond them becomes the last one that they can express.
 template <class Holder>
 void describe(const Held& held, Holder& to) {
   using Offset = decltype(to.l_offset);
@@ -130,11 +130,11 @@ void describe(const PendingGrant& pending, Args& to) {
   using Offset = decltype(to.alock.l_offset);
   to.exclusive = request.exclusive;
   to.alock.caller_name = request.owner->client.name;
-  to.alock.fh = netobj_of(pending.wish.file_handle);
+  to.alock.fh = netobj_of(pending.params.file_handle);
   to.alock.oh = netobj_of(request.owner->handle);
   to.alock.svid = request.owner->svid;
-  to.alock.l_offset = static_cast<Offset>(pending.wish.offset);
-  to.alock.l_len = static_cast<Offset>(pending.wish.length);
+  to.alock.l_offset = static_cast<Offset>(pending.params.offset);
+  to.alock.l_len = static_cast<Offset>(pending.params.length);
 }
 
 }  // namespace stag::nfs::lock

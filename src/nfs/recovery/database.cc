@@ -7,8 +7,7 @@ namespace {
 
 constexpr int kFormat = 1;
 
-// A row is in the file system before its COMMIT returns: synchronous = FULL syncs the log each
-// time.
+// synchronous = FULL syncs the log at each COMMIT, so a row is on disk before COMMIT returns.
 constexpr const char* kSchema =
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = FULL;"
@@ -19,7 +18,7 @@ constexpr const char* kSchema =
     "PRAGMA user_version = 1;";
 
 void bind_text(sqlite3_stmt* statement, int at, std::string_view text) {
-  // A null pointer would be NULL, which is not the empty string.
+  // A null pointer would bind NULL, which is not the empty string.
   sqlite3_bind_blob(statement, at, text.empty() ? "" : text.data(), static_cast<int>(text.size()),
                     SQLITE_TRANSIENT);
 }
@@ -92,7 +91,7 @@ bool Database::read_former() {
   return status == SQLITE_DONE;
 }
 
-// Starts of which nobody is left are forgotten, but for the number of the last one.
+// Removes the starts that no client record refers to, except the last, whose number counts on.
 bool Database::count_start(std::uint32_t lease_seconds) {
   Statement last, add;
   if (!prepare("SELECT COALESCE(MAX(epoch), 0), COALESCE(MAX(lease), 0) FROM epochs", last) ||
@@ -124,7 +123,7 @@ template <class Work>
 Result<Ok, std::string> Database::in_transaction(Work work) {
   if (run("BEGIN IMMEDIATE") && work() && run("COMMIT")) return Ok{};
   std::string why = sqlite3_errmsg(handle_.get());
-  // SQLite has taken it back already where the disk is full.
+  // SQLite has rolled back by itself when the disk is full.
   if (sqlite3_get_autocommit(handle_.get()) == 0) run("ROLLBACK");
   return Failure{std::move(why)};
 }

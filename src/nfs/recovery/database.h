@@ -1,6 +1,6 @@
-// The records of clients in SQLite: one row for each client ID that may hold something, with the
-// start of the server (epoch) that wrote it. What a method has returned Ok for is there after the
-// process is killed and after the machine loses power.
+// Database: the client records in SQLite: one row for each client ID that may hold state, with the
+// start of the server (epoch) that wrote it. Once a method has returned Ok, its change survives
+// SIGKILL and loss of power.
 //
 // Blocking; not synchronised: Recovery is.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace stag::nfs::recovery {
 
-// Who a client is over restarts of both sides (RFC 8881 2.4): co_ownerid and, so that nobody else
-// claims what it had, the principal that made the client ID.
+// Identifies a client over restarts of both sides (RFC 8881 2.4): co_ownerid, and the principal
+// that made the client ID, so that nobody else reclaims its state.
 struct ClientOwner {
   std::string ownerid;
   std::string principal;
@@ -36,17 +36,17 @@ struct Change {
 
 class Database {
  public:
-  // Counts this start, with its lease. Fails with one sentence.
+  // Opens or makes the database and counts this start, with its lease. The error is one sentence.
   static Result<std::unique_ptr<Database>, std::string> open(const std::string& path,
                                                              std::uint32_t lease_seconds);
 
   std::uint32_t epoch() const { return epoch_; }
-  // The longest lease of the starts that former() is from; 0 when there is nobody.
+  // The longest lease of the starts that wrote former(), in seconds; 0 when former() is empty.
   std::uint32_t former_lease() const { return former_lease_; }
   // The clients of earlier starts, as they were when this one began.
   const std::vector<ClientOwner>& former() const { return former_; }
 
-  // All of them, or none. Fails with SQLite's words.
+  // Applies all changes or none. The error is SQLite's message.
   Result<Ok, std::string> apply(std::span<const Change> changes);
   Result<Ok, std::string> remove_former();
 

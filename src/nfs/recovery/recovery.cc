@@ -47,7 +47,7 @@ Recovery::WritePtr Recovery::enqueue(const Change& change) {
   return write;
 }
 
-// Whoever comes first writes for all who wait.
+// The first job to run writes the changes of all that wait.
 bool Recovery::commit(Write& write) {
   const std::scoped_lock disk(disk_);
   if (!write.done) commit_all();
@@ -77,8 +77,8 @@ bool Recovery::remove_former() {
   return removed.ok();
 }
 
-// What the worker refuses is asked for again, and may have been written with something else
-// meanwhile: a record too many does no harm.
+// A change that the worker refuses is requested again, and may have been written by another
+// transaction meanwhile: an unneeded record does no harm.
 Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
   // Not in the call: braces and co_await do not go together in every compiler.
   const auto work = [this, write] { return commit(*write) ? Written::Yes : Written::Failed; };
@@ -109,7 +109,7 @@ bool Recovery::offload(Executor::Function work) {
   jobs_.fetch_add(1);
   Executor::Job job;
   job.work = std::move(work);
-  // Also where the worker gives the job up.
+  // Runs also when the worker drops the job.
   job.done = [this] {
     jobs_.fetch_sub(1);
     jobs_.notify_all();
