@@ -1,7 +1,8 @@
 // stag_guard FABRIC OPERATION COUNT: a client and a server of NFS on RPC-over-RDMA in one process
 // make COUNT calls of one kind, one after the other, on the simulated network, which stands for an
 // adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does
-// not matter: bench/guard/run counts the instructions.
+// not matter: bench/guard/run counts the instructions. "beside_nfs4" and "nfs4" are software iWARP
+// and a server of version 4, too: with the operations of version 3, and with those of version 4.1.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -13,7 +14,9 @@
 
 namespace {
 
+using stag::bench::IwarpWorld;
 using stag::bench::Operation;
+using stag::bench::Versions;
 
 std::optional<Operation> operation_called(std::string_view name) {
   if (name == "null") return Operation::Null;
@@ -24,8 +27,8 @@ std::optional<Operation> operation_called(std::string_view name) {
 }
 
 template <class World>
-int run(Operation operation, int count) {
-  return World().run(operation, static_cast<std::uint64_t>(count), 1) ? 0 : 1;
+int run(Operation operation, int count, World&& world) {
+  return world.run(operation, static_cast<std::uint64_t>(count), 1) ? 0 : 1;
 }
 
 }  // namespace
@@ -35,11 +38,16 @@ int main(int argc, char** argv) {
   const auto operation = argc == 4 ? operation_called(argv[2]) : std::nullopt;
   const int count = argc == 4 ? std::atoi(argv[3]) : 0;
   if (operation && count > 0 && fabric == "sim")
-    return run<stag::bench::SimWorld>(*operation, count);
-  if (operation && count > 0 && fabric == "iwarp")
-    return run<stag::bench::IwarpWorld>(*operation, count);
+    return run(*operation, count, stag::bench::SimWorld());
+  if (operation && count > 0 && fabric == "iwarp") return run(*operation, count, IwarpWorld());
+  if (operation && count > 0 && fabric == "beside_nfs4")
+    return run(*operation, count, IwarpWorld(Versions::Nfs3BesideNfs4));
+  if (operation && count > 0 && fabric == "nfs4")
+    return run(*operation, count, IwarpWorld(Versions::Nfs4));
   if (operation && count > 0 && fabric == "verbs")
-    return run<stag::testing::VerbsWorld>(*operation, count);
-  std::fputs("usage: stag_guard sim|iwarp|verbs null|getattr|read_4k|write_4k COUNT\n", stderr);
+    return run(*operation, count, stag::testing::VerbsWorld());
+  std::fputs(
+      "usage: stag_guard sim|iwarp|beside_nfs4|nfs4|verbs null|getattr|read_4k|write_4k COUNT\n",
+      stderr);
   return 2;
 }

@@ -28,6 +28,16 @@ TEST(NfsCallAllocation, is_none_on_software_iwarp_in_steady_state) {
   }
 }
 
+TEST(Nfs4CallAllocation, is_none_for_READ_and_WRITE_in_steady_state) {
+  IwarpWorld world(Versions::Nfs4);
+  for (const Operation operation : {Operation::Read, Operation::Write}) {
+    SCOPED_TRACE(static_cast<int>(operation));
+    (void)allocations_of(world, operation);
+    // What starts and awaits the workers is not of the calls.
+    EXPECT_LE(allocations_of(world, operation), 16u);
+  }
+}
+
 // On fabric/verbs, whether the data goes inline or by chunk; what the stub of a device does inside
 // its own functions is not counted.
 std::size_t of_the_stub = 0;

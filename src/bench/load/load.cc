@@ -115,7 +115,10 @@ Result<Ok, std::string> LoadGenerator::open(const std::string& url) {
     Step connected = endpoint::wait_on(each.loop, [&] { return connect(each, *parsed); });
     if (!connected) return connected;
   }
-  return endpoint::wait_on(connections_.front().loop, [&] { return make_file(); });
+  Step made = endpoint::wait_on(connections_.front().loop, [&] { return make_file(); });
+  for (Connection& each : connections_)
+    if (made && options_.nfs4) made = endpoint::wait_on(each.loop, [&] { return use_nfs4(each); });
+  return made;
 }
 
 void LoadGenerator::make_connectors(Connection& connection, const client::Url& url) {
@@ -155,6 +158,14 @@ Task<LoadGenerator::Step> LoadGenerator::make_file() {
   auto written = co_await session.files().write_from(file_, 0, memory_);
   if (!written) co_return Failure{written.error().sentence};
   co_return Ok{};
+}
+
+// The file is in the root of a server of this program.
+Task<LoadGenerator::Step> LoadGenerator::use_nfs4(Connection& connection) {
+  connection.nfs4_file.emplace();
+  co_return co_await connection.nfs4_file->open(
+      connection.session->files().channel(), rpc::Credentials::sys("bench", geteuid(), getegid()),
+      kFileName);
 }
 
 // The first connection takes the file with it, also when it was stopped.
@@ -234,6 +245,8 @@ Task<void> LoadGenerator::worker(Running& running, std::size_t index) {
 }
 
 Task<bool> LoadGenerator::once(Running& running, MutableBytes memory) {
+  if (options_.nfs4 && running.operation != Operation::Null)
+    co_return co_await once_by_nfs4(running, memory);
   switch (running.operation) {
     case Operation::Null: {
       auto done = co_await running.files().ping();
@@ -249,6 +262,19 @@ Task<bool> LoadGenerator::once(Running& running, MutableBytes memory) {
       co_return co_await write(running, memory);
   }
   co_return false;
+}
+
+Task<bool> LoadGenerator::once_by_nfs4(Running& running, MutableBytes memory) {
+  Nfs41File& file = *running.connection.nfs4_file;
+  bool good = false;
+  if (running.operation == Operation::Getattr)
+    good = co_await file.getattr();
+  else if (running.operation == Operation::Read)
+    good = co_await file.read(running.offset(), memory);
+  else
+    good = co_await file.write(running.offset(), memory);
+  if (!good) running.trouble = file.trouble();
+  co_return good;
 }
 
 Task<bool> LoadGenerator::read(Running& running, MutableBytes memory) {

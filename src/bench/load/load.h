@@ -21,6 +21,7 @@ namespace stag::bench {
 
 struct LoadOptions {
   bool crc = false;
+  bool nfs4 = false;  // GETATTR, READ and WRITE are those of NFS version 4.1
   std::uint32_t busy_poll_us = 0;
   unsigned connections = 1;
   unsigned loops = 1;  // of the client
@@ -73,17 +74,20 @@ class LoadGenerator {
     CancelSource stopped;
     std::unique_ptr<rpc::Connector> nfs, mount;
     std::unique_ptr<nfs::client::Session> session;
+    std::optional<Nfs41File> nfs4_file{};
   };
   struct Running;
   using Step = Result<Ok, std::string>;
   void make_connectors(Connection& connection, const nfs::client::Url& url);
   Task<Step> connect(Connection& connection, nfs::client::Url url);
   Task<Step> make_file();
+  Task<Step> use_nfs4(Connection& connection);
   Task<Ok> close(Connection& connection);
   Task<void> remove_file(nfs::client::FileSystem& files);
   Task<void> worker(Running& running, std::size_t index);
   Task<void> run_workers(Running& running, unsigned depth, std::latch& done);
   Task<bool> once(Running& running, MutableBytes memory);
+  Task<bool> once_by_nfs4(Running& running, MutableBytes memory);
   Task<bool> read(Running& running, MutableBytes memory);
   Task<bool> write(Running& running, MutableBytes memory);
 

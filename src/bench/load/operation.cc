@@ -4,15 +4,28 @@
 
 namespace stag::bench {
 
+namespace {
+
+constexpr const char* kFileName = "file";
+
+}  // namespace
+
 Task<bool> Workload::open(nfs::client::FileSystem& files) {
   files_ = &files;
   nfs::client::SetAttributes attributes;
   attributes.mode = 0644;
-  const auto file = co_await files.create(files.root(), "file", attributes);
+  const auto file = co_await files.create(files.root(), kFileName, attributes);
   if (!file) co_return false;
   file_ = file->handle;
   const auto written = co_await files.write_from(file_, 0, memory_);
   co_return written.ok();
+}
+
+Task<bool> Workload::use_nfs4() {
+  nfs4_file_.emplace();
+  const auto opened =
+      co_await nfs4_file_->open(files_->channel(), rpc::Credentials::sys("bench", 0, 0), kFileName);
+  co_return opened.ok();
 }
 
 Task<bool> Workload::run(Operation operation, std::uint64_t count, unsigned depth) {
@@ -38,6 +51,7 @@ Task<bool> Workload::once(Operation operation, MutableBytes block) {
     const auto pong = co_await files_->ping();
     co_return pong.ok();
   }
+  if (nfs4_file_) co_return co_await once_by_nfs4(operation, at, block);
   if (operation == Operation::Getattr) {
     const auto attributes = co_await files_->getattr(file_);
     co_return attributes.ok();
@@ -48,6 +62,12 @@ Task<bool> Workload::once(Operation operation, MutableBytes block) {
   }
   const auto part = co_await files_->write(file_, at, block, nfs::client::Stability::Unstable);
   co_return part && part->count == kBlock;
+}
+
+Task<bool> Workload::once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block) {
+  if (operation == Operation::Getattr) return nfs4_file_->getattr();
+  if (operation == Operation::Read) return nfs4_file_->read(at, block);
+  return nfs4_file_->write(at, block);
 }
 
 }  // namespace stag::bench

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/task.h"
+#include "bench/load/nfs41_file.h"
 #include "nfs/client/file_system.h"
 
 namespace stag::bench {
@@ -19,15 +20,20 @@ class Workload {
 
   // Makes the file in the root of `files`, which outlives this. False: it could not.
   Task<bool> open(nfs::client::FileSystem& files);
+  // From now on GETATTR, READ and WRITE are those of NFS version 4.1, over the same connection. The
+  // root of `files` is that of the server. False: it could not.
+  Task<bool> use_nfs4();
   // On the loop of the files. False when an operation failed.
   Task<bool> run(Operation operation, std::uint64_t count, unsigned depth);
 
  private:
   Task<void> worker(Operation operation, unsigned index);
   Task<bool> once(Operation operation, MutableBytes block);
+  Task<bool> once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block);
 
   nfs::client::FileSystem* files_ = nullptr;
   nfs::client::Handle file_;
+  std::optional<Nfs41File> nfs4_file_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(kBlocks * kBlock);
   std::uint64_t left_ = 0, next_ = 0;
   bool good_ = true;

@@ -55,6 +55,11 @@ Goal plain_goal(const Figure& figure) {
 
 Goal goal_in(const Setup& setup, const Figure& figure) {
   if (setup == Setup{} || setup.poll) return plain_goal(figure);
+  if (setup.nfs4)
+    return at_least(figure.operation == Operation::Getattr ? 0.7
+                    : figure.bytes == k4K                  ? 0.75
+                                                           : 0.97,
+                    figure.name);
   if (setup.crc && figure.kind != Kind::RoundTrip) return at_least(0.8, figure.name);
   if (setup.folder && figure.kind == Kind::Bandwidth)
     return at_least(Of::Reference, figure.operation == Operation::Read ? 0.85 : 0.7);
@@ -126,6 +131,9 @@ std::vector<Figure> all_figures() {
   add_loads(figures, {.name = "poll_", .poll = true}, {"null_rtt", "getattr_rtt", "write_4k_rtt"},
             true);
   add_loads(figures, {.name = "crc_", .crc = true}, {}, false);
+  add_loads(figures, {.name = "nfs4_", .nfs4 = true},
+            {"getattr_rate_32", "rand_read_4k_32", "rand_write_4k_32", "read_1m", "write_1m"},
+            false);
   add_loads(figures, {.name = "tcp_", .tcp = true}, {}, false);
   add_loads(figures, {.name = "posix_", .folder = true}, {}, false);
   add_loops(figures);

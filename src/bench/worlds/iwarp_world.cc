@@ -4,17 +4,20 @@
 #include "endpoint/listener.h"
 #include "nfs/client/session/session.h"
 #include "nfs/server/server.h"
+#include "nfs/v4/nfs4_server.h"
 #include "rpc/server.h"
 #include "vfs/memory/memory.h"
 
 namespace stag::bench {
 
 struct IwarpWorld::State {
-  State() {
+  explicit State(Versions versions) {
     nfs::ExportOptions everybody;
     everybody.root_squash = false;
     STAG_CHECK(nfs_.add_export("/", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
     nfs_.add_programs(server_);
+    if (versions != Versions::Nfs3)
+      nfs4_.emplace(nfs_.context(), nfs::nfs4::Nfs4Options{}).add_program(server_);
     endpoint::ListenOptions listen;
     listen.loops = loops_;
     for (const auto transport : {endpoint::Transport::Rdma, endpoint::Transport::Tcp}) {
@@ -27,6 +30,8 @@ struct IwarpWorld::State {
       connectors_.push_back(endpoint::make_connector(loops_->at(0), wiring));
     }
     STAG_CHECK(endpoint::wait_on(loop(), [this] { return open(); }));
+    if (versions == Versions::Nfs4)
+      STAG_CHECK(endpoint::wait_on(loop(), [this] { return workload_.use_nfs4(); }));
   }
   ~State() {
     endpoint::wait_on(loop(), [this] { return session_->close(); });
@@ -50,6 +55,7 @@ struct IwarpWorld::State {
 
   std::shared_ptr<endpoint::Loops> loops_ = std::make_shared<endpoint::Loops>(1);
   nfs::NfsServer nfs_{nfs::ServerState::ephemeral(1)};
+  std::optional<nfs::nfs4::Nfs4Server> nfs4_;
   rpc::Server server_;
   std::vector<endpoint::Listener> listeners_;                  // RDMA, TCP
   std::vector<std::unique_ptr<rpc::Connector>> connectors_{};  // the same
@@ -57,7 +63,7 @@ struct IwarpWorld::State {
   Workload workload_;
 };
 
-IwarpWorld::IwarpWorld() : state_(std::make_unique<State>()) {}
+IwarpWorld::IwarpWorld(Versions versions) : state_(std::make_unique<State>(versions)) {}
 IwarpWorld::~IwarpWorld() = default;
 
 bool IwarpWorld::run(Operation operation, std::uint64_t count, unsigned depth) {

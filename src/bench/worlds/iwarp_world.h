@@ -8,10 +8,13 @@
 
 namespace stag::bench {
 
+// The version of the operations, and what the server serves.
+enum class Versions : std::uint8_t { Nfs3, Nfs3BesideNfs4, Nfs4 };
+
 // Made, used and destroyed on a thread that is no loop's.
 class IwarpWorld {
  public:
-  IwarpWorld();
+  explicit IwarpWorld(Versions versions = Versions::Nfs3);
   ~IwarpWorld();
   IwarpWorld(const IwarpWorld&) = delete;
 

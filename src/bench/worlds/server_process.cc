@@ -16,6 +16,7 @@
 
 #include "endpoint/listener.h"
 #include "nfs/server/server.h"
+#include "nfs/v4/nfs4_server.h"
 #include "rpc/server.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
@@ -66,8 +67,10 @@ bool serve_until_told(const ServerProcessOptions& options, const Folder& folder,
   std::shared_ptr<vfs::FileSystem> store = std::make_shared<vfs::MemoryFileSystem>();
   if (options.folder) store = folder.open();
   if (store == nullptr || !nfs.add_export("/", store, everybody)) return false;
+  std::optional<nfs::nfs4::Nfs4Server> nfs4;
   rpc::Server server;
   nfs.add_programs(server);
+  if (options.nfs4) nfs4.emplace(nfs.context(), nfs::nfs4::Nfs4Options{}).add_program(server);
   endpoint::ListenOptions listen;
   listen.loops = std::make_shared<endpoint::Loops>(options.loops, options.busy_poll_us);
   listen.rdma.transport.crc = options.crc;

@@ -13,6 +13,7 @@ namespace stag::bench {
 
 struct ServerProcessOptions {
   bool crc = false;
+  bool nfs4 = false;  // it serves NFS version 4, too
   std::uint32_t busy_poll_us = 0;
   unsigned loops = 1;
   // Its store is a folder of its own on tmpfs, or where temporary files are; else memory.
