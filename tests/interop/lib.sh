@@ -146,7 +146,7 @@ boot() {
   # On a busy machine the emulated timer is late for the kernel's test of it, which then panics, and its watchdogs see what stands still.
   timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m "$memory" -smp 2 -nographic -no-reboot -nodefaults \
     -kernel "$lab/vmlinuz" -initrd "$work/initrd.$number.gz" -serial "file:$console" -serial "pipe:$work/orders.$number" -device virtio-rng-pci \
-    -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 RUN=$script $settings" \
+    -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 RUN=$script LONGEST=$longest $settings" \
     -netdev "$card" -device virtio-net-pci,netdev=net,romfile= </dev/null >"$work/qemu.$number.log" 2>&1 &
   guest=$!; pids+=("$guest")
 }
@@ -176,7 +176,7 @@ guest_ends() {
 
 # Of a guest that did not reach its end within the time it was given, or fell: what it said last, what the server logged and does.
 what_is_known() {
-  tail -n 40 "$console"
+  if told WAITS; then sed -n '/WAITS/,$p' "$console" | head -n 400; else tail -n 40 "$console"; fi
   [ ! -e "$work/serve.log" ] || { echo "    -- the server's log"; tail -n 20 "$work/serve.log"; }
   echo "    -- connections"; ss -Htni
   [ -z "${server:-}" ] || { echo "    -- the server's threads"; grep -H . "/proc/$server"/task/*/{comm,wchan}; grep -E '^(State|VmRSS)' "/proc/$server/status"; }
