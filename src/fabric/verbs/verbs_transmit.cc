@@ -82,6 +82,7 @@ void VerbsConnection::submit(Work& work) {
   request.opcode = opcode_of(work);
   request.send_flags = work.inlined ? IBV_SEND_INLINE : 0;
   if (work.kind == WorkKind::Bind) {
+    request.imm_data = 0;  // librxe refuses any other
     request.bind_mw.mw = work.window;
     request.bind_mw.rkey = work.key;
     request.bind_mw.bind_info = work.binding;

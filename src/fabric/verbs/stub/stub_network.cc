@@ -240,6 +240,12 @@ void StubNetwork::release() {
   advance_all();
 }
 
+void StubNetwork::hold_reads(bool held) {
+  const Locked network;
+  network->reads_held = held;
+  advance_all();
+}
+
 void StubNetwork::lose_packets(bool lost) {
   const Locked network;
   network->lost = lost;

@@ -29,9 +29,10 @@ namespace stag::fabric::stub {
 // One device.
 struct StubOptions {
   std::string name = "stub0";
-  // An iWARP device: no padding of private data, one SGE for a Read whose sink needs the right of
-  // remote writing, a broken queue pair ends the connection, a Send without a receive breaks it,
-  // and a Send With Invalidate may name any handle of the protection domain.
+  // An iWARP device: Reads end after what was posted behind them, no padding of private data, one
+  // SGE for a Read whose sink needs the right of remote writing, a broken queue pair ends the
+  // connection, a Send without a receive breaks it, and a Send With Invalidate may name any handle
+  // of the protection domain.
   bool iwarp = false;
   bool port_active = true;
   std::vector<std::string> addresses = {"127.0.0.1", "::1"};
@@ -60,6 +61,9 @@ class StubNetwork {
   // Work requests posted meanwhile are performed at release().
   void hold();
   void release();
+  // While true, no RDMA Read of an iWARP device is answered; what is posted after it goes on, as
+  // with Linux's siw.
+  void hold_reads(bool held);
   // Nothing arrives any more: work requests end with RETRY_EXC_ERR, connection requests are never
   // answered.
   void lose_packets(bool lost);

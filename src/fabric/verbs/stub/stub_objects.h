@@ -106,8 +106,8 @@ struct Qp : ibv_qp {
   Id* id = nullptr;
   Qp* remote = nullptr;
   std::uint8_t rnr_retry = 7;
-  std::deque<Entry> late_reads;
   std::deque<Request> sends;
+  std::deque<Request> reads;  // on iWARP: those that wait for their answers
   std::deque<Receive> receives;
   unsigned slots = 0;       // of the send queue, in use
   unsigned unreported = 0;  // of those, performed without a completion
@@ -161,7 +161,7 @@ struct Network {
   std::vector<std::unique_ptr<Device>> devices;
   std::set<Qp*> queue_pairs;
   std::set<Id*> ids;
-  bool held = false, lost = false, forbidden = false;
+  bool held = false, reads_held = false, lost = false, forbidden = false;
   std::uint64_t calls = 0, failing_call = 0;
   std::string failed;
   std::size_t objects = 0;

@@ -25,13 +25,8 @@ ibv_wc_opcode completed(ibv_wr_opcode opcode) {
   }
 }
 
-// The first request of the queue has ended.
-void complete_send(Qp& qp, ibv_wc_status status) {
-  const Request request = std::move(qp.sends.front());
-  qp.sends.pop_front();
-  ++qp.unreported;
-  const bool signalled = qp.signal_all || (request.work.send_flags & IBV_SEND_SIGNALED) != 0;
-  if (!signalled && status == IBV_WC_SUCCESS) return;
+// A request has ended, and frees `slots` of the queue when that is polled.
+void report(Qp& qp, const Request& request, ibv_wc_status status, unsigned slots) {
   Entry entry;
   entry.completion.wr_id = request.work.wr_id;
   entry.completion.status = status;
@@ -39,21 +34,46 @@ void complete_send(Qp& qp, ibv_wc_status status) {
   entry.completion.opcode =
       status == IBV_WC_SUCCESS ? completed(request.work.opcode) : IBV_WC_DRIVER3;
   entry.completion.qp_num = qp.qp_num;
-  entry.slots = std::exchange(qp.unreported, 0);
-  // Linux's siw tells of what was posted after a Read first, if that ends before the answer comes.
-  const bool late = request.work.opcode == IBV_WR_RDMA_READ && status == IBV_WC_SUCCESS &&
-                    device_of(qp.context).options.iwarp;
-  if (late) return qp.late_reads.push_back(entry);
+  entry.slots = slots;
   push_completion(qp.send_cq, entry, false);
 }
 
-void tell_late_reads(Qp& qp) {
-  for (const Entry& entry : std::exchange(qp.late_reads, {}))
-    push_completion(qp.send_cq, entry, false);
+// The first request of the queue has ended.
+void complete_send(Qp& qp, ibv_wc_status status) {
+  const Request request = std::move(qp.sends.front());
+  qp.sends.pop_front();
+  ++qp.unreported;
+  const bool signalled = qp.signal_all || (request.work.send_flags & IBV_SEND_SIGNALED) != 0;
+  if (!signalled && status == IBV_WC_SUCCESS) return;
+  report(qp, request, status, std::exchange(qp.unreported, 0));
+}
+
+// Linux's siw performs, and tells of, what was posted after a Read before the answer to that comes.
+bool is_answered_late(const Qp& qp) {
+  return device_of(qp.context).options.iwarp && qp.sends.front().work.opcode == IBV_WR_RDMA_READ;
+}
+
+void ask(Qp& qp) {
+  qp.reads.push_back(std::move(qp.sends.front()));
+  qp.sends.pop_front();
+}
+
+void answer_reads(Qp& qp) {
+  const Locked network;
+  while (!network->reads_held && qp.state == IBV_QPS_RTS && !qp.reads.empty()) {
+    const ibv_wc_status status = *execute(qp, qp.reads.front());
+    // What fails may have flushed it.
+    if (qp.reads.empty()) return;
+    const Request request = std::move(qp.reads.front());
+    qp.reads.pop_front();
+    report(qp, request, status, 1);
+    if (status != IBV_WC_SUCCESS) fail_qp(qp);
+  }
 }
 
 void flush_queues(Qp& qp) {
-  tell_late_reads(qp);
+  for (; !qp.reads.empty(); qp.reads.pop_front())
+    report(qp, qp.reads.front(), IBV_WC_WR_FLUSH_ERR, 1);
   while (!qp.sends.empty()) complete_send(qp, IBV_WC_WR_FLUSH_ERR);
   for (; !qp.receives.empty(); qp.receives.pop_front()) {
     Entry entry;
@@ -81,6 +101,8 @@ int judge(const Qp& qp, const ibv_send_wr& work) {
   if (work.opcode == IBV_WR_RDMA_READ && work.num_sge > device.attributes.max_sge_rd) return EINVAL;
   if (inlined && (work.opcode == IBV_WR_RDMA_READ || length > qp.limits.max_inline_data))
     return EINVAL;
+  // librxe looks at what a binding does not use.
+  if (work.opcode == IBV_WR_BIND_MW && work.imm_data != 0) return EINVAL;
   // libsiw posts neither.
   const bool windows = work.opcode == IBV_WR_BIND_MW || work.opcode == IBV_WR_LOCAL_INV;
   return windows && device.attributes.max_mw == 0 ? EINVAL : 0;
@@ -218,13 +240,17 @@ void advance(Qp& qp) {
   const Locked network;
   if (qp.state == IBV_QPS_ERR) return flush_queues(qp);
   while (!network->held && qp.state == IBV_QPS_RTS && !qp.sends.empty()) {
+    if (is_answered_late(qp)) {
+      ask(qp);
+      continue;
+    }
     const auto status = execute(qp, qp.sends.front());
     if (!status) break;
     // A failing remote side of iWARP may have flushed this one.
     if (!qp.sends.empty()) complete_send(qp, *status);
     if (*status != IBV_WC_SUCCESS) fail_qp(qp);
   }
-  tell_late_reads(qp);
+  answer_reads(qp);
 }
 
 void advance_all() {

@@ -177,6 +177,30 @@ TEST_F(StubTest, one_call_can_be_made_to_fail) {
   EXPECT_EQ(verbs->dealloc_pd(pd), 0);
 }
 
+TEST_F(SiwTest, a_read_ends_after_what_was_posted_behind_it) {
+  connect();
+  network->hold_reads(true);
+  b.memory[0] = std::byte{7};
+  ASSERT_EQ(post(a, IBV_WR_RDMA_READ, piece(a, 0, 8), {b.at(0), b.region->rkey}), 0);
+  ASSERT_EQ(post(a, IBV_WR_RDMA_WRITE, piece(a, 8, 8), {b.at(8), b.region->rkey}), 0);
+  EXPECT_EQ(poll(a).opcode, IBV_WC_RDMA_WRITE);
+  EXPECT_EQ(poll(a).status, IBV_WC_TM_ERR);
+  EXPECT_EQ(a.memory[0], std::byte{0});
+  network->hold_reads(false);
+  EXPECT_EQ(poll(a).opcode, IBV_WC_RDMA_READ);
+  EXPECT_EQ(a.memory[0], std::byte{7});
+}
+
+TEST_F(SiwTest, a_read_without_an_answer_is_flushed_when_the_queue_pair_fails) {
+  connect();
+  network->hold_reads(true);
+  ASSERT_EQ(post(a, IBV_WR_RDMA_READ, piece(a, 0, 8), {b.at(0), b.region->rkey}), 0);
+  ibv_qp_attr state{};
+  state.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(verbs->modify_qp(a.id->qp, &state, IBV_QP_STATE), 0);
+  EXPECT_EQ(poll(a).status, IBV_WC_WR_FLUSH_ERR);
+}
+
 TEST_F(SiwTest, a_send_without_a_receive_breaks_the_connection) {
   connect();
   ASSERT_EQ(post(a, IBV_WR_SEND, piece(a, 0, 5)), 0);
