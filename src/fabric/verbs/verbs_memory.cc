@@ -53,7 +53,11 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
   else
     access |= is_sink ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
   ibv_mr* region = functions().reg_mr(queue_pair_->domain().pd(), memory, size, access);
-  if (region == nullptr) return Failure{reason_of_registration_error(errno, size)};
+  if (region == nullptr) {
+    // Says in the log which limit it was; the connection lives on.
+    reason_of_registration_error(errno, size);
+    return Failure{Reason::RegistrationsExhausted};
+  }
   if (windows) return open_window(region, memory, size, is_sink);
   remember(region->rkey, region, nullptr);
   return RemoteMemory{region->rkey, static_cast<std::uint32_t>(size),

@@ -203,7 +203,8 @@ Task<Reason> Channel::connection(Entry& entry) {
     if (closing_) co_return Reason::Shutdown;
     entry.connection.emplace();
     waiting_.push_back(&entry);
-    reconnector_.start();
+    // A Link that ends is kept until its last event; on_link_down() starts the next one.
+    if (link_ == nullptr) reconnector_.start();
     const Reason reason = co_await *entry.connection;
     entry.connection.reset();
     if (reason != Reason::None) co_return reason;

@@ -176,9 +176,11 @@ Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call)
   if (chunks) return chunks;
   pending.registrations().revoke(*connection_);
   // Not for want of room: the connection is about to end. Its calls belong on the next one.
-  ending_ |= chunks.error() != Reason::OutOfMemory &&
-             chunks.error() != Reason::RegistrationsExhausted &&
-             chunks.error() != Reason::RegistrationTooLong;
+  if (chunks.error() != Reason::OutOfMemory && chunks.error() != Reason::RegistrationsExhausted &&
+      chunks.error() != Reason::RegistrationTooLong) {
+    ending_ = true;
+    close(chunks.error());
+  }
   return chunks;
 }
 
