@@ -61,7 +61,7 @@ mutants: ## do the tests hold what they claim? each must fail for a product that
 interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages)
 	@tools/setup build test
 	@cmake --preset release >/dev/null
-	@cmake --build --preset release --target stag fabric_verbs_test
+	@cmake --build --preset release --target stag fabric_verbs_test rpc_rdma_test nfs3_fabrics_test nfs4_fabrics_test
 	@tests/interop/run build/release/bin/stag
 
 format: ## clang-format over the sources
