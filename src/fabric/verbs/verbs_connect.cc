@@ -1,8 +1,11 @@
 #include "fabric/verbs/verbs_connect.h"
 
 #include <cerrno>
+#include <optional>
+#include <vector>
 
 #include "base/completion.h"
+#include "fabric/verbs/device_addresses.h"
 #include "fabric/verbs/verbs_reason.h"
 #include "net/socket_address.h"
 
@@ -19,12 +22,14 @@ class ConnectAttempt final : private CmUser {
       : loop_(std::move(loop)), options_(options) {}
   ~ConnectAttempt() { anchor_->attempt = nullptr; }
 
-  void begin(const net::SocketAddress& to) {
-    net::SocketAddress address = to;
+  // `from`: none is RDMA-CM's choice.
+  void begin(const std::optional<net::SocketAddress>& from, const net::SocketAddress& to) {
+    net::SocketAddress source = from.value_or(to), address = to;
     auto id = loop_->make_id(*this);
     if (!id) return end(id.error());
     id_ = *std::move(id);
-    if (loop_->functions().resolve_addr(id_.get(), nullptr, address.data(), kResolveMs) != 0)
+    sockaddr* const own = from ? source.data() : nullptr;
+    if (loop_->functions().resolve_addr(id_.get(), own, address.data(), kResolveMs) != 0)
       end(reason_of_setup(loop_->functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -errno));
   }
   // The first one counts. The coroutine goes on in a later turn, outside of RDMA-CM's events.
@@ -79,6 +84,23 @@ bool is_of_the_path(Reason reason) {
          reason == Reason::ConnectTimedOut || reason == Reason::ConnectionRefused;
 }
 
+struct Path {
+  std::optional<net::SocketAddress> from;
+  net::SocketAddress to;
+};
+
+// In the order to try them.
+std::vector<Path> paths_to(VerbsLoop& loop, const std::vector<net::SocketAddress>& addresses) {
+  std::vector<Path> paths;
+  for (const net::SocketAddress& to : addresses) {
+    if (loop.options().device.empty())
+      paths.push_back({std::nullopt, to});
+    else
+      for (const net::SocketAddress& from : device_addresses(loop, to)) paths.push_back({from, to});
+  }
+  return paths;
+}
+
 }  // namespace
 
 Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
@@ -90,14 +112,14 @@ Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
   if (!addresses) co_return Failure{addresses.error()};
   auto here = VerbsLoop::of(shared, loop);
   if (!here) co_return Failure{here.error()};
-  Reason reason = Reason::HostNotFound;
-  for (const net::SocketAddress& to : *addresses) {
+  Reason reason = Reason::VerbsDeviceElsewhere;
+  for (const Path& path : paths_to(**here, *addresses)) {
     ConnectAttempt attempt(*here, options);
     {
       const Timer limit =
           loop.after(deadline - loop.now(), [&attempt] { attempt.end(Reason::ConnectTimedOut); });
       const CancelCallback cancelled(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
-      attempt.begin(to);
+      attempt.begin(path.from, path.to);
       reason = co_await attempt.outcome;
     }
     if (reason == Reason::None) co_return std::move(attempt.connection);

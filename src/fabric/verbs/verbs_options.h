@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "base/address.h"
 
 namespace stag::fabric {
 
@@ -13,8 +17,10 @@ struct VerbsOptions {
   // Null: those of the installed rdma-core.
   std::shared_ptr<const VerbsFunctions> functions{};
   // The name of the only device to be used, as `rdma link` shows it; empty: whichever serves the
-  // address.
+  // address. Connections begin at an address of that device.
   std::string device{};
+  // Where to look for its addresses; null: the network interfaces of this machine.
+  std::function<std::vector<Address>()> local_addresses{};
   // Bytes that one handle may cover. Registering pins every page in a system call on the loop.
   std::uint32_t max_registration = 1 << 20;
 };

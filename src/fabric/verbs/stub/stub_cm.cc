@@ -233,19 +233,22 @@ int listen(rdma_cm_id* its, int) {
   return 0;
 }
 
-int resolve_addr(rdma_cm_id* its, sockaddr*, sockaddr* to, int) {
+int resolve_addr(rdma_cm_id* its, sockaddr* from, sockaddr* to, int) {
   const Locked network;
   if (made_to_fail("rdma_resolve_addr")) return -1;
   Id& id = id_of(its);
-  Device* device = device_at(endpoint_of(to).host);
+  if (from != nullptr && from->sa_family != to->sa_family) return failed(EINVAL);
+  const bool reachable = device_at(endpoint_of(to).host) != nullptr;
+  // Without an address of one's own it is the peer's: the network is one host.
+  if (from == nullptr) from = to;
+  Device* device = reachable ? device_at(endpoint_of(from).host) : nullptr;
   std::memcpy(&id.route.addr.dst_storage, to, size_of(to));
   if (device == nullptr || !device->options.port_active) {
     report_cm(id, RDMA_CM_EVENT_ADDR_ERROR, device == nullptr ? -ENETUNREACH : -ENODEV);
     return 0;
   }
   use_device(id, *device);
-  // Its own address is the peer's: the network is one host.
-  std::memcpy(&id.route.addr.src_storage, to, size_of(to));
+  std::memcpy(&id.route.addr.src_storage, from, size_of(from));
   set_port_of(&id.route.addr.src_addr, network->next_port++);
   report_cm(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
   return 0;
