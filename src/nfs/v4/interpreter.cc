@@ -113,16 +113,20 @@ Limit limit_of(const Compound& compound, const CallContext& call) {
   return limit;
 }
 
+// Runs the operations of a COMPOUND and encodes their results.
 class Interpreter {
  public:
-  Interpreter(Compound& compound, CallContext& call, const OperationList& list, Results& results)
-      : compound_(compound), call_(call), list_(list), results_(results) {}
+  Interpreter(Compound& compound, CallContext& call, const OperationList& list,
+              xdr::Encoder& encoder)
+      : compound_(compound), call_(call), list_(list), results_(encoder, list.tag()) {}
 
-  // Runs those from `first` on.
-  Task<v4::nfsstat4> run(std::size_t first) {
+  // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has.
+  Task<void> run(const v4::SEQUENCE4res* sequence) {
+    if (sequence != nullptr) encode(results_.begin(v4::OP_SEQUENCE), *sequence);
     v4::nfsstat4 status = v4::NFS4_OK;
     const auto& entries = list_.entries();
-    for (std::size_t i = first; i < entries.size() && status == v4::NFS4_OK; ++i) {
+    for (std::size_t i = sequence != nullptr ? 1 : 0; i < entries.size() && status == v4::NFS4_OK;
+         ++i) {
       status = before(entries[i], i);
       if (status == v4::NFS4_OK) {
         const Operation& row = *entries[i].row;
@@ -136,7 +140,7 @@ class Interpreter {
         results_.replace(entries[i].number, entries[i].row, status);
       }
     }
-    co_return status;
+    results_.finish(status);
   }
 
  private:
@@ -178,7 +182,7 @@ class Interpreter {
   Compound& compound_;
   CallContext& call_;
   const OperationList& list_;
-  Results& results_;
+  Results results_;
 };
 
 // What the client may not send at all, before any operation is looked at.
@@ -219,7 +223,7 @@ class CompoundHandler final : public rpc::Handler {
       co_return HandlerOutcome{.drop = !co_await run_once(compound, call, list, encoder),
                                .encoded = true};
     else
-      co_await run_from(0, nullptr, compound, call, list, encoder);
+      co_await Interpreter(compound, call, list, encoder).run(nullptr);
     co_return kEncoded;
   }
 
@@ -238,10 +242,10 @@ class CompoundHandler final : public rpc::Handler {
       answer_sequence(begun, list, encoder);
     } else if (slot.keeps_results()) {
       xdr::Encoder kept(ulb::nfs4_result_items());
-      co_await run_from(1, &begun.result, compound, call, list, kept);
+      co_await Interpreter(compound, call, list, kept).run(&begun.result);
       encoder.append(slot.finish(std::move(kept).finish()));
     } else {
-      co_await run_from(1, &begun.result, compound, call, list, encoder);
+      co_await Interpreter(compound, call, list, encoder).run(&begun.result);
     }
   }
   // Version 4.0: a retransmission gets the results of the first run. False: it is to be dropped.
@@ -255,7 +259,7 @@ class CompoundHandler final : public rpc::Handler {
       co_return true;
     }
     xdr::Encoder kept(ulb::nfs4_result_items());
-    co_await run_from(0, nullptr, compound, call, list, kept);
+    co_await Interpreter(compound, call, list, kept).run(nullptr);
     encoder.append(once.finish(std::move(kept).finish()));
     co_return true;
   }
@@ -271,14 +275,6 @@ class CompoundHandler final : public rpc::Handler {
       results.replace(list.entries()[1].number, list.entries()[1].row, status);
     }
     results.finish(status);
-  }
-  static Task<void> run_from(std::size_t first, const v4::SEQUENCE4res* sequence,
-                             Compound& compound, CallContext& call, const OperationList& list,
-                             xdr::Encoder& encoder) {
-    Results results(encoder, list.tag());
-    if (sequence != nullptr) encode(results.begin(v4::OP_SEQUENCE), *sequence);
-    Interpreter interpreter(compound, call, list, results);
-    results.finish(co_await interpreter.run(first));
   }
 
   SharedState& shared_;

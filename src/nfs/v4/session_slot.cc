@@ -66,22 +66,16 @@ Task<bool> SessionSlot::wait(const state::SlotRef& slot) {
   co_return co_await *ended;
 }
 
-Task<state::Sequenced> SessionSlot::sequence_in_turn(const state::SequenceArgs& args) {
-  while (true) {
-    state::Sequenced sequenced = compound_.shared().clients.sequence(args, compound_.now());
-    if (sequenced.kind != state::Sequenced::Kind::Wait) co_return sequenced;
-    if (co_await wait(sequenced.slot)) continue;
-    sequenced.kind = state::Sequenced::Kind::Refuse;
-    sequenced.status = state::Status::Delay;
-    co_return sequenced;
-  }
-}
-
 Task<SessionSlot::Begun> SessionSlot::begin(const OperationList& list) {
   const auto& args = *static_cast<const v4::SEQUENCE4args*>(list.entries()[0].arguments);
   compound_.shared().expire(compound_.now());
   const state::SequenceArgs asked = to_sequence_args(list, args, compound_.principal());
-  state::Sequenced sequenced = co_await sequence_in_turn(asked);
+  state::Sequenced sequenced = compound_.shared().clients.sequence(asked, compound_.now());
+  while (sequenced.kind == state::Sequenced::Kind::Wait) {
+    const bool ended = co_await wait(sequenced.slot);
+    if (!ended) co_return Begun{refused(v4::NFS4ERR_DELAY)};
+    sequenced = compound_.shared().clients.sequence(asked, compound_.now());
+  }
   switch (sequenced.kind) {
     case state::Sequenced::Kind::Run:
       break;

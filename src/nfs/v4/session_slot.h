@@ -33,8 +33,6 @@ class SessionSlot {
 
  private:
   struct KeptResults;
-  state::Sequenced sequence(const state::SequenceArgs& args) const;
-  Task<state::Sequenced> sequence_in_turn(const state::SequenceArgs& args);
   Task<bool> wait(const state::SlotRef& slot);
   void give_back(state::ReplyPtr results);
 
