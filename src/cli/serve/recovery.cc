@@ -53,8 +53,8 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
     if (made->records_ != nullptr && !made->records_->remove_former())
       return Failure{"cannot remove the records of NFSv4 clients from " + path};
     made->records_ = nullptr;
-  } else if (made->records_->anybody_left()) {
-    made->period_->begin(std::chrono::steady_clock::now() + made->grace_, false);
+  } else {
+    made->records_->begin_grace(*made->period_, std::chrono::steady_clock::now() + made->grace_);
   }
   return made;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/reason.h"
+#include "nfs/state/clients.h"
 
 namespace stag::nfs::recovery {
 
@@ -27,6 +28,14 @@ bool Recovery::may_reclaim(const ClientOwner& owner) const {
 bool Recovery::anybody_left() const {
   const BriefLock lock(mutex_);
   return !left_.empty();
+}
+
+void Recovery::begin_grace(state::GracePeriod& period, TimePoint end) const {
+  const auto& former = database_->former();
+  const bool full_time = std::ranges::any_of(former, [](const ClientOwner& owner) {
+    return owner.ownerid.starts_with(state::kOwnerWithoutSessions);
+  });
+  if (anybody_left()) period.begin(end, full_time);
 }
 
 bool Recovery::completed(const ClientOwner& owner) {

@@ -24,6 +24,7 @@
 #include "base/loop.h"
 #include "base/task.h"
 #include "nfs/recovery/database.h"
+#include "nfs/state/grace_period.h"
 
 namespace stag::nfs::recovery {
 
@@ -45,6 +46,10 @@ class Recovery {
   // Whether an earlier start recorded this client and it has not sent RECLAIM_COMPLETE.
   bool may_reclaim(const ClientOwner& owner) const;
   bool anybody_left() const;
+  // Begins the grace period, until `end`, where somebody may reclaim. It takes that long whenever a
+  // client of version 4.0 is among them: there is no RECLAIM_COMPLETE by which it could say that it
+  // is done (RFC 7530 9.6.2).
+  void begin_grace(state::GracePeriod& period, TimePoint end) const;
   // The client sent RECLAIM_COMPLETE. True when no other client is left to do so.
   bool completed(const ClientOwner& owner);
   // Ends reclaiming: the grace period is over.

@@ -115,6 +115,27 @@ TEST_F(Nfs4Recovery, the_last_one_that_is_done_is_known_as_such) {
   EXPECT_FALSE(second.anybody_left());
 }
 
+TEST_F(Nfs4Recovery, begins_a_grace_period_where_somebody_may_reclaim) {
+  state::GracePeriod period;
+  restart().begin_grace(period, loop_.now() + std::chrono::seconds(90));
+  EXPECT_FALSE(period.active());
+  add(*starts_.back(), 7, kAnna);
+  restart().begin_grace(period, loop_.now() + std::chrono::seconds(90));
+  EXPECT_TRUE(period.active());
+  period.nobody_left(loop_.now());
+  EXPECT_FALSE(period.active());
+}
+
+TEST_F(Nfs4Recovery, a_grace_period_with_a_client_of_version_4_0_takes_its_full_time) {
+  state::GracePeriod period;
+  add(restart(), 7, kAnna);
+  add(*starts_.back(), 8, {"SETCLIENTID:bert", "1:0"});
+  restart().begin_grace(period, loop_.now() + std::chrono::seconds(90));
+  period.nobody_left(loop_.now());
+  EXPECT_TRUE(period.active());
+  EXPECT_FALSE(period.active(loop_.now() + std::chrono::seconds(90)));
+}
+
 TEST_F(Nfs4Recovery, the_longest_lease_counts_until_its_clients_are_forgotten) {
   add(restart(300), 7, kAnna);
   EXPECT_EQ(restart(50).former_lease(), 300u);

@@ -95,6 +95,10 @@ struct ExchangeIdResult {
   LifePtr ended;
 };
 
+// How the co_ownerid of a client of version 4.0 begins. Nobody calls a client of a later version like
+// that, except on purpose.
+inline constexpr std::string_view kOwnerWithoutSessions = "SETCLIENTID:";
+
 // NFSv4.0 (RFC 7530 16.33, 16.34). Its clients are others than those of EXCHANGE_ID, whatever they
 // call themselves.
 struct SetClientIdArgs {

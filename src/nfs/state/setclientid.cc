@@ -6,9 +6,8 @@
 namespace stag::nfs::state {
 namespace {
 
-// Nobody calls a client owner of version 4.1 like this, except on purpose.
 std::string ownerid_of(Bytes id) {
-  return "SETCLIENTID:" + std::string(text_of(id));
+  return std::string(kOwnerWithoutSessions) + std::string(text_of(id));
 }
 
 std::unique_ptr<ClientRecord> record_without_sessions(const SetClientIdArgs& args,

@@ -17,7 +17,7 @@ class Start : public stag::testing::Nfs4Served {
  public:
   Start(Nfs4Options options, std::shared_ptr<vfs::MemoryFileSystem> store)
       : Nfs4Served(options, std::move(store)), options_(std::move(options)) {
-    if (options_.recovery->anybody_left()) options_.grace->begin(loop_.now() + kGraceTime, false);
+    options_.recovery->begin_grace(*options_.grace, loop_.now() + kGraceTime);
   }
   void TestBody() override {}
 

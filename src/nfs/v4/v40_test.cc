@@ -1,120 +1,13 @@
 // Version 4.0 (RFC 7530): clients without sessions, owners that number their operations.
 #include "nfs/v4/ops/owner_turn.h"
-#include "testing/nfs/nfs4_fixture.h"
+#include "testing/nfs/nfs40_fixture.h"
 
 namespace stag::nfs::nfs4 {
 namespace {
 
 using namespace stag::testing;
 
-class Nfs40 : public Nfs4Served {
- protected:
-  void SetUp() override { client_ = set_up_client("a client"); }
-
-  Res run(std::vector<Op> operations) { return compound(std::move(operations), 0); }
-
-  v4::SETCLIENTID4resok setclientid(const std::string& id, std::uint8_t verifier = 1) {
-    v4::SETCLIENTID4args args;
-    args.client.id = Rope::copy_of(bytes_of(id));
-    args.client.verifier.fill(std::byte{verifier});
-    const Res set = run({op(v4::OP_SETCLIENTID, &Op::opsetclientid, std::move(args))});
-    EXPECT_EQ(set.status, v4::NFS4_OK);
-    return set.resarray.at(0).opsetclientid().resok4();
-  }
-  v4::clientid4 set_up_client(const std::string& id, std::uint8_t verifier = 1) {
-    const v4::SETCLIENTID4resok set = setclientid(id, verifier);
-    EXPECT_EQ(run({op(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm,
-                      {set.clientid, set.setclientid_confirm})})
-                  .status,
-              v4::NFS4_OK);
-    return set.clientid;
-  }
-  v4::nfsstat4 renew(v4::clientid4 clientid) {
-    return run({op(v4::OP_RENEW, &Op::oprenew, v4::RENEW4args{clientid})}).status;
-  }
-
-  Op open_op(std::uint32_t seqid, const std::string& name, const std::string& owner,
-             std::uint32_t access = v4::OPEN4_SHARE_ACCESS_BOTH) {
-    v4::OPEN4args args = open_args(name, access, true, owner);
-    args.owner.clientid = client_;
-    args.seqid = seqid;
-    return op(v4::OP_OPEN, &Op::opopen, std::move(args));
-  }
-  Res open_raw(std::uint32_t seqid, const std::string& name, const std::string& owner) {
-    return run({putrootfh(), lookup("data"), open_op(seqid, name, owner), getfh()});
-  }
-  // Opened and confirmed; the owner's last seqid is `seqid` + 1 then.
-  Opened open_file(std::uint32_t seqid, const std::string& name, const std::string& owner) {
-    const Res opened = open_raw(seqid, name, owner);
-    EXPECT_EQ(opened.status, v4::NFS4_OK);
-    if (opened.status != v4::NFS4_OK) return {opened.status, {}, {}};
-    Opened file{v4::NFS4_OK, opened.resarray[2].opopen().resok4().stateid,
-                opened.resarray[3].opgetfh().resok4().object};
-    EXPECT_NE(opened.resarray[2].opopen().resok4().rflags & v4::OPEN4_RESULT_CONFIRM, 0u);
-    const Res confirmed = confirm(file, seqid + 1);
-    EXPECT_EQ(confirmed.status, v4::NFS4_OK);
-    if (confirmed.status == v4::NFS4_OK)
-      file.stateid = confirmed.resarray[1].opopen_confirm().resok4().open_stateid;
-    return file;
-  }
-  Res confirm(const Opened& file, std::uint32_t seqid) {
-    return run({putfh(file.handle), op(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm,
-                                       v4::OPEN_CONFIRM4args{file.stateid, seqid})});
-  }
-  Res close(const Opened& file, std::uint32_t seqid) {
-    return run(
-        {putfh(file.handle), op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{seqid, file.stateid})});
-  }
-  v4::LOCK4args lock_args(std::uint64_t offset) {
-    v4::LOCK4args args;
-    args.locktype = v4::WRITE_LT;
-    args.offset = offset;
-    args.length = 10;
-    return args;
-  }
-  // By a new lock owner.
-  Res lock(const Opened& file, std::uint32_t open_seqid, std::uint32_t lock_seqid,
-           const std::string& owner, std::uint64_t offset = 0) {
-    v4::LOCK4args args = lock_args(offset);
-    args.locker.new_lock_owner = true;
-    args.locker.open_owner() = {
-        open_seqid, file.stateid, lock_seqid, {client_, Rope::copy_of(bytes_of(owner))}};
-    return run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))});
-  }
-  Res relock(const Opened& file, const v4::stateid4& stateid, std::uint32_t seqid,
-             std::uint64_t offset) {
-    v4::LOCK4args args = lock_args(offset);
-    args.locker.lock_owner() = {stateid, seqid};
-    return run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))});
-  }
-  Res unlock(const Opened& file, const v4::stateid4& stateid, std::uint32_t seqid) {
-    return run({putfh(file.handle), op(v4::OP_LOCKU, &Op::oplocku,
-                                       {v4::WRITE_LT, seqid, stateid, 0, 0xffffffffffffffff})});
-  }
-  v4::nfsstat4 release(const std::string& owner) {
-    return run({op(v4::OP_RELEASE_LOCKOWNER, &Op::oprelease_lockowner,
-                   v4::RELEASE_LOCKOWNER4args{{client_, Rope::copy_of(bytes_of(owner))}})})
-        .status;
-  }
-  static v4::stateid4 lock_stateid(const Res& locked) {
-    return locked.resarray.at(1).oplock().resok4().lock_stateid;
-  }
-  // The last Call once more, under its XID.
-  Res last_call_again() {
-    rpc::IncomingCall call;
-    call.origin = std::make_shared<rpc::Origin>(channel_.origin());
-    call.payload = channel_.last_call;
-    const auto reply = loop_.run(server_.serve(call));
-    Res results;
-    if (!reply || !*reply) return results;
-    xdr::Decoder decoder((*reply)->stream.rope().flatten());
-    EXPECT_TRUE(oncrpc::decode_reply(decoder).ok());
-    EXPECT_TRUE(decode(decoder, results));
-    return results;
-  }
-
-  v4::clientid4 client_ = 0;
-};
+class Nfs40 : public Nfs40Served {};
 
 TEST_F(Nfs40, has_clients_that_are_confirmed_and_renewed) {
   EXPECT_EQ(renew(client_), v4::NFS4_OK);

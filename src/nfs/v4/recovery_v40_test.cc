@@ -1,0 +1,166 @@
+// What clients of version 4.0 find after a restart of the server (RFC 7530 9.6.2). They have no
+// RECLAIM_COMPLETE, so the grace period takes its full time.
+#include "nfs/recovery/recovery.h"
+#include "testing/nfs/nfs40_fixture.h"
+#include "testing/vfs/posix_backend.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using stag::testing::Op;
+using stag::testing::op;
+
+constexpr Duration kFullTime = std::chrono::seconds(90);
+
+// One start of a server.
+class Start40 : public stag::testing::Nfs40Served {
+ public:
+  Start40(Nfs4Options options, std::shared_ptr<vfs::MemoryFileSystem> store)
+      : Nfs40Served(options, std::move(store)), options_(std::move(options)) {
+    options_.recovery->begin_grace(*options_.grace, loop_.now() + kFullTime);
+  }
+  void TestBody() override {}
+
+  using Nfs40Served::as;
+  using Nfs40Served::client_;
+  using Nfs40Served::lock;
+  using Nfs40Served::loop_;
+  using Nfs40Served::open_file;
+  using Nfs40Served::open_raw;
+  using Nfs40Served::Opened;
+  using Nfs40Served::renew;
+  using Nfs40Served::Res;
+  using Nfs40Served::run;
+  using Nfs40Served::set_up_client;
+  using Nfs40Served::set_up_session;
+
+  bool grace() const { return options_.grace->active(loop_.now()); }
+  // By CLAIM_PREVIOUS, as the first operation of the owner.
+  Opened reclaim(const v4::nfs_fh4& file, const std::string& owner) {
+    v4::OPEN4args args = open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false, owner);
+    args.owner.clientid = client_;
+    args.seqid = 1;
+    args.claim.claim = v4::CLAIM_PREVIOUS;
+    args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+    const Res results =
+        run({stag::testing::putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
+    if (results.status != v4::NFS4_OK) return {results.status, {}, {}};
+    const v4::OPEN4resok& ok = results.resarray[1].opopen().resok4();
+    EXPECT_EQ(ok.rflags & v4::OPEN4_RESULT_CONFIRM, 0u) << "RFC 7530 9.1.11";
+    return {results.status, ok.stateid, file};
+  }
+  v4::nfsstat4 reclaim_lock(const Opened& file) {
+    v4::LOCK4args args = lock_args(0);
+    args.reclaim = true;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {2, file.stateid, 1, {client_, Rope::copy_of(bytes_of("locker"))}};
+    return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
+        .status;
+  }
+  v4::nfsstat4 read(const Opened& file) {
+    return run({stag::testing::putfh(file.handle), read_op(file.stateid, 0, 1)}).status;
+  }
+
+ private:
+  const Nfs4Options options_;
+};
+
+class Nfs40Restart : public ::testing::Test {
+ protected:
+  // The one before is not ended in any orderly way.
+  Start40& start() {
+    auto recovery = recovery::Recovery::open(folder_.path() / "db", 90, nullptr);
+    STAG_CHECK(recovery.ok());
+    recoveries_.push_back(*std::move(recovery));
+    Nfs4Options options;
+    options.recovery = recoveries_.back().get();
+    starts_.push_back(std::make_unique<Start40>(options, store_));
+    return *starts_.back();
+  }
+  // A client opens and locks a file; then the server is killed and starts again.
+  Start40& restart_with_a_lock() {
+    Start40& first = start();
+    first.client_ = first.set_up_client("a client");
+    opened_ = first.open_file(1, "file", "owner");
+    EXPECT_EQ(first.lock(opened_, 3, 1, "locker").status, v4::NFS4_OK);
+    return start();
+  }
+
+  vfs::testing::Folder folder_{"/tmp"};
+  std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
+  std::vector<std::unique_ptr<recovery::Recovery>> recoveries_;
+  std::vector<std::unique_ptr<Start40>> starts_;
+  Start40::Opened opened_;
+};
+
+TEST_F(Nfs40Restart, a_client_that_only_looked_leaves_no_record) {
+  start().set_up_client("a client");
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs40Restart, a_recorded_client_reclaims_its_opens_and_locks) {
+  Start40& second = restart_with_a_lock();
+  EXPECT_TRUE(second.grace());
+  second.client_ = second.set_up_client("a client", 2);
+  const Start40::Opened reclaimed = second.reclaim(opened_.handle, "owner");
+  ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
+  EXPECT_EQ(second.reclaim_lock(reclaimed), v4::NFS4_OK);
+  second.loop_.pass(kFullTime / 2);
+  EXPECT_EQ(second.renew(second.client_), v4::NFS4_OK);
+  second.loop_.pass(kFullTime / 2);
+  EXPECT_FALSE(second.grace());
+  EXPECT_EQ(second.read(reclaimed), v4::NFS4_OK);
+  second.client_ = second.set_up_client("another");
+  const Start40::Opened other = second.open_file(1, "file", "other");
+  EXPECT_EQ(second.lock(other, 3, 1, "other").status, v4::NFS4ERR_DENIED);
+}
+
+TEST_F(Nfs40Restart, the_names_of_the_time_before_are_stale) {
+  const Start40& first = start();
+  Start40& second = restart_with_a_lock();
+  const v4::clientid4 before = starts_[starts_.size() - 2]->client_;
+  EXPECT_NE(before, first.client_);
+  EXPECT_EQ(second.renew(before), v4::NFS4ERR_STALE_CLIENTID);
+  EXPECT_EQ(second.read(opened_), v4::NFS4ERR_STALE_STATEID);
+}
+
+TEST_F(Nfs40Restart, grace_takes_its_full_time_though_all_clients_of_later_versions_are_done) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  first.open_file(1, "file", "owner");
+  first.set_up_session("of version 4.1");
+  Start40& second = start();
+  second.client_ = second.set_up_client("a client", 2);
+  second.set_up_session("of version 4.1");
+  EXPECT_TRUE(second.grace());
+  EXPECT_EQ(second.open_raw(1, "new", "owner").status, v4::NFS4ERR_GRACE);
+  second.loop_.pass(kFullTime - Duration(1));
+  EXPECT_TRUE(second.grace());
+  second.loop_.pass(Duration(1));
+  EXPECT_FALSE(second.grace());
+}
+
+TEST_F(Nfs40Restart, what_was_not_reclaimed_in_grace_is_gone) {
+  Start40& second = restart_with_a_lock();
+  second.loop_.pass(kFullTime);
+  second.client_ = second.set_up_client("another");
+  const Start40::Opened other = second.open_file(1, "file", "other");
+  EXPECT_EQ(second.lock(other, 3, 1, "other").status, v4::NFS4_OK);
+  second.client_ = second.set_up_client("a client", 2);
+  EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_NO_GRACE);
+  Start40& third = start();
+  third.client_ = third.set_up_client("a client", 3);
+  EXPECT_EQ(third.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs40Restart, nobody_else_reclaims_what_a_client_had) {
+  Start40& second = restart_with_a_lock();
+  second.client_ = second.set_up_client("another");
+  EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_RECLAIM_BAD);
+  second.as(1000, 1000);
+  second.client_ = second.set_up_client("a client", 2);
+  EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
