@@ -15,6 +15,7 @@
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/interpreter.h"
+#include "nfs/v4/ops/offloads.h"
 #include "oncrpc/message.h"
 #include "rpc/credentials.h"
 #include "rpc/server.h"
@@ -145,6 +146,7 @@ class Nfs4World {
     for (auto& origin : origins_) origin = std::make_shared<rpc::Origin>();
     for (std::size_t i = 0; i < origins_.size(); ++i) connect(i);
     callbacks_.emplace(shared_, loop_);
+    offloads_.emplace(shared_, *callbacks_);
   }
   // Everything comes to an end: leases, courtesy, callbacks.
   ~Nfs4World() {
@@ -158,6 +160,9 @@ class Nfs4World {
     STAG_CHECK(shared_.clients.list(loop_.now()).empty());
     STAG_CHECK(shared_.files.states() == 0 && !shared_.files.guarded());
     STAG_CHECK(shared_.owners.size() == 0);
+    offloads_->stop([] {});
+    loop_.drain();
+    offloads_.reset();
     callbacks_.reset();
   }
 
@@ -255,6 +260,7 @@ class Nfs4World {
   std::array<std::shared_ptr<rpc::Origin>, 2> origins_;
   std::array<std::shared_ptr<testing::LoopbackChannel>, 2> reverses_;
   std::optional<nfs::nfs4::Callbacks> callbacks_;
+  std::optional<nfs::nfs4::Offloads> offloads_;
   const rpc::Credentials credentials_ = rpc::Credentials::sys("fuzz", 0, 0, {});
   std::uint32_t xid_ = 0;
   std::uint32_t running_ = 0;

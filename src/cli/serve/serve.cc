@@ -312,6 +312,13 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     loop.run();
   }
   leave();
+  // While their files and the connections to tell of them are there.
+  bool copies_ended = false;
+  nfs4.stop_copies([&] {
+    copies_ended = true;
+    loop.stop();
+  });
+  while (!copies_ended) loop.run();
   registered_ = nullptr;
   listeners_.clear();
   nfs4.stop_callbacks();

@@ -47,6 +47,17 @@ Task<std::optional<vfs::Status>> Admission::refused(const ExportObject& object,
   co_return vfs::Status::Delay;
 }
 
+Task<std::optional<vfs::Status>> Admission::refused_create(const ExportObject& directory,
+                                                           std::string_view name,
+                                                           const vfs::CreateHow& how) const {
+  if (how.mode != vfs::CreateMode::Unchecked || !how.attributes.size) co_return std::nullopt;
+  ExportObject file = directory;
+  const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, name);
+  if (!found) co_return std::nullopt;
+  file.handle = found->node.handle;
+  co_return co_await refused(file, state::Touch::Size);
+}
+
 std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other) {
   // Two exports of one store are still two: their options differ.
   if (one.export_ != other.export_) return vfs::Status::CrossDevice;

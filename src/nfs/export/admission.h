@@ -57,6 +57,11 @@ class Admission {
   // the way did not make way. nullopt: nobody has.
   bool guarded() const { return server_.gate->guarded(); }
   Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const;
+  // The same of CREATE, which may change the size of a file that has the name already. `how` and
+  // `name` outlive the Task.
+  Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
+                                                  std::string_view name,
+                                                  const vfs::CreateHow& how) const;
 
   // The file handle of an object of `relative`'s export.
   FileHandles::Sealed handle_of(const ExportObject& relative, const vfs::Handle& object) const {

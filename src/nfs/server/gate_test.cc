@@ -40,6 +40,14 @@ class NfsGate : public testing::NfsServerTest {
     args.new_attributes.size.size() = 3;
     return call<v3::NFSPROC3_SETATTR>(args).status;
   }
+  v3::nfsstat3 create_with_size(const std::string& name, std::optional<std::uint64_t> size) {
+    v3::CREATE3args args;
+    args.where = {root(), name};
+    args.how.mode = v3::UNCHECKED;
+    args.how.obj_attributes().size.set_it = size.has_value();
+    if (size) args.how.obj_attributes().size.size() = *size;
+    return call<v3::NFSPROC3_CREATE>(args).status;
+  }
   v3::nfsstat3 set_mode() { return call<v3::NFSPROC3_SETATTR>({file_, mode(0600), {}}).status; }
 
   state::testing::World world_;
@@ -70,6 +78,15 @@ TEST_F(NfsGate, who_denies_writing_denies_WRITE_and_a_change_of_size_to_version_
   EXPECT_EQ(set_mode(), v3::NFS3_OK);
 }
 
+TEST_F(NfsGate, who_denies_writing_denies_CREATE_that_cuts_the_file) {
+  open_denying(state::kShareWrite);
+  EXPECT_EQ(create_with_size("file", 0), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(create_with_size("file", std::nullopt), v3::NFS3_OK) << "it is only opened";
+  EXPECT_EQ(create_with_size("new", 0), v3::NFS3_OK);
+  let_lapse();
+  EXPECT_EQ(create_with_size("file", 0), v3::NFS3_OK);
+}
+
 TEST_F(NfsGate, other_files_are_not_concerned) {
   open_denying(state::kShareBoth);
   const auto other = create(root(), "other");
@@ -88,6 +105,8 @@ TEST_F(NfsGate, binds_version_2_as_well) {
   constexpr std::uint32_t kLeave = 0xffffffff;
   const v2::sattr size{kLeave, kLeave, kLeave, 3, {kLeave, kLeave}, {kLeave, kLeave}};
   EXPECT_EQ(call<v2::NFSPROC_SETATTR>({file, size}).status, v2::NFSERR_ACCES);
+  EXPECT_EQ(call<v2::NFSPROC_CREATE>({{mount2.directory(), "file"}, size}).status,
+            v2::NFSERR_ACCES);
 }
 
 TEST_F(NfsGate, a_client_that_lapsed_makes_way) {

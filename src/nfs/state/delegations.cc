@@ -59,6 +59,7 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
       remove(*one, removed);  // The last one may take the file's record with it.
       continue;
     }
+    if (!one->recalled) set_untold(*one, true);
     one->recalled = true;
     verdict = {Verdict::Kind::Recall, Status::Delay, life.clientid};
   }
@@ -67,20 +68,38 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
 
 std::optional<Recall> FileShard::next_recall(const FileKey& key, std::uint64_t hash) {
   const FileRecord* const file = find_file(key, hash);
-  if (file == nullptr) return std::nullopt;
-  for (DelegationState* one = file->delegations.front(); one != nullptr;
-       one = file->delegations.next(*one)) {
-    if (!one->recalled || one->told) continue;
-    one->told = true;
-    return Recall{stateid_of(*one), key, one->holder->life->clientid, one->granted_by};
-  }
-  return std::nullopt;
+  if (file == nullptr || file->untold.empty()) return std::nullopt;
+  DelegationState& one = *file->untold.front();
+  set_untold(one, false);
+  return recall_of(one);
 }
 
 void FileShard::untell(const Stateid& stateid) {
   State* const state = find(stateid);
-  if (state != nullptr && state->type == State::Type::Delegation)
-    static_cast<DelegationState*>(state)->told = false;
+  if (state != nullptr && state->type == State::Type::Delegation && state->revoked == Status::Ok)
+    set_untold(static_cast<DelegationState&>(*state), true);
+}
+
+void FileShard::set_untold(DelegationState& delegation, bool untold) {
+  if (std::exchange(delegation.untold, untold) == untold) return;
+  auto& list = delegation.file->untold;
+  untold ? list.push_front(delegation) : list.erase(delegation);
+}
+
+Recall FileShard::recall_of(const DelegationState& delegation) const {
+  return {stateid_of(delegation), delegation.file->key, delegation.holder->life->clientid,
+          delegation.granted_by, delegation.change};
+}
+
+const DelegationState* FileShard::write_delegation(const FileKey& key, std::uint64_t hash,
+                                                   const Life* by) const {
+  const FileRecord* const file = find_file(key, hash);
+  if (file == nullptr || file->delegated[kWrite] == 0) return nullptr;
+  // There is no other one beside it.
+  const DelegationState& one = *file->delegations.front();
+  const Life& life = *one.holder->life;
+  const bool own = by != nullptr && life.clientid == by->clientid;
+  return own || life.phase.load() != Life::Phase::Active ? nullptr : &one;
 }
 
 void Files::tell_recalls(const FileKey& file) {
@@ -109,7 +128,7 @@ StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
   if (ask_others(false)) return {Status::Denied, {}};
   const std::uint64_t file_hash = impl_->hash_of(args.file);
   const std::uint64_t hash = impl_->hash_of(file_hash, life->clientid, {});
-  auto fresh = std::make_unique<DelegationState>(args.type, args.granted_by, hash);
+  auto fresh = std::make_unique<DelegationState>(args, hash);
   Spare spare = impl_->spare(args.file, file_hash, life);
   FileShard& shard = impl_->shard_of(file_hash);
   const BriefLock lock(shard.mutex);
@@ -139,6 +158,16 @@ Status Files::return_delegation(const FileKey& file, const Stateid& stateid, con
   }
   freed(&file);
   return Status::Ok;
+}
+
+std::optional<Recall> Files::write_delegation(const FileKey& file, const Life* by) const {
+  if (!guarded()) return std::nullopt;
+  const std::uint64_t hash = impl_->hash_of(file);
+  const FileShard& shard = impl_->shard_of(hash);
+  const BriefLock lock(shard.mutex);
+  const DelegationState* const one = shard.write_delegation(file, hash, by);
+  if (one == nullptr) return std::nullopt;
+  return shard.recall_of(*one);
 }
 
 Status Files::check_delegation(const FileKey& file, const Stateid& stateid, const Life& life) {

@@ -111,16 +111,22 @@ struct LockOwnerRecord : Record {
 };
 
 struct DelegationState : State {
-  DelegationState(DelegationType of, const SlotRef& by, std::uint64_t hash_of_holder)
-      : State(Type::Delegation, 0), delegation_type(of), granted_by(by), hash(hash_of_holder) {}
+  DelegationState(const DelegateArgs& args, std::uint64_t hash_of_holder)
+      : State(Type::Delegation, 0),
+        delegation_type(args.type),
+        granted_by(args.granted_by),
+        change(args.change),
+        hash(hash_of_holder) {}
 
   const DelegationType delegation_type;
   const SlotRef granted_by;
+  const std::uint64_t change;
   const std::uint64_t hash;  // of file and client
   DelegationState* chain = nullptr;
   bool recalled = false;
-  bool told = false;  // its Recall was
+  bool untold = false;  // recalled, and nobody was told yet
   Link<DelegationState> of_file;
+  Link<DelegationState> of_untold;
 };
 
 // Somebody who waits for a delegation to go; told when the record is freed, which is without a
@@ -146,7 +152,8 @@ struct FileRecord : Record {
   std::uint32_t accessing[2] = {0, 0};
   std::uint32_t denying[2] = {0, 0};
   LinkedList<DelegationState, &DelegationState::of_file> delegations;
-  std::uint32_t delegated[2] = {0, 0};  // by DelegationType
+  LinkedList<DelegationState, &DelegationState::of_untold> untold;  // of these
+  std::uint32_t delegated[2] = {0, 0};                              // by DelegationType
   WaiterRecord* waiters = nullptr;
   std::uint32_t waiting = 0;
   // Of all lock owners, by mode.

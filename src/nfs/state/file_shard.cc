@@ -198,6 +198,7 @@ void FileShard::detach(LockState& lock, RemovedRecords& removed) {
 
 void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
   FileRecord& file = *delegation.file;
+  set_untold(delegation, false);
   file.delegations.erase(delegation);
   --file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.erase(delegation);

@@ -74,6 +74,10 @@ class FileShard {
   // A Recall of this file that nobody was told of yet.
   std::optional<Recall> next_recall(const FileKey& key, std::uint64_t hash);
   void untell(const Stateid& stateid);
+  // As in Files.
+  const DelegationState* write_delegation(const FileKey& key, std::uint64_t hash,
+                                          const Life* by) const;
+  Recall recall_of(const DelegationState& delegation) const;
   // The same for a byte range. Granted, Lapsed or Denied, with the conflicting lock.
   LockResult range_conflict(const FileKey& key, std::uint64_t hash, const LockOwnerRecord* owner,
                             const Range& range, bool exclusive, RemovedRecords& removed);
@@ -84,6 +88,7 @@ class FileShard {
   void detach(OpenState& open);
   void detach(LockState& lock, RemovedRecords& removed);
   void detach(DelegationState& delegation, RemovedRecords& removed);
+  static void set_untold(DelegationState& delegation, bool untold);
   void detach(State& state, RemovedRecords& removed);
   void remove_one(State& state, RemovedRecords& removed);
 

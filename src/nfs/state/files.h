@@ -101,14 +101,16 @@ struct StateHolder {
 struct DelegateArgs {
   FileKey file;
   DelegationType type = DelegationType::Read;
-  SlotRef granted_by;  // the request, which a recall refers to
+  SlotRef granted_by;        // the request, which a recall refers to
+  std::uint64_t change = 0;  // the file's, before its holder could change anything
 };
-// A delegation that its holder is to give back.
+// A delegation that its holder is to give back, or is asked about.
 struct Recall {
   Stateid stateid;
   FileKey file;
   ClientId clientid = 0;
   SlotRef granted_by;
+  std::uint64_t change = 0;  // as in DelegateArgs
 };
 
 struct StateLimits {
@@ -177,6 +179,9 @@ class Files {
   StateidResult delegate(const DelegateArgs& args, const LifePtr& life);
   // DELEGRETURN.
   Status return_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
+  // The write delegation of somebody else than `by`, who knows size and change of the file better
+  // (RFC 8881 10.4.3). Nobody's, where its holder has lapsed.
+  std::optional<Recall> write_delegation(const FileKey& file, const Life* by) const;
   // Whether this is a delegation of the client, recalled or not: CLAIM_DELEGATE_CUR.
   Status check_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
   // `told` hears of each Recall, without any lock held, on whatever thread the conflict came. Set

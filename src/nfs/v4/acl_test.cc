@@ -56,6 +56,33 @@ vfs::Acl random_acl(std::mt19937& random) {
   return acl_of(std::move(entries));
 }
 
+// Whatever a client sends is refused, or is a list that a store can keep: from_aces() ends with it.
+TEST(Nfs4AclMap, makes_a_possible_list_of_any_entries_or_none) {
+  const std::string kWho[] = {
+      "OWNER@",     "GROUP@", "EVERYONE@",  "0",  "1",     "1", "4294967294",
+      "4294967295", "-1",     "4294967296", "01", "NULL@", ""};
+  const std::uint32_t kFlags[] = {0,
+                                  v4::ACE4_IDENTIFIER_GROUP,
+                                  v4::ACE4_FILE_INHERIT_ACE,
+                                  v4::ACE4_FILE_INHERIT_ACE | v4::ACE4_INHERIT_ONLY_ACE,
+                                  v4::ACE4_INHERIT_ONLY_ACE,
+                                  ~0u};
+  std::mt19937 random(11);
+  int made = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Aces aces(random() % 6);
+    for (v4::nfsace4& ace : aces)
+      ace = {static_cast<std::uint32_t>(random() % 9 / 4), kFlags[random() % 8 % std::size(kFlags)],
+             static_cast<std::uint32_t>(random()), kWho[random() % std::size(kWho)]};
+    const auto lists = from_aces(aces, i % 2 == 0);
+    if (!lists) continue;
+    ++made;
+    ASSERT_TRUE(lists->access.has_value());
+    EXPECT_TRUE(vfs::Acl::from({lists->access->entries().begin(), lists->access->entries().end()}));
+  }
+  EXPECT_GT(made, 1000);
+}
+
 TEST(Nfs4AclMap, a_list_has_the_same_meaning_in_either_form) {
   std::mt19937 random(7);
   constexpr std::uint32_t kOwner = 1;

@@ -4,6 +4,7 @@
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/interpreter.h"
+#include "nfs/v4/ops/offloads.h"
 #include "rpc/server.h"
 
 namespace stag::nfs::nfs4 {
@@ -15,10 +16,17 @@ Nfs4Server::~Nfs4Server() = default;
 
 void Nfs4Server::start_callbacks(Loop& home) {
   callbacks_ = std::make_unique<Callbacks>(*shared_, home);
+  offloads_ = std::make_unique<Offloads>(*shared_, *callbacks_);
 }
 
 void Nfs4Server::stop_callbacks() {
+  offloads_.reset();
   callbacks_.reset();
+}
+
+void Nfs4Server::stop_copies(UniqueFunction<void()> done) {
+  if (offloads_ != nullptr) return offloads_->stop(std::move(done));
+  done();
 }
 
 void Nfs4Server::add_program(rpc::Server& server) {

@@ -13,6 +13,7 @@
 
 #include <memory>
 
+#include "base/unique_function.h"
 #include "nfs/v4/compound/shared_state.h"
 
 namespace stag::rpc {
@@ -29,16 +30,20 @@ class Nfs4Server {
   // Registers program 100003 version 4.
   void add_program(rpc::Server& server);
 
-  // From now on clients are called on the connections that they made (RFC 8167), and get
-  // delegations. `home` decides what is sent to whom; it outlives the calls of stop_callbacks().
-  // Before the first Call; on the thread of home.
+  // From now on copies may go on after they were answered, and clients are called on the
+  // connections that they made (RFC 8167), and get delegations. `home` decides what is sent to
+  // whom; it outlives the calls of stop_callbacks(). Before the first Call; on the thread of home.
   void start_callbacks(Loop& home);
   // After the last connection is gone; on the thread of home.
   void stop_callbacks();
+  // Ends the copies that go on; `done` runs on home when none is left. While connections and stores
+  // are there.
+  void stop_copies(UniqueFunction<void()> done);
 
  private:
   std::unique_ptr<SharedState> shared_;
   std::unique_ptr<Callbacks> callbacks_;
+  std::unique_ptr<Offloads> offloads_;
 };
 
 }  // namespace stag::nfs::nfs4

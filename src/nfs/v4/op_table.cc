@@ -93,6 +93,16 @@ constexpr Operation kRanges[] = {
                                                kWrongType,
                                                {},
                                                kStatus + kWriteResponse + 8}),
+    operation<&v4::OFFLOAD_STATUS4res::osr_status, offload_status>(
+        {v4::OP_OFFLOAD_STATUS, "OFFLOAD_STATUS", Needs::Current, v4::NFS4ERR_BAD_STATEID}),
+    operation<&v4::OFFLOAD_CANCEL4res::ocr_status, offload_cancel>({v4::OP_OFFLOAD_CANCEL,
+                                                                    "OFFLOAD_CANCEL",
+                                                                    Needs::Current,
+                                                                    v4::NFS4ERR_BAD_STATEID,
+                                                                    {},
+                                                                    kStatus}),
+    operation<&v4::READ_PLUS4res::rp_status, read_plus>(
+        {v4::OP_READ_PLUS, "READ_PLUS", Needs::Current, kIsDirectory}),
     operation<&v4::IO_ADVISE4res::ior_status, io_advise>(
         {v4::OP_IO_ADVISE, "IO_ADVISE", Needs::Current, kWrongType}),
 };

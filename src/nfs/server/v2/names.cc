@@ -23,13 +23,16 @@ Task<vfs::Outcome<vfs::Created>> make_special(const ExportObject& directory, std
 }
 
 // RFC 1094 has no exclusive create: a file that is there is opened.
-Task<vfs::Outcome<vfs::Created>> make_file(const ExportObject& directory, std::string_view name,
-                                           const v2::sattr& attributes) {
+Task<vfs::Outcome<vfs::Created>> make_file(Request request, const ExportObject& directory,
+                                           std::string_view name, const v2::sattr& attributes) {
   const auto changes = from_sattr(attributes);
   if (!changes) co_return Failure{changes.error()};
   vfs::CreateHow how;
   how.mode = vfs::CreateMode::Unchecked;
   how.attributes = *changes;
+  if (request.guarded())
+    if (const auto refused = co_await request.refused_create(directory, name, how))
+      co_return Failure{*refused};
   co_return co_await directory.store().create(directory.caller(), directory.handle, name, how);
 }
 
@@ -48,7 +51,7 @@ Task<v2::diropres> create(Request request, v2::createargs args) {
   if (!object) co_return failed<v2::diropres>(object.error());
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
   if (object->type == vfs::FileType::Regular)
-    created = co_await make_file(*directory, args.where.name, args.attributes);
+    created = co_await make_file(request, *directory, args.where.name, args.attributes);
   else
     created = co_await make_special(*directory, args.where.name, *object, args.attributes);
   co_return answer(request, *directory, created);

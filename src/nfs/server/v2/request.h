@@ -19,6 +19,11 @@ class Request {
   Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const {
     return admission_.refused(object, touch);
   }
+  Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
+                                                  std::string_view name,
+                                                  const vfs::CreateHow& how) const {
+    return admission_.refused_create(directory, name, how);
+  }
 
   Result<ExportObject, v2::nfsstat> resolve(const v2::fhandle& handle) const;
   // Of something that `relative`'s export holds. IO, and traced, when its handle is too long for

@@ -98,8 +98,13 @@ Task<v3::CREATE3res> create(Request request, v3::CREATE3args args) {
   if (!directory) co_return failed<v3::CREATE3res>(request.failure(directory.error()));
   const auto how = to_create_how(args.how);
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
+  std::optional<vfs::Status> refused;
   if (directory->read_only())
-    created = Failure{vfs::Status::ReadOnly};
+    refused = vfs::Status::ReadOnly;
+  else if (how && request.guarded())
+    refused = co_await request.refused_create(*directory, args.where.name, *how);
+  if (refused)
+    created = Failure{*refused};
   else if (how)
     created = co_await directory->store().create(directory->caller(), directory->handle,
                                                  args.where.name, *how);

@@ -29,6 +29,11 @@ class Request {
   Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const {
     return admission_.refused(object, touch);
   }
+  Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
+                                                  std::string_view name,
+                                                  const vfs::CreateHow& how) const {
+    return admission_.refused_create(directory, name, how);
+  }
 
   v3::nfsstat3 failure(vfs::Status status) const { return to_nfsstat3(procedure_, status); }
   v3::nfsstat3 failure(Refusal refusal) const {

@@ -13,12 +13,9 @@
 #include "base/brief_mutex.h"
 #include "nfs/proto/nfs4.h"
 #include "nfs/state/clients.h"
-#include "nfs/v4/callback/callback_call.h"
+#include "nfs/v4/callback/callback_request.h"
 
 namespace stag::nfs::nfs4 {
-
-// Names a delegation, whatever its seqid.
-using DelegationKey = std::array<std::byte, 12>;
 
 // The first credentials of csa_sec_parms or bca_sec_parms that this server can use: AUTH_SYS, or
 // AUTH_NONE where nothing else is offered, as Linux takes that for CB_NULL only.
@@ -57,13 +54,13 @@ class BackChannel final : public state::CallbackPath {
     std::uint32_t sequenceid = 0;  // of the last request that was executed
     bool busy = false;
     // What was sent with the next number and not answered.
-    std::optional<DelegationKey> doubtful{};
+    std::optional<CallbackKey> doubtful{};
   };
   std::optional<std::uint32_t> take_slot();
   Slot& slot(std::uint32_t number) { return slots_[number]; }
   std::uint32_t highest_slot() const { return static_cast<std::uint32_t>(slots_.size()) - 1; }
   // Those that wait for a slot.
-  std::deque<DelegationKey> queue;
+  std::deque<CallbackKey> queue;
   // Those that wait for a verdict.
   std::vector<UniqueFunction<void()>> askers;
   // SEQ_MISORDERED, so often.

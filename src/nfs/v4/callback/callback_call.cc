@@ -46,11 +46,25 @@ rpc::CallMessage message_of(const CallbackRequest& request, rpc::Channel& channe
   return message;
 }
 
-CallbackOutcome outcome_of(const v4::CB_COMPOUND4res& results) {
+// Both attributes and no other, in the order of their numbers (RFC 8881 5.6).
+std::optional<HeldAttributes> held_attributes(const v4::fattr4& attributes) {
+  const v4::bitmap4 wanted{1u << v4::FATTR4_CHANGE | 1u << v4::FATTR4_SIZE};
+  const Buffer values = attributes.attr_vals.flatten();
+  if (attributes.attrmask != wanted || values.size() != 2 * sizeof(std::uint64_t))
+    return std::nullopt;
+  return HeldAttributes{load_be<std::uint64_t>(values.bytes().data()),
+                        load_be<std::uint64_t>(values.bytes().data() + sizeof(std::uint64_t))};
+}
+
+CallbackOutcome outcome_of(v4::CB_COMPOUND4res& results) {
   CallbackOutcome outcome{CallbackOutcome::Kind::Answered, results.status, results.status};
-  const auto& operations = results.resarray;
+  auto& operations = results.resarray;
   if (operations.empty() || operations[0].resop != v4::OP_CB_SEQUENCE) return outcome;
   outcome.sequence = operations[0].opcbsequence().csr_status;
+  if (operations.size() < 2 || operations[1].resop != v4::OP_CB_GETATTR) return outcome;
+  v4::CB_GETATTR4res& found = operations[1].opcbgetattr();
+  if (found.status == v4::NFS4_OK)
+    outcome.attributes = held_attributes(found.resok4().obj_attributes);
   return outcome;
 }
 

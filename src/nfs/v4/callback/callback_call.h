@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/unique_function.h"
 #include "nfs/proto/nfs4.h"
@@ -19,6 +20,12 @@ struct CallbackRequest {
   v4::CB_COMPOUND4args compound;
 };
 
+// What CB_GETATTR asks for.
+struct HeldAttributes {
+  std::uint64_t change = 0;
+  std::uint64_t size = 0;  // bytes
+};
+
 struct CallbackOutcome {
   enum class Kind : std::uint8_t {
     Answered,  // by the client, in the statuses
@@ -26,8 +33,9 @@ struct CallbackOutcome {
     Lost,      // no results came; the client may have executed it
   };
   Kind kind = Kind::Lost;
-  v4::nfsstat4 sequence = v4::NFS4_OK;   // of CB_SEQUENCE
-  v4::nfsstat4 operation = v4::NFS4_OK;  // behind it
+  v4::nfsstat4 sequence = v4::NFS4_OK;         // of CB_SEQUENCE
+  v4::nfsstat4 operation = v4::NFS4_OK;        // behind it
+  std::optional<HeldAttributes> attributes{};  // of CB_GETATTR that succeeded
 };
 using CallbackDone = UniqueFunction<void(CallbackOutcome)>;
 

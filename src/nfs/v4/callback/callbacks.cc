@@ -8,8 +8,6 @@ namespace stag::nfs::nfs4 {
 namespace {
 
 constexpr Duration kInterval = std::chrono::seconds(1);
-// A client that does not know its delegation yet: the OPEN's Reply is on its way.
-constexpr Duration kGrantTravels = std::chrono::seconds(2);
 constexpr std::uint32_t kTriesInARow = 4;
 
 std::shared_ptr<rpc::Channel> channel_of(const state::CallbackConnection& connection) {
@@ -29,14 +27,34 @@ Callbacks::~Callbacks() {
 }
 
 void Callbacks::recall(const state::Recall& wanted) {
-  home_.post([this, wanted] { begin(wanted); });
+  home_.post([this, wanted] {
+    begin({CallbackKey::Kind::Recall, wanted.stateid.other},
+          [&] { return std::make_unique<DelegationRecall>(shared_, wanted, home_.now()); });
+  });
 }
 
-void Callbacks::begin(const state::Recall& wanted) {
-  const auto [at, fresh] = recalled_.try_emplace(wanted.stateid.other);
+void Callbacks::ask_holder(const state::Recall& delegation, HolderQuestion::Done done) {
+  home_.post([this, delegation, done = std::move(done)]() mutable {
+    const CallbackKey key{CallbackKey::Kind::Getattr, delegation.stateid.other};
+    auto question = std::make_unique<HolderQuestion>(shared_, delegation, home_.now());
+    if (const auto found = pending_.find(key); found != pending_.end())
+      return static_cast<HolderQuestion&>(*found->second.what).ask(std::move(done));
+    question->ask(std::move(done));
+    begin(key, [&] { return std::move(question); });
+  });
+}
+
+void Callbacks::tell(const CallbackKey& key, std::unique_ptr<PendingCallback> pending) {
+  home_.post([this, key, pending = std::move(pending)]() mutable {
+    begin(key, [&] { return std::move(pending); });
+  });
+}
+
+template <class Make>
+void Callbacks::begin(const CallbackKey& key, Make make) {
+  const auto [at, fresh] = pending_.try_emplace(key);
   if (!fresh) return;
-  at->second.recall = wanted;
-  at->second.asked = home_.now();
+  at->second.what = make();
   start(at->first, at->second);
   arm();
 }
@@ -74,21 +92,22 @@ void Callbacks::start_probe(const std::shared_ptr<BackChannel>& back) {
   answered(false);
 }
 
-// The session of the grant comes first: its referring call means something there.
-void Callbacks::start(const DelegationKey& key, Recalled& recalled) {
-  recalled.phase = Recalled::Phase::Asked;
-  recalled.next_try = home_.now() + kInterval;
-  const auto paths = shared_.clients.callback_paths(recalled.recall.clientid);
-  const state::SessionId& first = recalled.recall.granted_by.sessionid;
-  for (const bool granting : {true, false})
+// The session of the request that it is about comes first: there the referring call means
+// something.
+void Callbacks::start(const CallbackKey& key, Pending& pending) {
+  pending.phase = Pending::Phase::Asked;
+  pending.next_try = home_.now() + kInterval;
+  const auto paths = shared_.clients.callback_paths(pending.what->clientid);
+  const state::SessionId& first = pending.what->caused_by.sessionid;
+  for (const bool causing : {true, false})
     for (const auto& [sessionid, path] : paths) {
-      if ((sessionid == first) != granting) continue;
-      if (start_on(key, recalled, std::static_pointer_cast<BackChannel>(path))) return;
+      if ((sessionid == first) != causing) continue;
+      if (start_on(key, pending, std::static_pointer_cast<BackChannel>(path))) return;
     }
 }
 
 // True: it was sent, or waits for a slot.
-bool Callbacks::start_on(const DelegationKey& key, Recalled& recalled,
+bool Callbacks::start_on(const CallbackKey& key, Pending& pending,
                          const std::shared_ptr<BackChannel>& back) {
   if (!back->is_open() || back->faulty) return false;
   for (const auto& bound : shared_.clients.back_channels(back->sessionid())) {
@@ -97,22 +116,21 @@ bool Callbacks::start_on(const DelegationKey& key, Recalled& recalled,
     const auto slot = back->take_slot();
     if (!slot) {
       back->queue.push_back(key);
-      recalled.phase = Recalled::Phase::Queued;
-      recalled.queued_at = back;
+      pending.phase = Pending::Phase::Queued;
+      pending.queued_at = back;
       return true;
     }
-    recalled.phase = Recalled::Phase::Sent;
+    pending.phase = Pending::Phase::Sent;
     const Sending sending{key, back, *slot, bound.connection};
-    call_back(std::move(channel), request_for(recalled, *back, *slot), home_,
-              [this, sending](CallbackOutcome outcome) { finish(sending, outcome); });
+    call_back(std::move(channel), request_for(*pending.what, *back, *slot), home_,
+              [this, sending](const CallbackOutcome& outcome) { finish(sending, outcome); });
     return true;
   }
   return false;
 }
 
-CallbackRequest Callbacks::request_for(const Recalled& recalled, BackChannel& back,
-                                       std::uint32_t slot) {
-  const state::Recall& recall = recalled.recall;
+CallbackRequest Callbacks::request_for(const PendingCallback& what, BackChannel& back,
+                                       std::uint32_t slot) const {
   CallbackRequest request = back.request();
   auto& operations = request.compound.argarray;
   operations.resize(2);
@@ -122,40 +140,45 @@ CallbackRequest Callbacks::request_for(const Recalled& recalled, BackChannel& ba
   sequence.csa_sequenceid = back.slot(slot).sequenceid + 1;
   sequence.csa_slotid = slot;
   sequence.csa_highest_slotid = back.highest_slot();
-  // 2.10.6.3: the client waits for the Reply of the OPEN if it has not got it yet.
-  sequence.csa_referring_call_lists.push_back(
-      {recall.granted_by.sessionid, {{recall.granted_by.sequenceid, recall.granted_by.slotid}}});
-  operations[1].argop = v4::OP_CB_RECALL;
-  v4::CB_RECALL4args& args = operations[1].opcbrecall();
-  args.stateid = {recall.stateid.seqid, recall.stateid.other};
-  // As key_of() made the key.
-  const FileHandles::Sealed handle = shared_.server.handles.seal(
-      static_cast<std::uint32_t>(recall.file.file_system), recall.file.handle);
-  args.fh = v4::nfs_fh4(handle.bytes());
+  // 2.10.6.3: the client waits for the Reply to that request if it has not got it yet.
+  const state::SlotRef& by = what.caused_by;
+  sequence.csa_referring_call_lists.push_back({by.sessionid, {{by.sequenceid, by.slotid}}});
+  what.fill(operations[1]);
   return request;
 }
 
 void Callbacks::finish(const Sending& sending, CallbackOutcome outcome) {
-  const auto found = recalled_.find(sending.key);
-  Recalled* const recalled = found == recalled_.end() ? nullptr : &found->second;
-  Next next = judge(sending, outcome, recalled);
-  BackChannel::Slot& slot = sending.back->slot(sending.slot);
-  slot.busy = false;
-  if (recalled != nullptr) {
-    if (next == Next::AtOnce && ++recalled->tries_in_a_row >= kTriesInARow) next = Next::Later;
-    if (next != Next::AtOnce) recalled->tries_in_a_row = 0;
-    if (next == Next::Done) recalled->phase = Recalled::Phase::Acknowledged;
-    if (next == Next::Later) {
-      recalled->phase = Recalled::Phase::Asked;
-      recalled->next_try = home_.now() + kInterval;
-    }
-    if (next == Next::AtOnce) start(sending.key, *recalled);
-  }
+  const auto found = pending_.find(sending.key);
+  const bool wanted = found != pending_.end();
+  const Next next = judge(sending, outcome, wanted ? found->second.what.get() : nullptr);
+  sending.back->slot(sending.slot).busy = false;
+  if (wanted) proceed(found, next);
   serve_queue(*sending.back);
 }
 
-Callbacks::Next Callbacks::judge(const Sending& sending, const CallbackOutcome& outcome,
-                                 const Recalled* recalled) {
+void Callbacks::proceed(PendingMap::iterator at, Next next) {
+  Pending& pending = at->second;
+  if (next == Next::AtOnce && ++pending.tries_in_a_row >= kTriesInARow) next = Next::Later;
+  if (next != Next::AtOnce) pending.tries_in_a_row = 0;
+  switch (next) {
+    case Next::Answered:
+      pending.phase = Pending::Phase::Answered;
+      return;
+    case Next::Ended:
+      pending_.erase(at);
+      return;
+    case Next::Later:
+      pending.phase = Pending::Phase::Asked;
+      pending.next_try = home_.now() + kInterval;
+      return;
+    case Next::AtOnce:
+      return start(at->first, pending);
+  }
+}
+
+// `what` null: it is over.
+Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcome,
+                                 PendingCallback* what) {
   BackChannel::Slot& slot = sending.back->slot(sending.slot);
   if (outcome.kind == CallbackOutcome::Kind::Unsent) return Next::Later;
   if (outcome.kind == CallbackOutcome::Kind::Lost) {
@@ -175,9 +198,20 @@ Callbacks::Next Callbacks::judge(const Sending& sending, const CallbackOutcome& 
   }
   ++slot.sequenceid;
   sending.back->misordered = 0;
-  if (outcome.operation != v4::NFS4ERR_RETRY_UNCACHED_REP)
-    return judge_operation(outcome.operation, recalled);
-  return doubtful == sending.key ? Next::Done : Next::AtOnce;
+  if (outcome.operation == v4::NFS4ERR_RETRY_UNCACHED_REP) {
+    if (doubtful != sending.key) return Next::AtOnce;
+    outcome.operation = v4::NFS4_OK;  // The client has executed it.
+  }
+  if (what == nullptr) return Next::Ended;
+  switch (what->answered(outcome, home_.now())) {
+    case PendingCallback::Next::Answered:
+      return Next::Answered;
+    case PendingCallback::Next::Ended:
+      return Next::Ended;
+    case PendingCallback::Next::Later:
+      break;
+  }
+  return Next::Later;
 }
 
 // CB_SEQUENCE failed, and its number is as good as before.
@@ -190,18 +224,11 @@ Callbacks::Next Callbacks::judge_sequence(const Sending& sending, v4::nfsstat4 s
   return Next::AtOnce;
 }
 
-Callbacks::Next Callbacks::judge_operation(v4::nfsstat4 status, const Recalled* recalled) const {
-  if (status == v4::NFS4ERR_DELAY) return Next::Later;
-  if (status != v4::NFS4ERR_BAD_STATEID && status != v4::NFS4ERR_BADHANDLE) return Next::Done;
-  const bool early = recalled != nullptr && home_.now() < recalled->asked + kGrantTravels;
-  return early ? Next::Later : Next::Done;
-}
-
 void Callbacks::serve_queue(BackChannel& back) {
   while (!back.queue.empty()) {
-    const DelegationKey key = back.queue.front();
-    const auto found = recalled_.find(key);
-    if (found == recalled_.end() || found->second.phase != Recalled::Phase::Queued) {
+    const CallbackKey key = back.queue.front();
+    const auto found = pending_.find(key);
+    if (found == pending_.end() || found->second.phase != Pending::Phase::Queued) {
       back.queue.pop_front();
       continue;
     }
@@ -214,33 +241,23 @@ void Callbacks::serve_queue(BackChannel& back) {
 }
 
 void Callbacks::arm() {
-  if (armed_ || recalled_.empty()) return;
+  if (armed_ || pending_.empty()) return;
   armed_ = true;
   timer_ = home_.after(kInterval, [this] { sweep(); });
-}
-
-bool Callbacks::is_over(Recalled& recalled) {
-  const state::Stateid& stateid = recalled.recall.stateid;
-  if (!shared_.files.is_delegated(stateid)) return true;
-  if (home_.now() < recalled.asked + std::chrono::seconds(shared_.options.lease_seconds))
-    return false;
-  shared_.files.revoke_delegation(stateid);
-  trace(Reason::TimedOut, "NFS version 4", "a delegation was not given back, and is revoked");
-  return true;
 }
 
 void Callbacks::sweep() {
   armed_ = false;
   shared_.expire(home_.now());
-  for (auto at = recalled_.begin(); at != recalled_.end();) {
-    Recalled& recalled = at->second;
-    if (is_over(recalled)) {
-      at = recalled_.erase(at);
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    Pending& pending = at->second;
+    if (pending.what->is_over(home_.now())) {
+      at = pending_.erase(at);
       continue;
     }
-    const bool stranded = recalled.phase == Recalled::Phase::Queued && recalled.queued_at.expired();
-    const bool due = recalled.phase == Recalled::Phase::Asked && home_.now() >= recalled.next_try;
-    if (stranded || due) start(at->first, recalled);
+    const bool stranded = pending.phase == Pending::Phase::Queued && pending.queued_at.expired();
+    const bool due = pending.phase == Pending::Phase::Asked && home_.now() >= pending.next_try;
+    if (stranded || due) start(at->first, pending);
     ++at;
   }
   arm();

@@ -1,12 +1,12 @@
-// What this server asks of its clients: the delegations that it wants back (RFC 8881 10.4.5, 20.2).
+// What this server asks of its clients: the delegations that it wants back, what their files are
+// like meanwhile (RFC 8881 10.4.3, 10.4.5), and that copies have ended (RFC 7862 16.1).
 //
 // One loop, `home`, decides what is sent, and when; the Calls themselves run on the loops of their
-// connections. A recall is Asked -> Sent -> Acknowledged -> returned, or revoked a lease after it
-// was Asked. Once a second what is open is looked at: what could not be sent is sent again, what is
-// overdue is revoked.
+// connections. What is pending is Asked -> Sent -> Answered -> over. Once a second what is open is
+// looked at: what could not be sent is sent again, what is over goes.
 //
-// Thread: recall() and probe() any, the rest home. The SharedState, home and the loops of all
-// connections outlive it; it outlives the Calls.
+// Thread: recall(), ask_holder(), tell() and probe() any, the rest home. The SharedState, home and
+// the loops of all connections outlive it; it outlives the Calls.
 #pragma once
 
 #include <map>
@@ -15,6 +15,7 @@
 #include "base/loop.h"
 #include "nfs/state/files.h"
 #include "nfs/v4/callback/back_channel.h"
+#include "nfs/v4/callback/recall.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -26,47 +27,53 @@ class Callbacks {
   ~Callbacks();
   Callbacks(const Callbacks&) = delete;
 
+  Loop& home() const { return home_; }
   void recall(const state::Recall& recall);
+  // What the holder of a write delegation knows of its file; `done` runs once, on home, within a
+  // second or two.
+  void ask_holder(const state::Recall& delegation, HolderQuestion::Done done);
+  // Sends `pending`, unless there is one with this key.
+  void tell(const CallbackKey& key, std::unique_ptr<PendingCallback> pending);
   // Finds out whether the client answers; `done` runs on home, when verdict() is there.
   void probe(std::shared_ptr<BackChannel> back, UniqueFunction<void()> done);
 
  private:
-  struct Recalled {
-    enum class Phase : std::uint8_t { Asked, Queued, Sent, Acknowledged };
-    state::Recall recall;
-    TimePoint asked;
-    TimePoint next_try;
+  struct Pending {
+    enum class Phase : std::uint8_t { Asked, Queued, Sent, Answered };
+    std::unique_ptr<PendingCallback> what{};
+    TimePoint next_try{};
     Phase phase = Phase::Asked;
     std::weak_ptr<BackChannel> queued_at{};
     std::uint32_t tries_in_a_row = 0;
   };
+  using PendingMap = std::map<CallbackKey, Pending>;
   // One request on its way.
   struct Sending {
-    DelegationKey key;
+    CallbackKey key;
     std::shared_ptr<BackChannel> back;
     std::uint32_t slot = 0;
     state::ConnectionId connection = 0;
   };
-  enum class Next : std::uint8_t { Done, AtOnce, Later };
+  enum class Next : std::uint8_t { Answered, Ended, AtOnce, Later };
 
-  void begin(const state::Recall& recall);
+  template <class Make>
+  void begin(const CallbackKey& key, Make make);
   void start_probe(const std::shared_ptr<BackChannel>& back);
-  void start(const DelegationKey& key, Recalled& recalled);
-  bool start_on(const DelegationKey& key, Recalled& recalled,
-                const std::shared_ptr<BackChannel>& back);
-  CallbackRequest request_for(const Recalled& recalled, BackChannel& back, std::uint32_t slot);
+  void start(const CallbackKey& key, Pending& pending);
+  bool start_on(const CallbackKey& key, Pending& pending, const std::shared_ptr<BackChannel>& back);
+  CallbackRequest request_for(const PendingCallback& what, BackChannel& back,
+                              std::uint32_t slot) const;
   void finish(const Sending& sending, CallbackOutcome outcome);
-  Next judge(const Sending& sending, const CallbackOutcome& outcome, const Recalled* recalled);
+  void proceed(PendingMap::iterator at, Next next);
+  Next judge(const Sending& sending, CallbackOutcome& outcome, PendingCallback* what);
   Next judge_sequence(const Sending& sending, v4::nfsstat4 status);
-  Next judge_operation(v4::nfsstat4 status, const Recalled* recalled) const;
   void serve_queue(BackChannel& back);
   void sweep();
-  bool is_over(Recalled& recalled);
   void arm();
 
   SharedState& shared_;
   Loop& home_;
-  std::map<DelegationKey, Recalled> recalled_;
+  PendingMap pending_;
   Timer timer_;
   bool armed_ = false;
 };

@@ -33,6 +33,10 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
   server.gate->guard(files, [this](state::ClientId client) { end_lapsed(client); });
 }
 
+std::uint32_t SharedState::epoch() const {
+  return epoch_of(server, options);
+}
+
 SharedState::~SharedState() {
   server.gate->open();
   if (options.recovery != nullptr) options.recovery->drain();

@@ -32,6 +32,7 @@ struct Nfs4Options {
 };
 
 class Callbacks;
+class Offloads;
 
 // Thread: any. Constant but for its parts, which have locks of their own.
 class SharedState {
@@ -50,6 +51,11 @@ class SharedState {
   rpc::ReplayCache replays;
   // Null: clients are not called, and get no delegations.
   std::atomic<Callbacks*> callbacks{nullptr};
+  // Null: copies are done before they are answered.
+  std::atomic<Offloads*> offloads{nullptr};
+
+  // Of this start of the server: another one each time.
+  std::uint32_t epoch() const;
 
   // Of these exports, which the caller keeps.
   std::shared_ptr<const PseudoFs> pseudo_fs(const std::shared_ptr<const Exports>& exports);

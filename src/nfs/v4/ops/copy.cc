@@ -1,7 +1,7 @@
-// COPY (RFC 7862 15.2): from the saved file to the current one, on this server, in order and before
-// it is answered.
+// COPY (RFC 7862 15.2): from the saved file to the current one, on this server, in order. What
+// takes more than a piece goes on after the answer where the client lets it.
 #include "nfs/v4/compound/status.h"
-#include "nfs/v4/ops/file_copy.h"
+#include "nfs/v4/ops/offloads.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/ranges.h"
 #include "nfs/v4/ops/stateids.h"
@@ -10,18 +10,20 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-// One COPY moves so many bytes at most; the client asks for the rest.
+// One COPY moves so many bytes at most before it is answered; the client asks for the rest.
 constexpr std::uint64_t kLargestAnswer = 64 << 20;
 
-std::optional<v4::nfsstat4> refused(Compound& compound, const ExportObject& from,
-                                    const ExportObject& to, const v4::COPY4args& args) {
+Task<std::optional<v4::nfsstat4>> refused(Compound& compound, const ExportObject& from,
+                                          const ExportObject& to, const v4::COPY4args& args) {
   // Another server's file: the client falls back on READ and WRITE (11.1.2.1).
-  if (!args.ca_source_server.empty()) return v4::NFS4ERR_OFFLOAD_DENIED;
-  if (to.read_only()) return v4::NFS4ERR_ROFS;
-  if (from.handle == to.handle && &from.store() == &to.store()) return v4::NFS4ERR_INVAL;
-  if (const auto status = check_stateid(compound, from, args.ca_src_stateid, state::Touch::Read))
-    return status;
-  return check_stateid(compound, to, args.ca_dst_stateid, state::Touch::Write);
+  if (!args.ca_source_server.empty()) co_return v4::NFS4ERR_OFFLOAD_DENIED;
+  if (to.read_only()) co_return v4::NFS4ERR_ROFS;
+  if (from.handle == to.handle && &from.store() == &to.store()) co_return v4::NFS4ERR_INVAL;
+  const auto not_read =
+      co_await check_stateid_patiently(compound, from, args.ca_src_stateid, state::Touch::Read);
+  if (not_read) co_return not_read;
+  co_return co_await check_stateid_patiently(compound, to, args.ca_dst_stateid,
+                                             state::Touch::Write);
 }
 
 bool nobody_waits(const Compound& compound) {
@@ -29,10 +31,29 @@ bool nobody_waits(const Compound& compound) {
   return connection != nullptr && connection->down();
 }
 
-Task<v4::nfsstat4> failed(const FileCopy& copy, vfs::Status why) {
-  const v4::nfsstat4 status = co_await range_status(copy.from(), why);
-  if (status == v4::NFS4ERR_WRONG_TYPE) co_return status;
-  co_return co_await range_status(copy.to(), why);
+// The stateid of what goes on by itself; nullopt: it does not.
+std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4::COPY4args& args,
+                                    std::uint64_t verifier) {
+  Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
+  const state::LifePtr& life = compound.life();
+  if (args.ca_synchronous || offloads == nullptr || !offloads->room_for(life->clientid))
+    return std::nullopt;
+  const auto from = compound.meant(args.ca_src_stateid);
+  const auto to = compound.meant(args.ca_dst_stateid);
+  if (!from || !to) return std::nullopt;
+  return offloads->begin({copy, compound.admission().shared_exports(), life, compound.slot()->slot,
+                          *from, *to, verifier});
+}
+
+// As far as one answer goes.
+Task<void> copy_here(Compound& compound, FileCopy& copy) {
+  while (!copy.done() && copy.count() < kLargestAnswer) {
+    if (nobody_waits(compound)) break;
+    // Others have their turn between two pieces.
+    co_await resume_on(compound.admission().call().loop());
+    // What was copied before is told, the fault to the one who asks for the rest.
+    if (co_await copy.step()) break;
+  }
 }
 
 }  // namespace
@@ -40,27 +61,27 @@ Task<v4::nfsstat4> failed(const FileCopy& copy, vfs::Status why) {
 Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args) {
   const ExportObject from = compound.saved_object();
   const ExportObject to = compound.object();
-  if (const auto status = refused(compound, from, to, args)) co_return v4::COPY4res{*status, {}};
+  if (const auto status = co_await refused(compound, from, to, args))
+    co_return v4::COPY4res{*status, {}};
   // Taken first: data lost while we write must not look safe under the later verifier.
   const std::uint64_t verifier = compound.shared().server.write_verifier(to.store());
   FileCopy copy(from, to, {args.ca_src_offset, args.ca_dst_offset, args.ca_count});
-  while (!copy.done() && copy.count() < kLargestAnswer) {
-    if (copy.count() > 0) {
-      if (nobody_waits(compound)) break;
-      // Others have their turn between two pieces.
-      co_await resume_on(compound.admission().call().loop());
-    }
-    const auto fault = co_await copy.step();
-    // What was copied before is told, the fault to the one who asks for the rest.
-    if (fault && copy.count() > 0) break;
-    if (fault) co_return v4::COPY4res{co_await failed(copy, *fault), {}};
-  }
+  if (const auto fault = co_await copy.step())
+    co_return v4::COPY4res{co_await copy_status(copy, *fault), {}};
   v4::COPY4res results;
   v4::COPY4resok& ok = results.cr_resok4();
+  ok.cr_requirements = {true, true};
+  std::optional<state::Stateid> left;
+  if (!copy.done()) left = leave(compound, copy, args, verifier);
+  if (left) {
+    ok.cr_response.wr_callback_id.push_back(to_stateid4(*left));
+    ok.cr_requirements.cr_synchronous = false;
+  } else {
+    co_await copy_here(compound, copy);
+  }
   ok.cr_response.wr_count = copy.count();
   ok.cr_response.wr_committed = static_cast<v4::stable_how4>(copy.committed());
   store_be(ok.cr_response.wr_writeverf.data(), verifier);
-  ok.cr_requirements = {true, true};
   co_return results;
 }
 

@@ -110,14 +110,60 @@ v4::nfsstat4 check_delegation_claim(Compound& compound, const ExportObject& file
                                                               *compound.life()));
 }
 
+namespace {
+
+// Which of the two comes second finds nobody waiting.
+Task<std::optional<HeldAttributes>> ask_holder(Compound& compound, Callbacks& callbacks,
+                                               state::Recall held) {
+  Loop& loop = compound.admission().call().loop();
+  const auto ended = std::make_shared<Completion<std::optional<HeldAttributes>>>();
+  const auto complete = [ended](std::optional<HeldAttributes> known) {
+    if (!ended->completed()) ended->complete(known);
+  };
+  callbacks.ask_holder(held, [&loop, complete](std::optional<HeldAttributes> known) {
+    loop.post([complete, known] { complete(known); });
+  });
+  const Timer limit = loop.after(HolderQuestion::kPatience, [complete] { complete(std::nullopt); });
+  co_return co_await *ended;
+}
+
+}  // namespace
+
+Task<std::optional<std::uint64_t>> size_at_holder(Compound& compound, ExportObject file) {
+  state::Files& files = compound.shared().files;
+  const auto held = files.write_delegation(key_of(file), compound.life().get());
+  Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
+  if (!held || callbacks == nullptr) co_return std::nullopt;
+  const auto known = co_await ask_holder(compound, *callbacks, *held);
+  if (!known) {
+    files.access(key_of(file), state::Touch::Look, compound.life().get());
+    co_return std::nullopt;
+  }
+  if (known->change == held->change) co_return std::nullopt;
+  // As if it had been written now: `change` rises each time, and the time is the server's.
+  static const vfs::Credentials kServer{0, 0, {}};
+  vfs::SetAttributes touched;
+  touched.modified.how = vfs::SetTime::How::Now;
+  const vfs::CallerContext server{*file.loop, kServer, file.connection};
+  co_await file.store().set_attributes(server, file.handle, touched, std::nullopt);
+  co_return known->size;
+}
+
 Task<v4::open_delegation4> delegation_for(Compound& compound, const ExportObject& file,
                                           const v4::OPEN4args& args) {
   if (const auto why = why_not(compound, args)) co_return none(args, *why);
   const bool reached = co_await can_call_back(compound);
   if (!reached) co_return none(args, v4::WND4_RESOURCE);
   const state::DelegationType type = type_for(args);
+  std::uint64_t change = 0;
+  if (type == state::DelegationType::Write) {
+    // Before its holder can change anything: what is larger then is the holder's.
+    const auto attributes = co_await attributes_now(file);
+    if (!attributes) co_return none(args, v4::WND4_RESOURCE);
+    change = attributes->change;
+  }
   const state::StateidResult made = compound.shared().files.delegate(
-      {key_of(file), type, compound.slot()->slot}, compound.life());
+      {key_of(file), type, compound.slot()->slot, change}, compound.life());
   if (made.status == state::Status::Ok) co_return granted(type, made.stateid);
   co_return none(args,
                  made.status == state::Status::Denied ? v4::WND4_CONTENTION : v4::WND4_RESOURCE);

@@ -27,6 +27,13 @@ class FileCopy {
   // Bytes copied so far, from the start of the range on, and how durably.
   std::uint64_t count() const { return count_; }
   vfs::Stability committed() const { return committed_; }
+  // The next pieces belong to this loop, and take that client's share of the store's workers.
+  void go_on_at(Loop& loop, const void* client) {
+    for (ExportObject* const object : {&from_, &to_}) {
+      object->loop = &loop;
+      object->connection = client;
+    }
+  }
   const ExportObject& from() const { return from_; }
   const ExportObject& to() const { return to_; }
 
@@ -35,9 +42,9 @@ class FileCopy {
   void advance(std::uint64_t bytes, vfs::Stability committed);
   Task<std::optional<vfs::Status>> pass_through();
 
-  const ExportObject from_;
-  const ExportObject to_;
-  const vfs::CopyRange range_;
+  ExportObject from_;
+  ExportObject to_;
+  vfs::CopyRange range_;
   bool within_store_;
   bool done_ = false;
   std::uint64_t count_ = 0;

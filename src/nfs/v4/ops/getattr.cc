@@ -1,6 +1,6 @@
 // GETATTR (RFC 8881 18.7).
+#include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/operations.h"
-#include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -26,18 +26,18 @@ Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args) {
     results.status = v4::NFS4ERR_INVAL;
     co_return results;
   }
-  // 10.4.3: the holder of a write delegation knows better; it is asked to give it back.
+  // 10.4.3: the holder of a write delegation knows better.
+  std::optional<std::uint64_t> size;
   const auto* object = std::get_if<ExportObject>(&compound.current());
   if (object != nullptr && compound.shared().files.guarded() &&
-      !(results.asked & kChangesWithData).empty()) {
-    results.status = co_await pass_gate(compound, *object, state::Touch::Look);
-    if (results.status != v4::NFS4_OK) co_return results;
-  }
+      !(results.asked & kChangesWithData).empty())
+    size = co_await size_at_holder(compound, *object);
   auto source = co_await compound.attributes_of(compound.current(), results.asked);
-  if (source)
+  if (source) {
     results.source = *std::move(source);
-  else
-    results.status = source.error();
+    if (size) results.source.attributes.size = *size;
+  }
+  if (!source) results.status = source.error();
   co_return results;
 }
 

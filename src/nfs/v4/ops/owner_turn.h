@@ -26,6 +26,9 @@ class OwnerTurn {
       : OwnerTurn(compound, args, compound.shared().owners.begin(args)) {}
   OwnerTurn(Compound& compound, const state::OwnerArgs& args, state::OwnerTurn turn)
       : compound_(compound), args_(args), turn_(std::move(turn)) {
+    // Whoever ended the client meanwhile did not see this owner.
+    if (compound.life() != nullptr && compound.life()->ended())
+      compound.shared().owners.release(compound.life()->clientid);
     if (turn_.cancelled) compound.shared().files.cancel(*turn_.cancelled);
   }
   OwnerTurn(const OwnerTurn&) = delete;

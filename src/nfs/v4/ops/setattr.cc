@@ -13,9 +13,8 @@ Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
   if (object.read_only()) co_return v4::SETATTR4res{v4::NFS4ERR_ROFS, {}};
   // 18.30.3: the stateid is there for a change of the size, which is like a WRITE.
   if (wanted->values.size) {
-    auto refused = check_stateid(compound, object, args.stateid, state::Touch::Size);
-    if (refused == v4::NFS4ERR_DELAY)
-      refused = co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Size);
+    const auto refused =
+        co_await check_stateid_patiently(compound, object, args.stateid, state::Touch::Size);
     if (refused) co_return v4::SETATTR4res{*refused, {}};
   }
   const v4::nfsstat4 recalled = co_await pass_gate(compound, object, state::Touch::Attributes);

@@ -76,6 +76,14 @@ Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, Expo
   co_return refused;
 }
 
+Task<std::optional<v4::nfsstat4>> check_stateid_patiently(Compound& compound, ExportObject object,
+                                                          v4::stateid4 stateid,
+                                                          state::Touch touch) {
+  const auto refused = check_stateid(compound, object, stateid, touch);
+  if (refused != v4::NFS4ERR_DELAY) co_return refused;
+  co_return co_await check_stateid_in_time(compound, object, stateid, touch);
+}
+
 Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Touch touch) {
   state::Files& files = compound.shared().files;
   if (!files.guarded()) co_return v4::NFS4_OK;

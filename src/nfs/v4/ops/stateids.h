@@ -53,6 +53,9 @@ auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<d
 // check_stateid() has said NFS4ERR_DELAY, for delegations are in the way: the same, in time.
 Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
                                                         v4::stateid4 stateid, state::Touch touch);
+// Both of these, for operations that are rare.
+Task<std::optional<v4::nfsstat4>> check_stateid_patiently(Compound& compound, ExportObject object,
+                                                          v4::stateid4 stateid, state::Touch touch);
 // Why an operation without a stateid may not do that to an object; NFS4_OK: it may. Waits for
 // delegations of other clients.
 Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Touch touch);

@@ -52,6 +52,8 @@ class CallbackClient {
   // Statuses of the operations to come, then NFS4_OK; and of CB_SEQUENCE.
   std::deque<nfs::v4::nfsstat4> statuses, sequence_statuses;
   std::function<void()> on_recall;
+  // What CB_GETATTR finds.
+  std::uint64_t change = 0, size = 0;
 
  private:
   static nfs::v4::nfsstat4 next(std::deque<nfs::v4::nfsstat4>& statuses) {
@@ -80,10 +82,29 @@ class CallbackClient {
     sequence.csr_resok4() = {in.csa_sessionid, in.csa_sequenceid, in.csa_slotid,
                              in.csa_highest_slotid, in.csa_highest_slotid};
     answer.resarray.resize(2);
-    answer.resarray[1].resop = nfs::v4::OP_CB_RECALL;
-    answer.resarray[1].opcbrecall().status = answer.status = next(statuses);
-    if (on_recall) on_recall();
+    answer.resarray[1] = result_of(args.argarray.at(1).argop, answer.status = next(statuses));
     co_return answer;
+  }
+  nfs::v4::nfs_cb_resop4 result_of(nfs::v4::nfs_cb_opnum4 number, nfs::v4::nfsstat4 status) {
+    nfs::v4::nfs_cb_resop4 result;
+    result.resop = number;
+    if (number == nfs::v4::OP_CB_GETATTR) {
+      result.opcbgetattr().status = status;
+      if (status == nfs::v4::NFS4_OK) result.opcbgetattr().resok4().obj_attributes = attributes();
+    } else if (number == nfs::v4::OP_CB_OFFLOAD) {
+      result.opcboffload().cor_status = status;
+    } else {
+      result.opcbrecall().status = status;
+      if (on_recall) on_recall();
+    }
+    return result;
+  }
+  nfs::v4::fattr4 attributes() const {
+    xdr::Encoder values;
+    values.u64(change);
+    values.u64(size);
+    return {{1u << nfs::v4::FATTR4_CHANGE | 1u << nfs::v4::FATTR4_SIZE},
+            std::move(values).finish().rope()};
   }
 
   ManualLoop& loop_;

@@ -1,0 +1,74 @@
+#include "nfs/v4/callback/recall.h"
+
+#include <utility>
+
+#include "base/reason.h"
+#include "nfs/v4/compound/shared_state.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// A client that does not know its delegation yet: the OPEN's Reply is on its way.
+constexpr Duration kGrantTravels = std::chrono::seconds(2);
+
+// As key_of() made the key.
+v4::nfs_fh4 handle_of(const SharedState& shared, const state::FileKey& file) {
+  return v4::nfs_fh4(
+      shared.server.handles.seal(static_cast<std::uint32_t>(file.file_system), file.handle)
+          .bytes());
+}
+
+}  // namespace
+
+void DelegationRecall::fill(v4::nfs_cb_argop4& operation) const {
+  operation.argop = v4::OP_CB_RECALL;
+  v4::CB_RECALL4args& args = operation.opcbrecall();
+  args.stateid = {recall_.stateid.seqid, recall_.stateid.other};
+  args.fh = handle_of(shared_, recall_.file);
+}
+
+PendingCallback::Next DelegationRecall::answered(const CallbackOutcome& outcome, TimePoint now) {
+  if (outcome.operation == v4::NFS4ERR_DELAY) return Next::Later;
+  const bool unknown =
+      outcome.operation == v4::NFS4ERR_BAD_STATEID || outcome.operation == v4::NFS4ERR_BADHANDLE;
+  return unknown && now < asked_ + kGrantTravels ? Next::Later : Next::Answered;
+}
+
+bool DelegationRecall::is_over(TimePoint now) {
+  if (!shared_.files.is_delegated(recall_.stateid)) return true;
+  if (now < asked_ + std::chrono::seconds(shared_.options.lease_seconds)) return false;
+  shared_.files.revoke_delegation(recall_.stateid);
+  trace(Reason::TimedOut, "NFS version 4", "a delegation was not given back, and is revoked");
+  return true;
+}
+
+void HolderQuestion::ask(Done done) {
+  if (askers_.size() >= kAskers) return done(std::nullopt);
+  askers_.push_back(std::move(done));
+}
+
+void HolderQuestion::fill(v4::nfs_cb_argop4& operation) const {
+  operation.argop = v4::OP_CB_GETATTR;
+  v4::CB_GETATTR4args& args = operation.opcbgetattr();
+  args.fh = handle_of(shared_, delegation_.file);
+  args.attr_request = {1u << v4::FATTR4_CHANGE | 1u << v4::FATTR4_SIZE};
+}
+
+PendingCallback::Next HolderQuestion::answered(const CallbackOutcome& outcome, TimePoint) {
+  if (outcome.operation == v4::NFS4ERR_DELAY) return Next::Later;
+  tell(outcome.attributes);
+  return Next::Ended;
+}
+
+bool HolderQuestion::is_over(TimePoint now) {
+  if (now < until_) return false;
+  tell(std::nullopt);
+  return true;
+}
+
+void HolderQuestion::tell(std::optional<HeldAttributes> held) {
+  for (Done& done : std::exchange(askers_, {})) done(held);
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,263 @@
+// Copies that go on after COPY was answered (RFC 7862 4, 15.2, 15.8, 15.9, 16.1).
+#include "nfs/v4/ops/offloads.h"
+#include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/vfs/stepped_store.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// The holder of the fixture copies; data passes through the server in pieces of a MiB, and all
+// reading but that of the first piece waits until the test lets it go on.
+class Nfs4Offload : public Nfs4DelegationsServed {
+ protected:
+  void SetUp() override {
+    Nfs4DelegationsServed::SetUp();
+    minor_ = 2;
+    make_session(holder_args(exchange_id("the copier")));
+    from_ = create("from");
+    to_ = create("to");
+    for (std::uint64_t i = 0; i < 6; ++i)
+      ASSERT_EQ(
+          run({putfh(from_.handle), write_op(from_.stateid, i * kMiB / 2,
+                                             std::string(kMiB / 2, static_cast<char>('a' + i)))})
+              .status,
+          v4::NFS4_OK);
+    serve();
+  }
+  ~Nfs4Offload() override {
+    bool ended = false;
+    nfs4_.stop_copies([&] { ended = true; });
+    held_->release_all();
+    loop_.drain();
+    while (!held_->waiting.empty()) {
+      held_->release_all();
+      loop_.drain();
+    }
+    EXPECT_TRUE(ended);
+  }
+  void serve() {
+    using vfs::testing::Called;
+    using vfs::testing::Point;
+    steps_ = [this](Point point) {
+      return point.operation == Called::Read && point.when == Point::When::Begin && reads_++ > 0;
+    };
+    held_ = std::make_shared<vfs::testing::HeldSteps>([this](Point p) { return steps_(p); });
+    const auto without_copy = std::make_shared<vfs::testing::SteppedStore>(
+        store_,
+        std::make_shared<vfs::testing::FailingSteps>([](Point point) -> std::optional<vfs::Status> {
+          if (point.operation == Called::Copy) return vfs::Status::NotSupported;
+          return std::nullopt;
+        }));
+    const auto slow = std::make_shared<vfs::testing::SteppedStore>(without_copy, held_);
+    nfs::ExportOptions open;
+    open.root_squash = false;
+    nfs::Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", slow, open}).ok());
+    context_.exports.replace(std::move(exports));
+  }
+  v4::COPY4resok copy(bool synchronous = false) {
+    reads_ = 0;
+    v4::COPY4args args{from_.stateid, to_.stateid, 0, 0, 0, true, synchronous, {}};
+    const Res results = run({putfh(from_.handle), op(v4::OP_SAVEFH), putfh(to_.handle),
+                             op(v4::OP_COPY, &Op::opcopy, args)});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    if (results.status != v4::NFS4_OK) return {};
+    return results.resarray[3].opcopy().cr_resok4();
+  }
+  v4::stateid4 begin() {
+    const v4::COPY4resok ok = copy();
+    EXPECT_EQ(ok.cr_response.wr_callback_id.size(), 1u);
+    EXPECT_FALSE(ok.cr_requirements.cr_synchronous);
+    if (ok.cr_response.wr_callback_id.empty()) return {};
+    return ok.cr_response.wr_callback_id[0];
+  }
+  // One more piece.
+  void go_on() {
+    ASSERT_FALSE(held_->waiting.empty());
+    held_->release(0);
+    loop_.drain();
+  }
+  void go_on_to_the_end() {
+    while (!held_->waiting.empty()) go_on();
+  }
+  v4::OFFLOAD_STATUS4res status(const v4::stateid4& stateid) { return status(stateid, to_); }
+  v4::OFFLOAD_STATUS4res status(const v4::stateid4& stateid, const Opened& file) {
+    const Res results = run({putfh(file.handle), op(v4::OP_OFFLOAD_STATUS, &Op::opoffload_status,
+                                                    v4::OFFLOAD_STATUS4args{stateid})});
+    return results.resarray.back().opoffload_status();
+  }
+  v4::nfsstat4 cancel(const v4::stateid4& stateid) {
+    return run({putfh(to_.handle),
+                op(v4::OP_OFFLOAD_CANCEL, &Op::opoffload_cancel, v4::OFFLOAD_CANCEL4args{stateid})})
+        .status;
+  }
+  v4::CB_OFFLOAD4args told(std::size_t index) {
+    return holder_client_.asked.at(index).argarray.at(1).opcboffload();
+  }
+
+  Opened from_, to_;
+  int reads_ = 0;
+  std::function<bool(vfs::testing::Point)> steps_;
+  std::shared_ptr<vfs::testing::HeldSteps> held_;
+};
+
+TEST_F(Nfs4Offload, goes_on_after_the_answer_and_tells_the_end) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_NE(stateid.seqid, 0u);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  v4::OFFLOAD_STATUS4res now = status(stateid);
+  ASSERT_EQ(now.osr_status, v4::NFS4_OK);
+  EXPECT_EQ(now.osr_resok4().osr_count, kMiB);
+  EXPECT_TRUE(now.osr_resok4().osr_complete.empty());
+  go_on();
+  EXPECT_EQ(status(stateid).osr_resok4().osr_count, 2 * kMiB);
+  go_on_to_the_end();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  v4::CB_OFFLOAD4args end = told(0);
+  EXPECT_EQ(end.coa_stateid, stateid);
+  EXPECT_EQ(end.coa_fh, to_.handle);
+  ASSERT_EQ(end.coa_offload_info.coa_status, v4::NFS4_OK);
+  EXPECT_EQ(end.coa_offload_info.coa_resok4().wr_count, 3 * kMiB);
+  EXPECT_TRUE(end.coa_offload_info.coa_resok4().wr_callback_id.empty());
+  const v4::CB_SEQUENCE4args& sequence = holder_client_.sequence(0);
+  ASSERT_EQ(sequence.csa_referring_call_lists.size(), 1u);
+  EXPECT_EQ(sequence.csa_referring_call_lists[0].rcl_sessionid, session_);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID) << "the client has answered";
+}
+
+TEST_F(Nfs4Offload, is_done_at_once_where_the_client_asks_for_it) {
+  steps_ = [](vfs::testing::Point) { return false; };
+  const v4::COPY4resok ok = copy(true);
+  EXPECT_TRUE(ok.cr_response.wr_callback_id.empty());
+  EXPECT_TRUE(ok.cr_requirements.cr_synchronous);
+  EXPECT_EQ(ok.cr_response.wr_count, 3 * kMiB);
+}
+
+TEST_F(Nfs4Offload, is_done_at_once_for_a_client_that_cannot_be_called) {
+  steps_ = [](vfs::testing::Point) { return false; };
+  set_up_session("a client without callbacks");
+  from_ = open(open_args("from", kForReading, false));
+  to_ = open(open_args("to", kForBoth, false));
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+}
+
+TEST_F(Nfs4Offload, stays_until_the_client_knows_of_the_end) {
+  holder_client_.statuses = {v4::NFS4ERR_DELAY};
+  const v4::stateid4 stateid = begin();
+  go_on_to_the_end();
+  v4::OFFLOAD_STATUS4res now = status(stateid);
+  ASSERT_EQ(now.osr_status, v4::NFS4_OK);
+  EXPECT_EQ(now.osr_resok4().osr_count, 3 * kMiB);
+  EXPECT_EQ(now.osr_resok4().osr_complete, std::vector<v4::nfsstat4>{v4::NFS4_OK});
+  loop_.pass(3s);
+  EXPECT_EQ(holder_client_.asked.size(), 2u);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Offload, is_forgotten_a_lease_after_an_end_that_nobody_heard_of) {
+  const v4::stateid4 stateid = begin();
+  holder_client_.disconnect();
+  go_on_to_the_end();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(status(stateid).osr_status, v4::NFS4_OK);
+    loop_.pass(29s);
+  }
+  loop_.pass(5s);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Offload, tells_why_it_failed_and_how_far_it_came) {
+  const v4::stateid4 stateid = begin();
+  held_->release(0, vfs::Status::Io);
+  loop_.drain();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  v4::CB_OFFLOAD4args end = told(0);
+  EXPECT_EQ(end.coa_stateid, stateid);
+  EXPECT_EQ(end.coa_offload_info.coa_status, v4::NFS4ERR_IO);
+  EXPECT_EQ(end.coa_offload_info.coa_bytes_copied(), kMiB);
+}
+
+TEST_F(Nfs4Offload, is_cancelled) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(cancel(stateid), v4::NFS4_OK);
+  EXPECT_EQ(cancel(stateid), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty()) << "the piece was the last one";
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Offload, is_known_to_its_client_by_file_and_stateid) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(status(stateid, from_).osr_status, v4::NFS4ERR_BAD_STATEID);
+  v4::stateid4 other = stateid;
+  other.seqid = 0;
+  EXPECT_EQ(status(other).osr_status, v4::NFS4ERR_BAD_STATEID) << "RFC 7862 4.8";
+  other = stateid;
+  other.other[11] ^= std::byte{1};
+  EXPECT_EQ(status(other).osr_status, v4::NFS4ERR_BAD_STATEID);
+  as(other_, [&] {
+    EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
+    EXPECT_EQ(cancel(stateid), v4::NFS4ERR_BAD_STATEID);
+    return 0;
+  });
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Offload, is_done_at_once_beyond_a_number_of_them) {
+  std::set<std::array<std::byte, 12>> names;
+  for (std::uint32_t i = 0; i < Offloads::kOfClient; ++i) names.insert(begin().other);
+  EXPECT_EQ(names.size(), Offloads::kOfClient);
+  steps_ = [](vfs::testing::Point) { return false; };
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+  go_on_to_the_end();
+  EXPECT_EQ(holder_client_.asked.size(), Offloads::kOfClient);
+  EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
+}
+
+TEST_F(Nfs4Offload, ends_with_the_open_that_it_writes_by) {
+  begin();
+  EXPECT_EQ(close(to_), v4::NFS4_OK);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Offload, ends_with_the_last_session_of_its_client) {
+  begin();
+  EXPECT_EQ(compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
+                         v4::DESTROY_SESSION4args{session_})})
+                .status,
+            v4::NFS4_OK);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+}
+
+TEST_F(Nfs4Offload, ends_with_the_lease_of_its_client) {
+  begin();
+  loop_.pass(91s);
+  as(other_, [&] { return status_flags(); });
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+}
+
+TEST_F(Nfs4Offload, ends_with_the_server) {
+  begin();
+  bool ended = false;
+  nfs4_.stop_copies([&] { ended = true; });
+  loop_.drain();
+  EXPECT_FALSE(ended);
+  go_on();
+  EXPECT_TRUE(ended);
+  steps_ = [](vfs::testing::Point) { return false; };
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,89 @@
+// Copies that go on after their COPY was answered (RFC 7862 4.2, 15.2). Each is named by a stateid
+// of its own, and copies piece by piece on the store's workers; its client is told of the end by
+// CB_OFFLOAD, and may look at it or stop it meanwhile. There are few: beyond, COPY does what it can
+// before it is answered.
+//
+// A copy ends with its client, with the client's last session, with the opens that its stateids are
+// of, and with the server: after a restart its stateid is BAD_STATEID, and what was copied is
+// there. It is remembered until the client has answered CB_OFFLOAD, or for a lease after its end.
+//
+// Thread: begin(), status() and cancel() any; the copies themselves the loop of Callbacks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/brief_mutex.h"
+#include "nfs/v4/callback/callbacks.h"
+#include "nfs/v4/ops/file_copy.h"
+
+namespace stag::nfs::nfs4 {
+
+// What COPY leaves to go on.
+struct OffloadedCopy {
+  FileCopy copy;
+  std::shared_ptr<const Exports> exports;  // that its objects are of
+  state::LifePtr life;
+  state::SlotRef asked_by;
+  // What allows it, checked between any two pieces.
+  v4::stateid4 from_stateid, to_stateid;
+  std::uint64_t verifier = 0;  // of what it writes
+};
+
+class Offloads {
+ public:
+  static constexpr std::uint32_t kOfClient = 8;
+  static constexpr std::uint32_t kAll = 64;
+
+  struct Progress {
+    std::uint64_t count = 0;                 // bytes
+    std::optional<v4::nfsstat4> complete{};  // how it ended
+  };
+
+  // `callbacks` outlives it.
+  Offloads(SharedState& shared, Callbacks& callbacks);
+  ~Offloads();
+  Offloads(const Offloads&) = delete;
+
+  // Whether the client may have one more, of which it would be told.
+  bool room_for(state::ClientId client) const;
+  // nullopt: it may not.
+  std::optional<state::Stateid> begin(OffloadedCopy&& copy);
+  // nullopt: the client has no such copy to this file.
+  std::optional<Progress> status(const state::FileKey& to, const state::Stateid& stateid,
+                                 state::ClientId client) const;
+  bool cancel(const state::FileKey& to, const state::Stateid& stateid, state::ClientId client);
+  // The client knows that it ended, or nobody cares any more.
+  void forget(const state::Stateid& stateid);
+
+  // From now on every copy ends with its next piece; `done` runs on home when none is left. Home.
+  void stop(UniqueFunction<void()> done);
+
+ private:
+  struct Job;
+  using JobPtr = std::shared_ptr<Job>;
+  class EndNotice;
+
+  state::Stateid next_stateid();
+  JobPtr find(const state::FileKey& to, const state::Stateid& stateid,
+              state::ClientId client) const;
+  bool has_room(state::ClientId client) const;
+  Task<void> run(JobPtr job);
+  Task<v4::nfsstat4> copy_all(Job& job);
+  bool given_up(const Job& job) const;
+  v4::nfsstat4 check(const Job& job) const;
+  void finish(const JobPtr& job, v4::nfsstat4 status);
+
+  SharedState& shared_;
+  Callbacks& callbacks_;
+  mutable BriefMutex mutex_;
+  std::map<std::array<std::byte, 12>, JobPtr> jobs_;
+  std::uint64_t last_ = 0;
+  std::size_t running_ = 0;  // on home
+  bool stopping_ = false;
+  UniqueFunction<void()> stopped_;
+};
+
+}  // namespace stag::nfs::nfs4
