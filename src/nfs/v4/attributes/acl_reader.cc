@@ -12,7 +12,7 @@ namespace {
 using Tag = vfs::AclEntry::Tag;
 
 constexpr std::uint32_t kInheritable = v4::ACE4_FILE_INHERIT_ACE | v4::ACE4_DIRECTORY_INHERIT_ACE;
-constexpr std::uint32_t kKnownFlags =
+constexpr std::uint32_t kKnownAceFlags =
     kInheritable | v4::ACE4_INHERIT_ONLY_ACE | v4::ACE4_IDENTIFIER_GROUP;
 
 // What was decided so far for somebody. The first entry that names a bit decides it.
@@ -107,7 +107,7 @@ class Reader {
 };
 
 v4::nfsstat4 check(const v4::nfsace4& ace, bool directory) {
-  if (ace.type > v4::ACE4_ACCESS_DENIED_ACE_TYPE || (ace.flag & ~kKnownFlags) != 0)
+  if (ace.type > v4::ACE4_ACCESS_DENIED_ACE_TYPE || (ace.flag & ~kKnownAceFlags) != 0)
     return v4::NFS4ERR_ATTRNOTSUPP;
   const bool inherits = (ace.flag & kInheritable) != 0;
   if (inherits && !directory) return v4::NFS4ERR_INVAL;

@@ -145,7 +145,9 @@ Task<std::optional<std::uint64_t>> size_at_holder(Compound& compound, ExportObje
   vfs::SetAttributes touched;
   touched.modified.how = vfs::SetTime::How::Now;
   const vfs::CallerContext server{*file.loop, kServer, file.connection};
-  co_await file.store().set_attributes(server, file.handle, touched, std::nullopt);
+  const auto set = co_await file.store().set_attributes(server, file.handle, touched, std::nullopt);
+  // A size that `change` does not show is not shown either.
+  if (!set) co_return std::nullopt;
   co_return known->size;
 }
 

@@ -105,7 +105,7 @@ Task<v4::READ_PLUS4res> read_plus(Compound& compound, v4::READ_PLUS4args& args) 
           co_await check_stateid_patiently(compound, file, args.rpa_stateid, state::Touch::Read))
     co_return v4::READ_PLUS4res{*refused, {}};
   v4::READ_PLUS4res results;
-  Segments segments(file, args.rpa_offset, std::min(args.rpa_count, kMaxTransfer), room);
+  Segments segments(file, args.rpa_offset, args.rpa_count, room);
   if (const auto fault = co_await segments.find(results.rp_resok4()))
     co_return v4::READ_PLUS4res{co_await read_status(file, *fault), {}};
   co_return results;
