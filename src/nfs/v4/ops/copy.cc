@@ -51,8 +51,9 @@ Task<void> copy_here(Compound& compound, FileCopy& copy) {
     if (nobody_waits(compound)) break;
     // Others have their turn between two pieces.
     co_await resume_on(compound.admission().call().loop());
+    const auto fault = co_await copy.step();
     // What was copied before is told, the fault to the one who asks for the rest.
-    if (co_await copy.step()) break;
+    if (fault) break;
   }
 }
 
