@@ -84,8 +84,7 @@ TEST_F(Nfs4CallbackRdma, a_short_one_is_one_message_each_way_without_chunks) {
   EXPECT_LE(pair_.replies(End::Active)[0].payload.size(), 4096u);
 }
 
-TEST_F(Nfs4CallbackRdma,
-       a_long_one_is_a_Long_Call_for_a_client_that_takes_more_than_the_threshold) {
+TEST_F(Nfs4CallbackRdma, a_long_one_is_a_Long_Call_for_a_client_that_takes_more_than_inline) {
   PROVES("R8267-6.5.2-c", "R8267-6.5.2-d");
   EXPECT_EQ(recall(200, 1 << 20).kind, Kind::Answered);
   EXPECT_EQ(referring_, 200u);
