@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bench/raw/perftest.h"
+#include "bench/raw/registration.h"
 #include "bench/worlds/server_process.h"
 
 namespace stag::bench {
@@ -168,6 +169,7 @@ class OneServerSuite final : public Suite {
     now_running(&load);
     Rows rows = measured(load, progress);
     now_running(nullptr);
+    if (rows && options_.registration && !stopped()) add_registration(*rows);
     return rows;
   }
   std::vector<std::string> notes() override { return notes_; }
@@ -186,6 +188,13 @@ class OneServerSuite final : public Suite {
       add_reference(figure, rows.back());
     }
     return rows;
+  }
+  // Of the device, what a call's own registration costs.
+  void add_registration(std::vector<Row>& rows) {
+    const auto measured = measure_registration(options_.sampling, options_.device_address);
+    if (!measured) return notes_.push_back("no registration: " + measured.error());
+    rows.insert(rows.end(), measured->begin(), measured->end());
+    notes_.push_back(crossover(*measured));
   }
   void add_reference(const Figure& figure, Row& row) {
     if (!site_.perftest || !Perftest::compares_with(figure) || stopped()) return;

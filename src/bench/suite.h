@@ -22,6 +22,7 @@ struct SuiteOptions : SpecialOptions {
   // An address of an RDMA device of this machine, through which at_home() measures; empty: software
   // iWARP on loopback.
   std::string device_address;
+  bool registration = false;  // there, rows of what registering memory costs, too
 };
 
 // Told before each figure: how many are done, how many there are, what comes.
@@ -34,7 +35,7 @@ class Suite {
   virtual Rows run(const Progress& progress) = 0;
   // The raw references that belong to no row; after run().
   virtual std::vector<Row> references() { return {}; }
-  // Sentences about what is missing in the rows; after run().
+  // Sentences about the rows, and what is missing in them; after run().
   virtual std::vector<std::string> notes() { return {}; }
   // Blocks. Fails with a sentence, also where there are none.
   virtual Result<std::vector<NamedPlot>, std::string> plots() {

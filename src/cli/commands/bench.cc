@@ -62,6 +62,7 @@ class Bench final : public Command {
     if (!plots_.empty() && (!self_ || verbs))
       return misused("--plots goes with --self and software iWARP");
     options_.plots = !plots_.empty();
+    options_.registration = verbs && patterns_.empty();
     options_.sampling.seconds = milliseconds_ / 1000.0;
     const auto figures = bench::choose_figures(words(patterns_), full_);
     if (!figures) return misused(figures.error());
