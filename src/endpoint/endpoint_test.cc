@@ -360,6 +360,27 @@ TEST_F(EndpointFabrics, keep_to_the_device_that_is_named) {
   EXPECT_EQ(other.error().reason, Reason::VerbsDeviceElsewhere);
 }
 
+// The server would invalidate what must stay registered, and the device end the connection.
+TEST_F(EndpointFabrics, tell_no_server_that_memory_which_stays_open_may_be_invalidated) {
+  auto device = listening(FabricKind::Verbs);
+  ASSERT_TRUE(device.ok());
+  ConnectOptions options = connect_by(Transport::Rdma);
+  options.connector.fabric = FabricKind::Verbs;
+  options.connector.verbs.functions = devices_.functions();
+  options.connector.verbs.open_regions = true;
+  options.connector.rdma.reconnect_for = Duration(0);
+  auto client = connect(device->address(), options);
+  ASSERT_TRUE(client.ok());
+  const std::vector<std::byte> bytes(100'000, std::byte{7});
+  const Rope data = Rope::copy_of(bytes);
+  for (int i = 0; i < 3; ++i) {
+    const auto stored =
+        client->call<PUT>(PutArgs{.slot = 1, .data = data, .checksum = checksum(data)});
+    ASSERT_TRUE(stored.ok()) << stored.error().message();
+    EXPECT_EQ(stored->stored, bytes.size());
+  }
+}
+
 TEST(Endpoints, know_the_registered_port_of_NFS_over_RDMA) {
   PROVES("R8267-9-a");
   EXPECT_EQ(kRdmaPort, 20049);

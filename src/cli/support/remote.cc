@@ -31,6 +31,7 @@ endpoint::ConnectorOptions connector_options(const RemoteOptions& options) {
   connector.rdma.credits = options.credits;
   connector.tcp.connect_timeout = connect_timeout(options);
   connector.verbs.device = options.device;
+  connector.verbs.open_regions = options.open_regions;
   return connector;
 }
 
@@ -74,6 +75,9 @@ void RemoteOptions::declare(Arguments& arguments) {
                    "where RDMA comes from unless the URL says: software iWARP over TCP, an RDMA "
                    "device (stag devices), or a device if there is a way by one");
   arguments.text("--device", device, "NAME", "the only RDMA device to be used [any]");
+  arguments.flag("--verbs-open-mr", open_regions,
+                 "RDMA devices: copy through memory that stays registered and open to the server "
+                 "for the whole connection; it can read what earlier calls left there");
   declare_rdma(arguments, rdma, credits);
 }
 

@@ -22,6 +22,7 @@ struct RemoteOptions {
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
   std::string fabric = "iwarp";
   std::string device{};
+  bool open_regions = false;
 
   void declare(Arguments& arguments);
 };

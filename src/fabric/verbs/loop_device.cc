@@ -45,22 +45,24 @@ LoopDevice::LoopDevice(std::shared_ptr<const VerbsFunctions> functions,
 
 Result<std::shared_ptr<LoopDevice>, Reason> LoopDevice::open(
     std::shared_ptr<const VerbsFunctions> functions, std::shared_ptr<DeviceRegistry> registry,
-    net::EpollLoop& loop, ibv_context* context) {
+    net::EpollLoop& loop, ibv_context* context, bool open_regions) {
   std::shared_ptr<LoopDevice> device(
       new LoopDevice(std::move(functions), std::move(registry), loop, context));
-  const auto prepared = device->prepare();
+  const auto prepared = device->prepare(open_regions);
   if (!prepared) return Failure{prepared.error()};
   device->registry_->add(device);
   return device;
 }
 
-Result<Ok, Reason> LoopDevice::prepare() {
+Result<Ok, Reason> LoopDevice::prepare(bool open_regions) {
   ibv_device_attr attributes{};
   ibv_port_attr port{};
   if (functions_->query_device(context_, &attributes) != 0 ||
       functions_->query_port(context_, 1, &port) != 0)
     return Failure{Reason::VerbsFailed};
   traits_ = traits_of(*context_->device, attributes, port.max_msg_sz);
+  // What is open to one peer is in a domain that no other has.
+  if (open_regions) traits_.windows = traits_.shared_queue = false;
   channel_ = functions_->create_comp_channel(context_);
   if (channel_ == nullptr) return Failure{reason_of_device_error(errno)};
   auto completions = watch_copy(loop_, channel_->fd);

@@ -37,7 +37,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
  public:
   static Result<std::shared_ptr<LoopDevice>, Reason> open(
       std::shared_ptr<const VerbsFunctions> functions, std::shared_ptr<DeviceRegistry> registry,
-      net::EpollLoop& loop, ibv_context* context);
+      net::EpollLoop& loop, ibv_context* context, bool open_regions);
   ~LoopDevice();
 
   const VerbsFunctions& functions() const { return *functions_; }
@@ -73,7 +73,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
 
   LoopDevice(std::shared_ptr<const VerbsFunctions> functions,
              std::shared_ptr<DeviceRegistry> registry, net::EpollLoop& loop, ibv_context* context);
-  Result<Ok, Reason> prepare();
+  Result<Ok, Reason> prepare(bool open_regions);
   // The completion channel.
   void on_readable() override;
   void take_events();

@@ -49,6 +49,9 @@ Result<std::unique_ptr<VerbsConnection>, Reason> VerbsConnection::make(
   auto queue_pair = QueuePair::make(*std::move(device), made->id_, *made, sizes);
   if (!queue_pair) return Failure{queue_pair.error()};
   made->queue_pair_ = *std::move(queue_pair);
+  if (made->loop_->options().open_regions)
+    made->open_regions_ =
+        std::make_unique<OpenRegions>(made->functions(), made->queue_pair_->domain().pd());
   const DeviceTraits& traits = made->queue_pair_->traits();
   made->parameters_.max_registration = made->max_registration_;
   made->parameters_.remote_invalidation = traits.windows;

@@ -8,7 +8,8 @@
 // Memory. Each exposure has a registration of its own with the one right that is needed. Where the
 // device has memory windows, the region itself has no remote right: a window of this queue pair
 // opens it, and is invalidated by the peer or by revoke(). Elsewhere the region has the right, in a
-// domain of this connection's own, and revoke() deregisters it.
+// domain of this connection's own, and revoke() deregisters it. With VerbsOptions::open_regions it
+// is copied instead.
 //
 // Events come from turns of the loop only: completions and RDMA-CM events.
 #pragma once
@@ -21,6 +22,7 @@
 
 #include "base/unique_function.h"
 #include "fabric/fabric.h"
+#include "fabric/verbs/open_regions.h"
 #include "fabric/verbs/queue_pair.h"
 #include "fabric/verbs/verbs_loop.h"
 #include "fabric/verbs/work.h"
@@ -145,6 +147,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   std::shared_ptr<VerbsLoop> loop_;
   CmId id_;
   std::unique_ptr<QueuePair> queue_pair_;
+  std::unique_ptr<OpenRegions> open_regions_;  // null: each exposure is registered by itself
   const bool active_;
   const std::uint32_t max_registration_;
   Parameters parameters_;

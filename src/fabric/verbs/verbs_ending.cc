@@ -58,6 +58,7 @@ void VerbsConnection::give_back_memory() {
   for (const auto& [handle, registration] : registrations_)
     if (registration.window != nullptr) ibv_dealloc_mw(registration.window);
   queue_pair_->destroy();
+  open_regions_.reset();
   for (const auto& [handle, registration] : registrations_)
     functions().dereg_mr(registration.region);
   for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);

@@ -85,7 +85,8 @@ Result<CmId, Reason> VerbsLoop::make_id(CmUser& user) {
 
 Result<std::shared_ptr<LoopDevice>, Reason> VerbsLoop::device(ibv_context* context) {
   if (auto known = devices_[context].lock()) return known;
-  auto made = LoopDevice::open(shared_->functions, shared_->devices, loop_, context);
+  auto made = LoopDevice::open(shared_->functions, shared_->devices, loop_, context,
+                               options().open_regions);
   if (made) devices_[context] = *made;
   return made;
 }

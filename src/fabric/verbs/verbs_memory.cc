@@ -46,6 +46,9 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
   if (state_ != State::Open) return Failure{reason_};
   if (size > parameters_.max_registration) return Failure{Reason::RegistrationTooLong};
   if (size == 0) return RemoteMemory{kNoBytesKey, 0, 0};
+  if (open_regions_ != nullptr)
+    return is_sink ? open_regions_->expose_sink({memory, size})
+                   : open_regions_->expose_source({memory, size});
   const bool windows = queue_pair_->traits().windows;
   int access = is_sink ? IBV_ACCESS_LOCAL_WRITE : 0;
   if (windows)
@@ -87,6 +90,7 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
 }
 
 Revocation VerbsConnection::revoke(std::uint32_t handle) {
+  if (open_regions_ != nullptr && open_regions_->take_back(handle)) return Revocation::Done;
   const auto known = registrations_.find(handle);
   if (known == registrations_.end()) return Revocation::Done;
   Registration& registration = known->second;

@@ -21,6 +21,10 @@ struct VerbsOptions {
   std::string device{};
   // Where to look for its addresses; null: the network interfaces of this machine.
   std::function<std::vector<Address>()> local_addresses{};
+  // Exposes memory that stays registered as long as its connection lives, and copies what calls
+  // have there (open_regions.h): no system calls for a call, and a peer that keeps its access to
+  // what earlier calls have left.
+  bool open_regions = false;
   // Bytes that one handle may cover. Registering pins every page in a system call on the loop.
   std::uint32_t max_registration = 1 << 20;
 };

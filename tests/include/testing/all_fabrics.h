@@ -32,6 +32,10 @@ inline FabricFactory stubbed(std::string name, const fabric::stub::StubOptions& 
   return {std::move(name), [device] { return std::make_unique<VerbsHarness>(device); }};
 }
 
+inline std::unique_ptr<FabricHarness> with_open_regions() {
+  return std::make_unique<VerbsHarness>(fabric::stub::rxe_like(), "127.0.0.1", AdjustVerbs(), true);
+}
+
 inline std::vector<FabricFactory> all_fabrics() {
   const auto iwarp = [] {
     return std::make_unique<IwarpHarness>(fabric::IwarpOptions(), "127.0.0.1");
@@ -45,6 +49,15 @@ inline std::vector<FabricFactory> all_fabrics() {
       stubbed("cramped", cramped()),
   };
   for (FabricFactory& device : devices_of_this_machine()) all.push_back(std::move(device));
+  return all;
+}
+
+// And one where data is at its place when a call has ended, not before.
+inline std::vector<FabricFactory> all_fabrics_for_calls() {
+  std::vector<FabricFactory> all = all_fabrics();
+  all.push_back({"open", with_open_regions});
+  for (FabricFactory& device : devices_of_this_machine("open_at", true))
+    all.push_back(std::move(device));
   return all;
 }
 

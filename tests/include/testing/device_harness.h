@@ -15,8 +15,8 @@ namespace stag::testing {
 
 class DeviceHarness final : public EpollHarness {
  public:
-  explicit DeviceHarness(std::string host)
-      : EpollHarness(std::move(host), std::chrono::minutes(5)), fabric_(loop(), {.max_registration = 16 << 20}) {
+  explicit DeviceHarness(std::string host, bool open_regions = false)
+      : EpollHarness(std::move(host), std::chrono::minutes(5)), fabric_(loop(), {.open_regions = open_regions, .max_registration = 16 << 20}) {
     set_trace_sink(print);
   }
   ~DeviceHarness() override { set_trace_sink(nullptr); }
@@ -40,13 +40,15 @@ class DeviceHarness final : public EpollHarness {
 };
 
 // Called at0, at1 and so on.
-inline std::vector<FabricFactory> devices_of_this_machine() {
+inline std::vector<FabricFactory> devices_of_this_machine(const std::string& name = "at",
+                                                          bool open_regions = false) {
   std::vector<FabricFactory> factories;
   const char* addresses = std::getenv("STAG_VERBS_ADDRESSES");
   std::istringstream words(addresses != nullptr ? addresses : "");
   for (std::string host; std::getline(words, host, ',');)
-    factories.push_back({"at" + std::to_string(factories.size()),
-                         [host] { return std::make_unique<DeviceHarness>(host); }});
+    factories.push_back(
+        {name + std::to_string(factories.size()),
+         [=] { return std::make_unique<DeviceHarness>(host, open_regions); }});
   return factories;
 }
 

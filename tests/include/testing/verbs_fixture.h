@@ -30,6 +30,14 @@ class VerbsTest : public FabricTest {
   }
 };
 
+// Memory stays registered as long as its connection lives.
+class OpenVerbsTest : public FabricTest {
+ protected:
+  explicit OpenVerbsTest(const fabric::stub::StubOptions& device = fabric::stub::rxe_like())
+      : FabricTest(std::make_unique<VerbsHarness>(device, "127.0.0.1", AdjustVerbs(), true)) {}
+  fabric::stub::StubNetwork& stub() { return static_cast<VerbsHarness&>(*harness).stub(); }
+};
+
 class SiwVerbsTest : public VerbsTest {
  protected:
   SiwVerbsTest() : VerbsTest(fabric::stub::siw_like()) {}

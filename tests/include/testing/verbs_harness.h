@@ -29,32 +29,36 @@ using AdjustVerbs = std::function<void(fabric::VerbsFunctions&)>;
 
 // `adjust` sees the functions before they are used.
 inline fabric::VerbsOptions over(const fabric::stub::StubNetwork& network,
-                                 const AdjustVerbs& adjust = {}) {
+                                 const AdjustVerbs& adjust = {}, bool open_regions = false) {
   const auto functions = std::make_shared<fabric::VerbsFunctions>(*network.functions());
   if (adjust) adjust(*functions);
   fabric::VerbsOptions options;
   options.functions = functions;
   options.max_registration = 16 << 20;
+  options.open_regions = open_regions;
   return options;
 }
 
 class VerbsHarness final : private StubHolder, public EpollHarness {
  public:
   explicit VerbsHarness(fabric::stub::StubOptions device, std::string host = "127.0.0.1",
-                        const AdjustVerbs& adjust = {})
+                        const AdjustVerbs& adjust = {}, bool open_regions = false)
       : StubHolder({device}),
         EpollHarness(std::move(host)),
         iwarp_(device.iwarp),
-        fabric_(loop(), over(network, adjust)) {}
+        open_regions_(open_regions),
+        fabric_(loop(), over(network, adjust, open_regions)) {}
 
   fabric::Fabric& fabric() override { return fabric_; }
   // A device moves its peer's bytes without a word.
   bool counts_the_peers_accesses() const override { return false; }
   bool tells_read_depths_apart() const override { return !iwarp_; }
   fabric::stub::StubNetwork& stub() { return network; }
+  // Whether memory stays open to the peer after its call.
+  bool open_regions() const { return open_regions_; }
 
  private:
-  const bool iwarp_;
+  const bool iwarp_, open_regions_;
   fabric::VerbsFabric fabric_;
 };
 
