@@ -52,6 +52,8 @@ class Storage {
 // An immutable slice of bytes and one reference to their Storage. Copies share the bytes.
 class Buffer {
  public:
+  static constexpr bool kMovesAsBytes = true;  // base/inline_vector.h
+
   Buffer() = default;
   // Takes over one reference of `owner`. Null: the bytes are borrowed and outlive every use (static
   // bytes, or the caller's promise).

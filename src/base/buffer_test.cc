@@ -56,6 +56,20 @@ TEST(Rope, slices_across_pieces_and_flattens) {
   EXPECT_EQ(rope, Rope::copy_of(bytes_of("read chunk list")));
 }
 
+TEST(Rope, moves_its_references_with_its_bytes) {
+  Buffer kept = Buffer::copy_of(bytes_of("one"));
+  {
+    Rope first(kept);
+    first.append(Buffer::copy_of(bytes_of(" two")));
+    Rope second = std::move(first);
+    EXPECT_TRUE(first.pieces().empty());
+    EXPECT_TRUE(kept.exclusive().empty());
+    first = std::move(second);
+    EXPECT_EQ(first, Rope::copy_of(bytes_of("one two")));
+  }
+  EXPECT_EQ(kept.exclusive().size(), 3u);
+}
+
 TEST(InlineVector, keeps_its_elements_when_it_grows_and_moves) {
   InlineVector<std::string, 2> values{"one", "two"};
   values.push_back(values[0]);

@@ -1,8 +1,8 @@
 // InlineVector<T, N>: a vector whose first N elements live inside the object, so that the chunk
 // lists, ropes and action lists of ordinary calls allocate nothing. Beyond N elements it moves to
 // the heap and throws std::bad_alloc when there is no memory. Most of these lists are empty: to
-// copy, move or destroy an empty one takes a few instructions, and lists of plain values move as
-// bytes.
+// copy, move or destroy an empty one takes a few instructions, and lists of plain values and of
+// types that say so (kMovesAsBytes) move as bytes.
 //
 // References and iterators are valid until the next change of size. operator[], front(), back() and
 // pop_back() end the process when the element does not exist.
@@ -21,6 +21,11 @@
 #include "base/check.h"
 
 namespace stag {
+
+// Whether a T may move by its bytes, its old place being forgotten: no member refers to another
+// one. A class says so with a constant of this name.
+template <class T>
+concept MovesAsBytes = std::is_trivially_copyable_v<T> || T::kMovesAsBytes;
 
 template <class T, std::size_t N>
 class InlineVector {
@@ -124,8 +129,11 @@ class InlineVector {
       free_heap();
       data_ = std::exchange(other.data_, other.inline_data());
       capacity_ = std::exchange(other.capacity_, N);
-    } else if constexpr (std::is_trivially_copyable_v<T>) {
-      std::memcpy(static_cast<void*>(data_), other.data_, other.size_ * sizeof(T));
+    } else if constexpr (MovesAsBytes<T>) {
+      // A few bytes of known number take no call of memcpy().
+      constexpr std::size_t kAll = sizeof(inline_);
+      std::memcpy(static_cast<void*>(data_), other.data_,
+                  kAll <= 64 ? kAll : other.size_ * sizeof(T));
     } else {
       std::uninitialized_move_n(other.data_, other.size_, data_);
       std::destroy_n(other.data_, other.size_);

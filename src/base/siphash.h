@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -20,8 +21,8 @@ const SipKey& process_sip_key();
 class SipHash {
  public:
   explicit SipHash(const SipKey& key) {
-    const std::uint64_t low = word(key.data(), 8);
-    const std::uint64_t high = word(key.data() + 8, 8);
+    const std::uint64_t low = word(key.data());
+    const std::uint64_t high = word(key.data() + 8);
     a_ = low ^ 0x736f6d6570736575ull;
     b_ = high ^ 0x646f72616e646f6dull;
     c_ = low ^ 0x6c7967656e657261ull;
@@ -31,23 +32,14 @@ class SipHash {
   // The message piece by piece; how it is cut makes no difference.
   void add(Bytes bytes) {
     total_ += bytes.size();
-    while (!bytes.empty()) {
-      if (used_ == 0 && bytes.size() >= 8) {
-        absorb(word(bytes.data(), 8));
-        bytes = bytes.subspan(8);
-        continue;
-      }
-      tail_[used_++] = bytes.front();
-      bytes = bytes.subspan(1);
-      if (used_ < 8) continue;
-      absorb(word(tail_.data(), 8));
-      used_ = 0;
-    }
+    if (used_ != 0) bytes = bytes.subspan(take(bytes));
+    for (; bytes.size() >= 8; bytes = bytes.subspan(8)) absorb(word(bytes.data()));
+    take(bytes);
   }
 
   // Once, at the end.
   std::uint64_t finish() {
-    absorb(word(tail_.data(), used_) | (total_ << 56));
+    absorb(tail_ | (total_ << 56));
     c_ ^= 0xff;
     for (int i = 0; i < 4; ++i) round();
     return a_ ^ b_ ^ c_ ^ d_;
@@ -55,10 +47,21 @@ class SipHash {
 
  private:
   // Little-endian, as the algorithm is defined.
-  static std::uint64_t word(const std::byte* from, std::size_t length) {
+  static std::uint64_t word(const std::byte* from) {
     std::uint64_t value = 0;
-    std::memcpy(&value, from, length);
+    std::memcpy(&value, from, 8);
     return std::endian::native == std::endian::little ? value : __builtin_bswap64(value);
+  }
+  // Into the word that is not whole yet, as many bytes as it has room for.
+  std::size_t take(Bytes bytes) {
+    std::size_t count = 0;
+    for (; used_ < 8 && count < bytes.size(); ++used_)
+      tail_ |= std::to_integer<std::uint64_t>(bytes[count++]) << 8 * used_;
+    if (used_ == 8) {
+      absorb(std::exchange(tail_, 0));
+      used_ = 0;
+    }
+    return count;
   }
   void absorb(std::uint64_t value) {
     d_ ^= value;
@@ -80,8 +83,8 @@ class SipHash {
   }
 
   std::uint64_t a_, b_, c_, d_;
-  std::array<std::byte, 8> tail_{};
-  std::size_t used_ = 0;
+  std::uint64_t tail_ = 0;  // bytes that are no whole word yet
+  std::size_t used_ = 0;    // of tail_
   std::uint64_t total_ = 0;
 };
 
