@@ -42,16 +42,14 @@ class PosixAtOnce : public ::testing::Test {
   }
   CallerContext caller() { return {loop, who}; }
 
-  // That the answer is there when the call returns, and no coroutine was needed for it. `blocks` is
-  // how much of the heap the answer itself takes.
+  // Whether the answer is there when the call returns, and no coroutine was needed for it. `blocks`
+  // is how much of the heap the answer itself takes.
   template <class Operate>
-  void expect_no_coroutine(Operate operate, std::size_t blocks = 0) {
+  static bool no_coroutine(Operate operate, std::size_t blocks = 0) {
     const std::size_t frames = kept_frames();
     const std::size_t heap = testing_allocations();
     const auto operation = operate();
-    EXPECT_EQ(kept_frames(), frames);
-    EXPECT_LE(testing_allocations(), heap + blocks);
-    EXPECT_TRUE(operation.ready());
+    return operation.ready() && kept_frames() == frames && testing_allocations() <= heap + blocks;
   }
   static std::size_t testing_allocations() { return stag::testing::heap_allocations.load(); }
 
@@ -64,20 +62,23 @@ class PosixAtOnce : public ::testing::Test {
 };
 
 TEST_F(PosixAtOnce, attributes_and_access_start_no_coroutine) {
-  expect_no_coroutine([&] { return fs->attributes(caller(), root); });
-  expect_no_coroutine([&] { return fs->attributes(caller(), file); });
-  expect_no_coroutine([&] { return fs->access(caller(), file, access::kAll); });
+  EXPECT_TRUE(no_coroutine([&] { return fs->attributes(caller(), root); }));
+  EXPECT_TRUE(no_coroutine([&] { return fs->attributes(caller(), file); }));
+  EXPECT_TRUE(no_coroutine([&] { return fs->access(caller(), file, access::kAll); }));
 }
 
 TEST_F(PosixAtOnce, lookup_starts_no_coroutine) {
-  expect_no_coroutine([&] { return fs->lookup(caller(), root, "file"); });
+  // The kernel answers from memory but for a moment in which anybody renames or mounts something.
+  int tries = 0;
+  while (tries < 100 && !no_coroutine([&] { return fs->lookup(caller(), root, "file"); })) ++tries;
+  EXPECT_LT(tries, 100);
 }
 
 TEST_F(PosixAtOnce, read_starts_no_coroutine) {
   std::optional<Operation<ReadResult>> first = fs->read(caller(), file, 0, 4096);
   if (!first->ready()) GTEST_SKIP() << "the file system below does not read without waiting";
   first.reset();
-  expect_no_coroutine([&] { return fs->read(caller(), file, 0, 4096); }, 1);
+  EXPECT_TRUE(no_coroutine([&] { return fs->read(caller(), file, 0, 4096); }, 1));
 }
 
 TEST_F(PosixAtOnce, other_operations_start_a_coroutine) {
