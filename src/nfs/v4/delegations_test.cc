@@ -11,6 +11,7 @@ class Nfs4Delegations : public Nfs4DelegationsServed {};
 
 TEST_F(Nfs4Delegations, are_given_when_the_client_can_be_called) {
   PROVES("R8167-6-b");
+  loop_.pass(1s);
   EXPECT_EQ(holder_client_.probes, 0) << "nothing is sent before it is needed";
   const v4::open_delegation4 read = open_for(kForReading);
   EXPECT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ);
