@@ -52,9 +52,9 @@ void Callbacks::tell(const CallbackKey& key, std::unique_ptr<PendingCallback> pe
 
 template <class Make>
 void Callbacks::begin(const CallbackKey& key, Make make) {
-  const auto [at, fresh] = pending_.try_emplace(key);
-  if (!fresh) return;
-  at->second.what = make();
+  if (pending_.contains(key)) return;
+  Pending pending{make()};
+  const auto at = pending_.emplace(key, std::move(pending)).first;
   start(at->first, at->second);
   arm();
 }

@@ -121,7 +121,12 @@ std::optional<state::Stateid> Offloads::begin(OffloadedCopy&& copy) {
     job->work.copy.go_on_at(callbacks_.home(), job->work.life.get());
     jobs_.emplace(job->stateid.other, job);
   }
-  callbacks_.home().post([this, job] { detach(run(job)); });
+  try {
+    callbacks_.home().post([this, job] { start(job); });
+  } catch (const std::bad_alloc&) {
+    forget(job->stateid);
+    return std::nullopt;
+  }
   return job->stateid;
 }
 
@@ -205,6 +210,15 @@ Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   co_return v4::NFS4_OK;
 }
 
+// Without memory the copy ends here: its stateid is nobody's any more.
+void Offloads::start(const JobPtr& job) {
+  try {
+    detach(run(job));
+  } catch (const std::bad_alloc&) {
+    forget(job->stateid);
+  }
+}
+
 Task<void> Offloads::run(JobPtr job) {
   ++running_;
   v4::nfsstat4 status = v4::NFS4ERR_SERVERFAULT;
@@ -213,7 +227,11 @@ Task<void> Offloads::run(JobPtr job) {
   } catch (...) {
     trace_exception(Reason::TaskFailed);
   }
-  finish(job, status);
+  try {
+    finish(job, status);
+  } catch (const std::bad_alloc&) {
+    forget(job->stateid);
+  }
   if (--running_ == 0 && stopped_) std::exchange(stopped_, {})();
 }
 

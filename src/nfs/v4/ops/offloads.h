@@ -70,6 +70,7 @@ class Offloads {
   JobPtr find(const state::FileKey& to, const state::Stateid& stateid,
               state::ClientId client) const;
   bool has_room(state::ClientId client) const;
+  void start(const JobPtr& job);
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);
   bool given_up(const Job& job) const;
