@@ -32,7 +32,27 @@ std::set<std::string> names_of(const Struct& from) {
   return result;
 }
 
+// With special members that the source file defines, so that the union itself stays an aggregate.
+constexpr const char* kArmsApart =
+    R"(  struct Arms {{
+    Arms();
+    Arms(const Arms&);
+    Arms(Arms&&) noexcept;
+    Arms& operator=(const Arms&);
+    Arms& operator=(Arms&&) noexcept;
+    ~Arms();
+    bool operator==(const Arms& other) const;
+    std::variant<{}> held;
+  }};
+  Arms arms_{{}};
+)";
+
 }  // namespace
+
+bool arms_are_apart(const Union& from) {
+  constexpr std::size_t kMostInHeader = 8;
+  return from.arms.size() > kMostInHeader;
+}
 
 Emitter::Emitter(const Model& model, std::string name_space, Origin origin)
     : model_(model),
@@ -136,9 +156,15 @@ void Emitter::structure(std::string& out, const Named& named, const Struct& from
   print(out, "\n  bool operator==(const {}&) const = default;\n}};\n", cpp_name(named.name));
 }
 
-void Emitter::discriminated_union(std::string& out, const Named& named, const Union& from) const {
+std::set<std::string> Emitter::hidden_names(const Union& from) const {
   std::set<std::string> hidden = {from.discriminant.name};
   for (const Arm& arm : from.arms) hidden.insert(arm.field.name);
+  return hidden;
+}
+
+void Emitter::discriminated_union(std::string& out, const Named& named, const Union& from) const {
+  const std::set<std::string> hidden = hidden_names(from);
+  const bool apart = arms_are_apart(from);
   print(out, "struct {} {{\n  {} {}{};\n", cpp_name(named.name),
         names_.spell(*from.discriminant.type, hidden), member_name(named, from.discriminant),
         initialiser(*from.discriminant.type));
@@ -149,14 +175,23 @@ void Emitter::discriminated_union(std::string& out, const Named& named, const Un
     const std::string type = names_.spell(*arm.field.type, hidden);
     const std::string name = member_name(named, arm.field);
     const std::string& runtime = names_.runtime();
+    arms += ", " + type;
+    ++index;
+    if (apart) {
+      print(out, "\n  {0}& {1}();\n  const {0}& {1}() const;\n", type, name);
+      continue;
+    }
     print(out, "\n  {0}& {1}() {{ return {2}arm_for_writing<{3}>(arms_); }}\n", type, name, runtime,
-          ++index);
+          index);
     print(out, "  const {0}& {1}() const {{ return {2}arm_held<{3}>(arms_); }}\n", type, name,
           runtime, index);
-    arms += ", " + type;
   }
   print(out, "\n  bool operator==(const {}&) const = default;\n\n", cpp_name(named.name));
-  print(out, "  std::variant<{}> arms_;\n}};\n", arms);
+  if (apart)
+    print(out, kArmsApart, arms);
+  else
+    print(out, "  std::variant<{}> arms_;\n", arms);
+  out += "};\n";
 }
 
 void Emitter::items(std::string& out) const {

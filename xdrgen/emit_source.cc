@@ -16,11 +16,44 @@ void labels(std::string& out, const Arm& arm) {
   if (arm.is_default) out += "    default:\n";
 }
 
+// Appends what `value`, of this type, consists of to `integers` if that is nothing but integers.
+bool add_integers(const Type& type, const std::string& value, std::vector<std::string>& integers) {
+  if (type.kind == Kind::Alias)
+    return add_integers(*std::get<Alias>(type.named->body).field.type, value, integers);
+  if (type.kind != Kind::Struct) {
+    if (type.kind < Kind::Int || type.kind > Kind::UnsignedHyper) return false;
+    integers.push_back(value);
+    return true;
+  }
+  const std::size_t before = integers.size();
+  for (const Field& field : std::get<Struct>(type.named->body).fields) {
+    if (add_integers(*field.type, value + "." + member_name(*type.named, field), integers))
+      continue;
+    integers.resize(before);
+    return false;
+  }
+  return true;
+}
+
 bool has_default(const Union& from) {
   for (const Arm& arm : from.arms)
     if (arm.is_default) return true;
   return false;
 }
+
+std::string_view variant_of(const Union& from) {
+  return arms_are_apart(from) ? "value.arms_.held" : "value.arms_";
+}
+
+constexpr const char* kMembersOfArms = R"(
+{0}::Arms::Arms() = default;
+{0}::Arms::Arms(const Arms&) = default;
+{0}::Arms::Arms(Arms&&) noexcept = default;
+{0}::Arms& {0}::Arms::operator=(const Arms&) = default;
+{0}::Arms& {0}::Arms::operator=(Arms&&) noexcept = default;
+{0}::Arms::~Arms() = default;
+bool {0}::Arms::operator==(const Arms& other) const {{ return held == other.held; }}
+)";
 
 }  // namespace
 
@@ -53,6 +86,7 @@ void Emitter::codecs(std::string& out, const Named& named) {
   if (const auto* from = std::get_if<Enum>(&named.body)) enum_codecs(out, named, *from);
   if (const auto* from = std::get_if<Struct>(&named.body)) struct_codecs(out, named, *from);
   if (const auto* from = std::get_if<Union>(&named.body)) {
+    if (arms_are_apart(*from)) union_members(out, named, *from);
     union_encode(out, named, *from);
     union_decode(out, named, *from);
   }
@@ -96,18 +130,49 @@ void Emitter::decode_body(std::string& out, const Named& named,
 void Emitter::struct_codecs(std::string& out, const Named& named, const Struct& from) const {
   print(out, "\n{} {{\n", encode_declaration(named));
   std::string expression;
+  const auto add = [&](const std::string& encode, const std::string& decode) {
+    print(out, "  {};\n", encode);
+    expression += (expression.empty() ? "" : " &&\n         ") + decode;
+  };
+  // Integers side by side are one access to the stream.
+  std::vector<std::string> integers;
+  const auto add_run = [&] {
+    if (integers.empty()) return;
+    const std::string run = fmt::format("coder.integers({})", fmt::join(integers, ", "));
+    add("en" + run, "de" + run);
+    integers.clear();
+  };
   for (const Field& field : from.fields) {
     const std::string value = "value." + member_name(named, field);
-    print(out, "  {};\n", text_.encode(*field.type, "encoder", value, field.item));
-    if (!expression.empty()) expression += " &&\n         ";
-    expression += text_.decode(*field.type, "decoder", value, field.item);
+    if (add_integers(*field.type, value, integers)) continue;
+    add_run();
+    add(text_.encode(*field.type, "encoder", value, field.item),
+        text_.decode(*field.type, "decoder", value, field.item));
   }
+  add_run();
   if (from.fields.empty()) {
     out += "  static_cast<void>(encoder), static_cast<void>(value);\n";
     expression = "static_cast<void>(value), decoder.ok()";
   }
   out += "}\n";
   decode_body(out, named, expression);
+}
+
+void Emitter::union_members(std::string& out, const Named& named, const Union& from) const {
+  const std::set<std::string> hidden = hidden_names(from);
+  const std::string name = cpp_name(named.name);
+  print(out, kMembersOfArms, name);
+  std::size_t index = 0;
+  for (const Arm& arm : from.arms) {
+    if (arm.field.type->kind == Kind::Void) continue;
+    const std::string type = names_.spell(*arm.field.type, hidden);
+    const std::string member = member_name(named, arm.field);
+    const std::string& runtime = names_.runtime();
+    print(out, "{0}& {1}::{2}() {{ return {3}arm_for_writing<{4}>(arms_.held); }}\n", type, name,
+          member, runtime, ++index);
+    print(out, "const {0}& {1}::{2}() const {{ return {3}arm_held<{4}>(arms_.held); }}\n", type,
+          name, member, runtime, index);
+  }
 }
 
 // Encodes the arm that the discriminant selects; its default value when another arm is held.
@@ -122,7 +187,7 @@ void Emitter::union_encode(std::string& out, const Named& named, const Union& fr
     labels(out, arm);
     if (arm.field.type->kind != Kind::Void) {
       const std::string value =
-          fmt::format("{}arm_or_default<{}>(value.arms_)", names_.runtime(), ++index);
+          fmt::format("{}arm_or_default<{}>({})", names_.runtime(), ++index, variant_of(from));
       print(out, "      {};\n", text_.encode(*arm.field.type, "encoder", value, arm.field.item));
     }
     out += "      return;\n";
@@ -133,7 +198,6 @@ void Emitter::union_encode(std::string& out, const Named& named, const Union& fr
 }
 
 void Emitter::union_decode(std::string& out, const Named& named, const Union& from) const {
-  const std::string arms = cpp_name(named.name);
   print(out, "\n{} {{\n", decode_declaration(named));
   if (named.recursive) out += "  if (!decoder.enter()) return false;\n";
   print(out, "  if (!{}) return false;\n",
@@ -144,10 +208,10 @@ void Emitter::union_decode(std::string& out, const Named& named, const Union& fr
   for (const Arm& arm : from.arms) {
     labels(out, arm);
     if (arm.field.type->kind == Kind::Void) {
-      out += "      value.arms_.emplace<0>();\n      break;\n";
+      print(out, "      {}.emplace<0>();\n      break;\n", variant_of(from));
       continue;
     }
-    const std::string value = fmt::format("value.arms_.emplace<{}>()", ++index);
+    const std::string value = fmt::format("{}.emplace<{}>()", variant_of(from), ++index);
     print(out, "      if (!{}) return false;\n      break;\n",
           text_.decode(*arm.field.type, "decoder", value, arm.field.item));
   }

@@ -11,6 +11,11 @@ struct Origin {
   std::string runtime;        // Folder of the installed runtime's headers; empty: Stag's own tree.
 };
 
+// Whether all that a union does with its arms is compiled once, in the source file: a std::variant
+// of dozens of types, copied, moved and compared in each file that includes the header, is most of
+// what such a file costs to compile.
+bool arms_are_apart(const Union& from);
+
 class Emitter {
  public:
   Emitter(const Model& model, std::string name_space, Origin origin);
@@ -27,6 +32,7 @@ class Emitter {
   void enumeration(std::string& out, const Named& named, const Enum& from) const;
   void structure(std::string& out, const Named& named, const Struct& from) const;
   void discriminated_union(std::string& out, const Named& named, const Union& from) const;
+  std::set<std::string> hidden_names(const Union& from) const;
   void items(std::string& out) const;
   void declarations(std::string& out) const;
   void size_constants(std::string& out);
@@ -36,6 +42,7 @@ class Emitter {
   void codecs(std::string& out, const Named& named);
   void enum_codecs(std::string& out, const Named& named, const Enum& from) const;
   void struct_codecs(std::string& out, const Named& named, const Struct& from) const;
+  void union_members(std::string& out, const Named& named, const Union& from) const;
   void union_encode(std::string& out, const Named& named, const Union& from) const;
   void union_decode(std::string& out, const Named& named, const Union& from) const;
   void alias_codecs(std::string& out, const Named& named, const Alias& from) const;

@@ -173,6 +173,34 @@ TEST(Generated, unions_without_default_refuse_other_discriminants) {
   EXPECT_EQ(rest->rest(), 1.0);
 }
 
+TEST(Generated, a_union_of_many_arms_is_a_value_like_any_other) {
+  many_arms text{.kind = 4};
+  text.four() = "four";
+  many_arms nested{.kind = 8};
+  nested.eight() = {text, {}, text};
+  nested.eight()[1].kind = 9;
+  nested.eight()[1].nine().which = -1;
+  nested.eight()[1].nine().data() = Rope::copy_of(bytes_of("five"));
+  expect_round_trip(nested);
+  many_arms copy = nested;
+  EXPECT_EQ(copy, nested);
+  copy.eight()[2].four() = "five";
+  EXPECT_NE(copy, nested);
+  const many_arms moved = std::move(copy);
+  EXPECT_EQ(moved.eight()[2].four(), "five");
+  copy = moved;
+  EXPECT_EQ(copy, moved);
+  static_assert(std::is_nothrow_move_constructible_v<many_arms>);
+}
+
+TEST(Generated, a_union_of_many_arms_encodes_a_default_for_an_arm_that_it_does_not_hold) {
+  many_arms value{.kind = 4};
+  value.four() = "four";
+  value.kind = 3;
+  EXPECT_EQ(words_of(flat(value)), (Words{3, 0, 0}));
+  EXPECT_EQ(failure<many_arms>(words({10})), Error::BadDiscriminant);
+}
+
 TEST(Generated, the_list_idiom_is_a_vector_with_the_bytes_of_a_list) {
   directory value;
   value.entries.resize(2);
