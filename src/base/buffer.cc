@@ -52,9 +52,10 @@ Pool* thread_pool() {
 class PooledStorage final : public Storage {
  public:
   // Null when there is no memory.
-  static PooledStorage* create(std::size_t capacity) noexcept {
+  static PooledStorage* create(std::size_t size_class) noexcept {
+    const std::size_t capacity = std::size_t{1} << (kSmallestBits + size_class);
     void* memory = ::operator new(sizeof(PooledStorage) + capacity, std::nothrow);
-    return memory == nullptr ? nullptr : new (memory) PooledStorage(capacity);
+    return memory == nullptr ? nullptr : new (memory) PooledStorage(size_class, capacity);
   }
   MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), capacity_}; }
   std::size_t capacity() const { return capacity_; }
@@ -67,15 +68,17 @@ class PooledStorage final : public Storage {
   PooledStorage* next = nullptr;
 
  private:
-  explicit PooledStorage(std::size_t capacity) : Storage(true), capacity_(capacity) {}
+  PooledStorage(std::size_t size_class, std::size_t capacity)
+      : Storage(true), size_class_(size_class), capacity_(capacity) {}
 
   void release() noexcept override {
     Pool* pool = thread_pool();
     if (pool == nullptr || pool->kept + capacity_ > kMostKeptByThread) return destroy(this);
-    next = std::exchange(pool->lists[size_class_of(capacity_)], this);
+    next = std::exchange(pool->lists[size_class_], this);
     pool->kept += capacity_;
   }
 
+  const std::size_t size_class_;
   const std::size_t capacity_;
 };
 
@@ -134,8 +137,7 @@ Block Block::try_allocate(std::size_t capacity) noexcept {
   if (capacity <= kLargest) {
     const std::size_t size_class = size_class_of(capacity);
     PooledStorage* storage = take_kept(size_class);
-    if (storage == nullptr)
-      storage = PooledStorage::create(std::size_t{1} << (kSmallestBits + size_class));
+    if (storage == nullptr) storage = PooledStorage::create(size_class);
     return storage == nullptr ? Block() : Block(storage, storage->bytes());
   }
   PageStorage* const storage = PageStorage::create(capacity);

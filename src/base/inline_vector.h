@@ -40,7 +40,9 @@ class InlineVector {
     for (const T& value : values) push_back(value);
   }
   InlineVector(const InlineVector& other) { append(other); }
-  InlineVector(InlineVector&& other) noexcept { take(other); }
+  InlineVector(InlineVector&& other) noexcept {
+    if (other.size_ != 0) take(other);
+  }
   InlineVector& operator=(const InlineVector& other) {
     if (this == &other) return *this;
     clear();
@@ -50,7 +52,7 @@ class InlineVector {
   InlineVector& operator=(InlineVector&& other) noexcept {
     if (this == &other) return *this;
     clear();
-    take(other);
+    if (other.size_ != 0) take(other);
     return *this;
   }
   ~InlineVector() {
@@ -74,8 +76,7 @@ class InlineVector {
     data_[--size_].~T();
   }
   void clear() {
-    if (size_ == 0) return;
-    std::destroy_n(data_, size_);
+    if (!std::is_trivially_destructible_v<T> && size_ != 0) destroy();
     size_ = 0;
   }
   // Makes capacity for `wanted` elements in all.
@@ -122,9 +123,10 @@ class InlineVector {
     std::uninitialized_copy_n(other.data_, other.size_, data_);
     size_ = other.size_;
   }
-  // Moves the elements of `other` into this vector, which is empty.
+  // Not inlined, so that whoever ends or moves an empty list only looks at its size.
+  [[gnu::noinline]] void destroy() { std::destroy_n(data_, size_); }
+  // Moves the elements of `other`, of which there are some, into this vector, which is empty.
   void take(InlineVector& other) noexcept {
-    if (other.size_ == 0) return;
     if (other.on_heap()) {
       free_heap();
       data_ = std::exchange(other.data_, other.inline_data());

@@ -17,14 +17,6 @@ rpc::rdma::ChannelOptions for_software(rpc::rdma::ChannelOptions options) {
   return options;
 }
 
-// Who is told that our handles may be invalidated does it, and regions that stay open are not to
-// be: some devices end the connection then.
-rpc::rdma::ChannelOptions for_device(const ConnectorOptions& options) {
-  rpc::rdma::ChannelOptions rdma = options.rdma;
-  if (options.verbs.open_regions) rdma.transport.remote_invalidation = false;
-  return rdma;
-}
-
 // RPC-over-RDMA on a fabric of its own.
 template <class FabricType>
 class FabricConnector final : public rpc::Connector {
@@ -49,7 +41,7 @@ using VerbsConnector = FabricConnector<fabric::VerbsFabric>;
 class AutoConnector final : public rpc::Connector {
  public:
   AutoConnector(net::EpollLoop& loop, const ConnectorOptions& options)
-      : verbs_(loop, options.verbs, for_device(options)),
+      : verbs_(loop, options.verbs, options.rdma),
         iwarp_(loop, options.iwarp, for_software(options.rdma)),
         on_choice_(options.on_choice) {}
   Loop& loop() override { return iwarp_.loop(); }
@@ -79,7 +71,7 @@ std::unique_ptr<rpc::Connector> make_rdma_connector(net::EpollLoop& loop,
                                                     const ConnectorOptions& options) {
   switch (options.fabric) {
     case FabricKind::Verbs:
-      return std::make_unique<VerbsConnector>(loop, options.verbs, for_device(options));
+      return std::make_unique<VerbsConnector>(loop, options.verbs, options.rdma);
     case FabricKind::Auto:
       return std::make_unique<AutoConnector>(loop, options);
     case FabricKind::Iwarp:

@@ -65,7 +65,9 @@ struct Parameters {
   // Bytes, the longest range one handle may cover; it bounds how long a registration, which is
   // synchronous, keeps the loop from other work.
   std::uint32_t max_registration = 0;
-  bool remote_invalidation = false;  // the provider can perform Send With Invalidate
+  // Send With Invalidate works both ways: the provider can perform it, and the peer may invalidate
+  // every handle that is exposed here.
+  bool remote_invalidation = false;
   // The provider can drop what the peer writes into memory that its owner has taken back: abandon()
   // may be called. Where it cannot, such a Write ends the connection, and the owner keeps exposed
   // whatever the peer may still write to.
@@ -168,7 +170,10 @@ class Connection {
 // How a connection is asked for and answered.
 struct ConnectOptions {
   std::vector<std::byte> private_data;  // at most 252 bytes on iWARP with Linux, 56 on InfiniBand
-  ReceiveCredit receive{1, 4096};       // in force before the peer's first message can arrive
+  // Sent in its place where Parameters::remote_invalidation turns out to be false, which a provider
+  // may know only when it has found the device of a connection; nullopt: the same.
+  std::optional<std::vector<std::byte>> private_data_without_invalidation{};
+  ReceiveCredit receive{1, 4096};  // in force before the peer's first message can arrive
   // Depths of queues that some providers fix when a connection is made. Receives: the credit never
   // exceeds it. Sends: operations the owner posts before earlier ones have ended; more than that
   // wait in the provider.
@@ -183,6 +188,17 @@ struct ConnectOptions {
   // progress is progress, unless it is too little to be of use (fabric/iwarp/stall_watch.h). Zero:
   // never.
   Duration stall_limit{0};
+
+  // What the peer is sent on a connection that has `parameters`.
+  const std::vector<std::byte>& private_data_for(const Parameters& parameters) const {
+    const bool other = private_data_without_invalidation && !parameters.remote_invalidation;
+    return other ? *private_data_without_invalidation : private_data;
+  }
+  // Bytes of the longer one.
+  std::size_t private_data_size() const {
+    const bool other = private_data_without_invalidation.has_value();
+    return std::max(private_data.size(), other ? private_data_without_invalidation->size() : 0);
+  }
 };
 
 struct ConnectRequest {

@@ -20,7 +20,8 @@ void Batch::sent(std::size_t count) {
   if (bytes_left_ == 0) return clear();
   while (count >= ranges_[first_].size()) {
     count -= ranges_[first_].size();
-    owners_[first_] = Buffer();
+    if (first_owner_ < owners_.size() && owners_[first_owner_].range == first_)
+      owners_[first_owner_++].buffer = Buffer();
     ++first_;
   }
   ranges_[first_] = ranges_[first_].subspan(count);
@@ -28,35 +29,33 @@ void Batch::sent(std::size_t count) {
 
 void Batch::take_private_copies() {
   std::size_t needed = 0;
-  const auto is_borrowed = [this](std::size_t i) {
-    return !owners_[i].empty() && !owners_[i].owned();
-  };
-  for (std::size_t i = first_; i < ranges_.size(); ++i) {
-    if (is_borrowed(i)) needed += ranges_[i].size();
-  }
+  const std::span<Owner> owners = std::span(owners_.data(), owners_.size()).subspan(first_owner_);
+  for (const Owner& owner : owners)
+    if (!owner.buffer.owned()) needed += ranges_[owner.range].size();
   if (needed == 0) return;
   Block block = Block::allocate(needed);
   std::size_t at = 0;
-  for (std::size_t i = first_; i < ranges_.size(); ++i) {
-    if (!is_borrowed(i)) continue;
-    std::copy(ranges_[i].begin(), ranges_[i].end(), block.data() + at);
-    at += ranges_[i].size();
+  for (const Owner& owner : owners) {
+    if (owner.buffer.owned()) continue;
+    const Bytes range = ranges_[owner.range];
+    std::copy(range.begin(), range.end(), block.data() + at);
+    at += range.size();
   }
   const Buffer copy = std::move(block).freeze(needed);
   at = 0;
-  for (std::size_t i = first_; i < ranges_.size(); ++i) {
-    if (!is_borrowed(i)) continue;
-    owners_[i] = copy.slice(at, ranges_[i].size());
-    ranges_[i] = owners_[i].bytes();
-    at += ranges_[i].size();
+  for (Owner& owner : owners) {
+    if (owner.buffer.owned()) continue;
+    Bytes& range = ranges_[owner.range];
+    owner.buffer = copy.slice(at, range.size());
+    at += range.size();
+    range = owner.buffer.bytes();
   }
 }
 
 void Batch::clear() {
   ranges_.clear();
   owners_.clear();
-  first_ = 0;
-  taken_ = 0;
+  first_ = first_owner_ = 0;
   blocks_.clear();
   appended_ -= bytes_left_;
   bytes_left_ = 0;
@@ -82,16 +81,14 @@ std::byte* Batch::take(std::size_t size) {
 }
 
 void Batch::append_own(Bytes bytes) {
+  const bool last_is_own = owners_.empty() || owners_.back().range + 1 != ranges_.size();
   // The trailer of one FPDU and the header of the next lie side by side: one range for both.
-  if (ranges() > 0 && owners_.back().empty() &&
-      ranges_.back().data() + ranges_.back().size() == bytes.data()) {
-    Bytes& last = ranges_.back();
-    last = Bytes(last.data(), last.size() + bytes.size());
-    bytes_left_ += bytes.size();
-    appended_ += bytes.size();
-    return;
-  }
-  push(bytes, Buffer());
+  if (ranges() > 0 && last_is_own && ranges_.back().data() + ranges_.back().size() == bytes.data())
+    ranges_.back() = Bytes(ranges_.back().data(), ranges_.back().size() + bytes.size());
+  else
+    ranges_.push_back(bytes);
+  bytes_left_ += bytes.size();
+  appended_ += bytes.size();
 }
 
 std::byte* Batch::add_own(std::size_t size) {
@@ -100,15 +97,13 @@ std::byte* Batch::add_own(std::size_t size) {
   return start;
 }
 
+// There are no bytes without their owner, even where there is no memory to note it.
 void Batch::append(Buffer payload) {
   if (payload.empty()) return;
   const Bytes bytes = payload.bytes();
-  push(bytes, std::move(payload));
-}
-
-void Batch::push(Bytes bytes, Buffer owner) {
-  ranges_.push_back(bytes);
-  owners_.push_back(std::move(owner));
+  ranges_.emplace_back();
+  owners_.push_back({ranges_.size() - 1, std::move(payload)});
+  ranges_.back() = bytes;
   bytes_left_ += bytes.size();
   appended_ += bytes.size();
 }

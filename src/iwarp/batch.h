@@ -44,15 +44,19 @@ class Batch {
   void append(Buffer payload);
 
  private:
-  void push(Bytes bytes, Buffer owner);
+  // What keeps the bytes of a range alive that lie outside blocks_.
+  struct Owner {
+    std::size_t range = 0;
+    Buffer buffer;
+  };
   std::size_t left_in_block() const;
 
   InlineVector<Block, 2> blocks_;
   std::size_t taken_ = 0;  // bytes of the last block
-  // Range i stays alive through owners_[i], which is empty for bytes of blocks_.
   InlineVector<Bytes, 8> ranges_;
-  InlineVector<Buffer, 8> owners_;
-  std::size_t first_ = 0;  // the first range that is not written
+  std::size_t first_ = 0;          // the first range that is not written
+  InlineVector<Owner, 8> owners_;  // in the order of their ranges
+  std::size_t first_owner_ = 0;    // of a range that is not written
   std::size_t bytes_left_ = 0;
   std::uint64_t appended_ = 0;
 };

@@ -60,10 +60,9 @@ class Sender {
 
   void begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size);
   void add_segment(Batch& batch, std::size_t length, bool last);
-  template <class Write>
-  void add_gathered(Batch& batch, std::size_t length, Write write);
+  static std::byte* add_whole(Batch& batch, std::size_t size);
+  void sum_whole(std::byte* fpdu, std::size_t size) const;
   void encode_header(std::byte* to, std::size_t length, bool last) const;
-  void finish(std::byte* fpdu, std::size_t ulpdu) const;
   void add_rope(Fpdu& fpdu, std::size_t length);
   Violation source_fault(StagFault fault) const;
   std::size_t largest_payload() const;

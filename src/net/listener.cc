@@ -126,7 +126,12 @@ Result<TcpListener, Reason> TcpListener::listen(EpollLoop& loop, const Address& 
                                                 ListenOptions options) {
   auto fd = bound(at, options.backlog);
   if (!fd) return Failure{fd.error()};
-  auto watched = Descriptor::watch(loop, *std::move(fd));
+  return adopt(loop, *std::move(fd), options);
+}
+
+Result<TcpListener, Reason> TcpListener::adopt(EpollLoop& loop, UniqueFd listening,
+                                               ListenOptions options) {
+  auto watched = Descriptor::watch(loop, std::move(listening));
   if (!watched) return Failure{watched.error()};
   return TcpListener(std::make_shared<State>(*std::move(watched), options));
 }

@@ -1,4 +1,4 @@
-// Accepting TCP connections.
+// Accepting connections of streams: TCP, and Unix sockets.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,9 @@ class TcpListener {
   // address is used.
   static Result<TcpListener, Reason> listen(EpollLoop& loop, const Address& at,
                                             ListenOptions options = {});
+  // A socket that listens already (net/local_socket.h).
+  static Result<TcpListener, Reason> adopt(EpollLoop& loop, UniqueFd listening,
+                                           ListenOptions options = {});
   TcpListener(TcpListener&&) noexcept;
   TcpListener& operator=(TcpListener&&) noexcept;
   ~TcpListener();

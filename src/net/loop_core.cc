@@ -131,7 +131,7 @@ void EpollLoop::Core::collect() {
   found_ = 0;
 }
 
-void EpollLoop::Core::tell_due() {
+inline void EpollLoop::Core::tell_due() {
   if (again_.size() + found_ <= 1) return tell_only();
   collect();
   crowded_ = due_.size() > 1;
@@ -158,7 +158,7 @@ void EpollLoop::Core::tell_due() {
 }
 
 // One or none, as in most turns.
-void EpollLoop::Core::tell_only() {
+inline void EpollLoop::Core::tell_only() {
   crowded_ = false;
   Watched* watched = nullptr;
   if (!again_.empty()) {
@@ -172,7 +172,7 @@ void EpollLoop::Core::tell_only() {
 }
 
 // Whoever is told may end the watching of others, or its own.
-void EpollLoop::Core::tell(Watched& watched) {
+inline void EpollLoop::Core::tell(Watched& watched) {
   const std::uint32_t events = std::exchange(watched.due_, 0);
   telling_ = &watched;
   if ((events & kReadable) != 0) call([&] { watched.on_readable(events); });
@@ -200,7 +200,7 @@ void EpollLoop::Core::wake() {
   STAG_CHECK(written == sizeof one || errno == EAGAIN);
 }
 
-void EpollLoop::Core::run_posted() {
+inline void EpollLoop::Core::run_posted() {
   if (!has_posted_.load(std::memory_order_acquire)) return;
   {
     std::lock_guard lock(mutex_);
@@ -211,7 +211,7 @@ void EpollLoop::Core::run_posted() {
   running_.clear();
 }
 
-void EpollLoop::Core::run_timers() {
+inline void EpollLoop::Core::run_timers() {
   if (!timers.may_be_due(turn_began_)) return;
   const std::uint64_t newest = timers.newest();
   while (Function function = timers.take_due(turn_began_, newest)) call(function);
@@ -232,7 +232,7 @@ void EpollLoop::Core::run() {
   stopped_ = false;
 }
 
-void EpollLoop::Core::turn() {
+inline void EpollLoop::Core::turn() {
   run_posted();
   run_timers();
   if (stopped_.load(std::memory_order_relaxed)) return;
@@ -246,7 +246,7 @@ bool EpollLoop::Core::has_work() {
   return stopped_.load(std::memory_order_relaxed) || timers.may_be_due(turn_began_);
 }
 
-void EpollLoop::Core::wait() {
+inline void EpollLoop::Core::wait() {
   if (has_work()) {
     poll(0);
     return;

@@ -171,7 +171,7 @@ Transfer TcpSocket::try_read(const iovec& piece) {
   return has_read(recv(fd(), piece.iov_base, piece.iov_len, MSG_DONTWAIT), piece.iov_len);
 }
 
-Transfer TcpSocket::has_read(ssize_t moved, std::size_t wanted) {
+inline Transfer TcpSocket::has_read(ssize_t moved, std::size_t wanted) {
   const Transfer transfer =
       moved == 0 ? Transfer{0, Reason::ConnectionClosed, true} : transfer_of(moved, wanted);
   if (transfer.bytes > 0) descriptor_.mark_read();
@@ -189,7 +189,7 @@ Transfer TcpSocket::try_write(const iovec& piece) {
   return has_written(::send(fd(), piece.iov_base, piece.iov_len, kSendFlags), piece.iov_len);
 }
 
-Transfer TcpSocket::has_written(ssize_t moved, std::size_t wanted) {
+inline Transfer TcpSocket::has_written(ssize_t moved, std::size_t wanted) {
   const Transfer transfer = transfer_of(moved, wanted);
   if (transfer.drained) descriptor_.mark_unwritable();
   return transfer;

@@ -6,12 +6,12 @@ namespace {
 using xdr::Decoder;
 using xdr::Encoder;
 
-Reason take_auth(Decoder& from, OpaqueAuth& auth) {
-  std::uint32_t flavor = 0;
-  const bool taken = from.u32(flavor) && from.inline_opaque(auth.body, kMaxAuthBody);
+// The body of a credential or verifier whose flavor and length have been read. Most are empty.
+Reason take_body(Decoder& from, OpaqueAuth& auth, std::uint32_t flavor, std::uint32_t length) {
   auth.flavor = static_cast<AuthFlavor>(flavor);
-  if (taken) return Reason::None;
-  return from.error() == xdr::Error::TooLong ? Reason::RpcAuthTooLong : Reason::RpcMessageTruncated;
+  if (length > kMaxAuthBody) return Reason::RpcAuthTooLong;
+  const bool taken = length == 0 || from.inline_bytes(auth.body, length);
+  return taken ? Reason::None : Reason::RpcMessageTruncated;
 }
 
 // A number that must be one of an enumeration whose last value is `last`.
@@ -22,12 +22,14 @@ bool known(std::uint32_t value, Enum last, Enum& to) {
 }
 
 Reason take_versions(Decoder& from, VersionRange& versions) {
-  return from.u32s(versions.low, versions.high) ? Reason::None : Reason::RpcMessageTruncated;
+  return from.integers(versions.low, versions.high) ? Reason::None : Reason::RpcMessageTruncated;
 }
 
 Reason take_accepted(Decoder& from, ReplyHeader& header) {
-  if (Reason why = take_auth(from, header.verifier); why != Reason::None) return why;
-  std::uint32_t stat = 0;
+  std::uint32_t flavor = 0, length = 0, stat = 0;
+  if (!from.integers(flavor, length)) return Reason::RpcMessageTruncated;
+  if (Reason why = take_body(from, header.verifier, flavor, length); why != Reason::None)
+    return why;
   if (!from.u32(stat)) return Reason::RpcMessageTruncated;
   if (!known(stat, AcceptStat::SYSTEM_ERR, header.status.accept))
     return Reason::RpcReplyStatusUnknown;
@@ -45,6 +47,29 @@ Reason take_denied(Decoder& from, ReplyStatus& status) {
   // The registry of auth_stat grows (RFC 5531 section 9); an unknown one is still a refusal.
   status.auth = static_cast<AuthStat>(auth);
   return Reason::None;
+}
+
+Reason take_reply(Decoder& from, ReplyHeader& header) {
+  std::uint32_t type = 0, stat = 0;
+  if (!from.integers(header.xid, type, stat)) return Reason::RpcMessageTruncated;
+  if (type != static_cast<std::uint32_t>(MessageType::REPLY)) return Reason::RpcMessageTypeUnknown;
+  if (!known(stat, ReplyStat::MSG_DENIED, header.status.reply))
+    return Reason::RpcReplyStatusUnknown;
+  return header.status.reply == ReplyStat::MSG_ACCEPTED ? take_accepted(from, header)
+                                                        : take_denied(from, header.status);
+}
+
+Reason take_call(Decoder& from, CallHeader& header) {
+  std::uint32_t type = 0, version = 0, flavor = 0, length = 0;
+  if (!from.integers(header.xid, type, version)) return Reason::RpcMessageTruncated;
+  if (type != static_cast<std::uint32_t>(MessageType::CALL)) return Reason::RpcMessageTypeUnknown;
+  if (version != kRpcVersion) return Reason::RpcVersionUnsupported;
+  if (!from.integers(header.program, header.version, header.procedure, flavor, length))
+    return Reason::RpcMessageTruncated;
+  if (Reason why = take_body(from, header.credential, flavor, length); why != Reason::None)
+    return why;
+  if (!from.integers(flavor, length)) return Reason::RpcMessageTruncated;
+  return take_body(from, header.verifier, flavor, length);
 }
 
 }  // namespace
@@ -92,48 +117,16 @@ Result<MessageStart, Reason> peek(Bytes message) {
 }
 
 Result<CallHeader, CallFault> decode_call(Decoder& from) {
-  CallHeader header;
-  std::uint32_t type = 0;
-  std::uint32_t rpc_version = 0;
-  CallFault fault;
-  if (!from.u32s(header.xid, type, rpc_version)) {
-    fault.reason = Reason::RpcMessageTruncated;
-    return Failure{fault};
-  }
-  fault.xid = header.xid;
-  if (type != static_cast<std::uint32_t>(MessageType::CALL)) {
-    fault.reason = Reason::RpcMessageTypeUnknown;
-    return Failure{fault};
-  }
-  if (rpc_version != kRpcVersion) {
-    fault.reason = Reason::RpcVersionUnsupported;
-    fault.wrong_rpc_version = true;
-    return Failure{fault};
-  }
-  if (!from.u32s(header.program, header.version, header.procedure)) {
-    fault.reason = Reason::RpcMessageTruncated;
-    return Failure{fault};
-  }
-  fault.reason = take_auth(from, header.credential);
-  if (fault.reason == Reason::None) fault.reason = take_auth(from, header.verifier);
-  if (fault.reason != Reason::None) return Failure{fault};
-  return header;
+  Result<CallHeader, CallFault> result(std::in_place);
+  if (const Reason why = take_call(from, *result); why != Reason::None)
+    result = Failure{CallFault{why, why == Reason::RpcVersionUnsupported, result->xid}};
+  return result;
 }
 
 Result<ReplyHeader, Reason> decode_reply(Decoder& from) {
-  ReplyHeader header;
-  std::uint32_t type = 0;
-  std::uint32_t stat = 0;
-  if (!from.u32s(header.xid, type, stat)) return Failure{Reason::RpcMessageTruncated};
-  if (type != static_cast<std::uint32_t>(MessageType::REPLY))
-    return Failure{Reason::RpcMessageTypeUnknown};
-  if (!known(stat, ReplyStat::MSG_DENIED, header.status.reply))
-    return Failure{Reason::RpcReplyStatusUnknown};
-  const Reason why = header.status.reply == ReplyStat::MSG_ACCEPTED
-                         ? take_accepted(from, header)
-                         : take_denied(from, header.status);
-  if (why != Reason::None) return Failure{why};
-  return header;
+  Result<ReplyHeader, Reason> result(std::in_place);
+  if (const Reason why = take_reply(from, *result); why != Reason::None) result = Failure{why};
+  return result;
 }
 
 void encode(Encoder& to, const OpaqueAuth& auth) {

@@ -27,101 +27,92 @@ void copy_into(const Rope& data, MutableBytes to) {
   }
 }
 
-Client::Outgoing::Outgoing(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
-                           const ProcedureBinding* procedure_binding, Client& client,
-                           const CallOptions& call_options)
-    : binding(procedure_binding),
-      options(call_options),
-      security(nullptr),
-      encoder(watched_arguments(procedure_binding)) {
-  const Credentials& credentials =
-      options.credentials != nullptr ? *options.credentials : client.credentials_;
-  security = credentials.security();
-  message.xid = client.channel_->next_xid();
+Client::AnyExchange::AnyExchange(const Client& client, std::uint32_t program, std::uint32_t version,
+                                 std::uint32_t procedure, const CallOptions& options)
+    : client_(client),
+      options_(options),
+      binding_(client.binding_.find(program, version, procedure)),
+      encoder_(watched_arguments(binding_)),
+      credentials_(options.credentials != nullptr ? *options.credentials : client.credentials_) {
+  message_.xid = client.channel_->next_xid();
   oncrpc::CallHeader header;
-  header.xid = message.xid;
+  header.xid = message_.xid;
   header.program = program;
   header.version = version;
   header.procedure = procedure;
-  if (security == nullptr)
-    oncrpc::encode(encoder, header, credentials.encoded());
+  if (credentials_.security() == nullptr)
+    oncrpc::encode(encoder_, header, credentials_.encoded());
   else
-    secured.emplace(*security, header);
+    secured_.emplace(*credentials_.security(), header);
 }
 
 // If there are eligible items, their size is what varies; the Binding knows the size of the rest.
-void Client::limit(ReplyBound& bound, std::uint32_t results_max) {
-  if (bound.items.empty()) bound.payload_max = results_max;
-  const std::uint32_t left = results_max - std::min(results_max, bound.payload_max);
+void Client::AnyExchange::limit_results() {
+  const std::uint32_t most = *options_.results_max;
+  ReplyBound& bound = message_.reply;
+  if (bound.items.empty()) bound.payload_max = most;
+  const std::uint32_t left = most - std::min(most, bound.payload_max);
   for (ItemBound& item : bound.items) item.max_length = std::min(item.max_length, left);
 }
 
-bool Client::prepare(Outgoing& out) const {
-  CallMessage& message = out.message;
-  message.stream = std::move(out.encoder).finish();
-  if (!message.stream.ok()) return false;
-  message.reply = std::move(out.bound);
+// False when the arguments break a bound of their type.
+bool Client::AnyExchange::complete() {
+  message_.stream = std::move(encoder_).finish();
+  if (!message_.stream.ok()) return false;
   // An error Reply must fit too.
   constexpr std::uint32_t kErrorBody = oncrpc::kMaxErrorReplySize - oncrpc::kReplyHeaderSize;
-  message.reply.payload_max =
-      saturating_add(std::max(message.reply.payload_max, kErrorBody), oncrpc::kReplyHeaderSize);
-  if (out.binding != nullptr) {
-    message.reply.pairing = out.binding->pairing;
-    message.eligible_arguments = out.binding->arguments.ids();
-    message.eligible_results = out.binding->results.ids();
-    message.retry_short_reply = out.binding->retry_short_reply;
+  std::uint32_t& payload_max = message_.reply.payload_max;
+  payload_max = saturating_add(std::max(payload_max, kErrorBody), oncrpc::kReplyHeaderSize);
+  if (binding_ != nullptr) {
+    message_.reply.pairing = binding_->pairing;
+    message_.eligible_arguments = binding_->arguments.ids();
+    message_.eligible_results = binding_->results.ids();
+    message_.retry_short_reply = binding_->retry_short_reply;
   }
-  message.cancel = out.options.cancel;
-  message.sinks = out.options.sinks;
-  const Duration timeout = out.options.timeout.value_or(options_.timeout);
-  if (timeout > Duration::zero()) message.deadline = channel_->loop().now() + timeout;
-  if (out.secured) out.secured->take(message);
+  message_.cancel = options_.cancel;
+  message_.sinks = options_.sinks;
+  const Duration timeout = options_.timeout.value_or(client_.options_.timeout);
+  if (timeout > Duration::zero()) message_.deadline = client_.channel_->loop().now() + timeout;
+  if (secured_) secured_->take(message_);
   return true;
 }
 
-CallError Client::unencodable() const {
-  return CallError::transport(Reason::RpcArgumentsUnencodable, channel_->where());
+Task<Result<ReplyMessage, CallError>> Client::AnyExchange::send() {
+  if (!complete()) return unencodable(client_.channel_->where());
+  return secured_ ? secured_->call(*client_.channel_, message_) : client_.channel_->call(message_);
 }
 
-Client::Incoming::Incoming(Client& from, const Outgoing& out, ReplyMessage& message)
-    : client(from),
-      reply(message),
-      plain(out.transforms()),
-      decoder(message.payload,
-              message.items.empty() && out.options.sinks.empty() ? nullptr : &message.items) {
-  reply.items.place_in(out.options.sinks);
-  if (out.binding != nullptr) reply.items.allow(out.binding->results.ids());
+Task<Result<ReplyMessage, CallError>> Client::AnyExchange::unencodable(std::string where) {
+  co_return Failure{CallError::transport(Reason::RpcArgumentsUnencodable, std::move(where))};
 }
 
-bool Client::Incoming::open() {
-  if (plain) return true;
-  Result<oncrpc::ReplyHeader, Reason> header = oncrpc::decode_reply(decoder);
-  if (!header)
-    fault = CallError::malformed(header.error(), client.channel_->where());
-  else if (!header->status.success())
-    fault = CallError::answered(header->status, client.channel_->where());
-  return !fault.has_value();
+xdr::Decoder Client::AnyExchange::decoder_of(ReplyMessage& reply) const {
+  reply.items.place_in(options_.sinks);
+  if (binding_ != nullptr) reply.items.allow(binding_->results.ids());
+  const bool plain = reply.items.empty() && options_.sinks.empty();
+  return xdr::Decoder(reply.payload, plain ? nullptr : &reply.items);
 }
 
-bool Client::Incoming::close() {
-  return decoder.finish().ok() && reply.items.all_taken();
+std::optional<CallError> Client::AnyExchange::header_fault(xdr::Decoder& decoder) const {
+  const ClientSecurity* const security = credentials_.security();
+  // The mechanism has read the header: here are only results.
+  if (security != nullptr && security->transforms()) return std::nullopt;
+  const Result<oncrpc::ReplyHeader, Reason> header = oncrpc::decode_reply(decoder);
+  if (!header) return CallError::malformed(header.error(), client_.channel_->where());
+  if (header->status.success()) return std::nullopt;
+  return CallError::answered(header->status, client_.channel_->where());
 }
 
-CallError Client::Incoming::error() const {
-  if (fault) return *fault;
-  trace(Reason::RpcResultsMalformed, client.channel_->where(), xdr::to_string(decoder.error()));
-  return CallError::malformed(Reason::RpcResultsMalformed, client.channel_->where());
+CallError Client::AnyExchange::malformed(const xdr::Decoder& decoder) const {
+  trace(Reason::RpcResultsMalformed, client_.channel_->where(), xdr::to_string(decoder.error()));
+  return CallError::malformed(Reason::RpcResultsMalformed, client_.channel_->where());
 }
 
 Task<CallResult<Ok>> Client::ping(std::uint32_t program, std::uint32_t version,
                                   CallOptions options) {
-  Outgoing out(program, version, 0, nullptr, *this, options);
-  if (!prepare(out)) co_return Failure{unencodable()};
-  Result<ReplyMessage, CallError> reply = co_await send(out);
-  if (!reply) co_return Failure{reply.error()};
-  Incoming in(*this, out, *reply);
-  if (!in.open() || !in.close()) co_return Failure{in.error()};
-  co_return Ok{};
+  NullExchange exchange(*this, program, version, options);
+  Result<ReplyMessage, CallError> reply = co_await exchange.send();
+  co_return exchange.results(reply);
 }
 
 }  // namespace stag::rpc

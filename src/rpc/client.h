@@ -52,24 +52,19 @@ class Client {
         credentials_(std::move(credentials)),
         options_(options) {}
 
+  class AnyExchange;
+  class NullExchange;
+  template <xdr::Procedure P>
+  class Exchange;
+
   // Calls procedure P and yields its results. A Reply with another RPC status than SUCCESS, a Reply
   // that cannot be decoded and a call without a Reply are CallErrors.
   template <xdr::Procedure P>
   Task<CallResult<typename P::Results>> call(const typename P::Args& args,
                                              CallOptions options = {}) {
-    const ProcedureBinding* binding = binding_.find(P::program, P::version, P::number);
-    Outgoing out(P::program, P::version, P::number, binding, *this, options);
-    P::encode_args(out.encoder, args);
-    out.bound = results_bound<P>(binding, args);
-    if (options.results_max) limit(out.bound, *options.results_max);
-    if (!prepare(out)) co_return Failure{unencodable()};
-    Result<ReplyMessage, CallError> reply = co_await send(out);
-    if (!reply) co_return Failure{reply.error()};
-    Incoming in(*this, out, *reply);
-    typename P::Results results{};
-    if (!in.open() || !P::decode_results(in.decoder, results) || !in.close())
-      co_return Failure{in.error()};
-    co_return results;
+    Exchange<P> exchange(*this, args, options);
+    Result<ReplyMessage, CallError> reply = co_await exchange.send();
+    co_return exchange.results(reply);
   }
 
   // Calls procedure 0, NULL, which every program has (RFC 5531 section 12).
@@ -79,35 +74,6 @@ class Client {
   const ClientOptions& options() const { return options_; }
 
  private:
-  // A Call under construction: header written, unless that is left to a mechanism; arguments to
-  // follow.
-  struct Outgoing {
-    Outgoing(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
-             const ProcedureBinding* binding, Client& client, const CallOptions& options);
-    bool transforms() const { return security != nullptr && security->transforms(); }
-
-    const ProcedureBinding* binding;
-    const CallOptions& options;
-    ClientSecurity* security;  // null: the encoder begins with the header
-    CallMessage message;
-    xdr::Encoder encoder;
-    ReplyBound bound;
-    std::optional<SecuredCall> secured;
-  };
-  // A Reply under inspection.
-  struct Incoming {
-    Incoming(Client& client, const Outgoing& out, ReplyMessage& reply);
-    bool open();
-    bool close();
-    CallError error() const;
-
-    Client& client;
-    ReplyMessage& reply;
-    bool plain;  // the header was read before: here are only results
-    xdr::Decoder decoder;
-    std::optional<CallError> fault;
-  };
-
   template <xdr::Procedure P>
   ReplyBound results_bound(const ProcedureBinding* binding, const typename P::Args& args) const {
     if (binding != nullptr && binding->reply_bound != nullptr) return binding->reply_bound(&args);
@@ -116,18 +82,87 @@ class Client {
     bound.payload_max = max ? *max : options_.unbounded_results_max;
     return bound;
   }
-  static void limit(ReplyBound& bound, std::uint32_t results_max);
-  // Completes the message. False when the arguments break a bound of their type.
-  bool prepare(Outgoing& out) const;
-  Task<Result<ReplyMessage, CallError>> send(Outgoing& out) {
-    return out.secured ? out.secured->call(*channel_, out.message) : channel_->call(out.message);
-  }
-  CallError unencodable() const;
 
   Channel* channel_;
   Binding binding_;
   Credentials credentials_;
   ClientOptions options_;
+};
+
+// One call and its Reply, step by step. Refers to the Client and to the options.
+class Client::AnyExchange {
+ public:
+  // Sends the Call and yields its Reply; called once.
+  Task<Result<ReplyMessage, CallError>> send();
+
+ protected:
+  // Writes the header, unless that is left to a mechanism; arguments are to follow.
+  AnyExchange(const Client& client, std::uint32_t program, std::uint32_t version,
+              std::uint32_t procedure, const CallOptions& options);
+
+  // Has `decode` read the results of a Reply; else yields the error.
+  template <class Decode>
+  std::optional<CallError> read(Result<ReplyMessage, CallError>& reply, Decode decode) const {
+    if (!reply) return reply.error();
+    xdr::Decoder decoder = decoder_of(*reply);
+    if (std::optional<CallError> fault = header_fault(decoder)) return fault;
+    if (decode(decoder) && decoder.finish().ok() && reply->items.all_taken()) return std::nullopt;
+    return malformed(decoder);
+  }
+  void limit_results();
+
+  const Client& client_;
+  const CallOptions& options_;
+  const ProcedureBinding* const binding_;
+  xdr::Encoder encoder_;
+  CallMessage message_;
+
+ private:
+  bool complete();
+  static Task<Result<ReplyMessage, CallError>> unencodable(std::string where);
+  xdr::Decoder decoder_of(ReplyMessage& reply) const;
+  std::optional<CallError> header_fault(xdr::Decoder& decoder) const;
+  CallError malformed(const xdr::Decoder& decoder) const;
+
+  const Credentials& credentials_;
+  std::optional<SecuredCall> secured_;  // where a mechanism writes the header
+};
+
+class Client::NullExchange : public AnyExchange {
+ public:
+  NullExchange(const Client& client, std::uint32_t program, std::uint32_t version,
+               const CallOptions& options)
+      : AnyExchange(client, program, version, 0, options) {}
+  CallResult<Ok> results(Result<ReplyMessage, CallError>& reply) const {
+    const auto fault = read(reply, [](xdr::Decoder&) { return true; });
+    if (fault) return Failure{*fault};
+    return Ok{};
+  }
+};
+
+// The same of procedure P, for coroutines that go on with its results:
+//
+//   Client::Exchange<P> exchange(client, args, options);
+//   Result<ReplyMessage, CallError> reply = co_await exchange.send();
+//   CallResult<P::Results> results = exchange.results(reply);
+template <xdr::Procedure P>
+class Client::Exchange : public AnyExchange {
+ public:
+  // `args` and `options` live until send() has ended.
+  Exchange(const Client& client, const typename P::Args& args, const CallOptions& options)
+      : AnyExchange(client, P::program, P::version, P::number, options) {
+    P::encode_args(encoder_, args);
+    message_.reply = client.results_bound<P>(binding_, args);
+    if (options.results_max) limit_results();
+  }
+  // Of the Reply that send() has yielded, before the caller suspends again (ReplyMessage).
+  CallResult<typename P::Results> results(Result<ReplyMessage, CallError>& reply) const {
+    CallResult<typename P::Results> results(std::in_place);
+    const auto fault =
+        read(reply, [&results](xdr::Decoder& from) { return P::decode_results(from, *results); });
+    if (fault) results = Failure{*fault};
+    return results;
+  }
 };
 
 }  // namespace stag::rpc

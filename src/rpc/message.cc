@@ -17,8 +17,9 @@ void ReducedItems::add_inline(xdr::ItemId place) {
 }
 
 bool ReducedItems::all_taken() const {
-  return std::all_of(entries_.begin(), entries_.end(),
-                     [](const Entry& e) { return e.kind != Kind::Read || e.taken; });
+  for (const Entry& entry : entries_)
+    if (entry.kind == Kind::Read && !entry.taken) return false;
+  return true;
 }
 
 std::optional<Rope> ReducedItems::fail() {

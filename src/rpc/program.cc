@@ -32,18 +32,13 @@ namespace {
 // A chunk that stands for no item is malformed all the same.
 class NullHandler final : public Handler {
  public:
-  bool run_at_once(CallContext&, const ReducedItems& items, xdr::Encoder&,
-                   HandlerOutcome& outcome) override {
+  Eventual<HandlerOutcome> run(CallContext&, xdr::Decoder&, const ReducedItems& items,
+                               xdr::Encoder&) override {
+    HandlerOutcome outcome;
     outcome.encoded = items.all_taken();
     if (!outcome.encoded)
       outcome.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS);
-    return true;
-  }
-  Task<HandlerOutcome> run(CallContext& context, xdr::Decoder&, const ReducedItems& items,
-                           xdr::Encoder& results) override {
-    HandlerOutcome outcome;
-    run_at_once(context, items, results, outcome);
-    co_return outcome;
+    return outcome;
   }
 };
 

@@ -5,8 +5,9 @@
 //                                     -> Task<GETATTR3res> { ... });
 //
 // A handler is a coroutine: Task<Results>(CallContext&, Args), or
-// Task<Result<Results, CallRefusal>> when it may refuse the Call. Procedure 0 (NULL) is answered
-// without a handler unless one is added.
+// Task<Result<Results, CallRefusal>> when it may refuse the Call; one that can mostly answer at
+// once yields an Eventual of these. Procedure 0 (NULL) is answered without a handler unless one is
+// added.
 //
 // Thread: a handler runs on the loop of the Call's connection; several run at a time, on several
 // loops. Ownership: results leave by reference, so their opaques own their bytes (owned Buffers) or
@@ -23,7 +24,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/task.h"
+#include "base/eventual.h"
 #include "rpc/authenticator.h"
 #include "rpc/binding.h"
 #include "rpc/message.h"
@@ -90,25 +91,13 @@ class Handler {
   virtual ~Handler() = default;
   // Decodes the arguments, runs the procedure, and encodes the results. `items` has the arguments
   // that came in chunks. Unless the outcome says `encoded`, the Server discards what was encoded.
-  virtual Task<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments,
-                                   const ReducedItems& items, xdr::Encoder& results) = 0;
-  // The same without a coroutine, for procedures that need neither arguments nor waiting. False:
-  // nothing was done, and the Server calls run(). Not called for procedures that must not run
-  // twice.
-  virtual bool run_at_once(CallContext&, const ReducedItems&, xdr::Encoder&, HandlerOutcome&) {
-    return false;
-  }
+  virtual Eventual<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments,
+                                       const ReducedItems& items, xdr::Encoder& results) = 0;
   // Bytes of the largest results to these arguments; 0 when that is not known.
   virtual std::uint64_t results_max(xdr::Decoder&, const ProcedureBinding*) const { return 0; }
 };
 
 namespace detail {
-template <class T>
-struct HandlerValue;
-template <class T>
-struct HandlerValue<Task<T>> {
-  using Type = T;
-};
 bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items);
 
 template <xdr::Procedure P, class F>
@@ -116,21 +105,14 @@ class TypedHandler final : public Handler {
  public:
   explicit TypedHandler(F function) : function_(std::move(function)) {}
 
-  Task<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems& items,
-                           xdr::Encoder& results) override {
+  Eventual<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments,
+                               const ReducedItems& items, xdr::Encoder& results) override {
     typename P::Args args{};
     if (!P::decode_args(arguments, args) || !arguments_complete(arguments, items))
-      co_return HandlerOutcome{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
-    using Value =
-        typename HandlerValue<std::invoke_result_t<F&, CallContext&, typename P::Args>>::Type;
-    Value value = co_await function_(context, std::move(args));
-    if constexpr (std::is_same_v<Value, typename P::Results>) {
-      P::encode_results(results, value);
-    } else {
-      if (!value.ok()) co_return HandlerOutcome{value.error().status, value.error().drop};
-      P::encode_results(results, *value);
-    }
-    co_return HandlerOutcome{.status = {}, .drop = false, .encoded = true};
+      return HandlerOutcome{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
+    Eventual value = function_(context, std::move(args));
+    if (value.ready()) return encode(value.value(), results);
+    return encode_later(std::move(value), results);
   }
 
   std::uint64_t results_max(xdr::Decoder& arguments,
@@ -142,6 +124,20 @@ class TypedHandler final : public Handler {
   }
 
  private:
+  static HandlerOutcome encode(const typename P::Results& value, xdr::Encoder& results) {
+    P::encode_results(results, value);
+    return {.status = {}, .drop = false, .encoded = true};
+  }
+  static HandlerOutcome encode(const Result<typename P::Results, CallRefusal>& value,
+                               xdr::Encoder& results) {
+    if (!value.ok()) return {value.error().status, value.error().drop};
+    return encode(*value, results);
+  }
+  template <class Value>
+  static Task<HandlerOutcome> encode_later(Eventual<Value> value, xdr::Encoder& results) {
+    co_return encode(co_await std::move(value), results);
+  }
+
   F function_;
 };
 }  // namespace detail

@@ -299,8 +299,8 @@ TEST(RpcServerReplay, runs_every_call_of_a_program_without_replays) {
 class Choosing final : public Handler {
  public:
   explicit Choosing(ReplayCache& cache) : cache_(cache) {}
-  Task<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems&,
-                           xdr::Encoder& results) override {
+  Eventual<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments, const ReducedItems&,
+                               xdr::Encoder& results) override {
     std::uint32_t value = 0;
     const bool decoded = arguments.u32(value);
     EXPECT_TRUE(decoded);

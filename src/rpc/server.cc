@@ -292,9 +292,8 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
     xdr::Encoder encoder(results_of(entry));
     oncrpc::encode_success(encoder, header->xid);
-    HandlerOutcome outcome;
-    if (!entry.handler->run_at_once(context, call.items, encoder, outcome))
-      outcome = co_await entry.handler->run(context, decoder, call.items, encoder);
+    const HandlerOutcome outcome =
+        co_await entry.handler->run(context, decoder, call.items, encoder);
     co_return conclude(outcome, std::move(encoder), header->xid, call, entry);
   } catch (...) {
     trace_failed(call);

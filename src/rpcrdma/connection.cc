@@ -55,6 +55,8 @@ void Connection::on_receive(Bytes message, std::optional<std::uint32_t> invalida
     closed_ = true;
     return sink_.close(Reason::RdmaWrongHandleInvalidated);
   }
+  if (decode_plain_header(message, *arrived_))
+    return on_message(*arrived_, message.subspan(kMinHeaderSize), invalidated);
   if (is_error(message)) {
     const Result<ErrorMessage, Reason> error = decode_error(message);
     if (!error) return sink_.drop(error.error());

@@ -117,6 +117,9 @@ bool is_error(Bytes message);
 // must neither wrap around the offset space nor exceed the limits; Positions are multiples of four;
 // RDMA_MSG has no Position Zero chunk (it would hold the stream twice); RDMA_NOMSG has a chunk.
 Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits = {});
+// The decoder for what most messages are: an RDMA_MSG of version 1 without chunks. False: the
+// message is something else, and `to` is unchanged. Else all but the lists of `to` is set.
+bool decode_plain_header(Bytes message, ParsedHeader& to);
 // The same into a header that has no chunks yet; false: `fault` says why not.
 bool decode_header(Bytes message, const HeaderLimits& limits, ParsedHeader& to, HeaderFault& fault);
 

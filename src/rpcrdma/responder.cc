@@ -118,7 +118,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
 }
 
 // RFC 8166 4.5.2, as far as it can be seen without a look at the chunks' memory.
-Reason Responder::validate(const IncomingCall& call, Bytes payload) const {
+inline Reason Responder::validate(const IncomingCall& call, Bytes payload) const {
   const Header& header = call.header_;
   if (!settings_.serves_chunks && header.has_chunks()) return Reason::RdmaChunksNotServed;
   const std::uint64_t stream = call.long_call_ ? call.items_[0].length : payload.size();
@@ -131,7 +131,7 @@ Reason Responder::validate(const IncomingCall& call, Bytes payload) const {
   return Reason::None;
 }
 
-IncomingCall& Responder::free_call() {
+inline IncomingCall& Responder::free_call() {
   if (free_.empty()) {
     free_.reserve(calls_.size() + 1);  // A Call that becomes free takes no memory.
     calls_.push_back(sink_.make_call());
@@ -140,7 +140,7 @@ IncomingCall& Responder::free_call() {
   return *free_.back();
 }
 
-void Responder::take_call(IncomingCall& call, const Header& header, std::size_t inline_bytes) {
+inline void Responder::take_call(IncomingCall& call, const Header& header, std::size_t inline_bytes) {
   call.state_ = State::Waiting;
   call.header_.xid = header.xid;
   call.charge_ = inline_bytes > kSmallStream ? inline_bytes : 0;
@@ -271,8 +271,8 @@ void Responder::deliver(IncomingCall& call, Bytes payload) {
 void Responder::on_reply(IncomingCall& call, const ReplyShape& shape) {
   if (call.state_ != State::Delivered) return;
   if (!open_) return end(call, Reason::None);
-  std::optional<ReplyPlan> with_chunks;
-  ReplyPlan& plan = call.header_.has_chunks() ? with_chunks.emplace() : plain_plan_;
+  const bool has_chunks = call.header_.has_chunks();
+  ReplyPlan& plan = *plan_;
   const Reason planned = plan_reply(shape, call.header_.write_list, call.header_.reply_chunk,
                                     settings_.reply_threshold, plan);
   if (planned != Reason::None) return refuse(call, planned);
@@ -283,6 +283,8 @@ void Responder::on_reply(IncomingCall& call, const ReplyShape& shape) {
                              plan.form == Form::Long ? RDMA_NOMSG : RDMA_MSG, plan.write_list,
                              plan.reply_chunk);
   sink_.send_reply(call, header.bytes(), plan, handle_to_invalidate(call));
+  // Memory that many chunks took is not kept.
+  if (has_chunks) plan_.emplace();
 }
 
 // RFC 8797 4.1: a handle of this Call and of no other. Peers may keep a handle for several Calls,

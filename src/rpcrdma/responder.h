@@ -98,7 +98,7 @@ class Responder {
   std::uint32_t last_grant_ = 1;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;
-  ReplyPlan plain_plan_;  // of Replies to Calls without chunks; here like Connection::arrived_
+  std::optional<ReplyPlan> plan_{std::in_place};  // of the last Reply; like Connection::arrived_
   bool open_ = true;
 };
 

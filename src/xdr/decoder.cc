@@ -6,15 +6,6 @@
 
 namespace stag::xdr {
 
-Decoder::Decoder(Buffer payload, ItemSource* items, const Limits& limits)
-    : payload_(std::move(payload)), items_(items), limits_(limits) {
-  memory_ = limits_.memory_base;
-  std::size_t proportional = 0;
-  if (__builtin_mul_overflow(limits_.memory_factor, payload_.size(), &proportional) ||
-      __builtin_add_overflow(memory_, proportional, &memory_))
-    memory_ = SIZE_MAX;
-}
-
 bool Decoder::fail(Error error) {
   if (error_ == Error::None) error_ = error;
   return false;
@@ -136,8 +127,12 @@ bool Decoder::holds(std::uint32_t elements, std::uint32_t least) {
 }
 
 bool Decoder::charge(std::size_t bytes) {
-  if (bytes > memory_) return fail(Error::TooLarge);
-  memory_ -= bytes;
+  std::size_t most = SIZE_MAX;
+  if (__builtin_mul_overflow(limits_.memory_factor, payload_.size(), &most) ||
+      __builtin_add_overflow(most, limits_.memory_base, &most))
+    most = SIZE_MAX;
+  if (bytes > most - memory_) return fail(Error::TooLarge);
+  memory_ += bytes;
   return true;
 }
 

@@ -55,7 +55,8 @@ class Decoder {
  public:
   // `payload` is the inline stream; decoded opaques are slices of it, or copies if it is borrowed.
   // `items` outlives the Decoder; null: every item is inline.
-  explicit Decoder(Buffer payload, ItemSource* items = nullptr, const Limits& limits = {});
+  explicit Decoder(Buffer payload, ItemSource* items = nullptr, const Limits& limits = {})
+      : payload_(std::move(payload)), items_(items), limits_(limits) {}
 
   // Each of these reads one value and returns true, or returns false with error() set.
   [[nodiscard, gnu::always_inline]] bool u32(std::uint32_t& to) {
@@ -64,13 +65,15 @@ class Decoder {
     offset_ += 4;
     return true;
   }
-  // Several words in a row, or none of them.
-  template <std::same_as<std::uint32_t>... Words>
-  [[nodiscard, gnu::always_inline]] bool u32s(Words&... to) {
-    if (!need(4 * sizeof...(to))) return false;
+  // Several integers of four or eight bytes in a row, or none of them.
+  template <std::integral... Integers>
+  [[nodiscard, gnu::always_inline]] bool integers(Integers&... to) {
+    static_assert(((sizeof(to) == 4 || sizeof(to) == 8) && ...));
+    if (!need((sizeof(to) + ...))) return false;
     const std::byte* at = payload_.data() + offset_;
-    ((to = load_be<std::uint32_t>(at), at += 4), ...);
-    offset_ += 4 * sizeof...(to);
+    ((to = static_cast<Integers>(load_be<std::make_unsigned_t<Integers>>(at)), at += sizeof(to)),
+     ...);
+    offset_ += (sizeof(to) + ...);
     return true;
   }
   [[nodiscard, gnu::always_inline]] bool u64(std::uint64_t& to) {
@@ -92,8 +95,12 @@ class Decoder {
   // An opaque that is never reduced: `to` is a view into the payload.
   [[nodiscard]] bool inline_opaque(Bytes& to, std::uint32_t bound) {
     std::uint32_t length = 0;
+    return length_word(length, bound) && inline_bytes(to, length);
+  }
+  // The same without its length word, which was read before.
+  [[nodiscard]] bool inline_bytes(Bytes& to, std::uint32_t length) {
     std::size_t start = 0;
-    if (!length_word(length, bound) || !inline_bytes(length, start)) return false;
+    if (!inline_bytes(length, start)) return false;
     to = payload_.bytes().subspan(start, length);
     return true;
   }
@@ -163,7 +170,7 @@ class Decoder {
   std::size_t offset_ = 0;
   std::uint32_t reduced_ = 0;
   std::uint32_t depth_ = 0;
-  std::size_t memory_;
+  std::size_t memory_ = 0;  // bytes that values have taken
   Error error_ = Error::None;
 };
 

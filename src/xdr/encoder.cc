@@ -132,8 +132,4 @@ void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {
   store_be(head_.data() + in_head, value);
 }
 
-Stream Encoder::finish() && {
-  return Stream(std::move(head_).freeze(used_), std::move(items_), places_, ok());
-}
-
 }  // namespace stag::xdr

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -35,12 +36,18 @@ class Encoder {
   explicit Encoder(std::span<const ItemId> watched = {}, std::size_t head_capacity = 512);
 
   [[gnu::always_inline]] void u32(std::uint32_t value) { store_be(reserve(4), value); }
-  // Several words in a row, with one check of the capacity.
+  // Several integers of four or eight bytes in a row, with one check of the capacity.
+  template <std::integral... Integers>
+  [[gnu::always_inline]] void integers(Integers... values) {
+    static_assert(((sizeof(values) == 4 || sizeof(values) == 8) && ...));
+    std::byte* at = reserve((sizeof(values) + ...));
+    ((store_be(at, static_cast<std::make_unsigned_t<Integers>>(values)), at += sizeof(values)),
+     ...);
+  }
   template <class... Words>
   [[gnu::always_inline]] void u32s(Words... values) {
     static_assert(((sizeof(values) <= 4) && ...));
-    std::byte* at = reserve(4 * sizeof...(values));
-    ((store_be(at, static_cast<std::uint32_t>(values)), at += 4), ...);
+    integers(static_cast<std::uint32_t>(values)...);
   }
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
   [[gnu::always_inline]] void u64(std::uint64_t value) { store_be(reserve(8), value); }
@@ -101,7 +108,10 @@ class Encoder {
   bool ok() const { return error_ == Error::None; }
 
   // The Stream of all that was written.
-  Stream finish() &&;
+  Stream finish() && {
+    const std::uint32_t size = position();
+    return Stream(std::move(head_).freeze(used_), size, std::move(items_), places_, ok());
+  }
 
  private:
   // `length` bytes at the end of the head. Inlined always: otherwise GCC calls it, and spends more

@@ -4,14 +4,6 @@
 
 namespace stag::xdr {
 
-Stream::Stream(Buffer&& head, Items&& items, std::uint32_t places, bool ok)
-    : head_(std::move(head)), items_(std::move(items)), places_(places), ok_(ok) {
-  std::size_t size = head_.size();
-  for (const Item& item : items_)
-    if (!item.in_head) size += item.length;
-  size_ = static_cast<std::uint32_t>(size);
-}
-
 Rope Stream::rope() const {
   return without({});
 }

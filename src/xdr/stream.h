@@ -36,9 +36,11 @@ class Stream {
   using Items = InlineVector<Item, 2>;
 
   Stream() = default;
-  // `items` are in order of position. `places`: the number of watched items, absent ones counted.
-  // `ok` is false when a value broke a bound of its type.
-  Stream(Buffer&& head, Items&& items, std::uint32_t places, bool ok);
+  // `size`: the bytes of `head` and of the items outside it. `items` are in order of position.
+  // `places`: the number of watched items, absent ones counted. `ok` is false when a value broke a
+  // bound of its type.
+  Stream(Buffer&& head, std::uint32_t size, Items&& items, std::uint32_t places, bool ok)
+      : head_(std::move(head)), items_(std::move(items)), size_(size), places_(places), ok_(ok) {}
 
   // A Stream that is not ok must not be sent.
   bool ok() const { return ok_; }

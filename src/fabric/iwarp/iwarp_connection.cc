@@ -161,33 +161,6 @@ Revocation IwarpConnection::abandon(std::uint32_t handle) {
   return Revocation::Done;
 }
 
-void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
-                           Token token) {
-  const Rope::Pieces& pieces = message.pieces();
-  const auto part = [&pieces](std::size_t i) {
-    return i < pieces.size() ? pieces[i].bytes() : Bytes();
-  };
-  if (state_ == State::Open && pieces.size() <= 2 && sender_.is_short(message.size()) &&
-      may_begin_at_once(flow))
-    return send_short(part(0), part(1), invalidate, token);
-  Operation operation;
-  operation.kind = OperationKind::Send;
-  operation.flow = flow;
-  operation.token = token;
-  operation.bytes = std::move(message);
-  operation.invalidate = invalidate;
-  post(std::move(operation));
-}
-
-// What can be framed at once is copied once, to where it is framed.
-void IwarpConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
-                                Flow flow, Token token) {
-  const bool at_once = state_ == State::Open && sender_.is_short(head.size() + body.size()) &&
-                       may_begin_at_once(flow);
-  if (!at_once) return Connection::send_copy(head, body, invalidate, flow, token);
-  send_short(head, body, invalidate, token);
-}
-
 void IwarpConnection::write(Rope source, RemoteMemory sink, Flow flow, Token token) {
   STAG_CHECK(source.size() <= sink.length);
   Operation operation;

@@ -85,7 +85,7 @@ void IwarpConnection::on_readable() {
   socket_.when_readable(static_cast<net::Reader&>(*this));
 }
 
-void IwarpConnection::read_some() {
+inline void IwarpConnection::read_some() {
   std::size_t moved = 0;
   const bool crowded = socket_.crowded();
   const std::uint64_t before = receiver_.fpdus();

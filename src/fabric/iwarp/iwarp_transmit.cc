@@ -19,6 +19,51 @@ constexpr std::size_t kEarlyBytes = 64 * 1024;
 
 }  // namespace
 
+// A Send goes before everything but earlier Sends, its own flow and the message on its way: where
+// none of these is, it needs no place in the queue.
+inline bool IwarpConnection::may_begin_at_once(Flow flow) const {
+  if (batch_.empty() && nothing_posted()) return may_transmit();
+  return sender_.idle() && batch_.bytes_left() < kBatchBytes && !sender_.full(batch_) &&
+         may_transmit() && queue_.is_next(flow);
+}
+
+inline void IwarpConnection::send_short(Bytes head, Bytes body,
+                                        std::optional<std::uint32_t> invalidate, Token token) {
+  if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
+  ++traffic_.sends_out;
+  sender_.add_send(batch_, head, body, invalidate);
+  if (token != kNoToken) leaving_.push({batch_.appended(), token});
+  if (!busy_) return schedule_flush();
+  if (++held_back_ >= kEarly || batch_.bytes_left() >= kEarlyBytes) write_early();
+}
+
+void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
+                           Token token) {
+  const Rope::Pieces& pieces = message.pieces();
+  const auto part = [&pieces](std::size_t i) {
+    return i < pieces.size() ? pieces[i].bytes() : Bytes();
+  };
+  if (state_ == State::Open && pieces.size() <= 2 && sender_.is_short(message.size()) &&
+      may_begin_at_once(flow))
+    return send_short(part(0), part(1), invalidate, token);
+  Operation operation;
+  operation.kind = OperationKind::Send;
+  operation.flow = flow;
+  operation.token = token;
+  operation.bytes = std::move(message);
+  operation.invalidate = invalidate;
+  post(std::move(operation));
+}
+
+// What can be framed at once is copied once, to where it is framed.
+void IwarpConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
+                                Flow flow, Token token) {
+  const bool at_once = state_ == State::Open && sender_.is_short(head.size() + body.size()) &&
+                       may_begin_at_once(flow);
+  if (!at_once) return Connection::send_copy(head, body, invalidate, flow, token);
+  send_short(head, body, invalidate, token);
+}
+
 void IwarpConnection::post(Operation&& operation) {
   if (state_ != State::Open) return post_late(operation.token);
   if (operation.kind == OperationKind::Send && may_begin_at_once(operation.flow)) {
@@ -28,24 +73,6 @@ void IwarpConnection::post(Operation&& operation) {
     queue_.post(std::move(operation));
   }
   schedule_flush();
-}
-
-// A Send goes before everything but earlier Sends, its own flow and the message on its way: where
-// none of these is, it needs no place in the queue.
-bool IwarpConnection::may_begin_at_once(Flow flow) const {
-  if (batch_.empty() && nothing_posted()) return may_transmit();
-  return sender_.idle() && batch_.bytes_left() < kBatchBytes && !sender_.full(batch_) &&
-         may_transmit() && queue_.is_next(flow);
-}
-
-void IwarpConnection::send_short(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
-                                 Token token) {
-  if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
-  ++traffic_.sends_out;
-  sender_.add_send(batch_, head, body, invalidate);
-  if (token != kNoToken) leaving_.push({batch_.appended(), token});
-  schedule_flush();
-  if (busy_ && (++held_back_ >= kEarly || batch_.bytes_left() >= kEarlyBytes)) write_early();
 }
 
 // Only writes; the turn's end reports what has left, and what went wrong.
@@ -88,7 +115,7 @@ void IwarpConnection::flush() {
 }
 
 // Whether nothing is left that could be sent now.
-bool IwarpConnection::write_some() {
+inline bool IwarpConnection::write_some() {
   std::size_t moved = 0;
   report_written();  // what left early
   while (state_ != State::Ended && moved < options_->turn_bytes) {

@@ -92,7 +92,7 @@ iwarp::MpaOptions mpa_options(const IwarpOptions& options, const ConnectOptions&
 Task<Result<IwarpSetup, Reason>> initiate(std::shared_ptr<const IwarpOptions> options,
                                           net::EpollLoop& loop, Address to, ConnectOptions wishes,
                                           CancelToken cancel) {
-  if (wishes.private_data.size() > kMostPrivateData) co_return Failure{Reason::PrivateDataTooLong};
+  if (wishes.private_data_size() > kMostPrivateData) co_return Failure{Reason::PrivateDataTooLong};
   const TimePoint deadline = loop.now() + wishes.timeout;
   net::ConnectOptions tcp;
   tcp.timeout = wishes.timeout;

@@ -36,9 +36,10 @@ struct SimOptions {
   std::uint32_t max_registration = 1u << 30;  // bytes under one handle
   std::size_t max_registrations = 65536;      // handles of one connection
   std::size_t max_private_copy = 1u << 20;  // bytes; a longer abandoned source ends the connection
-  bool remote_invalidation = true;
-  bool discards = true;                // Parameters::discards
-  std::string client_host = "client";  // where all connections come from
+  bool remote_invalidation = true;          // of the ends that listen
+  bool client_remote_invalidation = true;   // and of those that connect
+  bool discards = true;                     // Parameters::discards
+  std::string client_host = "client";       // where all connections come from
   Faults faults;
 };
 

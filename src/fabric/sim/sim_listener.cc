@@ -17,10 +17,6 @@ SimListener::~SimListener() {
 Result<std::unique_ptr<SimConnection>, Reason> SimListener::request(const Address& from,
                                                                     const ConnectOptions& active) {
   if (*connections_ >= options_.max_connections) return Failure{Reason::ConnectionRefused};
-  auto answer = acceptor_.on_connect_request({from, address_, active.private_data});
-  if (!answer) return Failure{Reason::ConnectionRejected};
-  if (answer->private_data.size() > fabric_.options_.max_private_data)
-    return Failure{Reason::PrivateDataTooLong};
   SimConnection::Setup mine;
   mine.passive = true;
   mine.parameters.max_registration = fabric_.options_.max_registration;
@@ -28,12 +24,17 @@ Result<std::unique_ptr<SimConnection>, Reason> SimListener::request(const Addres
   mine.parameters.discards = fabric_.options_.discards;
   SimConnection::Setup theirs = mine;
   theirs.passive = false;
+  theirs.parameters.remote_invalidation = fabric_.options_.client_remote_invalidation;
+  mine.peer_private_data = active.private_data_for(theirs.parameters);
+  auto answer = acceptor_.on_connect_request({from, address_, mine.peer_private_data});
+  if (!answer) return Failure{Reason::ConnectionRejected};
+  if (answer->private_data_size() > fabric_.options_.max_private_data)
+    return Failure{Reason::PrivateDataTooLong};
+  theirs.peer_private_data = answer->private_data_for(mine.parameters);
   mine.parameters.outbound_reads = std::min(answer->outbound_reads, active.inbound_reads);
   mine.parameters.inbound_reads = std::min(answer->inbound_reads, active.outbound_reads);
   theirs.parameters.outbound_reads = mine.parameters.inbound_reads;
   theirs.parameters.inbound_reads = mine.parameters.outbound_reads;
-  mine.peer_private_data = active.private_data;
-  theirs.peer_private_data = std::move(answer->private_data);
   mine.peer = theirs.local = from;
   mine.local = theirs.peer = address_;
   mine.receive = answer->receive;
@@ -64,7 +65,7 @@ Duration ConnectAttempt::step_time() {
 
 void ConnectAttempt::begin() {
   deadline_ = fabric_.loop_.after(options_.timeout, [this] { end(Reason::TimedOut); });
-  if (options_.private_data.size() > fabric_.options_.max_private_data)
+  if (options_.private_data_size() > fabric_.options_.max_private_data)
     return end(Reason::PrivateDataTooLong);
   if (fabric_.plan_.refuses_connect()) {
     refusal_ = Reason::ConnectionRefused;

@@ -65,7 +65,7 @@ Channel::~Channel() {
 
 fabric::ConnectOptions Channel::connect_options() const {
   fabric::ConnectOptions options;
-  options.private_data = private_data_of(options_.transport, fabric_, Side::Client);
+  announce(options, options_.transport, fabric_, Side::Client);
   options.receive = {0, options_.transport.reply_size()};
   options.receives_max = receives_max(options_.credits, options_.reverse_credits);
   options.sends_max = sends_max(options_.credits, options_.reverse_credits);
@@ -77,14 +77,14 @@ fabric::ConnectOptions Channel::connect_options() const {
   return options;
 }
 
-void Channel::adopt(std::unique_ptr<fabric::Connection> connection) {
+void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announced) {
   LinkSettings settings;
   settings.transport = options_.transport;
   settings.credits_requested = options_.credits;
   settings.credits_granted = reverse_service_ != nullptr ? options_.reverse_credits : 0;
   settings.reserve_probe_credit = options_.probe_after > Duration::zero();
   settings.quirks = options_.quirks;
-  settings.announced = !private_data_of(options_.transport, fabric_, Side::Client).empty();
+  settings.announced = announced;
   settings.serves_chunks = options_.reverse_chunks;
   settings.moved = options_.moved;
   link_ = std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
@@ -92,9 +92,11 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection) {
 }
 
 Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
-  auto connection = co_await fabric_.connect(server_, connect_options(), cancel);
+  fabric::ConnectOptions options = connect_options();
+  const bool announced = !options.private_data.empty();
+  auto connection = co_await fabric_.connect(server_, std::move(options), cancel);
   if (!connection) co_return Failure{connection.error()};
-  adopt(*std::move(connection));
+  adopt(*std::move(connection), announced);
   co_return Ok{};
 }
 

@@ -63,7 +63,8 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   bool wants_connection() const override;
   void on_attempt_failed(Reason reason) override { trace(reason, where()); }
   void on_attempts_ended(Reason reason) override;
-  void adopt(std::unique_ptr<fabric::Connection> connection);
+  // `announced`: whether the server was told our properties.
+  void adopt(std::unique_ptr<fabric::Connection> connection, bool announced);
   void give_up(Entry& entry, Reason reason);
   void wake_waiting(Reason reason);
   bool try_again(Entry& entry);

@@ -379,13 +379,14 @@ TEST(Exposure, that_the_peer_has_ended_is_not_ended_again) {
   EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
 }
 
-TEST(Exposure, is_ended_by_the_peer_only_when_both_sides_and_the_fabric_can) {
-  PROVES("R8797-3.2-c");
-  for (const int without : {0, 1, 2, 3}) {
+TEST(Exposure, is_ended_by_the_peer_only_when_both_sides_and_their_devices_can) {
+  PROVES("R8797-3.2-c", "R8797-4.1-c");
+  for (const int without : {0, 1, 2, 3, 4}) {
     PairSetup setup;
     setup.client.transport.remote_invalidation = without != 1;
     setup.server.transport.remote_invalidation = without != 2;
     setup.sim.remote_invalidation = without != 3;
+    setup.sim.client_remote_invalidation = without != 4;
     Pair pair(setup);
     for (std::uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(pair.call<Fetch>({i, 100000}).ok());
     std::size_t invalidating = 0;
@@ -393,6 +394,20 @@ TEST(Exposure, is_ended_by_the_peer_only_when_both_sides_and_the_fabric_can) {
       invalidating += reply.invalidate.has_value();
     EXPECT_EQ(invalidating, without == 0 ? 5u : 0u) << without;
   }
+}
+
+TEST(Exposure, that_the_peer_was_not_told_to_end_costs_it_the_connection_when_it_does) {
+  PROVES("R8797-3.2-d");
+  PairSetup setup;
+  setup.sim.client_remote_invalidation = false;
+  setup.client.reconnect_for = 1s;
+  Pair pair(setup);
+  pair.record.tampering.invalidate = [&](std::optional<std::uint32_t>) {
+    return std::optional<std::uint32_t>(pair.record.exposed(End::Active).back());
+  };
+  const std::uint64_t before = reason_counters().of(Reason::RdmaWrongHandleInvalidated);
+  EXPECT_FALSE(pair.call<Fetch>({1, 100000}).ok());
+  EXPECT_GT(reason_counters().of(Reason::RdmaWrongHandleInvalidated), before);
 }
 
 TEST(Exposure, that_cannot_be_ended_costs_the_connection_before_the_call_ends) {

@@ -37,20 +37,22 @@ std::uint32_t receive_size(const TransportOptions& options, Side side) {
   return side == Side::Server ? options.call_size() : options.reply_size();
 }
 
-rpcrdma::PrivateData own_properties(const TransportOptions& options, Side side) {
+// `invalidation`: whether the device of the connection has it.
+rpcrdma::PrivateData own_properties(const TransportOptions& options, Side side, bool invalidation) {
   return {.send_size = side == Side::Server ? options.reply_size() : options.call_size(),
           .receive_size = receive_size(options, side),
-          .remote_invalidation = options.remote_invalidation};
+          .remote_invalidation = options.remote_invalidation && invalidation};
 }
 
 rpcrdma::Settings core_settings(const fabric::Connection& connection, const LinkSettings& settings,
                                 ByteBudget::Share* budget) {
   rpcrdma::Settings core;
+  rpcrdma::PrivateData own;
+  if (settings.announced)
+    own = own_properties(settings.transport, settings.side,
+                         connection.parameters().remote_invalidation);
   core.thresholds =
-      rpcrdma::negotiate(settings.announced ? own_properties(settings.transport, settings.side)
-                                            : rpcrdma::PrivateData{},
-                         rpcrdma::decode_private_data(connection.peer_private_data()));
-  core.thresholds.may_invalidate &= connection.parameters().remote_invalidation;
+      rpcrdma::negotiate(own, rpcrdma::decode_private_data(connection.peer_private_data()));
   core.credits_requested = settings.credits_requested;
   core.reserve_probe_credit = settings.reserve_probe_credit;
   core.max_segments = settings.transport.max_segments;
@@ -89,11 +91,13 @@ std::uint32_t sends_max(std::uint32_t requested, std::uint32_t granted) {
   return requested + 2 * granted + kMostErrors;
 }
 
-std::vector<std::byte> private_data_of(const TransportOptions& options,
-                                       const fabric::Fabric& fabric, Side side) {
-  const auto octets = rpcrdma::encode_private_data(own_properties(options, side));
-  if (octets.size() > fabric.max_private_data()) return {};
-  return {octets.begin(), octets.end()};
+void announce(fabric::ConnectOptions& connect, const TransportOptions& options,
+              const fabric::Fabric& fabric, Side side) {
+  const auto octets = rpcrdma::encode_private_data(own_properties(options, side, true));
+  if (octets.size() > fabric.max_private_data()) return;
+  connect.private_data.assign(octets.begin(), octets.end());
+  const auto without = rpcrdma::encode_private_data(own_properties(options, side, false));
+  connect.private_data_without_invalidation.emplace(without.begin(), without.end());
 }
 
 Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,
@@ -305,7 +309,7 @@ void Link::on_served(ServedCall& call) noexcept {
   }
 }
 
-void Link::answer(ServedCall& call) {
+inline void Link::answer(ServedCall& call) {
   const std::optional<OutgoingReply>& reply = call.reply();
   if (!up_) return call.release();
   if (!reply || !reply->stream.ok()) {

@@ -62,10 +62,11 @@ struct LinkSettings {
 std::uint32_t receives_max(std::uint32_t requested, std::uint32_t granted);
 std::uint32_t sends_max(std::uint32_t requested, std::uint32_t granted);
 
-// The private data we announce on connections of `fabric`; none where they cannot carry it (RFC
-// 8797 section 4).
-std::vector<std::byte> private_data_of(const TransportOptions& options,
-                                       const fabric::Fabric& fabric, Side side);
+// Has connections of `fabric` carry our properties as private data: with R set where the peer may
+// invalidate all that we expose (RFC 8797 section 4.1), none where there is no room for them
+// (section 4).
+void announce(fabric::ConnectOptions& connect, const TransportOptions& options,
+              const fabric::Fabric& fabric, Side side);
 
 class Link final : public std::enable_shared_from_this<Link>,
                    private fabric::Events,

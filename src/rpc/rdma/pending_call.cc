@@ -35,7 +35,7 @@ void PendingCall::prepare(const fabric::Parameters& parameters, const TransportO
   describe_reply();
 }
 
-void PendingCall::describe_call() {
+inline void PendingCall::describe_call() {
   const xdr::Stream& stream = message_->stream;
   shape.length = stream.size();
   shape.items.clear();
@@ -56,7 +56,7 @@ void PendingCall::describe_call() {
   }
 }
 
-void PendingCall::describe_reply() {
+inline void PendingCall::describe_reply() {
   bound.payload_max = message_->reply.payload_max;
   bound.pairing = message_->reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift
                                                             : rpcrdma::Pairing::ByIndex;

@@ -68,7 +68,7 @@ Server::~Server() {
 Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& address) {
   STAG_CHECK(listener_ == nullptr);
   loop_ = &fabric.loop();
-  private_data_ = private_data_of(options_.transport, fabric, Side::Server);
+  answer_ = answer_on(fabric);
   shards_.clear();
   for (Loop* each : fabric.accepting_loops()) shards_.push_back(std::make_unique<LoopShard>(*each));
   fabric::ListenOptions options;
@@ -78,6 +78,19 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& ad
   if (!listener) return Failure{listener.error()};
   listener_ = *std::move(listener);
   return listener_->local_address();
+}
+
+fabric::ConnectOptions Server::answer_on(const fabric::Fabric& fabric) const {
+  fabric::ConnectOptions answer;
+  announce(answer, options_.transport, fabric, Side::Server);
+  answer.receive = {0, options_.transport.call_size()};
+  answer.receives_max = receives_max(options_.reverse_credits, options_.credits);
+  answer.sends_max = sends_max(options_.reverse_credits, options_.credits);
+  answer.inbound_reads = options_.transport.inbound_reads;
+  answer.outbound_reads = options_.transport.outbound_reads;
+  answer.crc = options_.transport.crc;
+  answer.stall_limit = options_.transport.stall_limit;
+  return answer;
 }
 
 Task<void> Server::close() {
@@ -101,20 +114,11 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
     trace(Reason::PeerNotAllowed, to_string(request.peer));
     return Failure{Reason::PeerNotAllowed};
   }
-  fabric::ConnectOptions options;
   try {
-    options.private_data = private_data_;
+    return answer_;
   } catch (const std::bad_alloc&) {
     return Failure{Reason::OutOfMemory};
   }
-  options.receive = {0, options_.transport.call_size()};
-  options.receives_max = receives_max(options_.reverse_credits, options_.credits);
-  options.sends_max = sends_max(options_.reverse_credits, options_.credits);
-  options.inbound_reads = options_.transport.inbound_reads;
-  options.outbound_reads = options_.transport.outbound_reads;
-  options.crc = options_.transport.crc;
-  options.stall_limit = options_.transport.stall_limit;
-  return options;
 }
 
 void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
@@ -123,7 +127,7 @@ void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   settings.side = Side::Server;
   settings.credits_requested = options_.reverse_credits;
   settings.credits_granted = options_.credits;
-  settings.announced = !private_data_.empty();
+  settings.announced = !answer_.private_data.empty();
   settings.requests_chunks = options_.reverse_chunks;
   settings.budget = budget_;
   LoopShard& shard = shard_of(connection->loop());

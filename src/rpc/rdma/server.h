@@ -35,12 +35,13 @@ class Server final : private fabric::Acceptor {
   Result<fabric::ConnectOptions, Reason> on_connect_request(
       const fabric::ConnectRequest& request) override;
   void on_connection(std::unique_ptr<fabric::Connection> connection) override;
+  fabric::ConnectOptions answer_on(const fabric::Fabric& fabric) const;
   LoopShard& shard_of(Loop& loop);
 
   Service& service_;
   const ServerOptions options_;
   std::shared_ptr<ByteBudget> budget_;
-  std::vector<std::byte> private_data_;
+  fabric::ConnectOptions answer_;  // to every request
   Loop* loop_ = nullptr;
   std::vector<std::unique_ptr<LoopShard>> shards_;
   std::unique_ptr<fabric::Listener> listener_;
