@@ -1,3 +1,5 @@
+// The contract suite on the stub, as several devices, and on RDMA devices of this machine.
+#include "testing/device_harness.h"
 #include "testing/fabric_contract.h"
 #include "testing/verbs_harness.h"
 
@@ -33,13 +35,23 @@ StubOptions cramped() {
   return device;
 }
 
+// A queue of completions for each connection, and little room in it for sends.
+StubOptions with_small_queues() {
+  StubOptions device = fabric::stub::siw_like();
+  device.attributes.max_cqe = 270;
+  return device;
+}
+
 INSTANTIATE_TEST_SUITE_P(Verbs, FabricContract,
                          ::testing::Values(verbs("rxe", fabric::stub::rxe_like()),
                                            verbs("rxe6", fabric::stub::rxe_like(), "::1"),
                                            verbs("siw", fabric::stub::siw_like()),
                                            verbs("unshared", without_shared_receives()),
                                            verbs("windowless", without_windows()),
-                                           verbs("cramped", cramped())),
+                                           verbs("cramped", cramped()),
+                                           verbs("small_queues", with_small_queues())),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Device, FabricContract, ::testing::ValuesIn(devices_of_this_machine()),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

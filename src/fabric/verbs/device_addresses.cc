@@ -9,13 +9,8 @@ bool is_loopback(const Address& address) {
   return address.host == "::1" || address.host.rfind("127.", 0) == 0;
 }
 
-class Nobody final : public CmUser {
-  void on_cm(CmNotice) override {}
-};
-
 bool serves(VerbsLoop& loop, net::SocketAddress address) {
-  Nobody nobody;
-  const auto id = loop.make_id(nobody);
+  const auto id = loop.make_id(CmUser::nobody());
   return id && loop.functions().bind_addr(id->get(), address.data()) == 0 &&
          (*id)->verbs != nullptr && loop.allows((*id)->verbs);
 }

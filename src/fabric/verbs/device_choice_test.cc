@@ -1,41 +1,11 @@
 // A device chosen by its name, on a machine that has two.
 #include <gtest/gtest.h>
 
-#include "testing/verbs_fixture.h"
+#include "testing/fabric_contract/harness.h"
+#include "testing/two_devices.h"
 
 namespace stag::testing {
 namespace {
-
-fabric::stub::StubOptions device(std::string name, std::vector<std::string> addresses) {
-  fabric::stub::StubOptions device = fabric::stub::rxe_like();
-  device.name = std::move(name);
-  device.addresses = std::move(addresses);
-  return device;
-}
-
-// The first device serves 127.0.0.1, the second one 127.0.0.2 and ::1.
-class TwoDevices final : private StubHolder, public EpollHarness {
- public:
-  explicit TwoDevices(const std::string& name)
-      : StubHolder({device("first", {"127.0.0.1"}), device("second", {"127.0.0.2", "::1"})}),
-        EpollHarness("127.0.0.1"),
-        any_(loop(), over(network)),
-        named_(loop(), named(name)) {}
-
-  fabric::Fabric& fabric() override { return named_; }
-  fabric::Fabric& any() { return any_; }
-
- private:
-  fabric::VerbsOptions named(const std::string& name) {
-    fabric::VerbsOptions options = over(network);
-    options.device = name;
-    options.local_addresses = [] {
-      return std::vector<Address>{{"192.0.2.1", 0}, {"127.0.0.1", 0}, {"127.0.0.2", 0}, {"::1", 0}};
-    };
-    return options;
-  }
-  fabric::VerbsFabric any_, named_;
-};
 
 class DeviceChoice : public FabricTest {
  protected:
@@ -72,6 +42,33 @@ TEST_F(DeviceChoice, listens_at_addresses_of_the_device_only) {
 
 TEST_F(DeviceChoice, says_so_where_the_device_has_no_address_of_that_kind) {
   EXPECT_EQ(connect_reason({"192.0.2.7", 20049}), Reason::VerbsDeviceElsewhere);
+}
+
+// What the log says of requests that are turned down.
+std::vector<std::string> turned_down;
+void note(Reason reason, std::string_view, std::string_view detail) {
+  if (reason == Reason::VerbsOtherDevice)
+    turned_down.push_back(std::string(to_string(reason)) + " " + std::string(detail));
+}
+
+TEST_F(DeviceChoice, turns_down_what_reaches_a_listener_at_every_address_by_another_device) {
+  turned_down.clear();
+  set_trace_sink(note);
+  const auto everywhere = fabric().listen({"", 0}, {}, acceptor);
+  ASSERT_TRUE(everywhere.ok());
+  const std::uint16_t port = (*everywhere)->local_address().port;
+  fabric::Fabric& any = static_cast<TwoDevices&>(*harness).any();
+  for (const std::string host : {"127.0.0.1", "127.0.0.2", "::1"}) {
+    const auto outcome = harness->run(any.connect({host, port}, options, {}));
+    ASSERT_TRUE(outcome.has_value());
+    EXPECT_EQ(outcome->ok(), host != "127.0.0.1") << "which the first device serves";
+    if (!outcome->ok()) {
+      EXPECT_EQ(outcome->error(), Reason::ConnectionRejected);
+    }
+  }
+  set_trace_sink(nullptr);
+  EXPECT_EQ(turned_down, std::vector<std::string>{"VerbsOtherDevice first"});
+  EXPECT_EQ(acceptor.requests, 2) << "nobody above hears of it";
 }
 
 class UnknownDeviceChoice : public DeviceChoice {

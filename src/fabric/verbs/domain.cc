@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <new>
 
 #include "fabric/verbs/verbs_reason.h"
 #include "fabric/verbs/work_id.h"
@@ -118,7 +119,11 @@ ibv_mw* Domain::take_window() {
 }
 
 void Domain::give_window(ibv_mw* window) {
-  windows_.push_back(window);
+  try {
+    windows_.push_back(window);
+  } catch (const std::bad_alloc&) {
+    ibv_dealloc_mw(window);
+  }
 }
 
 }  // namespace stag::fabric

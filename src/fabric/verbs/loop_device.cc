@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "fabric/verbs/device_registry.h"
 #include "fabric/verbs/verbs_reason.h"
@@ -17,11 +18,12 @@ namespace {
 // Of the first queue; each further one has twice as many, so that they stay few.
 constexpr std::uint32_t kQueueEntries = 4096;
 constexpr std::size_t kDoublings = 4;
-// Where each connection has its own receives. More also because siw's library makes no second one.
+// Where each connection has its own receives. As many also because libsiw takes the offset at which
+// the kernel would have it map a queue for an error where that is 0x90000 (SIW_INVAL_UOBJ_KEY of
+// rdma-core 44): a first queue of so many entries covers that place, and nothing begins there.
 constexpr std::uint32_t kQueueEntriesUnshared = 32768;
 // Completions of one turn, so that other descriptors of the loop have theirs.
 constexpr int kTurn = 256;
-constexpr int kBatch = 32;
 
 Result<net::Descriptor, Reason> watch_copy(net::EpollLoop& loop, int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
@@ -96,6 +98,7 @@ Result<std::shared_ptr<Domain>, Reason> LoopDevice::domain() {
 Result<Completions, Reason> LoopDevice::reserve_completions(std::uint32_t entries) {
   for (Queue& queue : queues_) {
     if (queue.capacity - queue.reserved < entries) continue;
+    make_backlog_room(entries);
     queue.reserved += entries;
     return Completions{queue.queue, entries};
   }
@@ -104,6 +107,8 @@ Result<Completions, Reason> LoopDevice::reserve_completions(std::uint32_t entrie
                                   : kQueueEntriesUnshared;
   const std::uint32_t capacity = std::min(std::max(entries, usual), traits_.max_completions);
   if (capacity < entries) return Failure{Reason::VerbsDeviceFull};
+  make_backlog_room(entries);
+  queues_.reserve(queues_.size() + 1);
   Queue queue;
   queue.queue = functions_->create_cq(context_, static_cast<int>(capacity), nullptr, channel_, 0);
   if (queue.queue == nullptr) return Failure{reason_of_device_error(errno)};
@@ -118,6 +123,12 @@ Result<Completions, Reason> LoopDevice::reserve_completions(std::uint32_t entrie
   return Completions{queue.queue, entries};
 }
 
+void LoopDevice::make_backlog_room(std::uint32_t more) {
+  std::size_t all = more;
+  for (const Queue& queue : queues_) all += queue.reserved;
+  if (all > backlog_.capacity()) backlog_.reserve(std::max(all, 2 * backlog_.capacity()));
+}
+
 void LoopDevice::release_completions(Completions completions) {
   for (Queue& queue : queues_)
     if (queue.queue == completions.queue) queue.reserved -= completions.entries;
@@ -128,7 +139,9 @@ void LoopDevice::remove(std::uint32_t queue_pair) {
   if (draining_) kept_ = weak_from_this().lock();
   users_.erase(queue_pair);
   recent_[queue_pair % recent_.size()] = {};
-  // What others have completed meanwhile keeps its order.
+  // What others have completed meanwhile keeps its order. Asks for no memory: connections end here.
+  const auto delivered = static_cast<std::ptrdiff_t>(backlog_.size() - backlog_left_);
+  backlog_.erase(backlog_.begin(), backlog_.begin() + delivered);
   std::array<ibv_wc, kBatch> batch;
   for (const Queue& queue : queues_) {
     for (;;) {
@@ -142,8 +155,9 @@ void LoopDevice::remove(std::uint32_t queue_pair) {
     orphan(completion);
     return true;
   });
+  backlog_left_ = backlog_.size();
   // The event of what was taken out is spent, or soon will be.
-  if (!backlog_.empty()) later(&LoopDevice::drain);
+  if (backlog_left_ != 0) later(&LoopDevice::go_on);
 }
 
 void LoopDevice::orphan(const ibv_wc& completion) {
@@ -152,35 +166,56 @@ void LoopDevice::orphan(const ibv_wc& completion) {
   block->shared->consumed(block);
 }
 
-void LoopDevice::deliver(const ibv_wc& completion) {
+[[gnu::always_inline]] inline void LoopDevice::deliver(const ibv_wc& completion) {
   Recent& recent = recent_[completion.qp_num % recent_.size()];
   if (recent.user == nullptr || recent.queue_pair != completion.qp_num) {
     const auto user = users_.find(completion.qp_num);
     if (user == users_.end()) return orphan(completion);
-    recent = {completion.qp_num, user->second};
+    recent = {completion.qp_num, user->second.user};
   }
-  recent.user->on_completion(completion);
+  try {
+    recent.user->on_completion(completion);
+  } catch (const std::bad_alloc&) {
+    on_out_of_memory(completion.qp_num);
+  }
+}
+
+// Without memory for its completion a user cannot go on; the others do.
+void LoopDevice::on_out_of_memory(std::uint32_t queue_pair) {
+  const auto user = users_.find(queue_pair);
+  if (user != users_.end()) user->second.user->on_device_failure(Reason::OutOfMemory);
+}
+
+// A user who leaves inside a delivery moves what others have completed to the backlog: it is older
+// than what is in the queues.
+void LoopDevice::deliver_backlog() {
+  const ibv_wc completion = backlog_[backlog_.size() - backlog_left_];
+  if (--backlog_left_ == 0) backlog_.clear();
+  deliver(completion);
+}
+
+[[gnu::always_inline]] inline int LoopDevice::deliver_batch(const Queue& queue) {
+  std::array<ibv_wc, kBatch> batch;
+  const int count = ibv_poll_cq(queue.queue, kBatch, batch.data());
+  for (int i = 0; i < count; ++i) deliver(batch[static_cast<std::size_t>(i)]);
+  return std::max(count, 0);
 }
 
 LoopDevice::Polled LoopDevice::poll(int most) {
   bool any = false;
-  std::array<ibv_wc, kBatch> batch;
-  for (std::size_t i = 0; most > 0;) {
-    // A user who leaves inside a delivery moves what others have completed to the backlog.
-    if (!backlog_.empty()) {
-      const ibv_wc completion = backlog_.front();
-      backlog_.pop_front();
-      deliver(completion);
-      any = true;
-      --most;
-      continue;
+  // A batch of each queue in turn, so that none waits for another one's end.
+  for (std::size_t emptied = 0; most > 0;) {
+    int count = 1;
+    if (backlog_left_ != 0) {
+      deliver_backlog();
+    } else {
+      if (emptied == queues_.size()) return any ? Polled::All : Polled::Nothing;
+      if (next_queue_ >= queues_.size()) next_queue_ = 0;
+      count = deliver_batch(queues_[next_queue_++]);
+      emptied = count < kBatch ? emptied + 1 : 0;
     }
-    if (i == queues_.size()) return any ? Polled::All : Polled::Nothing;
-    const int count = ibv_poll_cq(queues_[i].queue, kBatch, batch.data());
-    for (int k = 0; k < count; ++k) deliver(batch[static_cast<std::size_t>(k)]);
     any |= count > 0;
     most -= count;
-    if (count < kBatch) ++i;
   }
   return Polled::Part;
 }
@@ -221,7 +256,7 @@ void LoopDevice::on_readable() {
     take_events();
     // A completion between the last look and this one is told by nobody.
     if (!arm()) polled = poll(kTurn);
-    if (polled == Polled::Part) later(&LoopDevice::drain);
+    if (polled == Polled::Part) later(&LoopDevice::go_on);
   }
   draining_ = false;
   if (polled != Polled::Nothing) completions_.mark_read();
@@ -230,15 +265,34 @@ void LoopDevice::on_readable() {
   const auto kept = std::move(kept_);
 }
 
-void LoopDevice::drain() {
+void LoopDevice::go_on() {
   if (draining_) return;
   const auto kept = weak_from_this().lock();
   draining_ = true;
-  std::uint32_t most = 0;
-  for (const Queue& queue : queues_) most = std::max(most, queue.capacity);
-  if (poll(static_cast<int>(most + backlog_.size())) == Polled::Part) later(&LoopDevice::drain);
+  if (poll(kTurn) == Polled::Part) later(&LoopDevice::go_on);
   draining_ = false;
   kept_.reset();
+}
+
+void LoopDevice::drain(ibv_cq* only) {
+  if (draining_) return;
+  const auto kept = weak_from_this().lock();
+  draining_ = true;
+  for (std::size_t i = 0; i < queues_.size(); ++i)
+    if (only == nullptr || queues_[i].queue == only) drain(queues_[i]);
+  draining_ = false;
+  if (backlog_left_ != 0) later(&LoopDevice::go_on);
+  kept_.reset();
+}
+
+void LoopDevice::drain(Queue queue) {
+  int count = kBatch;
+  // No more than was there when this began, however fast more comes.
+  for (std::uint32_t taken = 0; taken < queue.capacity && count == kBatch; taken += kBatch) {
+    while (backlog_left_ != 0) deliver_backlog();
+    count = deliver_batch(queue);
+  }
+  while (backlog_left_ != 0) deliver_backlog();
 }
 
 void LoopDevice::on_async_readable() {
@@ -261,10 +315,17 @@ void LoopDevice::on_async_readable() {
 void LoopDevice::on_async(std::uint32_t queue_pair, Reason reason) {
   if (queue_pair != 0 && users_.find(queue_pair) == users_.end()) return;
   drain();
-  const auto all = users_;
-  for (const auto& [number, user] : all)
-    if ((queue_pair == 0 || number == queue_pair) && users_.count(number) != 0)
-      user->on_device_failure(reason);
+  // Who is told may leave, and so may others; nobody is told twice. Asks for no memory.
+  const std::uint32_t failure = ++failures_;
+  const auto is_due = [&](const auto& known) {
+    return (queue_pair == 0 || known.first == queue_pair) && known.second.failures_told != failure;
+  };
+  for (;;) {
+    const auto next = std::find_if(users_.begin(), users_.end(), is_due);
+    if (next == users_.end()) return;
+    next->second.failures_told = failure;
+    next->second.user->on_device_failure(reason);
+  }
 }
 
 }  // namespace stag::fabric

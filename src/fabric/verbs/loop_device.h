@@ -6,13 +6,13 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
 #include "fabric/verbs/domain.h"
+#include "fabric/verbs/work.h"
 #include "net/descriptor.h"
 #include "net/loop.h"
 
@@ -48,19 +48,24 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   // The domain for a new connection.
   Result<std::shared_ptr<Domain>, Reason> domain();
 
-  // A completion queue that has room for `entries` more; they are its user's until it gives them
-  // back, so that none can overrun.
+  // A completion queue that has room for `entries` more, made where none has; they are its user's
+  // until it gives them back, so that none can overrun.
   Result<Completions, Reason> reserve_completions(std::uint32_t entries);
   void release_completions(Completions completions);
 
-  void add(std::uint32_t queue_pair, QueuePairUser& user) { users_.emplace(queue_pair, &user); }
+  void add(std::uint32_t queue_pair, QueuePairUser& user) {
+    users_.emplace(queue_pair, User{&user, failures_});
+  }
   // Nothing of the queue pair is delivered any more. Before it is destroyed, so that the shared
   // receives it has used are known (a device may forget their completions with it), and once more
   // afterwards: another may get its number.
   void remove(std::uint32_t queue_pair);
 
-  // Delivers all that has completed by now.
-  void drain();
+  // Of the connection whose turn it is: empty before and afterwards.
+  SendBatch& batch() { return batch_; }
+
+  // Delivers all that has completed by now: at one queue, or, null, at all of them.
+  void drain(ibv_cq* only = nullptr);
   // An asynchronous event of `queue_pair`; 0: of the device. From any loop's thread, by post.
   void on_async(std::uint32_t queue_pair, Reason reason);
 
@@ -85,7 +90,16 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   // Delivers up to about `most` completions. Part: there may be more.
   enum class Polled { Nothing, All, Part };
   Polled poll(int most);
+  void deliver_backlog();
+  // Room for all that is reserved.
+  void make_backlog_room(std::uint32_t more);
+  // The number of completions that it delivered.
+  static constexpr int kBatch = 32;
+  int deliver_batch(const Queue& queue);
+  void drain(Queue queue);
+  void go_on();
   void deliver(const ibv_wc& completion);
+  void on_out_of_memory(std::uint32_t queue_pair);
   // Gives its block back to the shared queue.
   static void orphan(const ibv_wc& completion);
   void on_async_readable();
@@ -98,15 +112,25 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   ibv_comp_channel* channel_ = nullptr;
   net::Descriptor completions_, async_events_;
   std::vector<Queue> queues_;
-  std::deque<ibv_wc> backlog_;  // taken out of a queue, not yet delivered
+  std::size_t next_queue_ = 0;  // whose turn it is to be polled
+  // Taken out of the queues; the last backlog_left_ are not yet delivered. It has room for as many
+  // as were reserved, which is all that there can be.
+  std::vector<ibv_wc> backlog_;
+  std::size_t backlog_left_ = 0;
   std::shared_ptr<Domain> shared_domain_;
-  std::unordered_map<std::uint32_t, QueuePairUser*> users_;  // by number
+  struct User {
+    QueuePairUser* user = nullptr;
+    std::uint32_t failures_told = 0;
+  };
+  std::unordered_map<std::uint32_t, User> users_;  // by number of the queue pair
+  std::uint32_t failures_ = 0;                     // of the device
   // Of those, some that were told lately.
   struct Recent {
     std::uint32_t queue_pair = 0;
     QueuePairUser* user = nullptr;
   };
   std::array<Recent, 16> recent_;
+  SendBatch batch_;
   bool draining_ = false;
   std::shared_ptr<LoopDevice> kept_;  // until the turn has ended
 };

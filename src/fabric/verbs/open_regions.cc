@@ -52,6 +52,8 @@ Result<RemoteMemory, Reason> OpenRegions::expose_source(Bytes memory) {
 Result<RemoteMemory, Reason> OpenRegions::expose_sink(MutableBytes memory) {
   const auto region = take(sinks_, memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   if (!region) return Failure{region.error()};
+  // What the peer leaves out is nobody's: neither an earlier call's, nor what lies in `memory` now.
+  std::memset((*region)->memory.get(), 0, memory.size());
   (*region)->sink = memory;
   return name_of(**region, memory.size());
 }

@@ -25,12 +25,12 @@ class OpenRegions {
   OpenRegions(const OpenRegions&) = delete;
   OpenRegions& operator=(const OpenRegions&) = delete;
 
-  // A region with the bytes of `memory`, for the peer to read; of as many bytes, to be written.
+  // A region with the bytes of `memory`, for the peer to read; of as many zeros, to be written.
   // RegistrationsExhausted where no more memory can be registered.
   Result<RemoteMemory, Reason> expose_source(Bytes memory);
   Result<RemoteMemory, Reason> expose_sink(MutableBytes memory);
-  // The region is free for another call; a sink's bytes are where they belong. False: it is none of
-  // these.
+  // The region is free for another call; all bytes of a sink are where they belong, zeros where the
+  // peer has written nothing. False: it is none of these.
   bool take_back(std::uint32_t handle);
 
  private:

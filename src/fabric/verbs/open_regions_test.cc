@@ -24,6 +24,25 @@ TEST_F(OpenVerbsTest, a_peer_reads_and_writes_what_calls_expose) {
   EXPECT_EQ(sink, written);
 }
 
+TEST_F(OpenVerbsTest, of_a_sink_that_was_filled_in_part_the_rest_is_zeros) {
+  join_and_greet();
+  std::vector<std::byte> first(5000), second(5000, std::byte{7});
+  const std::vector<std::byte> whole = pattern(5000, 3), part = pattern(100, 4);
+  fabric::Token token = 0;
+  const auto fill = [&](std::vector<std::byte>& sink, const std::vector<std::byte>& with) {
+    const auto exposed = active->expose_sink(sink);
+    passive->write(Rope::borrow(with), *exposed, 0, ++token);
+    ASSERT_TRUE(done(passive, token));
+    active->revoke(exposed->handle);
+  };
+  fill(first, whole);
+  fill(second, part);
+  EXPECT_EQ(first, whole);
+  std::vector<std::byte> expected = part;
+  expected.resize(5000);
+  EXPECT_EQ(second, expected) << "no byte of the earlier call";
+}
+
 TEST_F(OpenVerbsTest, later_calls_use_the_same_registrations) {
   join_and_greet();
   std::vector<std::byte> memory(5000);

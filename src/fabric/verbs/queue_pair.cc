@@ -21,14 +21,18 @@ Result<std::unique_ptr<QueuePair>, Reason> QueuePair::make(std::shared_ptr<LoopD
 
 Result<Ok, Reason> QueuePair::create(QueuePairUser& user, const QueuePairSizes& sizes) {
   slots_ = std::clamp(sizes.sends, 1u, traits().max_work);
+  max_pieces_ = std::min(traits().max_sge, kMostPieces);
   constexpr std::size_t kMostCopied = 64 * 1024;
   max_copied_ = std::min(kMostCopied, max_pieces() * domain_->send_blocks().block_size());
   // One more than the peer may send, so that it is seen when it does.
   receives_ = std::min(sizes.receives + 1, traits().max_work);
   const auto prepared = prepare_receives(sizes);
   if (!prepared) return prepared;
-  const auto completions =
-      device_->reserve_completions(slots_ + (shared_ == nullptr ? receives_ : 0));
+  const std::uint32_t receives = shared_ == nullptr ? receives_ : 0;
+  // What finds no slot waits in the connection.
+  if (receives < traits().max_completions)
+    slots_ = std::min(slots_, traits().max_completions - receives);
+  const auto completions = device_->reserve_completions(slots_ + receives);
   if (!completions) return Failure{completions.error()};
   completions_ = *completions;
   const auto created = create_at_device();
@@ -97,6 +101,14 @@ void QueuePair::destroy() {
   created_ = false;
   if (std::exchange(reserved_, false)) shared_->release(receives_);
   if (completions_.queue != nullptr) device_->release_completions(std::exchange(completions_, {}));
+}
+
+void QueuePair::drain() {
+  const auto device = device_;
+  ibv_cq* const sent = completions_.queue;
+  // First: who learns that a request has failed ends.
+  if (shared_ != nullptr) device->drain(shared_->completions.queue);
+  device->drain(sent);
 }
 
 bool QueuePair::post(RegisteredBlock* block) {

@@ -29,13 +29,15 @@ class QueuePair {
   // Idempotent.
   void destroy();
 
-  LoopDevice& device() const { return *device_; }
+  SendBatch& batch() { return device_->batch(); }
+  // Delivers what has completed by now; may be the end of this.
+  void drain();
   Domain& domain() const { return *domain_; }
   const DeviceTraits& traits() const { return device_->traits(); }
   ibv_qp* get() const { return id_->qp; }
   std::uint32_t slots() const { return slots_; }
   std::uint32_t max_inline() const { return max_inline_; }
-  std::uint32_t max_pieces() const { return std::min(traits().max_sge, kMostPieces); }
+  std::uint32_t max_pieces() const { return max_pieces_; }
   // Bytes that are copied into blocks; longer ones are registered where they lie.
   std::size_t max_copied() const { return max_copied_; }
   // Gives a receive's block back, to be filled again. False when the device takes no more.
@@ -57,7 +59,7 @@ class QueuePair {
   SharedReceives* shared_ = nullptr;
   std::unique_ptr<BlockPool> own_;  // of receives, where they are not shared
   Completions completions_;
-  std::uint32_t slots_ = 0, receives_ = 0, max_inline_ = 0;
+  std::uint32_t slots_ = 0, receives_ = 0, max_inline_ = 0, max_pieces_ = 0;
   std::size_t max_copied_ = 0;
   bool created_ = false, reserved_ = false;
 };

@@ -1,5 +1,6 @@
 // What a VerbsConnection does when its device has completed something.
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "fabric/verbs/verbs_connection.h"
@@ -14,8 +15,9 @@ void VerbsConnection::on_completion(const ibv_wc& completion) {
 }
 
 void VerbsConnection::on_device_failure(Reason reason) {
-  if (on_setup_) return;
-  end(reason);
+  if (!on_setup_) return end(reason);
+  // Of anything else RDMA-CM tells.
+  if (reason == Reason::OutOfMemory) std::exchange(on_setup_, {})(reason);
 }
 
 void VerbsConnection::on_receive(const ibv_wc& completion) {
@@ -41,7 +43,12 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
     queue_pair_->consumed(arrived.block);
     return end(Reason::ReceiveOverflow);
   }
-  early_.push_back(arrived);
+  try {
+    early_.push_back(arrived);
+  } catch (const std::bad_alloc&) {
+    queue_pair_->consumed(arrived.block);
+    on_device_failure(Reason::OutOfMemory);
+  }
 }
 
 std::optional<std::uint32_t> VerbsConnection::invalidated(const ibv_wc& completion) {
@@ -60,21 +67,35 @@ void VerbsConnection::deliver(const Arrived& arrived) {
   }
   --credit_.count;
   ++traffic_.sends_in;
-  events_->on_receive(Buffer::borrow({arrived.block->data, arrived.length}), arrived.invalidated);
+  collecting_ = true;
+  try {
+    events_->on_receive(Buffer::borrow({arrived.block->data, arrived.length}), arrived.invalidated);
+  } catch (...) {
+    stop_collecting();
+    // It may be one that others share.
+    queue_pair_->consumed(arrived.block);
+    throw;
+  }
+  stop_collecting();
   if (!queue_pair_->consumed(arrived.block)) end_later(Reason::VerbsFailed);
   pump();
 }
 
 void VerbsConnection::on_sent(const ibv_wc& completion) {
-  if (state_ == State::Ended) return;
+  // Of those behind one that has failed the silent ones have failed, too.
+  if (state_ == State::Ended || failure_ != Reason::None) return;
   const bool good = completion.status == IBV_WC_SUCCESS;
   // All before this one are done, signalled or not, but Reads, which are always signalled: siw
   // tells of a later Send first.
   const std::uint64_t end_of_good = completion.wr_id + (good ? 1 : 0);
   while (passed_ < end_of_good && state_ != State::Ended) {
     PostedWork& next = posted_[passed_ - first_];
-    ++passed_;
-    if (next.kind != WorkKind::Read) complete(next);
+    const bool is_first = first_ == passed_++;
+    if (next.kind == WorkKind::Read) continue;
+    complete(next);
+    if (!is_first || state_ == State::Ended) continue;
+    posted_.drop();
+    ++first_;
   }
   if (state_ == State::Ended) return;
   if (PostedWork* own = good ? &posted_[completion.wr_id - first_] : nullptr;
@@ -82,7 +103,7 @@ void VerbsConnection::on_sent(const ibv_wc& completion) {
     complete(*own);
   if (state_ == State::Ended) return;
   for (; first_ < passed_ && posted_[0].kind == WorkKind::Done; ++first_) posted_.drop();
-  if (!good) return end(reason_of_completion(completion.status));
+  if (!good) return fail(reason_of_completion(completion.status));
   pump();
   close_when_sent();
 }

@@ -12,6 +12,8 @@
 namespace stag::fabric {
 namespace {
 
+// Of one's own ports that RDMA-CM chooses, each at random.
+constexpr int kPortsTried = 8;
 // For RDMA-CM's own steps; the caller's limit is the loop's.
 constexpr int kResolveMs = 5000;
 
@@ -113,17 +115,22 @@ Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
   auto here = VerbsLoop::of(shared, loop);
   if (!here) co_return Failure{here.error()};
   Reason reason = Reason::VerbsDeviceElsewhere;
-  for (const Path& path : paths_to(**here, *addresses)) {
+  const std::vector<Path> paths = paths_to(**here, *addresses);
+  int ports = 0;
+  for (auto path = paths.begin(); path != paths.end();) {
     ConnectAttempt attempt(*here, options);
     {
       const Timer limit =
           loop.after(deadline - loop.now(), [&attempt] { attempt.end(Reason::ConnectTimedOut); });
       const CancelCallback cancelled(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
-      attempt.begin(path.from, path.to);
+      attempt.begin(path->from, path->to);
       reason = co_await attempt.outcome;
     }
     if (reason == Reason::None) co_return std::move(attempt.connection);
-    if (!is_of_the_path(reason) || loop.now() >= deadline) break;
+    if (loop.now() >= deadline) break;
+    if (reason == Reason::AddressInUse && ++ports < kPortsTried) continue;
+    if (!is_of_the_path(reason)) break;
+    ++path;
   }
   co_return Failure{reason};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "fabric/verbs/verbs_reason.h"
 #include "net/socket_address.h"
@@ -66,21 +67,23 @@ VerbsConnection::~VerbsConnection() {
   if (state_ == State::Ended) return;
   state_ = State::Ended;
   give_back_memory();
+  release_id();
 }
 
 Result<Ok, Reason> VerbsConnection::set_up(const ConnectOptions& options, const CmNotice* request,
                                            OnSetup on_setup) {
   on_setup_ = std::move(on_setup);
   if (request != nullptr) {
-    private_data_ = request->private_data;
+    private_data_.assign(request->private_data().begin(), request->private_data().end());
     parameters_.inbound_reads =
         std::min<std::uint32_t>(parameters_.inbound_reads, request->responder_resources);
     parameters_.outbound_reads =
         std::min<std::uint32_t>(parameters_.outbound_reads, request->initiator_depth);
   }
   rdma_conn_param wishes{};
-  wishes.private_data = options.private_data.data();
-  wishes.private_data_len = static_cast<std::uint8_t>(options.private_data.size());
+  const std::vector<std::byte>& private_data = options.private_data_for(parameters_);
+  wishes.private_data = private_data.data();
+  wishes.private_data_len = static_cast<std::uint8_t>(private_data.size());
   wishes.responder_resources = static_cast<std::uint8_t>(parameters_.inbound_reads);
   wishes.initiator_depth = static_cast<std::uint8_t>(parameters_.outbound_reads);
   wishes.flow_control = 1;
@@ -96,7 +99,7 @@ void VerbsConnection::on_cm(CmNotice notice) {
   if (!removed && notice.type != RDMA_CM_EVENT_DISCONNECTED) return;
   if (state_ == State::Ended) return;
   // What arrived before is delivered before.
-  queue_pair_->device().drain();
+  queue_pair_->drain();
   end(removed ? Reason::VerbsDeviceRemoved : Reason::ConnectionClosed);
 }
 
@@ -119,8 +122,9 @@ void VerbsConnection::on_setup_event(const CmNotice& notice) {
 void VerbsConnection::established(const CmNotice& notice) {
   peer_ = address_of(id_->route.addr.dst_addr);
   local_ = address_of(id_->route.addr.src_addr);
+  where_ = to_string(peer_);
   if (!active_) return;
-  private_data_ = notice.private_data;
+  private_data_.assign(notice.private_data().begin(), notice.private_data().end());
   std::uint32_t inbound = notice.responder_resources, outbound = notice.initiator_depth;
   // Drivers of iWARP do not agree which of the two is which here: cxgb4 says it one way, siw and
   // irdma the other.
@@ -141,7 +145,7 @@ void VerbsConnection::start(Events& events) {
   later(&VerbsConnection::begin_events);
 }
 
-void VerbsConnection::begin_events() {
+void VerbsConnection::begin_events() try {
   while (!early_.empty() && state_ != State::Ended) {
     const Arrived arrived = early_.front();
     early_.pop_front();
@@ -150,6 +154,8 @@ void VerbsConnection::begin_events() {
   if (state_ == State::Ended) return tell_end();
   pump();
   watch_peer();
+} catch (const std::bad_alloc&) {
+  end(Reason::OutOfMemory);
 }
 
 void VerbsConnection::add_receive_credit(ReceiveCredit more) {

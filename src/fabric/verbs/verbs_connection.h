@@ -3,7 +3,8 @@
 // Sending. Short messages go inline; messages and Writes up to 64 KiB are copied into registered
 // blocks, longer ones are registered where they lie for as long as they are on their way. What the
 // send queue has no slot for waits here, in order. Every sixteenth request is signalled, and every
-// one that somebody waits for.
+// one that somebody waits for. What is posted while a message is delivered leaves with the next
+// message, in one call, or when the delivery has ended; so does what has waited for slots.
 //
 // Memory. Each exposure has a registration of its own with the one right that is needed. Where the
 // device has memory windows, the region itself has no remote right: a window of this queue pair
@@ -17,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -98,11 +100,20 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   // verbs_transmit.cc
   // The passive side is silent before the peer's first message, and both are before start().
   bool may_speak() const { return (active_ || heard_) && events_ != nullptr; }
-  bool may_submit(const Work& work) const;
   bool has_slot() const { return posted_.size() < queue_pair_->slots(); }
   void post(Work& work);
+  // Gives back what belongs to `work` where there is no memory.
+  void make_room_for(PostedWork& work, bool now);
   void pump();
   void submit(Work& work);
+  bool may_wait(const Work& work) const;
+  void put_aside(const ibv_send_wr& request);
+  void stop_collecting() {
+    collecting_ = false;
+    if (batched_) post_batch();
+  }
+  void post_batch();
+  void post_requests(ibv_send_wr* first);
   // Puts a message or a Write of `size` bytes into the request itself or into blocks; false when
   // there are none left.
   bool copy_into(Work& work, std::span<const Bytes> parts, std::size_t size);
@@ -118,6 +129,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   Result<RemoteMemory, Reason> expose(std::byte* memory, std::size_t size, bool writable);
   Result<RemoteMemory, Reason> open_window(ibv_mr* region, std::byte* memory, std::size_t size,
                                            bool writable);
+  void make_registration_room();
   void remember(std::uint32_t handle, ibv_mr* region, ibv_mw* window);
   void forget(std::uint32_t handle);
   void release(PostedWork& work);
@@ -137,9 +149,14 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   void end_later(Reason reason);
   // The queue pair has failed for a reason that is not known yet.
   void expect_end();
+  // A request has failed. What the peer sent before may be in another queue, and is delivered
+  // first.
+  void fail(Reason reason);
+  void end_failed();
   void end_now();
   void end(Reason reason);
   void give_back_memory();
+  void release_id();
   void tell_end();
   void watch_peer();
   void look_at_peer();
@@ -153,17 +170,21 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   Parameters parameters_;
   std::vector<std::byte> private_data_;
   Address peer_, local_;
+  std::string where_;  // the peer's address, for the log
   std::shared_ptr<void> place_;
   std::shared_ptr<Anchor> anchor_;
   OnSetup on_setup_;
 
   Events* events_ = nullptr;
   State state_ = State::Open;
-  Reason reason_ = Reason::None;  // why it closes or has ended
-  bool close_due_ = false;        // a later turn than close()'s has come
+  Reason reason_ = Reason::None;   // why it closes or has ended
+  Reason failure_ = Reason::None;  // of a request; the end is on its way
+  bool close_due_ = false;         // a later turn than close()'s has come
   bool end_expected_ = false;
   bool end_told_ = false;
-  bool heard_ = false;  // the peer's first message
+  bool heard_ = false;       // the peer's first message
+  bool collecting_ = false;  // requests may wait for those behind them
+  bool batched_ = false;     // some do, in the device's batch
   Timer close_limit_;
 
   ReceiveCredit credit_;

@@ -1,5 +1,7 @@
 // How a VerbsConnection ends.
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "fabric/verbs/verbs_connection.h"
 
@@ -15,9 +17,13 @@ void VerbsConnection::close(Reason reason) {
   if (state_ != State::Open) return;
   state_ = State::Closing;
   reason_ = reason;
-  close_limit_ = loop_->loop().after(kVerbsCloseLimit, [this] { end(reason_); });
-  // The last request may be one that completes silently; those that still wait do not.
-  if (Work last; unsignalled_ != 0 && pending_.empty()) post(last);
+  try {
+    close_limit_ = loop_->loop().after(kVerbsCloseLimit, [this] { end(reason_); });
+    // The last request may be one that completes silently; those that still wait do not.
+    if (Work last; unsignalled_ != 0 && pending_.empty()) post(last);
+  } catch (const std::bad_alloc&) {
+    return later(&VerbsConnection::end_now);
+  }
   loop_->loop().post([anchor = anchor_] {
     if (anchor->connection == nullptr) return;
     anchor->connection->close_due_ = true;
@@ -35,7 +41,7 @@ void VerbsConnection::close_when_sent() {
 void VerbsConnection::end_later(Reason reason) {
   if (state_ != State::Open) return;
   state_ = State::Closing;
-  reason_ = reason;
+  reason_ = failure_ != Reason::None ? failure_ : reason;
   later(&VerbsConnection::end_now);
 }
 
@@ -43,6 +49,16 @@ void VerbsConnection::expect_end() {
   if (state_ != State::Open || end_expected_) return;
   end_expected_ = true;
   close_limit_ = loop_->loop().after(kVerbsCloseLimit, [this] { end(Reason::ConnectionLost); });
+}
+
+void VerbsConnection::fail(Reason reason) {
+  failure_ = reason;
+  later(&VerbsConnection::end_failed);
+}
+
+void VerbsConnection::end_failed() {
+  if (state_ != State::Ended) queue_pair_->drain();
+  end(failure_);
 }
 
 void VerbsConnection::end_now() {
@@ -53,6 +69,7 @@ void VerbsConnection::give_back_memory() {
   close_limit_.cancel();
   stall_timer_.cancel();
   if (queue_pair_ == nullptr) return;
+  if (std::exchange(batched_, false)) queue_pair_->batch().take();
   functions().disconnect(id_.get());
   // Windows before their queue pair, which the device keeps as long as one is bound to it.
   for (const auto& [handle, registration] : registrations_)
@@ -67,36 +84,44 @@ void VerbsConnection::give_back_memory() {
   early_.clear();
 }
 
+// After the queue pair, and in a later turn: rdma-core closes a device that was removed with the
+// last id there, and the loop's part of the device may live until this turn ends.
+void VerbsConnection::release_id() {
+  queue_pair_.reset();
+  if (id_.get() == nullptr) return;
+  id_.belongs_to(CmUser::nobody());
+  struct Last {
+    std::shared_ptr<VerbsLoop> loop;  // has the id's channel
+    CmId id;
+  };
+  loop_->loop().post([last = Last{loop_, std::move(id_)}] {});
+}
+
 void VerbsConnection::end(Reason reason) {
   if (state_ == State::Ended) return;
-  if (state_ == State::Open) reason_ = reason;
+  if (state_ == State::Open) reason_ = failure_ != Reason::None ? failure_ : reason;
   state_ = State::Ended;
-  trace(reason_, to_string(peer_));
+  trace(reason_, where_);
   give_back_memory();
-  std::vector<std::uint32_t> revoked;
-  for (const auto& [handle, registration] : registrations_)
-    if (registration.revoking) revoked.push_back(handle);
-  registrations_.clear();
-  std::vector<Token> tokens;
-  const auto add = [&tokens](const PostedWork& work) {
-    if (work.token != kNoToken) tokens.push_back(work.token);
-  };
-  while (!posted_.empty()) add(posted_.pop());
-  while (!pending_.empty()) add(pending_.pop());
-  tokens.insert(tokens.end(), late_.begin(), late_.end());
-  late_.clear();
-  queue_pair_.reset();
-  id_ = {};
+  release_id();
   place_.reset();
-  if (events_ == nullptr) return late_.swap(tokens);
-  for (const Token token : tokens) events_->on_done(token, reason_);
-  for (const std::uint32_t handle : revoked) events_->on_revoked(handle);
   tell_end();
 }
 
+// Once events have begun. Takes no memory, so that the owner is told whatever there is left.
 void VerbsConnection::tell_end() {
-  if (events_ == nullptr || std::exchange(end_told_, true)) return;
+  if (events_ == nullptr || end_told_) return;
+  const auto tell = [this](const PostedWork& work) {
+    if (work.token != kNoToken) events_->on_done(work.token, reason_);
+  };
+  while (!posted_.empty()) tell(posted_.pop());
+  while (!pending_.empty()) tell(pending_.pop());
+  end_told_ = true;
   for (const Token token : std::exchange(late_, {})) events_->on_done(token, reason_);
+  while (!registrations_.empty()) {
+    const auto last = registrations_.extract(registrations_.begin());
+    if (last.mapped().revoking) events_->on_revoked(last.key());
+  }
   events_->on_disconnect(reason_);
 }
 

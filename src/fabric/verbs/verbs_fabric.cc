@@ -39,7 +39,7 @@ Task<Result<std::unique_ptr<Connection>, Reason>> VerbsFabric::connect(Address a
                                                                        ConnectOptions options,
                                                                        CancelToken cancel) {
   if (unavailable_ != Reason::None) co_return Failure{unavailable_};
-  if (options.private_data.size() > max_private_data())
+  if (options.private_data_size() > max_private_data())
     co_return Failure{Reason::PrivateDataTooLong};
   auto connected =
       co_await verbs_connect(shared_, loop_, std::move(address), std::move(options), cancel);

@@ -21,6 +21,40 @@ TEST_F(VerbsTest, a_peer_that_vanishes_ends_the_connection_at_the_next_operation
   stub().lose_packets(false);
 }
 
+TEST_F(VerbsTest, a_peer_that_vanishes_with_reads_pending_ends_each_of_them_once) {
+  join_and_greet();
+  std::vector<std::byte> memory(100'000), sink(100'000);
+  const auto source = passive->expose_source(memory);
+  stub().hold();
+  // Through a block, and registered where they lie.
+  for (fabric::Token token = 1; token <= 6; ++token)
+    active->read(*source, MutableBytes(sink).first(token % 2 == 0 ? 100'000 : 5000), 0, token);
+  stub().lose_packets(true);
+  stub().release();
+  ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  ASSERT_EQ(active.outcomes.size(), 6u);
+  for (const auto& [token, reason] : active.outcomes) EXPECT_EQ(reason, Reason::ConnectionLost);
+  EXPECT_EQ(active.log.back(), "disconnect");
+  stub().lose_packets(false);
+}
+
+// Its device tells of what was posted behind a Read first.
+TEST_F(SiwVerbsTest, a_peer_that_vanishes_with_reads_pending_ends_each_of_them_once) {
+  join_and_greet();
+  std::vector<std::byte> memory(100'000), sink(100'000);
+  const auto source = passive->expose_source(memory);
+  stub().hold_reads(true);
+  for (fabric::Token token = 1; token <= 6; ++token) active->read(*source, sink, 0, token);
+  active->send(Rope::borrow(bytes_of("behind")), std::nullopt, 0, 7);
+  ASSERT_TRUE(done(active, 7));
+  passive.destroy();
+  ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  ASSERT_EQ(active.outcomes.size(), 7u);
+  for (fabric::Token token = 1; token <= 6; ++token) EXPECT_NE(active.outcome(token), Reason::None);
+  EXPECT_EQ(stub().remote_handles(), 0u);
+  stub().hold_reads(false);
+}
+
 TEST_F(VerbsTest, a_peer_that_takes_nothing_for_the_stall_limit_loses_the_connection) {
   options.stall_limit = std::chrono::milliseconds(1);
   join_and_greet();
@@ -155,12 +189,18 @@ void everything_once(fabric::stub::StubOptions device, std::uint64_t failing, bo
     }
     void traffic() {
       std::vector<std::byte> memory(100'000), other(100'000);
+      // Posted together.
+      passive.when_received = [&] {
+        static_cast<void>(passive->expose_source(other));
+        static_cast<void>(passive->expose_sink(other));
+        passive->send(Rope::borrow(bytes_of("answer")), std::nullopt, 0, kNoToken);
+      };
       const auto ended_or = [this](Side& side, fabric::Token token) {
         return run_until([&] { return side.outcome(token) || side.disconnected; });
       };
       active->send(Rope::borrow(bytes_of("hello")), std::nullopt, 0, 1);
       EXPECT_TRUE(ended_or(active, 1));
-      EXPECT_TRUE(run_until([&] { return !passive.messages.empty() || passive.disconnected; }));
+      EXPECT_TRUE(run_until([&] { return !active.messages.empty() || active.disconnected; }));
       const auto sink = active->expose_sink(memory);
       const auto source = active->expose_source(memory);
       if (sink) passive->write(Rope::borrow(other), *sink, 0, 2);
@@ -185,6 +225,13 @@ TEST(VerbsFaults, each_call_of_a_device_with_windows_may_fail_once) {
 TEST(VerbsFaults, each_call_of_a_device_without_windows_may_fail_once) {
   bool more = true;
   for (std::uint64_t n = 1; more; ++n) everything_once(fabric::stub::siw_like(), n, more);
+}
+
+TEST(VerbsFaults, each_call_of_a_device_with_a_queue_for_each_connection_may_fail_once) {
+  fabric::stub::StubOptions device = fabric::stub::siw_like();
+  device.attributes.max_cqe = 8;
+  bool more = true;
+  for (std::uint64_t n = 1; more; ++n) everything_once(device, n, more);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Peers that do what fabric/verbs would never do.
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "testing/raw_verbs_peer.h"
 #include "testing/verbs_fixture.h"
 
@@ -142,6 +144,13 @@ TEST_F(HostileVerbsTest, a_peer_without_a_receive_that_allows_no_retries_loses_t
   EXPECT_EQ(passive.disconnected, Reason::VerbsReceiverNotReady);
 }
 
+TEST_F(HostileSiwVerbsTest, a_peer_without_a_receive_loses_the_connection) {
+  ASSERT_TRUE(meet());
+  passive->send(Rope::borrow(bytes_of("answer")), std::nullopt, 0, 1);
+  ASSERT_TRUE(gone());
+  EXPECT_NE(passive.outcome(1), Reason::None);
+}
+
 TEST_F(HostileVerbsTest, private_data_of_every_length_arrives_with_what_follows_it) {
   listen();
   for (std::size_t size = 0; size <= 56; ++size) {
@@ -152,6 +161,130 @@ TEST_F(HostileVerbsTest, private_data_of_every_length_arrives_with_what_follows_
     EXPECT_TRUE(carries(acceptor.private_data, text_of(data))) << size;
     acceptor.arrived.clear();
   }
+}
+
+// On iWARP it may be longer than InfiniBand's.
+TEST_F(HostileSiwVerbsTest, private_data_of_every_length_arrives) {
+  listen();
+  for (std::size_t size = 0; size <= 255; ++size) {
+    const auto data = pattern(size, 1);
+    RawVerbsPeer asking(stub().functions(), run());
+    ASSERT_TRUE(asking.connect(listener->local_address().port, 7, data));
+    ASSERT_TRUE(run_until([&] { return !acceptor.arrived.empty(); }));
+    EXPECT_EQ(acceptor.private_data, text_of(data)) << size;
+    acceptor.arrived.clear();
+  }
+}
+
+// The active side is the provider's, the passive one raw and answers.
+template <class Base>
+class Answered : public Hostile<Base> {
+ protected:
+  // What comes of a request that is answered so.
+  typename Base::ConnectOutcome ask(bool accepts, Bytes private_data) {
+    RawVerbsPeer server(this->stub().functions(), this->run());
+    const Address at{"127.0.0.1", server.listen()};
+    std::optional<typename Base::ConnectOutcome> outcome;
+    detach(this->connect_into(&this->fabric(), at, this->options, {}, &outcome));
+    EXPECT_TRUE(this->run_until([&] {
+      server.answer(accepts, private_data);
+      return outcome.has_value();
+    }));
+    return *std::move(outcome);
+  }
+};
+using AnsweredVerbsTest = Answered<VerbsTest>;
+using AnsweredSiwVerbsTest = Answered<SiwVerbsTest>;
+
+TEST_F(AnsweredVerbsTest, by_private_data_of_every_length_hears_it_with_what_follows_it) {
+  for (std::size_t size = 0; size <= 196; ++size) {
+    const auto data = pattern(size, 1);
+    const auto connected = ask(true, data);
+    ASSERT_TRUE(connected.ok()) << size;
+    EXPECT_TRUE(carries(text_of((*connected)->peer_private_data()), text_of(data))) << size;
+  }
+}
+
+TEST_F(AnsweredSiwVerbsTest, by_private_data_of_every_length_hears_it) {
+  for (std::size_t size = 0; size <= 255; ++size) {
+    const auto data = pattern(size, 1);
+    const auto connected = ask(true, data);
+    ASSERT_TRUE(connected.ok()) << size;
+    EXPECT_EQ(text_of((*connected)->peer_private_data()), text_of(data)) << size;
+  }
+}
+
+TEST_F(AnsweredVerbsTest, by_a_rejection_with_private_data_of_any_length_is_turned_down) {
+  for (std::size_t size = 0; size <= 148; ++size)
+    EXPECT_EQ(ask(false, pattern(size, 1)).error(), Reason::ConnectionRejected) << size;
+}
+
+TEST_F(HostileVerbsTest, an_answer_that_is_too_long_turns_the_request_down) {
+  acceptor.answer.private_data.resize(57);
+  listen();
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::ConnectionRejected);
+  acceptor.answer.private_data.resize(56);
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::None);
+}
+
+// Finds no memory for its first request.
+struct Forgetful final : fabric::Acceptor {
+  Result<fabric::ConnectOptions, Reason> on_connect_request(
+      const fabric::ConnectRequest& request) override {
+    if (++requests == 1) throw std::bad_alloc();
+    return then.on_connect_request(request);
+  }
+  void on_connection(std::unique_ptr<fabric::Connection> connection) override {
+    then.on_connection(std::move(connection));
+  }
+  TestAcceptor then;
+  int requests = 0;
+};
+
+TEST_F(HostileVerbsTest, a_request_for_which_there_is_no_memory_is_lost_alone) {
+  Forgetful forgetful;
+  const auto listening = fabric().listen(harness->any_address(), {}, forgetful);
+  ASSERT_TRUE(listening.ok());
+  EXPECT_NE(connect_reason((*listening)->local_address()), Reason::None);
+  EXPECT_EQ(connect_reason((*listening)->local_address()), Reason::None);
+  forgetful.then.arrived.clear();
+}
+
+TEST_F(HostileVerbsTest, messages_for_which_there_is_no_memory_use_up_no_shared_receives) {
+  join_and_greet();
+  for (int i = 0; i < 40; ++i) {
+    RawVerbsPeer other(stub().functions(), run());
+    ASSERT_TRUE(other.connect(listener->local_address().port, 7));
+    ASSERT_TRUE(run_until([&] { return !acceptor.arrived.empty(); }));
+    Side victim;
+    victim.take(std::move(acceptor.arrived.front()));
+    acceptor.arrived.clear();
+    victim.start();
+    victim.when_received = [] { throw std::bad_alloc(); };
+    ASSERT_EQ(other.post(IBV_WR_SEND), IBV_WC_SUCCESS) << i;
+    ASSERT_TRUE(run_until([&] { return victim.disconnected.has_value(); }));
+    victim.destroy();
+  }
+  active->send(Rope::borrow(bytes_of("alive")), std::nullopt, 0, kNoToken);
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == 1; }));
+}
+
+TEST_F(HostileVerbsTest, a_message_for_which_there_is_no_memory_costs_its_connection_alone) {
+  join_and_greet();
+  RawVerbsPeer other(stub().functions(), run());
+  ASSERT_TRUE(other.connect(listener->local_address().port, 7));
+  ASSERT_TRUE(run_until([&] { return !acceptor.arrived.empty(); }));
+  Side victim;
+  victim.take(std::move(acceptor.arrived.front()));
+  acceptor.arrived.clear();
+  victim.start();
+  victim.when_received = [] { throw std::bad_alloc(); };
+  EXPECT_EQ(other.post(IBV_WR_SEND), IBV_WC_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return victim.disconnected.has_value(); }));
+  EXPECT_EQ(victim.disconnected, Reason::OutOfMemory);
+  active->send(Rope::borrow(bytes_of("alive")), std::nullopt, 0, 1);
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == 1; }));
+  victim.destroy();
 }
 
 }  // namespace

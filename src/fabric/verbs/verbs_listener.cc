@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "fabric/verbs/verbs_reason.h"
-#include "net/socket_address.h"
 
 namespace stag::fabric {
 namespace {
@@ -15,16 +14,14 @@ constexpr int kBacklog = 128;
 // Of an answer; a request of InfiniBand carries no more.
 constexpr std::size_t kMostPrivateData = 56;
 
-Address host_of(const sockaddr& from) {
+net::SocketAddress bound_address(const sockaddr& from) {
   const bool six = from.sa_family == AF_INET6;
-  return net::SocketAddress(&from, six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)).address();
+  return {&from, static_cast<socklen_t>(six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in))};
 }
 
-// Has an id between its listener, which may go meanwhile, and its connection.
-class OnItsWay final : public CmUser {
-  void on_cm(CmNotice) override {}
-};
-OnItsWay on_its_way;
+Address host_of(const sockaddr& from) {
+  return bound_address(from).address();
+}
 
 }  // namespace
 
@@ -122,17 +119,49 @@ Result<Ok, Reason> VerbsListener::bind(const Address& at) {
     if (!resolved) return Failure{resolved.error()};
     address = resolved->front();
   }
-  auto id = loop_->make_id(*this);
-  if (!id) return Failure{id.error()};
-  id_ = *std::move(id);
+  at_ = *address;
+  return listen();
+}
+
+Result<Ok, Reason> VerbsListener::listen() {
+  auto made = loop_->make_id(*this);
+  if (!made) return Failure{made.error()};
+  CmId id = *std::move(made);
   const VerbsFunctions& functions = loop_->functions();
-  if (functions.bind_addr(id_.get(), address->data()) != 0 ||
-      functions.listen(id_.get(), kBacklog) != 0)
+  if (functions.bind_addr(id.get(), at_.data()) != 0 || functions.listen(id.get(), kBacklog) != 0)
     return Failure{reason_of_bind_error(errno)};
-  if (!loop_->allows(id_->verbs) || !loop_->finds_allowed())
+  if (!loop_->allows(id->verbs) || !loop_->finds_allowed())
     return Failure{Reason::VerbsDeviceElsewhere};
-  local_ = host_of(id_->route.addr.src_addr);
+  const net::SocketAddress bound = bound_address(id->route.addr.src_addr);
+  if (at_.port() == 0) at_ = bound;
+  local_ = bound.address();
+  id_ = std::move(id);
   return Ok{};
+}
+
+void VerbsListener::on_removed() {
+  try_again_later();
+  // The kernel keeps what is left of the device as long as there is an id.
+  id_ = {};
+  trouble_ = Reason::VerbsDeviceRemoved;
+  trace(trouble_, to_string(local_), "listener; it tries to listen again");
+}
+
+void VerbsListener::try_again_later() {
+  again_ = loop_->loop().after(loop_->options().listen_again_after, [this] { try_again(); });
+}
+
+void VerbsListener::try_again() {
+  // First: what finds no memory below is tried again, too.
+  try_again_later();
+  const auto listens = listen();
+  const Reason before = std::exchange(trouble_, listens ? Reason::None : listens.error());
+  if (!listens) {
+    if (trouble_ != before) trace(trouble_, to_string(local_), "listener; it tries again");
+    return;
+  }
+  again_.cancel();
+  trace(Reason::VerbsListensAgain, to_string(local_));
 }
 
 void VerbsListener::on_cm(CmNotice notice) {
@@ -140,8 +169,7 @@ void VerbsListener::on_cm(CmNotice notice) {
     CmId id(shared_->functions, notice.id);
     return on_request(std::move(id), std::move(notice));
   }
-  if (notice.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-    trace(Reason::VerbsDeviceRemoved, to_string(local_), "listener");
+  if (notice.type == RDMA_CM_EVENT_DEVICE_REMOVAL) on_removed();
 }
 
 void VerbsListener::on_request(CmId id, CmNotice notice) {
@@ -152,14 +180,16 @@ void VerbsListener::on_request(CmId id, CmNotice notice) {
     loop_->functions().reject(id.get(), nullptr, 0);
   };
   // A listener at every address hears requests by every device.
-  if (!loop_->allows(id->verbs)) return reject(Reason::VerbsDeviceElsewhere, {});
+  if (!loop_->allows(id->verbs))
+    return reject(Reason::VerbsOtherDevice, loop_->functions().get_device_name(id->verbs->device));
   auto place = places_->take(peer);
   if (!place) return reject(place.error(), {});
-  auto answer = acceptor_.on_connect_request({peer, local, notice.private_data});
+  auto answer = acceptor_.on_connect_request({peer, local, notice.private_data()});
   if (!answer) return reject(Reason::ConnectionRejected, to_string(answer.error()));
-  if (answer->private_data.size() > kMostPrivateData) return reject(Reason::PrivateDataTooLong, {});
+  if (answer->private_data_size() > kMostPrivateData) return reject(Reason::PrivateDataTooLong, {});
   net::EpollLoop& there = *accepting_[next_loop_++ % accepting_.size()];
-  id.belongs_to(on_its_way);
+  // The listener may go before its connection is there.
+  id.belongs_to(CmUser::nobody());
   auto setup = std::make_shared<PassiveSetup>(
       there, [gate = gate_, &acceptor = acceptor_](std::unique_ptr<Connection> connection) {
         const std::lock_guard lock(gate->mutex);

@@ -1,4 +1,8 @@
 // The passive side: requests become connections, each on its own loop.
+//
+// RDMA-CM binds a listener at an address to the device that serves it. When that device is removed
+// the listener looks from time to time whether a device serves the address again, the same or
+// another one, and listens there.
 #pragma once
 
 #include <memory>
@@ -6,6 +10,7 @@
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_loop.h"
 #include "net/connection_limits.h"
+#include "net/socket_address.h"
 
 namespace stag::fabric {
 
@@ -23,7 +28,12 @@ class VerbsListener final : public Listener, private CmUser {
   VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_ptr<VerbsLoop> loop,
                 std::vector<net::EpollLoop*> accepting, ListenOptions listen, Acceptor& acceptor);
   Result<Ok, Reason> bind(const Address& at);
+  // At at_.
+  Result<Ok, Reason> listen();
   void on_cm(CmNotice notice) override;
+  void on_removed();
+  void try_again_later();
+  void try_again();
   void on_request(CmId id, CmNotice notice);
 
   const std::shared_ptr<VerbsShared> shared_;
@@ -34,8 +44,11 @@ class VerbsListener final : public Listener, private CmUser {
   const std::shared_ptr<net::ConnectionLimits> places_;
   struct Gate;
   const std::shared_ptr<Gate> gate_;
-  CmId id_;
+  CmId id_;  // none while no device serves the address
+  net::SocketAddress at_;
   Address local_;
+  Reason trouble_ = Reason::None;  // why it does not listen, as it was last told
+  Timer again_;
   std::size_t next_loop_ = 0;
 };
 

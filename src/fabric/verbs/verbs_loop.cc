@@ -4,10 +4,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <new>
 
 #include "fabric/verbs/verbs_reason.h"
 
 namespace stag::fabric {
+
+CmUser& CmUser::nobody() {
+  static class Nobody final : public CmUser {
+    void on_cm(CmNotice) override {}
+  } nobody;
+  return nobody;
+}
 
 Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<VerbsShared>& shared,
                                                          net::EpollLoop& loop) {
@@ -99,22 +108,46 @@ void VerbsLoop::on_readable() {
   const auto alive = self_.lock();
   rdma_cm_event* event = nullptr;
   while (functions().get_cm_event(channel_, &event) == 0) {
-    CmNotice notice;
-    notice.type = event->event;
-    notice.status = event->status;
-    notice.id = event->id;
-    const bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
-    auto* user = static_cast<CmUser*>((request ? event->listen_id : event->id)->context);
-    const rdma_conn_param& conn = event->param.conn;
-    const auto* bytes = static_cast<const std::byte*>(conn.private_data);
-    if (bytes != nullptr) notice.private_data.assign(bytes, bytes + conn.private_data_len);
-    notice.responder_resources = conn.responder_resources;
-    notice.initiator_depth = conn.initiator_depth;
-    functions().ack_cm_event(event);
-    user->on_cm(std::move(notice));
+    // What finds no memory is its user's loss alone.
+    try {
+      tell(*event);
+    } catch (const std::bad_alloc&) {
+      trace(Reason::OutOfMemory, "rdma", "connection event");
+    }
   }
   events_.mark_unreadable();
   events_.when_readable([this] { on_readable(); });
+}
+
+void VerbsLoop::tell(rdma_cm_event& event) {
+  CmNotice notice;
+  notice.type = event.event;
+  notice.status = event.status;
+  notice.id = event.id;
+  const bool request = event.event == RDMA_CM_EVENT_CONNECT_REQUEST;
+  auto* user = static_cast<CmUser*>((request ? event.listen_id : event.id)->context);
+  const rdma_conn_param& conn = event.param.conn;
+  if (conn.private_data != nullptr) {
+    notice.private_size = conn.private_data_len;
+    std::memcpy(notice.private_octets.data(), conn.private_data, conn.private_data_len);
+  }
+  notice.responder_resources = conn.responder_resources;
+  notice.initiator_depth = conn.initiator_depth;
+  functions().ack_cm_event(&event);
+  const bool removal = notice.type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+  user->on_cm(notice);
+  if (removal) close_removed_devices();
+}
+
+// Some drivers wait until nobody has the device open any more. rdma-core, which keeps it open,
+// finds out that it was removed when it is asked which devices there are; not before the kernel has
+// forgotten it.
+void VerbsLoop::close_removed_devices() {
+  closing_ = loop_.after(options().listen_again_after, [this] {
+    int count = 0;
+    ibv_context** devices = functions().get_devices(&count);
+    if (devices != nullptr) functions().free_devices(devices);
+  });
 }
 
 }  // namespace stag::fabric

@@ -2,6 +2,7 @@
 // use. It lives as long as somebody has an id on it, on the loop's thread.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,8 +22,11 @@ struct CmNotice {
   rdma_cm_event_type type{};
   int status = 0;
   rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: the new one
-  std::vector<std::byte> private_data;
   std::uint8_t responder_resources = 0, initiator_depth = 0;
+  std::uint8_t private_size = 0;
+  std::array<std::byte, 255> private_octets{};  // the first `private_size`
+
+  Bytes private_data() const { return {private_octets.data(), private_size}; }
 };
 
 // Who has an id.
@@ -30,6 +34,8 @@ class CmUser {
  public:
   // May destroy the user.
   virtual void on_cm(CmNotice notice) = 0;
+  // Who hears of nothing.
+  static CmUser& nobody();
 
  protected:
   ~CmUser() = default;
@@ -90,12 +96,15 @@ class VerbsLoop {
       : shared_(std::move(shared)), loop_(loop) {}
   Result<Ok, Reason> open();
   void on_readable();
+  void tell(rdma_cm_event& event);
+  void close_removed_devices();
 
   std::shared_ptr<VerbsShared> shared_;
   net::EpollLoop& loop_;
   rdma_event_channel* channel_ = nullptr;
   net::Descriptor events_;
   std::map<ibv_context*, std::weak_ptr<LoopDevice>> devices_;
+  Timer closing_;
   std::weak_ptr<VerbsLoop> self_;
 };
 

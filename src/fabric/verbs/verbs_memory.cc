@@ -49,6 +49,7 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
   if (open_regions_ != nullptr)
     return is_sink ? open_regions_->expose_sink({memory, size})
                    : open_regions_->expose_source({memory, size});
+  if (spare_.empty()) make_registration_room();
   const bool windows = queue_pair_->traits().windows;
   int access = is_sink ? IBV_ACCESS_LOCAL_WRITE : 0;
   if (windows)
@@ -92,7 +93,7 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
 Revocation VerbsConnection::revoke(std::uint32_t handle) {
   if (open_regions_ != nullptr && open_regions_->take_back(handle)) return Revocation::Done;
   const auto known = registrations_.find(handle);
-  if (known == registrations_.end()) return Revocation::Done;
+  if (known == registrations_.end() || state_ == State::Ended) return Revocation::Done;
   Registration& registration = known->second;
   if (registration.window == nullptr) {
     forget(handle);
@@ -107,8 +108,17 @@ Revocation VerbsConnection::revoke(std::uint32_t handle) {
   return Revocation::Pending;
 }
 
+// Before anything is registered: remember() and forget() ask for no memory.
+void VerbsConnection::make_registration_room() {
+  const std::size_t all = registrations_.size() + 1;
+  spare_.reserve(all);
+  registrations_.reserve(all);
+  Registrations made;
+  made.emplace(0, Registration());
+  spare_.push_back(made.extract(made.begin()));
+}
+
 void VerbsConnection::remember(std::uint32_t handle, ibv_mr* region, ibv_mw* window) {
-  if (spare_.empty()) return static_cast<void>(registrations_[handle] = {region, window, false});
   Registrations::node_type node = std::move(spare_.back());
   spare_.pop_back();
   node.key() = handle;

@@ -83,6 +83,15 @@ TEST_F(VerbsTest, memory_keys_that_run_out_refuse_an_exposure_and_no_more) {
   EXPECT_FALSE(active->parameters().discards);
 }
 
+TEST_F(SiwVerbsTest, memory_keys_that_run_out_refuse_an_exposure_and_no_more) {
+  join_and_greet();
+  std::vector<std::byte> memory(64);
+  stub().fail_call(1);
+  EXPECT_EQ(active->expose_sink(memory).error(), Reason::RegistrationsExhausted);
+  EXPECT_EQ(stub().failed_call(), "ibv_reg_mr");
+  EXPECT_TRUE(active->expose_sink(memory).ok());
+}
+
 TEST_F(VerbsTest, long_writes_and_reads_are_registered_only_on_their_way) {
   join_and_greet();
   std::vector<std::byte> far(300'000);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "base/loop.h"
 
 namespace stag::fabric {
 
@@ -25,6 +26,9 @@ struct VerbsOptions {
   // have there (open_regions.h): no system calls for a call, and a peer that keeps its access to
   // what earlier calls have left.
   bool open_regions = false;
+  // How long after a device was removed rdma-core is asked to give it up, and how often a listener
+  // at an address of that device looks whether the address is served again.
+  Duration listen_again_after = std::chrono::seconds(1);
   // Bytes that one handle may cover. Registering pins every page in a system call on the loop.
   std::uint32_t max_registration = 1 << 20;
 };

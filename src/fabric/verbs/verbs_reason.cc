@@ -13,10 +13,16 @@ namespace {
 // InfiniBand's CM: the port is nobody's, as "connection refused" of TCP.
 constexpr int kInvalidServiceId = 8;
 
-bool port_is_down(const VerbsFunctions& functions, ibv_context* device) {
-  ibv_port_attr port{};
-  return device != nullptr && functions.query_port(device, 1, &port) == 0 &&
-         port.state != IBV_PORT_ACTIVE;
+// Whether the device answers and none of its ports is up.
+bool ports_are_down(const VerbsFunctions& functions, ibv_context* device) {
+  ibv_device_attr attributes{};
+  if (device == nullptr || functions.query_device(device, &attributes) != 0) return false;
+  for (std::uint8_t number = 1; number <= attributes.phys_port_cnt; ++number) {
+    ibv_port_attr port{};
+    if (functions.query_port(device, number, &port) != 0 || port.state == IBV_PORT_ACTIVE)
+      return false;
+  }
+  return true;
 }
 
 // Whether there are devices and none has a port that is up.
@@ -25,7 +31,7 @@ bool all_ports_are_down(const VerbsFunctions& functions) {
   ibv_context** devices = functions.get_devices(&count);
   if (devices == nullptr) return false;
   bool down = count > 0;
-  for (int i = 0; i < count; ++i) down &= port_is_down(functions, devices[i]);
+  for (int i = 0; i < count; ++i) down &= ports_are_down(functions, devices[i]);
   functions.free_devices(devices);
   return down;
 }
@@ -72,7 +78,7 @@ Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
   if (type == RDMA_CM_EVENT_REJECTED)
     return status == kInvalidServiceId || status == -ECONNREFUSED ? Reason::ConnectionRefused
                                                                   : Reason::ConnectionRejected;
-  if (device != nullptr ? port_is_down(functions, device) : all_ports_are_down(functions))
+  if (device != nullptr ? ports_are_down(functions, device) : all_ports_are_down(functions))
     return Reason::VerbsPortDown;
   if (status == -ENODEV || status == -ENOENT) return Reason::VerbsAddressUnserved;
   if (type == RDMA_CM_EVENT_ADDR_ERROR || type == RDMA_CM_EVENT_ROUTE_ERROR)
@@ -143,6 +149,9 @@ Reason reason_of_connect_error(int error) {
     case EHOSTUNREACH:
     case ENETUNREACH:
       return Reason::HostUnreachable;
+    // RDMA-CM has chosen a port that TCP, whose ports iWARP uses, has given to somebody else.
+    case EADDRINUSE:
+      return Reason::AddressInUse;
     // The addresses were resolved: what is refused now is their way through the device.
     case EINVAL:
       return Reason::VerbsAddressUnserved;

@@ -1,6 +1,8 @@
 // Why connections do not come up, in one clear sentence each; and what is there when they do.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "testing/verbs_fixture.h"
 
 namespace stag::testing {
@@ -15,6 +17,13 @@ TEST_F(VerbsTest, an_address_without_a_route_is_unreachable) {
 
 TEST_F(VerbsTest, an_address_of_no_device_cannot_be_listened_on) {
   EXPECT_EQ(listen_reason({"192.0.2.1", 0}), Reason::VerbsAddressUnserved);
+}
+
+TEST_F(VerbsTest, an_address_that_no_GID_table_has_is_named) {
+  listen();
+  stub().lack_gids(true);
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::VerbsAddressUnserved);
+  EXPECT_EQ(listen_reason({"127.0.0.1", 0}), Reason::VerbsAddressUnserved);
 }
 
 TEST_F(VerbsTest, a_port_that_is_down_is_named) {
@@ -90,6 +99,42 @@ TEST_F(NotedVerbsTest, address_and_port_of_IP_reach_the_listener_by_the_IP_servi
   join_and_greet();
   EXPECT_EQ(asked.ids, std::vector(2, RDMA_PS_TCP)) << "the listener's, and who asks";
   EXPECT_EQ(active->peer_address(), listener->local_address());
+}
+
+// Where RDMA-CM's choice of a port is one that TCP uses (iWARP): so many times.
+int ports_taken = 0;
+decltype(fabric::VerbsFunctions::connect) free_port_connect;
+
+int connect_from_taken_port(rdma_cm_id* id, rdma_conn_param* wishes) {
+  if (ports_taken == 0) return free_port_connect(id, wishes);
+  --ports_taken;
+  errno = EADDRINUSE;
+  return -1;
+}
+
+class TakenPortsTest : public FabricTest {
+ protected:
+  TakenPortsTest()
+      : FabricTest(std::make_unique<VerbsHarness>(
+            fabric::stub::siw_like(), "127.0.0.1", [](fabric::VerbsFunctions& functions) {
+              free_port_connect = std::exchange(functions.connect, connect_from_taken_port);
+            })) {}
+};
+
+TEST_F(TakenPortsTest, are_left_for_others) {
+  ports_taken = 3;
+  join_and_greet();
+  EXPECT_EQ(ports_taken, 0);
+}
+
+TEST_F(TakenPortsTest, are_not_tried_for_ever) {
+  listen();
+  ports_taken = 1000;
+  const auto outcome = connect(listener->local_address());
+  ASSERT_TRUE(outcome && !outcome->ok());
+  EXPECT_EQ(outcome->error(), Reason::AddressInUse);
+  EXPECT_GT(ports_taken, 900);
+  ports_taken = 0;
 }
 
 class NoDeviceTest : public ::testing::Test {};

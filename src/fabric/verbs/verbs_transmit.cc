@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_reason.h"
@@ -56,25 +57,55 @@ std::byte* writable(const std::byte* data) {
 
 }  // namespace
 
-bool VerbsConnection::may_submit(const Work& work) const {
+void VerbsConnection::post(Work& work) {
   // What is no message may overtake those that are held back.
-  if (!may_speak()) return !on_the_wire(work) && has_slot();
-  return pending_.empty() && has_slot();
+  const bool now = has_slot() && (may_speak() ? pending_.empty() : !on_the_wire(work));
+  if (now ? posted_.full() : pending_.full()) make_room_for(work, now);
+  now ? submit(work) : pending_.push(std::move(work));
 }
 
-void VerbsConnection::post(Work& work) {
-  may_submit(work) ? submit(work) : pending_.push(std::move(work));
+void VerbsConnection::make_room_for(PostedWork& work, bool now) try {
+  now ? posted_.grow() : pending_.grow();
+} catch (const std::bad_alloc&) {
+  release(work);
+  throw;
 }
 
 void VerbsConnection::pump() {
-  while (!pending_.empty() && may_speak() && has_slot() && state_ != State::Ended) {
+  if (pending_.empty() || !may_speak() || state_ == State::Ended) return;
+  collecting_ = true;
+  while (!pending_.empty() && has_slot()) {
+    if (posted_.full()) {
+      stop_collecting();
+      posted_.grow();
+      collecting_ = true;
+    }
     Work work = pending_.pop();
     submit(work);
   }
+  stop_collecting();
+}
+
+// Inline bytes are the caller's again when they are posted. A message waits only for those behind
+// it that leave at once, too.
+inline bool VerbsConnection::may_wait(const Work& work) const {
+  return !work.inlined && (work.kind != WorkKind::Send || !pending_.empty());
+}
+
+inline void VerbsConnection::post_requests(ibv_send_wr* first) {
+  batched_ = false;
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(queue_pair_->get(), first, &bad);
+  // siw takes no more requests when the peer has gone; its end has not been told yet.
+  if (error != 0)
+    return end_later(error == ENOTCONN ? Reason::ConnectionLost : Reason::VerbsFailed);
+  // Not before: a device is told the key that the window had, too.
+  for (const ibv_send_wr* each = first; each != nullptr; each = each->next)
+    if (each->opcode == IBV_WR_BIND_MW) each->bind_mw.mw->rkey = each->bind_mw.rkey;
 }
 
 void VerbsConnection::submit(Work& work) {
-  ibv_send_wr request, *bad = nullptr;  // what its opcode does not use stays as it is
+  ibv_send_wr request;  // what its opcode does not use stays as it is
   request.wr_id = first_ + posted_.size();
   request.next = nullptr;
   request.sg_list = work.memory.data();
@@ -98,13 +129,23 @@ void VerbsConnection::submit(Work& work) {
   if (signalled) request.send_flags |= IBV_SEND_SIGNALED;
   if (work.kind == WorkKind::Send) request.send_flags |= IBV_SEND_SOLICITED;
   unsignalled_ = signalled ? 0 : unsignalled_ + 1;
-  const int error = ibv_post_send(queue_pair_->get(), &request, &bad);
-  // Not before: a device is told the key that the window had, too.
-  if (error == 0 && work.kind == WorkKind::Bind) work.window->rkey = work.key;
-  // Also of one that was not: it ends with the connection.
+  if (collecting_ && may_wait(work))
+    put_aside(request);
+  else
+    post_requests(batched_ ? queue_pair_->batch().end_with(request) : &request);
+  // Also of one that was not posted: it ends with the connection.
   posted_.push(std::move(work));
-  // siw takes no more requests when the peer has gone; its end has not been told yet.
-  if (error != 0) end_later(error == ENOTCONN ? Reason::ConnectionLost : Reason::VerbsFailed);
+}
+
+void VerbsConnection::put_aside(const ibv_send_wr& request) {
+  SendBatch& batch = queue_pair_->batch();
+  if (batch.full()) post_batch();
+  batch.add(request);
+  batched_ = true;
+}
+
+void VerbsConnection::post_batch() {
+  post_requests(queue_pair_->batch().take());
 }
 
 bool VerbsConnection::copy_into(Work& work, std::span<const Bytes> parts, std::size_t size) {
@@ -255,8 +296,8 @@ void VerbsConnection::read(RemoteMemory source, MutableBytes sink, Flow, Token t
 }
 
 void VerbsConnection::refuse(Token token, Reason reason) {
-  post_late(token);
   end_later(reason);
+  post_late(token);
 }
 
 }  // namespace stag::fabric

@@ -1,6 +1,7 @@
 // One work request of a send queue, before and after it is posted.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -47,6 +48,37 @@ struct Work : PostedWork {
   }
 };
 
+// Requests of one queue that are posted in one call, in order.
+class SendBatch {
+ public:
+  bool empty() const { return size_ == 0; }
+  bool full() const { return size_ == kMost; }
+  void add(const ibv_send_wr& request) {
+    ibv_send_wr& kept = requests_[size_];
+    kept = request;
+    kept.sg_list = memory_[size_].data();
+    std::copy_n(request.sg_list, request.num_sge, kept.sg_list);
+    if (size_ != 0) requests_[size_ - 1].next = &kept;
+    ++size_;
+  }
+  // All that were added, and then `last`; none is left.
+  ibv_send_wr* end_with(ibv_send_wr& last) {
+    if (size_ == 0) return &last;
+    requests_[size_ - 1].next = &last;
+    return take();
+  }
+  ibv_send_wr* take() {
+    size_ = 0;
+    return requests_.data();
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  std::array<ibv_send_wr, kMost> requests_;
+  std::array<std::array<ibv_sge, kMostPieces>, kMost> memory_;
+  std::size_t size_ = 0;
+};
+
 // A queue in one piece of memory, which grows with what it holds and is used again.
 template <class T>
 class Ring {
@@ -54,11 +86,10 @@ class Ring {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   // The i-th from the front.
-  T& operator[](std::size_t i) { return slots_[(first_ + i) & (slots_.size() - 1)]; }
-  void push(T&& value) {
-    if (size_ == slots_.size()) grow();
-    (*this)[size_++] = std::move(value);
-  }
+  T& operator[](std::size_t i) { return slots_[(first_ + i) & mask_]; }
+  bool full() const { return size_ == mask_ + 1; }
+  // Not when it is full: whoever pushes calls grow() before, which may find no memory.
+  void push(T&& value) { (*this)[size_++] = std::move(value); }
   T pop() {
     T value = std::move((*this)[0]);
     drop();
@@ -70,15 +101,17 @@ class Ring {
     --size_;
   }
 
- private:
   void grow() {
     std::vector<T> larger(slots_.empty() ? 8 : 2 * slots_.size());
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     slots_ = std::move(larger);
+    mask_ = slots_.size() - 1;
     first_ = 0;
   }
 
-  std::vector<T> slots_;  // a power of two
+ private:
+  std::vector<T> slots_;                             // a power of two
+  std::size_t mask_ = static_cast<std::size_t>(-1);  // for an index in slots_
   std::size_t first_ = 0, size_ = 0;
 };
 

@@ -63,7 +63,7 @@ Device* device_at(const std::string& host) {
 
 void use_device(Id& id, Device& device) {
   id.device = &device;
-  id.verbs = &device.context;
+  id.verbs = &device.context();
   id.port_num = 1;
 }
 
@@ -216,7 +216,7 @@ int bind_addr(rdma_cm_id* its, sockaddr* address) {
   Endpoint wanted = endpoint_of(address);
   if (!wanted.wildcard()) {
     Device* device = device_at(wanted.host);
-    if (device == nullptr) return failed(ENODEV);
+    if (device == nullptr || network->gids_lacking) return failed(ENODEV);
     use_device(id_of(its), *device);
   }
   if (wanted.port == 0) wanted.port = network->next_port++;
@@ -243,7 +243,7 @@ int resolve_addr(rdma_cm_id* its, sockaddr* from, sockaddr* to, int) {
   if (from == nullptr) from = to;
   Device* device = reachable ? device_at(endpoint_of(from).host) : nullptr;
   std::memcpy(&id.route.addr.dst_storage, to, size_of(to));
-  if (device == nullptr || !device->options.port_active) {
+  if (device == nullptr || !device->options.port_active || network->gids_lacking) {
     report_cm(id, RDMA_CM_EVENT_ADDR_ERROR, device == nullptr ? -ENETUNREACH : -ENODEV);
     return 0;
   }
@@ -352,8 +352,13 @@ int connect(rdma_cm_id* its, rdma_conn_param* wishes) {
     report_cm(id, RDMA_CM_EVENT_REJECTED, iwarp ? -ECONNREFUSED : kInvalidServiceId);
     return 0;
   }
+  Device* there = device_at(endpoint_of(&to).host);
+  if (there == nullptr) {
+    report_cm(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    return 0;
+  }
   Id* request = make_id(listener->channel, listener->context);
-  use_device(*request, *device_at(endpoint_of(&to).host));
+  use_device(*request, *there);
   request->state = Id::State::Requested;
   request->route.addr.src_storage = id.route.addr.dst_storage;
   request->route.addr.dst_storage = id.route.addr.src_storage;

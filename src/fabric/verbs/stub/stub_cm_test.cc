@@ -152,6 +152,38 @@ TEST_F(StubTest, a_device_that_is_removed_fails_its_queue_pairs_and_tells_its_id
   EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
 }
 
+TEST_F(StubTest, a_device_that_comes_back_is_another_one_and_its_listeners_hear_nothing) {
+  connect();
+  ibv_context* const before = a.id->verbs;
+  network->remove_devices();
+  while (next_event() != -1) continue;
+  drop(a);
+  drop(b);
+  network->restore_devices();
+  ask();
+  EXPECT_NE(a.id->verbs, before);
+  EXPECT_EQ(next_event(), RDMA_CM_EVENT_REJECTED);
+  verbs->destroy_id(std::exchange(listener, nullptr));
+  drop(a);
+  connect();
+}
+
+TEST(StubMisuse, using_a_removed_device_after_its_last_id_is_noticed) {
+  StubNetwork network({rxe_like()});
+  const auto verbs = network.functions();
+  rdma_event_channel* events = verbs->create_event_channel();
+  rdma_cm_id* id = nullptr;
+  auto here = loopback(0);
+  ASSERT_EQ(verbs->create_id(events, &id, nullptr, RDMA_PS_TCP), 0);
+  ASSERT_EQ(verbs->bind_addr(id, reinterpret_cast<sockaddr*>(&here)), 0);
+  ibv_pd* domain = verbs->alloc_pd(id->verbs);
+  network.remove_devices();
+  verbs->destroy_id(id);
+  verbs->dealloc_pd(domain);
+  EXPECT_EQ(network.misuses().size(), 1u);
+  verbs->destroy_event_channel(events);
+}
+
 TEST(StubDevices, that_may_not_be_opened_say_so) {
   StubNetwork network({rxe_like()});
   network.forbid(true);

@@ -38,7 +38,7 @@ ibv_wc_status check_source(Qp& qp, const Request& request) {
 
 // The requester did what it may not: its peer's queue pair fails, too.
 ibv_wc_status refuse(Qp& responder, ibv_wc_status status) {
-  report_async(device_of(responder.context), IBV_EVENT_QP_ACCESS_ERR, &responder);
+  report_async(responder.context, IBV_EVENT_QP_ACCESS_ERR, &responder);
   fail_qp(responder);
   return status;
 }

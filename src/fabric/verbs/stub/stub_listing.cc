@@ -36,7 +36,7 @@ ibv_context* open_device(ibv_device* device) {
   }
   ++network->objects;
   for (const auto& known : network->devices)
-    if (&known->device == device) return &known->context;
+    if (&known->device == device) return &known->context();
   return nullptr;
 }
 

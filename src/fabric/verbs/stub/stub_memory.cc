@@ -36,6 +36,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
 
 int dealloc_pd(ibv_pd* pd) {
   const Locked network;
+  expect_open(pd->context);
   if (pd_of(pd).children != 0) return EBUSY;
   --network->objects;
   delete &pd_of(pd);
@@ -71,6 +72,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
 
 int dereg_mr(ibv_mr* mr) {
   const Locked network;
+  expect_open(mr->context);
   auto* region = static_cast<Mr*>(mr);
   if (region->bound != 0) return EBUSY;
   Device& device = device_of(mr->context);
@@ -109,6 +111,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
 
 int dealloc_mw(ibv_mw* mw) {
   const Locked network;
+  expect_open(mw->context);
   auto* window = static_cast<Mw*>(mw);
   unbind(*window);
   --pd_of(mw->pd).children;

@@ -50,14 +50,14 @@ Qp* queue_pair_of(Locked& network, const ibv_async_event& event) {
 
 int get_async_event(ibv_context* context, ibv_async_event* event) {
   Locked network;
-  Device& device = device_of(context);
-  if (device.async_events.empty()) {
+  Context& its = *static_cast<Context*>(context);
+  if (its.async_events.empty()) {
     errno = EAGAIN;
     return -1;
   }
-  *event = device.async_events.front();
-  device.async_events.pop_front();
-  if (device.async_events.empty()) device.async_signal.clear();
+  *event = its.async_events.front();
+  its.async_events.pop_front();
+  if (its.async_events.empty()) its.async_signal.clear();
   if (Qp* qp = queue_pair_of(network, *event)) ++qp->told;
   return 0;
 }
@@ -74,10 +74,12 @@ ibv_context** get_devices(int* count) {
     errno = EACCES;
     return nullptr;
   }
+  for (const auto& device : network->devices)
+    for (Context& context : device->contexts) context.known_removed = context.removed;
   auto** list = new ibv_context*[network->devices.size() + 1];
   std::size_t found = 0;
   for (const auto& device : network->devices)
-    if (!device->removed) list[found++] = &device->context;
+    if (!device->removed) list[found++] = &device->context();
   list[found] = nullptr;
   *count = static_cast<int>(found);
   ++network->objects;
@@ -159,13 +161,29 @@ Device::Device(StubOptions its) : options(std::move(its)) {
   device.node_type = options.iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
   device.transport_type = options.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
   std::strncpy(device.name, options.name.c_str(), sizeof device.name - 1);
-  context.owner = this;
-  context.device = &device;
-  context.async_fd = async_signal.fd();
-  context.num_comp_vectors = 1;
+  plug_in();
 }
 
-Locked::Locked() : network_(*the_network), lock_(network_.mutex) {}
+void Device::plug_in() {
+  removed = false;
+  Context& made = contexts.emplace_back();
+  made.owner = this;
+  made.device = &device;
+  made.async_fd = made.async_signal.fd();
+  made.num_comp_vectors = 1;
+  VerbsFunctions ignored;
+  fill_memory_functions(ignored, made.ops);
+  fill_queue_functions(ignored, made.ops);
+  fill_qp_functions(ignored, made.ops);
+}
+
+Locked::Locked() : network_(*the_network), lock_(network_.mutex) {
+  if (network_.inside++ == 0 && network_.when_inside != nullptr) network_.when_inside(true);
+}
+
+Locked::~Locked() {
+  if (--network_.inside == 0 && network_.when_inside != nullptr) network_.when_inside(false);
+}
 
 Device& device_of(ibv_context* context) {
   return *static_cast<Context*>(context)->owner;
@@ -184,15 +202,27 @@ void misuse(const std::string& what) {
   network->misuses.push_back(what);
 }
 
-void report_async(Device& device, ibv_event_type type, Qp* qp) {
+bool has_ids(const ibv_context* context) {
+  const Locked network;
+  return std::any_of(network->ids.begin(), network->ids.end(),
+                     [context](const Id* id) { return id->verbs == context; });
+}
+
+void expect_open(ibv_context* context) {
+  if (static_cast<Context*>(context)->removed && !has_ids(context))
+    misuse("a removed device was used after its last id had gone");
+}
+
+void report_async(ibv_context* context, ibv_event_type type, Qp* qp) {
   ibv_async_event event{};
   event.event_type = type;
   if (qp != nullptr)
     event.element.qp = qp;
   else
     event.element.port_num = 1;
-  device.async_events.push_back(event);
-  device.async_signal.raise();
+  Context& its = *static_cast<Context*>(context);
+  its.async_events.push_back(event);
+  its.async_signal.raise();
 }
 
 StubNetwork::StubNetwork(std::vector<StubOptions> devices) : network_(std::make_unique<Network>()) {
@@ -200,12 +230,6 @@ StubNetwork::StubNetwork(std::vector<StubOptions> devices) : network_(std::make_
   for (StubOptions& options : devices)
     network_->devices.push_back(std::make_unique<Device>(std::move(options)));
   the_network = network_.get();
-  VerbsFunctions ignored;
-  for (const auto& device : network_->devices) {
-    fill_memory_functions(ignored, device->context.ops);
-    fill_queue_functions(ignored, device->context.ops);
-    fill_qp_functions(ignored, device->context.ops);
-  }
 }
 
 StubNetwork::~StubNetwork() {
@@ -256,23 +280,45 @@ void StubNetwork::forbid(bool forbidden) {
   Locked()->forbidden = forbidden;
 }
 
+void StubNetwork::lack_gids(bool lacking) {
+  Locked()->gids_lacking = lacking;
+}
+
 void StubNetwork::set_port(bool active) {
   const Locked network;
   for (const auto& device : network->devices) {
     device->options.port_active = active;
-    report_async(*device, active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, nullptr);
+    report_async(&device->context(), active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, nullptr);
   }
 }
 
 void StubNetwork::remove_devices() {
   const Locked network;
   for (const auto& device : network->devices) {
-    device->removed = true;
-    report_async(*device, IBV_EVENT_DEVICE_FATAL, nullptr);
+    device->removed = device->context().removed = true;
+    report_async(&device->context(), IBV_EVENT_DEVICE_FATAL, nullptr);
   }
   for (Qp* qp : std::set(network->queue_pairs)) fail_qp(*qp);
-  for (Id* id : network->ids)
-    if (id->device != nullptr) report_cm(*id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+  for (Id* id : network->ids) {
+    if (id->device == nullptr) continue;
+    if (id->state == Id::State::Listening) id->state = Id::State::Ended;
+    report_cm(*id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+  }
+}
+
+std::size_t StubNetwork::open_removed_devices() const {
+  const Locked network;
+  std::size_t count = 0;
+  for (const auto& device : network->devices)
+    for (const Context& context : device->contexts)
+      count += context.removed && (!context.known_removed || has_ids(&context)) ? 1 : 0;
+  return count;
+}
+
+void StubNetwork::restore_devices() {
+  const Locked network;
+  for (const auto& device : network->devices)
+    if (device->removed) device->plug_in();
 }
 
 void StubNetwork::tell_of_first_queue_pair(ibv_event_type type) {
@@ -280,18 +326,22 @@ void StubNetwork::tell_of_first_queue_pair(ibv_event_type type) {
   const auto& all = network->queue_pairs;
   const auto first = std::min_element(
       all.begin(), all.end(), [](const Qp* a, const Qp* b) { return a->qp_num < b->qp_num; });
-  if (first != all.end()) report_async(device_of((*first)->context), type, *first);
+  if (first != all.end()) report_async((*first)->context, type, *first);
 }
 
 void StubNetwork::tell_of_device(ibv_event_type type) {
   const Locked network;
-  for (const auto& device : network->devices) report_async(*device, type, nullptr);
+  for (const auto& device : network->devices) report_async(&device->context(), type, nullptr);
 }
 
 void StubNetwork::tell_ids(rdma_cm_event_type type) {
   const Locked network;
   for (Id* id : network->ids)
     if (id->device != nullptr) report_cm(*id, type, 0);
+}
+
+void StubNetwork::when_inside(void (*told)(bool)) {
+  network_->when_inside = told;
 }
 
 void StubNetwork::fail_call(std::uint64_t n) {

@@ -69,9 +69,17 @@ class StubNetwork {
   void lose_packets(bool lost);
   // While true, the device file may not be opened (EACCES).
   void forbid(bool forbidden);
+  // While true, no GID table has an address: RDMA-CM finds no device by any.
+  void lack_gids(bool lacking);
   void set_port(bool active);
-  // The devices are unplugged: their queue pairs fail, ids are told DEVICE_REMOVAL.
+  // The devices are unplugged: their queue pairs fail, ids are told DEVICE_REMOVAL, and listeners
+  // at their addresses hear nothing more, also when they come back.
   void remove_devices();
+  // Of those the ones that are still open: the library has not been asked for the devices since, or
+  // an id is there.
+  std::size_t open_removed_devices() const;
+  // The same devices are plugged in again.
+  void restore_devices();
 
   // Asynchronous events: of the queue pair that was made first; of a completion queue, a shared
   // receive queue or the device.
@@ -79,6 +87,10 @@ class StubNetwork {
   void tell_of_device(ibv_event_type type);
   // Events of RDMA-CM for every id.
   void tell_ids(rdma_cm_event_type type);
+
+  // Called as a function of the stub begins (true) and ends: so that a test which lets memory run
+  // out can spare the stub's own.
+  void when_inside(void (*told)(bool inside));
 
   // Faults. Calls of the functions that can fail are counted; the `n`th from now (1: the next)
   // fails as the system would, with ENOMEM. 0: none does.

@@ -6,6 +6,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -42,6 +43,10 @@ class Signal {
 
 struct Context : ibv_context {
   Device* owner = nullptr;
+  bool removed = false;        // its device; one that comes back has another context
+  bool known_removed = false;  // by the library
+  Signal async_signal;
+  std::deque<ibv_async_event> async_events;
 };
 
 struct Pd : ibv_pd {
@@ -145,11 +150,12 @@ struct Id : rdma_cm_id {
 
 struct Device {
   explicit Device(StubOptions its);
+  void plug_in();
+  Context& context() { return contexts.back(); }
+
   StubOptions options;
   ibv_device device{};
-  Context context{};
-  Signal async_signal;
-  std::deque<ibv_async_event> async_events;
+  std::list<Context> contexts;           // the last is today's
   std::map<std::uint32_t, Mr*> regions;  // by key
   std::map<std::uint32_t, Mw*> windows;  // the bound ones, by R_key
   std::uint64_t locked = 0;              // bytes
@@ -161,7 +167,9 @@ struct Network {
   std::vector<std::unique_ptr<Device>> devices;
   std::set<Qp*> queue_pairs;
   std::set<Id*> ids;
-  bool held = false, reads_held = false, lost = false, forbidden = false;
+  bool held = false, reads_held = false, lost = false, forbidden = false, gids_lacking = false;
+  int inside = 0;  // functions that have begun and not ended
+  void (*when_inside)(bool) = nullptr;
   std::uint64_t calls = 0, failing_call = 0;
   std::string failed;
   std::size_t objects = 0;
@@ -174,6 +182,9 @@ struct Network {
 class Locked {
  public:
   Locked();
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
   Network* operator->() const { return &network_; }
 
  private:
@@ -186,7 +197,11 @@ Device& device_of(ibv_context* context);
 bool made_to_fail(const char* name);
 // Records what no program may do.
 void misuse(const std::string& what);
-void report_async(Device& device, ibv_event_type type, Qp* qp);
+// Tells the device of `context`.
+void report_async(ibv_context* context, ibv_event_type type, Qp* qp);
+// Something made at `context` is given back. librdmacm closes the context of a device that was
+// removed when the last id there has gone.
+void expect_open(ibv_context* context);
 
 // stub_memory.cc
 Pd& pd_of(ibv_pd* pd);

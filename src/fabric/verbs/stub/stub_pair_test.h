@@ -67,12 +67,12 @@ class StubTest : public ::testing::Test {
 
   void drop(End& end) {
     if (end.id != nullptr && end.id->qp != nullptr) verbs->destroy_qp(end.id);
-    if (end.id != nullptr) verbs->destroy_id(end.id);
     if (end.srq != nullptr) verbs->destroy_srq(end.srq);
     if (end.cq != nullptr) verbs->destroy_cq(end.cq);
     if (end.channel != nullptr) verbs->destroy_comp_channel(end.channel);
     if (end.region != nullptr) verbs->dereg_mr(end.region);
     if (end.pd != nullptr) verbs->dealloc_pd(end.pd);
+    if (end.id != nullptr) verbs->destroy_id(end.id);
     end = End();
   }
 

@@ -179,7 +179,7 @@ Qp* make_qp(Id& id, ibv_pd* pd, const ibv_qp_init_attr& wishes) {
     return nullptr;
   }
   auto* qp = new Qp();
-  qp->context = &id.device->context;
+  qp->context = id.verbs;
   qp->qp_context = wishes.qp_context;
   qp->pd = pd;
   qp->send_cq = wishes.send_cq;
@@ -210,7 +210,7 @@ void unmake_qp(Qp& qp) {
   --pd_of(qp.pd).children;
   for (auto& [key, window] : std::map(device_of(qp.context).windows))
     if (window->qp == &qp) invalidate(qp, key);
-  std::deque<ibv_async_event>& events = device_of(qp.context).async_events;
+  std::deque<ibv_async_event>& events = static_cast<Context*>(qp.context)->async_events;
   std::erase_if(events, [&qp](const ibv_async_event& event) {
     return event.event_type != IBV_EVENT_PORT_ERR && event.element.qp == &qp;
   });
@@ -223,7 +223,7 @@ void fail_qp(Qp& qp) {
   qp.state = IBV_QPS_ERR;
   flush_queues(qp);
   // Receives of a shared queue are not flushed; this event says that no more will come.
-  if (qp.srq != nullptr) report_async(device_of(qp.context), IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
+  if (qp.srq != nullptr) report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
   if (!device_of(qp.context).options.iwarp) return;
   Qp* remote = qp.remote;
   end_connection(*qp.id);

@@ -29,6 +29,7 @@ ibv_comp_channel* create_comp_channel(ibv_context* context) {
 
 int destroy_comp_channel(ibv_comp_channel* channel) {
   const Locked network;
+  expect_open(channel->context);
   if (channel_of(channel).queues != 0) return EBUSY;
   --network->objects;
   delete &channel_of(channel);
@@ -54,6 +55,7 @@ ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channe
 
 int destroy_cq(ibv_cq* its) {
   const Locked network;
+  expect_open(its->context);
   Cq& cq = cq_of(its);
   if (cq.queues != 0) return EBUSY;
   if (cq.unacknowledged != 0) misuse("ibv_destroy_cq would wait for unacknowledged events");
@@ -131,6 +133,7 @@ ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* wishes) {
 
 int destroy_srq(ibv_srq* its) {
   const Locked network;
+  expect_open(its->context);
   Srq& srq = srq_of(its);
   if (srq.queues != 0) return EBUSY;
   --pd_of(srq.pd).children;
