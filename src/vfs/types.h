@@ -153,6 +153,9 @@ struct BeforeChange {
 struct Change {
   std::optional<BeforeChange> before;
   std::optional<Attributes> after;
+  // Attributes::change as it was seen before, also where other changes may lie between; nullopt
+  // when `before` has it, or it is not known.
+  std::optional<std::uint64_t> change_before{};
 };
 
 inline BeforeChange before_of(const Attributes& attributes) {

@@ -33,4 +33,12 @@ Operation<Change> FileSystem::remove_xattr(CallerContext, const Handle&, std::st
   return Failure{Status::NotSupported};
 }
 
+Operation<std::shared_ptr<Lease>> FileSystem::lease(CallerContext, const Handle&, LeaseKind,
+                                                    LeaseWanted) {
+  return Failure{Status::NotSupported};
+}
+Operation<std::unique_ptr<LocalLocks>> FileSystem::local_locks(CallerContext, const Handle&) {
+  return Failure{Status::NotSupported};
+}
+
 }  // namespace stag::vfs

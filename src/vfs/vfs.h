@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@
 #include "base/buffer.h"
 #include "base/rope.h"
 #include "vfs/acl.h"
+#include "vfs/local.h"
 #include "vfs/operation.h"
 #include "vfs/status.h"
 #include "vfs/types.h"
@@ -351,6 +353,20 @@ class FileSystem {
                                                           const Handle& object);
   virtual Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
                                          std::string_view name);
+
+  // Programs of the same machine that use a regular file without asking the server. NotSupported,
+  // as these defaults say, of a store that nobody else uses, or that is told not to look.
+  //
+  // A lease: whoever wants the file waits until it is given back, but not for ever. `wanted` is
+  // called at most once, with the time that he waits, on whatever thread, perhaps while lease()
+  // still runs or just after the Lease is gone; it must only post. A lease does not stop its own
+  // server: where an operation cannot be done beside it the lease ends, as if a program wanted the
+  // file. Delay where the file is in use; Access where there are no leases.
+  virtual Operation<std::shared_ptr<Lease>> lease(CallerContext caller, const Handle& file,
+                                                  LeaseKind kind, LeaseWanted wanted);
+  // Byte-range locks that local programs see; none yet. One at a time of each file.
+  virtual Operation<std::unique_ptr<LocalLocks>> local_locks(CallerContext caller,
+                                                             const Handle& file);
 };
 
 }  // namespace stag::vfs

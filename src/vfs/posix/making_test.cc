@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "testing/vfs/fixture.h"
 #include "vfs/posix/posix.h"
@@ -183,6 +184,30 @@ TEST_F(PosixMaking, a_new_object_is_given_to_its_owner) {
             std::nullopt);
   EXPECT_EQ(status(fs->mknod({loop, root}, fs->root(), "f", {}, for_alice())), std::nullopt);
   for (const char* name : {"d", "s", "f"}) EXPECT_EQ(owner_of(name), alice.uid) << name;
+}
+
+TEST_F(PosixMaking, a_change_that_another_one_overlaps_tells_the_number_from_before_both) {
+  const auto mkdir = [this](testing::InlineLoop& on, const char* name) {
+    return testing::finish(on, fs->mkdir({on, root}, fs->root(), name, {}));
+  };
+  const auto alone = mkdir(loop, "alone");
+  ASSERT_TRUE(alone.ok() && alone->directory.before && alone->directory.after);
+  EXPECT_EQ(alone->directory.change_before, std::nullopt);
+  std::optional<std::uint64_t> between;
+  interference.after_making = [&] {
+    std::thread([&] {
+      testing::InlineLoop other;
+      const auto made = mkdir(other, "within");
+      ASSERT_TRUE(made.ok());
+      between = made->directory.after->change;
+    }).join();
+  };
+  const auto both = mkdir(loop, "outside");
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->directory.before, std::nullopt);
+  EXPECT_EQ(both->directory.change_before, alone->directory.after->change);
+  EXPECT_GT(between, both->directory.change_before);
+  EXPECT_GT(both->directory.after->change, between);
 }
 
 TEST_F(PosixMaking, a_directory_that_is_swapped_in_is_not_given_away) {

@@ -18,12 +18,18 @@ Outcome<SharedDescriptor> Object::open(SharedDescriptor& slot, int flags) {
     flags |= O_DIRECTORY;
   else if (type != FileType::Regular)
     return Failure{Status::Invalid};
+  if (const auto leased = lease()) leased->give_up();
+  auto opened = open_file(flags);
+  if (!opened) return opened;
+  std::lock_guard lock(mutex_);
+  if (slot == nullptr) slot = *opened;
+  return opened;
+}
+
+Outcome<SharedDescriptor> Object::open_file(int flags) {
   Descriptor descriptor(::open(ProcPath(path).text(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!descriptor) return last_error();
-  auto opened = std::make_shared<const Descriptor>(std::move(descriptor));
-  std::lock_guard lock(mutex_);
-  if (slot == nullptr) slot = opened;
-  return opened;
+  return std::make_shared<const Descriptor>(std::move(descriptor));
 }
 
 Outcome<SharedDescriptor> Object::open_reader() {
@@ -55,6 +61,7 @@ void Object::set_writer(Descriptor descriptor) {
 void Object::close_writer() {
   SharedDescriptor closed;
   std::lock_guard lock(mutex_);
+  if (lease_ != nullptr && lease_->descriptor() == writer_) return;
   closed.swap(writer_);
 }
 

@@ -12,6 +12,7 @@
 
 #include "vfs/posix/change_counter.h"
 #include "vfs/posix/descriptor.h"
+#include "vfs/posix/kernel_lease.h"
 #include "vfs/posix/mapping.h"
 #include "vfs/types.h"
 #include "vfs/vfs.h"
@@ -70,14 +71,40 @@ class Object {
   // A file that is open for writing cannot be executed on the server.
   void close_writer();
 
+  // A lease on this regular file, which several may share that are for reading. While it lasts one
+  // descriptor serves for all that is read and written, or for all that is read: to open another
+  // one would be against it. `owner`: the file's. Errors as KernelLease::take().
+  Outcome<std::shared_ptr<KernelLease>> join_lease(LeaseKind kind, std::uint32_t owner);
+  // Once for each that joined.
+  void leave_lease();
+  // Open for reading and, if possible, writing, with nobody else's locks on it. A lease for reading
+  // ends by this.
+  Outcome<SharedDescriptor> open_for_locks();
+
  private:
+  struct Slots {
+    SharedDescriptor reader;
+    SharedDescriptor writer;
+    SharedMapping mapping;
+  };
   SharedDescriptor load(const SharedDescriptor& slot) const {
     std::lock_guard lock(mutex_);
     return slot;
   }
   Outcome<SharedDescriptor> open(SharedDescriptor& slot, int flags);
+  Outcome<SharedDescriptor> open_file(int flags);
+  std::shared_ptr<KernelLease> lease() const {
+    std::lock_guard lock(mutex_);
+    return lease_;
+  }
+  Outcome<SharedDescriptor> prepare_for(LeaseKind kind);
+  Slots close_all_but(const SharedDescriptor& kept);
+  void close(const SharedDescriptor& descriptor);
 
+  std::mutex leasing_;  // taken before mutex_; held over system calls
   mutable std::mutex mutex_;
+  std::shared_ptr<KernelLease> lease_;  // null when nobody has joined
+  std::size_t joined_ = 0;
   SharedDescriptor reader_;
   SharedDescriptor writer_;
   SharedMapping mapping_;

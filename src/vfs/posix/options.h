@@ -38,6 +38,9 @@ struct Options {
   // wants. If false, a crash of the machine may undo changes that clients know to be done.
   bool durable_names = true;
   AtOnce at_once = AtOnce::Automatic;
+  // Whether other programs of this machine use the files: lease() asks the kernel, which keeps
+  // them waiting. If false, it says NotSupported.
+  bool sees_local_programs = true;
   // Threads for operations that may block: `sync_workers` for those that end in an fsync, `workers`
   // for all others. Null: the threads of the caller's loop (Loop::offload). Jobs count against the
   // share of the caller's client (vfs::CallerContext).

@@ -300,4 +300,17 @@ Operation<Change> PosixFileSystem::remove_xattr(CallerContext caller, const Hand
   });
 }
 
+Operation<std::shared_ptr<Lease>> PosixFileSystem::lease(CallerContext caller, const Handle& file,
+                                                         LeaseKind kind, LeaseWanted wanted) {
+  co_return co_await blocking(workers_.get(), caller, [this, &file, kind, &wanted] {
+    return tree_->lease(file, kind, std::move(wanted), workers_);
+  });
+}
+
+Operation<std::unique_ptr<LocalLocks>> PosixFileSystem::local_locks(CallerContext caller,
+                                                                    const Handle& file) {
+  return by_workers(workers_.get(), caller,
+                    [this, &file] { return tree_->local_locks(file, workers_); });
+}
+
 }  // namespace stag::vfs

@@ -12,6 +12,9 @@
 // process gets a handler for SIGBUS: a thread that reads a mapped file receives SIGBUS if the file
 // is truncated meanwhile.
 //
+// Local programs. A lease on a file has the kernel keep other programs of this machine waiting. The
+// first one starts a thread, which the kernel tells of them by a signal of its own.
+//
 // Users. If the process runs as root, every operation runs as the caller's user and groups: the
 // thread that executes it, a worker or the loop, takes on that user for the length of the system
 // calls and never over a co_await. Without root, every operation runs as the user of the process,
@@ -108,6 +111,10 @@ class PosixFileSystem final : public FileSystem {
                                                   const Handle& object) override;
   Operation<Change> remove_xattr(CallerContext caller, const Handle& object,
                                  std::string_view name) override;
+  Operation<std::shared_ptr<Lease>> lease(CallerContext caller, const Handle& file, LeaseKind kind,
+                                          LeaseWanted wanted) override;
+  Operation<std::unique_ptr<LocalLocks>> local_locks(CallerContext caller,
+                                                     const Handle& file) override;
 
  private:
   PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options);

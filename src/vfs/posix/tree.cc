@@ -68,6 +68,7 @@ Tree::~Tree() = default;
 Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
   std::unique_ptr<Tree> tree(new Tree);
   tree->durable_names_ = options.durable_names;
+  tree->sees_local_programs_ = options.sees_local_programs;
   tree->cache_ = std::make_unique<ObjectCache>(options.cached_objects != 0 ? options.cached_objects
                                                                            : default_cache_size());
   std::string fault = tree->open_root(options);
@@ -98,6 +99,7 @@ std::string Tree::open_root(const Options& options) {
   limits_.clone_block = static_cast<std::uint32_t>(std::min(space.f_bsize, kLargestBlock));
   const Residence residence = residence_of_folder(root);
   in_memory_ = residence == Residence::Memory;
+  is_local_ = residence != Residence::Elsewhere;
   at_once_ = options.at_once == AtOnce::Automatic ? residence != Residence::Elsewhere
                                                   : options.at_once == AtOnce::Always;
   root_ = std::make_shared<Object>(Handle(), std::move(root), FileType::Directory);
@@ -239,7 +241,9 @@ Change Tree::Observation::finish(bool changed) {
       changed ? tree_.attributes_after_change(*object_) : tree_.attributes_of(*object_);
   if (after) change.after = *after;
   finished_ = true;
-  if (object_->changes.end(ticket_) && before_) change.before = before_of(*before_);
+  const bool alone = object_->changes.end(ticket_);
+  if (before_ && alone) change.before = before_of(*before_);
+  if (before_ && !alone) change.change_before = before_->change;
   return change;
 }
 

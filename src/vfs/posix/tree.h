@@ -116,6 +116,11 @@ class Tree {
                             std::string_view value, XattrMode mode);
   Outcome<std::vector<std::string>> list_xattrs(const Handle& object);
   Outcome<Change> remove_xattr(const Credentials& who, const Handle& object, std::string_view name);
+  // Given back on `workers`; null: wherever it is destroyed.
+  Outcome<std::shared_ptr<Lease>> lease(const Handle& file, LeaseKind kind, LeaseWanted wanted,
+                                        const std::shared_ptr<Executor>& workers);
+  Outcome<std::unique_ptr<LocalLocks>> local_locks(const Handle& file,
+                                                   const std::shared_ptr<Executor>& workers);
 
   // The same operations without blocking, from what is cached. nullopt when the cache does not
   // suffice, or when nothing is certain not to block (Options::at_once): the caller then uses a
@@ -289,6 +294,8 @@ class Tree {
   bool durable_names_ = true;
   bool at_once_ = false;
   bool in_memory_ = false;  // no read waits for a disk
+  bool sees_local_programs_ = true;
+  bool is_local_ = false;  // the file system is one of this machine
   std::atomic<std::uint64_t> write_verifier_epoch_{0};
 };
 
