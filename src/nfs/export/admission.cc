@@ -14,20 +14,21 @@ Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle) const {
   return admit(*found, opened->object);
 }
 
-Result<ExportObject, Refusal> Admission::admit(const Export& found,
-                                               const vfs::Handle& object) const {
+Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
+                                               Security security) const {
   const rpc::Origin& origin = call_.origin();
   const ExportOptions* options = found.options_for(origin);
   if (options == nullptr) {
     trace(Reason::NfsClientNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::NotAdmitted};
   }
-  if (!std::ranges::count(options->flavors, call_.caller().flavor)) {
+  const bool wrong = !std::ranges::count(options->flavors, call_.caller().flavor);
+  if (wrong && security == Security::Checked) {
     trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::WrongSecurity};
   }
   return ExportObject{&found,        options, object, acting_as(*options, call_.caller()),
-                      &call_.loop(), &origin};
+                      &call_.loop(), &origin, wrong};
 }
 
 Task<std::optional<vfs::Status>> Admission::refused(const ExportObject& object,

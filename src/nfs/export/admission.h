@@ -30,6 +30,8 @@ struct ExportObject {
   vfs::Credentials credentials;  // after squashing
   Loop* loop = nullptr;
   const void* connection = nullptr;  // its share of the store's workers is taken
+  // The export does not take the Call's security flavor (Security::Deferred).
+  bool wrong_security = false;
 
   vfs::FileSystem& store() const { return export_->file_system(); }
   vfs::CallerContext caller() const { return {*loop, credentials, connection}; }
@@ -49,8 +51,12 @@ class Admission {
 
   // The object of a file handle that a client sent, in either of its forms.
   Result<ExportObject, Refusal> resolve(Bytes file_handle) const;
+  // Whether a flavor that the export does not take is refused, or left to somebody else to refuse
+  // (RFC 8881 2.6.3.1.1), who finds it in the object.
+  enum class Security : std::uint8_t { Checked, Deferred };
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
-  Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object) const;
+  Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
+                                      Security security = Security::Checked) const;
 
   // Whether somebody may have something against an operation of versions 2 and 3 at all; if so,
   // refused() says with what it is refused: Access, or Delay after a second in which whoever is in

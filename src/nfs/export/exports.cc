@@ -152,6 +152,16 @@ std::optional<std::string> normal_path(std::string_view path) {
   return normal.empty() ? "/" : normal;
 }
 
+namespace {
+
+// Both in normal form.
+bool is_below(std::string_view path, std::string_view folder) {
+  if (folder == "/") return path != folder;
+  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+}  // namespace
+
 Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
   std::optional<std::string> normal = normal_path(spec.path);
   if (!normal || normal->size() > kMaxPath)
@@ -170,6 +180,8 @@ Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
                     [&](const ClientRule& earlier) { return earlier.network == rule->network; }))
       return Failure{
           ExportError{"export '" + spec.path + "': client '" + rule->match + "' is given twice"}};
+  for (const Export& other : exports_)
+    nested_ = nested_ || is_below(spec.path, other.path()) || is_below(other.path(), spec.path);
   exports_.push_back({id, std::move(spec)});
   return Ok{};
 }

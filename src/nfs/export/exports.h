@@ -107,9 +107,12 @@ class Exports {
   std::optional<Match> match(std::string_view path) const;
 
   const std::vector<Export>& all() const { return exports_; }
+  // Whether the path of one is below that of another.
+  bool nested() const { return nested_; }
 
  private:
   std::vector<Export> exports_;
+  bool nested_ = false;
 };
 
 // The normal form of a path name, or nullopt when it is not absolute or has a NUL, "." or ".."

@@ -204,5 +204,20 @@ TEST(Exports, refuse_names_that_are_no_absolute_path_or_taken) {
   EXPECT_EQ(exports.find(2), nullptr);
 }
 
+TEST(Exports, are_nested_where_the_path_of_one_is_below_that_of_another) {
+  const auto nested = [](std::initializer_list<const char*> paths) {
+    Exports exports;
+    std::uint32_t id = 0;
+    for (const char* path : paths) EXPECT_TRUE(exports.add(++id, {path, nullptr, {}}).ok()) << path;
+    return exports.nested();
+  };
+  EXPECT_FALSE(nested({}));
+  EXPECT_FALSE(nested({"/"}));
+  EXPECT_FALSE(nested({"/srv/a", "/srv/b", "/srv/ab"}));
+  EXPECT_TRUE(nested({"/srv", "/srv/a/b"}));
+  EXPECT_TRUE(nested({"/srv/a/b", "/other", "/srv"}));
+  EXPECT_TRUE(nested({"/data", "/"}));
+}
+
 }  // namespace
 }  // namespace stag::nfs

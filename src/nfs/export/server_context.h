@@ -7,6 +7,7 @@
 
 #include "nfs/export/export_table.h"
 #include "nfs/export/file_handle.h"
+#include "nfs/export/local_locks.h"
 #include "nfs/export/state/server_state.h"
 #include "nfs/state/gate.h"
 
@@ -22,6 +23,8 @@ struct ServerContext {
   ExportTable exports;
   // What clients of version 4 have against what others want to do.
   const std::unique_ptr<state::Gate> gate = std::make_unique<state::Gate>();
+  // What all clients have locked, as programs of this machine see it.
+  const std::unique_ptr<LocalLockTable> local_locks = std::make_unique<LocalLockTable>();
 
   // Changes with each start of the server, and whenever the store reports that unstable data may be
   // lost (RFC 1813 3.3.7, 3.3.21).

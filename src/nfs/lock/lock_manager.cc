@@ -51,6 +51,7 @@ LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now)
   if (in_grace(now)) return {NLM4_DENIED_GRACE_PERIOD, std::nullopt};
   auto holder = table_.test(request);
   if (!holder && sharing_ != nullptr) holder = sharing_->holder(request);
+  if (!holder && programs_ != nullptr) holder = programs_->holder(request);
   if (!holder) return {};
   return {NLM4_DENIED, std::move(holder)};
 }
@@ -109,6 +110,7 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
+  if (found) freed(&request.file, request.range);
   return found ? NLM4_GRANTED : NLM4_DENIED;
 }
 
@@ -119,6 +121,7 @@ nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range ra
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
+  freed(&file, range);
   return status_of(done ? LockOutcome::Granted : LockOutcome::Full, owner.client);
 }
 
@@ -149,14 +152,16 @@ void LockManager::unshare(const FileKey& file, const Owner& owner) {
   deliver(notices);
 }
 
-void LockManager::release(const Client& client) {
+bool LockManager::release(const Client& client) {
   std::unique_lock lock(mutex_);
   // Releasing looks at all locks, which a stranger must not cause by one Call.
-  if (!table_.knows(client)) return;
+  if (!table_.knows(client)) return false;
   release_which([&](const Client& other) { return other == client; });
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
+  freed(nullptr);
+  return true;
 }
 
 bool LockManager::restarted(const std::string& address, const std::string& name, std::int32_t state,
@@ -175,6 +180,7 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
+  freed(nullptr);
   return true;
 }
 
@@ -196,9 +202,13 @@ std::vector<Client> LockManager::clients_of(const std::string& address,
 }
 
 void LockManager::clear() {
-  const std::scoped_lock lock(mutex_);
-  release_which([](const Client&) { return true; });
-  static_cast<void>(take_notices());
+  Notices dropped;
+  {
+    const std::scoped_lock lock(mutex_);
+    release_which([](const Client&) { return true; });
+    dropped = take_notices();
+  }
+  freed(nullptr);
 }
 
 std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
@@ -236,6 +246,7 @@ bool LockManager::settle(Ticket ticket, bool wanted) {
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
+  if (!wanted) freed(&grant.request.file, grant.request.range);
   return true;
 }
 
@@ -252,6 +263,21 @@ bool LockManager::knows(const std::string& address) const {
 std::size_t LockManager::size() const {
   const std::scoped_lock lock(mutex_);
   return table_.size();
+}
+
+std::map<Client, std::size_t> LockManager::clients() const {
+  const std::scoped_lock lock(mutex_);
+  return table_.counts();
+}
+
+std::vector<FileKey> LockManager::files() const {
+  const std::scoped_lock lock(mutex_);
+  return table_.files();
+}
+
+std::vector<Held> LockManager::held(const FileKey& file) const {
+  const std::scoped_lock lock(mutex_);
+  return table_.held(file);
 }
 
 std::size_t LockManager::pending_count() const {
@@ -327,18 +353,52 @@ LockManager::Notices LockManager::take_notices() {
     notices.lapsed = sharing_->take_lapsed();
     sharing_->note(table_.size() != 0, !blocked_.empty());
   }
+  if (programs_ != nullptr) {
+    notices.holds = programs_->take_holds();
+    notices.met_program = programs_->take_met() && !blocked_.empty();
+  }
   return notices;
 }
 
 void LockManager::deliver(const Notices& notices) {
   for (const GrantNotice& one : notices.grants) on_grant_(one.client, one.ticket);
   if (sharing_ != nullptr) sharing_->end(notices.lapsed);
+  if (notices.met_program) on_met_();
+}
+
+void LockManager::freed(const FileKey* file, const Range& range) {
+  if (programs_ != nullptr) programs_->freed(file, range);
 }
 
 void LockManager::share_with(state::Gate& gate, const FsidMap& stores) {
   sharing_ = std::make_unique<Sharing>(gate, stores, mutex_, table_,
                                        [this](const FileKey* file) { recheck(file); });
-  table_.ask_elsewhere([this](const LockRequest& request) { return sharing_->conflicts(request); });
+  ask_elsewhere();
+}
+
+void LockManager::share_with_programs(LocalLockTable& local, const FsidMap& stores,
+                                      UniqueFunction<void()> met) {
+  programs_ = std::make_unique<LocalPrograms>(local, stores, mutex_, table_);
+  on_met_ = std::move(met);
+  ask_elsewhere();
+}
+
+// Programs are asked last: they are kept out from then on.
+void LockManager::ask_elsewhere() {
+  table_.ask_elsewhere([this](const LockRequest& request) {
+    return (sharing_ != nullptr && sharing_->conflicts(request)) ||
+           (programs_ != nullptr && programs_->conflicts(request));
+  });
+}
+
+bool LockManager::retry() {
+  std::unique_lock lock(mutex_);
+  table_.recheck_all();
+  Notices notices = take_notices();
+  lock.unlock();
+  const bool met = std::exchange(notices.met_program, false);
+  deliver(notices);
+  return met;
 }
 
 void LockManager::recheck(const FileKey* file) {

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/loop.h"
+#include "nfs/lock/local_programs.h"
 #include "nfs/lock/lock_table.h"
 #include "nfs/lock/sharing.h"
 #include "nfs/proto/nlm.h"
@@ -26,6 +27,8 @@ struct LockParams {
   std::string file_handle;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  // Has the file open for programs of this host to be asked, while the request waits.
+  std::shared_ptr<LocalLockTable::Pin> open{};
 };
 
 struct LockArgs {
@@ -53,6 +56,15 @@ class LockManager {
   // request; `gate` has Files, and both arguments outlive the manager.
   void share_with(state::Gate& gate, const FsidMap& stores);
 
+  // Makes the locks of NLM and those of programs of this host exclude each other. Called before the
+  // first request; both arguments outlive the manager. `met` is called, on any thread and without
+  // the mutex, when a request is blocked by a program, of which nobody hears when it has done: then
+  // retry() is due.
+  void share_with_programs(LocalLockTable& local, const FsidMap& stores,
+                           UniqueFunction<void()> met);
+  // True when a program is still in the way of a request.
+  bool retry();
+
   // Lets requests block; without a callback they are denied. Set before the first request; the
   // callback runs on any thread, without the mutex.
   using OnGrant = UniqueFunction<void(const Client& client, Ticket ticket)>;
@@ -74,8 +86,8 @@ class LockManager {
   nlm::nlm4_stats share(const FileKey& file, const Share& share, bool reclaim, TimePoint now);
   void unshare(const FileKey& file, const Owner& owner);
 
-  // NLM_FREE_ALL: the client has lost its locks.
-  void release(const Client& client);
+  // NLM_FREE_ALL, or an administrator: the client has lost its locks. False when it had nothing.
+  bool release(const Client& client);
   // SM_NOTIFY of a host that restarted; true when locks were released. The address identifies the
   // host; the name only distinguishes hosts that share an address. Locks taken since the restart
   // (with the same state number) stay, and a repeated notification releases nothing.
@@ -102,6 +114,11 @@ class LockManager {
   bool knows(const std::string& address) const;
   std::size_t size() const;           // locks, shares, blocked requests and pending grants
   std::size_t pending_count() const;  // grants
+  // For a listing: locks, shares, blocked requests and pending grants of each client; the files
+  // that these are of, and the locks of one.
+  std::map<Client, std::size_t> clients() const;
+  std::vector<FileKey> files() const;
+  std::vector<Held> held(const FileKey& file) const;
 
  private:
   struct Restart {
@@ -138,9 +155,14 @@ class LockManager {
     std::vector<GrantNotice> grants;
     std::vector<state::ClientId>
         lapsed;  // expired NFSv4 clients whose state conflicts with a request
+    std::vector<LocalLockTable::Hold> holds;
+    bool met_program = false;  // a request is blocked by one
   };
   Notices take_notices();
   void deliver(const Notices& notices);
+  void ask_elsewhere();
+  // Without the mutex: NLM holds less of this file, or (null) of any.
+  void freed(const FileKey* file, const Range& range = {});
   nlm::nlm4_stats share_now(const FileKey& file, const Share& share);
   // NFSv4 released locks or shares of this file, or (null) of any file.
   void recheck(const FileKey* file);
@@ -154,7 +176,9 @@ class LockManager {
   std::map<Client, std::int32_t> states_;
   std::map<Client, Restart> restarts_;  // of clients that had locks when they restarted
   OnGrant on_grant_;
-  std::unique_ptr<Sharing> sharing_;  // null: NFSv4 is not served
+  std::unique_ptr<Sharing> sharing_;         // null: NFSv4 is not served
+  std::unique_ptr<LocalPrograms> programs_;  // may be null
+  UniqueFunction<void()> on_met_;
 };
 
 }  // namespace stag::nfs::lock

@@ -1,9 +1,56 @@
 #include "nfs/lock/lock_service.h"
 
+#include <algorithm>
+
 #include "nfs/lock/nsm.h"
 #include "rpc/server.h"
 
 namespace stag::nfs::lock {
+
+namespace {
+
+// Tries again what programs of this host were in the way of, with growing pauses. On its loop, but
+// for met().
+class Retries {
+ public:
+  Retries(LockManager& manager, Loop& loop) : manager_(manager), loop_(loop) {}
+  // Any thread.
+  void met() {
+    loop_.post([this] { arm(); });
+  }
+  void stop() {
+    stopped_ = true;
+    timer_ = {};
+  }
+
+ private:
+  static constexpr Duration kFirst = std::chrono::milliseconds(100);
+  static constexpr Duration kLongest = std::chrono::seconds(2);
+
+  void arm() {
+    if (armed_ || stopped_) return;
+    timer_ = loop_.after(pause_, [this] { fire(); });
+    armed_ = true;
+  }
+  void fire() {
+    armed_ = false;
+    if (!manager_.retry()) {
+      pause_ = kFirst;
+      return;
+    }
+    pause_ = std::min(2 * pause_, kLongest);
+    arm();
+  }
+
+  LockManager& manager_;
+  Loop& loop_;
+  Timer timer_;
+  Duration pause_ = kFirst;
+  bool armed_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace
 
 struct LockService::Parts {
   Parts(const ServerContext& server, std::unique_ptr<Records> kept,
@@ -12,6 +59,7 @@ struct LockService::Parts {
         records(std::move(kept)),
         manager(options.limits),
         callbacks(manager, *records, options.host_name, loop, peers),
+        retries(manager, loop),
         context{server, stores, manager, *records, callbacks} {}
 
   const Duration grace;
@@ -19,6 +67,7 @@ struct LockService::Parts {
   FsidMap stores;
   LockManager manager;
   CallbackSender callbacks;
+  Retries retries;
   NlmContext context;
 };
 
@@ -36,6 +85,8 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   made.manager.on_grant(
       [&made](const Client& client, Ticket ticket) { made.callbacks.granted(client, ticket); });
   if (server.gate->files() != nullptr) made.manager.share_with(*server.gate, made.stores);
+  made.manager.share_with_programs(*server.local_locks, made.stores,
+                                   [&made] { made.retries.met(); });
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
   if (!made.records->unnotified().empty()) made.manager.begin_grace(loop.now() + made.grace);
   return std::unique_ptr<LockService>(new LockService(std::move(parts)));
@@ -53,11 +104,35 @@ void LockService::start() {
 }
 
 Task<void> LockService::stop() {
+  parts_->retries.stop();
   return parts_->callbacks.stop();
 }
 
 std::size_t LockService::size() const {
   return parts_->manager.size();
+}
+
+std::map<Client, std::size_t> LockService::clients() const {
+  return parts_->manager.clients();
+}
+
+std::vector<FileKey> LockService::files() const {
+  return parts_->manager.files();
+}
+
+std::vector<Held> LockService::held(const FileKey& file) const {
+  return parts_->manager.held(file);
+}
+
+std::optional<std::string> LockService::export_of(const FileKey& file) const {
+  const auto exports = parts_->context.server.exports.current();
+  for (const std::uint32_t id : parts_->stores.exports_with(file.store))
+    if (const Export* const found = exports->find(id)) return found->path();
+  return std::nullopt;
+}
+
+bool LockService::release(const Client& client) {
+  return parts_->manager.release(client);
 }
 
 }  // namespace stag::nfs::lock

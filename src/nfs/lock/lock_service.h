@@ -16,12 +16,16 @@
 // its locks.
 // A conflicting request blocks if the client wants: it is answered with NLM_BLOCKED, and
 // NLM_GRANTED is sent to the client's own lock manager, found by Peers, when it has the lock.
-// Locks exclude NFS clients only; processes of this host do not see them. NLM does not
-// authenticate: a lock owner is whatever the client's kernel claims.
-// Threads: Calls arrive on any loop; this host's own Calls are made on the loop given to open().
+// Locks exclude NFS clients and, where the store can (vfs/local.h), programs of this host. NLM does
+// not authenticate: a lock owner is whatever the client's kernel claims. Threads: Calls arrive on
+// any loop; this host's own Calls are made on the loop given to open().
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "nfs/export/state/durable_file.h"
 #include "nfs/lock/lock_table.h"
@@ -70,6 +74,16 @@ class LockService {
 
   // Locks, shares, blocked requests and unacknowledged grants.
   std::size_t size() const;
+
+  // For an administrator; any thread. As the functions of LockManager.
+  std::map<Client, std::size_t> clients() const;
+  std::vector<FileKey> files() const;
+  std::vector<Held> held(const FileKey& file) const;
+  // The path of an export that the file is in; nullopt when it is not exported any more.
+  std::optional<std::string> export_of(const FileKey& file) const;
+  // The client's locks are free at once; it is not told, for NLM has no words for that. False when
+  // it had nothing.
+  bool release(const Client& client);
 
  private:
   struct Parts;

@@ -295,6 +295,13 @@ std::vector<Held> LockTable::held(const FileKey& file) const {
   return found->second.locks.all();
 }
 
+std::vector<FileKey> LockTable::files() const {
+  std::vector<FileKey> keys;
+  keys.reserve(files_.size());
+  for (const auto& [key, file] : files_) keys.push_back(key);
+  return keys;
+}
+
 bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more) const {
   const auto found = counts_.find(client);
   const std::size_t own = found == counts_.end() ? 0 : found->second;

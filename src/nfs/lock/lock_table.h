@@ -125,6 +125,14 @@ class LockTable {
   std::vector<Grant> take_grants() { return std::exchange(granted_, {}); }
 
   std::vector<Held> held(const FileKey& file) const;
+  // For a listing: the files that anything is of, and how much each client has.
+  std::vector<FileKey> files() const;
+  const std::map<Client, std::size_t>& counts() const { return counts_; }
+  // Raises what is locked in this range of the file.
+  void locked_in(const FileKey& file, const Range& range, state::RangeModes& to) const {
+    const auto found = files_.find(file);
+    if (found != files_.end()) found->second.locks.locked_in(range, to);
+  }
   std::size_t size() const { return total_; }  // locks, shares, waiters and unsettled grants
   // The clients with locks, shares or waiters at an address, in order.
   std::vector<Client> clients_at(const std::string& address) const;

@@ -12,10 +12,13 @@ using nlm::nlm4_stats;
 
 using Key = Result<FileKey, nlm4_stats>;
 
+using Opened = std::shared_ptr<LocalLockTable::Pin>;
+
 // Checks that the file exists and that the caller owns it or may read it: for any other user a lock
-// would only serve to exclude others.
+// would only serve to exclude others. `opened`: has the file open for programs of this host to be
+// asked.
 Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
-                      const nlm::netobj& handle) {
+                      const nlm::netobj& handle, Opened* opened = nullptr) {
   const Admission admission(context.server, call);
   const auto object = admission.resolve(handle.flatten().bytes());
   // NLM has one status for all refusals.
@@ -30,6 +33,12 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
   const bool owner = access->attributes.uid == object->credentials.uid;
   const bool regular = access->attributes.type == vfs::FileType::Regular;
   if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
+  if (opened != nullptr) {
+    const state::FileKey file{object->export_->id, object->handle};
+    auto pin = co_await context.server.local_locks->open(file, object->store(), object->caller());
+    if (!pin) co_return Failure{nlm::NLM4_DENIED_NOLOCKS};
+    if (*pin) *opened = std::make_shared<LocalLockTable::Pin>(*std::move(pin));
+  }
   co_return FileKey{context.stores.note(object->export_->id, access->attributes.file_system_id),
                     object->handle};
 }
@@ -79,8 +88,9 @@ enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
 nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
-                  const LockRequest& request, LockMode mode) {
+                  const LockRequest& request, LockMode mode, Opened opened) {
   LockParams params;
+  params.open = std::move(opened);
   params.version = call.header().version;
   params.by_message = mode == LockMode::ByMessage;
   params.file_handle = string_of(args.alock.fh);
@@ -93,15 +103,16 @@ nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
 template <class Args>
 Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const Args& args,
                              LockMode mode) {
-  const Key key = co_await key_to_lock(context, call, args.alock.fh);
+  Opened opened;
+  const Key key = co_await key_to_lock(context, call, args.alock.fh, &opened);
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) co_return request.error();
   if (mode != LockMode::Unmonitored) {
     const Records::Hold hold = co_await recorded(context, call);
     if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
-    co_return locked(context, call, args, *request, mode);
+    co_return locked(context, call, args, *request, mode, std::move(opened));
   }
-  co_return locked(context, call, args, *request, mode);
+  co_return locked(context, call, args, *request, mode, std::move(opened));
 }
 
 template <class V>
@@ -109,7 +120,8 @@ Task<typename V::TestRes> test(NlmContext& context, rpc::CallContext& call,
                                typename V::TestArgs args) {
   typename V::TestRes res;
   res.cookie = own(args.cookie);
-  const Key key = co_await key_to_lock(context, call, args.alock.fh);
+  Opened opened;
+  const Key key = co_await key_to_lock(context, call, args.alock.fh, &opened);
   const auto request = request_of(call, key, args.alock, args.exclusive);
   if (!request) {
     set_status(res.test_stat.stat, request.error());

@@ -18,6 +18,7 @@
 
 #include "nfs/state/range.h"
 #include "nfs/state/range_index.h"
+#include "nfs/state/range_modes.h"
 
 namespace stag::nfs::lock {
 
@@ -69,6 +70,18 @@ class RangeLocks {
   // Ends the locks of all owners of which which(owner) is true; yields how many each had.
   template <class Which>
   std::vector<std::pair<OwnerPtr, std::size_t>> release(Which&& which);
+
+  // Raises what anybody has locked in this range.
+  void locked_in(const Range& range, state::RangeModes& to) const {
+    const auto raise = [&to](state::RangeMode mode) {
+      return [&to, mode](const Range& held) {
+        to.raise(held, mode);
+        return true;
+      };
+    };
+    shared_.each(range, raise(state::RangeMode::Shared));
+    exclusive_.each(range, raise(state::RangeMode::Exclusive));
+  }
 
   std::size_t size() const { return size_; }
   std::vector<Held> all() const;

@@ -5,12 +5,14 @@
 
 #include <fstream>
 
+#include "testing/held_executor.h"
 #include "testing/manual_loop.h"
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::nfs::recovery {
 namespace {
 
+using stag::testing::HeldExecutor;
 using stag::testing::ManualLoop;
 using ::testing::HasSubstr;
 using vfs::testing::Folder;
@@ -144,26 +146,8 @@ TEST_F(Nfs4Recovery, the_longest_lease_counts_until_its_clients_are_forgotten) {
   EXPECT_EQ(restart(50).former_lease(), 0u);
 }
 
-// Jobs that wait until they are run.
-class Later final : public Executor {
- public:
-  bool submit(Job&& job) override {
-    if (full) return false;
-    jobs.push_back(std::move(job));
-    return true;
-  }
-  void run() {
-    for (Job& job : std::exchange(jobs, {})) {
-      job.work();
-      job.deliver(job.context, std::move(job.done));
-    }
-  }
-  bool full = false;
-  std::vector<Job> jobs;
-};
-
 TEST_F(Nfs4Recovery, asks_for_patience_when_too_much_waits_to_be_written) {
-  const auto later = std::make_shared<Later>();
+  const auto later = std::make_shared<HeldExecutor>();
   later->full = true;
   const auto opened = Recovery::open(path(), 90, later);
   for (state::ClientId client = 7; client < 10; ++client) {
@@ -175,7 +159,7 @@ TEST_F(Nfs4Recovery, asks_for_patience_when_too_much_waits_to_be_written) {
 }
 
 TEST_F(Nfs4Recovery, what_is_asked_for_meanwhile_is_written_together_and_in_order) {
-  const auto later = std::make_shared<Later>();
+  const auto later = std::make_shared<HeldExecutor>();
   const auto opened = Recovery::open(path(), 90, later);
   Recovery& first = **opened;
   first.remove_later(7);
@@ -185,8 +169,8 @@ TEST_F(Nfs4Recovery, what_is_asked_for_meanwhile_is_written_together_and_in_orde
   };
   detach(note(first.add(7, kAnna, loop_, nullptr)));
   detach(note(first.add(8, kBert, loop_, nullptr)));
-  EXPECT_EQ(later->jobs.size(), 3u);
-  later->run();
+  EXPECT_EQ(later->held.size(), 3u);
+  later->run_all();
   loop_.drain();
   EXPECT_THAT(results, ::testing::ElementsAre(Written::Yes, Written::Yes));
   EXPECT_TRUE(restart().may_reclaim(kAnna));

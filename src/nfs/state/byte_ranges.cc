@@ -34,6 +34,7 @@ void insert(LockOwnerRecord& owner, const Held& held) {
     throw;
   }
   ++held.via->ranges;
+  ++owner.holder->ranges;
   owner.holder->count(1);
 }
 
@@ -41,6 +42,7 @@ Ranges::iterator erase(LockOwnerRecord& owner, Ranges::iterator at) {
   const Held& held = at->second;
   index_of(*owner.file, held).erase(held.range, &owner);
   --held.via->ranges;
+  --owner.holder->ranges;
   owner.holder->count(-1);
   return owner.ranges.erase(at);
 }

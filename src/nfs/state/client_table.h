@@ -28,12 +28,15 @@ struct ClientRecord {
   std::string principal;
   std::string address;
   bool confirmed = false;
+  std::uint32_t minor = 0;
   // Of version 4.0: what SETCLIENTID_CONFIRM must say, and what it said when it changes the
   // callback.
   bool without_sessions = false;
   Verifier confirm{};
   std::optional<Verifier> confirm_change;
-  TimePoint renewed;  // the lease; of an unconfirmed one, made
+  CallbackPathPtr callback_path;    // may be null
+  CallbackPathPtr callback_change;  // goes with confirm_change
+  TimePoint renewed;                // the lease; of an unconfirmed one, made
   // The CREATE_SESSION reply cache (RFC 8881 18.36.4): its number, and what was answered.
   SequenceId sequence = 0;
   struct Created {
@@ -111,7 +114,7 @@ class ClientShard {
   std::uint64_t last_session_ = 0;
 };
 
-inline constexpr std::uint32_t kClientShards = 64;
+inline constexpr std::uint32_t kClientShards = Clients::kShards;
 
 struct Clients::Impl {
   explicit Impl(const Options& options);
@@ -130,7 +133,9 @@ struct Clients::Impl {
   // Of what a client wants for the fore channel, what there is room for in the caches.
   ChannelAttributes grant(const ChannelAttributes& wanted, const AddressAccount& account) const;
   bool count_client(AddressAccount& account);
+  // One that had lapsed when expire() last looked, and still has; 0: there is none.
   ClientId find_lapsed();
+  bool has_lapsed(ClientId clientid);
   Status judge(const ClientRecord* client, const CreateSessionArgs& args) const;
   CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
                              CacheShare share, TimePoint now);
@@ -141,7 +146,8 @@ struct Clients::Impl {
   static std::uint32_t status_flags(const Session& session, const ClientShard& shard);
   void add_unconfirmed(const std::string& address, ClientId clientid);
   void drop_unconfirmed(ClientId clientid);
-  void expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended);
+  void expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
+              std::vector<ClientId>& lapsed_now);
 
   const Options options;
   Accounts accounts;
@@ -149,6 +155,9 @@ struct Clients::Impl {
   std::atomic<std::uint64_t> cache_used{0};
   std::atomic<std::uint64_t> confirms{0};  // made, of version 4.0
   std::array<std::unique_ptr<ClientShard>, kClientShards> shards;
+  // So that who is refused does not have all clients looked through.
+  BriefMutex lapsed_mutex;
+  std::vector<ClientId> lapsed;
 };
 
 }  // namespace stag::nfs::state

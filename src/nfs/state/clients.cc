@@ -42,12 +42,24 @@ bool Clients::Impl::count_client(AddressAccount& account) {
 }
 
 ClientId Clients::Impl::find_lapsed() {
-  for (const auto& shard : shards) {
-    const BriefLock lock(shard->mutex);
-    for (const auto& [id, client] : shard->all())
-      if (client->life->lapsed()) return id;
+  for (;;) {
+    ClientId candidate = 0;
+    {
+      const BriefLock lock(lapsed_mutex);
+      if (lapsed.empty()) return 0;
+      candidate = lapsed.back();
+    }
+    if (has_lapsed(candidate)) return candidate;
+    const BriefLock lock(lapsed_mutex);
+    if (!lapsed.empty() && lapsed.back() == candidate) lapsed.pop_back();
   }
-  return 0;
+}
+
+bool Clients::Impl::has_lapsed(ClientId clientid) {
+  ClientShard& shard = shard_of(clientid);
+  const BriefLock lock(shard.mutex);
+  const ClientRecord* const client = shard.find(clientid);
+  return client != nullptr && client->life->lapsed();
 }
 
 void Clients::Impl::drop_unconfirmed(ClientId clientid) {
@@ -104,6 +116,7 @@ std::unique_ptr<ClientRecord> record_of(const ExchangeIdArgs& args,
   record->verifier = args.co_verifier;
   record->principal = text_of(args.principal);
   record->address = args.address;
+  record->minor = args.minor;
   record->renewed = now;
   return record;
 }
@@ -174,7 +187,8 @@ LifePtr Clients::end(ClientId clientid, bool lapsed_only) {
   return life;
 }
 
-void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended) {
+void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
+                           std::vector<ClientId>& lapsed_now) {
   Removed removed;
   {
     const BriefLock lock(shard.mutex);
@@ -185,6 +199,7 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
         over.push_back(client.get());
         continue;
       }
+      lapsed_now.push_back(id);
       client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
       if (now - client->renewed > options.lease + options.courtesy) ended.push_back(client->life);
     }
@@ -199,7 +214,12 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
 
 std::vector<LifePtr> Clients::expire(TimePoint now) {
   std::vector<LifePtr> ended;
-  for (const auto& shard : impl_->shards) impl_->expire(*shard, now, ended);
+  std::vector<ClientId> lapsed;
+  for (const auto& shard : impl_->shards) impl_->expire(*shard, now, ended, lapsed);
+  {
+    const BriefLock lock(impl_->lapsed_mutex);
+    impl_->lapsed.swap(lapsed);
+  }
   impl_->accounts.sweep();
   return ended;
 }
@@ -221,19 +241,6 @@ std::optional<Clients::Identity> Clients::identity(ClientId clientid) const {
   const ClientRecord* const client = shard.find(clientid);
   if (client == nullptr) return std::nullopt;
   return Identity{client->ownerid, client->principal};
-}
-
-std::vector<ClientInfo> Clients::list(TimePoint now) const {
-  std::vector<ClientInfo> infos;
-  for (const auto& shard : impl_->shards) {
-    const BriefLock lock(shard->mutex);
-    for (const auto& [id, client] : shard->all())
-      infos.push_back({id, client->ownerid, client->principal, client->address,
-                       client->life->phase.load(), client->confirmed,
-                       static_cast<std::uint32_t>(client->sessions.size()),
-                       client->life->states.load(), now - client->renewed});
-  }
-  return infos;
 }
 
 }  // namespace stag::nfs::state

@@ -85,6 +85,7 @@ struct ExchangeIdArgs {
   Bytes principal;           // flavor and name, as the protocol layer writes them; only compared
   std::string_view address;  // without port: whose limits count
   bool update = false;       // EXCHGID4_FLAG_UPD_CONFIRMED_REC_A
+  std::uint32_t minor = 1;   // the minor version that it speaks; only shown
 };
 struct ExchangeIdResult {
   Status status = Status::Ok;  // ClidInuse, Noent, NotSame, Perm, Delay
@@ -95,8 +96,8 @@ struct ExchangeIdResult {
   LifePtr ended;
 };
 
-// How the co_ownerid of a client of version 4.0 begins. Nobody calls a client of a later version like
-// that, except on purpose.
+// How the co_ownerid of a client of version 4.0 begins. Nobody calls a client of a later version
+// like that, except on purpose.
 inline constexpr std::string_view kOwnerWithoutSessions = "SETCLIENTID:";
 
 // NFSv4.0 (RFC 7530 16.33, 16.34). Its clients are others than those of EXCHANGE_ID, whatever they
@@ -106,6 +107,8 @@ struct SetClientIdArgs {
   Verifier verifier{};
   Bytes principal;
   std::string_view address;
+  // How the client is called once this is confirmed; null: it is not.
+  CallbackPathPtr callback_path{};
 };
 struct SetClientIdResult {
   Status status = Status::Ok;  // ClidInuse
@@ -188,8 +191,17 @@ struct BindResult {
   std::uint32_t directions = 0;  // channel::, of what was asked
 };
 
+// Whether a client can be called, as far as its sessions tell.
+enum class CallbackState : std::uint8_t {
+  None,   // it has not said how, or has no session
+  Bound,  // a connection that carries callbacks is there
+  Lost,   // there was one
+  Fault,  // it does not understand what it is called with
+};
+
 struct ClientInfo {
   ClientId clientid = 0;
+  std::uint32_t minor = 0;  // of version 4
   std::string co_ownerid;
   std::string principal;
   std::string address;
@@ -197,6 +209,8 @@ struct ClientInfo {
   bool confirmed = false;
   std::uint32_t sessions = 0;
   std::uint32_t states = 0;
+  std::uint32_t revoked = 0;  // stateids that it has not freed yet
+  CallbackState callbacks = CallbackState::None;
   Duration idle{};  // since the lease was renewed
 };
 
@@ -241,7 +255,8 @@ class Clients {
   std::vector<BackChannel> back_channels(const SessionId& sessionid) const;
   // Null where the session is gone, or was made without.
   CallbackPathPtr callback_path(const SessionId& sessionid) const;
-  // Of all sessions of a client that have one.
+  // Of all sessions of a client that have one; of a client of version 4.0 its only one, with a
+  // SessionId of zeros.
   std::vector<std::pair<SessionId, CallbackPathPtr>> callback_paths(ClientId clientid) const;
   // SEQ4_STATUS_BACKCHANNEL_FAULT from now on.
   void backchannel_fault(const SessionId& sessionid);
@@ -271,6 +286,13 @@ class Clients {
     std::string principal;
   };
   std::optional<Identity> identity(ClientId clientid) const;
+
+  // For a listing: who is in one shard just now, and one client as it is at one moment; nullopt
+  // when it is gone.
+  static constexpr std::uint32_t kShards = 64;
+  std::vector<ClientId> ids(std::uint32_t shard) const;
+  std::optional<ClientInfo> info(ClientId clientid, TimePoint now) const;
+  // Of all of them.
   std::vector<ClientInfo> list(TimePoint now) const;
 
  private:

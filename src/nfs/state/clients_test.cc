@@ -334,6 +334,26 @@ TEST(Nfs4Clients, beyond_the_limit_a_lapsed_one_is_named_that_can_go) {
   EXPECT_EQ(world.create_session(third, 1).status, Status::Ok) << "the sequence did not move on";
 }
 
+TEST(Nfs4Clients, twenty_thousand_that_vanish_take_what_there_is_for_a_lease_and_no_more) {
+  World world;
+  const std::uint32_t limit = ClientLimits{}.clients;
+  std::uint32_t made = 0, refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string address = "192.0.2." + std::to_string(i % 8);
+    const ExchangeIdResult known =
+        world.exchange_id("gone" + std::to_string(i), 1, "root", false, address);
+    CreateSessionArgs session = World::session_args(known.clientid, known.sequenceid);
+    session.fore = World::wanted(1);
+    const Status status = world.clients.create_session(session, world.now).status;
+    ++(status == Status::Ok ? made : refused);
+  }
+  EXPECT_EQ(made, limit);
+  EXPECT_EQ(refused, 20'000 - limit);
+  world.now += world.lease + std::chrono::seconds(1);
+  EXPECT_EQ(world.clients.expire(world.now).size(), limit) << "they hold nothing";
+  for (int i = 0; i < 100; ++i) world.client("late" + std::to_string(i), "192.0.2.1");
+}
+
 TEST(Nfs4Clients, what_clients_leave_behind_is_nothing) {
   World world;
   for (int round = 0; round < 3; ++round) {

@@ -114,18 +114,33 @@ void Files::tell_recalls(const FileKey& file) {
     if (!recall) return;
     try {
       if (told_) told_(*recall);
-    } catch (...) {  // The next conflict tells it again.
-      const BriefLock lock(shard.mutex);
-      shard.untell(recall->stateid);
+    } catch (...) {
+      recall_again(recall->stateid);
       throw;
     }
   }
 }
 
+void Files::recall_again(const Stateid& stateid) {
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  shard.untell(stateid);
+}
+
 StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
-  if (grace()) return {Status::Grace, {}};
-  // What the others keep on this file is not looked for.
-  if (ask_others(false)) return {Status::Denied, {}};
+  if (!args.reclaim) {
+    if (grace()) return {Status::Grace, {}};
+    // What the others keep on this file is not looked for.
+    return ask_others(false) ? StateidResult{Status::Denied, {}} : delegate_if(args, life);
+  }
+  if (!ask_others(false)) return delegate_if(args, life);
+  const OutsideLock lock(*outside_);
+  if (outside_->conflict(args.file, Range{}, args.type == DelegationType::Write))
+    return {Status::ReclaimConflict, {}};
+  return delegate_if(args, life);
+}
+
+StateidResult Files::delegate_if(const DelegateArgs& args, const LifePtr& life) {
   const std::uint64_t file_hash = impl_->hash_of(args.file);
   const std::uint64_t hash = impl_->hash_of(file_hash, life->clientid, {});
   auto fresh = std::make_unique<DelegationState>(args, hash);
@@ -133,9 +148,11 @@ StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
   FileShard& shard = impl_->shard_of(file_hash);
   const BriefLock lock(shard.mutex);
   if (life->ended()) return {Status::Expired, {}};
-  if (shard.find_delegation(hash, life->clientid, args.file) != nullptr ||
-      !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
-    return {Status::Denied, {}};
+  const DelegationState* const known = shard.find_delegation(hash, life->clientid, args.file);
+  if (args.reclaim && known != nullptr && known->delegation_type == args.type)
+    return {Status::Ok, shard.stateid_of(*known)};
+  if (known != nullptr || !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
+    return {args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
   if (impl_->delegations.load(std::memory_order_relaxed) >= impl_->options.limits.delegations ||
       !impl_->room_for(*life, static_cast<std::int32_t>(fresh->cost)))
     return {Status::Delay, {}};
@@ -143,6 +160,16 @@ StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
   DelegationState& made = *fresh.release();
   shard.add(made, spare);
   return {Status::Ok, shard.stateid_of(made)};
+}
+
+void Files::keep_lease(const Stateid& delegation, std::shared_ptr<vfs::Lease> lease) {
+  auto kept = std::make_unique<LeaseRecord>(std::move(lease));
+  FileShard& shard = impl_->shard_of(delegation);
+  const BriefLock lock(shard.mutex);
+  State* const state = shard.find(delegation);
+  if (state == nullptr || state->type != State::Type::Delegation || state->revoked != Status::Ok)
+    return;
+  static_cast<DelegationState*>(state)->lease.swap(kept);
 }
 
 Status Files::return_delegation(const FileKey& file, const Stateid& stateid, const Life& life) {
@@ -168,6 +195,16 @@ std::optional<Recall> Files::write_delegation(const FileKey& file, const Life* b
   const DelegationState* const one = shard.write_delegation(file, hash, by);
   if (one == nullptr) return std::nullopt;
   return shard.recall_of(*one);
+}
+
+std::optional<DelegationType> Files::delegation_of(const FileKey& file, const Life& life) const {
+  const std::uint64_t file_hash = impl_->hash_of(file);
+  const std::uint64_t hash = impl_->hash_of(file_hash, life.clientid, {});
+  const FileShard& shard = impl_->shard_of(file_hash);
+  const BriefLock lock(shard.mutex);
+  const DelegationState* const found = shard.find_delegation(hash, life.clientid, file);
+  if (found == nullptr) return std::nullopt;
+  return found->delegation_type;
 }
 
 Status Files::check_delegation(const FileKey& file, const Stateid& stateid, const Life& life) {
@@ -208,7 +245,11 @@ void Files::revoke_delegation(const Stateid& stateid) {
     const BriefLock lock(shard.mutex);
     State* const state = shard.find(stateid);
     if (state == nullptr || state->type != State::Type::Delegation) return;
-    shard.revoke(*state, Status::DelegRevoked, removed);
+    // Version 4.0 has no FREE_STATEID.
+    if (state->holder->life->without_sessions)
+      shard.remove(*state, removed);
+    else
+      shard.revoke(*state, Status::DelegRevoked, removed);
   }
   freed(nullptr);
 }

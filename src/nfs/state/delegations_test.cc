@@ -57,6 +57,36 @@ TEST_F(Nfs4StateDelegations, of_several_readers_are_all_recalled_but_the_own_one
   for (const Recall& recall : recalls) EXPECT_NE(recall.clientid, b.id);
 }
 
+// How many leases there are.
+struct CountedLease final : vfs::Lease {
+  explicit CountedLease(int& of) : count(of) { ++count; }
+  ~CountedLease() override { --count; }
+  std::optional<Duration> wanted() const override { return std::nullopt; }
+  int& count;
+};
+
+TEST_F(Nfs4StateDelegations, keep_a_lease_until_they_are_gone_in_whatever_way) {
+  int leases = 0;
+  const auto keep = [&] {
+    const StateidResult made = delegate(a, DelegationType::Read);
+    EXPECT_EQ(made.status, Status::Ok);
+    world.files.keep_lease(made.stateid, std::make_shared<CountedLease>(leases));
+    EXPECT_EQ(leases, 1);
+    return made.stateid;
+  };
+  EXPECT_EQ(world.files.return_delegation(file, keep(), *a.life), Status::Ok);
+  EXPECT_EQ(leases, 0);
+  const Stateid revoked = keep();
+  world.files.revoke_delegation(revoked);
+  EXPECT_EQ(leases, 0) << "although its stateid is still there";
+  world.files.keep_lease(revoked, std::make_shared<CountedLease>(leases));
+  EXPECT_EQ(leases, 0) << "there is nothing any more that it could go with";
+  EXPECT_EQ(world.files.free_stateid(revoked, *a.life), Status::Ok);
+  keep();
+  world.files.release(*a.life);
+  EXPECT_EQ(leases, 0);
+}
+
 TEST_F(Nfs4StateDelegations, who_waits_is_told_when_one_is_gone) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   int told = 0;
@@ -145,12 +175,15 @@ class Others final : public OutsideLocks {
   bool waiting() const override { return true; }
   void lock() override {}
   void unlock() override {}
-  std::optional<ConflictingLock> conflict(const FileKey&, const Range&, bool) const override {
-    return std::nullopt;
+  std::optional<ConflictingLock> conflict(const FileKey& file, const Range& range,
+                                          bool exclusive) const override {
+    if (file != locked || !exclusive) return std::nullopt;
+    return ConflictingLock{range, false, 0, {}};
   }
   bool share_conflict(const FileKey&, std::uint32_t, std::uint32_t) const override { return false; }
   void freed(const FileKey*) override { ++times_freed; }
   int times_freed = 0;
+  FileKey locked = World::file(99);  // by somebody who reads
 };
 
 TEST_F(Nfs4StateDelegations, are_not_given_while_others_keep_locks_and_these_hear_of_returns) {
@@ -166,6 +199,25 @@ TEST_F(Nfs4StateDelegations, are_not_given_while_others_keep_locks_and_these_hea
   EXPECT_EQ(others.times_freed, 2);
   world.files.stop_sharing_with(others);
   EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Ok);
+}
+
+TEST_F(Nfs4StateDelegations, that_are_reclaimed_conflict_with_what_others_have_of_the_file) {
+  const auto reclaim = [&](const testing::Client& client, DelegationType type) {
+    return world.files.delegate({file, type, {}, 0, true}, client.life);
+  };
+  world.grace->begin(world.now + std::chrono::hours(1), true);
+  Others others;
+  world.files.share_with(&others);
+  const StateidResult made = reclaim(a, DelegationType::Write);
+  ASSERT_EQ(made.status, Status::Ok) << "what others keep of another file is in nobody's way";
+  EXPECT_EQ(reclaim(a, DelegationType::Write).stateid, made.stateid);
+  EXPECT_EQ(reclaim(a, DelegationType::Read).status, Status::ReclaimConflict);
+  EXPECT_EQ(reclaim(b, DelegationType::Read).status, Status::ReclaimConflict);
+  world.files.return_delegation(file, made.stateid, *a.life);
+  others.locked = file;
+  EXPECT_EQ(reclaim(a, DelegationType::Write).status, Status::ReclaimConflict);
+  EXPECT_EQ(reclaim(a, DelegationType::Read).status, Status::Ok);
+  world.files.stop_sharing_with(others);
 }
 
 TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {

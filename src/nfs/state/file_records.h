@@ -110,6 +110,12 @@ struct LockOwnerRecord : Record {
   std::map<std::uint64_t, Held> ranges;
 };
 
+// Given back when the record is freed, which is without a lock.
+struct LeaseRecord : Record {
+  explicit LeaseRecord(std::shared_ptr<vfs::Lease> of) : lease(std::move(of)) {}
+  const std::shared_ptr<vfs::Lease> lease;
+};
+
 struct DelegationState : State {
   DelegationState(const DelegateArgs& args, std::uint64_t hash_of_holder)
       : State(Type::Delegation, 0),
@@ -125,6 +131,7 @@ struct DelegationState : State {
   DelegationState* chain = nullptr;
   bool recalled = false;
   bool untold = false;  // recalled, and nobody was told yet
+  std::unique_ptr<LeaseRecord> lease;
   Link<DelegationState> of_file;
   Link<DelegationState> of_untold;
 };
@@ -176,6 +183,8 @@ struct HolderRecord : Record {
   const LifePtr life;
   const std::uint64_t hash;
   std::atomic<std::uint32_t>& total;
+  std::uint32_t held[3] = {0, 0, 0};  // by State::Type
+  std::uint32_t ranges = 0;
   HolderRecord* chain = nullptr;
   LinkedList<State, &State::of_holder> states;
 };

@@ -124,6 +124,7 @@ void FileShard::add(State& state, FileRecord& file, HolderRecord& holder) {
   ++file.references;
   holder.states.push_front(state);
   table_.put(state);
+  ++holder.held[static_cast<std::size_t>(state.type)];
   holder.count(static_cast<std::int32_t>(state.cost));
 }
 
@@ -147,6 +148,7 @@ void FileShard::add(DelegationState& delegation, Spare& spare) {
   file.delegations.push_front(delegation);
   ++file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.insert(delegation);
+  delegation.holder->life->delegations.fetch_add(1, std::memory_order_relaxed);
   all_delegations_.fetch_add(1, std::memory_order_relaxed);
   guards_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -202,8 +204,10 @@ void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
   file.delegations.erase(delegation);
   --file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.erase(delegation);
+  delegation.holder->life->delegations.fetch_sub(1, std::memory_order_relaxed);
   all_delegations_.fetch_sub(1, std::memory_order_relaxed);
   guards_.fetch_sub(1, std::memory_order_acq_rel);
+  if (delegation.lease != nullptr) removed.add(*delegation.lease.release());
   file.waiting = 0;
   while (WaiterRecord* const waiter = file.waiters) {
     file.waiters = waiter->next;
@@ -227,6 +231,7 @@ void FileShard::remove_one(State& state, RemovedRecords& removed) {
   FileRecord& file = *state.file;
   HolderRecord& holder = *state.holder;
   if (state.revoked != Status::Ok) revoked_of(state).fetch_sub(1);
+  --holder.held[static_cast<std::size_t>(state.type)];
   holder.count(-static_cast<std::int32_t>(state.cost));
   holder.states.erase(state);
   table_.take(state);

@@ -49,6 +49,8 @@ class FileShard {
                   State*& state) const;
   Stateid stateid_of(const State& state) const;
   State* find(const Stateid& stateid) const;
+  // Rows from `at` on, which moves on to the next shard at the end.
+  void list(StateCursor& at, const StateFilter& filter, StatePage& page) const;
 
   // Before the adding functions, which then cannot fail.
   void make_room() { table_.make_room(); }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@
 #include "nfs/state/grace_period.h"
 #include "nfs/state/outside.h"
 #include "nfs/state/range.h"
+#include "nfs/state/range_modes.h"
 #include "nfs/state/types.h"
+#include "vfs/local.h"
 
 namespace stag::nfs::state {
 
@@ -83,6 +86,7 @@ struct LockArgs {
   bool new_lock_owner = false;
   Stateid stateid;
   Bytes lock_owner;
+  bool only_asks = false;  // whether it would be granted
 };
 struct LockResult {
   // Refused: Denied, Openmode, Grace, NoGrace, ReclaimBad, ReclaimConflict, Delay, and those of
@@ -103,6 +107,7 @@ struct DelegateArgs {
   DelegationType type = DelegationType::Read;
   SlotRef granted_by;        // the request, which a recall refers to
   std::uint64_t change = 0;  // the file's, before its holder could change anything
+  bool reclaim = false;      // it was given before a restart (10.2.1)
 };
 // A delegation that its holder is to give back, or is asked about.
 struct Recall {
@@ -124,6 +129,7 @@ struct StateLimits {
 struct StateInfo {
   enum class Type : std::uint8_t { Open, Lock, Delegation };
   Type type = Type::Open;
+  ClientId clientid = 0;
   Stateid stateid;
   FileKey file;
   std::string owner;
@@ -131,7 +137,20 @@ struct StateInfo {
   std::uint32_t share_deny = 0;
   std::vector<std::pair<Range, bool>> ranges;             // Lock; true: exclusive
   DelegationType delegation_type = DelegationType::Read;  // Delegation
+  bool recalled = false;                                  // Delegation
   Status revoked = Status::Ok;                            // AdminRevoked, DelegRevoked
+};
+
+// A listing of what all clients hold, page by page (nfs/state/listing.h).
+struct StateCursor;
+struct StateFilter;
+class StatePage;
+
+// How much a client holds.
+struct HeldCounts {
+  std::uint32_t opens = 0;
+  std::uint32_t locks = 0;  // byte ranges
+  std::uint32_t delegations = 0;
 };
 
 class FileShard;
@@ -159,6 +178,10 @@ class Files {
   void stop_sharing_with(const OutsideLocks& outside) {
     if (outside_ == &outside) outside_ = nullptr;
   }
+  // Told after what was locked here has gone; null: nobody. Set while no Call runs.
+  void mirror_to(RangeMirror* mirror) { mirror_ = mirror; }
+  // Raises what is locked in this range of a file.
+  void locked_in(const FileKey& file, const Range& range, RangeModes& to) const;
   // What the others ask before they add something. Of a byte range: Denied with the lock that is in
   // the way, Recall, or Lapsed. Of a share reservation: ShareDenied or Lapsed.
   LockResult range_conflict(const FileKey& file, const Range& range, bool exclusive);
@@ -175,25 +198,34 @@ class Files {
   StateidResult close(const FileKey& file, const Stateid& stateid, const Life& life);
 
   // A delegation for a client, the last step of its OPEN. Denied: others use the file, or a
-  // delegation is there; Delay: there are too many; Grace; Expired.
+  // delegation is there; Delay: there are too many; Grace; Expired. A client that reclaims one
+  // which it has reclaimed already gets that one; ReclaimConflict in place of Denied.
   StateidResult delegate(const DelegateArgs& args, const LifePtr& life);
-  // DELEGRETURN.
+  // What keeps local programs waiting while the delegation stands; it goes with it, at once where
+  // it is gone already.
+  void keep_lease(const Stateid& delegation, std::shared_ptr<vfs::Lease> lease);
+  // DELEGRETURN; or nobody was told of it after all.
   Status return_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
   // The write delegation of somebody else than `by`, who knows size and change of the file better
   // (RFC 8881 10.4.3). Nobody's, where its holder has lapsed.
   std::optional<Recall> write_delegation(const FileKey& file, const Life* by) const;
+  // The kind that the client itself has of the file.
+  std::optional<DelegationType> delegation_of(const FileKey& file, const Life& life) const;
   // Whether this is a delegation of the client, recalled or not: CLAIM_DELEGATE_CUR.
   Status check_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
   // `told` hears of each Recall, without any lock held, on whatever thread the conflict came. Set
   // once, before the first delegation.
   void on_recall(UniqueFunction<void(const Recall&)> told) { told_ = std::move(told); }
+  // Nobody could be told of a Recall after all: the next conflict makes another one.
+  void recall_again(const Stateid& stateid);
   // After Verdict Recall. Begun: `done` runs once, when a delegation of the file is gone, on
   // whatever thread; it only posts. NoDelegation: ask again.
   enum class Wait : std::uint8_t { Begun, NoDelegation, TooMany };
   Wait wait(const FileKey& file, UniqueFunction<void()> done);
   // Whether it still stands, recalled or not.
   bool is_delegated(const Stateid& stateid) const;
-  // One that was not given back in time: DelegRevoked from now on, until its client frees it.
+  // One that was not given back in time: DelegRevoked from now on, until its client frees it, or
+  // BadStateid where that cannot (version 4.0).
   void revoke_delegation(const Stateid& stateid);
 
   // READ, WRITE and SETATTR with a stateid: Openmode, Locked, Grace, BadStateid, OldStateid, ...
@@ -235,8 +267,14 @@ class Files {
   Status revoke(const Stateid& stateid);
   // Everything of a client that Ended, at once.
   void release(const Life& life);
-  // What a client holds, at most `most` of it.
+  // The next page of a listing; false: it was the last one. What is there from the first page to
+  // the last is listed once (a lock with many ranges in several rows); what comes or goes meanwhile
+  // may be. Holds one lock, for some hundred records at most.
+  bool list(StateCursor& at, const StateFilter& filter, StatePage& page) const;
+  // What a client holds, at most `most` rows of it.
   std::vector<StateInfo> list(ClientId clientid, std::size_t most) const;
+  // Of each client, one after the other; shards are looked at one by one.
+  void count_held(std::span<const ClientId> clients, std::span<HeldCounts> counts) const;
 
   std::uint32_t states() const;  // of all clients, as in Life
 
@@ -251,9 +289,11 @@ class Files {
   bool release_some(FileShard& shard, const Life& life);
   // nullopt: first the others are to be asked, whose mutex is held then (`asked`).
   std::optional<OpenResult> open_if(const OpenArgs& args, const LifePtr& life, bool asked);
+  StateidResult delegate_if(const DelegateArgs& args, const LifePtr& life);
   std::optional<LockResult> lock_if(const LockArgs& args, const LifePtr& life, bool asked);
   bool ask_others(bool asked) const { return !asked && outside_ != nullptr && outside_->any(); }
-  void freed(const FileKey* file) {
+  void freed(const FileKey* file, const Range& range = {}) {
+    if (mirror_ != nullptr) mirror_->freed(file, range);
     if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
   }
 
@@ -261,6 +301,7 @@ class Files {
   std::atomic<std::uint32_t> guards_{0};  // opens that deny something, and delegations
   UniqueFunction<void(const Recall&)> told_;
   OutsideLocks* outside_ = nullptr;
+  RangeMirror* mirror_ = nullptr;
   const std::unique_ptr<Impl> impl_;
 };
 

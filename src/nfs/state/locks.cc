@@ -87,6 +87,7 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
     if (args.reclaim && result.conflict) result.verdict.status = Status::ReclaimConflict;
     return result;
   }
+  if (args.only_asks) return result;
   const auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
   const std::int32_t more =
       change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
@@ -157,8 +158,36 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     lock.seqid = seqid_after(lock.seqid);
     result.stateid = shard.stateid_of(lock);
   }
-  freed(&file);
+  freed(&file, range);
   return result;
+}
+
+// Copied with the shard locked, for which memory is there before.
+void Files::locked_in(const FileKey& file, const Range& range, RangeModes& to) const {
+  const std::uint64_t hash = impl_->hash_of(file);
+  FileShard& shard = impl_->shard_of(hash);
+  for (std::size_t most = 64;; most *= 4) {
+    std::vector<RangeModes::Piece> pieces;
+    pieces.reserve(most);
+    bool all = true;
+    {
+      const BriefLock guard(shard.mutex);
+      const FileRecord* const record = shard.find_file(file, hash);
+      if (record == nullptr) return;
+      const auto copy = [&](RangeMode mode) {
+        return [&pieces, &all, most, mode](const Range& held) {
+          all = all && pieces.size() < most;
+          if (all) pieces.push_back({held, mode});
+          return all;
+        };
+      };
+      record->shared.each(range, copy(RangeMode::Shared));
+      record->exclusive.each(range, copy(RangeMode::Exclusive));
+    }
+    if (!all) continue;
+    for (const RangeModes::Piece& piece : pieces) to.raise(piece.range, piece.mode);
+    return;
+  }
 }
 
 }  // namespace stag::nfs::state

@@ -40,6 +40,14 @@ class OutsideLocks {
   virtual void freed(const FileKey* file) = 0;
 };
 
+// Whoever keeps others from what is locked here, as long as it is.
+class RangeMirror {
+ public:
+  virtual ~RangeMirror() = default;
+  // Less is locked in this range of a file, or (null) of any. Without any lock.
+  virtual void freed(const FileKey* file, const Range& range) = 0;
+};
+
 class [[nodiscard]] OutsideLock {
  public:
   explicit OutsideLock(OutsideLocks& locks) : locks_(locks) { locks_.lock(); }

@@ -57,6 +57,7 @@ OwnerTurn run_turn(const OwnerRef& owner) {
   OwnerTurn turn;
   turn.owner = owner;
   turn.confirmed = owner->confirmed;
+  turn.fresh = owner->fresh;
   owner->busy = true;
   return turn;
 }

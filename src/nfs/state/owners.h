@@ -52,6 +52,7 @@ struct OwnerTurn {
   ReplyPtr reply;
   OwnerRef owner;         // of Run; null: unknown, nothing is checked
   bool confirmed = true;  // of Run: false wants an OPEN_CONFIRM
+  bool fresh = false;     // of Run: the owner's first operation
   // Of Run and Refuse: an open that was never confirmed and never will be. It is to be closed.
   std::optional<Stateid> cancelled;
 };

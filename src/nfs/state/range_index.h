@@ -37,6 +37,17 @@ class RangeIndex {
     return nullptr;
   }
 
+  // Calls `function` with each range that overlaps this one, while it returns true.
+  template <class Function>
+  void each(const Range& range, Function function) const {
+    for (const Block& block : blocks_) {
+      if (block.entries.front().range.first > range.last) return;
+      if (block.furthest.last < range.first) continue;
+      for (const Entry& entry : block.entries)
+        if (entry.range.overlaps(range) && !function(entry.range)) return;
+    }
+  }
+
   void insert(const Range& range, const Holder* holder) {
     const Entry entry{range, holder};
     auto block = block_for(entry);

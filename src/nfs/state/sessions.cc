@@ -213,7 +213,8 @@ std::vector<std::pair<SessionId, CallbackPathPtr>> Clients::callback_paths(
   ClientShard& shard = impl_->shard_of(clientid);
   const BriefLock lock(shard.mutex);
   const ClientRecord* const client = shard.find(clientid);
-  if (client == nullptr) return paths;
+  if (client == nullptr || !client->confirmed) return paths;
+  if (client->callback_path != nullptr) paths.emplace_back(SessionId{}, client->callback_path);
   for (const std::uint32_t place : client->sessions)
     if (const Session& session = shard.session_at(place); session.callback_path != nullptr)
       paths.emplace_back(session.id, session.callback_path);

@@ -20,6 +20,7 @@ std::unique_ptr<ClientRecord> record_without_sessions(const SetClientIdArgs& arg
   record->principal = text_of(args.principal);
   record->address = args.address;
   record->without_sessions = true;
+  record->callback_path = args.callback_path;
   record->renewed = now;
   return record;
 }
@@ -39,6 +40,7 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
   auto record = record_without_sessions(args, impl_->accounts.join(address), now);
   SetClientIdResult result;
   result.confirm = impl_->next_confirm();
+  CallbackPathPtr path = args.callback_path;  // What it replaces is freed without the lock.
   Removed removed;
   bool made = false;
   ClientShard& shard = impl_->shard_of_owner(bytes_of(record->ownerid));
@@ -57,6 +59,7 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
     if (result.ended != nullptr) shard.remove(*confirmed, removed);
     if (same) {
       confirmed->confirm_change = result.confirm;
+      std::swap(confirmed->callback_change, path);
       result.clientid = confirmed->id();
     } else {
       record->confirm = result.confirm;
@@ -75,6 +78,7 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
   ConfirmResult result;
   Removed removed;
   std::string address;
+  CallbackPathPtr former;  // freed without the lock
   ClientShard& shard = impl_->shard_of(clientid);
   {
     const BriefLock lock(shard.mutex);
@@ -84,6 +88,7 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
     if (client->confirm_change == confirm) {
       client->confirm = confirm;
       client->confirm_change.reset();
+      former = std::exchange(client->callback_path, std::move(client->callback_change));
     }
     if (client->confirm != confirm) return {Status::StaleClientid, {}, 0};
     if (client->confirmed) return result;

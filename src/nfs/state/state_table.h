@@ -33,6 +33,9 @@ class StateTable {
     if (place >= places_.size() || places_[place].generation != generation) return nullptr;
     return places_[place].state;
   }
+  // For a listing: places are from 0 to size(), null where nothing stands.
+  std::size_t size() const { return places_.size(); }
+  const State* at(std::uint32_t place) const { return places_[place].state; }
   std::uint32_t generation(const State& state) const { return places_[state.place].generation; }
 
  private:

@@ -61,43 +61,4 @@ void Files::release(const Life& life) {
   freed(nullptr);
 }
 
-namespace {
-
-StateInfo info_of(const FileShard& shard, const State& state) {
-  StateInfo info;
-  info.type = state.type;
-  info.stateid = shard.stateid_of(state);
-  info.file = state.file->key;
-  info.revoked = state.revoked;
-  if (state.type == State::Type::Open) {
-    const auto& open = static_cast<const OpenState&>(state);
-    info.owner = open.owner;
-    info.share_access = open.access;
-    info.share_deny = open.deny;
-  } else if (state.type == State::Type::Delegation) {
-    info.delegation_type = static_cast<const DelegationState&>(state).delegation_type;
-  } else if (const auto& lock = static_cast<const LockState&>(state); lock.owner != nullptr) {
-    info.owner = lock.owner->owner;
-    for (const auto& [first, held] : lock.owner->ranges)
-      if (held.via == &lock) info.ranges.emplace_back(held.range, held.exclusive);
-  }
-  return info;
-}
-
-}  // namespace
-
-std::vector<StateInfo> Files::list(ClientId clientid, std::size_t most) const {
-  std::vector<StateInfo> infos;
-  const std::uint64_t hash = impl_->hash_of(clientid);
-  for (const auto& shard : impl_->shards) {
-    const BriefLock lock(shard->mutex);
-    const HolderRecord* const holder = shard->find_holder(clientid, hash);
-    if (holder == nullptr) continue;
-    for (const State* state = holder->states.front(); state != nullptr && infos.size() < most;
-         state = holder->states.next(*state))
-      infos.push_back(info_of(*shard, *state));
-  }
-  return infos;
-}
-
 }  // namespace stag::nfs::state

@@ -125,6 +125,8 @@ struct Life {
   // What it holds in Files: opens, lock stateids and byte ranges, large owners counted more than
   // once.
   std::atomic<std::uint32_t> states{0};
+  // Delegations among these.
+  std::atomic<std::uint32_t> delegations{0};
   // Stateids that were revoked and not yet freed, by the SEQ4_STATUS flag they raise.
   std::atomic<std::uint32_t> admin_revoked{0};
   std::atomic<std::uint32_t> recallable_revoked{0};

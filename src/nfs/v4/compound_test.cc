@@ -1,4 +1,6 @@
 // COMPOUND as RFC 8881 16.2 and 2.10 want it.
+#include "nfs/v4/compound/compound.h"
+
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -138,6 +140,17 @@ TEST_F(Nfs4PseudoFs, lists_what_lies_below_it) {
   EXPECT_EQ(list.entries[0].name, "data");
   EXPECT_EQ(list.entries[1].name, "srv");
   EXPECT_TRUE(list.eof);
+}
+
+TEST(Nfs4ChangeInfo, has_numbers_that_the_object_had_and_is_atomic_where_nothing_lay_between) {
+  vfs::BeforeChange before;
+  before.change = 7;
+  vfs::Attributes after;
+  after.change = 8;
+  EXPECT_EQ(to_change_info4({before, after, {}}), (v4::change_info4{true, 7, 8}));
+  EXPECT_EQ(to_change_info4({{}, after, 5}), (v4::change_info4{false, 5, 8}));
+  EXPECT_EQ(to_change_info4({{}, after, {}}), (v4::change_info4{false, 8, 8}));
+  EXPECT_EQ(to_change_info4({before, {}, {}}), (v4::change_info4{false, 7, 7}));
 }
 
 }  // namespace

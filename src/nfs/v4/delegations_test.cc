@@ -47,7 +47,46 @@ TEST_F(Nfs4Delegations, are_not_given_to_who_wants_none) {
   };
   EXPECT_EQ(why(v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG), v4::WND4_NOT_WANTED);
   EXPECT_EQ(why(v4::OPEN4_SHARE_ACCESS_WANT_CANCEL), v4::WND4_CANCELLED);
-  EXPECT_EQ(open(open_args("file", kForReading | 0x600, false)).status, v4::NFS4ERR_INVAL);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+// RFC 8881 18.16.3.
+TEST_F(Nfs4Delegations, are_wanted_by_bits_that_mean_something) {
+  const auto status = [&](std::uint32_t bits) {
+    return open(open_args("file", kForReading | bits, false)).status;
+  };
+  EXPECT_EQ(status(0x600), v4::NFS4ERR_INVAL);
+  EXPECT_EQ(status(0x4), v4::NFS4ERR_INVAL);
+  EXPECT_EQ(status(0x80000000), v4::NFS4ERR_INVAL);
+  // Without effect: nothing is pushed or signalled later.
+  EXPECT_EQ(status(v4::OPEN4_SHARE_ACCESS_WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL |
+                   v4::OPEN4_SHARE_ACCESS_WANT_PUSH_DELEG_WHEN_UNCONTENDED),
+            v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Delegations, are_not_turned_into_those_of_the_other_kind) {
+  const auto why = [&](std::uint32_t access, std::uint32_t want) {
+    const v4::open_delegation4 none = open_for(access, want);
+    EXPECT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
+    return none.od_whynone().ond_why;
+  };
+  const v4::open_delegation4 read = open_for(kForReading);
+  ASSERT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_EQ(why(kForBoth, v4::OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG), v4::WND4_NOT_SUPP_UPGRADE);
+  EXPECT_EQ(run(return_ops(read.read().stateid)).status, v4::NFS4_OK);
+  ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_EQ(why(kForReading, v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG), v4::WND4_NOT_SUPP_DOWNGRADE);
+  EXPECT_EQ(why(kForBoth, v4::OPEN4_SHARE_ACCESS_WANT_ANY_DELEG), v4::WND4_CONTENTION);
+}
+
+// An operation that a server may lack (RFC 8881 17).
+TEST_F(Nfs4Delegations, are_not_to_be_had_without_an_OPEN) {
+  open_for(kForReading);
+  v4::WANT_DELEGATION4args args;
+  args.wda_want = v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
+  args.wda_claim.dc_claim = v4::CLAIM_FH;
+  EXPECT_EQ(run({putfh(handle_), op(v4::OP_WANT_DELEGATION, &Op::opwant_delegation, args)}).status,
+            v4::NFS4ERR_NOTSUPP);
 }
 
 TEST_F(Nfs4Delegations, are_not_given_of_a_file_that_another_client_writes) {

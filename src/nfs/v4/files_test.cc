@@ -130,6 +130,39 @@ TEST_F(Nfs4Files, locked_by_one_owner_are_denied_to_another) {
   EXPECT_EQ(denied.resarray[1].oplock().denied().length, 10u);
 }
 
+// RFC 8881 18.3, 18.11.3.
+TEST_F(Nfs4Files, alone_have_byte_ranges_and_data_to_commit) {
+  const auto made = [&](v4::nfs_ftype4 type, const std::string& name) {
+    v4::CREATE4args args;
+    args.objtype.type = type;
+    if (type == v4::NF4LNK) args.objtype.linkdata() = Rope::copy_of(bytes_of("target"));
+    args.objname = name;
+    const Res results = run(
+        {putrootfh(), lookup("data"), op(v4::OP_CREATE, &Op::opcreate, std::move(args)), getfh()});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    return results.resarray.back().opgetfh().resok4().object;
+  };
+  const auto tested = [&](const v4::nfs_fh4& handle) {
+    v4::LOCKT4args args;
+    args.locktype = v4::READ_LT;
+    args.length = 10;
+    args.owner.clientid = clientid_;
+    return run({putfh(handle), op(v4::OP_LOCKT, &Op::oplockt, args)}).status;
+  };
+  const auto committed = [&](const v4::nfs_fh4& handle) {
+    return run({putfh(handle), op(v4::OP_COMMIT, &Op::opcommit, v4::COMMIT4args{})}).status;
+  };
+  const v4::nfs_fh4 folder = made(v4::NF4DIR, "folder"), link = made(v4::NF4LNK, "link"),
+                    fifo = made(v4::NF4FIFO, "fifo");
+  EXPECT_EQ(tested(folder), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(tested(link), v4::NFS4ERR_SYMLINK);
+  EXPECT_EQ(tested(fifo), v4::NFS4ERR_WRONG_TYPE);
+  EXPECT_EQ(tested(create("file").handle), v4::NFS4_OK);
+  EXPECT_EQ(committed(folder), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(committed(link), v4::NFS4ERR_SYMLINK);
+  EXPECT_EQ(committed(fifo), v4::NFS4ERR_WRONG_TYPE);
+}
+
 TEST_F(Nfs4Files, are_renamed_linked_and_removed) {
   create("a");
   const Op data = lookup("data");

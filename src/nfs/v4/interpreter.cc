@@ -68,6 +68,12 @@ class Results {
   xdr::Encoder::Mark before_{};
 };
 
+// 18.16.3: the claims that name a file in the directory that is the current filehandle.
+bool opens_by_name(const v4::OPEN4args& args) {
+  return args.claim.claim == v4::CLAIM_NULL || args.claim.claim == v4::CLAIM_DELEGATE_CUR ||
+         args.claim.claim == v4::CLAIM_DELEGATE_PREV;
+}
+
 // Why an operation may not stand where it stands (RFC 8881 2.10.2, 18.46.3).
 v4::nfsstat4 check_place(const Operation& row, std::size_t index, std::uint32_t sent,
                          bool in_session) {
@@ -86,6 +92,53 @@ v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
                       (row.needs == Needs::CurrentAndSaved &&
                        std::holds_alternative<const PseudoFs::Node*>(compound.saved()));
   return pseudo ? row.on_pseudo : v4::NFS4_OK;
+}
+
+// RFC 8881 2.6.3.1.1: whether what follows an operation that puts a filehandle is what a caller
+// with any flavor may ask, or refuses a wrong one itself.
+Compound::Security security_of(const std::pmr::vector<OperationList::Entry>& entries,
+                               std::size_t index, std::uint32_t minor) {
+  while (++index < entries.size() && entries[index].number == v4::OP_SAVEFH) continue;
+  if (index == entries.size()) return Compound::Security::Deferred;
+  bool deferred = false;
+  switch (entries[index].number) {
+    case v4::OP_PUTFH:
+    case v4::OP_PUTROOTFH:
+    case v4::OP_PUTPUBFH:
+    case v4::OP_RESTOREFH:
+    case v4::OP_LOOKUP:
+    case v4::OP_LOOKUPP:
+    case v4::OP_SECINFO:
+    case v4::OP_SECINFO_NO_NAME:
+      deferred = true;
+      break;
+    case v4::OP_OPEN:
+      // In version 4.0 this error would count for the owner's seqid (RFC 7530 9.1.7).
+      deferred = minor != 0 && entries[index].arguments != nullptr &&
+                 opens_by_name(*static_cast<const v4::OPEN4args*>(entries[index].arguments));
+      break;
+    default:
+      break;
+  }
+  return deferred ? Compound::Security::Deferred : Compound::Security::Checked;
+}
+
+bool puts_filehandle(std::uint32_t number) {
+  return number == v4::OP_PUTFH || number == v4::OP_PUTROOTFH || number == v4::OP_PUTPUBFH ||
+         number == v4::OP_RESTOREFH;
+}
+
+// What only these may do to a filehandle of an export that does not take the caller's flavor. With
+// a saved one of such an export the current one is of another export (2.6.3.1.2).
+v4::nfsstat4 check_security(const Operation& row, const Compound& compound) {
+  if (row.needs == Needs::Nothing) return v4::NFS4_OK;
+  if (row.needs == Needs::CurrentAndSaved && has_wrong_security(compound.saved()))
+    return v4::NFS4ERR_XDEV;
+  if (!has_wrong_security(compound.current())) return v4::NFS4_OK;
+  const bool knows = row.number == v4::OP_SAVEFH || row.number == v4::OP_LOOKUP ||
+                     row.number == v4::OP_LOOKUPP || row.number == v4::OP_SECINFO ||
+                     row.number == v4::OP_SECINFO_NO_NAME;
+  return knows ? v4::NFS4_OK : v4::NFS4ERR_WRONGSEC;
 }
 
 // RFC 7530 has another word for what RFC 8881 15.1.2.9 calls a wrong type.
@@ -154,6 +207,10 @@ class Interpreter {
     if (entry.refusal != v4::NFS4_OK) return entry.refusal;
     const v4::nfsstat4 status = in_version(compound_.minor(), check_handles(*entry.row, compound_));
     if (status != v4::NFS4_OK) return status;
+    const v4::nfsstat4 insecure = check_security(*entry.row, compound_);
+    if (insecure != v4::NFS4_OK) return insecure;
+    if (puts_filehandle(entry.number))
+      compound_.set_security(security_of(list_.entries(), index, compound_.minor()));
     const Limit limit = limit_of(compound_, call_);
     const std::uint64_t used = std::uint64_t{results_.size()} + kOperationHeader;
     compound_.set_results_left(limit.bytes > used ? limit.bytes - used : 0);
@@ -208,8 +265,8 @@ class CompoundHandler final : public rpc::Handler {
  public:
   explicit CompoundHandler(SharedState& shared) : shared_(shared) {}
 
-  Task<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
-                           const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
+  Eventual<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
+                               const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
     OperationList list;
     if (!list.decode(arguments) || !chunks_fit(list, arguments, items)) co_return garbage();
     if (const v4::nfsstat4 refusal = refusal_of(list); refusal != v4::NFS4_OK) {

@@ -2,6 +2,7 @@
 
 #include "nfs/proto/nfs4.h"
 #include "nfs/ulb/nfs4.h"
+#include "nfs/v4/administration.h"
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/interpreter.h"
 #include "nfs/v4/ops/offloads.h"
@@ -14,8 +15,12 @@ Nfs4Server::Nfs4Server(const ServerContext& context, const Nfs4Options& options)
 
 Nfs4Server::~Nfs4Server() = default;
 
-void Nfs4Server::start_callbacks(Loop& home) {
-  callbacks_ = std::make_unique<Callbacks>(*shared_, home);
+Administration Nfs4Server::administration() {
+  return Administration(*shared_);
+}
+
+void Nfs4Server::start_callbacks(Loop& home, rpc::Connector* connector) {
+  callbacks_ = std::make_unique<Callbacks>(*shared_, home, connector);
   offloads_ = std::make_unique<Offloads>(*shared_, *callbacks_);
 }
 
@@ -24,9 +29,20 @@ void Nfs4Server::stop_callbacks() {
   callbacks_.reset();
 }
 
-void Nfs4Server::stop_copies(UniqueFunction<void()> done) {
-  if (offloads_ != nullptr) return offloads_->stop(std::move(done));
+namespace {
+
+Task<void> stop_and_tell(Callbacks& callbacks, UniqueFunction<void()> done) {
+  co_await callbacks.stop();
   done();
+}
+
+}  // namespace
+
+void Nfs4Server::wind_up(UniqueFunction<void()> done) {
+  if (offloads_ == nullptr) return done();
+  offloads_->stop([this, done = std::move(done)]() mutable {
+    detach(stop_and_tell(*callbacks_, std::move(done)));
+  });
 }
 
 void Nfs4Server::add_program(rpc::Server& server) {

@@ -1,4 +1,4 @@
-// nfs/v4: NFS versions 4.1 and 4.2 (RFC 8881, RFC 7862) over the same exports as the other
+// nfs/v4: NFS versions 4.0, 4.1 and 4.2 (RFC 7530, 8881, 7862) over the same exports as the other
 // versions.
 //
 //   nfs::nfs4::Nfs4Server nfs4(nfs_server.context(), {});
@@ -17,28 +17,35 @@
 #include "nfs/v4/compound/shared_state.h"
 
 namespace stag::rpc {
+class Connector;
 class Server;
-}
+}  // namespace stag::rpc
 
 namespace stag::nfs::nfs4 {
+
+class Administration;
 
 class Nfs4Server {
  public:
   Nfs4Server(const ServerContext& context, const Nfs4Options& options);
   ~Nfs4Server();
 
+  // For an administrator (nfs/v4/administration.h). Any thread.
+  Administration administration();
   // Registers program 100003 version 4.
   void add_program(rpc::Server& server);
 
   // From now on copies may go on after they were answered, and clients are called on the
   // connections that they made (RFC 8167), and get delegations. `home` decides what is sent to
-  // whom; it outlives the calls of stop_callbacks(). Before the first Call; on the thread of home.
-  void start_callbacks(Loop& home);
+  // whom; it outlives the calls of stop_callbacks(). `connector`, on home, makes the connections to
+  // clients of version 4.0, which listen for callbacks; without it they get no delegations. Before
+  // the first Call; on the thread of home.
+  void start_callbacks(Loop& home, rpc::Connector* connector = nullptr);
   // After the last connection is gone; on the thread of home.
   void stop_callbacks();
-  // Ends the copies that go on; `done` runs on home when none is left. While connections and stores
-  // are there.
-  void stop_copies(UniqueFunction<void()> done);
+  // Ends the copies that go on and the connections made to clients; `done` runs on home when none
+  // is left. While connections and stores are there.
+  void wind_up(UniqueFunction<void()> done);
 
  private:
   std::unique_ptr<SharedState> shared_;

@@ -32,7 +32,7 @@ class Nfs4Offload : public Nfs4DelegationsServed {
   }
   ~Nfs4Offload() override {
     bool ended = false;
-    nfs4_.stop_copies([&] { ended = true; });
+    nfs4_.wind_up([&] { ended = true; });
     held_->release_all();
     loop_.drain();
     while (!held_->waiting.empty()) {
@@ -212,13 +212,14 @@ TEST_F(Nfs4Offload, is_known_to_its_client_by_file_and_stateid) {
 }
 
 TEST_F(Nfs4Offload, is_done_at_once_beyond_a_number_of_them) {
+  const std::uint32_t kOfClient = Nfs4Options{}.copies_of_client;
   std::set<std::array<std::byte, 12>> names;
-  for (std::uint32_t i = 0; i < Offloads::kOfClient; ++i) names.insert(begin().other);
-  EXPECT_EQ(names.size(), Offloads::kOfClient);
+  for (std::uint32_t i = 0; i < kOfClient; ++i) names.insert(begin().other);
+  EXPECT_EQ(names.size(), kOfClient);
   steps_ = [](vfs::testing::Point) { return false; };
   EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
   go_on_to_the_end();
-  EXPECT_EQ(holder_client_.asked.size(), Offloads::kOfClient);
+  EXPECT_EQ(holder_client_.asked.size(), kOfClient);
   EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
 }
 
@@ -254,7 +255,7 @@ TEST_F(Nfs4Offload, ends_with_the_lease_of_its_client) {
 TEST_F(Nfs4Offload, ends_with_the_server) {
   begin();
   bool ended = false;
-  nfs4_.stop_copies([&] { ended = true; });
+  nfs4_.wind_up([&] { ended = true; });
   loop_.drain();
   EXPECT_FALSE(ended);
   go_on();

@@ -12,7 +12,10 @@ namespace {
 // Bytes of the longest results, as in op_table.cc.
 constexpr std::uint32_t kV40Status = 4;
 constexpr std::uint32_t kV40Stateid = kV40Status + 16;
-constexpr std::uint32_t kV40Open = kV40Stateid + 20 + 4 + 4 + 4 * AttributeSet::kWords + 4;
+// As in op_table.cc.
+constexpr std::uint32_t kV40Delegation = 4 + 16 + 4 + 12 + 16;
+constexpr std::uint32_t kV40Open =
+    kV40Stateid + 20 + 4 + 4 + 4 * AttributeSet::kWords + kV40Delegation;
 constexpr std::uint32_t kV40Denied = kV40Status + 20 + 8 + 4 + v4::NFS4_OPAQUE_LIMIT;
 
 constexpr std::array kV40Operations{

@@ -1,7 +1,8 @@
 // What clients of version 4 find after a restart of the server (RFC 8881 8.4.2).
 #include "nfs/recovery/recovery.h"
 
-#include "testing/nfs/nfs4_fixture.h"
+#include "nfs/v4/administration.h"
+#include "testing/nfs/nfs4_callback_client.h"
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::nfs::nfs4 {
@@ -19,6 +20,7 @@ class Start : public stag::testing::Nfs4Served {
       : Nfs4Served(options, std::move(store)), options_(std::move(options)) {
     options_.recovery->begin_grace(*options_.grace, loop_.now() + kGraceTime);
   }
+  ~Start() override { nfs4_.stop_callbacks(); }
   void TestBody() override {}
 
   using Nfs4Served::as;
@@ -27,6 +29,7 @@ class Start : public stag::testing::Nfs4Served {
   using Nfs4Served::create;
   using Nfs4Served::exchange_id;
   using Nfs4Served::loop_;
+  using Nfs4Served::nfs4_;
   using Nfs4Served::open;
   using Nfs4Served::open_args;
   using Nfs4Served::Opened;
@@ -36,14 +39,33 @@ class Start : public stag::testing::Nfs4Served {
   using Nfs4Served::set_up_session;
 
   bool grace() const { return options_.grace->active(); }
-  Opened reclaim(const v4::nfs_fh4& file) {
+  Opened reclaim(const v4::nfs_fh4& file,
+                 v4::open_delegation_type4 delegation = v4::OPEN_DELEGATE_NONE) {
     v4::OPEN4args args = open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false);
     args.claim.claim = v4::CLAIM_PREVIOUS;
-    args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+    args.claim.delegate_type() = delegation;
     const auto results =
         run({stag::testing::putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
     if (results.status != v4::NFS4_OK) return {results.status, {}, {}};
+    delegation_ = results.resarray[1].opopen().resok4().delegation;
     return {results.status, results.resarray[1].opopen().resok4().stateid, file};
+  }
+  // A session of the client, which is called back; it may still reclaim.
+  void set_up_called_back() {
+    nfs4_.start_callbacks(loop_);
+    via_ = &called_.channel;
+    const auto client = exchange_id("a client");
+    clientid_ = client.eir_clientid;
+    v4::CREATE_SESSION4args args = session_args(clientid_, client.eir_sequenceid);
+    args.csa_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+    args.csa_cb_program = v4::NFS4_CALLBACK;
+    args.csa_sec_parms.resize(1);
+    args.csa_sec_parms[0].cb_secflavor = v4::AUTH_SYS;
+    args.csa_sec_parms[0].cbsp_sys_cred() = {0, "the client", 17, 18, {}};
+    const auto made = compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session, args)});
+    ASSERT_EQ(made.status, v4::NFS4_OK);
+    session_ = made.resarray[0].opcreate_session().csr_resok4().csr_sessionid;
+    sequenceid_ = 0;
   }
   v4::nfsstat4 lock(const Opened& file, bool reclaim) {
     v4::LOCK4args args{v4::WRITE_LT, reclaim, 0, 10, {}};
@@ -51,6 +73,12 @@ class Start : public stag::testing::Nfs4Served {
     args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
     return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
         .status;
+  }
+  EndedByAdmin end_by_admin() {
+    EndedByAdmin result = EndedByAdmin::Busy;
+    nfs4_.administration().expire(clientid_, loop_.now(),
+                                  [&](EndedByAdmin outcome) { result = outcome; });
+    return result;
   }
   v4::nfsstat4 destroy_session() {
     return compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
@@ -62,6 +90,9 @@ class Start : public stag::testing::Nfs4Served {
                         v4::DESTROY_CLIENTID4args{clientid_})})
         .status;
   }
+
+  v4::open_delegation4 delegation_;  // what the last reclaim gave
+  stag::testing::CallbackClient called_{loop_, server_};
 
  private:
   const Nfs4Options options_;
@@ -147,6 +178,39 @@ TEST_F(Nfs4Restart, a_recorded_client_reclaims_its_opens_and_locks) {
   const Start::Opened reclaimed = second.reclaim(opened_.handle);
   ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
   EXPECT_EQ(second.lock(reclaimed, true), v4::NFS4_OK);
+}
+
+// RFC 8881 10.2.1: it holds locks that the server does not know.
+TEST_F(Nfs4Restart, a_delegation_that_is_claimed_is_given_again) {
+  Start& second = restart_with_a_lock();
+  second.set_up_called_back();
+  ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_WRITE).status, v4::NFS4_OK);
+  ASSERT_EQ(second.delegation_.delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_FALSE(second.delegation_.write().recall);
+  const v4::stateid4 given = second.delegation_.write().stateid;
+  ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_WRITE).status, v4::NFS4_OK);
+  EXPECT_EQ(second.delegation_.write().stateid, given) << "there is one";
+  ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  second.set_up_session("another");
+  EXPECT_EQ(second.open(second.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false)).status,
+            v4::NFS4ERR_DELAY);
+  ASSERT_EQ(second.called_.asked.size(), 1u);
+  EXPECT_EQ(second.called_.recall(0).stateid, given);
+}
+
+TEST_F(Nfs4Restart, a_delegation_that_could_not_be_recalled_is_given_again_as_recalled) {
+  Start& second = restart_with_a_lock();
+  second.set_up_called_back();
+  second.called_.answers = false;
+  ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_READ).status, v4::NFS4_OK);
+  ASSERT_EQ(second.delegation_.delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_TRUE(second.delegation_.read().recall);
+}
+
+TEST_F(Nfs4Restart, a_delegation_of_no_type_is_not_claimed) {
+  Start& second = restart_with_a_lock();
+  second.set_up_called_back();
+  EXPECT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_NONE_EXT).status, v4::NFS4ERR_INVAL);
 }
 
 TEST_F(Nfs4Restart, in_grace_others_get_GRACE_and_can_reclaim_nothing) {
@@ -280,6 +344,33 @@ TEST_F(Nfs4Restart, grace_goes_on_while_its_end_cannot_be_written) {
   repair_records();
   second.loop_.pass(std::chrono::seconds(10));
   EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, a_client_that_an_administrator_ended_reclaims_nothing) {
+  Start& first = start();
+  first.set_up_session();
+  ASSERT_EQ(first.create("file").status, v4::NFS4_OK);
+  EXPECT_EQ(first.end_by_admin(), EndedByAdmin::Yes);
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs4Restart, an_administrator_is_told_that_a_record_cannot_be_removed_and_the_client_stays) {
+  Start& first = start();
+  first.set_up_session();
+  ASSERT_EQ(first.create("file").status, v4::NFS4_OK);
+  break_records("DELETE");
+  EXPECT_EQ(first.end_by_admin(), EndedByAdmin::Failed);
+  EXPECT_EQ(first.create("other").status, v4::NFS4_OK);
+  repair_records();
+  EXPECT_EQ(first.end_by_admin(), EndedByAdmin::Yes);
+}
+
+TEST_F(Nfs4Restart, nobody_waits_for_the_claims_of_a_client_that_an_administrator_ended) {
+  Start& second = restart_with_a_lock();
+  second.set_up_session("a client", false);
+  ASSERT_TRUE(second.grace());
+  EXPECT_EQ(second.end_by_admin(), EndedByAdmin::Yes);
+  EXPECT_FALSE(second.grace());
 }
 
 }  // namespace

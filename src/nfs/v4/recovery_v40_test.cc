@@ -1,7 +1,7 @@
 // What clients of version 4.0 find after a restart of the server (RFC 7530 9.6.2). They have no
 // RECLAIM_COMPLETE, so the grace period takes its full time.
 #include "nfs/recovery/recovery.h"
-#include "testing/nfs/nfs40_fixture.h"
+#include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::nfs::nfs4 {
@@ -19,7 +19,17 @@ class Start40 : public stag::testing::Nfs40Served {
       : Nfs40Served(options, std::move(store)), options_(std::move(options)) {
     options_.recovery->begin_grace(*options_.grace, loop_.now() + kFullTime);
   }
+  ~Start40() override {
+    nfs4_.wind_up([] {});
+    loop_.drain();
+    nfs4_.stop_callbacks();
+  }
   void TestBody() override {}
+  // From now on clients listen for callbacks.
+  void listen() {
+    nfs4_.start_callbacks(loop_, &network_);
+    callback_ = {v4::NFS4_CALLBACK, {"tcp", "192.0.2.1.8.1"}};
+  }
 
   using Nfs40Served::as;
   using Nfs40Served::client_;
@@ -36,17 +46,19 @@ class Start40 : public stag::testing::Nfs40Served {
 
   bool grace() const { return options_.grace->active(loop_.now()); }
   // By CLAIM_PREVIOUS, as the first operation of the owner.
-  Opened reclaim(const v4::nfs_fh4& file, const std::string& owner) {
+  Opened reclaim(const v4::nfs_fh4& file, const std::string& owner,
+                 v4::open_delegation_type4 delegation = v4::OPEN_DELEGATE_NONE) {
     v4::OPEN4args args = open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false, owner);
     args.owner.clientid = client_;
     args.seqid = 1;
     args.claim.claim = v4::CLAIM_PREVIOUS;
-    args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+    args.claim.delegate_type() = delegation;
     const Res results =
         run({stag::testing::putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
     if (results.status != v4::NFS4_OK) return {results.status, {}, {}};
     const v4::OPEN4resok& ok = results.resarray[1].opopen().resok4();
     EXPECT_EQ(ok.rflags & v4::OPEN4_RESULT_CONFIRM, 0u) << "RFC 7530 9.1.11";
+    delegation_ = ok.delegation;
     return {results.status, ok.stateid, file};
   }
   v4::nfsstat4 reclaim_lock(const Opened& file) {
@@ -60,6 +72,10 @@ class Start40 : public stag::testing::Nfs40Served {
   v4::nfsstat4 read(const Opened& file) {
     return run({stag::testing::putfh(file.handle), read_op(file.stateid, 0, 1)}).status;
   }
+
+  v4::open_delegation4 delegation_;  // what the last reclaim gave
+  stag::testing::CallbackClient called_{loop_, server_};
+  stag::testing::CallbackNetwork network_{loop_, called_.service()};
 
  private:
   const Nfs4Options options_;
@@ -84,6 +100,18 @@ class Nfs40Restart : public ::testing::Test {
     opened_ = first.open_file(1, "file", "owner");
     EXPECT_EQ(first.lock(opened_, 3, 1, "locker").status, v4::NFS4_OK);
     return start();
+  }
+
+  // What the client gets that claims a write delegation after a restart.
+  v4::open_write_delegation4 claim_delegation(bool reachable) {
+    Start40& second = restart_with_a_lock();
+    second.listen();
+    second.network_.reachable = reachable;
+    second.client_ = second.set_up_client("a client", 2);
+    EXPECT_EQ(second.reclaim(opened_.handle, "owner", v4::OPEN_DELEGATE_WRITE).status, v4::NFS4_OK);
+    EXPECT_EQ(second.delegation_.delegation_type, v4::OPEN_DELEGATE_WRITE);
+    if (second.delegation_.delegation_type != v4::OPEN_DELEGATE_WRITE) return {};
+    return second.delegation_.write();
   }
 
   vfs::testing::Folder folder_{"/tmp"};
@@ -113,6 +141,17 @@ TEST_F(Nfs40Restart, a_recorded_client_reclaims_its_opens_and_locks) {
   second.client_ = second.set_up_client("another");
   const Start40::Opened other = second.open_file(1, "file", "other");
   EXPECT_EQ(second.lock(other, 3, 1, "other").status, v4::NFS4ERR_DENIED);
+}
+
+TEST_F(Nfs40Restart, a_delegation_that_is_claimed_is_given_again) {
+  const v4::open_write_delegation4 given = claim_delegation(true);
+  EXPECT_FALSE(given.recall);
+  EXPECT_EQ(starts_.back()->renew(starts_.back()->client_), v4::NFS4_OK);
+}
+
+TEST_F(Nfs40Restart, a_delegation_that_could_not_be_recalled_is_given_again_as_recalled) {
+  EXPECT_TRUE(claim_delegation(false).recall);
+  EXPECT_EQ(starts_.back()->renew(starts_.back()->client_), v4::NFS4ERR_CB_PATH_DOWN);
 }
 
 TEST_F(Nfs40Restart, the_names_of_the_time_before_are_stale) {

@@ -63,5 +63,105 @@ TEST_F(Nfs4Secinfo, tells_of_the_filehandle_itself_and_of_its_parent) {
             v4::NFS4ERR_NOENT);
 }
 
+// RFC 8881 2.6.3.1.1. A caller with AUTH_SYS has filehandles of an export that takes AUTH_NONE
+// only.
+class Nfs4WrongSecurity : public Nfs4Secinfo {
+ protected:
+  void SetUp() override {
+    Nfs4Secinfo::SetUp();
+    credentials_ = rpc::Credentials();
+    other_ = walk({"data", "other"});
+    v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+    ASSERT_EQ(run({putfh(other_), op(v4::OP_OPEN, &Op::opopen, std::move(args))}).status,
+              v4::NFS4_OK);
+    const Res found = run({putfh(other_), lookup("file"), getfh()});
+    ASSERT_EQ(found.status, v4::NFS4_OK);
+    file_ = found.resarray.back().opgetfh().resok4().object;
+    as(0, 0);
+    data_ = walk({"data"});
+  }
+  // Of each operation, as far as they ran.
+  std::vector<v4::nfsstat4> statuses(std::vector<Op> operations) {
+    const std::size_t sent = operations.size();
+    const Res results = run(std::move(operations));
+    std::vector<v4::nfsstat4> all(results.resarray.size(), v4::NFS4_OK);
+    if (results.status != v4::NFS4_OK && !all.empty()) all.back() = results.status;
+    EXPECT_LE(all.size(), sent);
+    return all;
+  }
+  using Statuses = std::vector<v4::nfsstat4>;
+  static constexpr auto kOk = v4::NFS4_OK;
+  static constexpr auto kWrong = v4::NFS4ERR_WRONGSEC;
+  static Op savefh() { return op(v4::OP_SAVEFH); }
+  static Op restorefh() { return op(v4::OP_RESTOREFH); }
+  static Op lookupp() { return op(v4::OP_LOOKUPP); }
+  static Op getattr_type() { return getattr({1u << v4::FATTR4_TYPE}); }
+
+  v4::nfs_fh4 other_, file_, data_;
+};
+
+TEST_F(Nfs4WrongSecurity, is_PUTFHs_error_where_something_else_follows) {
+  EXPECT_EQ(statuses({putfh(other_), getattr_type()}), Statuses{kWrong});
+  EXPECT_EQ(statuses({putfh(other_), getfh()}), Statuses{kWrong});
+  EXPECT_EQ(statuses({putfh(file_), read_op({}, 0, 1)}), Statuses{kWrong});
+  EXPECT_EQ(statuses({putfh(other_), savefh(), getattr_type()}), Statuses{kWrong});
+}
+
+TEST_F(Nfs4WrongSecurity, is_no_error_where_nothing_or_another_filehandle_follows) {
+  EXPECT_EQ(statuses({putfh(other_)}), Statuses{kOk});
+  EXPECT_EQ(statuses({putfh(other_), savefh()}), (Statuses{kOk, kOk}));
+  EXPECT_EQ(statuses({putfh(other_), putfh(data_), getattr_type()}), (Statuses{kOk, kOk, kOk}));
+  EXPECT_EQ(statuses({putfh(other_), savefh(), putfh(data_), getfh()}),
+            (Statuses{kOk, kOk, kOk, kOk}));
+}
+
+TEST_F(Nfs4WrongSecurity, of_a_saved_filehandle_is_RESTOREFHs_error) {
+  EXPECT_EQ(statuses({putfh(other_), savefh(), putfh(data_), restorefh(), getfh()}),
+            (Statuses{kOk, kOk, kOk, kWrong}));
+  EXPECT_EQ(statuses({putfh(other_), savefh(), putfh(data_), restorefh(),
+                      secinfo_no_name(v4::SECINFO_STYLE4_CURRENT_FH)}),
+            (Statuses{kOk, kOk, kOk, kOk, kOk}));
+}
+
+TEST_F(Nfs4WrongSecurity, is_the_error_of_LOOKUP_and_of_OPEN_by_name) {
+  EXPECT_EQ(statuses({putfh(other_), lookup("file")}), (Statuses{kOk, kWrong}));
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_READ, false);
+  EXPECT_EQ(statuses({putfh(other_), op(v4::OP_OPEN, &Op::opopen, args)}), (Statuses{kOk, kWrong}));
+  args.claim.claim = v4::CLAIM_FH;
+  EXPECT_EQ(statuses({putfh(file_), op(v4::OP_OPEN, &Op::opopen, args)}), Statuses{kWrong});
+}
+
+TEST_F(Nfs4WrongSecurity, does_not_keep_LOOKUPP_from_an_export_that_takes_the_flavor) {
+  EXPECT_EQ(statuses({putfh(other_), lookupp(), getattr_type()}), (Statuses{kOk, kOk, kOk}));
+  EXPECT_EQ(statuses({putfh(file_), lookupp()}), (Statuses{kOk, kWrong}));
+}
+
+TEST_F(Nfs4WrongSecurity, does_not_keep_SECINFO_from_telling_the_right_flavors) {
+  const Res by_name = run({putfh(other_), secinfo("file")});
+  EXPECT_EQ(flavors(by_name.resarray.back().opsecinfo()), kNone);
+  for (const v4::nfs_fh4& handle : {other_, file_}) {
+    const Res here = run({putfh(handle), secinfo_no_name(v4::SECINFO_STYLE4_CURRENT_FH)});
+    EXPECT_EQ(flavors(here.resarray.back().opsecinfo_no_name()), kNone);
+  }
+  EXPECT_EQ(statuses({putfh(other_), secinfo_no_name(v4::SECINFO_STYLE4_CURRENT_FH), getfh()}),
+            (Statuses{kOk, kOk, v4::NFS4ERR_NOFILEHANDLE}));
+  EXPECT_EQ(statuses({putfh(other_), secinfo("nothing")}), (Statuses{kOk, v4::NFS4ERR_NOENT}));
+}
+
+// RFC 8881 2.6.3.1.2: no flavor is good for both.
+TEST_F(Nfs4WrongSecurity, of_the_saved_filehandle_is_another_device_for_RENAME_LINK_and_CLONE) {
+  const std::vector<Op> both{putfh(file_), savefh(), putfh(data_)};
+  for (const Op& last : {op(v4::OP_RENAME, &Op::oprename, v4::RENAME4args{"file", "file"}),
+                         op(v4::OP_LINK, &Op::oplink, v4::LINK4args{"name"})}) {
+    std::vector<Op> operations = both;
+    operations.push_back(last);
+    EXPECT_EQ(statuses(operations), (Statuses{kOk, kOk, kOk, v4::NFS4ERR_XDEV}));
+  }
+  minor_ = 2;
+  std::vector<Op> operations = both;
+  operations.push_back(op(v4::OP_CLONE, &Op::opclone, v4::CLONE4args{}));
+  EXPECT_EQ(statuses(operations), (Statuses{kOk, kOk, kOk, v4::NFS4ERR_XDEV}));
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4

@@ -15,11 +15,13 @@ TEST_F(Nfs40, has_clients_that_are_confirmed_and_renewed) {
   EXPECT_EQ(renew(client_ ^ std::uint64_t{1} << 50), v4::NFS4ERR_STALE_CLIENTID);
 }
 
-// They could be recalled through a connection of their own only (RFC 7530 10.2.1).
-TEST_F(Nfs40, gets_no_delegation_where_clients_of_later_versions_are_called_back) {
+// They are recalled through a connection that this server makes (RFC 7530 10.2), which it is not to
+// make here.
+TEST_F(Nfs40, gets_no_delegation_where_clients_of_later_versions_alone_are_called_back) {
   PROVES("R8167-3.1-b");
   nfs4_.start_callbacks(loop_);
-  const Res opened = open_raw(1, "file", "owner");
+  open_file(1, "file", "owner");
+  const Res opened = open_raw(3, "file", "owner");
   nfs4_.stop_callbacks();
   ASSERT_EQ(opened.status, v4::NFS4_OK);
   EXPECT_EQ(opened.resarray[2].opopen().resok4().delegation.delegation_type,
@@ -34,6 +36,16 @@ TEST_F(Nfs40, opens_writes_reads_and_closes) {
   EXPECT_EQ(text(read.resarray[1].opread().resok4().data), "ello");
   EXPECT_EQ(close(file, 3).status, v4::NFS4_OK);
   EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs40, has_no_lock_under_a_special_stateid) {
+  const Opened file = open_file(1, "file", "owner");
+  v4::LOCK4args args;
+  args.locktype = v4::WRITE_LT;
+  args.length = 10;
+  args.locker.lock_owner() = {};
+  EXPECT_EQ(run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, args)}).status,
+            v4::NFS4ERR_BAD_STATEID);
 }
 
 TEST_F(Nfs40, asks_once_that_an_open_owner_is_confirmed) {
@@ -110,6 +122,17 @@ TEST_F(Nfs40, repeats_that_a_lock_is_denied_with_an_owner_of_a_kibibyte) {
   ASSERT_EQ(close(one, 4).status, v4::NFS4_OK);
   EXPECT_EQ(lock(two, 3, 1, "second"), denied);
   EXPECT_EQ(lock(two, 4, 2, "second").status, v4::NFS4_OK);
+}
+
+// RFC 7530 16.10.5: only locking state makes a lock owner known.
+TEST_F(Nfs40, lets_a_lock_owner_that_got_no_lock_begin_again_with_any_number) {
+  const Opened one = open_file(1, "file", "one"), two = open_file(1, "file", "two");
+  const Res locked = lock(one, 3, 1, "locker");
+  ASSERT_EQ(locked.status, v4::NFS4_OK);
+  ASSERT_EQ(lock(two, 3, 0, "second").status, v4::NFS4ERR_DENIED);
+  ASSERT_EQ(unlock(one, lock_stateid(locked), 2).status, v4::NFS4_OK);
+  EXPECT_EQ(lock(two, 4, 0, "second").status, v4::NFS4_OK) << "this is no retransmission";
+  EXPECT_EQ(lock(two, 5, 0, "second").status, v4::NFS4_OK) << "this is: by its lock_seqid";
 }
 
 TEST_F(Nfs40, repeats_a_lock_of_a_new_owner_by_either_number) {

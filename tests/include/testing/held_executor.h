@@ -10,9 +10,11 @@ namespace stag::testing {
 
 class HeldExecutor final : public Executor {
  public:
+  explicit HeldExecutor(bool runs_at_once = false) : at_once(runs_at_once) {}
   bool submit(Job&& job) override {
     if (full && !job.must_run) return false;
     held.push_back(std::move(job));
+    if (at_once) run_all();
     return true;
   }
   void run_all() {
@@ -34,6 +36,7 @@ class HeldExecutor final : public Executor {
 
   std::deque<Job> held;
   bool full = false;
+  bool at_once;  // holds none: each has run when submit() returns
 
  private:
   Job take() {

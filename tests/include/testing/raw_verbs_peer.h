@@ -29,6 +29,7 @@ class RawVerbsPeer {
   ~RawVerbsPeer() {
     if (id_ != nullptr && id_->qp != nullptr) verbs_->destroy_qp(id_);
     if (id_ != nullptr) verbs_->destroy_id(id_);
+    if (listening_ != nullptr) verbs_->destroy_id(listening_);
     if (region_ != nullptr) verbs_->dereg_mr(region_);
     if (queue_ != nullptr) verbs_->destroy_cq(queue_);
     if (pd_ != nullptr) verbs_->dealloc_pd(pd_);
@@ -54,6 +55,30 @@ class RawVerbsPeer {
     wishes.responder_resources = wishes.initiator_depth = 4;
     if (verbs_->connect(id_, &wishes) != 0) return false;
     return run_until_([this] { return next_event() == RDMA_CM_EVENT_ESTABLISHED; });
+  }
+
+  // The port at which it waits for a request.
+  std::uint16_t listen() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    verbs_->create_id(channel_, &listening_, nullptr, RDMA_PS_TCP);
+    verbs_->bind_addr(listening_, reinterpret_cast<sockaddr*>(&at));
+    verbs_->listen(listening_, 1);
+    return ntohs(listening_->route.addr.src_sin.sin_port);
+  }
+  // Answers the request that has come, if any, with that private data, or turns it down.
+  void answer(bool accepts, Bytes private_data) {
+    if (next_event() != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+    id_ = told_;
+    const auto size = static_cast<std::uint8_t>(private_data.size());
+    if (!accepts) return static_cast<void>(verbs_->reject(id_, private_data.data(), size));
+    make_queues();
+    rdma_conn_param wishes{};
+    wishes.private_data = private_data.data();
+    wishes.private_data_len = size;
+    wishes.responder_resources = wishes.initiator_depth = 4;
+    verbs_->accept(id_, &wishes);
   }
 
   // Posts one request, and says how it has ended.
@@ -90,6 +115,7 @@ class RawVerbsPeer {
     rdma_cm_event* event = nullptr;
     if (verbs_->get_cm_event(channel_, &event) != 0) return -1;
     const int type = event->event;
+    told_ = event->id;
     verbs_->ack_cm_event(event);
     return type;
   }
@@ -97,7 +123,7 @@ class RawVerbsPeer {
   const std::shared_ptr<const fabric::VerbsFunctions> verbs_;
   const RunUntil run_until_;
   rdma_event_channel* channel_ = nullptr;
-  rdma_cm_id* id_ = nullptr;
+  rdma_cm_id *id_ = nullptr, *listening_ = nullptr, *told_ = nullptr;
   ibv_pd* pd_ = nullptr;
   ibv_cq* queue_ = nullptr;
   ibv_mr* region_ = nullptr;

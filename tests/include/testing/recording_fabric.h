@@ -23,8 +23,8 @@ namespace stag::testing {
 enum class End : std::uint8_t { Active, Passive };
 
 enum class Act : std::uint8_t {
-  Connect,       // bytes: the private data
-  Accept,        // bytes: the private data
+  Connect,       // bytes: the private data, for ends that have remote invalidation
+  Accept,        // the same
   Credit,        // length: Receives added
   ExposeSource,  // bytes: what is there to be read
   ExposeSink,

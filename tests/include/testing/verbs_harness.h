@@ -36,6 +36,7 @@ inline fabric::VerbsOptions over(const fabric::stub::StubNetwork& network,
   options.functions = functions;
   options.max_registration = 16 << 20;
   options.open_regions = open_regions;
+  options.listen_again_after = std::chrono::milliseconds(1);
   return options;
 }
 

@@ -20,8 +20,10 @@ rpc::CallOptions RetryingClient::call_options(std::span<const rpc::ResultBuffer>
 }
 
 Task<Outcome<Ok>> RetryingClient::ping(OperationContext context, std::uint32_t version) {
-  const rpc::CallResult<Ok> answer =
-      co_await client_.ping(v3::NFS_PROGRAM, version, call_options({}));
+  const rpc::CallOptions options = call_options({});
+  rpc::Client::NullExchange exchange(client_, v3::NFS_PROGRAM, version, options);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+  const rpc::CallResult<Ok> answer = exchange.results(reply);
   if (!answer) co_return Failure{Error::of_call(context, answer.error())};
   co_return Ok{};
 }

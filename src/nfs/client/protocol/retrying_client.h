@@ -33,7 +33,9 @@ class RetryingClient {
     for (;;) {
       rpc::CallOptions options = call_options(sinks);
       options.results_max = results_max;
-      rpc::CallResult<typename P::Results> results = co_await client_.call<P>(args, options);
+      rpc::Client::Exchange<P> exchange(client_, args, options);
+      Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+      rpc::CallResult<typename P::Results> results = exchange.results(reply);
       if (!results) co_return Failure{Error::of_call(context, results.error())};
       if (static_cast<std::uint32_t>(results->status) == 0) co_return std::move(results->resok());
       const Status status = to_status_(static_cast<std::uint32_t>(results->status));

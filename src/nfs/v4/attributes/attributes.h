@@ -9,6 +9,7 @@
 #include "nfs/export/file_handle.h"
 #include "nfs/v4/attributes/acl_map.h"
 #include "nfs/v4/attributes/attribute_set.h"
+#include "nfs/v4/attributes/id_map.h"
 #include "vfs/vfs.h"
 
 namespace stag::nfs::nfs4 {
@@ -29,7 +30,8 @@ struct AttributeSource {
   std::uint64_t mounted_on_fileid = 0;
   vfs::Limits limits;
   std::uint32_t lease_seconds = 0;
-  std::uint32_t minor = 2;  // the version that it is encoded for
+  std::uint32_t minor = 2;       // the version that it is encoded for
+  const IdMap* names = nullptr;  // null: owners are numbers
   // Each is needed only where wants_...() says so. Without `acls` no list is encoded.
   std::optional<vfs::Usage> usage;
   std::optional<vfs::Acls> acls;
@@ -40,6 +42,8 @@ struct AttributeSource {
 bool wants_usage(AttributeSet asked);
 bool wants_handle(AttributeSet asked);
 bool wants_acls(AttributeSet asked);
+// Whose names are told with these attributes of the source.
+std::vector<IdName> owners_in(AttributeSet asked, const AttributeSource& source);
 
 // A fattr4 with those of `asked` that can be read in the source's minor version.
 void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const AttributeSource& source);
@@ -51,9 +55,11 @@ struct WantedAttributes {
   AttributeSet set;
   vfs::SetAttributes values;
   std::optional<Aces> acl;
+  // Of an owner that is no number: whose number is still to be found, as of the names in the list.
+  std::string owner{}, owner_group{};
 };
 // ATTRNOTSUPP for what cannot be set or is not known, INVAL for what can only be read, BADXDR for
-// values that are not those of the mask, BADOWNER for an owner that is no number.
+// values that are not those of the mask, BADOWNER for an owner that is no text.
 Result<WantedAttributes, v4::nfsstat4> decode_attributes(const v4::fattr4& attributes);
 
 }  // namespace stag::nfs::nfs4

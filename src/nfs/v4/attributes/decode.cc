@@ -9,11 +9,12 @@ using xdr::Decoder;
 
 constexpr std::uint32_t kNanosecondsPerSecond = 1'000'000'000;
 
-v4::nfsstat4 take_owner(Decoder& from, std::optional<std::uint32_t>& to) {
-  std::string text;
-  if (!from.string(xdr::kNoItem, text)) return v4::NFS4ERR_BADXDR;
-  to = owner_id(text);
-  return to ? v4::NFS4_OK : v4::NFS4ERR_BADOWNER;
+v4::nfsstat4 take_owner(Decoder& from, std::optional<std::uint32_t>& to, std::string& name) {
+  if (!from.string(xdr::kNoItem, name)) return v4::NFS4ERR_BADXDR;
+  to = owner_id(name);
+  if (!to && (name.empty() || name.size() > kLongestName)) return v4::NFS4ERR_BADOWNER;
+  if (to) name.clear();
+  return v4::NFS4_OK;
 }
 
 v4::nfsstat4 take_acl(Decoder& from, Aces& to) {
@@ -47,9 +48,9 @@ v4::nfsstat4 take(std::uint32_t number, Decoder& from, WantedAttributes& wanted)
       if (!from.u32(to.mode.emplace())) return v4::NFS4ERR_BADXDR;
       return *to.mode <= 07777 ? v4::NFS4_OK : v4::NFS4ERR_INVAL;
     case v4::FATTR4_OWNER:
-      return take_owner(from, to.uid);
+      return take_owner(from, to.uid, wanted.owner);
     case v4::FATTR4_OWNER_GROUP:
-      return take_owner(from, to.gid);
+      return take_owner(from, to.gid, wanted.owner_group);
     case v4::FATTR4_TIME_ACCESS_SET:
       return take_time(from, to.accessed);
     case v4::FATTR4_TIME_MODIFY_SET:

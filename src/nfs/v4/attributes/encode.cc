@@ -36,12 +36,22 @@ void put_time(Encoder& to, vfs::Time time) {
   to.u32(time.nanoseconds);
 }
 
-void put_owner(Encoder& to, std::uint32_t id) {
-  to.string(xdr::kNoItem, owner_name(id));
+std::string text_of(const Source& of, IdKind kind, std::uint32_t id) {
+  return of.names != nullptr ? of.names->text_of(kind, id) : owner_name(id);
+}
+void put_owner(Encoder& to, const Source& of) {
+  to.string(xdr::kNoItem, text_of(of, IdKind::User, of.attributes.uid));
+}
+void put_owner_group(Encoder& to, const Source& of) {
+  to.string(xdr::kNoItem, text_of(of, IdKind::Group, of.attributes.gid));
 }
 
 void put_acl(Encoder& to, const Source& of) {
-  const Aces aces = to_aces(*of.acls, of.attributes.type == vfs::FileType::Directory);
+  Aces aces = to_aces(*of.acls, of.attributes.type == vfs::FileType::Directory);
+  for (v4::nfsace4& ace : aces) {
+    const auto id = owner_id(ace.who);
+    if (id) ace.who = text_of(of, kind_of(ace), *id);
+  }
   to.u32(static_cast<std::uint32_t>(aces.size()));
   for (const v4::nfsace4& ace : aces) encode(to, ace);
 }
@@ -93,9 +103,8 @@ constexpr Readable kOfObject[] = {
     {v4::FATTR4_FILEID, [](Encoder& to, const Source& of) { to.u64(of.attributes.file_id); }},
     {v4::FATTR4_MODE, [](Encoder& to, const Source& of) { to.u32(of.attributes.mode & 07777); }},
     {v4::FATTR4_NUMLINKS, [](Encoder& to, const Source& of) { to.u32(of.attributes.links); }},
-    {v4::FATTR4_OWNER, [](Encoder& to, const Source& of) { put_owner(to, of.attributes.uid); }},
-    {v4::FATTR4_OWNER_GROUP,
-     [](Encoder& to, const Source& of) { put_owner(to, of.attributes.gid); }},
+    {v4::FATTR4_OWNER, put_owner},
+    {v4::FATTR4_OWNER_GROUP, put_owner_group},
     {v4::FATTR4_RAWDEV,
      [](Encoder& to, const Source& of) {
        to.u32s(of.attributes.device.major, of.attributes.device.minor);
@@ -201,6 +210,16 @@ bool wants_usage(AttributeSet asked) {
 
 bool wants_acls(AttributeSet asked) {
   return asked.has(v4::FATTR4_ACL);
+}
+
+std::vector<IdName> owners_in(AttributeSet asked, const AttributeSource& source) {
+  std::vector<IdName> owners;
+  if (asked.has(v4::FATTR4_OWNER)) owners.push_back({IdKind::User, source.attributes.uid});
+  if (asked.has(v4::FATTR4_OWNER_GROUP)) owners.push_back({IdKind::Group, source.attributes.gid});
+  if (!asked.has(v4::FATTR4_ACL) || !source.acls) return owners;
+  for (const v4::nfsace4& ace : to_aces(*source.acls, true))
+    if (const auto id = owner_id(ace.who)) owners.push_back({kind_of(ace), *id});
+  return owners;
 }
 
 bool wants_handle(AttributeSet asked) {

@@ -45,10 +45,19 @@ BackChannel::Verdict BackChannel::verdict() const {
   return verdict_;
 }
 
-bool BackChannel::begin_asking(std::uint32_t& about) {
+void BackChannel::ask_again_after(Duration age, TimePoint now) {
   const BriefLock lock(mutex_);
-  if (verdict_ != Verdict::Unknown) return false;
+  if (verdict_ == Verdict::Asking || now < asked_at_ + age) return;
+  verdict_ = Verdict::Unknown;
+  ++parameters_;
+}
+
+bool BackChannel::begin_asking(std::uint32_t& about, TimePoint now) {
+  const BriefLock lock(mutex_);
+  const bool asking = verdict_ == Verdict::Asking && now < asked_at_ + kForgotten;
+  if (asking || verdict_ == Verdict::Works || verdict_ == Verdict::Fails) return false;
   verdict_ = Verdict::Asking;
+  asked_at_ = now;
   about = parameters_;
   return true;
 }
@@ -58,20 +67,30 @@ void BackChannel::asked(std::uint32_t about, bool works) {
   if (about == parameters_) verdict_ = works ? Verdict::Works : Verdict::Fails;
 }
 
+void BackChannel::found(bool works) {
+  const BriefLock lock(mutex_);
+  verdict_ = works ? Verdict::Works : Verdict::Fails;
+}
+
 CallbackRequest BackChannel::request() const {
   CallbackRequest request;
   request.request_max = attributes_.max_request_size;
   request.compound.minorversion = minor_;
+  if (address_) {
+    request.request_max = rpc::ChannelLimits::kUnlimited;
+    request.compound.callback_ident = address_->ident;
+  }
   const BriefLock lock(mutex_);
   request.program = program_;
   request.credentials = credentials_;
   return request;
 }
 
-std::optional<std::uint32_t> BackChannel::take_slot() {
+std::optional<std::uint32_t> BackChannel::take_slot(TimePoint now) {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].busy) continue;
+    if (slots_[i].busy && now < slots_[i].since + kForgotten) continue;
     slots_[i].busy = true;
+    slots_[i].since = now;
     return i;
   }
   return std::nullopt;

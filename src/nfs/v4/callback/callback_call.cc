@@ -56,13 +56,16 @@ std::optional<HeldAttributes> held_attributes(const v4::fattr4& attributes) {
                         load_be<std::uint64_t>(values.bytes().data() + sizeof(std::uint64_t))};
 }
 
-CallbackOutcome outcome_of(v4::CB_COMPOUND4res& results) {
+CallbackOutcome outcome_of(v4::CB_COMPOUND4res& results, std::uint32_t minor) {
   CallbackOutcome outcome{CallbackOutcome::Kind::Answered, results.status, results.status};
   auto& operations = results.resarray;
-  if (operations.empty() || operations[0].resop != v4::OP_CB_SEQUENCE) return outcome;
-  outcome.sequence = operations[0].opcbsequence().csr_status;
-  if (operations.size() < 2 || operations[1].resop != v4::OP_CB_GETATTR) return outcome;
-  v4::CB_GETATTR4res& found = operations[1].opcbgetattr();
+  const std::size_t behind = minor == 0 ? 0 : 1;
+  if (behind != 0) {
+    if (operations.empty() || operations[0].resop != v4::OP_CB_SEQUENCE) return outcome;
+    outcome.sequence = operations[0].opcbsequence().csr_status;
+  }
+  if (operations.size() <= behind || operations[behind].resop != v4::OP_CB_GETATTR) return outcome;
+  v4::CB_GETATTR4res& found = operations[behind].opcbgetattr();
   if (found.status == v4::NFS4_OK)
     outcome.attributes = held_attributes(found.resok4().obj_attributes);
   return outcome;
@@ -75,7 +78,8 @@ CallbackOutcome outcome_of(const CallbackRequest& request, const rpc::ReplyMessa
   if (header && header->status.success()) {
     if (is_probe(request)) return {CallbackOutcome::Kind::Answered};
     v4::CB_COMPOUND4res results;
-    if (decode(decoder, results) && decoder.finish()) return outcome_of(results);
+    if (decode(decoder, results) && decoder.finish())
+      return outcome_of(results, request.compound.minorversion);
   }
   trace(Reason::RpcResultsMalformed, where, "callback of NFS version 4");
   return {};
@@ -95,16 +99,21 @@ Task<CallbackOutcome> perform(rpc::Channel& channel, const CallbackRequest& requ
 
 Task<void> perform_and_tell(std::shared_ptr<rpc::Channel> channel, CallbackRequest request,
                             Loop& home, CallbackDone done) {
-  CallbackOutcome outcome;
-  try {
-    outcome = co_await perform(*channel, request);
-  } catch (const std::bad_alloc&) {
-    outcome = {};
-  }
+  const CallbackOutcome outcome = co_await call_back(*channel, request);
   home.post([done = std::move(done), outcome]() mutable { done(outcome); });
 }
 
 }  // namespace
+
+Task<CallbackOutcome> call_back(rpc::Channel& channel, const CallbackRequest& request) {
+  CallbackOutcome outcome;
+  try {
+    outcome = co_await perform(channel, request);
+  } catch (const std::bad_alloc&) {
+    outcome = {};
+  }
+  co_return outcome;
+}
 
 void call_back(std::shared_ptr<rpc::Channel> channel, CallbackRequest request, Loop& home,
                CallbackDone done) {

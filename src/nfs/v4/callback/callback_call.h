@@ -1,5 +1,5 @@
-// One Call to a client on one connection: CB_NULL, or CB_SEQUENCE and one operation (RFC 8881 20,
-// RFC 8267 6.5).
+// One Call to a client on one connection: CB_NULL, or one operation, behind CB_SEQUENCE where there
+// is a session (RFC 8881 20, RFC 7530 15, RFC 8267 6.5).
 #pragma once
 
 #include <memory>
@@ -33,12 +33,14 @@ struct CallbackOutcome {
     Lost,      // no results came; the client may have executed it
   };
   Kind kind = Kind::Lost;
-  v4::nfsstat4 sequence = v4::NFS4_OK;         // of CB_SEQUENCE
-  v4::nfsstat4 operation = v4::NFS4_OK;        // behind it
+  v4::nfsstat4 sequence = v4::NFS4_OK;         // of CB_SEQUENCE, where it was asked
+  v4::nfsstat4 operation = v4::NFS4_OK;        // of the operation, or why there is no result
   std::optional<HeldAttributes> attributes{};  // of CB_GETATTR that succeeded
 };
 using CallbackDone = UniqueFunction<void(CallbackOutcome)>;
 
+// Makes the Call, on the loop of `channel`.
+Task<CallbackOutcome> call_back(rpc::Channel& channel, const CallbackRequest& request);
 // Makes the Call on the loop of `channel`; `done` runs on `home`. Any thread; both loops outlive
 // the Call.
 void call_back(std::shared_ptr<rpc::Channel> channel, CallbackRequest request, Loop& home,

@@ -16,20 +16,36 @@ std::shared_ptr<rpc::Channel> channel_of(const state::CallbackConnection& connec
 
 }  // namespace
 
-Callbacks::Callbacks(SharedState& shared, Loop& home) : shared_(shared), home_(home) {
+Callbacks::Callbacks(SharedState& shared, Loop& home, rpc::Connector* connector)
+    : shared_(shared), home_(home), mailbox_(std::make_shared<Mailbox>()) {
+  mailbox_->callbacks = this;
+  if (connector != nullptr) connections_.emplace(*connector);
   shared_.files.on_recall([this](const state::Recall& wanted) { recall(wanted); });
+  shared_.now_and_then = [this] { look_again(); };
   shared_.callbacks.store(this, std::memory_order_release);
 }
 
 Callbacks::~Callbacks() {
+  shared_.now_and_then = {};
   shared_.files.on_recall({});
   shared_.callbacks.store(nullptr, std::memory_order_release);
+  const std::scoped_lock lock(mailbox_->mutex);
+  mailbox_->callbacks = nullptr;
+}
+
+Task<void> Callbacks::stop() {
+  if (connections_) co_await connections_->stop();
 }
 
 void Callbacks::recall(const state::Recall& wanted) {
   home_.post([this, wanted] {
-    begin({CallbackKey::Kind::Recall, wanted.stateid.other},
-          [&] { return std::make_unique<DelegationRecall>(shared_, wanted, home_.now()); });
+    const CallbackKey key{CallbackKey::Kind::Recall, wanted.stateid.other};
+    try {
+      begin(key, [&] { return std::make_unique<DelegationRecall>(shared_, wanted, home_.now()); });
+    } catch (...) {
+      if (!pending_.contains(key)) shared_.files.recall_again(wanted.stateid);
+      throw;
+    }
   });
 }
 
@@ -55,8 +71,14 @@ void Callbacks::begin(const CallbackKey& key, Make make) {
   if (pending_.contains(key)) return;
   Pending pending{make()};
   const auto at = pending_.emplace(key, std::move(pending)).first;
+  try {
+    arm();
+  } catch (...) {
+    pending_.erase(at);
+    throw;
+  }
+  // What cannot be sent now is sent at the next look.
   start(at->first, at->second);
-  arm();
 }
 
 void Callbacks::probe(std::shared_ptr<BackChannel> back, UniqueFunction<void()> done) {
@@ -69,27 +91,19 @@ void Callbacks::probe(std::shared_ptr<BackChannel> back, UniqueFunction<void()> 
 
 void Callbacks::start_probe(const std::shared_ptr<BackChannel>& back) {
   std::uint32_t about = 0;
-  if (!back->begin_asking(about)) return;
-  const auto answered = [back, about](bool works) {
+  if (!back->begin_asking(about, home_.now())) return;
+  const auto answered = [this, back, about](bool works) {
     back->asked(about, works);
     for (auto& asker : std::exchange(back->askers, {})) asker();
+    arm();  // There may be a connection to look after.
   };
-  for (const auto& bound : shared_.clients.back_channels(back->sessionid())) {
-    auto channel = channel_of(bound.callbacks);
-    if (channel == nullptr) continue;
-    return call_back(
-        std::move(channel),
-        [&] {
-          CallbackRequest request = back->request();
-          request.compound = {};
-          return request;
-        }(),
-        home_,
-        [answered](CallbackOutcome outcome) {
-          answered(outcome.kind == CallbackOutcome::Kind::Answered);
-        });
-  }
-  answered(false);
+  Connection connection;
+  if (!find_connection(*back, connection)) return answered(false);
+  CallbackRequest request = back->request();
+  request.compound = {};
+  send(connection, back, std::move(request), [answered](const CallbackOutcome& outcome) {
+    answered(outcome.kind == CallbackOutcome::Kind::Answered);
+  });
 }
 
 // The session of the request that it is about comes first: there the referring call means
@@ -106,33 +120,58 @@ void Callbacks::start(const CallbackKey& key, Pending& pending) {
     }
 }
 
+bool Callbacks::find_connection(const BackChannel& back, Connection& found) const {
+  if (back.address() != nullptr) return connections_.has_value();
+  for (const auto& bound : shared_.clients.back_channels(back.sessionid()))
+    if (auto channel = channel_of(bound.callbacks)) {
+      found = {std::move(channel), bound.connection};
+      return true;
+    }
+  return false;
+}
+
+void Callbacks::send(const Connection& connection, const std::shared_ptr<BackChannel>& back,
+                     CallbackRequest request, CallbackDone done) {
+  if (connection.channel == nullptr)
+    connections_->call(back, std::move(request), std::move(done));
+  else
+    call_back(connection.channel, std::move(request), home_, std::move(done));
+}
+
 // True: it was sent, or waits for a slot.
 bool Callbacks::start_on(const CallbackKey& key, Pending& pending,
                          const std::shared_ptr<BackChannel>& back) {
-  if (!back->is_open() || back->faulty) return false;
-  for (const auto& bound : shared_.clients.back_channels(back->sessionid())) {
-    auto channel = channel_of(bound.callbacks);
-    if (channel == nullptr) continue;
-    const auto slot = back->take_slot();
-    if (!slot) {
-      back->queue.push_back(key);
-      pending.phase = Pending::Phase::Queued;
-      pending.queued_at = back;
-      return true;
-    }
-    pending.phase = Pending::Phase::Sent;
-    const Sending sending{key, back, *slot, bound.connection};
-    call_back(std::move(channel), request_for(*pending.what, *back, *slot), home_,
-              [this, sending](const CallbackOutcome& outcome) { finish(sending, outcome); });
+  Connection connection;
+  if (!back->is_open() || back->faulty || !find_connection(*back, connection)) return false;
+  const auto slot = back->take_slot(home_.now());
+  if (!slot) {
+    back->queue.push_back(key);
+    pending.phase = Pending::Phase::Queued;
+    pending.queued_at = back;
     return true;
   }
-  return false;
+  pending.phase = Pending::Phase::Sent;
+  const Sending sending{key, back, *slot, connection.id};
+  try {
+    send(connection, back, request_for(*pending.what, *back, *slot),
+         [this, sending](const CallbackOutcome& outcome) { finish(sending, outcome); });
+  } catch (...) {
+    back->slot(*slot).busy = false;
+    pending.phase = Pending::Phase::Asked;
+    throw;
+  }
+  return true;
 }
 
 CallbackRequest Callbacks::request_for(const PendingCallback& what, BackChannel& back,
                                        std::uint32_t slot) const {
   CallbackRequest request = back.request();
   auto& operations = request.compound.argarray;
+  if (back.address() != nullptr) {
+    operations.resize(1);
+    what.fill(operations[0]);
+    return request;
+  }
   operations.resize(2);
   operations[0].argop = v4::OP_CB_SEQUENCE;
   v4::CB_SEQUENCE4args& sequence = operations[0].opcbsequence();
@@ -154,6 +193,7 @@ void Callbacks::finish(const Sending& sending, CallbackOutcome outcome) {
   sending.back->slot(sending.slot).busy = false;
   if (wanted) proceed(found, next);
   serve_queue(*sending.back);
+  arm();
 }
 
 void Callbacks::proceed(PendingMap::iterator at, Next next) {
@@ -181,7 +221,12 @@ Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcom
                                  PendingCallback* what) {
   BackChannel::Slot& slot = sending.back->slot(sending.slot);
   if (outcome.kind == CallbackOutcome::Kind::Unsent) return Next::Later;
-  if (outcome.kind == CallbackOutcome::Kind::Lost) {
+  const bool lost = outcome.kind == CallbackOutcome::Kind::Lost;
+  if (sending.back->address() != nullptr) {
+    sending.back->found(!lost);
+    return lost ? Next::Later : judge_answer(outcome, what);
+  }
+  if (lost) {
     // 2.10.6.2: the same request goes on another connection.
     slot.doubtful = sending.key;
     shared_.clients.unbind_connection(sending.back->sessionid(), sending.connection);
@@ -202,6 +247,10 @@ Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcom
     if (doubtful != sending.key) return Next::AtOnce;
     outcome.operation = v4::NFS4_OK;  // The client has executed it.
   }
+  return judge_answer(outcome, what);
+}
+
+Callbacks::Next Callbacks::judge_answer(const CallbackOutcome& outcome, PendingCallback* what) {
   if (what == nullptr) return Next::Ended;
   switch (what->answered(outcome, home_.now())) {
     case PendingCallback::Next::Answered:
@@ -241,14 +290,28 @@ void Callbacks::serve_queue(BackChannel& back) {
 }
 
 void Callbacks::arm() {
-  if (armed_ || pending_.empty()) return;
-  armed_ = true;
+  const bool connected = connections_ && !connections_->empty();
+  if (armed_ || (pending_.empty() && wanted_.empty() && !connected)) return;
+  unarmed_ = true;
   timer_ = home_.after(kInterval, [this] { sweep(); });
+  armed_ = true;
+  unarmed_ = false;
+}
+
+void Callbacks::look_again() {
+  if (unarmed_) home_.post([this] { arm(); });
 }
 
 void Callbacks::sweep() {
   armed_ = false;
+  arm();
   shared_.expire(home_.now());
+  if (connections_) connections_->sweep(home_.now());
+  std::erase_if(wanted_, [this](const Wanted& wanted) { return ask_back(wanted); });
+  sweep_pending();
+}
+
+void Callbacks::sweep_pending() {
   for (auto at = pending_.begin(); at != pending_.end();) {
     Pending& pending = at->second;
     if (pending.what->is_over(home_.now())) {
@@ -257,10 +320,12 @@ void Callbacks::sweep() {
     }
     const bool stranded = pending.phase == Pending::Phase::Queued && pending.queued_at.expired();
     const bool due = pending.phase == Pending::Phase::Asked && home_.now() >= pending.next_try;
-    if (stranded || due) start(at->first, pending);
+    // There was no memory to say what came of it.
+    const bool forgotten = pending.phase == Pending::Phase::Sent &&
+                           home_.now() >= pending.next_try + BackChannel::kForgotten;
+    if (stranded || due || forgotten) start(at->first, pending);
     ++at;
   }
-  arm();
 }
 
 }  // namespace stag::nfs::nfs4

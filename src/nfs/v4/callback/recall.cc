@@ -21,6 +21,13 @@ v4::nfs_fh4 handle_of(const SharedState& shared, const state::FileKey& file) {
 
 }  // namespace
 
+DelegationRecall::DelegationRecall(SharedState& shared, const state::Recall& recall, TimePoint now)
+    : PendingCallback(recall.clientid, recall.granted_by),
+      shared_(shared),
+      recall_(recall),
+      asked_(now),
+      until_(now + std::chrono::seconds(shared.options.lease_seconds)) {}
+
 void DelegationRecall::fill(v4::nfs_cb_argop4& operation) const {
   operation.argop = v4::OP_CB_RECALL;
   v4::CB_RECALL4args& args = operation.opcbrecall();
@@ -37,9 +44,9 @@ PendingCallback::Next DelegationRecall::answered(const CallbackOutcome& outcome,
 
 bool DelegationRecall::is_over(TimePoint now) {
   if (!shared_.files.is_delegated(recall_.stateid)) return true;
-  if (now < asked_ + std::chrono::seconds(shared_.options.lease_seconds)) return false;
+  if (now < until_) return false;
   shared_.files.revoke_delegation(recall_.stateid);
-  trace(Reason::TimedOut, "NFS version 4", "a delegation was not given back, and is revoked");
+  trace(Reason::DelegationRevoked, std::to_string(recall_.clientid));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // CB_RECALL and CB_GETATTR: what the holder of a delegation is asked (RFC 8881 20.1, 20.2).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -14,11 +15,10 @@ class SharedState;
 // Asked for until it is given back; revoked a lease after that.
 class DelegationRecall final : public PendingCallback {
  public:
-  DelegationRecall(SharedState& shared, const state::Recall& recall, TimePoint now)
-      : PendingCallback(recall.clientid, recall.granted_by),
-        shared_(shared),
-        recall_(recall),
-        asked_(now) {}
+  DelegationRecall(SharedState& shared, const state::Recall& recall, TimePoint now);
+  const state::FileKey& file() const { return recall_.file; }
+  // Somebody does not wait for a whole lease.
+  void hurry(TimePoint until) { until_ = std::min(until_, until); }
   void fill(v4::nfs_cb_argop4& operation) const override;
   Next answered(const CallbackOutcome& outcome, TimePoint now) override;
   bool is_over(TimePoint now) override;
@@ -27,6 +27,7 @@ class DelegationRecall final : public PendingCallback {
   SharedState& shared_;
   const state::Recall recall_;
   const TimePoint asked_;
+  TimePoint until_;
 };
 
 // Size and change as the holder of a write delegation knows them. Who asks meanwhile is told the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nfs/v4/attributes/owner_name.h"
 #include "nfs/v4/compound/status.h"
 
 namespace stag::nfs::nfs4 {
@@ -15,6 +16,11 @@ bool means_current(const v4::stateid4& stateid) {
 }
 
 constexpr std::uint32_t kFolderMode = 0555;
+
+// 6.2.1.5, those that this server has.
+bool is_special(std::string_view who) {
+  return who == "OWNER@" || who == "GROUP@" || who == "EVERYONE@";
+}
 
 }  // namespace
 
@@ -42,18 +48,18 @@ Result<Object, v4::nfsstat4> Compound::resolve(Bytes filehandle) const {
   if (const auto id = PseudoFs::id_of(*opened)) {
     const PseudoFs::Node* node = pseudo_fs().find(*id);
     if (node == nullptr) return Failure{v4::NFS4ERR_STALE};
-    return enter(*node);
+    return enter(*node, security_);
   }
   const Export* found = admission_.exports().find(opened->export_id);
   if (found == nullptr) return Failure{v4::NFS4ERR_STALE};
-  const auto object = admission_.admit(*found, opened->object);
+  const auto object = admission_.admit(*found, opened->object, security_);
   if (!object) return Failure{to_nfsstat4(object.error())};
   return Object{*object};
 }
 
-Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node) const {
+Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node, Security security) const {
   if (node.mounted == nullptr) return Object{&node};
-  const auto object = admission_.admit(*node.mounted, node.mounted->file_system().root());
+  const auto object = admission_.admit(*node.mounted, node.mounted->file_system().root(), security);
   if (!object) return Failure{to_nfsstat4(object.error())};
   return Object{*object};
 }
@@ -88,6 +94,7 @@ AttributeSource Compound::source_of(const ExportObject& object,
   source.limits = object.store().limits();
   source.lease_seconds = shared_.options.lease_seconds;
   source.minor = minor_;
+  source.names = names();
   return source;
 }
 
@@ -116,7 +123,40 @@ Task<Result<AttributeSource, v4::nfsstat4>> Compound::attributes_of(const Object
       co_return Failure{to_nfsstat4(acls.error())};
     if (acls) source.acls = std::move(acls->acls);
   }
+  if (source.names != nullptr) co_await learn_names(owners_in(asked, source));
   co_return source;
+}
+
+Task<void> Compound::learn_names(std::vector<IdName> ids) const {
+  const rpc::CallContext& call = admission_.call();
+  return shared_.options.id_map->learn(std::move(ids), call.loop(), &call.origin());
+}
+
+Task<v4::nfsstat4> Compound::resolve_name(IdKind kind, std::string name, std::uint32_t& id) const {
+  const auto& map = shared_.options.id_map;
+  if (map == nullptr) co_return v4::NFS4ERR_BADOWNER;
+  const rpc::CallContext& call = admission_.call();
+  const auto found = co_await map->id_of(kind, std::move(name), call.loop(), &call.origin());
+  if (!found) co_return found.error();
+  id = *found;
+  co_return v4::NFS4_OK;
+}
+
+Task<v4::nfsstat4> Compound::resolve_names(WantedAttributes& wanted) const {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  if (!wanted.owner.empty())
+    status = co_await resolve_name(IdKind::User, wanted.owner, wanted.values.uid.emplace());
+  if (status == v4::NFS4_OK && !wanted.owner_group.empty())
+    status = co_await resolve_name(IdKind::Group, wanted.owner_group, wanted.values.gid.emplace());
+  if (!wanted.acl) co_return status;
+  for (v4::nfsace4& ace : *wanted.acl) {
+    if (status != v4::NFS4_OK) break;
+    if (is_special(ace.who) || owner_id(ace.who)) continue;
+    std::uint32_t id = 0;
+    status = co_await resolve_name(kind_of(ace), ace.who, id);
+    ace.who = owner_name(id);
+  }
+  co_return status;
 }
 
 v4::nfsstat4 check_name(std::string_view name) {
@@ -127,9 +167,13 @@ v4::nfsstat4 check_name(std::string_view name) {
 }
 
 v4::change_info4 to_change_info4(const vfs::Change& change) {
-  const bool both = change.before.has_value() && change.after.has_value();
-  const std::uint64_t after = change.after ? change.after->change : 0;
-  return {both, change.before ? change.before->change : 0, after};
+  // Each is a number that the object had, also where they are not those of this change alone. What
+  // was not seen at all is told as the other one.
+  std::optional<std::uint64_t> before = change.change_before, after;
+  if (change.before) before = change.before->change;
+  if (change.after) after = change.after->change;
+  const bool atomic = change.before.has_value() && change.after.has_value();
+  return {atomic, before.value_or(after.value_or(0)), after.value_or(before.value_or(0))};
 }
 
 }  // namespace stag::nfs::nfs4

@@ -22,6 +22,12 @@ namespace stag::nfs::nfs4 {
 // export.
 using Object = std::variant<std::monostate, const PseudoFs::Node*, ExportObject>;
 
+// Of an export that does not take the caller's security flavor.
+inline bool has_wrong_security(const Object& object) {
+  const auto* of_export = std::get_if<ExportObject>(&object);
+  return of_export != nullptr && of_export->wrong_security;
+}
+
 // A slot of a session that this COMPOUND occupies.
 struct OccupiedSlot {
   state::SlotRef slot;
@@ -84,24 +90,43 @@ class Compound {
   std::uint64_t results_left() const { return results_left_; }
   void set_results_left(std::uint64_t bytes) { results_left_ = bytes; }
 
+  // Whether the operation that runs, one that puts a filehandle, leaves it to the next one to
+  // refuse the caller's security flavor (2.6.3.1.1).
+  using Security = Admission::Security;
+  Security security() const { return security_; }
+  void set_security(Security security) { security_ = security; }
+
   // The object that a filehandle of a client names.
   Result<Object, v4::nfsstat4> resolve(Bytes filehandle) const;
   // An object of the pseudo file system, or the export that is mounted there.
-  Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node) const;
+  Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node,
+                                     Security security = Security::Checked) const;
   FileHandles::Sealed handle_of(const Object& object) const;
   // What encode_attributes() needs of an object for these attributes.
   Task<Result<AttributeSource, v4::nfsstat4>> attributes_of(const Object& object,
                                                             AttributeSet asked) const;
+  // Afterwards the names of these are known, as far as anybody knows them in time.
+  Task<void> learn_names(std::vector<IdName> ids) const;
+  // The numbers of those whom a client has named; NFS4_OK, or BADOWNER, or DELAY.
+  Task<v4::nfsstat4> resolve_names(WantedAttributes& wanted) const;
   // The same of an object of an export whose attributes are known.
   AttributeSource source_of(const ExportObject& object, const vfs::Attributes& attributes) const;
   AttributeSource source_of(const PseudoFs::Node& node) const;
 
  private:
+  Task<v4::nfsstat4> resolve_name(IdKind kind, std::string name, std::uint32_t& id) const;
+  // Whoever tells clients names; null: nobody.
+  const IdMap* names() const {
+    const IdMap* const map = shared_.options.id_map.get();
+    return map != nullptr && map->gives_names() ? map : nullptr;
+  }
+
   SharedState& shared_;
   Admission admission_;
   mutable std::shared_ptr<const PseudoFs> pseudo_fs_;  // null until it is asked for
   std::uint32_t minor_;
   std::uint64_t results_left_ = 0;
+  Security security_ = Security::Checked;
   Object current_{};
   Object saved_{};
   v4::stateid4 current_stateid_{};

@@ -32,6 +32,8 @@ v4::nfsstat4 Compound::identify(const v4::stateid4& stateid) {
   }
   const state::StateHolder holder = shared_.files.holder_of({stateid.seqid, stateid.other});
   if (holder.status != state::Status::Ok) return to_nfsstat4(holder.status);
+  // One of a later version, which has sessions.
+  if (!holder.life->without_sessions) return v4::NFS4ERR_BAD_STATEID;
   return identify(holder.life->clientid);
 }
 

@@ -17,6 +17,19 @@ const PseudoFs::Node* find_below(const PseudoFs::Node& node, std::uint64_t id) {
   return nullptr;
 }
 
+void add_inner(const PseudoFs::Node& below, std::vector<const PseudoFs::Node*>& inner) {
+  for (const auto& child : below.children) {
+    if (child->mounted != nullptr) continue;
+    inner.push_back(child.get());
+    add_inner(*child, inner);
+  }
+}
+
+void note_inner(PseudoFs::Node& node) {
+  if (node.mounted != nullptr) add_inner(node, node.inner);
+  for (const auto& child : node.children) note_inner(*child);
+}
+
 }  // namespace
 
 const PseudoFs::Node* PseudoFs::Node::child(std::string_view wanted) const {
@@ -31,6 +44,7 @@ PseudoFs::PseudoFs(const Exports& exports, const FileHandles& handles) {
     make(each.path(), handles).mounted = &each;
     change_ ^= handles.file_system_id(each.path());
   }
+  note_inner(root_);
 }
 
 PseudoFs::Node& PseudoFs::make(std::string_view path, const FileHandles& handles) {
@@ -69,6 +83,18 @@ const PseudoFs::Node& PseudoFs::node_of(const Export& mounted) const {
     path.remove_prefix(name.size());
   }
   return *at;
+}
+
+const PseudoFs::Node* PseudoFs::export_above(const Node& node) {
+  const Node* at = node.parent;
+  while (at != nullptr && at->mounted == nullptr) at = at->parent;
+  return at;
+}
+
+std::vector<std::string_view> PseudoFs::way(const Node& from, const Node& to) {
+  std::vector<std::string_view> names;
+  for (const Node* at = &to; at != &from; at = at->parent) names.insert(names.begin(), at->name);
+  return names;
 }
 
 FileHandles::Sealed PseudoFs::seal(const FileHandles& handles, const Node& node) {

@@ -25,6 +25,8 @@ class PseudoFs {
     const Node* parent = nullptr;     // null for the root
     const Export* mounted = nullptr;  // what a client finds here instead, if anything
     std::vector<std::unique_ptr<Node>> children{};
+    // Where an export is mounted: the nodes below it, down to the next exports, that lead to those.
+    std::vector<const Node*> inner{};
 
     // Null when there is none.
     const Node* child(std::string_view name) const;
@@ -37,6 +39,10 @@ class PseudoFs {
   const Node* find(std::uint64_t id) const;
   // Where an export of these Exports is mounted.
   const Node& node_of(const Export& mounted) const;
+  // The nearest node above that an export is mounted at; null: there is none.
+  static const Node* export_above(const Node& node);
+  // The names that lead from a node down to one below it.
+  static std::vector<std::string_view> way(const Node& from, const Node& to);
   // Another one whenever other exports are there.
   std::uint64_t change() const { return change_; }
 

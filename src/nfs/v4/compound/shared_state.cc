@@ -26,7 +26,12 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
       files({.epoch = epoch_of(context, wanted),
              .key = process_sip_key(),
              .limits = wanted.states,
-             .grace = wanted.grace}) {
+             .grace = wanted.grace}),
+      local_locks_(server.local_locks->add(
+          [this](const state::FileKey& file, const state::Range& range, state::RangeModes& to) {
+            files.locked_in(file, range, to);
+          })) {
+  files.mirror_to(server.local_locks.get());
   if (options.recovery != nullptr)
     options.grace->finish_by(
         [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });
@@ -40,6 +45,8 @@ std::uint32_t SharedState::epoch() const {
 SharedState::~SharedState() {
   server.gate->open();
   if (options.recovery != nullptr) options.recovery->drain();
+  files.mirror_to(nullptr);
+  server.local_locks->remove(local_locks_);
 }
 
 std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
@@ -61,6 +68,7 @@ void SharedState::expire(TimePoint now) {
   TimePoint::rep due = next_expiry_.load(std::memory_order_relaxed);
   if (time < due || !next_expiry_.compare_exchange_strong(due, time + kInterval.count())) return;
   options.grace->active(now);
+  if (now_and_then) now_and_then();
   for (const state::LifePtr& over : clients.expire(now)) {
     if (over->ended())
       release(over);
@@ -101,6 +109,49 @@ void SharedState::end_recorded(state::Life& life) {
     }
   }
   life.ending = false;
+}
+
+namespace {
+
+// An administrator waits for this; told at the end, even of work that the worker gave up.
+struct Ending {
+  Ending(state::LifePtr of, UniqueFunction<void(EndedByAdmin)> told)
+      : life(std::move(of)), done(std::move(told)) {}
+  ~Ending() {
+    life->ending = false;
+    done(result);
+  }
+  const state::LifePtr life;
+  UniqueFunction<void(EndedByAdmin)> done;
+  EndedByAdmin result = EndedByAdmin::Busy;
+};
+
+}  // namespace
+
+void SharedState::end_by_admin(state::ClientId client, TimePoint now,
+                               UniqueFunction<void(EndedByAdmin)> done) {
+  const state::LifePtr life = clients.life(client);
+  if (life == nullptr) return done(EndedByAdmin::Unknown);
+  if (options.recovery == nullptr) {
+    release(clients.end(client, false));
+    return done(EndedByAdmin::Yes);
+  }
+  if (life->ending.exchange(true)) return done(EndedByAdmin::Busy);
+  const auto ending = std::make_shared<Ending>(life, std::move(done));
+  // Refused work goes, and `ending` with it.
+  static_cast<void>(options.recovery->offload(
+      [this, ending, now] { ending->result = end_recorded_by_admin(*ending->life, now); }));
+}
+
+// Blocks. As end_recorded(), but the client has no say.
+EndedByAdmin SharedState::end_recorded_by_admin(state::Life& life, TimePoint now) {
+  using recovery::Change;
+  const auto owner = owner_of(life.clientid);
+  if (!options.recovery->write({Change::Kind::Remove, life.clientid, {}}))
+    return EndedByAdmin::Failed;
+  if (const state::LifePtr ended = clients.end(life.clientid, false)) free_state(*ended);
+  if (life.may_reclaim.load()) completed(owner, now);
+  return EndedByAdmin::Yes;
 }
 
 std::optional<recovery::ClientOwner> SharedState::owner_of(state::ClientId client) const {

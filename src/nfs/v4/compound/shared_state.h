@@ -8,12 +8,15 @@
 #include <optional>
 
 #include "base/brief_mutex.h"
+#include "base/network.h"
+#include "base/unique_function.h"
 #include "nfs/export/server_context.h"
 #include "nfs/proto/nfs4.h"
 #include "nfs/recovery/recovery.h"
 #include "nfs/state/clients.h"
 #include "nfs/state/files.h"
 #include "nfs/state/owners.h"
+#include "nfs/v4/attributes/id_map.h"
 #include "nfs/v4/compound/pseudo_fs.h"
 #include "rpc/replay_cache.h"
 
@@ -25,14 +28,23 @@ struct Nfs4Options {
   std::uint32_t lease_seconds = 90;
   state::ClientLimits clients{};
   state::StateLimits states{};
+  std::uint32_t copies_of_client = 8;  // that go on after they were answered
   // What survives a restart; null: nothing. Outlives the server.
   recovery::Recovery* recovery = nullptr;
+  // Where a client of version 4.0 may have itself called back besides its own address.
+  std::vector<IpNetwork> callback_networks{};
+  // Null: owners are numbers.
+  std::shared_ptr<IdMap> id_map{};
   // Shared with whoever else gives locks out; begun by whoever starts the server.
   std::shared_ptr<state::GracePeriod> grace = std::make_shared<state::GracePeriod>();
 };
 
 class Callbacks;
 class Offloads;
+
+// Busy: its record is being removed just now, or too many wait for that: ask again. Failed: its
+// record could not be removed, and it is still there.
+enum class EndedByAdmin : std::uint8_t { Yes, Unknown, Busy, Failed };
 
 // Thread: any. Constant but for its parts, which have locks of their own.
 class SharedState {
@@ -51,6 +63,8 @@ class SharedState {
   rpc::ReplayCache replays;
   // Null: clients are not called, and get no delegations.
   std::atomic<Callbacks*> callbacks{nullptr};
+  // Called with expire(); set before the first Call.
+  UniqueFunction<void()> now_and_then;
   // Null: copies are done before they are answered.
   std::atomic<Offloads*> offloads{nullptr};
 
@@ -65,6 +79,8 @@ class SharedState {
   // Ends a client that lapsed and holds what somebody else wants: at once where nothing is
   // recorded, else when its record is gone.
   void end_lapsed(state::ClientId client);
+  // Ends any client, once its record is gone. `done` runs once, on whatever thread.
+  void end_by_admin(state::ClientId client, TimePoint now, UniqueFunction<void(EndedByAdmin)> done);
   // Of a client that ended: what it held is free. Null is nobody.
   void release(const state::LifePtr& ended);
 
@@ -82,8 +98,10 @@ class SharedState {
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
   void end_recorded(state::Life& life);
+  EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
 
+  const LocalLockTable::SourceId local_locks_;
   std::atomic<TimePoint::rep> next_expiry_{0};  // as time since the clock's zero
   BriefMutex mutex_;
   std::weak_ptr<const Exports> exports_;  // that pseudo_fs_ was made of

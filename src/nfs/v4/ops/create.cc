@@ -44,8 +44,10 @@ std::string target_of(const v4::createtype4& type) {
 Task<v4::CREATE4res> create(Compound& compound, v4::CREATE4args& args) {
   if (const v4::nfsstat4 bad = check_name(args.objname); bad != v4::NFS4_OK)
     co_return v4::CREATE4res{bad, {}};
-  const auto wanted = decode_attributes(args.createattrs);
+  auto wanted = decode_attributes(args.createattrs);
   if (!wanted) co_return v4::CREATE4res{wanted.error(), {}};
+  if (const v4::nfsstat4 bad = co_await compound.resolve_names(*wanted); bad != v4::NFS4_OK)
+    co_return v4::CREATE4res{bad, {}};
   const ExportObject directory = compound.object();
   if (directory.read_only()) co_return v4::CREATE4res{v4::NFS4ERR_ROFS, {}};
   const std::string target = target_of(args.objtype);

@@ -7,7 +7,7 @@ namespace stag::nfs::nfs4 {
 namespace {
 
 v4::nfsstat4 put_root(Compound& compound) {
-  const auto root = compound.enter(compound.pseudo_fs().root());
+  const auto root = compound.enter(compound.pseudo_fs().root(), compound.security());
   if (!root) return root.error();
   compound.set_current(*root);
   return v4::NFS4_OK;
@@ -44,6 +44,8 @@ v4::SAVEFH4res savefh(Compound& compound) {
 
 v4::RESTOREFH4res restorefh(Compound& compound) {
   if (!compound.has_saved()) return {v4::NFS4ERR_NOFILEHANDLE};
+  if (has_wrong_security(compound.saved()) && compound.security() == Compound::Security::Checked)
+    return {v4::NFS4ERR_WRONGSEC};
   compound.restore();
   return {v4::NFS4_OK};
 }

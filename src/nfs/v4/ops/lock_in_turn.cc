@@ -1,5 +1,6 @@
 // LOCK and LOCKU of version 4.0 (RFC 7530 16.10, 16.12): in the turn of their lock owner, and a
 // LOCK that names a new one in that of its open owner, too (9.1.9).
+#include "nfs/v4/ops/lock.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/owner_turn.h"
 
@@ -15,12 +16,12 @@ v4::nfsstat4 not_a_file(const Compound& compound) {
   return pseudo ? v4::NFS4ERR_ISDIR : v4::NFS4_OK;
 }
 
-v4::LOCK4res lock_here(Compound& compound, v4::LOCK4args& args) {
+v4::LOCK4res lock_here(Compound& compound, const v4::LOCK4args& args) {
   const v4::nfsstat4 wrong = not_a_file(compound);
-  return wrong == v4::NFS4_OK ? lock(compound, args) : v4::LOCK4res{wrong, {}};
+  return wrong == v4::NFS4_OK ? lock_now(compound, args) : v4::LOCK4res{wrong, {}};
 }
 
-v4::LOCK4res lock_by_open_owner(Compound& compound, v4::LOCK4args& args) {
+v4::LOCK4res lock_by_open_owner(Compound& compound, const v4::LOCK4args& args) {
   const v4::open_to_lock_owner4& locker = args.locker.open_owner();
   const v4::nfsstat4 nobody = compound.identify(locker.open_stateid);
   if (nobody != v4::NFS4_OK) return {nobody, {}};
@@ -41,7 +42,9 @@ v4::LOCK4res lock_by_open_owner(Compound& compound, v4::LOCK4args& args) {
     compound.shared().owners.locked(lock_turn.owner(), to_stateid(results.resok4().lock_stateid));
   const state::ReplyPtr reply = kept(results);
   open_turn.finish(results.status, reply);
-  lock_turn.finish(results.status, reply);
+  // RFC 7530 16.10.5: it has no locking state, so its next lock_seqid is a first one again.
+  const bool established = results.status == v4::NFS4_OK || !lock_turn.fresh();
+  if (established) lock_turn.finish(results.status, reply);
   return results;
 }
 
@@ -52,7 +55,9 @@ Results in_lock_turn(Compound& compound, const v4::stateid4& stateid, std::uint3
   const v4::nfsstat4 nobody = compound.identify(stateid);
   if (nobody != v4::NFS4_OK) return {nobody, {}};
   const state::Files& files = compound.shared().files;
-  if (files.is_open(to_stateid(stateid))) return {v4::NFS4ERR_BAD_STATEID, {}};
+  // Of an open, or special: no lock has these.
+  if (files.is_open(to_stateid(stateid)) || compound.life()->clientid == 0)
+    return {v4::NFS4ERR_BAD_STATEID, {}};
   const std::string owner = files.owner_of(to_stateid(stateid));
   OwnerTurn turn(compound, {OwnerKind::Lock, compound.life()->clientid, bytes_of(owner), seqid,
                             operation, false});
@@ -64,12 +69,14 @@ Results in_lock_turn(Compound& compound, const v4::stateid4& stateid, std::uint3
 
 }  // namespace
 
-v4::LOCK4res lock_in_turn(Compound& compound, v4::LOCK4args& args) {
-  if (args.locker.new_lock_owner) return lock_by_open_owner(compound, args);
+Task<v4::LOCK4res> lock_in_turn(Compound& compound, v4::LOCK4args& args) {
+  const OpenForLocks open = co_await open_for_locks(compound);
+  if (open.status != v4::NFS4_OK) co_return v4::LOCK4res{open.status, {}};
+  if (args.locker.new_lock_owner) co_return lock_by_open_owner(compound, args);
   const v4::exist_lock_owner4& locker = args.locker.lock_owner();
-  return in_lock_turn<v4::LOCK4res>(compound, locker.lock_stateid, locker.lock_seqid,
-                                    OwnerOperation::Lock,
-                                    [&] { return lock_here(compound, args); });
+  co_return in_lock_turn<v4::LOCK4res>(compound, locker.lock_stateid, locker.lock_seqid,
+                                       OwnerOperation::Lock,
+                                       [&] { return lock_here(compound, args); });
 }
 
 v4::LOCKU4res locku_in_turn(Compound& compound, v4::LOCKU4args& args) {

@@ -1,6 +1,7 @@
 // LOOKUP and LOOKUPP (RFC 8881 18.13, 18.14). Both cross the borders between the pseudo file system
 // and the exports (7.5).
 #include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/crossing.h"
 #include "nfs/v4/ops/operations.h"
 
 namespace stag::nfs::nfs4 {
@@ -8,10 +9,6 @@ namespace stag::nfs::nfs4 {
 namespace {
 
 using Entered = Result<Object, v4::nfsstat4>;
-
-bool is_root(const ExportObject& object) {
-  return object.handle == object.store().root();
-}
 
 Entered lookup_in_folder(const Compound& compound, const PseudoFs::Node& folder,
                          std::string_view name) {
@@ -38,18 +35,25 @@ Task<v4::LOOKUP4res> lookup(Compound& compound, v4::LOOKUP4args& args) {
     co_return v4::LOOKUP4res{v4::NFS4_OK};
   }
   const ExportObject directory = compound.object();
-  if (is_root(directory)) {
-    const PseudoFs::Node& here = compound.pseudo_fs().node_of(*directory.export_);
-    const PseudoFs::Node* child = here.child(args.objname);
-    if (child != nullptr && child->mounted != nullptr) {
-      const Entered entered = compound.enter(*child);
-      if (!entered) co_return v4::LOOKUP4res{entered.error()};
-      compound.set_current(*entered);
-      co_return v4::LOOKUP4res{v4::NFS4_OK};
-    }
+  const PseudoFs::Node* child = nullptr;
+  if (compound.admission().exports().nested()) {
+    const PseudoFs::Node* here = co_await node_at(compound, directory, args.objname);
+    if (here != nullptr) child = here->child(args.objname);
   }
+  if (child != nullptr && child->mounted != nullptr) {
+    const Entered entered = compound.enter(*child);
+    if (!entered) co_return v4::LOOKUP4res{entered.error()};
+    compound.set_current(*entered);
+    co_return v4::LOOKUP4res{v4::NFS4_OK};
+  }
+  if (directory.wrong_security) co_return v4::LOOKUP4res{v4::NFS4ERR_WRONGSEC};
   const auto found =
       co_await directory.store().lookup(directory.caller(), directory.handle, args.objname);
+  if (!found && found.error() == vfs::Status::NoEntry && child != nullptr) {
+    // Only the exports' names speak of this folder.
+    compound.set_current(child);
+    co_return v4::LOOKUP4res{v4::NFS4_OK};
+  }
   if (!found) {
     std::optional<vfs::Attributes> now;
     if (found.error() == vfs::Status::NotDirectory) now = co_await attributes_now(directory);
@@ -70,12 +74,13 @@ Task<v4::LOOKUPP4res> lookupp(Compound& compound) {
   if (here != nullptr) {
     // 18.14.3: nothing is above the root.
     if (here->parent == nullptr) co_return v4::LOOKUPP4res{v4::NFS4ERR_NOENT};
-    const Entered above = compound.enter(*here->parent);
+    const Entered above = co_await parent_of_root(compound, *here);
     if (!above) co_return v4::LOOKUPP4res{above.error()};
     compound.set_current(*above);
     co_return v4::LOOKUPP4res{v4::NFS4_OK};
   }
   const ExportObject directory = compound.object();
+  if (directory.wrong_security) co_return v4::LOOKUPP4res{v4::NFS4ERR_WRONGSEC};
   const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, "..");
   if (!found) co_return v4::LOOKUPP4res{to_nfsstat4(found.error())};
   ExportObject object = directory;

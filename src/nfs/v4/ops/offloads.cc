@@ -36,6 +36,11 @@ class Offloads::EndNotice final : public PendingCallback {
         job_(std::move(job)),
         status_(status),
         until_(now + std::chrono::seconds(shared.options.lease_seconds)) {}
+  // Answered, given up, or never sent because there was no memory.
+  ~EndNotice() override {
+    if (Offloads* const offloads = shared_.offloads.load(std::memory_order_acquire))
+      offloads->forget(job_->stateid);
+  }
 
   void fill(v4::nfs_cb_argop4& operation) const override {
     operation.argop = v4::OP_CB_OFFLOAD;
@@ -56,22 +61,11 @@ class Offloads::EndNotice final : public PendingCallback {
     store_be(copied.wr_writeverf.data(), job_->work.verifier);
   }
   Next answered(const CallbackOutcome& outcome, TimePoint) override {
-    if (outcome.operation == v4::NFS4ERR_DELAY) return Next::Later;
-    forget();
-    return Next::Ended;
+    return outcome.operation == v4::NFS4ERR_DELAY ? Next::Later : Next::Ended;
   }
-  bool is_over(TimePoint now) override {
-    if (now < until_ && !job_->work.life->ended()) return false;
-    forget();
-    return true;
-  }
+  bool is_over(TimePoint now) override { return now >= until_ || job_->work.life->ended(); }
 
  private:
-  void forget() {
-    if (Offloads* const offloads = shared_.offloads.load(std::memory_order_acquire))
-      offloads->forget(job_->stateid);
-  }
-
   SharedState& shared_;
   const JobPtr job_;
   const v4::nfsstat4 status_;
@@ -101,7 +95,7 @@ state::Stateid Offloads::next_stateid() {
 bool Offloads::has_room(state::ClientId client) const {
   const auto of_client = std::ranges::count_if(
       jobs_, [&](const auto& one) { return one.second->work.life->clientid == client; });
-  return !stopping_ && jobs_.size() < kAll && of_client < kOfClient;
+  return !stopping_ && jobs_.size() < kAll && of_client < shared_.options.copies_of_client;
 }
 
 bool Offloads::room_for(state::ClientId client) const {

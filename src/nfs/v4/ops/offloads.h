@@ -34,7 +34,6 @@ struct OffloadedCopy {
 
 class Offloads {
  public:
-  static constexpr std::uint32_t kOfClient = 8;
   static constexpr std::uint32_t kAll = 64;
 
   struct Progress {

@@ -63,7 +63,8 @@ struct Creation {
   bool unchecked = false;
 };
 
-Result<Creation, v4::nfsstat4> to_creation(const v4::createhow4& how) {
+Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
+                                                 const v4::createhow4& how) {
   Creation creation;
   const v4::fattr4* attributes = nullptr;
   switch (how.mode) {
@@ -76,22 +77,24 @@ Result<Creation, v4::nfsstat4> to_creation(const v4::createhow4& how) {
     case v4::EXCLUSIVE4:
       creation.how.mode = vfs::CreateMode::Exclusive;
       creation.how.verifier = how.createverf();
-      return creation;
+      co_return creation;
     case v4::EXCLUSIVE4_1:
       creation.how.mode = vfs::CreateMode::Exclusive;
       creation.how.verifier = how.ch_createboth().cva_verf;
       attributes = &how.ch_createboth().cva_attrs;
       break;
   }
-  const auto wanted = decode_attributes(*attributes);
-  if (!wanted) return Failure{wanted.error()};
+  auto wanted = decode_attributes(*attributes);
+  if (!wanted) co_return Failure{wanted.error()};
+  if (const v4::nfsstat4 bad = co_await compound.resolve_names(*wanted); bad != v4::NFS4_OK)
+    co_return Failure{bad};
   if (creation.how.mode == vfs::CreateMode::Exclusive &&
       !(wanted->set - exclusive_create_attributes()).empty())
-    return Failure{v4::NFS4ERR_ATTRNOTSUPP};
+    co_return Failure{v4::NFS4ERR_ATTRNOTSUPP};
   creation.how.attributes = wanted->values;
   creation.set = wanted->set;
   creation.acl = wanted->acl;
-  return creation;
+  co_return creation;
 }
 
 Task<Found> make(const ExportObject& directory, const std::string& name, const Creation& creation) {
@@ -128,15 +131,16 @@ Task<Found> find_or_make(const ExportObject& directory, const std::string& name,
   co_return Failure{v4::NFS4ERR_DELAY};
 }
 
-Task<Found> find_by_name(const ExportObject& directory, const v4::OPEN4args& args,
+Task<Found> find_by_name(const Compound& compound, const v4::OPEN4args& args,
                          const std::string& name) {
+  const ExportObject& directory = compound.object();
   if (const v4::nfsstat4 bad = check_name(name); bad != v4::NFS4_OK) co_return Failure{bad};
   if (args.openhow.opentype != v4::OPEN4_CREATE) {
     const auto found = co_await lookup_in(directory, name);
     if (!found) co_return Failure{to_nfsstat4(found.error())};
     co_return existing(directory, *found);
   }
-  const auto creation = to_creation(args.openhow.how());
+  const auto creation = co_await to_creation(compound, args.openhow.how());
   if (!creation) co_return Failure{creation.error()};
   if (creation->unchecked) co_return co_await find_or_make(directory, name, *creation);
   if (directory.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
@@ -147,9 +151,9 @@ Task<Found> find(Compound& compound, const v4::OPEN4args& args) {
   const ExportObject current = compound.object();
   switch (args.claim.claim) {
     case v4::CLAIM_NULL:
-      co_return co_await find_by_name(current, args, args.claim.file());
+      co_return co_await find_by_name(compound, args, args.claim.file());
     case v4::CLAIM_DELEGATE_CUR:
-      co_return co_await find_by_name(current, args, args.claim.delegate_cur_info().file);
+      co_return co_await find_by_name(compound, args, args.claim.delegate_cur_info().file);
     case v4::CLAIM_FH:
     case v4::CLAIM_DELEG_CUR_FH:
     case v4::CLAIM_PREVIOUS: {
@@ -203,9 +207,24 @@ Task<v4::nfsstat4> truncate(const Target& target) {
   co_return changed ? v4::NFS4_OK : to_nfsstat4(changed.error());
 }
 
+// The last steps of an open that is granted; where one fails, it is to be undone.
+Task<Result<v4::open_delegation4, v4::nfsstat4>> truncate_and_delegate(Compound& compound,
+                                                                       const Target& target,
+                                                                       const v4::OPEN4args& args,
+                                                                       Delegating delegating) {
+  const v4::nfsstat4 failed = co_await truncate(target);
+  if (failed != v4::NFS4_OK) co_return Failure{failed};
+  if (delegating == Delegating::Forbidden) co_return v4::open_delegation4{};
+  co_return co_await delegation_for(compound, target.file, args);
+}
+
 }  // namespace
 
 Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
+  return open_file(compound, args, Delegating::Allowed);
+}
+
+Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating delegating) {
   if (const v4::nfsstat4 bad = check_arguments(args); bad != v4::NFS4_OK)
     co_return v4::OPEN4res{bad, {}};
   // Before anything is made.
@@ -229,19 +248,18 @@ Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
   const state::OpenResult opened = co_await settled_in_time(
       compound, wanted.file, [&] { return compound.shared().files.open(wanted, compound.life()); });
   if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
-  const v4::nfsstat4 failed = co_await truncate(*target);
-  if (failed != v4::NFS4_OK) {
+  auto delegation = co_await truncate_and_delegate(compound, *target, args, delegating);
+  if (!delegation) {
     compound.shared().files.undo(opened);
-    co_return v4::OPEN4res{failed, {}};
+    co_return v4::OPEN4res{delegation.error(), {}};
   }
-
   v4::OPEN4res results;
   v4::OPEN4resok& ok = results.resok4();
   ok.stateid = to_stateid4(opened.stateid);
   ok.cinfo = target->directory;
   ok.rflags = v4::OPEN4_RESULT_LOCKTYPE_POSIX;
   ok.attrset = target->set.bitmap();
-  ok.delegation = co_await delegation_for(compound, target->file, args);
+  ok.delegation = *std::move(delegation);
   compound.set_current(target->file);
   compound.set_current_stateid(ok.stateid);
   co_return results;

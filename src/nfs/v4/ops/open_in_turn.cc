@@ -36,11 +36,13 @@ v4::nfsstat4 check_version(const v4::OPEN4args& args) {
   return known ? v4::NFS4_OK : v4::NFS4ERR_INVAL;
 }
 
-Task<v4::OPEN4res> open_here(Compound& compound, v4::OPEN4args& args) {
+// RFC 7530 9.1.11: no delegation goes with an open that is still to be confirmed.
+Task<v4::OPEN4res> open_here(Compound& compound, v4::OPEN4args& args, bool confirmed) {
   if (on_pseudo_fs(compound)) co_return v4::OPEN4res{v4::NFS4ERR_ROFS, {}};
   const v4::nfsstat4 other = check_version(args);
   if (other != v4::NFS4_OK) co_return v4::OPEN4res{other, {}};
-  co_return co_await open(compound, args);
+  const bool final = confirmed || args.claim.claim == v4::CLAIM_PREVIOUS;
+  co_return co_await open_file(compound, args, final ? Delegating::Allowed : Delegating::Forbidden);
 }
 
 // The turn of a stateid's open owner.
@@ -75,7 +77,7 @@ Task<v4::OPEN4res> open_in_turn(Compound& compound, v4::OPEN4args& args) {
   OwnerTurn turn(compound, {state::OwnerKind::Open, args.owner.clientid, name.bytes(), args.seqid,
                             state::OwnerOperation::Open, true});
   if (!turn.runs()) co_return turn.instead(&v4::OPEN4res::status);
-  v4::OPEN4res results = co_await open_here(compound, args);
+  v4::OPEN4res results = co_await open_here(compound, args, turn.confirmed());
   const bool opened = results.status == v4::NFS4_OK;
   if (opened && args.claim.claim == v4::CLAIM_PREVIOUS) {
     compound.shared().owners.confirm(turn.owner());

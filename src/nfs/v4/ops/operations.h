@@ -73,11 +73,13 @@ Task<v4::REMOVEXATTR4res> removexattr(Compound& compound, v4::REMOVEXATTR4args& 
 
 // Opens and locks.
 Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args);
+enum class Delegating : bool { Forbidden, Allowed };
+Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating delegating);
 v4::DELEGRETURN4res delegreturn(Compound& compound, v4::DELEGRETURN4args& args);
 v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args);
 v4::OPEN_DOWNGRADE4res open_downgrade(Compound& compound, v4::OPEN_DOWNGRADE4args& args);
-v4::LOCK4res lock(Compound& compound, v4::LOCK4args& args);
-v4::LOCKT4res lockt(Compound& compound, v4::LOCKT4args& args);
+Task<v4::LOCK4res> lock(Compound& compound, v4::LOCK4args& args);
+Task<v4::LOCKT4res> lockt(Compound& compound, v4::LOCKT4args& args);
 v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args);
 v4::TEST_STATEID4res test_stateid(Compound& compound, v4::TEST_STATEID4args& args);
 v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& args);
@@ -92,7 +94,7 @@ Task<v4::OPEN4res> open_in_turn(Compound& compound, v4::OPEN4args& args);
 v4::OPEN_CONFIRM4res open_confirm(Compound& compound, v4::OPEN_CONFIRM4args& args);
 v4::OPEN_DOWNGRADE4res open_downgrade_in_turn(Compound& compound, v4::OPEN_DOWNGRADE4args& args);
 v4::CLOSE4res close_in_turn(Compound& compound, v4::CLOSE4args& args);
-v4::LOCK4res lock_in_turn(Compound& compound, v4::LOCK4args& args);
+Task<v4::LOCK4res> lock_in_turn(Compound& compound, v4::LOCK4args& args);
 v4::LOCKU4res locku_in_turn(Compound& compound, v4::LOCKU4args& args);
 
 // Sessions.

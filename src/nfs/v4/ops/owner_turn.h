@@ -60,6 +60,7 @@ class OwnerTurn {
   // Null: unknown.
   const state::OwnerRef& owner() const { return turn_.owner; }
   bool confirmed() const { return turn_.confirmed; }
+  bool fresh() const { return turn_.fresh; }
 
  private:
   bool holds() const { return turn_.owner != nullptr; }

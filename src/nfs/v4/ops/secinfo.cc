@@ -1,5 +1,6 @@
 // SECINFO and SECINFO_NO_NAME (RFC 8881 18.29, 18.45): the security flavors that an object takes.
 // Both consume the current filehandle (2.6.3.1.1.8).
+#include "nfs/v4/ops/crossing.h"
 #include "nfs/v4/ops/operations.h"
 
 namespace stag::nfs::nfs4 {
@@ -30,20 +31,36 @@ v4::SECINFO4res answer(Compound& compound, const Export& mounted) {
   return answer(compound, *options);
 }
 
+// 2.6.3.1.1.5: neither of the two minds the caller's flavor, and nothing behind them has the
+// filehandle that they leave.
+void mind_no_security(Compound& compound) {
+  if (!has_wrong_security(compound.current())) return;
+  ExportObject object = compound.object();
+  object.wrong_security = false;
+  compound.set_current(object);
+}
+
 // Where the current filehandle is in the pseudo file system; null: within an export.
 const PseudoFs::Node* node_here(const Compound& compound) {
   if (const auto* folder = std::get_if<const PseudoFs::Node*>(&compound.current())) return *folder;
-  const ExportObject& object = compound.object();
-  if (object.handle != object.store().root()) return nullptr;
-  return &compound.pseudo_fs().node_of(*object.export_);
+  if (!is_root(compound.object())) return nullptr;
+  return &compound.pseudo_fs().node_of(*compound.object().export_);
+}
+
+// What of the pseudo file system has this name here; null: nothing.
+Task<const PseudoFs::Node*> child_here(const Compound& compound, std::string_view name) {
+  const PseudoFs::Node* here = node_here(compound);
+  if (here == nullptr && compound.admission().exports().nested())
+    here = co_await node_at(compound, compound.object(), name);
+  co_return here == nullptr ? nullptr : here->child(name);
 }
 
 }  // namespace
 
 Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args) {
-  const PseudoFs::Node* here = node_here(compound);
-  const PseudoFs::Node* child = here != nullptr ? here->child(args.name) : nullptr;
+  const PseudoFs::Node* const child = co_await child_here(compound, args.name);
   if (child != nullptr && child->mounted != nullptr) co_return answer(compound, *child->mounted);
+  mind_no_security(compound);
   v4::LOOKUP4args name{args.name};
   const v4::LOOKUP4res found = co_await lookup(compound, name);
   if (found.status != v4::NFS4_OK) co_return v4::SECINFO4res{found.status, {}};
@@ -53,10 +70,11 @@ Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args) {
 Task<v4::SECINFO_NO_NAME4res> secinfo_no_name(Compound& compound, v4::SECINFO_NO_NAME4args& style) {
   if (style != v4::SECINFO_STYLE4_PARENT) co_return answer(compound);
   const PseudoFs::Node* here = node_here(compound);
-  const PseudoFs::Node* parent = here != nullptr ? here->parent : nullptr;
-  if (parent != nullptr && parent->mounted != nullptr) co_return answer(compound, *parent->mounted);
-  const v4::LOOKUPP4res above = co_await lookupp(compound);
-  if (above.status != v4::NFS4_OK) co_return v4::SECINFO_NO_NAME4res{above.status, {}};
+  const PseudoFs::Node* above = here != nullptr ? PseudoFs::export_above(*here) : nullptr;
+  if (above != nullptr) co_return answer(compound, *above->mounted);
+  mind_no_security(compound);
+  const v4::LOOKUPP4res found = co_await lookupp(compound);
+  if (found.status != v4::NFS4_OK) co_return v4::SECINFO_NO_NAME4res{found.status, {}};
   co_return answer(compound);
 }
 

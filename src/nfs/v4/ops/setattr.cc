@@ -7,8 +7,10 @@
 namespace stag::nfs::nfs4 {
 
 Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
-  const auto wanted = decode_attributes(args.obj_attributes);
+  auto wanted = decode_attributes(args.obj_attributes);
   if (!wanted) co_return v4::SETATTR4res{wanted.error(), {}};
+  if (const v4::nfsstat4 bad = co_await compound.resolve_names(*wanted); bad != v4::NFS4_OK)
+    co_return v4::SETATTR4res{bad, {}};
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::SETATTR4res{v4::NFS4ERR_ROFS, {}};
   // 18.30.3: the stateid is there for a change of the size, which is like a WRITE.

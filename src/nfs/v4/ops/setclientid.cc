@@ -1,19 +1,46 @@
 // SETCLIENTID, SETCLIENTID_CONFIRM, RENEW and RELEASE_LOCKOWNER (RFC 7530 16.28, 16.33, 16.34,
-// 16.37). What a client says of its callbacks is not used: no delegations are given out.
+// 16.37).
+#include "base/reason.h"
+#include "nfs/v4/callback/callback_address.h"
+#include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
+namespace {
+
+// Null where the client is not called: it wants no callbacks, or names what is not connected to.
+std::shared_ptr<BackChannel> callback_path_of(const Compound& compound,
+                                              const v4::SETCLIENTID4args& args) {
+  const Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
+  if (callbacks == nullptr || !callbacks->connects()) return nullptr;
+  const rpc::CallContext& call = compound.admission().call();
+  auto credentials = callback_credentials(call.caller());
+  if (!credentials || !names_callback(args.callback)) return nullptr;
+  const std::string& client = call.origin().peer.host;
+  auto address = callback_address(args.callback, client, compound.shared().options);
+  if (!address) {
+    trace(Reason::CallbackAddressRefused, client, args.callback.cb_location.na_r_addr);
+    return nullptr;
+  }
+  return std::make_shared<BackChannel>(
+      CallbackAddress{*std::move(address), client, args.callback_ident}, args.callback.cb_program,
+      *std::move(credentials));
+}
+
+}  // namespace
+
 v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args) {
   compound.shared().expire(compound.now());
   const std::string principal = compound.principal();
   const Buffer id = args.client.id.flatten();
-  const state::SetClientIdResult set =
-      compound.shared().clients.set_clientid({id.bytes(), args.client.verifier, bytes_of(principal),
-                                              compound.admission().call().origin().peer.host},
-                                             compound.now());
+  const state::SetClientIdResult set = compound.shared().clients.set_clientid(
+      {id.bytes(), args.client.verifier, bytes_of(principal),
+       compound.admission().call().origin().peer.host, callback_path_of(compound, args)},
+      compound.now());
   compound.shared().release(set.ended);
   v4::SETCLIENTID4res results;
   results.status = to_nfsstat4(set.status);
@@ -45,7 +72,10 @@ v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
 
 v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args) {
   compound.shared().expire(compound.now());
-  return {compound.identify(args.clientid)};
+  const v4::nfsstat4 status = compound.identify(args.clientid);
+  if (status != v4::NFS4_OK || compound.life()->delegations.load(std::memory_order_relaxed) == 0)
+    return {status};
+  return {check_callback_path(compound)};
 }
 
 v4::RELEASE_LOCKOWNER4res release_lockowner(Compound& compound, v4::RELEASE_LOCKOWNER4args& args) {

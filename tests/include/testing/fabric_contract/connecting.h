@@ -14,6 +14,20 @@ TEST_P(FabricContract, carries_private_data_both_ways) {
   EXPECT_TRUE(carries(text_of(active->peer_private_data()), "answers"));
 }
 
+TEST_P(FabricContract, carries_the_private_data_that_fits_what_the_connection_can_do) {
+  options.private_data = byte_vector("asks");
+  options.private_data_without_invalidation = byte_vector("asks without");
+  acceptor.answer.private_data = byte_vector("answers");
+  acceptor.answer.private_data_without_invalidation = byte_vector("answers without");
+  join();
+  const auto said = [](fabric::Connection& by, const std::string& words) {
+    return by.parameters().remote_invalidation ? words : words + " without";
+  };
+  EXPECT_TRUE(carries(acceptor.private_data, said(*active, "asks")));
+  EXPECT_TRUE(carries(text_of(passive->peer_private_data()), said(*active, "asks")));
+  EXPECT_TRUE(carries(text_of(active->peer_private_data()), said(*passive, "answers")));
+}
+
 TEST_P(FabricContract, names_both_ends_of_a_connection) {
   join();
   EXPECT_EQ(active->peer_address(), listener->local_address());
@@ -76,10 +90,13 @@ TEST_P(FabricContract, connecting_with_a_token_already_cancelled_fails) {
 
 TEST_P(FabricContract, private_data_that_is_too_long_fails_the_connect) {
   listen();
-  options.private_data.resize(70'000);
-  const auto outcome = connect(listener->local_address());
-  ASSERT_TRUE(outcome && !outcome->ok());
-  EXPECT_EQ(outcome->error(), Reason::PrivateDataTooLong);
+  for (const bool other : {false, true}) {
+    options.private_data.resize(other ? 0 : 70'000);
+    if (other) options.private_data_without_invalidation.emplace(70'000);
+    const auto outcome = connect(listener->local_address());
+    ASSERT_TRUE(outcome && !outcome->ok());
+    EXPECT_EQ(outcome->error(), Reason::PrivateDataTooLong);
+  }
 }
 
 TEST_P(FabricContract, each_side_keeps_no_more_reads_outstanding_than_the_other_accepts) {

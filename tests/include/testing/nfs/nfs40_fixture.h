@@ -20,6 +20,8 @@ class Nfs40Served : public Nfs4Served {
     nfs::v4::SETCLIENTID4args args;
     args.client.id = Rope::copy_of(bytes_of(id));
     args.client.verifier.fill(std::byte{verifier});
+    args.callback = callback_;
+    args.callback_ident = callback_ident_;
     const Res set = run({op(nfs::v4::OP_SETCLIENTID, &Op::opsetclientid, std::move(args))});
     EXPECT_EQ(set.status, nfs::v4::NFS4_OK);
     return set.resarray.at(0).opsetclientid().resok4();
@@ -118,6 +120,9 @@ class Nfs40Served : public Nfs4Served {
   }
 
   nfs::v4::clientid4 client_ = 0;
+  // What SETCLIENTID says.
+  nfs::v4::cb_client4 callback_;
+  std::uint32_t callback_ident_ = 0;
 };
 
 }  // namespace stag::testing

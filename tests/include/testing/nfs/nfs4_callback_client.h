@@ -1,5 +1,6 @@
-// A client of NFS version 4.1 that is called back: a connection with a reverse direction, what was
-// asked on it, and what is answered. For tests on Nfs4Served.
+// A client of NFS version 4 that is called back: what was asked of it, and what it answers. In
+// version 4.1 on its own connection, which has a reverse direction; in version 4.0 where it
+// listens. For tests on Nfs4Served.
 #pragma once
 
 #include <deque>
@@ -38,11 +39,13 @@ class CallbackClient {
 
   // Of recalls, the delegation's.
   const nfs::v4::CB_RECALL4args& recall(std::size_t index) {
-    return asked.at(index).argarray.at(1).opcbrecall();
+    return asked.at(index).argarray.back().opcbrecall();
   }
   const nfs::v4::CB_SEQUENCE4args& sequence(std::size_t index) {
     return asked.at(index).argarray.at(0).opcbsequence();
   }
+
+  rpc::Service& service() { return callbacks_; }
 
   LoopbackChannel channel;
   int probes = 0;
@@ -73,6 +76,11 @@ class CallbackClient {
     callers.push_back(call.caller());
     if (!answers) co_return Failure{rpc::CallRefusal{.drop = true}};
     Answer answer;
+    if (args.minorversion == 0) {
+      answer.resarray.push_back(
+          result_of(args.argarray.at(0).argop, answer.status = next(statuses)));
+      co_return answer;
+    }
     answer.resarray.resize(1);
     answer.resarray[0].resop = nfs::v4::OP_CB_SEQUENCE;
     nfs::v4::CB_SEQUENCE4res& sequence = answer.resarray[0].opcbsequence();

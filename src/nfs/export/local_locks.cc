@@ -1,0 +1,291 @@
+#include "nfs/export/local_locks.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace stag::nfs {
+
+using state::ConflictingLock;
+using state::FileKey;
+using state::Range;
+using state::RangeMode;
+using state::RangeModes;
+
+namespace {
+
+vfs::LocalRange to_local(const Range& range) {
+  return {range.first, range.last};
+}
+
+vfs::LockMode to_local(RangeMode mode) {
+  switch (mode) {
+    case RangeMode::None:
+      break;
+    case RangeMode::Shared:
+      return vfs::LockMode::Shared;
+    case RangeMode::Exclusive:
+      return vfs::LockMode::Exclusive;
+  }
+  return vfs::LockMode::None;
+}
+
+RangeMode mode_of(bool exclusive) {
+  return exclusive ? RangeMode::Exclusive : RangeMode::Shared;
+}
+
+ConflictingLock to_conflict(const vfs::LocalLock& lock) {
+  return {{lock.range.first, lock.range.last}, lock.exclusive, 0, "a program of the server"};
+}
+
+}  // namespace
+
+// One file that is open. What the store holds is known here, so that it is never asked for less
+// than somebody has.
+class LocalFile {
+ public:
+  LocalFile(const FileKey& of, std::unique_ptr<vfs::LocalLocks> locks)
+      : key(of), locks_(std::move(locks)) {}
+
+  const FileKey key;
+  std::size_t pins = 0;  // with the table's mutex
+
+  bool unused() const {
+    const std::scoped_lock lock(mutex_);
+    return held_.empty() && holding_ == 0;
+  }
+
+  // Without a conflict, settle() is due.
+  std::optional<ConflictingLock> hold(const Range& range, RangeMode mode) {
+    const std::scoped_lock lock(mutex_);
+    if (auto conflict = hold_weaker(range, mode)) return conflict;
+    ++holding_;
+    ++version_;
+    return std::nullopt;
+  }
+
+  // What is to be reconciled, unless somebody else still holds.
+  std::optional<Range> settle(const Range& range) {
+    const std::scoped_lock lock(mutex_);
+    ++version_;
+    --holding_;
+    return postponed(range);
+  }
+
+  struct Due {
+    Range range;
+    std::uint64_t number = 0;  // for reconcile()
+  };
+  // nullopt: later, by settle().
+  std::optional<Due> begin(const Range& range) {
+    const std::scoped_lock lock(mutex_);
+    const auto due = postponed(range);
+    if (!due) return std::nullopt;
+    return Due{*due, version_};
+  }
+  // False: something came in between.
+  bool reconcile(const Range& range, const RangeModes& wanted, std::uint64_t number) {
+    const std::scoped_lock lock(mutex_);
+    if (version_ != number) return false;
+    for (const RangeModes::Piece& target : wanted.within(range)) {
+      const std::vector<RangeModes::Piece> now = held_.within(target.range);
+      if ((now.size() == 1 && now[0].mode == target.mode) || change(target)) continue;
+      for (const RangeModes::Piece& piece : now)
+        if (piece.mode != target.mode) static_cast<void>(change({piece.range, target.mode}));
+    }
+    return true;
+  }
+
+  std::optional<ConflictingLock> conflict(const Range& range, RangeMode mode) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = locks_->conflict(to_local(range), to_local(mode));
+    if (!found) return std::nullopt;
+    return to_conflict(*found);
+  }
+
+ private:
+  std::optional<Range> postponed(const Range& range) {
+    postponed_ = postponed_ ? state::hull(*postponed_, range) : range;
+    if (holding_ != 0) return std::nullopt;
+    return std::exchange(postponed_, std::nullopt);
+  }
+  // Where the store cannot lock like that, no program could, either.
+  std::optional<ConflictingLock> raise(const Range& range, RangeMode mode) {
+    const auto set = locks_->set(to_local(range), to_local(mode));
+    if (set && *set) return to_conflict(**set);
+    if (set || set.error() == vfs::Status::NotSupported) return std::nullopt;
+    return to_conflict({to_local(range), true});
+  }
+  // A range in which nothing is stronger is one system call, in however many pieces it was: a file
+  // may have as many as clients have locks, and the loop waits.
+  std::optional<ConflictingLock> hold_weaker(const Range& range, RangeMode mode) {
+    const std::vector<RangeModes::Piece> pieces = held_.within(range);
+    const auto stronger = [mode](const RangeModes::Piece& piece) { return piece.mode > mode; };
+    if (std::none_of(pieces.begin(), pieces.end(), stronger)) {
+      if (pieces.size() == 1 && pieces[0].mode == mode) return std::nullopt;
+      auto conflict = raise(range, mode);
+      if (!conflict) held_.set(range, mode);
+      return conflict;
+    }
+    std::vector<RangeModes::Piece> raised;
+    for (const RangeModes::Piece& piece : pieces) {
+      if (piece.mode >= mode) continue;
+      auto conflict = raise(piece.range, mode);
+      if (!conflict) {
+        raised.push_back(piece);
+        continue;
+      }
+      for (const RangeModes::Piece& before : raised)
+        static_cast<void>(locks_->set(to_local(before.range), to_local(before.mode)));
+      return conflict;
+    }
+    for (const RangeModes::Piece& piece : raised) held_.set(piece.range, mode);
+    return std::nullopt;
+  }
+  bool change(const RangeModes::Piece& piece) {
+    const auto set = locks_->set(to_local(piece.range), to_local(piece.mode));
+    if (!set || *set) return false;
+    held_.set(piece.range, piece.mode);
+    return true;
+  }
+
+  mutable std::mutex mutex_;
+  const std::unique_ptr<vfs::LocalLocks> locks_;
+  RangeModes held_;
+  std::uint32_t holding_ = 0;
+  std::uint64_t version_ = 0;
+  std::optional<Range> postponed_;
+};
+
+LocalLockTable::LocalLockTable() = default;
+LocalLockTable::~LocalLockTable() = default;
+
+LocalLockTable::SourceId LocalLockTable::add(Source source) {
+  return sources_.insert(sources_.end(), std::move(source));
+}
+
+void LocalLockTable::remove(SourceId source) {
+  sources_.erase(source);
+}
+
+LocalLockTable::Pin::Pin(LocalLockTable& table, std::shared_ptr<LocalFile> file)
+    : table_(&table), file_(std::move(file)) {}
+
+LocalLockTable::Pin& LocalLockTable::Pin::operator=(Pin&& other) noexcept {
+  std::swap(table_, other.table_);
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+LocalLockTable::Pin::~Pin() {
+  if (file_ != nullptr) table_->release(*file_);
+}
+
+std::shared_ptr<LocalFile> LocalLockTable::find(const FileKey& key) const {
+  if (!any()) return nullptr;
+  const std::scoped_lock lock(mutex_);
+  const auto found = files_.find(key);
+  return found == files_.end() ? nullptr : found->second;
+}
+
+LocalLockTable::Pin LocalLockTable::pinned_if_open(const FileKey& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = files_.find(key);
+  if (found == files_.end()) return {};
+  ++found->second->pins;
+  return {*this, found->second};
+}
+
+// Somebody may have opened it meanwhile.
+LocalLockTable::Pin LocalLockTable::pinned(const std::shared_ptr<LocalFile>& file) {
+  const std::scoped_lock lock(mutex_);
+  const auto [at, fresh] = files_.emplace(file->key, file);
+  if (fresh) open_.fetch_add(1);
+  ++at->second->pins;
+  return {*this, at->second};
+}
+
+Task<Result<LocalLockTable::Pin, vfs::Status>> LocalLockTable::open(const FileKey& key,
+                                                                    vfs::FileSystem& store,
+                                                                    vfs::CallerContext caller) {
+  if (Pin pin = pinned_if_open(key)) co_return std::move(pin);
+  auto locks = co_await store.local_locks(caller, key.handle);
+  if (!locks && locks.error() == vfs::Status::NotSupported) co_return Pin();
+  if (!locks) co_return Failure{locks.error()};
+  co_return pinned(std::make_shared<LocalFile>(key, *std::move(locks)));
+}
+
+void LocalLockTable::release(LocalFile& file) {
+  std::shared_ptr<LocalFile> closed;
+  const std::scoped_lock lock(mutex_);
+  --file.pins;
+  close_if_unused(file, closed);
+}
+
+// With the mutex; `closed` is destroyed without.
+void LocalLockTable::close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>& closed) {
+  if (file.pins != 0 || !file.unused()) return;
+  const auto found = files_.find(file.key);
+  if (found == files_.end() || found->second.get() != &file) return;
+  closed = std::move(found->second);
+  files_.erase(found);
+  open_.fetch_sub(1);
+}
+
+LocalLockTable::Hold::Hold(LocalLockTable& table, std::shared_ptr<LocalFile> file,
+                           const Range& range)
+    : table_(&table), file_(std::move(file)), range_(range) {}
+
+LocalLockTable::Hold::~Hold() {
+  if (file_ == nullptr) return;
+  if (const auto due = file_->settle(range_)) table_->reconcile(*file_, *due);
+}
+
+Result<LocalLockTable::Hold, ConflictingLock> LocalLockTable::hold(const FileKey& key,
+                                                                   const Range& range,
+                                                                   bool exclusive) {
+  auto file = find(key);
+  if (file == nullptr) return Hold();
+  if (auto conflict = file->hold(range, mode_of(exclusive))) return Failure{*std::move(conflict)};
+  return Hold(*this, std::move(file), range);
+}
+
+std::optional<ConflictingLock> LocalLockTable::conflict(const FileKey& key, const Range& range,
+                                                        bool exclusive) const {
+  const auto file = find(key);
+  return file == nullptr ? std::nullopt : file->conflict(range, mode_of(exclusive));
+}
+
+void LocalLockTable::freed(const FileKey* key, const Range& range) {
+  if (!any()) return;
+  std::vector<std::shared_ptr<LocalFile>> touched;
+  if (key != nullptr) {
+    if (auto file = find(*key)) touched.push_back(std::move(file));
+  } else {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [each, file] : files_) touched.push_back(file);
+  }
+  for (const auto& file : touched) reconcile(*file, range);
+}
+
+RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const {
+  RangeModes modes;
+  for (const Source& source : sources_) source(key, range, modes);
+  return modes;
+}
+
+// Whoever comes in between has it done again, or does it himself.
+void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
+  Range rest = range;
+  for (;;) {
+    const auto due = file.begin(rest);
+    if (!due) return;
+    rest = due->range;
+    if (file.reconcile(rest, locked(file.key, rest), due->number)) break;
+  }
+  std::shared_ptr<LocalFile> closed;
+  const std::scoped_lock lock(mutex_);
+  close_if_unused(file, closed);
+}
+
+}  // namespace stag::nfs

@@ -1,0 +1,114 @@
+// LocalLockTable: the byte ranges that clients have locked, of whatever version and by NLM, kept
+// from programs of the server's machine, which see them as locks of one owner (vfs/local.h).
+//
+// Who gives locks out (a Source) has a table of its own. It gets a Hold before it adds something to
+// it, and gives the Hold up when that is done, or was refused; it says freed() when something has
+// gone. So what is held is never less than all sources have together, and soon no more: then the
+// sources are asked what they have.
+//
+// Thread: any. The mutex of a file is held over the system calls of LocalLocks, which do not block;
+// none is held over a call of a Source. So a Source may call hold() with a mutex of its own locked;
+// it gives Holds up, and calls freed(), without.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "base/task.h"
+#include "nfs/state/outside.h"
+#include "nfs/state/range_modes.h"
+#include "vfs/vfs.h"
+
+namespace stag::nfs {
+
+class LocalFile;
+
+class LocalLockTable final : public state::RangeMirror {
+ public:
+  // Raises what it has locked in this range of a file.
+  using Source =
+      std::function<void(const state::FileKey&, const state::Range&, state::RangeModes& to)>;
+  LocalLockTable();
+  ~LocalLockTable() override;
+  LocalLockTable(const LocalLockTable&) = delete;
+
+  // Called while no Call runs. The Source is asked until it is removed.
+  using SourceId = std::list<Source>::iterator;
+  SourceId add(Source source);
+  void remove(SourceId source);
+
+  // Keeps a file open, so that hold() and conflict() can be asked of it. Empty: there are no local
+  // programs.
+  class Pin {
+   public:
+    Pin() = default;
+    Pin(Pin&& other) noexcept = default;
+    Pin& operator=(Pin&& other) noexcept;
+    ~Pin();
+    explicit operator bool() const { return file_ != nullptr; }
+
+   private:
+    friend LocalLockTable;
+    Pin(LocalLockTable& table, std::shared_ptr<LocalFile> file);
+    LocalLockTable* table_ = nullptr;
+    std::shared_ptr<LocalFile> file_;
+  };
+  // Of a regular file; `key` names it, by its export and its handle. Both are used until the Task
+  // ends.
+  Task<Result<Pin, vfs::Status>> open(const state::FileKey& key, vfs::FileSystem& store,
+                                      vfs::CallerContext caller);
+
+  // Keeps local programs from a range while somebody decides on it.
+  class Hold {
+   public:
+    Hold() = default;
+    Hold(Hold&& other) noexcept = default;
+    Hold& operator=(Hold&&) = delete;
+    ~Hold();
+    // Of a file that is open.
+    explicit operator bool() const { return file_ != nullptr; }
+
+   private:
+    friend LocalLockTable;
+    Hold(LocalLockTable& table, std::shared_ptr<LocalFile> file, const state::Range& range);
+    LocalLockTable* table_ = nullptr;
+    std::shared_ptr<LocalFile> file_;
+    state::Range range_;
+  };
+  // Of a file that is open; an empty one of others. Fails with the lock of a local program.
+  Result<Hold, state::ConflictingLock> hold(const state::FileKey& file, const state::Range& range,
+                                            bool exclusive);
+  std::optional<state::ConflictingLock> conflict(const state::FileKey& file,
+                                                 const state::Range& range, bool exclusive) const;
+  // Null: of any file.
+  void freed(const state::FileKey* file, const state::Range& range) override;
+  // Whether any file is open.
+  bool any() const { return open_.load() != 0; }
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const state::FileKey& key) const {
+      return vfs::HandleHash()(key.handle) ^ std::hash<std::uint64_t>()(key.file_system);
+    }
+  };
+  std::shared_ptr<LocalFile> find(const state::FileKey& key) const;
+  Pin pinned(const std::shared_ptr<LocalFile>& file);
+  Pin pinned_if_open(const state::FileKey& key);
+  void release(LocalFile& file);
+  void close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>& closed);
+  void reconcile(LocalFile& file, const state::Range& range);
+  state::RangeModes locked(const state::FileKey& key, const state::Range& range) const;
+
+  std::list<Source> sources_;
+  std::atomic<std::size_t> open_{0};
+  mutable std::mutex mutex_;
+  std::unordered_map<state::FileKey, std::shared_ptr<LocalFile>, KeyHash> files_;
+};
+
+}  // namespace stag::nfs

@@ -1,0 +1,151 @@
+#include "nfs/export/local_locks.h"
+
+#include <gtest/gtest.h>
+
+#include "testing/manual_loop.h"
+#include "testing/nfs/store_with_programs.h"
+#include "vfs/memory/memory.h"
+
+namespace stag::nfs {
+namespace {
+
+using state::FileKey;
+using state::Range;
+using state::RangeModes;
+using Mode = state::RangeMode;
+
+class LocalLocks : public ::testing::Test {
+ protected:
+  LocalLocks() {
+    store_.has_locks = true;
+    for (RangeModes& one : given_)
+      table_.add([&one](const FileKey&, const Range& range, RangeModes& to) {
+        for (const RangeModes::Piece& piece : one.within(range)) to.raise(piece.range, piece.mode);
+      });
+    pin_ = open();
+  }
+  LocalLockTable::Pin open() {
+    auto opened = loop_.run(table_.open(key_, store_, {loop_, root_}));
+    STAG_CHECK(opened && opened->ok());
+    return **std::move(opened);
+  }
+  // As one of the two tables gives a lock out.
+  bool give(RangeModes& to, const Range& range, Mode mode) {
+    const auto held = table_.hold(key_, range, mode == Mode::Exclusive);
+    if (held.ok()) to.set(range, mode);
+    return held.ok();
+  }
+  void free(RangeModes& of, const Range& range) {
+    of.set(range, Mode::None);
+    table_.freed(&key_, range);
+  }
+  bool server_has(const Range& range, Mode mode) const {
+    return store_.locks.server_has(range.first, range.last, mode);
+  }
+
+  testing::ManualLoop loop_;
+  const vfs::Credentials root_{0, 0, {}};
+  testing::StoreWithPrograms store_{std::make_shared<vfs::MemoryFileSystem>()};
+  const FileKey key_{1, store_.root()};
+  RangeModes given_[2];
+  LocalLockTable table_;
+  LocalLockTable::Pin pin_;
+};
+
+TEST_F(LocalLocks, of_a_range_in_many_pieces_are_taken_and_given_back_at_once) {
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    ASSERT_TRUE(give(given_[0], {2 * i, 2 * i}, Mode::Shared));
+  store_.locks.calls = 0;
+  ASSERT_TRUE(give(given_[0], {0, 1999}, Mode::Exclusive));
+  EXPECT_EQ(store_.locks.calls, 1);
+  free(given_[0], {0, 1999});
+  EXPECT_EQ(store_.locks.calls, 2);
+  EXPECT_TRUE(server_has({0, 1999}, Mode::None));
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    ASSERT_TRUE(give(given_[0], {2 * i, 2 * i}, Mode::Exclusive));
+  store_.locks.calls = 0;
+  free(given_[0], {0, Range::kEnd});
+  EXPECT_EQ(store_.locks.calls, 1);
+}
+
+TEST_F(LocalLocks, hold_what_both_tables_have_and_no_more) {
+  ASSERT_TRUE(give(given_[0], {0, 9}, Mode::Shared));
+  ASSERT_TRUE(give(given_[1], {5, 14}, Mode::Shared));
+  EXPECT_TRUE(server_has({0, 14}, Mode::Shared));
+  free(given_[0], {0, 9});
+  EXPECT_TRUE(server_has({0, 4}, Mode::None));
+  EXPECT_TRUE(server_has({5, 14}, Mode::Shared)) << "the other table has it";
+  free(given_[1], {});
+  EXPECT_TRUE(server_has({}, Mode::None));
+}
+
+TEST_F(LocalLocks, become_shared_when_nobody_is_exclusive_any_more) {
+  ASSERT_TRUE(give(given_[0], {0, 9}, Mode::Exclusive));
+  EXPECT_TRUE(server_has({0, 9}, Mode::Exclusive));
+  ASSERT_TRUE(give(given_[0], {0, 4}, Mode::Shared));
+  EXPECT_TRUE(server_has({0, 4}, Mode::Shared));
+  EXPECT_TRUE(server_has({5, 9}, Mode::Exclusive));
+}
+
+TEST_F(LocalLocks, of_programs_are_told_and_change_nothing) {
+  store_.locks.of_programs.set({20, 29}, Mode::Shared);
+  ASSERT_TRUE(give(given_[0], {0, 9}, Mode::Shared));
+  const auto refused = table_.hold(key_, {5, 25}, true);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().range, (Range{20, 25}));
+  EXPECT_FALSE(refused.error().exclusive);
+  EXPECT_EQ(refused.error().clientid, 0u);
+  EXPECT_TRUE(server_has({0, 9}, Mode::Shared));
+  EXPECT_TRUE(server_has({10, 30}, Mode::None));
+  EXPECT_TRUE(table_.hold(key_, {5, 25}, false).ok()) << "readers share";
+  EXPECT_TRUE(table_.conflict(key_, {29, 40}, true).has_value());
+  EXPECT_FALSE(table_.conflict(key_, {30, 40}, true).has_value());
+}
+
+TEST_F(LocalLocks, go_again_when_nothing_was_given_out_after_all) {
+  { const auto held = table_.hold(key_, {0, 9}, true); }
+  EXPECT_TRUE(server_has({}, Mode::None));
+}
+
+TEST_F(LocalLocks, stay_while_somebody_decides_whatever_is_freed_meanwhile) {
+  auto held = std::make_unique<Result<LocalLockTable::Hold, state::ConflictingLock>>(
+      table_.hold(key_, {0, 9}, true));
+  table_.freed(&key_, {});
+  table_.freed(nullptr, {});
+  EXPECT_TRUE(server_has({0, 9}, Mode::Exclusive));
+  given_[1].set({0, 4}, Mode::Exclusive);
+  held.reset();
+  EXPECT_TRUE(server_has({0, 4}, Mode::Exclusive));
+  EXPECT_TRUE(server_has({5, 9}, Mode::None));
+}
+
+TEST_F(LocalLocks, keep_a_file_open_no_longer_than_needed) {
+  EXPECT_EQ(store_.locks.open, 1);
+  ASSERT_TRUE(give(given_[0], {0, 9}, Mode::Shared));
+  pin_ = {};
+  EXPECT_EQ(store_.locks.open, 1) << "something is locked";
+  free(given_[0], {0, 9});
+  EXPECT_EQ(store_.locks.open, 0);
+  EXPECT_FALSE(table_.any());
+  const LocalLockTable::Pin pin = open();
+  EXPECT_EQ(store_.locks.open, 1);
+}
+
+TEST_F(LocalLocks, are_open_once_however_many_want_a_file) {
+  const LocalLockTable::Pin other = open();
+  EXPECT_EQ(store_.locks.open, 1);
+  pin_ = {};
+  EXPECT_EQ(store_.locks.open, 1);
+}
+
+TEST_F(LocalLocks, do_not_exist_where_there_are_no_programs) {
+  store_.has_locks = false;
+  const FileKey other{2, store_.root()};
+  auto opened = loop_.run(table_.open(other, store_, {loop_, root_}));
+  ASSERT_TRUE(opened && opened->ok());
+  EXPECT_FALSE(**opened);
+  EXPECT_TRUE(table_.hold(other, {}, true).ok());
+}
+
+}  // namespace
+}  // namespace stag::nfs

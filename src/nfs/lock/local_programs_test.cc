@@ -1,0 +1,134 @@
+// NLM and programs of the server's host: neither gets what the other has locked.
+#include "nfs/lock/local_programs.h"
+
+#include <gtest/gtest.h>
+
+#include "nfs/lock/lock_service.h"
+#include "nfs/proto/nlm.h"
+#include "testing/nfs/server_fixture.h"
+#include "testing/nfs/store_with_programs.h"
+
+namespace stag::nfs::lock {
+namespace {
+
+using namespace nlm;
+using namespace std::chrono_literals;
+using Mode = state::RangeMode;
+
+// Nobody can be called back.
+class NoPeers final : public Peers {
+ public:
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string, std::uint32_t,
+                                                                    std::uint32_t,
+                                                                    CancelToken) override {
+    co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
+  }
+};
+
+class LocksAndPrograms : public testing::NfsServerTest {
+ protected:
+  static constexpr const char* kA = "192.0.2.1";
+  static constexpr const char* kB = "192.0.2.2";
+
+  LocksAndPrograms() {
+    store_with_programs_->has_locks = true;
+    ExportOptions open;
+    open.root_squash = false;
+    STAG_CHECK(nfs_.add_export("/programs", store_with_programs_, open).ok());
+    service_ = *LockService::open(nfs_.context(), {}, loop_, peers_);
+    service_->add_programs(server_);
+    file_ = create(mounted("/programs"), "file", 0666);
+  }
+  ~LocksAndPrograms() override {
+    loop_.run([](LockService& service) -> Task<Ok> {
+      co_await service.stop();
+      co_return Ok{};
+    }(*service_));
+  }
+
+  testing::ProgramLocks& locks() { return store_with_programs_->locks; }
+  static netobj object(std::string_view text) { return Rope::copy_of(bytes_of(text)); }
+  nlm4_lock lock_of(const std::string& host, std::uint64_t offset, std::uint64_t length) {
+    channel_.origin().peer = {host, 700};
+    return {"host-" + host, Rope::copy_of(file_.data.bytes()), object("1@" + host), 1, offset,
+            length};
+  }
+  nlm4_stats lock(const std::string& host, std::uint64_t offset, std::uint64_t length,
+                  bool block = false, bool exclusive = true) {
+    return call<NLMPROC4_LOCK>(
+               {object("c"), block, exclusive, lock_of(host, offset, length), false, 0})
+        .stat.stat;
+  }
+  nlm4_stats unlock(const std::string& host, std::uint64_t offset, std::uint64_t length) {
+    return call<NLMPROC4_UNLOCK>({object("c"), lock_of(host, offset, length)}).stat.stat;
+  }
+  nlm4_testres test(const std::string& host, std::uint64_t offset, std::uint64_t length) {
+    return call<NLMPROC4_TEST>({object("t"), true, lock_of(host, offset, length)});
+  }
+  bool server_has(std::uint64_t first, std::uint64_t last, Mode mode) {
+    return locks().server_has(first, last, mode);
+  }
+
+  const std::shared_ptr<testing::StoreWithPrograms> store_with_programs_ =
+      std::make_shared<testing::StoreWithPrograms>(store_);
+  NoPeers peers_;
+  std::unique_ptr<LockService> service_;
+  v3::nfs_fh3 file_;
+};
+
+TEST_F(LocksAndPrograms, keep_each_other_out) {
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_TRUE(server_has(0, 9, Mode::Exclusive));
+  locks().of_programs.set({20, 29}, Mode::Exclusive);
+  EXPECT_EQ(lock(kA, 25, 1, false, false), NLM4_DENIED);
+  const nlm4_testres tested = test(kA, 15, 6);
+  ASSERT_EQ(tested.test_stat.stat, NLM4_DENIED);
+  EXPECT_EQ(tested.test_stat.holder().l_offset, 20u);
+  EXPECT_TRUE(tested.test_stat.holder().exclusive);
+  EXPECT_EQ(unlock(kA, 0, 5), NLM4_GRANTED);
+  EXPECT_TRUE(server_has(0, 4, Mode::None));
+  EXPECT_TRUE(server_has(5, 9, Mode::Exclusive));
+  EXPECT_EQ(unlock(kA, 0, 0), NLM4_GRANTED);
+  EXPECT_EQ(locks().open, 0) << "nothing is kept open for nothing";
+}
+
+TEST_F(LocksAndPrograms, share_what_both_only_read) {
+  locks().of_programs.set({0, 9}, Mode::Shared);
+  EXPECT_EQ(lock(kA, 0, 10, false, false), NLM4_GRANTED);
+  EXPECT_EQ(lock(kB, 0, 10, false, false), NLM4_GRANTED);
+  EXPECT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_TRUE(server_has(0, 9, Mode::Shared)) << "there is another reader";
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED);
+  EXPECT_TRUE(server_has(0, 9, Mode::Shared));
+}
+
+TEST_F(LocksAndPrograms, that_wait_for_a_program_get_their_lock_when_it_is_gone) {
+  locks().of_programs.set({0, 9}, Mode::Exclusive);
+  EXPECT_EQ(lock(kA, 0, 10, true), NLM4_BLOCKED);
+  loop_.pass(60s);
+  EXPECT_EQ(service_->size(), 1u) << "it waits";
+  EXPECT_EQ(locks().open, 1);
+  locks().of_programs = {};
+  loop_.pass(2s);
+  EXPECT_TRUE(server_has(0, 9, Mode::Exclusive));
+  EXPECT_EQ(test(kB, 0, 10).test_stat.stat, NLM4_DENIED);
+}
+
+TEST_F(LocksAndPrograms, go_over_from_one_client_to_the_next_without_a_gap) {
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_EQ(lock(kB, 5, 10, true), NLM4_BLOCKED);
+  EXPECT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_TRUE(server_has(0, 4, Mode::None));
+  EXPECT_TRUE(server_has(5, 14, Mode::Exclusive));
+}
+
+TEST_F(LocksAndPrograms, of_a_client_that_frees_all_are_given_back) {
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  channel_.origin().peer = {kA, 700};
+  call<NLMPROC4_FREE_ALL>({std::string("host-") + kA, 0});
+  EXPECT_TRUE(server_has(0, 9, Mode::None));
+  EXPECT_EQ(locks().open, 0);
+}
+
+}  // namespace
+}  // namespace stag::nfs::lock

@@ -1,0 +1,79 @@
+#include "nfs/v4/administration.h"
+
+#include "nfs/v4/callback/back_channel.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// What was found out about the ways back to a client whose connection is there.
+std::string_view verdict_of(const state::Clients& clients, state::ClientId id) {
+  std::string_view found = "unknown";
+  for (const auto& [sessionid, path] : clients.callback_paths(id)) {
+    switch (std::static_pointer_cast<BackChannel>(path)->verdict()) {
+      case BackChannel::Verdict::Works:
+        return "up";
+      case BackChannel::Verdict::Fails:
+        found = "down";
+        break;
+      default:
+        break;
+    }
+  }
+  return found;
+}
+
+std::string_view callbacks_of(const state::Clients& clients, const state::ClientInfo& info) {
+  switch (info.callbacks) {
+    case state::CallbackState::None:
+      return "none";
+    case state::CallbackState::Bound:
+      return verdict_of(clients, info.clientid);
+    case state::CallbackState::Lost:
+      return "down";
+    case state::CallbackState::Fault:
+      break;
+  }
+  return "fault";
+}
+
+}  // namespace
+
+std::optional<ListedClient> Administration::look(state::ClientId id, TimePoint now) const {
+  auto info = shared_.clients.info(id, now);
+  if (!info) return std::nullopt;
+  // One that nobody noticed yet: leases run out when somebody calls.
+  if (info->phase == state::Life::Phase::Active && info->confirmed && info->idle > lease())
+    info->phase = state::Life::Phase::Lapsed;
+  const std::string_view callbacks = callbacks_of(shared_.clients, *info);
+  return ListedClient{*std::move(info), {}, callbacks};
+}
+
+std::vector<ListedClient> Administration::clients(std::uint32_t shard, TimePoint now) const {
+  std::vector<ListedClient> found;
+  std::vector<state::ClientId> ids;
+  for (const state::ClientId id : shared_.clients.ids(shard))
+    if (auto client = look(id, now)) {
+      ids.push_back(id);
+      found.push_back(*std::move(client));
+    }
+  std::vector<state::HeldCounts> counts(ids.size());
+  shared_.files.count_held(ids, counts);
+  for (std::size_t i = 0; i < found.size(); ++i) found[i].held = counts[i];
+  return found;
+}
+
+std::optional<ListedClient> Administration::client(state::ClientId id, TimePoint now) const {
+  auto found = look(id, now);
+  if (found) shared_.files.count_held({&id, 1}, {&found->held, 1});
+  return found;
+}
+
+std::optional<std::string> Administration::export_of(const state::FileKey& file) const {
+  const auto exports = shared_.server.exports.current();
+  const Export* const found = exports->find(static_cast<std::uint32_t>(file.file_system));
+  if (found == nullptr) return std::nullopt;
+  return found->path();
+}
+
+}  // namespace stag::nfs::nfs4

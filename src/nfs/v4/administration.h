@@ -1,0 +1,55 @@
+// What an administrator sees of the clients of version 4 and what they hold, and takes away.
+//
+// Thread: any, without disturbing the loops that serve: everything is looked at one client, or one
+// page, at a time. The Nfs4Server outlives it, and outlives what expire() has begun.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nfs/state/listing.h"
+#include "nfs/v4/compound/shared_state.h"
+
+namespace stag::nfs::nfs4 {
+
+struct ListedClient {
+  state::ClientInfo info;
+  state::HeldCounts held;
+  std::string_view callbacks;  // none, unknown, up, down, fault
+};
+
+class Administration {
+ public:
+  explicit Administration(SharedState& shared) : shared_(shared) {}
+
+  Duration lease() const { return std::chrono::seconds(shared_.options.lease_seconds); }
+  // The clients of one of Clients::kShards shards, as they are one after the other.
+  std::vector<ListedClient> clients(std::uint32_t shard, TimePoint now) const;
+  std::optional<ListedClient> client(state::ClientId id, TimePoint now) const;
+  // As Files::list().
+  bool states(state::StateCursor& at, const state::StateFilter& filter,
+              state::StatePage& page) const {
+    return shared_.files.list(at, filter, page);
+  }
+  // The path of the export that a file is reached by; nullopt when it is no longer there.
+  std::optional<std::string> export_of(const state::FileKey& file) const;
+
+  // Ends a client with all it holds; it may not claim it after a restart, either. `done` runs once,
+  // on whatever thread.
+  void expire(state::ClientId id, TimePoint now, UniqueFunction<void(EndedByAdmin)> done) {
+    shared_.end_by_admin(id, now, std::move(done));
+  }
+  // Takes away an open with its locks, a lock or a delegation, whatever the seqid. False: there is
+  // none.
+  bool revoke(const state::Stateid& stateid) {
+    return shared_.files.revoke(stateid) == state::Status::Ok;
+  }
+
+ private:
+  std::optional<ListedClient> look(state::ClientId id, TimePoint now) const;
+
+  SharedState& shared_;
+};
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,322 @@
+// Each allocation of an operation fails once: nothing breaks, and what comes later finds nothing
+// half done.
+#include <optional>
+
+#include "testing/failing_new.h"
+#include "testing/nfs/nfs40_callbacks_fixture.h"
+#include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/vfs/stepped_store.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+// More than any of the operations here allocates.
+constexpr std::size_t kMost = 4000;
+
+template <class Fixture>
+class Failing : public Fixture {
+ protected:
+  using Res = v4::COMPOUND4res;
+
+  // The operation with its n-th allocation failing, and a second and a half of what follows;
+  // nullopt without a Reply. `failed_` says whether there were so many allocations.
+  std::optional<Res> attempt(std::size_t n, v4::COMPOUND4args args) {
+    const auto sent = std::make_shared<Sent>(*this, std::move(args));
+    allocations_until_failure = n;
+    try {
+      detach(call(sent));
+    } catch (const std::bad_alloc&) {
+    }
+    pass(1500ms);
+    failed_ = allocations_until_failure == 0;
+    allocations_until_failure = 0;
+    pass(1500ms);
+    return sent->result;
+  }
+  // As a loop goes on when a function on it throws.
+  void pass(Duration time) {
+    const TimePoint end = this->loop_.now() + time;
+    while (this->loop_.now() < end) {
+      try {
+        this->loop_.pass(end - this->loop_.now());
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+  // Behind a SEQUENCE, whose slot must be of use afterwards, whatever happened.
+  std::optional<Res> attempt_in_session(std::size_t n, std::vector<Op> operations) {
+    operations.insert(operations.begin(), this->sequence());
+    auto results = attempt(n, {"tag", this->minor_, std::move(operations)});
+    if (results && results->resarray.size() > 1) return results;
+    --this->sequenceid_;
+    const Res again = this->compound({this->sequence(), putrootfh()});
+    EXPECT_TRUE(again.status == v4::NFS4_OK || again.status == v4::NFS4ERR_SEQ_FALSE_RETRY ||
+                again.status == v4::NFS4ERR_RETRY_UNCACHED_REP)
+        << again.status;
+    return std::nullopt;
+  }
+  // Whether this comes true within a lease and a bit, in which clients stay alive.
+  template <class Condition>
+  bool comes_true(Condition condition) {
+    for (int i = 0; i < 60; ++i) {
+      if (condition()) return true;
+      pass(2s);
+    }
+    return false;
+  }
+
+  bool failed_ = false;
+
+ private:
+  struct Sent {
+    Sent(Failing& test, v4::COMPOUND4args of)
+        : client(*test.via_, ulb::nfs4(), test.credentials_), args(std::move(of)) {}
+    rpc::Client client;
+    v4::COMPOUND4args args;
+    std::optional<Res> result;
+  };
+  static Task<void> call(std::shared_ptr<Sent> sent) {
+    auto result = co_await sent->client.template call<v4::NFSPROC4_COMPOUND>(sent->args);
+    if (result) sent->result = std::move(*result);
+  }
+};
+
+class Nfs4Allocation : public Failing<Nfs4DelegationsServed> {
+ protected:
+  std::vector<Op> open_ops(const std::string& name, std::uint32_t access = kForBoth) {
+    return {putrootfh(), lookup("data"),
+            op(v4::OP_OPEN, &Op::opopen, open_args(name, access, true)), getfh()};
+  }
+  bool other_can_open(const std::string& name) {
+    return comes_true([&] {
+      status_flags();
+      return other_opens(kForBoth, name) == v4::NFS4_OK;
+    });
+  }
+};
+
+TEST_F(Nfs4Allocation, that_fails_in_OPEN_leaves_a_file_that_others_can_open) {
+  open_for(kForReading);  // The probe.
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    const std::string name = "file " + std::to_string(n);
+    attempt_in_session(n, open_ops(name));
+    ASSERT_EQ(as(other_, [&] { return create(name + "'").status; }), v4::NFS4_OK);
+    ASSERT_EQ(run(open_ops(name)).status, v4::NFS4_OK) << n;
+    if (n % 10 == 0) {
+      ASSERT_TRUE(other_can_open(name)) << n;
+    }
+    ASSERT_LT(n, kMost);
+  }
+}
+
+TEST_F(Nfs4Allocation, that_fails_in_a_recall_does_not_keep_the_file_for_ever) {
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    const std::string name = "file " + std::to_string(n);
+    // A callback that was lost is told, and the client binds its connection again.
+    if (status_flags() != 0) bind(v4::CDFC4_FORE_OR_BOTH);
+    ASSERT_EQ(run(open_ops(name)).resarray[2].opopen().resok4().delegation.delegation_type,
+              v4::OPEN_DELEGATE_WRITE);
+    holder_ = now_acting();
+    act_as(other_);
+    attempt_in_session(n, open_ops(name));
+    other_ = now_acting();
+    act_as(holder_);
+    ASSERT_TRUE(other_can_open(name)) << n;
+    ASSERT_LT(n, kMost);
+  }
+}
+
+TEST_F(Nfs4Allocation, that_fails_in_a_question_to_the_holder_leaves_no_question_open) {
+  ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  holder_client_.size = 4711;
+  holder_ = now_acting();
+  const auto size = [&](const Res& results) {
+    const auto& values = results.resarray.back().opgetattr().resok4().obj_attributes.attr_vals;
+    return load_be<std::uint64_t>(values.flatten().bytes().data());
+  };
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    const std::vector<Op> ask{putfh(handle_), getattr({1u << v4::FATTR4_SIZE})};
+    holder_client_.change = n + 1'000'000'000;
+    act_as(other_);
+    attempt_in_session(n, ask);
+    holder_client_.change = n + 2'000'000'000;
+    const Res seen = run(ask);
+    other_ = now_acting();
+    act_as(holder_);
+    status_flags();
+    holder_ = now_acting();
+    ASSERT_EQ(seen.status, v4::NFS4_OK) << n;
+    // A holder that could not be asked in time loses the delegation.
+    if (size(seen) != 4711u) {
+      open_for(kForBoth);
+      holder_ = now_acting();
+      handle_ = walk({"data", "file"});
+      holder_ = now_acting();
+    }
+    ASSERT_LT(n, kMost);
+  }
+}
+
+TEST_F(Nfs4Allocation, that_fails_in_LOCK_leaves_a_range_that_can_be_locked) {
+  constexpr std::uint32_t kAccess = kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  const Opened file = open(open_args("locked", kAccess, true));
+  const Opened others = as(other_, [&] { return create("locked"); });
+  const auto lock = [&](const Opened& of, v4::clientid4 clientid, std::uint64_t offset) {
+    v4::LOCK4args args{v4::WRITE_LT, false, offset, 10, {}};
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, of.stateid, 0, {clientid, Rope::copy_of(bytes_of("locker"))}};
+    return std::vector<Op>{putfh(of.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))};
+  };
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    const std::uint64_t offset = 100 * n;
+    attempt_in_session(n, lock(file, clientid_, offset));
+    const Res again = run(lock(file, clientid_, offset));
+    ASSERT_EQ(again.status, v4::NFS4_OK) << n;
+    const v4::stateid4 stateid = again.resarray[1].oplock().resok4().lock_stateid;
+    ASSERT_EQ(run({putfh(file.handle),
+                   op(v4::OP_LOCKU, &Op::oplocku, {v4::WRITE_LT, 0, stateid, offset, 10})})
+                  .status,
+              v4::NFS4_OK);
+    ASSERT_EQ(as(other_, [&] { return run(lock(others, clientid_, offset)).status; }), v4::NFS4_OK)
+        << n;
+    ASSERT_LT(n, kMost);
+  }
+}
+
+TEST_F(Nfs4Allocation, that_fails_in_CREATE_SESSION_leaves_one_that_can_be_made) {
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    const auto client = exchange_id("client " + std::to_string(n));
+    const v4::CREATE_SESSION4args args = holder_args(client);
+    attempt(n, {"", minor_, {op(v4::OP_CREATE_SESSION, &Op::opcreate_session, args)}});
+    make_session(args);
+    ASSERT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_READ) << n;
+    ASSERT_EQ(
+        run({putfh(handle_), op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, opened_})}).status,
+        v4::NFS4_OK);
+    ASSERT_LT(n, kMost);
+  }
+}
+
+// Data passes through the server, in pieces of a MiB.
+class Nfs4CopyAllocation : public Nfs4Allocation {
+ protected:
+  static constexpr std::size_t kPieces = 3;
+
+  void SetUp() override {
+    Nfs4Allocation::SetUp();
+    minor_ = 2;
+    make_session(holder_args(exchange_id("the copier")));
+    constexpr std::uint32_t kAccess = kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    from_ = open(open_args("from", kAccess, true));
+    to_ = open(open_args("to", kAccess, true));
+    for (std::uint64_t i = 0; i < 2 * kPieces; ++i)
+      ASSERT_EQ(run({putfh(from_.handle),
+                     write_op(from_.stateid, i << 19, std::string(std::size_t{1} << 19, 'x'))})
+                    .status,
+                v4::NFS4_OK);
+    nfs::ExportOptions open;
+    open.root_squash = false;
+    nfs::Exports exports;
+    const auto without_copy = std::make_shared<vfs::testing::SteppedStore>(
+        store_, std::make_shared<vfs::testing::FailingSteps>(
+                    [](vfs::testing::Point point) -> std::optional<vfs::Status> {
+                      if (point.operation == vfs::testing::Called::Copy)
+                        return vfs::Status::NotSupported;
+                      return std::nullopt;
+                    }));
+    STAG_CHECK(exports.add(1, {"/data", without_copy, open}).ok());
+    context_.exports.replace(std::move(exports));
+  }
+  ~Nfs4CopyAllocation() override {
+    bool ended = false;
+    nfs4_.wind_up([&] { ended = true; });
+    loop_.drain();
+    EXPECT_TRUE(ended);
+  }
+  std::vector<Op> copy_ops() {
+    return {putfh(from_.handle), op(v4::OP_SAVEFH), putfh(to_.handle),
+            op(v4::OP_COPY, &Op::opcopy,
+               v4::COPY4args{from_.stateid, to_.stateid, 0, 0, 0, true, false, {}})};
+  }
+
+  Opened from_, to_;
+};
+
+TEST_F(Nfs4CopyAllocation, that_fails_leaves_the_copys_place_free) {
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    attempt_in_session(n, copy_ops());
+    ASSERT_LT(n, kMost);
+  }
+  pass(2s);
+  const Res copied = run(copy_ops());
+  ASSERT_EQ(copied.status, v4::NFS4_OK);
+  EXPECT_EQ(copied.resarray[3].opcopy().cr_resok4().cr_response.wr_callback_id.size(), 1u)
+      << "it goes on after its answer, as the first one did";
+}
+
+class Nfs40Allocation : public Failing<Nfs40CallbacksServed> {
+ protected:
+  std::vector<Op> setclientid_ops(const std::string& id) {
+    v4::SETCLIENTID4args args;
+    args.client.id = Rope::copy_of(bytes_of(id));
+    args.callback = callback_;
+    return {op(v4::OP_SETCLIENTID, &Op::opsetclientid, std::move(args))};
+  }
+};
+
+TEST_F(Nfs40Allocation, that_fails_in_SETCLIENTID_leaves_a_client_that_can_be_made) {
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    const std::string id = "client " + std::to_string(n);
+    attempt(n, {"", 0, setclientid_ops(id)});
+    const v4::SETCLIENTID4resok set = setclientid(id, 0);
+    const std::vector<Op> confirm{op(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm,
+                                     {set.clientid, set.setclientid_confirm})};
+    attempt(n, {"", 0, confirm});
+    ASSERT_EQ(run(confirm).status, v4::NFS4_OK) << n;
+    ASSERT_EQ(renew(set.clientid), v4::NFS4_OK) << n;
+    ASSERT_LT(n, kMost);
+  }
+}
+
+TEST_F(Nfs40Allocation, that_fails_in_a_callback_does_not_keep_the_file_for_ever) {
+  int owners = 0;
+  const auto open_by_another = [&] {
+    const v4::clientid4 before = std::exchange(client_, other_);
+    std::vector<Op> ops{putrootfh(), lookup("data"),
+                        open_op(1, "file", "owner " + std::to_string(++owners))};
+    client_ = before;
+    return ops;
+  };
+  const auto renew_both = [&] {
+    renew(other_);
+    renew(holder_);
+  };
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    // Its opens end with its last incarnation.
+    other_ = set_up_client("another", static_cast<std::uint8_t>(2 + n % 200));
+    ASSERT_TRUE(comes_true([&] {
+      renew_both();
+      return open_again().delegation_type == v4::OPEN_DELEGATE_WRITE;
+    })) << n;
+    attempt(n, {"", 0, open_by_another()});
+    ASSERT_TRUE(comes_true([&] {
+      renew_both();
+      return run(open_by_another()).status == v4::NFS4_OK;
+    })) << n;
+    ASSERT_LT(n, kMost);
+  }
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,170 @@
+#include "nfs/v4/attributes/id_map.h"
+
+#include <coroutine>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "base/brief_mutex.h"
+#include "nfs/v4/attributes/owner_name.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// What was said of one key, the oldest of which go where there are too many.
+template <class Key, class Value>
+class Answers {
+ public:
+  struct Answer {
+    std::optional<Value> value;  // nullopt: there is none
+    TimePoint until;
+  };
+
+  explicit Answers(std::size_t most) : most_(most) {}
+
+  // Null: nothing was said. One that is old is better than none.
+  const Answer* find(const Key& key) const {
+    const auto at = answers_.find(key);
+    return at == answers_.end() ? nullptr : &at->second;
+  }
+  void keep(const Key& key, Answer answer) {
+    const auto [at, fresh] = answers_.insert_or_assign(key, std::move(answer));
+    if (!fresh) return;
+    order_.push_back(at);
+    if (order_.size() <= most_) return;
+    answers_.erase(order_.front());
+    order_.pop_front();
+  }
+  std::size_t size() const { return answers_.size(); }
+
+ private:
+  using Map = std::map<Key, Answer>;
+  const std::size_t most_;
+  Map answers_;
+  std::deque<typename Map::iterator> order_;
+};
+
+}  // namespace
+
+struct IdMap::State {
+  State(std::unique_ptr<NameService> service, const IdMapOptions& of)
+      : options(of), names(std::move(service)), by_id(of.entries), by_name(of.entries) {}
+
+  using ById = std::pair<IdKind, std::uint32_t>;
+  using ByName = std::pair<IdKind, std::string>;
+
+  TimePoint until(TimePoint now, bool known) const {
+    return now + (known ? options.keep : options.keep_unknown);
+  }
+  // True: this is known, and not too old.
+  template <class Known, class Key>
+  bool is_fresh(const Known& known, const Key& key, TimePoint now) const {
+    const std::lock_guard lock(mutex);
+    const auto* const answer = known.find(key);
+    return answer != nullptr && now < answer->until;
+  }
+  // Both block, and are called by one thread at a time. Whoever waited in the queue behind somebody
+  // with the same question finds it answered.
+  void ask(const ById& key, TimePoint now) {
+    if (is_fresh(by_id, key, now)) return;
+    auto name = names->name_of(key.first, key.second);
+    if (name && name->size() > kLongestName) name.reset();
+    const TimePoint end = until(now, name.has_value());
+    const std::lock_guard lock(mutex);
+    by_id.keep(key, {std::move(name), end});
+  }
+  void ask(const ByName& key, TimePoint now) {
+    if (is_fresh(by_name, key, now)) return;
+    const auto id = names->id_of(key.first, key.second);
+    const TimePoint end = until(now, id.has_value());
+    const std::lock_guard lock(mutex);
+    by_name.keep(key, {id, end});
+  }
+
+  const IdMapOptions options;
+  const std::unique_ptr<NameService> names;
+  mutable std::mutex mutex;
+  Answers<ById, std::string> by_id;
+  Answers<ByName, std::uint32_t> by_name;
+};
+
+// co_await Asked{...}: goes on when `work` has run on the worker, or was refused, or has taken too
+// long. The work goes on then without anybody who waits.
+struct IdMap::Asked {
+  // Of the loop's thread.
+  struct Wait {
+    std::coroutine_handle<> waiter;
+    bool over = false;
+    void end() {
+      if (!std::exchange(over, true)) waiter.resume();
+    }
+  };
+
+  Loop& loop;
+  Executor& worker;
+  const void* client;
+  Duration patience;
+  UniqueFunction<void()> work;
+  Timer timer{};
+
+  bool await_ready() const { return false; }
+  bool await_suspend(std::coroutine_handle<> waiter) {
+    const auto wait = std::make_shared<Wait>();
+    wait->waiter = waiter;
+    timer = loop.after(patience, [wait] { wait->end(); });
+    if (loop.offload_to(worker, client, 0, std::move(work), [wait] { wait->end(); })) return true;
+    wait->over = true;
+    return false;
+  }
+  void await_resume() const {}
+};
+
+IdMap::IdMap(std::unique_ptr<NameService> names, std::shared_ptr<Executor> worker,
+             const IdMapOptions& options)
+    : options_(options),
+      state_(std::make_shared<State>(std::move(names), options)),
+      worker_(std::move(worker)) {}
+
+IdMap::~IdMap() = default;
+
+Task<Result<std::uint32_t, v4::nfsstat4>> IdMap::id_of(IdKind kind, std::string name, Loop& loop,
+                                                       const void* client) {
+  const State::ByName key{kind, std::move(name)};
+  if (key.second.size() > kLongestName || key.second.find('\0') != key.second.npos)
+    co_return Failure{v4::NFS4ERR_BADOWNER};
+  const TimePoint now = loop.now();
+  if (!state_->is_fresh(state_->by_name, key, now)) {
+    Asked asked{loop, *worker_, client, options_.patience,
+                [state = state_, key, now] { state->ask(key, now); }};
+    co_await asked;
+  }
+  const std::lock_guard lock(state_->mutex);
+  const auto* const answer = state_->by_name.find(key);
+  if (answer == nullptr) co_return Failure{v4::NFS4ERR_DELAY};
+  if (!answer->value) co_return Failure{v4::NFS4ERR_BADOWNER};
+  co_return *answer->value;
+}
+
+Task<void> IdMap::learn(std::vector<IdName> ids, Loop& loop, const void* client) {
+  const TimePoint now = loop.now();
+  std::erase_if(ids, [&](const IdName& each) { return knows(each.kind, each.id, now); });
+  if (ids.empty()) co_return;
+  Asked asked{loop, *worker_, client, options_.patience, [state = state_, ids, now] {
+                for (const IdName& each : ids) state->ask(State::ById{each.kind, each.id}, now);
+              }};
+  co_await asked;
+}
+
+std::string IdMap::text_of(IdKind kind, std::uint32_t id) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto* const answer = state_->by_id.find({kind, id});
+  return answer != nullptr && answer->value ? *answer->value : owner_name(id);
+}
+
+bool IdMap::knows(IdKind kind, std::uint32_t id, TimePoint now) const {
+  return state_->is_fresh(state_->by_id, State::ById{kind, id}, now);
+}
+
+}  // namespace stag::nfs::nfs4

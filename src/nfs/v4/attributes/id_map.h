@@ -1,0 +1,79 @@
+// Users and groups by name, `user@domain` (RFC 8881 5.9), and by number. Whoever knows names takes
+// his time (a directory service): he is asked on a worker, for a bounded time, and what he said is
+// kept for a while, also that he knows nobody of that name.
+//
+// Thread: any. A question goes on when nobody waits for its answer any more: who asks again finds
+// it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/loop.h"
+#include "base/task.h"
+#include "nfs/proto/nfs4.h"
+
+namespace stag::nfs::nfs4 {
+
+enum class IdKind : std::uint8_t { User, Group };
+
+// Who knows names. It blocks, and is called by one thread at a time.
+class NameService {
+ public:
+  virtual ~NameService() = default;
+  // nullopt: nobody has this number, or this name.
+  virtual std::optional<std::string> name_of(IdKind kind, std::uint32_t id) = 0;
+  virtual std::optional<std::uint32_t> id_of(IdKind kind, const std::string& name) = 0;
+};
+
+// The longest name that is asked for.
+inline constexpr std::size_t kLongestName = 255;
+
+struct IdMapOptions {
+  // Whether clients are told names; they may always use either.
+  bool gives_names = false;
+  std::size_t entries = 8192;  // names and numbers that are kept
+  Duration keep = std::chrono::minutes(10);
+  Duration keep_unknown = std::chrono::minutes(1);
+  // How long a call waits for an answer.
+  Duration patience = std::chrono::seconds(5);
+};
+
+struct IdName {
+  IdKind kind = IdKind::User;
+  std::uint32_t id = 0;
+};
+
+class IdMap {
+ public:
+  // `worker` has one thread.
+  IdMap(std::unique_ptr<NameService> names, std::shared_ptr<Executor> worker,
+        const IdMapOptions& options = {});
+  ~IdMap();
+
+  bool gives_names() const { return options_.gives_names; }
+  // `client` as of Executor::Job. BADOWNER: nobody has this name; DELAY: no answer in time.
+  Task<Result<std::uint32_t, v4::nfsstat4>> id_of(IdKind kind, std::string name, Loop& loop,
+                                                  const void* client);
+  // Afterwards text_of() has names for these, where there are any, or it took too long.
+  Task<void> learn(std::vector<IdName> ids, Loop& loop, const void* client);
+  // What clients are told: the name, or the number of somebody without.
+  std::string text_of(IdKind kind, std::uint32_t id) const;
+  // Whether text_of() says what learn() would make it say.
+  bool knows(IdKind kind, std::uint32_t id, TimePoint now) const;
+
+ private:
+  struct State;
+  // Runs `ask` on the worker; true: it has ended, in time.
+  struct Asked;
+
+  const IdMapOptions options_;
+  const std::shared_ptr<State> state_;
+  const std::shared_ptr<Executor> worker_;
+};
+
+}  // namespace stag::nfs::nfs4

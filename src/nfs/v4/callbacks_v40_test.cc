@@ -1,0 +1,256 @@
+// Callbacks of version 4.0: this server connects to where a client listens (RFC 7530 10.2, 16.33;
+// RFC 8167 3.1; RFC 8267 6.5.1), and delegations of such clients.
+#include "nfs/v4/administration.h"
+#include "nfs/v4/callback/callback_address.h"
+#include "testing/nfs/nfs40_callbacks_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+class Nfs40Callbacks : public Nfs40CallbacksServed {
+ protected:
+  using Nfs40CallbacksServed::Nfs40CallbacksServed;
+  // Whether the client gets a delegation when it says this of its callbacks.
+  bool delegates(const v4::cb_client4& callback) {
+    callback_ = callback;
+    set_up_client("the holder");
+    const v4::open_delegation4 delegation = open_again();
+    if (delegation.delegation_type == v4::OPEN_DELEGATE_NONE) return false;
+    EXPECT_EQ(give_back(delegation.write().stateid).status, v4::NFS4_OK);
+    return true;
+  }
+};
+
+TEST_F(Nfs40Callbacks, connect_to_the_TCP_address_that_a_client_on_RDMA_names) {
+  channel_.origin().transport = rpc::TransportKind::Rdma;
+  set_up_client("the holder");
+  EXPECT_TRUE(network_.connected_to.empty()) << "nothing is sent before it is needed";
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  ASSERT_EQ(network_.connected_to.size(), 1u);
+  EXPECT_EQ(network_.connected_to[0], (Address{"192.0.2.1", 2049}));
+  EXPECT_EQ(listener_.probes, 1) << "CB_NULL goes before the first delegation";
+}
+
+TEST_F(Nfs40Callbacks, are_shown_to_an_administrator_as_far_as_they_are_known) {
+  const auto shown = [&](v4::clientid4 client) {
+    return std::string(nfs4_.administration().client(client, loop_.now())->callbacks);
+  };
+  EXPECT_EQ(shown(other_), "none") << "it named no address";
+  EXPECT_EQ(shown(holder_), "unknown") << "nobody has asked it yet";
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_EQ(shown(holder_), "up");
+  network_.cut = true;
+  other_opens();
+  loop_.pass(2s);
+  EXPECT_EQ(shown(holder_), "down") << "the recall was lost";
+}
+
+TEST_F(Nfs40Callbacks, give_no_delegation_with_an_open_that_is_to_be_confirmed) {
+  const Res first = open_raw(1, "file", "a new owner");
+  ASSERT_EQ(first.status, v4::NFS4_OK);
+  EXPECT_EQ(first.resarray[2].opopen().resok4().delegation.delegation_type, v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs40Callbacks, recall_a_delegation_on_that_connection) {
+  PROVES("R8267-6.5.1-a");
+  const v4::open_delegation4 write = open_again();
+  ASSERT_EQ(write.delegation_type, v4::OPEN_DELEGATE_WRITE);
+  gives_back();
+  EXPECT_EQ(other_opens(), v4::NFS4_OK) << "it was given back in time";
+  ASSERT_EQ(listener_.asked.size(), 1u);
+  EXPECT_EQ(listener_.asked[0].minorversion, 0u);
+  EXPECT_EQ(listener_.asked[0].callback_ident, 77u);
+  ASSERT_EQ(listener_.asked[0].argarray.size(), 1u) << "there is no CB_SEQUENCE";
+  EXPECT_EQ(listener_.recall(0).stateid, write.write().stateid);
+  EXPECT_EQ(listener_.recall(0).fh, file_.handle);
+  EXPECT_EQ(network_.connected_to.size(), 1u) << "the connection of the probe";
+  EXPECT_FALSE(network_.reduced);
+}
+
+TEST_F(Nfs40Callbacks, go_with_the_credential_that_the_client_made_itself_known_with) {
+  as(17, 18);
+  callback_ident_ = 78;
+  client_ = set_up_client("a user");
+  open_file(1, "another", "owner");
+  ASSERT_EQ(run({putrootfh(), lookup("data"), open_op(3, "another", "owner")})
+                .resarray[2]
+                .opopen()
+                .resok4()
+                .delegation.delegation_type,
+            v4::OPEN_DELEGATE_WRITE);
+  as_other([&] { return open_raw(others_next_++, "another", "other").status; });
+  ASSERT_EQ(listener_.callers.size(), 1u);
+  EXPECT_EQ(listener_.callers[0].uid, 17u);
+  EXPECT_EQ(listener_.callers[0].gid, 18u);
+}
+
+TEST_F(Nfs40Callbacks, ask_the_holder_for_the_size_of_its_file) {
+  PROVES("R8267-6.5.1-a");
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  listener_.change = 1'000'000;
+  listener_.size = 4711;
+  const Res seen = as_other([&] {
+    return run({putfh(file_.handle), getattr({1u << v4::FATTR4_SIZE})});
+  });
+  ASSERT_EQ(seen.status, v4::NFS4_OK);
+  ASSERT_EQ(listener_.asked.size(), 1u);
+  EXPECT_EQ(listener_.asked[0].argarray[0].argop, v4::OP_CB_GETATTR);
+  const Buffer values = seen.resarray[1].opgetattr().resok4().obj_attributes.attr_vals.flatten();
+  EXPECT_EQ(load_be<std::uint64_t>(values.bytes().data()), 4711u);
+  EXPECT_FALSE(network_.reduced);
+}
+
+TEST_F(Nfs40Callbacks, use_the_delegation_and_take_it_back) {
+  const v4::stateid4 stateid = open_again().write().stateid;
+  EXPECT_EQ(
+      run({putfh(file_.handle), write_op(stateid, 0, "hello"), read_op(stateid, 0, 5)}).status,
+      v4::NFS4_OK);
+  EXPECT_EQ(give_back(stateid).status, v4::NFS4_OK);
+  EXPECT_EQ(give_back(stateid).status, v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(other_opens(), v4::NFS4_OK);
+  EXPECT_TRUE(listener_.asked.empty());
+}
+
+TEST_F(Nfs40Callbacks, that_fail_mean_no_delegation_until_they_are_tried_again) {
+  PROVES("R8167-3.1-b");
+  network_.reachable = false;
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_NONE);
+  network_.reachable = true;
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_NONE);
+  EXPECT_EQ(network_.connected_to.size(), 1u) << "not at every OPEN";
+  EXPECT_EQ(pass_and_renew(60s), v4::NFS4_OK) << "it has no delegation that could be lost";
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+}
+
+TEST_F(Nfs40Callbacks, connect_to_no_other_host_and_to_no_service_that_clients_do_not_make) {
+  EXPECT_FALSE(delegates(listening_at("192.0.2.99.8.1")));
+  EXPECT_FALSE(delegates(listening_at("127.0.0.1.8.1")));
+  EXPECT_FALSE(delegates(listening_at("192.0.2.1.0.0"))) << "no port";
+  EXPECT_FALSE(delegates(listening_at("192.0.2.1.8.1", "udp")));
+  EXPECT_FALSE(delegates(listening_at("192.0.2.1.8", "tcp")));
+  EXPECT_FALSE(delegates(listening_at("stag.example.8.1")));
+  EXPECT_FALSE(delegates({}));
+  v4::cb_client4 mount = listening_at("192.0.2.1.8.1");
+  mount.cb_program = 100005;
+  EXPECT_FALSE(delegates(mount));
+  EXPECT_TRUE(network_.connected_to.empty());
+  EXPECT_TRUE(delegates(listening_at("::ffff:192.0.2.1.8.1", "tcp6"))) << "the same address";
+}
+
+TEST_F(Nfs40Callbacks, connect_to_the_networks_that_are_allowed) {
+  Nfs4Options options;
+  options.callback_networks.push_back(*IpNetwork::parse("198.51.100.0/24"));
+  const auto at = [&](const char* address) {
+    return callback_address(listening_at(address), "192.0.2.1", options);
+  };
+  EXPECT_EQ(at("198.51.100.7.8.1"), (Address{"198.51.100.7", 2049}));
+  EXPECT_EQ(at("203.0.113.7.8.1"), std::nullopt);
+  EXPECT_EQ(at("192.0.2.1.8.1"), (Address{"192.0.2.1", 2049}));
+}
+
+TEST_F(Nfs40Callbacks, that_were_lost_are_told_by_RENEW_until_they_work_again) {
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  network_.cut = true;
+  network_.reachable = false;
+  EXPECT_EQ(other_opens(), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(renew(holder_), v4::NFS4ERR_CB_PATH_DOWN);
+  EXPECT_EQ(renew(other_), v4::NFS4_OK) << "it holds none";
+  EXPECT_EQ(network_.open, 0) << "a connection on which a Call was lost is not used again";
+  network_.cut = false;
+  network_.reachable = true;
+  loop_.pass(1s);
+  EXPECT_EQ(listener_.asked.size(), 1u) << "the recall is repeated";
+  EXPECT_EQ(renew(holder_), v4::NFS4_OK);
+}
+
+TEST_F(Nfs40Callbacks, are_looked_after_while_the_client_holds_a_delegation) {
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  network_.cut = true;
+  EXPECT_EQ(pass_and_renew(60s), v4::NFS4_OK) << "nobody knows yet";
+  EXPECT_EQ(pass_and_renew(1s), v4::NFS4ERR_CB_PATH_DOWN);
+  EXPECT_EQ(give_back(v4::stateid4{}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs40Callbacks, go_to_the_address_that_was_confirmed_last) {
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  callback_ = listening_at("192.0.2.1.8.2");
+  const v4::SETCLIENTID4resok changed = setclientid("the holder");
+  EXPECT_EQ(other_opens(), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(network_.connected_to.size(), 1u) << "it is not confirmed yet";
+  ASSERT_EQ(run({op(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm,
+                    {changed.clientid, changed.setclientid_confirm})})
+                .status,
+            v4::NFS4_OK);
+  EXPECT_EQ(pass_and_renew(1s), v4::NFS4_OK);
+  ASSERT_EQ(network_.connected_to.size(), 2u);
+  EXPECT_EQ(network_.connected_to[1].port, 2050);
+  loop_.pass(2s);
+  EXPECT_EQ(network_.open, 1) << "the former connection is closed";
+}
+
+TEST_F(Nfs40Callbacks, are_down_when_the_client_names_nothing_that_can_be_called) {
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  callback_ = {};
+  ASSERT_EQ(set_up_client("the holder"), holder_);
+  EXPECT_EQ(renew(holder_), v4::NFS4ERR_CB_PATH_DOWN);
+}
+
+TEST_F(Nfs40Callbacks, that_bring_nothing_end_with_the_delegation_revoked) {
+  const v4::stateid4 stateid = open_again().write().stateid;
+  EXPECT_EQ(other_opens(), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(listener_.asked.size(), 1u);
+  for (int i = 0; i < 3; ++i) pass_and_renew(31s);
+  EXPECT_EQ(other_opens(), v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file_.handle), read_op(stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(run({putfh(file_.handle), read_op(file_.stateid, 0, 1)}).status,
+            v4::NFS4ERR_OLD_STATEID)
+      << "its opens stay";
+}
+
+TEST_F(Nfs40Callbacks, keep_no_connection_that_nobody_uses) {
+  const v4::stateid4 stateid = open_again().write().stateid;
+  EXPECT_EQ(network_.open, 1);
+  EXPECT_EQ(give_back(stateid).status, v4::NFS4_OK);
+  for (int i = 0; i < 5; ++i) pass_and_renew(30s);
+  EXPECT_EQ(network_.open, 0);
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+}
+
+TEST_F(Nfs40Callbacks, end_with_their_client) {
+  ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_EQ(network_.open, 1);
+  callback_ = {};
+  set_up_client("the holder", 2);
+  loop_.pass(2s);
+  EXPECT_EQ(network_.open, 0);
+}
+
+TEST_F(Nfs40Callbacks, take_few_connections_to_one_address) {
+  for (std::size_t i = 0; i < 20; ++i) {
+    const std::string name = "client " + std::to_string(i);
+    client_ = set_up_client(name);
+    open_file(1, name, "owner");
+    const Res opened = run({putrootfh(), lookup("data"), open_op(3, name, "owner")});
+    EXPECT_EQ(opened.resarray[2].opopen().resok4().delegation.delegation_type,
+              v4::OPEN_DELEGATE_WRITE);
+  }
+  EXPECT_EQ(network_.connected_to.size(), 20u);
+  EXPECT_EQ(network_.open, 16) << "those that were idle for longest made room";
+}
+
+TEST_F(Nfs40Callbacks, wait_while_a_client_is_asked_much_at_once) {
+  const v4::stateid4 stateid = open_again().write().stateid;
+  listener_.statuses = {v4::NFS4ERR_BADHANDLE, v4::NFS4ERR_DELAY};
+  EXPECT_EQ(other_opens(), v4::NFS4ERR_DELAY);
+  loop_.pass(1s);
+  loop_.pass(1s);
+  EXPECT_EQ(listener_.asked.size(), 3u) << "the OPEN's Reply may be on its way";
+  EXPECT_EQ(give_back(stateid).status, v4::NFS4_OK);
+  EXPECT_EQ(other_opens(), v4::NFS4_OK);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

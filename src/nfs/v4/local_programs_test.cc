@@ -1,0 +1,224 @@
+// Files that programs of the server's machine use, too: their leases and locks are in the store.
+#include "nfs/v4/administration.h"
+#include "testing/nfs/nfs40_fixture.h"
+#include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/nfs/store_with_programs.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+class Nfs4LocalPrograms : public Nfs4DelegationsServed {
+ protected:
+  Nfs4LocalPrograms() {
+    ExportOptions open;
+    open.root_squash = false;
+    Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", programs_, open}).ok());
+    context_.exports.replace(std::move(exports));
+  }
+  v4::open_delegation_type4 kind_given(std::uint32_t access) {
+    const v4::open_delegation4 given = open_for(access);
+    holder_ = now_acting();
+    return given.delegation_type;
+  }
+
+  const std::shared_ptr<StoreWithPrograms> programs_ = std::make_shared<StoreWithPrograms>(store_);
+};
+
+TEST_F(Nfs4LocalPrograms, are_kept_waiting_while_a_file_is_delegated) {
+  const v4::open_delegation4 read = open_for(kForReading);
+  ASSERT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_EQ(programs_->kinds, std::vector{vfs::LeaseKind::Read});
+  EXPECT_EQ(programs_->leases, 1);
+  EXPECT_EQ(run(return_ops(read.read().stateid)).status, v4::NFS4_OK);
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_EQ(programs_->kinds.back(), vfs::LeaseKind::Write);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4LocalPrograms, that_have_a_file_open_keep_it_from_being_delegated) {
+  programs_->refusal = vfs::Status::Delay;
+  const v4::open_delegation4 none = open_for(kForReading, v4::OPEN4_SHARE_ACCESS_WANT_ANY_DELEG);
+  ASSERT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
+  EXPECT_EQ(none.od_whynone().ond_why, v4::WND4_CONTENTION);
+  holder_ = now_acting();
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK) << "nothing was left in the way";
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4LocalPrograms, that_nobody_could_tell_of_keep_files_from_being_delegated) {
+  programs_->refusal = vfs::Status::Access;
+  EXPECT_EQ(kind_given(kForBoth), v4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(Nfs4LocalPrograms, that_nobody_looks_for_are_in_nobodys_way) {
+  programs_->refusal = vfs::Status::NotSupported;
+  EXPECT_EQ(kind_given(kForBoth), v4::OPEN_DELEGATE_WRITE);
+}
+
+TEST_F(Nfs4LocalPrograms, that_want_a_file_have_its_delegation_recalled) {
+  ASSERT_EQ(kind_given(kForBoth), v4::OPEN_DELEGATE_WRITE);
+  gives_back();
+  programs_->want(40s);
+  loop_.drain();
+  EXPECT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(programs_->leases, 0) << "it was given back, and the program goes on";
+  loop_.pass(5s);
+  EXPECT_EQ(holder_client_.asked.size(), 1u);
+}
+
+TEST_F(Nfs4LocalPrograms, do_not_wait_for_a_whole_lease) {
+  ASSERT_EQ(kind_given(kForReading), v4::OPEN_DELEGATE_READ);
+  programs_->want(40s);
+  loop_.pass(39s);
+  EXPECT_EQ(programs_->leases, 1);
+  loop_.pass(2s);
+  EXPECT_EQ(programs_->leases, 0) << "it was revoked, before the kernel would have";
+  act_as(holder_);
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
+}
+
+TEST_F(Nfs4LocalPrograms, hurry_a_recall_that_another_client_began) {
+  ASSERT_EQ(kind_given(kForReading), v4::OPEN_DELEGATE_READ);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  programs_->want(10s);
+  loop_.pass(12s);
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_EQ(holder_client_.asked.size(), 1u) << "one recall is enough";
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4LocalPrograms, end_a_holder_whose_lease_ran_out) {
+  ASSERT_EQ(kind_given(kForReading), v4::OPEN_DELEGATE_READ);
+  for (int i = 0; i < 2; ++i) {
+    loop_.pass(46s);
+    as(other_, [&] { return status_flags(); });
+  }
+  programs_->want(40s);
+  loop_.pass(2s);
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4LocalPrograms, may_be_heard_of_when_nobody_is_called_back_any_more) {
+  ASSERT_EQ(kind_given(kForReading), v4::OPEN_DELEGATE_READ);
+  nfs4_.stop_callbacks();
+  programs_->want(40s);
+  loop_.drain();
+  EXPECT_EQ(programs_->leases, 1);
+}
+
+template <class Fixture>
+class LockedByPrograms : public Fixture {
+ protected:
+  LockedByPrograms() {
+    programs_->has_locks = true;
+    ExportOptions open;
+    open.root_squash = false;
+    Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", programs_, open}).ok());
+    this->context_.exports.replace(std::move(exports));
+  }
+  ProgramLocks& locks() { return programs_->locks; }
+
+  const std::shared_ptr<StoreWithPrograms> programs_ =
+      std::make_shared<StoreWithPrograms>(this->store_);
+};
+
+class Nfs4LocalLocks : public LockedByPrograms<Nfs4Served> {
+ protected:
+  void SetUp() override {
+    Nfs4Served::SetUp();
+    file_ = create("file");
+  }
+  v4::LOCK4res lock(std::uint64_t offset, std::uint64_t length, v4::nfs_lock_type4 type) {
+    v4::LOCK4args args;
+    args.locktype = type;
+    args.offset = offset;
+    args.length = length;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, file_.stateid, 0, {clientid_, Rope::copy_of(bytes_of("o"))}};
+    return run({putfh(file_.handle), op(v4::OP_LOCK, &Op::oplock, args)}).resarray[1].oplock();
+  }
+  v4::LOCKT4res test(std::uint64_t offset, std::uint64_t length) {
+    v4::LOCKT4args args;
+    args.locktype = v4::WRITE_LT;
+    args.offset = offset;
+    args.length = length;
+    args.owner = {clientid_, Rope::copy_of(bytes_of("another"))};
+    return run({putfh(file_.handle), op(v4::OP_LOCKT, &Op::oplockt, args)}).resarray[1].oplockt();
+  }
+  v4::nfsstat4 unlock(const v4::stateid4& stateid, std::uint64_t offset, std::uint64_t length) {
+    return run({putfh(file_.handle),
+                op(v4::OP_LOCKU, &Op::oplocku, {v4::WRITE_LT, 0, stateid, offset, length})})
+        .status;
+  }
+  Opened file_;
+};
+
+TEST_F(Nfs4LocalLocks, of_clients_keep_programs_out) {
+  const v4::LOCK4res locked = lock(10, 10, v4::WRITE_LT);
+  ASSERT_EQ(locked.status, v4::NFS4_OK);
+  EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
+  ASSERT_EQ(unlock(locked.resok4().lock_stateid, 10, 5), v4::NFS4_OK);
+  EXPECT_TRUE(locks().server_has(10, 14, ProgramLocks::Mode::None));
+  EXPECT_TRUE(locks().server_has(15, 19, ProgramLocks::Mode::Exclusive));
+  EXPECT_EQ(lock(15, 5, v4::READ_LT).status, v4::NFS4_OK);
+  EXPECT_TRUE(locks().server_has(15, 19, ProgramLocks::Mode::Shared));
+  EXPECT_EQ(
+      run({putfh(file_.handle), op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file_.stateid})})
+          .status,
+      v4::NFS4_OK);
+  EXPECT_EQ(locks().open, 0) << "what goes with its open goes here, too";
+}
+
+TEST_F(Nfs4LocalLocks, of_programs_are_told_with_their_range) {
+  locks().of_programs.set({100, 149}, ProgramLocks::Mode::Exclusive);
+  const v4::LOCK4res denied = lock(0, 120, v4::READ_LT);
+  ASSERT_EQ(denied.status, v4::NFS4ERR_DENIED);
+  EXPECT_EQ(denied.denied().offset, 100u);
+  EXPECT_EQ(denied.denied().locktype, v4::WRITE_LT);
+  EXPECT_EQ(denied.denied().owner.clientid, 0u);
+  ASSERT_EQ(test(149, 1).status, v4::NFS4ERR_DENIED);
+  EXPECT_EQ(test(150, 1).status, v4::NFS4_OK);
+  locks().of_programs = {};
+  EXPECT_EQ(lock(0, 120, v4::READ_LT).status, v4::NFS4_OK) << "it asks again";
+}
+
+TEST_F(Nfs4LocalLocks, that_other_clients_deny_change_nothing_for_programs) {
+  ASSERT_EQ(lock(0, 10, v4::READ_LT).status, v4::NFS4_OK);
+  set_up_session("another client");
+  file_.stateid = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false)).stateid;
+  EXPECT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4ERR_DENIED);
+  EXPECT_TRUE(locks().server_has(0, 9, ProgramLocks::Mode::Shared));
+  EXPECT_EQ(lock(0, 10, v4::READ_LT).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4LocalLocks, end_with_their_client) {
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  nfs4_.administration().expire(clientid_, loop_.now(), [](EndedByAdmin) {});
+  EXPECT_EQ(locks().open, 0);
+}
+
+TEST_F(Nfs4LocalLocks, need_a_stateid_before_any_program_hears_of_them) {
+  file_.stateid.other[0] ^= std::byte{1};
+  EXPECT_NE(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  EXPECT_EQ(locks().open, 0);
+}
+
+class Nfs40LocalLocks : public LockedByPrograms<Nfs40Served> {};
+
+TEST_F(Nfs40LocalLocks, are_the_same_in_version_4_0) {
+  const Opened file = open_file(1, "file", "owner");
+  locks().of_programs.set({100, 149}, ProgramLocks::Mode::Shared);
+  EXPECT_EQ(lock(file, 3, 1, "locker", 145).status, v4::NFS4ERR_DENIED);
+  EXPECT_EQ(lock(file, 4, 1, "locker", 150).status, v4::NFS4_OK);
+  EXPECT_TRUE(locks().server_has(150, 159, ProgramLocks::Mode::Exclusive));
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4

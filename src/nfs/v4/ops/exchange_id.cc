@@ -1,0 +1,62 @@
+// EXCHANGE_ID (RFC 8881 18.35).
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/operations.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// 2.5: what tells this server from every other, on whatever address and after every restart.
+Rope identity_of(const Compound& compound) {
+  const std::uint64_t id = compound.shared().server.handles.file_system_id("/");
+  std::array<std::byte, 8> bytes;
+  store_be(bytes.data(), id);
+  return Rope::copy_of(bytes);
+}
+
+constexpr std::uint32_t kKnownFlags =
+    v4::EXCHGID4_FLAG_SUPP_MOVED_REFER | v4::EXCHGID4_FLAG_SUPP_MOVED_MIGR |
+    v4::EXCHGID4_FLAG_SUPP_FENCE_OPS | v4::EXCHGID4_FLAG_BIND_PRINC_STATEID |
+    v4::EXCHGID4_FLAG_USE_NON_PNFS | v4::EXCHGID4_FLAG_USE_PNFS_MDS |
+    v4::EXCHGID4_FLAG_USE_PNFS_DS | v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
+
+// 18.35.3: state protection wants a security mechanism that this server does not have.
+v4::nfsstat4 check_arguments(const v4::EXCHANGE_ID4args& args) {
+  if ((args.eia_flags & ~kKnownFlags) != 0 || args.eia_client_impl_id.size() > 1)
+    return v4::NFS4ERR_INVAL;
+  if (args.eia_state_protect.spa_how == v4::SP4_SSV) return v4::NFS4ERR_ENCR_ALG_UNSUPP;
+  if (args.eia_state_protect.spa_how != v4::SP4_NONE) return v4::NFS4ERR_INVAL;
+  return v4::NFS4_OK;
+}
+
+}  // namespace
+
+v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) {
+  if (const v4::nfsstat4 bad = check_arguments(args); bad != v4::NFS4_OK) return {bad, {}};
+  compound.shared().expire(compound.now());
+  const std::string principal = compound.principal();
+  const std::string& address = compound.admission().call().origin().peer.host;
+  const Buffer owner = args.eia_clientowner.co_ownerid.flatten();
+  const state::ExchangeIdArgs asked{owner.bytes(),
+                                    args.eia_clientowner.co_verifier,
+                                    bytes_of(principal),
+                                    address,
+                                    (args.eia_flags & v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A) != 0,
+                                    compound.minor()};
+  const state::ExchangeIdResult found =
+      compound.shared().clients.exchange_id(asked, compound.now());
+  compound.shared().release(found.ended);
+  if (found.status != state::Status::Ok) return {to_nfsstat4(found.status), {}};
+  v4::EXCHANGE_ID4res results;
+  v4::EXCHANGE_ID4resok& ok = results.eir_resok4();
+  ok.eir_clientid = found.clientid;
+  ok.eir_sequenceid = found.sequenceid;
+  ok.eir_flags =
+      v4::EXCHGID4_FLAG_USE_NON_PNFS | (found.confirmed ? v4::EXCHGID4_FLAG_CONFIRMED_R : 0u);
+  ok.eir_server_owner.so_major_id = identity_of(compound);
+  ok.eir_server_scope = identity_of(compound);
+  ok.eir_server_impl_id.push_back({"", "stag", {}});
+  return results;
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,73 @@
+#include "nfs/v4/ops/list_store.h"
+
+#include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/crossing.h"
+#include "nfs/v4/ops/store_sink.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+Task<Mounted> mounted_in(const Compound& compound, ExportObject directory, AttributeSet asked) {
+  Mounted mounted;
+  if (asked.empty() || !compound.admission().exports().nested()) co_return mounted;
+  const PseudoFs::Node* const here = co_await node_at(compound, directory, std::nullopt);
+  if (here == nullptr) co_return mounted;
+  for (const auto& child : here->children) {
+    if (child->mounted == nullptr) continue;
+    const auto entered = compound.enter(*child);
+    if (!entered) {
+      mounted.emplace(child->name, Failure{entered.error()});
+      continue;
+    }
+    auto source = co_await compound.attributes_of(*entered, asked);
+    mounted.emplace(child->name, std::move(source));
+  }
+  co_return mounted;
+}
+
+Task<ReaddirResults> list_page(Compound& compound, const v4::READDIR4args& args, AttributeSet asked,
+                               std::uint32_t bytes, std::vector<IdName>& unknown) {
+  ReaddirResults results;
+  const ExportObject directory = compound.object();
+  EntryList list(bytes);
+  const Mounted mounted = co_await mounted_in(compound, directory, asked);
+  StoreSink sink(compound, directory, asked, mounted, list);
+  vfs::ListFrom from;
+  from.cookie = args.cookie == 0 ? 0 : args.cookie - kReservedCookies;
+  from.verifier = args.cookieverf;
+  from.with_nodes = !asked.empty();
+  from.budget = bytes;
+  auto listed = co_await directory.store().list(directory.caller(), directory.handle, from, sink);
+  // A page of nothing but "." and "..": a client could not go on after it.
+  while (listed && !listed->eof && list.empty() && !list.full() && sink.passed() != from.cookie) {
+    from.cookie = sink.passed();
+    from.verifier = listed->verifier;
+    listed = co_await directory.store().list(directory.caller(), directory.handle, from, sink);
+  }
+  unknown = std::move(sink.unknown());
+  if (!listed)
+    results.status = listed.error() == vfs::Status::BadCookie ? v4::NFS4ERR_BAD_COOKIE
+                                                              : to_nfsstat4(listed.error());
+  else if (list.too_small())
+    results.status = v4::NFS4ERR_TOOSMALL;
+  if (results.status != v4::NFS4_OK) co_return results;
+  results.verifier = listed->verifier;
+  results.eof = listed->eof;
+  results.entries = list.finish();
+  co_return results;
+}
+
+}  // namespace
+
+// A page with names that are not known yet is made again when they are.
+Task<ReaddirResults> list_store(Compound& compound, const v4::READDIR4args& args,
+                                AttributeSet asked, std::uint32_t bytes) {
+  std::vector<IdName> unknown;
+  ReaddirResults results = co_await list_page(compound, args, asked, bytes, unknown);
+  if (unknown.empty()) co_return results;
+  co_await compound.learn_names(std::exchange(unknown, {}));
+  co_return co_await list_page(compound, args, asked, bytes, unknown);
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,19 @@
+// LOCK, for both ways in which its owners are numbered.
+#pragma once
+
+#include "nfs/v4/compound/compound.h"
+
+namespace stag::nfs::nfs4 {
+
+// Has the current file open for as long as a lock of it is asked for, so that programs of this
+// machine are asked, too; the status is NFS4_OK or why that cannot be.
+struct OpenForLocks {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  LocalLockTable::Pin pin{};
+};
+Task<OpenForLocks> open_for_locks(const Compound& compound);
+
+// While it is open.
+v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args);
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,41 @@
+#include "nfs/v4/ops/store_sink.h"
+
+namespace stag::nfs::nfs4 {
+
+bool StoreSink::entry(const vfs::DirectoryEntry& entry) {
+  // 18.23.3: clients make "." and ".." up themselves.
+  passed_ = entry.cookie;
+  if (entry.name == "." || entry.name == "..") return true;
+  return list_.add(entry.name, entry.cookie,
+                   [&](xdr::Encoder& encoder) { encode_attributes_of(encoder, entry); });
+}
+
+void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry) {
+  const auto mounted = mounted_.find(entry.name);
+  if (mounted != mounted_.end()) {
+    if (mounted->second) return encode_attributes(encoder, asked_, *mounted->second);
+    return encode_error(encoder, mounted->second.error());
+  }
+  if (entry.node != nullptr) {
+    AttributeSource source = compound_.source_of(directory_, entry.node->attributes);
+    if (source.names != nullptr) note_names(source);
+    if (wants_handle(asked_))
+      source.handle = compound_.admission().handle_of(directory_, entry.node->handle);
+    return encode_attributes(encoder, asked_, source);
+  }
+  encode_error(encoder, v4::NFS4ERR_STALE);
+}
+
+void StoreSink::note_names(const AttributeSource& source) {
+  for (const IdName& each : owners_in(asked_, source))
+    if (unknown_.size() < kMostUnknown && !source.names->knows(each.kind, each.id, compound_.now()))
+      unknown_.push_back(each);
+}
+
+void StoreSink::encode_error(xdr::Encoder& encoder, v4::nfsstat4 status) const {
+  if (asked_.has(v4::FATTR4_RDATTR_ERROR)) return encode_attribute_error(encoder, status);
+  AttributeSource nothing;
+  encode_attributes(encoder, {}, nothing);
+}
+
+}  // namespace stag::nfs::nfs4

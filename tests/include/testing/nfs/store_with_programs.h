@@ -1,0 +1,56 @@
+// A store whose files programs of its own machine use, as a test says.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "testing/nfs/faulty_store.h"
+#include "testing/nfs/program_locks.h"
+
+namespace stag::testing {
+
+class StoreWithPrograms final : public FaultyStore {
+ public:
+  using FaultyStore::FaultyStore;
+
+  // Why there is no lease.
+  std::optional<vfs::Status> refusal;
+  // Those that are held.
+  int leases = 0;
+  std::vector<vfs::LeaseKind> kinds;  // of all that were ever taken
+  // Some program wants the files, and waits so long.
+  void want(Duration waits) {
+    for (vfs::LeaseWanted& told : std::exchange(wanted_, {})) told(waits);
+  }
+
+  vfs::Operation<std::shared_ptr<vfs::Lease>> lease(vfs::CallerContext, const vfs::Handle&,
+                                                    vfs::LeaseKind kind,
+                                                    vfs::LeaseWanted wanted) override {
+    if (refusal) return Failure{*refusal};
+    kinds.push_back(kind);
+    wanted_.push_back(std::move(wanted));
+    return std::shared_ptr<vfs::Lease>(std::make_shared<CountedLease>(leases));
+  }
+
+  // Of whatever file; tests lock one at a time.
+  bool has_locks = false;
+  ProgramLocks locks;
+  vfs::Operation<std::unique_ptr<vfs::LocalLocks>> local_locks(vfs::CallerContext,
+                                                               const vfs::Handle&) override {
+    if (!has_locks) return Failure{vfs::Status::NotSupported};
+    return std::unique_ptr<vfs::LocalLocks>(std::make_unique<ProgramLocksOfFile>(locks));
+  }
+
+ private:
+  struct CountedLease final : vfs::Lease {
+    explicit CountedLease(int& of) : count(of) { ++count; }
+    ~CountedLease() override { --count; }
+    std::optional<Duration> wanted() const override { return std::nullopt; }
+    int& count;
+  };
+  std::vector<vfs::LeaseWanted> wanted_;
+};
+
+}  // namespace stag::testing
