@@ -1,0 +1,73 @@
+#include "conform/conform.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace stag::conform {
+namespace {
+
+double seconds_between(TimePoint begin, TimePoint end) {
+  return static_cast<double>((end - begin).count()) * 1e-9;
+}
+
+Task<void> run_case(Suite& suite, std::size_t index, Loop& loop, CancelToken cancel,
+                    Observer& observer) {
+  const Case& one = suite.cases()[index];
+  const TimePoint begin = loop.now();
+  Verdict verdict = co_await suite.run(index);
+  if (cancel.cancelled()) co_return;
+  observer.on_result({one.title, std::move(verdict), seconds_between(begin, loop.now())});
+}
+
+}  // namespace
+
+std::string_view to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Pass:
+      return "pass";
+    case Outcome::Fail:
+      return "fail";
+    case Outcome::Skipped:
+      return "skipped";
+    case Outcome::Listed:
+      break;
+  }
+  return "listed";
+}
+
+bool Selection::has(const Case& one) const {
+  return fnmatch(pattern.c_str(), one.title.full().c_str(), 0) == 0;
+}
+
+Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken cancel,
+                      Observer& observer) {
+  const std::vector<Case>& cases = suite.cases();
+  bool begun = false;
+  for (std::size_t i = 0; i < cases.size() && !cancel.cancelled(); ++i) {
+    const Case& one = cases[i];
+    if (!selection.has(one)) continue;
+    if (!one.listed.empty()) {
+      observer.on_result({one.title, {Outcome::Listed, one.listed}, 0});
+      continue;
+    }
+    if (one.dangerous && !selection.dangerous) {
+      observer.on_result({one.title, Verdict::skip("dangerous: --dangerous runs it"), 0});
+      continue;
+    }
+    if (!begun) {
+      std::string trouble = co_await suite.begin();
+      begun = true;
+      if (!trouble.empty()) {
+        co_await suite.end();
+        co_return trouble;
+      }
+    }
+    observer.on_begin(one.title);
+    co_await run_case(suite, i, loop, cancel, observer);
+  }
+  if (!begun) co_return std::string();
+  co_return co_await suite.end();
+}
+
+}  // namespace stag::conform

@@ -1,0 +1,277 @@
+// READ, WRITE, COMMIT, and stateids that are not good for them (RFC 8881 8.2, 18.3, 18.22, 18.32).
+#include "conform/nfs4/cases.h"
+
+namespace stag::conform::nfs4 {
+namespace {
+
+using namespace nfs::v4;  // NOLINT: tables are made of its names
+
+std::string reads(const COMPOUND4res& results, std::string_view text, bool eof) {
+  const READ4resok& ok = results.resarray.back().opread().resok4();
+  const Buffer data = ok.data.flatten();
+  if (text_of(data.bytes()) != text) return "the data is not what was written";
+  return ok.eof == eof ? "" : "eof is wrong";
+}
+
+Scripts reading_data() {
+  return {
+      {.note = "with the anonymous stateid",
+       .steps = {at("file"), read("anonymous", 0, 10)},
+       .check = [](Scene&,
+                   const COMPOUND4res& results) { return reads(results, "0123456789", false); }},
+      {.note = "with the bypass stateid", .steps = {at("file"), read("bypass", 0, 10)}},
+      {.note = "past the end",
+       .steps = {at("file"), read("anonymous", 1000, 10)},
+       .check = [](Scene&, const COMPOUND4res& results) { return reads(results, "", true); }},
+      {.note = "up to the end",
+       .steps = {at("file"), read("anonymous", 90, 10)},
+       .check = [](Scene&,
+                   const COMPOUND4res& results) { return reads(results, "0123456789", true); }},
+      {.note = "with an open",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), read("f", 0, 10)}},
+      {.note = "no bytes", .steps = {at("file"), read("anonymous", 0, 0)}},
+      {.note = "of a folder",
+       .steps = {at("dir"), read("anonymous", 0, 10)},
+       .expect = {NFS4ERR_ISDIR}},
+      {.note = "of a symbolic link",
+       .minors = k40,
+       .steps = {at("link"), read("anonymous", 0, 10)},
+       .expect = {NFS4ERR_INVAL, NFS4ERR_SYMLINK}},
+      {.note = "of a symbolic link",
+       .minors = kSessions,
+       .steps = {at("link"), read("anonymous", 0, 10)},
+       .expect = {NFS4ERR_SYMLINK, NFS4ERR_WRONG_TYPE}},
+      {.note = "of a FIFO",
+       .minors = k40,
+       .steps = {at("fifo"), read("anonymous", 0, 10)},
+       .expect = {NFS4ERR_INVAL}},
+      {.note = "of a FIFO",
+       .minors = kSessions,
+       .steps = {at("fifo"), read("anonymous", 0, 10)},
+       .expect = {NFS4ERR_WRONG_TYPE}},
+      {.note = "of another user's file of mode 0600",
+       .steps = {at("secret"), read("anonymous", 0, 10)},
+       .expect = {NFS4ERR_ACCESS},
+       .stranger = true},
+      {.note = "with an open for writing only",
+       .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}},
+       .steps = {at("f"), read("f", 0, 10)},
+       .expect = {NFS4ERR_OPENMODE, NFS4_OK}},
+  };
+}
+
+Scripts writing_data() {
+  return {
+      {.note = "with an open",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), write("f", 0, "hello")}},
+      {.note = "and read back",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})},
+                  {at("f"), write("f", 3, "hello")}},
+       .steps = {at("f"), read("f", 0, 100)},
+       .check =
+           [](Scene&, const COMPOUND4res& results) {
+             return reads(results, std::string("\0\0\0hello", 8), true);
+           }},
+      {.note = "no bytes",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), write("f", 0, "")}},
+      {.note = "unstable",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), write("f", 0, "hello", UNSTABLE4)}},
+      {.note = "with an open for reading only",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})},
+                  {own(), open({.name = "f", .access = kRead, .owner = "reader", .as = "r"})}},
+       .steps = {at("f"), write("r", 0, "hello")},
+       .expect = {NFS4ERR_OPENMODE}},
+      {.note = "to a folder",
+       .steps = {at("dir"), write("anonymous", 0, "hello")},
+       .expect = {NFS4ERR_ISDIR}},
+      {.note = "to a symbolic link",
+       .minors = k40,
+       .steps = {at("link"), write("anonymous", 0, "hello")},
+       .expect = {NFS4ERR_INVAL, NFS4ERR_SYMLINK}},
+      {.note = "to a symbolic link",
+       .minors = kSessions,
+       .steps = {at("link"), write("anonymous", 0, "hello")},
+       .expect = {NFS4ERR_SYMLINK, NFS4ERR_WRONG_TYPE}},
+      {.note = "to a FIFO",
+       .minors = k40,
+       .steps = {at("fifo"), write("anonymous", 0, "hello")},
+       .expect = {NFS4ERR_INVAL}},
+      {.note = "to a FIFO",
+       .minors = kSessions,
+       .steps = {at("fifo"), write("anonymous", 0, "hello")},
+       .expect = {NFS4ERR_WRONG_TYPE}},
+      {.note = "to another user's file of mode 0600",
+       .steps = {at("secret"), write("anonymous", 0, "hello")},
+       .expect = {NFS4ERR_ACCESS},
+       .stranger = true},
+      {.note = "at the last possible byte",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), write("f", kLast - 1, "hello")},
+       .expect = {NFS4ERR_FBIG, NFS4ERR_INVAL}},
+  };
+}
+
+Scripts committing() {
+  return {
+      {.note = "a file that was written",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})},
+                  {at("f"), write("f", 0, "hello", UNSTABLE4)}},
+       .steps = {at("f"), commit()}},
+      {.note = "of a folder", .steps = {at("dir"), commit()}, .expect = {NFS4ERR_ISDIR}},
+      {.note = "of a symbolic link",
+       .minors = k40,
+       .steps = {at("link"), commit()},
+       .expect = {NFS4ERR_SYMLINK, NFS4ERR_INVAL}},
+      {.note = "of a symbolic link",
+       .minors = kSessions,
+       .steps = {at("link"), commit()},
+       .expect = {NFS4ERR_SYMLINK, NFS4ERR_WRONG_TYPE}},
+      {.note = "of a FIFO",
+       .minors = kSessions,
+       .steps = {at("fifo"), commit()},
+       .expect = {NFS4ERR_WRONG_TYPE}},
+      {.note = "of another user's file of mode 0600",
+       .steps = {at("secret"), commit()},
+       .expect = {NFS4ERR_ACCESS, NFS4_OK},
+       .stranger = true},
+  };
+}
+
+// An operation that takes the stateid of an open.
+struct Holder {
+  std::function<Step(std::string)> make;
+  Minors minors = kAll;
+  bool special = true;  // it takes special stateids, too
+};
+
+std::vector<Holder> holders() {
+  return {
+      {[](std::string state) { return read(state, 0, 4); }},
+      {[](std::string state) { return write(state, 0, "data"); }},
+      {[](std::string state) { return setattr(state, size_is(4)); }},
+      {[](std::string state) { return open_downgrade(state, kRead); }, kAll, false},
+      {[](std::string state) { return close(state); }, kAll, false},
+      {[](std::string state) { return lock({.open = state, .held = "l"}); }, kAll, false},
+      {[](std::string state) {
+         return with_state(OP_ALLOCATE, &Op::opallocate, &ALLOCATE4args::aa_stateid, state,
+                           {{}, 0, 10});
+       },
+       k42},
+      {[](std::string state) {
+         return with_state(OP_DEALLOCATE, &Op::opdeallocate, &DEALLOCATE4args::da_stateid, state,
+                           {{}, 0, 10});
+       },
+       k42},
+      {[](std::string state) {
+         return with_state(OP_SEEK, &Op::opseek, &SEEK4args::sa_stateid, state,
+                           {{}, 0, NFS4_CONTENT_DATA});
+       },
+       k42},
+      {[](std::string state) {
+         return with_state(OP_READ_PLUS, &Op::opread_plus, &READ_PLUS4args::rpa_stateid, state,
+                           {{}, 0, 10});
+       },
+       k42},
+      {[](std::string state) {
+         return with_state(OP_IO_ADVISE, &Op::opio_advise, &IO_ADVISE4args::iaa_stateid, state,
+                           {{}, 0, 10, {1}});
+       },
+       k42},
+  };
+}
+
+// What is wrong with a stateid, and what it draws.
+struct BadState {
+  std::string note, name;
+  Minors minors;
+  Statuses expect;
+  bool closed = false;      // the open is closed before
+  bool downgraded = false;  // the stateid is renewed before
+};
+
+const std::vector<BadState>& bad_states() {
+  static const std::vector<BadState> kStates{
+      {"a stateid that nobody gave",
+       "garbage",
+       kAll,
+       {NFS4ERR_BAD_STATEID, NFS4ERR_STALE_STATEID, NFS4ERR_EXPIRED}},
+      {"the stateid of a later time", "future f", kAll, {NFS4ERR_BAD_STATEID}},
+      {"the stateid of an earlier time", "old f", kAll, {NFS4ERR_OLD_STATEID}, false, true},
+      {"the stateid of a file that is closed",
+       "f",
+       kAll,
+       {NFS4ERR_BAD_STATEID, NFS4ERR_OLD_STATEID, NFS4ERR_EXPIRED},
+       true},
+      {"the invalid special stateid", "invalid", kSessions, {NFS4ERR_BAD_STATEID}},
+  };
+  return kStates;
+}
+
+Script bad_state_case(const Holder& holder, const BadState& bad) {
+  Script script;
+  script.note = bad.note;
+  script.minors = holder.minors & bad.minors;
+  script.before = {{own(), open({.name = "f", .create = UNCHECKED4})}};
+  // From read and write to both again, so that the stateid is renewed and no right is lost.
+  if (bad.downgraded) script.before.push_back({at("f"), open_downgrade("f", kBoth)});
+  if (bad.closed) script.before.push_back({at("f"), close("f")});
+  script.steps = {at("f"), holder.make(bad.name)};
+  script.expect = bad.expect;
+  script.section = "8881 8.2.4";
+  if (script.minors == k40) script.section = "7530 9.1.4.4";
+  return script;
+}
+
+}  // namespace
+
+Scripts data_cases() {
+  Scripts all = reading_data();
+  append(all, writing_data());
+  append(all, committing());
+  return all;
+}
+
+Scripts stateid_cases() {
+  Scripts all;
+  for (const Holder& holder : holders()) {
+    for (const BadState& bad : bad_states()) all.push_back(bad_state_case(holder, bad));
+    Script other;
+    other.note = "the stateid of another file";
+    other.minors = holder.minors;
+    other.before = {{own(), open({.name = "f", .create = UNCHECKED4})},
+                    {own(), open({.name = "g", .create = UNCHECKED4})}};
+    other.steps = {at("g"), holder.make("f")};
+    other.expect = {NFS4ERR_BAD_STATEID};
+    all.push_back(std::move(other));
+    if (holder.special) continue;
+    Script special;
+    special.note = "the anonymous stateid";
+    special.minors = holder.minors;
+    special.before = {{own(), open({.name = "f", .create = UNCHECKED4})}};
+    special.steps = {at("f"), holder.make("anonymous")};
+    special.expect = {NFS4ERR_BAD_STATEID};
+    all.push_back(std::move(special));
+  }
+  for (const Holder& holder : holders()) {
+    Script current;
+    current.note = "the current stateid, where there is none";
+    current.minors = holder.minors & kSessions;
+    current.before = {{own(), open({.name = "f", .create = UNCHECKED4})}};
+    current.steps = {at("f"), holder.make("current")};
+    current.expect = {NFS4ERR_BAD_STATEID};
+    current.section = "8881 16.2.3.1.2";
+    all.push_back(std::move(current));
+  }
+  all.push_back({.note = "the current stateid, of an OPEN before it",
+                 .minors = kSessions,
+                 .steps = {own(), open({.name = "f", .create = UNCHECKED4}), getfh("f"),
+                           write("current", 0, "data")},
+                 .section = "8881 16.2.3.1.2"});
+  return all;
+}
+
+}  // namespace stag::conform::nfs4

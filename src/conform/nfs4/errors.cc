@@ -1,0 +1,213 @@
+#include "conform/nfs4/errors.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <sstream>
+
+namespace stag::conform::nfs4 {
+namespace {
+
+constexpr std::uint32_t kLastStatus = v4::NFS4ERR_XATTR2BIG;
+constexpr std::uint32_t kLastOperation = v4::OP_REMOVEXATTR;
+
+v4::nfsstat4 status_called(const std::string& name) {
+  for (std::uint32_t i = 0; i <= kLastStatus; ++i)
+    if (to_string(static_cast<v4::nfsstat4>(i)) == "NFS4ERR_" + name)
+      return static_cast<v4::nfsstat4>(i);
+  return v4::NFS4_OK;
+}
+
+v4::nfs_opnum4 operation_called(const std::string& name) {
+  for (std::uint32_t i = v4::OP_ACCESS; i <= kLastOperation; ++i)
+    if (to_string(static_cast<v4::nfs_opnum4>(i)) == "OP_" + name)
+      return static_cast<v4::nfs_opnum4>(i);
+  return v4::OP_ILLEGAL;
+}
+
+void read_table(std::string_view text, std::vector<OperationErrors>& to) {
+  std::map<std::string, v4::nfsstat4> known;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    if (word.back() == ':') {
+      to.push_back({operation_called(word.substr(0, word.size() - 1)), {}});
+      continue;
+    }
+    auto [entry, is_new] = known.try_emplace(word);
+    if (is_new) entry->second = status_called(word);
+    to.back().errors.push_back(entry->second);
+  }
+}
+
+// The RFCs define the operations in the order of their numbers, and later ones leave some out.
+std::uint32_t left_out_of_rfc8881(std::uint32_t number) {
+  std::uint32_t count = 0;
+  for (const std::uint32_t gone : {v4::OP_OPEN_CONFIRM, v4::OP_RENEW, v4::OP_SETCLIENTID,
+                                   v4::OP_SETCLIENTID_CONFIRM, v4::OP_RELEASE_LOCKOWNER})
+    if (gone < number) ++count;
+  return count;
+}
+
+bool is_left_out_of_rfc8881(std::uint32_t number) {
+  return left_out_of_rfc8881(number + 1) != left_out_of_rfc8881(number);
+}
+
+// Errors that depend on what the server has, or on what it chooses.
+std::string_view state_of_server(v4::nfsstat4 error) {
+  switch (error) {
+    case v4::NFS4ERR_DELAY:
+      return "the server says it when it chooses to";
+    case v4::NFS4ERR_SERVERFAULT:
+    case v4::NFS4ERR_IO:
+    case v4::NFS4ERR_RESOURCE:
+    case v4::NFS4ERR_NXIO:
+      return "a fault or a shortage of the server's own";
+    case v4::NFS4ERR_FHEXPIRED:
+      return "needs a server of volatile filehandles";
+    case v4::NFS4ERR_MOVED:
+    case v4::NFS4ERR_LEASE_MOVED:
+      return "needs a file system that has migrated";
+    case v4::NFS4ERR_NOSPC:
+    case v4::NFS4ERR_DQUOT:
+      return "needs a store that is full, or a quota";
+    case v4::NFS4ERR_ROFS:
+      return "needs a read-only export";
+    case v4::NFS4ERR_XDEV:
+    case v4::NFS4ERR_WRONG_LFS:
+      return "needs a second file system";
+    case v4::NFS4ERR_MLINK:
+    case v4::NFS4ERR_FBIG:
+      return "a limit of the store, which no client knows";
+    case v4::NFS4ERR_WRONGSEC:
+    case v4::NFS4ERR_WRONG_CRED:
+      return "needs other security flavors than AUTH_SYS";
+    case v4::NFS4ERR_GRACE:
+    case v4::NFS4ERR_RECLAIM_BAD:
+    case v4::NFS4ERR_RECLAIM_CONFLICT:
+      return "needs a server that has just restarted";
+    case v4::NFS4ERR_EXPIRED:
+    case v4::NFS4ERR_STALE_STATEID:
+      return "needs a lease that has run out, or a server that has restarted";
+    case v4::NFS4ERR_ADMIN_REVOKED:
+    case v4::NFS4ERR_DELEG_REVOKED:
+      return "needs an administrator, or a delegation that was not given back";
+    case v4::NFS4ERR_DEADSESSION:
+      return "the server chooses when a session dies";
+    default:
+      return {};
+  }
+}
+
+std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
+  switch (error) {
+    case v4::NFS4ERR_BADHANDLE:
+      return "the PUTFH before it answers so";
+    case v4::NFS4ERR_TOO_MANY_OPS:
+    case v4::NFS4ERR_REQ_TOO_BIG:
+    case v4::NFS4ERR_RETRY_UNCACHED_REP:
+    case v4::NFS4ERR_REP_TOO_BIG_TO_CACHE:
+    case v4::NFS4ERR_REP_TOO_BIG:
+      return "depends on the COMPOUND, not on the operation: see SEQUENCE, GETATTR and READ";
+    case v4::NFS4ERR_LOCKED:
+      return "needs mandatory locks";
+    case v4::NFS4ERR_FILE_OPEN:
+      return "needs a server that keeps open files from being removed";
+    case v4::NFS4ERR_DEADLOCK:
+    case v4::NFS4ERR_LOCK_NOTSUPP:
+      return "the server need not look for it";
+    case v4::NFS4ERR_BADXDR:
+      return operation == v4::OP_ILLEGAL ? "its arguments are unknown" : "it has no arguments";
+    case v4::NFS4ERR_HASH_ALG_UNSUPP:
+    case v4::NFS4ERR_ENCR_ALG_UNSUPP:
+    case v4::NFS4ERR_BAD_SESSION_DIGEST:
+      return "needs RPCSEC_GSS (SP4_SSV)";
+    case v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
+      return "needs a session that does not take every connection (SP4_MACH_CRED, SP4_SSV)";
+    case v4::NFS4ERR_BACK_CHAN_BUSY:
+    case v4::NFS4ERR_CB_PATH_DOWN:
+    case v4::NFS4ERR_DELEG_ALREADY_WANTED:
+      return "needs callbacks and delegations";
+    case v4::NFS4ERR_PNFS_IO_HOLE:
+    case v4::NFS4ERR_PNFS_NO_LAYOUT:
+    case v4::NFS4ERR_UNKNOWN_LAYOUTTYPE:
+      return "needs layouts (pNFS)";
+    case v4::NFS4ERR_UNSAFE_COMPOUND:
+      return "a server may find a COMPOUND unsafe, and need not";
+    case v4::NFS4ERR_BAD_RANGE:
+    case v4::NFS4ERR_LOCK_RANGE:
+      return "needs a server that cannot lock every range";
+    case v4::NFS4ERR_CLID_INUSE:
+      return "needs a second principal";
+    default:
+      return {};
+  }
+}
+
+std::string_view feature_of(v4::nfs_opnum4 operation) {
+  switch (operation) {
+    case v4::OP_LAYOUTCOMMIT:
+    case v4::OP_LAYOUTGET:
+    case v4::OP_LAYOUTRETURN:
+    case v4::OP_LAYOUTERROR:
+    case v4::OP_LAYOUTSTATS:
+    case v4::OP_GETDEVICEINFO:
+    case v4::OP_GETDEVICELIST:
+      return "needs layouts (pNFS)";
+    case v4::OP_GET_DIR_DELEGATION:
+    case v4::OP_WANT_DELEGATION:
+    case v4::OP_DELEGRETURN:
+    case v4::OP_DELEGPURGE:
+      return "needs a delegation, which a server gives when it chooses to";
+    case v4::OP_SET_SSV:
+      return "needs RPCSEC_GSS (SP4_SSV)";
+    case v4::OP_COPY_NOTIFY:
+    case v4::OP_WRITE_SAME:
+    case v4::OP_OFFLOAD_CANCEL:
+    case v4::OP_OFFLOAD_STATUS:
+      return "needs a second server, or a copy that goes on while it is asked about";
+    case v4::OP_OPENATTR:
+      return "needs named attributes";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::vector<OperationErrors> errors_of(std::uint32_t minor) {
+  std::vector<OperationErrors> rows;
+  if (minor == 0) {
+    read_table(kRfc7530Errors, rows);
+    return rows;
+  }
+  read_table(kRfc8881Errors, rows);
+  if (minor < 2) return rows;
+  read_table(kRfc7862Errors, rows);
+  read_table(kRfc8276Errors, rows);
+  return rows;
+}
+
+std::string section_of(v4::nfs_opnum4 operation, std::uint32_t minor) {
+  const std::uint32_t number = operation;
+  if (minor == 0) {
+    if (operation == v4::OP_ILLEGAL) return "RFC 7530 16.38";
+    return number <= v4::OP_RELEASE_LOCKOWNER ? fmt::format("RFC 7530 16.{}", number - 2)
+                                              : "RFC 7530 15.2.4";
+  }
+  if (operation == v4::OP_ILLEGAL) return "RFC 8881 18.52";
+  if (is_left_out_of_rfc8881(number)) return "RFC 8881 17";
+  if (number <= v4::OP_RECLAIM_COMPLETE)
+    return fmt::format("RFC 8881 18.{}", number - 2 - left_out_of_rfc8881(number));
+  if (minor == 1) return "RFC 8881 16.2.3";
+  if (number <= v4::OP_CLONE) return fmt::format("RFC 7862 15.{}", number - 58);
+  return fmt::format("RFC 8276 8.4.{}", number - 71);
+}
+
+std::string why_listed(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
+  for (const std::string_view reason :
+       {state_of_server(error), business_of_another(operation, error), feature_of(operation)})
+    if (!reason.empty()) return std::string(reason);
+  return "no case asks for it: the RFC names no arguments that a server must answer so";
+}
+
+}  // namespace stag::conform::nfs4

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "conform/rpcrdma/talk.h"
+
+namespace stag::conform::rpcrdma {
+namespace {
+
+constexpr std::uint32_t kProbeThreshold = 4096;
+constexpr int kMessages = 16;  // more than a server that does not flood sends
+
+std::string_view name_of(Expect expect) {
+  switch (expect) {
+    case Expect::ErrVers:
+      return "RDMA_ERROR ERR_VERS with a range that has 1";
+    case Expect::ErrChunk:
+      return "RDMA_ERROR ERR_CHUNK";
+    case Expect::Dropped:
+      return "no answer";
+    case Expect::Lost:
+      return "the end of the connection";
+    case Expect::Success:
+      return "an RPC Reply with SUCCESS";
+    case Expect::Rejected:
+      break;
+  }
+  return "an RPC Reply with an error";
+}
+
+std::string list_of(const std::vector<Expect>& allowed) {
+  std::string text;
+  for (const Expect expect : allowed)
+    text += (text.empty() ? "" : " or ") + std::string(name_of(expect));
+  return text;
+}
+
+// The kind of an answer; nullopt: one that nothing allows.
+std::optional<Expect> classified(const Answer& answer) {
+  switch (answer.kind) {
+    case Answer::Kind::Lost:
+      return Expect::Lost;
+    case Answer::Kind::Silence:
+      return Expect::Dropped;
+    case Answer::Kind::Malformed:
+      return std::nullopt;
+    case Answer::Kind::Reply:
+      if (!rpc_reply(answer.payload).decoded) return std::nullopt;
+      return is_success(answer) ? Expect::Success : Expect::Rejected;
+    case Answer::Kind::Error:
+      break;
+  }
+  const wire::ErrorMessage& error = answer.error;
+  if (error.code == wire::ERR_CHUNK) return Expect::ErrChunk;
+  const bool has_one = error.lowest <= 1 && error.highest >= 1;
+  return has_one ? std::optional(Expect::ErrVers) : std::nullopt;
+}
+
+// What came for a probe, and whether a NULL call behind it was answered.
+struct Reaction {
+  Answer answer{};
+  bool answered = false;
+  bool alive = false;
+};
+
+// A message that draws no answer is known by that of the NULL calls behind it: a second one,
+// because a server may answer calls in another order.
+Task<Reaction> watch(Peer& peer, Context& context, const Probe& probe, std::uint32_t xid) {
+  const bool may_drop = std::ranges::find(probe.expect, Expect::Dropped) != probe.expect.end();
+  Reaction reaction;
+  std::uint32_t null = context.next_xid();
+  send_null(peer, null);
+  int nulls = 1;
+  for (int i = 0; i < kMessages; ++i) {
+    Answer came = co_await peer.next();
+    if (came.kind == Answer::Kind::Lost || came.kind == Answer::Kind::Silence) {
+      if (!reaction.answered) reaction.answer = std::move(came);
+      break;
+    }
+    if (came.xid == null && came.kind == Answer::Kind::Reply) {
+      reaction.alive = true;
+      if (reaction.answered || (may_drop && nulls == 2)) break;
+      if (!may_drop) continue;
+      null = context.next_xid();
+      send_null(peer, null);
+      ++nulls;
+    } else if (!reaction.answered && (came.xid == xid || came.kind != Answer::Kind::Reply)) {
+      reaction.answer = std::move(came);
+      reaction.answered = true;
+      if (reaction.alive) break;
+    }
+  }
+  co_return reaction;
+}
+
+Verdict judge(const Probe& probe, const Reaction& reaction) {
+  const std::optional<Expect> came = classified(reaction.answer);
+  const std::string asked = "asked for " + list_of(probe.expect);
+  const std::string text = described(reaction.answer);
+  if (!came || std::ranges::find(probe.expect, *came) == probe.expect.end())
+    return Verdict::fail(fmt::format("{} came, {}", text, asked));
+  if (!reaction.alive && *came != Expect::Lost)
+    return Verdict::fail(fmt::format("{} came, but a NULL call behind it was not answered", text));
+  return Verdict::pass(*came == probe.expect.front() ? "" : text + " came");
+}
+
+}  // namespace
+
+Task<Verdict> perform(const Probe& probe, Context& context) {
+  std::string why;
+  const std::unique_ptr<Peer> peer = co_await greet(context, kProbeThreshold, why);
+  if (peer == nullptr) co_return Verdict::fail("no connection: " + why);
+  const std::uint32_t xid = context.next_xid();
+  std::vector<std::byte> message = bytes_of_words(probe.words(xid));
+  if (probe.cut_to > 0) message.resize(probe.cut_to);
+  peer->send(message);
+  const Reaction reaction = co_await watch(*peer, context, probe, xid);
+  co_await peer->close();
+  co_return judge(probe, reaction);
+}
+
+}  // namespace stag::conform::rpcrdma

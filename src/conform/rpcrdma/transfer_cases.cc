@@ -1,0 +1,325 @@
+// Long messages and chunks that move data (RFC 8166 3.4 to 3.5, 4.3).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "conform/rpcrdma/talk.h"
+
+namespace stag::conform::rpcrdma {
+namespace {
+
+constexpr std::uint32_t kThreshold = 4096;
+constexpr std::string_view kTarget = "target";
+
+// A Call under way: the connection, and what came.
+struct Exchange {
+  std::unique_ptr<Peer> peer{};
+  Answer answer{};
+  std::string trouble{};
+};
+
+Task<Exchange> connected(Context& context, std::uint32_t threshold = kThreshold) {
+  Exchange made;
+  made.peer = co_await greet(context, threshold, made.trouble);
+  co_return made;
+}
+
+Task<Verdict> done(Exchange& exchange, Verdict verdict) {
+  co_await exchange.peer->close();
+  co_return verdict;
+}
+
+std::vector<std::uint32_t> cut(std::uint32_t length, std::uint32_t segments) {
+  std::vector<std::uint32_t> lengths(segments, length / segments);
+  lengths.back() += length % segments;
+  return lengths;
+}
+
+// A COMPOUND that does not fit 1024 bytes: names that are not there.
+std::vector<v4::nfs_argop4> many_names() {
+  std::vector<v4::nfs_argop4> operations{operation(v4::OP_PUTROOTFH)};
+  for (int i = 0; i < 8; ++i) operations.push_back(lookup_operation(std::string(200, 'n')));
+  return operations;
+}
+
+std::vector<v4::nfs_argop4> many_attributes() {
+  std::vector<v4::nfs_argop4> operations{operation(v4::OP_PUTROOTFH)};
+  while (operations.size() < 16) operations.push_back(getattr_operation());
+  return operations;
+}
+
+std::vector<v4::nfs_argop4> links(const Context& context, int count) {
+  std::vector<v4::nfs_argop4> operations = way_to(context);
+  operations.push_back(lookup_operation(context.link));
+  for (int i = 0; i < count; ++i) operations.push_back(operation(v4::OP_READLINK));
+  return operations;
+}
+
+// RFC 8166 3.5.3: the whole Call in a Position Zero Read chunk of so many segments.
+Task<Verdict> long_call(Context& context, std::uint32_t segments) {
+  Exchange exchange = co_await connected(context);
+  if (exchange.peer == nullptr) co_return Verdict::fail("no connection: " + exchange.trouble);
+  Call call = compound_call(context, many_names());
+  const Buffer message = call.stream.without({}).flatten();
+  const Exposed& source = exchange.peer->expose_source(
+      message.bytes(), cut(static_cast<std::uint32_t>(message.size()), segments));
+  call.header.proc = wire::RDMA_NOMSG;
+  call.header.read_list.push_back({0, source.segments});
+  send_call(*exchange.peer, call);
+  exchange.answer = co_await exchange.peer->answer_to(call.header.xid);
+  co_await exchange.peer->close();
+  if (!is_success(exchange.answer))
+    co_return Verdict::fail(described(exchange.answer) + " came, asked for a Reply");
+  co_return Verdict::pass();
+}
+
+// A Call with a Reply chunk of segments of these lengths.
+struct LongReply {
+  Exchange exchange{};
+  const Exposed* sink = nullptr;
+};
+Task<LongReply> with_reply_chunk(Context& context, std::vector<v4::nfs_argop4> operations,
+                                 std::vector<std::uint32_t> lengths, std::uint32_t threshold) {
+  LongReply made;
+  made.exchange = co_await connected(context, threshold);
+  if (made.exchange.peer == nullptr) co_return made;
+  Call call = compound_call(context, std::move(operations));
+  made.sink = &made.exchange.peer->expose_sink(lengths);
+  call.header.reply_chunk = wire::WriteChunk{made.sink->segments};
+  send_call(*made.exchange.peer, call);
+  made.exchange.answer = co_await made.exchange.peer->answer_to(call.header.xid);
+  co_return made;
+}
+
+Verdict judge_long_reply(const LongReply& made) {
+  const Answer& answer = made.exchange.answer;
+  if (answer.kind != Answer::Kind::Reply) return Verdict::fail(answer.text() + " came");
+  if (!answer.header.read_list.empty()) return Verdict::fail("the Reply has a Read list");
+  if (!answer.header.reply_chunk) return Verdict::fail("the Reply has no Reply chunk");
+  const wire::Segments& returned = answer.header.reply_chunk->segments;
+  if (returned.size() != made.sink->segments.size())
+    return Verdict::fail("the Reply chunk came back with another number of segments");
+  if (answer.header.proc == wire::RDMA_MSG)
+    return wire::total_length(returned) == 0
+               ? Verdict::pass("a Short Reply came")
+               : Verdict::fail("an unused Reply chunk came back with a length");
+  const std::string message = taken(*made.sink, returned);
+  const RpcReply reply = rpc_reply(Buffer::copy_of(bytes_of(message)));
+  v4::COMPOUND4res results;
+  if (!reply.decoded || !reply.status.success() || !decode_compound(reply.results, results))
+    return Verdict::fail("the message in the Reply chunk cannot be decoded");
+  for (std::size_t i = 0; i + 1 < returned.size(); ++i)
+    if (returned[i].length < made.sink->segments[i].length && returned[i + 1].length > 0)
+      return Verdict::fail("a segment was used before the one in front of it was full");
+  return Verdict::pass(fmt::format("{} bytes in the Reply chunk", message.size()));
+}
+
+Task<Verdict> long_reply(Context& context, std::vector<std::uint32_t> lengths) {
+  LongReply made = co_await with_reply_chunk(context, many_attributes(), lengths, 0);
+  if (made.sink == nullptr) co_return Verdict::fail("no connection: " + made.exchange.trouble);
+  Verdict verdict = judge_long_reply(made);
+  co_return co_await done(made.exchange, std::move(verdict));
+}
+
+Task<Verdict> unused_reply_chunk(Context& context) {
+  std::vector<v4::nfs_argop4> operations{operation(v4::OP_PUTROOTFH)};
+  std::vector<std::uint32_t> lengths{512, 512};
+  LongReply made =
+      co_await with_reply_chunk(context, std::move(operations), std::move(lengths), kThreshold);
+  if (made.sink == nullptr) co_return Verdict::fail("no connection: " + made.exchange.trouble);
+  Verdict verdict = judge_long_reply(made);
+  co_return co_await done(made.exchange, std::move(verdict));
+}
+
+Task<Verdict> small_reply_chunk(Context& context) {
+  std::vector<std::uint32_t> lengths{64};
+  LongReply made = co_await with_reply_chunk(context, many_attributes(), std::move(lengths), 0);
+  if (made.sink == nullptr) co_return Verdict::fail("no connection: " + made.exchange.trouble);
+  const Answer& answer = made.exchange.answer;
+  Verdict verdict = Verdict::fail(described(answer) + " came, asked for ERR_CHUNK");
+  if (answer.kind == Answer::Kind::Error && answer.error.code == wire::ERR_CHUNK)
+    verdict = Verdict::pass();
+  if (answer.kind == Answer::Kind::Lost) verdict = Verdict::pass(answer.text());
+  co_return co_await done(made.exchange, std::move(verdict));
+}
+
+// READLINKs with Write chunks of segments of these lengths; a chunk without segments is empty.
+struct Linked {
+  Exchange exchange{};
+  std::vector<const Exposed*> sinks{};
+};
+Task<Linked> read_links(Context& context, int count,
+                        std::vector<std::vector<std::uint32_t>> chunks) {
+  Linked made;
+  made.exchange = co_await connected(context);
+  if (made.exchange.peer == nullptr) co_return made;
+  Call call = compound_call(context, links(context, count));
+  for (const auto& lengths : chunks) {
+    made.sinks.push_back(&made.exchange.peer->expose_sink(lengths));
+    call.header.write_list.push_back({made.sinks.back()->segments});
+  }
+  send_call(*made.exchange.peer, call);
+  made.exchange.answer = co_await made.exchange.peer->answer_to(call.header.xid);
+  co_return made;
+}
+
+// What each chunk holds; nothing that is not the target, or that is not where it belongs.
+Verdict judge_links(const Linked& made, const std::vector<std::string>& expected) {
+  const Answer& answer = made.exchange.answer;
+  if (!is_success(answer)) return Verdict::fail(described(answer) + " came, asked for a Reply");
+  if (!answer.header.read_list.empty()) return Verdict::fail("the Reply has a Read list");
+  if (answer.header.write_list.size() != made.sinks.size())
+    return Verdict::fail("not every Write chunk came back");
+  for (std::size_t i = 0; i < made.sinks.size(); ++i) {
+    const wire::Segments& returned = answer.header.write_list[i].segments;
+    if (returned.size() != made.sinks[i]->segments.size())
+      return Verdict::fail(fmt::format("chunk {} came back with other segments", i));
+    const std::string data = taken(*made.sinks[i], returned);
+    if (data != expected[i])
+      return Verdict::fail(fmt::format("chunk {} has '{}', not '{}'", i, data, expected[i]));
+  }
+  return Verdict::pass();
+}
+
+Task<Verdict> links_into(Context& context, int count,
+                         std::vector<std::vector<std::uint32_t>> chunks,
+                         std::vector<std::string> expected) {
+  Linked made = co_await read_links(context, count, std::move(chunks));
+  if (made.exchange.peer == nullptr)
+    co_return Verdict::fail("no connection: " + made.exchange.trouble);
+  Verdict verdict = judge_links(made, expected);
+  co_return co_await done(made.exchange, std::move(verdict));
+}
+
+Task<Verdict> small_write_chunk(Context& context) {
+  std::vector<std::vector<std::uint32_t>> chunks;
+  chunks.push_back(cut(2, 1));
+  Linked made = co_await read_links(context, 1, std::move(chunks));
+  if (made.exchange.peer == nullptr)
+    co_return Verdict::fail("no connection: " + made.exchange.trouble);
+  const Answer& answer = made.exchange.answer;
+  const bool refused = answer.kind == Answer::Kind::Error || answer.kind == Answer::Kind::Lost;
+  Verdict verdict = refused ? Verdict::pass(answer.text() + " came")
+                            : Verdict::fail(described(answer) + " came, asked for ERR_CHUNK");
+  co_return co_await done(made.exchange, std::move(verdict));
+}
+
+// CREATE of a symbolic link whose target goes by Read chunk; `bytes` of memory are named.
+Task<Verdict> link_from(Context& context, std::string target, std::uint32_t bytes,
+                        std::uint32_t segments) {
+  Exchange exchange = co_await connected(context);
+  if (exchange.peer == nullptr) co_return Verdict::fail("no connection: " + exchange.trouble);
+  static constexpr xdr::ItemId kLink[] = {v4::item::createtype4_linkdata};
+  const std::string name = fmt::format("{}-{:x}", context.link, context.next_xid());
+  std::vector<v4::nfs_argop4> operations = way_to(context);
+  operations.push_back(symlink_operation(name, target));
+  operations.push_back(operation(v4::OP_READLINK));
+  for (const v4::nfs_argop4& step : way_to(context)) operations.push_back(step);
+  operations.push_back(operation(v4::OP_REMOVE));
+  operations.back().opremove() = {name};
+  Call call = compound_call(context, std::move(operations), kLink);
+  std::string memory = target;
+  memory.resize(bytes);
+  const Exposed& source = exchange.peer->expose_source(bytes_of(memory), cut(bytes, segments));
+  call.header.read_list.push_back({call.stream.items()[0].position, source.segments});
+  static constexpr std::uint32_t kMoved[] = {0};
+  send_call(*exchange.peer, call, kMoved);
+  exchange.answer = co_await exchange.peer->answer_to(call.header.xid);
+  co_await exchange.peer->close();
+  v4::COMPOUND4res results;
+  if (!is_success(exchange.answer) ||
+      !decode_compound(rpc_reply(exchange.answer.payload).results, results))
+    co_return Verdict::fail(described(exchange.answer) + " came, asked for a Reply");
+  if (results.status != v4::NFS4_OK)
+    co_return Verdict::fail(std::string(to_string(results.status)) + " came, asked for NFS4_OK");
+  for (const v4::nfs_resop4& result : results.resarray)
+    if (result.resop == v4::OP_READLINK &&
+        text_of(result.opreadlink().resok4().link.flatten().bytes()) != target)
+      co_return Verdict::fail("the link leads elsewhere than the chunk said");
+  co_return Verdict::pass();
+}
+
+RdmaCase moving(std::string group, std::string name, std::string section, std::string requirements,
+                bool needs_link, std::function<Task<Verdict>(Context&)> run) {
+  RdmaCase made;
+  made.group = std::move(group);
+  made.name = std::move(name);
+  made.section = std::move(section);
+  made.requirements = std::move(requirements);
+  made.run = std::move(run);
+  made.needs_link = needs_link;
+  return made;
+}
+
+}  // namespace
+
+RdmaCases message_cases() {
+  return {
+      moving("long call", "in one segment", "8166 3.5.3", "R8166-3.5.3-a R8166-4-b", false,
+             [](Context& context) { return long_call(context, 1); }),
+      moving("long call", "in seven segments of odd lengths", "8166 3.4.5",
+             "R8166-3.4.5-e R8166-3.4.5-g", false,
+             [](Context& context) { return long_call(context, 7); }),
+      moving("reply chunk", "a Reply of more than 1024 bytes", "8166 3.5.3",
+             "R8166-3.5.3-h R8166-4.3.3-d R8166-4.3.3-e R8166-4.3.1-c", false,
+             [](Context& context) { return long_reply(context, {16384}); }),
+      moving("reply chunk", "segments are filled one after the other", "8166 4.3.3",
+             "R8166-4.3.3-f", false,
+             [](Context& context) {
+               return long_reply(context, {1000, 1000, 14000});
+             }),
+      moving("reply chunk", "unused, it comes back with no length", "8166 4.3.3",
+             "R8166-4.3.3-c R8166-4.3.3-e", false, unused_reply_chunk),
+      moving("reply chunk", "one that is too small draws ERR_CHUNK", "8166 4.5.3", "R8166-4.5.3-b",
+             false, small_reply_chunk),
+  };
+}
+
+RdmaCases write_chunk_cases() {
+  const std::string target(kTarget);
+  return {
+      moving("write list", "a result goes into the chunk, without pad", "8166 4.3.2",
+             "R8166-4.3.2-b R8166-3.4.6-f R8166-3.4.6.2-b R8166-3.4.6.2-c", true,
+             [=](Context& context) { return links_into(context, 1, {{64}}, {target}); }),
+      moving("write list", "segments are filled one after the other", "8166 3.4.6",
+             "R8166-3.4.6-d R8166-3.4.6-e", true,
+             [=](Context& context) {
+               return links_into(context, 1, {{4, 1, 60}}, {target});
+             }),
+      moving("write list", "two results go into two chunks", "8166 4.3.2.1", "R8166-4.3.2.1-b",
+             true,
+             [=](Context& context) {
+               return links_into(context, 2, {{64}, {64}}, {target, target});
+             }),
+      moving("write list", "a result without a chunk stays inline", "8166 4.3.2.1",
+             "R8166-4.3.2.1-c", true,
+             [=](Context& context) { return links_into(context, 2, {{64}}, {target}); }),
+      moving("write list", "a chunk without a result comes back unused", "8166 4.3.2.2",
+             "R8166-4.3.2.2-c R8166-4.3.2.2-d R8166-4.3.2.2-e", true,
+             [=](Context& context) {
+               return links_into(context, 1, {{64}, {64}}, {target, ""});
+             }),
+      moving("write list", "an empty chunk leaves its result inline", "8166 4.3.2.3",
+             "R8166-4.3.2.3-c R8166-4.3.2.3-d", true,
+             [=](Context& context) {
+               return links_into(context, 2, {{}, {64}}, {"", target});
+             }),
+      moving("write list", "a chunk that is too small is not written beyond", "8166 4.5.3",
+             "R8166-4.5.3-b", true, small_write_chunk),
+  };
+}
+
+RdmaCases read_chunk_cases() {
+  return {
+      moving("read list", "an argument in one segment", "8166 3.4.5", "R8166-3.4.5-e R8166-3.4.5-f",
+             true, [](Context& context) { return link_from(context, "abcdefgh", 8, 1); }),
+      moving("read list", "an argument in segments of odd lengths", "8166 3.4.5", "R8166-3.4.5-g",
+             true, [](Context& context) { return link_from(context, "abcdefgh", 8, 3); }),
+      moving("read list", "an argument without its pad", "8166 3.4.5.2", "R8166-3.4.5.2-f", true,
+             [](Context& context) { return link_from(context, "abcde", 5, 1); }),
+      moving("read list", "an argument with its pad", "8166 3.4.5.2", "R8166-3.4.5.2-d", true,
+             [](Context& context) { return link_from(context, "abcde", 8, 1); }),
+  };
+}
+
+}  // namespace stag::conform::rpcrdma
