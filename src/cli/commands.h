@@ -8,6 +8,7 @@
 namespace stag::cli {
 
 std::unique_ptr<Command> make_serve();
+std::unique_ptr<Command> make_clients();
 std::unique_ptr<Command> make_ls();
 std::unique_ptr<Command> make_stat();
 std::unique_ptr<Command> make_cat();
@@ -22,6 +23,7 @@ std::unique_ptr<Command> make_df();
 std::unique_ptr<Command> make_ping();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_devices();
+std::unique_ptr<Command> make_conform();
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_manual();
 std::unique_ptr<Command> make_completion();

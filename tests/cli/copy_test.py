@@ -186,8 +186,9 @@ class Files(Case):
         self.bad(1, "is no plain file", "cp", source, self.url("fifo"))
         os.symlink("old", self.there("link"))
         self.bad(1, "is no plain file", "cp", source, self.url("link"))
-        self.bad(1, "is no plain file", "cp", self.url("old"), "/dev/null")
-        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        os.mkfifo(self.at("fifo"))
+        self.bad(1, "is no plain file", "cp", self.url("old"), self.at("fifo"))
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.at("fifo")).st_mode))
         self.assertEqual(leftovers(self.there()), [])
 
     def test_with_several_links_are_written_in_place(self):

@@ -144,7 +144,8 @@ class Endless(unittest.TestCase):
     def test_lists_end_in_bounded_memory(self):
         self.ends("more than 1048576 entries", "ls", "URL/endless")
         self.ends("more than 1048576 entries", "rm", "-r", "URL/endless")
-        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 512 << 10)
+        # Of which the address sanitizer keeps 256 MiB that were freed, and 100 MiB of its own and the fuzzer's tables.
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 768 << 10)
 
     def test_copies_end(self):
         for tree in ("wide", "bushy"):

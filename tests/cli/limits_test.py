@@ -1,4 +1,5 @@
 """`stag serve`: the limits on what clients may take, by flags and by a configuration file."""
+import contextlib
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import unittest
 
 import harness
 from harness import Server, request_rdma, stag
+from nfs4_client import OK, Client
 
 MIB = 1 << 20
 
@@ -95,10 +97,33 @@ class Limits(unittest.TestCase):
                 pass
             self.logged(server, "PeerStalled")
 
+    def test_of_version_4_are_what_sessions_get(self):
+        for arguments, slots, operations, cached in (
+            (("--nfs4-slots", "7", "--nfs4-operations", "9", "--nfs4-cached-reply", "1000"), 7, 9, 1000),
+            (self.config(nfs4_slots=5), 5, 64, 4096),
+        ):
+            server = self.start(*arguments)
+            with contextlib.closing(Client(server.tcp_port, b"name")) as client:
+                client.exchange_id()
+                self.assertEqual(client.create_session(MIB, MIB, MIB), OK)
+                self.assertEqual(client.granted, (cached, operations, slots))
+            self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_turn_away_one_more(self):
+        nospc, delay = 28, 10008
+        server = self.start("--nfs4-clients", "4", "--nfs4-sessions", "2")
+        with contextlib.closing(Client(server.tcp_port, b"one")) as client:
+            client.exchange_id()
+            self.assertEqual([client.create_session() for _ in range(3)], [OK, OK, nospc])
+            client.owner = b"two"
+            client.exchange_id()
+            self.assertEqual(client.create_session(), delay, "a quarter of four is one at an address")
+        self.assertEqual(server.end(), 0)
+
     def test_that_would_keep_clients_from_working_are_not_taken(self):
         for option, value in (
             ("--max-connections", "0"), ("--max-reads", "129"), ("--max-chunk-bytes", "1048576"), ("--max-connection-bytes", "1"),
-            ("--max-bytes", "1"), ("--stall-limit", "-1"),
+            ("--max-bytes", "1"), ("--stall-limit", "-1"), ("--nfs4-clients", "0"), ("--nfs4-operations", "1"),
         ):
             result = stag("serve", "--export", "/x=memory", "--state", os.path.join(self.work, "state"), option, value)
             self.assertEqual(result.returncode, 2, result.stdout)

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import harness
@@ -131,11 +132,13 @@ def may_capture():
     for name, path in TOOLS.items():
         if path is None:
             return f"{name} is not installed"
-    try:
-        probe = Capture(os.devnull, 9)
-    except PermissionError as error:
-        return f"no permission to capture on loopback: {error}"
-    probe.close()
+    # dumpcap removes what it was to write when it cannot begin.
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            probe = Capture(os.path.join(work, "probe"), 9)
+        except PermissionError as error:
+            return f"no permission to capture on loopback: {error}"
+        probe.close()
     return None
 
 

@@ -49,11 +49,15 @@ Parsed take_word(std::string_view word, ExportLine& line) {
     line.at_once = word == "offload" ? vfs::posix::AtOnce::Never : vfs::posix::AtOnce::Always;
     return Ok{};
   }
+  if (word == "nfs_only") {
+    line.nfs_only = true;
+    return Ok{};
+  }
   const Parsed taken = take_option(word, line.options);
   if (taken) return taken;
   return wrong(taken.error() +
-               "; the export as a whole also has fsid=N, at_once, offload and client=NETWORK, in a "
-               "table 'clients'");
+               "; the export as a whole also has fsid=N, at_once, offload, nfs_only and "
+               "client=NETWORK, in a table 'clients'");
 }
 
 // A client whose options have not been merged with the export's.

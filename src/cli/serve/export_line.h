@@ -35,6 +35,8 @@ struct ExportLine {
   std::optional<std::uint64_t> file_system_id{};  // fsid=N
   // at_once and offload, of a folder.
   vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
+  // No program of this machine uses the folder.
+  bool nfs_only = false;
   // Prefix of error messages: the option, or file and line.
   std::string where{};
 };

@@ -14,7 +14,9 @@ TEST(ExportLine, has_a_path_a_folder_and_options) {
   EXPECT_EQ(line->options.anonymous_uid, 7u);
   EXPECT_EQ(line->file_system_id, 9u);
   EXPECT_TRUE(line->clients.empty());
+  EXPECT_FALSE(line->nfs_only);
   EXPECT_EQ(parse_export("/m=memory")->folder, "");
+  EXPECT_TRUE(parse_export("/data=/srv/data,nfs_only")->nfs_only);
 }
 
 TEST(ExportLine, gives_each_client_the_options_of_all_and_its_own_on_top) {
@@ -51,7 +53,7 @@ TEST(ExportLine, refuses_nonsense_with_one_sentence) {
 TEST(ExportLine, lists_the_known_options_when_it_refuses_an_unknown_one) {
   const auto of_export = parse_export("/x=memory,rx");
   ASSERT_FALSE(of_export.ok());
-  EXPECT_NE(of_export.error().find("fsid=N, at_once, offload and client=NETWORK"),
+  EXPECT_NE(of_export.error().find("fsid=N, at_once, offload, nfs_only and client=NETWORK"),
             std::string::npos);
   const auto of_client = parse_export("/x=memory,client=*:rx");
   ASSERT_FALSE(of_client.ok());

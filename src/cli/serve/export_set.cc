@@ -80,7 +80,8 @@ const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
   const ServedExport* before = find(line.path);
   const bool as_before = before != nullptr && before->line.folder == line.folder &&
                          before->line.file_system_id == line.file_system_id &&
-                         before->line.at_once == line.at_once;
+                         before->line.at_once == line.at_once &&
+                         before->line.nfs_only == line.nfs_only;
   return as_before ? before : nullptr;
 }
 
@@ -102,6 +103,7 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine 
   options.state_directory = state_directory_;
   options.file_system_id = line.file_system_id.value_or(nfs_.file_system_id(line.path));
   options.at_once = line.at_once;
+  options.sees_local_programs = !line.nfs_only;
   options.workers = workers.plain;
   options.sync_workers = workers.syncing;
   const auto opened = stores_.ask(workers, [options] { return open_folder(options); });

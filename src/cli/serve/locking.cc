@@ -95,4 +95,8 @@ void Locking::start() {
   state_->service->start();
 }
 
+nfs::lock::LockService& Locking::service() {
+  return *state_->service;
+}
+
 }  // namespace stag::cli

@@ -14,6 +14,9 @@ class Server;
 namespace stag::nfs {
 class NfsServer;
 }
+namespace stag::nfs::lock {
+class LockService;
+}
 
 namespace stag::cli {
 
@@ -29,6 +32,7 @@ class Locking {
   void add_programs(rpc::Server& server);
   // Called once the server listens.
   void start();
+  nfs::lock::LockService& service();
 
  private:
   struct State;

@@ -9,10 +9,14 @@
 #include "base/network.h"
 #include "base/reason.h"
 #include "cli/commands.h"
+#include "cli/serve/callbacks.h"
+#include "cli/serve/control.h"
 #include "cli/serve/departure.h"
 #include "cli/serve/export_set.h"
+#include "cli/serve/id_mapping.h"
 #include "cli/serve/limits.h"
 #include "cli/serve/locking.h"
+#include "cli/serve/nfs4_limits.h"
 #include "cli/serve/process.h"
 #include "cli/serve/recovery.h"
 #include "cli/serve/registration.h"
@@ -97,12 +101,15 @@ class Serve final : public Command {
   std::uint32_t udp_port_ = 0;  // that of TCP
   std::uint32_t store_patience_ = 10;
   bool udp_ = true;
-  bool nfs4_ = false;
-  bool callbacks_ = true;
+  bool nfs4_ = true;
+  CallbackOptions callbacks_;
   RecoveryOptions recovery_;
+  ControlSettings control_;
+  IdMappingOptions id_mapping_;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
   Limits limits_;
+  Nfs4Limits nfs4_limits_;
   rpc::rdma::ServerOptions rdma_;
   std::vector<std::string> fabrics_;
   std::optional<std::uint32_t> verbs_port_;
@@ -132,6 +139,7 @@ void Serve::declare_connections(Arguments& arguments) {
                    "port of NFS over RDMA devices [that of --rdma-port]");
   arguments.text("--device", device_, "NAME", "the only RDMA device to be used [all]");
   limits_.declare(arguments);
+  nfs4_limits_.declare(arguments);
 }
 
 void Serve::declare(Arguments& arguments) {
@@ -140,7 +148,7 @@ void Serve::declare(Arguments& arguments) {
       "a folder, or memory, to export; options are those of exports(5): ro, rw, root_squash, "
       "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys:none, "
       "fsid=N; at_once, offload: whether the threads that serve connections may use the folder's "
-      "file system themselves [if it is on this machine]; "
+      "file system themselves [if it is on this machine]; nfs_only: no program here uses it; "
       "client=NETWORK[:OPTION]... for each network that may mount it [all]");
   arguments.texts("--listen", hosts_, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
@@ -153,12 +161,10 @@ void Serve::declare(Arguments& arguments) {
                    "port of MOUNT, NLM and NSM over UDP, which some clients need; 0 takes the "
                    "number of --tcp-port");
   arguments.flag("--udp,!--no-udp", udp_, "serve MOUNT, NLM and NSM over UDP [yes]");
-  arguments.flag("--nfs4,!--no-nfs4", nfs4_,
-                 "serve NFS 4.0, 4.1 and 4.2, too; not finished: see docs/known-gaps.md [no]");
-  arguments.flag("--callbacks,!--no-callbacks", callbacks_,
-                 "call version 4 clients back on their own connections; without this they get no "
-                 "delegations [yes]");
+  arguments.flag("--nfs4,!--no-nfs4", nfs4_, "serve NFS 4.0, 4.1 and 4.2, too [yes]");
+  callbacks_.declare(arguments);
   recovery_.declare(arguments);
+  id_mapping_.declare(arguments);
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
                  "register every program with the rpcbind of this machine [no]");
@@ -168,6 +174,7 @@ void Serve::declare(Arguments& arguments) {
       "--state", state_, "DIR",
       "directory for handle keys and counters, outside of every export [/var/lib/stag; without "
       "root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
+  control_.declare(arguments);
   arguments.number("--loops", loops_, 1, kMaxLoops,
                    "threads that serve connections; each connection stays with one of them");
   arguments.number(
@@ -211,7 +218,8 @@ Exit Serve::check_networks() {
           "--allow '{}' is no network; write one like 192.0.2.0/24 or 2001:db8::/32", text));
     allow_.push_back(*network);
   }
-  return Exit::Done;
+  const auto callbacks = callbacks_.check();
+  return callbacks ? Exit::Done : misused(callbacks.error());
 }
 
 // A listener at :: serves IPv4 too, and so occupies the port of one at 0.0.0.0.
@@ -284,9 +292,16 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   }
   const auto recovery = Recovery::open(recovery_, state_, nfs4_);
   if (!recovery) return failed(recovery.error());
-  nfs::nfs4::Nfs4Server nfs4(nfs.context(), (*recovery)->nfs4_options());
+  nfs::nfs4::Nfs4Options nfs4_options = (*recovery)->nfs4_options();
+  nfs4_limits_.apply(nfs4_options);
+  callbacks_.apply(nfs4_options);
+  const Result<Ok, std::string> mapped = nfs4_ ? id_mapping_.apply(nfs4_options) : Ok{};
+  if (!mapped) return failed(mapped.error());
+  nfs::nfs4::Nfs4Server nfs4(nfs.context(), nfs4_options);
   const auto locking = Locking::open(nfs, state_, **recovery);
   if (!locking) return failed(locking.error());
+  auto control = Control::open(control_, state_, nfs4, **locking);
+  if (!control) return failed(control.error());
   rpc::Server server;
   nfs.add_programs(server);
   if (nfs4_) nfs4.add_program(server);
@@ -305,20 +320,22 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     else
       loop.stop();
   });
-  if (nfs4_ && callbacks_) nfs4.start_callbacks(loop);
+  const auto connector = callback_connector(loop);
+  if (nfs4_ && callbacks_.wanted()) nfs4.start_callbacks(loop, connector.get());
   const Exit exit = listen(server);
   if (exit == Exit::Done) {
     (*locking)->start();
     loop.run();
   }
   leave();
+  *control = nullptr;
   // While their files and the connections to tell of them are there.
-  bool copies_ended = false;
-  nfs4.stop_copies([&] {
-    copies_ended = true;
+  bool wound_up = false;
+  nfs4.wind_up([&] {
+    wound_up = true;
     loop.stop();
   });
-  while (!copies_ended) loop.run();
+  while (!wound_up) loop.run();
   registered_ = nullptr;
   listeners_.clear();
   nfs4.stop_callbacks();

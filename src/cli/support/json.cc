@@ -1,5 +1,6 @@
 #include "cli/support/json.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/escape.h"
@@ -83,6 +84,59 @@ std::string Json::line() const {
 }
 std::string Json::text() const {
   return dumped(value_->json, 2);
+}
+
+struct JsonObject::Value {
+  // Null when it is missing.
+  const nlohmann::json* find(std::string_view key) const {
+    const auto at = json.find(std::string(key));
+    return at == json.end() ? nullptr : &*at;
+  }
+  nlohmann::json json;
+};
+
+JsonObject::JsonObject(std::unique_ptr<Value> value) : value_(std::move(value)) {}
+JsonObject::JsonObject(JsonObject&&) noexcept = default;
+JsonObject& JsonObject::operator=(JsonObject&&) noexcept = default;
+JsonObject::~JsonObject() = default;
+
+std::optional<JsonObject> JsonObject::parse(std::string_view text) {
+  constexpr bool kThrow = false;
+  auto value = std::make_unique<Value>();
+  value->json = nlohmann::json::parse(text, nullptr, kThrow);
+  if (!value->json.is_object()) return std::nullopt;
+  return JsonObject(std::move(value));
+}
+
+std::optional<std::string> JsonObject::text(std::string_view key) const {
+  const nlohmann::json* const found = value_->find(key);
+  if (found == nullptr || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+std::optional<std::uint64_t> JsonObject::number(std::string_view key) const {
+  const nlohmann::json* const found = value_->find(key);
+  if (found == nullptr || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::uint64_t>();
+}
+
+std::optional<std::uint64_t> JsonObject::identifier(std::string_view key) const {
+  const auto digits = text(key);
+  std::uint64_t number = 0;
+  if (!digits) return std::nullopt;
+  const char* const end = digits->data() + digits->size();
+  const auto [rest, error] = std::from_chars(digits->data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+bool JsonObject::is_true(std::string_view key) const {
+  const nlohmann::json* const found = value_->find(key);
+  return found != nullptr && found->is_boolean() && found->get<bool>();
+}
+
+bool JsonObject::has(std::string_view key) const {
+  return value_->find(key) != nullptr;
 }
 
 Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {

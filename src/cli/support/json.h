@@ -1,5 +1,5 @@
-// Json: the output of --json, objects of ordered members. It is ASCII only, so that no name of a
-// peer reaches a terminal or a log as it is.
+// Json: the output of --json and of the control socket, objects of ordered members. It is ASCII
+// only, so that no name of a peer reaches a terminal or a log as it is.
 //
 // A member has one type for all values: identifiers are strings, because they use all 64 bits and
 // many readers of JSON have 53; quantities are numbers.
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,30 @@ class Json {
 
  private:
   struct Value;
+  std::unique_ptr<Value> value_;
+};
+
+// An object that somebody else wrote; hostile. A member that is missing, or of another type, is
+// nullopt.
+class JsonObject {
+ public:
+  // Takes time and memory in proportion to `text`, however deep that nests. nullopt: it is not one
+  // object.
+  static std::optional<JsonObject> parse(std::string_view text);
+  JsonObject(JsonObject&&) noexcept;
+  JsonObject& operator=(JsonObject&&) noexcept;
+  ~JsonObject();
+
+  std::optional<std::string> text(std::string_view key) const;
+  std::optional<std::uint64_t> number(std::string_view key) const;
+  // A string of decimal digits (Json::set_identifier).
+  std::optional<std::uint64_t> identifier(std::string_view key) const;
+  bool is_true(std::string_view key) const;
+  bool has(std::string_view key) const;
+
+ private:
+  struct Value;
+  explicit JsonObject(std::unique_ptr<Value> value);
   std::unique_ptr<Value> value_;
 };
 

@@ -47,5 +47,35 @@ TEST(Json, is_ASCII_without_control_characters) {
   EXPECT_EQ(line, R"({"name":"\u001b\u007f\u009b\u202e\n"})");
 }
 
+TEST(JsonObject, reads_members_of_the_type_that_is_asked_for_and_no_other) {
+  const auto object = JsonObject::parse(
+      R"({"text":"t","number":7,"id":"18446744073709551615","yes":true,"null":null,"minus":-1})");
+  ASSERT_TRUE(object);
+  EXPECT_EQ(object->text("text"), "t");
+  EXPECT_EQ(object->number("number"), 7u);
+  EXPECT_EQ(object->identifier("id"), ~std::uint64_t{0});
+  EXPECT_TRUE(object->is_true("yes"));
+  EXPECT_TRUE(object->has("null"));
+  EXPECT_FALSE(object->has("nothing"));
+  for (const char* key : {"number", "yes", "null", "nothing"})
+    EXPECT_FALSE(object->text(key)) << key;
+  for (const char* key : {"text", "minus", "null", "nothing"})
+    EXPECT_FALSE(object->number(key)) << key;
+  for (const char* key : {"text", "number", "nothing"})
+    EXPECT_FALSE(object->identifier(key)) << key;
+  for (const char* key : {"text", "number", "nothing"}) EXPECT_FALSE(object->is_true(key)) << key;
+  EXPECT_FALSE(JsonObject::parse(R"({"id":"18446744073709551616"})")->identifier("id"));
+  EXPECT_FALSE(JsonObject::parse(R"({"id":"-1"})")->identifier("id"));
+}
+
+TEST(JsonObject, is_one_object_and_nothing_else) {
+  for (const char* bad : {"", " ", "[]", "7", "{", "{}{}", "{\"a\":}", "{\"a\":\"\xff\"}"})
+    EXPECT_FALSE(JsonObject::parse(bad)) << bad;
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "{\"a\":[";
+  EXPECT_FALSE(JsonObject::parse(deep));
+  EXPECT_TRUE(JsonObject::parse("{}"));
+}
+
 }  // namespace
 }  // namespace stag::cli

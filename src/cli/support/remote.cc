@@ -9,6 +9,8 @@
 
 #include "cli/support/output.h"
 #include "endpoint/software.h"
+#include "fabric/iwarp/iwarp_fabric.h"
+#include "fabric/verbs/verbs_fabric.h"
 
 namespace stag::cli {
 namespace {
@@ -114,6 +116,14 @@ std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& u
   connector.on_choice = tell_choice;
   connector.rdma.moved = options.moved;
   return endpoint::make_connector(loop, connector);
+}
+
+std::unique_ptr<fabric::Fabric> rdma_fabric(net::EpollLoop& loop, const Url& url,
+                                            const RemoteOptions& options) {
+  const endpoint::ConnectorOptions connector = connector_options(options);
+  if (fabric_of(url, options) == endpoint::FabricKind::Verbs)
+    return std::make_unique<fabric::VerbsFabric>(loop, connector.verbs);
+  return std::make_unique<fabric::IwarpFabric>(loop, connector.iwarp);
 }
 
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options) {

@@ -10,6 +10,7 @@
 #include "cli/support/arguments.h"
 #include "cli/support/command.h"
 #include "endpoint/connector.h"
+#include "fabric/fabric.h"
 #include "nfs/client/session/session.h"
 
 namespace stag::cli {
@@ -70,6 +71,9 @@ class Remote {
 // The two connectors that reach the services of `url`; both outlive their channels.
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::client::Url& url,
                                               const RemoteOptions& options);
+// The fabric of `url`, for messages that no Channel would send. Auto: software iWARP.
+std::unique_ptr<fabric::Fabric> rdma_fabric(net::EpollLoop& loop, const nfs::client::Url& url,
+                                            const RemoteOptions& options);
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options);
 
 // Splits "a/b/c" into the directory "a/b" and the name "c"; trailing '/' are ignored. The name is

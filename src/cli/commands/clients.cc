@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/control/control_client.h"
+#include "cli/serve/process.h"
+#include "cli/support/arguments.h"
+#include "cli/support/escape.h"
+#include "cli/support/output.h"
+
+namespace stag::cli {
+namespace {
+
+std::string text(const JsonObject& row, std::string_view key) {
+  return row.text(key).value_or("-");
+}
+std::string number(const JsonObject& row, std::string_view key) {
+  const auto found = row.number(key);
+  return found ? std::to_string(*found) : "-";
+}
+// Bytes of a client: never as they are.
+std::string name(const JsonObject& row, std::string_view key) {
+  return escaped(text(row, key));
+}
+
+constexpr std::string_view kClientLine =
+    "{:<20} {:<15} {:<4} {:<11} {:>5} {:>6} {:>6} {:>6} {:>5} {:<8} {}";
+constexpr std::string_view kOpenLine = "{:<20} {:<24} {:<6} {:<4} {:<16} {:<32} {}";
+constexpr std::string_view kLockLine = "{:<20} {:<24} {:<6} {:>12} {:>12} {:<16} {:<32} {}";
+constexpr std::string_view kDelegationLine = "{:<20} {:<24} {:<6} {:<9} {:<16} {}";
+
+std::string client_line(const JsonObject& row) {
+  return fmt::format(kClientLine, name(row, "client"), text(row, "address"), text(row, "version"),
+                     text(row, "state"), number(row, "idle"), number(row, "opens"),
+                     number(row, "locks"), number(row, "delegations"), number(row, "sessions"),
+                     text(row, "callbacks"), name(row, "name"));
+}
+std::string open_line(const JsonObject& row) {
+  const bool revoked = row.is_true("revoked");
+  return fmt::format(kOpenLine, name(row, "client"), text(row, "stateid"),
+                     revoked ? "gone" : text(row, "access"), text(row, "deny"), name(row, "export"),
+                     text(row, "file"), name(row, "owner"));
+}
+std::string lock_line(const JsonObject& row) {
+  const bool revoked = row.is_true("revoked");
+  const bool to_end = row.number("first") && !row.number("last");
+  return fmt::format(kLockLine, name(row, "client"), text(row, "stateid"),
+                     revoked ? "gone" : text(row, "mode"), number(row, "first"),
+                     to_end ? "end" : number(row, "last"), name(row, "export"), text(row, "file"),
+                     name(row, "owner"));
+}
+std::string delegation_line(const JsonObject& row) {
+  const bool recalled = row.is_true("recalled"), revoked = row.is_true("revoked");
+  return fmt::format(kDelegationLine, name(row, "client"), text(row, "stateid"), text(row, "mode"),
+                     revoked    ? "gone"
+                     : recalled ? "recalled"
+                                : "held",
+                     name(row, "export"), text(row, "file"));
+}
+
+std::string header_of(std::string_view what) {
+  if (what == "opens")
+    return fmt::format(kOpenLine, "CLIENT", "STATEID", "ACCESS", "DENY", "EXPORT", "FILE", "OWNER");
+  if (what == "locks")
+    return fmt::format(kLockLine, "CLIENT", "STATEID", "MODE", "FIRST", "LAST", "EXPORT", "FILE",
+                       "OWNER");
+  if (what == "delegations")
+    return fmt::format(kDelegationLine, "CLIENT", "STATEID", "MODE", "STATE", "EXPORT", "FILE");
+  return fmt::format(kClientLine, "CLIENT", "ADDRESS", "VERS", "STATE", "IDLE", "OPENS", "LOCKS",
+                     "DELEGS", "SESS", "CALLBACK", "NAME");
+}
+
+std::string line_of(std::string_view what, const JsonObject& row) {
+  if (what == "opens") return open_line(row);
+  if (what == "locks") return lock_line(row);
+  if (what == "delegations") return delegation_line(row);
+  return client_line(row);
+}
+
+class Clients final : public Command {
+ public:
+  About about() const override;
+  void declare(Arguments& arguments) override;
+  Exit run() override;
+
+ private:
+  bool changes() const { return what_ == "expire" || what_ == "revoke"; }
+  bool listed() const {
+    return what_ == "list" || what_ == "opens" || what_ == "locks" || what_ == "delegations";
+  }
+  Json request() const;
+  Task<Exit> work(Run& run);
+
+  std::string what_ = "list";
+  std::string target_;
+  std::string client_;
+  std::string state_ = default_state_directory();
+  std::string control_;
+  bool json_ = false;
+};
+
+About Clients::about() const {
+  return {"clients", "list and end clients of a running server, and what they hold",
+          "  stag clients list\n"
+          "  stag clients opens --client 6442450945\n"
+          "  stag clients expire 6442450945\n"
+          "  stag clients revoke 5f3a00010000004000000001\n",
+          "WHAT is one of:\n"
+          "  list             the clients of NFS version 4, and hosts with locks by NLM\n"
+          "                   (ADDRESS/NAME) [the default]\n"
+          "  opens, locks, delegations\n"
+          "                   what they hold; --client for those of one\n"
+          "  expire CLIENT    end a client: what it holds is free at once\n"
+          "  revoke STATEID   take away one open, lock or delegation\n"
+          "\nA client is 'confirmed', 'unconfirmed', or 'courtesy': its lease has run out, and it\n"
+          "keeps what it holds until somebody wants it. IDLE is the time in seconds since it\n"
+          "renewed its lease. CALLBACK says whether the server can call it: up, down, unknown\n"
+          "(not tried), none (it did not say how) or fault (it does not understand).\n"
+          "A file is shown as its export and the file handle within. It is asked at the\n"
+          "server's control socket, as root or as the user of the server.\n"};
+}
+
+void Clients::declare(Arguments& arguments) {
+  arguments.text("--client", client_, "CLIENT", "only what this client holds");
+  arguments.flag("--json", json_, "an object per line");
+  arguments.text("--state", state_, "DIR",
+                 "the server's state directory, which has its control socket [/var/lib/stag; "
+                 "without root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
+  arguments.text("--control", control_, "PATH", "the server's control socket [that of --state]");
+  arguments.positional("WHAT", what_, "what to list, or what to do", false);
+  arguments.positional("ID", target_, "client or stateid, of expire and revoke", false);
+}
+
+Exit Clients::run() {
+  if (!listed() && !changes())
+    return misused(fmt::format(
+        "'{}' is unknown; use list, opens, locks, delegations, expire or revoke", what_));
+  if (changes() != !target_.empty())
+    return misused(
+        changes()
+            ? fmt::format("{} whom or what? 'stag clients' shows which there are", what_)
+            : fmt::format("{} takes no '{}'; --client {} names a client", what_, target_, target_));
+  if (changes() && !client_.empty()) return misused("--client is for listings");
+  if (control_.empty()) control_ = default_control_path(state_);
+  std::error_code ignored;
+  control_ = std::filesystem::absolute(control_, ignored).string();
+  return on_loop([this](Run& run) { return work(run); });
+}
+
+Json Clients::request() const {
+  Json json;
+  json.set("command", what_ == "list" ? "clients" : what_);
+  if (what_ == "revoke")
+    json.set("stateid", target_);
+  else if (what_ == "expire")
+    json.set("client", target_);
+  else if (!client_.empty())
+    json.set("client", client_);
+  return json;
+}
+
+Task<Exit> Clients::work(Run& run) {
+  bool begun = json_ || changes();
+  const auto begin = [&] {
+    if (!std::exchange(begun, true)) put("{}\n", header_of(what_));
+  };
+  const std::string error = co_await ask_server(run, control_, request(),
+                                                [&](const JsonObject& row, std::string_view line) {
+                                                  begin();
+                                                  if (json_)
+                                                    put("{}\n", line);
+                                                  else
+                                                    put("{}\n", line_of(what_, row));
+                                                });
+  if (!error.empty()) co_return failed(error);
+  begin();
+  co_return Exit::Done;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_clients() {
+  return std::make_unique<Clients>();
+}
+
+}  // namespace stag::cli

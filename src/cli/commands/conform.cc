@@ -1,0 +1,255 @@
+#include "conform/conform.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "cli/commands.h"
+#include "cli/support/escape.h"
+#include "cli/support/output.h"
+#include "cli/support/remote.h"
+#include "conform/nfs4/suite.h"
+#include "conform/report.h"
+#include "conform/rpcrdma/suite.h"
+#include "nfs/client/session/endpoint_discovery.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Error;
+using nfs::client::Url;
+
+constexpr std::uint32_t kMinors = 3;
+constexpr std::string_view kOtherMinor = "NFS4ERR_MINOR_VERS_MISMATCH";
+
+std::vector<std::string> parts_of(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const std::size_t slash = std::min(path.find('/'), path.size());
+    if (slash > 0) parts.emplace_back(path.substr(0, slash));
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return parts;
+}
+
+// What the run shows while it goes on: failures as they come, and on a terminal where it is.
+class Narrator final : public conform::Observer {
+ public:
+  Narrator(bool quiet, bool verbose, std::size_t all)
+      : quiet_(quiet), verbose_(verbose), all_(all), terminal_(isatty(STDERR_FILENO) == 1) {}
+  ~Narrator() { clear(); }
+
+  void on_begin(const conform::Title& title) override {
+    if (!terminal_) return;
+    write_error(fmt::format("\r[{}/{}] {}\x1b[K", results_.size() + 1, all_,
+                            title.full().substr(0, kWidth)));
+    drawn_ = true;
+  }
+  void on_result(conform::Result result) override {
+    const conform::Outcome outcome = result.verdict.outcome;
+    if (!quiet_ && (verbose_ || outcome == conform::Outcome::Fail)) {
+      clear();
+      put("{:<7} {} ({})\n", to_string(outcome), result.title.full(), result.title.section);
+      if (!result.verdict.detail.empty()) put("        {}\n", escaped(result.verdict.detail));
+    }
+    results_.push_back(std::move(result));
+  }
+  const std::vector<conform::Result>& results() const { return results_; }
+  void clear() {
+    if (drawn_) write_error("\r\x1b[K");
+    drawn_ = false;
+  }
+
+ private:
+  static constexpr std::size_t kWidth = 100;
+  const bool quiet_, verbose_;
+  const std::size_t all_;
+  const bool terminal_;
+  bool drawn_ = false;
+  std::vector<conform::Result> results_;
+};
+
+class Conform final : public Command {
+ public:
+  About about() const override {
+    return {"conform", "ask a server whether it does what the RFCs say, case by case",
+            "  stag conform nfs4 nfs://server/data?proto=tcp\n"
+            "  stag conform --minor 1 --filter '*.LOCK.*' nfs4 nfs://server/data\n"
+            "  stag conform --junit result.xml --export /data rpcrdma server\n"
+            "  stag conform --list nfs4\n",
+            "SUITE is nfs4 (NFS versions 4.0, 4.1 and 4.2, over RDMA or TCP) or rpcrdma "
+            "(RPC-over-RDMA:\nRFC 8166, 8167 and 8797; what needs files uses version 4.0). The "
+            "cases work in a folder of\ntheir own, which they make in the export and remove in "
+            "the end; they must be allowed to.\nA case passes, fails, or is skipped because the "
+            "server does not offer what the RFC leaves\nto it. Errors that no client can provoke "
+            "are listed with the reason. Exit code 1: a case\nhas failed.\n"};
+  }
+  void declare(Arguments& arguments) override {
+    arguments.text("--export", export_, "PATH",
+                   "the folder to work in, as clients of version 4 name it [the URL's path]");
+    arguments.choice("--minor", minor_, {"0", "1", "2", "all"}, "the minor version of NFS 4");
+    arguments.text("--filter", filter_, "GLOB", "only cases with such a name (--list shows them)");
+    arguments.flag("--list", list_, "print the cases and do not run them");
+    arguments.flag("--dangerous", dangerous_, "run cases that are known to end some servers, too");
+    arguments.flag("-v,--verbose", verbose_, "print every case, not failures only");
+    arguments.flag("--json", json_, "an object with every case");
+    arguments.text("--junit", junit_, "FILE", "write every case to FILE, as JUnit's XML");
+    remote_.declare(arguments);
+    arguments.positional("SUITE", suite_, "nfs4 or rpcrdma");
+    arguments.positional("HOST", host_, "name, address or URL of the server", false);
+  }
+  Exit run() override {
+    if (suite_ != "nfs4" && suite_ != "rpcrdma")
+      return misused(fmt::format("'{}' is no suite: nfs4 and rpcrdma are", suite_));
+    if (host_.empty() && !list_) return misused("HOST is missing");
+    return on_loop([this](Run& run) { return work(run); });
+  }
+
+ private:
+  using Suites = std::vector<std::unique_ptr<conform::Suite>>;
+
+  std::string_view left_behind() const override { return "a folder may remain in the export"; }
+
+  Outcome<Url> parsed_url() const {
+    if (Url::looks_like(host_)) return Url::parse(host_);
+    const bool ipv6 = std::ranges::count(host_, ':') > 1 && !host_.starts_with('[');
+    const std::string host = host_.empty() ? "unknown" : host_;
+    return Url::parse(ipv6 ? fmt::format("nfs://[{}]/", host) : fmt::format("nfs://{}/", host));
+  }
+
+  Task<Exit> work(Run& run) {
+    const Outcome<Url> url = parsed_url();
+    if (!url) co_return failed(url.error());
+    path_ = parts_of(export_.empty() ? url->path : export_);
+    label_ =
+        fmt::format("stag-conform-{}-{:x}", getpid(), run.loop.now().time_since_epoch().count());
+    if (suite_ == "rpcrdma") co_return co_await work_on_rdma(run, *url);
+    const std::unique_ptr<rpc::Connector> connector = nfs_connector(run.loop, *url, remote_);
+    std::unique_ptr<rpc::Channel> channel;
+    if (!list_) {
+      const Outcome<Address> server = co_await address_of(run, *url);
+      if (!server) co_return failed(server.error());
+      rpc::CallResult<std::unique_ptr<rpc::Channel>> connected =
+          co_await connector->connect(*server, run.cancel);
+      if (!connected) co_return failed(Error::of_call({"reach the server", {}}, connected.error()));
+      channel = *std::move(connected);
+    }
+    Suites suites;
+    for (std::uint32_t minor = 0; minor < kMinors; ++minor)
+      if (minor_ == "all" || minor_ == std::to_string(minor))
+        suites.push_back(conform::nfs4::make_suite(channel.get(), nfs4_options(minor), run.cancel));
+    std::string where;
+    if (channel) where = channel->where();
+    const Exit exit = co_await perform(run, suites, std::move(where));
+    suites.clear();
+    if (channel) co_await channel->close();
+    co_return exit;
+  }
+
+  conform::nfs4::SuiteOptions nfs4_options(std::uint32_t minor) const {
+    return {minor, path_, own_credentials(), std::chrono::seconds(remote_.timeout),
+            fmt::format("{}-{}", label_, minor)};
+  }
+
+  Task<Outcome<Address>> address_of(Run& run, const Url& url) {
+    const std::unique_ptr<rpc::Connector> tcp = tcp_connector(run.loop, remote_);
+    nfs::client::ProtocolOptions asking;
+    asking.cancel = run.cancel;
+    co_return co_await nfs::client::find_nfs(*tcp, url, asking);
+  }
+
+  Task<Exit> work_on_rdma(Run& run, const Url& url) {
+    if (url.protocol == Url::Protocol::Tcp) co_return misused("rpcrdma does not go with proto=tcp");
+    const std::unique_ptr<fabric::Fabric> fabric = rdma_fabric(run.loop, url, remote_);
+    conform::rpcrdma::SuiteOptions options{
+        {}, path_, own_credentials(), std::chrono::seconds(remote_.timeout), label_};
+    if (!list_) {
+      Outcome<Address> server = co_await address_of(run, url);
+      if (!server) co_return failed(server.error());
+      options.server = *std::move(server);
+    }
+    const std::string where = "rdma " + to_string(options.server);
+    Suites suites;
+    suites.push_back(conform::rpcrdma::make_suite(*fabric, std::move(options), run.cancel));
+    co_return co_await perform(run, suites, where);
+  }
+
+  Task<Exit> perform(Run& run, const Suites& suites, std::string where) {
+    const conform::Selection selection{filter_, dangerous_};
+    std::size_t all = 0;
+    for (const auto& suite : suites)
+      all += static_cast<std::size_t>(std::ranges::count_if(
+          suite->cases(), [&](const conform::Case& one) { return selection.has(one); }));
+    if (all == 0) co_return failed(fmt::format("no case is called like '{}'", filter_));
+    if (list_) co_return list(suites, selection);
+    Narrator narrator(json_, verbose_, all);
+    std::string trouble;
+    for (const auto& suite : suites) {
+      std::string own = co_await conform::run(*suite, selection, run.loop, run.cancel, narrator);
+      if (own.ends_with(kOtherMinor) && minor_ == "all")
+        skip_all(*suite, selection, narrator);
+      else if (!own.empty())
+        trouble = std::move(own);
+      if (run.cancel.cancelled()) break;
+    }
+    narrator.clear();
+    co_return conclude(run, narrator.results(), where, trouble);
+  }
+
+  static void skip_all(const conform::Suite& suite, const conform::Selection& selection,
+                       Narrator& narrator) {
+    for (const conform::Case& one : suite.cases())
+      if (selection.has(one) && one.listed.empty())
+        narrator.on_result(
+            {one.title, conform::Verdict::skip("the server does not offer this minor version"), 0});
+  }
+
+  Exit conclude(Run& run, const std::vector<conform::Result>& results, const std::string& where,
+                const std::string& trouble) const {
+    const conform::Counts counts = conform::count(results);
+    if (json_)
+      put("{}", conform::json(where, results));
+    else
+      put("{}: {} passed, {} failed, {} skipped, {} listed\n", where, counts.pass, counts.fail,
+          counts.skipped, counts.listed);
+    if (!junit_.empty() && !written(junit_, conform::junit(results)))
+      return failed(fmt::format("cannot write '{}'", junit_));
+    if (run.cancel.cancelled()) return failed("interrupted");
+    if (!trouble.empty()) return failed(trouble);
+    return counts.fail == 0 ? Exit::Done : Exit::Failed;
+  }
+
+  static bool written(const std::string& path, const std::string& text) {
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    return !file.fail();
+  }
+
+  static Exit list(const Suites& suites, const conform::Selection& selection) {
+    for (const auto& suite : suites)
+      for (const conform::Case& one : suite->cases()) {
+        if (!selection.has(one)) continue;
+        put("{} ({}){}{}\n", one.title.full(), one.title.section,
+            one.listed.empty() ? "" : ": listed, ", one.listed);
+      }
+    return Exit::Done;
+  }
+
+  RemoteOptions remote_{.timeout = 10};
+  std::string suite_, host_;
+  std::string export_, filter_ = "*", junit_, minor_ = "all";
+  bool list_ = false, dangerous_ = false, verbose_ = false, json_ = false;
+  std::vector<std::string> path_;
+  std::string label_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_conform() {
+  return std::make_unique<Conform>();
+}
+
+}  // namespace stag::cli

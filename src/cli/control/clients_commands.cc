@@ -1,0 +1,285 @@
+#include "cli/control/clients_commands.h"
+
+#include <fmt/format.h>
+
+#include <coroutine>
+#include <limits>
+
+#include "base/reason.h"
+#include "cli/control/hosts_commands.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::nfs4::Administration;
+using nfs::nfs4::EndedByAdmin;
+using nfs::nfs4::ListedClient;
+using nfs::state::Life;
+using nfs::state::Range;
+using nfs::state::StateInfo;
+using Type = StateInfo::Type;
+
+constexpr std::string_view kNotAdministrator =
+    "only root and the user of the server may change anything";
+constexpr std::string_view kWhichClient =
+    "\"client\" is the number of a client, as a string, or the ADDRESS/NAME of a host";
+
+std::string hex(Bytes bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+std::string_view phase_of(const nfs::state::ClientInfo& info) {
+  if (!info.confirmed) return "unconfirmed";
+  if (info.phase == Life::Phase::Active) return "confirmed";
+  return info.phase == Life::Phase::Lapsed ? "courtesy" : "ended";
+}
+
+// Without what tells clients of version 4.0 from others.
+std::string_view name_of(const nfs::state::ClientInfo& info) {
+  std::string_view name = info.co_ownerid;
+  if (info.minor == 0 && name.starts_with(nfs::state::kOwnerWithoutSessions))
+    name.remove_prefix(nfs::state::kOwnerWithoutSessions.size());
+  return name;
+}
+
+Json to_json(const ListedClient& client, Duration lease) {
+  const auto seconds = [](Duration time) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::seconds>(std::max(time, Duration())).count());
+  };
+  const nfs::state::ClientInfo& info = client.info;
+  Json json;
+  json.set_identifier("client", info.clientid)
+      .set("address", info.address)
+      .set_bytes("name", name_of(info))
+      .set_bytes("principal", info.principal)
+      .set("version", fmt::format("4.{}", info.minor))
+      .set("state", phase_of(info))
+      .set("idle", seconds(info.idle))
+      .set("lease", seconds(lease))
+      .set("opens", std::uint64_t{client.held.opens})
+      .set("locks", std::uint64_t{client.held.locks})
+      .set("delegations", std::uint64_t{client.held.delegations})
+      .set("revoked", std::uint64_t{info.revoked})
+      .set("sessions", std::uint64_t{info.sessions})
+      .set("callbacks", client.callbacks);
+  return json;
+}
+
+std::string share_text(std::uint32_t bits) {
+  return fmt::format("{}{}", (bits & nfs::state::kShareRead) != 0 ? 'r' : '-',
+                     (bits & nfs::state::kShareWrite) != 0 ? 'w' : '-');
+}
+
+std::string_view access_text(bool writes) {
+  return writes ? "write" : "read";
+}
+
+// What all types have.
+Json begin_row(const StateInfo& state, const Administration& clients) {
+  Json json;
+  json.set_identifier("client", state.clientid).set("stateid", stateid_text(state.stateid));
+  if (const auto path = clients.export_of(state.file)) json.set_bytes("export", *path);
+  json.set("file", hex(state.file.handle.bytes()));
+  if (state.revoked != nfs::state::Status::Ok) json.set("revoked", true);
+  return json;
+}
+
+void add_locks(const StateInfo& state, const Administration& clients, ControlReply& reply) {
+  if (state.revoked != nfs::state::Status::Ok) reply.add(begin_row(state, clients));
+  for (const auto& [range, exclusive] : state.ranges) {
+    Json json = begin_row(state, clients);
+    json.set("mode", access_text(exclusive)).set_quantity("first", range.first);
+    // Without it the lock is to the end of the file, however that grows.
+    if (range.last != std::numeric_limits<std::uint64_t>::max())
+      json.set_quantity("last", range.last);
+    json.set_bytes("owner", state.owner);
+    reply.add(json);
+  }
+}
+
+void add_rows(const StateInfo& state, const Administration& clients, ControlReply& reply) {
+  if (state.type == Type::Lock) return add_locks(state, clients, reply);
+  Json json = begin_row(state, clients);
+  if (state.type == Type::Open) {
+    json.set("access", share_text(state.share_access))
+        .set("deny", share_text(state.share_deny))
+        .set_bytes("owner", state.owner);
+  } else {
+    const bool reads = state.delegation_type == nfs::state::DelegationType::Read;
+    json.set("mode", access_text(!reads)).set("recalled", state.recalled);
+  }
+  reply.add(json);
+}
+
+// co_await ended(clients, id, loop): as Administration::expire(), and back on the loop.
+auto ended(Administration& clients, nfs::state::ClientId id, Loop& loop) {
+  struct Awaiter {
+    Administration& clients;
+    nfs::state::ClientId id;
+    Loop& loop;
+    EndedByAdmin result = EndedByAdmin::Busy;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      clients.expire(id, loop.now(), [this, waiter](EndedByAdmin outcome) {
+        result = outcome;
+        loop.post([waiter] { waiter.resume(); });
+      });
+    }
+    EndedByAdmin await_resume() const { return result; }
+  };
+  return Awaiter{clients, id, loop};
+}
+
+std::string sentence_of(EndedByAdmin outcome, nfs::state::ClientId id) {
+  switch (outcome) {
+    case EndedByAdmin::Yes:
+      return "";
+    case EndedByAdmin::Unknown:
+      return fmt::format("there is no client {}", id);
+    case EndedByAdmin::Busy:
+      return fmt::format("client {} is being ended already, or too many are; try again", id);
+    case EndedByAdmin::Failed:
+      break;
+  }
+  return fmt::format(
+      "client {} stays: its record in the state directory cannot be removed, and it could claim "
+      "everything again after a restart",
+      id);
+}
+
+// Who is meant by a request: a client of version 4, a host with locks by NLM, or (neither) all.
+struct Meant {
+  std::optional<nfs::state::ClientId> client{};
+  std::optional<nfs::lock::Client> host{};
+  bool all() const { return !client && !host; }
+};
+
+// nullopt: the request has a member "client" that is none.
+std::optional<Meant> read_client(const ControlRequest& request) {
+  Meant meant;
+  if (!request.members.has("client")) return meant;
+  meant.client = request.members.identifier("client");
+  if (meant.client) return meant;
+  if (const auto text = request.members.text("client")) meant.host = parse_host(*text);
+  if (meant.all()) return std::nullopt;
+  return meant;
+}
+
+std::string text_of(const nfs::lock::Client& host) {
+  return host.address + "/" + host.name;
+}
+
+}  // namespace
+
+std::string stateid_text(const nfs::state::Stateid& stateid) {
+  return hex(stateid.other);
+}
+
+std::optional<nfs::state::Stateid> parse_stateid(std::string_view text) {
+  nfs::state::Stateid stateid;
+  if (text.size() != 2 * stateid.other.size()) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t digit = std::string_view("0123456789abcdef").find(text[i]);
+    if (digit == std::string_view::npos) return std::nullopt;
+    std::byte& byte = stateid.other[i / 2];
+    byte = byte << 4 | static_cast<std::byte>(digit);
+  }
+  return stateid;
+}
+
+Task<std::string> ClientsCommands::list_clients(const ControlRequest& request,
+                                                ControlReply& reply) {
+  const auto meant = read_client(request);
+  if (!meant) co_return std::string(kWhichClient);
+  if (meant->client) {
+    const auto found = clients_.client(*meant->client, reply.loop().now());
+    if (!found) co_return fmt::format("there is no client {}", *meant->client);
+    reply.add(to_json(*found, clients_.lease()));
+    co_return std::string();
+  }
+  const bool listed = list_hosts(locks_, meant->host, reply);
+  if (meant->host)
+    co_return listed ? std::string() : fmt::format("there is no client {}", text_of(*meant->host));
+  for (std::uint32_t shard = 0; shard < nfs::state::Clients::kShards; ++shard) {
+    for (const ListedClient& client : clients_.clients(shard, reply.loop().now()))
+      reply.add(to_json(client, clients_.lease()));
+    if (!co_await reply.flush()) break;
+  }
+  co_return std::string();
+}
+
+Task<std::string> ClientsCommands::list_states(const ControlRequest& request, ControlReply& reply,
+                                               Type type) {
+  const auto meant = read_client(request);
+  if (!meant) co_return std::string(kWhichClient);
+  if (type == Type::Lock && !meant->client) co_await list_host_locks(locks_, meant->host, reply);
+  if (meant->host) co_return std::string();
+  const nfs::state::StateFilter filter{meant->client, type};
+  nfs::state::StateCursor at;
+  nfs::state::StatePage page;
+  for (bool more = true; more;) {
+    more = clients_.states(at, filter, page);
+    for (const StateInfo& state : page.rows()) add_rows(state, clients_, reply);
+    if (!co_await reply.flush()) break;
+    // Others at the control socket have their turn.
+    co_await resume_on(reply.loop());
+  }
+  co_return std::string();
+}
+
+Task<std::string> ClientsCommands::expire(const ControlRequest& request, ControlReply& reply,
+                                          const ControlPeer& peer) {
+  const auto meant = read_client(request);
+  if (!peer.administrator) co_return std::string(kNotAdministrator);
+  if (!meant || meant->all()) co_return std::string(kWhichClient);
+  if (meant->host) co_return expire_host(*meant->host, peer);
+  const std::optional<nfs::state::ClientId> client = meant->client;
+  const auto known = clients_.client(*client, reply.loop().now());
+  const EndedByAdmin outcome = co_await ended(clients_, *client, reply.loop());
+  if (outcome == EndedByAdmin::Yes)
+    trace(Reason::ClientEndedByAdministrator,
+          fmt::format("client {} at {}", *client, known ? known->info.address : ""), peer.text());
+  co_return sentence_of(outcome, *client);
+}
+
+std::string ClientsCommands::expire_host(const nfs::lock::Client& host, const ControlPeer& peer) {
+  if (!locks_.release(host)) return fmt::format("there is no client {}", text_of(host));
+  trace(Reason::ClientEndedByAdministrator, "host " + text_of(host), peer.text());
+  return "";
+}
+
+Task<std::string> ClientsCommands::revoke(const ControlRequest& request, const ControlPeer& peer) {
+  if (!peer.administrator) co_return std::string(kNotAdministrator);
+  const auto text = request.members.text("stateid");
+  const auto stateid = text ? parse_stateid(*text) : std::nullopt;
+  if (!stateid)
+    co_return std::string("\"stateid\" has 24 hexadecimal digits, as a listing shows them");
+  if (!clients_.revoke(*stateid)) co_return fmt::format("there is no stateid {}", *text);
+  trace(Reason::StateRevokedByAdministrator, "stateid " + *text, peer.text());
+  co_return std::string();
+}
+
+void ClientsCommands::add_to(ControlCommands& commands) {
+  using Request = const ControlRequest&;
+  using Peer = const ControlPeer&;
+  commands["clients"] = [this](Request request, ControlReply& reply, Peer) {
+    return list_clients(request, reply);
+  };
+  const std::pair<const char*, Type> listings[] = {
+      {"opens", Type::Open}, {"locks", Type::Lock}, {"delegations", Type::Delegation}};
+  for (const auto& [name, type] : listings)
+    commands[name] = [this, type = type](Request request, ControlReply& reply, Peer) {
+      return list_states(request, reply, type);
+    };
+  commands["expire"] = [this](Request request, ControlReply& reply, Peer peer) {
+    return expire(request, reply, peer);
+  };
+  commands["revoke"] = [this](Request request, ControlReply&, Peer peer) {
+    return revoke(request, peer);
+  };
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,105 @@
+#include "cli/control/control_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "net/socket.h"
+
+namespace stag::cli {
+namespace {
+
+// What a server sends in one line is less.
+constexpr std::size_t kLongestLine = 1 << 20;
+// A program that asks waits no longer for the server's next byte.
+constexpr auto kPatience = std::chrono::seconds(60);
+
+std::string unreachable(const std::string& path, Reason reason) {
+  switch (reason) {
+    case Reason::ConnectionRefused:
+      return fmt::format(
+          "no server listens at {}; is 'stag serve' running? --state or --control says where",
+          path);
+    case Reason::BindNotPermitted:
+      return fmt::format("no permission for {}; ask as root, or as the user of the server", path);
+    case Reason::HostNotFound:
+      return fmt::format("{} is too long for a socket; use --control with a shorter path", path);
+    case Reason::Cancelled:
+      return "interrupted";
+    default:
+      return fmt::format("cannot ask at {}: {}", path, info(reason).text);
+  }
+}
+
+// The lines of a stream.
+class Lines {
+ public:
+  explicit Lines(net::TcpSocket& socket) : socket_(socket) { buffer_.resize(64 << 10); }
+
+  // nullopt: there is none any more.
+  Task<std::optional<std::string>> next() {
+    for (;;) {
+      const std::string_view unread = std::string_view(buffer_).substr(begin_, end_ - begin_);
+      if (const std::size_t size = unread.find('\n'); size != unread.npos) {
+        begin_ += size + 1;
+        co_return std::string(unread.substr(0, size));
+      }
+      if (!make_room()) co_return std::nullopt;
+      const auto read =
+          co_await socket_.read_some(std::as_writable_bytes(std::span(buffer_).subspan(end_)));
+      if (!read) co_return std::nullopt;
+      end_ += *read;
+    }
+  }
+
+ private:
+  bool make_room() {
+    std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
+              buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
+    end_ -= std::exchange(begin_, 0);
+    if (end_ < buffer_.size()) return true;
+    if (buffer_.size() >= kLongestLine) return false;
+    buffer_.resize(2 * buffer_.size());
+    return true;
+  }
+
+  net::TcpSocket& socket_;
+  std::string buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, OnRow& on_row) {
+  const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(request)));
+  if (!sent) co_return std::string(info(sent.error()).text);
+  Lines lines(socket);
+  for (;;) {
+    const auto line = co_await lines.next();
+    if (!line) co_return std::string("the server ended before it had answered");
+    const auto row = JsonObject::parse(*line);
+    if (!row) co_return std::string("the answer is not that of a stag server");
+    if (const auto error = row->text("error")) co_return *error;
+    if (row->is_true("done")) co_return std::string();
+    on_row(*row, *line);
+  }
+}
+
+}  // namespace
+
+std::string default_control_path(const std::string& state_directory) {
+  return state_directory + "/control";
+}
+
+Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row) {
+  Address at;
+  at.host = path;
+  net::ConnectOptions options;
+  options.timeout = kPatience;
+  auto socket = co_await net::connect(run.loop, at, options, run.cancel);
+  if (!socket) co_return unreachable(path, socket.error());
+  const CancelCallback cancelled(run.cancel, [&socket] { socket->close(); });
+  const std::string error = co_await exchange(*socket, request.line() + "\n", on_row);
+  socket->close();
+  co_return run.cancel.cancelled() ? std::string("interrupted") : error;
+}
+
+}  // namespace stag::cli

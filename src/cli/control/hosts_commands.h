@@ -1,0 +1,23 @@
+// The hosts that have locks by NLM, as rows beside the clients of version 4 (clients_commands.h). A
+// host is named "ADDRESS/NAME" where a client has a number.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/control/control_socket.h"
+#include "nfs/lock/lock_service.h"
+
+namespace stag::cli {
+
+// nullopt: it is no host's name.
+std::optional<nfs::lock::Client> parse_host(std::string_view text);
+
+// Rows of all hosts, or of one. False: there is no such host.
+bool list_hosts(const nfs::lock::LockService& locks, const std::optional<nfs::lock::Client>& only,
+                ControlReply& reply);
+// A row for each lock of all hosts, or of one.
+Task<void> list_host_locks(const nfs::lock::LockService& locks,
+                           std::optional<nfs::lock::Client> only, ControlReply& reply);
+
+}  // namespace stag::cli

@@ -1,0 +1,70 @@
+#include "cli/serve/control.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+
+#include <array>
+#include <filesystem>
+
+#include "base/reason.h"
+#include "cli/control/control_client.h"
+#include "cli/serve/locking.h"
+#include "nfs/v4/nfs4_server.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr std::string_view kNone = "none";
+
+std::optional<gid_t> group_of(const std::string& name) {
+  std::array<char, 65536> memory;
+  group found{};
+  group* result = nullptr;
+  getgrnam_r(name.c_str(), &found, memory.data(), memory.size(), &result);
+  if (result == nullptr) return std::nullopt;
+  return found.gr_gid;
+}
+
+}  // namespace
+
+void ControlSettings::declare(Arguments& arguments) {
+  arguments.text("--control", path, "PATH",
+                 "Unix socket for 'stag clients'; none: without [control in the state directory]");
+  arguments.text("--control-group", group, "GROUP",
+                 "users who may look at the control socket, but change nothing [none]");
+}
+
+Control::Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking)
+    : clients_(nfs4.administration(), locking.service()) {
+  clients_.add_to(commands_);
+}
+
+Result<std::unique_ptr<Control>, std::string> Control::open(const ControlSettings& settings,
+                                                            const std::string& state,
+                                                            nfs::nfs4::Nfs4Server& nfs4,
+                                                            Locking& locking) {
+  if (settings.path == kNone) return std::unique_ptr<Control>();
+  ControlOptions options;
+  std::error_code ignored;
+  const bool asked = !settings.path.empty();
+  options.path =
+      std::filesystem::absolute(asked ? settings.path : default_control_path(state), ignored);
+  if (!settings.group.empty()) {
+    options.group = group_of(settings.group);
+    if (!options.group)
+      return Failure{fmt::format("--control-group: there is no group '{}'", settings.group)};
+  }
+  std::unique_ptr<Control> made(new Control(nfs4, locking));
+  auto socket = ControlSocket::open(options, made->commands_);
+  if (socket) {
+    made->socket_ = *std::move(socket);
+    return made;
+  }
+  if (asked)
+    return Failure{fmt::format("cannot make the control socket {} (--control): {}", options.path,
+                               socket.error())};
+  trace(Reason::ControlUnavailable, options.path, socket.error());
+  return std::unique_ptr<Control>();
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,43 @@
+// The control socket of `stag serve`, with the commands that this server has.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/control/clients_commands.h"
+#include "cli/support/arguments.h"
+
+namespace stag::nfs::nfs4 {
+class Nfs4Server;
+}
+
+namespace stag::cli {
+
+class Locking;
+
+struct ControlSettings {
+  std::string path;   // empty: in the state directory; "none": no socket
+  std::string group;  // empty: no group
+
+  void declare(Arguments& arguments);
+};
+
+class Control {
+ public:
+  // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
+  // is logged. The error, of one that was asked for, is a sentence. `nfs4` and `locking`
+  // outlive it.
+  static Result<std::unique_ptr<Control>, std::string> open(const ControlSettings& settings,
+                                                            const std::string& state,
+                                                            nfs::nfs4::Nfs4Server& nfs4,
+                                                            Locking& locking);
+
+ private:
+  Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking);
+
+  ClientsCommands clients_;
+  ControlCommands commands_;
+  std::unique_ptr<ControlSocket> socket_;  // declared last: ends first
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,134 @@
+#include "cli/serve/id_mapping.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "net/unique_fd.h"
+#include "net/worker_pool.h"
+#include "vfs/types.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::nfs4::IdKind;
+
+// nfsidmap.h
+struct NfsIdMapFunctions {
+  int (*init)(char* file) = nullptr;
+  int (*domain)(char* server, char* domain, std::size_t size) = nullptr;
+  int (*user_name)(uid_t uid, char* domain, char* name, std::size_t size) = nullptr;
+  int (*group_name)(gid_t gid, char* domain, char* name, std::size_t size) = nullptr;
+  int (*user_id)(char* name, uid_t* uid) = nullptr;
+  int (*group_id)(char* name, gid_t* gid) = nullptr;
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// Its plug-ins look for symbols of the library among all that are global; it is never unloaded, for
+// they are not, either.
+Result<NfsIdMapFunctions, std::string> load() {
+  void* const library = dlopen("libnfsidmap.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return Failure{std::string("libnfsidmap is not installed")};
+  NfsIdMapFunctions made;
+  const bool all = find(library, "nfs4_init_name_mapping", made.init) &&
+                   find(library, "nfs4_get_default_domain", made.domain) &&
+                   find(library, "nfs4_uid_to_name", made.user_name) &&
+                   find(library, "nfs4_gid_to_name", made.group_name) &&
+                   find(library, "nfs4_name_to_uid", made.user_id) &&
+                   find(library, "nfs4_name_to_gid", made.group_id);
+  if (!all) return Failure{std::string("this libnfsidmap lacks a function")};
+  return made;
+}
+
+// Makes the library read a file that says the domain and nothing else.
+int init_with_domain(const NfsIdMapFunctions& functions, const std::string& domain) {
+  const std::string text =
+      fmt::format("[General]\nDomain = {}\n\n[Translation]\nMethod = nsswitch\n", domain);
+  const net::UniqueFd file(memfd_create("idmapd.conf", MFD_CLOEXEC));
+  if (!file || write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return -1;
+  std::string path = fmt::format("/proc/self/fd/{}", file.fd());
+  return functions.init(path.data());
+}
+
+class LibNfsIdMap final : public nfs::nfs4::NameService {
+ public:
+  LibNfsIdMap(const NfsIdMapFunctions& functions, std::string domain)
+      : functions_(functions), domain_(std::move(domain)) {}
+
+  std::optional<std::string> name_of(IdKind kind, std::uint32_t id) override {
+    std::array<char, 512> name{};
+    const bool user = kind == IdKind::User;
+    const int failed =
+        user ? functions_.user_name(id, domain_.data(), name.data(), name.size() - 1)
+             : functions_.group_name(id, domain_.data(), name.data(), name.size() - 1);
+    if (failed != 0 || name[0] == '\0') return std::nullopt;
+    return std::string(name.data());
+  }
+  std::optional<std::uint32_t> id_of(IdKind kind, const std::string& name) override {
+    std::string copy = name;
+    uid_t id = vfs::kNoId;
+    const int failed = kind == IdKind::User ? functions_.user_id(copy.data(), &id)
+                                            : functions_.group_id(copy.data(), &id);
+    if (failed != 0 || id == vfs::kNoId) return std::nullopt;
+    return id;
+  }
+
+ private:
+  const NfsIdMapFunctions functions_;
+  std::string domain_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<nfs::nfs4::NameService>, std::string> open_libnfsidmap(
+    const std::string& domain) {
+  const auto functions = load();
+  if (!functions) return Failure{functions.error()};
+  const int failed =
+      domain.empty() ? functions->init(nullptr) : init_with_domain(*functions, domain);
+  if (failed != 0) return Failure{std::string("libnfsidmap cannot read its configuration")};
+  std::array<char, 256> found{};
+  if (functions->domain(nullptr, found.data(), found.size() - 1) != 0)
+    return Failure{std::string("libnfsidmap knows no domain; name one with --id-domain")};
+  return std::unique_ptr<nfs::nfs4::NameService>(
+      std::make_unique<LibNfsIdMap>(*functions, std::string(found.data())));
+}
+
+void IdMappingOptions::declare(Arguments& arguments) {
+  arguments.choice("--id-map", mode, {"numbers", "names"},
+                   "how version 4 clients are told owners; they may always name either");
+  arguments.text("--id-domain", domain, "DOMAIN",
+                 "the domain of names, as in user@DOMAIN [that of /etc/idmapd.conf]");
+}
+
+Result<Ok, std::string> IdMappingOptions::apply(nfs::nfs4::Nfs4Options& to) const {
+  const bool named = mode == "names";
+  if (domain.find_first_of(" \t\r\n@") != domain.npos)
+    return Failure{fmt::format("--id-domain '{}' is no domain", domain)};
+  auto names = open_libnfsidmap(domain);
+  if (!names) {
+    if (named || !domain.empty())
+      return Failure{
+          fmt::format("owners cannot be names (--id-map, --id-domain): {}", names.error())};
+    return Ok{};
+  }
+  net::WorkerOptions one;
+  one.limits.threads = 1;
+  one.name = "names of users";
+  nfs::nfs4::IdMapOptions options;
+  options.gives_names = named;
+  to.id_map = std::make_shared<nfs::nfs4::IdMap>(*std::move(names),
+                                                 std::make_shared<net::WorkerPool>(one), options);
+  return Ok{};
+}
+
+}  // namespace stag::cli

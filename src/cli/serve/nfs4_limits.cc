@@ -1,0 +1,55 @@
+#include "cli/serve/nfs4_limits.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr std::uint32_t kMost = 1u << 24;
+constexpr std::uint32_t kMostSlots = 1024;
+constexpr std::uint32_t kLeastOperations = 8;  // what Linux sends
+constexpr std::uint32_t kMostOperations = 1024;
+constexpr std::uint32_t kMostCachedReply = 64 << 10;
+constexpr std::uint64_t kLeastCaches = 1 << 20;
+constexpr std::uint64_t kMostCaches = std::uint64_t{1} << 36;
+
+}  // namespace
+
+void Nfs4Limits::declare(Arguments& arguments) {
+  nfs::state::ClientLimits& clients = options_.clients;
+  nfs::state::StateLimits& states = options_.states;
+  arguments.heading("Limits of NFS version 4");
+  arguments.number("--nfs4-clients", clients.clients, 1, kMost,
+                   "clients, a quarter of them at one address; beyond, those whose leases are over "
+                   "go, and new ones are asked to try again later");
+  arguments.number("--nfs4-unconfirmed", clients.unconfirmed, 1, kMost,
+                   "clients that have only named themselves; beyond, the oldest goes");
+  arguments.number("--nfs4-sessions", clients.sessions, 1, kMostSlots, "sessions of one client");
+  arguments.number("--nfs4-slots", clients.fore.max_requests, 1, kMostSlots,
+                   "requests that a session may have in progress");
+  arguments.number("--nfs4-operations", clients.fore.max_operations, kLeastOperations,
+                   kMostOperations, "operations of one request");
+  arguments.number("--nfs4-cached-reply", clients.fore.max_response_size_cached, 0,
+                   kMostCachedReply, "bytes of a reply that a slot may keep for a retry");
+  arguments.number("--nfs4-caches", clients.caches, kLeastCaches, kMostCaches,
+                   "bytes of all these replies together; sessions get less as they fill");
+  arguments.number("--nfs4-states-per-client", states.states_of_client, 16, kMost,
+                   "opens and locks of one client");
+  arguments.number("--nfs4-states", states.states, 16, kMost,
+                   "the same of all clients, half of them at one address");
+  arguments.number("--nfs4-delegations", states.delegations, 0, kMost,
+                   "delegations of all clients");
+  arguments.number(
+      "--nfs4-copies-per-client", options_.copies_of_client, 0, kMostSlots,
+      "copies of one client that go on after they were answered, of 64 in all; beyond, "
+      "a copy is answered when it is done");
+  arguments.heading("");
+}
+
+void Nfs4Limits::apply(nfs::nfs4::Nfs4Options& options) const {
+  options.clients = options_.clients;
+  options.clients.clients_of_address = (options_.clients.clients + 3) / 4;
+  options.states = options_.states;
+  options.states.states_of_address = (options_.states.states + 1) / 2;
+  options.copies_of_client = options_.copies_of_client;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""`stag clients`: what an administrator sees of a running server, takes away, and is told when nobody answers."""
+import json
+import os
+import signal
+import socket
+import stat
+import struct
+
+import harness
+from harness import stag
+from nfs4_client import OK, PUTROOTFH, Case, opaque, words
+
+BADSESSION, STALE_CLIENTID, ADMIN_REVOKED = 10052, 10022, 10047
+NLM_GRANTED, NLM_DENIED = 0, 1
+
+
+def nlm_lock(client, host, handle, first, count):
+    """The status of NLMPROC4_LOCK for this host, on a client's connection."""
+    lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", first, count)
+    results = client.call(100021, 4, 2, opaque(b"cookie") + words(0, 1) + lock + words(0, 0))
+    return struct.unpack_from(">I", results, len(opaque(b"cookie")))[0]
+
+
+class Clients(Case):
+    def setUp(self):
+        super().setUp()
+        self.socket = os.path.join(self.state, "control")
+
+    def good(self, *arguments):
+        result = stag("clients", *arguments, "--state", self.state)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
+        return result.stdout
+
+    def rows(self, *arguments):
+        return [json.loads(line) for line in self.good(*arguments, "--json").splitlines()]
+
+    def bad(self, code, sentence, *arguments):
+        result = stag("clients", *arguments)
+        self.assertEqual((result.returncode, result.stdout), (code, ""), arguments)
+        self.assertIn(sentence, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    @staticmethod
+    def number(client):
+        return str(int.from_bytes(client.clientid, "big"))
+
+    def test_lists_clients_and_what_they_hold(self):
+        server = self.start()
+        anna, bert = self.ready_client(server), self.ready_client(server, b"bert\x1b[31m")
+        _, stateid, handle = anna.create_file(b"file")
+        self.assertEqual(anna.lock(handle, stateid, 0), OK)
+        rows = {row["client"]: row for row in self.rows()}
+        self.assertEqual(set(rows), {self.number(anna), self.number(bert)})
+        row = rows[self.number(anna)]
+        self.assertEqual(
+            (row["address"], row["name"], row["version"], row["state"], row["opens"], row["locks"], row["sessions"], row["lease"]),
+            ("127.0.0.1", "anna", "4.1", "confirmed", 1, 1, 1, 90))
+        lines = self.good().splitlines()
+        self.assertEqual(lines[0].split(), "CLIENT ADDRESS VERS STATE IDLE OPENS LOCKS DELEGS SESS CALLBACK NAME".split())
+        self.assertEqual(len(lines), 3)
+        self.assertNotIn("\x1b", self.good())
+
+        (open_row,) = self.rows("opens")
+        self.assertEqual((open_row["client"], open_row["export"], open_row["access"], open_row["deny"]), (self.number(anna), "/data", "rw", "--"))
+        self.assertEqual(open_row["owner"], "opener")
+        (lock_row,) = self.rows("locks", "--client", self.number(anna))
+        self.assertEqual((lock_row["mode"], lock_row["first"], lock_row["last"]), ("write", 0, 9))
+        self.assertEqual(self.rows("locks", "--client", self.number(bert)), [])
+        self.assertEqual(self.rows("delegations"), [])
+        self.assertEqual(len(self.good("opens").splitlines()), 2)
+        self.assertEqual(server.end(), 0)
+
+    def test_lists_and_ends_hosts_that_have_locks_of_version_3(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, _, handle = anna.create_file(b"file")
+        self.assertEqual(nlm_lock(anna, b"old\x1b", handle, 5, 10), NLM_GRANTED)
+        host = "127.0.0.1/old\x1b"
+        (row,) = [row for row in self.rows() if row["version"] == "nlm"]
+        self.assertEqual((row["client"], row["address"], row["name"], row["locks"]), (host, "127.0.0.1", "old\x1b", 1))
+        self.assertNotIn("\x1b", self.good())
+        (lock_row,) = self.rows("locks")
+        self.assertEqual((lock_row["client"], lock_row["export"], lock_row["mode"], lock_row["first"], lock_row["last"]), (host, "/data", "write", 5, 14))
+        self.assertEqual(self.rows("locks", "--client", host), [lock_row])
+        self.assertEqual(self.rows("locks", "--client", self.number(anna)), [])
+        self.assertEqual(nlm_lock(anna, b"new", handle, 5, 10), NLM_DENIED)
+        self.good("expire", host)
+        self.assertEqual(nlm_lock(anna, b"new", handle, 5, 10), NLM_GRANTED)
+        self.assertEqual([row["name"] for row in self.rows() if row["version"] == "nlm"], ["new"])
+        self.assertIn("host 127.0.0.1/old", server.log())
+        self.bad(1, "there is no client 127.0.0.1/old", "expire", host, "--state", self.state)
+        self.bad(1, "there is no client 127.0.0.1/none", "--client", "127.0.0.1/none", "--state", self.state)
+
+    def test_lists_more_opens_than_one_page_has(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        for i in range(300):
+            self.assertEqual(anna.create_file(b"file %d" % i)[0], OK)
+        rows = self.rows("opens")
+        self.assertEqual(len({row["stateid"] for row in rows}), 300)
+        self.assertEqual(len(rows), 300)
+
+    def test_ends_a_client(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        anna.create_file(b"file")
+        self.good("expire", self.number(anna))
+        self.assertEqual(self.rows(), [])
+        self.assertEqual(self.rows("opens"), [])
+        self.assertEqual(anna.in_session(words(PUTROOTFH))[0], BADSESSION)
+        anna.create = words(2)
+        self.assertEqual(anna.create_session(), STALE_CLIENTID)
+        self.assertIn(f"by user {os.geteuid()}, process ", server.log())
+        self.assertIn(f"client {self.number(anna)} at 127.0.0.1", server.log())
+        self.bad(1, f"there is no client {self.number(anna)}", "expire", self.number(anna), "--state", self.state)
+
+    def test_revokes_one_open(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, stateid, handle = anna.create_file(b"file")
+        self.assertEqual(anna.create_file(b"other")[0], OK)
+        self.good("revoke", stateid[4:].hex())
+        self.assertEqual(anna.lock(handle, stateid, 0), ADMIN_REVOKED)
+        self.assertEqual(sorted(row.get("revoked", False) for row in self.rows("opens")), [False, True])
+        self.assertIn("stateid " + stateid[4:].hex(), server.log())
+        self.bad(1, "there is no stateid", "revoke", "0" * 24, "--state", self.state)
+        self.bad(1, "24 hexadecimal digits", "revoke", "xyz", "--state", self.state)
+
+    def test_of_a_server_that_is_not_there_name_the_path(self):
+        self.bad(1, f"no server listens at {self.socket}; is 'stag serve' running?", "--state", self.state)
+        server = self.start()
+        self.assertEqual(server.end(), 0)
+        self.assertFalse(os.path.exists(self.socket))
+        self.bad(1, f"no server listens at {self.socket}", "--control", self.socket)
+
+    def test_of_the_command_line(self):
+        self.bad(2, "use list, opens, locks", "everything")
+        self.bad(2, "expire whom or what?", "expire")
+        self.bad(2, "opens takes no '7'; --client 7", "opens", "7")
+        self.bad(2, "--client is for listings", "expire", "7", "--client", "7")
+
+    def test_replaces_the_socket_of_a_server_that_was_killed(self):
+        self.kill(self.start())
+        self.assertTrue(stat.S_ISSOCK(os.lstat(self.socket).st_mode))
+        self.bad(1, "no server listens", "--state", self.state)
+        self.start()
+        self.assertEqual(self.rows(), [])
+
+    def test_leaves_the_socket_of_a_running_server_alone(self):
+        path = os.path.join(self.folder, "socket")
+        self.start("--control", path)
+        result = stag("serve", "--state", os.path.join(self.folder, "second"), "--export", "/m=memory", "--tcp-port", "0", "--rdma-port", "0",
+                      "--control", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"cannot make the control socket {path} (--control): another server listens there", result.stderr)
+        self.assertEqual(stag("clients", "--control", path).returncode, 0)
+
+    def test_goes_without_a_socket_where_none_is_wanted_or_can_be(self):
+        self.start("--control", "none")
+        self.assertFalse(os.path.exists(self.socket))
+        self.bad(1, "no server listens", "--state", self.state)
+        self.state = os.path.join(self.folder, "x" * 120)
+        server = self.start()
+        self.assertIn("the control socket cannot be made", server.log())
+
+    def test_is_for_the_user_of_the_server_and_a_group_that_looks(self):
+        server = self.start()
+        self.assertEqual(stat.S_IMODE(os.lstat(self.socket).st_mode), 0o600)
+        self.assertEqual(server.end(), 0)
+        if os.geteuid() != 0:
+            self.skipTest("only root can be somebody else")
+        os.chmod(self.folder, 0o755)
+        server = self.start("--control-group", "nogroup")
+        anna = self.ready_client(server)
+        os.chmod(self.state, 0o755)
+        self.assertEqual(stat.S_IMODE(os.lstat(self.socket).st_mode), 0o660)
+
+        def ask(gid, request):
+            """As user 65534 of this group; nothing where it may not connect."""
+            reading, writing = os.pipe()
+            child = os.fork()
+            if child == 0:
+                answer = b""
+                try:
+                    os.setgroups([])
+                    os.setgid(gid)
+                    os.setuid(65534)
+                    with socket.socket(socket.AF_UNIX) as peer:
+                        peer.connect(self.socket)
+                        peer.sendall(json.dumps(request).encode() + b"\n")
+                        answer = peer.makefile("rb").readline()
+                except OSError:
+                    pass
+                os.write(writing, answer)
+                os._exit(0)
+            os.close(writing)
+            os.waitpid(child, 0)
+            with os.fdopen(reading, "rb") as answers:
+                return answers.read().decode()
+
+        self.assertEqual(ask(12345, {"command": "clients"}), "")
+        self.assertIn("anna", ask(65534, {"command": "clients"}))
+        self.assertIn("only root and the user of the server may change anything", ask(65534, {"command": "expire", "client": self.number(anna)}))
+        self.assertIn("only root", ask(65534, {"command": "revoke", "stateid": "0" * 24}))
+        self.assertEqual(len(self.rows()), 1)
+        result = stag("serve", "--state", os.path.join(self.folder, "second"), "--export", "/m=memory", "--control-group", "no such group")
+        self.assertIn("there is no group 'no such group'", result.stderr)
+
+    def test_stays_over_a_reload(self):
+        config = os.path.join(self.folder, "stag.toml")
+
+        def write(name):
+            with open(config, "w") as file:
+                file.write(f'export = ["/{name}={self.data},no_root_squash"]\n')
+
+        write("data")
+        server = harness.Server([], self.state, ["--config", config])
+        self.addCleanup(self.kill, server)
+        anna = self.ready_client(server)
+        self.assertEqual(anna.create_file(b"file")[0], OK)
+        write("other")
+        server.process.send_signal(signal.SIGHUP)
+        while not server.process.stdout.readline().startswith("exports:"):
+            pass
+        self.assertEqual(len(self.rows()), 1)
+        # Its export is gone, and it is still shown.
+        (row,) = self.rows("opens")
+        self.assertNotIn("export", row)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,164 @@
+"""`stag conform`: our server passes, and a server that is wrong, silent or gone is said to be."""
+import collections
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import xml.etree.ElementTree
+
+import harness
+
+NOENT, PERM = 2, 1
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Changing(harness.Proxy):
+    """Forwards, and changes what the server sends: whole messages of `size_of(buffer)` bytes."""
+
+    def __init__(self, port, size_of, change):
+        self.size_of, self.change = size_of, change
+        super().__init__(port, "down", 1 << 62)
+
+    def _forward(self, source, target, direction):
+        if direction == "up":
+            return super()._forward(source, target, direction)
+        waiting = b""
+        try:
+            while data := source.recv(65536):
+                waiting += data
+                while (size := self.size_of(waiting)) is not None and len(waiting) >= size:
+                    target.sendall(self.change(waiting[:size]))
+                    waiting = waiting[size:]
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def record_size(buffer):
+    """Of an RPC message over TCP in one fragment."""
+    return 4 + (struct.unpack(">I", buffer[:4])[0] & 0x7FFFFFFF) if len(buffer) >= 4 else None
+
+
+def no_entry_is_not_permitted(record):
+    """NFS4ERR_NOENT as NFS4ERR_PERM, in the status of a COMPOUND and in that of its last operation."""
+    if len(record) < 36 or struct.unpack(">I", record[28:32])[0] != NOENT or record[-4:] != struct.pack(">I", NOENT):
+        return record
+    wrong = struct.pack(">I", PERM)
+    return record[:28] + wrong + record[32:-4] + wrong
+
+
+def another_range(data):
+    """ERR_VERS that offers version 2 only."""
+    return data.replace(struct.pack(">4I", 4, 1, 1, 1), struct.pack(">4I", 4, 1, 2, 2))
+
+
+class Conform(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.version4 = harness.Server(
+            [f"/files={cls.served},no_root_squash", "/memory=memory,no_root_squash"],
+            os.path.join(cls.work, "state4"),
+            ["--grace", "1"],
+        )
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.version4.end()
+        super().tearDownClass()
+        if code != 0:
+            raise AssertionError(f"the server ended with {code}")
+
+    def results(self, *arguments, code=0):
+        done = harness.stag("conform", "--json", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr + "\n".join(self.failures(done.stdout)))
+        return json.loads(done.stdout)
+
+    @staticmethod
+    def failures(text):
+        cases = json.loads(text)["cases"] if text.startswith("{") else []
+        return [f"{c['suite']}.{c['group']}.{c['name']}: {c['detail']}" for c in cases if c["outcome"] == "fail"]
+
+    def test_version_4_passes_by_tcp(self):
+        found = self.results("nfs4", self.version4.tcp("/memory"))
+        ran = collections.Counter(c["suite"] for c in found["cases"] if c["outcome"] == "pass")
+        self.assertGreater(ran["nfs4.0"], 380)
+        self.assertGreater(ran["nfs4.1"], 490)
+        self.assertGreater(ran["nfs4.2"], 610)
+        for case in found["cases"]:
+            self.assertRegex(case["section"], r"^RFC \d{4} [\d.]+$", case)
+        listing = self.good("ls", self.version4.url("/memory"))
+        self.assertEqual(listing, "", "something was left behind")
+
+    def test_a_folder_passes_by_rdma(self):
+        self.results("--minor", "1", "nfs4", self.version4.url(f"/files/{self.name}"))
+        self.assertEqual(os.listdir(self.there()), [])
+
+    def test_the_transport_passes(self):
+        found = self.results("rpcrdma", self.version4.url("/memory"))
+        self.assertGreater(found["counts"]["pass"], 85)
+        self.assertEqual(found["counts"]["skipped"], 0)
+        with open(os.path.join(ROOT, "docs", "requirements.tsv"), encoding="utf-8") as table:
+            known = {line.split("\t")[0] for line in table}
+        for case in found["cases"]:
+            self.assertLessEqual(set(case["requirements"].split()), known, case)
+
+    def test_a_wrong_status_fails(self):
+        proxy = Changing(self.version4.tcp_port, record_size, no_entry_is_not_permitted)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/memory?proto=tcp"
+        report = self.at("report.xml")
+        found = self.results("--minor", "1", "--filter", "nfs4.1.LOOKUP.*", "--junit", report, "nfs4", url, code=1)
+        failed = self.failures(json.dumps(found))
+        self.assertIn(
+            "nfs4.1.LOOKUP.NFS4ERR_NOENT, a name that is not there: NFS4ERR_PERM came, asked for NFS4ERR_NOENT", failed
+        )
+        suites = xml.etree.ElementTree.parse(report).getroot()
+        self.assertEqual(int(suites.get("failures")), len(failed))
+        self.assertEqual(len(suites.findall("testsuite/testcase/failure")), len(failed))
+        self.assertEqual(int(suites.get("tests")), len(suites.findall("testsuite/testcase")))
+
+    def test_a_wrong_range_of_versions_fails(self):
+        proxy = Changing(self.version4.rdma_port, lambda buffer: len(buffer) or None, another_range)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/memory?mountport={self.version4.tcp_port}"
+        done = harness.stag("conform", "--filter", "*rdma_vers 2 *", "rpcrdma", url)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("ERR_VERS 2..2 came", done.stdout)
+
+    def test_a_server_that_says_nothing_costs_a_time_out(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"nfs://127.0.0.1:{silent.getsockname()[1]}/memory?proto=tcp"
+            self.bad(1, "no answer within the time", "conform", "--timeout", "1", "--minor", "1", "--json", "nfs4", url)
+
+    def test_an_interruption_leaves_nothing_behind(self):
+        proxy = harness.Proxy(self.version4.tcp_port, "up", 50_000)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp"
+        command = subprocess.Popen(
+            [harness.STAG, "conform", "--minor", "1", "nfs4", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        self.assertNotEqual(os.listdir(self.there()), [])
+        command.send_signal(signal.SIGINT)
+        proxy.released.set()
+        proxy.left = 1 << 62
+        _, errors = command.communicate(timeout=harness.PATIENCE)
+        self.assertEqual(command.returncode, 130, errors)
+        self.assertIn("interrupted", errors)
+        self.assertEqual(os.listdir(self.there()), [])
+
+    def test_cases_are_listed_without_a_server(self):
+        everything = self.good("conform", "--list", "nfs4").splitlines()
+        locks = self.good("conform", "--list", "--filter", "*.LOCK.*", "nfs4").splitlines()
+        self.assertGreater(len(everything), 2500)
+        self.assertTrue(all(".LOCK." in line for line in locks) and 0 < len(locks) < len(everything))
+        self.assertEqual(len(set(everything)), len(everything), "two cases have one name")
+        self.bad(1, "no case", "conform", "--list", "--filter", "nothing", "nfs4")
+        self.bad(2, "no suite", "conform", "nfs9", "server")
+
+
+if __name__ == "__main__":
+    harness.main()
