@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench bench-peers perf-guard fuzz attack mutants interop format tidy bare clean
+.PHONY: help build run test check bench bench-peers perf-guard fuzz attack mutants interop soak format tidy bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -58,11 +58,17 @@ mutants: ## do the tests hold what they claim? each must fail for a product that
 	@tools/setup build test
 	@tools/mutants $(MUTANTS)
 
-interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages)
+interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages); INTEROP=full for more
 	@tools/setup build test
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag fabric_verbs_test rpc_rdma_test nfs3_fabrics_test nfs4_fabrics_test
 	@tests/interop/run build/release/bin/stag
+
+soak: ## an hour of load, cut connections and killed servers; memory, descriptors and latency stay flat (SOAK_SECONDS=3600)
+	@tools/setup build test
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@tests/interop/soak build/release/bin/stag $${SOAK_SECONDS:-3600}
 
 format: ## clang-format over the sources
 	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i

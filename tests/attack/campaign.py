@@ -10,6 +10,7 @@ import resource
 import tempfile
 import time
 
+import floods4
 from callees import Callbacks, Notifications
 from floods import FLOODS, Running
 from good import GoodClient, in_words, latency
@@ -18,7 +19,7 @@ from mutators import MUTATORS
 from peer import Silent
 from target import Failure, Target, reasons_in
 
-FLOODS = {**FLOODS, "flood/callbacks": Callbacks, "flood/notify": Notifications}
+FLOODS = {**FLOODS, **floods4.FLOODS, "flood/callbacks": Callbacks, "flood/notify": Notifications}
 
 
 def processor_seconds(who):

@@ -6,7 +6,7 @@ import struct
 
 from mutation import spoil, spoil_order
 from peer import RdmaPeer, Silent, TcpPeer, UdpPeer
-from wire import iwarp, locks, nfs, rpc, rpcrdma
+from wire import iwarp, locks, nfs, nfs4, rpc, rpcrdma
 from wire.fields import Field, join, u32
 
 BURST = 16  # messages between two that must be answered
@@ -233,6 +233,51 @@ class TcpMutator(Mutator):
         return join(self.spoil(record) if self.layer == "record" else record)
 
 
+class Compounds:
+    """COMPOUNDs of version 4 for a mutator of this transport: one field of most of them is wrong, in a session of its own with an open file."""
+
+    VALID = 0.25  # share of those that are right, so that what they lead to is attacked, too
+
+    def set_up(self, peer):
+        self.place = self.chance.choice(self.target.places4)
+        self.session = nfs4.Session(peer, b"mutator %d" % self.chance.randrange(4), self.chance.getrandbits(64))
+        self.state = self.session.open(peer, self.place.root, b"file", b"mutator")
+
+    def call_fields(self, xid):
+        self.counts["messages"] += 1
+        call = nfs4.any_call(self.place, self.chance.choice((self.state, self.state, nfs4.NULL_STATEID)), self.session, xid, self.chance)
+        fields = rpc.call_fields(xid, call)
+        return call, fields if self.chance.random() < self.VALID else self.spoil(fields)
+
+    def settle(self, peer, marker):
+        try:
+            peer.wait(lambda: marker in peer.replies)
+        except (Silent, OSError):
+            pass  # which the next line counts
+        self.counts["done"] += self.session.learn(peer.replies, self.results_of)
+        return super().settle(peer, marker)
+
+
+class TcpCompounds(Compounds, TcpMutator):
+    results_of = staticmethod(rpc.results_of)
+
+    def connection(self):
+        peer = TcpPeer(self.target.tcp_port, patience=10)
+        self.set_up(peer)
+        self.bursts(peer, lambda: self.record(peer))
+
+
+class RdmaCompounds(Compounds, RdmaMutator):
+    def results_of(self, reply):
+        header, message = reply
+        return rpc.results_of(message) if header.proc == rpcrdma.RDMA_MSG else None
+
+    def connection(self):
+        peer = RdmaPeer(self.target.rdma_port, patience=10)
+        self.set_up(peer)
+        self.bursts(peer, lambda: b"".join(self.message(peer)))
+
+
 class UdpMutator(Mutator):
     """Datagrams of MOUNT, NLM and NSM."""
 
@@ -263,5 +308,7 @@ MUTATORS = {
     "tcp/reset": TcpReset,
     **{f"rdma/{layer}": RdmaMutator for layer in ("fpdu", "ddp", "rdmap", "order", "read", "header", "chunks", "rpc", "xdr", "handle")},
     **{f"tcp/{layer}": TcpMutator for layer in ("record", "rpc", "xdr", "handle")},
+    **{f"tcp/{layer}": TcpCompounds for layer in ("compound", "state")},
+    **{f"rdma/{layer}": RdmaCompounds for layer in ("compound", "state")},
     **{f"udp/{layer}": UdpMutator for layer in ("datagram", "rpc", "xdr", "handle")},
 }

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 import harness  # noqa: E402 (how tests start servers)
 
 from peer import RdmaPeer, TcpPeer, UdpPeer
-from wire import nfs
+from wire import nfs, nfs4
 
 REPORTS = re.compile(r"((?:ERROR|WARNING): \w+Sanitizer|runtime error:|CHECK failed|terminate called|SUMMARY: \w+Sanitizer)[^\n]*")
 SANITIZER_OPTIONS = {
@@ -53,6 +53,7 @@ class Target:
         self.udp_port = next(int(line.rsplit(":", 1)[1].split()[0]) for line in self.server.lines if "UDP" in line)
         self.strict_root = self._root(b"/strict")
         self.places = [self._furnish(path) for path in (b"/memory", b"/files")]
+        self.places4 = [self._find(path) for path in (b"memory", b"files")]
         self.idle_sockets = self.sockets()
 
     @property
@@ -86,6 +87,14 @@ class Target:
             peer.call(nfs.create(folder, b"entry%02d" % i))
         peer.close()
         return nfs.Place(folder, file, link, root2, file2, good)
+
+    def _find(self, path):
+        """The same for version 4."""
+        peer = TcpPeer(self.tcp_port)
+        try:
+            return nfs4.Place(*(nfs4.looked_up(peer, (path, *at)) for at in ((), (b"attacked",), (b"file",), (b"link",))))
+        finally:
+            peer.close()
 
     def sockets(self):
         """How many the server has open; None without the right to see them, which takes CAP_SYS_PTRACE when the server switches users.

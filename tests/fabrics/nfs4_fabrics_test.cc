@@ -139,6 +139,34 @@ class Nfs4Wire : public ::testing::TestWithParam<FabricFactory> {
   v4::nfs_fh4 root_;
 };
 
+// RFC 8881 2.10.3.1, 2.10.5: a client with several connections, and a retry that takes another one.
+TEST_P(Nfs4Wire, four_connections_carry_one_session) {
+  const v4::nfs_fh4 made = file("shared", "hello");
+  std::vector<std::unique_ptr<WirePeer>> peers;
+  peers.push_back(std::move(peer_));
+  const v4::BIND_CONN_TO_SESSION4args fore{session_, v4::CDFC4_FORE, false};
+  while (peers.size() < 4) {
+    connect(kThreshold);
+    const WireReply bound =
+        peer_->call({"", 1, {op(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session, fore)}});
+    EXPECT_EQ(bound.results.status, v4::NFS4_OK);
+    peers.push_back(std::move(peer_));
+  }
+  const auto on = [&](std::size_t place, const v4::COMPOUND4args& args) {
+    return peers[place]->call(args).results;
+  };
+  for (std::size_t i = 0; i < 8; ++i) {
+    const v4::COMPOUND4res read = on(i % 4, compound({putfh(made), Nfs4Wire::read(100)}));
+    ASSERT_EQ(read.status, v4::NFS4_OK);
+    EXPECT_EQ(text_of(read.resarray.at(2).opread().resok4().data.flatten().bytes()), "hello");
+  }
+  cache_this_ = true;
+  const v4::COMPOUND4args once = compound({putfh(root_), symlink_op("once", "target"), getfh()});
+  const v4::COMPOUND4res first = on(0, once);
+  EXPECT_EQ(first.status, v4::NFS4_OK);
+  EXPECT_EQ(on(3, once), first);
+}
+
 INSTANTIATE_TEST_SUITE_P(On, Nfs4Wire, ::testing::ValuesIn(all_fabrics()), fabric_name);
 
 std::string letters(std::size_t size, char first = 'a') {

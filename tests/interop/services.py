@@ -8,7 +8,7 @@ rdma_port, tcp_port = int(sys.argv[1]), int(sys.argv[2])
 RPCBIND = 100000
 RDMA, STREAM, DATAGRAM = ("rdma", "rdma6"), ("tcp", "tcp6"), ("udp", "udp6")
 SERVED = [  # program, versions, netids
-    (100003, (2, 3), RDMA + STREAM),  # NFS, too large for datagrams
+    (100003, (2, 3, 4), RDMA + STREAM),  # NFS, too large for datagrams
     (100227, (2, 3), RDMA + STREAM),  # NFSACL
     (100005, (1, 2, 3), STREAM + DATAGRAM),  # MOUNT, never over RDMA (RFC 8267 5.1)
     (100021, (1, 3, 4), STREAM + DATAGRAM),  # NLM

@@ -1,14 +1,16 @@
 // What a shell cannot do to a file: probe map FILE BYTES | probe direct FILE BYTES | probe open FILE BYTES |
 // probe names FOLDER COUNT | probe once FOLDER REPEATED | probe sources FOLDER COUNT | probe ranges FOLDER BYTES |
-// probe xattrs FOLDER LENGTH.
+// probe xattrs FOLDER LENGTH | probe clone FOLDER BYTES | probe copy FOLDER BYTES.
 // Prints what went wrong and exits 1.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -302,6 +304,61 @@ static void ranges(const char *folder, size_t size) {
   compare(bytes, kBehind, size - kBehind);
 }
 
+static int filled(const char *path, size_t size) {
+  unsigned char *bytes = malloc(size);
+  for (size_t i = 0; i < size; i++) bytes[i] = pattern(i);
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(fd >= 0 && write(fd, bytes, size) == (ssize_t)size && fsync(fd) == 0, path);
+  free(bytes);
+  return fd;
+}
+
+// Of a file that the server has, not the caches.
+static void holds(const char *path, size_t from, size_t size) {
+  unsigned char *bytes = malloc(size);
+  forget_cache();
+  int fd = open(path, O_RDONLY);
+  need(fd >= 0 && pread(fd, bytes, size, 0) == (ssize_t)size, path);
+  compare(bytes, from, size);
+  free(bytes);
+  close(fd);
+}
+
+// A clone shares what it has with its origin until one of them is written. BYTES: a multiple of 65536.
+static void clones(const char *folder, size_t size) {
+  enum { kPart = 65536 };
+  need(chdir(folder) == 0 && size >= 2 * kPart && size % kPart == 0, folder);
+  int origin = filled("origin", size);
+  int whole = open("clone", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(whole >= 0 && ioctl(whole, FICLONE, origin) == 0, "FICLONE");
+  holds("clone", 0, size);
+  int part = open("part", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  struct file_clone_range range = {.src_fd = origin, .src_offset = kPart, .src_length = kPart};
+  need(part >= 0 && ioctl(part, FICLONERANGE, &range) == 0, "FICLONERANGE");
+  holds("part", kPart, kPart);
+  range.src_offset = 1;
+  need(ioctl(part, FICLONERANGE, &range) < 0 && errno == EINVAL, "FICLONERANGE from the middle of a block");
+  int changed = open("changed", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(changed >= 0 && ioctl(changed, FICLONE, origin) == 0 && pwrite(changed, "x", 1, 0) == 1 && fsync(changed) == 0, "a clone is written");
+  holds("origin", 0, size);
+  need(fsync(whole) == 0 && fsync(part) == 0, "fsync");
+}
+
+// By one call after the other, each for all there is left: the client splits them as it likes.
+static void copies(const char *folder, size_t size) {
+  need(chdir(folder) == 0, folder);
+  int from = filled("copied", size);
+  int to = open("copy", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(to >= 0 && lseek(from, 0, SEEK_SET) == 0, "copy");
+  for (size_t left = size; left > 0;) {
+    const ssize_t moved = copy_file_range(from, NULL, to, NULL, left, 0);
+    need(moved > 0, "copy_file_range");
+    left -= (size_t)moved;
+  }
+  need(fsync(to) == 0 && close(to) == 0, "fsync");
+  holds("copy", 0, size);
+}
+
 // RFC 8276, through the system calls.
 static void xattrs(const char *folder, size_t length) {
   need(chdir(folder) == 0, folder);
@@ -334,6 +391,8 @@ int main(int count, char **words) {
   else if (strcmp(words[1], "sources") == 0) sources(words[2], size);
   else if (strcmp(words[1], "ranges") == 0) ranges(words[2], size);
   else if (strcmp(words[1], "xattrs") == 0) xattrs(words[2], size);
+  else if (strcmp(words[1], "clone") == 0) clones(words[2], size);
+  else if (strcmp(words[1], "copy") == 0) copies(words[2], size);
   else return 2;
   return 0;
 }
