@@ -54,6 +54,11 @@ enum class AuthFlavor : std::uint32_t {
   AUTH_SHORT = 2,
   AUTH_DH = 3,
   RPCSEC_GSS = 6,
+  // Pseudo-flavors (RFC 2623 section 2.2.4): RPCSEC_GSS with Kerberos V5 and the service none,
+  // integrity or privacy. They name what a caller has used; on the wire the flavor is RPCSEC_GSS.
+  KRB5 = 390003,
+  KRB5I = 390004,
+  KRB5P = 390005,
 };
 
 // A credential or verifier. A view: the body belongs to the message, or to the caller's

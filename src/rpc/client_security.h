@@ -40,6 +40,10 @@ class CallSecurity {
   virtual bool accepts(const oncrpc::OpaqueAuth& verifier) = 0;
   // Makes the plain results. Called when the mechanism transforms(). `results` owns its bytes.
   virtual Task<Result<Buffer, Reason>> unwrap(Buffer results);
+
+  // Called when the server refused the Call with AUTH_ERROR and `refusal`, once a Call. True: the
+  // Call is worth another ClientSecurity::begin(), which sets up another context.
+  virtual bool renew(oncrpc::AuthStat refusal) = 0;
 };
 
 class ClientSecurity {
@@ -56,9 +60,9 @@ class ClientSecurity {
   // by calls on `channel` within the deadline and CancelToken of `message`.
   virtual Task<Result<std::unique_ptr<CallSecurity>, CallError>> begin(
       Channel& channel, const oncrpc::CallHeader& header, const CallMessage& message) = 0;
-  // Called when the server refused a Call with AUTH_ERROR and `refusal`, once a Call. True: the
-  // Call is worth another begin(), which sets up another context.
-  virtual bool renew(oncrpc::AuthStat refusal) = 0;
+  // Gives the context up and tells the server so, if `channel` is connected: before the Channel is
+  // closed, when no Call is in progress. A later begin() sets up another one.
+  virtual Task<void> end(Channel& channel);
 };
 
 }  // namespace stag::rpc

@@ -16,6 +16,10 @@ Task<Result<Buffer, Reason>> CallSecurity::unwrap(Buffer results) {
   co_return std::move(results);
 }
 
+Task<void> ClientSecurity::end(Channel& /*channel*/) {
+  co_return;
+}
+
 void SecuredCall::take(CallMessage& message) {
   arguments_ = std::exchange(message.stream, {});
   message.signer = this;
@@ -77,7 +81,7 @@ Task<Result<ReplyMessage, CallError>> SecuredCall::call(Channel& channel, CallMe
     const bool refused = !opened && opened.error().kind == CallError::Kind::Answered &&
                          opened.error().status.reply == oncrpc::ReplyStat::MSG_DENIED &&
                          opened.error().status.reject == oncrpc::RejectStat::AUTH_ERROR;
-    if (!refused || !again || !security_.renew(opened.error().status.auth)) co_return opened;
+    if (!refused || !again || !transmissions_->renew(opened.error().status.auth)) co_return opened;
     // RFC 5531 section 9: it is another Call, for it did not run.
     message.use_xid(channel.next_xid());
   }

@@ -234,12 +234,6 @@ class ToySecurity final : public rpc::ClientSecurity {
     }
     co_return std::unique_ptr<rpc::CallSecurity>(std::make_unique<Signed>(*this));
   }
-  bool renew(oncrpc::AuthStat refusal) override {
-    ++renewals;
-    context_ = 0;
-    return refusal == oncrpc::AuthStat::RPCSEC_GSS_CREDPROBLEM;
-  }
-
   const SipKey& key() const { return key_; }
 
   std::uint32_t transmissions = 0;
@@ -280,6 +274,11 @@ class ToySecurity final : public rpc::ClientSecurity {
       std::optional<Buffer> plain = toy::unseal(answered_, results);
       if (!plain) co_return Failure{Reason::RpcProtectionFailed};
       co_return *std::move(plain);
+    }
+    bool renew(oncrpc::AuthStat refusal) override {
+      ++from_.renewals;
+      from_.context_ = 0;
+      return refusal == oncrpc::AuthStat::RPCSEC_GSS_CREDPROBLEM;
     }
 
    private:

@@ -1,0 +1,73 @@
+// RPCSEC_GSS (RFC 2203) at both ends of rpc: the Authenticator of a Server and the ClientSecurity
+// behind a Client's Credentials. What they know of Kerberos is a gss::Acceptor or gss::Initiator:
+//
+//   auto acceptor = gss::krb5::acceptor({.keytab = "/etc/krb5.keytab"});
+//   server.add(rpc::rpcsec_gss({.acceptor = *std::move(acceptor), .ids = ...}));
+//
+//   auto initiator = gss::krb5::initiator({.host = "server.example.org"});
+//   auto credentials = rpc::Credentials::secured(
+//       rpc::rpcsec_gss({.initiator = *std::move(initiator), .service = gss::Service::privacy}));
+//
+// Served is version 1; a context's window is 256 sequence numbers (RFC 2203 section 5.3.3.1).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/eventual.h"
+#include "base/executor.h"
+#include "base/inline_vector.h"
+#include "base/loop.h"
+#include "gss/credential.h"
+#include "gss/mechanism.h"
+#include "rpc/authenticator.h"
+#include "rpc/client_security.h"
+
+namespace stag::rpc {
+
+// What a name service makes of a principal.
+struct UserIds {
+  std::uint32_t uid = Caller::kNobody;
+  std::uint32_t gid = Caller::kNobody;
+  InlineVector<std::uint32_t, 16> gids{};  // supplementary groups, as many as there are
+};
+
+// Yields the ids of `principal`, which outlives the Eventual; nullopt refuses it, and its context
+// is not set up. Called once a context, on `loop`; thread: several loops call it at once. Blocking
+// work belongs on other threads (offloaded()).
+using PrincipalToIds =
+    std::function<Eventual<std::optional<UserIds>>(Loop& loop, const std::string& principal)>;
+
+struct GssServerOptions {
+  std::shared_ptr<gss::Acceptor> acceptor;
+  PrincipalToIds ids;  // empty: every principal is nobody
+  // Where tokens are accepted and messages above `large` bytes are protected. Null: the threads of
+  // Loop::offload(). Outlives the Server.
+  Executor* executor = nullptr;
+  std::size_t large = 16 << 10;
+  // Contexts that are kept. At a limit that one goes which was unused for longest, of the address
+  // that has most.
+  std::size_t contexts = 8192;
+  std::size_t contexts_of_address = 256;
+  std::size_t half_open = 512;  // contexts that are not established yet
+};
+
+// The Authenticator of flavor RPCSEC_GSS. The Caller of an accepted Call has the pseudo-flavor of
+// the service it used (oncrpc::AuthFlavor::KRB5, KRB5I, KRB5P) and the principal as its name.
+std::unique_ptr<Authenticator> rpcsec_gss(GssServerOptions options);
+
+struct GssClientOptions {
+  std::shared_ptr<gss::Initiator> initiator;
+  gss::Service service = gss::Service::none;
+};
+
+// Sets its context up with the first Call, by the program and version of that Call, so that one
+// object is good for one server process. Belongs to the loop of the Channels that use it. A context
+// that the server has lost, or that has expired, is replaced without failing a Call. end() tells
+// the server that the context is no longer used (RFC 2203 section 5.4).
+std::shared_ptr<ClientSecurity> rpcsec_gss(GssClientOptions options);
+
+}  // namespace stag::rpc
