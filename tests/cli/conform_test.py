@@ -72,7 +72,7 @@ class Conform(harness.Case):
             raise AssertionError(f"the server ended with {code}")
 
     def results(self, *arguments, code=0):
-        done = harness.stag("conform", "--json", *arguments)
+        done = harness.stag("conform", "--json", "--timeout", "60", *arguments)
         self.assertEqual(done.returncode, code, done.stderr + "\n".join(self.failures(done.stdout)))
         return json.loads(done.stdout)
 
