@@ -8,6 +8,7 @@
 
 set(STAG_LIBS_net "Threads::Threads")
 set(STAG_LIBS_iwarp "PkgConfig::ISAL")
+set(STAG_LIBS_gss_krb5 "PkgConfig::KRB5")
 # dlopen(): of rdma-core only the headers are needed to build.
 set(STAG_LIBS_fabric_verbs "${CMAKE_DL_LIBS}")
 set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
@@ -28,6 +29,7 @@ set(STAG_TEST_MODULES_bench fabric/verbs/stub)
 set(STAG_TEST_MODULES_endpoint fabric/verbs/stub)
 set(STAG_TEST_MODULES_rpc_tcp fabric/sim)
 set(STAG_TEST_MODULES_rpc_rdma fabric/sim fabric/iwarp fabric/verbs fabric/verbs/stub)
+set(STAG_TEST_MODULES_rpc_gss gss/krb5 rpc/tcp rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_rpcbind rpc/tcp)
 set(STAG_TEST_MODULES_nfs_client nfs/server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_export nfs/server vfs/memory)

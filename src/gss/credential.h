@@ -53,11 +53,11 @@ xdr::Stream encode_init_arg(Bytes token);
 
 // rpc_gss_init_res
 struct InitRes {
-  Bytes handle;
+  Bytes handle{};
   Major major = Major::FAILURE;
   std::uint32_t minor = 0;
   std::uint32_t window = 0;
-  Bytes token;
+  Bytes token{};
 };
 std::optional<InitRes> decode_init_res(Bytes results);
 xdr::Stream encode_init_res(const InitRes& results);

@@ -36,7 +36,7 @@ enum class Major : std::uint32_t {
 // Why there is no credential or context: `detail` is the mechanism's own sentence, for the log.
 struct Error {
   Reason reason = Reason::None;
-  std::string detail;
+  std::string detail{};
 };
 
 // A message integrity code: it travels in a verifier, or behind the data of the service integrity.
@@ -50,8 +50,8 @@ using Pieces = std::span<const Bytes>;
 struct Step {
   Major major = Major::FAILURE;
   std::uint32_t minor = 0;
-  Buffer token;  // for the peer; may be empty. Owned.
-  Error error;   // where `major` is neither COMPLETE nor CONTINUE_NEEDED
+  Buffer token{};  // for the peer; may be empty. Owned.
+  Error error{};   // where `major` is neither COMPLETE nor CONTINUE_NEEDED
 };
 
 // One end of a security context.
@@ -99,6 +99,8 @@ class Initiator {
   virtual ~Initiator() = default;
   // Looks for the credential each time, so that a new ticket is found. May block.
   virtual Result<std::unique_ptr<Context>, Error> begin() = 0;
+  // What the status means with which the server's Acceptor refused a token.
+  virtual Error explain(Major major, std::uint32_t minor) const = 0;
   virtual Sizes sizes() const = 0;
 };
 

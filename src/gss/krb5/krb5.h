@@ -13,7 +13,7 @@ namespace stag::gss::krb5 {
 struct AcceptorOptions {
   // The keytab's file name, or type and name ("FILE:/etc/krb5.keytab"). Empty: the library's
   // default (KRB5_KTNAME, else default_keytab_name of krb5.conf).
-  std::string keytab;
+  std::string keytab{};
   // "nfs": the keys of nfs/HOST, whatever HOST the client asked for. Empty: every key.
   std::string service = "nfs";
 };
@@ -24,15 +24,15 @@ Result<std::unique_ptr<Acceptor>, Error> acceptor(const AcceptorOptions& options
 
 struct InitiatorOptions {
   std::string service = "nfs";
-  std::string host;  // the server's name in Kerberos, a host name; numeric addresses have none
+  std::string host{};  // the server's name in Kerberos, a host name; numeric addresses have none
   // The credential cache ("FILE:/tmp/krb5cc_0", "KCM:"). Empty: the library's default.
-  std::string ccache;
+  std::string ccache{};
   // A keytab with the key of the client itself, for programs without a user: tickets are then
   // fetched and renewed as they are needed. Empty: the library's default client keytab, where there
   // is one.
-  std::string client_keytab;
+  std::string client_keytab{};
   // Which principal of the cache or keytab ("alice@EXAMPLE.ORG"). Empty: the default one.
-  std::string principal;
+  std::string principal{};
 };
 
 // Does not look for a credential yet: Initiator::begin() does.

@@ -42,8 +42,8 @@ using PrincipalToIds =
     std::function<Eventual<std::optional<UserIds>>(Loop& loop, const std::string& principal)>;
 
 struct GssServerOptions {
-  std::shared_ptr<gss::Acceptor> acceptor;
-  PrincipalToIds ids;  // empty: every principal is nobody
+  std::shared_ptr<gss::Acceptor> acceptor{};
+  PrincipalToIds ids{};  // empty: every principal is nobody
   // Where tokens are accepted and messages above `large` bytes are protected. Null: the threads of
   // Loop::offload(). Outlives the Server.
   Executor* executor = nullptr;
@@ -60,7 +60,7 @@ struct GssServerOptions {
 std::unique_ptr<Authenticator> rpcsec_gss(GssServerOptions options);
 
 struct GssClientOptions {
-  std::shared_ptr<gss::Initiator> initiator;
+  std::shared_ptr<gss::Initiator> initiator{};
   gss::Service service = gss::Service::none;
 };
 

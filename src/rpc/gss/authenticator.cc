@@ -1,0 +1,258 @@
+#include "rpc/gss/authenticator.h"
+
+#include <array>
+
+#include "base/address.h"
+#include "rpc/gss/protection.h"
+
+namespace stag::rpc {
+namespace {
+
+using gss::Credential;
+using gss::Major;
+using oncrpc::AuthFlavor;
+using oncrpc::AuthStat;
+
+// Of a credential that cannot be read, the version may still be one that is not served.
+AuthStat refusal_of(Bytes body) {
+  const bool other_version = body.size() >= 4 && load_be<std::uint32_t>(body.data()) != 1;
+  return other_version ? AuthStat::AUTH_REJECTEDCRED : AuthStat::AUTH_BADCRED;
+}
+
+AuthFlavor flavor_of(gss::Service service) {
+  switch (service) {
+    case gss::Service::none:
+      break;
+    case gss::Service::integrity:
+      return AuthFlavor::KRB5I;
+    case gss::Service::privacy:
+      return AuthFlavor::KRB5P;
+  }
+  return AuthFlavor::KRB5;
+}
+
+// RFC 2203 5.2.3.1, 5.3.3.2: the checksum of a number in network order.
+Major sign(gss::Context& context, std::uint32_t number, gss::Mic& to) {
+  std::array<std::byte, 4> word;
+  store_be(word.data(), number);
+  const Bytes message = word;
+  return context.get_mic(gss::Pieces(&message, 1), to);
+}
+
+Authentication answer(const gss::InitRes& results) {
+  Authentication made;
+  made.verdict = Authentication::Verdict::Answered;
+  made.results = gss::encode_init_res(results);
+  return made;
+}
+
+Authentication refused(AuthStat why) {
+  Authentication made;
+  made.refuse(why);
+  return made;
+}
+
+// RFC 2203 5.2.3.1: the results of a failure have neither handle nor token.
+Authentication failed(Major major, std::uint32_t minor = 0) {
+  return answer({.major = major, .minor = minor});
+}
+
+// Takes a context out of the table unless it came to be kept.
+class Unfinished {
+ public:
+  Unfinished(ContextTable& table, ServerContext& context) : table_(table), context_(&context) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    if (context_ != nullptr) table_.remove(*context_);
+  }
+  void keep() { context_ = nullptr; }
+
+ private:
+  ContextTable& table_;
+  ServerContext* context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Authenticator> rpcsec_gss(GssServerOptions options) {
+  return std::make_unique<GssAuthenticator>(std::move(options));
+}
+
+GssAuthenticator::GssAuthenticator(GssServerOptions options)
+    : options_(std::move(options)),
+      contexts_({options_.contexts, options_.contexts_of_address, options_.half_open}) {
+  STAG_CHECK(options_.acceptor != nullptr);
+}
+
+bool GssAuthenticator::may_accept(const oncrpc::CallHeader& header) const {
+  const std::optional<Credential> credential = gss::decode_credential(header.credential.body);
+  if (!credential || credential->version != gss::kVersion) return false;
+  return credential->creation() || contexts_.find(credential->handle) != nullptr;
+}
+
+bool GssAuthenticator::authenticate_at_once(const oncrpc::CallHeader& header,
+                                            const IncomingCall& call, Authentication& to) {
+  const std::optional<Credential> credential = gss::decode_credential(header.credential.body);
+  if (!credential) return to.refuse(refusal_of(header.credential.body)), true;
+  if (credential->version == gss::kVersion && credential->creation()) return false;
+  const std::shared_ptr<ServerContext> context = contexts_.find(credential->handle);
+  const bool known = context != nullptr && context->established.load(std::memory_order_acquire);
+  if (credential->version != gss::kVersion) {
+    // RFC 2203 5.3.3.3 of a context that has another version, 5.1 of none.
+    to.refuse(known ? AuthStat::AUTH_BADCRED : AuthStat::AUTH_REJECTEDCRED);
+    return true;
+  }
+  if (!known) return to.refuse(AuthStat::RPCSEC_GSS_CREDPROBLEM), true;
+  if (!context->lock.try_lock()) return false;
+  const ContextUse use(*context);
+  judge(context, *credential, header, call, to);
+  return true;
+}
+
+Task<Authentication> GssAuthenticator::authenticate(const oncrpc::CallHeader& header,
+                                                    const IncomingCall& call) {
+  const std::optional<Credential> credential = gss::decode_credential(header.credential.body);
+  STAG_CHECK(credential.has_value());
+  if (credential->creation()) co_return co_await create(*credential, header, call);
+  Authentication made;
+  const std::shared_ptr<ServerContext> context = contexts_.find(credential->handle);
+  if (context == nullptr) {
+    made.refuse(AuthStat::RPCSEC_GSS_CREDPROBLEM);
+    co_return made;
+  }
+  co_await context->lock.lock(*call.origin->loop);
+  const ContextUse use(*context);
+  judge(context, *credential, header, call, made);
+  co_return made;
+}
+
+// RFC 2203 5.3.3.1. What costs least is looked at first.
+void GssAuthenticator::judge(const std::shared_ptr<ServerContext>& context,
+                             const Credential& credential, const oncrpc::CallHeader& header,
+                             const IncomingCall& call, Authentication& to) {
+  ServerContext& of = *context;
+  const TimePoint now = call.origin->loop->now();
+  if (now >= of.expires) {
+    contexts_.remove(of);
+    return to.refuse(AuthStat::RPCSEC_GSS_CTXPROBLEM);
+  }
+  if (header.verifier.flavor != AuthFlavor::RPCSEC_GSS) return to.refuse(AuthStat::AUTH_BADVERF);
+  if (credential.seq_num <= gss::kMaxSeq && !of.window.is_new(credential.seq_num)) {
+    to.verdict = Authentication::Verdict::Dropped;
+    to.reason = Reason::RpcSequenceRefused;
+    return;
+  }
+  const Bytes message = call.payload.bytes().first(oncrpc::credential_end(header));
+  const Major verified = of.gss->verify_mic(gss::Pieces(&message, 1), header.verifier.body);
+  if (verified != Major::COMPLETE)
+    return to.refuse(verified == Major::CONTEXT_EXPIRED ? AuthStat::RPCSEC_GSS_CTXPROBLEM
+                                                        : AuthStat::RPCSEC_GSS_CREDPROBLEM);
+  gss::Mic mic;
+  if (credential.seq_num > gss::kMaxSeq ||
+      sign(*of.gss, credential.seq_num, mic) != Major::COMPLETE)
+    return to.refuse(AuthStat::RPCSEC_GSS_CTXPROBLEM);
+  of.window.accept(credential.seq_num);
+  of.used(now);
+  to.caller = of.caller;
+  to.caller.flavor = flavor_of(credential.service);
+  if (!credential.control()) {
+    to.protection =
+        std::make_unique<GssProtection>(mic, context, credential, options_, *call.origin->loop);
+    return;
+  }
+  to.protection = std::make_unique<GssVerifier>(mic);
+  destroy(of, header, to);
+}
+
+// RFC 2203 5.4: it is answered as a data request is that has no results.
+void GssAuthenticator::destroy(ServerContext& context, const oncrpc::CallHeader& header,
+                               Authentication& to) {
+  if (header.procedure != 0) return to.refuse(AuthStat::AUTH_BADCRED);
+  contexts_.remove(context);
+  to.verdict = Authentication::Verdict::Answered;
+}
+
+Task<Authentication> GssAuthenticator::create(const Credential& credential,
+                                              const oncrpc::CallHeader& header,
+                                              const IncomingCall& call) {
+  Loop& loop = *call.origin->loop;
+  // RFC 8166 8.2.2: control messages have nothing that may be reduced.
+  if (header.procedure != 0 || !call.items.empty()) co_return refused(AuthStat::AUTH_BADCRED);
+  const bool first = credential.procedure == gss::Procedure::INIT;
+  if (first != credential.handle.empty()) co_return refused(AuthStat::AUTH_BADCRED);
+  const auto token = gss::decode_init_arg(call.payload.bytes().subspan(header_size(header)));
+  if (!token) co_return failed(Major::DEFECTIVE_TOKEN);
+  std::shared_ptr<ServerContext> context;
+  if (first)
+    context = contexts_.add(call.origin->peer.host, options_.acceptor->begin(), loop.now());
+  else
+    context = contexts_.find(credential.handle);
+  // Nothing but its address proves whose context it is as long as it is not established.
+  if (context == nullptr || context->address != call.origin->peer.host)
+    co_return failed(Major::NO_CONTEXT);
+  co_await context->lock.lock(loop);
+  const ContextUse use(*context);
+  if (context->established.load(std::memory_order_acquire)) co_return failed(Major::NO_CONTEXT);
+  Unfinished unfinished(contexts_, *context);
+  const gss::Step step = co_await accept(*context, *token, call);
+  if (step.major == Major::CONTINUE_NEEDED) {
+    unfinished.keep();
+    co_return answer({context->handle, step.major, step.minor, gss::SequenceWindow::kAnnounced,
+                      step.token.bytes()});
+  }
+  if (step.major != Major::COMPLETE) {
+    trace(step.error.reason, to_string(call.origin->peer), step.error.detail);
+    co_return failed(step.major, step.minor);
+  }
+  const bool welcome = co_await establish(*context, loop);
+  if (!welcome) co_return failed(Major::UNAUTHORIZED);
+  Authentication made = established(*context, step, loop.now());
+  if (made.protection != nullptr) unfinished.keep();
+  co_return made;
+}
+
+Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
+                                         const IncomingCall& call) {
+  const auto work = [&]() -> gss::Step { return context.gss->step(token); };
+  gss::Step busy;
+  busy.error.reason = Reason::WorkersBusy;
+  const void* const client = call.origin->connection.get();
+  co_return co_await offloaded_to(options_.executor, client, *call.origin->loop, work,
+                                  std::move(busy), token.size());
+}
+
+// Whether the principal may have a context, and as whom.
+Task<bool> GssAuthenticator::establish(ServerContext& context, Loop& loop) {
+  auto name = std::make_shared<const std::string>(context.gss->peer());
+  context.caller.name = name;
+  if (!options_.ids) co_return true;
+  Eventual<std::optional<UserIds>> asked = options_.ids(loop, *name);
+  const std::optional<UserIds> ids = co_await std::move(asked);
+  if (!ids) {
+    trace(Reason::GssPrincipalRefused, context.address, *name);
+    co_return false;
+  }
+  context.caller.uid = ids->uid;
+  context.caller.gid = ids->gid;
+  context.caller.gids = ids->gids;
+  co_return true;
+}
+
+// RFC 2203 5.2.3.1: the verifier is the checksum of the window.
+Authentication GssAuthenticator::established(ServerContext& context, const gss::Step& step,
+                                             TimePoint now) {
+  constexpr std::uint32_t kNoEnd = 0xffffffff;
+  if (context.gss->lifetime() != kNoEnd)
+    context.expires = now + std::chrono::seconds(context.gss->lifetime());
+  gss::Mic mic;
+  const Major made = sign(*context.gss, gss::SequenceWindow::kAnnounced, mic);
+  if (made != Major::COMPLETE) return failed(made);
+  if (!contexts_.establish(context)) return failed(Major::FAILURE);
+  Authentication done = answer({context.handle, Major::COMPLETE, step.minor,
+                                gss::SequenceWindow::kAnnounced, step.token.bytes()});
+  done.protection = std::make_unique<GssVerifier>(mic);
+  return done;
+}
+
+}  // namespace stag::rpc

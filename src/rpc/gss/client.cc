@@ -1,0 +1,128 @@
+#include "rpc/gss/client.h"
+
+#include <algorithm>
+
+#include "base/cancel.h"
+#include "base/failure.h"
+#include "gss/protect.h"
+#include "rpc/gss/context_setup.h"
+
+namespace stag::rpc {
+namespace {
+
+// Whether a set-up failed for the sake of the Call that made it only.
+bool is_of_one_call(const CallError& error) {
+  return error.reason == Reason::Cancelled || error.reason == Reason::TimedOut;
+}
+
+// Ends a set-up however it ends.
+class SettingUp {
+ public:
+  explicit SettingUp(bool& flag) : flag_(flag) { flag_ = true; }
+  SettingUp(const SettingUp&) = delete;
+  SettingUp& operator=(const SettingUp&) = delete;
+  ~SettingUp() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+std::shared_ptr<ClientSecurity> rpcsec_gss(GssClientOptions options) {
+  return std::make_shared<GssClient>(std::move(options));
+}
+
+GssClient::GssClient(GssClientOptions options) : options_(std::move(options)) {
+  STAG_CHECK(options_.initiator != nullptr);
+}
+
+std::uint32_t GssClient::reply_overhead() const {
+  const gss::Sizes sizes = options_.initiator->sizes();
+  return sizes.mic_max + gss::overhead_of(options_.service, sizes);
+}
+
+Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
+    Channel& channel, const oncrpc::CallHeader& header, const CallMessage& message) {
+  loop_ = &channel.loop();
+  while (!usable(*loop_) || context_->full()) {
+    if (setting_up_ || usable(*loop_)) {
+      const std::uint32_t before = set_ups_;
+      const Reason why = co_await wait(*loop_, message);
+      if (why != Reason::None) co_return Failure{CallError::transport(why, channel.where())};
+      const bool failed = set_ups_ != before && failure_ && !is_of_one_call(*failure_);
+      if (failed && !usable(*loop_)) co_return Failure{*failure_};
+    } else {
+      const auto failure = co_await replace_context(channel, header, message);
+      if (failure) co_return Failure{*failure};
+    }
+  }
+  co_return std::unique_ptr<CallSecurity>(
+      std::make_unique<GssCall>(context_, options_.service, gss::Procedure::DATA, *this));
+}
+
+Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
+                                                          const oncrpc::CallHeader& header,
+                                                          const CallMessage& message) {
+  Result<std::shared_ptr<ClientContext>, CallError> made =
+      Failure{CallError::transport(Reason::OutOfMemory, channel.where())};
+  try {
+    const SettingUp setting_up(setting_up_);
+    made = co_await set_up_context(channel, *options_.initiator, header, message);
+  } catch (...) {
+    trace_exception(Reason::GssFailed, channel.where());
+  }
+  ++set_ups_;
+  failure_.reset();
+  header_ = header;
+  if (made)
+    context_ = *std::move(made);
+  else
+    failure_ = made.error();
+  const std::optional<CallError> result = failure_;
+  wake(waiters_.size());
+  co_return result;
+}
+
+Task<Reason> GssClient::wait(Loop& loop, const CallMessage& message) {
+  Waiter waiter;
+  const auto end = [&waiter](Reason why) {
+    if (!waiter.completed()) waiter.complete(why);
+  };
+  Timer timer;
+  if (message.deadline)
+    timer = loop.after(std::max(*message.deadline - loop.now(), Duration::zero()),
+                       [&end] { end(Reason::TimedOut); });
+  waiters_.push_back(&waiter);
+  const CancelCallback cancelled(message.cancel, [&end] { end(Reason::Cancelled); });
+  const Reason why = co_await waiter;
+  std::erase(waiters_, &waiter);
+  co_return why;
+}
+
+// In a later turn: whoever waits goes on from the loop, not from inside another Call.
+void GssClient::wake(std::size_t count) {
+  if (waiters_.empty()) return;
+  loop_->post([weak = weak_from_this(), count] {
+    const auto self = weak.lock();
+    for (std::size_t i = 0; self != nullptr && i < count && !self->waiters_.empty(); ++i) {
+      Waiter* const first = self->waiters_.front();
+      self->waiters_.pop_front();
+      if (!first->completed()) first->complete(Reason::None);
+    }
+  });
+}
+
+void GssClient::on_call_ended() {
+  wake(1);
+}
+
+// RFC 2203 5.4: "If the request to destroy the context fails for some reason, the client need not
+// take any special action."
+Task<void> GssClient::end(Channel& channel) {
+  const std::shared_ptr<ClientContext> context = std::exchange(context_, nullptr);
+  if (context == nullptr || !context->usable(channel.loop().now()) || !channel.limits()) co_return;
+  co_await destroy_context(channel, context, header_, options_.service);
+}
+
+}  // namespace stag::rpc

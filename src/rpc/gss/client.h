@@ -1,0 +1,50 @@
+// The client's half of RPCSEC_GSS: one context at a time, made when a Call needs it and shared by
+// all Calls; the others wait while it is made. Thread: one loop's.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "base/completion.h"
+#include "rpc/channel.h"
+#include "rpc/gss/client_context.h"
+#include "rpc/gss/rpcsec_gss.h"
+
+namespace stag::rpc {
+
+class GssClient final : public ClientSecurity,
+                        public ContextObserver,
+                        public std::enable_shared_from_this<GssClient> {
+ public:
+  explicit GssClient(GssClientOptions options);
+
+  bool transforms() const override { return options_.service != gss::Service::none; }
+  std::uint32_t reply_overhead() const override;
+  Task<Result<std::unique_ptr<CallSecurity>, CallError>> begin(Channel& channel,
+                                                               const oncrpc::CallHeader& header,
+                                                               const CallMessage& message) override;
+  Task<void> end(Channel& channel) override;
+  void on_call_ended() override;
+
+ private:
+  // Waits for a wake(): Reason::None. Else why `message` waits no longer.
+  using Waiter = Completion<Reason>;
+  Task<Reason> wait(Loop& loop, const CallMessage& message);
+  void wake(std::size_t count);
+
+  bool usable(Loop& loop) const { return context_ != nullptr && context_->usable(loop.now()); }
+  Task<std::optional<CallError>> replace_context(Channel& channel, const oncrpc::CallHeader& header,
+                                                 const CallMessage& message);
+
+  const GssClientOptions options_;
+  std::shared_ptr<ClientContext> context_;
+  oncrpc::CallHeader header_;  // program and version of the context's set-up
+  bool setting_up_ = false;
+  std::uint32_t set_ups_ = 0;         // that have ended
+  std::optional<CallError> failure_;  // of the last one
+  std::deque<Waiter*> waiters_;
+  Loop* loop_ = nullptr;  // once anybody has waited
+};
+
+}  // namespace stag::rpc

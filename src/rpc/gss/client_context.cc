@@ -1,0 +1,80 @@
+#include "rpc/gss/client_context.h"
+
+#include <algorithm>
+
+#include "gss/protect.h"
+
+namespace stag::rpc {
+
+using gss::Major;
+using oncrpc::AuthFlavor;
+
+GssCall::GssCall(std::shared_ptr<ClientContext> context, gss::Service service,
+                 gss::Procedure procedure, ContextObserver& observer)
+    : context_(std::move(context)), service_(service), procedure_(procedure), observer_(observer) {
+  ++context_->calls;
+}
+
+GssCall::~GssCall() {
+  --context_->calls;
+  observer_.on_call_ended();
+}
+
+Result<oncrpc::OpaqueAuth, Reason> GssCall::credential() {
+  if (context_->seq_num >= gss::kMaxSeq - 1) return Failure{Reason::RpcProtectionFailed};
+  seq_nums_[transmissions_++ % seq_nums_.size()] = ++context_->seq_num;
+  gss::Credential credential;
+  credential.procedure = procedure_;
+  credential.seq_num = context_->seq_num;
+  credential.service = service_;
+  credential.handle = context_->handle.bytes();
+  gss::encode_credential(credential, credential_);
+  const Bytes body = Bytes(credential_).first(gss::credential_size(context_->handle.size()));
+  return oncrpc::OpaqueAuth{AuthFlavor::RPCSEC_GSS, body};
+}
+
+Result<oncrpc::OpaqueAuth, Reason> GssCall::verifier(Bytes header) {
+  if (context_->gss->get_mic(gss::Pieces(&header, 1), mic_) != Major::COMPLETE)
+    return Failure{Reason::RpcProtectionFailed};
+  return oncrpc::OpaqueAuth{AuthFlavor::RPCSEC_GSS, mic_.bytes()};
+}
+
+Result<xdr::Stream, Reason> GssCall::wrap(const xdr::Stream& arguments) {
+  Result<xdr::Stream, Major> made =
+      gss::protect(*context_->gss, service_, last_seq_num(), arguments);
+  if (!made) return Failure{Reason::RpcProtectionFailed};
+  return *std::move(made);
+}
+
+// RFC 2203 5.3.3.1: a Reply may answer an earlier transmission than the last one.
+bool GssCall::accepts(const oncrpc::OpaqueAuth& verifier) {
+  if (verifier.flavor != AuthFlavor::RPCSEC_GSS) return false;
+  const std::size_t kept = std::min(transmissions_, seq_nums_.size());
+  for (std::size_t back = 1; back <= kept; ++back) {
+    answered_ = seq_nums_[(transmissions_ - back) % seq_nums_.size()];
+    std::array<std::byte, 4> word;
+    store_be(word.data(), answered_);
+    const Bytes message = word;
+    if (context_->gss->verify_mic(gss::Pieces(&message, 1), verifier.body) == Major::COMPLETE)
+      return true;
+  }
+  return false;
+}
+
+Task<Result<Buffer, Reason>> GssCall::unwrap(Buffer results) {
+  Result<Buffer, Major> plain =
+      gss::unprotect(*context_->gss, service_, answered_, std::move(results));
+  if (!plain) co_return Failure{Reason::RpcProtectionFailed};
+  co_return *std::move(plain);
+}
+
+// RFC 2203 5.3.3.3
+bool GssCall::renew(oncrpc::AuthStat refusal) {
+  if (refusal != oncrpc::AuthStat::RPCSEC_GSS_CREDPROBLEM &&
+      refusal != oncrpc::AuthStat::RPCSEC_GSS_CTXPROBLEM)
+    return false;
+  context_->refused = true;
+  return true;
+}
+
+}  // namespace stag::rpc

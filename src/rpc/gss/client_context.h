@@ -1,0 +1,69 @@
+// A security context of the client, shared by the Calls that use it. Thread: one loop's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "base/loop.h"
+#include "base/pooled.h"
+#include "gss/credential.h"
+#include "gss/mechanism.h"
+#include "rpc/client_security.h"
+
+namespace stag::rpc {
+
+struct ClientContext {
+  // Sequence numbers that stay unused, for retransmissions of the last Calls.
+  static constexpr std::uint32_t kLastSeq = gss::kMaxSeq - (1u << 20);
+
+  std::unique_ptr<gss::Context> gss;
+  xdr::BoundedOpaque<gss::kMaxHandle> handle;
+  std::uint32_t window = 1;   // Calls that may be in progress
+  std::uint32_t seq_num = 0;  // the last one used
+  std::uint32_t calls = 0;    // in progress
+  TimePoint expires = TimePoint::max();
+  bool refused = false;  // the server knows it no longer
+
+  bool usable(TimePoint now) const { return !refused && now < expires && seq_num < kLastSeq; }
+  bool full() const { return calls >= window; }
+};
+
+// Called when a Call of a context has ended.
+class ContextObserver {
+ public:
+  virtual void on_call_ended() = 0;
+
+ protected:
+  ~ContextObserver() = default;
+};
+
+// Makes credentials and verifiers of the transmissions of one Call (RFC 2203 section 5.3.1).
+class GssCall final : public CallSecurity, public Pooled {
+ public:
+  // `observer` outlives the Call.
+  GssCall(std::shared_ptr<ClientContext> context, gss::Service service, gss::Procedure procedure,
+          ContextObserver& observer);
+  ~GssCall() override;
+
+  Result<oncrpc::OpaqueAuth, Reason> credential() override;
+  Result<oncrpc::OpaqueAuth, Reason> verifier(Bytes header) override;
+  Result<xdr::Stream, Reason> wrap(const xdr::Stream& arguments) override;
+  bool accepts(const oncrpc::OpaqueAuth& verifier) override;
+  Task<Result<Buffer, Reason>> unwrap(Buffer results) override;
+  bool renew(oncrpc::AuthStat refusal) override;
+
+ private:
+  const std::shared_ptr<ClientContext> context_;
+  const gss::Service service_;
+  const gss::Procedure procedure_;
+  ContextObserver& observer_;
+  std::uint32_t last_seq_num() const { return seq_nums_[(transmissions_ - 1) % seq_nums_.size()]; }
+  std::array<std::uint32_t, 8> seq_nums_{};  // of the last transmissions
+  std::size_t transmissions_ = 0;
+  std::uint32_t answered_ = 0;  // of the transmission that the Reply is for
+  std::array<std::byte, gss::credential_size(gss::kMaxHandle)> credential_;
+  gss::Mic mic_;
+};
+
+}  // namespace stag::rpc

@@ -1,0 +1,75 @@
+// ContextLock: one thread at a time uses a security context, for libraries promise nothing else.
+// Who finds it taken does not block his loop: his coroutine waits, in turn.
+#pragma once
+
+#include <coroutine>
+#include <utility>
+
+#include "base/brief_mutex.h"
+#include "base/loop.h"
+
+namespace stag::rpc {
+
+// Thread: any.
+class ContextLock {
+ public:
+  ContextLock() = default;
+  ContextLock(const ContextLock&) = delete;
+  ContextLock& operator=(const ContextLock&) = delete;
+
+  bool try_lock() {
+    const BriefLock held(mutex_);
+    return !std::exchange(taken_, true);
+  }
+
+  // co_await lock(loop): continues on `loop`, with the lock.
+  auto lock(Loop& loop) {
+    struct Awaiter : Waiter {
+      ContextLock& lock;
+      Awaiter(ContextLock& of, Loop& resumed_on) : Waiter{&resumed_on, {}, nullptr}, lock(of) {}
+      bool await_ready() const { return false; }
+      bool await_suspend(std::coroutine_handle<> handle) {
+        this->waiting = handle;
+        return !lock.take_or_queue(*this);
+      }
+      void await_resume() const {}
+    };
+    return Awaiter(*this, loop);
+  }
+
+  // Hands the lock to whoever has waited for longest.
+  void unlock() noexcept {
+    Waiter* next = nullptr;
+    {
+      const BriefLock held(mutex_);
+      next = first_;
+      if (next == nullptr)
+        taken_ = false;
+      else if ((first_ = next->next) == nullptr)
+        last_ = &first_;
+    }
+    if (next != nullptr) next->loop->post([handle = next->waiting] { handle.resume(); });
+  }
+
+ private:
+  // In the frame of the coroutine that waits.
+  struct Waiter {
+    Loop* loop;
+    std::coroutine_handle<> waiting;
+    Waiter* next;
+  };
+  bool take_or_queue(Waiter& waiter) {
+    const BriefLock held(mutex_);
+    if (!std::exchange(taken_, true)) return true;
+    *last_ = &waiter;
+    last_ = &waiter.next;
+    return false;
+  }
+
+  BriefMutex mutex_;
+  bool taken_ = false;
+  Waiter* first_ = nullptr;
+  Waiter** last_ = &first_;
+};
+
+}  // namespace stag::rpc

@@ -1,0 +1,99 @@
+// ContextTable: the security contexts of a server, by handle. It is bounded, and the bounds are
+// shared out by address, so that whoever makes many contexts pushes out his own: at a limit that
+// one goes which was unused for longest, of the address that has most. Contexts that are not
+// established yet have a bound of their own.
+//
+// Thread: any. Contexts are found in shards behind short locks; one more lock guards the shares of
+// the addresses, which change when a context is made, established or removed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/brief_mutex.h"
+#include "base/bytes.h"
+#include "rpc/gss/server_context.h"
+
+namespace stag::rpc {
+
+// Whose contexts of one kind there are how many.
+class AddressShares {
+ public:
+  AddressShares(std::size_t all, std::size_t of_address) : all_(all), of_address_(of_address) {}
+
+  // Adds `context`, and takes out the one that goes for it; null: none.
+  ServerContext* add(ServerContext& context);
+  // False when it is not there.
+  bool remove(ServerContext& context);
+  std::size_t size() const { return size_; }
+
+ private:
+  using Contexts = std::vector<ServerContext*>;
+  using Share = std::map<std::string, Contexts>::value_type;
+  struct Fewer {
+    using is_transparent = void;
+    bool operator()(const Share* a, const Share* b) const {
+      return a->second.size() != b->second.size() ? a->second.size() < b->second.size() : a < b;
+    }
+  };
+  ServerContext* longest_unused(const Share& share, const ServerContext& except) const;
+
+  const std::size_t all_;
+  const std::size_t of_address_;
+  std::size_t size_ = 0;
+  std::map<std::string, Contexts> shares_;
+  std::set<const Share*, Fewer> ranked_;
+};
+
+class ContextTable {
+ public:
+  struct Limits {
+    std::size_t all = 8192;
+    std::size_t of_address = 256;
+    std::size_t half_open = 512;
+  };
+  // How long a context may take to be established.
+  static constexpr Duration kHalfOpenTime = std::chrono::seconds(60);
+
+  explicit ContextTable(const Limits& limits);
+
+  // Adds a context that is not established yet.
+  std::shared_ptr<ServerContext> add(std::string address, std::unique_ptr<gss::Context> context,
+                                     TimePoint now);
+  // Counts the context among the established ones. False when it has been removed.
+  bool establish(ServerContext& context);
+  // Null when there is none, or it was removed.
+  std::shared_ptr<ServerContext> find(Bytes handle) const;
+  void remove(ServerContext& context);
+
+  std::size_t established() const;
+  std::size_t half_open() const;
+
+ private:
+  static constexpr std::size_t kShards = 64;
+  using Map = std::unordered_map<std::uint64_t, std::shared_ptr<ServerContext>>;
+  struct Shard {
+    mutable BriefMutex mutex;
+    Map contexts;
+  };
+  Shard& shard_of(std::uint64_t id) { return shards_[id % kShards]; }
+  // Yields what was removed, to be dropped without a lock.
+  std::shared_ptr<ServerContext> take_out(std::uint64_t id);
+  void evict(std::uint64_t id);
+  void sweep(Shard& shard, TimePoint now);
+
+  std::array<Shard, kShards> shards_;
+  std::atomic<std::uint64_t> last_id_{0};
+  mutable BriefMutex mutex_;  // of the shares
+  AddressShares half_open_;
+  AddressShares established_;
+};
+
+}  // namespace stag::rpc

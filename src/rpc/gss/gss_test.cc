@@ -1,0 +1,211 @@
+// RPCSEC_GSS from both ends (RFC 2203), by the fake mechanism and without a transport: contexts are
+// set up, used with each service, replaced and ended.
+#include <gtest/gtest.h>
+
+#include "base/task_group.h"
+#include "testing/gss_world.h"
+
+namespace stag::rpc {
+namespace {
+
+using gss::Major;
+using testing::GssWorld;
+using testing::WhoCalls;
+using testing::store::ADD_ONCE;
+using testing::store::GET;
+using testing::store::INCREMENT;
+using testing::store::kBinding;
+using testing::store::PUT;
+using testing::store::REVERSE;
+
+constexpr gss::Service kServices[] = {gss::Service::none, gss::Service::integrity,
+                                      gss::Service::privacy};
+
+TEST(RpcsecGss, sets_a_context_up_once_and_proves_the_caller_with_each_service) {
+  std::uint32_t flavor = 390003;
+  for (const gss::Service service : kServices) {
+    GssWorld world(service);
+    for (int i = 0; i < 3; ++i) {
+      const auto result = world.call<WhoCalls>("");
+      ASSERT_TRUE(result.ok()) << result.error().message();
+      EXPECT_EQ(*result, "alice@EXAMPLE.ORG " + std::to_string(flavor) + " 65534 0");
+    }
+    EXPECT_EQ(world.realm->accepted, 1u);
+    ++flavor;
+  }
+}
+
+TEST(RpcsecGss, exchanges_tokens_until_both_ends_have_what_they_need) {
+  for (const int rounds : {1, 2, 5}) {
+    GssWorld world(gss::Service::integrity);
+    world.realm->rounds = rounds;
+    const auto result = world.call<INCREMENT>(1);
+    ASSERT_TRUE(result.ok()) << result.error().message();
+    EXPECT_EQ(*result, 2u);
+    EXPECT_EQ(world.authenticator->contexts().established(), 1u);
+    EXPECT_EQ(world.authenticator->contexts().half_open(), 0u);
+  }
+}
+
+TEST(RpcsecGss, moves_bulk_apart_unless_it_is_transformed) {
+  for (const gss::Service service : kServices) {
+    GssWorld world(service, {}, /*reduce=*/true);
+    const Rope data = testing::store::pattern(70'001, 3);
+    const auto stored =
+        world.call<PUT>({.slot = 3, .data = data, .checksum = testing::store::checksum(data)});
+    ASSERT_TRUE(stored.ok()) << stored.error().message();
+    EXPECT_EQ(stored->checksum, testing::store::checksum(data));
+    EXPECT_EQ(world.channel.last_call.items().empty(), service != gss::Service::none);
+    const auto back = world.call<GET>({.slot = 3, .count = 100'000});
+    ASSERT_TRUE(back.ok()) << back.error().message();
+    EXPECT_EQ(back->data, data);
+    EXPECT_EQ(world.channel.last_bound.items.empty(), service != gss::Service::none);
+  }
+}
+
+TEST(RpcsecGss, hides_arguments_and_results_with_privacy_only) {
+  const std::string text = "a name that nobody shall read";
+  for (const gss::Service service : kServices) {
+    GssWorld world(service);
+    const auto result = world.call<REVERSE>(text);
+    ASSERT_TRUE(result.ok());
+    const Buffer sent = world.channel.last_call.rope().flatten();
+    const Buffer received = world.channel.last_reply.rope().flatten();
+    const bool seen = text_of(sent.bytes()).find(text) != std::string_view::npos;
+    EXPECT_EQ(seen, service != gss::Service::privacy);
+    const bool seen_back = text_of(received.bytes()).find(*result) != std::string_view::npos;
+    EXPECT_EQ(seen_back, service != gss::Service::privacy);
+  }
+}
+
+TEST(RpcsecGss, asks_the_name_service_once_a_context) {
+  int asked = 0;
+  GssServerOptions options;
+  options.ids = [&asked](Loop& loop, const std::string& name) -> Eventual<std::optional<UserIds>> {
+    co_await resume_on(loop);
+    ++asked;
+    EXPECT_EQ(name, "alice@EXAMPLE.ORG");
+    UserIds ids;
+    ids.uid = 1001;
+    for (std::uint32_t gid = 0; gid < 40; ++gid) ids.gids.push_back(gid);
+    co_return std::optional<UserIds>(ids);
+  };
+  GssWorld mapped(gss::Service::none, std::move(options));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(*mapped.call<WhoCalls>(""), "alice@EXAMPLE.ORG 390003 1001 40");
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(RpcsecGss, gives_no_context_to_a_principal_that_the_name_service_refuses) {
+  GssServerOptions options;
+  options.ids = [](Loop&, const std::string&) { return std::optional<UserIds>(); };
+  GssWorld world(gss::Service::none, std::move(options));
+  const auto result = world.call<INCREMENT>(1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().reason, Reason::GssServerRefused);
+  EXPECT_EQ(world.authenticator->contexts().half_open(), 0u);
+  EXPECT_EQ(world.authenticator->contexts().established(), 0u);
+}
+
+TEST(RpcsecGss, replaces_a_context_that_the_server_has_lost_without_failing_a_call) {
+  for (const gss::Service service : kServices) {
+    GssWorld world(service);
+    ASSERT_TRUE(world.call<ADD_ONCE>(5).ok());
+    GssWorld restarted(service);
+    // The client's context is unknown to the other server.
+    Client moved(restarted.channel, kBinding, Credentials::secured(world.security_));
+    const auto result = restarted.loop.run(moved.call<ADD_ONCE>(7u));
+    ASSERT_TRUE((*result).ok()) << result->error().message();
+    EXPECT_EQ(**result, 7u);
+    EXPECT_EQ(restarted.realm->accepted, 1u);
+  }
+}
+
+TEST(RpcsecGss, replaces_a_context_that_has_expired_without_failing_a_call) {
+  GssWorld world(gss::Service::integrity);
+  world.realm->lifetime = 100;
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  world.loop.pass(std::chrono::seconds(99));
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  EXPECT_EQ(world.realm->accepted, 1u);
+  world.loop.pass(std::chrono::seconds(2));
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  EXPECT_EQ(world.realm->accepted, 2u);
+}
+
+TEST(RpcsecGss, tells_the_server_when_the_context_is_no_longer_used) {
+  GssWorld world(gss::Service::privacy);
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  EXPECT_EQ(world.authenticator->contexts().established(), 1u);
+  world.end();
+  EXPECT_EQ(world.authenticator->contexts().established(), 0u);
+  EXPECT_EQ(world.realm->alive, 0u);
+  world.end();
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok()) << "a later Call makes another";
+  EXPECT_EQ(world.realm->accepted, 2u);
+}
+
+TEST(RpcsecGss, says_why_there_is_no_credential) {
+  GssWorld world;
+  world.realm->no_ticket = {Reason::GssTicketExpired, "Ticket expired"};
+  const auto result = world.call<INCREMENT>(1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().reason, Reason::GssTicketExpired);
+  EXPECT_NE(result.error().message().find("kinit"), std::string::npos);
+  world.realm->no_ticket = {};
+  EXPECT_TRUE(world.call<INCREMENT>(1).ok());
+}
+
+TEST(RpcsecGss, says_why_the_server_refused_a_token) {
+  GssWorld world;
+  world.realm->refuses_tokens = true;
+  const auto result = world.call<INCREMENT>(1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().reason, Reason::GssServerKeyWrong);
+  EXPECT_EQ(world.authenticator->contexts().half_open(), 0u);
+}
+
+TEST(RpcsecGss, has_many_calls_wait_for_one_set_up) {
+  GssWorld world(gss::Service::integrity);
+  TaskGroup calls;
+  int done = 0;
+  const auto add = [](GssWorld& of, int& count) -> Task<> {
+    const auto result = co_await of.client.call<ADD_ONCE>(1u);
+    EXPECT_TRUE(result.ok());
+    ++count;
+  };
+  for (int i = 0; i < 50; ++i) calls.add(add(world, done));
+  world.loop.drain();
+  EXPECT_EQ(done, 50);
+  EXPECT_EQ(world.state.total, 50u);
+  EXPECT_EQ(world.realm->accepted, 1u);
+}
+
+TEST(RpcsecGss, tells_all_calls_that_wait_why_there_is_no_context) {
+  GssWorld world;
+  world.realm->no_ticket = {Reason::GssNoTicket, ""};
+  TaskGroup calls;
+  int failed = 0;
+  const auto add = [](GssWorld& of, int& count) -> Task<> {
+    const auto result = co_await of.client.call<INCREMENT>(1u);
+    EXPECT_EQ(result.error().reason, Reason::GssNoTicket);
+    ++count;
+  };
+  for (int i = 0; i < 5; ++i) calls.add(add(world, failed));
+  world.loop.drain();
+  EXPECT_EQ(failed, 5);
+}
+
+TEST(RpcsecGss, makes_an_error_of_the_server_of_a_mechanism_that_fails) {
+  GssWorld world(gss::Service::integrity);
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  world.realm->mics = Major::CONTEXT_EXPIRED;
+  // RFC 2203 5.3.3.4.1: CTXPROBLEM; and the next context cannot be made either.
+  const auto result = world.call<INCREMENT>(1);
+  ASSERT_FALSE(result.ok());
+  world.realm->mics = Major::COMPLETE;
+  EXPECT_TRUE(world.call<INCREMENT>(1).ok());
+}
+
+}  // namespace
+}  // namespace stag::rpc

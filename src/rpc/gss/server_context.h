@@ -1,0 +1,58 @@
+// A security context of the server (RFC 2203 section 5.3.3.1).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gss/mechanism.h"
+#include "gss/sequence_window.h"
+#include "rpc/authenticator.h"
+#include "rpc/gss/context_lock.h"
+
+namespace stag::rpc {
+
+struct ServerContext {
+  using Handle = std::array<std::byte, 16>;
+
+  ServerContext(std::string of, std::unique_ptr<gss::Context> context, TimePoint now)
+      : address(std::move(of)), gss(std::move(context)) {
+    used(now);
+  }
+
+  std::uint64_t id = 0;
+  Handle handle{};
+  const std::string address;  // of the client that began it, without port
+
+  ContextLock lock;
+  // For the holder of `lock`.
+  const std::unique_ptr<gss::Context> gss;
+  gss::SequenceWindow window;
+  Caller caller;                         // once established; without a flavor
+  TimePoint expires = TimePoint::max();  // once established
+
+  // Any thread.
+  std::atomic<bool> established{false};
+  void used(TimePoint now) { last_used_.store(now.time_since_epoch().count(), kRelaxed); }
+  TimePoint last_used() const { return TimePoint(Duration(last_used_.load(kRelaxed))); }
+
+ private:
+  static constexpr auto kRelaxed = std::memory_order_relaxed;
+  std::atomic<Duration::rep> last_used_{0};
+};
+
+// Has the lock of a context, which was taken before, for a scope.
+class ContextUse {
+ public:
+  explicit ContextUse(ServerContext& context) : context_(context) {}
+  ContextUse(const ContextUse&) = delete;
+  ContextUse& operator=(const ContextUse&) = delete;
+  ~ContextUse() { context_.lock.unlock(); }
+
+ private:
+  ServerContext& context_;
+};
+
+}  // namespace stag::rpc
