@@ -23,6 +23,17 @@ struct PlainData {
   InlineVector<Bytes, 4> pieces;
 };
 
+// RFC 8166 8.2.2.3: no item of a transformed message may be reduced, so none is marked.
+xdr::Stream without_marks(const xdr::Stream& stream) {
+  xdr::Stream::Items items;
+  for (const xdr::Item& item : stream.items()) {
+    if (item.in_head) continue;
+    items.push_back(item);
+    items.back().id = xdr::kNoItem;
+  }
+  return xdr::Stream(Buffer(stream.head()), stream.size(), std::move(items), 0, stream.ok());
+}
+
 // RFC 2203 5.3.3.1: the sequence number inside is that of the credential.
 Result<Buffer, Major> without_number(const Buffer& data, std::uint32_t seq_num) {
   if (data.size() < 4 || load_be<std::uint32_t>(data.data()) != seq_num)
@@ -70,7 +81,7 @@ Result<xdr::Stream, Major> protect(Context& context, Service service, std::uint3
   if (const Major major = context.get_mic(data.all(), checksum); major != Major::COMPLETE)
     return Failure{major};
   to.u32s(4 + plain.size(), seq_num);
-  to.append(plain);
+  to.append(without_marks(plain));
   to.opaque(xdr::kNoItem, checksum.bytes());
   return std::move(to).finish();
 }

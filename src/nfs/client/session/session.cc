@@ -7,6 +7,7 @@
 #include "nfs/client/session/mount.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
+#include "rpc/client_security.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -133,6 +134,8 @@ Task<void> Session::close() {
     static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
                                        options_.calls.credentials, options, url_.version));
   }
+  rpc::ClientSecurity* const security = options_.calls.credentials.security();
+  if (nfs_ && security != nullptr) co_await security->end(*nfs_);
   if (mount_) co_await mount_->close();
   if (nfs_) co_await nfs_->close();
 }
