@@ -71,7 +71,8 @@ class Krb5Initiator final : public Initiator {
     const OM_uint32 major =
         gss_acquire_cred_from(&minor, self.get(), GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE,
                               &store, credential.out(), nullptr, nullptr);
-    if (GSS_ERROR(major)) return Failure{error_of(major, minor, Reason::GssNoTicket)};
+    if (GSS_ERROR(major))
+      return Failure{no_credential(error_of(major, minor, Reason::GssNoTicket))};
     return std::unique_ptr<Context>(std::make_unique<InitiatorContext>(
         target_, options_.service + "@" + options_.host, std::move(credential)));
   }
@@ -82,6 +83,13 @@ class Krb5Initiator final : public Initiator {
   Sizes sizes() const override { return kSizes; }
 
  private:
+  // Whoever has a keytab has no use for advice about tickets.
+  Error no_credential(Error error) const {
+    if (error.reason == Reason::GssNoTicket && !options_.client_keytab.empty())
+      error.reason = Reason::GssNoKeytab;
+    return error;
+  }
+
   InitiatorOptions options_;
   const std::shared_ptr<const Name> target_;
 };
