@@ -6,12 +6,24 @@
 
 namespace stag::nfs {
 
-Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle) const {
+namespace {
+
+bool goes_beside_kerberos(const ExportOptions& options, oncrpc::AuthFlavor flavor) {
+  if (flavor == oncrpc::AuthFlavor::AUTH_NONE) return false;
+  return is_kerberos(flavor) || std::ranges::any_of(options.flavors, is_kerberos);
+}
+
+}  // namespace
+
+Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security security) const {
   const auto opened = server_.handles.open(file_handle);
   if (!opened) return Failure{Refusal::BadHandle};
   const Export* found = exports_->find(opened->export_id);
   if (found == nullptr) return Failure{Refusal::ExportGone};
-  return admit(*found, opened->object);
+  if (security == Security::Mounting)
+    security = opened->object == found->file_system().root() ? Security::BesideKerberos
+                                                             : Security::Checked;
+  return admit(*found, opened->object, security);
 }
 
 Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
@@ -23,7 +35,9 @@ Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::H
     return Failure{Refusal::NotAdmitted};
   }
   const bool wrong = !std::ranges::count(options->flavors, call_.caller().flavor);
-  if (wrong && security == Security::Checked) {
+  if (wrong && security != Security::Deferred &&
+      !(security == Security::BesideKerberos &&
+        goes_beside_kerberos(*options, call_.caller().flavor))) {
     trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::WrongSecurity};
   }

@@ -49,11 +49,20 @@ class Admission {
   const Exports& exports() const { return *exports_; }
   const std::shared_ptr<const Exports>& shared_exports() const { return exports_; }
 
+  // What becomes of a Call whose security flavor the export does not take.
+  enum class Security : std::uint8_t {
+    Checked,  // it is refused
+    // It is refused unless the caller, or the export, has Kerberos: clients that use Kerberos for
+    // NFS call MOUNT and NLM with AUTH_SYS, and find out what the export takes by mounting it.
+    BesideKerberos,
+    // BesideKerberos for the root of the export, which clients look at while they mount it (RFC
+    // 2623 section 2.3.2), else Checked.
+    Mounting,
+    Deferred,  // somebody else refuses it (RFC 8881 2.6.3.1.1), who finds it in the object
+  };
   // The object of a file handle that a client sent, in either of its forms.
-  Result<ExportObject, Refusal> resolve(Bytes file_handle) const;
-  // Whether a flavor that the export does not take is refused, or left to somebody else to refuse
-  // (RFC 8881 2.6.3.1.1), who finds it in the object.
-  enum class Security : std::uint8_t { Checked, Deferred };
+  Result<ExportObject, Refusal> resolve(Bytes file_handle,
+                                        Security security = Security::Checked) const;
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;

@@ -7,6 +7,7 @@
 #include "nfs/proto/nfs3.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
+#include "testing/claimed_kerberos.h"
 #include "testing/loopback_channel.h"
 #include "testing/manual_loop.h"
 #include "vfs/memory/memory.h"
@@ -24,6 +25,7 @@ class AdmissionTest : public ::testing::Test {
       return resolve(call, std::move(args));
     });
     rpc_server_.add(std::move(program));
+    rpc_server_.add(std::make_unique<testing::ClaimedKerberosAuthenticator>());
     serve({{"/data", store_, options_of("rw")}});
   }
 
@@ -105,6 +107,33 @@ TEST_F(AdmissionTest, wants_a_security_flavor_that_the_export_takes) {
   EXPECT_TRUE(admitted(root_of("/sys").bytes()).ok());
   EXPECT_EQ(admitted(root_of("/sys").bytes(), {}).error(), Refusal::WrongSecurity);
   EXPECT_EQ(admitted(root_of("/any").bytes(), {})->credentials.uid, 65534u);
+}
+
+TEST_F(AdmissionTest, knows_each_service_of_Kerberos_as_a_flavor) {
+  using enum oncrpc::AuthFlavor;
+  serve({{"/i", store_, options_of("sec=krb5i")}});
+  const auto as = [&](oncrpc::AuthFlavor flavor) {
+    return admitted(root_of("/i").bytes(), testing::claimed_kerberos(flavor, 7, 8));
+  };
+  EXPECT_EQ(as(KRB5I)->credentials.uid, 7u);
+  EXPECT_EQ(as(KRB5).error(), Refusal::WrongSecurity);
+  EXPECT_EQ(as(KRB5P).error(), Refusal::WrongSecurity);
+  EXPECT_EQ(admitted(root_of("/i").bytes()).error(), Refusal::WrongSecurity);
+}
+
+TEST_F(AdmissionTest, squashes_who_Kerberos_has_proven_as_anybody_else) {
+  using enum oncrpc::AuthFlavor;
+  serve({{"/k", store_, options_of("sec=krb5,anonuid=99,anongid=98")},
+         {"/root", store_, options_of("sec=krb5,no_root_squash,anonuid=99,anongid=98")}});
+  const auto uid = [&](std::string_view path, std::uint32_t claimed) {
+    const auto who = testing::claimed_kerberos(KRB5, claimed, claimed);
+    return admitted(root_of(path).bytes(), who)->credentials.uid;
+  };
+  EXPECT_EQ(uid("/k", 7), 7u);
+  EXPECT_EQ(uid("/k", 0), 99u);
+  EXPECT_EQ(uid("/root", 0), 0u);
+  // A principal whom nobody knows.
+  EXPECT_EQ(uid("/root", vfs::kNoId), 99u);
 }
 
 TEST_F(AdmissionTest, keeps_two_objects_of_different_exports_apart_even_on_one_store) {

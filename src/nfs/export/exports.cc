@@ -41,6 +41,9 @@ struct FlavorName {
   oncrpc::AuthFlavor flavor;
 };
 constexpr FlavorName kFlavorNames[] = {{"sys", oncrpc::AuthFlavor::AUTH_SYS},
+                                       {"krb5", oncrpc::AuthFlavor::KRB5},
+                                       {"krb5i", oncrpc::AuthFlavor::KRB5I},
+                                       {"krb5p", oncrpc::AuthFlavor::KRB5P},
                                        {"none", oncrpc::AuthFlavor::AUTH_NONE}};
 
 // The flavors of "sys:none"; empty when one of them is not known.
@@ -48,9 +51,9 @@ std::vector<oncrpc::AuthFlavor> flavors_of(std::string_view names) {
   std::vector<oncrpc::AuthFlavor> flavors;
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(':'));
-    const auto* known = std::ranges::find(kFlavorNames, name, &FlavorName::name);
-    if (known == std::end(kFlavorNames)) return {};
-    flavors.push_back(known->flavor);
+    const std::optional<oncrpc::AuthFlavor> flavor = flavor_named(name);
+    if (!flavor) return {};
+    if (!std::ranges::count(flavors, *flavor)) flavors.push_back(*flavor);
     names.remove_prefix(std::min(name.size() + 1, names.size()));
   }
   return flavors;
@@ -75,12 +78,28 @@ bool apply(std::string_view word, ExportOptions& options) {
 
 }  // namespace
 
+bool is_kerberos(oncrpc::AuthFlavor flavor) {
+  return flavor == oncrpc::AuthFlavor::KRB5 || flavor == oncrpc::AuthFlavor::KRB5I ||
+         flavor == oncrpc::AuthFlavor::KRB5P;
+}
+
+std::string_view flavor_name(oncrpc::AuthFlavor flavor) {
+  const auto* known = std::ranges::find(kFlavorNames, flavor, &FlavorName::flavor);
+  return known == std::end(kFlavorNames) ? std::string_view() : known->name;
+}
+
+std::optional<oncrpc::AuthFlavor> flavor_named(std::string_view name) {
+  const auto* known = std::ranges::find(kFlavorNames, name, &FlavorName::name);
+  if (known == std::end(kFlavorNames)) return std::nullopt;
+  return known->flavor;
+}
+
 Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options) {
   if (apply(word, options)) return Ok{};
-  return Failure{
-      ExportError{"export option '" + std::string(word) +
-                  "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
-                  "no_all_squash, secure, insecure, anonuid=N, anongid=N and sec=sys:none"}};
+  return Failure{ExportError{
+      "export option '" + std::string(word) +
+      "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
+      "no_all_squash, secure, insecure, anonuid=N, anongid=N and sec=sys:krb5:krb5i:krb5p:none"}};
 }
 
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text) {

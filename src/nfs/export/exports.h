@@ -28,8 +28,8 @@ struct ExportOptions {
   std::uint32_t anonymous_uid = 65534;
   std::uint32_t anonymous_gid = 65534;
   bool secure = false;  // TCP and UDP clients must use a port below 1024; RDMA clients need not
-  // The security flavors (RFC 5531 section 8.2) that Calls may have, the preferred one first. Calls
-  // with AUTH_NONE act as the anonymous user.
+  // The security flavors (RFC 5531 section 8.2; those of Kerberos by their pseudo-flavors) that
+  // Calls may have, the preferred one first. Calls with AUTH_NONE act as the anonymous user.
   std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,
                                              oncrpc::AuthFlavor::AUTH_NONE};
   friend bool operator==(const ExportOptions&, const ExportOptions&) = default;
@@ -39,7 +39,14 @@ struct ExportError {
   std::string message;  // a sentence for the operator
 };
 
-// Applies one word of exports(5) to `options`: "ro", "anonuid=99", "sec=sys:none". Fails for words
+// Whether it is one of the pseudo-flavors of Kerberos.
+bool is_kerberos(oncrpc::AuthFlavor flavor);
+// The name of exports(5) of a flavor: "sys", "krb5i"; empty for one that exports cannot take.
+std::string_view flavor_name(oncrpc::AuthFlavor flavor);
+// The flavor with this name; nullopt: there is none.
+std::optional<oncrpc::AuthFlavor> flavor_named(std::string_view name);
+
+// Applies one word of exports(5) to `options`: "ro", "anonuid=99", "sec=krb5:sys". Fails for words
 // that it does not know.
 Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options);
 // Reads several words, comma-separated: "ro,root_squash,anonuid=99". Later words win over earlier

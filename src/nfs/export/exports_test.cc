@@ -47,6 +47,10 @@ TEST(ExportOptions, name_the_security_flavors_in_the_order_of_preference) {
   EXPECT_EQ(ExportOptions{}.flavors, (std::vector{AUTH_SYS, AUTH_NONE}));
   EXPECT_EQ(parse_export_options("sec=none:sys")->flavors, (std::vector{AUTH_NONE, AUTH_SYS}));
   EXPECT_EQ(parse_export_options("sec=none,sec=sys")->flavors, (std::vector{AUTH_SYS}));
+  EXPECT_EQ(parse_export_options("sec=krb5p:krb5i:krb5:sys:krb5i")->flavors,
+            (std::vector{KRB5P, KRB5I, KRB5, AUTH_SYS}));
+  EXPECT_EQ(flavor_name(KRB5I), "krb5i");
+  EXPECT_EQ(flavor_name(RPCSEC_GSS), "");
 }
 
 TEST(ExportOptions, are_refused_when_unknown) {

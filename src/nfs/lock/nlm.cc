@@ -20,7 +20,8 @@ using Opened = std::shared_ptr<LocalLockTable::Pin>;
 Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
                       const nlm::netobj& handle, Opened* opened = nullptr) {
   const Admission admission(context.server, call);
-  const auto object = admission.resolve(handle.flatten().bytes());
+  const auto object =
+      admission.resolve(handle.flatten().bytes(), Admission::Security::BesideKerberos);
   // NLM has one status for all refusals.
   if (!object) co_return Failure{nlm::NLM4_STALE_FH};
   const auto access =

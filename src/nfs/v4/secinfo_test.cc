@@ -1,4 +1,5 @@
 // SECINFO and SECINFO_NO_NAME (RFC 8881 18.29, 18.45).
+#include "testing/claimed_kerberos.h"
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -61,6 +62,82 @@ TEST_F(Nfs4Secinfo, tells_of_the_filehandle_itself_and_of_its_parent) {
   EXPECT_FALSE(flavors(above.resarray.back().opsecinfo_no_name()).empty());
   EXPECT_EQ(run({putrootfh(), secinfo_no_name(v4::SECINFO_STYLE4_PARENT)}).status,
             v4::NFS4ERR_NOENT);
+}
+
+class Nfs4Kerberos : public Nfs4Secinfo {
+ protected:
+  using enum oncrpc::AuthFlavor;
+  void SetUp() override {
+    server_.add(std::make_unique<ClaimedKerberosAuthenticator>());
+    Nfs4Secinfo::SetUp();
+    serve(
+        {{"/data", "sec=krb5i:sys"}, {"/deep/er/secret", "sec=krb5p"}, {"/deep/open", "sec=sys"}});
+  }
+  void serve(std::vector<std::pair<std::string, std::string>> paths_and_options) {
+    nfs::Exports exports;
+    std::uint32_t id = 0;
+    for (const auto& [path, words] : paths_and_options)
+      STAG_CHECK(exports.add(++id, {path, store_, *parse_export_options(words)}).ok());
+    context_.exports.replace(std::move(exports));
+  }
+  void as_user(oncrpc::AuthFlavor flavor) { credentials_ = claimed_kerberos(flavor, 7, 7); }
+  // Each entry of the answer, as "flavor", or "flavor/service" of RPCSEC_GSS.
+  static std::vector<std::string> told(const v4::SECINFO4res& results) {
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    std::vector<std::string> all;
+    for (const v4::secinfo4& entry : results.resok4()) {
+      all.push_back(std::to_string(entry.flavor));
+      if (entry.flavor != v4::RPCSEC_GSS) continue;
+      const Buffer oid = entry.flavor_info().oid.flatten();
+      EXPECT_EQ(text_of(oid.bytes()), "\x2a\x86\x48\x86\xf7\x12\x01\x02\x02");
+      EXPECT_EQ(entry.flavor_info().qop, 0u);
+      all.back() += "/" + std::to_string(entry.flavor_info().service);
+    }
+    return all;
+  }
+  using Told = std::vector<std::string>;
+};
+
+TEST_F(Nfs4Kerberos, is_told_with_its_mechanism_and_service_in_the_order_of_preference) {
+  const Res results = run({putrootfh(), secinfo("data")});
+  EXPECT_EQ(told(results.resarray.back().opsecinfo()), (Told{"6/2", "1"}));
+}
+
+TEST_F(Nfs4Kerberos, of_an_export_is_told_in_the_folders_that_lead_to_it) {
+  const auto here = secinfo_no_name(v4::SECINFO_STYLE4_CURRENT_FH);
+  const Res root = run({putrootfh(), here});
+  EXPECT_EQ(told(root.resarray.back().opsecinfo_no_name()), (Told{"6/2", "1", "6/3"}));
+  const Res folder = run({putrootfh(), secinfo("deep")});
+  EXPECT_EQ(told(folder.resarray.back().opsecinfo()), (Told{"6/3", "1"}));
+}
+
+TEST_F(Nfs4Kerberos, walks_the_pseudo_file_system_with_any_flavor_up_to_an_export_with_another) {
+  for (const auto flavor : {KRB5, KRB5I}) {
+    as_user(flavor);
+    EXPECT_EQ(run({putrootfh(), lookup("deep"), lookup("er"), getfh()}).status, v4::NFS4_OK);
+    EXPECT_EQ(run({putrootfh(), lookup("deep"), lookup("er"), lookup("secret")}).status,
+              v4::NFS4ERR_WRONGSEC);
+  }
+  as_user(KRB5P);
+  EXPECT_EQ(run({putrootfh(), lookup("deep"), lookup("er"), lookup("secret"), getfh()}).status,
+            v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Kerberos, has_one_principal_for_all_services) {
+  as_user(KRB5I);
+  const auto client = exchange_id("a machine");
+  as_user(KRB5P);
+  const auto create = [&] {
+    return compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
+                        session_args(client.eir_clientid, client.eir_sequenceid))});
+  };
+  EXPECT_EQ(create().status, v4::NFS4_OK);
+  const auto other = exchange_id("another machine");
+  credentials_ = claimed_kerberos(KRB5I, 7, 7, "somebody.else@EXAMPLE.ORG");
+  EXPECT_EQ(compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
+                         session_args(other.eir_clientid, other.eir_sequenceid))})
+                .status,
+            v4::NFS4ERR_CLID_INUSE);
 }
 
 // RFC 8881 2.6.3.1.1. A caller with AUTH_SYS has filehandles of an export that takes AUTH_NONE

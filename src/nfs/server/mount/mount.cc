@@ -42,7 +42,8 @@ struct MountedDirectory {
 };
 
 // The longest export that the path lies in, and the walk from its root to the rest of the path with
-// the caller's own permissions.
+// the caller's own permissions: those of the anonymous user where the export does not take the
+// caller's flavor.
 Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admission& admission,
                                                                   std::string_view path) {
   const auto normal = normal_path(path);
@@ -51,8 +52,10 @@ Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admissio
   // The same status whether the path is not exported or does not exist: a stranger must not learn
   // which.
   if (!match) co_return Failure{mount3::MNT3ERR_NOENT};
-  const auto root = admission.admit(*match->found, match->found->file_system().root());
+  auto root = admission.admit(*match->found, match->found->file_system().root(),
+                              Admission::Security::BesideKerberos);
   if (!root) co_return Failure{mount3::MNT3ERR_ACCES};
+  if (root->wrong_security) root->credentials = acting_as(*root->options, {});
   const auto directory = co_await directory_at(*root, match->rest);
   if (!directory) co_return Failure{to_mountstat3(directory.error())};
   co_return MountedDirectory{*root, *directory};
@@ -155,7 +158,9 @@ mount3::ppathcnf pathconf2(const ServerContext& server, const rpc::CallContext& 
   const Admission admission(server, call);
   const auto normal = normal_path(path);
   const auto match = normal ? admission.exports().match(*normal) : std::nullopt;
-  if (!match || !admission.admit(*match->found, match->found->file_system().root())) return res;
+  if (!match || !admission.admit(*match->found, match->found->file_system().root(),
+                                 Admission::Security::BesideKerberos))
+    return res;
   const vfs::Limits limits = match->found->file_system().limits();
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
   res.pc_link_max = static_cast<std::int32_t>(std::min(limits.max_links, kMost));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "nfs/server/mount/mount_list.h"
+#include "testing/claimed_kerberos.h"
 #include "testing/nfs/server_fixture.h"
 
 namespace stag::nfs {
@@ -170,6 +171,45 @@ class MountWithNone : public testing::NfsServerTest {
 TEST_F(MountWithNone, says_so_where_no_other_flavor_is_taken) {
   as_nobody_known();
   EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").mountinfo().auth_flavors, (std::vector<std::int32_t>{0}));
+}
+
+// Clients that use Kerberos mount with AUTH_SYS (RFC 2623 section 2.3.2).
+class MountWithKerberos : public testing::NfsServerTest {
+ protected:
+  MountWithKerberos()
+      : NfsServerTest(*parse_export_options("sec=krb5p:krb5i:krb5,no_root_squash")) {
+    server_.add(std::make_unique<testing::ClaimedKerberosAuthenticator>());
+  }
+  void as_user(oncrpc::AuthFlavor flavor) {
+    credentials_ = testing::claimed_kerberos(flavor, 0, 0);
+  }
+};
+
+TEST_F(MountWithKerberos, tells_a_caller_with_AUTH_SYS_which_flavors_there_are) {
+  const auto res = call<MOUNTPROC3_MNT>("/odd");
+  ASSERT_EQ(res.fhs_status, MNT3_OK);
+  EXPECT_EQ(res.mountinfo().auth_flavors, (std::vector<std::int32_t>{390005, 390004, 390003}));
+  as_nobody_known();
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").fhs_status, MNT3ERR_ACCES);
+}
+
+TEST_F(MountWithKerberos, walks_with_AUTH_SYS_as_the_anonymous_user) {
+  mkdir(mkdir(root(), "closed", 0700), "inner");
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd/closed/inner").fhs_status, MNT3ERR_ACCES);
+  as_user(oncrpc::AuthFlavor::KRB5);
+  EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd/closed/inner").fhs_status, MNT3_OK);
+}
+
+TEST_F(MountWithKerberos, shows_AUTH_SYS_what_clients_ask_of_the_root_while_they_mount_it) {
+  const v3::nfs_fh3 handle = mounted("/odd");
+  EXPECT_EQ(call<v3::NFSPROC3_GETATTR>({handle}).status, v3::NFS3_OK);
+  EXPECT_EQ(call<v3::NFSPROC3_FSINFO>({handle}).status, v3::NFS3_OK);
+  EXPECT_EQ(call<v3::NFSPROC3_LOOKUP>({{handle, "x"}}).status, v3::NFS3ERR_ACCES);
+  as_user(oncrpc::AuthFlavor::KRB5I);
+  const v3::nfs_fh3 inner = mkdir(handle, "inner");
+  credentials_ = rpc::Credentials::sys("tests", 0, 0);
+  EXPECT_EQ(call<v3::NFSPROC3_FSINFO>({inner}).status, v3::NFS3ERR_STALE);
+  EXPECT_EQ(call<v3::NFSPROC3_GETATTR>({inner}).status, v3::NFS3ERR_STALE);
 }
 
 class MountSecure : public testing::NfsServerTest {

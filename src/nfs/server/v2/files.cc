@@ -27,7 +27,7 @@ Task<v2::attrstat> after(const ExportObject& object, const vfs::Change& change) 
 }  // namespace
 
 Task<v2::attrstat> getattr(Request request, v2::fhandle file) {
-  const auto object = request.resolve(file);
+  const auto object = request.resolve(file, Request::Security::Mounting);
   if (!object) co_return failed<v2::attrstat>(object.error());
   co_return co_await attributes_of(*object);
 }
@@ -104,7 +104,7 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
 }
 
 Task<v2::statfsres> statfs(Request request, v2::fhandle file) {
-  const auto object = request.resolve(file);
+  const auto object = request.resolve(file, Request::Security::Mounting);
   if (!object) co_return failed<v2::statfsres>(object.error());
   // Fails with STALE when the object does not exist any more.
   const auto found = co_await object->store().attributes(object->caller(), object->handle);

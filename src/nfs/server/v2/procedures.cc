@@ -43,8 +43,9 @@ rpc::Program program(const ServerContext& server) {
   return nfs;
 }
 
-Result<ExportObject, v2::nfsstat> Request::resolve(const v2::fhandle& handle) const {
-  Result<ExportObject, Refusal> object = admission_.resolve(handle);
+Result<ExportObject, v2::nfsstat> Request::resolve(const v2::fhandle& handle,
+                                                   Security security) const {
+  Result<ExportObject, Refusal> object = admission_.resolve(handle, security);
   if (!object) return Failure{to_nfsstat(object.error())};
   return *std::move(object);
 }

@@ -25,7 +25,9 @@ class Request {
     return admission_.refused_create(directory, name, how);
   }
 
-  Result<ExportObject, v2::nfsstat> resolve(const v2::fhandle& handle) const;
+  using Security = Admission::Security;
+  Result<ExportObject, v2::nfsstat> resolve(const v2::fhandle& handle,
+                                            Security security = Security::Checked) const;
   // Of something that `relative`'s export holds. IO, and traced, when its handle is too long for
   // version 2.
   Result<v2::fhandle, v2::nfsstat> handle_of(const ExportObject& relative,

@@ -5,7 +5,7 @@ namespace stag::nfs::nfs3 {
 
 Task<v3::GETATTR3res> getattr(Request request, v3::GETATTR3args args) {
   v3::GETATTR3res res;
-  const auto object = request.resolve(args.object);
+  const auto object = request.resolve(args.object, Request::Security::Mounting);
   if (!object) {
     res.status = request.failure(object.error());
     co_return res;

@@ -20,8 +20,9 @@ std::uint32_t properties(const vfs::Limits& limits) {
 // The attributes of the object, from the store; STALE when the object does not exist any more.
 // nullopt: `res` has the error.
 template <class Res>
-Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res) {
-  const auto object = request.resolve(handle);
+Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res,
+                                        Request::Security security = Request::Security::Checked) {
+  const auto object = request.resolve(handle, security);
   if (!object) {
     res.status = request.failure(object.error());
     co_return std::nullopt;
@@ -62,7 +63,7 @@ Task<v3::FSSTAT3res> fsstat(Request request, v3::FSSTAT3args args) {
 
 Task<v3::FSINFO3res> fsinfo(Request request, v3::FSINFO3args args) {
   v3::FSINFO3res res;
-  const auto object = co_await begin(request, args.fsroot, res);
+  const auto object = co_await begin(request, args.fsroot, res, Request::Security::Mounting);
   if (!object) co_return res;
   const vfs::Limits limits = object->store().limits();
   v3::FSINFO3resok& ok = res.resok();

@@ -20,8 +20,10 @@ class Request {
   // Bytes of the longest results that reach the client.
   std::uint64_t results_max() const { return admission_.call().results_max(); }
 
-  Result<ExportObject, Refusal> resolve(const v3::nfs_fh3& handle) const {
-    return admission_.resolve(handle.data.bytes());
+  using Security = Admission::Security;
+  Result<ExportObject, Refusal> resolve(const v3::nfs_fh3& handle,
+                                        Security security = Security::Checked) const {
+    return admission_.resolve(handle.data.bytes(), security);
   }
 
   // As of Admission.

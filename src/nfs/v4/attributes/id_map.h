@@ -68,8 +68,6 @@ class IdMap {
 
  private:
   struct State;
-  // Runs `ask` on the worker; true: it has ended, in time.
-  struct Asked;
 
   const IdMapOptions options_;
   const std::shared_ptr<State> state_;

@@ -31,8 +31,10 @@ const PseudoFs& Compound::pseudo_fs() const {
 
 std::string Compound::principal() const {
   const rpc::Caller& caller = admission_.call().caller();
-  std::string who = std::to_string(static_cast<std::uint32_t>(caller.flavor)) + ':';
-  return who + (caller.name ? *caller.name : std::to_string(caller.uid));
+  // A name is one principal, whatever service protects its calls.
+  if (caller.name) return "gss:" + *caller.name;
+  return std::to_string(static_cast<std::uint32_t>(caller.flavor)) + ":" +
+         std::to_string(caller.uid);
 }
 
 Result<v4::stateid4, v4::nfsstat4> Compound::meant(const v4::stateid4& argument) const {

@@ -1,5 +1,7 @@
 // SECINFO and SECINFO_NO_NAME (RFC 8881 18.29, 18.45): the security flavors that an object takes.
 // Both consume the current filehandle (2.6.3.1.1.8).
+#include <algorithm>
+
 #include "nfs/v4/ops/crossing.h"
 #include "nfs/v4/ops/operations.h"
 
@@ -7,28 +9,63 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-v4::SECINFO4res answer(Compound& compound, const ExportOptions& options) {
-  v4::SECINFO4res results;
-  for (const oncrpc::AuthFlavor flavor : options.flavors) {
-    v4::secinfo4 entry;
+using Flavors = std::vector<oncrpc::AuthFlavor>;
+
+// Of Kerberos V5, 1.2.840.113554.1.2.2 (RFC 1964), as the contents of its encoding.
+constexpr unsigned char kKerberosOid[] = {0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02};
+
+v4::rpc_gss_svc_t service_of(oncrpc::AuthFlavor flavor) {
+  if (flavor == oncrpc::AuthFlavor::KRB5I) return v4::RPC_GSS_SVC_INTEGRITY;
+  if (flavor == oncrpc::AuthFlavor::KRB5P) return v4::RPC_GSS_SVC_PRIVACY;
+  return v4::RPC_GSS_SVC_NONE;
+}
+
+v4::secinfo4 entry_of(oncrpc::AuthFlavor flavor) {
+  v4::secinfo4 entry;
+  if (!is_kerberos(flavor)) {
     entry.flavor = static_cast<std::uint32_t>(flavor);
-    results.resok4().push_back(entry);
+    return entry;
   }
+  entry.flavor = v4::RPCSEC_GSS;
+  entry.flavor_info().oid = Rope::copy_of(std::as_bytes(std::span(kKerberosOid)));
+  entry.flavor_info().service = service_of(flavor);
+  return entry;
+}
+
+v4::SECINFO4res answer(Compound& compound, const Flavors& flavors) {
+  v4::SECINFO4res results;
+  for (const oncrpc::AuthFlavor flavor : flavors) results.resok4().push_back(entry_of(flavor));
   compound.set_current({});
   return results;
 }
 
-// Folders of the pseudo file system are open to whatever a server without exports would take.
+// Adds what the exports below a folder take of this client.
+void add_flavors_below(const PseudoFs::Node& folder, const rpc::Origin& origin, Flavors& flavors) {
+  for (const auto& child : folder.children) {
+    const ExportOptions* options =
+        child->mounted == nullptr ? nullptr : child->mounted->options_for(origin);
+    if (options != nullptr)
+      for (const oncrpc::AuthFlavor flavor : options->flavors)
+        if (!std::ranges::count(flavors, flavor)) flavors.push_back(flavor);
+    add_flavors_below(*child, origin, flavors);
+  }
+}
+
+// RFC 7530 7.8: folders of the pseudo file system take what any export below them does.
 v4::SECINFO4res answer(Compound& compound) {
-  const auto* of_export = std::get_if<ExportObject>(&compound.current());
-  return answer(compound, of_export != nullptr ? *of_export->options : ExportOptions{});
+  if (const auto* of_export = std::get_if<ExportObject>(&compound.current()))
+    return answer(compound, of_export->options->flavors);
+  Flavors flavors;
+  add_flavors_below(*std::get<const PseudoFs::Node*>(compound.current()),
+                    compound.admission().call().origin(), flavors);
+  return answer(compound, flavors.empty() ? ExportOptions{}.flavors : flavors);
 }
 
 // 2.6.3.1.1.5: of an export that the caller's own flavor does not lead into, too.
 v4::SECINFO4res answer(Compound& compound, const Export& mounted) {
   const ExportOptions* options = mounted.options_for(compound.admission().call().origin());
   if (options == nullptr) return {v4::NFS4ERR_ACCESS, {}};
-  return answer(compound, *options);
+  return answer(compound, options->flavors);
 }
 
 // 2.6.3.1.1.5: neither of the two minds the caller's flavor, and nothing behind them has the

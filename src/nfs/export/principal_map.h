@@ -1,0 +1,73 @@
+// Users by the names that a security mechanism has proven: "anna@EXAMPLE.ORG", a principal of
+// Kerberos, is a user and his groups in the database of this host, which an administrator decides
+// (idmapd.conf). Whoever knows takes his time (a directory service): he is asked on a worker, for a
+// bounded time, and what he said is kept for a while, also that he knows nobody of that name.
+//
+// Thread: any. A question goes on when nobody waits for its answer any more: who asks again finds
+// it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/loop.h"
+#include "base/task.h"
+#include "rpc/authenticator.h"
+#include "vfs/types.h"
+
+namespace stag::nfs {
+
+// A user of this host. Of a principal who is none of its users, such as a machine
+// ("host/client.example.org"), all are vfs::kNoId: exports take him for their anonymous user.
+struct PrincipalIds {
+  std::uint32_t uid = vfs::kNoId;
+  std::uint32_t gid = vfs::kNoId;
+  std::vector<std::uint32_t> gids{};  // supplementary groups, as many as there are
+};
+
+// Who knows principals. It blocks, and is called by one thread at a time.
+class PrincipalService {
+ public:
+  virtual ~PrincipalService() = default;
+  // nullopt: the principal is no user of this host.
+  virtual std::optional<PrincipalIds> ids_of(const std::string& principal) = 0;
+};
+
+struct PrincipalMapOptions {
+  std::size_t entries = 8192;  // principals that are kept
+  Duration keep = std::chrono::minutes(10);
+  Duration keep_unknown = std::chrono::minutes(1);
+  // How long a call waits for an answer.
+  Duration patience = std::chrono::seconds(5);
+};
+
+// The longest principal that is asked for.
+inline constexpr std::size_t kLongestPrincipal = 1024;
+
+class PrincipalMap {
+ public:
+  // `worker` has one thread, as has all that asks the same service.
+  PrincipalMap(std::shared_ptr<PrincipalService> service, std::shared_ptr<Executor> worker,
+               const PrincipalMapOptions& options = {});
+  ~PrincipalMap();
+
+  // Null: nobody has answered in time; an answer that is too old is better than none. `client` as
+  // of Executor::Job.
+  Task<std::shared_ptr<const PrincipalIds>> ids_of(std::string principal, Loop& loop,
+                                                   const void* client);
+  // What ids_of() would answer at once; null: it would have to ask.
+  std::shared_ptr<const PrincipalIds> known(const std::string& principal, TimePoint now) const;
+
+ private:
+  struct State;
+
+  const PrincipalMapOptions options_;
+  const std::shared_ptr<State> state_;
+  const std::shared_ptr<Executor> worker_;
+};
+
+}  // namespace stag::nfs
