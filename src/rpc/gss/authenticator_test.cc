@@ -333,6 +333,32 @@ TEST_F(GssServer, keeps_calls_of_other_contexts_going_while_one_is_accepted_slow
   EXPECT_EQ(inside, 1);
 }
 
+TEST(GssServerFlood, of_set_ups_that_are_never_finished_harms_nobody_else) {
+  GssServerOptions options;
+  options.half_open = 8;
+  options.contexts = 20;
+  options.contexts_of_address = 10;
+  GssWorld world(gss::Service::integrity, std::move(options));
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  world.realm->rounds = 2;
+  RawGssClient honest(world, "192.0.2.1"), flood(world, "192.0.2.66");
+  testing::FakeInitiator initiator(world.realm);
+  const auto context = *initiator.begin();
+  const auto begun = honest.init(context->step({}).token.bytes());
+  for (int i = 0; i < 100; ++i) {
+    const auto begin = *initiator.begin();
+    EXPECT_EQ(flood.init(begin->step({}).token.bytes())->init()->major, Major::CONTINUE_NEEDED);
+  }
+  EXPECT_EQ(world.authenticator->contexts().half_open(), 8u);
+  const gss::Step second = context->step(begun->init()->token);
+  EXPECT_EQ(honest.init(second.token.bytes(), begun->init()->handle)->init()->major,
+            Major::COMPLETE);
+  for (int i = 0; i < 100; ++i) flood.establish();
+  EXPECT_EQ(world.authenticator->contexts().established(), 12u);
+  EXPECT_TRUE(world.call<INCREMENT>(1).ok());
+  EXPECT_EQ(world.realm->accepted, 102u) << "the first client kept its context";
+}
+
 TEST_F(GssServer, knows_headers_that_are_not_worth_an_RDMA_Read) {
   const auto context = client.establish();
   Origin origin;

@@ -2,6 +2,10 @@
 // set up, used with each service, replaced and ended.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
+
+#include "base/completion.h"
 #include "base/task_group.h"
 #include "testing/gss_world.h"
 
@@ -197,6 +201,85 @@ TEST(RpcsecGss, tells_all_calls_that_wait_why_there_is_no_context) {
   for (int i = 0; i < 5; ++i) calls.add(add(world, failed));
   world.loop.drain();
   EXPECT_EQ(failed, 5);
+}
+
+// Holds Calls until it is told to let them go.
+struct Gate {
+  Task<> wait() {
+    Completion<Ok> over;
+    waiting.push_back(&over);
+    most = std::max(most, waiting.size());
+    co_await over;
+  }
+  void open() {
+    while (!waiting.empty()) {
+      Completion<Ok>* const first = waiting.front();
+      waiting.pop_front();
+      first->complete(Ok{});
+    }
+  }
+  std::deque<Completion<Ok>*> waiting;
+  std::size_t most = 0;
+};
+
+struct SLOW : INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007a;
+};
+
+// RFC 2203 5.2.3.1: the window "specifies the maximum number of client requests that may be
+// outstanding for this context".
+TEST(RpcsecGss, has_no_more_calls_in_progress_than_the_servers_window) {
+  GssWorld world;
+  Gate gate;
+  world.server.add<SLOW>([&gate](CallContext&, std::uint32_t value) -> Task<std::uint32_t> {
+    co_await gate.wait();
+    co_return value;
+  });
+  TaskGroup calls;
+  int done = 0;
+  const auto call = [](GssWorld& of, int& count) -> Task<> {
+    const auto result = co_await of.client.call<SLOW>(1u);
+    EXPECT_TRUE(result.ok());
+    ++count;
+  };
+  for (int i = 0; i < 600; ++i) calls.add(call(world, done));
+  world.loop.drain();
+  EXPECT_EQ(gate.most, 256u);
+  while (done < 600) {
+    gate.open();
+    world.loop.drain();
+  }
+  EXPECT_EQ(gate.most, 256u);
+}
+
+TEST(RpcsecGss, lets_a_call_go_that_is_cancelled_or_too_late_while_it_waits_for_a_context) {
+  Gate gate;
+  GssServerOptions options;
+  options.ids = [&gate](Loop&, const std::string&) -> Eventual<std::optional<UserIds>> {
+    co_await gate.wait();
+    co_return std::optional<UserIds>(UserIds{});
+  };
+  GssWorld world(gss::Service::integrity, std::move(options));
+  TaskGroup calls;
+  std::vector<Reason> ends(3, Reason::RpcUnanswered);
+  const auto call = [](GssWorld& of, CallOptions with, Reason& end) -> Task<> {
+    const auto result = co_await of.client.call<INCREMENT>(1u, with);
+    end = result.ok() ? Reason::None : result.error().reason;
+  };
+  CancelSource cancel;
+  calls.add(call(world, {}, ends[0]));
+  CallOptions cancellable, short_of_time;
+  cancellable.cancel = cancel;
+  short_of_time.timeout = std::chrono::seconds(5);
+  calls.add(call(world, cancellable, ends[1]));
+  calls.add(call(world, short_of_time, ends[2]));
+  world.loop.drain();
+  cancel.cancel();
+  world.loop.pass(std::chrono::seconds(6));
+  EXPECT_EQ(ends, (std::vector{Reason::RpcUnanswered, Reason::Cancelled, Reason::TimedOut}));
+  gate.open();
+  world.loop.drain();
+  EXPECT_EQ(ends[0], Reason::None);
 }
 
 TEST(RpcsecGss, makes_an_error_of_the_server_of_a_mechanism_that_fails) {
