@@ -112,7 +112,7 @@ class Mistakes(Case):
         self.bad(2, "write nfs://HOST/EXPORT/PATH", "ls", "http://server/x")
         self.bad(2, "use rdma or tcp", "ls", "nfs://server/x?proto=carrier-pigeon")
         self.bad(2, "no port", "ls", "nfs://server:99999/x")
-        self.bad(2, "use version=3", "stat", "nfs://server/x?version=4.1")
+        self.bad(2, "use version=4", "stat", "nfs://server/x?version=4.3")
 
     def test_of_the_port_name_the_address_and_ask_for_the_server(self):
         self.bad(1, "127.0.0.1:1: the peer refused the connection; is the server running", "ls", "nfs://127.0.0.1:1/files")

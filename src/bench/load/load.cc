@@ -182,7 +182,7 @@ Task<void> LoadGenerator::remove_file(client::FileSystem& files) {
   client::FileSystemOptions options = file_system_options({});
   options.calls.timeout = kCleaningTimeout;
   options.calls.jukebox_for = kCleaningTimeout;
-  client::FileSystem cleaner(files.channel(), files.root(), files.root_path(), options);
+  client::FileSystem cleaner = files.with(options);
   static_cast<void>(co_await cleaner.remove(directory_, kFileName));
 }
 

@@ -101,6 +101,7 @@ class Ping final : public Command {
                                                const std::vector<std::byte>& padding,
                                                rpc::CallOptions options) {
     if (version == 2) return client.call<PaddedNull<2>>(padding, options);
+    if (version == 4) return client.call<PaddedNull<4>>(padding, options);
     return client.call<PaddedNull<3>>(padding, options);
   }
 

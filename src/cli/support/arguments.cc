@@ -276,7 +276,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "  mountport=N       port of MOUNT [rpcbind's answer, else 2049; tcp: the port of NFS "
       "first]\n"
       "  rpcbindport=N     port of rpcbind [111]\n"
-      "  version=2|3, rsize=N, wsize=N, fabric=iwarp|verbs|auto, sec=sys\n"
+      "  version=2|3|4|4.0|4.1|4.2, rsize=N, wsize=N, fabric=iwarp|verbs|auto, sec=sys\n"
       "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
       "signal\n"
       "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"

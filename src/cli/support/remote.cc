@@ -139,10 +139,8 @@ Remote::Remote(Run& run)
 
 // The files of the session with another timeout and cancellation.
 void Remote::share(nfs::client::FileSystemOptions options) {
-  nfs::client::FileSystem& usual = files();
   const auto with = [&] {
-    return std::make_unique<nfs::client::FileSystem>(usual.channel(), usual.root(),
-                                                     usual.root_path(), options);
+    return std::make_unique<nfs::client::FileSystem>(files().with(options));
   };
   options.calls.cancel = settled_;
   settling_ = with();

@@ -28,12 +28,22 @@ std::shared_ptr<Protocol> protocol_of(rpc::Channel& channel, const ProtocolOptio
 
 FileSystem::FileSystem(rpc::Channel& channel, const Handle& root, std::string root_path,
                        const FileSystemOptions& options)
-    : protocol_(protocol_of(channel, options.calls)),
+    : FileSystem(protocol_of(channel, options.calls), root, std::move(root_path), options) {}
+
+FileSystem::FileSystem(std::shared_ptr<Protocol> protocol, const Handle& root,
+                       std::string root_path, const FileSystemOptions& options)
+    : protocol_(std::move(protocol)),
       root_(root),
       root_path_(std::move(root_path)),
       options_(options),
       sizes_(options.sizes) {
   STAG_CHECK(options_.window > 0 && sizes_.read > 0 && sizes_.write > 0);
+}
+
+FileSystem FileSystem::with(const FileSystemOptions& options) const {
+  FileSystem same(protocol_->with(options.calls), root_, root_path_, options);
+  same.sizes_ = sizes_;
+  return same;
 }
 
 rpc::Channel& FileSystem::channel() const {

@@ -51,8 +51,14 @@ class FileSystem {
  public:
   // `root_path` is the server's path of `root`, for example "/export/data": walk() follows absolute
   // symbolic links that begin with it; other absolute links lead out of the tree.
+  // Version 2 or 3.
   FileSystem(rpc::Channel& channel, const Handle& root, std::string root_path,
              const FileSystemOptions& options = {});
+  FileSystem(std::shared_ptr<Protocol> protocol, const Handle& root, std::string root_path,
+             const FileSystemOptions& options = {});
+  // The same files with other options: with another timeout, or another way to cancel. Shares what
+  // the server keeps for this client.
+  FileSystem with(const FileSystemOptions& options) const;
 
   const Handle& root() const { return root_; }
   const std::string& root_path() const { return root_path_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/cancel.h"
 #include "rpc/client.h"
@@ -10,7 +11,8 @@ namespace stag::nfs::client {
 
 struct ProtocolOptions {
   rpc::Credentials credentials{};
-  std::uint32_t version = 3;                    // of NFS: 2 or 3
+  std::uint32_t version = 3;                    // of NFS: 2, 3 or 4
+  std::optional<std::uint32_t> minor{};         // of version 4; nullopt: the highest of both sides
   CancelToken cancel{};                         // cancels every operation
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
   // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,

@@ -1,7 +1,7 @@
 // Protocol: the interface between FileSystem and the version of NFS that the server speaks: one
-// function for each operation, in types of no version (types.h). v2/ and v3/ implement it. Walks,
-// listings and bulk transfers consist of several operations; they stand above it and are the same
-// for all versions.
+// function for each operation, in types of no version (types.h). v2/, v3/ and v4/ implement it.
+// Walks, listings and bulk transfers consist of several operations; they stand above it and are the
+// same for all versions.
 //
 // Every operation takes the OperationContext for the sentence of its errors. Contexts, names and
 // memory are views; what they refer to outlives the Task. A Handle that is too long for the version
@@ -57,6 +57,12 @@ class Protocol {
   virtual ~Protocol() = default;
 
   virtual rpc::Channel& channel() const = 0;
+  // The same files, with the same client ID and session where the version has them, for calls with
+  // other options.
+  virtual std::shared_ptr<Protocol> with(const ProtocolOptions& options) const = 0;
+  // Gives back what the server keeps for this client. No operation is in progress; called once,
+  // whichever of them share it.
+  virtual Task<void> close() { co_return; }
   // A round trip.
   virtual Task<Outcome<Ok>> ping(OperationContext context) = 0;
 

@@ -37,21 +37,22 @@ Duration jukebox_limit(const ProtocolOptions& options) {
 
 }  // namespace
 
-RetryingClient::JukeboxRetry::JukeboxRetry(RetryingClient& client)
-    : client_(client),
-      end_(client.channel().loop().now() + jukebox_limit(client.options_)),
-      next_(client.options_.jukebox_pause_min) {}
+JukeboxRetry::JukeboxRetry(Loop& loop, const ProtocolOptions& options)
+    : loop_(loop),
+      cancel_(options.cancel),
+      longest_(options.jukebox_pause_max),
+      end_(loop.now() + jukebox_limit(options)),
+      next_(options.jukebox_pause_min) {}
 
-bool RetryingClient::JukeboxRetry::left() const {
-  return client_.channel().loop().now() < end_ && !client_.options_.cancel.cancelled();
+bool JukeboxRetry::left() const {
+  return loop_.now() < end_ && !cancel_.cancelled();
 }
 
-Task<void> RetryingClient::JukeboxRetry::pause() {
-  Loop& loop = client_.channel().loop();
-  const Duration left = std::max(end_ - loop.now(), Duration::zero());
+Task<void> JukeboxRetry::pause() {
+  const Duration left = std::max(end_ - loop_.now(), Duration::zero());
   const Duration length = std::min(next_, left);
-  next_ = std::min(next_ * 2, client_.options_.jukebox_pause_max);
-  co_await stag::pause(loop, length, client_.options_.cancel);
+  next_ = std::min(next_ * 2, longest_);
+  co_await stag::pause(loop_, length, cancel_);
 }
 
 }  // namespace stag::nfs::client

@@ -11,6 +11,23 @@
 
 namespace stag::nfs::client {
 
+// How long, and with which pauses, a call is repeated that the server is not ready for (RFC 1813
+// section 2.6, RFC 8881 section 15.1.1.3): begins with the call.
+class JukeboxRetry {
+ public:
+  JukeboxRetry(Loop& loop, const ProtocolOptions& options);
+  bool left() const;
+  // Ends early when cancelled.
+  Task<void> pause();
+
+ private:
+  Loop& loop_;
+  CancelToken cancel_;
+  Duration longest_;
+  TimePoint end_;
+  Duration next_;
+};
+
 // Copies of a RetryingClient share the Channel, which outlives them.
 class RetryingClient {
  public:
@@ -29,7 +46,7 @@ class RetryingClient {
   Task<Outcome<Resok<P>>> call(const typename P::Args& args, OperationContext context,
                                std::span<const rpc::ResultBuffer> sinks = {},
                                std::optional<std::uint32_t> results_max = std::nullopt) {
-    JukeboxRetry retry(*this);
+    JukeboxRetry retry(client_.channel().loop(), options_);
     for (;;) {
       rpc::CallOptions options = call_options(sinks);
       options.results_max = results_max;
@@ -55,19 +72,6 @@ class RetryingClient {
   rpc::CallOptions call_options(std::span<const rpc::ResultBuffer> sinks) const;
 
  private:
-  class JukeboxRetry {
-   public:
-    explicit JukeboxRetry(RetryingClient& client);
-    bool left() const;
-    // Ends early when cancelled.
-    Task<void> pause();
-
-   private:
-    RetryingClient& client_;
-    TimePoint end_;
-    Duration next_;
-  };
-
   rpc::Client client_;
   ProtocolOptions options_;
   ToStatus to_status_;

@@ -5,6 +5,7 @@
 
 #include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/client/session/mount.h"
+#include "nfs/client/v4/nfs4.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
 #include "rpc/client_security.h"
@@ -25,6 +26,7 @@ rpc::CallOptions call_options(const ProtocolOptions& calls) {
 
 FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
   options.calls.version = url.version;
+  options.calls.minor = url.minor;
   options.sizes.read = url.read_size.value_or(options.sizes.read);
   options.sizes.write = url.write_size.value_or(options.sizes.write);
   return options;
@@ -70,7 +72,8 @@ Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url
                                                       FileSystemOptions options) {
   std::unique_ptr<Session> session(new Session(std::move(url), options));
   Outcome<Ok> ready = co_await session->connect(connectors);
-  if (ready) ready = co_await session->mount();
+  if (ready && session->url_.version == 4) ready = co_await session->begin_version_4();
+  if (ready && session->url_.version != 4) ready = co_await session->mount();
   if (ready) ready = co_await session->files_->adopt_sizes();
   if (ready) co_return std::move(session);
   co_await session->close();
@@ -88,6 +91,7 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
     co_return Failure{why};
   }
   nfs_ = std::move(*nfs);
+  if (url_.version == 4) co_return Ok{};
   const Outcome<bool> shared = co_await shares_connection();
   if (!shared) co_return Failure{shared.error()};
   if (*shared) co_return Ok{};
@@ -126,8 +130,21 @@ Task<Outcome<Ok>> Session::mount() {
   co_return Ok{};
 }
 
+Task<Outcome<Ok>> Session::begin_version_4() {
+  Outcome<std::shared_ptr<nfs4::Nfs4>> protocol =
+      co_await nfs4::Nfs4::connect(*nfs_, options_.calls);
+  if (!protocol) co_return Failure{protocol.error()};
+  protocol_ = *protocol;
+  const Outcome<Handle> root = co_await (*protocol)->root({"find the root", {}});
+  if (!root) co_return Failure{root.error()};
+  path_ = url_.path.substr(std::min(url_.path.find_first_not_of('/'), url_.path.size()));
+  files_ = std::make_unique<FileSystem>(protocol_, *root, "/", options_);
+  co_return Ok{};
+}
+
 Task<void> Session::close() {
-  if (files_ && !options_.calls.cancel.cancelled()) {
+  if (protocol_) co_await protocol_->close();
+  if (files_ && !protocol_ && !options_.calls.cancel.cancelled()) {
     rpc::CallOptions options = call_options(options_.calls);
     options.timeout = kUnmountTimeout;
     // A failure does not matter: the list of mounts is informational.

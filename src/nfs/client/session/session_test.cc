@@ -2,6 +2,7 @@
 
 #include "nfs/client/session/mount.h"
 #include "testing/nfs/client_harness.h"
+#include "testing/nfs/nfs4_client_world.h"
 #include "testing/proves.h"
 #include "testing/rpcbind_service.h"
 
@@ -32,16 +33,17 @@ class Loopback final : public rpc::Connector {
   rpc::Service* service_;
 };
 
+Task<Ok> session_closed(Session& session) {
+  co_await session.close();
+  co_return Ok{};
+}
+
 class ClientSession : public ClientTest {
  protected:
   Outcome<std::unique_ptr<Session>> opened(const std::string& text) {
     return run(Session::open({nfs_connector_, mount_connector_}, *Url::parse(text), options_));
   }
-  void close(Session& session) { run(closed(session)); }
-  static Task<Ok> closed(Session& session) {
-    co_await session.close();
-    co_return Ok{};
-  }
+  void close(Session& session) { run(session_closed(session)); }
   std::size_t mounted_clients() { return call<mount3::MOUNTPROC3_DUMP>(xdr::Void{}).size(); }
 
   Loopback nfs_connector_{loop_, &server_};
@@ -271,6 +273,26 @@ TEST(ClientMount, words_every_refusal) {
     EXPECT_EQ(point.error().sentence.find("cannot mount '/a': "), 0u);
     EXPECT_EQ(point.error().sentence.find("unknown"), std::string::npos);
   }
+}
+
+TEST(ClientSession4, needs_neither_MOUNT_nor_rpcbind_and_connects_to_port_20049) {
+  PROVES("R8267-6.3-b");
+  testing::ManualLoop loop;
+  testing::Nfs4Instance served(loop, std::make_shared<vfs::MemoryFileSystem>());
+  Loopback nfs(loop, &served.server);
+  Loopback nowhere(loop, nullptr);
+  FileSystemOptions options;
+  options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+  for (const char* version : {"4", "4.0", "4.1", "4.2"}) {
+    const Url url = *Url::parse("nfs://server/data/a?version=" + std::string(version));
+    auto session = run_on(loop, Session::open({nfs, nowhere}, url, options));
+    ASSERT_TRUE(session.ok()) << session.error().sentence;
+    EXPECT_EQ((*session)->path(), "data/a");
+    EXPECT_TRUE(run_on(loop, (*session)->files().walk("data")).ok());
+    EXPECT_EQ(nfs.servers.back(), (Address{"server", 20049}));
+    run_on(loop, session_closed(**session));
+  }
+  EXPECT_TRUE(nowhere.servers.empty());
 }
 
 }  // namespace

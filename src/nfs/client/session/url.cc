@@ -71,11 +71,22 @@ Parsed size_into(std::string_view name, std::string_view value,
   return Ok{};
 }
 
+struct Version {
+  std::string_view text;
+  std::uint32_t version;
+  std::optional<std::uint32_t> minor{};
+};
+constexpr Version kVersions[] = {{"2", 2},      {"3", 3},      {"4", 4},
+                                 {"4.0", 4, 0}, {"4.1", 4, 1}, {"4.2", 4, 2}};
+
 Parsed version(Url& url, std::string_view value) {
-  url.version = value == "2" ? 2 : 3;
-  if (value == "2" || value == "3") return Ok{};
-  return wrong("version", "NFS version " + quoted(value) +
-                              " is not in this build; use version=3 or version=2");
+  const auto* found = std::ranges::find(kVersions, value, &Version::text);
+  if (found == std::end(kVersions))
+    return wrong("version", "NFS version " + quoted(value) +
+                                " is not in this build; use version=4, 4.2, 4.1, 4.0, 3 or 2");
+  url.version = found->version;
+  url.minor = found->minor;
+  return Ok{};
 }
 Parsed proto(Url& url, std::string_view value) {
   url.protocol = value == "tcp" ? Url::Protocol::Tcp : Url::Protocol::Rdma;

@@ -1,7 +1,7 @@
 // Url: the address of files on an NFS server, in one line:
 //
-//   nfs://host[:port]/export/path?version=2|3&proto=rdma|tcp&fabric=iwarp|verbs|auto&mountport=N&
-//         rsize=N&wsize=N&sec=sys&port=rpcbind&rpcbindport=N
+//   nfs://host[:port]/export/path?version=2|3|4|4.0|4.1|4.2&proto=rdma|tcp&fabric=iwarp|verbs|auto&
+//         mountport=N&rsize=N&wsize=N&sec=sys&port=rpcbind&rpcbindport=N
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
 // IPv6 address stands in brackets. The options may come in any order, each once. With
@@ -32,8 +32,9 @@ struct Url {
   bool port_from_rpcbind = false;
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;
-  std::optional<Fabric> fabric;  // without: the program chooses; not used with proto=tcp
-  std::uint32_t version = 3;     // of NFS: 2 or 3
+  std::optional<Fabric> fabric;        // without: the program chooses; not used with proto=tcp
+  std::uint32_t version = 3;           // of NFS: 2, 3 or 4
+  std::optional<std::uint32_t> minor;  // of version 4; without: the highest that both speak
   std::optional<std::uint16_t> mount_port;
   std::optional<std::uint16_t> rpcbind_port;
   std::optional<std::uint32_t> read_size;  // bytes, above 0

@@ -62,6 +62,15 @@ TEST(Url, takes_an_IPv6_address_in_brackets) {
   EXPECT_EQ(parsed("nfs://[::1]/x").nfs_address(), (Address{"::1", 20049}));
 }
 
+TEST(Url, names_a_version_of_NFS_and_of_version_4_perhaps_a_minor_one) {
+  EXPECT_EQ(parsed("nfs://h/x").version, 3u);
+  EXPECT_EQ(parsed("nfs://h/x?version=2").version, 2u);
+  EXPECT_EQ(parsed("nfs://h/x?version=4").version, 4u);
+  EXPECT_FALSE(parsed("nfs://h/x?version=4").minor.has_value());
+  EXPECT_EQ(parsed("nfs://h/x?version=4.1").minor, 1u);
+  EXPECT_EQ(parsed("nfs://h/x?version=4.2").version, 4u);
+}
+
 TEST(Url, is_distinguished_from_a_local_path) {
   EXPECT_TRUE(Url::looks_like("nfs://h/x"));
   EXPECT_TRUE(Url::looks_like("NFS://h/x"));
@@ -91,7 +100,7 @@ TEST(Url, names_the_part_that_is_wrong) {
       {"nfs://h/a%2", "two hexadecimal digits"},
       {"nfs://h/a%zz", "two hexadecimal digits"},
       {"nfs://h/a%00", "zero byte"},
-      {"nfs://h/x?version=4.1", "version '4.1' is not in this build"},
+      {"nfs://h/x?version=4.3", "version '4.3' is not in this build"},
       {"nfs://h/x?proto=udp", "use rdma or tcp"},
       {"nfs://h/x?fabric=opa", "use iwarp, verbs or auto"},
       {"nfs://h/x?sec=krb5", "use sec=sys"},

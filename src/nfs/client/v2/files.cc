@@ -79,6 +79,10 @@ rpc::Channel& Nfs2::channel() const {
   return client_.channel();
 }
 
+std::shared_ptr<Protocol> Nfs2::with(const ProtocolOptions& options) const {
+  return std::make_shared<Nfs2>(channel(), options);
+}
+
 Task<Outcome<Ok>> Nfs2::ping(OperationContext context) {
   return client_.ping(context, v2::NFS_VERSION);
 }

@@ -24,6 +24,7 @@ class Nfs2 final : public Protocol {
   Nfs2(rpc::Channel& channel, const ProtocolOptions& options);
 
   rpc::Channel& channel() const override;
+  std::shared_ptr<Protocol> with(const ProtocolOptions& options) const override;
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;

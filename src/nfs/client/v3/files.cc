@@ -71,6 +71,10 @@ rpc::Channel& Nfs3::channel() const {
   return client_.channel();
 }
 
+std::shared_ptr<Protocol> Nfs3::with(const ProtocolOptions& options) const {
+  return std::make_shared<Nfs3>(channel(), options);
+}
+
 Task<Outcome<Ok>> Nfs3::ping(OperationContext context) {
   return client_.ping(context, v3::NFS_V3);
 }

@@ -13,6 +13,7 @@ class Nfs3 final : public Protocol {
   Nfs3(rpc::Channel& channel, const ProtocolOptions& options);
 
   rpc::Channel& channel() const override;
+  std::shared_ptr<Protocol> with(const ProtocolOptions& options) const override;
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;

@@ -1,0 +1,268 @@
+#include "nfs/client/v4/attributes.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <limits>
+#include <string>
+
+#include "xdr/decoder.h"
+#include "xdr/encoder.h"
+
+namespace stag::nfs::client::nfs4 {
+namespace {
+
+constexpr std::uint32_t kNobody = 65534;
+constexpr std::uint32_t kMostOwner = v4::NFS4_OPAQUE_LIMIT;
+constexpr std::uint32_t kMost32 = std::numeric_limits<std::uint32_t>::max();
+
+// RFC 8881 5.9: a number is the ID itself. Names belong to a domain whose users are not known here.
+std::uint32_t owner_of(const std::string& name) {
+  std::uint32_t id = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (read.ec == std::errc() && read.ptr == name.data() + name.size()) return id;
+  return name == "root" || name.starts_with("root@") ? 0 : kNobody;
+}
+
+bool read_owner(xdr::Decoder& from, std::uint32_t& to) {
+  std::string name;
+  if (!from.string(xdr::kNoItem, name, kMostOwner)) return false;
+  to = owner_of(name);
+  return true;
+}
+
+bool read_time(xdr::Decoder& from, Time& to) {
+  return from.i64(to.seconds) && from.u32(to.nanoseconds) && to.nanoseconds < 1'000'000'000;
+}
+
+bool read_type(xdr::Decoder& from, Values& to) {
+  std::uint32_t type = 0;
+  if (!from.u32(type)) return false;
+  to.has_type = type >= v4::NF4REG && type <= v4::NF4FIFO;
+  if (to.has_type) to.attributes.type = static_cast<FileType>(type);
+  return to.has_type;
+}
+
+// Two file systems of one server differ in either half.
+bool read_fsid(xdr::Decoder& from, Values& to) {
+  v4::fsid4 fsid;
+  if (!from.u64(fsid.major) || !from.u64(fsid.minor)) return false;
+  to.attributes.file_system_id = fsid.major ^ (fsid.minor << 32 | fsid.minor >> 32);
+  return true;
+}
+
+bool read_handle(xdr::Decoder& from, Values& to) {
+  Bytes bytes;
+  if (!from.inline_opaque(bytes, v4::NFS4_FHSIZE)) return false;
+  to.handle = Handle::from(bytes);
+  return true;
+}
+
+bool read_mode(xdr::Decoder& from, Values& to) {
+  if (!from.u32(to.attributes.mode)) return false;
+  to.attributes.mode &= 07777;
+  return true;
+}
+
+bool read_error(xdr::Decoder& from, Values& to) {
+  std::uint32_t error = 0;
+  if (!from.u32(error)) return false;
+  to.error = static_cast<v4::nfsstat4>(error);
+  return true;
+}
+
+// Sizes of transfers are 64 bits wide here; no transfer is.
+bool read_size(xdr::Decoder& from, std::uint32_t& to) {
+  std::uint64_t size = 0;
+  if (!from.u64(size)) return false;
+  to = static_cast<std::uint32_t>(std::min<std::uint64_t>(size, kMost32));
+  return true;
+}
+
+struct ReadAttribute {
+  std::uint32_t number;
+  bool (*read)(xdr::Decoder&, Values&);
+};
+
+// In rising order.
+constexpr ReadAttribute kAttributes[] = {
+    {v4::FATTR4_TYPE, read_type},
+    {v4::FATTR4_SIZE, [](xdr::Decoder& d, Values& v) { return d.u64(v.attributes.size); }},
+    {v4::FATTR4_LINK_SUPPORT, [](auto& d, Values& v) { return d.boolean(v.info.hard_links); }},
+    {v4::FATTR4_SYMLINK_SUPPORT, [](auto& d, Values& v) { return d.boolean(v.info.symlinks); }},
+    {v4::FATTR4_FSID, read_fsid},
+    {v4::FATTR4_LEASE_TIME, [](auto& d, Values& v) { return d.u32(v.lease_seconds); }},
+    {v4::FATTR4_RDATTR_ERROR, read_error},
+    {v4::FATTR4_CANSETTIME, [](auto& d, Values& v) { return d.boolean(v.info.times_can_be_set); }},
+    {v4::FATTR4_CASE_INSENSITIVE,
+     [](auto& d, Values& v) { return d.boolean(v.names.case_insensitive); }},
+    {v4::FATTR4_CASE_PRESERVING,
+     [](auto& d, Values& v) { return d.boolean(v.names.case_preserving); }},
+    {v4::FATTR4_CHOWN_RESTRICTED,
+     [](auto& d, Values& v) { return d.boolean(v.names.chown_restricted); }},
+    {v4::FATTR4_FILEHANDLE, read_handle},
+    {v4::FATTR4_FILEID, [](auto& d, Values& v) { return d.u64(v.attributes.file_id); }},
+    {v4::FATTR4_FILES_AVAIL, [](auto& d, Values& v) { return d.u64(v.usage.available_files); }},
+    {v4::FATTR4_FILES_FREE, [](auto& d, Values& v) { return d.u64(v.usage.free_files); }},
+    {v4::FATTR4_FILES_TOTAL, [](auto& d, Values& v) { return d.u64(v.usage.total_files); }},
+    {v4::FATTR4_MAXFILESIZE, [](auto& d, Values& v) { return d.u64(v.info.max_file_size); }},
+    {v4::FATTR4_MAXLINK, [](auto& d, Values& v) { return d.u32(v.names.max_links); }},
+    {v4::FATTR4_MAXNAME, [](auto& d, Values& v) { return d.u32(v.names.max_name); }},
+    {v4::FATTR4_MAXREAD, [](auto& d, Values& v) { return read_size(d, v.info.read_max); }},
+    {v4::FATTR4_MAXWRITE, [](auto& d, Values& v) { return read_size(d, v.info.write_max); }},
+    {v4::FATTR4_MODE, read_mode},
+    {v4::FATTR4_NO_TRUNC, [](auto& d, Values& v) { return d.boolean(v.names.no_truncation); }},
+    {v4::FATTR4_NUMLINKS, [](auto& d, Values& v) { return d.u32(v.attributes.links); }},
+    {v4::FATTR4_OWNER, [](auto& d, Values& v) { return read_owner(d, v.attributes.uid); }},
+    {v4::FATTR4_OWNER_GROUP, [](auto& d, Values& v) { return read_owner(d, v.attributes.gid); }},
+    {v4::FATTR4_RAWDEV,
+     [](auto& d, Values& v) {
+       return d.integers(v.attributes.device.major, v.attributes.device.minor);
+     }},
+    {v4::FATTR4_SPACE_AVAIL, [](auto& d, Values& v) { return d.u64(v.usage.available_bytes); }},
+    {v4::FATTR4_SPACE_FREE, [](auto& d, Values& v) { return d.u64(v.usage.free_bytes); }},
+    {v4::FATTR4_SPACE_TOTAL, [](auto& d, Values& v) { return d.u64(v.usage.total_bytes); }},
+    {v4::FATTR4_SPACE_USED, [](auto& d, Values& v) { return d.u64(v.attributes.used); }},
+    {v4::FATTR4_TIME_ACCESS,
+     [](auto& d, Values& v) { return read_time(d, v.attributes.accessed); }},
+    {v4::FATTR4_TIME_DELTA,
+     [](auto& d, Values& v) { return read_time(d, v.info.time_granularity); }},
+    {v4::FATTR4_TIME_METADATA,
+     [](auto& d, Values& v) { return read_time(d, v.attributes.changed); }},
+    {v4::FATTR4_TIME_MODIFY,
+     [](auto& d, Values& v) { return read_time(d, v.attributes.modified); }},
+    {v4::FATTR4_MOUNTED_ON_FILEID, [](auto& d, Values& v) { return d.u64(v.mounted_on_file_id); }},
+};
+
+bool has(const v4::bitmap4& bitmap, std::uint32_t number) {
+  const std::size_t word = number / 32;
+  return word < bitmap.size() && (bitmap[word] >> (number % 32) & 1) != 0;
+}
+
+std::size_t count_of(const v4::bitmap4& bitmap) {
+  std::size_t count = 0;
+  for (const std::uint32_t word : bitmap) count += static_cast<std::size_t>(std::popcount(word));
+  return count;
+}
+
+// The values that `write` encodes.
+template <class Write>
+v4::fattr4 encoded_fattr4(std::initializer_list<std::uint32_t> numbers, Write write) {
+  xdr::Encoder encoder;
+  write(encoder);
+  const xdr::Stream stream = std::move(encoder).finish();
+  return {bitmap_of(numbers), Rope(stream.without({}).flatten())};
+}
+
+void put_time(xdr::Encoder& to, const Time& time) {
+  to.i64(time.seconds);
+  to.u32(time.nanoseconds);
+}
+
+void put_set_time(xdr::Encoder& to, const SetTime& set) {
+  const bool value = set.how == SetTime::How::To;
+  to.u32(value ? v4::SET_TO_CLIENT_TIME4 : v4::SET_TO_SERVER_TIME4);
+  if (value) put_time(to, set.time);
+}
+
+}  // namespace
+
+v4::bitmap4 bitmap_of(std::initializer_list<std::uint32_t> numbers) {
+  v4::bitmap4 bitmap;
+  for (const std::uint32_t number : numbers) {
+    if (bitmap.size() <= number / 32) bitmap.resize(number / 32 + 1);
+    bitmap[number / 32] |= 1u << (number % 32);
+  }
+  return bitmap;
+}
+
+const v4::bitmap4& node_attributes() {
+  static const v4::bitmap4 kBitmap =
+      bitmap_of({v4::FATTR4_TYPE, v4::FATTR4_SIZE, v4::FATTR4_FSID, v4::FATTR4_FILEID,
+                 v4::FATTR4_MODE, v4::FATTR4_NUMLINKS, v4::FATTR4_OWNER, v4::FATTR4_OWNER_GROUP,
+                 v4::FATTR4_RAWDEV, v4::FATTR4_SPACE_USED, v4::FATTR4_TIME_ACCESS,
+                 v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY});
+  return kBitmap;
+}
+
+const v4::bitmap4& entry_attributes() {
+  static const v4::bitmap4 kBitmap = [] {
+    v4::bitmap4 bitmap =
+        bitmap_of({v4::FATTR4_RDATTR_ERROR, v4::FATTR4_FILEHANDLE, v4::FATTR4_MOUNTED_ON_FILEID});
+    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] |= node_attributes()[i];
+    return bitmap;
+  }();
+  return kBitmap;
+}
+
+const v4::bitmap4& usage_attributes() {
+  static const v4::bitmap4 kBitmap =
+      bitmap_of({v4::FATTR4_FILES_AVAIL, v4::FATTR4_FILES_FREE, v4::FATTR4_FILES_TOTAL,
+                 v4::FATTR4_SPACE_AVAIL, v4::FATTR4_SPACE_FREE, v4::FATTR4_SPACE_TOTAL});
+  return kBitmap;
+}
+
+const v4::bitmap4& info_attributes() {
+  static const v4::bitmap4 kBitmap =
+      bitmap_of({v4::FATTR4_LINK_SUPPORT, v4::FATTR4_SYMLINK_SUPPORT, v4::FATTR4_LEASE_TIME,
+                 v4::FATTR4_CANSETTIME, v4::FATTR4_MAXFILESIZE, v4::FATTR4_MAXREAD,
+                 v4::FATTR4_MAXWRITE, v4::FATTR4_TIME_DELTA});
+  return kBitmap;
+}
+
+const v4::bitmap4& name_attributes() {
+  static const v4::bitmap4 kBitmap = bitmap_of(
+      {v4::FATTR4_CASE_INSENSITIVE, v4::FATTR4_CASE_PRESERVING, v4::FATTR4_CHOWN_RESTRICTED,
+       v4::FATTR4_MAXLINK, v4::FATTR4_MAXNAME, v4::FATTR4_NO_TRUNC});
+  return kBitmap;
+}
+
+std::optional<Values> values_of(const v4::fattr4& from) {
+  xdr::Decoder decoder(from.attr_vals.flatten());
+  Values values;
+  std::size_t known = 0;
+  for (const ReadAttribute& attribute : kAttributes) {
+    if (!has(from.attrmask, attribute.number)) continue;
+    ++known;
+    if (!attribute.read(decoder, values)) return std::nullopt;
+  }
+  if (known != count_of(from.attrmask) || !decoder.finish().ok()) return std::nullopt;
+  return values;
+}
+
+v4::fattr4 to_fattr4(const SetAttributes& changes) {
+  v4::fattr4 to = encoded_fattr4({}, [&](xdr::Encoder& encoder) {
+    if (changes.size) encoder.u64(*changes.size);
+    if (changes.mode) encoder.u32(*changes.mode & 07777);
+    if (changes.uid) encoder.string(xdr::kNoItem, std::to_string(*changes.uid));
+    if (changes.gid) encoder.string(xdr::kNoItem, std::to_string(*changes.gid));
+    if (changes.accessed.how != SetTime::How::Keep) put_set_time(encoder, changes.accessed);
+    if (changes.modified.how != SetTime::How::Keep) put_set_time(encoder, changes.modified);
+  });
+  const auto mark = [&to](bool set, std::uint32_t number) {
+    if (!set) return;
+    const v4::bitmap4 one = bitmap_of({number});
+    if (to.attrmask.size() < one.size()) to.attrmask.resize(one.size());
+    to.attrmask[one.size() - 1] |= one.back();
+  };
+  mark(changes.size.has_value(), v4::FATTR4_SIZE);
+  mark(changes.mode.has_value(), v4::FATTR4_MODE);
+  mark(changes.uid.has_value(), v4::FATTR4_OWNER);
+  mark(changes.gid.has_value(), v4::FATTR4_OWNER_GROUP);
+  mark(changes.accessed.how != SetTime::How::Keep, v4::FATTR4_TIME_ACCESS_SET);
+  mark(changes.modified.how != SetTime::How::Keep, v4::FATTR4_TIME_MODIFY_SET);
+  return to;
+}
+
+v4::fattr4 type_is(FileType type) {
+  return encoded_fattr4({v4::FATTR4_TYPE}, [type](xdr::Encoder& encoder) {
+    encoder.u32(static_cast<std::uint32_t>(type));
+  });
+}
+
+v4::fattr4 changed_at(const Time& time) {
+  return encoded_fattr4({v4::FATTR4_TIME_METADATA},
+                        [&time](xdr::Encoder& encoder) { put_time(encoder, time); });
+}
+
+}  // namespace stag::nfs::client::nfs4

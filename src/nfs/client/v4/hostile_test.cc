@@ -1,0 +1,263 @@
+// A server of version 4 that lies: every lie costs an error, and none a hang.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "nfs/client/file_system.h"
+#include "nfs/client/v4/attributes.h"
+#include "nfs/client/v4/nfs4.h"
+#include "rpc/server.h"
+#include "testing/loopback_channel.h"
+#include "testing/manual_loop.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using Compound4Results = v4::COMPOUND4res;
+using Lie = std::function<void(const v4::COMPOUND4args&, Compound4Results&)>;
+
+v4::fattr4 a_directory() {
+  return client::nfs4::type_is(FileType::Directory);
+}
+
+// Success for everything, and what a session needs.
+void answer_well(const v4::nfs_argop4& asked, v4::nfs_resop4& result) {
+  result.resop = asked.argop;
+  switch (asked.argop) {
+    case v4::OP_CREATE_SESSION: {
+      auto& made = result.opcreate_session().csr_resok4();
+      made.csr_fore_chan_attrs = {0, 1 << 20, 1 << 20, 4096, 16, 4, {}};
+      break;
+    }
+    case v4::OP_SEQUENCE: {
+      auto& resok = result.opsequence().sr_resok4();
+      resok.sr_sessionid = asked.opsequence().sa_sessionid;
+      resok.sr_sequenceid = asked.opsequence().sa_sequenceid;
+      resok.sr_slotid = asked.opsequence().sa_slotid;
+      resok.sr_highest_slotid = resok.sr_target_highest_slotid = 3;
+      break;
+    }
+    case v4::OP_GETATTR:
+      result.opgetattr().resok4().obj_attributes = a_directory();
+      break;
+    default:
+      break;
+  }
+}
+
+struct LyingServer {
+  explicit LyingServer(std::uint32_t minor = 1) {
+    server.add<v4::NFSPROC4_COMPOUND>([this](rpc::CallContext& call, v4::COMPOUND4args args) {
+      return answered(call, std::move(args));
+    });
+    options.calls.version = 4;
+    options.calls.minor = minor;
+  }
+  Task<Compound4Results> answered(rpc::CallContext& call, v4::COMPOUND4args args) {
+    ++calls;
+    co_await sleep_for(call.loop(), std::chrono::milliseconds(1));
+    Compound4Results results{};
+    for (const v4::nfs_argop4& asked : args.argarray)
+      answer_well(asked, results.resarray.emplace_back());
+    if (lie) lie(args, results);
+    co_return results;
+  }
+  template <class T>
+  T run(Task<T> task) {
+    std::optional<T> result = loop.run(std::move(task));
+    STAG_CHECK(result.has_value());
+    return *std::move(result);
+  }
+  Outcome<std::shared_ptr<client::nfs4::Nfs4>> connect() {
+    return run(client::nfs4::Nfs4::connect(channel, options.calls));
+  }
+  // Of files below a root that the server gave while it was honest.
+  FileSystem files() {
+    const Lie later = std::exchange(lie, nullptr);
+    auto protocol = connect();
+    STAG_CHECK(protocol.ok());
+    lie = later;
+    return FileSystem(*protocol, *Handle::from(bytes_of("root")), "/", options);
+  }
+
+  testing::ManualLoop loop;
+  rpc::Server server;
+  testing::LoopbackChannel channel{loop, server};
+  FileSystemOptions options;
+  Lie lie;
+  int calls = 0;
+};
+
+bool in_a_session(const v4::COMPOUND4args& args) {
+  return args.argarray.front().argop == v4::OP_SEQUENCE;
+}
+void fail_at_once(Compound4Results& results, v4::nfsstat4 status) {
+  results.status = status;
+  results.resarray.resize(1);
+}
+Lie sequence_says(v4::nfsstat4 status) {
+  return [status](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (!in_a_session(args)) return;
+    fail_at_once(results, status);
+    results.resarray[0].opsequence().sr_status = status;
+  };
+}
+
+class HostileNfs4Server : public ::testing::Test {
+ protected:
+  Error error_of_getattr(Lie lie) {
+    FileSystem files = server.files();
+    server.lie = std::move(lie);
+    const auto got = server.run(files.getattr(files.root()));
+    if (got) ADD_FAILURE() << "it was believed";
+    return got ? Error{} : got.error();
+  }
+  LyingServer server;
+};
+
+TEST_F(HostileNfs4Server, that_answers_to_another_number_is_not_believed) {
+  for (int which = 0; which < 3; ++which) {
+    const Error error = error_of_getattr([which](const auto&, Compound4Results& results) {
+      auto& resok = results.resarray[0].opsequence().sr_resok4();
+      if (which == 0) ++resok.sr_sequenceid;
+      if (which == 1) ++resok.sr_slotid;
+      if (which == 2) resok.sr_sessionid.fill(std::byte{9});
+    });
+    EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
+  }
+}
+
+TEST_F(HostileNfs4Server, that_loses_every_session_is_given_up) {
+  for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_SEQ_MISORDERED,
+                            v4::NFS4ERR_STALE_CLIENTID, v4::NFS4ERR_BADSLOT}) {
+    const Error error = error_of_getattr(sequence_says(status));
+    EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
+    EXPECT_LT(server.calls, 1000);
+  }
+}
+
+TEST_F(HostileNfs4Server, that_makes_no_session_is_given_up) {
+  server.lie = [](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (args.argarray[0].argop != v4::OP_CREATE_SESSION) return;
+    results.status = v4::NFS4ERR_STALE_CLIENTID;
+    results.resarray[0].opcreate_session().csr_status = v4::NFS4ERR_STALE_CLIENTID;
+  };
+  const auto made = server.connect();
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, Error::Kind::Protocol) << made.error().sentence;
+}
+
+TEST_F(HostileNfs4Server, that_is_busy_for_ever_is_waited_for_as_long_as_the_caller_says) {
+  server.options.calls.jukebox_for = std::chrono::seconds(20);
+  for (const bool in_sequence : {true, false}) {
+    const Error error =
+        error_of_getattr([&](const v4::COMPOUND4args& args, Compound4Results& results) {
+          if (in_sequence) return sequence_says(v4::NFS4ERR_DELAY)(args, results);
+          results.status = v4::NFS4ERR_DELAY;
+          results.resarray.back().opgetattr().status = v4::NFS4ERR_DELAY;
+        });
+    EXPECT_TRUE(error.is(Status::Delay)) << error.sentence;
+  }
+  EXPECT_LT(server.calls, 200);
+}
+
+TEST_F(HostileNfs4Server, that_lost_the_results_is_asked_once_more_and_no_more) {
+  const Error error = error_of_getattr(sequence_says(v4::NFS4ERR_RETRY_UNCACHED_REP));
+  EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
+}
+
+TEST_F(HostileNfs4Server, that_sends_results_of_something_else_is_not_believed) {
+  const Lie lies[] = {
+      [](const auto&, Compound4Results& results) { results.resarray.clear(); },
+      [](const auto&, Compound4Results& results) { results.resarray.pop_back(); },
+      [](const auto&, Compound4Results& results) {
+        results.resarray.push_back(results.resarray.back());
+      },
+      [](const auto&, Compound4Results& results) { results.resarray.back().resop = v4::OP_LOOKUP; },
+      [](const auto&, Compound4Results& results) { results.resarray.front().resop = v4::OP_PUTFH; },
+      // The operation failed, and the whole has not.
+      [](const auto&, Compound4Results& results) {
+        results.resarray.back().opgetattr().status = v4::NFS4ERR_IO;
+      },
+  };
+  for (const Lie& lie : lies) {
+    const Error error = error_of_getattr(lie);
+    EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
+  }
+}
+
+TEST_F(HostileNfs4Server, that_sends_attributes_nobody_can_read_is_not_believed) {
+  const v4::fattr4 lies[] = {
+      {},                                                            // no type
+      {client::nfs4::bitmap_of({v4::FATTR4_TYPE}), {}},              // no value
+      {client::nfs4::bitmap_of({v4::FATTR4_SEC_LABEL}), {}},         // not asked for
+      {client::nfs4::bitmap_of({200}), {}},                          // unknown
+      {client::nfs4::bitmap_of({v4::FATTR4_TYPE}),                   // no such type
+       Rope::copy_of(bytes_of(std::string_view("\0\0\0\x63", 4)))},  //
+      {client::nfs4::bitmap_of({v4::FATTR4_TYPE}),                   // more than one value
+       Rope::copy_of(bytes_of(std::string_view("\0\0\0\1\0\0\0\1", 8)))},
+  };
+  for (const v4::fattr4& attributes : lies) {
+    const Error error = error_of_getattr([&attributes](const auto&, Compound4Results& results) {
+      results.resarray.back().opgetattr().resok4().obj_attributes = attributes;
+    });
+    EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
+  }
+}
+
+TEST_F(HostileNfs4Server, that_sends_more_data_than_it_was_asked_for_is_not_believed) {
+  FileSystem files = server.files();
+  server.lie = [](const auto&, Compound4Results& results) {
+    results.resarray.back().opread().resok4().data = Rope::copy_of(bytes_of("five!"));
+  };
+  std::string to(4, '?');
+  const auto got = server.run(files.read(files.root(), 0, std::as_writable_bytes(std::span(to))));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().kind, Error::Kind::Protocol);
+  EXPECT_EQ(to, "????");
+}
+
+TEST_F(HostileNfs4Server, that_claims_to_have_written_nothing_or_too_much_is_not_believed) {
+  FileSystem files = server.files();
+  for (const std::uint32_t count : {0u, 5u, ~0u}) {
+    server.lie = [count](const auto&, Compound4Results& results) {
+      results.resarray.back().opwrite().resok4().count = count;
+    };
+    const auto wrote = server.run(files.write(files.root(), 0, bytes_of("four")));
+    ASSERT_FALSE(wrote.ok());
+    EXPECT_EQ(wrote.error().kind, Error::Kind::Protocol);
+  }
+}
+
+TEST_F(HostileNfs4Server, whose_directory_has_no_end_is_left) {
+  for (const bool rising : {false, true}) {
+    FileSystem files = server.files();
+    std::uint64_t cookie = 10;
+    server.lie = [&](const auto&, Compound4Results& results) {
+      auto& list = results.resarray.back().opreaddir().resok4().reply.entries;
+      list.resize(1);
+      list[0].name = "name";
+      list[0].cookie = rising ? ++cookie : cookie;
+    };
+    Listing listing = files.list(files.root(), Listing::Detail::Names, 100);
+    Outcome<std::vector<Entry>> batch = std::vector<Entry>{};
+    int batches = 0;
+    do batch = server.run(listing.next());
+    while (batch && !batch->empty() && ++batches < 1000);
+    ASSERT_FALSE(batch.ok());
+    EXPECT_EQ(batch.error().kind, Error::Kind::Protocol);
+  }
+}
+
+TEST_F(HostileNfs4Server, that_wants_no_slot_or_all_of_them_used_is_obeyed_within_bounds) {
+  FileSystem files = server.files();
+  for (const std::uint32_t target : {0u, ~0u}) {
+    server.lie = [target](const auto&, Compound4Results& results) {
+      results.resarray[0].opsequence().sr_resok4().sr_target_highest_slotid = target;
+    };
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(server.run(files.getattr(files.root())).ok());
+  }
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

@@ -1,0 +1,259 @@
+// Names in version 4.
+#include "nfs/client/v4/attributes.h"
+#include "nfs/client/v4/nfs4.h"
+
+namespace stag::nfs::client::nfs4 {
+namespace {
+
+Error no_object(OperationContext context) {
+  return Error::of_protocol(context, "sent no usable handle and attributes of the object");
+}
+
+// GETFH and GETATTR of the current filehandle.
+struct Described {
+  explicit Described(Request& request)
+      : handle(request.add(v4::OP_GETFH)),
+        attributes(request.add(v4::OP_GETATTR, &Op::opgetattr, {node_attributes()})) {}
+
+  std::optional<Found> found(Reply& reply) const {
+    auto* of_handle = reply.get(handle, &OpResult::opgetfh);
+    auto* of_attributes = reply.get(attributes, &OpResult::opgetattr);
+    if (of_handle == nullptr || of_attributes == nullptr) return std::nullopt;
+    const std::optional<Values> values = values_of(of_attributes->resok4().obj_attributes);
+    if (!values || !values->has_type) return std::nullopt;
+    return Found{*Handle::from(of_handle->resok4().object.bytes()), values->attributes};
+  }
+
+  std::size_t handle;
+  std::size_t attributes;
+};
+
+Outcome<Made> made_of(OperationContext context, const Described& described, Outcome<Reply>& reply) {
+  if (!reply) return Failure{reply.error()};
+  const std::optional<Found> found = described.found(*reply);
+  if (!found) return Failure{no_object(context)};
+  return Made{found->handle, found->attributes};
+}
+
+}  // namespace
+
+Nfs4::Nfs4(std::shared_ptr<SessionClient> client, const ProtocolOptions& options)
+    : client_(std::move(client)), options_(options) {}
+
+Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, ProtocolOptions options) {
+  constexpr std::uint32_t kHighest = 2;
+  constexpr std::uint32_t kLowest = 0;
+  const OperationContext context{"make a session", {}};
+  for (std::uint32_t minor = options.minor.value_or(kHighest);; --minor) {
+    auto client = std::make_shared<SessionClient>(channel, options, minor);
+    const Outcome<Ok> made = co_await client->establish(context, options);
+    if (made) co_return std::make_shared<Nfs4>(std::move(client), options);
+    if (!client->minor_refused() || options.minor || minor == kLowest) {
+      if (client->minor_refused())
+        co_return Failure{
+            Error::of_status({"speak this version of NFS", {}}, Status::NotSupported)};
+      co_return Failure{made.error()};
+    }
+  }
+}
+
+Task<Outcome<Handle>> Nfs4::root(OperationContext context) {
+  Request request;
+  request.add(v4::OP_PUTROOTFH);
+  const std::size_t at = request.add(v4::OP_GETFH);
+  Outcome<Reply> reply = co_await run(context, request);
+  if (!reply) co_return Failure{reply.error()};
+  auto* got = reply->get(at, &OpResult::opgetfh);
+  if (got == nullptr) co_return Failure{no_object(context)};
+  co_return *Handle::from(got->resok4().object.bytes());
+}
+
+Task<Outcome<Ok>> Nfs4::ping(OperationContext context) {
+  rpc::CallOptions options;
+  options.timeout = options_.timeout;
+  options.cancel = options_.cancel;
+  rpc::Client client(channel(), {}, options_.credentials);
+  const rpc::CallResult<Ok> answer = co_await client.ping(v4::NFS4_PROGRAM, v4::NFS_V4, options);
+  if (!answer) co_return Failure{Error::of_call(context, answer.error())};
+  co_return Ok{};
+}
+
+Task<Outcome<Found>> Nfs4::lookup(OperationContext context, Handle directory,
+                                  std::string_view name) {
+  Request request;
+  request.put_handle(directory);
+  // RFC 8881 18.13.4: ".." is no name.
+  if (name == "..")
+    request.add(v4::OP_LOOKUPP);
+  else
+    request.add(v4::OP_LOOKUP, &Op::oplookup, {std::string(name)});
+  const Described described(request);
+  Outcome<Reply> reply = co_await run(context, request);
+  if (!reply) co_return Failure{reply.error()};
+  const std::optional<Found> found = described.found(*reply);
+  if (!found) co_return Failure{no_object(context)};
+  co_return *found;
+}
+
+v4::createhow4 Nfs4::how_to_create(const SetAttributes& attributes, CreateMode mode) {
+  v4::createhow4 how;
+  if (mode != CreateMode::Exclusive) {
+    how.mode = mode == CreateMode::Guarded ? v4::GUARDED4 : v4::UNCHECKED4;
+    how.createattrs() = to_fattr4(attributes);
+    return how;
+  }
+  how.mode = minor() > 0 ? v4::EXCLUSIVE4_1 : v4::EXCLUSIVE4;
+  v4::verifier4& verifier = minor() > 0 ? how.ch_createboth().cva_verf : how.createverf();
+  verifier = client_->fresh_verifier();
+  return how;
+}
+
+// Opens and closes in one COMPOUND.
+Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std::string_view name,
+                                 SetAttributes attributes, CreateMode mode) {
+  v4::OPEN4args args;
+  args.share_access = v4::OPEN4_SHARE_ACCESS_WRITE;
+  if (minor() > 0) args.share_access |= v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  args.openhow.opentype = v4::OPEN4_CREATE;
+  args.openhow.how() = how_to_create(attributes, mode);
+  args.claim.claim = v4::CLAIM_NULL;
+  args.claim.file() = std::string(name);
+  Request request;
+  request.put_handle(directory);
+  const std::size_t open = request.add_open(std::move(args));
+  // RFC 8881 16.2.3.1.2: the current stateid is that of the OPEN.
+  v4::stateid4 current;
+  current.seqid = 1;
+  if (minor() > 0) request.add(v4::OP_CLOSE, &Op::opclose, {0, current});
+  const Described described(request);
+  Outcome<Reply> reply = co_await run(context, request.once_only());
+  const Outcome<Made> made = made_of(context, described, reply);
+  if (!made || minor() > 0) co_return made;
+  auto* opened = reply->get(open, &OpResult::opopen);
+  if (opened == nullptr) co_return Failure{no_object(context)};
+  const Outcome<Ok> closed = co_await close_v40(context, *made->handle, opened->resok4());
+  if (!closed) co_return Failure{closed.error()};
+  co_return made;
+}
+
+// RFC 7530 16.18: the first open of an owner is confirmed. There is no current stateid, so that it
+// is closed by COMPOUNDs of its own.
+Task<Outcome<Ok>> Nfs4::close_v40(OperationContext context, Handle file, v4::OPEN4resok opened) {
+  v4::seqid4 number = 1;
+  v4::stateid4 stateid = opened.stateid;
+  if ((opened.rflags & v4::OPEN4_RESULT_CONFIRM) != 0) {
+    Request confirm;
+    confirm.put_handle(file);
+    const std::size_t at =
+        confirm.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {stateid, number++});
+    Outcome<Reply> reply = co_await run(context, confirm.once_only());
+    if (!reply) co_return Failure{reply.error()};
+    auto* confirmed = reply->get(at, &OpResult::opopen_confirm);
+    if (confirmed == nullptr) co_return Failure{no_object(context)};
+    stateid = confirmed->resok4().open_stateid;
+  }
+  Request close;
+  close.put_handle(file);
+  close.add(v4::OP_CLOSE, &Op::opclose, {number, stateid});
+  const Outcome<Reply> reply = co_await run(context, close.once_only());
+  if (!reply) co_return Failure{reply.error()};
+  co_return Ok{};
+}
+
+Task<Outcome<Made>> Nfs4::make(OperationContext context, Handle directory, std::string_view name,
+                               v4::createtype4 what, SetAttributes attributes) {
+  Request request;
+  request.put_handle(directory);
+  request.add(v4::OP_CREATE, &Op::opcreate,
+              {std::move(what), std::string(name), to_fattr4(attributes)});
+  const Described described(request);
+  Outcome<Reply> reply = co_await run(context, request.once_only());
+  co_return made_of(context, described, reply);
+}
+
+Task<Outcome<Made>> Nfs4::mkdir(OperationContext context, Handle directory, std::string_view name,
+                                SetAttributes attributes) {
+  v4::createtype4 what;
+  what.type = v4::NF4DIR;
+  return make(context, directory, name, std::move(what), attributes);
+}
+
+Task<Outcome<Made>> Nfs4::symlink(OperationContext context, Handle directory, std::string_view name,
+                                  std::string target, SetAttributes attributes) {
+  v4::createtype4 what;
+  what.type = v4::NF4LNK;
+  what.linkdata() = Rope::copy_of(bytes_of(target));
+  return make(context, directory, name, std::move(what), attributes);
+}
+
+Task<Outcome<Made>> Nfs4::mknod(OperationContext context, Handle directory, std::string_view name,
+                                Special special, SetAttributes attributes) {
+  v4::createtype4 what;
+  what.type = static_cast<v4::nfs_ftype4>(special.type);
+  if (special.type == FileType::BlockDevice || special.type == FileType::CharacterDevice)
+    what.devdata() = {special.device.major, special.device.minor};
+  return make(context, directory, name, std::move(what), attributes);
+}
+
+// REMOVE removes whatever has the name (RFC 8881 18.25): its type is checked before.
+Task<Outcome<Ok>> Nfs4::remove_checked(OperationContext context, Handle directory,
+                                       std::string_view name, v4::nfs_opnum4 check,
+                                       Status otherwise) {
+  Request request;
+  request.put_handle(directory);
+  request.add(v4::OP_SAVEFH);
+  request.add(v4::OP_LOOKUP, &Op::oplookup, {std::string(name)});
+  const v4::fattr4 directories = type_is(FileType::Directory);
+  if (check == v4::OP_VERIFY)
+    request.add(v4::OP_VERIFY, &Op::opverify, {directories});
+  else
+    request.add(v4::OP_NVERIFY, &Op::opnverify, {directories});
+  request.add(v4::OP_RESTOREFH);
+  request.add(v4::OP_REMOVE, &Op::opremove, {std::string(name)});
+  const Outcome<Reply> reply = co_await run(context, request.once_only());
+  if (reply) co_return Ok{};
+  if (reply.error().is(Status::NotSync)) co_return Failure{Error::of_status(context, otherwise)};
+  co_return Failure{reply.error()};
+}
+
+Task<Outcome<Ok>> Nfs4::remove(OperationContext context, Handle directory, std::string_view name) {
+  return remove_checked(context, directory, name, v4::OP_NVERIFY, Status::IsDirectory);
+}
+
+Task<Outcome<Ok>> Nfs4::rmdir(OperationContext context, Handle directory, std::string_view name) {
+  return remove_checked(context, directory, name, v4::OP_VERIFY, Status::NotDirectory);
+}
+
+Task<Outcome<Ok>> Nfs4::rename(OperationContext context, Handle from_directory,
+                               std::string_view from, Handle to_directory, std::string_view to) {
+  Request request;
+  request.put_handle(from_directory);
+  request.add(v4::OP_SAVEFH);
+  request.put_handle(to_directory);
+  request.add(v4::OP_RENAME, &Op::oprename, {std::string(from), std::string(to)});
+  const Outcome<Reply> reply = co_await run(context, request.once_only());
+  if (!reply) co_return Failure{reply.error()};
+  co_return Ok{};
+}
+
+Task<Outcome<Ok>> Nfs4::link(OperationContext context, Handle file, Handle directory,
+                             std::string_view name) {
+  Request request;
+  request.put_handle(file);
+  request.add(v4::OP_SAVEFH);
+  request.put_handle(directory);
+  request.add(v4::OP_LINK, &Op::oplink, {std::string(name)});
+  const Outcome<Reply> reply = co_await run(context, request.once_only());
+  if (!reply) co_return Failure{reply.error()};
+  co_return Ok{};
+}
+
+Task<Outcome<Acls>> Nfs4::acls(OperationContext context, Handle, std::uint32_t) {
+  co_return Failure{Error::of_status(context, Status::NotSupported)};
+}
+
+Task<Outcome<Ok>> Nfs4::set_acls(OperationContext context, Handle, Acls, bool) {
+  co_return Failure{Error::of_status(context, Status::NotSupported)};
+}
+
+}  // namespace stag::nfs::client::nfs4

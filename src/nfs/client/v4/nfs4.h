@@ -1,0 +1,95 @@
+// NFS version 4.0, 4.1 and 4.2 (RFC 7530, RFC 8881, RFC 7862) as a Protocol: a COMPOUND for each
+// operation; creating a file takes three in version 4.0.
+//
+//   names          remove and rmdir check the type in the same COMPOUND: REMOVE itself does not
+//   read, write    with the anonymous stateid: no open is held between operations
+//   create         opens and closes at once
+//   listings       have neither "." nor ".."
+//   owners         numbers; a name of the server's domain is shown as nobody (65534), but root is 0
+//   access control lists  not supported
+#pragma once
+
+#include "nfs/client/protocol/protocol.h"
+#include "nfs/client/v4/attributes.h"
+#include "nfs/client/v4/session_client.h"
+
+namespace stag::nfs::client::nfs4 {
+
+class Nfs4 final : public Protocol {
+ public:
+  Nfs4(std::shared_ptr<SessionClient> client, const ProtocolOptions& options);
+
+  // Finds the highest minor version that client and server speak, or takes options.minor; and makes
+  // a session. NotSupported: there is none.
+  static Task<Outcome<std::shared_ptr<Nfs4>>> connect(rpc::Channel& channel,
+                                                      ProtocolOptions options);
+  // The root of the server's name space.
+  Task<Outcome<Handle>> root(OperationContext context);
+  std::uint32_t minor() const { return client_->minor(); }
+
+  rpc::Channel& channel() const override;
+  std::shared_ptr<Protocol> with(const ProtocolOptions& options) const override;
+  Task<void> close() override;
+  Task<Outcome<Ok>> ping(OperationContext context) override;
+
+  Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
+  Task<Outcome<Ok>> setattr(OperationContext context, Handle object, SetAttributes attributes,
+                            std::optional<Time> guard) override;
+  Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
+                              std::string_view name) override;
+  Task<Outcome<std::uint32_t>> access(OperationContext context, Handle object,
+                                      std::uint32_t asked) override;
+  Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
+                                      std::optional<std::uint64_t> size) override;
+
+  Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
+                               MutableBytes to) override;
+  Task<Outcome<WritePart>> write(OperationContext context, Handle file, std::uint64_t offset,
+                                 Bytes data, Stability stable) override;
+  Task<Outcome<Verifier>> commit(OperationContext context, Handle file, std::uint64_t offset,
+                                 std::uint32_t count) override;
+
+  Task<Outcome<Made>> create(OperationContext context, Handle directory, std::string_view name,
+                             SetAttributes attributes, CreateMode mode) override;
+  Task<Outcome<Made>> mkdir(OperationContext context, Handle directory, std::string_view name,
+                            SetAttributes attributes) override;
+  Task<Outcome<Made>> symlink(OperationContext context, Handle directory, std::string_view name,
+                              std::string target, SetAttributes attributes) override;
+  Task<Outcome<Made>> mknod(OperationContext context, Handle directory, std::string_view name,
+                            Special special, SetAttributes attributes) override;
+  Task<Outcome<Ok>> remove(OperationContext context, Handle directory,
+                           std::string_view name) override;
+  Task<Outcome<Ok>> rmdir(OperationContext context, Handle directory,
+                          std::string_view name) override;
+  Task<Outcome<Ok>> rename(OperationContext context, Handle from_directory, std::string_view from,
+                           Handle to_directory, std::string_view to) override;
+  Task<Outcome<Ok>> link(OperationContext context, Handle file, Handle directory,
+                         std::string_view name) override;
+
+  Task<Outcome<ListedPart>> list(OperationContext context, Handle directory, ListPosition from,
+                                 bool with_attributes, std::uint32_t size) override;
+
+  Task<Outcome<FileSystemUsage>> usage(OperationContext context, Handle object) override;
+  Task<Outcome<FileSystemInfo>> info(OperationContext context, Handle object) override;
+  Task<Outcome<NameLimits>> name_limits(OperationContext context, Handle object) override;
+
+  Task<Outcome<Acls>> acls(OperationContext context, Handle object,
+                           std::uint32_t reply_max) override;
+  Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
+                             bool with_defaults) override;
+
+ private:
+  Task<Outcome<Reply>> run(OperationContext context, Request& request);
+  Task<Outcome<Values>> values(OperationContext context, Handle object, const v4::bitmap4& asked);
+  Task<Outcome<Made>> make(OperationContext context, Handle directory, std::string_view name,
+                           v4::createtype4 what, SetAttributes attributes);
+  Task<Outcome<Ok>> remove_checked(OperationContext context, Handle directory,
+                                   std::string_view name, v4::nfs_opnum4 check, Status otherwise);
+  Task<Outcome<Ok>> close_v40(OperationContext context, Handle file, v4::OPEN4resok opened);
+  v4::createhow4 how_to_create(const SetAttributes& attributes, CreateMode mode);
+
+  std::shared_ptr<SessionClient> client_;
+  ProtocolOptions options_;
+};
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,305 @@
+// The operations of the client in NFS version 4, on our own server.
+#include <gtest/gtest.h>
+
+#include "base/task_group.h"
+#include "nfs/session/slots.h"
+#include "testing/nfs/nfs4_client_world.h"
+#include "testing/proves.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using testing::Accident;
+using testing::Nfs4ClientWorld;
+
+std::string bytes_in_a_row(std::size_t size) {
+  std::string text(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i % 23);
+  return text;
+}
+
+class Nfs4Client : public ::testing::TestWithParam<std::uint32_t>, public Nfs4ClientWorld {
+ protected:
+  Nfs4Client() : Nfs4ClientWorld(GetParam()) {}
+
+  template <class T>
+  T must(Task<Outcome<T>> task) {
+    Outcome<T> outcome = run(std::move(task));
+    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
+    return outcome ? std::move(*outcome) : T{};
+  }
+  template <class T>
+  Status status(Task<Outcome<T>> task) {
+    const Outcome<T> outcome = run(std::move(task));
+    if (outcome) ADD_FAILURE() << "it succeeded";
+    if (!outcome) {
+      EXPECT_EQ(outcome.error().kind, Error::Kind::Nfs) << outcome.error().sentence;
+    }
+    return outcome ? Status::Ok : outcome.error().status;
+  }
+  Handle root() { return files().root(); }
+  Handle file(const std::string& name, std::string_view content = {}) {
+    const Node node = must(files().create(root(), name, {.mode = 0644}));
+    if (!content.empty()) must(files().write_from(node.handle, 0, bytes_of(content)));
+    return node.handle;
+  }
+  std::string content(const Handle& of, std::size_t size) {
+    std::string text(size, '?');
+    text.resize(must(files().read_into(of, 0, std::as_writable_bytes(std::span(text)))));
+    return text;
+  }
+  std::vector<std::string> names(Listing::Detail detail = Listing::Detail::Attributes) {
+    std::vector<std::string> all;
+    Listing listing = files().list(root(), detail);
+    for (;;) {
+      const auto batch = must(listing.next());
+      if (batch.empty()) return all;
+      for (const Entry& entry : batch) {
+        EXPECT_EQ(entry.attributes.has_value(), detail == Listing::Detail::Attributes);
+        EXPECT_EQ(entry.handle.has_value(), detail == Listing::Detail::Attributes);
+        all.push_back(entry.name);
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs4Client, ::testing::Values(0u, 1u, 2u),
+                         [](const auto& minor) { return "v4_" + std::to_string(minor.param); });
+
+TEST_P(Nfs4Client, reads_what_it_wrote_reduced_or_not) {
+  PROVES("R8267-6.1-a", "R8267-6.1-c");
+  for (const bool reduce : {false, true}) {
+    files();
+    channel.server->channel.reduce = reduce;
+    const std::string text = bytes_in_a_row((3u << 20) + 4321);
+    const Handle to = file(reduce ? "reduced" : "inline", text);
+    EXPECT_TRUE(content(to, text.size() + 100) == text);
+    EXPECT_EQ(content(to, 1000), text.substr(0, 1000));
+  }
+}
+
+TEST_P(Nfs4Client, shows_and_changes_attributes) {
+  const Handle of = file("file", "12345");
+  SetAttributes changes;
+  changes.mode = 04750;
+  changes.uid = 1001;
+  changes.gid = 1002;
+  changes.size = 3;
+  changes.accessed = SetTime::to({1000, 5});
+  changes.modified = SetTime::to({-2000, 999'999'999});
+  must(files().setattr(of, changes));
+  const Attributes now = must(files().getattr(of));
+  EXPECT_EQ(now.type, FileType::Regular);
+  EXPECT_EQ(now.uid, 1001u);
+  EXPECT_EQ(now.gid, 1002u);
+  EXPECT_EQ(now.size, 3u);
+  EXPECT_EQ(now.links, 1u);
+  EXPECT_EQ(now.accessed, (Time{1000, 5}));
+  EXPECT_EQ(now.modified, (Time{-2000, 999'999'999}));
+  EXPECT_NE(now.file_id, 0u);
+}
+
+TEST_P(Nfs4Client, changes_nothing_when_the_guard_is_another_time) {
+  const Handle of = file("file");
+  const Attributes before = must(files().getattr(of));
+  SetAttributes changes;
+  changes.mode = 0600;
+  EXPECT_EQ(status(files().setattr(of, changes, Time{1, 1})), Status::NotSync);
+  must(files().setattr(of, changes, before.changed));
+  EXPECT_EQ(must(files().getattr(of)).mode, 0600u);
+}
+
+TEST_P(Nfs4Client, makes_objects_of_every_kind) {
+  EXPECT_EQ(must(files().mkdir(root(), "folder", {.mode = 0750})).attributes.mode, 0750u);
+  const Node link = must(files().symlink(root(), "link", "folder/x"));
+  EXPECT_EQ(link.attributes.type, FileType::Symlink);
+  EXPECT_EQ(must(files().readlink(link.handle, link.attributes.size)), "folder/x");
+  EXPECT_EQ(must(files().readlink(link.handle)), "folder/x");
+  const Node fifo = must(files().mknod(root(), "fifo", {FileType::Fifo, {}}, {}));
+  EXPECT_EQ(fifo.attributes.type, FileType::Fifo);
+  const Special disk{FileType::BlockDevice, {8, 1}};
+  EXPECT_EQ(must(files().mknod(root(), "disk", disk, {})).attributes.device, (Device{8, 1}));
+}
+
+TEST_P(Nfs4Client, creates_in_each_mode) {
+  const Handle first = file("file", "content");
+  EXPECT_EQ(status(files().create(root(), "file", {}, CreateMode::Guarded)), Status::Exists);
+  EXPECT_EQ(status(files().create(root(), "file", {}, CreateMode::Exclusive)), Status::Exists);
+  EXPECT_EQ(must(files().create(root(), "file", {})).handle, first);
+  EXPECT_EQ(must(files().getattr(first)).size, 7u);
+  SetAttributes empty;
+  empty.size = 0;
+  must(files().create(root(), "file", empty));
+  EXPECT_EQ(must(files().getattr(first)).size, 0u);
+  const Node alone = must(files().create(root(), "x", {.mode = 0604}, CreateMode::Exclusive));
+  EXPECT_EQ(alone.attributes.mode, 0604u);
+}
+
+TEST_P(Nfs4Client, leaves_nothing_open_behind_a_creation) {
+  file("file", "content");
+  ASSERT_EQ(clients().size(), 1u);
+  EXPECT_EQ(clients()[0].held.opens, 0u);
+}
+
+TEST_P(Nfs4Client, removes_files_by_remove_and_directories_by_rmdir) {
+  file("file");
+  must(files().mkdir(root(), "folder", {}));
+  EXPECT_EQ(status(files().remove(root(), "folder")), Status::IsDirectory);
+  EXPECT_EQ(status(files().rmdir(root(), "file")), Status::NotDirectory);
+  EXPECT_EQ(status(files().remove(root(), "nothing")), Status::NoEntry);
+  EXPECT_EQ(names(), (std::vector<std::string>{"file", "folder"}));
+  must(files().remove(root(), "file"));
+  must(files().rmdir(root(), "folder"));
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_P(Nfs4Client, renames_and_links) {
+  const Handle one = file("one", "1");
+  const Handle folder = must(files().mkdir(root(), "folder", {})).handle;
+  must(files().rename(root(), "one", folder, "two"));
+  must(files().link(one, root(), "three"));
+  EXPECT_EQ(must(files().walk("folder/two")).handle, one);
+  EXPECT_EQ(must(files().walk("three")).attributes.links, 2u);
+  EXPECT_EQ(must(files().walk("folder/../three")).handle, one);
+}
+
+TEST_P(Nfs4Client, lists_thousands_of_names_with_and_without_attributes) {
+  for (int i = 0; i < 1500; ++i) file("name " + std::to_string(10000 + i));
+  const auto all = names();
+  EXPECT_EQ(all.size(), 1500u);
+  EXPECT_EQ(names(Listing::Detail::Names), all);
+}
+
+TEST_P(Nfs4Client, reports_what_the_server_is_able_to_do) {
+  const FileSystemInfo info = must(files().info());
+  EXPECT_TRUE(info.hard_links && info.symlinks && info.times_can_be_set);
+  EXPECT_GE(info.read_max, 1u << 19);
+  EXPECT_GE(info.write_max, 1u << 19);
+  EXPECT_GE(must(files().name_limits()).max_name, 255u);
+  EXPECT_TRUE(must(files().name_limits()).no_truncation);
+  EXPECT_GT(must(files().usage()).total_bytes, 0u);
+  must(files().ping());
+}
+
+TEST_P(Nfs4Client, is_refused_what_its_user_may_not) {
+  const Handle mine = file("file");
+  EXPECT_EQ(must(files().access(root(), access::kRead | access::kModify)),
+            access::kRead | access::kModify);
+  options.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
+  FileSystem other = files().with(options);
+  SetAttributes changes;
+  changes.mode = 0777;
+  EXPECT_EQ(status(other.setattr(mine, changes)), Status::NotOwner);
+  EXPECT_EQ(must(other.access(mine, access::kModify)), 0u);
+}
+
+TEST_P(Nfs4Client, shares_one_session_among_file_systems) {
+  files();
+  const int before = channel.calls;
+  FileSystem other = files().with(options);
+  must(other.getattr(root()));
+  EXPECT_EQ(channel.calls, before + 1);
+}
+
+TEST_P(Nfs4Client, gives_session_and_client_ID_back_at_the_end) {
+  files();
+  EXPECT_EQ(clients().size(), GetParam() > 0 ? 1u : 0u) << "4.0: only whoever opens has one";
+  run(closed());
+  EXPECT_TRUE(clients().empty());
+}
+
+// A little of everything, with results that a second execution would not have.
+class Nfs4Accidents : public Nfs4ClientWorld {
+ public:
+  // The first thing that went wrong; empty: nothing.
+  std::string live() {
+    const std::string text = bytes_in_a_row(200'000);
+    const Handle top = files().root();
+    std::string wrong;
+    const auto check = [&wrong](std::string_view what, const auto& outcome) {
+      if (!outcome && wrong.empty()) wrong = std::string(what) + ": " + outcome.error().sentence;
+      return outcome.ok();
+    };
+    const auto folder = run(files().mkdir(top, "folder", {}));
+    const Handle in = check("mkdir", folder) ? folder->handle : top;
+    const auto made = run(files().create(in, "file", {.mode = 0640}, CreateMode::Guarded));
+    if (check("create", made))
+      check("write", run(files().write_from(made->handle, 0, bytes_of(text))));
+    check("symlink", run(files().symlink(in, "link", "file")));
+    check("rename", run(files().rename(in, "link", top, "moved")));
+    check("remove", run(files().remove(top, "moved")));
+    check("getattr", run(files().getattr(in)));
+    Listing listing = files().list(in);
+    check("list", run(listing.next()));
+    check("remove of the file", run(files().remove(in, "file")));
+    check("rmdir", run(files().rmdir(top, "folder")));
+    return wrong;
+  }
+};
+
+TEST(Nfs4ClientAccidents, every_call_is_executed_once_whenever_the_connection_is_cut) {
+  PROVES("R8267-6.7.2-d");
+  Nfs4Accidents undisturbed;
+  ASSERT_EQ(undisturbed.live(), "");
+  undisturbed.run(undisturbed.closed());
+  const int calls = undisturbed.channel.calls;
+  for (const Accident accident : {Accident::CutBefore, Accident::CutAfter}) {
+    for (int at = 1; at <= calls; ++at) {
+      Nfs4Accidents world;
+      world.channel.accident = accident;
+      world.channel.at = at;
+      EXPECT_EQ(world.live(), "") << "call " << at;
+      world.run(world.closed());
+      EXPECT_TRUE(world.clients().empty()) << at;
+    }
+  }
+}
+
+TEST(Nfs4ClientAccidents, a_server_that_restarts_before_any_call_is_met_with_a_new_session) {
+  Nfs4Accidents undisturbed;
+  undisturbed.files();
+  const int from = undisturbed.channel.calls + 1;
+  ASSERT_EQ(undisturbed.live(), "");
+  for (int at = from; at <= undisturbed.channel.calls; ++at) {
+    Nfs4Accidents world;
+    world.channel.accident = Accident::Restart;
+    world.channel.at = at;
+    EXPECT_EQ(world.live(), "") << "call " << at;
+  }
+}
+
+TEST(Nfs4ClientAccidents, a_call_without_an_answer_costs_itself_and_no_slot) {
+  PROVES("R8267-6.6-d", "R8267-6.6-c");
+  Nfs4Accidents world;
+  world.files();
+  world.channel.accident = Accident::Lost;
+  // More often than there are slots.
+  for (std::uint32_t i = 0; i < 2 * session::Slots::kMost; ++i) {
+    world.channel.at = world.channel.calls + 1;
+    const auto lost = world.run(world.files().getattr(world.files().root()));
+    ASSERT_FALSE(lost.ok());
+    EXPECT_EQ(lost.error().call.reason, Reason::TimedOut);
+  }
+  world.channel.accident = Accident::None;
+  EXPECT_EQ(world.live(), "");
+}
+
+Task<void> look_at(FileSystem& files, int& done) {
+  const Outcome<Attributes> got = co_await files.getattr(files.root());
+  EXPECT_TRUE(got.ok()) << got.error().sentence;
+  done += got.ok() ? 1 : 0;
+}
+
+TEST(Nfs4ClientAccidents, many_at_once_share_the_slots_and_one_recovery) {
+  Nfs4Accidents world;
+  FileSystem& files = world.files();
+  world.channel.restart();
+  TaskGroup group;
+  int done = 0;
+  for (int i = 0; i < 300; ++i) group.add(look_at(files, done));
+  world.loop.drain();
+  EXPECT_EQ(done, 300);
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

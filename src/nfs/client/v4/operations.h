@@ -1,0 +1,101 @@
+// COMPOUNDs in the making, and their results by operation; included by .cc files of this folder.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nfs/client/protocol/types.h"
+#include "nfs/proto/nfs4.h"
+#include "rpc/message.h"
+
+namespace stag::nfs::client::nfs4 {
+
+using Op = v4::nfs_argop4;
+using OpResult = v4::nfs_resop4;
+
+inline v4::nfs_fh4 to_nfs_fh4(const Handle& handle) {
+  return v4::nfs_fh4(handle.bytes());
+}
+
+// One COMPOUND. Place 0 is kept for SEQUENCE, which the session fills in.
+class Request {
+ public:
+  Request() { operations_.emplace_back().argop = v4::OP_SEQUENCE; }
+
+  // Add an operation and return its place among the results.
+  std::size_t add(v4::nfs_opnum4 number) {
+    operations_.emplace_back().argop = number;
+    return operations_.size() - 1;
+  }
+  template <class Args>
+  std::size_t add(v4::nfs_opnum4 number, Args& (Op::*arguments)(),
+                  std::type_identity_t<Args> value) {
+    const std::size_t place = add(number);
+    (operations_[place].*arguments)() = std::move(value);
+    return place;
+  }
+  std::size_t put_handle(const Handle& handle) {
+    return add(v4::OP_PUTFH, &Op::opputfh, {to_nfs_fh4(handle)});
+  }
+
+  // It must not run twice: the server keeps its results for a retransmission.
+  Request& once_only() {
+    once_only_ = true;
+    return *this;
+  }
+
+  // An OPEN, whose owner and number the session fills in; at most one.
+  std::size_t add_open(v4::OPEN4args args) {
+    open_place_ = add(v4::OP_OPEN, &Op::opopen, std::move(args));
+    return *open_place_;
+  }
+
+  std::vector<Op>& operations() { return operations_; }
+  std::optional<std::size_t> open_place() const { return open_place_; }
+  bool runs_once_only() const { return once_only_; }
+
+  std::span<const rpc::ResultBuffer> sinks{};
+  // Bytes of results that are provided for, where the caller knows better than the binding.
+  std::optional<std::uint32_t> results_max{};
+
+ private:
+  std::vector<Op> operations_;
+  std::optional<std::size_t> open_place_;
+  bool once_only_ = false;
+};
+
+// The status that a result has of its own.
+template <class Result>
+v4::nfsstat4 status_in(const Result& result) {
+  if constexpr (requires { result.status; })
+    return result.status;
+  else if constexpr (requires { result.sa_status; })
+    return result.sa_status;
+  else if constexpr (requires { result.gxr_status; })
+    return result.gxr_status;
+  else if constexpr (requires { result.lxr_status; })
+    return result.lxr_status;
+  else
+    return result.cr_status;
+}
+
+// The results of a COMPOUND that succeeded.
+class Reply {
+ public:
+  explicit Reply(std::vector<OpResult> results) : results_(std::move(results)) {}
+
+  // Null when the operation's own status contradicts that of the COMPOUND.
+  template <class Result>
+  Result* get(std::size_t place, Result& (OpResult::*arm)()) {
+    Result& result = (results_[place].*arm)();
+    return status_in(result) == v4::NFS4_OK ? &result : nullptr;
+  }
+
+ private:
+  std::vector<OpResult> results_;
+};
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,300 @@
+#include "nfs/client/v4/session_client.h"
+
+#include <algorithm>
+#include <random>
+
+#include "nfs/client/protocol/retrying_client.h"
+#include "nfs/client/v4/in_progress.h"
+#include "nfs/client/v4/status.h"
+#include "nfs/ulb/nfs4_client.h"
+
+namespace stag::nfs::client::nfs4 {
+namespace {
+
+// Goodbyes are a courtesy: a server forgets a client whose lease has run out.
+constexpr Duration kGoodbye = std::chrono::seconds(2);
+constexpr std::string_view kOwnerPrefix = "stag ";
+
+// RFC 8881 2.4: unlike that of any other client, and of any other mount of this machine.
+session::Identity fresh_identity() {
+  std::random_device random;
+  session::Identity identity;
+  identity.owner = kOwnerPrefix;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  for (int i = 0; i < 4; ++i)
+    for (std::uint32_t word = random(), digit = 0; digit < 8; ++digit, word >>= 4)
+      identity.owner.push_back(kHex[word & 15]);
+  store_be(identity.verifier.data(), static_cast<std::uint32_t>(random()));
+  store_be(identity.verifier.data() + 4, static_cast<std::uint32_t>(random()));
+  return identity;
+}
+
+// RFC 8881 16.2.3: the results are those of the operations, in their order, up to the first error.
+bool fits(const std::vector<Op>& asked, const v4::COMPOUND4res& came) {
+  if (came.resarray.size() > asked.size()) return false;
+  if (came.status == v4::NFS4_OK && came.resarray.size() != asked.size()) return false;
+  for (std::size_t i = 0; i < came.resarray.size(); ++i)
+    if (came.resarray[i].resop != asked[i].argop) return false;
+  return true;
+}
+
+}  // namespace
+
+SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& options,
+                             std::uint32_t minor)
+    : rpc_(channel, ulb::nfs4_client(), options.credentials),
+      minor_(minor),
+      own_(options),
+      session_(fresh_identity()),
+      client_v40_(fresh_identity()),
+      next_number_(std::uint64_t{std::random_device{}()} << 32) {
+  own_.cancel = {};
+  own_.timeout = kGoodbye;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::send(OperationContext context,
+                                                          std::vector<Op>& operations,
+                                                          const rpc::CallOptions& options) {
+  v4::COMPOUND4args args;
+  args.minorversion = minor_;
+  args.argarray.swap(operations);
+  auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, options);
+  operations.swap(args.argarray);
+  if (!came) co_return Failure{Error::of_call(context, came.error())};
+  // An operation that the server does not know has the number ILLEGAL in the results.
+  const bool illegal =
+      came->status == v4::NFS4ERR_OP_ILLEGAL || came->status == v4::NFS4ERR_NOTSUPP;
+  if (!illegal && !fits(operations, *came))
+    co_return Failure{Error::of_protocol(context, "sent results of other operations")};
+  co_return Attempt{Fate::Go, came->status, std::move(came->resarray)};
+}
+
+// An operation that needs no session.
+Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext context, Op operation,
+                                                           rpc::CallOptions options) {
+  std::vector<Op> operations;
+  operations.push_back(std::move(operation));
+  Outcome<Attempt> came = co_await send(context, operations, options);
+  if (came && (came->results.empty() || came->results.front().resop != operations.front().argop))
+    came->fate = Fate::Refused;
+  co_return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool keep,
+                                                               OperationContext context,
+                                                               Request& request,
+                                                               const ProtocolOptions& options) {
+  request.operations().front().opsequence() = session_.sequence(turn, keep);
+  rpc::CallOptions call = call_options_of(options);
+  call.sinks = request.sinks;
+  call.results_max = request.results_max;
+  Outcome<Attempt> came = co_await send(context, request.operations(), call);
+  if (!came || came->results.empty() || came->results.front().resop != v4::OP_SEQUENCE) {
+    session_.on_loss(turn);
+    if (came) came->fate = Fate::Refused;
+  } else {
+    came->fate =
+        session_.on_sequence(turn, came->results.front().opsequence(), channel().loop().now());
+    // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
+    if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
+      came->fate = Fate::Gone;
+  }
+  free_slot_.wake_one();
+  co_return came;
+}
+
+Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, Turn turn,
+                                                           const ProtocolOptions& options) {
+  std::vector<Op> operations(1);
+  operations.front().argop = v4::OP_SEQUENCE;
+  operations.front().opsequence() = session_.sequence(turn, false);
+  v4::COMPOUND4args args;
+  args.minorversion = minor_;
+  args.argarray = std::move(operations);
+  // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
+  rpc::CallOptions call = call_options_of(options);
+  call.results_max = session::Session::kCachedMax;
+  auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
+  const bool answered =
+      came && !came->resarray.empty() && came->resarray.front().resop == v4::OP_SEQUENCE;
+  if (!answered) {
+    session_.on_loss(turn);
+    free_slot_.wake_one();
+    if (!came) co_return Failure{Error::of_call(context, came.error())};
+    co_return Taken{Fate::Broken, turn};
+  }
+  const Fate fate =
+      session_.on_settling(turn, came->resarray.front().opsequence(), channel().loop().now());
+  if (fate != Fate::Go) free_slot_.wake_one();
+  co_return Taken{fate, turn};
+}
+
+Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext context,
+                                                             const ProtocolOptions& options) {
+  for (;;) {
+    const std::optional<Turn> turn = session_.take();
+    if (turn && turn->doubtful) co_return co_await settled(context, *turn, options);
+    if (turn) co_return Taken{Fate::Go, *turn};
+    co_await free_slot_.wait(options.cancel);
+    if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+    if (!session_.has_session()) co_return Taken{Fate::Again, {}};
+  }
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext context,
+                                                               const ProtocolOptions& options) {
+  const session::Step step = session_.step();
+  if (step == session::Step::ReclaimComplete) {
+    Outcome<Taken> taken = co_await take_turn(context, options);
+    if (!taken) co_return Failure{taken.error()};
+    if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
+    Request request;
+    request.add(v4::OP_RECLAIM_COMPLETE);
+    Outcome<Attempt> came = co_await send_with(taken->turn, false, context, request, options);
+    if (came && came->fate == Fate::Go) came->fate = session_.on_reclaim_complete(came->status);
+    // It was done, whatever its results were.
+    if (came && came->fate == Fate::Gone) came->fate = session_.on_reclaim_complete(v4::NFS4_OK);
+    co_return came;
+  }
+  Op operation;
+  if (step == session::Step::ExchangeId) {
+    operation.argop = v4::OP_EXCHANGE_ID;
+    operation.opexchange_id() = session_.exchange_id();
+  } else {
+    operation.argop = v4::OP_CREATE_SESSION;
+    operation.opcreate_session() = session_.create_session();
+  }
+  Outcome<Attempt> came = co_await alone(context, std::move(operation), call_options_of(options));
+  if (!came || came->fate != Fate::Go) co_return came;
+  OpResult& result = came->results.front();
+  came->fate = step == session::Step::ExchangeId
+                   ? session_.on_exchange_id(result.opexchange_id())
+                   : session_.on_create_session(result.opcreate_session());
+  co_return came;
+}
+
+// After a fate that is no end: pauses where one is due. An error is the end.
+Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, OperationContext context,
+                                       JukeboxRetry& retry) {
+  switch (fate) {
+    case Fate::Go:
+    case Fate::Again:
+      co_return Ok{};
+    case Fate::Later:
+      if (!retry.left()) co_return Failure{Error::of_status(context, Status::Delay)};
+      co_await retry.pause();
+      co_return Ok{};
+    case Fate::Refused:
+      co_return Failure{Error::of_status(context, to_status(status))};
+    case Fate::Gone:
+      co_return Failure{Error::of_protocol(context, "did this, and has lost the results")};
+    case Fate::Broken:
+      break;
+  }
+  co_return Failure{Error::of_protocol(context, "does not keep to the session that it gave")};
+}
+
+Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const ProtocolOptions& options) {
+  JukeboxRetry retry(channel().loop(), options);
+  while (session_.step() != session::Step::Ready) {
+    if (recovering_) {
+      co_await recovered_.wait(options.cancel);
+      if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+      continue;
+    }
+    Outcome<Attempt> came = Attempt{};
+    {
+      const InProgress in_progress(recovering_, recovered_);
+      came = co_await take_step(context, options);
+    }
+    if (!came) co_return Failure{came.error()};
+    minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
+    const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
+    if (!going) co_return going;
+  }
+  free_slot_.wake_all();
+  co_return Ok{};
+}
+
+Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
+                                           const ProtocolOptions& options) {
+  if (minor_ > 0) co_return co_await recover(context, options);
+  Op root;
+  root.argop = v4::OP_PUTROOTFH;
+  const Outcome<Attempt> came = co_await alone(context, std::move(root), call_options_of(options));
+  if (!came) co_return Failure{came.error()};
+  minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
+  if (came->status != v4::NFS4_OK)
+    co_return Failure{Error::of_status(context, to_status(came->status))};
+  co_return Ok{};
+}
+
+v4::verifier4 SessionClient::fresh_verifier() {
+  v4::verifier4 verifier;
+  store_be(verifier.data(), next_number_++);
+  return verifier;
+}
+
+// Every attempt to open has an owner of its own: numbers begin with 0, and nobody else's open is
+// concerned.
+void SessionClient::fill_in_owner(Request& request) {
+  if (!request.open_place()) return;
+  v4::OPEN4args& args = request.operations()[*request.open_place()].opopen();
+  std::array<std::byte, 8> owner;
+  store_be(owner.data(), next_number_++);
+  args.seqid = 0;
+  args.owner.clientid = minor_ > 0 ? session_.clientid() : client_v40_.clientid();
+  args.owner.owner = Rope::copy_of(owner);
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
+                                                             Request& request,
+                                                             const ProtocolOptions& options) {
+  if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
+  const Outcome<Ok> ready = co_await recover(context, options);
+  if (!ready) co_return Failure{ready.error()};
+  fill_in_owner(request);
+  const Outcome<Taken> taken = co_await take_turn(context, options);
+  if (!taken) co_return Failure{taken.error()};
+  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};
+  co_return co_await send_with(taken->turn, request.runs_once_only(), context, request, options);
+}
+
+Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
+                                        const ProtocolOptions& options) {
+  JukeboxRetry retry(channel().loop(), options);
+  bool gone = false;
+  for (;;) {
+    Outcome<Attempt> came = co_await attempt(context, request, options);
+    if (!came) co_return Failure{came.error()};
+    if (came->fate == Fate::Go && came->status == v4::NFS4_OK)
+      co_return Reply(std::move(came->results));
+    if (came->fate == Fate::Go)
+      came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
+    // Nothing was changed: it may run twice.
+    if (came->fate == Fate::Gone && !request.runs_once_only() && !std::exchange(gone, true))
+      continue;
+    const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
+    if (!going) co_return Failure{going.error()};
+  }
+}
+
+Task<void> SessionClient::close() {
+  if (minor_ == 0) co_return;  // a client ID ends with its lease
+  const OperationContext context{"end the session", {}};
+  if (session_.has_session()) {
+    Op session;
+    session.argop = v4::OP_DESTROY_SESSION;
+    session.opdestroy_session().dsa_sessionid = session_.sessionid();
+    const Outcome<Attempt> done =
+        co_await alone(context, std::move(session), call_options_of(own_));
+    if (!done) co_return;
+  }
+  if (!session_.has_clientid()) co_return;
+  Op client;
+  client.argop = v4::OP_DESTROY_CLIENTID;
+  client.opdestroy_clientid().dca_clientid = session_.clientid();
+  static_cast<void>(co_await alone(context, std::move(client), call_options_of(own_)));
+}
+
+}  // namespace stag::nfs::client::nfs4

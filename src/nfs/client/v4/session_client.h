@@ -1,0 +1,103 @@
+// SessionClient: one client of a server of NFS version 4, which all FileSystems of a mount share:
+// it makes and keeps what nfs/session says there must be, gives each COMPOUND a slot, and repeats
+// what the server could not do yet or had lost the session of.
+//
+// Version 4.0 has no session: its COMPOUNDs go as they are, and those that open make a client ID
+// first.
+//
+// A call that has no answer (cancelled, timed out, refused by the transport) leaves its slot in
+// doubt; whoever takes that slot next settles it first (RFC 8267 section 6.6).
+//
+// Thread: the Channel's loop. The Channel outlives it; close() is awaited before the Channel's.
+#pragma once
+
+#include <memory>
+
+#include "nfs/client/protocol/error.h"
+#include "nfs/client/protocol/options.h"
+#include "nfs/client/v4/operations.h"
+#include "nfs/client/v4/wait_list.h"
+#include "nfs/session/client_v40.h"
+#include "nfs/session/session.h"
+#include "rpc/client.h"
+
+namespace stag::nfs::client {
+class JukeboxRetry;
+}  // namespace stag::nfs::client
+
+namespace stag::nfs::client::nfs4 {
+
+class SessionClient {
+ public:
+  SessionClient(rpc::Channel& channel, const ProtocolOptions& options, std::uint32_t minor);
+
+  // Runs a COMPOUND and yields its results, which are those of a success. `request` and what it
+  // refers to outlive the Task.
+  Task<Outcome<Reply>> run(OperationContext context, Request& request,
+                           const ProtocolOptions& options);
+  // Makes client ID and session, as run() does where there are none. With
+  // NFS4ERR_MINOR_VERS_MISMATCH, minor_refused() is true after the failure.
+  Task<Outcome<Ok>> establish(OperationContext context, const ProtocolOptions& options);
+  bool minor_refused() const { return minor_refused_; }
+
+  // Gives session and client ID back; no call is in progress.
+  Task<void> close();
+
+  std::uint32_t minor() const { return minor_; }
+  // Of session and lease; before establish() nothing is granted.
+  const session::Session& session() const { return session_; }
+  session::Session& session() { return session_; }
+  rpc::Channel& channel() const { return rpc_.channel(); }
+  // Of an exclusive creation (RFC 8881 18.16.3): unlike that of any other.
+  v4::verifier4 fresh_verifier();
+
+ private:
+  using Turn = session::Slots::Turn;
+  using Fate = session::Fate;
+  struct Attempt {
+    Fate fate = Fate::Broken;
+    v4::nfsstat4 status = v4::NFS4_OK;
+    std::vector<OpResult> results{};
+  };
+
+  Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
+                                 const ProtocolOptions& options);
+  Task<Outcome<Attempt>> send(OperationContext context, std::vector<Op>& operations,
+                              const rpc::CallOptions& options);
+  Task<Outcome<Attempt>> send_with(Turn turn, bool keep, OperationContext context, Request& request,
+                                   const ProtocolOptions& options);
+  Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
+
+  // A turn that is certain; with another fate than Go there is none yet.
+  struct Taken {
+    Fate fate = Fate::Go;
+    Turn turn{};
+  };
+  Task<Outcome<Taken>> take_turn(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Taken>> settled(OperationContext context, Turn turn, const ProtocolOptions& options);
+
+  // Of version 4.0.
+  Task<Outcome<Attempt>> attempt_v40(OperationContext context, Request& request,
+                                     const ProtocolOptions& options);
+  Task<Outcome<Ok>> identify_v40(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
+
+  void fill_in_owner(Request& request);
+  Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Attempt>> take_step(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Ok>> go_on(Fate fate, v4::nfsstat4 status, OperationContext context,
+                          JukeboxRetry& retry);
+
+  rpc::Client rpc_;
+  const std::uint32_t minor_;
+  ProtocolOptions own_;  // of what belongs to no operation
+  session::Session session_;
+  session::ClientV40 client_v40_;
+  bool recovering_ = false;
+  bool minor_refused_ = false;
+  std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
+  WaitList recovered_;
+  WaitList free_slot_;
+};
+
+}  // namespace stag::nfs::client::nfs4

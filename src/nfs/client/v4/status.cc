@@ -1,0 +1,68 @@
+#include "nfs/client/v4/status.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace stag::nfs::client::nfs4 {
+namespace {
+
+struct StatusName {
+  v4::nfsstat4 number;
+  Status status;
+};
+constexpr StatusName kStatuses[] = {
+    {v4::NFS4_OK, Status::Ok},
+    {v4::NFS4ERR_PERM, Status::NotOwner},
+    {v4::NFS4ERR_NOENT, Status::NoEntry},
+    {v4::NFS4ERR_IO, Status::Io},
+    {v4::NFS4ERR_NXIO, Status::NoDeviceOrAddress},
+    {v4::NFS4ERR_ACCESS, Status::Access},
+    {v4::NFS4ERR_EXIST, Status::Exists},
+    {v4::NFS4ERR_XDEV, Status::CrossDevice},
+    {v4::NFS4ERR_NOTDIR, Status::NotDirectory},
+    {v4::NFS4ERR_ISDIR, Status::IsDirectory},
+    {v4::NFS4ERR_INVAL, Status::Invalid},
+    {v4::NFS4ERR_FBIG, Status::FileTooBig},
+    {v4::NFS4ERR_NOSPC, Status::NoSpace},
+    {v4::NFS4ERR_ROFS, Status::ReadOnly},
+    {v4::NFS4ERR_MLINK, Status::TooManyLinks},
+    {v4::NFS4ERR_NAMETOOLONG, Status::NameTooLong},
+    {v4::NFS4ERR_NOTEMPTY, Status::NotEmpty},
+    {v4::NFS4ERR_DQUOT, Status::QuotaExceeded},
+    {v4::NFS4ERR_STALE, Status::Stale},
+    {v4::NFS4ERR_FHEXPIRED, Status::Stale},
+    {v4::NFS4ERR_MOVED, Status::Remote},
+    {v4::NFS4ERR_BADHANDLE, Status::BadHandle},
+    {v4::NFS4ERR_NOT_SAME, Status::NotSync},
+    {v4::NFS4ERR_SAME, Status::NotSync},
+    {v4::NFS4ERR_BAD_COOKIE, Status::BadCookie},
+    {v4::NFS4ERR_NOTSUPP, Status::NotSupported},
+    {v4::NFS4ERR_ATTRNOTSUPP, Status::NotSupported},
+    {v4::NFS4ERR_OP_ILLEGAL, Status::NotSupported},
+    {v4::NFS4ERR_TOOSMALL, Status::TooSmall},
+    {v4::NFS4ERR_SERVERFAULT, Status::ServerFault},
+    {v4::NFS4ERR_BADTYPE, Status::BadType},
+    {v4::NFS4ERR_DELAY, Status::Delay},
+    {v4::NFS4ERR_GRACE, Status::Delay},
+    {v4::NFS4ERR_SYMLINK, Status::Invalid},
+    {v4::NFS4ERR_WRONG_TYPE, Status::Invalid},
+    {v4::NFS4ERR_BADNAME, Status::Invalid},
+    {v4::NFS4ERR_BADCHAR, Status::Invalid},
+    {v4::NFS4ERR_BADOWNER, Status::Invalid},
+    {v4::NFS4ERR_OPENMODE, Status::Access},
+    {v4::NFS4ERR_WRONGSEC, Status::Access},
+    {v4::NFS4ERR_WRONG_CRED, Status::Access},
+    {v4::NFS4ERR_LOCKED, Status::Delay},
+    {v4::NFS4ERR_SHARE_DENIED, Status::Delay},
+    {v4::NFS4ERR_FILE_OPEN, Status::Delay},
+    {v4::NFS4ERR_RESOURCE, Status::ServerFault},
+};
+
+}  // namespace
+
+Status to_status(v4::nfsstat4 status) {
+  const auto* found = std::ranges::find(kStatuses, status, &StatusName::number);
+  return found == std::end(kStatuses) ? Status::Unknown : found->status;
+}
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,210 @@
+// The client of version 4 as RFC 8267 section 6 has it: what it puts on the wire over RDMA.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/task_group.h"
+#include "fabric/sim/sim_fabric.h"
+#include "nfs/session/slots.h"
+#include "rpc/rdma/channel.h"
+#include "rpc/rdma/server.h"
+#include "rpcrdma/header.h"
+#include "testing/nfs/nfs4_client_world.h"
+#include "testing/proves.h"
+#include "testing/recording_fabric.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using testing::Act;
+using testing::End;
+using testing::Recorded;
+
+struct WireSetup {
+  std::uint32_t minor = 1;
+  std::uint32_t credits = 64;  // granted by the server
+  std::uint32_t slots = 64;
+};
+
+class Nfs4OnRdma {
+ public:
+  explicit Nfs4OnRdma(WireSetup setup = {}) {
+    ::stag::nfs::nfs4::Nfs4Options limits;
+    limits.clients.fore.max_requests = setup.slots;
+    served_.emplace(loop, std::make_shared<vfs::MemoryFileSystem>(), limits);
+    rpc::rdma::ServerOptions grants;
+    grants.credits = setup.credits;
+    server_.emplace(served_->server, grants);
+    const Address at = *server_->listen(server_side_, {"server", 20049});
+    rpc::rdma::ChannelOptions connecting;
+    connecting.seed = 7;
+    channel_.emplace(client_side_, at, connecting);
+    options_.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+    options_.calls.version = 4;
+    options_.calls.minor = setup.minor;
+    protocol_ = must(client::nfs4::Nfs4::connect(*channel_, options_.calls));
+    FileSystem all(protocol_, must(protocol_->root({"find the root", {}})), "/", options_);
+    files.emplace(protocol_, must(all.walk("data")).handle, "/data", options_);
+  }
+  ~Nfs4OnRdma() {
+    loop.run(ended(*channel_));
+    loop.run(ended(*server_));
+  }
+  template <class T>
+  static Task<Ok> ended(T& object) {
+    co_await object.close();
+    co_return Ok{};
+  }
+  template <class T>
+  T must(Task<Outcome<T>> task) {
+    Outcome<T> outcome = loop.run(std::move(task));
+    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
+    STAG_CHECK(outcome.ok());
+    return std::move(*outcome);
+  }
+  // Of the client's messages from entry `from` of the record on.
+  std::vector<rpcrdma::Header> calls(std::size_t from = 0) const {
+    std::vector<rpcrdma::Header> all;
+    for (std::size_t i = from; i < record.log().size(); ++i) {
+      const Recorded& entry = record[i];
+      if (entry.act != Act::Send || entry.end != End::Active) continue;
+      const auto parsed = rpcrdma::decode_header(entry.bytes);
+      EXPECT_TRUE(parsed.ok());
+      if (parsed) all.push_back(parsed->header);
+    }
+    return all;
+  }
+  // The most calls that were without an answer at a time.
+  std::size_t most_outstanding() const {
+    std::size_t now = 0, most = 0;
+    for (const Recorded& entry : record.log()) {
+      if (entry.end != End::Active) continue;
+      if (entry.act == Act::Send) most = std::max(most, ++now);
+      if (entry.act == Act::Receive && now > 0) --now;
+    }
+    return most;
+  }
+
+  fabric::SimLoop loop;
+  testing::Record record;
+  std::optional<FileSystem> files;
+
+ private:
+  fabric::SimFabric network_{loop, {}};
+  testing::RecordingFabric client_side_{network_, record};
+  testing::RecordingFabric server_side_{network_, record};
+  std::optional<testing::Nfs4Instance> served_;
+  std::optional<rpc::rdma::Server> server_;
+  std::optional<rpc::rdma::Channel> channel_;
+  FileSystemOptions options_;
+  std::shared_ptr<client::nfs4::Nfs4> protocol_;
+};
+
+std::size_t segments_of(const rpcrdma::Header& header) {
+  std::size_t most = header.reply_chunk ? header.reply_chunk->segments.size() : 0;
+  for (const auto& chunk : header.read_list) most = std::max(most, chunk.segments.size());
+  for (const auto& chunk : header.write_list) most = std::max(most, chunk.segments.size());
+  return most;
+}
+
+TEST(Nfs4ClientOnRdma, sends_chunks_that_every_server_takes) {
+  PROVES("R8267-6.4.2-a", "R8267-6.4.2-b", "R8267-6.4.2-c");
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    Nfs4OnRdma world({.minor = minor});
+    const std::string text(3u << 20, 'x');
+    const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+    world.must(world.files->write_from(file.handle, 0, bytes_of(text)));
+    std::string back(text.size(), '?');
+    world.must(world.files->read_into(file.handle, 0, std::as_writable_bytes(std::span(back))));
+    EXPECT_TRUE(back == text);
+    const std::string target(4000, 't');
+    const Node link = world.must(world.files->symlink(world.files->root(), "l", target, {}));
+    EXPECT_EQ(world.must(world.files->readlink(link.handle)), target);
+    Listing listing = world.files->list(world.files->root());
+    EXPECT_EQ(world.must(listing.next()).size(), 2u);
+
+    std::size_t with_read = 0, with_write = 0;
+    for (const rpcrdma::Header& header : world.calls()) {
+      std::size_t zero = 0, other = 0;
+      for (const auto& chunk : header.read_list) ++(chunk.position == 0 ? zero : other);
+      EXPECT_LE(zero, 1u);
+      EXPECT_LE(other, 1u);
+      EXPECT_LE(header.write_list.size(), 1u);
+      EXPECT_LE(segments_of(header), 16u);
+      with_read += other;
+      with_write += header.write_list.size();
+    }
+    EXPECT_GE(with_read, 3u) << "WRITE and CREATE of a link";
+    EXPECT_GE(with_write, 3u) << "READ and READLINK";
+  }
+}
+
+Task<void> ask_once(FileSystem& files, int& answered) {
+  const Outcome<Attributes> got = co_await files.getattr(files.root());
+  answered += got.ok() ? 1 : 0;
+}
+Task<Outcome<int>> ask_often(FileSystem& files, int times) {
+  TaskGroup group;
+  int answered = 0;
+  for (int i = 0; i < times; ++i) group.add(ask_once(files, answered));
+  co_await group.join();
+  co_return answered;
+}
+
+TEST(Nfs4ClientOnRdma, holds_to_slots_and_to_credits) {
+  PROVES("R8267-6.6-b");
+  for (const auto& [credits, slots] : {std::pair(4u, 16u), std::pair(16u, 4u)}) {
+    Nfs4OnRdma world({.credits = credits, .slots = slots});
+    EXPECT_EQ(world.must(ask_often(*world.files, 60)), 60);
+    EXPECT_LE(world.most_outstanding(), 4u);
+    EXPECT_GE(world.most_outstanding(), 2u);
+  }
+}
+
+// Replaces an RPC-over-RDMA message by RDMA_ERROR with ERR_CHUNK (RFC 8166 4.5).
+void make_error(std::vector<std::byte>& message) {
+  message.resize(20);
+  store_be(message.data() + 12, std::uint32_t{rpcrdma::RDMA_ERROR});
+  store_be(message.data() + 16, std::uint32_t{rpcrdma::ERR_CHUNK});
+}
+
+TEST(Nfs4ClientOnRdma, ends_a_call_that_draws_ERR_CHUNK_at_once_and_uses_its_slot_again) {
+  PROVES("R8267-6.4.2-i", "R8267-6.4.2-j", "R8267-6.6-c", "R8267-6.6-d");
+  Nfs4OnRdma world({.slots = 4});
+  // More often than there are slots.
+  for (int i = 0; i < 12; ++i) {
+    bool altered = false;
+    const std::size_t before = world.record.log().size();
+    world.record.tampering.rewrite_send = [&altered](End from, std::vector<std::byte>& message) {
+      if (from == End::Passive && !std::exchange(altered, true)) make_error(message);
+    };
+    const TimePoint start = world.loop.now();
+    // With a settled slot, the error hits the call itself; else the SEQUENCE that settles it.
+    const Outcome<Attributes> got = world.loop.run(world.files->getattr(world.files->root()));
+    ASSERT_FALSE(got.ok());
+    EXPECT_EQ(got.error().kind, Error::Kind::Call) << got.error().sentence;
+    EXPECT_EQ(got.error().call.reason, Reason::RdmaPeerRefusedChunks);
+    EXPECT_LT(world.loop.now() - start, std::chrono::seconds(1));
+    EXPECT_EQ(world.calls(before).size(), 1u) << "it is not sent again";
+  }
+  world.record.tampering.rewrite_send = nullptr;
+  EXPECT_EQ(world.must(ask_often(*world.files, 20)), 20);
+}
+
+TEST(Nfs4ClientOnRdma, without_a_session_an_error_says_nothing_about_what_was_done) {
+  PROVES("R8267-6.6-e");
+  Nfs4OnRdma world({.minor = 0});
+  const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+  bool altered = false;
+  world.record.tampering.rewrite_send = [&altered](End from, std::vector<std::byte>& message) {
+    if (from == End::Passive && !std::exchange(altered, true)) make_error(message);
+  };
+  const auto wrote = world.loop.run(world.files->write(file.handle, 0, bytes_of("data")));
+  ASSERT_FALSE(wrote.ok());
+  EXPECT_EQ(wrote.error().kind, Error::Kind::Call) << "no status of NFS: it may have been done";
+  world.record.tampering.rewrite_send = nullptr;
+  EXPECT_EQ(world.must(world.files->getattr(file.handle)).size, 4u);
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

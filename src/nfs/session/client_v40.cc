@@ -1,0 +1,44 @@
+#include "nfs/session/client_v40.h"
+
+namespace stag::nfs::session {
+
+v4::SETCLIENTID4args ClientV40::set_clientid() const {
+  v4::SETCLIENTID4args args;
+  args.client.id = Rope::copy_of(bytes_of(identity_.owner));
+  args.client.verifier = identity_.verifier;
+  // Nobody listens there (RFC 7530 3.3.3: port 0), so that nothing is delegated.
+  args.callback.cb_program = 0x40000000;
+  args.callback.cb_location = {"tcp", "0.0.0.0.0.0"};
+  return args;
+}
+
+Fate ClientV40::from_the_start() {
+  step_ = Step::SetClientid;
+  return ++recoveries_ > Session::kMostRecoveries ? Fate::Broken : Fate::Again;
+}
+
+Fate ClientV40::on_set_clientid(const v4::SETCLIENTID4res& results) {
+  if (results.status == v4::NFS4ERR_DELAY) return Fate::Later;
+  if (results.status != v4::NFS4_OK) return Fate::Refused;
+  clientid_ = results.resok4().clientid;
+  confirm_ = results.resok4().setclientid_confirm;
+  step_ = Step::Confirm;
+  return Fate::Go;
+}
+
+Fate ClientV40::on_confirm(v4::nfsstat4 status) {
+  if (status == v4::NFS4ERR_DELAY) return Fate::Later;
+  if (status == v4::NFS4ERR_STALE_CLIENTID) return from_the_start();
+  if (status != v4::NFS4_OK) return Fate::Refused;
+  step_ = Step::Ready;
+  return Fate::Go;
+}
+
+Fate ClientV40::on_status(v4::nfsstat4 status) {
+  if (status == v4::NFS4ERR_STALE_CLIENTID || status == v4::NFS4ERR_EXPIRED)
+    return from_the_start();
+  recoveries_ = 0;
+  return Fate::Go;
+}
+
+}  // namespace stag::nfs::session

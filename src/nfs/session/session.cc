@@ -1,0 +1,195 @@
+#include "nfs/session/session.h"
+
+#include <algorithm>
+
+namespace stag::nfs::session {
+namespace {
+
+// RFC 8881 18.36: the callback program is the client's choice, from the transient range.
+constexpr std::uint32_t kCallbackProgram = 0x40000000;
+
+v4::channel_attrs4 channel(std::uint32_t bytes, std::uint32_t kept, std::uint32_t operations,
+                           std::uint32_t calls) {
+  v4::channel_attrs4 attributes;
+  attributes.ca_maxrequestsize = attributes.ca_maxresponsesize = bytes;
+  attributes.ca_maxresponsesize_cached = kept;
+  attributes.ca_maxoperations = operations;
+  attributes.ca_maxrequests = calls;
+  return attributes;
+}
+
+}  // namespace
+
+v4::EXCHANGE_ID4args Session::exchange_id() const {
+  v4::EXCHANGE_ID4args args;
+  args.eia_clientowner.co_ownerid = Rope::copy_of(bytes_of(identity_.owner));
+  args.eia_clientowner.co_verifier = identity_.verifier;
+  args.eia_flags = v4::EXCHGID4_FLAG_USE_NON_PNFS;
+  return args;
+}
+
+v4::CREATE_SESSION4args Session::create_session() const {
+  v4::CREATE_SESSION4args args;
+  args.csa_clientid = clientid_;
+  args.csa_sequence = create_sequence_;
+  args.csa_fore_chan_attrs =
+      channel(identity_.message_max, kCachedMax, kOperations, identity_.slots);
+  // RFC 8267 6.5.2: no callback longer than any inline threshold, for none is served.
+  args.csa_back_chan_attrs = channel(1024, 0, 2, 1);
+  args.csa_cb_program = kCallbackProgram;
+  args.csa_sec_parms.resize(1);
+  return args;
+}
+
+// Back to a step, of which there must be an end. Calls that fail together go back together.
+Fate Session::go_back(Step step) {
+  if (step_ <= step) return Fate::Again;
+  if (++recoveries_ > kMostRecoveries) return Fate::Broken;
+  step_ = step;
+  return Fate::Again;
+}
+
+Fate Session::on_exchange_id(const v4::EXCHANGE_ID4res& results) {
+  if (results.eir_status == v4::NFS4ERR_DELAY) return Fate::Later;
+  if (results.eir_status != v4::NFS4_OK) return Fate::Refused;
+  const v4::EXCHANGE_ID4resok& client = results.eir_resok4();
+  const bool known = (client.eir_flags & v4::EXCHGID4_FLAG_CONFIRMED_R) != 0;
+  const bool same = known && client.eir_clientid == clientid_ && incarnation_ > 0;
+  // 18.35.3: whoever has made a session before goes on counting.
+  if (!same) {
+    create_sequence_ = client.eir_sequenceid;
+    complete_ = false;
+    ++incarnation_;
+  }
+  clientid_ = client.eir_clientid;
+  step_ = Step::CreateSession;
+  return Fate::Go;
+}
+
+Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
+  switch (results.csr_status) {
+    case v4::NFS4_OK:
+      break;
+    case v4::NFS4ERR_DELAY:
+      return Fate::Later;
+    case v4::NFS4ERR_SEQ_MISORDERED:
+      // The count of sessions is lost. Another verifier is another incarnation, which counts anew.
+      identity_.verifier.back() ^= std::byte{0xff};
+      return go_back(Step::ExchangeId);
+    case v4::NFS4ERR_STALE_CLIENTID:
+      return go_back(Step::ExchangeId);
+    default:
+      return Fate::Refused;
+  }
+  const v4::CREATE_SESSION4resok& made = results.csr_resok4();
+  ++create_sequence_;
+  fore_ = made.csr_fore_chan_attrs;
+  if (fore_.ca_maxrequests == 0 || fore_.ca_maxoperations < kOperations ||
+      std::min(fore_.ca_maxrequestsize, fore_.ca_maxresponsesize) < kLeastMessage)
+    return Fate::Broken;
+  sessionid_ = made.csr_sessionid;
+  slots_.reset(std::min(fore_.ca_maxrequests, identity_.slots));
+  step_ = complete_ ? Step::Ready : Step::ReclaimComplete;
+  return Fate::Go;
+}
+
+Fate Session::on_reclaim_complete(v4::nfsstat4 status) {
+  if (status == v4::NFS4ERR_DELAY || status == v4::NFS4ERR_GRACE) return Fate::Later;
+  if (status != v4::NFS4_OK && status != v4::NFS4ERR_COMPLETE_ALREADY) return Fate::Refused;
+  complete_ = true;
+  if (step_ == Step::ReclaimComplete) step_ = Step::Ready;
+  return Fate::Go;
+}
+
+v4::SEQUENCE4args Session::sequence(const Slots::Turn& turn, bool keep) const {
+  v4::SEQUENCE4args args;
+  args.sa_sessionid = sessionid_;
+  args.sa_sequenceid = turn.sequence;
+  args.sa_slotid = turn.slot;
+  args.sa_highest_slotid = std::max(turn.slot, slots_.highest_in_use());
+  args.sa_cachethis = keep;
+  return args;
+}
+
+bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const {
+  return results.sr_sessionid == sessionid_ && results.sr_slotid == turn.slot &&
+         results.sr_sequenceid == turn.sequence;
+}
+
+void Session::note(const v4::SEQUENCE4resok& results, TimePoint now) {
+  recoveries_ = 0;
+  renewed_ = now;
+  slots_.aim_at(results.sr_target_highest_slotid);
+  if ((results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0) {
+    complete_ = false;
+    step_ = std::min(step_, Step::ReclaimComplete);
+  }
+}
+
+// SEQUENCE failed: nothing behind it was executed.
+Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
+  switch (status) {
+    case v4::NFS4ERR_DELAY:
+      slots_.give_back(turn, Slots::Number::Unused);
+      return Fate::Later;
+    case v4::NFS4ERR_RETRY_UNCACHED_REP:
+    case v4::NFS4ERR_SEQ_FALSE_RETRY:
+      slots_.give_back(turn, Slots::Number::Used);
+      return Fate::Gone;
+    case v4::NFS4ERR_BADSLOT:
+      slots_.give_back(turn, Slots::Number::Unused);
+      if (!slots_.drop_from(turn.slot)) return go_back(Step::CreateSession);
+      return ++recoveries_ > Slots::kMost ? Fate::Broken : Fate::Again;
+    case v4::NFS4ERR_BADSESSION:
+    case v4::NFS4ERR_DEADSESSION:
+    case v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
+    case v4::NFS4ERR_SEQ_MISORDERED:
+    case v4::NFS4ERR_BAD_HIGH_SLOT:
+      slots_.give_back(turn, Slots::Number::Doubtful);
+      return go_back(Step::CreateSession);
+    case v4::NFS4ERR_STALE_CLIENTID:
+    case v4::NFS4ERR_EXPIRED:
+      slots_.give_back(turn, Slots::Number::Doubtful);
+      return go_back(Step::ExchangeId);
+    default:
+      slots_.give_back(turn, Slots::Number::Unused);
+      return Fate::Refused;
+  }
+}
+
+Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now) {
+  // It belongs to a session that is gone: another call has found that out.
+  if (!slots_.current(turn)) return results.sr_status == v4::NFS4_OK ? Fate::Go : Fate::Again;
+  if (results.sr_status != v4::NFS4_OK) return refused(turn, results.sr_status);
+  const v4::SEQUENCE4resok& resok = results.sr_resok4();
+  if (!belongs(turn, resok)) {
+    slots_.give_back(turn, Slots::Number::Doubtful);
+    return Fate::Broken;
+  }
+  slots_.give_back(turn, Slots::Number::Used);
+  note(resok, now);
+  return Fate::Go;
+}
+
+Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now) {
+  if (!slots_.current(turn)) return Fate::Again;
+  const bool replayed = results.sr_status == v4::NFS4ERR_RETRY_UNCACHED_REP ||
+                        results.sr_status == v4::NFS4ERR_SEQ_FALSE_RETRY;
+  if (results.sr_status == v4::NFS4_OK) {
+    if (!belongs(turn, results.sr_resok4())) {
+      slots_.give_back(turn, Slots::Number::Doubtful);
+      return Fate::Broken;
+    }
+    note(results.sr_resok4(), now);
+  } else if (results.sr_status == v4::NFS4ERR_DELAY) {
+    // The call that nobody waits for any more is still running.
+    slots_.give_back(turn, Slots::Number::Doubtful);
+    return Fate::Later;
+  } else if (!replayed) {
+    return refused(turn, results.sr_status);
+  }
+  slots_.settle(turn);
+  return Fate::Go;
+}
+
+}  // namespace stag::nfs::session

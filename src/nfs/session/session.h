@@ -1,0 +1,113 @@
+// nfs/session: what a client of NFSv4.1 and 4.2 has to keep in step with its server: client ID,
+// session, slots and lease (RFC 8881 sections 2.4, 2.10, 8.3; RFC 8267 section 6.6). A state
+// machine: calls, statuses, losses and the time go in; what to send next, and what becomes of a
+// call, come out. It owns no connection, loop or clock.
+//
+//   step() says what must be sent before any call: EXCHANGE_ID, then CREATE_SESSION, then
+//   RECLAIM_COMPLETE inside the session. Whatever a server loses leads back to one of them:
+//
+//     BADSESSION, DEADSESSION, a slot out of step -> CREATE_SESSION
+//     STALE_CLIENTID                              -> EXCHANGE_ID
+//     DELAY                                       -> the same again, after a pause
+//
+// A server that loses everything again and again without answering one call is given up after
+// kMostRecoveries.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/loop.h"
+#include "nfs/session/slots.h"
+
+namespace stag::nfs::session {
+
+enum class Step : std::uint8_t { ExchangeId, CreateSession, ReclaimComplete, Ready };
+
+// What becomes of a call, or of a step.
+enum class Fate : std::uint8_t {
+  Go,       // it worked: the results behind SEQUENCE count
+  Again,    // nothing was executed: once more, when step() is Ready
+  Later,    // the same, after a pause
+  Gone,     // it was executed, and its results are not to be had any more
+  Refused,  // nothing was executed, and will not be: the status stands
+  Broken,   // the server contradicts itself or the protocol
+};
+
+struct Identity {
+  std::string owner;         // co_ownerid: unique among all clients of the server
+  v4::verifier4 verifier{};  // of this incarnation
+  std::uint32_t slots = Slots::kMost;
+  std::uint32_t message_max = (1u << 20) + (8u << 10);  // bytes of a COMPOUND and of its results
+};
+
+class Session {
+ public:
+  // Operations of the longest COMPOUND that a client of this library sends.
+  static constexpr std::uint32_t kOperations = 12;
+  // Of the smallest messages that a client can work with.
+  static constexpr std::uint32_t kLeastMessage = 4096;
+  static constexpr std::uint32_t kMostRecoveries = 8;
+  // Results of an operation that must not run twice are kept by the server up to this size.
+  static constexpr std::uint32_t kCachedMax = 4096;
+
+  explicit Session(Identity identity) : identity_(std::move(identity)) {}
+
+  Step step() const { return step_; }
+  // The arguments of the steps.
+  v4::EXCHANGE_ID4args exchange_id() const;
+  v4::CREATE_SESSION4args create_session() const;
+  Fate on_exchange_id(const v4::EXCHANGE_ID4res& results);
+  Fate on_create_session(const v4::CREATE_SESSION4res& results);
+  Fate on_reclaim_complete(v4::nfsstat4 status);
+
+  // A slot for a call; nullopt: all are in use.
+  std::optional<Slots::Turn> take() { return slots_.take(); }
+  // What goes in front of the call, or stands alone for a doubtful turn. `keep`: the server keeps
+  // the results for a retransmission.
+  v4::SEQUENCE4args sequence(const Slots::Turn& turn, bool keep) const;
+  // Of a call: the turn ends.
+  Fate on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now);
+  // Of the lone SEQUENCE of a doubtful turn: with Fate::Go the turn goes on with a number that is
+  // certain, with any other fate it ends.
+  Fate on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now);
+  // No answer came, or none that can be read: the turn ends.
+  void on_loss(const Slots::Turn& turn) { slots_.give_back(turn, Slots::Number::Doubtful); }
+
+  // RFC 8881 8.3: whether a SEQUENCE is due so that the lease does not run out. Only a client that
+  // holds opens or locks needs it: without them a lapsed lease costs a new session.
+  bool renewal_due(TimePoint now) const { return now - renewed_ >= lease_ / 3; }
+  void set_lease(Duration lease) { lease_ = lease; }
+  Duration lease() const { return lease_; }
+  // How often a client ID was made; opens and locks belong to one of them.
+  std::uint32_t incarnation() const { return incarnation_; }
+
+  v4::clientid4 clientid() const { return clientid_; }
+  const v4::sessionid4& sessionid() const { return sessionid_; }
+  bool has_session() const { return step_ == Step::Ready || step_ == Step::ReclaimComplete; }
+  bool has_clientid() const { return step_ != Step::ExchangeId; }
+  const v4::channel_attrs4& limits() const { return fore_; }
+  const Slots& slots() const { return slots_; }
+
+ private:
+  Fate go_back(Step step);
+  Fate refused(const Slots::Turn& turn, v4::nfsstat4 status);
+  bool belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const;
+  void note(const v4::SEQUENCE4resok& results, TimePoint now);
+
+  Identity identity_;
+  Step step_ = Step::ExchangeId;
+  std::uint32_t recoveries_ = 0;  // since a call was answered
+  std::uint32_t incarnation_ = 0;
+  v4::clientid4 clientid_ = 0;
+  v4::sequenceid4 create_sequence_ = 0;
+  bool complete_ = false;  // RECLAIM_COMPLETE was done for this client ID
+  v4::sessionid4 sessionid_{};
+  v4::channel_attrs4 fore_{};
+  Slots slots_;
+  Duration lease_ = std::chrono::seconds(90);
+  TimePoint renewed_{};
+};
+
+}  // namespace stag::nfs::session

@@ -1,0 +1,275 @@
+// What a client does with everything that a server may say about its session (RFC 8881 2.10, 8.3,
+// 18.35, 18.36, 18.46, 18.51; RFC 8267 6.6).
+#include "nfs/session/session.h"
+
+#include <gtest/gtest.h>
+
+#include "testing/proves.h"
+
+namespace stag::nfs::session {
+namespace {
+
+constexpr TimePoint kStart{};
+
+v4::EXCHANGE_ID4res client_is(v4::clientid4 id, v4::sequenceid4 sequence, bool known = false) {
+  v4::EXCHANGE_ID4res results;
+  results.eir_resok4().eir_clientid = id;
+  results.eir_resok4().eir_sequenceid = sequence;
+  results.eir_resok4().eir_flags = known ? v4::EXCHGID4_FLAG_CONFIRMED_R : 0;
+  return results;
+}
+
+v4::CREATE_SESSION4res session_is(std::uint8_t id, std::uint32_t slots = 4) {
+  v4::CREATE_SESSION4res results;
+  results.csr_resok4().csr_sessionid.fill(std::byte{id});
+  results.csr_resok4().csr_fore_chan_attrs = {0, 1 << 20, 1 << 20, 4096, 32, slots, {}};
+  return results;
+}
+
+v4::SEQUENCE4res says(v4::nfsstat4 status) {
+  v4::SEQUENCE4res results;
+  results.sr_status = status;
+  return results;
+}
+
+v4::SEQUENCE4res echo(const Session& session, const Slots::Turn& turn) {
+  v4::SEQUENCE4res results;
+  v4::SEQUENCE4resok& resok = results.sr_resok4();
+  resok.sr_sessionid = session.sessionid();
+  resok.sr_slotid = turn.slot;
+  resok.sr_sequenceid = turn.sequence;
+  resok.sr_highest_slotid = resok.sr_target_highest_slotid = 3;
+  return results;
+}
+
+struct Established {
+  explicit Established(std::uint32_t slots = 4) : session({"owner"}) {
+    EXPECT_EQ(session.on_exchange_id(client_is(7, 40)), Fate::Go);
+    EXPECT_EQ(session.on_create_session(session_is(1, slots)), Fate::Go);
+    EXPECT_EQ(session.on_reclaim_complete(v4::NFS4_OK), Fate::Go);
+    EXPECT_EQ(session.step(), Step::Ready);
+  }
+  Fate call(v4::nfsstat4 status) {
+    const Slots::Turn turn = *session.take();
+    if (status == v4::NFS4_OK) return session.on_sequence(turn, echo(session, turn), kStart);
+    return session.on_sequence(turn, says(status), kStart);
+  }
+  void renew_session(std::uint8_t id) {
+    EXPECT_EQ(session.step(), Step::CreateSession);
+    EXPECT_EQ(session.on_create_session(session_is(id)), Fate::Go);
+  }
+  Session session;
+};
+
+TEST(Session, begins_with_EXCHANGE_ID_CREATE_SESSION_and_RECLAIM_COMPLETE) {
+  Session session({"owner"});
+  EXPECT_EQ(session.step(), Step::ExchangeId);
+  EXPECT_EQ(session.exchange_id().eia_flags, v4::EXCHGID4_FLAG_USE_NON_PNFS);
+  session.on_exchange_id(client_is(7, 40));
+  EXPECT_EQ(session.step(), Step::CreateSession);
+  EXPECT_EQ(session.create_session().csa_clientid, 7u);
+  EXPECT_EQ(session.create_session().csa_sequence, 40u);
+  session.on_create_session(session_is(1));
+  EXPECT_EQ(session.step(), Step::ReclaimComplete);
+  session.on_reclaim_complete(v4::NFS4_OK);
+  EXPECT_EQ(session.step(), Step::Ready);
+}
+
+TEST(Session, offers_callbacks_that_fit_a_short_message_and_no_channel_for_them) {
+  PROVES("R8267-6.5.2-e");
+  const Session session({"owner"});
+  const v4::CREATE_SESSION4args args = session.create_session();
+  EXPECT_LE(args.csa_back_chan_attrs.ca_maxrequestsize, 1024u) << "the least inline threshold";
+  EXPECT_EQ(args.csa_flags, 0u);
+}
+
+TEST(Session, that_is_gone_is_made_again_with_the_same_client_ID) {
+  for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_DEADSESSION,
+                            v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION, v4::NFS4ERR_SEQ_MISORDERED}) {
+    Established world;
+    EXPECT_EQ(world.call(status), Fate::Again);
+    EXPECT_EQ(world.session.step(), Step::CreateSession);
+    EXPECT_EQ(world.session.create_session().csa_sequence, 41u);
+    world.renew_session(2);
+    EXPECT_EQ(world.session.step(), Step::Ready) << "RECLAIM_COMPLETE belongs to the client ID";
+    EXPECT_EQ(world.session.take()->sequence, 1u);
+  }
+}
+
+TEST(Session, of_a_server_that_forgot_the_client_begins_from_the_start) {
+  Established world;
+  world.call(v4::NFS4ERR_BADSESSION);
+  EXPECT_EQ(world.session.on_create_session([] {
+    v4::CREATE_SESSION4res stale;
+    stale.csr_status = v4::NFS4ERR_STALE_CLIENTID;
+    return stale;
+  }()),
+            Fate::Again);
+  EXPECT_EQ(world.session.step(), Step::ExchangeId);
+  world.session.on_exchange_id(client_is(8, 1));
+  world.session.on_create_session(session_is(3));
+  EXPECT_EQ(world.session.step(), Step::ReclaimComplete);
+  EXPECT_EQ(world.session.incarnation(), 2u);
+}
+
+TEST(Session, counts_its_sessions_on_when_the_server_still_knows_the_client) {
+  Established world;
+  world.call(v4::NFS4ERR_STALE_CLIENTID);
+  world.session.on_exchange_id(client_is(7, 1, true));
+  EXPECT_EQ(world.session.create_session().csa_sequence, 41u);
+  EXPECT_EQ(world.session.incarnation(), 1u);
+}
+
+TEST(Session, that_lost_its_count_is_another_incarnation) {
+  Established world;
+  const auto before = world.session.exchange_id().eia_clientowner;
+  world.call(v4::NFS4ERR_BADSESSION);
+  v4::CREATE_SESSION4res misordered;
+  misordered.csr_status = v4::NFS4ERR_SEQ_MISORDERED;
+  EXPECT_EQ(world.session.on_create_session(misordered), Fate::Again);
+  const auto after = world.session.exchange_id().eia_clientowner;
+  EXPECT_NE(before.co_verifier, after.co_verifier);
+  EXPECT_EQ(before.co_ownerid, after.co_ownerid);
+}
+
+TEST(Session, of_a_server_that_loses_every_one_is_given_up) {
+  Established world;
+  Fate fate = Fate::Again;
+  std::uint32_t sessions = 0;
+  while (fate == Fate::Again && sessions < 100) {
+    fate = world.call(v4::NFS4ERR_BADSESSION);
+    if (fate == Fate::Again) world.renew_session(static_cast<std::uint8_t>(++sessions));
+  }
+  EXPECT_EQ(fate, Fate::Broken);
+  EXPECT_EQ(sessions, Session::kMostRecoveries);
+}
+
+TEST(Session, is_not_given_up_when_many_calls_find_out_together_that_it_is_gone) {
+  Established world(64);
+  std::vector<Slots::Turn> turns;
+  while (const auto turn = world.session.take()) turns.push_back(*turn);
+  for (const Slots::Turn& turn : turns)
+    EXPECT_EQ(world.session.on_sequence(turn, says(v4::NFS4ERR_BADSESSION), kStart), Fate::Again);
+  world.renew_session(2);
+  EXPECT_EQ(world.call(v4::NFS4_OK), Fate::Go);
+}
+
+TEST(Session, waits_with_the_same_number_when_the_server_is_busy) {
+  Established world;
+  EXPECT_EQ(world.call(v4::NFS4ERR_DELAY), Fate::Later);
+  EXPECT_EQ(world.session.take()->sequence, 1u);
+}
+
+TEST(Session, uses_a_slot_again_whose_call_had_no_answer_after_a_lone_SEQUENCE) {
+  PROVES("R8267-6.6-d");
+  for (const bool executed : {false, true}) {
+    Established world(1);
+    world.session.on_loss(*world.session.take());
+    Slots::Turn turn = *world.session.take();
+    ASSERT_TRUE(turn.doubtful);
+    EXPECT_EQ(turn.sequence, 1u);
+    // RFC 8881 2.10.6.1.3: the server says so, or answers as it did, or knows nothing of it.
+    const v4::SEQUENCE4res answer =
+        executed ? says(v4::NFS4ERR_RETRY_UNCACHED_REP) : echo(world.session, turn);
+    EXPECT_EQ(world.session.on_settling(turn, answer, kStart), Fate::Go);
+    EXPECT_EQ(turn.sequence, 2u);
+    EXPECT_EQ(world.session.on_sequence(turn, echo(world.session, turn), kStart), Fate::Go);
+    EXPECT_EQ(world.session.take()->sequence, 3u);
+  }
+}
+
+TEST(Session, leaves_a_slot_in_doubt_whose_lost_call_still_runs) {
+  Established world(1);
+  world.session.on_loss(*world.session.take());
+  Slots::Turn turn = *world.session.take();
+  EXPECT_EQ(world.session.on_settling(turn, says(v4::NFS4ERR_DELAY), kStart), Fate::Later);
+  EXPECT_TRUE(world.session.take()->doubtful);
+}
+
+TEST(Session, tells_that_results_are_gone_and_goes_on_with_the_next_number) {
+  for (const auto status : {v4::NFS4ERR_RETRY_UNCACHED_REP, v4::NFS4ERR_SEQ_FALSE_RETRY}) {
+    Established world;
+    EXPECT_EQ(world.call(status), Fate::Gone);
+    EXPECT_EQ(world.session.take()->sequence, 2u);
+  }
+}
+
+TEST(Session, does_without_slots_that_the_server_took_away) {
+  Established world;
+  const auto keep = *world.session.take();
+  const auto bad = *world.session.take();
+  EXPECT_EQ(world.session.on_sequence(bad, says(v4::NFS4ERR_BADSLOT), kStart), Fate::Again);
+  EXPECT_EQ(world.session.step(), Step::Ready);
+  EXPECT_FALSE(world.session.take().has_value());
+  EXPECT_EQ(world.session.on_sequence(keep, says(v4::NFS4ERR_BADSLOT), kStart), Fate::Again);
+  EXPECT_EQ(world.session.step(), Step::CreateSession) << "none was left";
+}
+
+TEST(Session, keeps_below_the_highest_slot_that_the_server_wants_used) {
+  Established world;
+  const auto turn = *world.session.take();
+  v4::SEQUENCE4res answer = echo(world.session, turn);
+  answer.sr_resok4().sr_target_highest_slotid = 0;
+  EXPECT_EQ(world.session.on_sequence(turn, answer, kStart), Fate::Go);
+  EXPECT_TRUE(world.session.take().has_value());
+  EXPECT_FALSE(world.session.take().has_value());
+}
+
+TEST(Session, does_not_take_the_answer_to_another_call) {
+  for (int wrong = 0; wrong < 3; ++wrong) {
+    Established world;
+    const auto turn = *world.session.take();
+    v4::SEQUENCE4res answer = echo(world.session, turn);
+    if (wrong == 0) answer.sr_resok4().sr_sequenceid += 1;
+    if (wrong == 1) answer.sr_resok4().sr_slotid += 1;
+    if (wrong == 2) answer.sr_resok4().sr_sessionid[0] ^= std::byte{1};
+    EXPECT_EQ(world.session.on_sequence(turn, answer, kStart), Fate::Broken);
+  }
+}
+
+TEST(Session, does_not_take_a_session_that_carries_nothing) {
+  for (int wrong = 0; wrong < 4; ++wrong) {
+    Session session({"owner"});
+    session.on_exchange_id(client_is(7, 1));
+    v4::CREATE_SESSION4res made = session_is(1);
+    v4::channel_attrs4& fore = made.csr_resok4().csr_fore_chan_attrs;
+    if (wrong == 0) fore.ca_maxrequests = 0;
+    if (wrong == 1) fore.ca_maxoperations = 2;
+    if (wrong == 2) fore.ca_maxrequestsize = 100;
+    if (wrong == 3) fore.ca_maxresponsesize = 0;
+    EXPECT_EQ(session.on_create_session(made), Fate::Broken) << wrong;
+  }
+}
+
+TEST(Session, of_a_restarted_server_says_that_nothing_is_reclaimed) {
+  Established world;
+  const auto turn = *world.session.take();
+  v4::SEQUENCE4res answer = echo(world.session, turn);
+  answer.sr_resok4().sr_status_flags = v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+  EXPECT_EQ(world.session.on_sequence(turn, answer, kStart), Fate::Go);
+  EXPECT_EQ(world.session.step(), Step::ReclaimComplete);
+  EXPECT_EQ(world.session.on_reclaim_complete(v4::NFS4ERR_COMPLETE_ALREADY), Fate::Go);
+  EXPECT_EQ(world.session.step(), Step::Ready);
+}
+
+TEST(Session, is_renewed_before_a_third_of_the_lease_has_passed) {
+  Established world;
+  world.session.set_lease(std::chrono::seconds(90));
+  const auto turn = *world.session.take();
+  const TimePoint now = kStart + std::chrono::seconds(1000);
+  world.session.on_sequence(turn, echo(world.session, turn), now);
+  EXPECT_FALSE(world.session.renewal_due(now + std::chrono::seconds(29)));
+  EXPECT_TRUE(world.session.renewal_due(now + std::chrono::seconds(30)));
+}
+
+TEST(Session, refusals_that_no_repetition_helps_are_passed_on) {
+  for (const auto status : {v4::NFS4ERR_REQ_TOO_BIG, v4::NFS4ERR_TOO_MANY_OPS,
+                            v4::NFS4ERR_REP_TOO_BIG, v4::NFS4ERR_SERVERFAULT}) {
+    Established world;
+    EXPECT_EQ(world.call(status), Fate::Refused);
+    EXPECT_EQ(world.session.take()->sequence, 1u);
+  }
+}
+
+}  // namespace
+}  // namespace stag::nfs::session

@@ -1,0 +1,61 @@
+// Slots: the requester's half of a session's slot table (RFC 8881 section 2.10.6.1). A call takes a
+// slot with the sequence number that is next there, and gives it back with what became of the
+// number. A slot whose call got no answer is in doubt: whoever takes it next first finds out with a
+// lone SEQUENCE of the same number whether the server has used it (RFC 8267 section 6.6).
+//
+// Pure: no clock, no thread; the memory is bounded by kMost.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "nfs/proto/nfs4.h"
+
+namespace stag::nfs::session {
+
+class Slots {
+ public:
+  static constexpr std::uint32_t kMost = 64;
+
+  struct Turn {
+    std::uint32_t table = 0;  // of several sessions in a row
+    v4::slotid4 slot = 0;
+    v4::sequenceid4 sequence = 0;
+    bool doubtful = false;  // the number may have been used: to be settled first
+  };
+  enum class Number : std::uint8_t { Used, Unused, Doubtful };
+
+  // A new session with `count` slots, at most kMost of which are used. Turns of the table before
+  // mean nothing any more.
+  void reset(std::uint32_t count);
+  // The lowest free slot, one that is not in doubt if there is any; nullopt: none is free.
+  std::optional<Turn> take();
+  void give_back(const Turn& turn, Number number);
+  // The server has used the number of a doubtful turn, which goes on with the next one.
+  void settle(Turn& turn);
+  // The server asks that no slot above be used (sr_target_highest_slotid).
+  void aim_at(v4::slotid4 highest);
+  // The server does not know this slot, and so none above it; false if none is left.
+  [[nodiscard]] bool drop_from(v4::slotid4 slot);
+
+  // Of all turns that are taken: sa_highest_slotid.
+  v4::slotid4 highest_in_use() const;
+  std::uint32_t usable() const { return usable_; }
+  bool current(const Turn& turn) const { return turn.table == table_ && turn.slot < count_; }
+
+ private:
+  struct Slot {
+    v4::sequenceid4 next = 1;
+    bool taken = false;
+    bool doubtful = false;
+  };
+  std::optional<Turn> take_slot(bool doubtful);
+
+  std::array<Slot, kMost> slots_{};
+  std::uint32_t table_ = 0;
+  std::uint32_t count_ = 0;   // that the server knows
+  std::uint32_t usable_ = 0;  // that it wants used
+};
+
+}  // namespace stag::nfs::session

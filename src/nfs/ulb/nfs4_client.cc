@@ -1,0 +1,138 @@
+#include "nfs/ulb/nfs4_client.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "nfs/ulb/nfs3.h"
+
+namespace stag::nfs::ulb {
+namespace {
+
+// Encoded sizes in bytes (RFC 8881 section 3).
+constexpr std::uint32_t kOperation = 4 + 4;  // number and status
+constexpr std::uint32_t kStateid = 16;
+constexpr std::uint32_t kChangeInfo = 20;
+constexpr std::uint32_t kVerifier = 8;
+constexpr std::uint32_t kBitmap = 4 + 3 * 4;
+constexpr std::uint32_t kOpaque = 4 + v4::NFS4_OPAQUE_LIMIT;
+constexpr std::uint32_t kHandle = 4 + v4::NFS4_FHSIZE;
+constexpr std::uint32_t kDenied = 20 + 8 + kOpaque;
+// A write delegation whose permissions name somebody.
+constexpr std::uint32_t kDelegation = 4 + kStateid + 4 + 12 + 12 + kOpaque;
+// Every attribute that is not of kUnbounded takes less; owners are names.
+constexpr std::uint32_t kAttribute = 16;
+constexpr std::uint32_t kMaxListing = 1u << 30;
+
+std::uint32_t attribute_max(std::uint32_t number) {
+  switch (number) {
+    case v4::FATTR4_OWNER:
+    case v4::FATTR4_OWNER_GROUP:
+      return kOpaque;
+    case v4::FATTR4_FILEHANDLE:
+      return kHandle;
+    case v4::FATTR4_ACL:
+    case v4::FATTR4_DACL:
+    case v4::FATTR4_SACL:
+    case v4::FATTR4_FS_LOCATIONS:
+    case v4::FATTR4_FS_LOCATIONS_INFO:
+      return kUsualUnbounded;
+    default:
+      return kAttribute;
+  }
+}
+
+std::uint32_t attributes_max(const v4::bitmap4& asked) {
+  std::uint32_t total = kBitmap + 4;
+  for (std::size_t word = 0; word < std::min<std::size_t>(asked.size(), 3); ++word)
+    for (std::uint32_t bit = 0; bit < 32; ++bit)
+      if ((asked[word] >> bit & 1) != 0)
+        total += attribute_max(static_cast<std::uint32_t>(word) * 32 + bit);
+  return total;
+}
+
+// RFC 8881 18.23.3: maxcount limits the whole resok structure.
+std::uint32_t listing_max(std::uint32_t count) {
+  return (std::clamp(count, kVerifier + 8, kMaxListing) + 3) / 4 * 4;
+}
+
+std::uint32_t state_results_max(const v4::nfs_argop4& operation) {
+  switch (operation.argop) {
+    case v4::OP_OPEN:
+      return kStateid + kChangeInfo + 4 + kBitmap + kDelegation;
+    case v4::OP_LOCK:
+    case v4::OP_LOCKT:
+      return kDenied;
+    case v4::OP_EXCHANGE_ID:  // with one implementation ID of usual length
+      return 16 + 4 + 8 + kOpaque + kOpaque + 4 + kOpaque;
+    case v4::OP_SETCLIENTID:  // CLID_INUSE names the client that has it
+      return kOpaque;
+    case v4::OP_CREATE_SESSION:
+      return 24 + 2 * 32;
+    case v4::OP_SEQUENCE:
+      return 16 + 5 * 4;
+    default:
+      return kStateid;
+  }
+}
+
+}  // namespace
+
+std::uint32_t nfs4_results_max(const v4::nfs_argop4& operation) {
+  switch (operation.argop) {
+    case v4::OP_GETATTR:
+      return kOperation + attributes_max(operation.opgetattr().attr_request);
+    case v4::OP_READDIR:
+      return kOperation + listing_max(operation.opreaddir().maxcount);
+    case v4::OP_LISTXATTRS:
+      return kOperation + listing_max(operation.oplistxattrs().lxa_maxcount);
+    case v4::OP_GETXATTR:
+      return kOperation + kUsualUnbounded;
+    case v4::OP_GETFH:
+      return kOperation + kHandle;
+    case v4::OP_CREATE:
+    case v4::OP_RENAME:
+      return kOperation + 2 * kChangeInfo + kBitmap;
+    case v4::OP_REMOVE:
+    case v4::OP_LINK:
+    case v4::OP_SETXATTR:
+    case v4::OP_REMOVEXATTR:
+      return kOperation + kChangeInfo;
+    case v4::OP_COPY:
+      return kOperation + 4 + kStateid + 8 + 4 + kVerifier + 8;
+    default:
+      return kOperation + state_results_max(operation);
+  }
+}
+
+namespace {
+
+rpc::ReplyBound compound_bound(const v4::COMPOUND4args& args) {
+  std::uint64_t payload = 4 + 4 + (args.tag.size() + 3) / 4 * 4 + 4;
+  rpc::ReplyBound bound;
+  for (const v4::nfs_argop4& operation : args.argarray) {
+    payload += nfs4_results_max(operation);
+    if (operation.argop == v4::OP_READ)
+      bound.items.push_back({v4::item::READ4resok_data, operation.opread().count});
+    if (operation.argop == v4::OP_READLINK)
+      bound.items.push_back({v4::item::READLINK4resok_link, kMaxLinkText});
+  }
+  bound.payload_max = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(payload, std::numeric_limits<std::uint32_t>::max()));
+  return bound;
+}
+
+constexpr std::array kNfs4Client{
+    rpc::bind<v4::NFSPROC4_COMPOUND>(
+        {v4::item::WRITE4args_data, v4::item::createtype4_linkdata},
+        {v4::item::READ4resok_data, v4::item::READLINK4resok_link},
+        [](const v4::COMPOUND4args& args) { return compound_bound(args); })
+        .paired(rpc::Pairing::ByIndex),
+};
+
+}  // namespace
+
+rpc::Binding nfs4_client() {
+  return rpc::Binding(kNfs4Client);
+}
+
+}  // namespace stag::nfs::ulb

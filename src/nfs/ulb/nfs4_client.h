@@ -1,0 +1,24 @@
+// The Upper-Layer Binding of NFS version 4 for a client that has its results placed (RFC 8267
+// section 6): the items of nfs4.h, and how large the Reply to a COMPOUND can be. Each READ and
+// READLINK gets a Write chunk. Constant tables, usable from any thread.
+//
+// Results without a maximum in the protocol (6.2: attributes like acl, extended attributes) are
+// counted with a usual size, which has them in a Reply chunk; a client that asks for one sends it
+// in a COMPOUND that changes nothing (6.2.1).
+#pragma once
+
+#include "nfs/proto/nfs4.h"
+#include "rpc/binding.h"
+
+namespace stag::nfs::ulb {
+
+// Bytes that are provided for a result without a maximum.
+inline constexpr std::uint32_t kUsualUnbounded = 16u << 10;
+
+// Program 100003 version 4.
+rpc::Binding nfs4_client();
+// Bytes of the largest results of `operation`, its number included, without data of READ and
+// READLINK.
+std::uint32_t nfs4_results_max(const v4::nfs_argop4& operation);
+
+}  // namespace stag::nfs::ulb

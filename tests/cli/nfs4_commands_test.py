@@ -1,0 +1,100 @@
+"""The commands on NFS version 4: over software iWARP and TCP, against our own server."""
+import json
+import os
+
+import harness
+from harness import Case
+
+
+class Version4(Case):
+    versions = ("4", "4.0", "4.1", "4.2")
+
+    def urls(self, *parts):
+        """This test's folder in every version, over both transports."""
+        path = "/".join(["/files", self.name, *parts])
+        for version in self.versions:
+            yield self.server.url(path).split("?")[0] + f"?version={version}"
+            yield self.server.tcp(path) + f"&version={version}"
+
+    def below(self, url, name):
+        path, options = url.split("?")
+        return f"{path}/{name}?{options}"
+
+    def test_lists_shows_and_reads(self):
+        self.write(self.there("file"), b"12345")
+        os.symlink("file", self.there("link"))
+        known = os.stat(self.there("file"))
+        for url in self.urls():
+            self.assertEqual(self.good("ls", url), "file\nlink\n")
+            self.assertEqual(self.good("cat", self.below(url, "link")), "12345")
+            entries = {entry["name"]: entry for entry in json.loads(self.good("ls", "--json", url))}
+            self.assertEqual((entries["file"]["size"], entries["file"]["uid"]), (5, known.st_uid))
+            self.assertEqual(entries["file"]["fileid"], str(known.st_ino))
+            self.assertIn("file", self.good("stat", self.below(url, "file")))
+            self.assertIn("%", self.good("df", url))
+
+    def test_changes_names(self):
+        for index, url in enumerate(self.urls()):
+            folder = self.below(url, f"folder {index}".replace(" ", "%20"))
+            self.good("mkdir", folder)
+            self.good("touch", self.below(folder, "file"))
+            self.good("chmod", "600", self.below(folder, "file"))
+            self.good("mv", self.below(folder, "file"), self.below(folder, "moved"))
+            self.good("ln", self.below(folder, "moved"), self.below(folder, "linked"))
+            self.assertEqual(os.stat(self.there(f"folder {index}", "linked")).st_nlink, 2)
+            self.assertEqual(self.good("ls", folder), "linked\nmoved\n")
+            self.good("rm", "-r", folder)
+            self.assertFalse(os.path.exists(self.there(f"folder {index}")))
+
+    def test_copies_there_and_back(self):
+        content = os.urandom(5_000_001)
+        self.write(self.at("data"), content)
+        for index, url in enumerate(self.urls()):
+            there = self.below(url, f"copy{index}")
+            self.good("cp", self.at("data"), there)
+            self.assertEqual(self.read(self.there(f"copy{index}")), content)
+            self.good("cp", there, self.at(f"back{index}"))
+            self.assertEqual(self.read(self.at(f"back{index}")), content)
+
+    def test_copies_trees(self):
+        os.makedirs(self.at("tree", "a", "b"))
+        for i in range(50):
+            self.write(self.at("tree", "a", f"file {i}"), b"x" * i)
+        for index, url in enumerate(self.urls()):
+            self.good("cp", "-r", self.at("tree"), self.below(url, f"tree{index}"))
+            self.assertEqual(len(os.listdir(self.there(f"tree{index}", "a"))), 51)
+
+    def test_sees_all_exports_from_the_root(self):
+        root = self.server.url("/").split("?")[0]
+        self.assertEqual(self.good("ls", f"{root}?version=4"), "files\nmemory\n")
+
+    def test_says_what_went_wrong(self):
+        for url in self.urls("nothing"):
+            self.bad(1, "no such file or directory", "ls", url)
+        os.mkdir(self.there("folder"))
+        for url in self.urls("folder"):
+            self.bad(1, "directory", "cat", url)
+
+    def test_needs_no_MOUNT(self):
+        url = self.server.url("/files", mount_port=1)
+        self.good("ls", f"{url}&version=4.1")
+
+    def test_pings(self):
+        for url in self.urls():
+            self.good("ping", "-c", "1", url)
+
+
+class WithoutVersion4(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.old = harness.Server(["/memory=memory,no_root_squash"], os.path.join(cls.work, "old"), ["--no-nfs4"])
+        cls.addClassCleanup(cls.old.end)
+
+    def test_is_told(self):
+        for url in (self.old.tcp("/memory") + "&version=4", self.old.url("/memory") + "&version=4.1"):
+            self.bad(1, "version", "ls", url)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,140 @@
+// A FileSystem of NFS version 4 on our own server, in virtual time, over a Channel that does to a
+// chosen call what a lost connection does: the call never arrives and is sent again, it is executed
+// and then sent again, it is executed and nobody hears of it; or the server restarts before it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "nfs/client/file_system.h"
+#include "nfs/client/v4/nfs4.h"
+#include "nfs/export/export_table.h"
+#include "nfs/export/server_context.h"
+#include "nfs/v4/administration.h"
+#include "nfs/v4/nfs4_server.h"
+#include "rpc/server.h"
+#include "testing/loopback_channel.h"
+#include "testing/manual_loop.h"
+#include "vfs/memory/memory.h"
+
+namespace stag::testing {
+
+enum class Accident : std::uint8_t { None, CutBefore, CutAfter, Lost, Restart };
+
+// Serves `store` as /data, and a read-only store as /srv/fixed.
+struct Nfs4Instance {
+  Nfs4Instance(Loop& loop, std::shared_ptr<vfs::MemoryFileSystem> store,
+               nfs::nfs4::Nfs4Options options = {})
+      : nfs4(context, std::move(options)), channel(loop, server) {
+    nfs::ExportOptions open;
+    open.root_squash = false;
+    nfs::Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", std::move(store), open}).ok());
+    open.read_only = true;
+    STAG_CHECK(exports.add(2, {"/srv/fixed", fixed, open}).ok());
+    context.exports.replace(std::move(exports));
+    nfs4.add_program(server);
+  }
+
+  std::shared_ptr<vfs::MemoryFileSystem> fixed = std::make_shared<vfs::MemoryFileSystem>();
+  nfs::ServerContext context{nfs::ServerState::ephemeral(7)};
+  nfs::nfs4::Nfs4Server nfs4;
+  rpc::Server server;
+  LoopbackChannel channel;
+};
+
+class AccidentChannel final : public rpc::Channel {
+ public:
+  AccidentChannel(Loop& loop, std::shared_ptr<vfs::MemoryFileSystem> store)
+      : Channel(1), loop_(loop), store_(std::move(store)) {
+    restart();
+  }
+
+  // A new instance of the server, which knows no client.
+  void restart() {
+    if (server) retired_.push_back(std::move(server));
+    server = std::make_unique<Nfs4Instance>(loop_, store_);
+    server->channel.reduce = reduce;
+  }
+
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    const bool now = ++calls == at;
+    if (now && accident == Accident::Restart) restart();
+    if (now && (accident == Accident::CutAfter || accident == Accident::Lost))
+      static_cast<void>(co_await server->channel.call(message));
+    if (now && accident == Accident::Lost)
+      co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
+    co_return co_await server->channel.call(message);
+  }
+  Task<void> close() override { co_return; }
+  void serve_reverse(rpc::Service&) override {}
+  Loop& loop() override { return loop_; }
+  rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
+  std::string where() const override { return "memory"; }
+
+  std::unique_ptr<Nfs4Instance> server;
+  Accident accident = Accident::None;
+  int at = 0;  // the call that it happens to, from 1
+  int calls = 0;
+  bool reduce = false;
+
+ private:
+  Loop& loop_;
+  std::shared_ptr<vfs::MemoryFileSystem> store_;
+  std::vector<std::unique_ptr<Nfs4Instance>> retired_;  // calls may still be in them
+};
+
+struct Nfs4ClientWorld {
+  explicit Nfs4ClientWorld(std::optional<std::uint32_t> minor = std::nullopt) {
+    options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+    options.calls.version = 4;
+    options.calls.minor = minor;
+  }
+
+  template <class T>
+  T run(Task<T> task) {
+    std::optional<T> result = loop.run(std::move(task));
+    STAG_CHECK(result.has_value());
+    return *std::move(result);
+  }
+  // The files below /data.
+  nfs::client::FileSystem& files() {
+    if (!files_) {
+      auto connected = run(nfs::client::nfs4::Nfs4::connect(channel, options.calls));
+      if (!connected) ADD_FAILURE() << connected.error().sentence;
+      STAG_CHECK(connected.ok());
+      protocol = *connected;
+      const auto root = run(protocol->root({"find the root", {}}));
+      STAG_CHECK(root.ok());
+      nfs::client::FileSystem all(protocol, *root, "/", options);
+      const auto data = run(all.walk("data"));
+      STAG_CHECK(data.ok());
+      files_.emplace(protocol, data->handle, "/data", options);
+    }
+    return *files_;
+  }
+  // What the server keeps of its clients.
+  std::vector<nfs::nfs4::ListedClient> clients() {
+    std::vector<nfs::nfs4::ListedClient> all;
+    for (std::uint32_t i = 0; i < nfs::state::Clients::kShards; ++i)
+      for (auto& client : channel.server->nfs4.administration().clients(i, loop.now()))
+        all.push_back(std::move(client));
+    return all;
+  }
+  Task<Ok> closed() {
+    co_await protocol->close();
+    co_return Ok{};
+  }
+
+  ManualLoop loop;
+  std::shared_ptr<vfs::MemoryFileSystem> store = std::make_shared<vfs::MemoryFileSystem>();
+  AccidentChannel channel{loop, store};
+  nfs::client::FileSystemOptions options;
+  std::shared_ptr<nfs::client::nfs4::Nfs4> protocol;
+
+ private:
+  std::optional<nfs::client::FileSystem> files_;
+};
+
+}  // namespace stag::testing
