@@ -3,6 +3,7 @@
 // and then sent again, it is executed and nobody hears of it; or the server restarts before it.
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,7 +103,7 @@ struct Nfs4ClientWorld {
   nfs::client::FileSystem& files() {
     if (!files_) {
       auto connected = run(nfs::client::nfs4::Nfs4::connect(channel, options.calls));
-      if (!connected) ADD_FAILURE() << connected.error().sentence;
+      if (!connected) std::fprintf(stderr, "%s\n", connected.error().sentence.c_str());
       STAG_CHECK(connected.ok());
       protocol = *connected;
       const auto root = run(protocol->root({"find the root", {}}));
