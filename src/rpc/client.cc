@@ -31,7 +31,8 @@ Client::AnyExchange::AnyExchange(const Client& client, std::uint32_t program, st
                                  std::uint32_t procedure, const CallOptions& options)
     : client_(client),
       options_(options),
-      binding_(client.binding_.find(program, version, procedure)),
+      // NULL has neither arguments nor results.
+      binding_(procedure == 0 ? nullptr : client.binding_.find(program, version, procedure)),
       encoder_(watched_arguments(binding_)),
       credentials_(options.credentials != nullptr ? *options.credentials : client.credentials_) {
   message_.xid = client.channel_->next_xid();

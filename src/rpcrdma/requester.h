@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/key_table.h"
 #include "rpcrdma/header.h"
-#include "rpcrdma/key_table.h"
 #include "rpcrdma/plan.h"
 #include "rpcrdma/shape.h"
 #include "rpcrdma/sink.h"

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <map>
-#include <random>
 
 #include "rpcrdma/recorder_test.h"
 #include "testing/proves.h"
@@ -579,28 +577,6 @@ TEST(Requester, closes_when_the_peer_invalidates_memory_of_another_Call_or_witho
     EXPECT_EQ(client.sink.closes, (Reasons{Reason::RdmaWrongHandleInvalidated}));
     EXPECT_EQ(client.sink.replies, (Xids{9}));
   }
-}
-
-TEST(KeyTable, holds_what_a_map_would_hold_however_keys_collide) {
-  KeyTable<std::uint32_t> table;
-  std::map<std::uint32_t, std::uint32_t> expected;
-  std::minstd_rand random(1);
-  for (int step = 0; step < 20000; ++step) {
-    const std::uint32_t key = random() % 4 * 0x01000000 + random() % 24;
-    if (random() % 2 == 0) {
-      EXPECT_EQ(table.take(key).has_value(), expected.erase(key) == 1);
-    } else {
-      table[key] = expected[key] = step;
-    }
-    ASSERT_EQ(table.size(), expected.size());
-    const std::uint32_t other = random() % 4 * 0x01000000 + random() % 24;
-    const auto found = expected.find(other);
-    ASSERT_EQ(table.contains(other), found != expected.end());
-    if (found != expected.end()) {
-      ASSERT_EQ(*table.find(other), found->second);
-    }
-  }
-  EXPECT_EQ(table.keys().size(), expected.size());
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/byte_budget.h"
+#include "base/key_table.h"
 #include "rpcrdma/header.h"
 #include "rpcrdma/incoming_call.h"
-#include "rpcrdma/key_table.h"
 #include "rpcrdma/plan.h"
 #include "rpcrdma/shape.h"
 #include "rpcrdma/sink.h"

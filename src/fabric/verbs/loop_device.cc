@@ -203,7 +203,8 @@ void LoopDevice::deliver_backlog() {
 
 LoopDevice::Polled LoopDevice::poll(int most) {
   bool any = false;
-  // A batch of each queue in turn, so that none waits for another one's end.
+  // A batch of each queue in turn, so that none waits for another one's end. Whoever is answered
+  // may ask again meanwhile: that costs a look here, and a system call in the next turn.
   for (std::size_t emptied = 0; most > 0;) {
     int count = 1;
     if (backlog_left_ != 0) {
@@ -212,7 +213,7 @@ LoopDevice::Polled LoopDevice::poll(int most) {
       if (emptied == queues_.size()) return any ? Polled::All : Polled::Nothing;
       if (next_queue_ >= queues_.size()) next_queue_ = 0;
       count = deliver_batch(queues_[next_queue_++]);
-      emptied = count < kBatch ? emptied + 1 : 0;
+      emptied = count == 0 ? emptied + 1 : 0;
     }
     any |= count > 0;
     most -= count;

@@ -31,12 +31,16 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
   if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
   heard_ = true;
   if ((completion.wc_flags & queue_pair_->traits().invalidation_flags) != 0) {
-    const auto known = registrations_.find(completion.invalidated_rkey);
-    if (known == registrations_.end() || known->second.window == nullptr) {
+    const Registration* const known = registrations_.find(completion.invalidated_rkey);
+    if (known == nullptr || known->window == nullptr) {
       queue_pair_->consumed(arrived.block);
       return end(Reason::RemoteAccessDenied);
     }
-    arrived.invalidated = invalidated(completion);
+    // A revocation that is on its way is told by on_revoked().
+    if (!known->revoking) {
+      forget(known);
+      arrived.invalidated = completion.invalidated_rkey;
+    }
   }
   if (events_ != nullptr && early_.empty()) return deliver(arrived);
   if (early_.size() > receives_max_) {
@@ -49,14 +53,6 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
     queue_pair_->consumed(arrived.block);
     on_device_failure(Reason::OutOfMemory);
   }
-}
-
-std::optional<std::uint32_t> VerbsConnection::invalidated(const ibv_wc& completion) {
-  const std::uint32_t handle = completion.invalidated_rkey;
-  // A revocation that is on its way is told by on_revoked().
-  if (registrations_.find(handle)->second.revoking) return std::nullopt;
-  forget(handle);
-  return handle;
 }
 
 void VerbsConnection::deliver(const Arrived& arrived) {
@@ -121,7 +117,7 @@ void VerbsConnection::complete(PostedWork& posted) {
   if (posted.blocks != nullptr || posted.region != nullptr) release(posted);
   // Who is told may post more, and the slots move.
   if (kind == WorkKind::Invalidate) {
-    forget(key);
+    if (const Registration* known = registrations_.find(key)) forget(known);
     if (events_ != nullptr) events_->on_revoked(key);
   }
   if (token != kNoToken) events_->on_done(token, Reason::None);

@@ -19,9 +19,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/key_table.h"
 #include "base/unique_function.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/open_regions.h"
@@ -129,9 +129,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   Result<RemoteMemory, Reason> expose(std::byte* memory, std::size_t size, bool writable);
   Result<RemoteMemory, Reason> open_window(ibv_mr* region, std::byte* memory, std::size_t size,
                                            bool writable);
-  void make_registration_room();
-  void remember(std::uint32_t handle, ibv_mr* region, ibv_mw* window);
-  void forget(std::uint32_t handle);
+  void forget(const Registration* registration);
   void release(PostedWork& work);
 
   // verbs_completion.cc
@@ -140,7 +138,6 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   void on_receive(const ibv_wc& completion);
   void on_sent(const ibv_wc& completion);
   void deliver(const Arrived& arrived);
-  std::optional<std::uint32_t> invalidated(const ibv_wc& completion);
   void complete(PostedWork& posted);
 
   // verbs_ending.cc
@@ -196,10 +193,8 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   std::uint64_t first_ = 0, passed_ = 0;
   std::uint32_t unsignalled_ = 0;  // the last of them
   Ring<Work> pending_;
-  using Registrations = std::unordered_map<std::uint32_t, Registration>;
-  Registrations registrations_;                  // by handle
-  std::vector<Registrations::node_type> spare_;  // used again instead of allocated
-  std::vector<Token> late_;                      // posted after the end
+  KeyTable<Registration> registrations_;  // by handle
+  std::vector<Token> late_;               // posted after the end
 
   const Duration stall_limit_;
   Timer stall_timer_;

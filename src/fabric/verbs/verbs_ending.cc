@@ -72,12 +72,14 @@ void VerbsConnection::give_back_memory() {
   if (std::exchange(batched_, false)) queue_pair_->batch().take();
   functions().disconnect(id_.get());
   // Windows before their queue pair, which the device keeps as long as one is bound to it.
-  for (const auto& [handle, registration] : registrations_)
+  registrations_.for_each([](std::uint32_t, const Registration& registration) {
     if (registration.window != nullptr) ibv_dealloc_mw(registration.window);
+  });
   queue_pair_->destroy();
   open_regions_.reset();
-  for (const auto& [handle, registration] : registrations_)
+  registrations_.for_each([this](std::uint32_t, const Registration& registration) {
     functions().dereg_mr(registration.region);
+  });
   for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);
   for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);
   for (const Arrived& arrived : early_) queue_pair_->consumed(arrived.block);
@@ -118,10 +120,9 @@ void VerbsConnection::tell_end() {
   while (!pending_.empty()) tell(pending_.pop());
   end_told_ = true;
   for (const Token token : std::exchange(late_, {})) events_->on_done(token, reason_);
-  while (!registrations_.empty()) {
-    const auto last = registrations_.extract(registrations_.begin());
-    if (last.mapped().revoking) events_->on_revoked(last.key());
-  }
+  registrations_.for_each([this](std::uint32_t handle, const Registration& registration) {
+    if (registration.revoking) events_->on_revoked(handle);
+  });
   events_->on_disconnect(reason_);
 }
 

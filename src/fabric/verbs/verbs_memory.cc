@@ -49,7 +49,8 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
   if (open_regions_ != nullptr)
     return is_sink ? open_regions_->expose_sink({memory, size})
                    : open_regions_->expose_source({memory, size});
-  if (spare_.empty()) make_registration_room();
+  // Before anything is registered.
+  registrations_.make_room();
   const bool windows = queue_pair_->traits().windows;
   int access = is_sink ? IBV_ACCESS_LOCAL_WRITE : 0;
   if (windows)
@@ -63,7 +64,7 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
     return Failure{Reason::RegistrationsExhausted};
   }
   if (windows) return open_window(region, memory, size, is_sink);
-  remember(region->rkey, region, nullptr);
+  registrations_.insert(region->rkey, {.region = region});
   return RemoteMemory{region->rkey, static_cast<std::uint32_t>(size),
                       reinterpret_cast<std::uintptr_t>(memory)};
 }
@@ -83,7 +84,7 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
   work.binding.addr = reinterpret_cast<std::uintptr_t>(memory);
   work.binding.length = size;
   work.binding.mw_access_flags = is_sink ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-  remember(work.key, region, window);
+  registrations_.insert(work.key, {.region = region, .window = window});
   const RemoteMemory exposed{work.key, static_cast<std::uint32_t>(size), work.binding.addr};
   // Before every Send that may tell the handle, in the same queue.
   post(work);
@@ -92,14 +93,13 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
 
 Revocation VerbsConnection::revoke(std::uint32_t handle) {
   if (open_regions_ != nullptr && open_regions_->take_back(handle)) return Revocation::Done;
-  const auto known = registrations_.find(handle);
-  if (known == registrations_.end() || state_ == State::Ended) return Revocation::Done;
-  Registration& registration = known->second;
-  if (registration.window == nullptr) {
-    forget(handle);
+  Registration* const known = registrations_.find(handle);
+  if (known == nullptr || state_ == State::Ended) return Revocation::Done;
+  if (known->window == nullptr) {
+    forget(known);
     return Revocation::Done;
   }
-  if (!std::exchange(registration.revoking, true)) {
+  if (!std::exchange(known->revoking, true)) {
     Work work;
     work.kind = WorkKind::Invalidate;
     work.key = handle;
@@ -108,31 +108,11 @@ Revocation VerbsConnection::revoke(std::uint32_t handle) {
   return Revocation::Pending;
 }
 
-// Before anything is registered: remember() and forget() ask for no memory.
-void VerbsConnection::make_registration_room() {
-  const std::size_t all = registrations_.size() + 1;
-  spare_.reserve(all);
-  registrations_.reserve(all);
-  Registrations made;
-  made.emplace(0, Registration());
-  spare_.push_back(made.extract(made.begin()));
-}
-
-void VerbsConnection::remember(std::uint32_t handle, ibv_mr* region, ibv_mw* window) {
-  Registrations::node_type node = std::move(spare_.back());
-  spare_.pop_back();
-  node.key() = handle;
-  node.mapped() = {region, window, false};
-  registrations_.insert(std::move(node));
-}
-
 // The peer has no access any more.
-void VerbsConnection::forget(std::uint32_t handle) {
-  const auto known = registrations_.find(handle);
-  if (known == registrations_.end()) return;
-  functions().dereg_mr(known->second.region);
-  if (known->second.window != nullptr) queue_pair_->domain().give_window(known->second.window);
-  spare_.push_back(registrations_.extract(known));
+void VerbsConnection::forget(const Registration* registration) {
+  functions().dereg_mr(registration->region);
+  if (registration->window != nullptr) queue_pair_->domain().give_window(registration->window);
+  registrations_.erase(registration);
 }
 
 void VerbsConnection::release(PostedWork& work) {

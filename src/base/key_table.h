@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace stag::rpcrdma {
+namespace stag {
 
 template <class Value>
 class KeyTable {
@@ -24,7 +24,7 @@ class KeyTable {
 
   // The value of this key, made if there is none yet.
   Value& operator[](std::uint32_t key) {
-    if (2 * (size_ + 1) > entries_.size()) grow();
+    make_room();
     Entry& entry = entries_[place_of(key)];
     if (!entry.used) {
       ++size_;
@@ -50,18 +50,27 @@ class KeyTable {
   }
   // False when there is one with this key already.
   bool insert(std::uint32_t key, const Value& value) {
-    if (2 * (size_ + 1) > entries_.size()) grow();
+    make_room();
     Entry& entry = entries_[place_of(key)];
     if (entry.used) return false;
     ++size_;
     entry = {key, true, value};
     return true;
   }
+  // The next insert() asks for no memory.
+  void make_room() {
+    if (2 * (size_ + 1) > entries_.size()) grow();
+  }
+  // function(key, value) for each, in any order; it does not change the table.
+  template <class Function>
+  void for_each(Function function) const {
+    for (const Entry& entry : entries_)
+      if (entry.used) function(entry.key, entry.value);
+  }
   // In any order.
   std::vector<std::uint32_t> keys() const {
     std::vector<std::uint32_t> all;
-    for (const Entry& entry : entries_)
-      if (entry.used) all.push_back(entry.key);
+    for_each([&all](std::uint32_t key, const Value&) { all.push_back(key); });
     return all;
   }
 
@@ -118,4 +127,4 @@ class KeyTable {
   std::size_t size_ = 0;
 };
 
-}  // namespace stag::rpcrdma
+}  // namespace stag
