@@ -1,6 +1,6 @@
 // GETATTR (RFC 8881 18.7).
-#include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/size_at_holder.h"
 
 namespace stag::nfs::nfs4 {
 

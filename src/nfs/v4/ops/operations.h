@@ -4,6 +4,7 @@
 #pragma once
 
 #include "nfs/v4/compound/compound.h"
+#include "nfs/v4/ops/encoded_results.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -20,13 +21,6 @@ Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args);
 Task<v4::SECINFO_NO_NAME4res> secinfo_no_name(Compound& compound, v4::SECINFO_NO_NAME4args& style);
 
 // Attributes.
-// Encoded straight from what is known of the object.
-struct GetattrResults {
-  v4::nfsstat4 status = v4::NFS4_OK;
-  AttributeSet asked;
-  AttributeSource source;
-};
-void encode(xdr::Encoder& encoder, const GetattrResults& results);
 Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args);
 Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args);
 Task<v4::ACCESS4res> access(Compound& compound, v4::ACCESS4args& args);
@@ -34,14 +28,6 @@ Task<v4::VERIFY4res> verify(Compound& compound, v4::VERIFY4args& args);
 Task<v4::NVERIFY4res> nverify(Compound& compound, v4::NVERIFY4args& args);
 
 // Names.
-// The entries are encoded when they are found.
-struct ReaddirResults {
-  v4::nfsstat4 status = v4::NFS4_OK;
-  vfs::Verifier verifier{};
-  xdr::Stream entries;  // the list, with its end
-  bool eof = false;
-};
-void encode(xdr::Encoder& encoder, const ReaddirResults& results);
 Task<ReaddirResults> readdir(Compound& compound, v4::READDIR4args& args);
 Task<v4::CREATE4res> create(Compound& compound, v4::CREATE4args& args);
 Task<v4::REMOVE4res> remove(Compound& compound, v4::REMOVE4args& args);

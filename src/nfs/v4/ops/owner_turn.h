@@ -12,6 +12,8 @@ namespace stag::nfs::nfs4 {
 
 // 9.1.7: whether the client counts on after this status.
 bool advances_seqid(v4::nfsstat4 status);
+// Whether the current filehandle is one of the pseudo file system, where nothing is open.
+bool on_pseudo_fs(const Compound& compound);
 
 template <class Results>
 struct KeptResults final : state::Reply {

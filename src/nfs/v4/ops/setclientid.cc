@@ -4,7 +4,7 @@
 #include "nfs/v4/callback/callback_address.h"
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/compound/state_status.h"
-#include "nfs/v4/ops/delegations.h"
+#include "nfs/v4/ops/callback_path.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
 

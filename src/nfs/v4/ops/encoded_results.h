@@ -1,0 +1,25 @@
+// Results that are encoded from what the store said, without the types of the protocol in between.
+#pragma once
+
+#include "nfs/v4/compound/compound.h"
+
+namespace stag::nfs::nfs4 {
+
+// Of GETATTR.
+struct GetattrResults {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  AttributeSet asked;
+  AttributeSource source;
+};
+void encode(xdr::Encoder& encoder, const GetattrResults& results);
+
+// Of READDIR: the entries are encoded when they are found.
+struct ReaddirResults {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  vfs::Verifier verifier{};
+  xdr::Stream entries;  // the list, with its end
+  bool eof = false;
+};
+void encode(xdr::Encoder& encoder, const ReaddirResults& results);
+
+}  // namespace stag::nfs::nfs4

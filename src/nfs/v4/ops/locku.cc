@@ -1,0 +1,22 @@
+// LOCKU (RFC 8881 18.12).
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
+
+namespace stag::nfs::nfs4 {
+
+v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args) {
+  const auto range = state::byte_range(args.offset, args.length);
+  if (!range) return {v4::NFS4ERR_INVAL, {}};
+  const auto meant = compound.meant(args.lock_stateid);
+  if (!meant) return {meant.error(), {}};
+  const state::StateidResult unlocked = compound.shared().files.unlock(
+      key_of(compound.object()), to_stateid(*meant), *range, *compound.life());
+  if (unlocked.status != state::Status::Ok) return {to_nfsstat4(unlocked.status), {}};
+  v4::LOCKU4res results;
+  results.lock_stateid() = to_stateid4(unlocked.stateid);
+  compound.set_current_stateid(results.lock_stateid());
+  return results;
+}
+
+}  // namespace stag::nfs::nfs4

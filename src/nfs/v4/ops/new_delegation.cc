@@ -1,0 +1,35 @@
+#include "nfs/v4/ops/new_delegation.h"
+
+#include "nfs/v4/callback/callbacks.h"
+
+namespace stag::nfs::nfs4 {
+
+Task<bool> keep_from_programs(Compound& compound, const ExportObject& file,
+                              state::DelegationType type, const state::Stateid& delegation) {
+  Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
+  const state::FileKey key = key_of(file);
+  auto lease = co_await file.store().lease(
+      file.caller(), file.handle,
+      type == state::DelegationType::Read ? vfs::LeaseKind::Read : vfs::LeaseKind::Write,
+      callbacks->wanted_locally(key));
+  if (!lease) co_return lease.error() == vfs::Status::NotSupported;
+  compound.shared().files.keep_lease(delegation, *std::move(lease));
+  co_return true;
+}
+
+Task<state::StateidResult> delegate(Compound& compound, const ExportObject& file,
+                                    state::DelegationType type, bool reclaim) {
+  std::uint64_t change = 0;
+  if (type == state::DelegationType::Write) {
+    // Before its holder can change anything: what is larger then is the holder's.
+    const auto attributes = co_await attributes_now(file);
+    if (!attributes) co_return state::StateidResult{state::Status::Delay, {}};
+    change = attributes->change;
+  }
+  const state::SlotRef granted_by =
+      compound.slot() == nullptr ? state::SlotRef{} : compound.slot()->slot;
+  co_return compound.shared().files.delegate({key_of(file), type, granted_by, change, reclaim},
+                                             compound.life());
+}
+
+}  // namespace stag::nfs::nfs4

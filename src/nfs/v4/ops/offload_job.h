@@ -1,0 +1,24 @@
+// One copy that goes on, as Offloads keeps it.
+#pragma once
+
+#include <atomic>
+
+#include "nfs/v4/ops/offloads.h"
+#include "nfs/v4/ops/stateids.h"
+
+namespace stag::nfs::nfs4 {
+
+struct Offloads::Job {
+  Job(OffloadedCopy&& of, const state::Stateid& named)
+      : work(std::move(of)), stateid(named), to(key_of(work.copy.to())), count(work.copy.count()) {}
+
+  OffloadedCopy work;
+  const state::Stateid stateid;
+  const state::FileKey to;
+  std::atomic<std::uint64_t> count;
+  std::atomic<bool> cancelled{false};
+  // Under the mutex of Offloads:
+  std::optional<v4::nfsstat4> complete{};
+};
+
+}  // namespace stag::nfs::nfs4

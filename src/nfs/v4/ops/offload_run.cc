@@ -1,0 +1,84 @@
+// How a copy goes on after its COPY was answered, piece by piece, to its end.
+#include "base/failure.h"
+#include "base/reason.h"
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/offload_notice.h"
+#include "nfs/v4/ops/ranges.h"
+
+namespace stag::nfs::nfs4 {
+
+// Nobody would be told how it went on.
+bool Offloads::given_up(const Job& job) const {
+  return job.cancelled || stopping_ || job.work.life->phase.load() != state::Life::Phase::Active ||
+         shared_.clients.callback_paths(job.work.life->clientid).empty();
+}
+
+v4::nfsstat4 Offloads::check(const Job& job) const {
+  const auto refused = [&](const ExportObject& object, const v4::stateid4& stateid,
+                           state::Touch touch) {
+    // Others may have changed its seqid since.
+    const bool bypass = stateid.other == state::kBypassStateid.other;
+    const state::Stateid meant = bypass ? state::kBypassStateid : state::Stateid{0, stateid.other};
+    const state::Verdict verdict =
+        shared_.files.check(key_of(object), meant, *job.work.life, touch);
+    return verdict.kind == state::Verdict::Kind::Refused ? to_nfsstat4(verdict.status)
+                                                         : v4::NFS4_OK;
+  };
+  const v4::nfsstat4 status =
+      refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
+  if (status != v4::NFS4_OK) return status;
+  return refused(job.work.copy.to(), job.work.to_stateid, state::Touch::Write);
+}
+
+Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
+  FileCopy& copy = job.work.copy;
+  while (!copy.done() && !given_up(job)) {
+    if (const v4::nfsstat4 status = check(job); status != v4::NFS4_OK) co_return status;
+    if (const auto fault = co_await copy.step()) co_return co_await copy_status(copy, *fault);
+    job.count = copy.count();
+    // Others have their turn between two pieces.
+    co_await resume_on(callbacks_.home());
+  }
+  co_return v4::NFS4_OK;
+}
+
+// Without memory the copy ends here: its stateid is nobody's any more.
+void Offloads::start(const JobPtr& job) {
+  try {
+    detach(run(job));
+  } catch (const std::bad_alloc&) {
+    forget(job->stateid);
+  }
+}
+
+Task<void> Offloads::run(JobPtr job) {
+  ++running_;
+  v4::nfsstat4 status = v4::NFS4ERR_SERVERFAULT;
+  try {
+    status = co_await copy_all(*job);
+  } catch (...) {
+    trace_exception(Reason::TaskFailed);
+  }
+  try {
+    finish(job, status);
+  } catch (const std::bad_alloc&) {
+    forget(job->stateid);
+  }
+  if (--running_ == 0 && stopped_) std::exchange(stopped_, {})();
+}
+
+void Offloads::finish(const JobPtr& job, v4::nfsstat4 status) {
+  const bool given_up_early = !job->work.copy.done() && status == v4::NFS4_OK;
+  {
+    const std::lock_guard lock(mutex_);
+    if (job->cancelled || given_up_early) {
+      jobs_.erase(job->stateid.other);
+      return;
+    }
+    job->complete = status;
+  }
+  callbacks_.tell({CallbackKey::Kind::Offload, job->stateid.other},
+                  std::make_unique<EndNotice>(shared_, job, status, callbacks_.home().now()));
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,37 @@
+// Why an OPEN is refused before its share is asked for (RFC 8881 18.16).
+#include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/delegation_wants.h"
+#include "nfs/v4/ops/open_target.h"
+
+namespace stag::nfs::nfs4 {
+
+v4::nfsstat4 check_arguments(const v4::OPEN4args& args) {
+  const std::uint32_t access = args.share_access & state::kShareBoth;
+  const bool valid = access != 0 && args.share_deny <= state::kShareBoth && valid_wants(args);
+  return valid ? v4::NFS4_OK : v4::NFS4ERR_INVAL;
+}
+
+// Whether the client may claim anything now, and is recorded so that it may claim it again.
+Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
+  const bool reclaim = args.claim.claim == v4::CLAIM_PREVIOUS;
+  const state::Status claim = compound.shared().files.may_claim(reclaim, *compound.life());
+  if (claim != state::Status::Ok) co_return to_nfsstat4(claim);
+  co_return co_await compound.record_client();
+}
+
+// What open(2) would ask: a file that can be executed can be read, too.
+Task<v4::nfsstat4> check_permission(const OpenTarget& target, std::uint32_t share) {
+  const bool writes = (share & state::kShareWrite) != 0 || target.truncate;
+  if (writes && target.file.read_only()) co_return v4::NFS4ERR_ROFS;
+  if (target.made) co_return v4::NFS4_OK;
+  constexpr std::uint32_t kReads = vfs::access::kRead | vfs::access::kExecute;
+  const auto access = co_await target.file.store().access(target.file.caller(), target.file.handle,
+                                                          kReads | vfs::access::kModify);
+  if (!access) co_return to_nfsstat4(access.error());
+  const bool refused = ((share & state::kShareRead) != 0 && (access->granted & kReads) == 0) ||
+                       (writes && (access->granted & vfs::access::kModify) == 0);
+  co_return refused ? v4::NFS4ERR_ACCESS : v4::NFS4_OK;
+}
+
+}  // namespace stag::nfs::nfs4

@@ -1,0 +1,98 @@
+// OPEN4_CREATE (RFC 8881 18.16): a file is made, or the one that has the name is taken.
+#include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/open_target.h"
+#include "nfs/v4/ops/set_acl.h"
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+// What a file is to be made with.
+struct Creation {
+  vfs::CreateHow how;
+  AttributeSet set;
+  std::optional<Aces> acl;
+  bool unchecked = false;
+};
+
+Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
+                                                 const v4::createhow4& how) {
+  Creation creation;
+  const v4::fattr4* attributes = nullptr;
+  switch (how.mode) {
+    case v4::UNCHECKED4:
+      creation.unchecked = true;
+      [[fallthrough]];
+    case v4::GUARDED4:
+      attributes = &how.createattrs();
+      break;
+    case v4::EXCLUSIVE4:
+      creation.how.mode = vfs::CreateMode::Exclusive;
+      creation.how.verifier = how.createverf();
+      co_return creation;
+    case v4::EXCLUSIVE4_1:
+      creation.how.mode = vfs::CreateMode::Exclusive;
+      creation.how.verifier = how.ch_createboth().cva_verf;
+      attributes = &how.ch_createboth().cva_attrs;
+      break;
+  }
+  auto wanted = decode_attributes(*attributes);
+  if (!wanted) co_return Failure{wanted.error()};
+  if (const v4::nfsstat4 bad = co_await compound.resolve_names(*wanted); bad != v4::NFS4_OK)
+    co_return Failure{bad};
+  if (creation.how.mode == vfs::CreateMode::Exclusive &&
+      !(wanted->set - exclusive_create_attributes()).empty())
+    co_return Failure{v4::NFS4ERR_ATTRNOTSUPP};
+  creation.how.attributes = wanted->values;
+  creation.set = wanted->set;
+  creation.acl = wanted->acl;
+  co_return creation;
+}
+
+Task<OpenTargetFound> make(const ExportObject& directory, const std::string& name,
+                           const Creation& creation) {
+  const auto made =
+      co_await directory.store().create(directory.caller(), directory.handle, name, creation.how);
+  if (!made) co_return Failure{to_nfsstat4(made.error())};
+  OpenTarget target{object_in(directory, made->node.handle), true, to_change_info4(made->directory),
+                    creation.set};
+  if (creation.acl && co_await set_acl(target.file, *creation.acl) != v4::NFS4_OK)
+    target.set = target.set - AttributeSet{v4::FATTR4_ACL};
+  co_return target;
+}
+
+// UNCHECKED4: the file that is there, of which only the size is set, or a new one. Somebody else
+// may make or remove it in between.
+Task<OpenTargetFound> find_or_make(const ExportObject& directory, const std::string& name,
+                                   const Creation& creation) {
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    const auto found = co_await lookup_in(directory, name);
+    if (found) {
+      OpenTargetFound target = existing_target(directory, *found);
+      if (target && creation.how.attributes.size) {
+        target->truncate = creation.how.attributes.size;
+        target->set = {v4::FATTR4_SIZE};
+      }
+      co_return target;
+    }
+    if (found.error() != vfs::Status::NoEntry) co_return Failure{to_nfsstat4(found.error())};
+    if (directory.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
+    OpenTargetFound made = co_await make(directory, name, creation);
+    if (made || made.error() != v4::NFS4ERR_EXIST) co_return made;
+  }
+  co_return Failure{v4::NFS4ERR_DELAY};
+}
+
+}  // namespace
+
+Task<OpenTargetFound> find_or_create(const Compound& compound, const ExportObject& directory,
+                                     const std::string& name, const v4::createhow4& how) {
+  const auto creation = co_await to_creation(compound, how);
+  if (!creation) co_return Failure{creation.error()};
+  if (creation->unchecked) co_return co_await find_or_make(directory, name, *creation);
+  if (directory.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
+  co_return co_await make(directory, name, *creation);
+}
+
+}  // namespace stag::nfs::nfs4

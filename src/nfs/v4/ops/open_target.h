@@ -1,0 +1,35 @@
+// The file that an OPEN is for, found or made by what it claims (RFC 8881 18.16).
+#pragma once
+
+#include "nfs/v4/compound/compound.h"
+
+namespace stag::nfs::nfs4 {
+
+struct OpenTarget {
+  ExportObject file;
+  bool made = false;
+  v4::change_info4 directory{};
+  AttributeSet set{};                       // what was set when it was made
+  std::optional<std::uint64_t> truncate{};  // of a file that was there
+};
+using OpenTargetFound = Result<OpenTarget, v4::nfsstat4>;
+
+// By claim; the arguments outlive it.
+Task<OpenTargetFound> find_target(Compound& compound, const v4::OPEN4args& args);
+// OPEN4_CREATE. NFS4ERR_EXIST where the name is taken, but for UNCHECKED4.
+Task<OpenTargetFound> find_or_create(const Compound& compound, const ExportObject& directory,
+                                     const std::string& name, const v4::createhow4& how);
+// What a name led to: the target, or why that cannot be opened.
+OpenTargetFound existing_target(const ExportObject& directory, const vfs::Found& found);
+ExportObject object_in(const ExportObject& directory, const vfs::Handle& handle);
+vfs::Operation<vfs::Found> lookup_in(const ExportObject& directory, const std::string& name);
+
+// Why OPEN is refused before its share is asked for; NFS4_OK: it is not.
+v4::nfsstat4 check_arguments(const v4::OPEN4args& args);
+Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args);
+Task<v4::nfsstat4> check_permission(const OpenTarget& target, std::uint32_t share);
+// Why what CLAIM_DELEGATE_CUR and CLAIM_DELEG_CUR_FH claim is not the client's.
+v4::nfsstat4 check_delegation_claim(Compound& compound, const ExportObject& file,
+                                    const v4::open_claim4& claim);
+
+}  // namespace stag::nfs::nfs4
