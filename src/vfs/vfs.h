@@ -226,6 +226,10 @@ class FileSystem {
   // something; a server binds the handles that it gives out to them. The same for the same tree
   // after restarts of process and machine. Empty where no other store accepts this store's handles.
   virtual std::string identity() const { return {}; }
+  // Bytes that this store has in common with those others whose handles, where they are equal, name
+  // the same object: trees of one file system. Good while the process runs. Empty: no other store
+  // has a handle in common with this one.
+  virtual std::string handle_space() const { return {}; }
   virtual Limits limits() const = 0;
   // Rises whenever data written Unstable may have been lost without a restart (a failed sync). A
   // server makes its write verifier of this number and of one that changes with each start of the

@@ -49,7 +49,7 @@ Task<std::optional<vfs::Status>> Admission::refused(const ExportObject& object,
                                                     state::Touch touch) const {
   constexpr Duration kLook = std::chrono::milliseconds(20);
   constexpr int kLooks = 50;
-  const state::FileKey file{object.export_->id, object.handle};
+  const state::FileKey file = object.key();
   for (int i = 0; i < kLooks && guarded(); ++i) {
     const state::Verdict verdict = server_.gate->access(file, touch);
     if (verdict.granted()) co_return std::nullopt;

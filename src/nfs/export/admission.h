@@ -35,6 +35,7 @@ struct ExportObject {
 
   vfs::FileSystem& store() const { return export_->file_system(); }
   vfs::CallerContext caller() const { return {*loop, credentials, connection}; }
+  state::FileKey key() const { return {export_->store, handle, export_->id}; }
   bool read_only() const { return options->read_only; }
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
+
+#include "base/siphash.h"
 
 namespace stag::nfs {
 
@@ -181,6 +184,16 @@ bool is_below(std::string_view path, std::string_view folder) {
 
 }  // namespace
 
+namespace {
+
+std::uint64_t store_of(const vfs::FileSystem* file_system) {
+  const std::string space = file_system == nullptr ? "" : file_system->handle_space();
+  if (!space.empty()) return siphash(process_sip_key(), bytes_of(space));
+  return siphash(process_sip_key(), std::as_bytes(std::span(&file_system, 1)));
+}
+
+}  // namespace
+
 Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
   std::optional<std::string> normal = normal_path(spec.path);
   if (!normal || normal->size() > kMaxPath)
@@ -201,7 +214,8 @@ Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
           ExportError{"export '" + spec.path + "': client '" + rule->match + "' is given twice"}};
   for (const Export& other : exports_)
     nested_ = nested_ || is_below(spec.path, other.path()) || is_below(other.path(), spec.path);
-  exports_.push_back({id, std::move(spec)});
+  const std::uint64_t store = store_of(spec.file_system.get());
+  exports_.push_back({id, std::move(spec), store});
   return Ok{};
 }
 

@@ -83,6 +83,9 @@ struct Export {
   std::uint32_t id = 0;  // in its file handles
   // The path in normal form: begins with '/', no "//", no trailing '/' (but for "/").
   ExportSpec spec;
+  // The same for exports in which equal vfs handles name the same object
+  // (vfs::FileSystem::handle_space()).
+  std::uint64_t store = 0;
 
   const std::string& path() const { return spec.path; }
   vfs::FileSystem& file_system() const { return *spec.file_system; }

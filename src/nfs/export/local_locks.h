@@ -59,8 +59,7 @@ class LocalLockTable final : public state::RangeMirror {
     LocalLockTable* table_ = nullptr;
     std::shared_ptr<LocalFile> file_;
   };
-  // Of a regular file; `key` names it, by its export and its handle. Both are used until the Task
-  // ends.
+  // Of a regular file, which `key` names. Both are used until the Task ends.
   Task<Result<Pin, vfs::Status>> open(const state::FileKey& key, vfs::FileSystem& store,
                                       vfs::CallerContext caller);
 
@@ -94,7 +93,7 @@ class LocalLockTable final : public state::RangeMirror {
  private:
   struct KeyHash {
     std::size_t operator()(const state::FileKey& key) const {
-      return vfs::HandleHash()(key.handle) ^ std::hash<std::uint64_t>()(key.file_system);
+      return vfs::HandleHash()(key.handle) ^ std::hash<std::uint64_t>()(key.store);
     }
   };
   std::shared_ptr<LocalFile> find(const state::FileKey& key) const;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "nfs/export/local_locks.h"
-#include "nfs/lock/fsid_map.h"
 #include "nfs/lock/lock_table.h"
 
 namespace stag::nfs::lock {
@@ -17,8 +16,7 @@ namespace stag::nfs::lock {
 class LocalPrograms {
  public:
   // All arguments outlive it.
-  LocalPrograms(LocalLockTable& local, const FsidMap& stores, std::mutex& mutex,
-                const LockTable& table);
+  LocalPrograms(LocalLockTable& local, std::mutex& mutex, const LockTable& table);
   LocalPrograms(const LocalPrograms&) = delete;
   ~LocalPrograms();
 
@@ -32,13 +30,10 @@ class LocalPrograms {
   // The lock of a program, as NLM describes it.
   std::optional<Held> holder(const LockRequest& request) const;
   // Without the mutex: NLM holds less of this file, or (null) of any.
-  void freed(const FileKey* file, const Range& range);
+  void freed(const FileKey* file, const Range& range) { local_.freed(file, range); }
 
  private:
-  std::vector<state::FileKey> keys_of(const FileKey& file) const;
-
   LocalLockTable& local_;
-  const FsidMap& stores_;
   const LocalLockTable::SourceId source_;
   std::vector<LocalLockTable::Hold> holds_;
   bool met_ = false;

@@ -370,15 +370,14 @@ void LockManager::freed(const FileKey* file, const Range& range) {
   if (programs_ != nullptr) programs_->freed(file, range);
 }
 
-void LockManager::share_with(state::Gate& gate, const FsidMap& stores) {
-  sharing_ = std::make_unique<Sharing>(gate, stores, mutex_, table_,
+void LockManager::share_with(state::Gate& gate) {
+  sharing_ = std::make_unique<Sharing>(gate, mutex_, table_,
                                        [this](const FileKey* file) { recheck(file); });
   ask_elsewhere();
 }
 
-void LockManager::share_with_programs(LocalLockTable& local, const FsidMap& stores,
-                                      UniqueFunction<void()> met) {
-  programs_ = std::make_unique<LocalPrograms>(local, stores, mutex_, table_);
+void LockManager::share_with_programs(LocalLockTable& local, UniqueFunction<void()> met) {
+  programs_ = std::make_unique<LocalPrograms>(local, mutex_, table_);
   on_met_ = std::move(met);
   ask_elsewhere();
 }

@@ -53,15 +53,14 @@ class LockManager {
   ~LockManager();
 
   // Makes the locks and shares of NFSv4 and of NLM exclude each other. Called before the first
-  // request; `gate` has Files, and both arguments outlive the manager.
-  void share_with(state::Gate& gate, const FsidMap& stores);
+  // request; `gate`, which has Files, outlives the manager.
+  void share_with(state::Gate& gate);
 
   // Makes the locks of NLM and those of programs of this host exclude each other. Called before the
-  // first request; both arguments outlive the manager. `met` is called, on any thread and without
+  // first request; `local` outlives the manager. `met` is called, on any thread and without
   // the mutex, when a request is blocked by a program, of which nobody hears when it has done: then
   // retry() is due.
-  void share_with_programs(LocalLockTable& local, const FsidMap& stores,
-                           UniqueFunction<void()> met);
+  void share_with_programs(LocalLockTable& local, UniqueFunction<void()> met);
   // True when a program is still in the way of a request.
   bool retry();
 

@@ -64,7 +64,7 @@ struct LockService::Parts {
 
   const Duration grace;
   std::unique_ptr<Records> records;
-  FsidMap stores;
+  ExportStores stores;
   LockManager manager;
   CallbackSender callbacks;
   Retries retries;
@@ -84,9 +84,8 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   Parts& made = *parts;
   made.manager.on_grant(
       [&made](const Client& client, Ticket ticket) { made.callbacks.granted(client, ticket); });
-  if (server.gate->files() != nullptr) made.manager.share_with(*server.gate, made.stores);
-  made.manager.share_with_programs(*server.local_locks, made.stores,
-                                   [&made] { made.retries.met(); });
+  if (server.gate->files() != nullptr) made.manager.share_with(*server.gate);
+  made.manager.share_with_programs(*server.local_locks, [&made] { made.retries.met(); });
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
   if (!made.records->unnotified().empty()) made.manager.begin_grace(loop.now() + made.grace);
   return std::unique_ptr<LockService>(new LockService(std::move(parts)));
@@ -126,9 +125,9 @@ std::vector<Held> LockService::held(const FileKey& file) const {
 
 std::optional<std::string> LockService::export_of(const FileKey& file) const {
   const auto exports = parts_->context.server.exports.current();
-  for (const std::uint32_t id : parts_->stores.exports_with(file.store))
-    if (const Export* const found = exports->find(id)) return found->path();
-  return std::nullopt;
+  const Export* const found = exports->find(file.via);
+  if (found == nullptr) return std::nullopt;
+  return found->path();
 }
 
 bool LockService::release(const Client& client) {

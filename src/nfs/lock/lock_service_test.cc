@@ -243,7 +243,8 @@ TEST_F(Locks, and_those_of_version_4_exclude_each_other) {
   restart();
   const auto client = world.client("client");
   const auto opened = nfs_.context().handles.open(file_.data.bytes());
-  const state::FileKey key{opened->export_id, opened->object};
+  const auto exports = nfs_.exports();
+  const state::FileKey key{exports->find(opened->export_id)->store, opened->object};
   const auto open = world.files.open({key, bytes_of("o"), state::kShareBoth, 0}, client.life);
   const state::LockArgs wanted{key, {0, 9}, true, false, true, open.stateid, bytes_of("l")};
   EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);

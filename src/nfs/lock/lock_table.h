@@ -22,15 +22,12 @@
 #include <vector>
 
 #include "nfs/lock/range_locks.h"
+#include "nfs/state/types.h"
 #include "vfs/types.h"
 
 namespace stag::nfs::lock {
 
-struct FileKey {
-  std::uint64_t store = 0;  // FsidMap
-  vfs::Handle handle;
-  friend bool operator==(const FileKey&, const FileKey&) = default;
-};
+using state::FileKey;
 struct FileKeyHash {
   std::size_t operator()(const FileKey& key) const {
     return vfs::HandleHash()(key.handle) ^ std::hash<std::uint64_t>()(key.store);

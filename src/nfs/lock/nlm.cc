@@ -35,13 +35,14 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
   const bool regular = access->attributes.type == vfs::FileType::Regular;
   if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
   if (opened != nullptr) {
-    const state::FileKey file{object->export_->id, object->handle};
-    auto pin = co_await context.server.local_locks->open(file, object->store(), object->caller());
+    auto pin =
+        co_await context.server.local_locks->open(object->key(), object->store(), object->caller());
     if (!pin) co_return Failure{nlm::NLM4_DENIED_NOLOCKS};
     if (*pin) *opened = std::make_shared<LocalLockTable::Pin>(*std::move(pin));
   }
-  co_return FileKey{context.stores.note(object->export_->id, access->attributes.file_system_id),
-                    object->handle};
+  FileKey key = object->key();
+  key.store = context.stores.note(key.via, key.store);
+  co_return key;
 }
 
 // Unlocking needs neither permission nor the export nor the file: a client that has lost them must
@@ -49,7 +50,7 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
 Key key_to_unlock(const NlmContext& context, const nlm::netobj& handle) {
   const auto opened = context.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
-  return FileKey{context.stores.find(opened->export_id).value_or(0), opened->object};
+  return FileKey{context.stores.find(opened->export_id), opened->object, opened->export_id};
 }
 
 OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::netobj& handle,

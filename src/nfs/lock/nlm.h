@@ -3,7 +3,7 @@
 
 #include "nfs/export/server_context.h"
 #include "nfs/lock/callback_sender.h"
-#include "nfs/lock/fsid_map.h"
+#include "nfs/lock/export_stores.h"
 #include "nfs/lock/lock_manager.h"
 #include "nfs/lock/records.h"
 #include "rpc/program.h"
@@ -13,7 +13,7 @@ namespace stag::nfs::lock {
 // What the procedures share; outlives all Calls.
 struct NlmContext {
   const ServerContext& server;
-  FsidMap& stores;
+  ExportStores& stores;
   LockManager& manager;
   Records& records;
   CallbackSender& callbacks;

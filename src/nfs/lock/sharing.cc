@@ -12,11 +12,9 @@ const OwnerPtr& nobody() {
 
 }  // namespace
 
-Sharing::Sharing(state::Gate& gate, const FsidMap& stores, std::mutex& mutex,
-                 const LockTable& table, Recheck recheck)
+Sharing::Sharing(state::Gate& gate, std::mutex& mutex, const LockTable& table, Recheck recheck)
     : gate_(gate),
       files_(*gate.files()),
-      stores_(stores),
       mutex_(mutex),
       table_(table),
       recheck_(std::move(recheck)) {
@@ -39,74 +37,40 @@ void Sharing::note(bool holds, bool waits) {
   waiting_ = waits;
 }
 
-// NFSv4 keys a file by its export, NLM by its file system, which several exports may share.
-std::vector<state::FileKey> Sharing::keys_of(const FileKey& file) const {
-  std::vector<state::FileKey> keys;
-  for (const std::uint32_t export_id : stores_.exports_with(file.store))
-    keys.push_back({export_id, file.handle});
-  return keys;
-}
-
-std::optional<FileKey> Sharing::key_of(const state::FileKey& file) const {
-  const auto number = stores_.find(static_cast<std::uint32_t>(file.file_system));
-  if (!number) return std::nullopt;
-  return FileKey{*number, file.handle};
+bool Sharing::in_the_way(const state::Verdict& verdict) {
+  if (verdict.kind == state::Verdict::Kind::Lapsed) lapsed_.push_back(verdict.who);
+  return !verdict.granted();
 }
 
 bool Sharing::conflicts(const LockRequest& request) {
-  for (const state::FileKey& key : keys_of(request.file)) {
-    const auto found = files_.range_conflict(key, request.range, request.exclusive);
-    if (found.verdict.granted()) continue;
-    if (found.verdict.kind == state::Verdict::Kind::Lapsed) lapsed_.push_back(found.verdict.who);
-    return true;
-  }
-  return false;
+  return in_the_way(files_.range_conflict(request.file, request.range, request.exclusive).verdict);
 }
 
 bool Sharing::conflicts(const FileKey& file, const Share& share) {
-  for (const state::FileKey& key : keys_of(file)) {
-    const state::Verdict verdict = files_.share_conflict(key, share.access, share.denied);
-    if (verdict.granted()) continue;
-    if (verdict.kind == state::Verdict::Kind::Lapsed) lapsed_.push_back(verdict.who);
-    return true;
-  }
-  return false;
+  return in_the_way(files_.share_conflict(file, share.access, share.denied));
 }
 
 std::optional<Held> Sharing::holder(const LockRequest& request) const {
-  for (const state::FileKey& key : keys_of(request.file)) {
-    auto found = files_.range_conflict(key, request.range, request.exclusive);
-    if (!found.conflict) continue;
-    auto owner = std::make_shared<Owner>();
-    owner->handle = std::move(found.conflict->lock_owner);
-    return Held{found.conflict->range, found.conflict->exclusive, std::move(owner)};
-  }
-  return std::nullopt;
+  auto found = files_.range_conflict(request.file, request.range, request.exclusive);
+  if (!found.conflict) return std::nullopt;
+  auto owner = std::make_shared<Owner>();
+  owner->handle = std::move(found.conflict->lock_owner);
+  return Held{found.conflict->range, found.conflict->exclusive, std::move(owner)};
 }
 
 void Sharing::end(const std::vector<state::ClientId>& lapsed) {
   for (const state::ClientId client : lapsed) gate_.end_lapsed(client);
 }
 
-std::optional<state::ConflictingLock> Sharing::conflict(const state::FileKey& file,
-                                                        const state::Range& range,
+std::optional<state::ConflictingLock> Sharing::conflict(const FileKey& file, const Range& range,
                                                         bool exclusive) const {
-  const auto key = key_of(file);
-  if (!key) return std::nullopt;
-  const auto held = table_.test({*key, nobody(), range, exclusive});
+  const auto held = table_.test({file, nobody(), range, exclusive});
   if (!held) return std::nullopt;
   return state::ConflictingLock{held->range, held->exclusive, 0, held->owner->handle};
 }
 
-bool Sharing::share_conflict(const state::FileKey& file, std::uint32_t access,
-                             std::uint32_t deny) const {
-  const auto key = key_of(file);
-  return key && table_.share_conflict(*key, access, deny);
-}
-
-void Sharing::freed(const state::FileKey* file) {
-  if (file == nullptr) return recheck_(nullptr);
-  if (const auto key = key_of(*file)) recheck_(&*key);
+bool Sharing::share_conflict(const FileKey& file, std::uint32_t access, std::uint32_t deny) const {
+  return table_.share_conflict(file, access, deny);
 }
 
 }  // namespace stag::nfs::lock

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <vector>
 
-#include "nfs/lock/fsid_map.h"
 #include "nfs/lock/lock_table.h"
 #include "nfs/state/gate.h"
 
@@ -18,8 +17,7 @@ class Sharing final : public state::OutsideLocks {
   using Recheck = std::function<void(const FileKey* file)>;
   // All arguments outlive it. `recheck` is called without the mutex when NFSv4 released locks or
   // shares of a file, or (null) of any.
-  Sharing(state::Gate& gate, const FsidMap& stores, std::mutex& mutex, const LockTable& table,
-          Recheck recheck);
+  Sharing(state::Gate& gate, std::mutex& mutex, const LockTable& table, Recheck recheck);
   ~Sharing() override;
 
   // With the mutex, before conflicts(): something may be added to the table.
@@ -40,20 +38,16 @@ class Sharing final : public state::OutsideLocks {
   bool waiting() const override { return waiting_.load(); }
   void lock() override { mutex_.lock(); }
   void unlock() override { mutex_.unlock(); }
-  std::optional<state::ConflictingLock> conflict(const state::FileKey& file,
-                                                 const state::Range& range,
+  std::optional<state::ConflictingLock> conflict(const FileKey& file, const Range& range,
                                                  bool exclusive) const override;
-  bool share_conflict(const state::FileKey& file, std::uint32_t access,
-                      std::uint32_t deny) const override;
-  void freed(const state::FileKey* file) override;
+  bool share_conflict(const FileKey& file, std::uint32_t access, std::uint32_t deny) const override;
+  void freed(const FileKey* file) override { recheck_(file); }
 
  private:
-  std::vector<state::FileKey> keys_of(const FileKey& file) const;
-  std::optional<FileKey> key_of(const state::FileKey& file) const;
+  bool in_the_way(const state::Verdict& verdict);
 
   state::Gate& gate_;
   state::Files& files_;
-  const FsidMap& stores_;
   std::mutex& mutex_;
   const LockTable& table_;
   const Recheck recheck_;

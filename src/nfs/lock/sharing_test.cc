@@ -16,8 +16,6 @@ using state::Status;
 using state::Verdict;
 using state::testing::World;
 
-constexpr std::uint32_t kExport = 7;  // that World's files are in
-constexpr std::uint64_t kNumber = 1234;
 constexpr bool kShared = false, kExclusive = true;
 
 class Nfs4AndNlm : public ::testing::Test {
@@ -27,16 +25,13 @@ class Nfs4AndNlm : public ::testing::Test {
       const state::LifePtr ended = world_.clients.end(client, true);
       if (ended != nullptr) world_.files.release(*ended);
     });
-    stores_.note(kExport, kNumber);
     manager_.on_grant([this](const Client&, Ticket ticket) { granted_.push_back(ticket); });
-    manager_.share_with(gate_, stores_);
+    manager_.share_with(gate_);
     open_ = world_.open(v4_, 1).stateid;
   }
 
   static LockRequest request(Range range, bool exclusive, const char* host = "host") {
-    return {{kNumber, World::file(1).handle},
-            std::make_shared<Owner>(Owner{{"192.0.2.9", host}, "oh", 1}),
-            range,
+    return {World::file(1), std::make_shared<Owner>(Owner{{"192.0.2.9", host}, "oh", 1}), range,
             exclusive};
   }
   nlm4_stats nlm(Range range, bool exclusive, bool block = false, const char* host = "host") {
@@ -56,7 +51,6 @@ class Nfs4AndNlm : public ::testing::Test {
 
   World world_;
   state::Gate gate_;
-  FsidMap stores_;
   LockManager manager_;
   std::vector<Ticket> granted_;
   const state::testing::Client v4_ = world_.client("client");

@@ -14,7 +14,7 @@ class NfsGate : public testing::NfsServerTest {
   NfsGate() {
     file_ = create(root(), "file");
     const auto opened = nfs_.context().handles.open(file_.data.bytes());
-    key_ = {opened->export_id, opened->object};
+    key_ = {nfs_.exports()->find(opened->export_id)->store, opened->object};
     guard([this](state::ClientId client) { end(client); });
   }
   ~NfsGate() override { nfs_.context().gate->open(); }

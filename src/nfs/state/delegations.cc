@@ -87,8 +87,10 @@ void FileShard::set_untold(DelegationState& delegation, bool untold) {
 }
 
 Recall FileShard::recall_of(const DelegationState& delegation) const {
-  return {stateid_of(delegation), delegation.file->key, delegation.holder->life->clientid,
-          delegation.granted_by, delegation.change};
+  FileKey file = delegation.file->key;
+  file.via = delegation.via;
+  return {stateid_of(delegation), file, delegation.holder->life->clientid, delegation.granted_by,
+          delegation.change};
 }
 
 const DelegationState* FileShard::write_delegation(const FileKey& key, std::uint64_t hash,

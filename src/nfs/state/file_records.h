@@ -56,6 +56,7 @@ struct State : Record {
   Status revoked = Status::Ok;  // AdminRevoked, DelegRevoked: it holds nothing any more
   std::uint32_t seqid = 1;
   std::uint32_t place = 0;  // in the StateTable
+  std::uint32_t via = 0;    // FileKey::via, of the client that has it
   FileRecord* file = nullptr;
   HolderRecord* holder = nullptr;
   Link<State> of_holder;

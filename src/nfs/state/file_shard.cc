@@ -129,6 +129,7 @@ void FileShard::add(State& state, FileRecord& file, HolderRecord& holder) {
 }
 
 void FileShard::add(State& state, Spare& spare) {
+  state.via = spare.file->key.via;
   FileRecord* file = find_file(spare.file->key, spare.file->hash);
   if (file == nullptr) files_.insert(*(file = spare.file.release()));
   HolderRecord* holder = find_holder(spare.holder->life->clientid, spare.holder->hash);
@@ -162,6 +163,7 @@ void FileShard::add(LockOwnerRecord& owner, OpenState& open) {
 void FileShard::add(LockState& lock, OpenState& open, LockOwnerRecord& owner) {
   lock.open = &open;
   lock.owner = &owner;
+  lock.via = open.via;
   ++owner.states;
   add(lock, *open.file, *open.holder);
   open.locks.push_front(lock);

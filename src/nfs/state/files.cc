@@ -13,7 +13,7 @@ Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& guards) : op
 
 std::uint64_t Files::Impl::hash_of(const FileKey& key) const {
   SipHash hash(options.key);
-  hash.add(std::as_bytes(std::span(&key.file_system, 1)));
+  hash.add(std::as_bytes(std::span(&key.store, 1)));
   hash.add(key.handle.bytes());
   return hash.finish();
 }

@@ -36,6 +36,7 @@ std::uint64_t fill(StateInfo& info, const State& state, std::uint64_t first) {
   info.type = state.type;
   info.clientid = state.holder->life->clientid;
   info.file = state.file->key;
+  info.file.via = state.via;
   info.revoked = state.revoked;
   if (state.type == State::Type::Open) {
     const auto& open = static_cast<const OpenState&>(state);

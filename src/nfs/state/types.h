@@ -86,9 +86,14 @@ inline constexpr Stateid kInvalidStateid{.seqid = 0xffffffff};
 
 // One file, whatever path or export it was reached by.
 struct FileKey {
-  std::uint64_t file_system = 0;
+  std::uint64_t store = 0;
   vfs::Handle handle;
-  friend bool operator==(const FileKey&, const FileKey&) = default;
+  // The export by which it was reached, for whoever is told of the file: a client knows it by no
+  // other. Of no account when keys are compared.
+  std::uint32_t via = 0;
+  friend bool operator==(const FileKey& a, const FileKey& b) {
+    return a.store == b.store && a.handle == b.handle;
+  }
 };
 
 // share_access and share_deny are sets of these bits, with the values of RFC 8881 9.7.

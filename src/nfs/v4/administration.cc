@@ -71,7 +71,7 @@ std::optional<ListedClient> Administration::client(state::ClientId id, TimePoint
 
 std::optional<std::string> Administration::export_of(const state::FileKey& file) const {
   const auto exports = shared_.server.exports.current();
-  const Export* const found = exports->find(static_cast<std::uint32_t>(file.file_system));
+  const Export* const found = exports->find(file.via);
   if (found == nullptr) return std::nullopt;
   return found->path();
 }

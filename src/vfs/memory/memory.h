@@ -30,6 +30,8 @@ class MemoryFileSystem final : public FileSystem {
   ~MemoryFileSystem() override;
 
   Handle root() const override;
+  // Handles begin with the number of their store.
+  std::string handle_space() const override { return "memory"; }
   Limits limits() const override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
   Operation<Change> set_attributes(CallerContext caller, const Handle& object,

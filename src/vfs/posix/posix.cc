@@ -71,6 +71,10 @@ std::string PosixFileSystem::identity() const {
   return tree_->identity();
 }
 
+std::string PosixFileSystem::handle_space() const {
+  return tree_->handle_space();
+}
+
 Limits PosixFileSystem::limits() const {
   return tree_->limits();
 }

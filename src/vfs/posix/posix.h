@@ -53,6 +53,7 @@ class PosixFileSystem final : public FileSystem {
 
   Handle root() const override;
   std::string identity() const override;
+  std::string handle_space() const override;
   Limits limits() const override;
   std::uint64_t write_verifier_epoch() const override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;

@@ -442,6 +442,23 @@ TEST_P(Posix, its_identity_is_that_of_the_folder_whatever_it_is_called) {
   EXPECT_NE(identity_at(folder), other);
 }
 
+TEST_P(Posix, handles_of_its_files_are_those_of_other_trees_of_its_file_system) {
+  const files::path inner = backend.export_path() / "inner";
+  files::create_directory(inner);
+  std::ofstream(inner / "file") << "text";
+  const auto tree_at = [](const files::path& path) {
+    PosixFileSystem::Options options;
+    options.root = path;
+    options.handles = GetParam();
+    return *PosixFileSystem::open(options);
+  };
+  const auto below = tree_at(inner);
+  EXPECT_EQ(below->handle_space(), fs().handle_space());
+  EXPECT_NE(below->identity(), fs().identity());
+  const Handle file = find(find(fs().root(), "inner").handle, "file").handle;
+  EXPECT_EQ(good(below->lookup(caller(), below->root(), "file")).node.handle, file);
+}
+
 TEST(PosixOpen, says_what_is_wrong) {
   PosixFileSystem::Options options;
   options.root = "/nonexistent/folder";

@@ -51,6 +51,8 @@ class Tree {
   Handle root() const { return root_->handle; }
   // FileSystem::identity(): file system, inode, generation and time of birth of the root folder.
   const std::string& identity() const { return identity_; }
+  // FileSystem::handle_space(): handles are the kernel's, or have the inode's number.
+  std::string handle_space() const { return "device " + std::to_string(device_); }
   const Limits& limits() const { return limits_; }
   std::uint64_t write_verifier_epoch() const { return write_verifier_epoch_.load(); }
   bool uses_kernel_handles() const { return table_ == nullptr; }

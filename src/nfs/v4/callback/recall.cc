@@ -12,11 +12,9 @@ namespace {
 // A client that does not know its delegation yet: the OPEN's Reply is on its way.
 constexpr Duration kGrantTravels = std::chrono::seconds(2);
 
-// As key_of() made the key.
+// As the holder knows it.
 v4::nfs_fh4 handle_of(const SharedState& shared, const state::FileKey& file) {
-  return v4::nfs_fh4(
-      shared.server.handles.seal(static_cast<std::uint32_t>(file.file_system), file.handle)
-          .bytes());
+  return v4::nfs_fh4(shared.server.handles.seal(file.via, file.handle).bytes());
 }
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace stag::nfs::nfs4 {
 v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args) {
   const auto meant = compound.meant(args.open_stateid);
   if (!meant) return {meant.error(), {}};
-  const state::StateidResult closed = compound.shared().files.close(
-      key_of(compound.object()), to_stateid(*meant), *compound.life());
+  const state::StateidResult closed =
+      compound.shared().files.close(compound.object().key(), to_stateid(*meant), *compound.life());
   if (closed.status != state::Status::Ok) return {to_nfsstat4(closed.status), {}};
   v4::CLOSE4res results;
   results.open_stateid() = to_stateid4(closed.stateid);
@@ -21,7 +21,7 @@ v4::OPEN_DOWNGRADE4res open_downgrade(Compound& compound, v4::OPEN_DOWNGRADE4arg
   const auto meant = compound.meant(args.open_stateid);
   if (!meant) return {meant.error(), {}};
   const state::StateidResult downgraded = compound.shared().files.open_downgrade(
-      key_of(compound.object()), to_stateid(*meant), args.share_access & state::kShareBoth,
+      compound.object().key(), to_stateid(*meant), args.share_access & state::kShareBoth,
       args.share_deny, *compound.life());
   if (downgraded.status != state::Status::Ok) return {to_nfsstat4(downgraded.status), {}};
   v4::OPEN_DOWNGRADE4res results;

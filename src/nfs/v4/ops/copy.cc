@@ -18,7 +18,7 @@ Task<std::optional<v4::nfsstat4>> refused(Compound& compound, const ExportObject
   // Another server's file: the client falls back on READ and WRITE (11.1.2.1).
   if (!args.ca_source_server.empty()) co_return v4::NFS4ERR_OFFLOAD_DENIED;
   if (to.read_only()) co_return v4::NFS4ERR_ROFS;
-  if (from.handle == to.handle && &from.store() == &to.store()) co_return v4::NFS4ERR_INVAL;
+  if (from.key() == to.key()) co_return v4::NFS4ERR_INVAL;
   const auto not_read =
       co_await check_stateid_patiently(compound, from, args.ca_src_stateid, state::Touch::Read);
   if (not_read) co_return not_read;

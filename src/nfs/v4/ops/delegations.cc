@@ -32,7 +32,7 @@ Task<Delegated> delegated_again(Compound& compound, const ExportObject& file,
 v4::why_no_delegation4 why_denied(const Compound& compound, const ExportObject& file,
                                   const v4::OPEN4args& args) {
   using state::DelegationType;
-  const auto has = compound.shared().files.delegation_of(key_of(file), *compound.life());
+  const auto has = compound.shared().files.delegation_of(file.key(), *compound.life());
   const std::uint32_t wants = wants_of(args);
   if (has == DelegationType::Read && wants == v4::OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG)
     return v4::WND4_NOT_SUPP_UPGRADE;

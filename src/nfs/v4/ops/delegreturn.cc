@@ -11,7 +11,7 @@ v4::DELEGRETURN4res delegreturn(Compound& compound, v4::DELEGRETURN4args& args) 
   const auto meant = compound.meant(args.deleg_stateid);
   if (!meant) return {meant.error()};
   return {to_nfsstat4(compound.shared().files.return_delegation(
-      key_of(compound.object()), to_stateid(*meant), *compound.life()))};
+      compound.object().key(), to_stateid(*meant), *compound.life()))};
 }
 
 }  // namespace stag::nfs::nfs4

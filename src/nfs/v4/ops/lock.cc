@@ -35,7 +35,7 @@ Result<state::LockArgs, v4::nfsstat4> to_lock_args(const Compound& compound,
                                                    const v4::LOCK4args& args,
                                                    const state::Range& range, Buffer& owner) {
   state::LockArgs to;
-  to.file = key_of(compound.object());
+  to.file = compound.object().key();
   to.range = range;
   to.exclusive = is_exclusive(args.locktype);
   to.reclaim = args.reclaim;

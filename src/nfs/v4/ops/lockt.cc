@@ -27,7 +27,7 @@ Task<v4::nfsstat4> lockable(const ExportObject& object) {
 state::LockResult test_everywhere(Compound& compound, const v4::LOCKT4args& args,
                                   const state::Range& range) {
   const Buffer owner = args.owner.owner.flatten();
-  const state::FileKey file = key_of(compound.object());
+  const state::FileKey file = compound.object().key();
   const bool exclusive = is_exclusive(args.locktype);
   state::LockResult tested = settled(compound, [&] {
     return compound.shared().files.test_lock(file, range, exclusive, owner.bytes(),

@@ -11,7 +11,7 @@ v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args) {
   const auto meant = compound.meant(args.lock_stateid);
   if (!meant) return {meant.error(), {}};
   const state::StateidResult unlocked = compound.shared().files.unlock(
-      key_of(compound.object()), to_stateid(*meant), *range, *compound.life());
+      compound.object().key(), to_stateid(*meant), *range, *compound.life());
   if (unlocked.status != state::Status::Ok) return {to_nfsstat4(unlocked.status), {}};
   v4::LOCKU4res results;
   results.lock_stateid() = to_stateid4(unlocked.stateid);

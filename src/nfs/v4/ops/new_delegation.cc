@@ -7,7 +7,7 @@ namespace stag::nfs::nfs4 {
 Task<bool> keep_from_programs(Compound& compound, const ExportObject& file,
                               state::DelegationType type, const state::Stateid& delegation) {
   Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
-  const state::FileKey key = key_of(file);
+  const state::FileKey key = file.key();
   auto lease = co_await file.store().lease(
       file.caller(), file.handle,
       type == state::DelegationType::Read ? vfs::LeaseKind::Read : vfs::LeaseKind::Write,
@@ -28,7 +28,7 @@ Task<state::StateidResult> delegate(Compound& compound, const ExportObject& file
   }
   const state::SlotRef granted_by =
       compound.slot() == nullptr ? state::SlotRef{} : compound.slot()->slot;
-  co_return compound.shared().files.delegate({key_of(file), type, granted_by, change, reclaim},
+  co_return compound.shared().files.delegate({file.key(), type, granted_by, change, reclaim},
                                              compound.life());
 }
 

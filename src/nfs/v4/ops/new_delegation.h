@@ -19,7 +19,7 @@ Task<bool> keep_from_programs(Compound& compound, const ExportObject& file,
 class Untold {
  public:
   Untold(Compound& compound, const ExportObject& file, const state::Stateid& stateid)
-      : compound_(compound), file_(key_of(file)), stateid_(stateid) {}
+      : compound_(compound), file_(file.key()), stateid_(stateid) {}
   Untold(const Untold&) = delete;
   ~Untold() {
     if (told_) return;

@@ -8,7 +8,7 @@ namespace stag::nfs::nfs4 {
 v4::OFFLOAD_STATUS4res offload_status(Compound& compound, v4::OFFLOAD_STATUS4args& args) {
   const Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
   if (offloads == nullptr) return {v4::NFS4ERR_BAD_STATEID, {}};
-  const auto progress = offloads->status(key_of(compound.object()), to_stateid(args.osa_stateid),
+  const auto progress = offloads->status(compound.object().key(), to_stateid(args.osa_stateid),
                                          compound.life()->clientid);
   if (!progress) return {v4::NFS4ERR_BAD_STATEID, {}};
   v4::OFFLOAD_STATUS4res results;
@@ -20,9 +20,9 @@ v4::OFFLOAD_STATUS4res offload_status(Compound& compound, v4::OFFLOAD_STATUS4arg
 
 v4::OFFLOAD_CANCEL4res offload_cancel(Compound& compound, v4::OFFLOAD_CANCEL4args& args) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
-  const bool cancelled = offloads != nullptr &&
-                         offloads->cancel(key_of(compound.object()), to_stateid(args.oca_stateid),
-                                          compound.life()->clientid);
+  const bool cancelled =
+      offloads != nullptr && offloads->cancel(compound.object().key(), to_stateid(args.oca_stateid),
+                                              compound.life()->clientid);
   return {cancelled ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID};
 }
 

@@ -10,7 +10,7 @@ namespace stag::nfs::nfs4 {
 
 struct Offloads::Job {
   Job(OffloadedCopy&& of, const state::Stateid& named)
-      : work(std::move(of)), stateid(named), to(key_of(work.copy.to())), count(work.copy.count()) {}
+      : work(std::move(of)), stateid(named), to(work.copy.to().key()), count(work.copy.count()) {}
 
   OffloadedCopy work;
   const state::Stateid stateid;

@@ -24,10 +24,7 @@ class Offloads::EndNotice final : public PendingCallback {
   void fill(v4::nfs_cb_argop4& operation) const override {
     operation.argop = v4::OP_CB_OFFLOAD;
     v4::CB_OFFLOAD4args& args = operation.opcboffload();
-    args.coa_fh =
-        v4::nfs_fh4(shared_.server.handles
-                        .seal(static_cast<std::uint32_t>(job_->to.file_system), job_->to.handle)
-                        .bytes());
+    args.coa_fh = v4::nfs_fh4(shared_.server.handles.seal(job_->to.via, job_->to.handle).bytes());
     args.coa_stateid = to_stateid4(job_->stateid);
     args.coa_offload_info.coa_status = status_;
     if (status_ != v4::NFS4_OK) {

@@ -19,8 +19,7 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
     // Others may have changed its seqid since.
     const bool bypass = stateid.other == state::kBypassStateid.other;
     const state::Stateid meant = bypass ? state::kBypassStateid : state::Stateid{0, stateid.other};
-    const state::Verdict verdict =
-        shared_.files.check(key_of(object), meant, *job.work.life, touch);
+    const state::Verdict verdict = shared_.files.check(object.key(), meant, *job.work.life, touch);
     return verdict.kind == state::Verdict::Kind::Refused ? to_nfsstat4(verdict.status)
                                                          : v4::NFS4_OK;
   };

@@ -51,7 +51,7 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
   if (unclaimed != v4::NFS4_OK) co_return v4::OPEN4res{unclaimed, {}};
 
   const Buffer owner = args.owner.owner.flatten();
-  const state::OpenArgs wanted{key_of(target->file),
+  const state::OpenArgs wanted{target->file.key(),
                                owner.bytes(),
                                access,
                                args.share_deny,

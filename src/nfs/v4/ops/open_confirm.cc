@@ -10,7 +10,7 @@ v4::OPEN_CONFIRM4res open_confirm(Compound& compound, v4::OPEN_CONFIRM4args& arg
       compound, args.open_stateid, args.seqid, state::OwnerOperation::OpenConfirm,
       [&](const state::OwnerRef& owner) -> Results {
         const state::StateidResult confirmed = compound.shared().files.open_confirm(
-            key_of(compound.object()), to_stateid(args.open_stateid), *compound.life());
+            compound.object().key(), to_stateid(args.open_stateid), *compound.life());
         if (confirmed.status != state::Status::Ok) return {to_nfsstat4(confirmed.status), {}};
         if (owner != nullptr) compound.shared().owners.confirm(owner);
         Results results;

@@ -92,8 +92,8 @@ v4::nfsstat4 check_delegation_claim(Compound& compound, const ExportObject& file
     claimed = claim.oc_delegate_stateid();
   else
     return v4::NFS4_OK;
-  return to_nfsstat4(compound.shared().files.check_delegation(key_of(file), to_stateid(claimed),
-                                                              *compound.life()));
+  return to_nfsstat4(
+      compound.shared().files.check_delegation(file.key(), to_stateid(claimed), *compound.life()));
 }
 
 }  // namespace stag::nfs::nfs4

@@ -27,12 +27,12 @@ Task<std::optional<HeldAttributes>> ask_holder(Compound& compound, Callbacks& ca
 
 Task<std::optional<std::uint64_t>> size_at_holder(Compound& compound, ExportObject file) {
   state::Files& files = compound.shared().files;
-  const auto held = files.write_delegation(key_of(file), compound.life().get());
+  const auto held = files.write_delegation(file.key(), compound.life().get());
   Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
   if (!held || callbacks == nullptr) co_return std::nullopt;
   const auto known = co_await ask_holder(compound, *callbacks, *held);
   if (!known) {
-    files.access(key_of(file), state::Touch::Look, compound.life().get());
+    files.access(file.key(), state::Touch::Look, compound.life().get());
     co_return std::nullopt;
   }
   if (known->change == held->change) co_return std::nullopt;

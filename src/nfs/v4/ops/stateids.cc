@@ -13,10 +13,6 @@ v4::stateid4 to_stateid4(const state::Stateid& stateid) {
   return {stateid.seqid, stateid.other};
 }
 
-state::FileKey key_of(const ExportObject& object) {
-  return {object.export_->id, object.handle};
-}
-
 v4::nfsstat4 status_of(const state::Verdict& verdict) {
   switch (verdict.kind) {
     case state::Verdict::Kind::Granted:
@@ -40,7 +36,7 @@ std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject
   };
   const Asked asked = settled(compound, [&] {
     return Asked{
-        compound.shared().files.check(key_of(object), to_stateid(*meant), *compound.life(), touch)};
+        compound.shared().files.check(object.key(), to_stateid(*meant), *compound.life(), touch)};
   });
   if (!asked.verdict.granted()) return status_of(asked.verdict);
   return std::nullopt;
@@ -67,7 +63,7 @@ Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, Expo
   const TimePoint until = compound.now() + kRecallPatience;
   std::optional<v4::nfsstat4> refused = v4::NFS4ERR_DELAY;
   while (refused == v4::NFS4ERR_DELAY) {
-    const bool gone = co_await delegation_goes(compound, key_of(object), until);
+    const bool gone = co_await delegation_goes(compound, object.key(), until);
     if (!gone) break;
     refused = check_stateid(compound, object, stateid, touch);
   }
@@ -88,7 +84,7 @@ Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Tou
   struct Asked {
     state::Verdict verdict;
   };
-  const state::FileKey file = key_of(object);
+  const state::FileKey file = object.key();
   const Asked asked = co_await settled_in_time(
       compound, file, [&] { return Asked{files.access(file, touch, compound.life().get())}; });
   co_return status_of(asked.verdict);

@@ -11,7 +11,6 @@ namespace stag::nfs::nfs4 {
 
 state::Stateid to_stateid(const v4::stateid4& stateid);
 v4::stateid4 to_stateid4(const state::Stateid& stateid);
-state::FileKey key_of(const ExportObject& object);
 
 // Why an operation with this stateid may not do that; nullopt: it may. The stateid becomes the
 // current one.

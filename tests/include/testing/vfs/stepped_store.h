@@ -161,6 +161,7 @@ class SteppedStore : public FileSystem {
 
   Handle root() const override { return inner_->root(); }
   std::string identity() const override { return inner_->identity(); }
+  std::string handle_space() const override { return inner_->handle_space(); }
   Limits limits() const override { return inner_->limits(); }
   std::uint64_t write_verifier_epoch() const override {
     return inner_->write_verifier_epoch() + lost;
