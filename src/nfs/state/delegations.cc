@@ -181,7 +181,7 @@ Status Files::return_delegation(const FileKey& file, const Stateid& stateid, con
     const BriefLock lock(shard.mutex);
     State* state = nullptr;
     const Status status = shard.validate(stateid, life, &file, state);
-    if (status != Status::Ok) return status;
+    if (status != Status::Ok) return shard.refuse(state, status, removed);
     if (state->type != State::Type::Delegation) return Status::BadStateid;
     shard.remove(*state, removed);
   }

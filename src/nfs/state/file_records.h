@@ -188,6 +188,11 @@ struct HolderRecord : Record {
   std::uint32_t ranges = 0;
   HolderRecord* chain = nullptr;
   LinkedList<State, &State::of_holder> states;
+  LinkedList<State, &State::of_holder> revoked;  // the latest first
+  std::uint32_t revoked_count = 0;
+
+  bool empty() const { return states.empty() && revoked.empty(); }
+  State* any() const { return states.empty() ? revoked.front() : states.front(); }
 };
 
 }  // namespace stag::nfs::state

@@ -40,8 +40,8 @@ Verdict lapsed(const Life& life) {
 FileShard::~FileShard() {
   RemovedRecords all;
   holders_.for_each([&](HolderRecord& holder) {
-    for (State* state = holder.states.front(); state; state = holder.states.next(*state))
-      all.add(*state);
+    for (const auto* list : {&holder.states, &holder.revoked})
+      for (State* state = list->front(); state; state = list->next(*state)) all.add(*state);
     all.add(holder);
   });
   lock_owners_.for_each([&](LockOwnerRecord& owner) { all.add(owner); });
@@ -232,13 +232,18 @@ void FileShard::detach(State& state, RemovedRecords& removed) {
 void FileShard::remove_one(State& state, RemovedRecords& removed) {
   FileRecord& file = *state.file;
   HolderRecord& holder = *state.holder;
-  if (state.revoked != Status::Ok) revoked_of(state).fetch_sub(1);
+  if (state.revoked == Status::Ok) {
+    holder.states.erase(state);
+  } else {
+    holder.revoked.erase(state);
+    --holder.revoked_count;
+    revoked_of(state).fetch_sub(1);
+  }
   --holder.held[static_cast<std::size_t>(state.type)];
   holder.count(-static_cast<std::int32_t>(state.cost));
-  holder.states.erase(state);
   table_.take(state);
   removed.add(state);
-  if (holder.states.empty()) {
+  if (holder.empty()) {
     holders_.erase(holder);
     removed.add(holder);
   }
@@ -266,8 +271,38 @@ void FileShard::revoke(State& state, Status why, RemovedRecords& removed) {
     while (LockState* const lock = open.locks.front()) revoke(*lock, why, removed);
   }
   detach(state, removed);
+  HolderRecord& holder = *state.holder;
+  holder.states.erase(state);
+  holder.revoked.push_front(state);
+  ++holder.revoked_count;
   state.revoked = why;
   revoked_of(state).fetch_add(1);
+  if (holder.life->without_sessions) forget_revoked(holder, removed);
+}
+
+// Version 4.0 has no FREE_STATEID, and clients that recover by another OPEN never mention the
+// former stateid again. Of many the client finds the first ones unknown.
+void FileShard::forget_revoked(HolderRecord& holder, RemovedRecords& removed) {
+  while (holder.revoked_count > kRevokedKept) {
+    State* oldest = holder.revoked.front();
+    while (State* const next = holder.revoked.next(*oldest)) oldest = next;
+    remove(*oldest, removed);
+  }
+}
+
+Status FileShard::refuse(State* state, Status status, RemovedRecords& removed) {
+  const bool told = state != nullptr && state->revoked != Status::Ok;
+  if (told && state->holder->life->without_sessions) remove(*state, removed);
+  return status;
+}
+
+void FileShard::replace_revoked(const OpenState& fresh, RemovedRecords& removed) {
+  State* next = nullptr;
+  for (State* one = fresh.holder->revoked.front(); one != nullptr; one = next) {
+    next = fresh.holder->revoked.next(*one);
+    if (one->type != State::Type::Open || one->file != fresh.file) continue;
+    if (static_cast<const OpenState*>(one)->owner == fresh.owner) remove(*one, removed);
+  }
 }
 
 Verdict FileShard::share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,

@@ -17,6 +17,8 @@
 namespace stag::nfs::state {
 
 inline constexpr std::uint32_t kFileShards = 64;
+// Revoked states of a client without sessions that a shard remembers.
+inline constexpr std::uint32_t kRevokedKept = 16;
 
 // Records made before the lock is taken; what was not needed is freed after it.
 struct Spare {
@@ -63,6 +65,11 @@ class FileShard {
   void remove(State& state, RemovedRecords& removed);
   // It holds nothing from now on, nor do the locks under it.
   void revoke(State& state, Status why, RemovedRecords& removed);
+  // The status of validate(), of an operation that gives `state` up: a client of version 4.0 that
+  // is told of a revoked one has done with it.
+  Status refuse(State* state, Status status, RemovedRecords& removed);
+  // A client of version 4.0 opened again what was revoked, and never mentions that again.
+  void replace_revoked(const OpenState& fresh, RemovedRecords& removed);
 
   // Who, other than `except`, is in the way of such an open; what is left of clients that ended is
   // removed. Granted, Lapsed, or `status`.
@@ -93,6 +100,7 @@ class FileShard {
   static void set_untold(DelegationState& delegation, bool untold);
   void detach(State& state, RemovedRecords& removed);
   void remove_one(State& state, RemovedRecords& removed);
+  void forget_revoked(HolderRecord& holder, RemovedRecords& removed);
 
   const std::uint32_t number_;
   const std::uint32_t epoch_;

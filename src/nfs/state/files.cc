@@ -175,6 +175,7 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
     shard.make_room();
     open = fresh.release();
     shard.add(*open, spare);
+    if (life->without_sessions) shard.replace_revoked(*open, removed);
   } else {
     // RFC 8881 9.9: one open, with the bits of both.
     result.before = {open->access, open->deny, open->accesses_opened, open->denies_opened};
@@ -229,7 +230,7 @@ StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Li
     const BriefLock lock(shard.mutex);
     State* state = nullptr;
     const Status status = shard.validate(stateid, life, &file, state);
-    if (status != Status::Ok) return {status, {}};
+    if (status != Status::Ok) return {shard.refuse(state, status, removed), {}};
     if (state->type != State::Type::Open) return {Status::BadStateid, {}};
     shard.remove(*state, removed);
   }

@@ -262,8 +262,10 @@ class Files {
   // FREE_STATEID: LocksHeld, BadStateid, OldStateid.
   Status free_stateid(const Stateid& stateid, const Life& life);
 
-  // What an administrator takes away: the stateid is AdminRevoked until its client frees it.
-  // BadStateid when there is none.
+  // What an administrator takes away: the stateid is AdminRevoked until its client frees it, in
+  // version 4.0 until it is told so where it gives the stateid up (CLOSE, LOCKU, DELEGRETURN,
+  // RELEASE_LOCKOWNER), opens the file again, or more were revoked since. BadStateid when there is
+  // none.
   Status revoke(const Stateid& stateid);
   // Everything of a client that Ended, at once.
   void release(const Life& life);

@@ -143,12 +143,13 @@ LockResult Files::range_conflict(const FileKey& file, const Range& range, bool e
 StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const Range& range,
                             const Life& life) {
   StateidResult result;
+  RemovedRecords removed;
   {
     FileShard& shard = impl_->shard_of(stateid);
     const BriefLock guard(shard.mutex);
     State* state = nullptr;
     const Status status = shard.validate(stateid, life, &file, state);
-    if (status != Status::Ok) return {status, {}};
+    if (status != Status::Ok) return {shard.refuse(state, status, removed), {}};
     if (state->type != State::Type::Lock) return {Status::BadStateid, {}};
     auto& lock = static_cast<LockState&>(*state);
     // RFC 8881 9.5: whatever open it was locked through.

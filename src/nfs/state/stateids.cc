@@ -47,7 +47,7 @@ bool Files::release_some(FileShard& shard, const Life& life) {
   for (int i = 0; i < kAtOnce; ++i) {
     HolderRecord* const holder = shard.find_holder(life.clientid, hash);
     if (holder == nullptr) return false;
-    State* state = holder->states.front();
+    State* state = holder->any();
     if (state->type == State::Type::Open && !static_cast<OpenState*>(state)->locks.empty())
       state = static_cast<OpenState*>(state)->locks.front();
     shard.remove(*state, removed);

@@ -122,6 +122,21 @@ TEST_F(Nfs40Administration, ends_a_client_without_sessions) {
   EXPECT_EQ(renew(clientid), v4::NFS4ERR_EXPIRED);
 }
 
+TEST_F(Nfs40Administration, takes_away_an_open_that_goes_when_CLOSE_was_told) {
+  const Opened file = open_file(1, "file", "owner");
+  Administration admin = nfs4_.administration();
+  EXPECT_TRUE(admin.revoke({1, file.stateid.other}));
+  const auto write = [&] {
+    return run({stag::testing::putfh(file.handle), write_op(file.stateid, 0, "x")}).status;
+  };
+  EXPECT_EQ(write(), v4::NFS4ERR_ADMIN_REVOKED);
+  EXPECT_EQ(close(file, 3).status, v4::NFS4ERR_ADMIN_REVOKED);
+  EXPECT_EQ(close(file, 3).status, v4::NFS4ERR_ADMIN_REVOKED) << "the retransmission";
+  EXPECT_EQ(write(), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(admin.client(client_, loop_.now())->info.revoked, 0u);
+  EXPECT_FALSE(admin.revoke({1, file.stateid.other}));
+}
+
 // With records of clients, on a worker that the test runs.
 struct Records {
   vfs::testing::Folder folder{"/tmp"};

@@ -18,7 +18,9 @@ v4::CLOSE4res close_in_turn(Compound& compound, v4::CLOSE4args& args) {
       in_open_turn<Results>(compound, args.open_stateid, args.seqid, state::OwnerOperation::Close,
                             [&](const state::OwnerRef& owner) {
                               const Results closed = close(compound, args);
-                              if (closed.status == v4::NFS4_OK && owner != nullptr)
+                              const bool gone = closed.status == v4::NFS4_OK ||
+                                                closed.status == v4::NFS4ERR_ADMIN_REVOKED;
+                              if (gone && owner != nullptr)
                                 compound.shared().owners.closed(owner, stateid);
                               return closed;
                             });

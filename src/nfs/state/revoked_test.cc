@@ -1,0 +1,100 @@
+// What an administrator took away from a client: until when its stateid is remembered.
+#include "testing/nfs/state_world.h"
+
+namespace stag::nfs::state {
+namespace {
+
+using testing::World;
+
+class Nfs4StateRevoked : public ::testing::Test {
+ protected:
+  Stateid revoked_open(std::string_view owner = "owner") {
+    const Stateid stateid = world.open(client, 1, kShareBoth, 0, owner).stateid;
+    EXPECT_EQ(world.files.revoke(stateid), Status::Ok);
+    return stateid;
+  }
+  Status test(const Stateid& stateid) { return world.files.test_stateid(stateid, *client.life); }
+  Status close(const Stateid& stateid) {
+    return world.files.close(World::file(1), stateid, *client.life).status;
+  }
+  Status unlock(const Stateid& stateid) {
+    return world.files.unlock(World::file(1), stateid, {0, 9}, *client.life).status;
+  }
+
+  World world;
+  const testing::Client client = world.client("client");
+};
+
+TEST_F(Nfs4StateRevoked, stays_with_a_client_that_has_sessions_until_it_is_freed) {
+  const Stateid stateid = revoked_open();
+  EXPECT_EQ(close(stateid), Status::AdminRevoked);
+  EXPECT_EQ(close(stateid), Status::AdminRevoked);
+  for (int i = 0; i < 40; ++i) revoked_open(std::to_string(i));
+  EXPECT_EQ(test(stateid), Status::AdminRevoked);
+  EXPECT_EQ(client.life->admin_revoked.load(), 41u);
+  EXPECT_EQ(world.files.free_stateid(stateid, *client.life), Status::Ok);
+  EXPECT_EQ(client.life->admin_revoked.load(), 40u);
+}
+
+// RFC 7530 has no FREE_STATEID.
+class Nfs40StateRevoked : public Nfs4StateRevoked {
+ protected:
+  Nfs40StateRevoked() { client.life->without_sessions = true; }
+};
+
+TEST_F(Nfs40StateRevoked, goes_when_CLOSE_was_told) {
+  const Stateid stateid = revoked_open();
+  EXPECT_EQ(world.files.check(World::file(1), stateid, *client.life, Touch::Read).status,
+            Status::AdminRevoked);
+  EXPECT_EQ(close(stateid), Status::AdminRevoked);
+  EXPECT_EQ(close(stateid), Status::BadStateid);
+  EXPECT_EQ(world.files.states(), 0u);
+  EXPECT_EQ(client.life->admin_revoked.load(), 0u);
+}
+
+TEST_F(Nfs40StateRevoked, goes_when_LOCKU_was_told) {
+  const Stateid open = world.open(client, 1).stateid;
+  const Stateid lock = world.lock(client, 1, open, {0, 9}, true).stateid;
+  ASSERT_EQ(world.files.revoke(lock), Status::Ok);
+  EXPECT_EQ(unlock(lock), Status::AdminRevoked);
+  EXPECT_EQ(unlock(lock), Status::BadStateid);
+  EXPECT_EQ(test(open), Status::Ok);
+}
+
+TEST_F(Nfs40StateRevoked, goes_when_DELEGRETURN_was_told) {
+  const DelegateArgs args{World::file(1), DelegationType::Read, {}, 0, false};
+  const Stateid stateid = world.files.delegate(args, client.life).stateid;
+  ASSERT_EQ(world.files.revoke(stateid), Status::Ok);
+  const auto give_back = [&] {
+    return world.files.return_delegation(World::file(1), stateid, *client.life);
+  };
+  EXPECT_EQ(give_back(), Status::AdminRevoked);
+  EXPECT_EQ(give_back(), Status::BadStateid);
+}
+
+TEST_F(Nfs40StateRevoked, goes_when_its_owner_opens_the_file_again) {
+  const Stateid stateid = revoked_open(), of_another = revoked_open("another");
+  const Stateid again = world.open(client, 1).stateid;
+  EXPECT_EQ(test(stateid), Status::BadStateid);
+  EXPECT_EQ(test(of_another), Status::AdminRevoked);
+  EXPECT_EQ(test(again), Status::Ok);
+}
+
+TEST_F(Nfs40StateRevoked, is_forgotten_where_many_more_were_revoked_since) {
+  const Stateid first = revoked_open();
+  Stateid last;
+  for (int i = 0; i < 1000; ++i) last = revoked_open(std::to_string(i));
+  EXPECT_EQ(test(first), Status::BadStateid);
+  EXPECT_EQ(test(last), Status::AdminRevoked);
+  EXPECT_LT(world.files.states(), 100u);
+  EXPECT_EQ(client.life->admin_revoked.load(), world.files.states());
+}
+
+TEST_F(Nfs40StateRevoked, goes_with_its_client) {
+  revoked_open();
+  world.files.release(*world.clients.end(client.id, false));
+  EXPECT_EQ(world.files.states(), 0u);
+}
+
+}  // namespace
+}  // namespace stag::nfs::state
