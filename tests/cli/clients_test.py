@@ -92,6 +92,22 @@ class Clients(Case):
         self.bad(1, "there is no client 127.0.0.1/old", "expire", host, "--state", self.state)
         self.bad(1, "there is no client 127.0.0.1/none", "--client", "127.0.0.1/none", "--state", self.state)
 
+    def test_revokes_one_lock_of_version_3(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, _, handle = anna.create_file(b"file")
+        self.assertEqual(nlm_lock(anna, b"old", handle, 5, 10), NLM_GRANTED)
+        self.assertEqual(nlm_lock(anna, b"old", handle, 50, 10), NLM_GRANTED)
+        names = {row["first"]: row["lock"] for row in self.rows("locks")}
+        self.assertIn(names[5], self.good("locks"))
+        self.assertEqual(nlm_lock(anna, b"new", handle, 5, 10), NLM_DENIED)
+        self.good("revoke", names[5])
+        self.assertEqual(nlm_lock(anna, b"new", handle, 50, 10), NLM_DENIED)
+        self.assertEqual(nlm_lock(anna, b"new", handle, 5, 10), NLM_GRANTED)
+        self.assertEqual(sorted((row["client"][-3:], row["first"]) for row in self.rows("locks")), [("new", 5), ("old", 50)])
+        self.assertIn(f"lock {names[5]} of host 127.0.0.1/old", server.log())
+        self.bad(1, f"there is no lock {names[5]}", "revoke", names[5], "--state", self.state)
+
     def test_lists_more_opens_than_one_page_has(self):
         server = self.start()
         anna = self.ready_client(server)

@@ -24,6 +24,9 @@ std::string name(const JsonObject& row, std::string_view key) {
   return escaped(text(row, key));
 }
 
+// Of the name of a lock by NLM; a stateid has 24.
+constexpr std::size_t kLockDigits = 16;
+
 constexpr std::string_view kClientLine =
     "{:<20} {:<15} {:<4} {:<11} {:>5} {:>6} {:>6} {:>6} {:>5} {:<8} {}";
 constexpr std::string_view kOpenLine = "{:<20} {:<24} {:<6} {:<4} {:<16} {:<32} {}";
@@ -42,10 +45,12 @@ std::string open_line(const JsonObject& row) {
                      revoked ? "gone" : text(row, "access"), text(row, "deny"), name(row, "export"),
                      text(row, "file"), name(row, "owner"));
 }
+// A lock by NLM has a name of its own, which is shorter.
 std::string lock_line(const JsonObject& row) {
   const bool revoked = row.is_true("revoked");
   const bool to_end = row.number("first") && !row.number("last");
-  return fmt::format(kLockLine, name(row, "client"), text(row, "stateid"),
+  return fmt::format(kLockLine, name(row, "client"),
+                     text(row, row.has("lock") ? "lock" : "stateid"),
                      revoked ? "gone" : text(row, "mode"), number(row, "first"),
                      to_end ? "end" : number(row, "last"), name(row, "export"), text(row, "file"),
                      name(row, "owner"));
@@ -112,7 +117,8 @@ About Clients::about() const {
           "  opens, locks, delegations\n"
           "                   what they hold; --client for those of one\n"
           "  expire CLIENT    end a client: what it holds is free at once\n"
-          "  revoke STATEID   take away one open, lock or delegation\n"
+          "  revoke ID        take away one open, lock or delegation, by its stateid; a lock by\n"
+          "                   NLM by the 16 digits in its place (its host is not told)\n"
           "\nA client is 'confirmed', 'unconfirmed', or 'courtesy': its lease has run out, and it\n"
           "keeps what it holds until somebody wants it. IDLE is the time in seconds since it\n"
           "renewed its lease. CALLBACK says whether the server can call it: up, down, unknown\n"
@@ -152,7 +158,7 @@ Json Clients::request() const {
   Json json;
   json.set("command", what_ == "list" ? "clients" : what_);
   if (what_ == "revoke")
-    json.set("stateid", target_);
+    json.set(target_.size() == kLockDigits ? "lock" : "stateid", target_);
   else if (what_ == "expire")
     json.set("client", target_);
   else if (!client_.empty())

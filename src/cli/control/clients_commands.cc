@@ -253,6 +253,7 @@ std::string ClientsCommands::expire_host(const nfs::lock::Client& host, const Co
 
 Task<std::string> ClientsCommands::revoke(const ControlRequest& request, const ControlPeer& peer) {
   if (!peer.administrator) co_return std::string(kNotAdministrator);
+  if (request.members.has("lock")) co_return revoke_lock(request, peer);
   const auto text = request.members.text("stateid");
   const auto stateid = text ? parse_stateid(*text) : std::nullopt;
   if (!stateid)
@@ -260,6 +261,18 @@ Task<std::string> ClientsCommands::revoke(const ControlRequest& request, const C
   if (!clients_.revoke(*stateid)) co_return fmt::format("there is no stateid {}", *text);
   trace(Reason::StateRevokedByAdministrator, "stateid " + *text, peer.text());
   co_return std::string();
+}
+
+// Its host is not told: NLM has no words for that.
+std::string ClientsCommands::revoke_lock(const ControlRequest& request, const ControlPeer& peer) {
+  const auto text = request.members.text("lock");
+  const auto id = text ? parse_lock(*text) : std::nullopt;
+  if (!id) return "\"lock\" has 16 hexadecimal digits, as a listing shows them";
+  const auto host = locks_.release(*id);
+  if (!host) return fmt::format("there is no lock {}", *text);
+  trace(Reason::StateRevokedByAdministrator,
+        fmt::format("lock {} of host {}", *text, text_of(*host)), peer.text());
+  return "";
 }
 
 void ClientsCommands::add_to(ControlCommands& commands) {

@@ -1,6 +1,7 @@
 // The commands of the control socket about clients: "clients", "opens", "locks" and "delegations"
 // list (of one client, with a member "client"), "expire" ends a client, "revoke" takes away a
-// stateid. Hosts with locks by NLM are among the clients and their locks among the locks. The rows
+// stateid, or a lock by NLM (a member "lock"). Hosts with locks by NLM are among the clients and
+// their locks among the locks. The rows
 // are those of `stag clients --json`.
 #pragma once
 
@@ -26,6 +27,7 @@ class ClientsCommands {
                            const ControlPeer& peer);
   Task<std::string> revoke(const ControlRequest& request, const ControlPeer& peer);
 
+  std::string revoke_lock(const ControlRequest& request, const ControlPeer& peer);
   std::string expire_host(const nfs::lock::Client& host, const ControlPeer& peer);
 
   nfs::nfs4::Administration clients_;

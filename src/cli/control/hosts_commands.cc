@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace stag::cli {
 namespace {
 
@@ -27,7 +29,8 @@ Json host_row(const Client& host, std::size_t held) {
 
 Json lock_row(const LockService& locks, const FileKey& file, const Held& held) {
   Json json;
-  json.set_bytes("client", host_text(held.owner->client));
+  json.set_bytes("client", host_text(held.owner->client))
+      .set("lock", fmt::format("{:016x}", LockService::id_of(file, held)));
   if (const auto path = locks.export_of(file)) json.set_bytes("export", *path);
   std::string handle;
   for (const std::byte byte : file.handle.bytes())
@@ -46,6 +49,15 @@ std::optional<Client> parse_host(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos || slash == 0) return std::nullopt;
   return Client{std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
+}
+
+std::optional<LockService::LockId> parse_lock(std::string_view text) {
+  constexpr std::size_t kDigits = 16;
+  LockService::LockId id = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, id, 16);
+  if (text.size() != kDigits || read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return id;
 }
 
 bool list_hosts(const LockService& locks, const std::optional<Client>& only, ControlReply& reply) {

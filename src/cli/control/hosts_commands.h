@@ -13,6 +13,9 @@ namespace stag::cli {
 // nullopt: it is no host's name.
 std::optional<nfs::lock::Client> parse_host(std::string_view text);
 
+// The name of a lock in a listing, 16 hexadecimal digits.
+std::optional<nfs::lock::LockService::LockId> parse_lock(std::string_view text);
+
 // Rows of all hosts, or of one. False: there is no such host.
 bool list_hosts(const nfs::lock::LockService& locks, const std::optional<nfs::lock::Client>& only,
                 ControlReply& reply);

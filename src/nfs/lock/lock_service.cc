@@ -1,7 +1,9 @@
 #include "nfs/lock/lock_service.h"
 
 #include <algorithm>
+#include <span>
 
+#include "base/siphash.h"
 #include "nfs/lock/nsm.h"
 #include "rpc/server.h"
 
@@ -132,6 +134,35 @@ std::optional<std::string> LockService::export_of(const FileKey& file) const {
 
 bool LockService::release(const Client& client) {
   return parts_->manager.release(client);
+}
+
+LockService::LockId LockService::id_of(const FileKey& file, const Held& held) {
+  SipHash hash(process_sip_key());
+  // Lengths keep apart what stands side by side.
+  const auto add = [&hash](Bytes bytes) {
+    const std::size_t size = bytes.size();
+    hash.add(std::as_bytes(std::span(&size, 1)));
+    hash.add(bytes);
+  };
+  add(file.handle.bytes());
+  for (const std::string* text :
+       {&held.owner->client.address, &held.owner->client.name, &held.owner->handle})
+    add(bytes_of(*text));
+  const std::uint64_t numbers[] = {file.store, static_cast<std::uint32_t>(held.owner->svid),
+                                   held.range.first, held.range.last,
+                                   std::uint64_t{held.exclusive}};
+  hash.add(std::as_bytes(std::span(numbers)));
+  return hash.finish();
+}
+
+std::optional<Client> LockService::release(LockId id) {
+  for (const FileKey& file : files())
+    for (const Held& one : held(file)) {
+      if (id_of(file, one) != id) continue;
+      parts_->manager.unlock(file, *one.owner, one.range);
+      return one.owner->client;
+    }
+  return std::nullopt;
 }
 
 }  // namespace stag::nfs::lock

@@ -21,6 +21,7 @@
 // any loop; this host's own Calls are made on the loop given to open().
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -84,6 +85,12 @@ class LockService {
   // The client's locks are free at once; it is not told, for NLM has no words for that. False when
   // it had nothing.
   bool release(const Client& client);
+  // A name of one lock, by all that it is; a lock that changes has another one. Good while the
+  // process runs.
+  using LockId = std::uint64_t;
+  static LockId id_of(const FileKey& file, const Held& held);
+  // The same for one lock. nullopt when there is none of this name; else whose it was.
+  std::optional<Client> release(LockId id);
 
  private:
   struct Parts;
