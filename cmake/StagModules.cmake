@@ -36,6 +36,7 @@ set(STAG_TEST_MODULES_nfs_export nfs/server vfs/memory)
 set(STAG_TEST_MODULES_nfs_server vfs/memory rpc/rdma fabric/sim)
 set(STAG_TEST_MODULES_nfs_v4 vfs/memory rpc/rdma rpc/tcp fabric/sim)
 set(STAG_TEST_MODULES_nfs_lock nfs/server vfs/memory endpoint)
+set(STAG_TEST_MODULES_conform nfs/v4 vfs/memory)
 
 # With STAG_UNITY several sources of a module are compiled as one, which takes a third of the time when everything is
 # built from nothing; a module's anonymous names are unique in the module for that reason. Without it (preset dev) a

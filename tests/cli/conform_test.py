@@ -89,6 +89,7 @@ class Conform(harness.Case):
         self.assertGreater(ran["nfs4.2"], 610)
         for case in found["cases"]:
             self.assertRegex(case["section"], r"^RFC \d{4} [\d.]+$", case)
+            self.assertNotEqual(case["detail"], "no case asks for it", case)
         listing = self.good("ls", self.version4.url("/memory"))
         self.assertEqual(listing, "", "something was left behind")
 

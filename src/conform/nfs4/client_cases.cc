@@ -66,6 +66,26 @@ Task<Verdict> update_of_another(Scene& scene) {
   co_return expect(reply, {NFS4ERR_NOT_SAME}, "an update with another verifier");
 }
 
+// RFC 8881 18.35: what implements the client is told in UTF-8.
+Task<Verdict> odd_implementation(Scene& scene) {
+  Client client(scene.client.channel(), scene.other_client("own"));
+  const Reply reply = co_await exchange(client, [](EXCHANGE_ID4args& args) {
+    args.eia_client_impl_id = {{"a domain\xff", std::string("a\0name", 6), {}}};
+  });
+  const Statuses allowed{NFS4ERR_BADCHAR, NFS4ERR_INVAL, NFS4_OK};
+  co_return expect(reply, allowed, "names that are no UTF-8");
+}
+
+Task<Verdict> binds_nowhere(Scene& scene) {
+  BIND_CONN_TO_SESSION4args args{scene.client.session().csr_sessionid, CDFC4_FORE, false};
+  args.bctsa_dir = static_cast<channel_dir_from_client4>(9);
+  const Reply reply =
+      co_await one(scene.client, OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session, args);
+  if (reply.garbage()) co_return Verdict::pass("GARBAGE_ARGS came");
+  const Statuses allowed{NFS4ERR_INVAL, NFS4ERR_BADXDR};
+  co_return expect(reply, allowed, "a direction that no RFC knows");
+}
+
 Task<Verdict> creates_a_session(Scene& scene) {
   Client client(scene.client.channel(), scene.other_client("own"));
   const std::string trouble = co_await client.establish();
@@ -239,7 +259,7 @@ Scripts in_a_session() {
        .minors = kSessions,
        .steps = {plain(OP_BACKCHANNEL_CTL, &Op::opbackchannel_ctl,
                        {0x40000000, std::vector<callback_sec_parms4>(1)})},
-       .expect = {NFS4_OK, NFS4ERR_INVAL}},
+       .expect = {NFS4_OK, NFS4ERR_INVAL, NFS4ERR_NOENT}},
   };
 }
 
@@ -275,6 +295,10 @@ Scripts client_cases() {
           asked(OP_DESTROY_CLIENTID, NFS4ERR_STALE_CLIENTID, "of no client", kSessions,
                 no_such_client),
           asked(OP_BIND_CONN_TO_SESSION, NFS4_OK, "its own connection", kSessions, binds),
+          asked(OP_BIND_CONN_TO_SESSION, NFS4ERR_INVAL, "to a direction that no RFC knows",
+                kSessions, binds_nowhere),
+          asked(OP_EXCHANGE_ID, NFS4ERR_BADCHAR, "an implementation named by what is no UTF-8",
+                kSessions, odd_implementation),
           asked(OP_BIND_CONN_TO_SESSION, NFS4ERR_BADSESSION, "of no session", kSessions,
                 binds_to_none),
       });

@@ -143,6 +143,42 @@ std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 erro
   }
 }
 
+// Of single pairs: the RFC names the error, and no arguments or objects of the operation that draw
+// it.
+std::string_view without_occasion(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
+  switch (error) {
+    case v4::NFS4ERR_NOTSUPP:
+      return "a server says it that does not offer the operation, whose other cases are then "
+             "skipped";
+    case v4::NFS4ERR_INVAL:
+      return "none of its arguments can be invalid and decoded";
+    case v4::NFS4ERR_WRONG_TYPE:
+      return "what it asks for is there of objects of every type";
+    case v4::NFS4ERR_OLD_STATEID:
+    case v4::NFS4ERR_OPENMODE:
+      return operation == v4::OP_OPEN
+                 ? "needs a delegation, which a server gives when it chooses to"
+                 : "it has no stateid";
+    case v4::NFS4ERR_STALE_CLIENTID:
+      return "the session of a client that is gone is NFS4ERR_BADSESSION";
+    case v4::NFS4ERR_NOENT:
+      return operation == v4::OP_LINK ? "the file has a filehandle, and a removed one is stale"
+                                      : "a client that is not there is NFS4ERR_STALE_CLIENTID";
+    case v4::NFS4ERR_NOXATTR:
+    case v4::NFS4ERR_NAMETOOLONG:
+    case v4::NFS4ERR_EXIST:
+      return "it names no attribute, or none that is to be made";
+    case v4::NFS4ERR_PERM:
+      return "users may look at attributes or hear NFS4ERR_ACCESS";
+    case v4::NFS4ERR_PARTNER_NO_AUTH:
+    case v4::NFS4ERR_PARTNER_NOTSUPP:
+    case v4::NFS4ERR_OFFLOAD_DENIED:
+      return "needs a second server";
+    default:
+      return {};
+  }
+}
+
 std::string_view feature_of(v4::nfs_opnum4 operation) {
   switch (operation) {
     case v4::OP_LAYOUTCOMMIT:
@@ -205,9 +241,10 @@ std::string section_of(v4::nfs_opnum4 operation, std::uint32_t minor) {
 
 std::string why_listed(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
   for (const std::string_view reason :
-       {state_of_server(error), business_of_another(operation, error), feature_of(operation)})
+       {state_of_server(error), business_of_another(operation, error), feature_of(operation),
+        without_occasion(operation, error)})
     if (!reason.empty()) return std::string(reason);
-  return "no case asks for it: the RFC names no arguments that a server must answer so";
+  return "no case asks for it";
 }
 
 }  // namespace stag::conform::nfs4

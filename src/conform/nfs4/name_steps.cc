@@ -126,14 +126,18 @@ Step readdir(Listing listing) {
   return {v4::OP_READDIR,
           [listing](Scene& scene, Op& to) {
             v4::READDIR4args& args = to.opreaddir();
-            args.cookie = listing.cookie;
+            args.cookie = listing.after.empty() ? listing.cookie : scene.numbers[listing.after];
             if (!listing.verifier.empty()) args.cookieverf = scene.verifiers[listing.verifier];
             args.dircount = listing.dircount;
             args.maxcount = listing.maxcount;
             args.attr_request = listing.asked;
           },
           [](Scene& scene, const OpResult& result) {
-            scene.verifiers["readdir"] = result.opreaddir().resok4().cookieverf;
+            const v4::READDIR4resok& ok = result.opreaddir().resok4();
+            v4::verifier4 wrong = scene.verifiers["readdir"] = ok.cookieverf;
+            for (std::byte& byte : wrong) byte = ~byte;
+            scene.verifiers["wrong"] = wrong;
+            if (!ok.reply.entries.empty()) scene.numbers["first"] = ok.reply.entries[0].cookie;
           }};
 }
 

@@ -86,6 +86,7 @@ Step link(std::string name);
 Step readlink();
 struct Listing {
   std::uint64_t cookie = 0;
+  std::string after{};     // of numbers, instead of the cookie
   std::string verifier{};  // of verifiers; empty: zeros
   std::uint32_t dircount = 8192, maxcount = 8192;
   v4::bitmap4 asked{};

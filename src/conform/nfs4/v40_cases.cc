@@ -83,6 +83,16 @@ Scripts sequence_numbers() {
        .minors = k40,
        .steps = {at("file"), open_confirm("garbage")},
        .expect = {NFS4ERR_BAD_STATEID, NFS4ERR_STALE_STATEID, NFS4ERR_EXPIRED}},
+      {.note = "a sequence number that is ahead",
+       .minors = k40,
+       .before = {a_file()},
+       .steps = {at("f"), open_confirm("f", 5)},
+       .expect = {NFS4ERR_BAD_SEQID, NFS4ERR_BAD_STATEID}},
+      {.note = "the stateid of an earlier time",
+       .minors = k40,
+       .before = {a_file(), {own(), open({.name = "f", .access = kRead})}},
+       .steps = {at("f"), open_confirm("old f")},
+       .expect = {NFS4ERR_OLD_STATEID, NFS4ERR_BAD_STATEID}},
       {.note = "of a folder",
        .minors = k40,
        .before = {a_file()},
@@ -125,6 +135,20 @@ Task<Verdict> sets_and_confirms(Scene& scene) {
   co_return expect(again, {NFS4_OK}, "the retry of SETCLIENTID_CONFIRM");
 }
 
+// RFC 7530 16.33.5: a server that looks at the address when it is given, and one that does when it
+// calls.
+Task<Verdict> calls_nobody(Scene& scene) {
+  Client client(scene.client.channel(), scene.other_client("not called"));
+  SETCLIENTID4args args = client.owner_args_v40();
+  args.callback.cb_program = 0x40000000;
+  args.callback.cb_location = {"tcp", "no address"};
+  Operations operations;
+  operations.push_back(op(OP_SETCLIENTID, &Op::opsetclientid, std::move(args)));
+  const Reply reply = co_await client.bare(std::move(operations));
+  Statuses allowed{NFS4ERR_INVAL, NFS4_OK};
+  co_return expect(reply, allowed, "an address that is none");
+}
+
 Task<Verdict> confirms_nothing(Scene& scene) {
   SETCLIENTID_CONFIRM4args args;
   args.clientid = scene.client.clientid() + 0x1234567;
@@ -162,6 +186,14 @@ Scripts v40_cases() {
                    .minors = k40,
                    .steps = {{OP_RENEW, [](Scene& scene,
                                            Op& to) { to.oprenew() = {scene.client.clientid()}; }}}},
+                  {.note = "the lease of this client, by another user",
+                   .minors = k40,
+                   .steps = {{OP_RENEW, [](Scene& scene,
+                                           Op& to) { to.oprenew() = {scene.client.clientid()}; }}},
+                   .expect = {NFS4_OK, NFS4ERR_ACCESS},
+                   .stranger = true},
+                  asked(OP_SETCLIENTID, NFS4ERR_INVAL, "callbacks to what is no address", k40,
+                        calls_nobody),
                   {.note = "of this client", .minors = k40, .steps = {delegpurge()}},
                   {.note = "of a client that is not there",
                    .minors = k40,

@@ -1,4 +1,4 @@
-// The operations of version 4.2 (RFC 7862 15) and extended attributes (RFC 8276).
+// The operations of version 4.2 on ranges of files, and copies (RFC 7862 15).
 #include "conform/nfs4/cases.h"
 
 namespace stag::conform::nfs4 {
@@ -98,21 +98,17 @@ Scripts ranges() {
       {.note = "with the anonymous stateid",
        .minors = k42,
        .steps = {at("file"), read_plus("anonymous", 0, 100)}},
-      {.note = "of a folder",
-       .minors = k42,
-       .steps = {at("dir"), read_plus("anonymous", 0, 10)},
-       .expect = {NFS4ERR_ISDIR}},
-      {.note = "of another user's file of mode 0600",
-       .minors = k42,
-       .steps = {at("secret"), read_plus("anonymous", 0, 10)},
-       .expect = {NFS4ERR_ACCESS},
-       .stranger = true},
       {.note = "a hint", .minors = k42, .before = open_file, .steps = {at("f"), io_advise("f")}},
-      {.note = "of a folder",
+      {.note = "with an open for writing only",
        .minors = k42,
-       .before = open_file,
-       .steps = {at("dir"), seek("f", 0, NFS4_CONTENT_DATA)},
-       .expect = {NFS4ERR_ISDIR, NFS4ERR_WRONG_TYPE, NFS4ERR_BAD_STATEID}},
+       .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}, content()},
+       .steps = {at("f"), seek("f", 0, NFS4_CONTENT_HOLE)},
+       .expect = {NFS4ERR_OPENMODE, NFS4_OK}},
+      {.note = "with an open for writing only",
+       .minors = k42,
+       .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}},
+       .steps = {at("f"), read_plus("f", 0, 10)},
+       .expect = {NFS4ERR_OPENMODE, NFS4_OK}},
       {.note = "with an open for reading only",
        .minors = k42,
        .before = {a_file(),
@@ -128,9 +124,22 @@ Scripts ranges() {
   };
 }
 
-Scripts copies() {
+// What a copy from f to g begins with.
+struct TwoFiles {
   const std::vector<Steps> two{a_file("f"), content("f"), a_file("g")};
-  const auto both = [](Step last) { return Steps{at("f"), savefh(), at("g"), std::move(last)}; };
+  std::vector<Steps> renewed = two, reading = two;
+
+  TwoFiles() {
+    renewed.push_back({at("f"), open_downgrade("f", kBoth)});
+    reading.push_back({own(), open({.name = "g", .access = kRead, .owner = "reader", .as = "r"})});
+  }
+};
+Steps both(Step last) {
+  return {at("f"), savefh(), at("g"), std::move(last)};
+}
+
+Scripts copies() {
+  const auto [two, renewed, reading] = TwoFiles();
   return {
       {.note = "from one file to another",
        .minors = k42,
@@ -163,11 +172,39 @@ Scripts copies() {
        .expect = {NFS4ERR_ISDIR, NFS4ERR_WRONG_TYPE, NFS4ERR_BAD_STATEID}},
       {.note = "into a file that is open for reading",
        .minors = k42,
-       .before = {a_file("f"),
-                  content("f"),
-                  a_file("g"),
-                  {own(), open({.name = "g", .access = kRead, .owner = "reader", .as = "r"})}},
+       .before = reading,
        .steps = both(copy("f", "r", 0, 10)),
+       .expect = {NFS4ERR_OPENMODE}},
+      {.note = "from the stateid of an earlier time",
+       .minors = k42,
+       .before = renewed,
+       .steps = both(copy("old f", "g", 0, 10)),
+       .expect = {NFS4ERR_OLD_STATEID}},
+      {.note = "of a copy that nobody began",
+       .minors = k42,
+       .steps = {at("file"), with_state(OP_OFFLOAD_STATUS, &Op::opoffload_status,
+                                        &OFFLOAD_STATUS4args::osa_stateid, "garbage")},
+       .expect = {NFS4ERR_BAD_STATEID}},
+      {.note = "of a copy that nobody began",
+       .minors = k42,
+       .steps = {at("file"), with_state(OP_OFFLOAD_CANCEL, &Op::opoffload_cancel,
+                                        &OFFLOAD_CANCEL4args::oca_stateid, "garbage")},
+       .expect = {NFS4ERR_BAD_STATEID}},
+  };
+}
+
+Scripts clones() {
+  const auto [two, renewed, reading] = TwoFiles();
+  return {
+      {.note = "from the stateid of an earlier time",
+       .minors = k42,
+       .before = renewed,
+       .steps = both(clone("old f", "g", 0, 0)),
+       .expect = {NFS4ERR_OLD_STATEID}},
+      {.note = "into a file that is open for reading",
+       .minors = k42,
+       .before = reading,
+       .steps = both(clone("f", "r", 0, 0)),
        .expect = {NFS4ERR_OPENMODE}},
       {.note = "of whole blocks",
        .minors = k42,
@@ -184,31 +221,47 @@ Scripts copies() {
        .before = two,
        .steps = both(clone("garbage", "g", 0, 0)),
        .expect = {NFS4ERR_BAD_STATEID, NFS4ERR_STALE_STATEID}},
-      {.note = "of a copy that nobody began",
-       .minors = k42,
-       .steps = {at("file"), with_state(OP_OFFLOAD_STATUS, &Op::opoffload_status,
-                                        &OFFLOAD_STATUS4args::osa_stateid, "garbage")},
-       .expect = {NFS4ERR_BAD_STATEID}},
-      {.note = "of a copy that nobody began",
-       .minors = k42,
-       .steps = {at("file"), with_state(OP_OFFLOAD_CANCEL, &Op::opoffload_cancel,
-                                        &OFFLOAD_CANCEL4args::oca_stateid, "garbage")},
-       .expect = {NFS4ERR_BAD_STATEID}},
   };
 }
 
-Step getxattr(std::string name) {
-  return plain(OP_GETXATTR, &Op::opgetxattr, {std::move(name)});
+struct Object {
+  std::string name, note;
+  Statuses expect;
+  bool stranger = false;
+};
+
+// What has no ranges, or is not this user's.
+std::vector<Object> objects() {
+  return {
+      {"dir", "a folder", {NFS4ERR_ISDIR, NFS4ERR_WRONG_TYPE, NFS4ERR_INVAL}},
+      {"link", "a symbolic link", {NFS4ERR_SYMLINK, NFS4ERR_WRONG_TYPE, NFS4ERR_INVAL}},
+      {"fifo", "a FIFO", {NFS4ERR_WRONG_TYPE, NFS4ERR_INVAL}},
+      {"secret", "another user's file of mode 0600", {NFS4ERR_ACCESS}, true},
+  };
 }
-Step setxattr(std::string name, setxattr_option4 option = SETXATTR4_EITHER) {
-  return plain(OP_SETXATTR, &Op::opsetxattr,
-               {option, std::move(name), Rope::copy_of(bytes_of("value"))});
-}
-Step listxattrs(std::uint64_t cookie, std::uint32_t most) {
-  return plain(OP_LISTXATTRS, &Op::oplistxattrs, {cookie, most});
-}
-Step removexattr(std::string name) {
-  return plain(OP_REMOVEXATTR, &Op::opremovexattr, {std::move(name)});
+
+Scripts wrong_objects() {
+  Scripts all;
+  const auto add = [&all](std::string note, Steps steps, const Object& object) {
+    Script script;
+    script.note = std::move(note);
+    script.minors = k42;
+    script.steps = std::move(steps);
+    script.expect = object.expect;
+    script.stranger = object.stranger;
+    // It is a hint, which a server may as well ignore.
+    if (script.subject() == OP_IO_ADVISE) script.expect.push_back(NFS4_OK);
+    all.push_back(std::move(script));
+  };
+  for (const Object& object : objects()) {
+    for (const nfs_opnum4 operation :
+         {OP_ALLOCATE, OP_DEALLOCATE, OP_SEEK, OP_READ_PLUS, OP_IO_ADVISE})
+      add("of " + object.note, {at(object.name), sample(operation)}, object);
+    for (const nfs_opnum4 operation : {OP_COPY, OP_CLONE})
+      add("into " + object.note, {at("file"), savefh(), at(object.name), sample(operation)},
+          object);
+  }
+  return all;
 }
 
 }  // namespace
@@ -216,79 +269,9 @@ Step removexattr(std::string name) {
 Scripts v42_cases() {
   Scripts all = ranges();
   append(all, copies());
+  append(all, clones());
+  append(all, wrong_objects());
   return all;
-}
-
-Scripts xattr_cases() {
-  const std::vector<Steps> open_file{a_file()};
-  const std::vector<Steps> with_one{a_file(), {at("f"), setxattr("colour")}};
-  return {
-      {.note = "a new one",
-       .minors = k42,
-       .before = open_file,
-       .steps = {at("f"), setxattr("colour")}},
-      {.note = "a new one that must be new",
-       .minors = k42,
-       .before = open_file,
-       .steps = {at("f"), setxattr("colour", SETXATTR4_CREATE)}},
-      {.note = "one that must be new and is not",
-       .minors = k42,
-       .before = with_one,
-       .steps = {at("f"), setxattr("colour", SETXATTR4_CREATE)},
-       .expect = {NFS4ERR_EXIST}},
-      {.note = "one that must be there and is not",
-       .minors = k42,
-       .before = open_file,
-       .steps = {at("f"), setxattr("colour", SETXATTR4_REPLACE)},
-       .expect = {NFS4ERR_NOXATTR}},
-      {.note = "of another user's file",
-       .minors = k42,
-       .steps = {at("file"), setxattr("colour")},
-       .expect = {NFS4ERR_ACCESS, NFS4ERR_PERM},
-       .stranger = true},
-      {.note = "a name of 5000 bytes",
-       .minors = k42,
-       .before = open_file,
-       .steps = {at("f"), setxattr(std::string(5000, 'n'))},
-       .expect = {NFS4ERR_NAMETOOLONG, NFS4ERR_INVAL}},
-      {.note = "what was set",
-       .minors = k42,
-       .before = with_one,
-       .steps = {at("f"), getxattr("colour")}},
-      {.note = "one that is not there",
-       .minors = k42,
-       .before = open_file,
-       .steps = {at("f"), getxattr("colour")},
-       .expect = {NFS4ERR_NOXATTR}},
-      {.note = "of another user's file of mode 0600",
-       .minors = k42,
-       .steps = {at("secret"), getxattr("colour")},
-       .expect = {NFS4ERR_ACCESS, NFS4ERR_NOXATTR},
-       .stranger = true},
-      {.note = "of a file that has one",
-       .minors = k42,
-       .before = with_one,
-       .steps = {at("f"), listxattrs(0, 4096)}},
-      {.note = "no room for one",
-       .minors = k42,
-       .before = with_one,
-       .steps = {at("f"), listxattrs(0, 4)},
-       .expect = {NFS4ERR_TOOSMALL}},
-      {.note = "one that is there",
-       .minors = k42,
-       .before = with_one,
-       .steps = {at("f"), removexattr("colour")}},
-      {.note = "one that is not there",
-       .minors = k42,
-       .before = open_file,
-       .steps = {at("f"), removexattr("colour")},
-       .expect = {NFS4ERR_NOXATTR}},
-      {.note = "of another user's file",
-       .minors = k42,
-       .steps = {at("file"), removexattr("colour")},
-       .expect = {NFS4ERR_ACCESS, NFS4ERR_PERM, NFS4ERR_NOXATTR},
-       .stranger = true},
-  };
 }
 
 }  // namespace stag::conform::nfs4

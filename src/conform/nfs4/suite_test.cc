@@ -1,0 +1,60 @@
+// Our server against all cases, in one process.
+#include "conform/nfs4/suite.h"
+
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::conform::nfs4 {
+namespace {
+
+struct Counts final : Observer {
+  void on_begin(const Title&) override {}
+  void on_result(Result result) override {
+    EXPECT_NE(result.verdict.outcome, Outcome::Fail)
+        << result.title.full() << ": " << result.verdict.detail;
+    ++of[result.verdict.outcome];
+  }
+  std::map<Outcome, int> of{};
+};
+
+class ConformNfs4 : public stag::testing::Nfs4Served,
+                    public ::testing::WithParamInterface<std::uint32_t> {
+ protected:
+  void SetUp() override {}
+  std::unique_ptr<conform::Suite> suite() {
+    SuiteOptions options;
+    options.minor = GetParam();
+    options.path = {"data"};
+    options.credentials = rpc::Credentials::sys("tests", 0, 0, {});
+    options.label = "conform";
+    return make_suite(&channel_, std::move(options), CancelToken(cancel_));
+  }
+
+  CancelSource cancel_;
+};
+
+TEST_P(ConformNfs4, every_case_passes) {
+  const auto all = suite();
+  Counts counts;
+  const auto trouble = loop_.run(conform::run(*all, {}, loop_, {}, counts));
+  ASSERT_TRUE(trouble.has_value());
+  EXPECT_EQ(*trouble, "");
+  EXPECT_GT(counts.of[Outcome::Pass], 350);
+}
+
+TEST_P(ConformNfs4, every_error_of_the_tables_is_a_case_or_has_a_reason) {
+  const auto all = suite();
+  for (const Case& one : all->cases())
+    EXPECT_NE(one.listed, "no case asks for it") << one.title.full();
+}
+
+TEST_P(ConformNfs4, no_two_cases_have_the_same_name) {
+  const auto all = suite();
+  std::set<std::string> names;
+  for (const Case& one : all->cases())
+    EXPECT_TRUE(names.insert(one.title.full() + one.title.section).second) << one.title.full();
+}
+
+INSTANTIATE_TEST_SUITE_P(Minor, ConformNfs4, ::testing::Values(0u, 1u, 2u));
+
+}  // namespace
+}  // namespace stag::conform::nfs4
