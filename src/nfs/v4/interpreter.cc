@@ -292,17 +292,18 @@ class CompoundHandler final : public rpc::Handler {
   static Task<void> run_in_session(Compound& compound, CallContext& call, const OperationList& list,
                                    xdr::Encoder& encoder) {
     SessionSlot slot(compound);
-    const SessionSlot::Begun begun = co_await slot.begin(list);
-    if (begun.replay) {
-      encoder.append(*begun.replay);
-    } else if (begun.uncached || begun.result.sr_status != v4::NFS4_OK) {
-      answer_sequence(begun, list, encoder);
+    std::optional<SessionSlot::Begun> begun = slot.begin(list);
+    if (!begun) begun = co_await slot.begin_after_the_first(list);
+    if (begun->replay) {
+      encoder.append(*begun->replay);
+    } else if (begun->uncached || begun->result.sr_status != v4::NFS4_OK) {
+      answer_sequence(*begun, list, encoder);
     } else if (slot.keeps_results()) {
       xdr::Encoder kept(ulb::nfs4_result_items());
-      co_await Interpreter(compound, call, list, kept).run(&begun.result);
+      co_await Interpreter(compound, call, list, kept).run(&begun->result);
       encoder.append(slot.finish(std::move(kept).finish()));
     } else {
-      co_await Interpreter(compound, call, list, encoder).run(&begun.result);
+      co_await Interpreter(compound, call, list, encoder).run(&begun->result);
     }
   }
   // Version 4.0: a retransmission gets the results of the first run. False: it is to be dropped.

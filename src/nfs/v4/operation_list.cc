@@ -6,7 +6,7 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-constexpr std::size_t kSample = 256;
+constexpr std::size_t kSample = 128;
 
 Buffer sample_of(xdr::Decoder decoder) {
   const Buffer rest = decoder.rest();

@@ -15,10 +15,14 @@ namespace {
 // How long a retry waits for the first transmission to end.
 constexpr Duration kRetryWaits = std::chrono::seconds(10);
 
+const v4::SEQUENCE4args& args_of(const OperationList& list) {
+  return *static_cast<const v4::SEQUENCE4args*>(list.entries()[0].arguments);
+}
+
 state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUENCE4args& args,
-                                     const std::string& principal) {
+                                     const Compound& compound) {
   SipHash hash(process_sip_key());
-  hash.add(bytes_of(principal));
+  compound.add_principal(hash);
   hash.add(list.sample());
   state::SequenceArgs to;
   to.sessionid = args.sa_sessionid;
@@ -66,29 +70,43 @@ Task<bool> SessionSlot::wait(const state::SlotRef& slot) {
   co_return co_await *ended;
 }
 
-Task<SessionSlot::Begun> SessionSlot::begin(const OperationList& list) {
-  const auto& args = *static_cast<const v4::SEQUENCE4args*>(list.entries()[0].arguments);
-  compound_.shared().expire(compound_.now());
-  const state::SequenceArgs asked = to_sequence_args(list, args, compound_.principal());
-  state::Sequenced sequenced = compound_.shared().clients.sequence(asked, compound_.now());
-  while (sequenced.kind == state::Sequenced::Kind::Wait) {
-    const bool ended = co_await wait(sequenced.slot);
-    if (!ended) co_return Begun{refused(v4::NFS4ERR_DELAY)};
-    sequenced = compound_.shared().clients.sequence(asked, compound_.now());
-  }
+std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& args,
+                                                     state::Sequenced sequenced) {
   switch (sequenced.kind) {
+    case state::Sequenced::Kind::Wait:
+      return std::nullopt;
     case state::Sequenced::Kind::Run:
       break;
     case state::Sequenced::Kind::Replay:
-      if (sequenced.reply == nullptr) co_return Begun{to_result(args, sequenced), {}, true};
-      co_return Begun{{}, static_cast<const KeptResults&>(*sequenced.reply).stream};
+      if (sequenced.reply == nullptr) return Begun{to_result(args, sequenced), {}, true};
+      return Begun{{}, static_cast<const KeptResults&>(*sequenced.reply).stream};
     default:
-      co_return Begun{refused(to_nfsstat4(sequenced.status))};
+      return Begun{refused(to_nfsstat4(sequenced.status))};
   }
+  Begun begun{to_result(args, sequenced)};
   compound_.occupied() =
-      OccupiedSlot{sequenced.slot, sequenced.life, args.sa_cachethis, sequenced.max_response_size,
-                   sequenced.max_response_size_cached};
-  co_return Begun{to_result(args, sequenced)};
+      OccupiedSlot{sequenced.slot, std::move(sequenced.life), args.sa_cachethis,
+                   sequenced.max_response_size, sequenced.max_response_size_cached};
+  return begun;
+}
+
+std::optional<SessionSlot::Begun> SessionSlot::begin(const OperationList& list) {
+  const v4::SEQUENCE4args& args = args_of(list);
+  compound_.shared().expire(compound_.now());
+  const state::SequenceArgs asked = to_sequence_args(list, args, compound_);
+  return judge(args, compound_.shared().clients.sequence(asked, compound_.now()));
+}
+
+Task<SessionSlot::Begun> SessionSlot::begin_after_the_first(const OperationList& list) {
+  const v4::SEQUENCE4args& args = args_of(list);
+  const state::SequenceArgs asked = to_sequence_args(list, args, compound_);
+  for (;;) {
+    state::Sequenced sequenced = compound_.shared().clients.sequence(asked, compound_.now());
+    const state::SlotRef slot = sequenced.slot;
+    if (auto begun = judge(args, std::move(sequenced))) co_return *std::move(begun);
+    const bool ended = co_await wait(slot);
+    if (!ended) co_return Begun{refused(v4::NFS4ERR_DELAY)};
+  }
 }
 
 const xdr::Stream& SessionSlot::finish(xdr::Stream results) {

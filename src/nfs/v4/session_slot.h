@@ -23,8 +23,10 @@ class SessionSlot {
     // It ran before and its results were not kept (2.10.6.1.3).
     bool uncached = false;
   };
-  // SEQUENCE, the first of `list`. A retry of a request that still runs waits for that one.
-  Task<Begun> begin(const OperationList& list);
+  // SEQUENCE, the first of `list`. nullopt: a retry of a request that still runs.
+  std::optional<Begun> begin(const OperationList& list);
+  // The same of such a retry, which waits for that request.
+  Task<Begun> begin_after_the_first(const OperationList& list);
 
   // Whether finish() is to be called with the results, for retries.
   bool keeps_results() const { return compound_.slot() != nullptr && compound_.slot()->cache_this; }
@@ -33,6 +35,7 @@ class SessionSlot {
 
  private:
   struct KeptResults;
+  std::optional<Begun> judge(const v4::SEQUENCE4args& args, state::Sequenced sequenced);
   Task<bool> wait(const state::SlotRef& slot);
   void give_back(state::ReplyPtr results);
 

@@ -1,6 +1,7 @@
 #include "nfs/v4/compound/compound.h"
 
 #include <algorithm>
+#include <span>
 
 #include "nfs/v4/attributes/owner_name.h"
 #include "nfs/v4/compound/status.h"
@@ -35,6 +36,14 @@ std::string Compound::principal() const {
   if (caller.name) return "gss:" + *caller.name;
   return std::to_string(static_cast<std::uint32_t>(caller.flavor)) + ":" +
          std::to_string(caller.uid);
+}
+
+void Compound::add_principal(SipHash& to) const {
+  const rpc::Caller& caller = admission_.call().caller();
+  const std::uint32_t numbers[] = {static_cast<std::uint32_t>(caller.flavor),
+                                   caller.name ? rpc::Caller::kNobody : caller.uid};
+  to.add(std::as_bytes(std::span(numbers)));
+  if (caller.name) to.add(bytes_of(*caller.name));
 }
 
 Result<v4::stateid4, v4::nfsstat4> Compound::meant(const v4::stateid4& argument) const {

@@ -49,6 +49,8 @@ class Compound {
   std::uint32_t minor() const { return minor_; }
   // Who calls, for comparison with who called before (RFC 8881 2.10.8).
   std::string principal() const;
+  // The same where only its hash is of interest.
+  void add_principal(SipHash& to) const;
   TimePoint now() const { return admission_.call().loop().now(); }
   // Before the client is given anything (SharedState::record()).
   Task<v4::nfsstat4> record_client() {
