@@ -26,6 +26,18 @@ Task<Mounted> mounted_in(const Compound& compound, ExportObject directory, Attri
   co_return mounted;
 }
 
+// A store has one word for a cookie that is none and for a verifier that is not the folder's any
+// more; 18.23.3 has two. A listing from the start has the verifier.
+Task<v4::nfsstat4> bad_cookie(const ExportObject& directory, const vfs::Verifier& verifier) {
+  struct TakesNothing final : vfs::DirectorySink {
+    bool entry(const vfs::DirectoryEntry&) override { return false; }
+  } nothing;
+  const vfs::ListFrom start;
+  const auto listed =
+      co_await directory.store().list(directory.caller(), directory.handle, start, nothing);
+  co_return listed && listed->verifier != verifier ? v4::NFS4ERR_NOT_SAME : v4::NFS4ERR_BAD_COOKIE;
+}
+
 Task<ReaddirResults> list_page(Compound& compound, const v4::READDIR4args& args, AttributeSet asked,
                                std::uint32_t bytes, std::vector<IdName>& unknown) {
   ReaddirResults results;
@@ -46,9 +58,10 @@ Task<ReaddirResults> list_page(Compound& compound, const v4::READDIR4args& args,
     listed = co_await directory.store().list(directory.caller(), directory.handle, from, sink);
   }
   unknown = std::move(sink.unknown());
-  if (!listed)
-    results.status = listed.error() == vfs::Status::BadCookie ? v4::NFS4ERR_BAD_COOKIE
-                                                              : to_nfsstat4(listed.error());
+  if (!listed && listed.error() == vfs::Status::BadCookie)
+    results.status = co_await bad_cookie(directory, args.cookieverf);
+  else if (!listed)
+    results.status = to_nfsstat4(listed.error());
   else if (list.too_small())
     results.status = v4::NFS4ERR_TOOSMALL;
   if (results.status != v4::NFS4_OK) co_return results;
