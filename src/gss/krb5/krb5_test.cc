@@ -8,6 +8,11 @@
 #include "testing/pattern.h"
 #include "xdr/encoder.h"
 
+// MIT 1.20 leaks a name when a keytab has no key for it: once a start of a server that fails.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:krb5_build_principal_alloc_va\n";
+}
+
 namespace stag::gss::krb5 {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/address.h"
+#include "base/siphash.h"
 #include "rpc/gss/protection.h"
 
 namespace stag::rpc {
@@ -57,6 +58,15 @@ Authentication failed(Major major, std::uint32_t minor = 0) {
   return answer({.major = major, .minor = minor});
 }
 
+// Connections share a lane by chance only; where there are none, addresses have one.
+std::size_t lane_of(const IncomingCall& call) {
+  const Origin& origin = *call.origin;
+  const std::uint64_t id = origin.connection != nullptr
+                               ? origin.connection->id()
+                               : siphash(process_sip_key(), bytes_of(origin.peer.host));
+  return id % GssAuthenticator::kLanes;
+}
+
 // Takes a context out of the table unless it came to be kept.
 class Unfinished {
  public:
@@ -105,7 +115,7 @@ bool GssAuthenticator::authenticate_at_once(const oncrpc::CallHeader& header,
   }
   if (!known) return to.refuse(AuthStat::RPCSEC_GSS_CREDPROBLEM), true;
   if (!context->lock.try_lock()) return false;
-  const ContextUse use(*context);
+  const AwaitedLock::Held use(context->lock);
   judge(context, *credential, header, call, to);
   return true;
 }
@@ -122,7 +132,7 @@ Task<Authentication> GssAuthenticator::authenticate(const oncrpc::CallHeader& he
     co_return made;
   }
   co_await context->lock.lock(*call.origin->loop);
-  const ContextUse use(*context);
+  const AwaitedLock::Held use(context->lock);
   judge(context, *credential, header, call, made);
   co_return made;
 }
@@ -192,7 +202,7 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   if (context == nullptr || context->address != call.origin->peer.host)
     co_return failed(Major::NO_CONTEXT);
   co_await context->lock.lock(loop);
-  const ContextUse use(*context);
+  const AwaitedLock::Held use(context->lock);
   if (context->established.load(std::memory_order_acquire)) co_return failed(Major::NO_CONTEXT);
   Unfinished unfinished(contexts_, *context);
   const gss::Step step = co_await accept(*context, *token, call);
@@ -214,12 +224,17 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
 
 Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
                                          const IncomingCall& call) {
+  // One token of a connection at a time: whoever sends many waits for himself.
+  AwaitedLock& turn = accepting_[lane_of(call)];
+  Loop& loop = *call.origin->loop;
+  co_await turn.lock(loop);
+  const AwaitedLock::Held held(turn);
   const auto work = [&]() -> gss::Step { return context.gss->step(token); };
   gss::Step busy;
   busy.error.reason = Reason::WorkersBusy;
   const void* const client = call.origin->connection.get();
-  co_return co_await offloaded_to(options_.executor, client, *call.origin->loop, work,
-                                  std::move(busy), token.size());
+  co_return co_await offloaded_to(options_.executor, client, loop, work, std::move(busy),
+                                  token.size());
 }
 
 // Whether the principal may have a context, and as whom.

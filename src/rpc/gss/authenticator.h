@@ -2,6 +2,7 @@
 // request is. A request is judged at once where nobody else uses its context.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "gss/credential.h"
@@ -13,6 +14,9 @@ namespace stag::rpc {
 // Thread: any, as every Authenticator.
 class GssAuthenticator final : public Authenticator {
  public:
+  // Tokens that are accepted at a time.
+  static constexpr std::size_t kLanes = 64;
+
   explicit GssAuthenticator(GssServerOptions options);
 
   oncrpc::AuthFlavor flavor() const override { return oncrpc::AuthFlavor::RPCSEC_GSS; }
@@ -39,6 +43,7 @@ class GssAuthenticator final : public Authenticator {
 
   const GssServerOptions options_;
   ContextTable contexts_;
+  std::array<AwaitedLock, kLanes> accepting_;
 };
 
 }  // namespace stag::rpc

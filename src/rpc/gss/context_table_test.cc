@@ -1,13 +1,11 @@
-// Bounds of the server's contexts and whose go, and who waits for a context in use.
+// Bounds of the server's contexts, and whose go.
 #include "rpc/gss/context_table.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
 
-#include "base/task_group.h"
 #include "testing/fake_mechanism.h"
-#include "testing/manual_loop.h"
 
 namespace stag::rpc {
 namespace {
@@ -15,7 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::FakeAcceptorContext;
 using testing::FakeRealm;
-using testing::ManualLoop;
 
 struct TableWorld {
   explicit TableWorld(ContextTable::Limits limits) : table(limits) {}
@@ -115,30 +112,6 @@ TEST(ContextTable, knows_a_handle_only_as_it_was_given) {
   world.table.remove(*context);
   EXPECT_EQ(world.table.find(context->handle), nullptr);
   EXPECT_EQ(world.table.established(), 0u);
-}
-
-Task<> use(ContextLock& lock, Loop& loop, int number, std::vector<int>& order) {
-  co_await lock.lock(loop);
-  order.push_back(number);
-  co_await resume_on(loop);
-  lock.unlock();
-}
-
-TEST(ContextLock, is_had_by_one_at_a_time_in_the_order_of_asking) {
-  ManualLoop loop;
-  ContextLock lock;
-  std::vector<int> order;
-  ASSERT_TRUE(lock.try_lock());
-  EXPECT_FALSE(lock.try_lock());
-  TaskGroup tasks;
-  for (int i = 0; i < 4; ++i) tasks.add(use(lock, loop, i, order));
-  loop.drain();
-  EXPECT_TRUE(order.empty());
-  lock.unlock();
-  EXPECT_FALSE(lock.try_lock()) << "it goes to who has waited";
-  loop.drain();
-  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_TRUE(lock.try_lock());
 }
 
 }  // namespace

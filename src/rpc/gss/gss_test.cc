@@ -8,6 +8,7 @@
 #include "base/completion.h"
 #include "base/task_group.h"
 #include "testing/gss_world.h"
+#include "testing/held_executor.h"
 
 namespace stag::rpc {
 namespace {
@@ -280,6 +281,64 @@ TEST(RpcsecGss, lets_a_call_go_that_is_cancelled_or_too_late_while_it_waits_for_
   gate.open();
   world.loop.drain();
   EXPECT_EQ(ends[0], Reason::None);
+}
+
+Task<> call_into(Client client, Rope data,
+                 std::optional<CallResult<testing::store::PutResults>>& to) {
+  const testing::store::PutArgs put{
+      .slot = 1, .data = data, .checksum = testing::store::checksum(data)};
+  to = co_await client.call<PUT>(put);
+}
+
+// Both of one context and of several contexts of a connection.
+TEST(RpcsecGss, has_workers_accept_one_token_of_a_connection_and_open_one_message_of_a_context) {
+  testing::HeldExecutor executor;
+  GssServerOptions options;
+  options.executor = &executor;
+  GssWorld world(gss::Service::privacy, std::move(options));
+  std::vector<Client> clients;
+  for (int i = 0; i < 3; ++i)
+    clients.emplace_back(world.channel, kBinding,
+                         Credentials::secured(world.security(gss::Service::privacy)));
+  std::array<std::optional<CallResult<testing::store::PutResults>>, 9> ends;
+  TaskGroup calls;
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    calls.add(call_into(clients[i % 3], testing::store::pattern(50'000, 1), ends[i]));
+  world.loop.drain();
+  std::size_t tokens = 0, messages = 0;
+  while (!executor.held.empty()) {
+    const auto is_token = [](const Executor::Job& job) { return job.bytes < 1000; };
+    const auto now = static_cast<std::size_t>(std::ranges::count_if(executor.held, is_token));
+    EXPECT_LE(now, 1u);
+    EXPECT_LE(executor.held.size() - now, 3u);
+    tokens += now;
+    messages += executor.held.size() - now;
+    executor.run_all();
+    world.loop.drain();
+  }
+  EXPECT_EQ(tokens, 3u);
+  EXPECT_EQ(messages, 9u);
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
+}
+
+TEST(RpcsecGss, computes_on_the_loop_what_the_workers_have_no_room_for) {
+  testing::HeldExecutor executor(/*runs_at_once=*/true);
+  GssServerOptions options;
+  options.executor = &executor;
+  GssWorld world(gss::Service::integrity, std::move(options));
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  executor.full = true;
+  const Rope data = testing::store::pattern(70'001, 3);
+  const auto stored =
+      world.call<PUT>({.slot = 3, .data = data, .checksum = testing::store::checksum(data)});
+  EXPECT_TRUE(stored.ok()) << stored.error().message();
+  EXPECT_TRUE(world.call<GET>({.slot = 3, .count = 100'000}).ok());
+  // A token is refused: its client may try again.
+  Client late(world.channel, kBinding, Credentials::secured(world.security(gss::Service::none)));
+  const auto refused = *world.loop.run(late.call<INCREMENT>(1u));
+  EXPECT_EQ(refused.error().reason, Reason::GssServerRefused);
+  executor.full = false;
+  EXPECT_TRUE((*world.loop.run(late.call<INCREMENT>(1u))).ok());
 }
 
 TEST(RpcsecGss, makes_an_error_of_the_server_of_a_mechanism_that_fails) {

@@ -24,7 +24,7 @@ std::uint32_t GssProtection::reply_overhead() const {
 // time at the Executor, however many Calls its client makes.
 Task<Result<Buffer, oncrpc::ReplyStatus>> GssProtection::unwrap(Buffer arguments) {
   co_await context_->lock.lock(loop_);
-  const ContextUse use(*context_);
+  const AwaitedLock::Held use(context_->lock);
   gss::Context& context = *context_->gss;
   std::optional<Result<Buffer, gss::Major>> plain;
   if (arguments.size() > options_.large) {
@@ -42,7 +42,7 @@ Task<Result<Buffer, oncrpc::ReplyStatus>> GssProtection::unwrap(Buffer arguments
 
 Task<std::optional<xdr::Stream>> GssProtection::wrap(xdr::Stream results) {
   co_await context_->lock.lock(loop_);
-  const ContextUse use(*context_);
+  const AwaitedLock::Held use(context_->lock);
   gss::Context& context = *context_->gss;
   std::optional<Result<xdr::Stream, gss::Major>> made;
   if (results.size() > options_.large) {

@@ -44,9 +44,9 @@ using PrincipalToIds =
 struct GssServerOptions {
   std::shared_ptr<gss::Acceptor> acceptor{};
   PrincipalToIds ids{};  // empty: every principal is nobody
-  // Where tokens are accepted and messages above `large` bytes are protected. It bounds the tokens
-  // of a connection that wait (Executor::Job::client); a context never has more than one job. Null:
-  // the threads of Loop::offload(), which bound nothing. Outlives the Server.
+  // Where tokens are accepted, one of a connection at a time, and messages above `large` bytes are
+  // protected, one of a context at a time. Null: the threads of Loop::offload(). Outlives the
+  // Server.
   Executor* executor = nullptr;
   std::size_t large = 16 << 10;
   // Contexts that are kept. At a limit that one goes which was unused for longest, of the address

@@ -10,7 +10,7 @@
 #include "gss/mechanism.h"
 #include "gss/sequence_window.h"
 #include "rpc/authenticator.h"
-#include "rpc/gss/context_lock.h"
+#include "rpc/gss/awaited_lock.h"
 
 namespace stag::rpc {
 
@@ -26,7 +26,7 @@ struct ServerContext {
   Handle handle{};
   const std::string address;  // of the client that began it, without port
 
-  ContextLock lock;
+  AwaitedLock lock;
   // For the holder of `lock`.
   const std::unique_ptr<gss::Context> gss;
   gss::SequenceWindow window;
@@ -41,18 +41,6 @@ struct ServerContext {
  private:
   static constexpr auto kRelaxed = std::memory_order_relaxed;
   std::atomic<Duration::rep> last_used_{0};
-};
-
-// Has the lock of a context, which was taken before, for a scope.
-class ContextUse {
- public:
-  explicit ContextUse(ServerContext& context) : context_(context) {}
-  ContextUse(const ContextUse&) = delete;
-  ContextUse& operator=(const ContextUse&) = delete;
-  ~ContextUse() { context_.lock.unlock(); }
-
- private:
-  ServerContext& context_;
 };
 
 }  // namespace stag::rpc

@@ -1,5 +1,6 @@
-// ContextLock: one thread at a time uses a security context, for libraries promise nothing else.
-// Who finds it taken does not block his loop: his coroutine waits, in turn.
+// AwaitedLock: a lock that is held over work of other threads, as a security context needs one that
+// a single thread may use at a time. Who finds it taken does not block his loop: his coroutine
+// waits, in turn.
 #pragma once
 
 #include <coroutine>
@@ -11,11 +12,11 @@
 namespace stag::rpc {
 
 // Thread: any.
-class ContextLock {
+class AwaitedLock {
  public:
-  ContextLock() = default;
-  ContextLock(const ContextLock&) = delete;
-  ContextLock& operator=(const ContextLock&) = delete;
+  AwaitedLock() = default;
+  AwaitedLock(const AwaitedLock&) = delete;
+  AwaitedLock& operator=(const AwaitedLock&) = delete;
 
   bool try_lock() {
     const BriefLock held(mutex_);
@@ -25,8 +26,8 @@ class ContextLock {
   // co_await lock(loop): continues on `loop`, with the lock.
   auto lock(Loop& loop) {
     struct Awaiter : Waiter {
-      ContextLock& lock;
-      Awaiter(ContextLock& of, Loop& resumed_on) : Waiter{&resumed_on, {}, nullptr}, lock(of) {}
+      AwaitedLock& lock;
+      Awaiter(AwaitedLock& of, Loop& resumed_on) : Waiter{&resumed_on, {}, nullptr}, lock(of) {}
       bool await_ready() const { return false; }
       bool await_suspend(std::coroutine_handle<> handle) {
         this->waiting = handle;
@@ -50,6 +51,18 @@ class ContextLock {
     }
     if (next != nullptr) next->loop->post([handle = next->waiting] { handle.resume(); });
   }
+
+  // Has a lock, which was taken before, for a scope.
+  class Held {
+   public:
+    explicit Held(AwaitedLock& lock) : lock_(lock) {}
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() { lock_.unlock(); }
+
+   private:
+    AwaitedLock& lock_;
+  };
 
  private:
   // In the frame of the coroutine that waits.
