@@ -75,6 +75,14 @@ class Version4(Case):
         for url in self.urls("folder"):
             self.bad(1, "directory", "cat", url)
 
+    def test_keeps_to_one_export(self):
+        self.write(self.there("file"))
+        for url in self.urls("file"):
+            other = url.replace(f"/files/{self.name}", "/memory")
+            self.bad(2, "stag cp", "mv", url, other)
+            self.bad(1, "names the export itself", "rm", "-r", url.replace(f"/{self.name}/file", ""))
+        self.assertTrue(os.path.exists(self.there("file")))
+
     def test_needs_no_MOUNT(self):
         url = self.server.url("/files", mount_port=1)
         self.good("ls", f"{url}&version=4.1")

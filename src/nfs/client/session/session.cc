@@ -5,6 +5,7 @@
 
 #include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/client/session/mount.h"
+#include "nfs/client/session/name_space.h"
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
@@ -137,8 +138,10 @@ Task<Outcome<Ok>> Session::begin_version_4() {
   protocol_ = *protocol;
   const Outcome<Handle> root = co_await (*protocol)->root({"find the root", {}});
   if (!root) co_return Failure{root.error()};
-  path_ = url_.path.substr(std::min(url_.path.find_first_not_of('/'), url_.path.size()));
-  files_ = std::make_unique<FileSystem>(protocol_, *root, "/", options_);
+  const Outcome<MountPoint> point = co_await find_file_system(*protocol_, *root, url_.path);
+  if (!point) co_return Failure{point.error()};
+  path_ = point->rest;
+  files_ = std::make_unique<FileSystem>(protocol_, point->root, point->root_path, options_);
   co_return Ok{};
 }
 

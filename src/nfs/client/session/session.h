@@ -10,7 +10,7 @@
 // A Session corresponds to a mount of a kernel: it connects, gets the root handle by MOUNT and the
 // transfer sizes by FSINFO, and owns the Channels. With version 4 there is no MOUNT: the Session
 // makes a client ID and a session with the server (RFC 8881 2.4, 2.10), and the root of files() is
-// that of the server's name space. Its FileSystem (file_system.h) reaches the
+// that of the file system that the path lies in. Its FileSystem (file_system.h) reaches the
 // files; there is no cache. The URL names the transport and the caller brings its Connector, so
 // that this library depends on no transport.
 //
@@ -58,7 +58,7 @@ class Session {
   // Whether the NFS connection carries MOUNT as well.
   Task<Outcome<bool>> shares_connection();
   Task<Outcome<Ok>> mount();
-  // Version 4: the root of the server's name space is the root of files().
+  // Of version 4, in the place of mount().
   Task<Outcome<Ok>> begin_version_4();
   rpc::Channel& mount_channel() { return mount_ ? *mount_ : *nfs_; }
 

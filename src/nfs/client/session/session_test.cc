@@ -287,12 +287,34 @@ TEST(ClientSession4, needs_neither_MOUNT_nor_rpcbind_and_connects_to_port_20049)
     const Url url = *Url::parse("nfs://server/data/a?version=" + std::string(version));
     auto session = run_on(loop, Session::open({nfs, nowhere}, url, options));
     ASSERT_TRUE(session.ok()) << session.error().sentence;
-    EXPECT_EQ((*session)->path(), "data/a");
-    EXPECT_TRUE(run_on(loop, (*session)->files().walk("data")).ok());
+    EXPECT_EQ((*session)->path(), "a");
+    EXPECT_EQ((*session)->files().root_path(), "/data");
     EXPECT_EQ(nfs.servers.back(), (Address{"server", 20049}));
     run_on(loop, session_closed(**session));
   }
   EXPECT_TRUE(nowhere.servers.empty());
+}
+
+TEST(ClientSession4, begins_where_the_file_system_of_the_path_does) {
+  testing::ManualLoop loop;
+  testing::Nfs4Instance served(loop, std::make_shared<vfs::MemoryFileSystem>());
+  Loopback nfs(loop, &served.server);
+  FileSystemOptions options;
+  options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+  struct Case {
+    const char *path, *root, *rest;
+  };
+  for (const Case& one : {Case{"/", "/", ""}, Case{"/data", "/data", ""},
+                          Case{"//srv/./fixed//", "//srv/./fixed", ""}, Case{"/srv", "/", "srv"},
+                          Case{"/data/a//b", "/data", "a//b"}, Case{"/nothing/b", "/", "nothing/b"},
+                          Case{"/data/../x", "/data", "../x"}}) {
+    const Url url = *Url::parse("nfs://server" + std::string(one.path) + "?version=4");
+    auto session = run_on(loop, Session::open({nfs, nfs}, url, options));
+    ASSERT_TRUE(session.ok()) << session.error().sentence;
+    EXPECT_EQ((*session)->files().root_path(), one.root);
+    EXPECT_EQ((*session)->path(), one.rest);
+    run_on(loop, session_closed(**session));
+  }
 }
 
 }  // namespace
