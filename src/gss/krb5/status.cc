@@ -28,6 +28,9 @@ constexpr Meaning kMeanings[] = {
     {KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN, Reason::GssServerUnknown},
     {KRB5_KT_NOTFOUND, Reason::GssNoKeytab},
     {KRB5KRB_AP_WRONG_PRINC, Reason::GssServerKeyWrong},
+    {KRB5KRB_AP_ERR_NOT_US, Reason::GssServerKeyWrong},
+    {KRB5KRB_AP_ERR_BAD_INTEGRITY, Reason::GssServerKeyWrong},
+    {KRB5_KT_KVNONOTFOUND, Reason::GssServerKeyWrong},
     {KRB5KRB_AP_ERR_BADKEYVER, Reason::GssServerKeyWrong},
     {KRB5KRB_AP_ERR_NOKEY, Reason::GssServerKeyWrong},
 };
