@@ -51,6 +51,22 @@ greet() { # FOLDER: runs the server built there, and the client that CMake built
 "$cmake" --build "$work/cmake"
 greet "$work/cmake"
 
+# The example of docs/client-guide.md.
+cp -R "$hello/../files" "$work/files"
+"$cmake" -S "$work/files" -B "$work/files-build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/files.log"
+"$cmake" --build "$work/files-build"
+"$prefix/bin/stag" serve --export /export=memory,no_root_squash --rdma-port 0 --tcp-port 0 --state "$work/state" >"$work/ready" &
+server=$!
+while ! grep -q "TCP  *nfs" "$work/ready"; do kill -0 "$server" || fail "no NFS server"; done
+url=$(sed -n 's/^ready: TCP  *\(nfs[^?]*\).*/\1/p' "$work/ready")
+echo text >"$work/text"
+"$prefix/bin/stag" cp "$work/text" "${url%/*}/export/text?proto=tcp"
+"$work/files-build/copy_folder" "${url%/*}/export?proto=tcp&version=4.2" || fail "copy_folder"
+test "$("$prefix/bin/stag" cat "${url%/*}/export/copies/text?proto=tcp")" = text || fail "copy_folder copied something else"
+kill "$server"
+wait "$server" || fail "stag serve did not end well"
+server=
+
 export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
 mkdir "$work/pkg-config"
 cd "$work/pkg-config"

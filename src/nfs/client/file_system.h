@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nfs/client/acl.h"
 #include "nfs/client/data.h"
@@ -148,6 +149,27 @@ class FileSystem {
   // Sets the lists; entries may stand in any order. An empty access list leaves the mode as it is.
   // Only directories have default lists; `with_defaults` replaces them.
   Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
+
+  // Parts of files, and extended attributes: NFS version 4.2 (RFC 7862, RFC 8276). Fail with
+  // Status::NotSupported where version or server do not have them.
+  //
+  // Where the first byte of data, or of a hole, is, from `offset` on; nullopt: there is none.
+  Task<Outcome<std::optional<std::uint64_t>>> seek(Handle file, std::uint64_t offset, Content what);
+  // Reserves space for a range, or makes a hole of it, which reads as zeros.
+  Task<Outcome<Ok>> allocate(Handle file, FileRange range);
+  Task<Outcome<Ok>> deallocate(Handle file, FileRange range);
+  // Copies a range of one file to another one within the server, in as many operations as it takes,
+  // and makes it durable; yields the bytes. The range ends where `from` does, or before, else
+  // Status::Invalid. clone_range() shares the storage instead, all or nothing.
+  Task<Outcome<std::uint64_t>> copy_range(Handle from, FileRange range, Handle to,
+                                          std::uint64_t to_offset);
+  Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
+  // Extended attributes of users, named without "user." in front; values are bytes.
+  Task<Outcome<std::string>> xattr(Handle object, std::string name);
+  Task<Outcome<Ok>> set_xattr(Handle object, std::string name, std::string value,
+                              XattrMode mode = XattrMode::Either);
+  Task<Outcome<std::vector<std::string>>> list_xattrs(Handle object);
+  Task<Outcome<Ok>> remove_xattr(Handle object, std::string name);
 
   // One round trip: calls the NULL procedure.
   Task<Outcome<Ok>> ping();

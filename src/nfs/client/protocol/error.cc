@@ -123,6 +123,10 @@ std::string_view words(Status status) {
       return "the server does not support this type of file";
     case Status::Delay:
       return "the server is still not ready to serve this; try again later";
+    case Status::NoXattr:
+      return "it has no such extended attribute";
+    case Status::XattrTooBig:
+      return "the extended attribute is too big for the server";
     case Status::Unknown:
       break;
   }

@@ -125,6 +125,29 @@ class Protocol {
                                    std::uint32_t reply_max) = 0;
   virtual Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
                                      bool with_defaults) = 0;
+
+  // Of version 4.2 (RFC 7862, RFC 8276); elsewhere NotSupported, as here.
+  //
+  // Where the first byte of `what` is, from `offset` on; nullopt: there is none.
+  virtual Task<Outcome<std::optional<std::uint64_t>>> seek(OperationContext context, Handle file,
+                                                           std::uint64_t offset, Content what);
+  virtual Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range);
+  virtual Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range);
+  // A length of 0: to the end of the file. The server may copy less, but never nothing where there
+  // is something; `clone` does all or nothing.
+  virtual Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range,
+                                       Handle to, std::uint64_t to_offset);
+  virtual Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
+                                  std::uint64_t to_offset);
+  // Extended attributes of users: names without "user.".
+  virtual Task<Outcome<std::string>> xattr(OperationContext context, Handle object,
+                                           std::string_view name);
+  virtual Task<Outcome<Ok>> set_xattr(OperationContext context, Handle object,
+                                      std::string_view name, Bytes value, XattrMode mode);
+  virtual Task<Outcome<std::vector<std::string>>> list_xattrs(OperationContext context,
+                                                              Handle object);
+  virtual Task<Outcome<Ok>> remove_xattr(OperationContext context, Handle object,
+                                         std::string_view name);
 };
 
 }  // namespace stag::nfs::client

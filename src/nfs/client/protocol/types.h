@@ -150,6 +150,25 @@ struct WritePart {
   Verifier verifier{};
 };
 
+// What a server has copied within itself (RFC 7862 15.2).
+struct CopyPart {
+  std::uint64_t count = 0;  // bytes
+  Stability committed = Stability::Unstable;
+  Verifier verifier{};
+};
+
+// A part of a file, or the place where one is copied to.
+struct FileRange {
+  std::uint64_t offset = 0;  // bytes
+  std::uint64_t length = 0;
+};
+
+// What FileSystem::seek() looks for.
+enum class Content : std::uint8_t { Data, Hole };
+
+// What set_xattr() does when the name is there, or is not.
+enum class XattrMode : std::uint8_t { Either, Create, Replace };
+
 // The permission bits of FileSystem::access() (RFC 1813 3.3.4).
 namespace access {
 inline constexpr std::uint32_t kRead = 0x01;
@@ -225,6 +244,8 @@ enum class Status : std::uint8_t {
   ServerFault,
   BadType,
   Delay,    // NFS3ERR_JUKEBOX: not now; the client tries again later
+  NoXattr,  // there is no extended attribute of that name
+  XattrTooBig,
   Unknown,  // a number that no RFC defines
 };
 

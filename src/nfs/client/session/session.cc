@@ -81,6 +81,10 @@ Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url
   co_return Failure{ready.error()};
 }
 
+Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url url) {
+  return open(connectors, std::move(url), FileSystemOptions());
+}
+
 Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   const CancelToken cancel = options_.calls.cancel;
   const Outcome<Address> nfs_at = co_await find_nfs(connectors.mount, url_, options_.calls);

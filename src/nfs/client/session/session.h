@@ -40,7 +40,9 @@ class Session {
   // Connects and mounts. Transfer sizes of the URL take precedence over those of `options`. To
   // cancel `options.calls.cancel` ends open() and every later operation.
   static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url,
-                                                      FileSystemOptions options = {});
+                                                      FileSystemOptions options);
+  // With the default options. (No default argument: g++ 12 destroys those of a co_await twice.)
+  static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url);
   // close() was awaited.
   ~Session();
 

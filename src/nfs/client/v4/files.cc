@@ -223,6 +223,7 @@ Task<Outcome<FileSystemInfo>> Nfs4::info(OperationContext context, Handle object
   FileSystemInfo info = got->info;
   const v4::channel_attrs4& limits = client_->session().limits();
   const auto limited = [](std::uint32_t most, std::uint32_t message) {
+    if (message == 0) return most;  // version 4.0 has no session
     const std::uint32_t data = message - kFrame;
     return most == 0 ? data : std::min(most, data);
   };

@@ -78,8 +78,27 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
                              bool with_defaults) override;
 
+  Task<Outcome<std::optional<std::uint64_t>>> seek(OperationContext context, Handle file,
+                                                   std::uint64_t offset, Content what) override;
+  Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range) override;
+  Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range) override;
+  Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range, Handle to,
+                               std::uint64_t to_offset) override;
+  Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
+                          std::uint64_t to_offset) override;
+  Task<Outcome<std::string>> xattr(OperationContext context, Handle object,
+                                   std::string_view name) override;
+  Task<Outcome<Ok>> set_xattr(OperationContext context, Handle object, std::string_view name,
+                              Bytes value, XattrMode mode) override;
+  Task<Outcome<std::vector<std::string>>> list_xattrs(OperationContext context,
+                                                      Handle object) override;
+  Task<Outcome<Ok>> remove_xattr(OperationContext context, Handle object,
+                                 std::string_view name) override;
+
  private:
   Task<Outcome<Reply>> run(OperationContext context, Request& request);
+  // Of an operation whose results say no more than that it was done.
+  Task<Outcome<Ok>> done(OperationContext context, Request request);
   Task<Outcome<Values>> values(OperationContext context, Handle object, const v4::bitmap4& asked);
   Task<Outcome<Made>> make(OperationContext context, Handle directory, std::string_view name,
                            v4::createtype4 what, SetAttributes attributes);

@@ -170,6 +170,53 @@ TEST_P(Nfs4Client, lists_thousands_of_names_with_and_without_attributes) {
   EXPECT_EQ(names(Listing::Detail::Names), all);
 }
 
+class Nfs42Client : public Nfs4Client {};
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs42Client, ::testing::Values(2u),
+                         [](const auto&) { return "v4_2"; });
+
+TEST_P(Nfs42Client, finds_data_and_holes_and_makes_them) {
+  const std::string text(1 << 20, 'x');
+  const Handle of = file("sparse", text);
+  must(files().deallocate(of, {256u << 10, 256u << 10}));
+  EXPECT_EQ(must(files().seek(of, 0, Content::Data)), 0u);
+  EXPECT_EQ(must(files().seek(of, 0, Content::Hole)), 256u << 10);
+  EXPECT_EQ(must(files().seek(of, 256u << 10, Content::Data)), 512u << 10);
+  EXPECT_EQ(must(files().seek(of, 512u << 10, Content::Hole)), 1u << 20);
+  EXPECT_EQ(must(files().seek(of, 2u << 20, Content::Data)), std::nullopt);
+  must(files().allocate(of, {0, 2u << 20}));
+  EXPECT_EQ(must(files().getattr(of)).size, 2u << 20);
+}
+
+TEST_P(Nfs42Client, copies_within_the_server) {
+  const std::string text = bytes_in_a_row(100'000);
+  const Handle from = file("from", text);
+  const Handle to = file("to", "0123456789");
+  EXPECT_EQ(must(files().copy_range(from, {5, 50'000}, to, 10)), 50'000u);
+  EXPECT_TRUE(content(to, 60'000) == "0123456789" + text.substr(5, 50'000));
+  EXPECT_EQ(status(files().copy_range(from, {99'990, 1000}, to, 0)), Status::Invalid)
+      << "RFC 7862 15.2.3: the file ends before";
+}
+
+TEST_P(Nfs42Client, sets_lists_reads_and_removes_extended_attributes) {
+  const Handle of = file("file");
+  must(files().set_xattr(of, "colour", "red"));
+  must(files().set_xattr(of, "size", std::string("a\0b", 3), XattrMode::Create));
+  EXPECT_EQ(status(files().set_xattr(of, "size", "x", XattrMode::Create)), Status::Exists);
+  EXPECT_EQ(status(files().set_xattr(of, "new", "x", XattrMode::Replace)), Status::NoXattr);
+  EXPECT_EQ(must(files().list_xattrs(of)), (std::vector<std::string>{"colour", "size"}));
+  EXPECT_EQ(must(files().xattr(of, "size")), std::string("a\0b", 3));
+  must(files().remove_xattr(of, "colour"));
+  EXPECT_EQ(status(files().xattr(of, "colour")), Status::NoXattr);
+}
+
+TEST_P(Nfs4Client, has_parts_of_files_and_extended_attributes_in_version_4_2_only) {
+  const Handle of = file("file", "content");
+  if (GetParam() == 2) return;
+  EXPECT_EQ(status(files().seek(of, 0, Content::Data)), Status::NotSupported);
+  EXPECT_EQ(status(files().copy_range(of, {0, 7}, of, 100)), Status::NotSupported);
+  EXPECT_EQ(status(files().xattr(of, "name")), Status::NotSupported);
+}
+
 TEST_P(Nfs4Client, reports_what_the_server_is_able_to_do) {
   const FileSystemInfo info = must(files().info());
   EXPECT_TRUE(info.hard_links && info.symlinks && info.times_can_be_set);

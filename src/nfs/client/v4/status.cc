@@ -55,6 +55,9 @@ constexpr StatusName kStatuses[] = {
     {v4::NFS4ERR_LOCKED, Status::Delay},
     {v4::NFS4ERR_SHARE_DENIED, Status::Delay},
     {v4::NFS4ERR_FILE_OPEN, Status::Delay},
+    {v4::NFS4ERR_UNION_NOTSUPP, Status::NotSupported},
+    {v4::NFS4ERR_NOXATTR, Status::NoXattr},
+    {v4::NFS4ERR_XATTR2BIG, Status::XattrTooBig},
     {v4::NFS4ERR_RESOURCE, Status::ServerFault},
 };
 
