@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # What the library's objects need, by pkg-config name.
-set(STAG_REQUIRES "libisal sqlite3 krb5-gssapi")
+set(STAG_REQUIRES "libisal sqlite3 krb5-gssapi krb5")
 
 # One archive of every module's objects; the programs (cli), what measures (bench), what asks servers (conform) and the stub of RDMA devices stay out.
 get_property(modules GLOBAL PROPERTY STAG_MODULES)

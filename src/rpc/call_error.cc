@@ -7,13 +7,30 @@ std::string range(const oncrpc::VersionRange& versions) {
   return std::to_string(versions.low) + " to " + std::to_string(versions.high);
 }
 
+std::string words(oncrpc::AuthStat refusal) {
+  using oncrpc::AuthStat;
+  switch (refusal) {
+    case AuthStat::AUTH_REJECTEDCRED:
+      return "the server does not take credentials of this kind (AUTH_REJECTEDCRED); for Kerberos "
+             "it wants a keytab";
+    case AuthStat::AUTH_TOOWEAK:
+      return "the server wants stronger credentials (AUTH_TOOWEAK)";
+    case AuthStat::RPCSEC_GSS_CREDPROBLEM:
+      return "the server does not know the security context (RPCSEC_GSS_CREDPROBLEM)";
+    case AuthStat::RPCSEC_GSS_CTXPROBLEM:
+      return "the server cannot use the security context (RPCSEC_GSS_CTXPROBLEM)";
+    default:
+      return "the server refused the credentials (auth_stat " +
+             std::to_string(static_cast<std::uint32_t>(refusal)) + ")";
+  }
+}
+
 std::string words(const oncrpc::ReplyStatus& status) {
   using oncrpc::AcceptStat;
   if (status.reply == oncrpc::ReplyStat::MSG_DENIED) {
     if (status.reject == oncrpc::RejectStat::RPC_MISMATCH)
       return "the server speaks other RPC versions (" + range(status.versions) + ")";
-    return "the server refused the credentials (auth_stat " +
-           std::to_string(static_cast<std::uint32_t>(status.auth)) + ")";
+    return words(status.auth);
   }
   switch (status.accept) {
     case AcceptStat::SUCCESS:

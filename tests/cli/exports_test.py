@@ -101,9 +101,10 @@ class Clients(Case):
     def test_are_listed_with_the_exports(self):
         server = self.start(exports=("/open=memory", "/some=memory,client=192.0.2.0/24,client=localhost:ro"))
         info = stag("info", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "127.0.0.1")
-        self.assertRegex(info.stdout, r"/some +192\.0\.2\.0/24 +localhost")
+        self.assertRegex(info.stdout, r"/some +sec=sys +192\.0\.2\.0/24 +localhost")
         info = stag("info", "--json", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "127.0.0.1")
-        self.assertEqual(json.loads(info.stdout)["exports"], [{"path": "/open", "clients": []}, {"path": "/some", "clients": ["192.0.2.0/24", "localhost"]}])
+        listed = [(each["path"], each["flavors"], each["clients"]) for each in json.loads(info.stdout)["exports"]]
+        self.assertEqual(listed, [("/open", ["sys"], []), ("/some", ["sys"], ["192.0.2.0/24", "localhost"])])
         self.assertEqual(self.names(server.url("/some")), [], "a host name stands for its addresses")
 
     def test_that_may_not_connect_are_turned_away(self):
@@ -563,7 +564,7 @@ class OverIPv6(Case):
         self.assertEqual(stag("bench", "--samples", "1", "--milliseconds", "10", "--rows", "null_rtt", rdma).returncode, 0)
         info = stag("info", "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "::1")
         self.assertEqual(info.returncode, 0, info.stderr)
-        self.assertRegex(info.stdout, r"/x +::1")
+        self.assertRegex(info.stdout, r"/x +sec=sys +::1")
 
 
 if __name__ == "__main__":

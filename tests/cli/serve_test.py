@@ -222,6 +222,7 @@ class ConfigFiles(Case):
             control-group = ""
             id-map = "numbers"
             id-domain = "example.net"
+            keytab = ""
             lease = 60
             grace = 30
             nfs4-clients = 100

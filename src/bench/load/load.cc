@@ -6,6 +6,7 @@
 
 #include "base/task_group.h"
 #include "endpoint/connector.h"
+#include "endpoint/kerberos.h"
 
 namespace stag::bench {
 namespace {
@@ -41,9 +42,28 @@ std::size_t reply_bytes(Operation operation, std::size_t bytes) {
   return 0;
 }
 
-client::FileSystemOptions file_system_options(CancelToken cancel) {
+rpc::Credentials own_credentials() {
+  return rpc::Credentials::sys("bench", geteuid(), getegid());
+}
+
+// What NFS is called with, as the URL says.
+Result<rpc::Credentials, std::string> nfs_credentials(const client::Url& url) {
+  using gss::Service;
+  using Security = client::Url::Security;
+  if (url.security == Security::Sys) return own_credentials();
+  const Service service = url.security == Security::Krb5p   ? Service::privacy
+                          : url.security == Security::Krb5i ? Service::integrity
+                                                            : Service::none;
+  auto credentials = endpoint::kerberos(url.host, service);
+  if (!credentials) return Failure{std::string(info(credentials.error().reason).text)};
+  return *std::move(credentials);
+}
+
+client::FileSystemOptions file_system_options(const rpc::Credentials& credentials,
+                                              CancelToken cancel) {
   client::FileSystemOptions files;
-  files.calls.credentials = rpc::Credentials::sys("bench", geteuid(), getegid());
+  files.calls.credentials = credentials;
+  files.mount_credentials = own_credentials();
   files.calls.cancel = cancel;
   return files;
 }
@@ -136,7 +156,11 @@ void LoadGenerator::make_connectors(Connection& connection, const client::Url& u
 
 Task<LoadGenerator::Step> LoadGenerator::connect(Connection& connection, client::Url url) {
   const client::Connectors connectors{*connection.nfs, *connection.mount};
-  const client::FileSystemOptions files = file_system_options(connection.stopped);
+  auto credentials = nfs_credentials(url);
+  if (!credentials) co_return Failure{credentials.error()};
+  connection.credentials = *std::move(credentials);
+  const client::FileSystemOptions files =
+      file_system_options(connection.credentials, connection.stopped);
   auto session = co_await client::Session::open(connectors, url, files);
   if (!session) co_return Failure{session.error().sentence};
   connection.session = *std::move(session);
@@ -163,9 +187,8 @@ Task<LoadGenerator::Step> LoadGenerator::make_file() {
 // The file is in the root of a server of this program.
 Task<LoadGenerator::Step> LoadGenerator::use_nfs4(Connection& connection) {
   connection.nfs4_file.emplace();
-  co_return co_await connection.nfs4_file->open(
-      connection.session->files().channel(), rpc::Credentials::sys("bench", geteuid(), getegid()),
-      kFileName);
+  co_return co_await connection.nfs4_file->open(connection.session->files().channel(),
+                                                connection.credentials, kFileName);
 }
 
 // The first connection takes the file with it, also when it was stopped.
@@ -179,7 +202,7 @@ Task<Ok> LoadGenerator::close(Connection& connection) {
 }
 
 Task<void> LoadGenerator::remove_file(client::FileSystem& files) {
-  client::FileSystemOptions options = file_system_options({});
+  client::FileSystemOptions options = file_system_options(connections_.front().credentials, {});
   options.calls.timeout = kCleaningTimeout;
   options.calls.jukebox_for = kCleaningTimeout;
   client::FileSystem cleaner = files.with(options);

@@ -72,6 +72,7 @@ class LoadGenerator {
     explicit Connection(net::EpollLoop& on) : loop(on) {}
     net::EpollLoop& loop;
     CancelSource stopped;
+    rpc::Credentials credentials;  // of NFS
     std::unique_ptr<rpc::Connector> nfs, mount;
     std::unique_ptr<nfs::client::Session> session;
     std::optional<Nfs41File> nfs4_file{};

@@ -125,6 +125,9 @@ class Conform final : public Command {
     path_ = parts_of(export_.empty() ? url->path : export_);
     label_ =
         fmt::format("stag-conform-{}-{:x}", getpid(), run.loop.now().time_since_epoch().count());
+    Outcome<rpc::Credentials> credentials = nfs_credentials(*url);
+    if (!credentials) co_return failed(credentials.error());
+    credentials_ = *std::move(credentials);
     if (suite_ == "rpcrdma") co_return co_await work_on_rdma(run, *url);
     const std::unique_ptr<rpc::Connector> connector = nfs_connector(run.loop, *url, remote_);
     std::unique_ptr<rpc::Channel> channel;
@@ -149,7 +152,7 @@ class Conform final : public Command {
   }
 
   conform::nfs4::SuiteOptions nfs4_options(std::uint32_t minor) const {
-    return {minor, path_, own_credentials(), std::chrono::seconds(remote_.timeout),
+    return {minor, path_, credentials_, std::chrono::seconds(remote_.timeout),
             fmt::format("{}-{}", label_, minor)};
   }
 
@@ -162,9 +165,10 @@ class Conform final : public Command {
 
   Task<Exit> work_on_rdma(Run& run, const Url& url) {
     if (url.protocol == Url::Protocol::Tcp) co_return misused("rpcrdma does not go with proto=tcp");
+    if (url.security != Url::Security::Sys) co_return misused("rpcrdma goes with sec=sys only");
     const std::unique_ptr<fabric::Fabric> fabric = rdma_fabric(run.loop, url, remote_);
     conform::rpcrdma::SuiteOptions options{
-        {}, path_, own_credentials(), std::chrono::seconds(remote_.timeout), label_};
+        {}, path_, credentials_, std::chrono::seconds(remote_.timeout), label_};
     if (!list_) {
       Outcome<Address> server = co_await address_of(run, url);
       if (!server) co_return failed(server.error());
@@ -243,6 +247,7 @@ class Conform final : public Command {
   std::string export_, filter_ = "*", junit_, minor_ = "all";
   bool list_ = false, dangerous_ = false, verbose_ = false, json_ = false;
   std::vector<std::string> path_;
+  rpc::Credentials credentials_;
   std::string label_;
 };
 

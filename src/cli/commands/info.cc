@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -73,8 +74,9 @@ class Info final : public Command {
           service.answered ? "its answer" : "rpcbind");
     if (!findings.exports) return;
     put("\nexports\n");
-    for (const nfs::client::ListedExport& listed : *findings.exports) {
+    for (const auto& [listed, flavors] : *findings.exports) {
       put("  {}", shown(listed.path));
+      if (!flavors.empty()) put("  sec={}", fmt::join(flavors, ":"));
       for (const std::string& client : listed.clients) put("  {}", shown(client));
       put("\n");
     }
@@ -94,11 +96,14 @@ class Info final : public Command {
     }
     Json exports = Json::array();
     if (findings.exports)
-      for (const nfs::client::ListedExport& listed : *findings.exports) {
-        Json clients = Json::array();
+      for (const auto& [listed, flavors] : *findings.exports) {
+        Json clients = Json::array(), wanted = Json::array();
         for (const std::string& client : listed.clients) clients.add(client);
+        for (const std::string& flavor : flavors) wanted.add(flavor);
         Json json;
-        json.set_bytes("path", listed.path).set("clients", std::move(clients));
+        json.set_bytes("path", listed.path)
+            .set("flavors", std::move(wanted))
+            .set("clients", std::move(clients));
         exports.add(std::move(json));
       }
     Json json;

@@ -12,6 +12,7 @@
 #include "cli/support/remote.h"
 #include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/proto/nfs3.h"
+#include "rpc/client_security.h"
 
 namespace stag::cli {
 namespace {
@@ -83,8 +84,12 @@ class Ping final : public Command {
     rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
         co_await connector->connect(*at, run.cancel);
     if (!channel) co_return failed(Error::of_call({"reach the server", {}}, channel.error()));
+    Outcome<rpc::Credentials> credentials = nfs_credentials(*url);
+    if (!credentials) co_return failed(credentials.error());
     Summary summary;
-    co_await call_all(run, **channel, url->version, summary);
+    rpc::Client client(**channel, {}, *credentials);
+    co_await call_all(run, client, url->version, summary);
+    if (credentials->security() != nullptr) co_await credentials->security()->end(**channel);
     co_await (*channel)->close();
     std::sort(summary.times.begin(), summary.times.end());
     report(summary, (*channel)->where());
@@ -105,8 +110,7 @@ class Ping final : public Command {
     return client.call<PaddedNull<3>>(padding, options);
   }
 
-  Task<void> call_all(Run& run, rpc::Channel& channel, std::uint32_t version, Summary& summary) {
-    rpc::Client client(channel, {}, own_credentials());
+  Task<void> call_all(Run& run, rpc::Client& client, std::uint32_t version, Summary& summary) {
     const std::vector<std::byte> padding(size_);
     for (std::uint64_t i = 1; !run.cancel.cancelled() && (count_ == 0 || i <= count_); ++i) {
       if (i > 1) co_await pause(run.loop, std::chrono::milliseconds(interval_), run.cancel);
@@ -124,7 +128,7 @@ class Ping final : public Command {
       if (answered) summary.times.push_back(took.count());
       if (json_) continue;
       if (answered)
-        put("{}: seq={} time={:.1f} us\n", channel.where(), i, took.count());
+        put("{}: seq={} time={:.1f} us\n", client.channel().where(), i, took.count());
       else
         put("seq={}: {}\n", i, answer.error().message());
       if (!flush_out()) co_return;

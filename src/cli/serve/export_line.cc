@@ -117,7 +117,16 @@ Result<ClientWords, std::string> client_of_text(std::string_view text) {
   }
   const std::vector<std::string_view> parts = split(text, ':');
   if (!parts.empty()) client.match += parts.front();
-  for (std::size_t i = 1; i < parts.size(); ++i) client.options.emplace_back(parts[i]);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    // sec=krb5:krb5i is one option, although ':' separates options here.
+    const bool more_flavors = !client.options.empty() &&
+                              client.options.back().starts_with("sec=") &&
+                              nfs::flavor_named(parts[i]);
+    if (more_flavors)
+      (client.options.back() += ':') += parts[i];
+    else
+      client.options.emplace_back(parts[i]);
+  }
   return client;
 }
 

@@ -38,11 +38,21 @@ TEST(ExportLine, gives_each_client_the_options_of_all_and_its_own_on_top) {
   EXPECT_TRUE(line->clients[3].options.read_only);
 }
 
+TEST(ExportLine, takes_all_flavors_of_a_client_for_one_option) {
+  using enum oncrpc::AuthFlavor;
+  const auto line =
+      parse_export("/x=memory,sec=sys,client=192.0.2.0/24:sec=krb5p:krb5i:ro,client=*:rw");
+  ASSERT_TRUE(line.ok()) << line.error();
+  EXPECT_EQ(line->clients[0].options.flavors, (std::vector{KRB5P, KRB5I}));
+  EXPECT_TRUE(line->clients[0].options.read_only);
+  EXPECT_EQ(line->clients[1].options.flavors, std::vector{AUTH_SYS});
+}
+
 TEST(ExportLine, refuses_nonsense_with_one_sentence) {
   for (const char* text :
        {"", "/x", "x=memory", "/x=", "/x=memory,,ro", "/x=memory,client=", "/x=memory,client=[::1",
-        "/x=memory,client=::1", "/x=memory,client=10.0.0.0/8::rw", "/x=memory,client=@group",
-        "/x=memory,fsid=", "/x=memory,fsid=18446744073709551616"}) {
+        "/x=memory,client=::1", "/x=memory,client=*:krb5", "/x=memory,client=10.0.0.0/8::rw",
+        "/x=memory,client=@group", "/x=memory,fsid=", "/x=memory,fsid=18446744073709551616"}) {
     const auto line = parse_export(text);
     ASSERT_FALSE(line.ok()) << text;
     EXPECT_EQ(line.error().find('\n'), std::string::npos);

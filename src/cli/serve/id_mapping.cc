@@ -5,8 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "cli/serve/local_users.h"
+#include "gss/krb5/realm.h"
 #include "net/unique_fd.h"
 #include "net/worker_pool.h"
 #include "vfs/types.h"
@@ -24,6 +27,8 @@ struct NfsIdMapFunctions {
   int (*group_name)(gid_t gid, char* domain, char* name, std::size_t size) = nullptr;
   int (*user_id)(char* name, uid_t* uid) = nullptr;
   int (*group_id)(char* name, gid_t* gid) = nullptr;
+  int (*principal_ids)(char* mechanism, char* principal, uid_t* uid, gid_t* gid) = nullptr;
+  int (*principal_groups)(char* mechanism, char* principal, gid_t* groups, int* count) = nullptr;
 };
 
 template <class Function>
@@ -43,7 +48,9 @@ Result<NfsIdMapFunctions, std::string> load() {
                    find(library, "nfs4_uid_to_name", made.user_name) &&
                    find(library, "nfs4_gid_to_name", made.group_name) &&
                    find(library, "nfs4_name_to_uid", made.user_id) &&
-                   find(library, "nfs4_name_to_gid", made.group_id);
+                   find(library, "nfs4_name_to_gid", made.group_id) &&
+                   find(library, "nfs4_gss_princ_to_ids", made.principal_ids) &&
+                   find(library, "nfs4_gss_princ_to_grouplist", made.principal_groups);
   if (!all) return Failure{std::string("this libnfsidmap lacks a function")};
   return made;
 }
@@ -87,10 +94,42 @@ class LibNfsIdMap final : public nfs::nfs4::NameService {
   std::string domain_;
 };
 
+class PrincipalsOfLibNfsIdMap final : public nfs::PrincipalService {
+ public:
+  explicit PrincipalsOfLibNfsIdMap(const NfsIdMapFunctions& functions) : functions_(functions) {}
+
+  std::optional<nfs::PrincipalIds> ids_of(const std::string& principal) override {
+    std::string name = principal, mechanism = "krb5";
+    nfs::PrincipalIds ids;
+    if (functions_.principal_ids(mechanism.data(), name.data(), &ids.uid, &ids.gid) != 0 ||
+        ids.uid == vfs::kNoId)
+      return std::nullopt;
+    ids.gids = groups_of(principal);
+    return ids;
+  }
+
+ private:
+  // The library says how many there are when it has been given too little space.
+  std::vector<std::uint32_t> groups_of(const std::string& principal) const {
+    int count = 64;
+    for (int tries = 0; tries < 3; ++tries) {
+      std::string name = principal, mechanism = "krb5";
+      std::vector<gid_t> groups(static_cast<std::size_t>(count));
+      const bool all =
+          functions_.principal_groups(mechanism.data(), name.data(), groups.data(), &count) >= 0;
+      count = std::clamp(count, 0, kMostGroups);
+      if (all) return {groups.begin(), groups.begin() + std::min<long>(count, ssize(groups))};
+    }
+    return {};
+  }
+
+  static constexpr int kMostGroups = 65536;  // NGROUPS_MAX of Linux
+  const NfsIdMapFunctions functions_;
+};
+
 }  // namespace
 
-Result<std::unique_ptr<nfs::nfs4::NameService>, std::string> open_libnfsidmap(
-    const std::string& domain) {
+Result<NfsIdMap, std::string> open_libnfsidmap(const std::string& domain) {
   const auto functions = load();
   if (!functions) return Failure{functions.error()};
   const int failed =
@@ -99,8 +138,8 @@ Result<std::unique_ptr<nfs::nfs4::NameService>, std::string> open_libnfsidmap(
   std::array<char, 256> found{};
   if (functions->domain(nullptr, found.data(), found.size() - 1) != 0)
     return Failure{std::string("libnfsidmap knows no domain; name one with --id-domain")};
-  return std::unique_ptr<nfs::nfs4::NameService>(
-      std::make_unique<LibNfsIdMap>(*functions, std::string(found.data())));
+  return NfsIdMap{std::make_unique<LibNfsIdMap>(*functions, std::string(found.data())),
+                  std::make_shared<PrincipalsOfLibNfsIdMap>(*functions)};
 }
 
 void IdMappingOptions::declare(Arguments& arguments) {
@@ -110,25 +149,30 @@ void IdMappingOptions::declare(Arguments& arguments) {
                  "the domain of names, as in user@DOMAIN [that of /etc/idmapd.conf]");
 }
 
-Result<Ok, std::string> IdMappingOptions::apply(nfs::nfs4::Nfs4Options& to) const {
+Result<KnownUsers, std::string> IdMappingOptions::open() const {
   const bool named = mode == "names";
   if (domain.find_first_of(" \t\r\n@") != domain.npos)
     return Failure{fmt::format("--id-domain '{}' is no domain", domain)};
-  auto names = open_libnfsidmap(domain);
-  if (!names) {
-    if (named || !domain.empty())
-      return Failure{
-          fmt::format("owners cannot be names (--id-map, --id-domain): {}", names.error())};
-    return Ok{};
-  }
+  auto library = open_libnfsidmap(domain);
+  if (!library && (named || !domain.empty()))
+    return Failure{
+        fmt::format("owners cannot be names (--id-map, --id-domain): {}", library.error())};
   net::WorkerOptions one;
   one.limits.threads = 1;
   one.name = "names of users";
-  nfs::nfs4::IdMapOptions options;
-  options.gives_names = named;
-  to.id_map = std::make_shared<nfs::nfs4::IdMap>(*std::move(names),
-                                                 std::make_shared<net::WorkerPool>(one), options);
-  return Ok{};
+  const auto worker = std::make_shared<net::WorkerPool>(one);
+  KnownUsers known;
+  std::shared_ptr<nfs::PrincipalService> principals = local_users(gss::krb5::default_realm);
+  if (library) {
+    nfs::nfs4::IdMapOptions options;
+    options.gives_names = named;
+    known.owners = std::make_shared<nfs::nfs4::IdMap>(std::move(library->names), worker, options);
+    // Without a domain in its configuration the library guesses one, and whose realm that is.
+    principals =
+        domain.empty() ? one_of(library->principals, std::move(principals)) : library->principals;
+  }
+  known.principals = std::make_shared<nfs::PrincipalMap>(std::move(principals), worker);
+  return known;
 }
 
 }  // namespace stag::cli

@@ -1,5 +1,6 @@
-// Names of users and groups for NFSv4 clients, from libnfsidmap and its /etc/idmapd.conf. The
-// library is loaded at run time; without it owners are numbers.
+// Names of users and groups for NFSv4 clients, and the users of Kerberos principals, from
+// libnfsidmap and its /etc/idmapd.conf. The library is loaded at run time; without it owners are
+// numbers.
 #pragma once
 
 #include <memory>
@@ -7,23 +8,36 @@
 
 #include "base/result.h"
 #include "cli/support/arguments.h"
-#include "nfs/v4/compound/shared_state.h"
+#include "nfs/export/principal_map.h"
+#include "nfs/v4/attributes/id_map.h"
 
 namespace stag::cli {
 
+// libnfsidmap, as whoever knows owners by their names and users by their principals. Its state is
+// that of the process: both are asked by one thread.
+struct NfsIdMap {
+  std::unique_ptr<nfs::nfs4::NameService> names;
+  std::shared_ptr<nfs::PrincipalService> principals;
+};
+
 // `domain` empty: that of /etc/idmapd.conf. One at a time in a process, which the library keeps its
 // state in. The error is one phrase. Blocking.
-Result<std::unique_ptr<nfs::nfs4::NameService>, std::string> open_libnfsidmap(
-    const std::string& domain);
+Result<NfsIdMap, std::string> open_libnfsidmap(const std::string& domain);
+
+struct KnownUsers {
+  std::shared_ptr<nfs::nfs4::IdMap> owners;  // null: they are numbers
+  std::shared_ptr<nfs::PrincipalMap> principals;
+};
 
 struct IdMappingOptions {
   std::string mode = "numbers";
   std::string domain;
 
   void declare(Arguments& arguments);
-  // Without the library and without these options owners are numbers, and nothing else. The error
-  // is a sentence. Blocking.
-  Result<Ok, std::string> apply(nfs::nfs4::Nfs4Options& to) const;
+  // Without the library and without these options owners are numbers, and principals of the own
+  // realm are the users of this host. These are also who the library does not know, unless a domain
+  // is named. The error is a sentence. Blocking.
+  Result<KnownUsers, std::string> open() const;
 };
 
 }  // namespace stag::cli

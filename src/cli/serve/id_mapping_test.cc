@@ -9,29 +9,42 @@ namespace {
 using nfs::nfs4::IdKind;
 
 TEST(LibNfsIdMap, knows_the_users_and_groups_of_this_machine_in_its_domain) {
-  const auto names = open_libnfsidmap("example.net");
-  if (!names) GTEST_SKIP() << names.error();
-  EXPECT_EQ((*names)->name_of(IdKind::User, 0), "root@example.net");
-  EXPECT_EQ((*names)->name_of(IdKind::Group, 0), "root@example.net");
-  EXPECT_EQ((*names)->id_of(IdKind::User, "root@example.net"), 0u);
-  EXPECT_EQ((*names)->id_of(IdKind::Group, "root@example.net"), 0u);
+  const auto library = open_libnfsidmap("example.net");
+  if (!library) GTEST_SKIP() << library.error();
+  nfs::nfs4::NameService& names = *library->names;
+  EXPECT_EQ(names.name_of(IdKind::User, 0), "root@example.net");
+  EXPECT_EQ(names.name_of(IdKind::Group, 0), "root@example.net");
+  EXPECT_EQ(names.id_of(IdKind::User, "root@example.net"), 0u);
+  EXPECT_EQ(names.id_of(IdKind::Group, "root@example.net"), 0u);
 }
 
 TEST(LibNfsIdMap, knows_nobody_else) {
-  const auto names = open_libnfsidmap("example.net");
-  if (!names) GTEST_SKIP() << names.error();
+  const auto library = open_libnfsidmap("example.net");
+  if (!library) GTEST_SKIP() << library.error();
+  nfs::nfs4::NameService& names = *library->names;
   for (const char* name : {"root@elsewhere.net", "root", "", "@", "@example.net",
                            "no such@example.net", "root@example.net@example.net"})
-    EXPECT_FALSE((*names)->id_of(IdKind::User, name)) << name;
-  EXPECT_FALSE((*names)->name_of(IdKind::User, 0xfffffff0u));
+    EXPECT_FALSE(names.id_of(IdKind::User, name)) << name;
+  EXPECT_FALSE(names.name_of(IdKind::User, 0xfffffff0u));
+}
+
+TEST(LibNfsIdMap, knows_the_principals_of_the_realm_that_is_named_like_its_domain) {
+  const auto library = open_libnfsidmap("example.net");
+  if (!library) GTEST_SKIP() << library.error();
+  const auto root = library->principals->ids_of("root@EXAMPLE.NET");
+  ASSERT_TRUE(root.has_value());
+  EXPECT_EQ(root->uid, 0u);
+  EXPECT_EQ(root->gid, 0u);
+  for (const char* name : {"root@ELSEWHERE.NET", "root", "", "@", "no such@EXAMPLE.NET",
+                           "host/client.example.net@EXAMPLE.NET", "nfs/root@EXAMPLE.NET"})
+    EXPECT_FALSE(library->principals->ids_of(name)) << name;
 }
 
 TEST(IdMapping, refuses_what_is_no_domain) {
   IdMappingOptions options;
-  nfs::nfs4::Nfs4Options to;
   for (const char* domain : {"a b", "a\nMethod = static", "user@domain"}) {
     options.domain = domain;
-    EXPECT_FALSE(options.apply(to)) << domain;
+    EXPECT_FALSE(options.open()) << domain;
   }
 }
 

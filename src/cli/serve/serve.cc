@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,11 +8,13 @@
 #include "base/network.h"
 #include "base/reason.h"
 #include "cli/commands.h"
+#include "cli/serve/announcement.h"
 #include "cli/serve/callbacks.h"
 #include "cli/serve/control.h"
 #include "cli/serve/departure.h"
 #include "cli/serve/export_set.h"
 #include "cli/serve/id_mapping.h"
+#include "cli/serve/kerberos.h"
 #include "cli/serve/limits.h"
 #include "cli/serve/locking.h"
 #include "cli/serve/nfs4_limits.h"
@@ -26,11 +27,9 @@
 #include "cli/support/remote.h"
 #include "endpoint/listener.h"
 #include "net/signals.h"
-#include "nfs/client/session/url.h"
 #include "nfs/server/server.h"
 #include "nfs/v4/nfs4_server.h"
 #include "rpc/server.h"
-#include "vfs/posix/posix.h"
 
 namespace stag::cli {
 namespace {
@@ -41,10 +40,6 @@ using endpoint::Transport;
 constexpr std::uint32_t kMaxPort = 65535;
 constexpr std::uint32_t kMaxLoops = 256;
 constexpr std::uint32_t kUsualLoops = 4;  // at most, unless told
-
-bool is_loopback(std::string_view host) {
-  return host.starts_with("127.") || host == "::1" || host == "localhost";
-}
 
 class Serve final : public Command {
  public:
@@ -87,10 +82,6 @@ class Serve final : public Command {
   static Result<Listener, std::string> listener(rpc::Server& server, const Address& at,
                                                 const endpoint::ListenOptions& options,
                                                 std::string_view option);
-  // The lines printed for the listeners at one host.
-  std::string ready_lines(const std::vector<Listener>& rdma, const std::optional<Address>& udp,
-                          const Address& tcp, const std::string& host) const;
-  void announce(const ExportSet& exports) const;
 
   std::vector<std::string> export_texts_;
   std::vector<std::string> hosts_;
@@ -106,6 +97,7 @@ class Serve final : public Command {
   RecoveryOptions recovery_;
   ControlSettings control_;
   IdMappingOptions id_mapping_;
+  KerberosOptions kerberos_;
   std::vector<std::string> allow_texts_;
   std::vector<IpNetwork> allow_;
   Limits limits_;
@@ -121,8 +113,8 @@ class Serve final : public Command {
   std::string log_format_ = "text";
   std::string metrics_;
   ConfigFile config_;
-  std::string first_export_;  // for the URLs that are announced
-  std::string ready_;         // said when all is
+  ExportLine first_export_;  // for the URLs that are announced
+  std::string ready_;        // said when all is
   std::vector<Listener> listeners_;
   std::vector<ServedAt> served_;
   std::unique_ptr<RegisteredPrograms> registered_;
@@ -146,13 +138,14 @@ void Serve::declare(Arguments& arguments) {
   arguments.texts(
       "--export", export_texts_, "/name=DIR|memory[,OPTION]...",
       "a folder, or memory, to export; options are those of exports(5): ro, rw, root_squash, "
-      "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys:none, "
-      "fsid=N; at_once, offload: whether the threads that serve connections may use the folder's "
+      "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, "
+      "sec=sys:krb5:krb5i:krb5p:none, fsid=N; at_once, offload: whether the threads that serve "
+      "connections may use the folder's "
       "file system themselves [if it is on this machine]; nfs_only: no program here uses it; "
       "client=NETWORK[:OPTION]... for each network that may mount it [all]");
   arguments.texts("--listen", hosts_, "ADDR",
-                  "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. There is no "
-                  "encryption: beyond this machine, trust the network");
+                  "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. Only sec=krb5p "
+                  "encrypts: beyond this machine, use it or trust the network");
   arguments.number("--rdma-port", rdma_port_, 0, kMaxPort,
                    "port of NFS over RPC-over-RDMA; 0 takes a free one");
   arguments.number("--tcp-port", tcp_port_, 0, kMaxPort,
@@ -165,6 +158,7 @@ void Serve::declare(Arguments& arguments) {
   callbacks_.declare(arguments);
   recovery_.declare(arguments);
   id_mapping_.declare(arguments);
+  kerberos_.declare(arguments);
   declare_connections(arguments);
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind_,
                  "register every program with the rpcbind of this machine [no]");
@@ -258,7 +252,7 @@ Exit Serve::run() {
   if (const Exit exit = check(); exit != Exit::Done) return exit;
   Result<std::vector<ExportLine>, std::string> lines = read_exports();
   if (!lines) return misused(lines.error());
-  first_export_ = lines->front().path;
+  first_export_ = lines->front();
   choose_hosts();
   start_log(log_level_, log_format_ == "json" ? LogFormat::Json : LogFormat::Text);
   raise_open_files_limit();
@@ -295,18 +289,22 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   nfs::nfs4::Nfs4Options nfs4_options = (*recovery)->nfs4_options();
   nfs4_limits_.apply(nfs4_options);
   callbacks_.apply(nfs4_options);
-  const Result<Ok, std::string> mapped = nfs4_ ? id_mapping_.apply(nfs4_options) : Ok{};
-  if (!mapped) return failed(mapped.error());
+  const auto users = id_mapping_.open();
+  if (!users) return failed(users.error());
+  nfs4_options.id_map = users->owners;
   nfs::nfs4::Nfs4Server nfs4(nfs.context(), nfs4_options);
   const auto locking = Locking::open(nfs, state_, **recovery);
   if (!locking) return failed(locking.error());
   auto control = Control::open(control_, state_, nfs4, **locking);
   if (!control) return failed(control.error());
+  auto kerberos = kerberos_.open(takes_kerberos(exports.lines()), users->principals);
+  if (!kerberos) return failed(kerberos.error());
   rpc::Server server;
+  if (*kerberos != nullptr) server.add(*std::move(kerberos));
   nfs.add_programs(server);
   if (nfs4_) nfs4.add_program(server);
   (*locking)->add_programs(server);
-  announce(exports);
+  fmt::print("{}", announcement(exports.lines(), hosts_));
   // Other servers log statistics on these signals; an operator who tries that must not end this
   // one.
   for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
@@ -346,6 +344,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
 void Serve::reload(ExportSet& exports) const {
   Result<std::vector<ExportLine>, std::string> lines = read_exports();
   if (!lines) return trace(Reason::ExportsReloadFailed, "SIGHUP", lines.error());
+  if (const std::string why = kerberos_.obstacle(*lines); !why.empty())
+    return trace(Reason::ExportsReloadFailed, "SIGHUP", why);
   const auto replaced = exports.replace(*std::move(lines));
   if (!replaced) return trace(Reason::ExportsReloadFailed, "SIGHUP", replaced.error().sentence);
   trace(Reason::NfsExportsChanged, "SIGHUP", *replaced);
@@ -373,14 +373,16 @@ Exit Serve::listen_at(rpc::Server& server, const std::string& host,
   auto tcp = listener(server, {host, port(tcp_port_)}, listen_options(Transport::Tcp, loops),
                       "--tcp-port");
   if (!tcp) return failed(tcp.error());
-  std::optional<Address> udp_at;
+  ReadyAt ready{host, {}, std::nullopt, tcp->address()};
+  for (std::size_t i = 0; i < rdma->size(); ++i)
+    ready.rdma.push_back({fabrics_[i], (*rdma)[i].address()});
   if (udp_) {
     auto udp = listen_udp(server, tcp->address(), loops);
     if (!udp) return failed(udp.error());
-    udp_at = udp->address();
+    ready.udp = udp->address();
     keep(*std::move(udp), rpc::TransportKind::Udp);
   }
-  ready_ += ready_lines(*rdma, udp_at, tcp->address(), host);
+  ready_ += ready_lines(ready, first_export_);
   for (Listener& each : *rdma) keep(std::move(each), rpc::TransportKind::Rdma);
   keep(*std::move(tcp), rpc::TransportKind::Tcp);
   return Exit::Done;
@@ -453,41 +455,6 @@ Result<Listener, std::string> Serve::listener(rpc::Server& server, const Address
   if (made) return *std::move(made);
   return Failure{
       fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
-}
-
-// TCP is announced last: all listeners exist when its line is printed.
-std::string Serve::ready_lines(const std::vector<Listener>& rdma, const std::optional<Address>& udp,
-                               const Address& tcp, const std::string& host) const {
-  nfs::client::Url url;
-  url.host = host == "0.0.0.0" || host == "::" ? host_name() : host;
-  url.path = first_export_;
-  std::string lines;
-  for (std::size_t i = 0; i < rdma.size(); ++i) {
-    url.port = rdma[i].address().port;
-    std::string options = fabrics_[i] == "verbs" ? "&fabric=verbs" : "";
-    if (tcp.port != endpoint::kTcpPort) options = fmt::format("&mountport={}{}", tcp.port, options);
-    if (!options.empty()) options.front() = '?';
-    lines += fmt::format("ready: RPC-over-RDMA  {}{}\n", to_string(url), options);
-  }
-  if (udp)
-    lines += fmt::format("ready: UDP            {} for MOUNT, NLM and NSM\n", to_string(*udp));
-  url.port = tcp.port;
-  return lines + fmt::format("ready: TCP            {}?proto=tcp\n", to_string(url));
-}
-
-void Serve::announce(const ExportSet& exports) const {
-  for (const ExportLine& line : exports.lines())
-    fmt::print("export: {} = {}{}\n", line.path, line.folder.empty() ? "memory" : line.folder,
-               line.options.read_only ? ", read-only" : "");
-  if (vfs::PosixFileSystem::serves_all_as_one())
-    fmt::print("note: not run by root, so everything is done as user {}, whoever asks\n",
-               geteuid());
-  for (const std::string& host : hosts_)
-    if (!is_loopback(host))
-      fmt::print(
-          "note: whoever reaches {} is believed who he says he is, and data is not "
-          "encrypted; listen there in a trusted network only\n",
-          host);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "cli/support/output.h"
+#include "endpoint/kerberos.h"
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "fabric/verbs/verbs_fabric.h"
@@ -63,7 +64,7 @@ void tell_choice(endpoint::FabricKind chosen, Reason reason) {
 
 nfs::client::FileSystemOptions file_system_options(const RemoteOptions& options) {
   nfs::client::FileSystemOptions files;
-  files.calls.credentials = own_credentials();
+  files.mount_credentials = own_credentials();
   files.calls.timeout = std::chrono::seconds(options.timeout);
   return files;
 }
@@ -106,6 +107,19 @@ rpc::Credentials own_credentials() {
   const std::span<const gid_t> known =
       std::span(groups).first(static_cast<std::size_t>(std::max(count, 0)));
   return rpc::Credentials::sys(host.data(), geteuid(), getegid(), known);
+}
+
+Outcome<rpc::Credentials> nfs_credentials(const Url& url) {
+  using gss::Service;
+  if (url.security == Url::Security::Sys) return own_credentials();
+  const Service service = url.security == Url::Security::Krb5p   ? Service::privacy
+                          : url.security == Url::Security::Krb5i ? Service::integrity
+                                                                 : Service::none;
+  auto credentials = endpoint::kerberos(url.host, service);
+  if (credentials) return *std::move(credentials);
+  const gss::Error& why = credentials.error();
+  return Failure{Error::of_url(fmt::format("in the URL, sec: {}{}{}", info(why.reason).text,
+                                           why.detail.empty() ? "" : "; ", why.detail))};
 }
 
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& url,
@@ -154,10 +168,13 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
                                                     const RemoteOptions& options) {
   const Outcome<Url> parsed = Url::parse(url);
   if (!parsed) co_return Failure{parsed.error()};
+  Outcome<rpc::Credentials> credentials = nfs_credentials(*parsed);
+  if (!credentials) co_return Failure{credentials.error()};
   std::unique_ptr<Remote> remote(new Remote(run));
   remote->nfs_connector_ = nfs_connector(run.loop, *parsed, options);
   remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(options);
+  files.calls.credentials = *std::move(credentials);
   files.calls.cancel = run.cancel;
   files.calls.version = parsed->version;
   Outcome<std::unique_ptr<nfs::client::Session>> session = co_await nfs::client::Session::open(

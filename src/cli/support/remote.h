@@ -34,6 +34,9 @@ void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
 
 // This process's user and groups as AUTH_SYS credentials.
 rpc::Credentials own_credentials();
+// What NFS is called with, as sec= in the URL says. Used on one loop. Kind::Url where Kerberos
+// cannot be used; may block.
+Outcome<rpc::Credentials> nfs_credentials(const nfs::client::Url& url);
 
 class Remote {
  public:

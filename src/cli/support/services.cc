@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "nfs/client/session/mount.h"
+#include "nfs/export/exports.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
 #include "rpcbind/lookup.h"
@@ -111,7 +112,19 @@ class Search {
   Task<void> ask_exports(rpc::Channel& channel) {
     const Outcome<std::vector<nfs::client::ListedExport>> list =
         co_await nfs::client::list_exports(channel, own_credentials(), call_options());
-    if (list) findings_.exports = *list;
+    if (!list) co_return;
+    findings_.exports.emplace();
+    for (const nfs::client::ListedExport& listed : *list) {
+      FoundExport& found = findings_.exports->emplace_back(FoundExport{listed});
+      // One that this client may not mount is mounted by nobody here.
+      const auto flavors =
+          co_await nfs::client::flavors_of(channel, listed.path, own_credentials(), call_options());
+      if (!flavors) continue;
+      for (const std::uint32_t flavor : *flavors) {
+        const std::string_view name = nfs::flavor_name(static_cast<oncrpc::AuthFlavor>(flavor));
+        found.flavors.push_back(name.empty() ? std::to_string(flavor) : std::string(name));
+      }
+    }
   }
 
   void add(const rpcbind::Registration& entry) {

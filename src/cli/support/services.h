@@ -25,11 +25,16 @@ struct Service {
   bool answered = false;  // the program itself answered; otherwise only rpcbind lists it
 };
 
+struct FoundExport {
+  nfs::client::ListedExport listed;
+  // Security flavors by the names of exports(5), or their numbers; empty: this client is not told.
+  std::vector<std::string> flavors{};
+};
+
 struct Findings {
   std::vector<Service> services{};
-  std::optional<std::vector<nfs::client::ListedExport>>
-      exports{};          // from MOUNT, where it is served
-  std::string trouble{};  // why a port did not answer; the last one
+  std::optional<std::vector<FoundExport>> exports{};  // from MOUNT, where it is served
+  std::string trouble{};                              // why a port did not answer; the last one
 };
 
 // `fabric` is that of the URL, if any.

@@ -43,6 +43,8 @@ struct FileSystemOptions {
   TransferSizes sizes{};     // upper bounds; adopt_sizes() lowers them to what the server takes
   std::uint32_t window = 8;  // operations in flight of one read_file() or write_file(), at least 1
   std::uint32_t max_links = 40;  // symbolic links that one walk() follows
+  // Of MOUNT and of probes, where those of NFS are protected by Kerberos; nullopt: the same.
+  std::optional<rpc::Credentials> mount_credentials{};
 };
 
 // Which symbolic links walk() follows.

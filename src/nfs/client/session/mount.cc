@@ -197,6 +197,20 @@ Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
   co_return Ok{};
 }
 
+Task<Outcome<std::vector<std::uint32_t>>> flavors_of(rpc::Channel& channel, std::string path,
+                                                     rpc::Credentials credentials,
+                                                     rpc::CallOptions options) {
+  rpc::Client client = client_of(channel, std::move(credentials));
+  const auto res = co_await client.call<MOUNTPROC3_MNT>(path, options);
+  if (!res) co_return Failure{Error::of_call({"mount", path}, res.error())};
+  if (res->fhs_status != mount3::MNT3_OK)
+    co_return Failure{
+        Error::of_mount(path, to_status(static_cast<std::uint32_t>(res->fhs_status)))};
+  static_cast<void>(co_await client.call<MOUNTPROC3_UMNT>(path, options));
+  const auto& flavors = res->mountinfo().auth_flavors;
+  co_return std::vector<std::uint32_t>(flavors.begin(), flavors.end());
+}
+
 Task<Outcome<std::vector<ListedExport>>> list_exports(rpc::Channel& channel,
                                                       rpc::Credentials credentials,
                                                       rpc::CallOptions options) {

@@ -34,6 +34,11 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
 Task<Outcome<Ok>> unmount(rpc::Channel& channel, std::string root_path,
                           rpc::Credentials credentials, rpc::CallOptions options,
                           std::uint32_t nfs_version = 3);
+// The security flavors that the server wants for an export, the preferred one first (RFC 1813
+// 5.2.1); it mounts the export, and unmounts it again.
+Task<Outcome<std::vector<std::uint32_t>>> flavors_of(rpc::Channel& channel, std::string path,
+                                                     rpc::Credentials credentials,
+                                                     rpc::CallOptions options);
 // The exports and the clients that may mount them, as showmount -e prints.
 Task<Outcome<std::vector<ListedExport>>> list_exports(rpc::Channel& channel,
                                                       rpc::Credentials credentials,

@@ -25,6 +25,10 @@ rpc::CallOptions call_options(const ProtocolOptions& calls) {
   return options;
 }
 
+const rpc::Credentials& mount_credentials(const FileSystemOptions& options) {
+  return options.mount_credentials ? *options.mount_credentials : options.calls.credentials;
+}
+
 FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
   options.calls.version = url.version;
   options.calls.minor = url.minor;
@@ -34,13 +38,14 @@ FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
 }
 
 // Whether anything there answers a Call over TCP, be it that it serves no such program.
-Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, ProtocolOptions calls) {
+Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, FileSystemOptions files) {
+  const ProtocolOptions& calls = files.calls;
   rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
       co_await tcp.connect(std::move(at), calls.cancel);
   if (!channel) co_return false;
   rpc::CallOptions options = call_options(calls);
   options.timeout = kProbeTimeout;
-  rpc::Client client(**channel, {}, calls.credentials);
+  rpc::Client client(**channel, {}, mount_credentials(files));
   const rpc::CallResult<Ok> answer = co_await client.ping(v3::NFS_PROGRAM, calls.version, options);
   co_await (*channel)->close();
   co_return answer.ok() || answer.error().kind != rpc::CallError::Kind::Transport;
@@ -54,7 +59,7 @@ Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
   Error known = Error::of_call(context, error);
   bool is_tcp = false;
   if (error.reason == Reason::MpaUnanswered || error.reason == Reason::TimedOut)
-    is_tcp = co_await speaks_tcp(connectors.mount, nfs, options.calls);
+    is_tcp = co_await speaks_tcp(connectors.mount, nfs, options);
   if (!is_tcp) co_return known;
   known.sentence = "cannot connect to the NFS service: " + to_string(nfs) +
                    " speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp to the URL, or name the "
@@ -117,7 +122,7 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
 Task<Outcome<bool>> Session::shares_connection() {
   if (url_.protocol != Url::Protocol::Tcp) co_return false;
   if (url_.mount_port) co_return url_.mount_address() == url_.nfs_address();
-  rpc::Client client(*nfs_, {}, options_.calls.credentials);
+  rpc::Client client(*nfs_, {}, mount_credentials(options_));
   const rpc::CallResult<Ok> there = co_await client.ping(
       mount3::MOUNT_PROGRAM, url_.version == 2 ? 1 : 3, call_options(options_.calls));
   if (!there && there.error().reason == Reason::RpcUnanswered)
@@ -127,7 +132,7 @@ Task<Outcome<bool>> Session::shares_connection() {
 
 Task<Outcome<Ok>> Session::mount() {
   const Outcome<MountPoint> point =
-      co_await client::mount(mount_channel(), url_.path, options_.calls.credentials,
+      co_await client::mount(mount_channel(), url_.path, mount_credentials(options_),
                              call_options(options_.calls), url_.version);
   if (!point) co_return Failure{point.error()};
   path_ = point->rest;
@@ -156,7 +161,7 @@ Task<void> Session::close() {
     options.timeout = kUnmountTimeout;
     // A failure does not matter: the list of mounts is informational.
     static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
-                                       options_.calls.credentials, options, url_.version));
+                                       mount_credentials(options_), options, url_.version));
   }
   rpc::ClientSecurity* const security = options_.calls.credentials.security();
   if (nfs_ && security != nullptr) co_await security->end(*nfs_);

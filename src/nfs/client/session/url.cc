@@ -100,9 +100,18 @@ Parsed fabric(Url& url, std::string_view value) {
   if (url.fabric) return Ok{};
   return wrong("fabric", quoted(value) + " is unknown; use iwarp, verbs or auto");
 }
-Parsed security(Url&, std::string_view value) {
-  if (value == "sys") return Ok{};
-  return wrong("sec", quoted(value) + " is not in this build; use sec=sys");
+Parsed security(Url& url, std::string_view value) {
+  constexpr std::pair<std::string_view, Url::Security> kFlavors[] = {
+      {"sys", Url::Security::Sys},
+      {"krb5", Url::Security::Krb5},
+      {"krb5i", Url::Security::Krb5i},
+      {"krb5p", Url::Security::Krb5p}};
+  for (const auto& [name, flavor] : kFlavors) {
+    if (name != value) continue;
+    url.security = flavor;
+    return Ok{};
+  }
+  return wrong("sec", quoted(value) + " is unknown; use sys, krb5, krb5i or krb5p");
 }
 Parsed mount_port(Url& url, std::string_view value) {
   return port_into("mountport", value, url.mount_port);

@@ -1,7 +1,7 @@
 // Url: the address of files on an NFS server, in one line:
 //
 //   nfs://host[:port]/export/path?version=2|3|4|4.0|4.1|4.2&proto=rdma|tcp&fabric=iwarp|verbs|auto&
-//         mountport=N&rsize=N&wsize=N&sec=sys&port=rpcbind&rpcbindport=N
+//         mountport=N&rsize=N&wsize=N&sec=sys|krb5|krb5i|krb5p&port=rpcbind&rpcbindport=N
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
 // IPv6 address stands in brackets. The options may come in any order, each once. With
@@ -26,6 +26,9 @@ inline constexpr std::uint16_t kNfsTcpPort = 2049;
 struct Url {
   enum class Protocol : std::uint8_t { Rdma, Tcp };
   enum class Fabric : std::uint8_t { Iwarp, Verbs, Auto };
+  // Who the user is: the client's word (AUTH_SYS), or proven by Kerberos, with checksums of all
+  // that travels (krb5i), or encrypted too (krb5p).
+  enum class Security : std::uint8_t { Sys, Krb5, Krb5i, Krb5p };
 
   std::string host;
   std::optional<std::uint16_t> port;  // of NFS; nullopt: the usual one of `protocol`
@@ -35,6 +38,7 @@ struct Url {
   std::optional<Fabric> fabric;        // without: the program chooses; not used with proto=tcp
   std::uint32_t version = 3;           // of NFS: 2, 3 or 4
   std::optional<std::uint32_t> minor;  // of version 4; without: the highest that both speak
+  Security security = Security::Sys;
   std::optional<std::uint16_t> mount_port;
   std::optional<std::uint16_t> rpcbind_port;
   std::optional<std::uint32_t> read_size;  // bytes, above 0

@@ -85,6 +85,14 @@ TEST(Url, is_written_so_that_it_can_be_read_again) {
   EXPECT_EQ(parsed(to_string(url)).path, url.path);
 }
 
+TEST(Url, takes_who_the_user_is_at_his_word_unless_told_to_prove_it) {
+  EXPECT_EQ(parsed("nfs://h/x").security, Url::Security::Sys);
+  EXPECT_EQ(parsed("nfs://h/x?sec=sys").security, Url::Security::Sys);
+  EXPECT_EQ(parsed("nfs://h/x?sec=krb5").security, Url::Security::Krb5);
+  EXPECT_EQ(parsed("nfs://h/x?sec=krb5i").security, Url::Security::Krb5i);
+  EXPECT_EQ(parsed("nfs://h/x?sec=krb5p").security, Url::Security::Krb5p);
+}
+
 TEST(Url, names_the_part_that_is_wrong) {
   const std::pair<std::string_view, std::string_view> mistakes[] = {
       {"http://h/x", "is no NFS URL"},
@@ -103,7 +111,7 @@ TEST(Url, names_the_part_that_is_wrong) {
       {"nfs://h/x?version=4.3", "version '4.3' is not in this build"},
       {"nfs://h/x?proto=udp", "use rdma or tcp"},
       {"nfs://h/x?fabric=opa", "use iwarp, verbs or auto"},
-      {"nfs://h/x?sec=krb5", "use sec=sys"},
+      {"nfs://h/x?sec=krb4", "use sys, krb5, krb5i or krb5p"},
       {"nfs://h/x?mountport=-1", "'-1' is no port"},
       {"nfs://h/x?port=2049", "behind the host"},
       {"nfs://h:2049/x?port=rpcbind", "the host has one already"},

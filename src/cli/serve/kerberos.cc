@@ -1,0 +1,79 @@
+#include "cli/serve/kerberos.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gss/krb5/krb5.h"
+#include "rpc/gss/rpcsec_gss.h"
+
+namespace stag::cli {
+namespace {
+
+using Ids = std::optional<rpc::UserIds>;
+
+bool takes_kerberos(const nfs::ExportOptions& options) {
+  return std::ranges::any_of(options.flavors, nfs::is_kerberos);
+}
+
+rpc::UserIds to_user_ids(const nfs::PrincipalIds& from) {
+  rpc::UserIds ids;
+  ids.uid = from.uid;
+  ids.gid = from.gid;
+  for (const std::uint32_t gid : from.gids) ids.gids.push_back(gid);
+  return ids;
+}
+
+// Who is not known in time may come again: his context is not set up.
+Task<Ids> asked(std::shared_ptr<nfs::PrincipalMap> principals, Loop& loop, std::string principal) {
+  const auto ids = co_await principals->ids_of(std::move(principal), loop, &loop);
+  if (ids == nullptr) co_return std::nullopt;
+  co_return to_user_ids(*ids);
+}
+
+}  // namespace
+
+bool takes_kerberos(const std::vector<ExportLine>& lines) {
+  return std::ranges::any_of(lines, [](const ExportLine& line) {
+    return takes_kerberos(line.options) ||
+           std::ranges::any_of(line.clients, [](const nfs::ClientRule& rule) {
+             return takes_kerberos(rule.options);
+           });
+  });
+}
+
+void KerberosOptions::declare(Arguments& arguments) {
+  arguments.text("--keytab", keytab_, "FILE",
+                 "keys of this server, nfs/HOST, for exports with sec=krb5, krb5i or krb5p "
+                 "[/etc/krb5.keytab]");
+}
+
+Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
+    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals) {
+  if (!wanted && keytab_.empty()) return std::unique_ptr<rpc::Authenticator>();
+  auto acceptor = gss::krb5::acceptor({.keytab = keytab_});
+  if (!acceptor) {
+    const gss::Error& why = acceptor.error();
+    return Failure{fmt::format(
+        "cannot use {} (--keytab): {}{}{}",
+        keytab_.empty() ? "the default keytab, /etc/krb5.keytab as a rule" : "keytab " + keytab_,
+        info(why.reason).text, why.detail.empty() ? "" : "; ", why.detail)};
+  }
+  rpc::GssServerOptions options;
+  options.acceptor = *std::move(acceptor);
+  options.ids = [principals](Loop& loop, const std::string& principal) -> Eventual<Ids> {
+    if (const auto known = principals->known(principal, loop.now()))
+      return Ids(to_user_ids(*known));
+    return asked(principals, loop, principal);
+  };
+  opened_ = true;
+  return rpc::rpcsec_gss(std::move(options));
+}
+
+std::string KerberosOptions::obstacle(const std::vector<ExportLine>& lines) const {
+  if (opened_ || !takes_kerberos(lines)) return {};
+  return "sec=krb5, krb5i and krb5p want a keytab, which is read when the server starts: start it "
+         "again";
+}
+
+}  // namespace stag::cli

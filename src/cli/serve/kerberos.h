@@ -1,0 +1,36 @@
+// Kerberos of `stag serve`: its keytab, and who the users of principals are.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/serve/export_line.h"
+#include "cli/support/arguments.h"
+#include "nfs/export/principal_map.h"
+#include "rpc/authenticator.h"
+
+namespace stag::cli {
+
+// Whether clients may use Kerberos with one of these exports.
+bool takes_kerberos(const std::vector<ExportLine>& lines);
+
+class KerberosOptions {
+ public:
+  void declare(Arguments& arguments);
+  // Null where neither an export takes Kerberos nor a keytab is named. The error is a sentence.
+  // Blocking.
+  Result<std::unique_ptr<rpc::Authenticator>, std::string> open(
+      bool wanted, std::shared_ptr<nfs::PrincipalMap> principals);
+
+  // Why these exports cannot be served: they take Kerberos, and open() has found no keytab, for it
+  // was not wanted then. Empty: they can.
+  std::string obstacle(const std::vector<ExportLine>& lines) const;
+
+ private:
+  std::string keytab_;
+  bool opened_ = false;
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,19 @@
+// The users of this host by their principals: "anna@REALM", of the realm of this host, is the user
+// anna.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "nfs/export/principal_map.h"
+
+namespace stag::cli {
+
+// `realm` is asked when the first principal comes, and may block; empty: every principal is nobody.
+std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm);
+// Whom `first` does not know, `second` may.
+std::shared_ptr<nfs::PrincipalService> one_of(std::shared_ptr<nfs::PrincipalService> first,
+                                              std::shared_ptr<nfs::PrincipalService> second);
+
+}  // namespace stag::cli

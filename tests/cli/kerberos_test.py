@@ -1,0 +1,339 @@
+"""`stag` and `stag serve` with Kerberos: every flavor by TCP and by RPC-over-RDMA, who the user is, and what goes wrong.
+
+Needs a KDC (kdc.py); is skipped where its programs are missing.
+"""
+import json
+import os
+import pwd
+import signal
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+import kdc
+from harness import Server, stag
+from rpc_proxy import RpcProxy
+from wire_test import TOOLS, Capture
+
+FLAVORS = ("krb5", "krb5i", "krb5p")
+# A user of every Debian machine who is not the one that runs this, nor anonymous.
+USER = "games"
+WORDS = b"what nobody on the way may read; " * 3000
+
+
+class Kerberos(unittest.TestCase):
+    """A realm, a server of it, and a user with a ticket."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.mkdtemp(prefix="stag-kerberos-")
+        cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
+        cls.realm = kdc.Realm(os.path.join(cls.work, "realm"))
+        cls.addClassCleanup(cls.realm.stop)
+        cls.realm.add_user(USER)
+        cls.keytab = cls.realm.keytab("nfs.keytab", "nfs/localhost")
+        cls.user = cls.realm.login(USER)
+        cls.served = os.path.join(cls.work, "served")
+        os.mkdir(cls.served)
+        os.chmod(cls.served, 0o1777)
+        os.chmod(cls.work, 0o755)
+        exports = [f"/{flavor}={cls.served},sec={flavor}" for flavor in FLAVORS]
+        cls.server = Server([*exports, f"/any={cls.served},sec=krb5p:krb5i:krb5:sys", "/memory=memory,sec=krb5:sys"], os.path.join(cls.work, "state"),
+                            ("--keytab", cls.keytab), env=cls.realm.environment())
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.end()
+        if code != 0:
+            raise AssertionError(f"the server ended with {code}")
+
+    def at(self, name):
+        return os.path.join(self.work, name)
+
+    def url(self, path, flavor, tcp=False, server=None):
+        server = server or self.server
+        port = server.tcp_port if tcp else server.rdma_port
+        return f"nfs://localhost:{port}{path}?sec={flavor}" + ("&proto=tcp" if tcp else f"&mountport={server.tcp_port}")
+
+    def good(self, *arguments, **options):
+        options.setdefault("env", self.user)
+        result = stag(*arguments, **options)
+        self.assertEqual((result.returncode, result.stderr), (0, "" if options.get("text", True) else b""), arguments)
+        return result.stdout
+
+    def bad(self, sentence, *arguments, **options):
+        options.setdefault("env", self.user)
+        result = stag(*arguments, **options)
+        self.assertEqual(result.returncode, 1, (arguments, result.stdout, result.stderr))
+        self.assertRegex(result.stderr, sentence)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def write(self, name, content=WORDS):
+        with open(self.at(name), "wb") as file:
+            file.write(content)
+        return self.at(name)
+
+    def start(self, *exports, keytab=None, name="another", **options):
+        options.setdefault("env", self.realm.environment())
+        server = Server(exports, self.at(f"state-of-{name}"), ("--keytab", keytab or self.keytab), **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+
+class Flavors(Kerberos):
+    def test_carry_files_both_ways_in_every_version_by_every_transport(self):
+        file = self.write("words")
+        for flavor in FLAVORS:
+            for tcp in (False, True):
+                for version in (2, 3):
+                    with self.subTest(flavor=flavor, tcp=tcp, version=version):
+                        url = self.url(f"/{flavor}/{flavor}-{tcp}-{version}", flavor, tcp) + f"&version={version}"
+                        self.good("cp", file, url)
+                        self.assertEqual(self.good("cat", url, text=False), WORDS)
+                        self.assertIn(f"{flavor}-{tcp}-{version}", self.good("ls", self.url(f"/{flavor}", flavor, tcp) + f"&version={version}"))
+                        self.good("rm", url)
+
+    def test_reach_every_command(self):
+        name = self.url("/any/folder", "krb5p")
+        self.good("mkdir", name)
+        self.good("ping", "-c", "2", name)
+        self.good("stat", name)
+        self.good("df", name)
+        self.good("rm", "-r", name)
+
+    def test_make_the_user_who_the_ticket_says_whoever_runs_the_command(self):
+        self.good("cp", self.write("own"), self.url("/any/own", "krb5"))
+        self.assertEqual(os.stat(os.path.join(self.served, "own")).st_uid, pwd.getpwnam(USER).pw_uid)
+        self.assertEqual(os.stat(os.path.join(self.served, "own")).st_gid, pwd.getpwnam(USER).pw_gid)
+
+    def test_make_a_principal_who_is_no_user_the_anonymous_one(self):
+        self.realm.keytab("machine.keytab", "host/localhost")
+        machine = self.realm.environment("machine")
+        subprocess.run([kdc.PROGRAMS["kinit"], "-k", "-t", self.realm.folder + "/machine.keytab", "host/localhost"], env=machine, check=True)
+        self.good("cp", self.write("anonymous"), self.url("/any/anonymous", "krb5"), env=machine)
+        self.assertEqual(os.stat(os.path.join(self.served, "anonymous")).st_uid, 65534)
+
+    def test_are_each_taken_only_where_the_export_says_so(self):
+        for flavor in FLAVORS:
+            for other in ("sys", *FLAVORS):
+                with self.subTest(export=flavor, call=other):
+                    if other == flavor:
+                        self.good("ls", self.url(f"/{flavor}", other))
+                    else:
+                        self.bad("permission denied", "touch", self.url(f"/{flavor}/x", other))
+
+    def test_are_shown_by_info(self):
+        shown = self.good("info", "--rdma-port", str(self.server.rdma_port), "--tcp-port", str(self.server.tcp_port), "127.0.0.1")
+        self.assertRegex(shown, r"/krb5p +sec=krb5p\n")
+        self.assertRegex(shown, r"/any +sec=krb5p:krb5i:krb5:sys\n")
+        exports = json.loads(self.good("info", "--json", "--rdma-port", str(self.server.rdma_port), "--tcp-port", str(self.server.tcp_port), "127.0.0.1"))["exports"]
+        self.assertEqual({each["path"]: each["flavors"] for each in exports}["/any"], ["krb5p", "krb5i", "krb5", "sys"])
+
+    def test_of_an_export_change_on_SIGHUP(self):
+        path = self.write("reload.toml", f'[[export]]\npath = "/x"\nfolder = "{self.served}"\noptions = ["sec=krb5p"]\n'.encode())
+        server = Server([], self.at("state-of-reloaded"), ("--keytab", self.keytab, "--config", path), env=self.realm.environment())
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        self.good("ls", self.url("/x", "krb5p", server=server))
+        self.bad("permission denied", "touch", self.url("/x/y", "krb5", server=server))
+        self.write("reload.toml", f'[[export]]\npath = "/x"\nfolder = "{self.served}"\noptions = ["sec=krb5"]\n'.encode())
+        server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(server.process.stdout.readline().startswith("exports: "))
+        self.good("ls", self.url("/x", "krb5", server=server))
+        self.bad("permission denied", "touch", self.url("/x/y", "krb5p", server=server))
+
+    def test_that_want_a_keytab_do_not_come_with_SIGHUP_to_a_server_without(self):
+        path = self.write("none.toml", b'[[export]]\npath = "/x"\nfolder = "memory"\n')
+        server = Server([], self.at("state-of-none"), ("--config", path), env=self.realm.environment())
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        self.write("none.toml", b'[[export]]\npath = "/x"\nfolder = "memory"\noptions = ["sec=krb5"]\n')
+        server.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + harness.PATIENCE
+        while "want a keytab" not in server.log():
+            self.assertLess(time.monotonic(), end, server.log())
+            time.sleep(0.02)
+
+
+LIBNFSIDMAP = any(os.path.exists(os.path.join(folder, "libnfsidmap.so.1")) for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"))
+
+
+@unittest.skipUnless(LIBNFSIDMAP, "libnfsidmap is not installed")
+class Users(Kerberos):
+    """libnfsidmap knows the users where it is installed and has a domain; the realm is named like it."""
+
+    def test_are_those_of_libnfsidmap_with_all_their_groups(self):
+        server = Server([f"/x={self.served},sec=krb5"], self.at("state-of-idmap"), ("--keytab", self.keytab, "--id-domain", "stag.test"), env=self.realm.environment())
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        self.good("cp", self.write("mapped"), self.url("/x/mapped", "krb5", server=server))
+        self.assertEqual(os.stat(os.path.join(self.served, "mapped")).st_uid, pwd.getpwnam(USER).pw_uid)
+
+    def test_of_another_domain_are_nobody(self):
+        server = Server([f"/x={self.served},sec=krb5,anonuid=99"], self.at("state-of-other"), ("--keytab", self.keytab, "--id-domain", "elsewhere.test"),
+                        env=self.realm.environment())
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        self.good("cp", self.write("unmapped"), self.url("/x/unmapped", "krb5", server=server))
+        self.assertEqual(os.stat(os.path.join(self.served, "unmapped")).st_uid, 99)
+
+
+# The C library's clocks, an hour late.
+CLOCK = """
+#define _GNU_SOURCE
+#include <sys/time.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int gettimeofday(struct timeval* restrict now, void* restrict zone) {
+  struct timespec exact;
+  (void)zone;
+  syscall(SYS_clock_gettime, CLOCK_REALTIME, &exact);
+  now->tv_sec = exact.tv_sec - 3600;
+  now->tv_usec = exact.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t* to) {
+  struct timeval now;
+  gettimeofday(&now, 0);
+  if (to) *to = now.tv_sec;
+  return now.tv_sec;
+}
+"""
+
+
+class Sentences(Kerberos):
+    def strict(self, name, **environment):
+        """A realm whose clocks may differ by a second, and a server of it."""
+        realm = kdc.Realm(self.at(name), clockskew=1)
+        self.addCleanup(realm.stop)
+        realm.add_user(USER)
+        server = self.start("/x=memory,sec=krb5", name=name, keytab=realm.keytab("nfs.keytab", "nfs/localhost"), env=realm.environment(**environment))
+        return realm, server
+
+    def test_no_ticket(self):
+        self.bad("no Kerberos ticket", "ls", self.url("/krb5", "krb5"), env=self.realm.environment("nothing"))
+
+    def test_a_ticket_that_has_expired(self):
+        realm, server = self.strict("expired")
+        user = realm.login(USER, lifetime="2s")
+        end = time.monotonic() + harness.PATIENCE
+        while realm.has_tickets("tickets"):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+        # What is left of the second that clocks may differ.
+        while (result := stag("ls", self.url("/x", "krb5", server=server), env=user)).returncode == 0:
+            self.assertLess(time.monotonic(), end)
+        self.assertIn("has expired", result.stderr)
+
+    def test_clocks_that_differ(self):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            self.skipTest("no cc is there to make another clock with")
+        with open(self.at("clock.c"), "w", encoding="utf-8") as file:
+            file.write(CLOCK)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", self.at("clock.so"), self.at("clock.c")], check=True)
+        realm, server = self.strict("skewed", LD_PRELOAD=self.at("clock.so"))
+        self.bad("clocks of client, server and KDC differ", "ls", self.url("/x", "krb5", server=server), env=realm.login(USER))
+
+    def test_a_server_that_another_realm_does_not_know(self):
+        other = kdc.Realm(self.at("other"), "OTHER.TEST")
+        self.addCleanup(other.stop)
+        other.add_user(USER)
+        self.bad("knows no such server", "ls", self.url("/krb5", "krb5"), env=other.login(USER))
+
+    def test_a_user_of_a_realm_that_the_server_does_not_trust(self):
+        # The same names, other keys: a ticket that the server cannot decrypt.
+        other = kdc.Realm(self.at("impostor"))
+        self.addCleanup(other.stop)
+        other.add_user(USER)
+        other.keytab("unused.keytab", "nfs/localhost")
+        self.bad("refused the Kerberos ticket|no key for this ticket", "ls", self.url("/krb5", "krb5"), env=other.login(USER))
+
+    def test_a_server_named_by_its_address(self):
+        self.bad("nfs/HOST", "ls", self.url("/krb5", "krb5").replace("localhost", "127.0.0.1"))
+
+    def test_a_server_without_a_keytab(self):
+        server = Server(["/x=memory"], self.at("state-of-keyless"), env=self.realm.environment())
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        self.bad("Kerberos", "ls", self.url("/x", "krb5", server=server))
+
+    def test_a_keytab_that_cannot_be_read_or_is_none(self):
+        for name, content in (("missing.keytab", None), ("broken.keytab", b"no keytab"), ("other.keytab", "other")):
+            path = self.at(name)
+            if content == "other":
+                path = self.realm.keytab(name, "host/elsewhere")
+            elif content is not None:
+                self.write(name, content)
+            result = stag("serve", "--rdma-port", "0", "--tcp-port", "0", "--state", self.at("state-of-broken"), "--export", "/x=memory,sec=krb5", "--keytab", path,
+                          env=self.realm.environment())
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn(path, result.stderr)
+            self.assertNotIn("ready:", result.stdout)
+
+    def test_a_keytab_that_is_not_named_and_not_there(self):
+        result = stag("serve", "--rdma-port", "0", "--tcp-port", "0", "--state", self.at("state-of-broken"), "--export", "/x=memory,sec=krb5", env=self.realm.environment())
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--keytab", result.stderr)
+
+
+class Contexts(Kerberos):
+    def test_survive_a_restart_of_the_server(self):
+        for tcp in (True, False):
+            with self.subTest(tcp=tcp):
+                name = f"restarted-{tcp}"
+                first = self.start(f"/x={self.served},sec=krb5i", name=name)
+                command = subprocess.Popen([harness.STAG, "ping", "-i", "20", "--json", "-c", "200", self.url("/x", "krb5i", tcp, first)], env=self.user,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                time.sleep(0.5)
+                ports = ("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port))
+                first.end()
+                second = self.start(f"/x={self.served},sec=krb5i", name=name, ports=ports)
+                out, err = command.communicate(timeout=harness.PATIENCE)
+                self.assertEqual((command.returncode, err), (0, ""), out)
+                second.end()
+
+
+class Wire(Kerberos):
+    """What travels, by TCP: software iWARP carries the same messages."""
+
+    @unittest.skipIf(None in TOOLS.values(), "tshark and dumpcap are not installed")
+    def test_shows_neither_content_nor_name_with_krb5p(self):
+        name = "a-name-that-nobody-sees"
+        file = self.write(name)
+        seen = {}
+        for flavor in ("krb5", "krb5p"):
+            for tcp in (True, False):
+                try:
+                    capture = Capture(self.at(f"{flavor}-{tcp}.pcapng"), self.server.tcp_port if tcp else self.server.rdma_port)
+                except PermissionError as error:
+                    self.skipTest(f"nothing can be captured here: {error}")
+                url = self.url(f"/any/{name}", flavor, tcp)
+                self.good("cp", file, url)
+                self.assertEqual(self.good("cat", url, text=False), WORDS)
+                self.good("rm", url)
+                capture.end()
+                seen[flavor, tcp] = capture.bytes()
+        for (flavor, tcp), wire in seen.items():
+            self.assertEqual(name.encode() in wire, flavor == "krb5", (flavor, tcp))
+            self.assertEqual(WORDS[:30] in wire, flavor == "krb5", (flavor, tcp))
+
+    def test_of_krb5i_that_was_changed_on_the_way_is_refused(self):
+        file = self.write("changed", b"the right words, which somebody changes on the way")
+        self.good("cp", file, self.url("/krb5i/changed", "krb5i"))
+        self.good("cp", file, self.url("/krb5/changed", "krb5"))
+        proxy = RpcProxy(self.server.tcp_port, true=b"the right words", told=b"the wrong words")
+        self.addCleanup(proxy.close)
+        through = f"nfs://localhost:{proxy.port}/%s/changed?proto=tcp&mountport={self.server.tcp_port}&sec=%s"
+        # krb5 proves who the user is, and no more.
+        self.assertIn(b"the wrong words", self.good("cat", through % ("krb5", "krb5"), text=False))
+        result = stag("cat", through % ("krb5i", "krb5i"), env=self.user)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+
+if __name__ == "__main__":
+    if kdc.MISSING:
+        print(f"skipped: no {', '.join(kdc.MISSING)} (Debian's krb5-kdc, krb5-admin-server, krb5-user)", file=sys.stderr)
+        sys.exit(harness.SKIPPED)
+    harness.main()
