@@ -6,9 +6,9 @@ include(CMakePackageConfigHelpers)
 # What the library's objects need, by pkg-config name.
 set(STAG_REQUIRES "libisal sqlite3 krb5-gssapi krb5")
 
-# One archive of every module's objects; the programs (cli), what measures (bench), what asks servers (conform) and the stub of RDMA devices stay out.
+# One archive of every module's objects; the programs (cli), what only they use (fuse), what measures (bench), what asks servers (conform) and the stub of RDMA devices stay out.
 get_property(modules GLOBAL PROPERTY STAG_MODULES)
-list(REMOVE_ITEM modules cli bench conform fabric/verbs/stub)
+list(REMOVE_ITEM modules cli fuse bench conform fabric/verbs/stub)
 set(objects)
 foreach(module ${modules})
   stag_module_name(name ${module})

@@ -20,6 +20,8 @@ std::unique_ptr<Command> make_ln();
 std::unique_ptr<Command> make_touch();
 std::unique_ptr<Command> make_chmod();
 std::unique_ptr<Command> make_df();
+std::unique_ptr<Command> make_mount();
+std::unique_ptr<Command> make_umount();
 std::unique_ptr<Command> make_ping();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_devices();

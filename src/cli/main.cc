@@ -1,15 +1,28 @@
+#include <filesystem>
+
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/mount_options.h"
 #include "cli/support/output.h"
 
 int main(int argc, char** argv) {
   using namespace stag::cli;
   occupy_standard_descriptors();
+  std::vector<std::string> words(argv, argv + argc);
+  if (argc > 0 && std::filesystem::path(words[0]).filename() == "mount.stag") {
+    std::optional<std::vector<std::string>> mount = from_mount_helper(words);
+    if (!mount) return 0;
+    words = *std::move(mount);
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make :
-       {make_serve, make_clients, make_ls,      make_stat,  make_cat,    make_cp,        make_mkdir,
-        make_rm,    make_mv,      make_ln,      make_touch, make_chmod,  make_df,        make_ping,
-        make_info,  make_devices, make_conform, make_bench, make_manual, make_completion})
+       {make_serve,   make_clients, make_ls,     make_stat,      make_cat,   make_cp,
+        make_mkdir,   make_rm,      make_mv,     make_ln,        make_touch, make_chmod,
+        make_df,      make_mount,   make_umount, make_ping,      make_info,  make_devices,
+        make_conform, make_bench,   make_manual, make_completion})
     commands.push_back(make());
-  return static_cast<int>(run_command_line(argc, argv, std::move(commands)));
+  return static_cast<int>(
+      run_command_line(static_cast<int>(arguments.size()), arguments.data(), std::move(commands)));
 }

@@ -153,6 +153,7 @@ Remote::Remote(Run& run)
 
 // The files of the session with another timeout and cancellation.
 void Remote::share(nfs::client::FileSystemOptions options) {
+  options_ = options;
   const auto with = [&] {
     return std::make_unique<nfs::client::FileSystem>(files().with(options));
   };
@@ -162,6 +163,12 @@ void Remote::share(nfs::client::FileSystemOptions options) {
   options.calls.timeout = kCleaningTimeout;
   options.calls.jukebox_for = kCleaningTimeout;
   cleaner_ = with();
+}
+
+nfs::client::FileSystem Remote::files_until(CancelToken cancel) const {
+  nfs::client::FileSystemOptions options = options_;
+  options.calls.cancel = cancel;
+  return session_->files().with(options);
 }
 
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,

@@ -51,6 +51,8 @@ class Remote {
   nfs::client::FileSystem& settling() { return *settling_; }
   // The same files for cleaning up after an interruption: not cancelled, with a short timeout.
   nfs::client::FileSystem& cleaner() { return *cleaner_; }
+  // The same files for operations that only `cancel` cancels.
+  nfs::client::FileSystem files_until(CancelToken cancel) const;
   // The path of the URL below the root of files(); empty: the root itself.
   const std::string& path() const { return session_->path(); }
   const nfs::client::Url& url() const { return session_->url(); }
@@ -61,6 +63,7 @@ class Remote {
  private:
   explicit Remote(Run& run);
   void share(nfs::client::FileSystemOptions options);
+  nfs::client::FileSystemOptions options_;
 
   CancelSource settled_;  // cancelled some time after the user's interruption
   Timer settling_time_;

@@ -1,0 +1,163 @@
+#include "fuse/mount.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/support/arguments.h"
+#include "cli/support/mount_options.h"
+#include "cli/support/output.h"
+#include "cli/support/remote.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Error;
+using nfs::client::FileSystem;
+using nfs::client::Node;
+
+// A mount waits for its server, however long that takes.
+constexpr std::uint32_t kForEver = 1u << 20;  // seconds
+constexpr auto kLastCalls = std::chrono::seconds(5);
+
+// The process that serves a mount, and the one that waits until it does.
+class Background {
+ public:
+  // In the child: nullopt. In the parent, once the child is ready or has ended: the exit code.
+  std::optional<Exit> begin();
+  // Tells the parent, and leaves the terminal.
+  void ready();
+
+ private:
+  int to_parent_ = -1;
+};
+
+std::optional<Exit> Background::begin() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Exit::Failed;
+  const pid_t child = fork();
+  if (child < 0) return Exit::Failed;
+  if (child == 0) {
+    ::close(ends[0]);
+    to_parent_ = ends[1];
+    return std::nullopt;
+  }
+  ::close(ends[1]);
+  char word = 0;
+  ssize_t got = 0;
+  while ((got = ::read(ends[0], &word, 1)) < 0 && errno == EINTR) {
+  }
+  ::close(ends[0]);
+  if (got == 1) return Exit::Done;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? static_cast<Exit>(WEXITSTATUS(status)) : Exit::Failed;
+}
+
+void Background::ready() {
+  if (to_parent_ < 0) return;
+  setsid();
+  static_cast<void>(!chdir("/"));
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, standard);
+  ::close(null);
+  static_cast<void>(!::write(to_parent_, "+", 1));
+  ::close(std::exchange(to_parent_, -1));
+}
+
+class MountCommand final : public Command {
+ public:
+  About about() const override {
+    return {"mount", "show the files of a server in a directory of this machine",
+            "  stag mount nfs://server/data ~/data\n"
+            "  stag mount -f -o ro nfs://server/data /mnt\n"
+            "  stag umount ~/data\n",
+            "Needs FUSE (package fuse3), but neither root nor a kernel with NFS over RDMA. Calls "
+            "are made as the user\n"
+            "who mounts, and only this user sees the files unless '-o allow_other' says otherwise. "
+            "A server that does\n"
+            "not answer is waited for; Ctrl-C ends a program that waits.\n"
+            "\n"
+            "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
+            "(nothing is cached),\n"
+            "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
+            "noexec, ...\n"
+            "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
+  }
+  void declare(Arguments& arguments) override {
+    arguments.texts("-o,--options", options_, "OPTION,...", "as mount(8) has them");
+    arguments.flag("-f,--foreground", foreground_, "stay until it is unmounted; Ctrl-C unmounts");
+    remote_.declare(arguments);
+    arguments.positional("URL", url_, "export, or a directory in it");
+    arguments.positional("DIRECTORY", directory_, "where its files appear");
+  }
+
+  Exit run() override {
+    Result<MountWords, std::string> words = mount_words(options_);
+    if (!words) return misused(words.error());
+    std::error_code missing;
+    directory_ = std::filesystem::canonical(directory_, missing);
+    if (missing) return failed(fmt::format("'{}': {}", directory_, missing.message()));
+    mount_ = {.directory = directory_,
+              .source = url_,
+              .options = std::move(words->passed_on),
+              .valid = words->valid,
+              .direct = words->direct};
+    if (!foreground_) {
+      const std::optional<Exit> parent = background_.begin();
+      if (parent) return *parent;
+    }
+    return on_loop([this](Run& run) { return serve(run); });
+  }
+
+ private:
+  Task<Exit> serve(Run& run) {
+    Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, url_, remote_);
+    if (!remote) co_return failed(remote.error());
+    const Outcome<Ok> done = co_await serve(run, **remote);
+    co_await (*remote)->close();
+    co_return done ? Exit::Done : failed(done.error());
+  }
+
+  Task<Outcome<Ok>> serve(Run& run, Remote& remote) {
+    const Outcome<Node> root = co_await remote.files().walk(remote.path());
+    if (!root) co_return Failure{root.error()};
+    if (root->attributes.type != nfs::client::FileType::Directory)
+      co_return Failure{
+          Error::of_local(fmt::format("'{}' is no directory", to_string(remote.url())))};
+    // Calls go on while the mount is being ended, but not for long.
+    CancelSource ended;
+    FileSystem files = remote.files_until(ended);
+    Outcome<std::unique_ptr<fuse::Mount>> mount =
+        fuse::Mount::open(run.loop, files, root->handle, mount_);
+    if (!mount) co_return Failure{mount.error()};
+    background_.ready();
+    const CancelCallback on_interrupt(run.cancel, [&] { (*mount)->unmount(); });
+    co_await (*mount)->unmounted();
+    const Timer last = run.loop.after(kLastCalls, [&] { ended.cancel(); });
+    co_await (*mount)->settled();
+    co_return Ok{};
+  }
+
+  std::string url_, directory_;
+  std::vector<std::string> options_;
+  bool foreground_ = false;
+  RemoteOptions remote_{.timeout = kForEver};
+  fuse::MountOptions mount_;
+  Background background_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_mount() {
+  return std::make_unique<MountCommand>();
+}
+
+}  // namespace stag::cli

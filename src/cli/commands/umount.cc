@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/support/arguments.h"
+
+namespace stag::cli {
+namespace {
+
+// The path of a mount in /proc/self/mountinfo, where blanks are octal (proc(5)).
+std::string unescaped(std::string_view text) {
+  std::string path;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 3 >= text.size()) {
+      path.push_back(text[i]);
+      continue;
+    }
+    path.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                     (text[i + 3] - '0')));
+    i += 3;
+  }
+  return path;
+}
+
+bool is_ours(const std::string& directory) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  bool ours = false;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string word, path;
+    for (int i = 0; i < 5; ++i) words >> path;
+    if (unescaped(path) != directory) continue;
+    while (words >> word && word != "-") {
+    }
+    words >> word;
+    // The last of several at one place is the one that is seen.
+    ours = word == "fuse.stag";
+  }
+  return ours;
+}
+
+class Umount final : public Command {
+ public:
+  About about() const override {
+    return {"umount", "end a mount of 'stag mount'", "  stag umount ~/data\n"};
+  }
+  void declare(Arguments& arguments) override {
+    arguments.flag("-l,--lazy", lazy_,
+                   "also while it is in use: it is gone at once, for programs that use it as soon "
+                   "as they close what they have open");
+    arguments.positional("DIRECTORY", directory_, "where it is mounted");
+  }
+
+  Exit run() override {
+    // canonical() would ask the mount itself, which may hang.
+    std::filesystem::path path = std::filesystem::absolute(directory_).lexically_normal();
+    if (!path.has_filename() && path.has_parent_path()) path = path.parent_path();
+    const std::filesystem::path real =
+        std::filesystem::weakly_canonical(path.parent_path()) / path.filename();
+    if (!is_ours(real))
+      return failed(fmt::format("nothing is mounted at '{}' by 'stag mount'", directory_));
+    return geteuid() == 0 ? as_root(real) : as_user(real);
+  }
+
+ private:
+  Exit busy() const {
+    return failed(fmt::format(
+        "'{}' is in use ('fuser -vm {}' shows by whom); with --lazy it ends nevertheless",
+        directory_, directory_));
+  }
+  Exit as_root(const std::string& path) const {
+    if (umount2(path.c_str(), lazy_ ? MNT_DETACH : 0) == 0) return Exit::Done;
+    if (errno == EBUSY) return busy();
+    return failed(fmt::format("'{}': {}", directory_, std::generic_category().message(errno)));
+  }
+  // What root has allowed users to unmount, fusermount3 does for them.
+  Exit as_user(const std::string& path) const {
+    std::vector<const char*> words = {"fusermount3", "-q", "-u"};
+    if (lazy_) words.push_back("-z");
+    words.insert(words.end(), {"--", path.c_str(), nullptr});
+    pid_t child = 0;
+    const int error = posix_spawnp(&child, words[0], nullptr, nullptr,
+                                   const_cast<char* const*>(words.data()), environ);
+    if (error == ENOENT) return failed("fusermount3 is missing: install the package fuse3");
+    if (error != 0) return failed(std::generic_category().message(error));
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? Exit::Done : busy();
+  }
+
+  std::string directory_;
+  bool lazy_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_umount() {
+  return std::make_unique<Umount>();
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,75 @@
+#include "cli/support/mount_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+namespace stag::cli {
+namespace {
+
+constexpr std::string_view kSeconds = "actimeo=";
+constexpr double kMostSeconds = 86'400;
+
+// Of mount(8) and systemd (fstab(5), systemd.mount(5)).
+bool is_of_others(std::string_view word) {
+  constexpr std::array<std::string_view, 12> kWords = {"defaults", "auto",    "noauto", "user",
+                                                       "nouser",   "users",   "owner",  "group",
+                                                       "nofail",   "_netdev", "rw",     ""};
+  return std::ranges::find(kWords, word) != kWords.end() || word.starts_with("x-") ||
+         word.starts_with("comment=");
+}
+
+bool add(MountWords& to, std::string_view word) {
+  if (is_of_others(word)) return true;
+  if (word == "direct") {
+    to.direct = true;
+    return true;
+  }
+  if (!word.starts_with(kSeconds)) {
+    to.passed_on.emplace_back(word);
+    return true;
+  }
+  word.remove_prefix(kSeconds.size());
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), to.valid);
+  return error == std::errc() && end == word.data() + word.size() && to.valid >= 0 &&
+         to.valid <= kMostSeconds;
+}
+
+}  // namespace
+
+Result<MountWords, std::string> mount_words(const std::vector<std::string>& lists) {
+  MountWords words;
+  for (std::string_view list : lists) {
+    while (!list.empty()) {
+      const std::string_view word = list.substr(0, list.find(','));
+      list.remove_prefix(std::min(word.size() + 1, list.size()));
+      if (!add(words, word))
+        return Failure{
+            fmt::format("'-o {}': a number of seconds up to {} is wanted", word, kMostSeconds)};
+    }
+  }
+  return words;
+}
+
+std::optional<std::vector<std::string>> from_mount_helper(const std::vector<std::string>& words) {
+  std::vector<std::string> to = {"stag", "mount"};
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with('-')) {
+      to.push_back(word);
+    } else if (word == "-o" && i + 1 < words.size()) {
+      to.push_back(word);
+      to.push_back(words[++i]);
+    } else if (word == "-t" || word == "-N") {
+      ++i;
+    } else if (word.find('f') != std::string::npos) {
+      return std::nullopt;
+    }
+  }
+  return to;
+}
+
+}  // namespace stag::cli

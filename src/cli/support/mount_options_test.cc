@@ -1,0 +1,40 @@
+#include "cli/support/mount_options.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(MountOptions, what_is_for_mount_and_systemd_alone_is_left_out) {
+  const auto words = mount_words({"rw,noauto,users,_netdev,nofail,x-systemd.automount,defaults"});
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->passed_on, Words{});
+}
+
+TEST(MountOptions, what_FUSE_knows_is_passed_on) {
+  const auto words = mount_words({"ro,allow_other", "", "nosuid"});
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->passed_on, (Words{"ro", "allow_other", "nosuid"}));
+  EXPECT_FALSE(words->direct);
+}
+
+TEST(MountOptions, the_time_for_which_attributes_are_used_is_a_number_of_seconds) {
+  EXPECT_EQ(mount_words({"actimeo=0"})->valid, 0);
+  EXPECT_EQ(mount_words({"direct,actimeo=2.5"})->valid, 2.5);
+  EXPECT_EQ(mount_words({""})->valid, 1);
+  for (const char* wrong : {"actimeo=", "actimeo=x", "actimeo=1s", "actimeo=-1", "actimeo=1e9"})
+    EXPECT_FALSE(mount_words({wrong})) << wrong;
+}
+
+TEST(MountHelper, is_called_by_mount_in_its_own_way) {
+  const auto words = from_mount_helper(
+      {"mount.stag", "nfs://server/data", "/mnt", "-n", "-o", "ro,_netdev", "-t", "stag", "-v"});
+  EXPECT_EQ(words, (Words{"stag", "mount", "nfs://server/data", "/mnt", "-o", "ro,_netdev"}));
+  EXPECT_EQ(from_mount_helper({"mount.stag", "nfs://server/data", "/mnt", "-fnv"}), std::nullopt);
+  EXPECT_EQ(from_mount_helper({"mount.stag", "-o"}), (Words{"stag", "mount"}));
+}
+
+}  // namespace
+}  // namespace stag::cli

@@ -1,0 +1,79 @@
+#include <sys/statvfs.h>
+
+#include <cerrno>
+
+#include "fuse/operations.h"
+#include "fuse/values.h"
+
+namespace stag::fuse {
+
+using nfs::client::Attributes;
+using nfs::client::FileSystemUsage;
+using nfs::client::FileType;
+using nfs::client::Handle;
+using nfs::client::NameLimits;
+using nfs::client::Outcome;
+
+Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  answer(request, co_await files_.getattr(object));
+}
+
+Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct stat wanted,
+                               int to_set) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  const Outcome<Ok> set = co_await files_.setattr(object, changes_of(wanted, to_set));
+  if (!set) co_return request.fail(set.error());
+  answer(request, co_await files_.getattr(object));
+}
+
+Task<void> Operations::access(fuse_req_t from, std::uint64_t number, int mask) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  const Outcome<Attributes> attributes = co_await files_.getattr(object);
+  if (!attributes) co_return request.fail(attributes.error());
+  const bool directory = attributes->type == FileType::Directory;
+  const std::uint32_t asked = access_of_mask(mask, directory);
+  if (asked == 0) co_return request.done();
+  const Outcome<std::uint32_t> granted = co_await files_.access(object, asked);
+  if (!granted) co_return request.fail(granted.error());
+  request.fail(grants(*granted, mask, directory) ? 0 : EACCES);
+}
+
+Task<void> Operations::readlink(fuse_req_t from, std::uint64_t number) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  const Outcome<std::string> text = co_await files_.readlink(object);
+  if (!text) co_return request.fail(text.error());
+  if (const fuse_req_t waiting = request.take()) fuse_reply_readlink(waiting, text->c_str());
+}
+
+Task<void> Operations::statfs(fuse_req_t from, std::uint64_t number) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  const Outcome<FileSystemUsage> usage = co_await files_.usage(object);
+  if (!usage) co_return request.fail(usage.error());
+  const Outcome<NameLimits> limits = co_await files_.name_limits(object);
+  if (!limits) co_return request.fail(limits.error());
+  constexpr std::uint64_t kBlock = 4096;
+  struct statvfs to {};
+  to.f_bsize = files_.sizes().read;
+  to.f_frsize = kBlock;
+  to.f_blocks = usage->total_bytes / kBlock;
+  to.f_bfree = usage->free_bytes / kBlock;
+  to.f_bavail = usage->available_bytes / kBlock;
+  to.f_files = usage->total_files;
+  to.f_ffree = usage->free_files;
+  to.f_favail = usage->available_files;
+  to.f_namemax = limits->max_name;
+  if (const fuse_req_t waiting = request.take()) fuse_reply_statfs(waiting, &to);
+}
+
+}  // namespace stag::fuse

@@ -1,0 +1,133 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fuse/operations.h"
+#include "fuse/values.h"
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::CreateMode;
+using nfs::client::Handle;
+using nfs::client::Node;
+using nfs::client::Outcome;
+using nfs::client::ReadPart;
+using nfs::client::SetAttributes;
+using nfs::client::Stability;
+using nfs::client::WritePart;
+
+// Whether what the kernel has cached of a file is what the server has.
+bool unchanged(const Attributes& before, const Attributes& now) {
+  return before.changed == now.changed && before.modified == now.modified &&
+         before.size == now.size;
+}
+
+}  // namespace
+
+Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
+                              fuse_file_info info) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  SetAttributes attributes;
+  attributes.mode = mode & 07777;
+  const bool exclusive = (info.flags & O_EXCL) != 0;
+  if (!exclusive && (info.flags & O_TRUNC)) attributes.size = 0;
+  const Outcome<Node> node =
+      co_await files_.create(directory, std::move(name), attributes,
+                             exclusive ? CreateMode::Exclusive : CreateMode::Unchecked);
+  if (!node) co_return request.fail(node.error());
+  const fuse_req_t waiting = request.take();
+  if (waiting == nullptr) co_return;
+  const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
+  Inode& inode = *inodes_.find(entry.ino);
+  inodes_.open(inode);
+  inode.opened_with = node->attributes;
+  info.direct_io = options_.direct;
+  info.noflush = 1;
+  if (fuse_reply_create(waiting, &entry, &info) == 0) co_return;
+  // The kernel gave the request up, and will neither close nor forget.
+  static_cast<void>(inodes_.close(entry.ino));
+  inodes_.forget(entry.ino, 1);
+}
+
+Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
+  Request request(loop_, from);
+  const Handle file = handle_of(request, number);
+  if (file.empty()) co_return;
+  const std::uint32_t asked = access_of_open(info.flags);
+  const Outcome<std::uint32_t> granted = co_await files_.access(file, asked);
+  if (!granted) co_return request.fail(granted.error());
+  if ((*granted & asked) != asked) co_return request.fail(EACCES);
+  if (info.flags & O_TRUNC) {
+    SetAttributes empty;
+    empty.size = 0;
+    const Outcome<Ok> truncated = co_await files_.setattr(file, empty);
+    if (!truncated) co_return request.fail(truncated.error());
+  }
+  const Outcome<Attributes> attributes = co_await files_.getattr(file);
+  if (!attributes) co_return request.fail(attributes.error());
+  const fuse_req_t waiting = request.take();
+  Inode* inode = inodes_.find(number);
+  if (waiting == nullptr || inode == nullptr) co_return;
+  info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
+  info.direct_io = options_.direct;
+  info.noflush = 1;  // a write that has returned is on the server's stable storage
+  inode->opened_with = *attributes;
+  inodes_.open(*inode);
+  if (fuse_reply_open(waiting, &info) != 0) static_cast<void>(inodes_.close(number));
+}
+
+Task<void> Operations::release(fuse_req_t from, std::uint64_t number) {
+  Request request(loop_, from);
+  const std::optional<SillyName> removed = inodes_.close(number);
+  request.done();
+  if (removed) static_cast<void>(co_await files_.remove(removed->directory, removed->name));
+}
+
+Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::size_t size,
+                            std::uint64_t offset) {
+  Request request(loop_, from);
+  const Handle file = handle_of(request, number);
+  if (file.empty()) co_return;
+  Memory memory = buffers_.take();
+  if (!memory) co_return request.fail(ENOMEM);
+  const MutableBytes to(memory.get(), std::min(size, buffers_.size()));
+  std::size_t filled = 0;
+  Outcome<ReadPart> part = ReadPart{};
+  while (filled < to.size() && !part->eof) {
+    const std::size_t most = std::min<std::size_t>(to.size() - filled, files_.sizes().read);
+    part = co_await files_.read(file, offset + filled, to.subspan(filled, most));
+    if (!part) break;
+    filled += part->count;
+    if (part->count == 0) break;
+  }
+  // What was read before a failure is an answer; the kernel asks for the rest.
+  if (!part && filled == 0)
+    request.fail(part.error());
+  else if (const fuse_req_t waiting = request.take())
+    fuse_reply_buf(waiting, reinterpret_cast<const char*>(to.data()), filled);
+  buffers_.give_back(std::move(memory));
+}
+
+Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_t offset,
+                             Memory memory, Bytes data, Buffers& used) {
+  Request request(loop_, from);
+  const Handle file = handle_of(request, number);
+  std::size_t written = 0;
+  while (!file.empty() && written < data.size()) {
+    const std::size_t most = std::min<std::size_t>(data.size() - written, files_.sizes().write);
+    const Outcome<WritePart> part = co_await files_.write(
+        file, offset + written, data.subspan(written, most), Stability::FileSync);
+    if (!part && written == 0) request.fail(part.error());
+    if (!part) break;
+    written += part->count;
+  }
+  if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
+  used.give_back(std::move(memory));
+}
+
+}  // namespace stag::fuse

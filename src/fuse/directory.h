@@ -1,0 +1,40 @@
+// An open directory: its entries by the offsets that the kernel names them by.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/task.h"
+#include "nfs/client/file_system.h"
+
+namespace stag::fuse {
+
+// Offset 0 is the begin, 1 and 2 are behind "." and "..", and the entry at place i of the listing
+// is between offsets i + 2 and i + 3. Thread: the loop of the Mount.
+class OpenDirectory {
+ public:
+  static constexpr std::uint64_t kDots = 2;
+
+  OpenDirectory(const nfs::client::FileSystem& files, const nfs::client::Handle& handle);
+
+  // The listing begins again, as the directory is now.
+  void rewind();
+  // Finds the entry behind `offset`, if the directory has one there. Fails with the server's error,
+  // or Kind::Local while another Task waits here.
+  Task<nfs::client::Outcome<Ok>> find(std::uint64_t offset);
+  // The entry behind `offset`, at least kDots; null where find() would have to look.
+  const nfs::client::Entry* at(std::uint64_t offset) const;
+
+ private:
+  Task<nfs::client::Outcome<Ok>> next_batch();
+
+  const nfs::client::FileSystem& files_;
+  nfs::client::Handle handle_;
+  nfs::client::Listing listing_;
+  std::vector<nfs::client::Entry> batch_;
+  std::uint64_t first_ = 0;  // the place of the first entry of batch_
+  bool ended_ = false;
+  bool waiting_ = false;
+};
+
+}  // namespace stag::fuse

@@ -1,0 +1,67 @@
+// Inodes: the objects that the kernel knows of a mount, by the numbers that it knows them by. The
+// kernel counts how often it was told a number, and forgets that many at once; until then the
+// number stands for one file handle.
+//
+// Thread: the loop of the Mount.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "nfs/client/protocol/types.h"
+
+namespace stag::fuse {
+
+// An open file that was removed keeps this name until it is closed, as NFS has no other way to keep
+// its content (RFC 1813 section 4.8).
+struct SillyName {
+  nfs::client::Handle directory;
+  std::string name;
+};
+
+struct Inode {
+  nfs::client::Handle handle;
+  std::uint64_t lookups = 0;
+  std::uint32_t opens = 0;
+  // As of the last open; what the kernel has cached is good while they are the same.
+  std::optional<nfs::client::Attributes> opened_with{};
+  std::optional<SillyName> silly{};
+};
+
+class Inodes {
+ public:
+  static constexpr std::uint64_t kRoot = 1;  // FUSE_ROOT_ID
+
+  explicit Inodes(const nfs::client::Handle& root);
+
+  // Null for a number that the kernel was not told, or has forgotten.
+  Inode* find(std::uint64_t number);
+  // Null where the kernel does not know the object.
+  Inode* find(const nfs::client::Handle& handle);
+  // The number of the object, which the kernel is told once more.
+  std::uint64_t enter(const nfs::client::Handle& handle);
+  void forget(std::uint64_t number, std::uint64_t lookups);
+
+  // Of all files.
+  std::uint64_t opens() const { return opens_; }
+  void open(Inode& inode) {
+    ++inode.opens;
+    ++opens_;
+  }
+  // The name to be removed when this was the last one of a removed file.
+  std::optional<SillyName> close(std::uint64_t number);
+  std::size_t size() const { return inodes_.size(); }
+
+ private:
+  static std::string key(const nfs::client::Handle& handle);
+
+  std::unordered_map<std::uint64_t, Inode> inodes_;
+  std::unordered_map<std::string, std::uint64_t> numbers_;
+  // Numbers are not used twice, so that a late use of one meets no other file.
+  std::uint64_t next_ = kRoot + 1;
+  std::uint64_t opens_ = 0;
+};
+
+}  // namespace stag::fuse

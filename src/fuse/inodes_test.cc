@@ -1,0 +1,60 @@
+#include "fuse/inodes.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace stag::fuse {
+namespace {
+
+nfs::client::Handle handle(char first) {
+  const std::array<std::byte, 2> bytes{static_cast<std::byte>(first), std::byte{7}};
+  return *nfs::client::Handle::from(bytes);
+}
+
+TEST(Inodes, the_root_is_never_forgotten) {
+  Inodes inodes(handle('r'));
+  inodes.forget(Inodes::kRoot, 100);
+  ASSERT_NE(inodes.find(Inodes::kRoot), nullptr);
+  EXPECT_EQ(inodes.find(Inodes::kRoot)->handle, handle('r'));
+  EXPECT_EQ(inodes.enter(handle('r')), Inodes::kRoot);
+}
+
+TEST(Inodes, an_object_has_one_number_until_every_lookup_is_forgotten) {
+  Inodes inodes(handle('r'));
+  const std::uint64_t number = inodes.enter(handle('a'));
+  EXPECT_EQ(inodes.enter(handle('a')), number);
+  EXPECT_NE(inodes.enter(handle('b')), number);
+  inodes.forget(number, 1);
+  ASSERT_NE(inodes.find(number), nullptr);
+  inodes.forget(number, 1);
+  EXPECT_EQ(inodes.find(number), nullptr);
+  EXPECT_EQ(inodes.find(handle('a')), nullptr);
+  EXPECT_NE(inodes.enter(handle('a')), number) << "a late use of the number would meet it";
+}
+
+TEST(Inodes, more_forgotten_than_looked_up_ends_an_object_once) {
+  Inodes inodes(handle('r'));
+  const std::uint64_t number = inodes.enter(handle('a'));
+  inodes.forget(number, 1000);
+  inodes.forget(number, 1);
+  EXPECT_EQ(inodes.size(), 1u);
+}
+
+TEST(Inodes, the_name_of_a_removed_file_comes_with_its_last_close) {
+  Inodes inodes(handle('r'));
+  const std::uint64_t number = inodes.enter(handle('a'));
+  inodes.open(*inodes.find(number));
+  inodes.open(*inodes.find(number));
+  inodes.find(number)->silly = SillyName{handle('r'), ".silly"};
+  EXPECT_FALSE(inodes.close(number));
+  EXPECT_EQ(inodes.opens(), 1u);
+  const std::optional<SillyName> last = inodes.close(number);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->name, ".silly");
+  EXPECT_FALSE(inodes.close(number)) << "closed more often than opened";
+  EXPECT_EQ(inodes.opens(), 0u);
+}
+
+}  // namespace
+}  // namespace stag::fuse

@@ -1,0 +1,327 @@
+#include "fuse/mount.h"
+
+#define FUSE_USE_VERSION 314
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fuse_lowlevel.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <coroutine>
+#include <new>
+
+#include "base/task_group.h"
+#include "fuse/operations.h"
+#include "net/descriptor.h"
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Error;
+using nfs::client::FileSystem;
+using nfs::client::Handle;
+using nfs::client::Outcome;
+
+constexpr std::uint32_t kLargest = 1u << 20;  // bytes of one READ or WRITE of the kernel
+constexpr std::uint32_t kBackground = 64;     // requests that the kernel sends unasked
+constexpr int kRequestsATurn = 16;
+
+struct EndSession {
+  void operator()(fuse_session* session) const { fuse_session_destroy(session); }
+};
+
+class Mounted final : public Mount, private net::Reader {
+ public:
+  Mounted(net::EpollLoop& loop, FileSystem& files, const Handle& root, const MountOptions& options)
+      : loop_(loop),
+        sizes_(files.sizes()),
+        operations_(loop, files, root, data_, {.valid = options.valid, .direct = options.direct}) {}
+  ~Mounted() override { unmount(); }
+
+  std::optional<Error> begin(const MountOptions& options);
+  Task<void> unmounted() override;
+  Task<void> settled() override;
+  void unmount() override;
+
+  // What the kernel asks for (the functions of libfuse below).
+  Operations& operations() { return operations_; }
+  void add(Task<void> task) { tasks_.add(std::move(task)); }
+  void agree(fuse_conn_info& connection) const;
+  // The memory of the request that is being processed, which is not used for another one then.
+  Memory keep_request() {
+    return Memory(static_cast<std::byte*>(std::exchange(next_.mem, nullptr)));
+  }
+  Buffers& requests() { return requests_; }
+
+ private:
+  void on_readable() override;
+  // False when there is nothing more to read just now.
+  bool read_request();
+  void end();
+
+  net::EpollLoop& loop_;
+  nfs::client::TransferSizes sizes_;
+  Buffers requests_{0};  // libfuse allocates them, and knows their size
+  Buffers data_{kLargest};
+  Operations operations_;
+  TaskGroup tasks_;
+  std::unique_ptr<fuse_session, EndSession> session_;
+  bool mounted_ = false;
+  bool ended_ = false;
+  fuse_buf next_{};
+  net::Descriptor descriptor_;
+  std::coroutine_handle<> waiter_;
+};
+
+Mounted& mounted(fuse_req_t request) {
+  return *static_cast<Mounted*>(fuse_req_userdata(request));
+}
+
+// Runs an operation, or fails the request when there is no memory to begin it.
+template <class Operation>
+void run(fuse_req_t request, Operation operation) noexcept {
+  try {
+    Mounted& mount = mounted(request);
+    mount.add(operation(mount.operations()));
+  } catch (const std::bad_alloc&) {
+    fuse_reply_err(request, ENOMEM);
+  }
+}
+
+using Info = fuse_file_info*;
+using Id = fuse_ino_t;
+
+void begun(void* mount, fuse_conn_info* connection) {
+  static_cast<Mounted*>(mount)->agree(*connection);
+}
+void lookup(fuse_req_t r, Id parent, const char* name) {
+  run(r, [&](Operations& o) { return o.lookup(r, parent, name); });
+}
+void forget(fuse_req_t r, Id id, std::uint64_t lookups) {
+  mounted(r).operations().forget(id, lookups);
+  fuse_reply_none(r);
+}
+void forget_multi(fuse_req_t r, std::size_t count, fuse_forget_data* forgotten) {
+  for (const fuse_forget_data& one : std::span(forgotten, count))
+    mounted(r).operations().forget(one.ino, one.nlookup);
+  fuse_reply_none(r);
+}
+void getattr(fuse_req_t r, Id id, Info) {
+  run(r, [&](Operations& o) { return o.getattr(r, id); });
+}
+void setattr(fuse_req_t r, Id id, struct stat* wanted, int to_set, Info) {
+  run(r, [&](Operations& o) { return o.setattr(r, id, *wanted, to_set); });
+}
+void access(fuse_req_t r, Id id, int mask) {
+  run(r, [&](Operations& o) { return o.access(r, id, mask); });
+}
+void readlink(fuse_req_t r, Id id) {
+  run(r, [&](Operations& o) { return o.readlink(r, id); });
+}
+void mknod(fuse_req_t r, Id parent, const char* name, mode_t mode, dev_t device) {
+  run(r, [&](Operations& o) { return o.mknod(r, parent, name, mode, device); });
+}
+void mkdir(fuse_req_t r, Id parent, const char* name, mode_t mode) {
+  run(r, [&](Operations& o) { return o.mkdir(r, parent, name, mode); });
+}
+void unlink(fuse_req_t r, Id parent, const char* name) {
+  run(r, [&](Operations& o) { return o.unlink(r, parent, name); });
+}
+void rmdir(fuse_req_t r, Id parent, const char* name) {
+  run(r, [&](Operations& o) { return o.rmdir(r, parent, name); });
+}
+void symlink(fuse_req_t r, const char* target, Id parent, const char* name) {
+  run(r, [&](Operations& o) { return o.symlink(r, target, parent, name); });
+}
+void rename(fuse_req_t r, Id parent, const char* name, Id new_parent, const char* new_name,
+            unsigned flags) {
+  // NFS cannot exchange names, nor refuse a name that is taken.
+  if (flags != 0) return static_cast<void>(fuse_reply_err(r, EINVAL));
+  run(r, [&](Operations& o) { return o.rename(r, parent, name, new_parent, new_name); });
+}
+void link(fuse_req_t r, Id file, Id parent, const char* name) {
+  run(r, [&](Operations& o) { return o.link(r, file, parent, name); });
+}
+void create(fuse_req_t r, Id parent, const char* name, mode_t mode, Info info) {
+  run(r, [&](Operations& o) { return o.create(r, parent, name, mode, *info); });
+}
+void open(fuse_req_t r, Id id, Info info) {
+  run(r, [&](Operations& o) { return o.open(r, id, *info); });
+}
+void release(fuse_req_t r, Id id, Info) {
+  run(r, [&](Operations& o) { return o.release(r, id); });
+}
+void read(fuse_req_t r, Id id, std::size_t size, off_t offset, Info) {
+  run(r, [&](Operations& o) { return o.read(r, id, size, static_cast<std::uint64_t>(offset)); });
+}
+void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset, Info) {
+  run(r, [&](Operations& o) {
+    Mounted& mount = mounted(r);
+    return o.write(r, id, static_cast<std::uint64_t>(offset), mount.keep_request(),
+                   Bytes(reinterpret_cast<const std::byte*>(data), size), mount.requests());
+  });
+}
+// A write that has returned is on stable storage.
+void fsync(fuse_req_t r, Id, int, Info) {
+  fuse_reply_err(r, 0);
+}
+void opendir(fuse_req_t r, Id id, Info info) {
+  run(r, [&](Operations& o) { return o.opendir(r, id, *info); });
+}
+void readdir(fuse_req_t r, Id, std::size_t size, off_t offset, Info info) {
+  const auto from = static_cast<std::uint64_t>(offset);
+  run(r, [&](Operations& o) { return o.readdir(r, size, from, info->fh, false); });
+}
+void readdirplus(fuse_req_t r, Id, std::size_t size, off_t offset, Info info) {
+  const auto from = static_cast<std::uint64_t>(offset);
+  run(r, [&](Operations& o) { return o.readdir(r, size, from, info->fh, true); });
+}
+void releasedir(fuse_req_t r, Id, Info info) {
+  mounted(r).operations().releasedir(r, info->fh);
+}
+void statfs(fuse_req_t r, Id id) {
+  run(r, [&](Operations& o) { return o.statfs(r, id); });
+}
+
+constexpr fuse_lowlevel_ops functions() {
+  fuse_lowlevel_ops to{};
+  to.init = begun;
+  to.lookup = lookup;
+  to.forget = forget;
+  to.forget_multi = forget_multi;
+  to.getattr = getattr;
+  to.setattr = setattr;
+  to.access = access;
+  to.readlink = readlink;
+  to.mknod = mknod;
+  to.mkdir = mkdir;
+  to.unlink = unlink;
+  to.rmdir = rmdir;
+  to.symlink = symlink;
+  to.rename = rename;
+  to.link = link;
+  to.create = create;
+  to.open = open;
+  to.release = release;
+  to.read = read;
+  to.write = write;
+  to.fsync = fsync;
+  to.fsyncdir = fsync;
+  to.opendir = opendir;
+  to.readdir = readdir;
+  to.readdirplus = readdirplus;
+  to.releasedir = releasedir;
+  to.statfs = statfs;
+  return to;
+}
+constexpr fuse_lowlevel_ops kFunctions = functions();
+
+Error trouble(const MountOptions& options) {
+  return Error::of_local(fmt::format(
+      "FUSE does not mount on '{}': see what it wrote above; is the directory there and yours, is "
+      "fusermount3 installed (package fuse3), and may you use /dev/fuse?",
+      options.directory));
+}
+
+// As a word of libfuse's lists of options.
+std::string one_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') word.push_back('\\');
+    word.push_back(c);
+  }
+  return word;
+}
+
+}  // namespace
+
+std::optional<Error> Mounted::begin(const MountOptions& options) {
+  std::string list =
+      fmt::format("fsname={},subtype=stag,max_read={}", one_word(options.source), kLargest);
+  for (const std::string& option : options.options) list += "," + option;
+  fuse_args arguments{};
+  const auto freed = [](fuse_args* args) { fuse_opt_free_args(args); };
+  const std::unique_ptr<fuse_args, decltype(freed)> keep(&arguments, freed);
+  for (const char* word : {"stag", "-o", list.c_str()})
+    if (fuse_opt_add_arg(&arguments, word) != 0) throw std::bad_alloc();
+  session_.reset(fuse_session_new(&arguments, &kFunctions, sizeof(kFunctions), this));
+  if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
+  if (fuse_session_mount(session_.get(), options.directory.c_str()) != 0) return trouble(options);
+  mounted_ = true;
+  net::UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
+  if (!device || fcntl(device.fd(), F_SETFL, O_NONBLOCK) != 0) return trouble(options);
+  Result<net::Descriptor, Reason> watched = net::Descriptor::watch(loop_, std::move(device));
+  if (!watched) return trouble(options);
+  descriptor_ = *std::move(watched);
+  descriptor_.when_readable(*this);
+  return std::nullopt;
+}
+
+void Mounted::agree(fuse_conn_info& connection) const {
+  connection.max_write = std::min(connection.max_write, kLargest);
+  connection.max_read = kLargest;
+  connection.max_readahead = kLargest;
+  connection.max_background = kBackground;
+  connection.time_gran = 1;
+}
+
+void Mounted::on_readable() {
+  for (int i = 0; i < kRequestsATurn && !ended_; ++i)
+    if (!read_request()) break;
+  if (ended_) return;
+  descriptor_.when_readable(*this);
+}
+
+bool Mounted::read_request() {
+  if (next_.mem == nullptr) next_.mem = requests_.take_kept().release();
+  const int got = fuse_session_receive_buf(session_.get(), &next_);
+  if (got == -EINTR) return true;
+  if (got == -EAGAIN) {
+    descriptor_.mark_unreadable();
+    return false;
+  }
+  if (got <= 0) {
+    end();
+    return false;
+  }
+  fuse_session_process_buf(session_.get(), &next_);
+  if (fuse_session_exited(session_.get())) end();
+  return true;
+}
+
+void Mounted::end() {
+  ended_ = true;
+  descriptor_.close();
+  if (waiter_) loop_.post([waiter = std::exchange(waiter_, {})] { waiter.resume(); });
+}
+
+Task<void> Mounted::unmounted() {
+  struct Ended {
+    Mounted& mount;
+    bool await_ready() const { return mount.ended_; }
+    void await_suspend(std::coroutine_handle<> waiter) { mount.waiter_ = waiter; }
+    void await_resume() const {}
+  };
+  co_await Ended{*this};
+  unmount();
+}
+
+Task<void> Mounted::settled() {
+  co_await tasks_.join();
+}
+
+// The descriptor is closed first: the kernel waits for nobody who could answer then.
+void Mounted::unmount() {
+  if (!ended_) end();
+  if (std::exchange(mounted_, false)) fuse_session_unmount(session_.get());
+  Memory(static_cast<std::byte*>(std::exchange(next_.mem, nullptr)));
+}
+
+Outcome<std::unique_ptr<Mount>> Mount::open(net::EpollLoop& loop, FileSystem& files,
+                                            const Handle& root, const MountOptions& options) {
+  auto mount = std::make_unique<Mounted>(loop, files, root, options);
+  if (std::optional<Error> error = mount->begin(options)) return Failure{*std::move(error)};
+  return std::unique_ptr<Mount>(std::move(mount));
+}
+
+}  // namespace stag::fuse

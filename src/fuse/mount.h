@@ -1,0 +1,45 @@
+// Mount: a directory of this machine that shows the files of an NFS server, by FUSE (libfuse3,
+// low-level interface). No kernel module of an NFS client, no RDMA hardware and no root are needed:
+// for users, fusermount3 mounts.
+//
+// Thread: one loop, which reads the requests of the kernel and runs the calls to the server.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/task.h"
+#include "net/loop.h"
+#include "nfs/client/file_system.h"
+
+namespace stag::fuse {
+
+struct MountOptions {
+  std::string directory;               // where the files appear; exists
+  std::string source;                  // what mount(8) and df(1) show
+  std::vector<std::string> options{};  // of mount.fuse(8): "ro", "allow_other", "nosuid", ...
+  double valid = 1;     // seconds for which the kernel may use attributes and names unasked
+  bool direct = false;  // the kernel caches no data
+};
+
+class Mount {
+ public:
+  // Mounts the object `root` of `files`, which outlive the Mount. Kind::Local: FUSE does not let
+  // this user, or not there; the sentence says what to do.
+  static nfs::client::Outcome<std::unique_ptr<Mount>> open(net::EpollLoop& loop,
+                                                           nfs::client::FileSystem& files,
+                                                           const nfs::client::Handle& root,
+                                                           const MountOptions& options);
+  virtual ~Mount() = default;
+
+  // Ends when the directory shows the files no more: somebody has unmounted it, or unmount() did.
+  virtual Task<void> unmounted() = 0;
+  // Ends when no call for the mount is in progress. Awaited before the end, after unmounted().
+  virtual Task<void> settled() = 0;
+  // Takes the mount out of the tree of directories at once, also while it is in use: programs that
+  // have files open get errors from then on.
+  virtual void unmount() = 0;
+};
+
+}  // namespace stag::fuse

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+
+#include "fuse/operations.h"
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Error;
+using nfs::client::FileType;
+using nfs::client::Handle;
+using nfs::client::Node;
+using nfs::client::Outcome;
+using nfs::client::SetAttributes;
+using nfs::client::Special;
+using nfs::client::Status;
+
+constexpr mode_t kModeBits = 07777;
+
+std::optional<FileType> special_type(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFIFO:
+      return FileType::Fifo;
+    case S_IFSOCK:
+      return FileType::Socket;
+    case S_IFBLK:
+      return FileType::BlockDevice;
+    case S_IFCHR:
+      return FileType::CharacterDevice;
+    default:
+      return std::nullopt;
+  }
+}
+
+SetAttributes with_mode(mode_t mode) {
+  SetAttributes attributes;
+  attributes.mode = mode & kModeBits;
+  return attributes;
+}
+
+}  // namespace
+
+Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string name) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  answer(request, co_await files_.lookup(directory, std::move(name)));
+}
+
+Task<void> Operations::mknod(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
+                             dev_t device) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  const std::optional<FileType> type = special_type(mode);
+  if (!type) {
+    answer(request, co_await files_.create(directory, std::move(name), with_mode(mode),
+                                           nfs::client::CreateMode::Guarded));
+    co_return;
+  }
+  const Special special{*type, {major(device), minor(device)}};
+  answer(request, co_await files_.mknod(directory, std::move(name), special, with_mode(mode)));
+}
+
+Task<void> Operations::mkdir(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  answer(request, co_await files_.mkdir(directory, std::move(name), with_mode(mode)));
+}
+
+Task<void> Operations::symlink(fuse_req_t from, std::string target, std::uint64_t parent,
+                               std::string name) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  answer(request, co_await files_.symlink(directory, std::move(name), std::move(target)));
+}
+
+Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t parent,
+                            std::string name) {
+  Request request(loop_, from);
+  const Handle linked = handle_of(request, file);
+  if (linked.empty()) co_return;
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  const Outcome<Ok> done = co_await files_.link(linked, directory, std::move(name));
+  if (!done) co_return request.fail(done.error());
+  const auto attributes = co_await files_.getattr(linked);
+  if (!attributes) co_return request.fail(attributes.error());
+  answer(request, Outcome<Node>(Node{linked, *attributes}));
+}
+
+Task<void> Operations::unlink(fuse_req_t from, std::uint64_t parent, std::string name) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  const Outcome<bool> kept = co_await keep_if_open(directory, name);
+  if (!kept) co_return request.fail(kept.error());
+  if (*kept) co_return request.done();
+  answer(request, co_await files_.remove(directory, std::move(name)));
+}
+
+Task<void> Operations::rmdir(fuse_req_t from, std::uint64_t parent, std::string name) {
+  Request request(loop_, from);
+  const Handle directory = handle_of(request, parent);
+  if (directory.empty()) co_return;
+  answer(request, co_await files_.rmdir(directory, std::move(name)));
+}
+
+Task<void> Operations::rename(fuse_req_t from, std::uint64_t parent, std::string name,
+                              std::uint64_t new_parent, std::string new_name) {
+  Request request(loop_, from);
+  const Handle source = handle_of(request, parent);
+  if (source.empty()) co_return;
+  const Handle target = handle_of(request, new_parent);
+  if (target.empty()) co_return;
+  const Outcome<bool> kept = co_await keep_if_open(target, new_name);
+  if (!kept) co_return request.fail(kept.error());
+  answer(request, co_await files_.rename(source, std::move(name), target, std::move(new_name)));
+}
+
+Task<Outcome<bool>> Operations::keep_if_open(Handle directory, std::string name) {
+  // Most names are removed while nothing is open, and cost no look-up then.
+  if (inodes_.opens() == 0) co_return false;
+  const Outcome<Node> node = co_await files_.lookup(directory, name);
+  if (!node && node.error().is(Status::NoEntry)) co_return false;
+  if (!node) co_return Failure{node.error()};
+  const Inode* inode = inodes_.find(node->handle);
+  if (inode == nullptr || inode->opens == 0) co_return false;
+  // Another link keeps the file.
+  if (inode->silly || node->attributes.links > 1) co_return false;
+  std::string silly =
+      fmt::format(".stag-silly-{:x}-{:x}", node->attributes.file_id, ++silly_names_);
+  const Outcome<Ok> renamed = co_await files_.rename(directory, std::move(name), directory, silly);
+  if (!renamed) co_return Failure{renamed.error()};
+  Inode* now = inodes_.find(node->handle);
+  if (now != nullptr && now->opens > 0)
+    now->silly = SillyName{directory, std::move(silly)};
+  else  // Closed meanwhile.
+    static_cast<void>(co_await files_.remove(directory, std::move(silly)));
+  co_return true;
+}
+
+}  // namespace stag::fuse

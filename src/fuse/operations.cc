@@ -1,0 +1,54 @@
+#include "fuse/operations.h"
+
+#include <cerrno>
+
+#include "fuse/values.h"
+
+namespace stag::fuse {
+
+using nfs::client::Attributes;
+using nfs::client::FileSystem;
+using nfs::client::Handle;
+using nfs::client::Node;
+using nfs::client::Outcome;
+
+Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffers& buffers,
+                       const OperationOptions& options)
+    : loop_(loop), files_(files), buffers_(buffers), options_(options), inodes_(root) {}
+
+Handle Operations::handle_of(Request& request, std::uint64_t number) {
+  if (const Inode* inode = inodes_.find(number)) return inode->handle;
+  request.fail(ESTALE);
+  return {};
+}
+
+fuse_entry_param Operations::entry_of(const Node& node, std::uint64_t number) const {
+  fuse_entry_param entry{};
+  entry.ino = number;
+  entry.attr = stat_of(node.attributes, files_.sizes().read);
+  entry.attr_timeout = options_.valid;
+  entry.entry_timeout = options_.valid;
+  return entry;
+}
+
+void Operations::answer(Request& request, const Outcome<Node>& node) {
+  if (!node) return request.fail(node.error());
+  const fuse_req_t waiting = request.take();
+  if (waiting == nullptr) return;
+  const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
+  // A request that the kernel gave up is no lookup.
+  if (fuse_reply_entry(waiting, &entry) != 0) inodes_.forget(entry.ino, 1);
+}
+
+void Operations::answer(Request& request, const Outcome<Attributes>& attributes) {
+  if (!attributes) return request.fail(attributes.error());
+  const struct stat to = stat_of(*attributes, files_.sizes().read);
+  if (const fuse_req_t waiting = request.take()) fuse_reply_attr(waiting, &to, options_.valid);
+}
+
+void Operations::answer(Request& request, const Outcome<Ok>& done) {
+  if (!done) return request.fail(done.error());
+  request.done();
+}
+
+}  // namespace stag::fuse

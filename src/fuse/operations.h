@@ -1,0 +1,101 @@
+// Operations: what the kernel asks of a mounted file system, done by an NFS server. One coroutine a
+// request; each answers its request itself.
+//
+// Consistency is close-to-open, as NFS has it: open(2) asks the server for the attributes, and what
+// the kernel has cached of the file is used only if they are those of the open before. A write has
+// reached stable storage of the server when it returns.
+//
+// Thread: the loop of the Mount. The FileSystem outlives the Operations, and these their Tasks.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/loop.h"
+#include "base/task.h"
+#include "fuse/buffers.h"
+#include "fuse/directory.h"
+#include "fuse/inodes.h"
+#include "fuse/request.h"
+#include "nfs/client/file_system.h"
+
+namespace stag::fuse {
+
+struct OperationOptions {
+  double valid = 1;     // seconds for which the kernel may use attributes and names unasked
+  bool direct = false;  // the kernel caches no data
+};
+
+class Operations {
+ public:
+  // The kernel reads at most as much as one of `buffers` holds.
+  Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
+             Buffers& buffers, const OperationOptions& options);
+
+  // Names (names.cc).
+  Task<void> lookup(fuse_req_t request, std::uint64_t parent, std::string name);
+  Task<void> mknod(fuse_req_t request, std::uint64_t parent, std::string name, mode_t mode,
+                   dev_t device);
+  Task<void> mkdir(fuse_req_t request, std::uint64_t parent, std::string name, mode_t mode);
+  Task<void> symlink(fuse_req_t request, std::string target, std::uint64_t parent,
+                     std::string name);
+  Task<void> link(fuse_req_t request, std::uint64_t file, std::uint64_t parent, std::string name);
+  Task<void> unlink(fuse_req_t request, std::uint64_t parent, std::string name);
+  Task<void> rmdir(fuse_req_t request, std::uint64_t parent, std::string name);
+  Task<void> rename(fuse_req_t request, std::uint64_t parent, std::string name,
+                    std::uint64_t new_parent, std::string new_name);
+  void forget(std::uint64_t number, std::uint64_t lookups) { inodes_.forget(number, lookups); }
+
+  // Attributes (attributes.cc).
+  Task<void> getattr(fuse_req_t request, std::uint64_t number);
+  Task<void> setattr(fuse_req_t request, std::uint64_t number, struct stat wanted, int to_set);
+  Task<void> access(fuse_req_t request, std::uint64_t number, int mask);
+  Task<void> readlink(fuse_req_t request, std::uint64_t number);
+  Task<void> statfs(fuse_req_t request, std::uint64_t number);
+
+  // Data (data.cc). `data` is in `memory`, which goes to `used` in the end.
+  Task<void> create(fuse_req_t request, std::uint64_t parent, std::string name, mode_t mode,
+                    fuse_file_info info);
+  Task<void> open(fuse_req_t request, std::uint64_t number, fuse_file_info info);
+  Task<void> release(fuse_req_t request, std::uint64_t number);
+  Task<void> read(fuse_req_t request, std::uint64_t number, std::size_t size, std::uint64_t offset);
+  Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t offset, Memory memory,
+                   Bytes data, Buffers& used);
+
+  // Directories (directories.cc).
+  Task<void> opendir(fuse_req_t request, std::uint64_t number, fuse_file_info info);
+  Task<void> readdir(fuse_req_t request, std::size_t size, std::uint64_t offset,
+                     std::uint64_t opened, bool plus);
+  void releasedir(fuse_req_t request, std::uint64_t opened);
+
+ private:
+  // The handle of an inode; empty, and the request has failed, where the kernel forgot it.
+  nfs::client::Handle handle_of(Request& request, std::uint64_t number);
+  fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
+  // Answers with an object of the server that the kernel may know from now on.
+  void answer(Request& request, const nfs::client::Outcome<nfs::client::Node>& node);
+  void answer(Request& request, const nfs::client::Outcome<nfs::client::Attributes>& attributes);
+  static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
+
+  // Gives a file that is open and about to lose its last name, `name`, another one. Yields whether
+  // it did.
+  Task<nfs::client::Outcome<bool>> keep_if_open(nfs::client::Handle directory, std::string name);
+  struct Listed;
+  bool add(Listed& listed, const nfs::client::Entry& entry, std::uint64_t next, bool plus);
+
+  Loop& loop_;
+  nfs::client::FileSystem& files_;
+  Buffers& buffers_;
+  OperationOptions options_;
+  Inodes inodes_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
+  std::uint64_t next_directory_ = 1;
+  std::uint64_t silly_names_ = 0;
+};
+
+}  // namespace stag::fuse

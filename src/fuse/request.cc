@@ -1,0 +1,48 @@
+#include "fuse/request.h"
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "fuse/values.h"
+
+namespace stag::fuse {
+namespace {
+
+// Signals that end no program come here, too, and few programs expect EINTR from files.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+}  // namespace
+
+Request::Request(Loop& loop, fuse_req_t request) : loop_(loop), request_(request) {
+  fuse_req_interrupt_func(request_, interrupted, this);
+}
+
+Request::~Request() {
+  fail(ENOMEM);
+}
+
+fuse_req_t Request::take() {
+  patience_.cancel();
+  if (request_ != nullptr) fuse_req_interrupt_func(request_, nullptr, nullptr);
+  return std::exchange(request_, nullptr);
+}
+
+void Request::fail(int error) {
+  if (fuse_req_t request = take()) fuse_reply_err(request, error);
+}
+
+void Request::fail(const nfs::client::Error& error) {
+  fail(errno_of(error));
+}
+
+void Request::interrupted(fuse_req_t, void* self) {
+  Request& request = *static_cast<Request*>(self);
+  try {
+    request.patience_ = request.loop_.after(kPatience, [&request] { request.fail(EINTR); });
+  } catch (const std::bad_alloc&) {
+    request.fail(EINTR);
+  }
+}
+
+}  // namespace stag::fuse

@@ -1,0 +1,191 @@
+#include "fuse/values.h"
+
+#define FUSE_USE_VERSION 314
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::Error;
+using nfs::client::FileType;
+using nfs::client::SetAttributes;
+using nfs::client::SetTime;
+using nfs::client::Status;
+using nfs::client::Time;
+namespace access = nfs::client::access;
+
+constexpr std::uint32_t kBlock = 512;  // of st_blocks
+constexpr int kOpenForExec = 0x20;     // __FMODE_EXEC, as the kernel passes it on
+
+int errno_of(Status status) {
+  switch (status) {
+    case Status::Ok:
+      return 0;
+    case Status::NotOwner:
+      return EPERM;
+    case Status::NoEntry:
+      return ENOENT;
+    case Status::NoDeviceOrAddress:
+      return ENXIO;
+    case Status::Access:
+      return EACCES;
+    case Status::Exists:
+      return EEXIST;
+    case Status::CrossDevice:
+      return EXDEV;
+    case Status::NoDevice:
+      return ENODEV;
+    case Status::NotDirectory:
+      return ENOTDIR;
+    case Status::IsDirectory:
+      return EISDIR;
+    case Status::Invalid:
+    case Status::BadType:
+      return EINVAL;
+    case Status::FileTooBig:
+      return EFBIG;
+    case Status::NoSpace:
+      return ENOSPC;
+    case Status::ReadOnly:
+      return EROFS;
+    case Status::TooManyLinks:
+      return EMLINK;
+    case Status::NameTooLong:
+      return ENAMETOOLONG;
+    case Status::NotEmpty:
+      return ENOTEMPTY;
+    case Status::QuotaExceeded:
+      return EDQUOT;
+    case Status::Stale:
+    case Status::BadHandle:
+      return ESTALE;
+    case Status::Remote:
+      return EREMOTE;
+    case Status::NotSupported:
+      return EOPNOTSUPP;
+    case Status::Delay:
+      return EAGAIN;
+    case Status::Io:
+    case Status::NotSync:
+    case Status::BadCookie:
+    case Status::TooSmall:
+    case Status::ServerFault:
+    case Status::Unknown:
+      break;
+  }
+  return EIO;
+}
+
+mode_t type_bits(FileType type) {
+  switch (type) {
+    case FileType::Regular:
+      return S_IFREG;
+    case FileType::Directory:
+      return S_IFDIR;
+    case FileType::BlockDevice:
+      return S_IFBLK;
+    case FileType::CharacterDevice:
+      return S_IFCHR;
+    case FileType::Symlink:
+      return S_IFLNK;
+    case FileType::Socket:
+      return S_IFSOCK;
+    case FileType::Fifo:
+      return S_IFIFO;
+  }
+  return S_IFREG;
+}
+
+timespec timespec_of(Time time) {
+  return {.tv_sec = time.seconds, .tv_nsec = static_cast<long>(time.nanoseconds)};
+}
+
+SetTime time_of(const timespec& time, bool set, bool now) {
+  if (now) return SetTime::now();
+  if (!set) return {};
+  return SetTime::to({time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)});
+}
+
+}  // namespace
+
+int errno_of(const Error& error) {
+  switch (error.kind) {
+    case Error::Kind::Nfs:
+    case Error::Kind::Mount:
+      return errno_of(error.status);
+    case Error::Kind::Links:
+      return ELOOP;
+    case Error::Kind::Call:
+      return error.cancelled() ? EINTR : EIO;
+    case Error::Kind::Url:
+    case Error::Kind::Protocol:
+    case Error::Kind::Local:
+      break;
+  }
+  return EIO;
+}
+
+struct stat stat_of(const Attributes& attributes, std::uint32_t block) {
+  struct stat to {};
+  to.st_ino = attributes.file_id;
+  to.st_mode = type_bits(attributes.type) | (attributes.mode & 07777);
+  to.st_nlink = attributes.links;
+  to.st_uid = attributes.uid;
+  to.st_gid = attributes.gid;
+  to.st_rdev = makedev(attributes.device.major, attributes.device.minor);
+  to.st_size = static_cast<off_t>(attributes.size);
+  to.st_blksize = static_cast<blksize_t>(block);
+  to.st_blocks = static_cast<blkcnt_t>(attributes.used / kBlock + (attributes.used % kBlock != 0));
+  to.st_atim = timespec_of(attributes.accessed);
+  to.st_mtim = timespec_of(attributes.modified);
+  to.st_ctim = timespec_of(attributes.changed);
+  return to;
+}
+
+SetAttributes changes_of(const struct stat& wanted, int to_set) {
+  SetAttributes changes;
+  if (to_set & FUSE_SET_ATTR_MODE) changes.mode = wanted.st_mode & 07777;
+  if (to_set & FUSE_SET_ATTR_UID) changes.uid = wanted.st_uid;
+  if (to_set & FUSE_SET_ATTR_GID) changes.gid = wanted.st_gid;
+  if (to_set & FUSE_SET_ATTR_SIZE) changes.size = static_cast<std::uint64_t>(wanted.st_size);
+  changes.accessed = time_of(wanted.st_atim, (to_set & FUSE_SET_ATTR_ATIME) != 0,
+                             (to_set & FUSE_SET_ATTR_ATIME_NOW) != 0);
+  changes.modified = time_of(wanted.st_mtim, (to_set & FUSE_SET_ATTR_MTIME) != 0,
+                             (to_set & FUSE_SET_ATTR_MTIME_NOW) != 0);
+  return changes;
+}
+
+std::uint32_t access_of_open(int flags) {
+  if (flags & kOpenForExec) return access::kExecute;
+  switch (flags & O_ACCMODE) {
+    case O_RDONLY:
+      return access::kRead;
+    case O_WRONLY:
+      return access::kModify;
+    default:
+      return access::kRead | access::kModify;
+  }
+}
+
+std::uint32_t access_of_mask(int mask, bool directory) {
+  std::uint32_t asked = 0;
+  if (mask & R_OK) asked |= access::kRead;
+  if (mask & W_OK) asked |= access::kModify | access::kExtend;
+  if (mask & X_OK) asked |= directory ? access::kLookup : access::kExecute;
+  return asked;
+}
+
+bool grants(std::uint32_t granted, int mask, bool directory) {
+  if ((mask & R_OK) && !(granted & access::kRead)) return false;
+  // Servers grant one of the two where the other means nothing.
+  if ((mask & W_OK) && !(granted & (access::kModify | access::kExtend))) return false;
+  return !(mask & X_OK) || (granted & (directory ? access::kLookup : access::kExecute));
+}
+
+}  // namespace stag::fuse

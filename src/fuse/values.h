@@ -1,0 +1,29 @@
+// Attributes, errors and flags of FUSE and of the NFS client, one as the other.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+
+#include "nfs/client/protocol/error.h"
+#include "nfs/client/protocol/types.h"
+
+namespace stag::fuse {
+
+// The errno of a failed operation.
+int errno_of(const nfs::client::Error& error);
+
+// `block`: the size of transfers that the file system likes best.
+struct stat stat_of(const nfs::client::Attributes& attributes, std::uint32_t block);
+
+// What `to_set` (FUSE_SET_ATTR_...) asks for.
+nfs::client::SetAttributes changes_of(const struct stat& wanted, int to_set);
+
+// The access (client::access) that open(2) with `flags` asks the server for.
+std::uint32_t access_of_open(int flags);
+// The same of access(2).
+std::uint32_t access_of_mask(int mask, bool directory);
+// Whether `granted` is enough for access(2) with `mask`.
+bool grants(std::uint32_t granted, int mask, bool directory);
+
+}  // namespace stag::fuse

@@ -1,0 +1,105 @@
+#include "fuse/values.h"
+
+#define FUSE_USE_VERSION 314
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <gtest/gtest.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::Error;
+using nfs::client::FileType;
+using nfs::client::SetTime;
+using nfs::client::Status;
+using nfs::client::Time;
+namespace access = nfs::client::access;
+
+int of(Status status) {
+  return errno_of(Error::of_status({"try", "name"}, status));
+}
+
+TEST(FuseErrno, is_that_of_the_servers_status) {
+  EXPECT_EQ(of(Status::NoEntry), ENOENT);
+  EXPECT_EQ(of(Status::NotEmpty), ENOTEMPTY);
+  EXPECT_EQ(of(Status::Stale), ESTALE);
+  EXPECT_EQ(of(Status::QuotaExceeded), EDQUOT);
+  EXPECT_EQ(of(Status::NotSupported), EOPNOTSUPP);
+  EXPECT_EQ(of(Status::ServerFault), EIO);
+}
+
+TEST(FuseErrno, of_a_call_without_an_answer_is_EIO_and_of_a_cancelled_one_EINTR) {
+  EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::TimedOut))), EIO);
+  EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::Cancelled))), EINTR);
+  EXPECT_EQ(errno_of(Error::of_protocol({"read", ""}, "more bytes than asked for")), EIO);
+}
+
+TEST(FuseErrno, is_never_0_for_a_failure) {
+  for (int status = 1; status <= static_cast<int>(Status::Unknown); ++status)
+    EXPECT_NE(of(static_cast<Status>(status)), 0) << status;
+}
+
+TEST(FuseStat, has_what_the_attributes_say) {
+  Attributes attributes;
+  attributes.type = FileType::CharacterDevice;
+  attributes.mode = 04751;
+  attributes.links = 3;
+  attributes.size = 1ull << 40;
+  attributes.used = 1025;
+  attributes.device = {5, 300};
+  attributes.file_id = ~0ull;
+  attributes.modified = {-1, 999'999'999};
+  const struct stat found = stat_of(attributes, 65536);
+  EXPECT_EQ(found.st_mode, static_cast<mode_t>(S_IFCHR | 04751));
+  EXPECT_EQ(found.st_nlink, 3u);
+  EXPECT_EQ(found.st_size, 1ll << 40);
+  EXPECT_EQ(found.st_blocks, 3) << "of 512 bytes, each begun one";
+  EXPECT_EQ(found.st_rdev, makedev(5, 300));
+  EXPECT_EQ(found.st_ino, ~0ull);
+  EXPECT_EQ(found.st_mtim.tv_sec, -1);
+  EXPECT_EQ(found.st_mtim.tv_nsec, 999'999'999);
+  EXPECT_EQ(found.st_blksize, 65536);
+}
+
+TEST(FuseChanges, are_those_that_are_asked_for) {
+  struct stat wanted {};
+  wanted.st_mode = S_IFREG | 0640;
+  wanted.st_uid = 7;
+  wanted.st_size = 100;
+  wanted.st_mtim = {.tv_sec = 5, .tv_nsec = 6};
+  const auto mode = changes_of(wanted, FUSE_SET_ATTR_MODE);
+  EXPECT_EQ(mode.mode, 0640u);
+  EXPECT_FALSE(mode.uid || mode.gid || mode.size);
+  EXPECT_EQ(mode.modified.how, SetTime::How::Keep);
+  const auto rest = changes_of(wanted, FUSE_SET_ATTR_UID | FUSE_SET_ATTR_SIZE |
+                                           FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW);
+  EXPECT_FALSE(rest.mode);
+  EXPECT_EQ(rest.uid, 7u);
+  EXPECT_EQ(rest.size, 100u);
+  EXPECT_EQ(rest.modified.how, SetTime::How::To);
+  EXPECT_EQ(rest.modified.time, (Time{5, 6}));
+  EXPECT_EQ(rest.accessed.how, SetTime::How::Now);
+}
+
+TEST(FuseAccess, of_an_open_is_what_its_flags_need) {
+  EXPECT_EQ(access_of_open(O_RDONLY), access::kRead);
+  EXPECT_EQ(access_of_open(O_WRONLY | O_APPEND), access::kModify);
+  EXPECT_EQ(access_of_open(O_RDWR), access::kRead | access::kModify);
+}
+
+TEST(FuseAccess, to_enter_a_directory_is_to_look_up_in_it) {
+  EXPECT_EQ(access_of_mask(X_OK, true), access::kLookup);
+  EXPECT_EQ(access_of_mask(X_OK, false), access::kExecute);
+  EXPECT_TRUE(grants(access::kLookup, X_OK, true));
+  EXPECT_FALSE(grants(access::kLookup, X_OK, false));
+  EXPECT_TRUE(grants(access::kExtend, W_OK, true));
+  EXPECT_FALSE(grants(access::kModify, R_OK | W_OK, false));
+}
+
+}  // namespace
+}  // namespace stag::fuse

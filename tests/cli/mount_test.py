@@ -1,0 +1,264 @@
+"""`stag mount`: files of a server in a directory of this machine, as programs use them that know nothing of NFS. The server's own folder
+says what came of it."""
+import errno
+import filecmp
+import mmap
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import harness
+from harness import PATIENCE, Case, Proxy, stag
+
+
+def is_mounted(directory):
+    with open("/proc/self/mountinfo") as mounts:
+        return any(line.split()[4] == directory and " fuse.stag " in line for line in mounts)
+
+
+class Mounted(Case):
+    def setUp(self):
+        super().setUp()
+        self.directory = self.at("mount")
+        os.mkdir(self.directory)
+
+    def mount(self, *options, url=None):
+        done = stag("mount", *options, url or self.url(), self.directory)
+        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
+            raise unittest.SkipTest("FUSE does not mount here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(self.end)
+
+    def end(self):
+        if is_mounted(self.directory):
+            stag("umount", "--lazy", self.directory)
+
+    def here(self, *parts):
+        return os.path.join(self.directory, *parts)
+
+
+class Files(Mounted):
+    def test_are_those_of_the_server(self):
+        content = os.urandom(3_500_001)
+        self.write(self.there("theirs"), content)
+        over_tcp = self.server.tcp(f"/files/{self.name}")
+        for url in (self.url(), over_tcp, self.url() + "&version=4.2", over_tcp + "&version=4.0"):
+            with self.subTest(url):
+                self.mount(url=url)
+                with open(self.here("theirs"), "rb") as file:
+                    self.assertEqual(file.read(), content)
+                    file.seek(1_048_570)
+                    self.assertEqual(file.read(20), content[1_048_570:1_048_590])
+                self.write(self.here("ours"), content)
+                self.assertTrue(filecmp.cmp(self.here("ours"), self.there("ours"), shallow=False))
+                self.good("umount", self.directory)
+
+    def test_have_names_modes_links_and_times(self):
+        self.mount()
+        os.mkdir(self.here("d"), 0o750)
+        self.write(self.here("d", "f"), b"content")
+        os.link(self.here("d", "f"), self.here("hard"))
+        os.symlink("d/f", self.here("soft"))
+        os.mkfifo(self.here("fifo"), 0o600)
+        os.chmod(self.here("hard"), 0o604)
+        os.utime(self.here("hard"), (1_000_000_000, 1_100_000_000))
+        os.truncate(self.here("hard"), 3)
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("d")).st_mode), 0o750)
+        self.assertEqual(os.readlink(self.here("soft")), "d/f")
+        self.assertEqual(os.readlink(self.there("soft")), "d/f")
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.there("fifo")).st_mode))
+        for path in (self.there("d", "f"), self.here("d", "f"), self.here("soft")):
+            found = os.stat(path)
+            self.assertEqual((found.st_nlink, stat.S_IMODE(found.st_mode), found.st_size), (2, 0o604, 3), path)
+        os.rename(self.here("hard"), self.here("d", "moved"))
+        self.assertEqual(sorted(os.listdir(self.there("d"))), ["f", "moved"])
+        with self.assertRaises(OSError) as refused:
+            os.rmdir(self.here("d"))
+        self.assertEqual(refused.exception.errno, errno.ENOTEMPTY)
+        shutil.rmtree(self.here("d"))
+        self.assertEqual(sorted(os.listdir(self.there())), ["fifo", "soft"])
+        with self.assertRaises(FileNotFoundError):
+            os.stat(self.here("d"))
+
+    def test_are_mapped_appended_and_made_only_once(self):
+        self.mount()
+        with open(self.here("file"), "w+b") as file:
+            file.write(b"." * 10_000)
+            file.flush()
+            with mmap.mmap(file.fileno(), 10_000) as mapped:
+                mapped[5_000] = ord("X")
+                mapped.flush()
+        with open(self.here("file"), "ab") as file:
+            file.write(b"end")
+        with open(self.there("file"), "rb") as file:
+            self.assertEqual(file.read(), b"." * 5_000 + b"X" + b"." * 4_999 + b"end")
+        os.close(os.open(self.here("once"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("once")).st_mode), 0o640)
+        with self.assertRaises(FileExistsError):
+            os.open(self.here("once"), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        with open(self.here("file"), "wb"):
+            self.assertEqual(os.stat(self.there("file")).st_size, 0, "O_TRUNC")
+
+    def test_that_are_removed_or_replaced_stay_readable_where_they_are_open(self):
+        self.mount()
+        for name in ("removed", "replaced"):
+            self.write(self.here(name), name.encode())
+        with open(self.here("removed"), "rb") as removed, open(self.here("replaced"), "rb") as replaced:
+            os.unlink(self.here("removed"))
+            self.write(self.here("new"), b"new")
+            os.rename(self.here("new"), self.here("replaced"))
+            self.assertFalse(os.path.exists(self.here("removed")))
+            self.assertEqual((removed.read(), replaced.read()), (b"removed", b"replaced"))
+        with open(self.here("replaced"), "rb") as file:
+            self.assertEqual(file.read(), b"new")
+        # The last close is no system call that waits for the server.
+        self.good("umount", self.directory)
+        deadline = time.monotonic() + PATIENCE
+        while os.listdir(self.there()) != ["replaced"]:
+            self.assertLess(time.monotonic(), deadline, os.listdir(self.there()))
+
+    def test_are_seen_as_they_are_when_they_are_opened(self):
+        self.mount("-o", "actimeo=86400")
+        self.write(self.there("file"), b"old content")
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(file.read(), b"old content")
+        self.write(self.there("file"), b"new content")
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(file.read(), b"new content", "close-to-open")
+
+    def test_in_their_thousands_are_listed_once_each(self):
+        self.mount()
+        names = {f"a name that makes the listing long {i}" for i in range(3000)}
+        for name in names:
+            open(self.there(name), "w").close()
+        listed = os.listdir(self.directory)
+        self.assertEqual(len(listed), 3000)
+        self.assertEqual(set(listed), names)
+        with os.scandir(self.directory) as entries:
+            self.assertTrue(all(entry.is_file() for entry in entries))
+
+    def test_of_a_read_only_mount_cannot_be_changed(self):
+        self.write(self.there("file"), b"content")
+        self.mount("-o", "ro,noatime")
+        with self.assertRaises(OSError) as refused:
+            open(self.here("file"), "ab")
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+
+    def test_are_open_to_whom_the_server_says(self):
+        self.write(self.there("file"), b"content")
+        os.chmod(self.there("file"), 0o000)
+        self.mount()
+        self.assertTrue(os.access(self.here("file"), os.R_OK), "root may")
+        self.assertFalse(os.access(self.here("file"), os.X_OK), "nobody may")
+
+    def test_pass_the_test_of_git(self):
+        self.mount()
+        def git(*words):
+            settings = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false"]
+            done = subprocess.run(["git", *settings, *words], cwd=self.here("repository"), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        os.mkdir(self.here("repository"))
+        git("init", "-q")
+        for i in range(50):
+            self.write(self.here("repository", f"file{i}"), os.urandom(1000))
+        git("add", ".")
+        git("commit", "-q", "-m", "fifty files")
+        git("gc", "-q")
+        git("fsck", "--strict")
+        self.assertEqual(git("status", "--porcelain"), "")
+
+
+class Trouble(Mounted):
+    def test_with_what_cannot_be_mounted_is_told(self):
+        self.write(self.there("file"))
+        self.bad(1, "is no directory", "mount", self.url("file"), self.directory)
+        self.bad(1, "No such file or directory", "mount", self.url(), self.at("missing"))
+        self.bad(1, "no such file or directory", "mount", self.url("missing"), self.directory)
+        self.bad(2, "a number of seconds", "mount", "-o", "actimeo=soon", self.url(), self.directory)
+        self.bad(1, "nothing is mounted at", "umount", self.directory)
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        self.bad(1, "", "mount", f"nfs://127.0.0.1:{port}/files?proto=tcp", self.directory)
+
+    def test_with_a_mount_in_use_is_told(self):
+        self.mount()
+        self.write(self.here("file"), b"content")
+        with open(self.here("file"), "rb"):
+            self.bad(1, "is in use", "umount", self.directory)
+            self.good("umount", "--lazy", self.directory)
+        self.assertFalse(is_mounted(self.directory))
+
+    def test_a_connection_that_comes_again_goes_unnoticed(self):
+        proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
+        self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        self.write(self.here("file"), b"before")
+        # The channel finds its connections cut and makes new ones.
+        for each in proxy.sockets:
+            each.shutdown(socket.SHUT_RDWR)
+        self.write(self.here("file"), b"behind")
+        with open(self.there("file"), "rb") as file:
+            self.assertEqual(file.read(), b"behind")
+        self.good("umount", self.directory)
+        proxy.cut()
+
+    def test_a_program_that_waits_for_a_dead_server_can_be_interrupted(self):
+        proxy = Proxy(self.server.tcp_port, "down", 1 << 40)
+        self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        self.write(self.here("file"), b"content")
+        proxy.left = 0
+        reader = subprocess.Popen(["cat", self.here("file")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertTrue(proxy.reached.wait(PATIENCE), "it asks the server")
+        reader.send_signal(signal.SIGINT)
+        self.assertEqual(reader.wait(PATIENCE), -signal.SIGINT)
+        self.good("umount", "--lazy", self.directory)
+        proxy.cut()
+
+    def test_in_the_foreground_an_interruption_unmounts(self):
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url(), self.directory], stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            if process.poll() is not None:
+                raise unittest.SkipTest("FUSE does not mount here: " + process.communicate()[1])
+            self.assertLess(time.monotonic(), deadline)
+        self.write(self.here("file"), b"content")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        process.stderr.close()
+        self.assertFalse(is_mounted(self.directory))
+        self.assertEqual(os.listdir(self.directory), [])
+
+    def test_many_programs_at_once_do_not_disturb_each_other(self):
+        self.mount()
+        wrong = []
+
+        def work(number):
+            for turn in range(20):
+                content = bytes([number]) * (50_000 + turn)
+                self.write(self.here(f"{number}"), content)
+                with open(self.here(f"{number}"), "rb") as file:
+                    if file.read() != content:
+                        wrong.append((number, turn))
+            os.unlink(self.here(f"{number}"))
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(os.listdir(self.there()), [])
+
+
+if __name__ == "__main__":
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        print("skipped: no right to use /dev/fuse")
+        sys.exit(harness.SKIPPED)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
