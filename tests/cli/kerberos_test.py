@@ -89,7 +89,7 @@ class Flavors(Kerberos):
         file = self.write("words")
         for flavor in FLAVORS:
             for tcp in (False, True):
-                for version in (2, 3):
+                for version in ("2", "3", "4.0", "4.1", "4.2"):
                     with self.subTest(flavor=flavor, tcp=tcp, version=version):
                         url = self.url(f"/{flavor}/{flavor}-{tcp}-{version}", flavor, tcp) + f"&version={version}"
                         self.good("cp", file, url)
