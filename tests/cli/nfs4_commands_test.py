@@ -56,6 +56,25 @@ class Version4(Case):
             self.good("cp", there, self.at(f"back{index}"))
             self.assertEqual(self.read(self.at(f"back{index}")), content)
 
+    def test_copies_within_the_server_without_moving_the_data(self):
+        content = os.urandom(5_000_000)
+        self.write(self.there("data"), content)
+        proxy = harness.Proxy(self.server.tcp_port, "down", 1_000_000)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&version=4.2"
+        self.good("cp", self.below(url, "data"), self.below(url, "copy"))
+        self.assertEqual(self.read(self.there("copy")), content)
+        self.assertFalse(proxy.reached.is_set())
+
+    def test_copies_between_versions_of_one_server(self):
+        content = os.urandom(100_000)
+        self.write(self.there("data"), content)
+        for index, url in enumerate(self.urls()):
+            self.good("cp", self.below(url, "data"), self.url(f"by3 {index}".replace(" ", "%20")))
+            self.good("cp", self.url("data"), self.below(url, f"from3_{index}"))
+            for name in (f"by3 {index}", f"from3_{index}"):
+                self.assertEqual(self.read(self.there(name)), content)
+
     def test_copies_trees(self):
         os.makedirs(self.at("tree", "a", "b"))
         for i in range(50):

@@ -18,6 +18,7 @@
 #include "cli/support/command.h"
 #include "nfs/client/data.h"
 #include "nfs/client/protocol/types.h"
+#include "nfs/client/session/url.h"
 
 namespace stag::cli {
 
@@ -93,6 +94,12 @@ class TempFile {
   // Copies the data of `source` and yields its length; otherwise the caller writes to sink().
   virtual Task<Outcome<std::uint64_t>> fill(nfs::client::DataSource& source) = 0;
   virtual nfs::client::DataSink& sink() = 0;
+  // Has the server that `source` lies on copy the data by itself (RFC 7862 section 4), and yields
+  // its length; nullopt where this file is not on `server`, or the server does not do that.
+  virtual Task<Outcome<std::optional<std::uint64_t>>> copy_within(const nfs::client::Url&,
+                                                                  CopyObject) {
+    co_return std::optional<std::uint64_t>();
+  }
   // Gives the file its length `size`, owner, mode and times, and then its final name.
   virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
   // Removes the file; if that fails, adds it to the Progress's leftovers.

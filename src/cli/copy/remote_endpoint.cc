@@ -112,6 +112,15 @@ class RemoteEndpoint final : public CopyEndpoint {
     return remote_.files().readlink(symlink.handle, symlink.size);
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) override {
+    // A server may fill holes when it copies.
+    const bool holes = file.used < file.size;
+    if (server_copies_ && !holes && file.size > 0) {
+      const Outcome<std::optional<std::uint64_t>> copied =
+          co_await temp_file.copy_within(remote_.url(), file);
+      if (!copied) co_return Failure{copied.error()};
+      if (*copied) co_return **copied;
+      server_copies_ = false;
+    }
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
   }
 
@@ -156,6 +165,7 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
 
   Remote& remote_;
+  bool server_copies_ = true;  // until one is not copied by the server
   Progress& progress_;
 };
 

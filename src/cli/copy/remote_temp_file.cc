@@ -36,6 +36,12 @@ Task<Outcome<bool>> give_to(FileSystem& files, const CopyObject& object, Owner o
   co_return false;
 }
 
+// Whether the handles of one mean the same files to the other.
+bool same_server(const nfs::client::Url& a, const nfs::client::Url& b) {
+  return a.version == 4 && b.version == 4 && a.nfs_address() == b.nfs_address() &&
+         a.port_from_rpcbind == b.port_from_rpcbind;
+}
+
 // Counts the bytes of a source.
 class CountedSource final : public DataSource {
  public:
@@ -137,6 +143,20 @@ class RemoteTempFile final : public TempFile {
   DataSink& sink() override {
     in_pieces_ = true;
     return pieces_;
+  }
+
+  Task<Outcome<std::optional<std::uint64_t>>> copy_within(const nfs::client::Url& server,
+                                                          CopyObject source) override {
+    if (!same_server(server, remote_.url())) co_return std::optional<std::uint64_t>();
+    const nfs::client::FileRange all{0, source.size};
+    const Outcome<std::uint64_t> copied =
+        co_await remote_.files().copy_range(source.handle, all, file_.handle, 0);
+    // Whatever the server has against it: to read and write it may work, or says why not.
+    const bool answered = copied || copied.error().kind == CopyError::Kind::Nfs;
+    if (!answered) co_return Failure{copied.error()};
+    if (!copied || *copied != source.size) co_return std::optional<std::uint64_t>();
+    progress_.bytes += *copied;
+    co_return std::optional<std::uint64_t>(*copied);
   }
 
   Task<Outcome<Ok>> publish(std::uint64_t size) override {

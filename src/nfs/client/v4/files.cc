@@ -195,6 +195,9 @@ Task<Outcome<ListedPart>> Nfs4::list(OperationContext context, Handle directory,
   request.put_handle(directory);
   const std::size_t at = request.add(v4::OP_READDIR, &Op::opreaddir, std::move(args));
   Outcome<Reply> reply = co_await run(context, request);
+  // RFC 8881 18.23.3: NOT_SAME is of the verifier.
+  if (!reply && reply.error().is(Status::NotSync))
+    co_return Failure{Error::of_status(context, Status::BadCookie)};
   if (!reply) co_return Failure{reply.error()};
   auto* got = reply->get(at, &OpResult::opreaddir);
   if (got == nullptr) co_return Failure{contradicts(context)};
