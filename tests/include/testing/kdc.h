@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "base/check.h"
 
@@ -57,15 +58,14 @@ class Kdc {
     kadmin("ktadd -k " + path("server.keytab") + " nfs/" + kHost);
     kadmin("addprinc -randkey alice");
     kadmin("ktadd -k " + path("client.keytab") + " alice");
-    // It returns when it listens, and goes on by itself.
+    // It returns when it listens, goes on by itself, and then writes who it is.
     run("/usr/sbin/krb5kdc -P " + path("kdc.pid"));
+    while (!(std::ifstream(path("kdc.pid")) >> pid_)) std::this_thread::yield();
   }
   Kdc(const Kdc&) = delete;
   Kdc& operator=(const Kdc&) = delete;
   ~Kdc() {
-    pid_t pid = 0;
-    std::ifstream(path("kdc.pid")) >> pid;
-    if (pid > 1) kill(pid, SIGTERM);
+    if (pid_ > 1) kill(pid_, SIGTERM);
     std::filesystem::remove_all(folder_);
   }
 
@@ -99,6 +99,7 @@ class Kdc {
   }
 
   std::string folder_;
+  pid_t pid_ = 0;
 };
 
 }  // namespace stag::testing
