@@ -105,8 +105,8 @@ std::string manual_of_program(const ProgramText& text) {
   for (const CommandText& command : text.commands) {
     page +=
         fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff_text(command.name), roff_text(command.summary));
-    related +=
-        fmt::format("{}\\fBstag\\-{}\\fR(1)", related.empty() ? "" : ", ", roff_text(command.name));
+    related += fmt::format("{}\\%\\fBstag\\-{}\\fR(1)", related.empty() ? "" : ", ",
+                           roff_text(command.name));
   }
   return page + verbatim_section("NOTES", text.program.notes) + ".SH SEE ALSO\n" + related + "\n";
 }
