@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "nfs/proto/nfs4.h"
+#include "xdr/decoder.h"
 #include "xdr/encoder.h"
 
 namespace stag::nfs::nfs4 {
@@ -58,6 +59,17 @@ class AttributeSet {
         each(i * 32 + static_cast<std::uint32_t>(std::countr_zero(left)));
   }
 
+  // A bitmap4; numbers that no AttributeSet can hold are left out.
+  bool decode(xdr::Decoder& decoder) {
+    std::uint32_t count = 0;
+    if (!decoder.count(count, xdr::kUnbounded, 4)) return false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::uint32_t word = 0;
+      if (!decoder.u32(word)) return false;
+      if (i < kWords) words_[i] = word;
+    }
+    return true;
+  }
   // Without the words at the end that are zero.
   v4::bitmap4 bitmap() const { return {words_.begin(), words_.begin() + used()}; }
   void encode(xdr::Encoder& encoder) const {

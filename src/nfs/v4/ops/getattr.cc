@@ -17,12 +17,12 @@ void encode(xdr::Encoder& encoder, const GetattrResults& results) {
   if (results.status == v4::NFS4_OK) encode_attributes(encoder, results.asked, results.source);
 }
 
-Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args) {
+Task<GetattrResults> getattr(Compound& compound, GetattrArguments& args) {
   GetattrResults results;
-  results.asked = AttributeSet(args.attr_request);
+  results.asked = args.asked;
   // 18.7.3: what can only be set cannot be asked for.
-  const AttributeSet write_only = settable_attributes() - readable_attributes();
-  if (!(results.asked & write_only).empty()) {
+  static const AttributeSet kWriteOnly = settable_attributes() - readable_attributes();
+  if (!(results.asked & kWriteOnly).empty()) {
     results.status = v4::NFS4ERR_INVAL;
     co_return results;
   }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "nfs/v4/compound/compound.h"
-#include "nfs/v4/ops/encoded_results.h"
+#include "nfs/v4/ops/direct_codecs.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -21,7 +21,7 @@ Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args);
 Task<v4::SECINFO_NO_NAME4res> secinfo_no_name(Compound& compound, v4::SECINFO_NO_NAME4args& style);
 
 // Attributes.
-Task<GetattrResults> getattr(Compound& compound, v4::GETATTR4args& args);
+Task<GetattrResults> getattr(Compound& compound, GetattrArguments& args);
 Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args);
 Task<v4::ACCESS4res> access(Compound& compound, v4::ACCESS4args& args);
 Task<v4::VERIFY4res> verify(Compound& compound, v4::VERIFY4args& args);

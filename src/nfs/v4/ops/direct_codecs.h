@@ -1,11 +1,17 @@
-// Results that are encoded from what the store said, without the types of the protocol in between.
+// Arguments and results without the types of the protocol in between: what is decoded allocates
+// nothing, and results are encoded from what the store said.
 #pragma once
 
 #include "nfs/v4/compound/compound.h"
 
 namespace stag::nfs::nfs4 {
 
-// Of GETATTR.
+struct GetattrArguments {
+  AttributeSet asked;
+};
+inline bool decode(xdr::Decoder& decoder, GetattrArguments& to) {
+  return to.asked.decode(decoder);
+}
 struct GetattrResults {
   v4::nfsstat4 status = v4::NFS4_OK;
   AttributeSet asked;
