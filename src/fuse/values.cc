@@ -69,6 +69,10 @@ int errno_of(Status status) {
       return EREMOTE;
     case Status::NotSupported:
       return EOPNOTSUPP;
+    case Status::NoXattr:
+      return ENODATA;
+    case Status::XattrTooBig:
+      return E2BIG;
     case Status::Delay:
       return EAGAIN;
     case Status::Io:
