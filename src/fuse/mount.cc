@@ -183,6 +183,34 @@ void statfs(fuse_req_t r, Id id) {
   run(r, [&](Operations& o) { return o.statfs(r, id); });
 }
 
+void getxattr(fuse_req_t r, Id id, const char* name, std::size_t most) {
+  run(r, [&](Operations& o) { return o.getxattr(r, id, name, most); });
+}
+void setxattr(fuse_req_t r, Id id, const char* name, const char* value, std::size_t size,
+              int flags) {
+  run(r, [&](Operations& o) { return o.setxattr(r, id, name, {value, size}, flags); });
+}
+void listxattr(fuse_req_t r, Id id, std::size_t most) {
+  run(r, [&](Operations& o) { return o.listxattr(r, id, most); });
+}
+void removexattr(fuse_req_t r, Id id, const char* name) {
+  run(r, [&](Operations& o) { return o.removexattr(r, id, name); });
+}
+void lseek(fuse_req_t r, Id id, off_t offset, int whence, Info) {
+  const auto from = static_cast<std::uint64_t>(offset);
+  run(r, [&](Operations& o) { return o.lseek(r, id, from, whence); });
+}
+void fallocate(fuse_req_t r, Id id, int mode, off_t offset, off_t length, Info) {
+  const auto from = static_cast<std::uint64_t>(offset), size = static_cast<std::uint64_t>(length);
+  run(r, [&](Operations& o) { return o.fallocate(r, id, mode, from, size); });
+}
+void copy_file_range(fuse_req_t r, Id source, off_t source_offset, Info, Id target,
+                     off_t target_offset, Info, std::size_t length, int) {
+  const auto from = static_cast<std::uint64_t>(source_offset);
+  const auto to = static_cast<std::uint64_t>(target_offset);
+  run(r, [&](Operations& o) { return o.copy_file_range(r, source, from, target, to, length); });
+}
+
 constexpr fuse_lowlevel_ops functions() {
   fuse_lowlevel_ops to{};
   to.init = begun;
@@ -212,6 +240,13 @@ constexpr fuse_lowlevel_ops functions() {
   to.readdirplus = readdirplus;
   to.releasedir = releasedir;
   to.statfs = statfs;
+  to.getxattr = getxattr;
+  to.setxattr = setxattr;
+  to.listxattr = listxattr;
+  to.removexattr = removexattr;
+  to.lseek = lseek;
+  to.fallocate = fallocate;
+  to.copy_file_range = copy_file_range;
   return to;
 }
 constexpr fuse_lowlevel_ops kFunctions = functions();

@@ -67,6 +67,19 @@ class Operations {
   Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t offset, Memory memory,
                    Bytes data, Buffers& used);
 
+  // Extended attributes, holes and copies (version42.cc).
+  Task<void> getxattr(fuse_req_t request, std::uint64_t number, std::string name, std::size_t most);
+  Task<void> setxattr(fuse_req_t request, std::uint64_t number, std::string name, std::string value,
+                      int flags);
+  Task<void> listxattr(fuse_req_t request, std::uint64_t number, std::size_t most);
+  Task<void> removexattr(fuse_req_t request, std::uint64_t number, std::string name);
+  Task<void> lseek(fuse_req_t request, std::uint64_t number, std::uint64_t offset, int whence);
+  Task<void> fallocate(fuse_req_t request, std::uint64_t number, int mode, std::uint64_t offset,
+                       std::uint64_t length);
+  Task<void> copy_file_range(fuse_req_t request, std::uint64_t source, std::uint64_t source_offset,
+                             std::uint64_t target, std::uint64_t target_offset,
+                             std::uint64_t length);
+
   // Directories (directories.cc).
   Task<void> opendir(fuse_req_t request, std::uint64_t number, fuse_file_info info);
   Task<void> readdir(fuse_req_t request, std::size_t size, std::uint64_t offset,

@@ -34,8 +34,10 @@ TEST(FuseErrno, is_that_of_the_servers_status) {
 }
 
 TEST(FuseErrno, of_a_call_without_an_answer_is_EIO_and_of_a_cancelled_one_EINTR) {
-  EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::TimedOut))), EIO);
-  EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::Cancelled))), EINTR);
+  EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::TimedOut))),
+            EIO);
+  EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::Cancelled))),
+            EINTR);
   EXPECT_EQ(errno_of(Error::of_protocol({"read", ""}, "more bytes than asked for")), EIO);
 }
 

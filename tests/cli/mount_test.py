@@ -1,5 +1,6 @@
 """`stag mount`: files of a server in a directory of this machine, as programs use them that know nothing of NFS. The server's own folder
 says what came of it."""
+import contextlib
 import errno
 import filecmp
 import mmap
@@ -177,6 +178,75 @@ class Files(Mounted):
         self.assertEqual(git("status", "--porcelain"), "")
 
 
+class Version42(Mounted):
+    """What only version 4.2 has."""
+
+    def setUp(self):
+        super().setUp()
+        self.newest = self.url() + "&version=4.2"
+
+    def test_has_extended_attributes(self):
+        self.write(self.there("file"))
+        try:
+            os.setxattr(self.there("file"), "user.theirs", b"old")
+        except OSError:
+            self.skipTest("the folder's file system has no extended attributes")
+        self.mount(url=self.newest)
+        file = self.here("file")
+        self.assertEqual(os.getxattr(file, "user.theirs"), b"old")
+        os.setxattr(file, "user.ours", b"\0new" * 100)
+        self.assertEqual(os.getxattr(self.there("file"), "user.ours"), b"\0new" * 100)
+        self.assertEqual(sorted(os.listxattr(file)), ["user.ours", "user.theirs"])
+        for flag, name, wanted in ((os.XATTR_CREATE, "user.ours", errno.EEXIST), (os.XATTR_REPLACE, "user.none", errno.ENODATA)):
+            with self.assertRaises(OSError) as refused:
+                os.setxattr(file, name, b"", flag)
+            self.assertEqual(refused.exception.errno, wanted)
+        os.removexattr(file, "user.ours")
+        self.assertEqual(os.listxattr(self.there("file")), ["user.theirs"])
+
+    def test_tells_holes_and_makes_them(self):
+        with open(self.there("file"), "wb") as file:
+            file.truncate(1 << 20)
+            file.seek(512 << 10)
+            file.write(b"data")
+        with open(self.there("file"), "rb") as file:
+            if os.lseek(file.fileno(), 0, os.SEEK_DATA) != 512 << 10:
+                self.skipTest("the folder's file system tells no holes")
+        self.mount(url=self.newest)
+        with open(self.here("file"), "r+b") as file:
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_DATA), 512 << 10)
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 0)
+            subprocess.run(["fallocate", "--punch-hole", "-o", str(512 << 10), "-l", str(64 << 10), self.here("file")], check=True)
+            with self.assertRaises(OSError) as none:
+                os.lseek(file.fileno(), 0, os.SEEK_DATA)
+            self.assertEqual(none.exception.errno, errno.ENXIO)
+            os.posix_fallocate(file.fileno(), 1 << 20, 1 << 20)
+        self.assertEqual(os.stat(self.there("file")).st_size, 2 << 20)
+        self.assertGreaterEqual(os.stat(self.there("file")).st_blocks, (1 << 20) // 512)
+
+    def test_has_the_server_copy(self):
+        content = os.urandom(3_000_001)
+        self.write(self.there("from"), content)
+        self.mount(url=self.newest)
+        with open(self.here("from"), "rb") as source, open(self.here("to"), "wb") as target:
+            self.assertEqual(os.copy_file_range(source.fileno(), target.fileno(), 10_000_000), len(content), "to the end of the file")
+            self.assertEqual(os.copy_file_range(source.fileno(), target.fileno(), 10), 0)
+        with open(self.there("to"), "rb") as file:
+            self.assertEqual(file.read(), content)
+
+    def test_is_not_needed_by_programs_that_can_do_without(self):
+        self.write(self.there("from"), b"content")
+        self.mount()
+        with self.assertRaises(OSError) as none:
+            os.getxattr(self.here("from"), "user.none")
+        self.assertEqual(none.exception.errno, errno.EOPNOTSUPP)
+        subprocess.run(["cp", "--sparse=always", self.here("from"), self.here("to")], check=True)
+        with open(self.there("to"), "rb") as file:
+            self.assertEqual(file.read(), b"content")
+        with open(self.here("to"), "rb") as file:
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
+
+
 class Trouble(Mounted):
     def test_with_what_cannot_be_mounted_is_told(self):
         self.write(self.there("file"))
@@ -203,7 +273,8 @@ class Trouble(Mounted):
         self.write(self.here("file"), b"before")
         # The channel finds its connections cut and makes new ones.
         for each in proxy.sockets:
-            each.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # MOUNT's has ended by itself
+                each.shutdown(socket.SHUT_RDWR)
         self.write(self.here("file"), b"behind")
         with open(self.there("file"), "rb") as file:
             self.assertEqual(file.read(), b"behind")

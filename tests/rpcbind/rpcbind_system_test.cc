@@ -197,7 +197,7 @@ TEST_F(Rpcbind, finds_what_its_tools_call_and_show) {
   for (const char* word : {"rdma", "mountd", "udp"})
     EXPECT_NE(ours.text.find(word), std::string::npos) << word << "\n" << ours.text;
   EXPECT_EQ(words_of(ours.text.substr(ours.text.find("exports\n"))),
-            "exports /memory /some 192.0.2.0/24 localhost /star * ");
+            "exports /memory sec=sys /some sec=sys 192.0.2.0/24 localhost /star sec=sys * ");
 }
 
 TEST_F(Rpcbind, leads_our_client_to_the_port_of_NFS_over_RDMA) {

@@ -1,0 +1,149 @@
+// Extended attributes, holes and copies: what NFS version 4.2 has. With older versions, and with
+// servers that lack it, the kernel hears ENOSYS once, and does without from then on.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "fuse/operations.h"
+#include "fuse/values.h"
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::Content;
+using nfs::client::Error;
+using nfs::client::FileRange;
+using nfs::client::Handle;
+using nfs::client::Outcome;
+using nfs::client::Status;
+using nfs::client::XattrMode;
+
+// RFC 8276 has attributes of users only, and names them without this.
+constexpr std::string_view kUser = "user.";
+
+void fail_optional(Request& request, const Error& error) {
+  if (error.is(Status::NotSupported)) return request.fail(ENOSYS);
+  request.fail(error);
+}
+
+void answer_bytes(Request& request, std::string_view bytes, std::size_t most) {
+  if (most != 0 && bytes.size() > most) return request.fail(ERANGE);
+  const fuse_req_t waiting = request.take();
+  if (waiting == nullptr) return;
+  if (most == 0)
+    fuse_reply_xattr(waiting, bytes.size());
+  else
+    fuse_reply_buf(waiting, bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+Task<void> Operations::getxattr(fuse_req_t from, std::uint64_t number, std::string name,
+                                std::size_t most) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  // The kernel itself looks for some of these, again and again.
+  if (!name.starts_with(kUser)) co_return request.fail(ENODATA);
+  const Outcome<std::string> value = co_await files_.xattr(object, name.substr(kUser.size()));
+  if (!value) co_return fail_optional(request, value.error());
+  answer_bytes(request, *value, most);
+}
+
+Task<void> Operations::setxattr(fuse_req_t from, std::uint64_t number, std::string name,
+                                std::string value, int flags) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
+  const XattrMode mode = flags & XATTR_CREATE    ? XattrMode::Create
+                         : flags & XATTR_REPLACE ? XattrMode::Replace
+                                                 : XattrMode::Either;
+  const Outcome<Ok> set =
+      co_await files_.set_xattr(object, name.substr(kUser.size()), std::move(value), mode);
+  if (!set) co_return fail_optional(request, set.error());
+  request.done();
+}
+
+Task<void> Operations::listxattr(fuse_req_t from, std::uint64_t number, std::size_t most) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  const Outcome<std::vector<std::string>> names = co_await files_.list_xattrs(object);
+  if (!names) co_return fail_optional(request, names.error());
+  std::string list;
+  for (const std::string& name : *names) {
+    list += kUser;
+    list += name;
+    list.push_back('\0');
+  }
+  answer_bytes(request, list, most);
+}
+
+Task<void> Operations::removexattr(fuse_req_t from, std::uint64_t number, std::string name) {
+  Request request(loop_, from);
+  const Handle object = handle_of(request, number);
+  if (object.empty()) co_return;
+  if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
+  const Outcome<Ok> removed = co_await files_.remove_xattr(object, name.substr(kUser.size()));
+  if (!removed) co_return fail_optional(request, removed.error());
+  request.done();
+}
+
+Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_t offset,
+                             int whence) {
+  Request request(loop_, from);
+  const Handle file = handle_of(request, number);
+  if (file.empty()) co_return;
+  const Outcome<std::optional<std::uint64_t>> found =
+      co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
+  if (!found) co_return fail_optional(request, found.error());
+  if (!*found) co_return request.fail(ENXIO);
+  if (const fuse_req_t waiting = request.take())
+    fuse_reply_lseek(waiting, static_cast<off_t>(**found));
+}
+
+Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode,
+                                 std::uint64_t offset, std::uint64_t length) {
+  Request request(loop_, from);
+  const Handle file = handle_of(request, number);
+  if (file.empty()) co_return;
+  const FileRange range{offset, length};
+  if (mode != 0 && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
+    co_return request.fail(EOPNOTSUPP);
+  Outcome<Ok> done = Ok{};
+  if (mode == 0)
+    done = co_await files_.allocate(file, range);
+  else
+    done = co_await files_.deallocate(file, range);
+  if (!done) co_return fail_optional(request, done.error());
+  request.done();
+}
+
+Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
+                                       std::uint64_t source_offset, std::uint64_t target,
+                                       std::uint64_t target_offset, std::uint64_t length) {
+  Request request(loop_, from);
+  const Handle source_file = handle_of(request, source);
+  if (source_file.empty()) co_return;
+  const Handle target_file = handle_of(request, target);
+  if (target_file.empty()) co_return;
+  // copy_file_range(2) ends with the file, COPY fails beyond its end.
+  const Outcome<Attributes> attributes = co_await files_.getattr(source_file);
+  if (!attributes) co_return request.fail(attributes.error());
+  const std::uint64_t left = attributes->size - std::min(source_offset, attributes->size);
+  const FileRange range{source_offset, std::min(length, left)};
+  Outcome<std::uint64_t> copied = std::uint64_t{0};
+  if (range.length > 0)
+    copied = co_await files_.copy_range(source_file, range, target_file, target_offset);
+  if (!copied) co_return fail_optional(request, copied.error());
+  if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, *copied);
+}
+
+}  // namespace stag::fuse
