@@ -15,7 +15,7 @@ using nfs::client::NameLimits;
 using nfs::client::Outcome;
 
 Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   answer(request, co_await files_.getattr(object));
@@ -23,7 +23,7 @@ Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
 
 Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct stat wanted,
                                int to_set) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   const Outcome<Ok> set = co_await files_.setattr(object, changes_of(wanted, to_set));
@@ -32,7 +32,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
 }
 
 Task<void> Operations::access(fuse_req_t from, std::uint64_t number, int mask) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   const Outcome<Attributes> attributes = co_await files_.getattr(object);
@@ -46,7 +46,7 @@ Task<void> Operations::access(fuse_req_t from, std::uint64_t number, int mask) {
 }
 
 Task<void> Operations::readlink(fuse_req_t from, std::uint64_t number) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   const Outcome<std::string> text = co_await files_.readlink(object);
@@ -55,7 +55,7 @@ Task<void> Operations::readlink(fuse_req_t from, std::uint64_t number) {
 }
 
 Task<void> Operations::statfs(fuse_req_t from, std::uint64_t number) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   const Outcome<FileSystemUsage> usage = co_await files_.usage(object);

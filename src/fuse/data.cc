@@ -27,9 +27,14 @@ bool unchanged(const Attributes& before, const Attributes& now) {
 
 }  // namespace
 
+// What is appended goes where the server's file ends, which the kernel's pages do not know.
+bool Operations::is_direct(int flags) const {
+  return options_.direct || (flags & O_APPEND) != 0;
+}
+
 Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
                               fuse_file_info info) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   SetAttributes attributes;
@@ -40,22 +45,21 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
       co_await files_.create(directory, std::move(name), attributes,
                              exclusive ? CreateMode::Exclusive : CreateMode::Unchecked);
   if (!node) co_return request.fail(node.error());
-  const fuse_req_t waiting = request.take();
-  if (waiting == nullptr) co_return;
   const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
   Inode& inode = *inodes_.find(entry.ino);
   inodes_.open(inode);
   inode.opened_with = node->attributes;
-  info.direct_io = options_.direct;
+  info.direct_io = is_direct(info.flags);
   info.noflush = 1;
-  if (fuse_reply_create(waiting, &entry, &info) == 0) co_return;
+  const fuse_req_t waiting = request.take();
+  if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
   // The kernel gave the request up, and will neither close nor forget.
   static_cast<void>(inodes_.close(entry.ino));
   inodes_.forget(entry.ino, 1);
 }
 
 Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
   const std::uint32_t asked = access_of_open(info.flags);
@@ -74,15 +78,17 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   Inode* inode = inodes_.find(number);
   if (waiting == nullptr || inode == nullptr) co_return;
   info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
-  info.direct_io = options_.direct;
+  info.direct_io = is_direct(info.flags);
   info.noflush = 1;  // a write that has returned is on the server's stable storage
+  // The answer to an open has no attributes; the size that the kernel knows may be an old one.
+  if (!info.keep_cache) invalidate_(number);
   inode->opened_with = *attributes;
   inodes_.open(*inode);
   if (fuse_reply_open(waiting, &info) != 0) static_cast<void>(inodes_.close(number));
 }
 
 Task<void> Operations::release(fuse_req_t from, std::uint64_t number) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const std::optional<SillyName> removed = inodes_.close(number);
   request.done();
   if (removed) static_cast<void>(co_await files_.remove(removed->directory, removed->name));
@@ -90,7 +96,7 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number) {
 
 Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::size_t size,
                             std::uint64_t offset) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
   Memory memory = buffers_.take();
@@ -105,28 +111,42 @@ Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::size_t s
     filled += part->count;
     if (part->count == 0) break;
   }
-  // What was read before a failure is an answer; the kernel asks for the rest.
-  if (!part && filled == 0)
+  // To the kernel a short answer is the end of the file.
+  if (!part)
     request.fail(part.error());
+  else if (filled < to.size() && !part->eof)
+    request.fail(EIO);
   else if (const fuse_req_t waiting = request.take())
     fuse_reply_buf(waiting, reinterpret_cast<const char*>(to.data()), filled);
   buffers_.give_back(std::move(memory));
 }
 
 Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_t offset,
-                             Memory memory, Bytes data, Buffers& used) {
-  Request request(loop_, from);
+                             Memory memory, Bytes data, Buffers& used, WriteKind kind) {
+  Request request(context_, from);
   const Handle file = handle_of(request, number);
   std::size_t written = 0;
-  while (!file.empty() && written < data.size()) {
+  bool failed = file.empty();
+  // The kernel appends where it believes that the file ends; others may have written meanwhile.
+  if (kind.append && !failed) {
+    const Outcome<Attributes> attributes = co_await files_.getattr(file);
+    failed = !attributes;
+    if (failed)
+      request.fail(attributes.error());
+    else
+      offset = attributes->size;
+  }
+  while (!failed && written < data.size()) {
     const std::size_t most = std::min<std::size_t>(data.size() - written, files_.sizes().write);
     const Outcome<WritePart> part = co_await files_.write(
         file, offset + written, data.subspan(written, most), Stability::FileSync);
-    if (!part && written == 0) request.fail(part.error());
+    // To write(2) a part is an answer; of changed pages the rest would be lost.
+    if (!part && (written == 0 || kind.cached)) request.fail(part.error());
     if (!part) break;
     written += part->count;
   }
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
+  if (kind.append) invalidate_(number);
   used.give_back(std::move(memory));
 }
 

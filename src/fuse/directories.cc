@@ -30,8 +30,15 @@ struct stat stat_of_listed(const Entry& entry, std::uint32_t block) {
 }  // namespace
 
 // An answer to a listing: entries, as far as there is room. `numbers` are those that the kernel is
-// told by it.
+// told by it, and forgets unless it gets the answer.
 struct Operations::Listed {
+  Listed(Inodes& inodes, fuse_req_t request, std::size_t size)
+      : inodes(inodes), request(request), bytes(size) {}
+  ~Listed() {
+    for (const std::uint64_t number : numbers) inodes.forget(number, 1);
+  }
+
+  Inodes& inodes;
   fuse_req_t request;
   std::vector<char> bytes;
   std::size_t used = 0;
@@ -39,7 +46,7 @@ struct Operations::Listed {
 };
 
 Task<void> Operations::opendir(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, number);
   if (directory.empty()) co_return;
   const std::uint64_t opened = next_directory_++;
@@ -56,17 +63,19 @@ void Operations::releasedir(fuse_req_t request, std::uint64_t opened) {
 
 Task<void> Operations::readdir(fuse_req_t from, std::size_t size, std::uint64_t offset,
                                std::uint64_t opened, bool plus) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const auto found = directories_.find(opened);
   if (found == directories_.end()) co_return request.fail(EBADF);
+  // A reader that was interrupted may still wait in there.
+  if (found->second->busy())
+    found->second = std::make_shared<OpenDirectory>(found->second->again());
   // It stays while this waits, also when the kernel closes it after an interruption.
   const std::shared_ptr<OpenDirectory> directory = found->second;
   if (offset == 0) directory->rewind();
   const Outcome<Ok> ready = co_await directory->find(std::max(offset, OpenDirectory::kDots));
   if (!ready) co_return request.fail(ready.error());
-  std::vector<char> bytes(std::min(size, buffers_.size()));
-  Listed listed{.request = request.take(), .bytes = std::move(bytes)};
-  if (listed.request == nullptr) co_return;
+  if (!request.waits()) co_return;
+  Listed listed(inodes_, from, std::min(size, buffers_.size()));
   bool fits = true;
   for (; fits && offset < OpenDirectory::kDots; offset += fits)
     fits = add(listed, dot(offset), offset + 1, plus);
@@ -74,8 +83,8 @@ Task<void> Operations::readdir(fuse_req_t from, std::size_t size, std::uint64_t 
     fits = add(listed, *entry, offset + 1, plus);
     offset += fits;
   }
-  if (fuse_reply_buf(listed.request, listed.bytes.data(), listed.used) == 0) co_return;
-  for (const std::uint64_t number : listed.numbers) inodes_.forget(number, 1);
+  const fuse_req_t waiting = request.take();
+  if (fuse_reply_buf(waiting, listed.bytes.data(), listed.used) == 0) listed.numbers.clear();
 }
 
 // Whether there was room for `entry`. An entry whose handle the server told is a look-up, too.
@@ -93,6 +102,7 @@ bool Operations::add(Listed& listed, const Entry& entry, std::uint64_t next, boo
   }
   const bool known = entry.handle && entry.attributes;
   if (known) {
+    listed.numbers.reserve(listed.numbers.size() + 1);
     param.ino = inodes_.enter(*entry.handle);
     param.attr_timeout = param.entry_timeout = options_.valid;
   }

@@ -3,7 +3,6 @@
 namespace stag::fuse {
 
 using nfs::client::Entry;
-using nfs::client::Error;
 using nfs::client::Handle;
 using nfs::client::Outcome;
 
@@ -17,7 +16,6 @@ const Entry* OpenDirectory::at(std::uint64_t offset) const {
 }
 
 Task<Outcome<Ok>> OpenDirectory::find(std::uint64_t offset) {
-  if (waiting_) co_return Failure{Error::of_local("two readers of one open directory")};
   // seekdir(3) goes back.
   if (offset - kDots < first_) rewind();
   struct Waiting {

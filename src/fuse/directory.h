@@ -17,6 +17,10 @@ class OpenDirectory {
 
   OpenDirectory(const nfs::client::FileSystem& files, const nfs::client::Handle& handle);
 
+  // Whether a Task waits in find(); until it ends, nothing else may be called but at().
+  bool busy() const { return waiting_; }
+  // The same directory, opened once more.
+  OpenDirectory again() const { return {files_, handle_}; }
   // The listing begins again, as the directory is now.
   void rewind();
   // Finds the entry behind `offset`, if the directory has one there. Fails with the server's error,

@@ -58,4 +58,11 @@ std::optional<SillyName> Inodes::close(std::uint64_t number) {
   return std::exchange(inode->silly, std::nullopt);
 }
 
+std::vector<SillyName> Inodes::silly_names() const {
+  std::vector<SillyName> names;
+  for (const auto& [number, inode] : inodes_)
+    if (inode.silly) names.push_back(*inode.silly);
+  return names;
+}
+
 }  // namespace stag::fuse

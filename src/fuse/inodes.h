@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "nfs/client/protocol/types.h"
 
@@ -53,6 +54,8 @@ class Inodes {
   // The name to be removed when this was the last one of a removed file.
   std::optional<SillyName> close(std::uint64_t number);
   std::size_t size() const { return inodes_.size(); }
+  // The names of all removed files that are still open.
+  std::vector<SillyName> silly_names() const;
 
  private:
   static std::string key(const nfs::client::Handle& handle);

@@ -25,6 +25,7 @@ using nfs::client::Outcome;
 constexpr std::uint32_t kLargest = 1u << 20;  // bytes of one READ or WRITE of the kernel
 constexpr std::uint32_t kBackground = 64;     // requests that the kernel sends unasked
 constexpr int kRequestsATurn = 16;
+constexpr auto kMemoryPause = std::chrono::milliseconds(50);  // before memory is tried for again
 
 struct EndSession {
   void operator()(fuse_session* session) const { fuse_session_destroy(session); }
@@ -70,6 +71,7 @@ class Mounted final : public Mount, private net::Reader {
   bool ended_ = false;
   fuse_buf next_{};
   net::Descriptor descriptor_;
+  Timer again_;
   std::coroutine_handle<> waiter_;
 };
 
@@ -154,11 +156,12 @@ void release(fuse_req_t r, Id id, Info) {
 void read(fuse_req_t r, Id id, std::size_t size, off_t offset, Info) {
   run(r, [&](Operations& o) { return o.read(r, id, size, static_cast<std::uint64_t>(offset)); });
 }
-void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset, Info) {
+void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset, Info info) {
   run(r, [&](Operations& o) {
     Mounted& mount = mounted(r);
     return o.write(r, id, static_cast<std::uint64_t>(offset), mount.keep_request(),
-                   Bytes(reinterpret_cast<const std::byte*>(data), size), mount.requests());
+                   Bytes(reinterpret_cast<const std::byte*>(data), size), mount.requests(),
+                   {.append = (info->flags & O_APPEND) != 0, .cached = info->writepage != 0});
   });
 }
 // A write that has returned is on stable storage.
@@ -289,6 +292,11 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   if (!watched) return trouble(options);
   descriptor_ = *std::move(watched);
   descriptor_.when_readable(*this);
+  operations_.set_invalidate([session = session_.get()](std::uint64_t number) {
+    // Pages are left alone, for which the kernel would wait for whoever uses them.
+    constexpr off_t kAttributesOnly = -1;
+    fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
+  });
   return std::nullopt;
 }
 
@@ -313,6 +321,10 @@ bool Mounted::read_request() {
   if (got == -EINTR) return true;
   if (got == -EAGAIN) {
     descriptor_.mark_unreadable();
+    return false;
+  }
+  if (got == -ENOMEM) {
+    again_ = loop_.after(kMemoryPause, [this] { on_readable(); });
     return false;
   }
   if (got <= 0) {
@@ -343,6 +355,7 @@ Task<void> Mounted::unmounted() {
 
 Task<void> Mounted::settled() {
   co_await tasks_.join();
+  co_await operations_.remove_silly_names();
 }
 
 // The descriptor is closed first: the kernel waits for nobody who could answer then.

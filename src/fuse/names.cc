@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "fuse/operations.h"
 
@@ -18,6 +20,7 @@ using nfs::client::Special;
 using nfs::client::Status;
 
 constexpr mode_t kModeBits = 07777;
+constexpr std::string_view kSilly = ".stag-silly-";
 
 std::optional<FileType> special_type(mode_t mode) {
   switch (mode & S_IFMT) {
@@ -43,7 +46,7 @@ SetAttributes with_mode(mode_t mode) {
 }  // namespace
 
 Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   answer(request, co_await files_.lookup(directory, std::move(name)));
@@ -51,7 +54,7 @@ Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string
 
 Task<void> Operations::mknod(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
                              dev_t device) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   const std::optional<FileType> type = special_type(mode);
@@ -65,7 +68,7 @@ Task<void> Operations::mknod(fuse_req_t from, std::uint64_t parent, std::string 
 }
 
 Task<void> Operations::mkdir(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   answer(request, co_await files_.mkdir(directory, std::move(name), with_mode(mode)));
@@ -73,7 +76,7 @@ Task<void> Operations::mkdir(fuse_req_t from, std::uint64_t parent, std::string 
 
 Task<void> Operations::symlink(fuse_req_t from, std::string target, std::uint64_t parent,
                                std::string name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   answer(request, co_await files_.symlink(directory, std::move(name), std::move(target)));
@@ -81,7 +84,7 @@ Task<void> Operations::symlink(fuse_req_t from, std::string target, std::uint64_
 
 Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t parent,
                             std::string name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle linked = handle_of(request, file);
   if (linked.empty()) co_return;
   const Handle directory = handle_of(request, parent);
@@ -94,17 +97,18 @@ Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t p
 }
 
 Task<void> Operations::unlink(fuse_req_t from, std::uint64_t parent, std::string name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
-  const Outcome<bool> kept = co_await keep_if_open(directory, name);
+  if (is_silly(directory, name)) co_return request.fail(EBUSY);
+  const Outcome<std::optional<Handle>> kept = co_await keep_if_open(directory, name);
   if (!kept) co_return request.fail(kept.error());
   if (*kept) co_return request.done();
   answer(request, co_await files_.remove(directory, std::move(name)));
 }
 
 Task<void> Operations::rmdir(fuse_req_t from, std::uint64_t parent, std::string name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   answer(request, co_await files_.rmdir(directory, std::move(name)));
@@ -112,28 +116,37 @@ Task<void> Operations::rmdir(fuse_req_t from, std::uint64_t parent, std::string 
 
 Task<void> Operations::rename(fuse_req_t from, std::uint64_t parent, std::string name,
                               std::uint64_t new_parent, std::string new_name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle source = handle_of(request, parent);
   if (source.empty()) co_return;
   const Handle target = handle_of(request, new_parent);
   if (target.empty()) co_return;
-  const Outcome<bool> kept = co_await keep_if_open(target, new_name);
+  if (is_silly(source, name) || is_silly(target, new_name)) co_return request.fail(EBUSY);
+  const Outcome<std::optional<Handle>> kept = co_await keep_if_open(target, new_name);
   if (!kept) co_return request.fail(kept.error());
-  answer(request, co_await files_.rename(source, std::move(name), target, std::move(new_name)));
+  const Outcome<Ok> renamed = co_await files_.rename(source, std::move(name), target, new_name);
+  if (!renamed && *kept) co_await give_name_back(**kept, std::move(new_name));
+  answer(request, renamed);
 }
 
-Task<Outcome<bool>> Operations::keep_if_open(Handle directory, std::string name) {
+bool Operations::is_silly(const Handle& directory, const std::string& name) const {
+  if (inodes_.opens() == 0 || !name.starts_with(kSilly)) return false;
+  return std::ranges::any_of(inodes_.silly_names(), [&](const SillyName& silly) {
+    return silly.name == name && silly.directory == directory;
+  });
+}
+
+Task<Outcome<std::optional<Handle>>> Operations::keep_if_open(Handle directory, std::string name) {
   // Most names are removed while nothing is open, and cost no look-up then.
-  if (inodes_.opens() == 0) co_return false;
+  if (inodes_.opens() == 0) co_return std::nullopt;
   const Outcome<Node> node = co_await files_.lookup(directory, name);
-  if (!node && node.error().is(Status::NoEntry)) co_return false;
+  if (!node && node.error().is(Status::NoEntry)) co_return std::nullopt;
   if (!node) co_return Failure{node.error()};
   const Inode* inode = inodes_.find(node->handle);
-  if (inode == nullptr || inode->opens == 0) co_return false;
+  if (inode == nullptr || inode->opens == 0) co_return std::nullopt;
   // Another link keeps the file.
-  if (inode->silly || node->attributes.links > 1) co_return false;
-  std::string silly =
-      fmt::format(".stag-silly-{:x}-{:x}", node->attributes.file_id, ++silly_names_);
+  if (inode->silly || node->attributes.links > 1) co_return std::nullopt;
+  std::string silly = fmt::format("{}{:x}-{:x}", kSilly, node->attributes.file_id, ++silly_names_);
   const Outcome<Ok> renamed = co_await files_.rename(directory, std::move(name), directory, silly);
   if (!renamed) co_return Failure{renamed.error()};
   Inode* now = inodes_.find(node->handle);
@@ -141,7 +154,22 @@ Task<Outcome<bool>> Operations::keep_if_open(Handle directory, std::string name)
     now->silly = SillyName{directory, std::move(silly)};
   else  // Closed meanwhile.
     static_cast<void>(co_await files_.remove(directory, std::move(silly)));
-  co_return true;
+  co_return node->handle;
+}
+
+Task<void> Operations::give_name_back(Handle file, std::string name) {
+  const Inode* inode = inodes_.find(file);
+  if (inode == nullptr || !inode->silly) co_return;
+  const SillyName silly = *inode->silly;
+  const Outcome<Ok> renamed =
+      co_await files_.rename(silly.directory, silly.name, silly.directory, std::move(name));
+  Inode* now = inodes_.find(file);
+  if (renamed && now != nullptr) now->silly.reset();
+}
+
+Task<void> Operations::remove_silly_names() {
+  for (const SillyName& silly : inodes_.silly_names())
+    static_cast<void>(co_await files_.remove(silly.directory, silly.name));
 }
 
 }  // namespace stag::fuse

@@ -14,7 +14,7 @@ using nfs::client::Outcome;
 
 Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffers& buffers,
                        const OperationOptions& options)
-    : loop_(loop), files_(files), buffers_(buffers), options_(options), inodes_(root) {}
+    : context_{loop}, files_(files), buffers_(buffers), options_(options), inodes_(root) {}
 
 Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;
@@ -33,11 +33,10 @@ fuse_entry_param Operations::entry_of(const Node& node, std::uint64_t number) co
 
 void Operations::answer(Request& request, const Outcome<Node>& node) {
   if (!node) return request.fail(node.error());
-  const fuse_req_t waiting = request.take();
-  if (waiting == nullptr) return;
   const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
+  const fuse_req_t waiting = request.take();
   // A request that the kernel gave up is no lookup.
-  if (fuse_reply_entry(waiting, &entry) != 0) inodes_.forget(entry.ino, 1);
+  if (waiting == nullptr || fuse_reply_entry(waiting, &entry) != 0) inodes_.forget(entry.ino, 1);
 }
 
 void Operations::answer(Request& request, const Outcome<Attributes>& attributes) {

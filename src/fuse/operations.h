@@ -31,11 +31,21 @@ struct OperationOptions {
   bool direct = false;  // the kernel caches no data
 };
 
+// How the kernel came to a WRITE.
+struct WriteKind {
+  bool append = false;  // of a file that was opened with O_APPEND
+  bool cached = false;  // of pages that a program has changed in a mapping
+};
+
 class Operations {
  public:
   // The kernel reads at most as much as one of `buffers` holds.
   Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
              Buffers& buffers, const OperationOptions& options);
+
+  // Tells the kernel that the attributes of an inode are no longer what it knows.
+  using Invalidate = UniqueFunction<void(std::uint64_t number)>;
+  void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
 
   // Names (names.cc).
   Task<void> lookup(fuse_req_t request, std::uint64_t parent, std::string name);
@@ -65,7 +75,7 @@ class Operations {
   Task<void> release(fuse_req_t request, std::uint64_t number);
   Task<void> read(fuse_req_t request, std::uint64_t number, std::size_t size, std::uint64_t offset);
   Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t offset, Memory memory,
-                   Bytes data, Buffers& used);
+                   Bytes data, Buffers& used, WriteKind kind);
 
   // Extended attributes, holes and copies (version42.cc).
   Task<void> getxattr(fuse_req_t request, std::uint64_t number, std::string name, std::size_t most);
@@ -86,7 +96,11 @@ class Operations {
                      std::uint64_t opened, bool plus);
   void releasedir(fuse_req_t request, std::uint64_t opened);
 
+  // Removes what was removed while it was open, when the mount has ended and nobody closes it.
+  Task<void> remove_silly_names();
+
  private:
+  bool is_direct(int flags) const;
   // The handle of an inode; empty, and the request has failed, where the kernel forgot it.
   nfs::client::Handle handle_of(Request& request, std::uint64_t number);
   fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
@@ -95,17 +109,23 @@ class Operations {
   void answer(Request& request, const nfs::client::Outcome<nfs::client::Attributes>& attributes);
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
-  // Gives a file that is open and about to lose its last name, `name`, another one. Yields whether
-  // it did.
-  Task<nfs::client::Outcome<bool>> keep_if_open(nfs::client::Handle directory, std::string name);
+  // Gives a file that is open and about to lose its last name, `name`, another one, which it
+  // yields; nullopt: there is no need.
+  Task<nfs::client::Outcome<std::optional<nfs::client::Handle>>> keep_if_open(
+      nfs::client::Handle directory, std::string name);
+  // Undoes that.
+  Task<void> give_name_back(nfs::client::Handle file, std::string name);
+  // Whether `name` is one that keeps an open file.
+  bool is_silly(const nfs::client::Handle& directory, const std::string& name) const;
   struct Listed;
   bool add(Listed& listed, const nfs::client::Entry& entry, std::uint64_t next, bool plus);
 
-  Loop& loop_;
+  RequestContext context_;
   nfs::client::FileSystem& files_;
   Buffers& buffers_;
   OperationOptions options_;
   Inodes inodes_;
+  Invalidate invalidate_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
   std::uint64_t next_directory_ = 1;
   std::uint64_t silly_names_ = 0;

@@ -14,12 +14,14 @@ constexpr auto kPatience = std::chrono::seconds(2);
 
 }  // namespace
 
-Request::Request(Loop& loop, fuse_req_t request) : loop_(loop), request_(request) {
+Request::Request(RequestContext& context, fuse_req_t request)
+    : context_(context), request_(request) {
   fuse_req_interrupt_func(request_, interrupted, this);
 }
 
 Request::~Request() {
   fail(ENOMEM);
+  if (abandoned_) --context_.abandoned;
 }
 
 fuse_req_t Request::take() {
@@ -36,12 +38,20 @@ void Request::fail(const nfs::client::Error& error) {
   fail(errno_of(error));
 }
 
+void Request::abandon() {
+  if (context_.abandoned >= RequestContext::kMostAbandoned) return;
+  ++context_.abandoned;
+  abandoned_ = true;
+  fail(EINTR);
+}
+
+// Called by libfuse, which holds a lock of the request: it cannot be answered here.
 void Request::interrupted(fuse_req_t, void* self) {
   Request& request = *static_cast<Request*>(self);
   try {
-    request.patience_ = request.loop_.after(kPatience, [&request] { request.fail(EINTR); });
+    request.patience_ = request.context_.loop.after(kPatience, [&request] { request.abandon(); });
   } catch (const std::bad_alloc&) {
-    request.fail(EINTR);
+    // The program waits for the server, then.
   }
 }
 

@@ -8,14 +8,27 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include <cstdint>
+
 #include "base/loop.h"
 #include "nfs/client/protocol/error.h"
 
 namespace stag::fuse {
 
+// The requests of one mount.
+struct RequestContext {
+  // Operations that go on after their request was answered with EINTR keep their memory until the
+  // server answers. More than these have to be waited for.
+  static constexpr std::uint32_t kMostAbandoned = 64;
+
+  Loop& loop;
+  std::uint32_t abandoned = 0;
+};
+
 class Request {
  public:
-  Request(Loop& loop, fuse_req_t request);
+  // `context` outlives it.
+  Request(RequestContext& context, fuse_req_t request);
   // Without an answer, that of an operation that ran out of memory.
   ~Request();
   Request(const Request&) = delete;
@@ -23,16 +36,20 @@ class Request {
 
   // The request, for one of libfuse's fuse_reply_ functions; null when it was answered already.
   fuse_req_t take();
+  // Whether it still waits for its answer.
+  bool waits() const { return request_ != nullptr; }
   void fail(int error);
   void fail(const nfs::client::Error& error);
   void done() { fail(0); }
 
  private:
   static void interrupted(fuse_req_t request, void* self);
+  void abandon();
 
-  Loop& loop_;
+  RequestContext& context_;
   fuse_req_t request_;
   Timer patience_;
+  bool abandoned_ = false;
 };
 
 }  // namespace stag::fuse

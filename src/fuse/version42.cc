@@ -46,7 +46,7 @@ void answer_bytes(Request& request, std::string_view bytes, std::size_t most) {
 
 Task<void> Operations::getxattr(fuse_req_t from, std::uint64_t number, std::string name,
                                 std::size_t most) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   // The kernel itself looks for some of these, again and again.
@@ -58,7 +58,7 @@ Task<void> Operations::getxattr(fuse_req_t from, std::uint64_t number, std::stri
 
 Task<void> Operations::setxattr(fuse_req_t from, std::uint64_t number, std::string name,
                                 std::string value, int flags) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
@@ -72,7 +72,7 @@ Task<void> Operations::setxattr(fuse_req_t from, std::uint64_t number, std::stri
 }
 
 Task<void> Operations::listxattr(fuse_req_t from, std::uint64_t number, std::size_t most) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   const Outcome<std::vector<std::string>> names = co_await files_.list_xattrs(object);
@@ -87,7 +87,7 @@ Task<void> Operations::listxattr(fuse_req_t from, std::uint64_t number, std::siz
 }
 
 Task<void> Operations::removexattr(fuse_req_t from, std::uint64_t number, std::string name) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
@@ -98,7 +98,7 @@ Task<void> Operations::removexattr(fuse_req_t from, std::uint64_t number, std::s
 
 Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_t offset,
                              int whence) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
   const Outcome<std::optional<std::uint64_t>> found =
@@ -111,7 +111,7 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
 
 Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode,
                                  std::uint64_t offset, std::uint64_t length) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
   const FileRange range{offset, length};
@@ -129,7 +129,7 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
 Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
                                        std::uint64_t source_offset, std::uint64_t target,
                                        std::uint64_t target_offset, std::uint64_t length) {
-  Request request(loop_, from);
+  Request request(context_, from);
   const Handle source_file = handle_of(request, source);
   if (source_file.empty()) co_return;
   const Handle target_file = handle_of(request, target);

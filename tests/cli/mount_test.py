@@ -130,9 +130,46 @@ class Files(Mounted):
         self.write(self.there("file"), b"old content")
         with open(self.here("file"), "rb") as file:
             self.assertEqual(file.read(), b"old content")
-        self.write(self.there("file"), b"new content")
+        for content in (b"new content", b"longer than the content before"):
+            self.write(self.there("file"), content)
+            with open(self.here("file"), "rb") as file:
+                self.assertEqual(file.read(), content, "close-to-open")
+
+    def test_are_appended_to_where_they_end_now(self):
+        self.mount("-o", "actimeo=86400")
+        self.write(self.there("file"), b"1")
+        with open(self.here("file"), "ab", buffering=0) as file:
+            file.write(b"2")
+            with open(self.there("file"), "ab") as theirs:
+                theirs.write(b"theirs")
+            file.write(b"3")
+        with open(self.there("file"), "rb") as file:
+            self.assertEqual(file.read(), b"12theirs3")
         with open(self.here("file"), "rb") as file:
-            self.assertEqual(file.read(), b"new content", "close-to-open")
+            self.assertEqual(file.read(), b"12theirs3")
+
+    def test_stay_what_they_are_where_another_cannot_take_their_name(self):
+        self.mount("-o", "actimeo=86400")
+        self.write(self.here("source"), b"source")
+        self.write(self.here("target"), b"target")
+        with open(self.here("target"), "rb") as target:
+            os.unlink(self.there("source"))
+            with self.assertRaises(FileNotFoundError):
+                os.rename(self.here("source"), self.here("target"))
+            self.assertEqual(target.read(), b"target")
+        with open(self.there("target"), "rb") as file:
+            self.assertEqual(file.read(), b"target")
+
+    def test_that_keep_a_removed_one_cannot_be_removed(self):
+        self.mount()
+        self.write(self.here("file"), b"content")
+        with open(self.here("file"), "rb") as file:
+            os.unlink(self.here("file"))
+            (silly,) = os.listdir(self.directory)
+            with self.assertRaises(OSError) as busy:
+                os.unlink(self.here(silly))
+            self.assertEqual(busy.exception.errno, errno.EBUSY)
+            self.assertEqual(file.read(), b"content")
 
     def test_in_their_thousands_are_listed_once_each(self):
         self.mount()
@@ -301,11 +338,15 @@ class Trouble(Mounted):
                 raise unittest.SkipTest("FUSE does not mount here: " + process.communicate()[1])
             self.assertLess(time.monotonic(), deadline)
         self.write(self.here("file"), b"content")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(PATIENCE), 0)
+        self.write(self.here("removed"), b"content")
+        with open(self.here("removed"), "rb"):
+            os.unlink(self.here("removed"))
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(PATIENCE), 0)
         process.stderr.close()
         self.assertFalse(is_mounted(self.directory))
         self.assertEqual(os.listdir(self.directory), [])
+        self.assertEqual(os.listdir(self.there()), ["file"], "what kept the removed file")
 
     def test_many_programs_at_once_do_not_disturb_each_other(self):
         self.mount()

@@ -51,6 +51,9 @@ Result<MountWords, std::string> mount_words(const std::vector<std::string>& list
             fmt::format("'-o {}': a number of seconds up to {} is wanted", word, kMostSeconds)};
     }
   }
+  // Whoever uses the mount has the rights of who mounts, unless the kernel looks at modes, too.
+  if (std::ranges::find(words.passed_on, "allow_other") != words.passed_on.end())
+    words.passed_on.emplace_back("default_permissions");
   return words;
 }
 

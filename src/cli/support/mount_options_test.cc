@@ -16,7 +16,8 @@ TEST(MountOptions, what_is_for_mount_and_systemd_alone_is_left_out) {
 TEST(MountOptions, what_FUSE_knows_is_passed_on) {
   const auto words = mount_words({"ro,allow_other", "", "nosuid"});
   ASSERT_TRUE(words);
-  EXPECT_EQ(words->passed_on, (Words{"ro", "allow_other", "nosuid"}));
+  EXPECT_EQ(words->passed_on, (Words{"ro", "allow_other", "nosuid", "default_permissions"}))
+      << "others have the rights that modes give them, not those of who mounts";
   EXPECT_FALSE(words->direct);
 }
 

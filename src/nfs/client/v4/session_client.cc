@@ -80,15 +80,35 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext cont
   co_return came;
 }
 
+// A turn whose call ends in an exception, for want of memory, is settled as one whose answer was
+// lost; the slot would be taken for ever.
+class SessionClient::OpenTurn {
+ public:
+  OpenTurn(SessionClient& client, const Turn& turn) : client_(client), turn_(turn) {}
+  ~OpenTurn() {
+    if (!open_) return;
+    client_.session_.on_loss(turn_);
+    client_.free_slot_.wake_one();
+  }
+  void close() { open_ = false; }
+
+ private:
+  SessionClient& client_;
+  Turn turn_;
+  bool open_ = true;
+};
+
 Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool keep,
                                                                OperationContext context,
                                                                Request& request,
                                                                const ProtocolOptions& options) {
+  OpenTurn open(*this, turn);
   request.operations().front().opsequence() = session_.sequence(turn, keep);
   rpc::CallOptions call = call_options_of(options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
   Outcome<Attempt> came = co_await send(context, request.operations(), call);
+  open.close();
   if (!came || came->results.empty() || came->results.front().resop != v4::OP_SEQUENCE) {
     session_.on_loss(turn);
     if (came) came->fate = Fate::Refused;
@@ -105,6 +125,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool k
 
 Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, Turn turn,
                                                            const ProtocolOptions& options) {
+  OpenTurn open(*this, turn);
   std::vector<Op> operations(1);
   operations.front().argop = v4::OP_SEQUENCE;
   operations.front().opsequence() = session_.sequence(turn, false);
@@ -115,6 +136,7 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
   rpc::CallOptions call = call_options_of(options);
   call.results_max = session::Session::kCachedMax;
   auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
+  open.close();
   const bool answered =
       came && !came->resarray.empty() && came->resarray.front().resop == v4::OP_SEQUENCE;
   if (!answered) {
@@ -136,7 +158,11 @@ Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext co
     if (turn && turn->doubtful) co_return co_await settled(context, *turn, options);
     if (turn) co_return Taken{Fate::Go, *turn};
     co_await free_slot_.wait(options.cancel);
-    if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+    if (options.cancel.cancelled()) {
+      // It may have been woken for a slot, which is somebody else's then.
+      free_slot_.wake_one();
+      co_return Failure{cancelled_error(context, channel())};
+    }
     if (!session_.has_session()) co_return Taken{Fate::Again, {}};
   }
 }

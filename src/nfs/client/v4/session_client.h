@@ -60,6 +60,8 @@ class SessionClient {
     std::vector<OpResult> results{};
   };
 
+  class OpenTurn;
+
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
                                  const ProtocolOptions& options);
   Task<Outcome<Attempt>> send(OperationContext context, std::vector<Op>& operations,
