@@ -131,8 +131,10 @@ class Files(Mounted):
         with open(self.here("file"), "rb") as file:
             self.assertEqual(file.read(), b"old content")
         for content in (b"new content", b"longer than the content before"):
+            os.stat(self.here("file"))  # a read has made the kernel forget them
             self.write(self.there("file"), content)
             with open(self.here("file"), "rb") as file:
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(content))
                 self.assertEqual(file.read(), content, "close-to-open")
 
     def test_are_appended_to_where_they_end_now(self):
