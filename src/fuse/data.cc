@@ -74,9 +74,10 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   }
   const Outcome<Attributes> attributes = co_await files_.getattr(file);
   if (!attributes) co_return request.fail(attributes.error());
-  const fuse_req_t waiting = request.take();
   Inode* inode = inodes_.find(number);
-  if (waiting == nullptr || inode == nullptr) co_return;
+  if (inode == nullptr) co_return request.fail(ESTALE);
+  const fuse_req_t waiting = request.take();
+  if (waiting == nullptr) co_return;
   info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
   info.direct_io = is_direct(info.flags);
   info.noflush = 1;  // a write that has returned is on the server's stable storage

@@ -102,17 +102,19 @@ bool Operations::add(Listed& listed, const Entry& entry, std::uint64_t next, boo
   }
   const bool known = entry.handle && entry.attributes;
   if (known) {
-    listed.numbers.reserve(listed.numbers.size() + 1);
-    param.ino = inodes_.enter(*entry.handle);
+    listed.numbers.push_back(0);  // which is nobody's, should the next line find no memory
+    listed.numbers.back() = param.ino = inodes_.enter(*entry.handle);
     param.attr_timeout = param.entry_timeout = options_.valid;
   }
   const std::size_t needed =
       fuse_add_direntry_plus(listed.request, to, left, entry.name.c_str(), &param, offset);
   if (needed > left) {
-    if (known) inodes_.forget(param.ino, 1);
+    if (known) {
+      inodes_.forget(param.ino, 1);
+      listed.numbers.pop_back();
+    }
     return false;
   }
-  if (known) listed.numbers.push_back(param.ino);
   listed.used += needed;
   return true;
 }
