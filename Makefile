@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check bench bench-peers perf-guard fuzz attack mutants interop soak format tidy bare clean
+.PHONY: help build run test check sanitize bench bench-peers perf-guard fuzz attack mutants interop soak format tidy bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -16,9 +16,13 @@ run: ## the demo: serve a folder on loopback, copy a tree in and out over RPC-ov
 	@cmake --build --preset release --target stag
 	@tools/demo build/release/bin/stag
 
-test: ## everything: release, address+undefined sanitizers, thread sanitizer, fuzzing, conformance
+test: ## all tests, a minute of attacks on the server, and which requirements are proven
 	@tools/setup build test
-	@tools/test all
+	@tools/test test
+
+sanitize: ## all tests and the attack under address+undefined sanitizers, the thread sanitizer, fuzz targets
+	@tools/setup build test
+	@tools/test sanitize
 
 check: ## the fast loop while working: release tree, unit tests, 1,000 seeds under faults
 	@tools/setup build test
