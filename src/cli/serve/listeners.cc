@@ -1,0 +1,117 @@
+#include "cli/serve/listeners.h"
+
+#include <fmt/format.h>
+
+#include "base/reason.h"
+#include "cli/serve/process.h"
+
+namespace stag::cli {
+
+using endpoint::Listener;
+using endpoint::Transport;
+
+Result<Ok, std::string> Listeners::open(const ExportLine& first) {
+  loops_ = std::make_shared<endpoint::Loops>(options_.loops, options_.busy_poll_us);
+  for (const std::string& host : options_.hosts)
+    if (const auto done = listen_at(host, first); !done) return done;
+  if (options_.rpcbind)
+    if (const auto done = register_programs(); !done) return done;
+  fmt::print("{}", ready_);
+  std::fflush(stdout);
+  return Ok{};
+}
+
+void Listeners::close() {
+  registered_ = nullptr;
+  // The last Listener waits for the Calls, if the loops are nobody else's.
+  loops_ = nullptr;
+  listeners_.clear();
+}
+
+Result<Ok, std::string> Listeners::listen_at(const std::string& host, const ExportLine& first) {
+  auto rdma = listen_rdma(host);
+  if (!rdma) return Failure{rdma.error()};
+  auto tcp = listen({host, static_cast<std::uint16_t>(options_.tcp_port)},
+                    listen_options(Transport::Tcp), "--tcp-port");
+  if (!tcp) return Failure{tcp.error()};
+  ReadyAt ready{host, {}, std::nullopt, tcp->address()};
+  for (std::size_t i = 0; i < rdma->size(); ++i)
+    ready.rdma.push_back({options_.fabrics[i], (*rdma)[i].address()});
+  if (options_.udp) {
+    auto udp = listen_udp(tcp->address());
+    if (!udp) return Failure{udp.error()};
+    ready.udp = udp->address();
+    keep(*std::move(udp), rpc::TransportKind::Udp);
+  }
+  ready_ += ready_lines(ready, first);
+  for (Listener& each : *rdma) keep(std::move(each), rpc::TransportKind::Rdma);
+  keep(*std::move(tcp), rpc::TransportKind::Tcp);
+  return Ok{};
+}
+
+Result<std::vector<Listener>, std::string> Listeners::listen_rdma(const std::string& host) const {
+  std::vector<Listener> listeners;
+  for (const std::string& fabric : options_.fabrics) {
+    endpoint::ListenOptions options = listen_options(Transport::Rdma);
+    options.verbs.device = options_.device;
+    const bool verbs = fabric == "verbs";
+    if (verbs) options.fabric = endpoint::FabricKind::Verbs;
+    const std::uint32_t port =
+        verbs ? options_.verbs_port.value_or(options_.rdma_port) : options_.rdma_port;
+    auto made = listen({host, static_cast<std::uint16_t>(port)}, options,
+                       verbs ? "--fabric verbs, --verbs-port" : "--rdma-port");
+    if (!made) return Failure{made.error()};
+    listeners.push_back(*std::move(made));
+  }
+  return listeners;
+}
+
+Result<Listener, std::string> Listeners::listen_udp(const Address& tcp) const {
+  Address at = tcp;
+  if (options_.udp_port != 0) at.port = static_cast<std::uint16_t>(options_.udp_port);
+  const endpoint::ListenOptions options = listen_options(Transport::Udp);
+  constexpr std::string_view kOption = "--udp-port, or --no-udp";
+  auto udp = listen(at, options, kOption);
+  // Where TCP took any free port, its number may be another program's on UDP.
+  if (!udp && options_.udp_port == 0 && options_.tcp_port == 0) {
+    at.port = 0;
+    udp = listen(at, options, kOption);
+  }
+  return udp;
+}
+
+Result<Listener, std::string> Listeners::listen(const Address& at,
+                                                const endpoint::ListenOptions& options,
+                                                std::string_view option) const {
+  Result<Listener, Reason> made = endpoint::listen(server_, at, options);
+  if (made) return *std::move(made);
+  return Failure{
+      fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
+}
+
+endpoint::ListenOptions Listeners::listen_options(Transport transport) const {
+  endpoint::ListenOptions options;
+  options.transport = transport;
+  options.rdma = options_.rdma;
+  options.rdma.allow = options.tcp.allow = options.udp.allow = options_.allow;
+  options.loops = loops_;
+  options_.limits.apply(options, open_files_limit(),
+                        options_.hosts.size() * options_.fabrics.size());
+  return options;
+}
+
+void Listeners::keep(Listener listener, rpc::TransportKind transport) {
+  served_.push_back({transport, listener.address()});
+  listeners_.push_back(std::move(listener));
+}
+
+Result<Ok, std::string> Listeners::register_programs() {
+  auto done = RegisteredPrograms::make(registrations_of(server_, served_, options_.rdma_netid),
+                                       options_.state, loops_);
+  if (!done) return Failure{done.error()};
+  registered_ = *std::move(done);
+  for (const std::string& line : registered_->summary()) fmt::print("registered: {}\n", line);
+  return Ok{};
+}
+
+}  // namespace stag::cli

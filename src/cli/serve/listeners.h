@@ -1,0 +1,52 @@
+// The listeners of `stag serve`: every transport at every address, the lines that say so, and their
+// entries in rpcbind.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/serve/announcement.h"
+#include "cli/serve/options.h"
+#include "cli/serve/registration.h"
+#include "endpoint/listener.h"
+#include "rpc/server.h"
+
+namespace stag::cli {
+
+class Listeners {
+ public:
+  // Both outlive it.
+  Listeners(const ServeOptions& options, rpc::Server& server)
+      : options_(options), server_(server) {}
+  ~Listeners() { close(); }
+
+  // Listens, registers, and says so; `first` is the export of the URLs that are printed. The error
+  // is one sentence.
+  Result<Ok, std::string> open(const ExportLine& first);
+  // Ends every connection and waits for the Calls in progress. Further calls have no effect.
+  void close();
+
+ private:
+  using Listener = endpoint::Listener;
+
+  Result<Ok, std::string> listen_at(const std::string& host, const ExportLine& first);
+  // One listener for each --fabric, before any other at that host.
+  Result<std::vector<Listener>, std::string> listen_rdma(const std::string& host) const;
+  Result<Listener, std::string> listen_udp(const Address& tcp) const;
+  Result<Listener, std::string> listen(const Address& at, const endpoint::ListenOptions& options,
+                                       std::string_view option) const;
+  endpoint::ListenOptions listen_options(endpoint::Transport transport) const;
+  void keep(Listener listener, rpc::TransportKind transport);
+  Result<Ok, std::string> register_programs();
+
+  const ServeOptions& options_;
+  rpc::Server& server_;
+  std::shared_ptr<endpoint::Loops> loops_;
+  std::string ready_;  // said when all is
+  std::vector<Listener> listeners_;
+  std::vector<ServedAt> served_;
+  std::unique_ptr<RegisteredPrograms> registered_;
+};
+
+}  // namespace stag::cli

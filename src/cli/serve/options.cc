@@ -1,0 +1,152 @@
+#include "cli/serve/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/serve/process.h"
+#include "cli/support/remote.h"
+#include "rpcbind/lookup.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr std::uint32_t kMaxPort = 65535;
+constexpr std::uint32_t kMaxLoops = 256;
+constexpr std::uint32_t kUsualLoops = 4;  // at most, unless told
+
+}  // namespace
+
+ServeOptions::ServeOptions()
+    : loops(std::clamp(std::thread::hardware_concurrency(), 1u, kUsualLoops)),
+      rdma_netid(rpcbind::kRdma),
+      state(default_state_directory()) {}
+
+void ServeOptions::declare_connections(Arguments& arguments) {
+  arguments.texts("--allow", allow_texts_, "NETWORK",
+                  "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
+  declare_rdma(arguments, rdma.transport, rdma.credits);
+  arguments.texts("--fabric", fabrics, "iwarp|verbs",
+                  "where RDMA comes from: software iWARP over TCP, or RDMA devices (stag devices); "
+                  "given twice, a listener of each [iwarp]");
+  arguments.number("--verbs-port", verbs_port, 1, kMaxPort,
+                   "port of NFS over RDMA devices [that of --rdma-port]");
+  arguments.text("--device", device, "NAME", "the only RDMA device to be used [all]");
+  limits.declare(arguments);
+  nfs4_limits.declare(arguments);
+}
+
+void ServeOptions::declare(Arguments& arguments) {
+  arguments.texts(
+      "--export", export_texts, "/name=DIR|memory[,OPTION]...",
+      "a folder, or memory, to export; options are those of exports(5): ro, rw, root_squash, "
+      "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, "
+      "sec=sys:krb5:krb5i:krb5p:none, fsid=N; at_once, offload: whether the threads that serve "
+      "connections may use the folder's "
+      "file system themselves [if it is on this machine]; nfs_only: no program here uses it; "
+      "client=NETWORK[:OPTION]... for each network that may mount it [all]");
+  arguments.texts("--listen", hosts, "ADDR",
+                  "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. Only sec=krb5p "
+                  "encrypts: beyond this machine, use it or trust the network");
+  arguments.number("--rdma-port", rdma_port, 0, kMaxPort,
+                   "port of NFS over RPC-over-RDMA; 0 takes a free one");
+  arguments.number("--tcp-port", tcp_port, 0, kMaxPort,
+                   "port of NFS, MOUNT, NFSACL, NLM and NSM over TCP; 0 takes a free one");
+  arguments.number("--udp-port", udp_port, 0, kMaxPort,
+                   "port of MOUNT, NLM and NSM over UDP, which some clients need; 0 takes the "
+                   "number of --tcp-port");
+  arguments.flag("--udp,!--no-udp", udp, "serve MOUNT, NLM and NSM over UDP [yes]");
+  arguments.flag("--nfs4,!--no-nfs4", nfs4, "serve NFS 4.0, 4.1 and 4.2, too [yes]");
+  callbacks.declare(arguments);
+  recovery.declare(arguments);
+  id_mapping.declare(arguments);
+  kerberos.declare(arguments);
+  declare_connections(arguments);
+  arguments.flag("--rpcbind,!--no-rpcbind", rpcbind,
+                 "register every program with the rpcbind of this machine [no]");
+  arguments.text("--rdma-netid", rdma_netid, "NAME",
+                 "netid of RPC-over-RDMA for rpcbind [rdma]; IPv6 gets a 6 behind it");
+  arguments.text(
+      "--state", state, "DIR",
+      "directory for handle keys and counters, outside of every export [/var/lib/stag; without "
+      "root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
+  control.declare(arguments);
+  declare_process(arguments);
+}
+
+void ServeOptions::declare_process(Arguments& arguments) {
+  arguments.number("--loops", loops, 1, kMaxLoops,
+                   "threads that serve connections; each connection stays with one of them");
+  arguments.number(
+      "--busy-poll", busy_poll_us, 0, 1'000'000,
+      "microseconds that an idle thread polls for work before it blocks; 0: up to 50, while "
+      "that saves time (adaptive polling)");
+  arguments.number("--store-patience", store_patience, 1, 3600,
+                   "seconds that a folder's file system may take; beyond, the server logs it and "
+                   "asks clients of the folder to try again later");
+  arguments.config("--config", config, {"export"},
+                   "settings by the names of these options: export = [\"/data=/srv/data\"], or "
+                   "tables [[export]]; the exports are read again on SIGHUP (SIGTERM and SIGINT "
+                   "end the server, SIGUSR1 and SIGUSR2 do nothing)");
+  arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},
+                   "least severe messages to log on standard error");
+  arguments.choice("--log-format", log_format, {"text", "json"}, "lines of text or of JSON");
+  arguments.text("--metrics", metrics, "ADDR:PORT", "address for Prometheus to read counters from");
+}
+
+Result<Ok, std::string> ServeOptions::check() {
+  if (fabrics.empty()) fabrics.push_back("iwarp");
+  for (const std::string& fabric : fabrics)
+    if (fabric != "iwarp" && fabric != "verbs")
+      return Failure{fmt::format("--fabric '{}' is unknown; use iwarp or verbs", fabric)};
+  if (std::count(fabrics.begin(), fabrics.end(), fabrics.front()) > 1)
+    return Failure{std::string("--fabric names each fabric once")};
+  if (!metrics.empty()) return Failure{std::string("--metrics is not in this build; leave it out")};
+  const bool word = rdma_netid.find_first_of(" \t\n.") == std::string::npos;
+  if (rdma_netid.empty() || !word)
+    return Failure{std::string("--rdma-netid takes a word without dots, like rdma")};
+  if (hosts.empty()) hosts.push_back("127.0.0.1");
+  // A listener at :: serves IPv4 too, and so occupies the port of one at 0.0.0.0.
+  if (std::find(hosts.begin(), hosts.end(), "::") != hosts.end()) std::erase(hosts, "0.0.0.0");
+  return check_networks();
+}
+
+Result<Ok, std::string> ServeOptions::check_networks() {
+  for (const std::string& text : allow_texts_) {
+    const std::optional<IpNetwork> network = IpNetwork::parse(text);
+    if (!network)
+      return Failure{fmt::format(
+          "--allow '{}' is no network; write one like 192.0.2.0/24 or 2001:db8::/32", text)};
+    allow.push_back(*network);
+  }
+  return callbacks.check();
+}
+
+Result<std::vector<ExportLine>, std::string> ServeOptions::exports_in_file() const {
+  const Result<std::vector<Setting>, std::string> settings = config.read();
+  if (!settings) return Failure{settings.error()};
+  for (const Setting& setting : *settings)
+    if (config.is_own(setting)) return parse_exports(config.path(), setting);
+  return std::vector<ExportLine>();
+}
+
+Result<std::vector<ExportLine>, std::string> ServeOptions::read_exports() const {
+  std::vector<ExportLine> lines;
+  for (const std::string& text : export_texts) {
+    Result<ExportLine, std::string> line = parse_export(text);
+    if (!line) return Failure{line.error()};
+    lines.push_back(*std::move(line));
+  }
+  if (exports_are_in_file()) {
+    Result<std::vector<ExportLine>, std::string> in_file = exports_in_file();
+    if (!in_file) return in_file;
+    lines = *std::move(in_file);
+  }
+  if (lines.empty())
+    return Failure{
+        std::string("nothing to serve; say what with --export /name=DIR or --export /name=memory")};
+  return lines;
+}
+
+}  // namespace stag::cli

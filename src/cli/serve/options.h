@@ -1,0 +1,74 @@
+// The options of `stag serve`: those of the command line, and of the configuration file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/network.h"
+#include "base/result.h"
+#include "cli/serve/callbacks.h"
+#include "cli/serve/control.h"
+#include "cli/serve/export_line.h"
+#include "cli/serve/id_mapping.h"
+#include "cli/serve/kerberos.h"
+#include "cli/serve/limits.h"
+#include "cli/serve/nfs4_limits.h"
+#include "cli/serve/recovery.h"
+#include "cli/support/arguments.h"
+#include "endpoint/options.h"
+
+namespace stag::cli {
+
+class ServeOptions {
+ public:
+  ServeOptions();
+  void declare(Arguments& arguments);
+  // Whether what is asked for is there; completes what was left open. The error is one sentence.
+  Result<Ok, std::string> check();
+
+  bool exports_are_in_file() const { return export_texts.empty() && config.given(); }
+  // At least one; reads the file anew. The error is one sentence.
+  Result<std::vector<ExportLine>, std::string> read_exports() const;
+
+  std::vector<std::string> export_texts;
+  std::vector<std::string> hosts;
+  std::uint32_t rdma_port = endpoint::kRdmaPort;
+  std::uint32_t tcp_port = endpoint::kTcpPort;
+  std::uint32_t udp_port = 0;  // that of TCP
+  std::optional<std::uint32_t> verbs_port;
+  bool udp = true;
+  bool nfs4 = true;
+  bool rpcbind = false;
+  std::uint32_t loops;
+  std::uint32_t busy_poll_us = 0;
+  std::uint32_t store_patience = 10;
+  std::vector<std::string> fabrics;
+  std::string device;
+  rpc::rdma::ServerOptions rdma;
+  std::vector<IpNetwork> allow;
+  Limits limits;
+  Nfs4Limits nfs4_limits;
+  CallbackOptions callbacks;
+  RecoveryOptions recovery;
+  ControlSettings control;
+  IdMappingOptions id_mapping;
+  KerberosOptions kerberos;
+  std::string rdma_netid;
+  std::string state;
+  std::string log_level = "warning";
+  std::string log_format = "text";
+  std::string metrics;
+  ConfigFile config;
+
+ private:
+  void declare_connections(Arguments& arguments);
+  void declare_process(Arguments& arguments);
+  Result<Ok, std::string> check_networks();
+  Result<std::vector<ExportLine>, std::string> exports_in_file() const;
+
+  std::vector<std::string> allow_texts_;
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,43 @@
+#include "cli/serve/services.h"
+
+namespace stag::cli {
+
+using Trouble = ExportSet::Trouble;
+
+Result<std::unique_ptr<Services>, Trouble> Services::open(ServeOptions& options, StoreWatch& stores,
+                                                          std::vector<ExportLine> lines) {
+  const Result<nfs::ServerState, nfs::StateError> state = nfs::ServerState::open(options.state);
+  if (!state) return Failure{Trouble{state.error().message}};
+  std::unique_ptr<Services> made(new Services(*state, stores, options.state));
+  if (const auto added = made->exports_.replace(std::move(lines)); !added)
+    return Failure{added.error()};
+  if (const std::string error = made->add_programs(options); !error.empty())
+    return Failure{Trouble{error}};
+  return made;
+}
+
+std::string Services::add_programs(ServeOptions& options) {
+  auto recovery = Recovery::open(options.recovery, options.state, options.nfs4);
+  if (!recovery) return recovery.error();
+  recovery_ = *std::move(recovery);
+  auto users = options.id_mapping.open();
+  if (!users) return users.error();
+  users_ = *std::move(users);
+  nfs::nfs4::Nfs4Options nfs4_options = recovery_->nfs4_options();
+  options.nfs4_limits.apply(nfs4_options);
+  options.callbacks.apply(nfs4_options);
+  nfs4_options.id_map = users_.owners;
+  nfs4_.emplace(nfs_.context(), nfs4_options);
+  auto locking = Locking::open(nfs_, options.state, *recovery_);
+  if (!locking) return locking.error();
+  locking_ = *std::move(locking);
+  auto kerberos = options.kerberos.open(takes_kerberos(exports_.lines()), users_.principals);
+  if (!kerberos) return kerberos.error();
+  if (*kerberos != nullptr) server_.add(*std::move(kerberos));
+  nfs_.add_programs(server_);
+  if (options.nfs4) nfs4_->add_program(server_);
+  locking_->add_programs(server_);
+  return {};
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,47 @@
+// The services of `stag serve`: its exports, the programs that clients call, and what these need.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cli/serve/export_set.h"
+#include "cli/serve/id_mapping.h"
+#include "cli/serve/locking.h"
+#include "cli/serve/options.h"
+#include "cli/serve/recovery.h"
+#include "nfs/server/server.h"
+#include "nfs/v4/nfs4_server.h"
+#include "rpc/server.h"
+
+namespace stag::cli {
+
+class Services {
+ public:
+  // Blocking. `options` and `stores` outlive it.
+  static Result<std::unique_ptr<Services>, ExportSet::Trouble> open(ServeOptions& options,
+                                                                    StoreWatch& stores,
+                                                                    std::vector<ExportLine> lines);
+
+  ExportSet& exports() { return exports_; }
+  nfs::nfs4::Nfs4Server& nfs4() { return *nfs4_; }
+  Locking& locking() { return *locking_; }
+  const Recovery& recovery() const { return *recovery_; }
+  rpc::Server& server() { return server_; }
+
+ private:
+  Services(const nfs::ServerState& state, StoreWatch& stores, const std::string& state_directory)
+      : nfs_(state), exports_(nfs_, stores, state_directory) {}
+  // Empty: all is there.
+  std::string add_programs(ServeOptions& options);
+
+  nfs::NfsServer nfs_;
+  ExportSet exports_;
+  std::unique_ptr<Recovery> recovery_;
+  KnownUsers users_;
+  std::optional<nfs::nfs4::Nfs4Server> nfs4_;
+  std::unique_ptr<Locking> locking_;
+  rpc::Server server_;  // declared last: ends first
+};
+
+}  // namespace stag::cli
