@@ -116,6 +116,34 @@ SetTime time_of(const timespec& time, bool set, bool now) {
   return SetTime::to({time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)});
 }
 
+// Linux's own client says the same where a user has no ticket, or one that has expired, or where
+// the server does not believe him.
+int errno_of(const rpc::CallError& error) {
+  if (error.kind == rpc::CallError::Kind::Answered)
+    return error.status.reply == oncrpc::ReplyStat::MSG_DENIED &&
+                   error.status.reject == oncrpc::RejectStat::AUTH_ERROR
+               ? EACCES
+               : EIO;
+  switch (error.reason) {
+    case Reason::Cancelled:
+      return EINTR;
+    case Reason::GssTicketExpired:
+      return EKEYEXPIRED;
+    case Reason::GssNoTicket:
+    case Reason::GssClockSkew:
+    case Reason::GssWrongRealm:
+    case Reason::GssKdcUnreachable:
+    case Reason::GssServerUnknown:
+    case Reason::GssNoKeytab:
+    case Reason::GssServerKeyWrong:
+    case Reason::GssServerRefused:
+    case Reason::GssFailed:
+      return EACCES;
+    default:
+      return EIO;
+  }
+}
+
 }  // namespace
 
 int errno_of(const Error& error) {
@@ -126,7 +154,7 @@ int errno_of(const Error& error) {
     case Error::Kind::Links:
       return ELOOP;
     case Error::Kind::Call:
-      return error.cancelled() ? EINTR : EIO;
+      return errno_of(error.call);
     case Error::Kind::Url:
     case Error::Kind::Protocol:
     case Error::Kind::Local:

@@ -41,6 +41,22 @@ TEST(FuseErrno, of_a_call_without_an_answer_is_EIO_and_of_a_cancelled_one_EINTR)
   EXPECT_EQ(errno_of(Error::of_protocol({"read", ""}, "more bytes than asked for")), EIO);
 }
 
+TEST(FuseErrno, of_a_user_without_a_good_ticket_is_what_Linuxs_client_says) {
+  const auto of_reason = [](Reason reason) {
+    return errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(reason)));
+  };
+  EXPECT_EQ(of_reason(Reason::GssTicketExpired), EKEYEXPIRED);
+  for (const Reason reason :
+       {Reason::GssNoTicket, Reason::GssClockSkew, Reason::GssWrongRealm, Reason::GssKdcUnreachable,
+        Reason::GssServerUnknown, Reason::GssNoKeytab, Reason::GssServerKeyWrong,
+        Reason::GssServerRefused, Reason::GssFailed})
+    EXPECT_EQ(of_reason(reason), EACCES) << info(reason).name;
+  EXPECT_EQ(errno_of(Error::of_call({"read", ""},
+                                    rpc::CallError::answered(oncrpc::ReplyStatus::auth_error(
+                                        oncrpc::AuthStat::AUTH_TOOWEAK)))),
+            EACCES);
+}
+
 TEST(FuseErrno, is_never_0_for_a_failure) {
   for (int status = 1; status <= static_cast<int>(Status::Unknown); ++status)
     EXPECT_NE(of(static_cast<Status>(status)), 0) << status;

@@ -37,6 +37,9 @@ enum class Major : std::uint32_t {
 struct Error {
   Reason reason = Reason::None;
   std::string detail{};
+  // The acceptor has had the token before, or knows nothing of the set-up that it continues: a new
+  // context can be set up instead.
+  bool repeated = false;
 };
 
 // A message integrity code: it travels in a verifier, or behind the data of the service integrity.

@@ -41,8 +41,8 @@ class CallSecurity {
   // Makes the plain results. Called when the mechanism transforms(). `results` owns its bytes.
   virtual Task<Result<Buffer, Reason>> unwrap(Buffer results);
 
-  // Called when the server refused the Call with AUTH_ERROR and `refusal`, once a Call. True: the
-  // Call is worth another ClientSecurity::begin(), which sets up another context.
+  // Called when the server refused the Call with AUTH_ERROR and `refusal`, a few times a Call at
+  // most. True: the Call is worth another ClientSecurity::begin(), which sets up another context.
   virtual bool renew(oncrpc::AuthStat refusal) = 0;
 };
 

@@ -71,7 +71,9 @@ Result<Ok, Reason> SecuredCall::make(CallMessage& message) {
 }
 
 Task<Result<ReplyMessage, CallError>> SecuredCall::call(Channel& channel, CallMessage& message) {
-  for (bool again = true;; again = false) {
+  // While a server is restarted often, or has too many contexts, one after the other may be lost.
+  constexpr int kMostRenewals = 8;
+  for (int renewals = 0;; ++renewals) {
     auto begun = co_await security_.begin(channel, header_, message);
     if (!begun) co_return Failure{begun.error()};
     transmissions_ = *std::move(begun);
@@ -81,7 +83,8 @@ Task<Result<ReplyMessage, CallError>> SecuredCall::call(Channel& channel, CallMe
     const bool refused = !opened && opened.error().kind == CallError::Kind::Answered &&
                          opened.error().status.reply == oncrpc::ReplyStat::MSG_DENIED &&
                          opened.error().status.reject == oncrpc::RejectStat::AUTH_ERROR;
-    if (!refused || !again || !transmissions_->renew(opened.error().status.auth)) co_return opened;
+    if (!refused || renewals == kMostRenewals) co_return opened;
+    if (!transmissions_->renew(opened.error().status.auth)) co_return opened;
     // RFC 5531 section 9: it is another Call, for it did not run.
     message.use_xid(channel.next_xid());
   }

@@ -242,6 +242,14 @@ class Sentences(Kerberos):
         other.add_user(USER)
         self.bad("knows no such server", "ls", self.url("/krb5", "krb5"), env=other.login(USER))
 
+    def test_a_server_of_a_realm_without_a_KDC(self):
+        path = self.at("nowhere.conf")
+        with open(os.path.join(self.realm.folder, "krb5.conf"), encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("localhost = STAG.TEST", "localhost = NOWHERE.TEST"))
+        self.bad("no KDC for the realm|knows no such server", "ls", self.url("/krb5", "krb5"), env={**self.user, "KRB5_CONFIG": path})
+
     def test_a_user_of_a_realm_that_the_server_does_not_trust(self):
         # The same names, other keys: a ticket that the server cannot decrypt.
         other = kdc.Realm(self.at("impostor"))

@@ -78,7 +78,8 @@ class Krb5Initiator final : public Initiator {
   }
 
   Error explain(Major major, std::uint32_t minor) const override {
-    return {reason_of(static_cast<OM_uint32>(major), minor, Reason::GssServerRefused), {}};
+    const auto status = static_cast<OM_uint32>(major);
+    return {reason_of(status, minor, Reason::GssServerRefused), {}, is_repeated(status, minor)};
   }
   Sizes sizes() const override { return kSizes; }
 

@@ -209,6 +209,21 @@ TEST_F(Krb5, says_that_the_servers_key_is_another_one) {
       << answer.error.detail;
 }
 
+TEST_F(Krb5, says_that_a_token_came_before) {
+  setenv("KRB5RCACHENAME", ("dfl:" + kdc->path("rcache")).c_str(), 1);
+  setenv("KRB5RCACHEDIR", kdc->path("").c_str(), 1);
+  const auto from = *initiator(by_keytab());
+  auto context = *from->begin();
+  const Step first = context->step({});
+  const auto at = server();
+  EXPECT_EQ(at->begin()->step(first.token.bytes()).major, Major::COMPLETE);
+  const Step again = at->begin()->step(first.token.bytes());
+  setenv("KRB5RCACHENAME", "none:", 1);
+  EXPECT_NE(again.major, Major::COMPLETE);
+  EXPECT_EQ(again.error.reason, Reason::GssTokenRefused) << again.error.detail;
+  EXPECT_TRUE(from->explain(again.major, again.minor).repeated);
+}
+
 TEST_F(Krb5, refuses_tokens_that_are_none) {
   for (const std::string& token :
        {std::string(), std::string("nonsense"), std::string(60'000, 'x')}) {

@@ -61,6 +61,11 @@ Reason reason_of(OM_uint32 major, OM_uint32 minor, Reason otherwise) {
   return otherwise;
 }
 
+bool is_repeated(OM_uint32 major, OM_uint32 minor) {
+  return static_cast<krb5_error_code>(minor) == KRB5KRB_AP_ERR_REPEAT ||
+         (major & GSS_S_DUPLICATE_TOKEN) != 0 || GSS_ROUTINE_ERROR(major) == GSS_S_NO_CONTEXT;
+}
+
 Error error_of(OM_uint32 major, OM_uint32 minor, Reason otherwise) {
   Error error{reason_of(major, minor, otherwise), {}};
   append(error.detail, major, GSS_C_GSS_CODE);

@@ -12,6 +12,7 @@ using gss::Major;
 using oncrpc::AuthFlavor;
 
 constexpr int kMostRounds = 8;  // of tokens; Kerberos needs one
+constexpr int kMostAttempts = 4;
 constexpr Duration kDestroyTime = std::chrono::seconds(2);
 
 // A Call of procedure NULL, complete up to its arguments.
@@ -57,6 +58,9 @@ class Setup {
     }
     co_return unexpected();
   }
+
+  // Whether it failed because a request was answered before.
+  bool repeated() const { return repeated_; }
 
  private:
   using Made = Result<std::shared_ptr<ClientContext>, CallError>;
@@ -105,7 +109,7 @@ class Setup {
     if (!results) return CallError::malformed(Reason::RpcResultsMalformed, channel_.where());
     server_complete_ = results->major == Major::COMPLETE;
     if (!server_complete_ && results->major != Major::CONTINUE_NEEDED)
-      return fail(initiator_.explain(results->major, results->minor)).error;
+      return refused(initiator_.explain(results->major, results->minor));
     // RFC 2203 5.2.2: the handle does not change.
     const bool first = made_->handle.empty();
     if (results->handle.empty() ||
@@ -118,6 +122,11 @@ class Setup {
     server_token_ = Buffer::copy_of(results->token);
     made_->window = results->window;
     return std::nullopt;
+  }
+
+  CallError refused(const gss::Error& why) {
+    repeated_ = why.repeated;
+    return repeated_ ? CallError::transport(why.reason, channel_.where()) : fail(why).error;
   }
 
   CallError unverified() const {
@@ -146,6 +155,7 @@ class Setup {
   const std::shared_ptr<ClientContext> made_ = std::make_shared<ClientContext>();
   Buffer server_token_;
   bool server_complete_ = false;
+  bool repeated_ = false;
   gss::Mic mic_;
 };
 
@@ -173,8 +183,13 @@ class Destroying final : public ClientSecurity, public ContextObserver {
 Task<Result<std::shared_ptr<ClientContext>, CallError>> set_up_context(
     Channel& channel, gss::Initiator& initiator, const oncrpc::CallHeader& header,
     const CallMessage& message) {
-  Setup setup(channel, initiator, header, message);
-  co_return co_await setup.run();
+  // A request that was sent again because its connection broke may have been answered before: its
+  // token is then taken for a replay, or the set-up that it continues is over.
+  for (int attempt = 1;; ++attempt) {
+    Setup setup(channel, initiator, header, message);
+    auto made = co_await setup.run();
+    if (!setup.repeated() || attempt == kMostAttempts) co_return made;
+  }
 }
 
 Task<void> destroy_context(Channel& channel, std::shared_ptr<ClientContext> context,

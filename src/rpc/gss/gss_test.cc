@@ -129,6 +129,54 @@ TEST(RpcsecGss, replaces_a_context_that_the_server_has_lost_without_failing_a_ca
   }
 }
 
+// A server that is another process, with a memory of its own, whenever a data request comes.
+class Restarting final : public Service {
+ public:
+  Restarting(GssWorld& world, int times) : world_(world), left_(times) {}
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override {
+    if (load_be<std::uint32_t>(call.payload.data() + 20) != 0 && left_ > 0) {
+      --left_;
+      world_.server.add(std::make_unique<GssAuthenticator>(
+          GssServerOptions{.acceptor = std::make_shared<testing::FakeAcceptor>(world_.realm)}));
+    }
+    return world_.server.serve(call);
+  }
+
+ private:
+  GssWorld& world_;
+  int left_;
+};
+
+TEST(RpcsecGss, outlives_several_restarts_within_one_call) {
+  GssWorld world(gss::Service::integrity);
+  Restarting service(world, 8);
+  testing::DirectChannel channel(world.loop, service);
+  Client client(channel, kBinding, Credentials::secured(world.security_));
+  TaskGroup calls;
+  int done = 0;
+  const auto add = [](Client& of, int& count) -> Task<> {
+    const auto result = co_await of.call<ADD_ONCE>(1u);
+    EXPECT_TRUE(result.ok()) << result.error().message();
+    ++count;
+  };
+  for (int i = 0; i < 20; ++i) calls.add(add(client, done));
+  world.loop.drain();
+  EXPECT_EQ(done, 20);
+  EXPECT_EQ(world.state.total, 20u);
+}
+
+TEST(RpcsecGss, gives_up_on_a_server_that_remembers_no_context) {
+  GssWorld world;
+  Restarting service(world, 100);
+  testing::DirectChannel channel(world.loop, service);
+  Client client(channel, kBinding, Credentials::secured(world.security_));
+  const auto result = *world.loop.run(client.call<ADD_ONCE>(1u));
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().status,
+            oncrpc::ReplyStatus::auth_error(oncrpc::AuthStat::RPCSEC_GSS_CREDPROBLEM));
+  EXPECT_LE(world.realm->accepted, 10u);
+}
+
 TEST(RpcsecGss, replaces_a_context_that_has_expired_without_failing_a_call) {
   GssWorld world(gss::Service::integrity);
   world.realm->lifetime = 100;

@@ -60,6 +60,21 @@ Task<> survive_a_restart(LossyWorld& world, Client client) {
   EXPECT_EQ(world.realm->accepted, 2u);
 }
 
+// Either exchange of tokens, or the answer to it, is lost with its connection and comes again.
+Task<> set_up_over_cuts(LossyWorld& world, Client client) {
+  world.realm->rounds = 2;
+  world.realm->knows_replays = true;
+  std::uint32_t total = 0;
+  for (const auto loss : {LossyService::Loss::Call, LossyService::Loss::Reply})
+    for (const std::uint32_t exchange : {0u, 1u}) {
+      world.server.add(std::make_unique<GssAuthenticator>(
+          GssServerOptions{.acceptor = std::make_shared<testing::FakeAcceptor>(world.realm)}));
+      world.service.lose(loss, 0, exchange);
+      const auto added = co_await client.call<store::ADD_ONCE>(1u);
+      EXPECT_TRUE(added.ok() && *added == ++total) << "exchange " << exchange;
+    }
+}
+
 using Scenario = Task<> (*)(LossyWorld&, Client);
 
 Task<> over_tcp(net::EpollLoop& loop, gss::Service protection, Scenario scenario) {
@@ -118,6 +133,14 @@ TEST(GssTransports, outlive_a_restart_of_the_server) {
     fabric::SimLoop rdma;
     EXPECT_TRUE(rdma.run(over_rdma(rdma, service, survive_a_restart)));
   }
+}
+
+TEST(GssTransports, set_a_context_up_though_its_connection_is_cut) {
+  net::EpollLoop tcp;
+  tcp.post([&] { detach(over_tcp(tcp, gss::Service::integrity, set_up_over_cuts)); });
+  tcp.run();
+  fabric::SimLoop rdma;
+  EXPECT_TRUE(rdma.run(over_rdma(rdma, gss::Service::integrity, set_up_over_cuts)));
 }
 
 // Four clients on loops of their own, each with four contexts that it uses on two connections,

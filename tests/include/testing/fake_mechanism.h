@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,8 @@ struct FakeRealm {
   std::atomic<gss::Major> mics{gss::Major::COMPLETE};  // of get_mic() at the server
   std::atomic<bool> corrupts_replies{false};  // what the server protects, not its verifiers
   bool refuses_tokens = false;
+  bool knows_replays = false;                  // first tokens that came before are refused
+  std::set<std::string> tokens;                // these
   gss::Error no_ticket;                        // why the initiator has none; Reason::None: it has
   std::function<void(bool server)> on_verify;  // before a MIC is looked at, at either end
   std::function<void()> on_step;               // inside a step of the acceptor
@@ -156,6 +159,7 @@ class FakeInitiatorContext final : public FakeContext {
 
 class FakeAcceptorContext final : public FakeContext {
  public:
+  static constexpr std::uint32_t kReplayed = 8;
   explicit FakeAcceptorContext(std::shared_ptr<FakeRealm> realm) : FakeContext(std::move(realm)) {
     is_server_ = true;
   }
@@ -168,6 +172,12 @@ class FakeAcceptorContext final : public FakeContext {
       step.major = gss::Major::DEFECTIVE_TOKEN;
       step.minor = 7;
       step.error = {Reason::GssTokenRefused, "not a token of this realm"};
+      return step;
+    }
+    if (realm_->knows_replays && round_ == 0 && !realm_->tokens.emplace(text_of(token)).second) {
+      step.major = gss::Major::FAILURE;
+      step.minor = kReplayed;
+      step.error = {Reason::GssTokenRefused, "Request is a replay"};
       return step;
     }
     ++round_;
@@ -201,7 +211,9 @@ class FakeInitiator final : public gss::Initiator {
     return std::unique_ptr<gss::Context>(
         std::make_unique<FakeInitiatorContext>(realm_, ++realm_->initiated));
   }
-  gss::Error explain(gss::Major, std::uint32_t minor) const override {
+  gss::Error explain(gss::Major major, std::uint32_t minor) const override {
+    if (minor == FakeAcceptorContext::kReplayed || major == gss::Major::NO_CONTEXT)
+      return {Reason::GssServerRefused, {}, /*repeated=*/true};
     return {minor == 7 ? Reason::GssServerKeyWrong : Reason::GssServerRefused, {}};
   }
   gss::Sizes sizes() const override { return {12, 8}; }

@@ -21,7 +21,8 @@ class LossyService final : public rpc::Service {
 
   explicit LossyService(rpc::Service& inner) : inner_(inner) {}
   Task<std::optional<rpc::OutgoingReply>> serve(rpc::IncomingCall& call) override {
-    const bool chosen = load_be<std::uint32_t>(call.payload.data() + 20) == procedure_;
+    const bool chosen = load_be<std::uint32_t>(call.payload.data() + 20) == procedure_ &&
+                        (spared_ == 0 || spared_-- == 0);
     const Loss loss = chosen ? std::exchange(next_, Loss::None) : Loss::None;
     std::optional<rpc::OutgoingReply> reply;
     if (loss != Loss::Call) reply = co_await inner_.serve(call);
@@ -37,16 +38,18 @@ class LossyService final : public rpc::Service {
   }
   std::size_t active_calls() const override { return inner_.active_calls(); }
 
-  // The next Call of this procedure; what comes late of others changes nothing.
-  void lose(Loss loss, std::uint32_t procedure) {
+  // The next Call of this procedure but `spared`; what comes late of others changes nothing.
+  void lose(Loss loss, std::uint32_t procedure, std::uint32_t spared = 0) {
     next_ = loss;
     procedure_ = procedure;
+    spared_ = spared;
   }
 
  private:
   rpc::Service& inner_;
   Loss next_ = Loss::None;
   std::uint32_t procedure_ = 0;
+  std::uint32_t spared_ = 0;
 };
 
 // The store program behind a server that knows the toy mechanism; a transport comes in front of
