@@ -1,0 +1,253 @@
+// Clients of the C API.
+#include "endpoint/client.h"
+
+#include "base/task_group.h"
+#include "c/support.h"
+
+using namespace stag;
+
+// Thread: any; `tasks` and `ending` on the loop.
+struct stag_client {
+  explicit stag_client(const stag_program* table) : program(table) {}
+
+  c::ProgramTable program;
+  CancelSource ending;
+  TaskGroup tasks;  // calls that were begun
+  std::optional<endpoint::Client> connection;
+
+  net::EpollLoop& loop() const { return connection->loop(); }
+};
+
+namespace stag::c {
+namespace {
+
+std::uint32_t as_size(std::size_t length) {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(length, 0xffff'fffcu));
+}
+
+// One call with its arguments, and what becomes of its results.
+class Exchange : public rpc::Client::AnyExchange {
+ public:
+  // All of it outlives the Exchange.
+  Exchange(const stag_client& client, const stag_procedure& procedure, stag_call& call,
+           const rpc::CallOptions& options)
+      : AnyExchange(client.connection->rpc(), client.program.program(), client.program.version(),
+                    procedure.number, options),
+        procedure_(procedure),
+        call_(call) {
+    encoder_.fixed_opaque(bytes_at(call.arguments, call.arguments_length));
+    if (has(STAG_ARGUMENTS_BULK))
+      encoder_.opaque(kArgumentsBulk, Rope::borrow(bytes_at(call.bulk, call.bulk_length)));
+    message_.reply.payload_max = as_size(call.results_capacity);
+    if (has(STAG_RESULTS_BULK)) {
+      message_.reply.payload_max = procedure.results_head + 4;  // and the length of the opaque
+      message_.reply.items.push_back({kResultsBulk, as_size(bulk_memory().size())});
+    }
+  }
+
+  stag_error results(Result<rpc::ReplyMessage, rpc::CallError>& reply) {
+    call_.results_length = 0;
+    call_.results_bulk_length = 0;
+    const auto fault = read(reply, [this](xdr::Decoder& from) { return take_results(from); });
+    if (fault) return error_of(*fault);
+    if (too_long_) return error_of(STAG_TOO_LONG, "the results are longer than their memory");
+    return no_error();
+  }
+
+ private:
+  bool has(std::uint32_t flag) const { return (procedure_.flags & flag) != 0; }
+  MutableBytes bulk_memory() const {
+    return memory_at(call_.results_bulk, call_.results_bulk_capacity);
+  }
+
+  bool take_results(xdr::Decoder& from) {
+    std::size_t head = from.remaining();
+    if (has(STAG_RESULTS_BULK)) head = std::min<std::size_t>(head, procedure_.results_head);
+    Bytes plain;
+    if (!from.inline_bytes(plain, static_cast<std::uint32_t>(head))) return false;
+    place(plain);
+    if (!has(STAG_RESULTS_BULK)) return true;
+    return from.remaining() > 0 ? take_bulk(from) : (from.absent(kResultsBulk), true);
+  }
+  bool take_bulk(xdr::Decoder& from) {
+    Rope data;
+    if (!from.opaque(kResultsBulk, data)) return false;
+    call_.results_bulk_length = data.size();
+    if (data.size() <= bulk_memory().size())
+      rpc::copy_into(data, bulk_memory());
+    else
+      too_long_ = true;
+    return true;
+  }
+  void place(Bytes plain) {
+    call_.results_length = plain.size();
+    if (plain.size() > memory_at(call_.results, call_.results_capacity).size())
+      too_long_ = true;
+    else if (!plain.empty())
+      std::memcpy(call_.results, plain.data(), plain.size());
+  }
+
+  const stag_procedure& procedure_;
+  stag_call& call_;
+  bool too_long_ = false;
+};
+
+// What is wrong with `call`; empty: nothing.
+std::string_view fault_of(const stag_call& call, const stag_procedure* procedure) {
+  constexpr std::size_t kLeast = offsetof(stag_call, results_bulk_length) + sizeof(std::size_t);
+  if (call.size < kLeast) return "the call's size is not set";
+  if (procedure == nullptr) return "the program has no such procedure";
+  const bool bulk = (procedure->flags & STAG_ARGUMENTS_BULK) != 0;
+  if (call.arguments_length % 4 != 0) return "the arguments are no multiple of 4 bytes";
+  if (bulk && call.arguments_length != procedure->arguments_head)
+    return "the arguments are not as long as the procedure's arguments_head";
+  if (!bulk && call.bulk_length != 0) return "the procedure's arguments have no bulk";
+  if (call.bulk_length > 0xffff'fffcu || call.arguments_length > 0xffff'fffcu)
+    return "the arguments are 4 GiB or longer";
+  if ((call.arguments == nullptr && call.arguments_length != 0) ||
+      (call.bulk == nullptr && call.bulk_length != 0))
+    return "the arguments are a null pointer";
+  return {};
+}
+
+std::optional<Duration> timeout_of(const stag_call& call) {
+  if (call.timeout_ms == 0) return std::nullopt;
+  return std::chrono::milliseconds(call.timeout_ms);
+}
+
+Task<stag_error> exchange(stag_client& client, const stag_procedure& procedure, stag_call& call) {
+  const rpc::ResultBuffer memory{kResultsBulk,
+                                 memory_at(call.results_bulk, call.results_bulk_capacity)};
+  rpc::CallOptions options;
+  options.timeout = timeout_of(call);
+  options.cancel = client.ending;
+  if ((procedure.flags & STAG_RESULTS_BULK) != 0) options.sinks = {&memory, 1};
+  Exchange one(client, procedure, call, options);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await one.send();
+  co_return one.results(reply);
+}
+
+const stag_error kNoMemory = error_of(STAG_NO_MEMORY, "there is no memory");
+
+// Throws nothing: whoever waits is told.
+Task<stag_error> perform(stag_client& client, const stag_procedure& procedure, stag_call& call) {
+  try {
+    co_return co_await exchange(client, procedure, call);
+  } catch (...) {
+  }
+  co_return kNoMemory;
+}
+
+Task<> perform_and_tell(stag_client& client, const stag_procedure& procedure, stag_call& call,
+                        stag_completion* done, void* context) {
+  stag_error error = kNoMemory;
+  try {
+    error = co_await exchange(client, procedure, call);
+  } catch (...) {
+  }
+  done(context, &call, &error);
+}
+
+void begin(stag_client& client, const stag_procedure& procedure, stag_call& call,
+           stag_completion* done, void* context) {
+  try {
+    client.tasks.add(perform_and_tell(client, procedure, call, done, context));
+  } catch (...) {  // none of it has begun
+    done(context, &call, &kNoMemory);
+  }
+}
+
+Task<> drain(stag_client& client) {
+  client.ending.cancel();
+  co_await client.tasks.join();
+}
+
+endpoint::ConnectOptions options_of(const stag_connect_options& from, const ProgramTable& program) {
+  endpoint::ConnectOptions options;
+  options.binding = program.binding();
+  if (from.transport == STAG_TCP) options.connector.transport = endpoint::Transport::Tcp;
+  if (from.transport == STAG_RDMA_DEVICE) options.connector.fabric = endpoint::FabricKind::Verbs;
+  if (from.timeout_ms != 0) options.client.timeout = std::chrono::milliseconds(from.timeout_ms);
+  if (from.connect_timeout_ms != 0) {
+    options.connector.rdma.connect_timeout = std::chrono::milliseconds(from.connect_timeout_ms);
+    options.connector.tcp.connect_timeout = std::chrono::milliseconds(from.connect_timeout_ms);
+  }
+  if (from.auth_sys != 0) options.credentials = rpc::Credentials::sys("", from.uid, from.gid);
+  return options;
+}
+
+stag_error connect(const Address& server, const stag_program* program,
+                   const stag_connect_options& options, stag_client** client) {
+  if (options.transport > STAG_RDMA_DEVICE)
+    return error_of(STAG_INVALID, "there is no such transport");
+  auto made = std::make_unique<stag_client>(program);
+  if (!made->program.error().empty()) return error_of(STAG_INVALID, made->program.error());
+  auto connection = endpoint::connect(server, options_of(options, made->program));
+  if (!connection) return error_of(connection.error());
+  made->connection.emplace(*std::move(connection));
+  *client = made.release();
+  return no_error();
+}
+
+stag_error wrong_thread() {
+  return error_of(STAG_WRONG_THREAD, "this function blocks, and this is a thread of the library");
+}
+
+}  // namespace
+}  // namespace stag::c
+
+int stag_connect(const char* host, uint16_t port, const stag_program* program,
+                 const stag_connect_options* options, stag_client** client, stag_error* error) {
+  return c::guard(error, [&] {
+    if (host == nullptr || client == nullptr || program == nullptr)
+      return c::error_of(STAG_INVALID, "host, program or client is null");
+    return c::connect({host, port}, program, c::known(options), client);
+  });
+}
+
+int stag_disconnect(stag_client* client) {
+  return c::guard(nullptr, [client] {
+    if (client == nullptr) return c::no_error();
+    if (client->loop().on_thread()) return c::wrong_thread();
+    endpoint::wait_on(client->loop(), [client] { return c::drain(*client); });
+    delete client;
+    return c::no_error();
+  });
+}
+
+int stag_call_wait(stag_client* client, stag_call* call, stag_error* error) {
+  return c::guard(error, [&] {
+    if (client == nullptr || call == nullptr) return c::error_of(STAG_INVALID, "null");
+    const stag_procedure* const procedure = client->program.find(call->procedure);
+    if (const auto fault = c::fault_of(*call, procedure); !fault.empty())
+      return c::error_of(STAG_INVALID, fault);
+    if (client->loop().on_thread()) return c::wrong_thread();
+    return endpoint::wait_on(client->loop(),
+                             [&] { return c::perform(*client, *procedure, *call); });
+  });
+}
+
+int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done, void* context,
+                    stag_error* error) {
+  return c::guard(error, [&] {
+    if (client == nullptr || call == nullptr || done == nullptr)
+      return c::error_of(STAG_INVALID, "null");
+    const stag_procedure* const procedure = client->program.find(call->procedure);
+    if (const auto fault = c::fault_of(*call, procedure); !fault.empty())
+      return c::error_of(STAG_INVALID, fault);
+    client->loop().post([client, procedure, call, done, context] {
+      c::begin(*client, *procedure, *call, done, context);
+    });
+    return c::no_error();
+  });
+}
+
+int stag_ping(stag_client* client, stag_error* error) {
+  return c::guard(error, [&] {
+    if (client == nullptr) return c::error_of(STAG_INVALID, "null");
+    if (client->loop().on_thread()) return c::wrong_thread();
+    const auto answer =
+        client->connection->ping(client->program.program(), client->program.version());
+    return answer.ok() ? c::no_error() : c::error_of(answer.error());
+  });
+}

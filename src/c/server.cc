@@ -1,0 +1,288 @@
+// Servers of the C API.
+#include "rpc/server.h"
+
+#include <atomic>
+
+#include "c/support.h"
+#include "endpoint/listener.h"
+
+using namespace stag;
+
+namespace stag::c {
+namespace {
+
+// Bytes of the caller's that a Reply is sent from.
+class Lent final : public Storage {
+ public:
+  Lent(void (*release)(void*), void* context) : release_(release), context_(context) {}
+  // The caller has them back already.
+  void forget() { release_ = nullptr; }
+
+ private:
+  void release() noexcept override {
+    const auto give_back = release_;
+    void* const context = context_;
+    delete this;
+    if (give_back != nullptr) give_back(context);
+  }
+  void (*release_)(void*);
+  void* context_;
+};
+
+}  // namespace
+}  // namespace stag::c
+
+// A Call that waits for its reply, in the frame of the coroutine that serves it.
+//
+// Thread: the Call's loop until the handler runs; then the one that replies, which hands over to
+// the loop.
+struct stag_request {
+  stag_request(rpc::CallContext& context, const stag_procedure& of)
+      : call(context), procedure(of) {}
+
+  // False when the arguments are not as the program says.
+  bool decode(xdr::Decoder& from, const rpc::ReducedItems& items) {
+    const bool has_bulk = (procedure.flags & STAG_ARGUMENTS_BULK) != 0;
+    const std::size_t head = has_bulk ? procedure.arguments_head : from.remaining();
+    Rope data;
+    if (head % 4 != 0 || !from.inline_bytes(arguments, static_cast<std::uint32_t>(head)))
+      return false;
+    if (has_bulk && !from.opaque(c::kArgumentsBulk, data)) return false;
+    bulk = data.flatten();
+    return from.finish().ok() && items.all_taken();
+  }
+
+  // What is wrong with `with`; empty: nothing.
+  std::string_view fault_of(const stag_results& with) const {
+    const bool may_have_bulk = (procedure.flags & STAG_RESULTS_BULK) != 0;
+    if (with.results_length % 4 != 0) return "the results are no multiple of 4 bytes";
+    if (may_have_bulk && with.results_length > procedure.results_head)
+      return "the results are longer than results_head";
+    if (with.bulk == nullptr) return {};
+    if (!may_have_bulk) return "the procedure's results have no bulk";
+    if (with.results_length != procedure.results_head)
+      return "the results in front of the bulk are not as long as results_head";
+    return with.bulk_length > 0xffff'fffcu ? "the bulk is 4 GiB or longer" : std::string_view();
+  }
+
+  // Hands `outcome` to the loop. The last use of this object, unless it throws.
+  void finish(rpc::HandlerOutcome with) {
+    outcome = with;
+    State before = State::Running;
+    if (state.compare_exchange_strong(before, State::Replied, std::memory_order_acq_rel)) return;
+    call.loop().post([waiter = waiter] { waiter.resume(); });
+  }
+
+  // co_await replied(): suspends until finish() was called.
+  auto replied() {
+    struct Awaiter {
+      stag_request& request;
+      bool await_ready() const {
+        return request.state.load(std::memory_order_acquire) == State::Replied;
+      }
+      bool await_suspend(std::coroutine_handle<> by) {
+        request.waiter = by;
+        State before = State::Running;
+        return request.state.compare_exchange_strong(before, State::Waiting,
+                                                     std::memory_order_acq_rel);
+      }
+      void await_resume() const {}
+    };
+    return Awaiter{*this};
+  }
+
+  enum class State : std::uint8_t { Running, Waiting, Replied };
+  rpc::CallContext& call;
+  const stag_procedure& procedure;
+  Bytes arguments{};
+  Buffer bulk{};
+  // Of the reply.
+  rpc::HandlerOutcome outcome{};
+  Buffer results{};
+  std::optional<Rope> results_bulk{};
+  std::coroutine_handle<> waiter{};
+  std::atomic<State> state{State::Running};
+};
+
+namespace stag::c {
+namespace {
+
+class CHandler final : public rpc::Handler {
+ public:
+  CHandler(const stag_procedure& procedure, stag_handler* handler, void* context)
+      : procedure_(procedure), handler_(handler), context_(context) {}
+
+  Eventual<rpc::HandlerOutcome> run(rpc::CallContext& call, xdr::Decoder& arguments,
+                                    const rpc::ReducedItems& items,
+                                    xdr::Encoder& results) override {
+    return serve(call, arguments, items, results);
+  }
+
+ private:
+  Task<rpc::HandlerOutcome> serve(rpc::CallContext& call, xdr::Decoder& arguments,
+                                  const rpc::ReducedItems& items, xdr::Encoder& results) {
+    stag_request request(call, procedure_);
+    if (!request.decode(arguments, items))
+      co_return rpc::HandlerOutcome{
+          oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
+    handler_(context_, &request);
+    co_await request.replied();
+    if (request.outcome.encoded) {
+      results.fixed_opaque(request.results.bytes());
+      if (request.results_bulk)
+        results.opaque(kResultsBulk, *request.results_bulk);
+      else if ((procedure_.flags & STAG_RESULTS_BULK) != 0)
+        results.absent(kResultsBulk);
+    }
+    co_return request.outcome;
+  }
+
+  const stag_procedure& procedure_;
+  stag_handler* handler_;
+  void* context_;
+};
+
+}  // namespace
+}  // namespace stag::c
+
+// Thread: any, but none of the listener's to destroy it.
+struct stag_server {
+  stag_server(const stag_program* table, stag_handler* handler, void* context) : program(table) {
+    rpc::Program served(program.program(), program.version(), program.binding());
+    for (const stag_procedure& each : program.procedures())
+      served.add(each.number, std::make_unique<c::CHandler>(each, handler, context));
+    server.add(std::move(served));
+  }
+
+  bool on_a_loop() const {
+    for (const net::EpollLoop* each : listener->loops()->all())
+      if (each->on_thread()) return true;
+    return false;
+  }
+
+  c::ProgramTable program;
+  rpc::Server server;
+  std::optional<endpoint::Listener> listener;
+};
+
+namespace stag::c {
+namespace {
+
+stag_error serve(const Address& at, const stag_serve_options& options,
+                 std::unique_ptr<stag_server> made, stag_server** server) {
+  if (!made->program.error().empty()) return error_of(STAG_INVALID, made->program.error());
+  if (options.transport > STAG_RDMA_DEVICE)
+    return error_of(STAG_INVALID, "there is no such transport");
+  endpoint::ListenOptions listen;
+  if (options.transport == STAG_TCP) listen.transport = endpoint::Transport::Tcp;
+  if (options.transport == STAG_RDMA_DEVICE) listen.fabric = endpoint::FabricKind::Verbs;
+  listen.loops = std::make_shared<endpoint::Loops>(std::max(options.threads, 1u));
+  auto listener = endpoint::listen(made->server, at, std::move(listen));
+  if (!listener) return error_of(listener.error(), to_string(at));
+  made->listener.emplace(*std::move(listener));
+  *server = made.release();
+  return no_error();
+}
+
+void reply(stag_request& request, const stag_results& with) {
+  request.results = Buffer::copy_of(bytes_at(with.results, with.results_length));
+  const Bytes bulk = bytes_at(with.bulk, with.bulk_length);
+  Lent* lent = nullptr;
+  if (with.bulk != nullptr && with.release != nullptr) {
+    lent = new Lent(with.release, with.release_context);
+    request.results_bulk = Rope(Buffer(lent, bulk));
+  } else if (with.bulk != nullptr) {
+    request.results_bulk = Rope::copy_of(bulk);
+  }
+  try {
+    request.finish({.status = {}, .drop = false, .encoded = true});
+  } catch (...) {
+    if (lent != nullptr) lent->forget();
+    request.results_bulk.reset();
+    throw;
+  }
+}
+
+const void* piece(Bytes bytes, std::size_t* length) {
+  if (length != nullptr) *length = bytes.size();
+  return bytes.empty() ? nullptr : bytes.data();
+}
+
+}  // namespace
+}  // namespace stag::c
+
+int stag_serve(const char* host, uint16_t port, const stag_program* program, stag_handler* handler,
+               void* context, const stag_serve_options* options, stag_server** server,
+               stag_error* error) {
+  return c::guard(error, [&] {
+    if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
+      return c::error_of(STAG_INVALID, "host, program, handler or server is null");
+    return c::serve({host, port}, c::known(options),
+                    std::make_unique<stag_server>(program, handler, context), server);
+  });
+}
+
+uint16_t stag_server_port(const stag_server* server) {
+  return server->listener->address().port;
+}
+
+int stag_stop(stag_server* server) {
+  return c::guard(nullptr, [server] {
+    if (server == nullptr) return c::no_error();
+    if (server->on_a_loop())
+      return c::error_of(STAG_WRONG_THREAD, "the server is stopped on a thread of its own");
+    delete server;
+    return c::no_error();
+  });
+}
+
+uint32_t stag_request_procedure(const stag_request* request) {
+  return request->procedure.number;
+}
+
+const void* stag_request_arguments(const stag_request* request, size_t* length) {
+  return c::piece(request->arguments, length);
+}
+
+const void* stag_request_bulk(const stag_request* request, size_t* length) {
+  return c::piece(request->bulk.bytes(), length);
+}
+
+int stag_request_caller(const stag_request* request, stag_caller* caller) {
+  return c::guard(nullptr, [&] {
+    const rpc::Caller& who = request->call.caller();
+    stag_caller known{};
+    known.flavor = static_cast<std::uint32_t>(who.flavor);
+    known.uid = who.uid;
+    known.gid = who.gid;
+    const std::string address = to_string(request->call.origin().peer);
+    std::memcpy(known.address, address.data(), std::min(address.size(), sizeof known.address - 1));
+    c::give(known, caller);
+    return c::no_error();
+  });
+}
+
+int stag_reply(stag_request* request, const stag_results* results) {
+  return c::guard(nullptr, [&] {
+    const stag_results with = c::known(results);
+    if (const auto fault = request->fault_of(with); !fault.empty())
+      return c::error_of(STAG_INVALID, fault);
+    c::reply(*request, with);
+    return c::no_error();
+  });
+}
+
+int stag_refuse(stag_request* request, uint32_t accept_stat) {
+  return c::guard(nullptr, [&] {
+    if (accept_stat != STAG_PROC_UNAVAIL && accept_stat != STAG_GARBAGE_ARGS &&
+        accept_stat != STAG_SYSTEM_ERR)
+      return c::error_of(STAG_INVALID, "there is no such accept_stat for handlers");
+    const auto stat = static_cast<oncrpc::AcceptStat>(accept_stat);
+    request->finish({oncrpc::ReplyStatus::accepted(stat)});
+    return c::no_error();
+  });
+}
+
+const char* stag_version(void) {
+  return STAG_VERSION;
+}

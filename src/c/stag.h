@@ -1,0 +1,216 @@
+/* stag.h: ONC RPC programs over RDMA (RPC-over-RDMA version 1, on software iWARP or RDMA devices)
+ * and over TCP, from C and from languages that can call C.
+ *
+ * A program is a number, a version and a table of procedures. Arguments and results are bytes that
+ * the caller encodes and decodes (XDR, RFC 4506). A procedure may say that its arguments, or its
+ * results, end with one variable-length opaque: the bulk. The library encodes its length and pad,
+ * and moves its data by RDMA where that pays: data of arguments is read from the caller's memory,
+ * data of results is written into it. In a .x file that is struct PUT_ARGS { unsigned slot; opaque
+ * data<>; };      arguments_head 4, STAG_ARGUMENTS_BULK
+ *
+ * Memory: what a call refers to is the caller's, registered for that call alone, and stays as it is
+ * until the call has ended; then no peer can reach it any more. What the library returns is freed
+ * by the function that is named beside it. Threads: every function may be called from any thread,
+ * many at a time, on the same object, except that the last one (stag_disconnect, stag_stop, the
+ * reply to a request) comes after all others have returned. Completions and handlers run on a
+ * thread of the library, which serves other calls meanwhile: they do not block. There they may
+ * begin calls and reply, but not call a function that blocks (STAG_WRONG_THREAD). Errors: functions
+ * return a stag_status; `error`, where it is not null, receives the same with a sentence. Nothing
+ * is thrown. Versions: `size` of every struct is its sizeof as the caller was compiled. Members
+ * beyond it count as zero, which is the default of each; members that the library does not know
+ * must be zero. */
+#ifndef STAG_H
+#define STAG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum stag_status {
+  STAG_OK = 0,
+  STAG_INVALID = 1,      /* an argument of the function is wrong: the text says which */
+  STAG_NO_MEMORY = 2,    /* here, not at the peer */
+  STAG_UNREACHABLE = 3,  /* there is no connection, or it was lost: `reason` says why */
+  STAG_TIMED_OUT = 4,    /* whether the call was executed is not known */
+  STAG_CANCELLED = 5,    /* by stag_disconnect() */
+  STAG_REFUSED = 6,      /* the server answered with an error of RPC: `accept_stat` */
+  STAG_MALFORMED = 7,    /* the server's reply cannot be decoded */
+  STAG_TOO_LONG = 8,     /* the results are longer than their memory; their lengths are set */
+  STAG_WRONG_THREAD = 9, /* a function that blocks was called on a thread of the library */
+  STAG_FAILED = 10       /* anything else */
+} stag_status;
+
+typedef struct stag_error {
+  size_t size;
+  int32_t status;       /* stag_status */
+  uint32_t accept_stat; /* of STAG_REFUSED: accept_stat of RFC 5531 section 9; 0 when the call was
+                           denied */
+  char reason[64];      /* a name that stays the same: "ConnectionRefused"; may be empty */
+  char text[256];       /* a sentence for people */
+} stag_error;
+
+/* -- programs -- */
+
+enum {
+  STAG_ARGUMENTS_BULK = 1, /* the arguments are arguments_head bytes and an opaque */
+  STAG_RESULTS_BULK =
+      2, /* the results are at most results_head bytes, or results_head bytes and an opaque */
+  STAG_ONCE = 4 /* a repeated call gets the same reply and is not executed again */
+};
+
+typedef struct stag_procedure {
+  size_t size;
+  uint32_t number; /* 1 to 4095; procedure 0 (NULL) is there without being named */
+  uint32_t flags;
+  uint32_t arguments_head; /* bytes, a multiple of 4; with STAG_ARGUMENTS_BULK only */
+  uint32_t results_head;   /* bytes, a multiple of 4; with STAG_RESULTS_BULK only */
+} stag_procedure;
+
+/* Copied by the functions that take it. */
+typedef struct stag_program {
+  size_t size;
+  uint32_t program;
+  uint32_t version;
+  const stag_procedure* procedures; /* all of the same `size` */
+  size_t procedure_count;
+} stag_program;
+
+typedef enum stag_transport {
+  STAG_RDMA = 0,       /* software iWARP */
+  STAG_TCP = 1,        /* no RDMA: record marking (RFC 5531 section 11) */
+  STAG_RDMA_DEVICE = 2 /* a device of this machine, through rdma-core */
+} stag_transport;
+
+/* -- clients -- */
+
+typedef struct stag_client stag_client;
+
+typedef struct stag_connect_options {
+  size_t size;
+  uint32_t transport;          /* stag_transport */
+  uint32_t timeout_ms;         /* of one call; 0: 60 seconds */
+  uint32_t connect_timeout_ms; /* of one attempt; 0: 10 seconds */
+  uint32_t
+      auth_sys; /* not 0: AUTH_SYS with the ids below, which servers cannot check; else AUTH_NONE */
+  uint32_t uid;
+  uint32_t gid;
+} stag_connect_options;
+
+/* Blocks until `host` (a name or a numeric address) is connected. A connection that is lost later
+ * is made again by itself, and the calls in progress are repeated. `options` may be null. On
+ * STAG_OK *client is freed by stag_disconnect(). */
+int stag_connect(const char* host, uint16_t port, const stag_program* program,
+                 const stag_connect_options* options, stag_client** client, stag_error* error);
+
+/* Ends calls that were begun and have not ended (STAG_CANCELLED), waits for their completions, and
+ * closes. Null is ignored. */
+int stag_disconnect(stag_client* client);
+
+/* One call. Lives, with all it refers to, until the call has ended. */
+typedef struct stag_call {
+  size_t size;
+  uint32_t procedure;
+  uint32_t timeout_ms; /* 0: that of the client */
+  const void*
+      arguments; /* XDR, a multiple of 4 bytes; with STAG_ARGUMENTS_BULK arguments_head bytes */
+  size_t arguments_length;
+  const void* bulk; /* with STAG_ARGUMENTS_BULK: any number of bytes below 4 GiB */
+  size_t bulk_length;
+  void* results; /* receives the results without bulk */
+  size_t results_capacity;
+  void* results_bulk; /* with STAG_RESULTS_BULK; content undefined when the call fails */
+  size_t results_bulk_capacity;
+  /* Set by the library. */
+  size_t results_length;
+  size_t results_bulk_length;
+} stag_call;
+
+/* Blocks until `call` has ended. */
+int stag_call_wait(stag_client* client, stag_call* call, stag_error* error);
+
+/* Runs on the client's thread, once, when a call that was begun has ended. `error` is valid until
+ * it returns. */
+typedef void stag_completion(void* context, stag_call* call, const stag_error* error);
+
+/* Returns at once. Unless it returns STAG_OK, `done` is not called. */
+int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done, void* context,
+                    stag_error* error);
+
+/* Calls procedure 0 (NULL) and blocks until the answer comes. */
+int stag_ping(stag_client* client, stag_error* error);
+
+/* -- servers -- */
+
+typedef struct stag_server stag_server;
+typedef struct stag_request stag_request;
+
+/* Runs on a thread of the server for each call of a procedure. The request, and what is asked of
+ * it, is valid until it is replied to, which is done exactly once: in the handler, or later on any
+ * thread. */
+typedef void stag_handler(void* context, stag_request* request);
+
+typedef struct stag_serve_options {
+  size_t size;
+  uint32_t transport; /* stag_transport */
+  uint32_t threads;   /* 0: one; handlers run on all of them at a time */
+} stag_serve_options;
+
+/* Listens at a numeric address or name of this machine; port 0 lets the system choose. On STAG_OK
+ * *server is freed by stag_stop(). */
+int stag_serve(const char* host, uint16_t port, const stag_program* program, stag_handler* handler,
+               void* context, const stag_serve_options* options, stag_server** server,
+               stag_error* error);
+
+uint16_t stag_server_port(const stag_server* server);
+
+/* Closes all connections and waits until every request has been replied to. Null is ignored. */
+int stag_stop(stag_server* server);
+
+uint32_t stag_request_procedure(const stag_request* request);
+/* The arguments without bulk. Null when there are none. */
+const void* stag_request_arguments(const stag_request* request, size_t* length);
+const void* stag_request_bulk(const stag_request* request, size_t* length);
+
+typedef struct stag_caller {
+  size_t size;
+  uint32_t flavor; /* of RFC 5531: 0 AUTH_NONE, 1 AUTH_SYS: uid and gid are the client's claim */
+  uint32_t uid;
+  uint32_t gid;
+  char address[64]; /* "192.0.2.1:1023" */
+} stag_caller;
+
+int stag_request_caller(const stag_request* request, stag_caller* caller);
+
+typedef struct stag_results {
+  size_t size;
+  const void* results; /* XDR, a multiple of 4 bytes; copied */
+  size_t results_length;
+  const void* bulk; /* with STAG_RESULTS_BULK, behind exactly results_head bytes; null: the results
+                       have no opaque */
+  size_t bulk_length;
+  /* Null: the bulk is copied. Else it is sent from where it lies, and `release` is called with
+   * `release_context`, on any thread, when the server needs it no more; not when the reply is not
+   * STAG_OK. */
+  void (*release)(void* context);
+  void* release_context;
+} stag_results;
+
+/* Sends the results, without waiting for that. Unless it returns STAG_OK the request still wants a
+ * reply. */
+int stag_reply(stag_request* request, const stag_results* results);
+
+enum { STAG_PROC_UNAVAIL = 3, STAG_GARBAGE_ARGS = 4, STAG_SYSTEM_ERR = 5 };
+/* Replies with an accept_stat of RFC 5531 section 9. */
+int stag_refuse(stag_request* request, uint32_t accept_stat);
+
+/* "0.1.0": of the library that runs, not of this header. */
+const char* stag_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
