@@ -18,7 +18,8 @@ lines=$(cat "$hello"/*.x "$hello"/*.cc | grep -c '[^[:space:]]')
 test "$lines" -le 40 || fail "hello has $lines lines"
 if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror "$hello"/*.cc; fi
 
-"$cmake" --install "$build" --prefix "$prefix" --component devel >"$work/install.log"
+"$cmake" --install "$build" --prefix "$prefix" --component library >"$work/install.log"
+"$cmake" --install "$build" --prefix "$prefix" --component devel >>"$work/install.log"
 "$cmake" --install "$build" --prefix "$prefix" --component Unspecified >>"$work/install.log"
 for file in bin/stag share/man/man1/stag.1 share/man/man1/stag-serve.1 share/bash-completion/completions/stag share/zsh/vendor-completions/_stag \
   share/fish/vendor_completions.d/stag.fish; do
@@ -49,7 +50,13 @@ greet() { # FOLDER: runs the server built there, and the client that CMake built
 
 "$cmake" -S "$work/hello" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/cmake.log"
 "$cmake" --build "$work/cmake"
+readelf -d "$work/cmake/hello_server" | grep -q 'NEEDED.*libstag.so.0' || fail "the CMake package does not link the shared library"
 greet "$work/cmake"
+
+"$cmake" -S "$work/hello" -B "$work/static" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" -DSTAG_STATIC=ON >"$work/static.log"
+"$cmake" --build "$work/static" --target hello_server
+readelf -d "$work/static/hello_server" | grep -q 'NEEDED.*libstag' && fail "STAG_STATIC links the shared library"
+greet "$work/static"
 
 # The example of docs/client-guide.md.
 cp -R "$hello/../files" "$work/files"
@@ -72,7 +79,12 @@ mkdir "$work/pkg-config"
 cd "$work/pkg-config"
 "$(pkg-config --variable=xdrgen stag)" --namespace hello --runtime stag --header hello.h --source hello.cc "$work/hello/hello.x"
 # shellcheck disable=SC2046
-"$cxx" $(pkg-config --cflags stag) -I. "$work/hello/server.cc" hello.cc $(pkg-config --libs stag) -o hello_server
+"$cxx" $(pkg-config --cflags stag) -I. -c "$work/hello/server.cc" hello.cc
+# shellcheck disable=SC2046
+"$cxx" server.o hello.o $(pkg-config --libs stag) -Wl,-rpath,"$prefix/$libdir" -o hello_server
+greet "$work/pkg-config"
+# shellcheck disable=SC2046
+"$cxx" server.o hello.o $(pkg-config --libs --static stag | sed 's/-lstag/-l:libstag.a/') -o hello_server
 greet "$work/pkg-config"
 
 # The headers that are installed, with the warnings that a user may have switched on; that each compiles alone is a test of the
@@ -83,4 +95,8 @@ greet "$work/pkg-config"
 
 # A plug-in or extension module is a shared object, which only position-independent code can become.
 # shellcheck disable=SC2046
-"$cxx" -shared -fPIC $(pkg-config --cflags stag) -I. -Wl,-z,text,-z,defs "$work/hello/server.cc" hello.cc $(pkg-config --libs stag) -o plugin.so
+"$cxx" -fPIC $(pkg-config --cflags stag) -I. -c "$work/hello/server.cc" hello.cc
+for libraries in "$(pkg-config --libs stag)" "$(pkg-config --libs --static stag | sed 's/-lstag/-l:libstag.a/')"; do
+  # shellcheck disable=SC2086
+  "$cxx" -shared -Wl,-z,text,-z,defs server.o hello.o $libraries -o plugin.so
+done

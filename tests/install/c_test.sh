@@ -1,0 +1,52 @@
+#!/bin/sh
+# c_test.sh CMAKE BUILD EXAMPLES CC LIBDIR: installs BUILD to a temporary prefix, builds EXAMPLES/c against it, as C11 with every warning, by the
+# CMake package and by pkg-config, and has clients and servers in C and in Python talk to each other.
+set -eu
+cmake=$1 build=$2 example=$3/c cc=$4 libdir=$5
+work=$(mktemp -d)
+server=
+trap 'test -z "$server" || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+fail() {
+  echo "install_c: $*" >&2
+  exit 1
+}
+
+"$cmake" --install "$build" --prefix "$prefix" --component library >"$work/install.log"
+"$cmake" --install "$build" --prefix "$prefix" --component devel >>"$work/install.log"
+"$cmake" -S "$example" -B "$work/toy" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Werror" \
+  >"$work/toy.log"
+"$cmake" --build "$work/toy" >>"$work/toy.log" || { cat "$work/toy.log"; exit 1; }
+export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
+# A C program has no need of C++ flags beside its own.
+# shellcheck disable=SC2046
+"$cc" -std=c11 -I"$prefix/include" "$example/client.c" $(pkg-config --libs stag) -o "$work/by_pkg_config"
+export LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+converse() { # SERVER...: every client puts, and every client gets
+  mkfifo "$work/enter"
+  "$@" <"$work/enter" >"$work/port" &
+  server=$!
+  exec 3>"$work/enter"
+  while ! test -s "$work/port"; do kill -0 "$server" || fail "no server: $*"; done
+  port=$(cat "$work/port")
+  slot=0
+  for put in "$work/toy/toy_client" "$work/by_pkg_config" "python3 $example/toy.py"; do
+    $put "$port" "$slot" "text $slot" || fail "$put put nothing to $*"
+    for get in "$work/toy/toy_client" "python3 $example/toy.py"; do
+      test "$($get "$port" "$slot")" = "text $slot" || fail "$get got something else from $*"
+    done
+    slot=$((slot + 1))
+  done
+  test -z "$("$work/toy/toy_client" "$port" 9)" || fail "$* had something where nothing was put"
+  exec 3>&-
+  wait "$server" || fail "$* did not end well"
+  server=
+  rm "$work/enter" "$work/port"
+}
+
+converse "$work/toy/toy_server" 0
+converse python3 "$example/toy.py" --serve
+"$work/toy/toy_client" 1 0 2>"$work/error" && fail "a client without a server succeeded"
+grep -q '127.0.0.1:1' "$work/error" || fail "the client does not say where nobody listens: $(cat "$work/error")"
