@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers perf-guard fuzz attack mutants interop soak format tidy bare clean
+.PHONY: help build run test check sanitize bench bench-peers perf-guard fuzz attack mutants interop soak format tidy deb deb-test bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -80,6 +80,14 @@ format: ## clang-format over the sources
 tidy: ## clang-tidy over the sources
 	@cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 	@git ls-files 'src/*.cc' 'xdrgen/*.cc' | xargs -P 2 -n 8 clang-tidy-14 -quiet -p build/release
+
+deb: ## Debian packages of HEAD in build/deb: stag, libstag0, libstag-dev, stag-doc (five minutes and more; no part of make test)
+	@tools/setup build deb
+	@tools/deb
+
+deb-test: ## make deb's packages installed in a clean Debian 12 and used (root)
+	@tools/setup build deb
+	@tools/deb-test
 
 bare: ## README's two commands on a bare Debian 12, with no more rights than a container has (root, debootstrap)
 	@tools/bare

@@ -2,7 +2,10 @@
 add_library(stag_options INTERFACE)
 # No path of the machine that builds is in what is built.
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
-target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wnon-virtual-dtor)
+target_compile_options(stag_options INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor)
+if(STAG_WERROR)
+  target_compile_options(stag_options INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Symmetric transfer of coroutines is a tail call only with this flag (GCC bug 100897).
   target_compile_options(stag_options INTERFACE -foptimize-sibling-calls -Wshadow=local)

@@ -46,6 +46,11 @@ if(NOT STAG_SANITIZE)
 endif()
 install(TARGETS xdrgen RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT devel)
 install(CODE "
+  set(xdrgen $<TARGET_FILE:xdrgen>)
+  set(version ${PROJECT_VERSION})
+  set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/xdrgen.1\")
+  include(${PROJECT_SOURCE_DIR}/cmake/xdrgen_manual.cmake)" COMPONENT devel)
+install(CODE "
   set(source ${PROJECT_SOURCE_DIR}/src)
   set(generated ${PROJECT_BINARY_DIR}/gen)
   set(list ${PROJECT_SOURCE_DIR}/cmake/public_headers.txt)
