@@ -25,7 +25,6 @@ install(TARGETS stag_library ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONE
 # packaging/abi/libstag.symbols loses a line, or a public type its layout; before 1.0 with every release that does so.
 set(STAG_SOVERSION 0)
 if(NOT STAG_SANITIZE)
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(map ${PROJECT_BINARY_DIR}/libstag.map)
   set(list ${PROJECT_SOURCE_DIR}/cmake/public_headers.txt)
   add_custom_command(OUTPUT ${map}
@@ -48,6 +47,7 @@ install(TARGETS xdrgen RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT dev
 install(CODE "
   set(xdrgen $<TARGET_FILE:xdrgen>)
   set(version ${PROJECT_VERSION})
+  set(date ${STAG_DATE})
   set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/xdrgen.1\")
   include(${PROJECT_SOURCE_DIR}/cmake/xdrgen_manual.cmake)" COMPONENT devel)
 install(CODE "

@@ -1,8 +1,11 @@
 """`stag manual` and `stag completion`: what groff and the shells themselves make of it."""
 import os
 import re
+import select
+import shutil
 import subprocess
 import tempfile
+import unittest
 
 import harness
 from harness import Case
@@ -19,6 +22,31 @@ def options_of(command):
 
 def run(*words, text=None):
     return subprocess.run(words, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=harness.PATIENCE)
+
+
+def typed(case, shell, setup, line):
+    """What an interactive shell runs `stag` with after `line` and the tabulator were typed at it."""
+    terminal, inside = harness.open_terminal(case)
+    process = subprocess.Popen(shell, stdin=inside, stdout=inside, stderr=inside, start_new_session=True, env={**os.environ, "TERM": "dumb", "PS1": "$ "})
+    os.close(inside)
+    seen = b""
+
+    def wait_for(pattern):
+        nonlocal seen
+        while not (found := re.search(pattern, seen)):
+            if not select.select([terminal], [], [], harness.PATIENCE)[0]:
+                case.fail(f"{shell[0]} does not go on: {seen}")
+            seen += os.read(terminal, 4096)
+        return found
+
+    os.write(terminal, f'{setup}; stag() {{ echo "<""$*"">"; }}; echo rea""dy\n'.encode())
+    wait_for(rb"ready\r")
+    os.write(terminal, line.encode() + b"\t\n")
+    result = wait_for(rb'<([^"\r\n]*)>\r')[1].decode()
+    os.write(terminal, b"exit\n")
+    process.wait(harness.PATIENCE)
+    os.close(terminal)
+    return result
 
 
 class Documents(Case):
@@ -45,6 +73,13 @@ class Documents(Case):
         self.assertIn("nfs://HOST[:PORT]/EXPORT/PATH", page)
         self.bad(2, "there is no command 'nope'", "manual", "nope")
 
+    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
+    def test_mandoc_has_no_complaint_about_any_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.good("manual", "--to", folder)
+            checked = run("mandoc", "-T", "lint", "-W", "warning", *(os.path.join(folder, page) for page in sorted(os.listdir(folder))))
+            self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+
     def test_all_pages_are_written_to_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             self.good("manual", "--to", folder)
@@ -68,6 +103,19 @@ class Documents(Case):
         self.assertEqual(set(self.completed("stag", "ls", "-")), set(options_of("ls")))
         self.assertEqual(self.completed("stag", "ls", "--fabric", "v"), ["verbs"])
         self.assertEqual(self.completed("stag", "ls", "nfs://a"), [])
+        self.assertEqual(self.completed("stag", "manual", "umo"), ["umount"])
+        self.assertEqual(self.completed("stag", "completion", "''"), ["bash", "zsh", "fish"])
+
+    def test_the_tabulator_completes_in_bash_and_zsh(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "_stag"), "w") as file:
+                file.write(self.good("completion", "zsh"))
+            shells = [(["bash", "--norc", "-i"], f"source <('{harness.STAG}' completion bash)")]
+            if shutil.which("zsh"):
+                shells.append((["zsh", "-f", "-i"], f"fpath=('{folder}' $fpath); autoload -Uz compinit; compinit -u -d '{folder}/dump'"))
+            for shell, setup in shells:
+                for line, result in (("stag ser", "serve"), ("stag ls --lo", "ls --long"), ("stag ls --fabric v", "ls --fabric verbs"), ("stag manual umo", "manual umount")):
+                    self.assertEqual(typed(self, shell, setup, line), result, shell[0])
 
     def test_zsh_takes_its_script(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -88,6 +136,7 @@ class Documents(Case):
         self.assertEqual(set(offered("stag ")), set(COMMANDS))
         self.assertEqual(offered("stag ls --lo"), ["--long"])
         self.assertEqual(offered("stag ls --fabric v"), ["verbs"])
+        self.assertEqual(offered("stag manual umo"), ["umount"])
 
     def test_other_shells_are_refused(self):
         self.bad(2, "there are completions for bash, zsh and fish", "completion", "csh")

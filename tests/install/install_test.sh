@@ -21,10 +21,11 @@ if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror
 "$cmake" --install "$build" --prefix "$prefix" --component library >"$work/install.log"
 "$cmake" --install "$build" --prefix "$prefix" --component devel >>"$work/install.log"
 "$cmake" --install "$build" --prefix "$prefix" --component Unspecified >>"$work/install.log"
-for file in bin/stag share/man/man1/stag.1 share/man/man1/stag-serve.1 share/bash-completion/completions/stag share/zsh/vendor-completions/_stag \
+for file in bin/stag share/man/man1/stag.1 share/man/man1/stag-serve.1 share/man/man1/xdrgen.1 share/man/man5/stag-exports.5 share/bash-completion/completions/stag share/zsh/vendor-completions/_stag \
   share/fish/vendor_completions.d/stag.fish; do
   test -s "$prefix/$file" || fail "$file was not installed"
 done
+if command -v mandoc >/dev/null; then mandoc -T lint -W warning "$prefix"/share/man/man?/*; fi
 grep -rlE '#include "[a-z]+/' "$prefix/include" && fail "a header includes by a path of the source tree"
 
 # Macros know no namespace: every one that users get to see carries the library's name.

@@ -32,6 +32,15 @@ std::string command_names(const ProgramText& text) {
   return all;
 }
 
+// What the first positional of a command may be, where that is one of a few words.
+std::string positional_words(const CommandText& command, const ProgramText& text) {
+  if (command.positionals.empty()) return "";
+  const OptionText& first = command.positionals.front();
+  if (first.names.front() == "COMMAND") return command_names(text);
+  if (first.names.front() == "SHELL") return "bash zsh fish";
+  return spaced(first.choices);
+}
+
 // "a|b": the names of an option, as a pattern of a shell's `case`.
 std::string case_pattern(const OptionText& option) {
   std::string text;
@@ -39,20 +48,23 @@ std::string case_pattern(const OptionText& option) {
   return text;
 }
 
-std::string bash_command(const CommandText& command) {
+std::string bash_command(const CommandText& command, const ProgramText& program) {
   std::string text = fmt::format("    {})\n      case $before in\n", command.name);
   for (const OptionText& option : command.options)
     if (!option.choices.empty())
       text += fmt::format("        {}) COMPREPLY=($(compgen -W {} -- \"$word\")); return ;;\n",
                           case_pattern(option), shell_word(spaced(option.choices)));
-  return text + fmt::format("      esac\n      options={} ;;\n", shell_word(option_names(command)));
+  return text + fmt::format("      esac\n      options={} words={} ;;\n",
+                            shell_word(option_names(command)),
+                            shell_word(positional_words(command, program)));
 }
 
 std::string bash_script(const ProgramText& text) {
   std::string script = fmt::format(
       "# bash completion for stag {}\n"
       "_stag() {{\n"
-      "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} options=\n"
+      "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} options= "
+      "words=\n"
       "  COMPREPLY=()\n"
       "  if ((COMP_CWORD == 1)); then\n"
       "    COMPREPLY=($(compgen -W {} -- \"$word\"))\n"
@@ -60,11 +72,13 @@ std::string bash_script(const ProgramText& text) {
       "  fi\n"
       "  case ${{COMP_WORDS[1]}} in\n",
       text.version, shell_word(command_names(text) + " " + option_names(text.program)));
-  for (const CommandText& command : text.commands) script += bash_command(command);
+  for (const CommandText& command : text.commands) script += bash_command(command, text);
   return script +
          "  esac\n"
          "  if [[ $word == -* ]]; then\n"
          "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+         "  elif [[ -n $words ]]; then\n"
+         "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
          "  fi\n"
          "}\n"
          "complete -o default -F _stag stag\n";
@@ -112,7 +126,9 @@ std::string zsh_script(const ProgramText& text) {
   for (const CommandText& command : text.commands) {
     script += fmt::format("    {})\n      _arguments", command.name);
     for (const OptionText& option : command.options) script += zsh_option(option);
-    script += " \\\n        '*:file:_files' ;;\n";
+    const std::string words = positional_words(command, text);
+    script += words.empty() ? " \\\n        '*:file:_files' ;;\n"
+                            : fmt::format(" \\\n        '*:word:({})' ;;\n", words);
   }
   return script + "  esac\n}\n_stag \"$@\"\n";
 }
@@ -134,8 +150,13 @@ std::string fish_script(const ProgramText& text) {
   for (const CommandText& command : text.commands)
     script += fmt::format("complete -c stag -n __fish_use_subcommand -f -a {} -d {}\n",
                           command.name, shell_word(command.summary));
-  for (const CommandText& command : text.commands)
+  for (const CommandText& command : text.commands) {
     for (const OptionText& option : command.options) script += fish_option(command, option);
+    const std::string words = positional_words(command, text);
+    if (!words.empty())
+      script += fmt::format("complete -c stag -n '__fish_seen_subcommand_from {}' -f -a {}\n",
+                            command.name, shell_word(words));
+  }
   return script;
 }
 

@@ -56,9 +56,9 @@ std::string with_line_end(std::string text) {
 
 std::string page_header(const std::string& name, const std::string& summary,
                         const ProgramText& text) {
-  return fmt::format(".TH {} 1 \"\" \"stag {}\" \"NFS over RDMA\"\n.SH NAME\n{} \\- {}\n",
-                     roff_text(in_capitals(name)), roff_text(text.version), roff_text(name),
-                     roff_text(summary));
+  return fmt::format(".TH {} 1 {} \"stag {}\" \"NFS over RDMA\"\n.SH NAME\n{} \\- {}\n",
+                     roff_text(in_capitals(name)), STAG_DATE, roff_text(text.version),
+                     roff_text(name), roff_text(summary));
 }
 
 std::string verbatim_section(const std::string& title, const std::string& lines) {
