@@ -5,20 +5,28 @@
  * the caller encodes and decodes (XDR, RFC 4506). A procedure may say that its arguments, or its
  * results, end with one variable-length opaque: the bulk. The library encodes its length and pad,
  * and moves its data by RDMA where that pays: data of arguments is read from the caller's memory,
- * data of results is written into it. In a .x file that is struct PUT_ARGS { unsigned slot; opaque
- * data<>; };      arguments_head 4, STAG_ARGUMENTS_BULK
+ * data of results is written into it. Arguments that are, in a .x file,
+ *
+ *     struct PUT_ARGS { unsigned slot; opaque data<>; };
+ *
+ * have STAG_ARGUMENTS_BULK and an arguments_head of 4.
  *
  * Memory: what a call refers to is the caller's, registered for that call alone, and stays as it is
  * until the call has ended; then no peer can reach it any more. What the library returns is freed
- * by the function that is named beside it. Threads: every function may be called from any thread,
- * many at a time, on the same object, except that the last one (stag_disconnect, stag_stop, the
- * reply to a request) comes after all others have returned. Completions and handlers run on a
- * thread of the library, which serves other calls meanwhile: they do not block. There they may
- * begin calls and reply, but not call a function that blocks (STAG_WRONG_THREAD). Errors: functions
- * return a stag_status; `error`, where it is not null, receives the same with a sentence. Nothing
- * is thrown. Versions: `size` of every struct is its sizeof as the caller was compiled. Members
- * beyond it count as zero, which is the default of each; members that the library does not know
- * must be zero. */
+ * by the function that is named beside it.
+ *
+ * Threads: every function may be called from any thread, many at a time, on the same object, except
+ * that the last one (stag_disconnect, stag_stop, the reply to a request) comes after all others
+ * have returned. Completions and handlers run on a thread of the library, which serves other calls
+ * meanwhile: they do not block. There they may begin calls and reply, but not call a function that
+ * blocks (STAG_WRONG_THREAD).
+ *
+ * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
+ * sentence. Nothing is thrown.
+ *
+ * Versions: `size` of every struct is its sizeof as the caller was compiled. Members beyond it
+ * count as zero, which is the default of each; members that the library does not know must be zero.
+ */
 #ifndef STAG_H
 #define STAG_H
 
@@ -56,9 +64,8 @@ typedef struct stag_error {
 
 enum {
   STAG_ARGUMENTS_BULK = 1, /* the arguments are arguments_head bytes and an opaque */
-  STAG_RESULTS_BULK =
-      2, /* the results are at most results_head bytes, or results_head bytes and an opaque */
-  STAG_ONCE = 4 /* a repeated call gets the same reply and is not executed again */
+  STAG_RESULTS_BULK = 2,   /* the results are results_head bytes and an opaque, or fewer bytes */
+  STAG_ONCE = 4            /* a repeated call gets the same reply and is not executed again */
 };
 
 typedef struct stag_procedure {
@@ -117,7 +124,8 @@ typedef struct stag_call {
   const void*
       arguments; /* XDR, a multiple of 4 bytes; with STAG_ARGUMENTS_BULK arguments_head bytes */
   size_t arguments_length;
-  const void* bulk; /* with STAG_ARGUMENTS_BULK: any number of bytes below 4 GiB */
+  const void* bulk; /* with STAG_ARGUMENTS_BULK; below 4 GiB, and over RDMA what the server
+                       takes: 16 MiB if it is stag_serve() */
   size_t bulk_length;
   void* results; /* receives the results without bulk */
   size_t results_capacity;
