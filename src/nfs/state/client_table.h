@@ -48,6 +48,11 @@ struct ClientRecord {
   std::vector<std::uint32_t> sessions;  // places
 
   ClientId id() const { return life->clientid; }
+  // Whether `asker` may maintain this client ID where it is protected (RFC 8881 2.10.8.3).
+  bool has_credential(const Asker& asker) const {
+    return !life->protection.machine_credential ||
+           (asker.integrity && principal == text_of(asker.principal));
+  }
 };
 
 // What was taken out of a shard under its lock. Freed outside; who waits for its slots is called.
@@ -80,7 +85,7 @@ class ClientShard {
   const Session& session_at(std::uint32_t place) const { return *sessions_[place]; }
 
   // Unconfirmed; no other unconfirmed one has this owner. Gives it its Life.
-  ClientId add(std::unique_ptr<ClientRecord> record);
+  ClientId add(std::unique_ptr<ClientRecord> record, const StateProtection& protection = {});
   // There is no confirmed one of this owner.
   void confirm(ClientRecord& client);
   // Memory for one more session, so that add() needs none.

@@ -93,18 +93,28 @@ bool has_state(const ClientRecord& client) {
 }
 
 ExchangeIdResult known(const ClientRecord& client) {
-  return {Status::Ok, client.id(), client.sequence + 1, client.confirmed, nullptr};
+  return {Status::Ok, client.id(), client.sequence + 1, client.confirmed, client.life->protection,
+          nullptr};
 }
 
 ExchangeIdResult refused(Status status) {
-  return {status, 0, 0, false, nullptr};
+  ExchangeIdResult result;
+  result.status = status;
+  return result;
+}
+
+// Whether the principal is that of the record; of a machine credential more has to be shown (RFC
+// 8881 2.4).
+bool is_same(const ClientRecord& client, const ExchangeIdArgs& args) {
+  return client.principal == text_of(args.principal) &&
+         client.has_credential({args.principal, args.integrity});
 }
 
 // Cases 6 to 9 of RFC 8881 18.35.4.
 ExchangeIdResult update(const ClientRecord* confirmed, const ExchangeIdArgs& args) {
   if (confirmed == nullptr) return refused(Status::Noent);
   if (confirmed->verifier != args.co_verifier) return refused(Status::NotSame);
-  if (confirmed->principal != text_of(args.principal)) return refused(Status::Perm);
+  if (!is_same(*confirmed, args)) return refused(Status::Perm);
   return known(*confirmed);
 }
 
@@ -134,7 +144,7 @@ ExchangeIdResult Clients::exchange_id(const ExchangeIdArgs& args, TimePoint now)
     const auto [confirmed, unconfirmed] = shard.find(record->ownerid);
     if (args.update) return update(confirmed, args);
     bool replaces = false;  // case 3: the confirmed record is worth nothing
-    if (confirmed != nullptr && confirmed->principal != record->principal) {
+    if (confirmed != nullptr && !is_same(*confirmed, args)) {
       if (has_state(*confirmed) && !impl_->lease_ran_out(*confirmed, now))
         return refused(Status::ClidInuse);
       replaces = true;
@@ -148,13 +158,21 @@ ExchangeIdResult Clients::exchange_id(const ExchangeIdArgs& args, TimePoint now)
       result = known(*confirmed);  // case 2
     }
     if (result.clientid == 0) {  // cases 1, 3, 4, 5
-      result.clientid = shard.add(std::move(record));
+      result.clientid = shard.add(std::move(record), args.protection);
+      result.protection = args.protection;
       result.sequenceid = 1;
     }
   }
   impl_->settle(removed);
   if (!result.confirmed) impl_->add_unconfirmed(address, result.clientid);
   return result;
+}
+
+Status Clients::check_credential(ClientId clientid, const Asker& asker) const {
+  const ClientShard& shard = impl_->shard_of(clientid);
+  const BriefLock lock(shard.mutex);
+  const ClientRecord* const client = shard.find(clientid);
+  return client == nullptr || client->has_credential(asker) ? Status::Ok : Status::WrongCred;
 }
 
 Status Clients::destroy_clientid(ClientId clientid, LifePtr& ended) {

@@ -82,16 +82,19 @@ using ReplyPtr = std::shared_ptr<const Reply>;
 struct ExchangeIdArgs {
   Bytes co_ownerid;
   Verifier co_verifier{};
-  Bytes principal;           // flavor and name, as the protocol layer writes them; only compared
+  Bytes principal;           // as in Asker
   std::string_view address;  // without port: whose limits count
   bool update = false;       // EXCHGID4_FLAG_UPD_CONFIRMED_REC_A
   std::uint32_t minor = 1;   // the minor version that it speaks; only shown
+  bool integrity = false;    // as in Asker
+  StateProtection protection{};
 };
 struct ExchangeIdResult {
   Status status = Status::Ok;  // ClidInuse, Noent, NotSame, Perm, Delay
   ClientId clientid = 0;
   SequenceId sequenceid = 0;
-  bool confirmed = false;  // EXCHGID4_FLAG_CONFIRMED_R
+  bool confirmed = false;        // EXCHGID4_FLAG_CONFIRMED_R
+  StateProtection protection{};  // which a client that is known keeps
   // A client that ended by this; may be null.
   LifePtr ended;
 };
@@ -130,6 +133,7 @@ struct CreateSessionArgs {
   ClientId clientid = 0;
   SequenceId sequence = 0;
   Bytes principal;
+  bool integrity = false;  // as in Asker
   ChannelAttributes fore, back;
   ConnectionId connection = 0;
   bool connection_back_channel = false;  // asked, and the connection can: it will be granted
@@ -137,8 +141,8 @@ struct CreateSessionArgs {
   CallbackPathPtr callback_path{};       // of the new session; may be null
 };
 struct CreateSessionResult {
-  // StaleClientid, SeqMisordered, ClidInuse, Toosmall, Nospc, Delay. Only what succeeded is kept
-  // for a retry: a refusal leaves the sequence as it was.
+  // StaleClientid, SeqMisordered, ClidInuse, WrongCred, Toosmall, Nospc, Delay. Only what succeeded
+  // is kept for a retry: a refusal leaves the sequence as it was.
   Status status = Status::Ok;
   SessionId sessionid{};
   SequenceId sequence = 0;
@@ -155,6 +159,7 @@ struct CreateSessionResult {
 // SEQUENCE, and of the COMPOUND what it is recognised by.
 struct SequenceArgs {
   SessionId sessionid{};
+  ConnectionId connection = 0;
   SequenceId sequenceid = 0;
   std::uint32_t slotid = 0;
   std::uint32_t highest_slotid = 0;
@@ -170,8 +175,8 @@ struct Sequenced {
     Run,     // new: execute it, then finished()
     Replay,  // done before: answer with `reply`; null: RETRY_UNCACHED_REP (RFC 8881 2.10.6.1.3)
     Wait,    // the first still runs: wait(), then ask again
-    Refuse,  // `status` is SEQUENCE's: BadSession, BadSlot, SeqMisordered, SeqFalseRetry,
-             // TooManyOps, ReqTooBig
+    Refuse,  // `status` is SEQUENCE's: BadSession, BadSlot, ConnNotBoundToSession, SeqMisordered,
+             // SeqFalseRetry, TooManyOps, ReqTooBig
   };
   Kind kind = Kind::Refuse;
   Status status = Status::Ok;
@@ -235,6 +240,11 @@ class Clients {
   // Every request of a 4.0 client that names it, or a stateid of it (RFC 7530 9.5).
   RenewResult renew_lease(ClientId clientid, TimePoint now);
   CreateSessionResult create_session(const CreateSessionArgs& args, TimePoint now);
+  // WrongCred: the client ID, or the one of the session, is protected by a machine credential, and
+  // `asker` does not have it. To be asked before the operations that have no principal of their
+  // own; who is not there is Ok.
+  Status check_credential(ClientId clientid, const Asker& asker) const;
+  Status check_credential(const SessionId& sessionid, const Asker& asker) const;
   // BadSession. Requests that run on it run on; retries that wait for them are called.
   Status destroy_session(const SessionId& sessionid);
   // StaleClientid, ClientidBusy. `ended` is to be released; it has no locks unless it lapsed.

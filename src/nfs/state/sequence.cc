@@ -17,6 +17,9 @@ constexpr std::uint32_t kBackchannelFault = 0x400;
 
 Status validate(const Session* session, const SequenceArgs& args) {
   if (session == nullptr) return Status::BadSession;
+  // RFC 8881 2.10.8.3: nobody else's connection comes to a session that is protected.
+  if (session->client().life->protection.machine_credential && !session->serves(args.connection))
+    return Status::ConnNotBoundToSession;
   if (args.operations > session->fore().max_operations) return Status::TooManyOps;
   if (args.request_size > session->fore().max_request_size) return Status::ReqTooBig;
   if (args.slotid >= session->fore().max_requests) return Status::BadSlot;

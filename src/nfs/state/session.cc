@@ -65,6 +65,12 @@ void Session::unbind(ConnectionId connection) {
   std::erase_if(bound_, [&](const Bound& bound) { return bound.connection == connection; });
 }
 
+bool Session::serves(ConnectionId connection) const {
+  return std::any_of(bound_.begin(), bound_.end(), [&](const Bound& bound) {
+    return bound.connection == connection && (bound.directions & channel::kFore) != 0;
+  });
+}
+
 std::vector<Clients::BackChannel> Session::back_channels() const {
   std::vector<Clients::BackChannel> found;
   for (auto bound = bound_.rbegin(); bound != bound_.rend(); ++bound)

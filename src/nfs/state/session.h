@@ -86,6 +86,8 @@ class Session {
   BindResult bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
                   const CallbackConnection& callbacks, std::size_t most);
   void unbind(ConnectionId connection);
+  // Whether requests come on this connection.
+  bool serves(ConnectionId connection) const;
   std::vector<Clients::BackChannel> back_channels() const;
   bool has_back_channel() const;
   // It had one, and it is lost.

@@ -64,6 +64,7 @@ bool Clients::Impl::too_small(const CreateSessionArgs& args) const {
 // The phases of RFC 8881 18.36.4 up to session creation.
 Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs& args) const {
   if (client == nullptr || client->without_sessions) return Status::StaleClientid;
+  if (!client->has_credential({args.principal, args.integrity})) return Status::WrongCred;
   if (client->principal != text_of(args.principal)) return Status::ClidInuse;
   if (args.sequence == client->sequence)
     return client->created ? Status::Ok : Status::SeqMisordered;
@@ -161,6 +162,14 @@ Status Clients::Impl::confirm(ClientShard& shard, ClientRecord& client, LifePtr&
   }
   shard.confirm(client);
   return Status::Ok;
+}
+
+Status Clients::check_credential(const SessionId& sessionid, const Asker& asker) const {
+  const ClientShard& shard = impl_->shard_of(sessionid);
+  const BriefLock lock(shard.mutex);
+  const Session* const session = shard.find(sessionid);
+  return session == nullptr || session->client().has_credential(asker) ? Status::Ok
+                                                                       : Status::WrongCred;
 }
 
 Status Clients::destroy_session(const SessionId& sessionid) {

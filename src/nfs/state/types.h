@@ -26,6 +26,7 @@ enum class Status : std::uint8_t {
   ClidInuse,
   ClientidBusy,
   CompleteAlready,
+  ConnNotBoundToSession,
   Delay,  // Resource in NFSv4.0
   DelegRevoked,
   Denied,
@@ -51,6 +52,7 @@ enum class Status : std::uint8_t {
   StaleStateid,  // NFSv4.0 only
   Toosmall,
   TooManyOps,
+  WrongCred,
 };
 
 using ClientId = std::uint64_t;    // clientid4; 0 is never one
@@ -103,6 +105,20 @@ inline constexpr std::uint32_t kShareBoth = 3;
 
 enum class DelegationType : std::uint8_t { Read, Write };
 
+// How a client ID is protected from everybody but the machine whose it is (RFC 8881 2.10.8.3):
+// SP4_NONE, or SP4_MACH_CRED with sets of operations, bit n for operation n.
+struct StateProtection {
+  bool machine_credential = false;
+  std::uint64_t must_enforce = 0;  // spo_must_enforce
+  std::uint64_t must_allow = 0;    // spo_must_allow
+};
+
+// Who asks, where a machine credential may be wanted.
+struct Asker {
+  Bytes principal;         // flavor and name, as the protocol layer writes them; only compared
+  bool integrity = false;  // proven for the whole request: RPCSEC_GSS with integrity or privacy
+};
+
 // What clients behind one address have together.
 struct AddressAccount {
   std::atomic<std::uint32_t> states{0};  // as in Life
@@ -142,6 +158,8 @@ struct Life {
   // Is in the recovery records, so that after a restart it may claim again what it has.
   std::atomic<bool> recorded{false};
   std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
+  // Set before anybody else has the Life, and kept.
+  StateProtection protection;
   // A client of version 4.0, which has no RECLAIM_COMPLETE. Set before anybody else has the Life.
   bool without_sessions = false;
   const std::shared_ptr<AddressAccount> account;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nfs/ulb/nfs4.h"
+#include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
@@ -123,6 +124,26 @@ Compound::Security security_of(const std::pmr::vector<OperationList::Entry>& ent
   return deferred ? Compound::Security::Deferred : Compound::Security::Checked;
 }
 
+// 18.35.3, spo_must_allow: a COMPOUND by which the client's machine gives state back. Linux's
+// client asks for attributes on the way.
+class MachineCleanup {
+ public:
+  MachineCleanup(const Compound& compound, const OperationList& list) {
+    const std::uint64_t may = allowed_to_machine(compound);
+    if (may == 0) return;
+    for (const OperationList::Entry& entry : list.entries())
+      if (is_in(may, entry.number)) allowed_ = may | std::uint64_t{1} << v4::OP_GETATTR;
+  }
+  bool any() const { return allowed_ != 0; }
+  bool allows(std::uint32_t number) const { return is_in(allowed_, number); }
+
+ private:
+  static bool is_in(std::uint64_t set, std::uint32_t number) {
+    return number < 64 && (set >> number & 1) != 0;
+  }
+  std::uint64_t allowed_ = 0;
+};
+
 bool puts_filehandle(std::uint32_t number) {
   return number == v4::OP_PUTFH || number == v4::OP_PUTROOTFH || number == v4::OP_PUTPUBFH ||
          number == v4::OP_RESTOREFH;
@@ -171,7 +192,11 @@ class Interpreter {
  public:
   Interpreter(Compound& compound, CallContext& call, const OperationList& list,
               xdr::Encoder& encoder)
-      : compound_(compound), call_(call), list_(list), results_(encoder, list.tag()) {}
+      : compound_(compound),
+        call_(call),
+        list_(list),
+        cleanup_(compound, list),
+        results_(encoder, list.tag()) {}
 
   // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has.
   Task<void> run(const v4::SEQUENCE4res* sequence) {
@@ -207,10 +232,13 @@ class Interpreter {
     if (entry.refusal != v4::NFS4_OK) return entry.refusal;
     const v4::nfsstat4 status = in_version(compound_.minor(), check_handles(*entry.row, compound_));
     if (status != v4::NFS4_OK) return status;
-    const v4::nfsstat4 insecure = check_security(*entry.row, compound_);
+    const v4::nfsstat4 insecure =
+        cleanup_.allows(entry.number) ? v4::NFS4_OK : check_security(*entry.row, compound_);
     if (insecure != v4::NFS4_OK) return insecure;
     if (puts_filehandle(entry.number))
-      compound_.set_security(security_of(list_.entries(), index, compound_.minor()));
+      compound_.set_security(cleanup_.any()
+                                 ? Compound::Security::Deferred
+                                 : security_of(list_.entries(), index, compound_.minor()));
     const Limit limit = limit_of(compound_, call_);
     const std::uint64_t used = std::uint64_t{results_.size()} + kOperationHeader;
     compound_.set_results_left(limit.bytes > used ? limit.bytes - used : 0);
@@ -239,6 +267,7 @@ class Interpreter {
   Compound& compound_;
   CallContext& call_;
   const OperationList& list_;
+  const MachineCleanup cleanup_;
   Results results_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/completion.h"
 #include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/connection.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -26,6 +27,7 @@ state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUEN
   hash.add(list.sample());
   state::SequenceArgs to;
   to.sessionid = args.sa_sessionid;
+  to.connection = connection_of(compound);
   to.sequenceid = args.sa_sequenceid;
   to.slotid = args.sa_slotid;
   to.highest_slotid = args.sa_highest_slotid;

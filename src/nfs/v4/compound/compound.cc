@@ -38,6 +38,11 @@ std::string Compound::principal() const {
          std::to_string(caller.uid);
 }
 
+bool Compound::has_integrity() const {
+  const oncrpc::AuthFlavor flavor = admission_.call().caller().flavor;
+  return flavor == oncrpc::AuthFlavor::KRB5I || flavor == oncrpc::AuthFlavor::KRB5P;
+}
+
 void Compound::add_principal(SipHash& to) const {
   const rpc::Caller& caller = admission_.call().caller();
   const std::uint32_t numbers[] = {static_cast<std::uint32_t>(caller.flavor),

@@ -51,6 +51,8 @@ class Compound {
   std::string principal() const;
   // The same where only its hash is of interest.
   void add_principal(SipHash& to) const;
+  // Whether RPCSEC_GSS protects the whole Call, not only who sent it.
+  bool has_integrity() const;
   TimePoint now() const { return admission_.call().loop().now(); }
   // Before the client is given anything (SharedState::record()).
   Task<v4::nfsstat4> record_client() {

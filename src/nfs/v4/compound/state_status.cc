@@ -22,6 +22,8 @@ v4::nfsstat4 to_nfsstat4(state::Status status) {
       return v4::NFS4ERR_CLIENTID_BUSY;
     case state::Status::CompleteAlready:
       return v4::NFS4ERR_COMPLETE_ALREADY;
+    case state::Status::ConnNotBoundToSession:
+      return v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION;
     case state::Status::Delay:
       return v4::NFS4ERR_DELAY;
     case state::Status::DelegRevoked:
@@ -72,6 +74,8 @@ v4::nfsstat4 to_nfsstat4(state::Status status) {
       return v4::NFS4ERR_TOOSMALL;
     case state::Status::TooManyOps:
       return v4::NFS4ERR_TOO_MANY_OPS;
+    case state::Status::WrongCred:
+      return v4::NFS4ERR_WRONG_CRED;
   }
   return v4::NFS4ERR_SERVERFAULT;
 }

@@ -1,5 +1,6 @@
 // BIND_CONN_TO_SESSION and BACKCHANNEL_CTL (RFC 8881 18.34, 18.33): what carries callbacks.
 #include "nfs/v4/callback/back_channel.h"
+#include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
 #include "nfs/v4/ops/operations.h"
@@ -22,6 +23,8 @@ v4::BIND_CONN_TO_SESSION4res bind_conn_to_session(Compound& compound,
   std::uint32_t required = 0;
   if (args.bctsa_dir == v4::CDFC4_FORE) asked = required = channel::kFore;
   if (args.bctsa_dir == v4::CDFC4_BACK) asked = required = channel::kBack;
+  const v4::nfsstat4 status = check_machine(compound, args.bctsa_sessid);
+  if (status != v4::NFS4_OK) return {status, {}};
   const std::shared_ptr<BackChannel> back = back_channel_of(compound, args.bctsa_sessid);
   const state::BindResult bound = compound.shared().clients.bind_connection(
       args.bctsa_sessid, connection_of(compound), asked, required,

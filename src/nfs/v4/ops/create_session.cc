@@ -42,6 +42,7 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   asked.clientid = args.csa_clientid;
   asked.sequence = args.csa_sequence;
   asked.principal = bytes_of(principal);
+  asked.integrity = compound.has_integrity();
   asked.fore = to_attributes(args.csa_fore_chan_attrs);
   asked.back = to_attributes(args.csa_back_chan_attrs);
   asked.connection = connection_of(compound);

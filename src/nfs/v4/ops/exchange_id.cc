@@ -20,19 +20,64 @@ constexpr std::uint32_t kKnownFlags =
     v4::EXCHGID4_FLAG_USE_NON_PNFS | v4::EXCHGID4_FLAG_USE_PNFS_MDS |
     v4::EXCHGID4_FLAG_USE_PNFS_DS | v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
 
-// 18.35.3: state protection wants a security mechanism that this server does not have.
-v4::nfsstat4 check_arguments(const v4::EXCHANGE_ID4args& args) {
+constexpr std::uint64_t set_of(std::initializer_list<v4::nfs_opnum4> operations) {
+  std::uint64_t set = 0;
+  for (const v4::nfs_opnum4 each : operations) set |= std::uint64_t{1} << each;
+  return set;
+}
+
+// What Linux's client counts on, and no more: it refuses to work with a server that enforces less,
+// or anything else.
+constexpr std::uint64_t kEnforced =
+    set_of({v4::OP_BIND_CONN_TO_SESSION, v4::OP_EXCHANGE_ID, v4::OP_CREATE_SESSION,
+            v4::OP_DESTROY_SESSION, v4::OP_DESTROY_CLIENTID});
+// To be enforced where the client wants it; there is nothing to purge.
+constexpr std::uint64_t kEnforcedIfAsked = set_of({v4::OP_DELEGPURGE});
+// What gives state back, or looks after it.
+constexpr std::uint64_t kAllowed =
+    set_of({v4::OP_CLOSE, v4::OP_OPEN_DOWNGRADE, v4::OP_LOCKU, v4::OP_DELEGRETURN,
+            v4::OP_TEST_STATEID, v4::OP_FREE_STATEID});
+
+std::uint64_t from_bitmap(const v4::bitmap4& bitmap) {
+  std::uint64_t set = bitmap.empty() ? 0 : bitmap[0];
+  if (bitmap.size() > 1) set |= std::uint64_t{bitmap[1]} << 32;
+  return set;
+}
+
+v4::bitmap4 to_bitmap4(std::uint64_t set) {
+  return {static_cast<std::uint32_t>(set), static_cast<std::uint32_t>(set >> 32)};
+}
+
+state::StateProtection protection_of(const v4::state_protect4_a& asked) {
+  if (asked.spa_how != v4::SP4_MACH_CRED) return {};
+  const v4::state_protect_ops4& ops = asked.spa_mach_ops();
+  return {true, kEnforced | (from_bitmap(ops.spo_must_enforce) & kEnforcedIfAsked),
+          from_bitmap(ops.spo_must_allow) & kAllowed};
+}
+
+// 18.35.3: an SSV is refused for its algorithms, of which this server has none.
+v4::nfsstat4 refuse_ssv(const v4::ssv_sp_parms4& parameters) {
+  const bool nothing = parameters.ssp_hash_algs.empty() || parameters.ssp_encr_algs.empty() ||
+                       parameters.ssp_window == 0;
+  return nothing ? v4::NFS4ERR_INVAL : v4::NFS4ERR_ENCR_ALG_UNSUPP;
+}
+
+// 18.35.3: a machine credential is one of RPCSEC_GSS, with integrity at least.
+v4::nfsstat4 check_arguments(const v4::EXCHANGE_ID4args& args, bool integrity) {
   if ((args.eia_flags & ~kKnownFlags) != 0 || args.eia_client_impl_id.size() > 1)
     return v4::NFS4ERR_INVAL;
-  if (args.eia_state_protect.spa_how == v4::SP4_SSV) return v4::NFS4ERR_ENCR_ALG_UNSUPP;
-  if (args.eia_state_protect.spa_how != v4::SP4_NONE) return v4::NFS4ERR_INVAL;
-  return v4::NFS4_OK;
+  if (args.eia_state_protect.spa_how == v4::SP4_SSV)
+    return refuse_ssv(args.eia_state_protect.spa_ssv_parms());
+  const bool machine = args.eia_state_protect.spa_how == v4::SP4_MACH_CRED;
+  return machine && !integrity ? v4::NFS4ERR_INVAL : v4::NFS4_OK;
 }
 
 }  // namespace
 
 v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) {
-  if (const v4::nfsstat4 bad = check_arguments(args); bad != v4::NFS4_OK) return {bad, {}};
+  const bool integrity = compound.has_integrity();
+  if (const v4::nfsstat4 bad = check_arguments(args, integrity); bad != v4::NFS4_OK)
+    return {bad, {}};
   compound.shared().expire(compound.now());
   const std::string principal = compound.principal();
   const std::string& address = compound.admission().call().origin().peer.host;
@@ -42,7 +87,9 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) 
                                     bytes_of(principal),
                                     address,
                                     (args.eia_flags & v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A) != 0,
-                                    compound.minor()};
+                                    compound.minor(),
+                                    integrity,
+                                    protection_of(args.eia_state_protect)};
   const state::ExchangeIdResult found =
       compound.shared().clients.exchange_id(asked, compound.now());
   compound.shared().release(found.ended);
@@ -53,6 +100,12 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) 
   ok.eir_sequenceid = found.sequenceid;
   ok.eir_flags =
       v4::EXCHGID4_FLAG_USE_NON_PNFS | (found.confirmed ? v4::EXCHGID4_FLAG_CONFIRMED_R : 0u);
+  if (found.protection.machine_credential) {
+    ok.eir_state_protect.spr_how = v4::SP4_MACH_CRED;
+    v4::state_protect_ops4& ops = ok.eir_state_protect.spr_mach_ops();
+    ops.spo_must_enforce = to_bitmap4(found.protection.must_enforce);
+    ops.spo_must_allow = to_bitmap4(found.protection.must_allow);
+  }
   ok.eir_server_owner.so_major_id = identity_of(compound);
   ok.eir_server_scope = identity_of(compound);
   ok.eir_server_impl_id.push_back({"", "stag", {}});
