@@ -105,6 +105,10 @@ class Realm:
             self._kadmin(f"ktadd -k {path} {principal}")
         return path
 
+    def limit_tickets(self, name, life):
+        """No ticket of this principal lives for longer."""
+        self._kadmin(f'modprinc -maxlife "{life}" {name}')
+
     def login(self, name, cache="tickets", lifetime="1h", password="secret"):
         """Gets a ticket for the user; the environment of a process that has it."""
         self._run("kinit", "-l", lifetime, name, cache=cache, input=password + "\n")

@@ -5,11 +5,13 @@ Needs a KDC (kdc.py); is skipped where its programs are missing.
 import json
 import os
 import pwd
+import re
 import signal
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -82,6 +84,14 @@ class Kerberos(unittest.TestCase):
         server = Server(exports, self.at(f"state-of-{name}"), ("--keytab", keytab or self.keytab), **options)
         self.addCleanup(lambda: server.process.poll() is None and server.end())
         return server
+
+    def strict(self, name, export="/x=memory,sec=krb5", **environment):
+        """A realm whose clocks may differ by a second, and a server of it."""
+        realm = kdc.Realm(self.at(name), clockskew=1)
+        self.addCleanup(realm.stop)
+        realm.add_user(USER)
+        server = self.start(export, name=name, keytab=realm.keytab("nfs.keytab", "nfs/localhost"), env=realm.environment(**environment))
+        return realm, server
 
 
 class Flavors(Kerberos):
@@ -203,14 +213,6 @@ time_t time(time_t* to) {
 
 
 class Sentences(Kerberos):
-    def strict(self, name, **environment):
-        """A realm whose clocks may differ by a second, and a server of it."""
-        realm = kdc.Realm(self.at(name), clockskew=1)
-        self.addCleanup(realm.stop)
-        realm.add_user(USER)
-        server = self.start("/x=memory,sec=krb5", name=name, keytab=realm.keytab("nfs.keytab", "nfs/localhost"), env=realm.environment(**environment))
-        return realm, server
-
     def test_no_ticket(self):
         self.bad("no Kerberos ticket", "ls", self.url("/krb5", "krb5"), env=self.realm.environment("nothing"))
 
@@ -300,6 +302,33 @@ class Contexts(Kerberos):
                 out, err = command.communicate(timeout=harness.PATIENCE)
                 self.assertEqual((command.returncode, err), (0, ""), out)
                 second.end()
+
+    def test_outlive_the_tickets_that_they_are_made_of_under_load(self):
+        for flavor, tcp, keytab in (("krb5p", False, True), ("krb5i", True, False)):
+            with self.subTest(flavor=flavor, tcp=tcp, keytab=keytab):
+                realm, server = self.strict(f"expiring-{flavor}", export=f"/x=memory,no_root_squash,sec={flavor}")
+                key = realm.keytab("client.keytab", "root")
+                realm.limit_tickets("root", "3 seconds")
+                user, renewed = realm.environment("none", KRB5_CLIENT_KTNAME=key), threading.Event()
+                if not keytab:
+                    user = realm.environment("renewed")
+                    self.renew(realm, key, user)
+                    thread = threading.Thread(target=lambda: [self.renew(realm, key, user) for _ in iter(lambda: renewed.wait(1), True)])
+                    thread.start()
+                try:
+                    self.good("bench", "--json", "--rows", "getattr_rate_32,read_64k", "--samples", "6", "--milliseconds", "1000",
+                              self.url("/x", flavor, tcp, server), env=user)
+                finally:
+                    renewed.set()
+                    keytab or thread.join()
+                self.assertGreater(len(re.findall(r"TGS_REQ .*ISSUE.* for nfs/localhost", realm.log())), 3, realm.log())
+
+    @staticmethod
+    def renew(realm, key, environment):
+        """As k5start does: whoever reads the cache finds a whole one."""
+        cache = environment["KRB5CCNAME"].removeprefix("FILE:")
+        subprocess.run([kdc.PROGRAMS["kinit"], "-k", "-t", key, "-c", cache + ".new", "root"], env=environment, check=True)
+        os.replace(cache + ".new", cache)
 
 
 class Wire(Kerberos):
