@@ -12,6 +12,7 @@ from harness import PATIENCE
 # Debian's daemons are not in everybody's PATH.
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 PROGRAMS = {name: shutil.which(name, path=PATH) for name in ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "klist")}
+GSSPROXY = shutil.which("gssproxy", path=PATH)
 MISSING = [name for name, path in PROGRAMS.items() if path is None]
 
 

@@ -331,6 +331,36 @@ class Contexts(Kerberos):
         os.replace(cache + ".new", cache)
 
 
+@unittest.skipIf(kdc.GSSPROXY is None, "gssproxy is not installed")
+class Gssproxy(Kerberos):
+    """Keys and tickets that only gssproxy can read: the library asks it where GSS_USE_PROXY is set."""
+
+    def test_has_the_keys_of_server_and_client(self):
+        key = self.realm.keytab("root.keytab", "root")
+        services = {
+            "server": f"cred_store = keytab:{self.keytab}\n cred_usage = accept",
+            "client": f"cred_store = client_keytab:{key}\n cred_store = ccache:FILE:{self.at('proxied')}\n cred_usage = initiate",
+        }
+        environment = {name: self.realm.environment(f"of-{name}", GSS_USE_PROXY="yes", GSSPROXY_SOCKET=self.at(f"{name}.sock")) for name in services}
+        with open(self.at("gssproxy.conf"), "w", encoding="utf-8") as file:
+            for name, words in services.items():
+                file.write(f"[service/{name}]\n mechs = krb5\n socket = {self.at(name)}.sock\n euid = {os.geteuid()}\n trusted = yes\n {words}\n")
+        proxy = subprocess.Popen([kdc.GSSPROXY, "-i", "-c", self.at("gssproxy.conf"), "-s", self.at("default.sock")], env=self.realm.environment("none"),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (proxy.terminate(), proxy.wait(harness.PATIENCE)))
+        end = time.monotonic() + harness.PATIENCE
+        while not os.path.exists(self.at("default.sock")):
+            self.assertTrue(proxy.poll() is None and time.monotonic() < end, "gssproxy does not start")
+            time.sleep(0.02)
+        server = Server(["/x=memory,no_root_squash,sec=krb5:krb5i:krb5p"], self.at("state-of-proxied"), env=environment["server"])
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        file = self.write("proxied-words")
+        for flavor in FLAVORS:
+            with self.subTest(flavor=flavor):
+                self.good("cp", file, self.url(f"/x/{flavor}", flavor, server=server), env=environment["client"])
+                self.assertEqual(self.good("cat", self.url(f"/x/{flavor}", flavor, server=server), text=False, env=environment["client"]), WORDS)
+
+
 class Wire(Kerberos):
     """What travels, by TCP: software iWARP carries the same messages."""
 

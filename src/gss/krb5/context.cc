@@ -26,6 +26,38 @@ int count(const Iov& iov) {
   return static_cast<int>(iov.size());
 }
 
+// gssproxy's plug-in has no codes of messages in pieces.
+bool is_unavailable(OM_uint32 major) {
+  return GSS_ROUTINE_ERROR(major) == GSS_S_UNAVAILABLE;
+}
+
+Buffer in_one_piece(Pieces message) {
+  if (message.size() == 1) return Buffer::borrow(message.front());
+  std::size_t size = 0;
+  for (const Bytes piece : message) size += piece.size();
+  Block block = Block::allocate(size);
+  std::byte* at = block.data();
+  for (const Bytes piece : message) at = std::copy(piece.begin(), piece.end(), at);
+  return std::move(block).freeze(size);
+}
+
+OM_uint32 get_mic_of_one(gss_ctx_id_t context, Pieces message, Mic& to) {
+  const Buffer whole = in_one_piece(message);
+  gss_buffer_desc view = view_of(whole.bytes());
+  GssBuffer mic;
+  OM_uint32 minor = 0;
+  const OM_uint32 major = gss_get_mic(&minor, context, GSS_C_QOP_DEFAULT, &view, mic.out());
+  if (GSS_ERROR(major)) return major;
+  return to.assign(mic.bytes()) ? major : GSS_S_FAILURE;
+}
+
+OM_uint32 verify_mic_of_one(gss_ctx_id_t context, Pieces message, Bytes mic) {
+  const Buffer whole = in_one_piece(message);
+  gss_buffer_desc view = view_of(whole.bytes()), mic_view = view_of(mic);
+  OM_uint32 minor = 0;
+  return gss_verify_mic(&minor, context, &view, &mic_view, nullptr);
+}
+
 }  // namespace
 
 Krb5Context::~Krb5Context() {
@@ -40,6 +72,7 @@ Major Krb5Context::get_mic(Pieces message, Mic& to) {
   OM_uint32 minor = 0;
   const OM_uint32 major =
       gss_get_mic_iov(&minor, context_, GSS_C_QOP_DEFAULT, iov.data(), count(iov));
+  if (is_unavailable(major)) return major_of(get_mic_of_one(context_, message, to));
   if (GSS_ERROR(major)) return major_of(major);
   const std::size_t length = iov.back().buffer.length;
   return to.assign(Bytes(token).first(length)) ? Major::COMPLETE : Major::FAILURE;
@@ -50,7 +83,8 @@ Major Krb5Context::verify_mic(Pieces message, Bytes mic) {
   iov.push_back(part(GSS_IOV_BUFFER_TYPE_MIC_TOKEN, mic));
   OM_uint32 minor = 0;
   gss_qop_t qop = GSS_C_QOP_DEFAULT;
-  return major_of(gss_verify_mic_iov(&minor, context_, &qop, iov.data(), count(iov)));
+  const OM_uint32 major = gss_verify_mic_iov(&minor, context_, &qop, iov.data(), count(iov));
+  return major_of(is_unavailable(major) ? verify_mic_of_one(context_, message, mic) : major);
 }
 
 // The message is copied to its place between what the mechanism puts around it, and encrypted
