@@ -93,6 +93,12 @@ class Runs(unittest.TestCase):
         self.assertIn("nothing found", result.stdout)
         self.assertIn("RdmaHeaderMalformed", result.stdout)
 
+    def test_attack_a_server_with_Kerberos(self):
+        result = run(STAG, "--seed", "1", "--batches", "1", "--only", "*/gss", "--only", "flood/tokens", "--sources", "4", "--seconds", "4")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("GssTokenRefused", result.stdout)
+        self.assertRegex(result.stdout, r"p99 .*server \d+% busy")
+
     def test_of_several_servers_at_once_are_one_result(self):
         result = run(STAG, "--servers", "2", "--seed", "1", "--batches", "1", "--only", "tcp/rpc", "--only", "hostile/cut", "--seconds", "2")
         self.assertEqual(result.returncode, 0, result.stdout)

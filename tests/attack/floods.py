@@ -11,7 +11,7 @@ import time
 
 from peer import RdmaPeer, TcpPeer, UdpPeer
 from target import Failure
-from wire import iwarp, locks, nfs, rpc, rpcrdma
+from wire import gss, iwarp, locks, nfs, rpc, rpcrdma
 from wire.fields import join
 
 MIB = 1 << 20
@@ -227,12 +227,15 @@ class Calls(Flood):
     def next_call(self, source):
         return nfs.getattr(self.place.file)
 
+    def start_call(self, peer, call):
+        return peer.start(call)
+
     def step(self):
         for peer in self.peers:
             source = peer.socket.getsockname()[0]
             try:
                 while len(peer.asked) < self.DEPTH:
-                    peer.asked.add(peer.start(self.next_call(source)))
+                    peer.asked.add(self.start_call(peer, self.next_call(source)))
                 peer.pump(0)
             except OSError:
                 self.counts["ended by the server"] += 1
@@ -284,6 +287,19 @@ class Mounts(Pipelined):
         return nfs.mount((b"/memory", b"/files", b"/memory/attacked", b"/files/attacked")[self.counts["mounts"] % 4])
 
 
+class Tokens(Pipelined):
+    """Set-ups of security contexts with long tokens that Kerberos refuses."""
+
+    DEPTH = 32
+
+    def next_call(self, source):
+        self.counts["tokens"] += 1
+        return nfs.Call(nfs.NFS, 3, 0, gss.opaque("gss", "token", gss.token((100, 60_000)[self.counts["tokens"] % 2])))
+
+    def start_call(self, peer, call):
+        return peer.start(call, gss.credential(gss.INIT, 0, 1, b""))
+
+
 class Reconnects(Flood):
     """Connections that end as soon as they are there."""
 
@@ -322,7 +338,7 @@ class Datagrams(Flood):
 FLOODS = {
     "flood/connections": Connections, "flood/half-open": HalfOpen, "flood/reconnects": Reconnects, "flood/partial-fpdu": PartialFpdu,
     "flood/partial-record": PartialRecord, "flood/dribble": Dribble, "flood/calls": Calls, "flood/pipelined": Pipelined, "flood/listings": Listings,
-    "flood/unanswered-reads": UnansweredReads, "flood/untaken-replies": UntakenReplies, "flood/locks": Locks, "flood/mounts": Mounts,
+    "flood/unanswered-reads": UnansweredReads, "flood/untaken-replies": UntakenReplies, "flood/locks": Locks, "flood/mounts": Mounts, "flood/tokens": Tokens,
     "flood/replay-cache": ReplayCache, "flood/datagrams": Datagrams, "flood/memory": Memory,
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import struct
 
 from mutation import spoil, spoil_order
 from peer import RdmaPeer, Silent, TcpPeer, UdpPeer
-from wire import iwarp, locks, nfs, nfs4, rpc, rpcrdma
+from wire import gss, iwarp, locks, nfs, nfs4, rpc, rpcrdma
 from wire.fields import Field, join, u32
 
 BURST = 16  # messages between two that must be answered
@@ -278,6 +278,23 @@ class RdmaCompounds(Compounds, RdmaMutator):
         self.bursts(peer, lambda: b"".join(self.message(peer)))
 
 
+class Stranger:
+    """Messages with RPCSEC_GSS of somebody who has no ticket, for a mutator of this transport."""
+
+    def call_fields(self, xid):
+        self.counts["messages"] += 1
+        call, fields = gss.any_message(xid, self.chance)
+        return call, self.spoil(fields)
+
+
+class TcpStranger(Stranger, TcpMutator):
+    pass
+
+
+class RdmaStranger(Stranger, RdmaMutator):
+    pass
+
+
 class UdpMutator(Mutator):
     """Datagrams of MOUNT, NLM and NSM."""
 
@@ -310,5 +327,7 @@ MUTATORS = {
     **{f"tcp/{layer}": TcpMutator for layer in ("record", "rpc", "xdr", "handle")},
     **{f"tcp/{layer}": TcpCompounds for layer in ("compound", "state")},
     **{f"rdma/{layer}": RdmaCompounds for layer in ("compound", "state")},
+    "tcp/gss": TcpStranger,
+    "rdma/gss": RdmaStranger,
     **{f"udp/{layer}": UdpMutator for layer in ("datagram", "rpc", "xdr", "handle")},
 }

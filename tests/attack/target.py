@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 import harness  # noqa: E402 (how tests start servers)
 
 from peer import RdmaPeer, TcpPeer, UdpPeer
-from wire import nfs, nfs4
+from wire import gss, nfs, nfs4
 
 REPORTS = re.compile(r"((?:ERROR|WARNING): \w+Sanitizer|runtime error:|CHECK failed|terminate called|SUMMARY: \w+Sanitizer)[^\n]*")
 SANITIZER_OPTIONS = {
@@ -37,6 +37,9 @@ class Target:
         self.canary = os.path.join(work, "canary")
         with open(self.canary, "wb") as file:
             file.write(CANARY)
+        keytab = os.path.join(work, "keytab")
+        with open(keytab, "wb") as file:
+            file.write(gss.keytab())
         harness.STAG = stag
 
         def limit():
@@ -48,7 +51,7 @@ class Target:
         self.server = harness.Server(
             ["/memory=memory,no_root_squash", f"/files={self.served},no_root_squash",
              f"/strict={self.strict},client=*:rw:no_root_squash,client=127.0.0.0/8:ro:no_root_squash"], os.path.join(work, "state"),
-            ["--log-level", "debug", "--log-format", "json", *arguments], env={**os.environ, **SANITIZER_OPTIONS}, preexec_fn=limit,
+            ["--log-level", "debug", "--log-format", "json", "--keytab", keytab, *arguments], env={**os.environ, **SANITIZER_OPTIONS, "KRB5_CONFIG": os.devnull}, preexec_fn=limit,
         )  # fmt: skip
         self.udp_port = next(int(line.rsplit(":", 1)[1].split()[0]) for line in self.server.lines if "UDP" in line)
         self.strict_root = self._root(b"/strict")
@@ -172,7 +175,7 @@ class Target:
         elif code != 0:
             failures.append(f"the server's exit code is {code}")
         with open(self.canary, "rb") as file:
-            if file.read() != CANARY or sorted(os.listdir(self.work)) != ["canary", "served", "state", "strict"]:
+            if file.read() != CANARY or sorted(os.listdir(self.work)) != ["canary", "keytab", "served", "state", "strict"]:
                 failures.append("something outside of the export was changed")
         if os.listdir(self.strict):
             failures.append("something was made in an export that is read-only for this address")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    layer: str  # one of the layers that can be attacked: mpa, fpdu, ddp, rdmap, header, chunks, rpc, xdr, handle, record
+    layer: str  # one of the layers that can be attacked: mpa, fpdu, ddp, rdmap, header, chunks, rpc, gss, xdr, handle, record
     name: str
     data: bytes
 
