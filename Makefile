@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers perf-guard fuzz attack mutants interop soak format tidy deb deb-test bare clean
+.PHONY: help build run test check sanitize bench bench-peers bench-gss perf-guard fuzz attack mutants interop soak format tidy deb deb-test bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -39,6 +39,11 @@ bench-peers: ## the same loads by nfs-ganesha with libnfs, and by libtirpc (root
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag
 	@bench/peers/run build/release/bin/stag
+
+bench-gss: ## what Kerberos costs, next to sec=sys and to MIT's library by itself (with a KDC of its own)
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@bench/gss/run build/release/bin/stag
 
 perf-guard: ## instructions of a call, counted by callgrind, against bench/guard/instructions.json
 	@tools/setup build guard
