@@ -17,6 +17,12 @@ Task<> quiet(Loop& loop, const rpc::Service& service) {
   while (service.active_calls() > 0) co_await sleep_for(loop, 1ms);
 }
 
+// Shared by the listeners of one program, or a loop of its own.
+std::shared_ptr<Loops> loops_of(ListenOptions& options) {
+  auto loops = std::exchange(options.loops, nullptr);
+  return loops != nullptr ? std::move(loops) : std::make_shared<Loops>();
+}
+
 }  // namespace
 
 struct Listener::State {
@@ -32,26 +38,28 @@ struct Listener::State {
 
   net::EpollLoop& loop() const { return loops->at(0); }
 
-  Reason listen_tcp(const Address& at, const ListenOptions& options) {
-    auto server = rpc::tcp::TcpServer::listen(loop(), at, service, loops->all(), options.tcp);
-    if (!server) return server.error();
-    tcp = *std::move(server);
+  Reason serve_tcp(Result<net::TcpListener, Reason> listener, const ListenOptions& options) {
+    if (!listener) return listener.error();
+    tcp = rpc::tcp::TcpServer::serve(loop(), *std::move(listener), service, loops->all(),
+                                     options.tcp);
     address = tcp->local();
     return Reason::None;
   }
-  Reason listen_udp(const Address& at, const ListenOptions& options) {
-    auto server = rpc::udp::UdpServer::listen(loop(), at, service, options.udp);
-    if (!server) return server.error();
-    udp = *std::move(server);
+  Reason serve_udp(Result<net::UdpSocket, Reason> socket, const ListenOptions& options) {
+    if (!socket) return socket.error();
+    udp = rpc::udp::UdpServer::serve(loop(), *std::move(socket), service, options.udp);
     address = udp->local();
     return Reason::None;
   }
-  Reason listen_rdma(const Address& at, const ListenOptions& options) {
+  Reason serve_rdma(const Address& at, net::UniqueFd socket, const ListenOptions& options) {
     rpc::rdma::ServerOptions rdma_options = options.rdma;
     if (options.fabric == FabricKind::Verbs) {
+      if (socket) return Reason::AddressNotAvailable;
       fabric = std::make_unique<fabric::VerbsFabric>(loop(), options.verbs, loops->all());
     } else {
-      fabric = std::make_unique<fabric::IwarpFabric>(loop(), options.iwarp, loops->all());
+      auto iwarp = std::make_unique<fabric::IwarpFabric>(loop(), options.iwarp, loops->all());
+      if (socket) iwarp->adopt(std::move(socket));
+      fabric = std::move(iwarp);
       rdma_options.transport = for_software(rdma_options.transport);
     }
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
@@ -60,6 +68,20 @@ struct Listener::State {
     rdma = std::move(server);
     address = *std::move(bound);
     return Reason::None;
+  }
+  Reason listen(const Address& at, const ListenOptions& options) {
+    if (options.transport == Transport::Tcp)
+      return serve_tcp(net::TcpListener::listen(loop(), at), options);
+    if (options.transport == Transport::Udp)
+      return serve_udp(net::UdpSocket::open(loop(), at), options);
+    return serve_rdma(at, {}, options);
+  }
+  Reason listen(net::UniqueFd socket, const ListenOptions& options) {
+    if (options.transport == Transport::Tcp)
+      return serve_tcp(net::TcpListener::adopt(loop(), std::move(socket)), options);
+    if (options.transport == Transport::Udp)
+      return serve_udp(net::UdpSocket::adopt(loop(), std::move(socket)), options);
+    return serve_rdma({}, std::move(socket), options);
   }
   ~State() {
     if (tcp != nullptr) wait_on(loop(), [this] { return tcp->close(); });
@@ -86,15 +108,25 @@ const std::shared_ptr<Loops>& Listener::loops() const {
   return state_->loops;
 }
 
-Result<Listener, Reason> listen(rpc::Service& service, const Address& at, ListenOptions options) {
-  auto loops = options.loops != nullptr ? options.loops : std::make_shared<Loops>();
-  options.loops = nullptr;
-  auto state = std::make_unique<Listener::State>(service, std::move(loops));
-  const Reason reason = run_on(state->loop(), [&] {
-    if (options.transport == Transport::Tcp) return state->listen_tcp(at, options);
-    if (options.transport == Transport::Udp) return state->listen_udp(at, options);
-    return state->listen_rdma(at, options);
+void Listener::stop_accepting() {
+  run_on(state_->loop(), [this] {
+    if (state_->tcp != nullptr) state_->tcp->stop_accepting();
+    if (state_->rdma != nullptr) state_->rdma->stop_accepting();
   });
+}
+
+Result<Listener, Reason> listen(rpc::Service& service, const Address& at, ListenOptions options) {
+  auto state = std::make_unique<Listener::State>(service, loops_of(options));
+  const Reason reason = run_on(state->loop(), [&] { return state->listen(at, options); });
+  if (reason != Reason::None) return Failure{reason};
+  return Listener(std::move(state));
+}
+
+Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions options) {
+  net::UniqueFd owned(socket);
+  auto state = std::make_unique<Listener::State>(service, loops_of(options));
+  const Reason reason =
+      run_on(state->loop(), [&] { return state->listen(std::move(owned), options); });
   if (reason != Reason::None) return Failure{reason};
   return Listener(std::move(state));
 }

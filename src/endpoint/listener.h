@@ -26,10 +26,14 @@ class Listener {
   // Where it listens, with the port that the system chose if 0 was asked for.
   const Address& address() const;
   const std::shared_ptr<Loops>& loops() const;
+  // Takes no further connection; those that are there are served. Of UDP, which has none, nothing
+  // changes. Thread: none that is a loop's.
+  void stop_accepting();
 
  private:
   friend Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                          ListenOptions options);
+  friend Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions options);
   struct State;
   explicit Listener(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
@@ -40,5 +44,10 @@ class Listener {
 // the reason that the address cannot be used.
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                 ListenOptions options = {});
+// The same on a socket that another process has made, or net::listening_socket(): of TCP, also for
+// RDMA by software iWARP, one that listens, of UDP one that is bound. The descriptor does not block
+// and becomes the Listener's, also where that fails. RDMA devices know no such sockets:
+// FabricKind::Verbs fails with AddressNotAvailable.
+Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions options = {});
 
 }  // namespace stag::endpoint

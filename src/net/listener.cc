@@ -41,14 +41,14 @@ Result<UniqueFd, Reason> bound_wildcard(std::uint16_t port, int backlog) {
   return bound_socket(*numeric_address({"0.0.0.0", port}), backlog);
 }
 
-Result<UniqueFd, Reason> bound(const Address& at, int backlog) {
+}  // namespace
+
+Result<UniqueFd, Reason> listening_socket(const Address& at, int backlog) {
   if (at.host.empty()) return bound_wildcard(at.port, backlog);
   const auto addresses = resolve_blocking(at);
   if (!addresses) return Failure{addresses.error()};
   return bound_socket(addresses->front(), backlog);
 }
-
-}  // namespace
 
 struct TcpListener::State {
   State(Descriptor watched, ListenOptions options)
@@ -124,7 +124,7 @@ bool TcpListener::State::survive(const std::shared_ptr<State>& state, int error)
 
 Result<TcpListener, Reason> TcpListener::listen(EpollLoop& loop, const Address& at,
                                                 ListenOptions options) {
-  auto fd = bound(at, options.backlog);
+  auto fd = listening_socket(at, options.backlog);
   if (!fd) return Failure{fd.error()};
   return adopt(loop, *std::move(fd), options);
 }

@@ -19,6 +19,10 @@ struct ListenOptions {
   Duration pause = std::chrono::milliseconds(100);
 };
 
+// A socket that listens at `at` and that nobody serves yet, as TcpListener::listen() makes it. May
+// block: a host name is resolved here. Thread: any.
+Result<UniqueFd, Reason> listening_socket(const Address& at, int backlog = ListenOptions{}.backlog);
+
 // Used and destroyed on its loop's thread; destroying it stops listening.
 class TcpListener {
  public:
@@ -29,7 +33,7 @@ class TcpListener {
   // address is used.
   static Result<TcpListener, Reason> listen(EpollLoop& loop, const Address& at,
                                             ListenOptions options = {});
-  // A socket that listens already (net/local_socket.h).
+  // A socket that listens already and does not block.
   static Result<TcpListener, Reason> adopt(EpollLoop& loop, UniqueFd listening,
                                            ListenOptions options = {});
   TcpListener(TcpListener&&) noexcept;

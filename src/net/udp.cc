@@ -22,17 +22,22 @@ struct Control {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(in6_pktinfo))> bytes{};
 };
 
+// Datagrams tell which of the machine's addresses they were sent to.
+void ask_for_arrivals(int fd, int family) {
+  const int on = 1;
+  if (family == AF_INET6)
+    setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+  else
+    setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+}
+
 SocketResult datagram_socket(const SocketAddress& address) {
   UniqueFd fd(::socket(address.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Failure{reason_of_errno(errno)};
   const int off = 0;
-  const int on = 1;
-  if (address.family() == AF_INET6) {
+  if (address.family() == AF_INET6)
     setsockopt(fd.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    setsockopt(fd.fd(), IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
-  } else {
-    setsockopt(fd.fd(), IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
-  }
+  ask_for_arrivals(fd.fd(), address.family());
   return fd;
 }
 
@@ -91,14 +96,24 @@ void leave_from(const SocketAddress& from, Control& control, msghdr& message) {
 
 }  // namespace
 
-Result<UdpSocket, Reason> UdpSocket::open(EpollLoop& loop, const Address& at) {
+SocketResult bound_datagram_socket(const Address& at) {
   const auto address = numeric_address(at);
   if (!address) return Failure{Reason::HostNotFound};
   SocketResult fd = datagram_socket(*address);
-  if (!fd) return Failure{fd.error()};
-  if (::bind(fd->fd(), address->data(), address->size()) != 0)
+  if (fd && ::bind(fd->fd(), address->data(), address->size()) != 0)
     return Failure{reason_of_errno(errno)};
-  auto watched = Descriptor::watch(loop, *std::move(fd));
+  return fd;
+}
+
+Result<UdpSocket, Reason> UdpSocket::open(EpollLoop& loop, const Address& at) {
+  SocketResult fd = bound_datagram_socket(at);
+  if (!fd) return Failure{fd.error()};
+  return adopt(loop, *std::move(fd));
+}
+
+Result<UdpSocket, Reason> UdpSocket::adopt(EpollLoop& loop, UniqueFd bound) {
+  ask_for_arrivals(bound.fd(), SocketAddress::local_of(bound.fd()).family());
+  auto watched = Descriptor::watch(loop, std::move(bound));
   if (!watched) return Failure{watched.error()};
   return UdpSocket(*std::move(watched));
 }

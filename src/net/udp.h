@@ -19,10 +19,16 @@ struct Datagram {
   SocketAddress at;
 };
 
+// A socket bound to `at`, which is numeric or empty (every address), as UdpSocket::open() makes it.
+// Thread: any.
+Result<UniqueFd, Reason> bound_datagram_socket(const Address& at);
+
 class UdpSocket {
  public:
   // Bound to `at`, which is numeric or empty (every address); port 0 takes a free one.
   static Result<UdpSocket, Reason> open(EpollLoop& loop, const Address& at);
+  // A socket that is bound already; its options become those of open().
+  static Result<UdpSocket, Reason> adopt(EpollLoop& loop, UniqueFd bound);
   // From a free port, for one peer: datagrams of others are not received, and when the peer's
   // machine says that nobody listens, the next try_receive() says ConnectionRefused.
   static Result<UdpSocket, Reason> connect(EpollLoop& loop, const SocketAddress& peer);

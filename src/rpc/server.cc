@@ -185,7 +185,8 @@ Task<std::optional<OutgoingReply>> reply_of(std::uint32_t xid, CallResults resul
 
 struct Counted {
   explicit Counted(StripedCount& count) : place_(count.place()) {
-    place_.fetch_add(1, std::memory_order_relaxed);
+    // Ordered with the look at stopped_, so that stop_serving() overlooks no Call.
+    place_.fetch_add(1, std::memory_order_seq_cst);
   }
   ~Counted() { place_.fetch_sub(1, std::memory_order_release); }
   StripedCount::Place& place_;
@@ -272,6 +273,7 @@ std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const 
 // handlers, and failed allocations of the Server, end here (decision 0014).
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   const Counted counted(active_);
+  if (stopped_.load()) co_return std::nullopt;
   try {
     xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
     const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);

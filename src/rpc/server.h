@@ -9,6 +9,7 @@
 // the Server outlives its transports and the Calls that they carried (active_calls() counts them).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,11 @@ class Server : public Service {
   bool is_worth_fetching(const Origin& origin, Bytes message) const override;
   std::uint64_t reply_max(const Origin& origin, const Buffer& call) const noexcept override;
 
+  // From now on no Call begins: each is dropped without an answer, and its client asks again when
+  // its connection has ended. Calls in progress go on; when active_calls() is 0 there will be none
+  // any more. Thread: any.
+  void stop_serving() { stopped_.store(true); }
+
   ReplayCache& replay_cache() { return replay_cache_; }
   std::size_t active_calls() const override { return active_.sum(); }
 
@@ -75,6 +81,7 @@ class Server : public Service {
   std::vector<std::unique_ptr<Authenticator>> authenticators_;
   ReplayCache replay_cache_;
   StripedCount active_;
+  std::atomic<bool> stopped_ = false;
 };
 
 }  // namespace stag::rpc

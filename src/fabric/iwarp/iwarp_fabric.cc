@@ -35,7 +35,10 @@ Task<Result<std::unique_ptr<Connection>, Reason>> IwarpFabric::connect(Address a
 Result<std::unique_ptr<Listener>, Reason> IwarpFabric::listen(Address address,
                                                               ListenOptions options,
                                                               Acceptor& acceptor) {
-  return IwarpListener::open(options_, loop_, accepting_, address, options, acceptor);
+  auto tcp = adopted_ ? net::TcpListener::adopt(loop_, std::exchange(adopted_, {}))
+                      : net::TcpListener::listen(loop_, address);
+  if (!tcp) return Failure{tcp.error()};
+  return IwarpListener::open(options_, loop_, accepting_, *std::move(tcp), options, acceptor);
 }
 
 }  // namespace stag::fabric

@@ -22,14 +22,13 @@ void IwarpListener::Gate::leave() {
   taken.notify_all();
 }
 
-Result<std::unique_ptr<Listener>, Reason> IwarpListener::open(
-    std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,
-    std::vector<net::EpollLoop*> accepting, const Address& at, ListenOptions listen,
-    Acceptor& acceptor) {
-  auto tcp = net::TcpListener::listen(loop, at);
-  if (!tcp) return Failure{tcp.error()};
+std::unique_ptr<Listener> IwarpListener::open(std::shared_ptr<const IwarpOptions> options,
+                                              net::EpollLoop& loop,
+                                              std::vector<net::EpollLoop*> accepting,
+                                              net::TcpListener tcp, ListenOptions listen,
+                                              Acceptor& acceptor) {
   return std::unique_ptr<Listener>(new IwarpListener(std::move(options), loop, std::move(accepting),
-                                                     *std::move(tcp), listen, acceptor));
+                                                     std::move(tcp), listen, acceptor));
 }
 
 IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::EpollLoop& loop,

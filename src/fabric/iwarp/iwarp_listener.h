@@ -16,11 +16,11 @@ namespace stag::fabric {
 
 class IwarpListener final : public Listener {
  public:
-  static Result<std::unique_ptr<Listener>, Reason> open(std::shared_ptr<const IwarpOptions> options,
-                                                        net::EpollLoop& loop,
-                                                        std::vector<net::EpollLoop*> accepting,
-                                                        const Address& at, ListenOptions listen,
-                                                        Acceptor& acceptor);
+  static std::unique_ptr<Listener> open(std::shared_ptr<const IwarpOptions> options,
+                                        net::EpollLoop& loop,
+                                        std::vector<net::EpollLoop*> accepting,
+                                        net::TcpListener tcp, ListenOptions listen,
+                                        Acceptor& acceptor);
   ~IwarpListener() override;
   Address local_address() const override { return tcp_.local(); }
 

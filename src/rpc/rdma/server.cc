@@ -94,7 +94,7 @@ fabric::ConnectOptions Server::answer_on(const fabric::Fabric& fabric) const {
 }
 
 Task<void> Server::close() {
-  listener_.reset();
+  stop_accepting();
   Completion<Ok> all_closed;
   std::size_t left = shards_.size();
   for (const std::unique_ptr<LoopShard>& shard : shards_)

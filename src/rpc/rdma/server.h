@@ -24,6 +24,8 @@ class Server final : private fabric::Acceptor {
   // the address with its real port.
   Result<Address, Reason> listen(fabric::Fabric& fabric, const Address& address);
 
+  // On the fabric's loop. Connections that are there live on.
+  void stop_accepting() { listener_.reset(); }
   // On the fabric's loop: stops accepting, ends every connection and completes when all are gone.
   // Calls being served run on; their Replies go nowhere.
   Task<void> close();

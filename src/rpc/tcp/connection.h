@@ -35,6 +35,9 @@ class ServerConnection final : private RecordStream::Events {
 
   // The owner is told in a later turn.
   void close(Reason reason) { stream_->close(reason); }
+  // Begins no Call any more and ends in good order (RecordStream::finish()). The owner is told when
+  // it has ended, in a later turn.
+  void finish() { stream_->finish(); }
 
  private:
   void on_record(Buffer record) override;

@@ -24,12 +24,13 @@ void LoopShard::adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place
 
 void LoopShard::on_connection_closed(ServerConnection& connection) {
   open_.erase(&connection);
+  if (closing_ && open_.empty()) all_closed_.complete(Ok{});
 }
 
 Task<void> LoopShard::close() {
   closing_ = true;
-  for (const auto& open : open_) open.second->close(Reason::Shutdown);
-  while (!open_.empty()) co_await resume_on(loop_);
+  for (const auto& open : open_) open.second->finish();
+  if (!open_.empty()) co_await all_closed_;
   co_await tasks_.join();
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/completion.h"
 #include "base/task_group.h"
 #include "net/loop.h"
 #include "net/socket.h"
@@ -22,7 +23,7 @@ class LoopShard final : private ServerConnection::Owner {
   net::EpollLoop& loop() const { return loop_; }
   // Serves the connection, which keeps its place to its end.
   void adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place place);
-  // Ends every connection and waits for the Calls in progress.
+  // Ends every connection in good order and waits for the Calls in progress.
   Task<void> close();
 
  private:
@@ -35,6 +36,7 @@ class LoopShard final : private ServerConnection::Owner {
   std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;
   TaskGroup tasks_;
   bool closing_ = false;
+  Completion<Ok> all_closed_;
 };
 
 }  // namespace stag::rpc::tcp

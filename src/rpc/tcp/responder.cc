@@ -25,8 +25,8 @@ void Responder::on_call(Buffer record) {
 }
 
 bool Responder::may_start() const {
-  return stream_ != nullptr && !stream_->closed() && !starting_ && active_ < max_calls_ &&
-         !stream_->congested();
+  return stream_ != nullptr && !stream_->closed() && !stream_->finishing() && !starting_ &&
+         active_ < max_calls_ && !stream_->congested();
 }
 
 std::optional<std::uint64_t> Responder::reserve(const Buffer& record) {

@@ -10,9 +10,15 @@ Result<std::unique_ptr<TcpServer>, Reason> TcpServer::listen(net::EpollLoop& loo
                                                              const ServerOptions& options) {
   Result<net::TcpListener, Reason> listener = net::TcpListener::listen(loop, at);
   if (!listener) return Failure{listener.error()};
+  return serve(loop, *std::move(listener), service, std::move(loops), options);
+}
+
+std::unique_ptr<TcpServer> TcpServer::serve(net::EpollLoop& loop, net::TcpListener listener,
+                                            Service& service, std::vector<net::EpollLoop*> loops,
+                                            const ServerOptions& options) {
   if (loops.empty()) loops.push_back(&loop);
   std::unique_ptr<TcpServer> server(
-      new TcpServer(loop, std::move(*listener), service, std::move(loops), options));
+      new TcpServer(loop, std::move(listener), service, std::move(loops), options));
   server->listener_->start([self = server.get()](net::AcceptedSocket accepted) {
     self->on_accept(std::move(accepted));
   });
@@ -52,7 +58,7 @@ void TcpServer::on_accept(net::AcceptedSocket accepted) {
 }
 
 Task<void> TcpServer::close() {
-  listener_.reset();
+  stop_accepting();
   for (std::unique_ptr<LoopShard>& worker : shards_) {
     co_await resume_on(worker->loop());
     co_await worker->close();

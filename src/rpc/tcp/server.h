@@ -27,6 +27,10 @@ class TcpServer {
                                                            Service& service,
                                                            std::vector<net::EpollLoop*> loops = {},
                                                            const ServerOptions& options = {});
+  // The same on a listener that is there already, and on which nobody is accepted yet.
+  static std::unique_ptr<TcpServer> serve(net::EpollLoop& loop, net::TcpListener listener,
+                                          Service& service, std::vector<net::EpollLoop*> loops = {},
+                                          const ServerOptions& options = {});
   // After close().
   ~TcpServer();
 
@@ -34,7 +38,10 @@ class TcpServer {
   const Address& local() const { return local_; }
   std::size_t connections() const { return places_->taken(); }
 
-  // Stops listening, ends every connection and waits for the Calls in progress.
+  // Connections that are there live on.
+  void stop_accepting() { listener_.reset(); }
+  // Stops listening, ends every connection in good order, within a second, and waits for the Calls
+  // in progress. Replies that were made before arrive; Calls that were not begun do not begin.
   Task<void> close();
 
  private:

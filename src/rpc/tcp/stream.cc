@@ -16,6 +16,7 @@ constexpr std::uint64_t kRecordBudget = 32;
 constexpr std::uint64_t kRecordsInCrowd = 8;
 constexpr std::size_t kLeastReadAhead = 1 << 10;
 constexpr std::size_t kPiecesPerWrite = 64;
+constexpr Duration kFinishLimit = std::chrono::seconds(1);
 
 MutableBytes read_ahead() {
   static thread_local std::array<std::byte, kReadAhead> buffer;
@@ -54,6 +55,7 @@ void RecordStream::guarded(F&& body) noexcept {
 
 RecordStream::Ticket RecordStream::send(Rope message) {
   STAG_CHECK(message.size() < oncrpc::kLastFragment);
+  if (output_ended_) return 0;
   if (!closed_) guarded([&] { enqueue(std::move(message)); });
   return closed_ ? 0 : last_ticket_;
 }
@@ -140,6 +142,7 @@ void RecordStream::read() {
 }
 
 void RecordStream::read_some() {
+  if (finishing_) return drop_input();
   if (std::exchange(held_back_, false)) {
     timed_record_ = 0;
     ++debts_;
@@ -252,6 +255,8 @@ void RecordStream::write_queue() {
       flush();
     });
   }
+  const bool all_sent = finishing_ && !closed_ && queued_ == 0;
+  if (all_sent && !std::exchange(output_ended_, true)) wire_->end_output();
 }
 
 std::size_t RecordStream::gather(std::span<iovec> pieces) const {
@@ -332,6 +337,25 @@ void RecordStream::await_deadline() {
     if (loop_.now() >= record_due_) return close(Reason::RpcPeerTooSlow);
     guarded([this] { await_deadline(); });
   });
+}
+
+void RecordStream::finish() noexcept {
+  if (closed_ || std::exchange(finishing_, true)) return;
+  record_timer_.cancel();
+  stall_watched_ = true;  // by this limit
+  guarded([this] {
+    stall_timer_ = loop_.after(kFinishLimit, [this] { close(Reason::Shutdown); });
+    flush_later();
+    read_later();
+  });
+}
+
+// What comes now is not served; its sender finds out when the connection has ended.
+void RecordStream::drop_input() {
+  const MutableBytes nowhere = read_ahead();
+  const iovec piece{nowhere.data(), nowhere.size()};
+  if (wire_->try_read(std::span(&piece, 1)).reason != Reason::None) return close(Reason::Shutdown);
+  await_readable();
 }
 
 void RecordStream::close(Reason reason) noexcept {

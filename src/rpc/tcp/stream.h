@@ -57,6 +57,12 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
 
   // on_stream_closed(reason) follows in a later turn, unless disowned. Asks for no memory.
   void close(Reason reason) noexcept;
+  // Ends the connection in good order: what waits to be sent still leaves, and what the peer sends
+  // meanwhile is dropped. on_stream_closed(Shutdown) follows once the peer has ended its side, too,
+  // or within a second. A socket that is closed while bytes of the peer are unread resets the
+  // connection, and a reset overtakes the last Replies.
+  void finish() noexcept;
+  bool finishing() const { return finishing_; }
   // The owner hears nothing any more.
   void disown() { events_ = nullptr; }
   bool closed() const { return closed_; }
@@ -91,7 +97,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   };
   Progress progress() const;
 
-  bool may_read() const { return !closed_ && !paused_ && !starved_ && !congested(); }
+  bool may_read() const {
+    return !closed_ && (finishing_ || (!paused_ && !starved_ && !congested()));
+  }
   bool pay();
   template <class F>
   void guarded(F&& body) noexcept;
@@ -109,6 +117,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::size_t gather(std::span<iovec> pieces) const;
   void consume(std::size_t bytes);
   void write_queue();
+  void drop_input();
   void watch_for_stall();
   void watch_record();
   void await_deadline();
@@ -143,7 +152,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool stall_watched_ = false;
   bool record_watched_ = false;
   bool was_congested_ = false;  // on_room() is owed
-  bool held_back_ = false;      // reading has stopped, on our account, and not begun again
+  bool finishing_ = false;
+  bool output_ended_ = false;
+  bool held_back_ = false;  // reading has stopped, on our account, and not begun again
   bool closed_ = false;
 };
 

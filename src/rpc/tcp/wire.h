@@ -24,6 +24,8 @@ class Wire {
   virtual void when_writable(Function&& function) = 0;
   // Bytes of those written that the peer's side has not acknowledged. May cost a system call.
   virtual std::size_t unacknowledged() const = 0;
+  // What was written still arrives; nothing is written any more.
+  virtual void end_output() {}
   virtual void close() = 0;
   virtual Address peer() const = 0;
   virtual Address local() const = 0;
@@ -44,6 +46,7 @@ class SocketWire final : public Wire {
   void when_readable(Function&& function) override { socket_.when_readable(std::move(function)); }
   void when_writable(Function&& function) override { socket_.when_writable(std::move(function)); }
   std::size_t unacknowledged() const override { return socket_.unacknowledged(); }
+  void end_output() override { socket_.shutdown_write(); }
   void close() override { socket_.close(); }
   Address peer() const override { return socket_.peer(); }
   Address local() const override { return socket_.local(); }

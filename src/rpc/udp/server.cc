@@ -12,7 +12,12 @@ Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::EpollLoop& loo
                                                              const ServerOptions& options) {
   Result<net::UdpSocket, Reason> socket = net::UdpSocket::open(loop, at);
   if (!socket) return Failure{socket.error()};
-  return std::unique_ptr<UdpServer>(new UdpServer(loop, *std::move(socket), service, options));
+  return serve(loop, *std::move(socket), service, options);
+}
+
+std::unique_ptr<UdpServer> UdpServer::serve(net::EpollLoop& loop, net::UdpSocket socket,
+                                            Service& service, const ServerOptions& options) {
+  return std::unique_ptr<UdpServer>(new UdpServer(loop, std::move(socket), service, options));
 }
 
 UdpServer::UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
@@ -48,12 +53,12 @@ void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
   origin->transport = TransportKind::Udp;
   origin->netid = peer.host.find(':') == std::string::npos ? "udp" : "udp6";
   origin->loop = &loop_;
-  tasks_.add(serve(std::move(place), std::move(origin), Buffer::copy_of(message), datagram.from,
-                   datagram.at));
+  tasks_.add(answer(std::move(place), std::move(origin), Buffer::copy_of(message), datagram.from,
+                    datagram.at));
 }
 
-Task<void> UdpServer::serve(CallShares::Place place, std::shared_ptr<const Origin> origin,
-                            Buffer message, net::SocketAddress to, net::SocketAddress from) {
+Task<void> UdpServer::answer(CallShares::Place place, std::shared_ptr<const Origin> origin,
+                             Buffer message, net::SocketAddress to, net::SocketAddress from) {
   // Goes with this scope, before close() hears that the Call has ended.
   const CallShares::Place held = std::move(place);
   // Whoever sends Calls in another's name has that one flooded.

@@ -36,6 +36,9 @@ class UdpServer {
   static Result<std::unique_ptr<UdpServer>, Reason> listen(net::EpollLoop& loop, const Address& at,
                                                            Service& service,
                                                            const ServerOptions& options = {});
+  // The same on a socket that is bound already.
+  static std::unique_ptr<UdpServer> serve(net::EpollLoop& loop, net::UdpSocket socket,
+                                          Service& service, const ServerOptions& options = {});
   // After close().
   ~UdpServer();
 
@@ -49,8 +52,8 @@ class UdpServer {
   UdpServer(net::EpollLoop& loop, net::UdpSocket socket, Service& service,
             const ServerOptions& options);
   void on_datagram(Bytes message, const net::Datagram& datagram);
-  Task<void> serve(CallShares::Place place, std::shared_ptr<const Origin> origin, Buffer message,
-                   net::SocketAddress to, net::SocketAddress from);
+  Task<void> answer(CallShares::Place place, std::shared_ptr<const Origin> origin, Buffer message,
+                    net::SocketAddress to, net::SocketAddress from);
   // Unless the Reply is longer than `most` bytes.
   void send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,
             const net::SocketAddress& from);
