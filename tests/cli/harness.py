@@ -63,8 +63,8 @@ def sees_descriptors(process):
 class Server:
     """`stag serve` on free ports of 127.0.0.1, ended by SIGTERM."""
 
-    def __init__(self, exports, state, arguments=(), ports=("--rdma-port", "0", "--tcp-port", "0"), **options):
-        command = [STAG, "serve", *ports] + (["--state", state] if state else [])
+    def __init__(self, exports, state, arguments=(), ports=("--rdma-port", "0", "--tcp-port", "0"), before=(), **options):
+        command = [*before, STAG, "serve", *ports] + (["--state", state] if state else [])
         for export in exports:
             command += ["--export", export]
         self.errors = tempfile.TemporaryFile()

@@ -208,6 +208,8 @@ class ConfigFiles(Case):
             max-bytes = 8589934592
             stall-limit = 30
             store-patience = 10
+            drain = 10
+            take-over = false
             inline-threshold = 4096
             credits = 32
             crc = true

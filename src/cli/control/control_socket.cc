@@ -11,6 +11,7 @@
 #include "base/task_group.h"
 #include "endpoint/loops.h"
 #include "net/listener.h"
+#include "net/passed_sockets.h"
 
 namespace stag::cli {
 namespace {
@@ -52,6 +53,7 @@ class ControlConnection final : public ControlReply {
 
   Task<void> serve();
   void close() { socket_.close(); }
+  void attach(std::vector<net::UniqueFd> sockets) override { attached_ = std::move(sockets); }
   Task<bool> flush() override;
   Loop& loop() override { return socket_.loop(); }
 
@@ -68,6 +70,7 @@ class ControlConnection final : public ControlReply {
   const ControlCommands& commands_;
   std::string buffer_;
   std::size_t used_ = 0;
+  std::vector<net::UniqueFd> attached_;
 };
 
 Timer ControlConnection::patience() {
@@ -105,6 +108,8 @@ Task<std::optional<std::string>> ControlConnection::read_line() {
 Task<bool> ControlConnection::flush() {
   if (text_.empty()) co_return !socket_.closed();
   const std::string text = std::exchange(text_, {});
+  if (const auto sockets = std::exchange(attached_, {}); !sockets.empty())
+    co_return net::send_with_sockets(socket_.fd(), text, sockets);
   const Timer timer = patience();
   const auto written = co_await socket_.write_all(Rope::copy_of(bytes_of(text)));
   co_return bool(written);

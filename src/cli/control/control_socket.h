@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/loop.h"
 #include "base/task.h"
@@ -38,6 +39,8 @@ class ControlReply {
     text_ += row.line();
     text_ += '\n';
   }
+  // These go with the next flush(), with its first byte. The process keeps its own.
+  virtual void attach(std::vector<net::UniqueFd> sockets) = 0;
   // Sends what was added. False: nobody reads any more, and the command may end.
   virtual Task<bool> flush() = 0;
   virtual Loop& loop() = 0;

@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "cli/control/control_client.h"
+#include "cli/serve/hand_over.h"
 #include "cli/serve/locking.h"
 #include "nfs/v4/nfs4_server.h"
 
@@ -34,27 +35,32 @@ void ControlSettings::declare(Arguments& arguments) {
                  "users who may look at the control socket, but change nothing [none]");
 }
 
-Control::Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking)
+Control::Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, HandOver& hand_over)
     : clients_(nfs4.administration(), locking.service()) {
   clients_.add_to(commands_);
+  hand_over.add_to(commands_);
+}
+
+std::string Control::path_of(const ControlSettings& settings, const std::string& state) {
+  std::error_code ignored;
+  return std::filesystem::absolute(
+      settings.path.empty() ? default_control_path(state) : settings.path, ignored);
 }
 
 Result<std::unique_ptr<Control>, std::string> Control::open(const ControlSettings& settings,
                                                             const std::string& state,
                                                             nfs::nfs4::Nfs4Server& nfs4,
-                                                            Locking& locking) {
+                                                            Locking& locking, HandOver& hand_over) {
   if (settings.path == kNone) return std::unique_ptr<Control>();
   ControlOptions options;
-  std::error_code ignored;
   const bool asked = !settings.path.empty();
-  options.path =
-      std::filesystem::absolute(asked ? settings.path : default_control_path(state), ignored);
+  options.path = path_of(settings, state);
   if (!settings.group.empty()) {
     options.group = group_of(settings.group);
     if (!options.group)
       return Failure{fmt::format("--control-group: there is no group '{}'", settings.group)};
   }
-  std::unique_ptr<Control> made(new Control(nfs4, locking));
+  std::unique_ptr<Control> made(new Control(nfs4, locking, hand_over));
   auto socket = ControlSocket::open(options, made->commands_);
   if (socket) {
     made->socket_ = *std::move(socket);

@@ -13,6 +13,7 @@ class Nfs4Server;
 
 namespace stag::cli {
 
+class HandOver;
 class Locking;
 
 struct ControlSettings {
@@ -24,16 +25,18 @@ struct ControlSettings {
 
 class Control {
  public:
+  // The socket's path.
+  static std::string path_of(const ControlSettings& settings, const std::string& state);
   // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
-  // is logged. The error, of one that was asked for, is a sentence. `nfs4` and `locking`
-  // outlive it.
+  // is logged. The error, of one that was asked for, is a sentence. `nfs4`, `locking`
+  // and `hand_over` outlive it.
   static Result<std::unique_ptr<Control>, std::string> open(const ControlSettings& settings,
                                                             const std::string& state,
                                                             nfs::nfs4::Nfs4Server& nfs4,
-                                                            Locking& locking);
+                                                            Locking& locking, HandOver& hand_over);
 
  private:
-  Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking);
+  Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, HandOver& hand_over);
 
   ClientsCommands clients_;
   ControlCommands commands_;

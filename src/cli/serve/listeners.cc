@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/reason.h"
+#include "cli/serve/notices.h"
 #include "cli/serve/process.h"
 
 namespace stag::cli {
@@ -16,9 +17,20 @@ Result<Ok, std::string> Listeners::open(const ExportLine& first) {
     if (const auto done = listen_at(host, first); !done) return done;
   if (options_.rpcbind)
     if (const auto done = register_programs(); !done) return done;
+  for (const std::string& address : sockets_.drop_unused())
+    log_notice(notices::kInheritedSocketUnused, address);
   fmt::print("{}", ready_);
   std::fflush(stdout);
   return Ok{};
+}
+
+std::vector<Loop*> Listeners::loops() const {
+  const auto all = loops_->all();
+  return {all.begin(), all.end()};
+}
+
+void Listeners::stop_accepting() {
+  for (Listener& each : listeners_) each.stop_accepting();
 }
 
 void Listeners::close() {
@@ -83,10 +95,21 @@ Result<Listener, std::string> Listeners::listen_udp(const Address& tcp) const {
 Result<Listener, std::string> Listeners::listen(const Address& at,
                                                 const endpoint::ListenOptions& options,
                                                 std::string_view option) const {
-  Result<Listener, Reason> made = endpoint::listen(server_, at, options);
+  Result<Listener, Reason> made = options.fabric == endpoint::FabricKind::Verbs
+                                      ? endpoint::listen(server_, at, options)
+                                      : listen_at_socket(at, options);
   if (made) return *std::move(made);
   return Failure{
       fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
+}
+
+Result<Listener, Reason> Listeners::listen_at_socket(const Address& at,
+                                                     const endpoint::ListenOptions& options) const {
+  const auto use =
+      options.transport == Transport::Udp ? net::SocketUse::Datagram : net::SocketUse::Stream;
+  auto socket = sockets_.open(use, at);
+  if (!socket) return Failure{socket.error()};
+  return endpoint::listen(server_, socket->release(), options);
 }
 
 endpoint::ListenOptions Listeners::listen_options(Transport transport) const {

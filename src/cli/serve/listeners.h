@@ -9,6 +9,7 @@
 #include "cli/serve/announcement.h"
 #include "cli/serve/options.h"
 #include "cli/serve/registration.h"
+#include "cli/serve/served_sockets.h"
 #include "endpoint/listener.h"
 #include "rpc/server.h"
 
@@ -16,14 +17,17 @@ namespace stag::cli {
 
 class Listeners {
  public:
-  // Both outlive it.
-  Listeners(const ServeOptions& options, rpc::Server& server)
-      : options_(options), server_(server) {}
+  // All three outlive it.
+  Listeners(const ServeOptions& options, rpc::Server& server, ServedSockets& sockets)
+      : options_(options), server_(server), sockets_(sockets) {}
   ~Listeners() { close(); }
 
   // Listens, registers, and says so; `first` is the export of the URLs that are printed. The error
   // is one sentence.
   Result<Ok, std::string> open(const ExportLine& first);
+  std::vector<Loop*> loops() const;
+  // Connections that are there are served on.
+  void stop_accepting();
   // Ends every connection and waits for the Calls in progress. Further calls have no effect.
   void close();
 
@@ -34,14 +38,18 @@ class Listeners {
   // One listener for each --fabric, before any other at that host.
   Result<std::vector<Listener>, std::string> listen_rdma(const std::string& host) const;
   Result<Listener, std::string> listen_udp(const Address& tcp) const;
+  // `option` is the one to be named when that fails.
   Result<Listener, std::string> listen(const Address& at, const endpoint::ListenOptions& options,
                                        std::string_view option) const;
+  Result<Listener, Reason> listen_at_socket(const Address& at,
+                                            const endpoint::ListenOptions& options) const;
   endpoint::ListenOptions listen_options(endpoint::Transport transport) const;
   void keep(Listener listener, rpc::TransportKind transport);
   Result<Ok, std::string> register_programs();
 
   const ServeOptions& options_;
   rpc::Server& server_;
+  ServedSockets& sockets_;
   std::shared_ptr<endpoint::Loops> loops_;
   std::string ready_;  // said when all is
   std::vector<Listener> listeners_;

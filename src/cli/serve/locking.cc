@@ -99,4 +99,8 @@ nfs::lock::LockService& Locking::service() {
   return *state_->service;
 }
 
+Loop& Locking::loop() {
+  return state_->loops.at(0);
+}
+
 }  // namespace stag::cli

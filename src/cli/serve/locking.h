@@ -33,6 +33,8 @@ class Locking {
   // Called once the server listens.
   void start();
   nfs::lock::LockService& service();
+  // Of its Calls to clients.
+  Loop& loop();
 
  private:
   struct State;

@@ -85,10 +85,17 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.number("--store-patience", store_patience, 1, 3600,
                    "seconds that a folder's file system may take; beyond, the server logs it and "
                    "asks clients of the folder to try again later");
+  arguments.number("--drain", drain, 0, 3600,
+                   "seconds that calls in progress get at SIGTERM or SIGINT, and when another "
+                   "server takes over; a second signal ends them at once");
+  arguments.flag("--take-over", take_over,
+                 "take the place of the server that runs with the same --state, if one does: its "
+                 "listening sockets, and then its state; clients notice a moment's silence");
   arguments.config("--config", config, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
-                   "tables [[export]]; the exports are read again on SIGHUP (SIGTERM and SIGINT "
-                   "end the server, SIGUSR1 and SIGUSR2 do nothing)");
+                   "tables [[export]]; SIGHUP reads exports and log-level again and logs what else "
+                   "has changed (SIGTERM and SIGINT end the server, SIGUSR1 and SIGUSR2 do "
+                   "nothing)");
   arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},
                    "least severe messages to log on standard error");
   arguments.choice("--log-format", log_format, {"text", "json"}, "lines of text or of JSON");

@@ -1,9 +1,11 @@
 // The options of `stag serve`: those of the command line, and of the configuration file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/network.h"
@@ -23,6 +25,9 @@ namespace stag::cli {
 
 class ServeOptions {
  public:
+  static constexpr std::array<std::string_view, 5> kLogLevels = {"debug", "info", "warning",
+                                                                 "error", "off"};
+
   ServeOptions();
   void declare(Arguments& arguments);
   // Whether what is asked for is there; completes what was left open. The error is one sentence.
@@ -44,6 +49,8 @@ class ServeOptions {
   std::uint32_t loops;
   std::uint32_t busy_poll_us = 0;
   std::uint32_t store_patience = 10;
+  std::uint32_t drain = 10;
+  bool take_over = false;
   std::vector<std::string> fabrics;
   std::string device;
   rpc::rdma::ServerOptions rdma;

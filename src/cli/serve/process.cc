@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 namespace stag::cli {
 
@@ -54,7 +55,7 @@ std::string default_state_directory() {
   return std::string(home != nullptr ? home : "") + "/.local/state/stag";
 }
 
-Result<StateLock, std::string> StateLock::take(const std::string& directory) {
+Result<StateLock, std::string> StateLock::take(const std::string& directory, Duration wait) {
   const auto trouble = [&](const std::string& why) {
     return Failure{fmt::format("cannot use the state directory '{}': {}; choose one with --state",
                                directory, why)};
@@ -65,9 +66,17 @@ Result<StateLock, std::string> StateLock::take(const std::string& directory) {
   const std::string path = directory + "/lock";
   net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return trouble(std::strerror(errno));
-  if (flock(fd.fd(), LOCK_EX | LOCK_NB) != 0)
+  // flock() has no time limit.
+  constexpr Duration kPause = std::chrono::milliseconds(2);
+  const TimePoint give_up = std::chrono::steady_clock::now() + wait;
+  while (flock(fd.fd(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
     return trouble(errno == EWOULDBLOCK ? "another 'stag serve' is using it"
                                         : std::strerror(errno));
+  }
   return StateLock(std::move(fd));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/loop.h"
 #include "base/result.h"
 #include "net/unique_fd.h"
 
@@ -33,8 +34,9 @@ std::string default_state_directory();
 // and inode tables.
 class StateLock {
  public:
-  // Makes the directory when it is missing. Fails with one sentence.
-  static Result<StateLock, std::string> take(const std::string& directory);
+  // Makes the directory when it is missing. Waits so long for another server that has it. Fails
+  // with one sentence. Blocking.
+  static Result<StateLock, std::string> take(const std::string& directory, Duration wait = {});
 
  private:
   explicit StateLock(net::UniqueFd fd) : fd_(std::move(fd)) {}

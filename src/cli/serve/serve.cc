@@ -3,21 +3,32 @@
 #include <csignal>
 #include <optional>
 
-#include "base/reason.h"
 #include "cli/commands.h"
 #include "cli/serve/announcement.h"
 #include "cli/serve/control.h"
 #include "cli/serve/departure.h"
+#include "cli/serve/drain.h"
+#include "cli/serve/hand_over.h"
 #include "cli/serve/listeners.h"
-#include "cli/serve/options.h"
+#include "cli/serve/loop_watch.h"
+#include "cli/serve/notices.h"
 #include "cli/serve/process.h"
+#include "cli/serve/reload.h"
 #include "cli/serve/reloads.h"
+#include "cli/serve/service_manager.h"
 #include "cli/serve/services.h"
 #include "cli/support/log.h"
 #include "net/signals.h"
 
 namespace stag::cli {
 namespace {
+
+// For the service manager.
+std::string status_of(const ExportSet& exports) {
+  std::string names;
+  for (const ExportLine& line : exports.lines()) names += ' ' + line.path;
+  return "Serving" + names;
+}
 
 class Serve final : public Command {
  public:
@@ -31,12 +42,24 @@ class Serve final : public Command {
   Exit run() override;
 
  private:
+  // The lock of the state directory, of which a predecessor lets go when it has ended.
+  Result<StateLock, std::string> take_state();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
-  // On SIGHUP; blocks.
-  void reload(ExportSet& exports) const;
+  // Until somebody wants an end.
+  void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
+  void reload(Reload& reload, const ExportSet& exports);
+  // Finishes the Calls in progress and begins no other.
+  void drain(net::EpollLoop& loop, rpc::Server& server);
+  static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
+  void on_signal(int signal, net::EpollLoop& loop, Reloads& reloads);
+  // How long the end may take.
+  Duration limit() const { return std::chrono::seconds(options_.drain + options_.store_patience); }
 
   ServeOptions options_;
+  ServiceManager manager_{"", std::nullopt};
+  ServedSockets sockets_;
+  Drain* draining_ = nullptr;  // on the loop
 };
 
 Exit Serve::run() {
@@ -44,8 +67,9 @@ Exit Serve::run() {
   Result<std::vector<ExportLine>, std::string> lines = options_.read_exports();
   if (!lines) return misused(lines.error());
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
+  manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
-  Result<StateLock, std::string> lock = StateLock::take(options_.state);
+  Result<StateLock, std::string> lock = take_state();
   if (!lock) return failed(lock.error());
   std::optional<StateLock> held(*std::move(lock));
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
@@ -55,7 +79,7 @@ Exit Serve::run() {
              (busy.empty() ? "" : ": no answer from the file system below " + busy));
     held.reset();
   });
-  const auto leave = [&] { departure->begin(stores.patience()); };
+  const auto leave = [&] { departure->begin(limit()); };
   const Exit exit = serve(stores, *std::move(lines), leave);
   leave();
   stores.finish();
@@ -63,8 +87,23 @@ Exit Serve::run() {
   return exit;
 }
 
+Result<StateLock, std::string> Serve::take_state() {
+  sockets_.inherit(net::sockets_from_service_manager());
+  Duration wait{};
+  if (options_.take_over) {
+    auto taken = take_over(Control::path_of(options_.control, options_.state));
+    if (!taken) return Failure{taken.error()};
+    if (*taken) {
+      wait = (*taken)->limit;
+      sockets_.inherit(std::move((*taken)->sockets));
+    }
+  }
+  return StateLock::take(options_.state, wait);
+}
+
 Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                   const std::function<void()>& leave) {
+  net::EpollLoop loop;
   const ExportLine first = lines.front();
   const auto services = Services::open(options_, stores, std::move(lines));
   if (!services) {
@@ -72,57 +111,89 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     return services.error().exit;
   }
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
-  auto control = Control::open(options_.control, options_.state, nfs4, (*services)->locking());
+  HandOver hand_over(sockets_, limit(), [&loop] { loop.post([&loop] { loop.stop(); }); });
+  auto control =
+      Control::open(options_.control, options_.state, nfs4, (*services)->locking(), hand_over);
   if (!control) return failed(control.error());
   fmt::print("{}", announcement((*services)->exports().lines(), options_.hosts));
   // Other servers log statistics on these signals; an operator who tries that must not end this
   // one.
   for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   // Before the ready line is printed.
-  net::EpollLoop loop;
   const StoreRounds rounds(loop, stores);
-  Reloads reloads(loop, [&] { reload((*services)->exports()); });
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) {
-    if (signal == SIGHUP && options_.exports_are_in_file())
-      reloads.ask();
-    else
-      loop.stop();
-  });
+  Reload again(options_, (*services)->exports());
+  Reloads reloads(loop, [&] { reload(again, (*services)->exports()); });
+  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
+                               [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
-  Listeners listeners(options_, (*services)->server());
+  Listeners listeners(options_, (*services)->server(), sockets_);
   const auto listening = listeners.open(first);
-  if (listening) {
-    (*services)->locking().start();
-    loop.run();
-  } else {
+  if (listening)
+    serve(loop, **services, listeners);
+  else
     complain(listening.error());
-  }
   leave();
+  manager_.stopping("Finishing the calls in progress", limit());
+  // Whoever has copies of the sockets goes on listening.
+  sockets_.close();
+  listeners.stop_accepting();
+  drain(loop, (*services)->server());
   *control = nullptr;
-  // While their files and the connections to tell of them are there.
-  bool wound_up = false;
-  nfs4.wind_up([&] {
-    wound_up = true;
-    loop.stop();
-  });
-  while (!wound_up) loop.run();
+  wind_up(loop, nfs4);
   listeners.close();
   nfs4.stop_callbacks();
   (*services)->recovery().drain();
   return listening ? Exit::Done : Exit::Failed;
 }
 
-void Serve::reload(ExportSet& exports) const {
-  Result<std::vector<ExportLine>, std::string> lines = options_.read_exports();
-  if (!lines) return trace(Reason::ExportsReloadFailed, "SIGHUP", lines.error());
-  if (const std::string why = options_.kerberos.obstacle(*lines); !why.empty())
-    return trace(Reason::ExportsReloadFailed, "SIGHUP", why);
-  const auto replaced = exports.replace(*std::move(lines));
-  if (!replaced) return trace(Reason::ExportsReloadFailed, "SIGHUP", replaced.error().sentence);
-  trace(Reason::NfsExportsChanged, "SIGHUP", *replaced);
-  fmt::print("exports: {}\n", *replaced);
-  std::fflush(stdout);
+void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& listeners) {
+  services.locking().start();
+  std::optional<LoopWatch> watch;
+  if (manager_.watchdog()) {
+    std::vector<Loop*> loops = listeners.loops();
+    loops.push_back(&services.locking().loop());
+    // Three chances: one report that is late is no alarm.
+    watch.emplace(loop, std::move(loops), *manager_.watchdog() / 3, [this] { manager_.alive(); });
+  }
+  manager_.ready(status_of(services.exports()));
+  manager_.keep(sockets_.copies());
+  loop.run();
+}
+
+void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
+  if (signal == SIGHUP && options_.config.given()) return reloads.ask();
+  if (draining_ != nullptr) return draining_->hurry();
+  loop.stop();
+}
+
+void Serve::reload(Reload& reload, const ExportSet& exports) {
+  manager_.reloading();
+  reload();
+  manager_.ready(status_of(exports));
+}
+
+void Serve::drain(net::EpollLoop& loop, rpc::Server& server) {
+  bool drained = false;
+  Drain drain(loop, server, std::chrono::seconds(options_.drain), [&] {
+    drained = true;
+    loop.stop();
+  });
+  draining_ = &drain;
+  while (!drained) loop.run();
+  draining_ = nullptr;
+  if (const std::size_t left = server.active_calls(); left != 0)
+    log_notice(notices::kCallsUnfinished, {}, fmt::format("{} of them", left));
+}
+
+// While the files of what is in progress, and the connections to tell of it, are there.
+void Serve::wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4) {
+  bool wound_up = false;
+  nfs4.wind_up([&] {
+    wound_up = true;
+    loop.stop();
+  });
+  while (!wound_up) loop.run();
 }
 
 }  // namespace

@@ -60,24 +60,6 @@ std::vector<std::string> words_of(const CLI::Option& option, const Setting& sett
   return words;
 }
 
-// The settings of the file that the command line does not override.
-void apply_file(CLI::App& app, const ConfigFile& file) {
-  const Result<std::vector<Setting>, std::string> settings = file.read();
-  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
-  for (const Setting& setting : *settings) {
-    CLI::Option* option = app.get_option_no_throw("--" + setting.key);
-    if (option->count() > 0 || file.is_own(setting)) continue;
-    const std::string where = place_in(file.path(), setting.line);
-    const std::vector<std::string> words = words_of(*option, setting, where);
-    try {
-      option->add_result(words);
-      option->run_callback();
-    } catch (const CLI::Error& error) {
-      throw CLI::ValidationError(kConfig, where + error.what());
-    }
-  }
-}
-
 // CLI11 writes "--no-x{false}" for what switches x off, and an ellipsis behind names that have one.
 class HelpFormatter final : public CLI::Formatter {
   static bool has_ellipsis(const CLI::Option* option) {
@@ -248,6 +230,10 @@ void Arguments::config(const std::string& names, ConfigFile& file, std::vector<s
   last_wins(app_.add_option(names, file.path_, help)->type_name("FILE.toml"));
 }
 
+bool ConfigFile::is_overridden(const Setting& setting) const {
+  return std::find(overridden_.begin(), overridden_.end(), setting.key) != overridden_.end();
+}
+
 bool ConfigFile::is_own(const Setting& setting) const {
   return std::find(own_.begin(), own_.end(), setting.key) != own_.end();
 }
@@ -262,6 +248,27 @@ Result<std::vector<Setting>, std::string> ConfigFile::read() const {
                       "which are the settings without their dashes",
                       place_in(path_, setting.line), setting.key, app_->get_name())};
   return settings;
+}
+
+// The settings of the file that the command line does not override.
+void apply_file(CLI::App& app, ConfigFile& file) {
+  const Result<std::vector<Setting>, std::string> settings = file.read();
+  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && !option->get_lnames().empty())
+      file.overridden_.push_back(option->get_lnames().front());
+  for (const Setting& setting : *settings) {
+    CLI::Option* option = app.get_option_no_throw("--" + setting.key);
+    if (option->count() > 0 || file.is_own(setting)) continue;
+    const std::string where = place_in(file.path(), setting.line);
+    const std::vector<std::string> words = words_of(*option, setting, where);
+    try {
+      option->add_result(words);
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      throw CLI::ValidationError(kConfig, where + error.what());
+    }
+  }
 }
 
 Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {
@@ -290,7 +297,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
     Arguments arguments(*app, text_of_all);
     command->declare(arguments);
     app->final_callback([app, &chosen, command = command.get()] {
-      const ConfigFile* config = command->config_file();
+      ConfigFile* config = command->config_file();
       if (config != nullptr && config->given()) apply_file(*app, *config);
       chosen = command;
     });

@@ -32,11 +32,15 @@ class ConfigFile {
   Result<std::vector<Setting>, std::string> read() const;
   // Whether the command itself interprets the values of this setting.
   bool is_own(const Setting& setting) const;
+  // Whether the command line says something else than the file may: it wins.
+  bool is_overridden(const Setting& setting) const;
 
  private:
   friend class Arguments;
+  friend void apply_file(CLI::App& app, ConfigFile& file);
   std::string path_;
   std::vector<std::string> own_;
+  std::vector<std::string> overridden_;  // options of the command line
   CLI::App* app_ = nullptr;
 };
 

@@ -29,15 +29,13 @@ spdlog::level::level_enum level_of(Severity severity) {
   return spdlog::level::err;
 }
 
-void write_text(Reason reason, std::string_view where, std::string_view detail) {
-  const ReasonInfo& about = info(reason);
+void write_text(const ReasonInfo& about, std::string_view where, std::string_view detail) {
   spdlog::log(level_of(about.severity), "{}{}{}: {}{}{}{}", about.name, where.empty() ? "" : " ",
               escaped(where), about.text, detail.empty() ? "" : " (", escaped(detail),
               detail.empty() ? "" : ")");
 }
 
-void write_json(Reason reason, std::string_view where, std::string_view detail) {
-  const ReasonInfo& about = info(reason);
+void write_json(const ReasonInfo& about, std::string_view where, std::string_view detail) {
   Json json;
   json.set("reason", about.name).set("text", about.text);
   if (!where.empty()) json.set("where", where);
@@ -47,8 +45,12 @@ void write_json(Reason reason, std::string_view where, std::string_view detail) 
   spdlog::log(level_of(about.severity), "{}", std::string_view(members).substr(1));
 }
 
+using Writer = void (*)(const ReasonInfo&, std::string_view, std::string_view);
+// That of the format.
+Writer writer = write_text;
+
 // Peers can cause most reasons as often as they like, so the lines of each are limited.
-template <TraceSink write>
+template <Writer write>
 void log(Reason reason, std::string_view where, std::string_view detail) {
   if (!spdlog::should_log(level_of(info(reason).severity))) return;
   static std::mutex mutex;
@@ -56,12 +58,20 @@ void log(Reason reason, std::string_view where, std::string_view detail) {
   const std::lock_guard lock(mutex);
   const TimePoint now = std::chrono::steady_clock::now();
   limit.settle(now, [](Reason often, std::uint64_t count) {
-    write(often, {}, fmt::format("{} more", count));
+    write(info(often), {}, fmt::format("{} more", count));
   });
-  if (limit.admit(reason, now)) write(reason, where, detail);
+  if (limit.admit(reason, now)) write(info(reason), where, detail);
 }
 
 }  // namespace
+
+void log_notice(const ReasonInfo& about, std::string_view where, std::string_view detail) {
+  if (spdlog::should_log(level_of(about.severity))) writer(about, where, detail);
+}
+
+void set_log_level(const std::string& level) {
+  spdlog::default_logger_raw()->set_level(spdlog::level::from_str(level));
+}
 
 void start_log(const std::string& level, LogFormat format) {
   const auto logger =
@@ -71,6 +81,7 @@ void start_log(const std::string& level, LogFormat format) {
   logger->set_pattern(text ? "%Y-%m-%d %H:%M:%S.%e %-7l %v"
                            : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)");
   spdlog::set_default_logger(logger);
+  writer = text ? write_text : write_json;
   set_trace_sink(text ? log<write_text> : log<write_json>);
 }
 

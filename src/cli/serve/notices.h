@@ -1,0 +1,29 @@
+// What `stag serve` logs about itself. No peer can cause these, so unlike Reasons (base/reason.h)
+// they are neither counted nor limited.
+#pragma once
+
+#include "cli/support/log.h"
+
+namespace stag::cli::notices {
+
+inline constexpr ReasonInfo kSettingChanged{"SettingChanged", Severity::Info,
+                                            "a setting was changed while the server runs"};
+inline constexpr ReasonInfo kSettingNeedsRestart{
+    "SettingNeedsRestart", Severity::Warning,
+    "a setting of the configuration file was changed, and takes effect when the server is started "
+    "again, or taken over by 'stag serve --take-over'"};
+inline constexpr ReasonInfo kHandedOver{
+    "HandedOver", Severity::Info,
+    "another 'stag serve' has the listening sockets now; this one ends when its calls have"};
+inline constexpr ReasonInfo kCallsUnfinished{
+    "CallsUnfinished", Severity::Warning,
+    "calls were still in progress when the time that --drain gives them was over"};
+inline constexpr ReasonInfo kInheritedSocketUnused{
+    "InheritedSocketUnused", Severity::Warning,
+    "a socket that the service manager, or the server before this one, has passed fits no "
+    "listener, and was closed"};
+inline constexpr ReasonInfo kServiceManagerUnheard{
+    "ServiceManagerUnheard", Severity::Warning,
+    "the service manager cannot be told of the server's state"};
+
+}  // namespace stag::cli::notices

@@ -1,0 +1,82 @@
+#include "cli/serve/service_manager.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/serve/notices.h"
+#include "net/passed_sockets.h"
+
+namespace stag::cli {
+namespace {
+
+// Of the sockets that are kept.
+constexpr std::string_view kStoredName = "stag";
+
+std::string taken_from_environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  std::string text = value != nullptr ? value : "";
+  unsetenv(variable);
+  return text;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::uint64_t microseconds(Duration time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+}  // namespace
+
+ServiceManager ServiceManager::from_environment() {
+  std::string socket = taken_from_environment("NOTIFY_SOCKET");
+  const auto limit = whole_number(taken_from_environment("WATCHDOG_USEC"));
+  const std::string process = taken_from_environment("WATCHDOG_PID");
+  const bool ours =
+      process.empty() || whole_number(process) == static_cast<std::uint64_t>(getpid());
+  std::optional<Duration> watchdog;
+  if (limit.value_or(0) != 0 && ours) watchdog = std::chrono::microseconds(*limit);
+  return {std::move(socket), watchdog};
+}
+
+void ServiceManager::ready(std::string_view status) {
+  tell(fmt::format("READY=1\nSTATUS={}\n", status));
+}
+
+void ServiceManager::reloading() {
+  // With the time systemd 253 wants for Type=notify-reload; others leave it alone.
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  tell(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the configuration\n",
+                   microseconds(now)));
+}
+
+void ServiceManager::stopping(std::string_view status, Duration limit) {
+  tell(fmt::format("STOPPING=1\nSTATUS={}\nEXTEND_TIMEOUT_USEC={}\n", status, microseconds(limit)));
+}
+
+void ServiceManager::alive() {
+  tell("WATCHDOG=1\n");
+}
+
+void ServiceManager::keep(const std::vector<net::UniqueFd>& sockets) {
+  tell(fmt::format("FDSTOREREMOVE=1\nFDNAME={}\n", kStoredName));
+  if (!sockets.empty()) tell(fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0\n", kStoredName), sockets);
+}
+
+void ServiceManager::tell(std::string_view text, const std::vector<net::UniqueFd>& sockets) {
+  if (socket_.empty()) return;
+  if (const auto sent = net::send_datagram(socket_, text, sockets); !sent)
+    log_notice(notices::kServiceManagerUnheard, socket_, sent.error());
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,171 @@
+"""One `stag serve` takes the place of another under load, and one that ends finishes its calls: no client sees an error."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+import harness
+from harness import Proxy, Server, stag
+
+VERSIONS = {"3": "&version=3", "4.1": "&version=4.1"}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-hand-over-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.state = os.path.join(self.work, "state")
+        self.served = os.path.join(self.work, "served")
+        os.mkdir(self.served)
+        self.exports = (f"/x={self.served},no_root_squash",)
+
+    def start(self, *arguments, **options):
+        server = Server(self.exports, self.state, arguments, **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+    def successor(self, server, *arguments):
+        """Serves when this returns; its predecessor has ended, or is about to."""
+        ports = ("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+        return self.start("--take-over", *arguments, ports=ports)
+
+    def ended(self, server):
+        """Its exit code and its log."""
+        code, log = server.process.wait(harness.PATIENCE), server.log()
+        server.end()
+        return code, log
+
+    def tree(self, files=250, size=3000):
+        folder = os.path.join(self.work, "tree")
+        os.mkdir(folder)
+        for number in range(files):
+            with open(os.path.join(folder, f"f{number}"), "wb") as file:
+                file.write(os.urandom(size))
+        return folder
+
+
+class TakingOver(Case):
+    COPIES = 6
+
+    def under_load(self, version, transport):
+        server = self.start()
+        tree = self.tree()
+        url = (server.url("/x") + VERSIONS[version]) if transport == "rdma" else (server.tcp("/x") + VERSIONS[version])
+        to = url.replace("/x?", "/x/to$i?").replace("&", "\\&").replace("?", "\\?")
+        script = f"for i in $(seq {self.COPIES}); do '{harness.STAG}' cp -r '{tree}' {to} || exit 1; done"
+        load = subprocess.Popen(["sh", "-c", script], stderr=subprocess.PIPE, text=True)
+        followed = 0
+        while load.poll() is None and followed < 3:
+            following = self.successor(server)
+            self.assertEqual(self.ended(server)[0], 0)
+            server = following
+            followed += load.poll() is None
+        self.assertEqual((load.communicate(timeout=harness.PATIENCE)[1], load.returncode), ("", 0))
+        self.assertGreater(followed, 0, "all was copied before a server had followed")
+        for number in range(1, self.COPIES + 1):
+            copied = os.path.join(self.served, f"to{number}")
+            self.assertEqual(sorted(os.listdir(tree)), sorted(os.listdir(copied)))
+            for name in os.listdir(tree):
+                with open(os.path.join(tree, name), "rb") as ours, open(os.path.join(copied, name), "rb") as theirs:
+                    self.assertTrue(ours.read() == theirs.read(), (copied, name))
+        self.assertEqual(server.end(), 0)
+
+    def test_in_the_middle_of_a_copy_of_version_3_over_RDMA(self):
+        self.under_load("3", "rdma")
+
+    def test_in_the_middle_of_a_copy_of_version_3_over_TCP(self):
+        self.under_load("3", "tcp")
+
+    def test_in_the_middle_of_a_copy_of_version_4_1_over_RDMA(self):
+        self.under_load("4.1", "rdma")
+
+    def test_in_the_middle_of_a_copy_of_version_4_1_over_TCP(self):
+        self.under_load("4.1", "tcp")
+
+    def test_while_calls_that_must_not_run_twice_come_all_the_time(self):
+        """mkdir and rmdir fail when one of them runs twice."""
+        server = self.start()
+        url = server.tcp("/x")
+        script = f"for i in $(seq 40); do '{harness.STAG}' mkdir '{url.replace('/x?', '/x/d?')}' && '{harness.STAG}' rm -r '{url.replace('/x?', '/x/d?')}' || exit 1; done"
+        load = subprocess.Popen(["sh", "-c", script], stderr=subprocess.PIPE, text=True)
+        for _ in range(3):
+            following = self.successor(server)
+            self.assertEqual(self.ended(server)[0], 0)
+            server = following
+        self.assertEqual((load.communicate(timeout=harness.PATIENCE)[1], load.returncode), ("", 0))
+
+    def test_keeps_the_listening_sockets_for_those_who_connect_meanwhile(self):
+        server = self.start()
+        waiting = socket.create_connection(("127.0.0.1", server.tcp_port))
+        self.addCleanup(waiting.close)
+        following = self.successor(server)
+        code, log = self.ended(server)
+        self.assertEqual((code, "cannot" in log), (0, False))
+        self.assertEqual(stag("ls", following.url("/x")).returncode, 0)
+        self.assertEqual(following.log(), "")
+
+    def test_where_nobody_serves_is_an_ordinary_start(self):
+        server = self.start("--take-over")
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+    def test_of_a_server_that_is_killed_leaves_one_owner(self):
+        server = self.start()
+        server.process.send_signal(signal.SIGSTOP)
+        waiting = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--take-over", "--export", self.exports[0], "--rdma-port",
+                                    str(server.rdma_port), "--tcp-port", str(server.tcp_port)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.stdout.close)
+        server.process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.ended(server)[0], 0)
+        self.assertIn("export", waiting.stdout.readline())
+        refused = stag("serve", "--state", self.state, "--export", "/x=memory", "--rdma-port", "0", "--tcp-port", "0")
+        self.assertIn("another 'stag serve' is using it", refused.stderr)
+        waiting.terminate()
+        self.assertEqual(waiting.wait(harness.PATIENCE), 0)
+
+    def test_is_for_root_and_the_user_of_the_server_only(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs another user")
+        os.chmod(self.work, 0o755)
+        server = self.start("--control-group", "nogroup")
+        os.chmod(self.state, 0o755)
+        asked = subprocess.run(
+            ["python3", "-c", "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b'{\"command\": \"take-over\"}\\n');"
+             "print(s.recv(4096).decode())", os.path.join(self.state, "control")],
+            user=65534, group=65534, extra_groups=[], stdout=subprocess.PIPE, text=True, timeout=harness.PATIENCE)
+        self.assertIn("only root and the user of the server may take its place", asked.stdout)
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+
+class Ending(Case):
+    def test_finishes_the_calls_in_progress(self):
+        """A READ of which the Reply is held back on its way to the client arrives although the server ends."""
+        with open(os.path.join(self.served, "f"), "wb") as file:
+            file.write(os.urandom(4 << 20))
+        server = self.start()
+        proxy = Proxy(server.tcp_port, "down", 1 << 20)
+        self.addCleanup(proxy.cut)
+        target = os.path.join(self.work, "copy")
+        copy = subprocess.Popen([harness.STAG, "cp", server.tcp("/x/f").replace(str(server.tcp_port), str(proxy.port)), target],
+                                stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        server.process.terminate()
+        proxy.left = 1 << 40
+        proxy.released.set()
+        self.assertEqual(self.ended(server)[0], 0)
+        following = self.start(ports=("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port)))
+        self.assertEqual((copy.communicate(timeout=harness.PATIENCE)[1], copy.returncode), ("", 0))
+        self.assertEqual(following.end(), 0)
+
+    def test_turns_new_clients_away_at_once(self):
+        server = self.start()
+        self.assertEqual(server.process.poll(), None)
+        server.process.terminate()
+        self.assertEqual(self.ended(server)[0], 0)
+        self.assertRaises(ConnectionRefusedError, socket.create_connection, ("127.0.0.1", server.tcp_port))
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,275 @@
+"""`stag serve` under a service manager: what it is told, the sockets it passes, and reloads."""
+import array
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import Server, stag
+
+
+class Manager:
+    """What systemd is to a service: a datagram socket, and environment variables."""
+
+    def __init__(self, name):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind("\0" + name[1:] if name.startswith("@") else name)
+        self.socket.settimeout(harness.PATIENCE)
+        self.environment = {**os.environ, "NOTIFY_SOCKET": name}
+        self.kept = []
+
+    def close(self):
+        self.socket.close()
+        for each in self.kept:
+            os.close(each)
+
+    def hear(self, wanted):
+        """The next message that holds a line that begins so, as {name: value}; others are passed over."""
+        while True:
+            text, control, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64 * 4))
+            for level, kind, data in control:
+                assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+                self.kept += array.array("i", data)
+            lines = text.decode().splitlines()
+            if any(line.startswith(wanted) for line in lines):
+                return dict(line.split("=", 1) for line in lines)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-service-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.state = os.path.join(self.work, "state")
+        self.path = os.path.join(self.work, "stag.toml")
+
+    def manager(self, name=None):
+        manager = Manager(name or os.path.join(self.work, "notify"))
+        self.addCleanup(manager.close)
+        return manager
+
+    def start(self, *arguments, exports=("/x=memory",), **options):
+        server = Server(exports, self.state, arguments, **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+    def config(self, *lines):
+        with open(self.path, "w") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def eventually(self, condition, what):
+        end = time.monotonic() + harness.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.01)
+
+
+class Notifications(Case):
+    def test_tell_when_it_is_ready_and_when_it_ends(self):
+        for name in (os.path.join(self.work, "notify"), f"@stag-test-{os.getpid()}"):
+            manager = self.manager(name)
+            server = self.start(env=manager.environment)
+            self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /x")
+            self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+            self.assertEqual(server.end(), 0)
+            told = manager.hear("STOPPING=")
+            self.assertEqual(told["STOPPING"], "1")
+            self.assertGreater(int(told["EXTEND_TIMEOUT_USEC"]), 10_000_000)
+
+    def test_tell_of_a_reload(self):
+        self.config('export = "/a=memory"')
+        manager = self.manager()
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /a")
+        self.config('export = ["/a=memory", "/b=memory"]')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertLessEqual(int(manager.hear("RELOADING=")["MONOTONIC_USEC"]), time.monotonic_ns() // 1000)
+        self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /a /b")
+
+    def test_that_nobody_hears_are_logged_and_hurt_nothing(self):
+        server = self.start(env={**os.environ, "NOTIFY_SOCKET": os.path.join(self.work, "none")})
+        self.assertIn("ServiceManagerUnheard", server.log())
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+
+class Watchdog(Case):
+    def test_hears_from_it_as_long_as_every_thread_that_serves_turns(self):
+        manager = self.manager()
+        manager.environment.update(WATCHDOG_USEC="60000", WATCHDOG_PID="")
+        server = self.start("--loops", "2", env=manager.environment)
+        for _ in range(3):
+            manager.hear("WATCHDOG=1")
+        tracer = Tracer()
+        others = [int(each) for each in os.listdir(f"/proc/{server.process.pid}/task") if int(each) != server.process.pid]
+        silent = 0
+        for thread in others:
+            if not tracer.stop(thread):
+                self.skipTest("no thread of another process may be stopped here")
+            silent += self.falls_silent(manager)
+            tracer.go_on(thread)
+            manager.hear("WATCHDOG=1")
+        self.assertEqual(silent, 3, "two that serve connections, and that of locks")
+
+    def falls_silent(self, manager):
+        manager.socket.settimeout(0.5)  # a report is due every 20 ms
+        try:
+            # What was on its way may still come.
+            for _ in range(8):
+                manager.hear("WATCHDOG=1")
+            return False
+        except TimeoutError:
+            return True
+        finally:
+            manager.socket.settimeout(harness.PATIENCE)
+
+    def test_that_is_for_another_process_hears_nothing(self):
+        manager = self.manager()
+        manager.environment.update(WATCHDOG_USEC="30000", WATCHDOG_PID="1")
+        self.start(env=manager.environment)
+        manager.hear("READY=")
+        manager.hear("FDSTORE=")
+        manager.socket.settimeout(0.3)
+        self.assertRaises(TimeoutError, manager.hear, "WATCHDOG=1")
+
+
+class Tracer:
+    """Stops single threads of another process, as ptrace(2) can."""
+
+    SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+
+    def stop(self, thread):
+        if self.libc.ptrace(self.SEIZE, thread, None, None) != 0 or self.libc.ptrace(self.INTERRUPT, thread, None, None) != 0:
+            return False
+        os.waitpid(thread, self.WALL)
+        return True
+
+    def go_on(self, thread):
+        self.libc.ptrace(self.DETACH, thread, None, None)
+
+
+def passing(*sockets):
+    """For preexec_fn: what sd_listen_fds(3) expects."""
+
+    def pass_them():
+        copies = [os.dup2(each.fileno(), 100 + number) for number, each in enumerate(sockets)]
+        for number, each in enumerate(copies):
+            os.dup2(each, 3 + number)
+            os.set_inheritable(3 + number, True)
+        os.environ["LISTEN_PID"] = str(os.getpid())
+
+    return pass_them
+
+
+class Sockets(Case):
+    def listening(self, kind=socket.SOCK_STREAM):
+        each = socket.socket(socket.AF_INET, kind)
+        self.addCleanup(each.close)
+        each.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            each.listen()
+        return each, each.getsockname()[1]
+
+    def start_with(self, sockets, *arguments):
+        # The variable is the child's: exec takes the environment of the process as it is then.
+        script = "import os,sys; os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])"
+        return self.start(*arguments, env={**os.environ, "LISTEN_FDS": str(len(sockets))}, close_fds=False, preexec_fn=passing(*sockets),
+                          before=("python3", "-c", script), ports=())
+
+    def test_that_the_service_manager_has_opened_are_served(self):
+        (rdma, rdma_port), (tcp, tcp_port) = self.listening(), self.listening()
+        early = socket.create_connection(("127.0.0.1", tcp_port))
+        self.addCleanup(early.close)
+        server = self.start_with([tcp, rdma], "--rdma-port", str(rdma_port), "--tcp-port", str(tcp_port), "--no-udp")
+        self.assertEqual((server.rdma_port, server.tcp_port), (rdma_port, tcp_port))
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.assertEqual(server.log(), "")
+        self.assertEqual(server.end(), 0)
+        # They are the manager's, and wait for the next server.
+        socket.create_connection(("127.0.0.1", tcp_port)).close()
+
+    def test_that_fit_no_listener_are_named_and_closed(self):
+        other, port = self.listening()
+        server = self.start_with([other], "--rdma-port", "0", "--tcp-port", "0")
+        self.assertIn(f"InheritedSocketUnused 127.0.0.1:{port}", server.log())
+
+    def test_are_kept_by_the_service_manager_until_the_next_server(self):
+        manager = self.manager()
+        server = self.start(env=manager.environment)
+        manager.hear("READY=")
+        self.assertEqual(manager.hear("FDSTOREREMOVE=")["FDNAME"], "stag")
+        self.assertEqual(manager.hear("FDSTORE=")["FDNAME"], "stag")
+        kept = [socket.socket(fileno=os.dup(each)) for each in manager.kept]
+        for each in kept:
+            self.addCleanup(each.close)
+        ports = sorted(each.getsockname()[1] for each in kept if each.type == socket.SOCK_STREAM)
+        self.assertEqual(ports, sorted([server.rdma_port, server.tcp_port]))
+        self.assertEqual(server.end(), 0)
+        again = self.start_with(kept, "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+        self.assertEqual(stag("ls", again.url("/x")).returncode, 0)
+        self.assertEqual(again.log(), "")
+
+
+class Reloads(Case):
+    def reload(self, server, *lines):
+        self.config(*lines)
+        server.process.send_signal(signal.SIGHUP)
+
+    def test_change_the_log_level_at_once(self):
+        self.config('export = "/x=memory"', 'log-level = "warning"')
+        server = self.start("--config", self.path, exports=())
+        self.reload(server, 'export = "/x=memory"', 'log-level = "debug"')
+        self.assertEqual(self.said(server, "settings: "), "(log-level = debug)")
+        self.eventually(lambda: "SettingChanged SIGHUP" in server.log(), "it is logged")
+        # What the file does not say any more is as it is without being asked for.
+        self.reload(server, 'export = "/x=memory"')
+        self.assertEqual(self.said(server, "settings: "), "(log-level = warning)")
+
+    def said(self, server, beginning):
+        """The next line on standard output that begins so, in parentheses as the log has it."""
+        while not (line := server.process.stdout.readline()).startswith(beginning):
+            self.assertTrue(line)
+        return f"({line[len(beginning):].strip()})"
+
+    def test_name_each_setting_that_takes_a_restart(self):
+        self.config('export = "/x=memory"', "loops = 1", "lease = 60")
+        server = self.start("--config", self.path, exports=())
+        self.reload(server, 'export = "/x=memory"', "loops = 2", "grace = 30")
+        self.eventually(lambda: server.log().count("SettingNeedsRestart") == 3, "all are named")
+        self.assertEqual(sorted(re.findall(r"\((\w+)\)$", server.log(), re.M)), ["grace", "lease", "loops"])
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+    def test_say_nothing_of_what_the_command_line_decides(self):
+        self.config('export = "/x=memory"', "loops = 1", 'log-level = "warning"')
+        server = self.start("--config", self.path, "--loops", "1", "--log-level", "warning", exports=())
+        self.reload(server, 'export = ["/x=memory", "/y=memory"]', "loops = 2", 'log-level = "debug"')
+        self.assertEqual(server.process.stdout.readline(), "exports: added /y\n")
+        self.assertEqual(server.log(), "")
+
+    def test_of_a_file_with_a_mistake_change_nothing(self):
+        self.config('export = "/x=memory"')
+        server = self.start("--config", self.path, exports=())
+        self.reload(server, 'export = "/y=memory"', 'log-level = "loud"')
+        self.eventually(lambda: "log-level 'loud' is unknown" in server.log(), "it is logged")
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.assertEqual(stag("ls", server.url("/y")).returncode, 1)
+
+    def test_do_not_end_a_server_whose_exports_are_on_the_command_line(self):
+        self.config("loops = 1")
+        server = self.start("--config", self.path)
+        self.reload(server, "loops = 2")
+        self.eventually(lambda: "SettingNeedsRestart" in server.log(), "it is read")
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+
+if __name__ == "__main__":
+    harness.main()
