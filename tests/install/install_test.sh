@@ -59,6 +59,22 @@ greet "$work/cmake"
 readelf -d "$work/static/hello_server" | grep -q 'NEEDED.*libstag' && fail "STAG_STATIC links the shared library"
 greet "$work/static"
 
+# The example of docs/rpc-guide.md: its client moves data, runs into a deadline and cancels.
+cp -R "$hello/../bulk" "$work/bulk"
+"$cmake" -S "$work/bulk" -B "$work/bulk-build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/bulk.log"
+"$cmake" --build "$work/bulk-build"
+mkfifo "$work/enter"
+"$work/bulk-build/bulk_server" 0 <"$work/enter" >"$work/port" &
+server=$!
+exec 3>"$work/enter"
+while ! test -s "$work/port"; do kill -0 "$server" || fail "no server"; done
+answer=$("$work/bulk-build/bulk_client" "$(cat "$work/port")" | tr '\n' ,) || fail "bulk_client"
+test "$answer" = "64 MiB each way, 8 at a time,timed out,cancelled," || fail "unexpected answer: $answer"
+exec 3>&-
+wait "$server" || fail "the server did not end well"
+server=
+rm "$work/enter" "$work/port"
+
 # The example of docs/client-guide.md.
 cp -R "$hello/../files" "$work/files"
 "$cmake" -S "$work/files" -B "$work/files-build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/files.log"
