@@ -244,13 +244,20 @@ class Sentences(Kerberos):
         other.add_user(USER)
         self.bad("knows no such server", "ls", self.url("/krb5", "krb5"), env=other.login(USER))
 
-    def test_a_server_of_a_realm_without_a_KDC(self):
-        path = self.at("nowhere.conf")
+    def test_realms_that_krb5_conf_has_wrong(self):
         with open(os.path.join(self.realm.folder, "krb5.conf"), encoding="utf-8") as file:
             text = file.read()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace("localhost = STAG.TEST", "localhost = NOWHERE.TEST"))
-        self.bad("no KDC for the realm|knows no such server", "ls", self.url("/krb5", "krb5"), env={**self.user, "KRB5_CONFIG": path})
+        for mistake, sentence in (
+            # Of the user's own realm, and of the server's, which the KDC of the user's knows no way to.
+            (("  STAG.TEST = {", "  OTHER.TEST = {"), "Kerberos knows no KDC for the realm"),
+            (("localhost = STAG.TEST", "localhost = NOWHERE.TEST"), "the KDC knows no such server"),
+        ):
+            path = self.at("wrong.conf")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(*mistake))
+            # A cache of its own: in another one there may be a ticket for the server already.
+            user = {**self.realm.login(USER, "fresh"), "KRB5_CONFIG": path}
+            self.bad(sentence, "ls", self.url("/krb5", "krb5"), env=user)
 
     def test_a_user_of_a_realm_that_the_server_does_not_trust(self):
         # The same names, other keys: a ticket that the server cannot decrypt.
