@@ -114,6 +114,14 @@ class Mistakes(Case):
         self.bad(2, "no port", "ls", "nfs://server:99999/x")
         self.bad(2, "use version=4", "stat", "nfs://server/x?version=4.3")
 
+    def test_in_sizes_exit_with_2_and_say_how_they_are_written(self):
+        result = stag("ping", "-s", "many", self.url())
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("'many' is no size; write 65536, 64K or 1MiB", result.stderr)
+        self.assertIn("2M is not in range [0 - 1M]", stag("ping", "-s", "2M", self.url()).stderr)
+        self.good("ping", "-c", "1", "-s", "64K", self.url())
+        self.good("ls", self.url() + "&rsize=64K&wsize=1M")
+
     def test_of_the_port_name_the_address_and_ask_for_the_server(self):
         self.bad(1, "127.0.0.1:1: the peer refused the connection; is the server running", "ls", "nfs://127.0.0.1:1/files")
         self.bad(1, "mountport=", "ls", self.server.url("/files", mount_port=1))
@@ -163,7 +171,7 @@ class Help(Case):
     def test_of_every_command_has_an_example(self):
         listing = stag("--help").stdout.split("Subcommands:")[1].split("URLs:")[0]
         commands = [line.split()[0] for line in listing.splitlines() if line.startswith("  ")]
-        wanted = "serve clients ls stat cat cp mkdir rm mv ln touch chmod df mount umount ping info devices conform bench manual completion".split()
+        wanted = "serve clients ls stat cat cp sync mkdir rm mv ln touch chmod chown readlink find tree du df mount umount ping info devices conform bench manual completion".split()
         self.assertEqual(sorted(commands), sorted(wanted))
         for command in commands:
             text = self.good(command, "--help")
@@ -306,7 +314,7 @@ class Looking(Case):
         for i in range(1000):
             self.write(self.there(f"a name of some length {i}"))
         file = self.url("a name of some length 0".replace(" ", "%20"))
-        commands = ["--help", "--version", "ls --help"], ["ls"], ["ls", "-l"], ["ls", "--json"], ["stat"], ["df"], ["df", "--json"], ["ping", "-c", "3", "-i", "0"]
+        commands = ["--help", "--version", "ls --help"], ["ls"], ["ls", "-l"], ["ls", "--json"], ["stat"], ["df"], ["df", "--json"], ["find"], ["tree"], ["du", "-a"], ["ls", "-R"], ["ping", "-c", "3", "-i", "0"]
         for command in commands[1:]:
             result = self.into_full_device(*command, self.url())
             self.assertEqual(result.returncode, 1, command)

@@ -61,7 +61,7 @@ class Documents(Case):
         for command in COMMANDS:
             page = self.manual(command)
             self.assertIn(f"STAG-{command.upper()}(1)", page)
-            words = set(re.findall(r"--?[A-Za-z][a-z0-9-]*", page.replace("\u2010\n", "-")))
+            words = set(re.findall(r"--?[A-Za-z0-9][a-z0-9-]*", page.replace("\u2010\n", "-")))
             self.assertEqual([option for option in options_of(command) if option not in words], [], command)
             example = harness.stag(command, "--help").stdout.split("Example:\n")[1].strip().splitlines()[0].strip()
             self.assertIn(example, page.replace("\u2019", "'"))

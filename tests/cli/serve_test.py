@@ -198,14 +198,15 @@ class ConfigFiles(Case):
         flags -= {"help", "config", "no-rpcbind", "no-udp", "no-nfs4", "no-callbacks"}
         text = f"""
             export = ["/a=memory,ro", "/b={self.served}"]
+            exports-file = ""
             listen = "127.0.0.1"
             allow = ["127.0.0.0/8", "::1"]
             connections-per-client = 100
             max-connections = 1000
             max-reads = 16
-            max-chunk-bytes = 4194304
+            max-chunk-bytes = "4MiB"
             max-connection-bytes = 33554432
-            max-bytes = 8589934592
+            max-bytes = "8G"
             stall-limit = 30
             store-patience = 10
             drain = 10

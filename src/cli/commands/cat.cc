@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
 #include "cli/support/local_file.h"
+#include "cli/support/standard_input.h"
 
 namespace stag::cli {
 namespace {
@@ -35,9 +36,26 @@ class Cat final : public RemoteCommand {
   About about() const override {
     return {"cat", "write files to standard output", "  stag cat nfs://server/data/log | less\n"};
   }
-  void declare(Arguments& arguments) override { declare_urls(arguments, "file"); }
+  void declare(Arguments& arguments) override {
+    declare_urls(arguments, "file; '-' is standard input");
+  }
 
  private:
+  Task<Outcome<Ok>> one(Run& run, std::string url) override {
+    if (url != "-") return RemoteCommand::one(run, std::move(url));
+    return pass_through(run);
+  }
+  static Task<Outcome<Ok>> pass_through(Run& run) {
+    StandardOutput output(run.loop);
+    std::vector<std::byte> buffer(std::size_t{1} << 16);
+    for (;;) {
+      const Outcome<std::size_t> got = co_await read_standard_input(run, buffer);
+      if (!got) co_return Failure{got.error()};
+      if (*got == 0) co_return Ok{};
+      const Outcome<Ok> written = co_await output.write(0, Bytes(buffer).first(*got));
+      if (!written) co_return written;
+    }
+  }
   Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
     const Outcome<Node> node = co_await remote.files().walk(remote.path());
     if (!node) co_return Failure{node.error()};

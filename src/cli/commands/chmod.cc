@@ -1,19 +1,22 @@
 #include "cli/commands.h"
-#include "cli/commands/remote_command.h"
+#include "cli/commands/tree_change.h"
 #include "cli/support/mode.h"
 
 namespace stag::cli {
 namespace {
 
-using nfs::client::Node;
+using nfs::client::SetAttributes;
 
-class Chmod final : public RemoteCommand {
+class Chmod final : public TreeChange {
  public:
   About about() const override {
-    return {"chmod", "change modes", "  stag chmod u+x,go-w nfs://server/data/run.sh\n"};
+    return {"chmod", "change modes",
+            "  stag chmod u+x,go-w nfs://server/data/run.sh\n"
+            "  stag chmod -R go+rX nfs://server/data/public\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.positional("MODE", text_, "octal, or like u+x,go=r");
+    declare_recursive(arguments);
     declare_urls(arguments, "file or directory");
   }
   Exit run() override {
@@ -24,13 +27,12 @@ class Chmod final : public RemoteCommand {
   }
 
  private:
-  Task<Outcome<Ok>> act(Run&, Remote& remote) override {
-    const Outcome<Node> node = co_await remote.files().walk(remote.path());
-    if (!node) co_return Failure{node.error()};
-    const bool directory = node->attributes.type == nfs::client::FileType::Directory;
-    nfs::client::SetAttributes attributes;
-    attributes.mode = change_.apply(node->attributes.mode & 07777, directory);
-    co_return co_await remote.files().setattr(node->handle, attributes);
+  std::optional<SetAttributes> change_of(const TreeEntry& entry) const override {
+    const nfs::client::Attributes& known = entry.node.attributes;
+    if (known.type == nfs::client::FileType::Symlink) return std::nullopt;
+    SetAttributes attributes;
+    attributes.mode = change_.apply(known.mode & 07777, entry.is_directory());
+    return attributes;
   }
 
   std::string text_;

@@ -5,6 +5,7 @@
 #include "base/task_group.h"
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/descent.h"
 #include "cli/support/format.h"
 #include "cli/support/json.h"
 #include "cli/support/output.h"
@@ -19,10 +20,12 @@ using nfs::client::Error;
 using nfs::client::Links;
 using nfs::client::Listing;
 using nfs::client::Node;
+using nfs::client::Url;
 
 constexpr std::size_t kLinksInFlight = 16;
 
 constexpr std::string_view kLsNotes =
+    "nfs://HOST/ lists what the host exports, unless it exports '/'.\n"
     "A URL of a symbolic link lists what it leads to; with -l or -d, and when it leads to\n"
     "nothing, it is the link that is listed.\n"
     "On a terminal, control characters in names are shown as \\ooo, octal; else names are\n"
@@ -44,6 +47,11 @@ class Ls final : public Command {
     arguments.flag("-l,--long", long_,
                    "type and mode, links, owner, size and time of each, and where links lead");
     arguments.flag("-a,--all", all_, "names that begin with a dot, too");
+    arguments.flag("-R,--recursive", recursive_, "directories with all that is below");
+    arguments.flag("-t", by_time_, "the last changed first");
+    arguments.flag("-S", by_size_, "the largest first");
+    arguments.flag("-r,--reverse", reverse_, "in reverse order");
+    arguments.flag("-1", one_, "one name on each line, as always");
     arguments.flag("-d,--directory", itself_, "the directory itself, not its entries");
     arguments.flag("--json", json_, "one array of objects for all URLs");
     remote_.declare(arguments);
@@ -59,6 +67,8 @@ class Ls final : public Command {
     std::optional<Attributes> attributes{};
     std::optional<nfs::client::Handle> handle{};
     std::string target{};  // of a symbolic link
+    std::string below{};   // of a directory that is to be listed: its path below the URL
+    std::size_t depth = 0;
   };
 
   Task<Exit> work(Run& run) {
@@ -75,15 +85,85 @@ class Ls final : public Command {
 
   Task<Exit> list(Run& run, std::string url, Json& array) {
     Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, url, remote_);
+    if (!remote && remote.error().kind == Error::Kind::Mount && Url::parse(url)->path == "/")
+      co_return co_await list_exports(run, *Url::parse(url), remote.error(), array);
     if (!remote) co_return failed(remote.error());
-    Outcome<std::vector<Line>> lines = co_await lines_of(**remote);
-    if (lines && (long_ || json_)) co_await read_targets(**remote, *lines);
+    Exit exit = Exit::Done;
+    const Outcome<Node> node = co_await named(**remote);
+    if (!node)
+      exit = failed(node.error());
+    else
+      exit = co_await list_all(run, **remote, *node, url, array);
     co_await (*remote)->close();
-    if (!lines) co_return failed(lines.error());
-    if (run.cancel.cancelled()) co_return failed("interrupted");
-    if (urls_.size() > 1 && !json_) put("{}:\n", shown(url));
-    for (const Line& line : *lines) print(line, to_string((*remote)->url()), array);
+    if (run.cancel.cancelled() && node) co_return failed("interrupted");
+    co_return exit;
+  }
+
+  // MOUNT has no root that shows them.
+  Task<Exit> list_exports(Run& run, Url url, Error why, Json& array) {
+    const auto exports = co_await exports_of(run, url, remote_);
+    if (!exports) co_return failed(why);
+    for (const nfs::client::ListedExport& each : *exports) {
+      if (json_) {
+        Json clients = Json::array();
+        for (const std::string& client : each.clients) clients.add(client);
+        Json object;
+        object.set_bytes("name", each.path)
+            .set("type", std::string_view("export"))
+            .set("url", to_string(url));
+        object.set("clients", std::move(clients));
+        array.add(std::move(object));
+      } else {
+        const std::string clients =
+            each.clients.empty() ? "*" : fmt::format("{}", fmt::join(each.clients, " "));
+        put("{}{}\n", shown(each.path), long_ ? "  " + shown(clients) : "");
+      }
+    }
     co_return Exit::Done;
+  }
+
+  // The URL's object, and with -R the directories below it, in the order in which they are found.
+  Task<Exit> list_all(Run& run, Remote& remote, Node top, std::string url, Json& array) {
+    Exit exit = Exit::Done;
+    const std::string& path = remote.path();
+    std::vector<Line> left{{path.empty() ? "." : path, top.attributes, top.handle}};
+    std::uint64_t listed = 0;
+    for (bool first = true; !left.empty() && !run.cancel.cancelled(); first = false) {
+      const Line directory = std::move(left.back());
+      left.pop_back();
+      Outcome<std::vector<Line>> lines = co_await lines_of(remote, directory);
+      if (lines && (long_ || json_)) co_await read_targets(remote, *lines);
+      if (!lines) {
+        exit = failed(lines.error());
+        continue;
+      }
+      nfs::client::Url place = remote.url();
+      if (!first) place.path += (place.path.ends_with('/') ? "" : "/") + directory.below;
+      if (recursive_ && !json_)
+        put("{}{}:\n", first ? "" : "\n", shown(place.path));
+      else if (urls_.size() > 1 && !json_)
+        put("{}:\n", shown(url));
+      for (const Line& line : *lines) print(line, to_string(place), array);
+      listed += lines->size();
+      if (listed > Listing::kMostKept)
+        co_return failed("there are too many entries below; list parts of it");
+      add_directories(directory, first, *lines, left);
+    }
+    co_return exit;
+  }
+  // In reverse: the next one is taken from the end.
+  void add_directories(const Line& above, bool top, const std::vector<Line>& lines,
+                       std::vector<Line>& left) const {
+    const bool listed = above.attributes->type == nfs::client::FileType::Directory;
+    if (!recursive_ || itself_ || !listed) return;
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+      const bool directory =
+          line->attributes && line->attributes->type == nfs::client::FileType::Directory;
+      if (!directory || above.depth >= Descent::kMostDepth) continue;
+      left.push_back(*line);
+      left.back().below = top ? line->name : above.below + "/" + line->name;
+      left.back().depth = above.depth + 1;
+    }
   }
 
   Task<Outcome<Node>> named(Remote& remote) {
@@ -98,18 +178,15 @@ class Ls final : public Command {
     co_return node;
   }
 
-  Task<Outcome<std::vector<Line>>> lines_of(Remote& remote) {
+  Task<Outcome<std::vector<Line>>> lines_of(Remote& remote, Line directory) {
     std::vector<Line> lines;
-    const Outcome<Node> node = co_await named(remote);
-    if (!node) co_return Failure{node.error()};
-    if (node->attributes.type != nfs::client::FileType::Directory || itself_) {
-      const std::string& path = remote.path();
-      lines.push_back({path.empty() ? "." : path, node->attributes, node->handle});
+    if (directory.attributes->type != nfs::client::FileType::Directory || itself_) {
+      lines.push_back(std::move(directory));
       co_return lines;
     }
-    const bool detailed = long_ || json_;
+    const bool detailed = long_ || json_ || recursive_ || by_time_ || by_size_;
     Listing listing = remote.files().list(
-        node->handle, detailed ? Listing::Detail::Attributes : Listing::Detail::Names,
+        *directory.handle, detailed ? Listing::Detail::Attributes : Listing::Detail::Names,
         Listing::kMostKept);
     for (;;) {
       Outcome<std::vector<Entry>> batch = co_await listing.next();
@@ -118,13 +195,24 @@ class Ls final : public Command {
       for (Entry& entry : *batch) {
         if (!all_ && entry.name.starts_with('.')) continue;
         if (detailed && !(entry.attributes && entry.handle))
-          co_await look(remote, node->handle, entry);
+          co_await look(remote, *directory.handle, entry);
         lines.push_back({std::move(entry.name), entry.attributes, entry.handle});
       }
     }
-    std::sort(lines.begin(), lines.end(),
-              [](const Line& a, const Line& b) { return a.name < b.name; });
+    sort(lines);
     co_return lines;
+  }
+
+  void sort(std::vector<Line>& lines) const {
+    const auto before = [this](const Line& a, const Line& b) {
+      const Attributes ours = a.attributes.value_or(Attributes{});
+      const Attributes theirs = b.attributes.value_or(Attributes{});
+      if (by_size_ && ours.size != theirs.size) return ours.size > theirs.size;
+      if (by_time_ && ours.modified != theirs.modified) return ours.modified > theirs.modified;
+      return a.name < b.name;
+    };
+    std::sort(lines.begin(), lines.end(), before);
+    if (reverse_) std::reverse(lines.begin(), lines.end());
   }
 
   // A server may omit attributes in READDIRPLUS; an entry that was removed meanwhile is listed
@@ -173,6 +261,7 @@ class Ls final : public Command {
   RemoteOptions remote_;
   std::vector<std::string> urls_;
   bool long_ = false, human_ = false, all_ = false, itself_ = false, json_ = false;
+  bool recursive_ = false, by_time_ = false, by_size_ = false, reverse_ = false, one_ = false;
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ class Ping final : public Command {
   }
   void declare(Arguments& arguments) override {
     arguments.number("-c,--count", count_, 0, 1u << 30, "calls to make; 0: until interrupted");
-    arguments.number("-s,--size", size_, 0, 1u << 20, "extra bytes in each call");
+    arguments.size("-s,--size", size_, 0, 1u << 20, "extra bytes in each call");
     arguments.number("-i,--interval", interval_, 0, 1u << 20, "milliseconds between calls");
     arguments.flag("--json", json_, "the summary only, as an object");
     remote_.declare(arguments);

@@ -20,7 +20,7 @@ Task<Exit> RemoteCommand::all(Run& run) {
   for (const std::string& url : urls_) {
     const Outcome<Ok> done = co_await one(run, url);
     if (done) continue;
-    exit = urls_.size() == 1 || done.error().cancelled()
+    exit = urls_.size() == 1 || done.error().cancelled() || done.error().sentence.empty()
                ? failed(done.error())
                : failed(fmt::format("{}: {}", url, explained(done.error())));
     if (run.cancel.cancelled()) break;

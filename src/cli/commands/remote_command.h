@@ -20,6 +20,8 @@ class RemoteCommand : public Command {
   virtual Task<Outcome<Ok>> act(Run& run, Remote& remote) = 0;
   // After the last one.
   virtual void finish() {}
+  // Opens the server of `url` and acts.
+  virtual Task<Outcome<Ok>> one(Run& run, std::string url);
 
   // The directory that `place` is in.
   static Task<Outcome<nfs::client::Handle>> parent_of(Remote& remote, Place place);
@@ -27,7 +29,6 @@ class RemoteCommand : public Command {
 
  private:
   Task<Exit> all(Run& run);
-  Task<Outcome<Ok>> one(Run& run, std::string url);
 
   RemoteOptions remote_;
   std::vector<std::string> urls_;

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
+#include "cli/support/date.h"
 
 namespace stag::cli {
 namespace {
@@ -16,11 +19,26 @@ class Touch final : public RemoteCommand {
  public:
   About about() const override {
     return {"touch", "set times to now, or make empty files",
-            "  stag touch nfs://server/data/ready\n"};
+            "  stag touch nfs://server/data/ready\n"
+            "  stag touch -d '2024-05-01 12:30' nfs://server/data/report\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("-c,--no-create", existing_, "make no new files");
+    arguments.flag("-a", accessed_, "the time of the last access only");
+    arguments.flag("-m", modified_, "the time of the last change only");
+    arguments.text("-d,--date", date_, "DATE",
+                   "that time, not now: 2024-05-01, '2024-05-01 12:30:00', with Z behind in UTC, "
+                   "@SECONDS since 1970");
     declare_urls(arguments, "file or directory");
+  }
+
+  Exit run() override {
+    const std::optional<nfs::client::Time> time = parse_date(date_);
+    if (!date_.empty() && !time)
+      return misused(
+          fmt::format("'{}' is no date; write 2024-05-01, '2024-05-01 12:30' or @SECONDS", date_));
+    if (time) time_ = SetTime::to(*time);
+    return RemoteCommand::run();
   }
 
  private:
@@ -32,8 +50,8 @@ class Touch final : public RemoteCommand {
     }
     if (!node) co_return Failure{node.error()};
     SetAttributes times;
-    times.accessed = SetTime::now();
-    times.modified = SetTime::now();
+    if (accessed_ || !modified_) times.accessed = time_;
+    if (modified_ || !accessed_) times.modified = time_;
     co_return co_await remote.files().setattr(node->handle, times);
   }
 
@@ -47,7 +65,9 @@ class Touch final : public RemoteCommand {
                                              CreateMode::Unchecked);
   }
 
-  bool existing_ = false;
+  bool existing_ = false, accessed_ = false, modified_ = false;
+  std::string date_;
+  SetTime time_ = SetTime::now();
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "cli/copy/comparison.h"
 #include "cli/support/remote.h"
 
 namespace stag::cli {
@@ -38,6 +40,13 @@ bool same_file(const CopyObject& a, const CopyObject& b) {
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }
 
+// For messages.
+std::string path_below(const CopyObject& directory, const std::string& name) {
+  if (name.empty()) return directory.path;
+  if (directory.path.empty() || directory.path == ".") return name;
+  return directory.path + (directory.path.ends_with('/') ? "" : "/") + name;
+}
+
 Failure<Error> refusal(std::string sentence) {
   return Failure{Error::of_local(std::move(sentence))};
 }
@@ -50,16 +59,32 @@ std::string base_name(const std::string& path) {
 }
 
 Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
-               Progress& progress, Complain complain)
+               Progress& progress, Complain complain, Announce announce)
     : run_(run),
       from_(from),
       to_(to),
       options_(options),
       progress_(progress),
-      complain_(std::move(complain)) {}
+      complain_(std::move(complain)),
+      announce_(std::move(announce)),
+      remover_(run, to, options.dry_run, [this](const CopyObject& removed) {
+        ++progress_.removed;
+        if (announce_) announce_("", to_.shown_path(removed.path));
+      }) {}
+
+bool Copier::may_collide(const std::string& name) {
+  const bool first = names_.empty();
+  const bool fresh = names_.insert(name).second;
+  // Without a name, what is in a source goes into the destination.
+  return !first && (!fresh || names_.contains(""));
+}
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
   if (stopped()) co_return;
+  // What comes later wins: it waits until the others are there.
+  if (may_collide(name)) co_await complete();
+  root_.reset();
+  entries_ = 0;
   // As with cp(1), links stay links where trees are copied.
   const Follow follow = options_.recursive ? Follow::No : Follow::Yes;
   const Outcome<std::optional<CopyObject>> found = co_await from_.find(source, follow);
@@ -69,14 +94,38 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   CopyObject object = **found;
   if (object.kind == Kind::Directory && !options_.recursive)
     co_return fail(from_.shown_path(source), "it is a directory; copy it with 'stag cp -r'");
+  source_path_ = object.path;
+  if (object.kind == Kind::File) {
+    co_await files_.at_most(options_.files_in_flight - 1);
+    files_.add(copy_named_file(std::move(object), std::move(name), std::move(destination)));
+    co_return;
+  }
   const Outcome<Target> target = co_await target_of(object, name, destination);
   if (!target) co_return fail(to_.shown_path(destination), target.error());
   co_await copy_object(std::move(object), *target);
 }
 
+// In flight beside other files, from the search for its destination on.
+Task<void> Copier::copy_named_file(CopyObject source, std::string name, std::string destination) {
+  const Outcome<Target> target = co_await target_of(source, name, destination);
+  if (!target) co_return fail(to_.shown_path(destination), target.error());
+  if (target->name.empty())
+    co_return fail(to_.shown_path(destination), "it is a directory; name the file in it");
+  progress_.expected_bytes += source.size;
+  if (!is_further_name(source, *target)) co_await copy_file(std::move(source), *target);
+}
+
+// The destination of many sources is looked for once.
+Task<Outcome<std::optional<CopyObject>>> Copier::find_destination(std::string path) {
+  if (into_ && into_->first == path) co_return std::optional<CopyObject>(into_->second);
+  Outcome<std::optional<CopyObject>> found = co_await to_.find(path, Follow::Yes);
+  if (found && *found && (*found)->kind == Kind::Directory) into_.emplace(std::move(path), **found);
+  co_return found;
+}
+
 Task<Outcome<Copier::Target>> Copier::target_of(const CopyObject& source, std::string name,
                                                 std::string destination) {
-  const Outcome<std::optional<CopyObject>> found = co_await to_.find(destination, Follow::Yes);
+  const Outcome<std::optional<CopyObject>> found = co_await find_destination(destination);
   if (!found) co_return Failure{found.error()};
   if (*found && (*found)->kind == Kind::Directory) {
     if (!name.empty()) co_return co_await inside(**found, name);
@@ -104,6 +153,8 @@ Task<Outcome<Copier::Target>> Copier::inside(CopyObject directory, std::string n
 }
 
 Task<void> Copier::copy_object(CopyObject source, Target target) {
+  const bool clear_now = co_await clear(source, target);
+  if (!clear_now) co_return;
   switch (source.kind) {
     case Kind::Directory:
       co_return co_await copy_directory(std::move(source), std::move(target));
@@ -111,6 +162,7 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
       co_return co_await copy_symlink(std::move(source), std::move(target));
     case Kind::File:
       progress_.expected_bytes += source.size;
+      if (is_further_name(source, target)) co_return;
       co_await files_.at_most(options_.files_in_flight - 1);
       files_.add(copy_file(std::move(source), std::move(target)));
       co_return;
@@ -120,33 +172,67 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
   }
 }
 
+Task<bool> Copier::clear(const CopyObject& source, Target& target) {
+  const bool other = target.existing && target.existing->kind != source.kind;
+  if (!options_.remove_others || !other || source.kind == Kind::Other) co_return true;
+  Member member{target.name, *target.existing};
+  const Outcome<Ok> removed = co_await remover_.remove(target.directory, std::move(member));
+  if (!removed) fail(to_.shown_path(target.existing->path), removed.error());
+  if (removed) target.existing.reset();
+  co_return removed.ok();
+}
+
+Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
+                                 std::set<std::string> names) {
+  // A file that is in flight has a temporary name there.
+  co_await files_.join();
+  Outcome<std::vector<Member>> members = co_await remover_.all_of(directory);
+  if (!members) co_return fail(to_.shown_path(directory.path), members.error());
+  for (Member& member : *members) {
+    const bool stays = names.contains(member.name) ||
+                       excluded(path_below(source, member.name), member.object.kind);
+    if (stays || stopped()) continue;
+    const std::string path = member.object.path;
+    const Outcome<Ok> removed = co_await remover_.remove(directory, std::move(member));
+    if (!removed) fail(to_.shown_path(path), removed.error());
+  }
+}
+
 Task<void> Copier::copy_directory(CopyObject source, Target target) {
   const Descent::Step step(descent_, {source.handle, source.fsid, source.file_id});
   if (step.refusal()) co_return fail(from_.shown_path(source.path), std::string(*step.refusal()));
   const Outcome<CopyObject> directory = co_await directory_for(source, target);
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++progress_.directories;
+  announce(source, target);
   if (!root_) root_ = *directory;
   const bool fresh = !target.name.empty() && !target.existing;
   finish_later(source, *directory, fresh);
   const std::unique_ptr<DirIterator> members = from_.members(source);
+  std::set<std::string> names;
   while (!stopped()) {
     Outcome<std::vector<Member>> batch = co_await members->next();
     if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
-    if (batch->empty()) co_return;
-    for (Member& member : *batch)
-      if (!stopped() && count(member.object))
-        co_await copy_member(*directory, std::move(member), fresh);
+    if (batch->empty()) break;
+    for (Member& member : *batch) {
+      if (options_.remove_others && !fresh) names.insert(member.name);
+      if (stopped() || excluded(member.object.path, member.object.kind)) continue;
+      if (count(member.object)) co_await copy_member(*directory, std::move(member), fresh);
+    }
   }
+  if (options_.remove_others && !fresh && !stopped())
+    co_await remove_others(source, *directory, std::move(names));
 }
 
 // New entries change the time of a directory, and its final mode may forbid to make them.
 void Copier::finish_later(const CopyObject& source, const CopyObject& directory, bool fresh) {
-  if (!fresh && !options_.preserve) return;
-  Finish finish = finish_of(source, std::nullopt);
+  const Preserve& preserve = options_.preserve;
+  const bool asked = preserve.mode || preserve.owner || preserve.times;
+  if (options_.dry_run || (!fresh && !asked)) return;
+  Finish finish = finish_of(source, fresh ? std::nullopt : std::optional(directory));
   // The setgid bit is inherited, so that users who share the parent directory share its files.
-  if (!options_.preserve) finish.mode |= directory.mode & kInherited;
-  if (!options_.preserve && finish.mode == directory.mode) return;
+  if (!preserve.mode) finish.mode |= directory.mode & kInherited;
+  if (!asked && finish.mode == directory.mode) return;
   kept_bytes_ += directory.path.size();
   finished_.push_back({directory, finish});
 }
@@ -164,6 +250,20 @@ bool Copier::count(const CopyObject& found) {
   return false;
 }
 
+bool Copier::excluded(std::string_view path, Kind kind) const {
+  if (source_path_ != "." && path.starts_with(source_path_))
+    path.remove_prefix(source_path_.size());
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  return options_.exclusion.excludes(path, kind == Kind::Directory);
+}
+
+bool Copier::is_further_name(const CopyObject& source, const Target& target) {
+  if (!options_.preserve.links || source.links < 2) return false;
+  const auto [first, fresh] = first_names_.try_emplace(FileId(source.fsid, source.file_id), target);
+  if (!fresh) links_.push_back({source, target, first->second});
+  return !fresh;
+}
+
 bool Copier::is_copy(const CopyObject& source) const {
   return options_.one_server && root_ && root_->handle == source.handle;
 }
@@ -179,12 +279,18 @@ Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) 
 
 // A directory that will get another owner is closed to other users until then.
 std::uint32_t Copier::filling_mode(const CopyObject& source) const {
-  return options_.preserve ? kFilling : (source.mode & 0777 & ~options_.mask) | kFilling;
+  return options_.preserve.owner ? kFilling : (source.mode & 0777 & ~options_.mask) | kFilling;
 }
 
 Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const Target& target) {
   if (is_copy(source)) co_return refusal("a directory cannot be copied into itself");
   if (target.name.empty()) co_return target.directory;
+  if (!target.existing && options_.dry_run) {
+    CopyObject imagined;
+    imagined.path = path_below(target.directory, target.name);
+    imagined.kind = Kind::Directory;
+    co_return imagined;
+  }
   if (!target.existing)
     co_return co_await to_.mkdir(target.directory, target.name, filling_mode(source));
   if (target.existing->kind == Kind::Directory) co_return *target.existing;
@@ -201,15 +307,72 @@ Task<void> Copier::copy_symlink(CopyObject source, Target target) {
                    "its text holds a zero byte, which none can have");
   if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
     co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
-  const Outcome<Ok> made = co_await to_.symlink(target.directory, target.name, *std::move(text));
+  if (target.existing) {
+    const Outcome<bool> kept = co_await stays(source, *target.existing);
+    if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
+    if (*kept) co_return void(++progress_.skipped);
+  }
+  Outcome<Ok> made{Ok{}};
+  if (!options_.dry_run)
+    made = co_await to_.symlink(target.directory, target.name, *std::move(text));
   if (!made) co_return fail(from_.shown_path(source.path), made.error());
   ++progress_.symlinks;
+  announce(source, target);
 }
 
 Task<void> Copier::copy_file(CopyObject source, Target target) {
-  const Outcome<Ok> moved = co_await move_file(source, target);
+  if (target.existing && target.existing->kind == Kind::File) {
+    const Outcome<bool> kept = co_await stays(source, *target.existing);
+    if (!kept) co_return fail(from_.shown_path(source.path), kept.error());
+    if (*kept) {
+      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
+      if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
+      ++progress_.skipped;
+      progress_.expected_bytes -= source.size;
+      co_return;
+    }
+  }
+  Outcome<Ok> moved{Ok{}};
+  if (!options_.dry_run) moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
   ++progress_.files;
+  announce(source, target);
+}
+
+Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& existing) {
+  if (options_.keep_existing) co_return true;
+  if (options_.newer_only && existing.modified >= source.modified) co_return true;
+  if (options_.same == Same::Never || source.kind != existing.kind) co_return false;
+  if (source.kind == Kind::Symlink) {
+    const Outcome<std::string> ours = co_await from_.readlink(source);
+    if (!ours) co_return Failure{ours.error()};
+    const Outcome<std::string> theirs = co_await to_.readlink(existing);
+    if (!theirs) co_return Failure{theirs.error()};
+    co_return *ours == *theirs;
+  }
+  if (source.size != existing.size) co_return false;
+  if (options_.same == Same::SizeAndTime) co_return same_time(source.modified, existing.modified);
+  co_return co_await same_content(from_, source, to_, existing, source.size);
+}
+
+Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) {
+  const bool as_copied = options_.same != Same::Never && !options_.keep_existing;
+  if (!as_copied || options_.dry_run) co_return Ok{};
+  const Finish finish = finish_of(source, existing);
+  const bool fits = finish.mode == existing.mode &&
+                    (!finish.owner || *finish.owner == existing.owner) &&
+                    (!finish.times || same_time(finish.modified, existing.modified));
+  if (fits) co_return Ok{};
+  co_return co_await to_.finish(std::move(existing), finish);
+}
+
+Task<Outcome<std::uint64_t>> Copier::kept_of(const CopyObject& source, const CopyObject& existing) {
+  if (!options_.go_on || existing.size > source.size) co_return std::uint64_t{0};
+  const std::uint64_t kept = existing.size - std::min(existing.size, to_.unordered_bytes());
+  if (options_.same != Same::Content) co_return kept;
+  const Outcome<bool> same = co_await same_content(from_, source, to_, existing, kept);
+  if (!same) co_return Failure{same.error()};
+  co_return *same ? kept : 0;
 }
 
 Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& target) {
@@ -220,28 +383,69 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
     co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
   TempFilePlan plan{.finish = finish_of(source, target.existing),
                     .sparse = source.used < source.size,
-                    .existing = target.existing};
+                    .existing = target.existing,
+                    .in_place = options_.in_place};
+  if (target.existing) {
+    const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
+    if (!kept) co_return Failure{kept.error()};
+    plan.kept = *kept;
+    progress_.expected_bytes -= *kept;
+  }
+  const std::uint64_t kept = plan.kept;
   const Outcome<std::unique_ptr<TempFile>> temp_file =
       co_await to_.temp_file(target.directory, target.name, std::move(plan));
   if (!temp_file) co_return Failure{temp_file.error()};
-  Outcome<Ok> done = co_await filled_and_published(source, **temp_file);
+  Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
   if (done) co_return done;
   co_await (*temp_file)->discard();
-  if ((*temp_file)->in_place())
-    complain_(fmt::format("{}: it was written in place and is incomplete now; copy it again",
-                          to_.shown_path(target.existing->path)));
+  if ((*temp_file)->in_place() && !done.error().sentence.empty())
+    complain_(fmt::format("{}: it was written in place and is incomplete now; {}",
+                          to_.shown_path(path_below(target.directory, target.name)),
+                          options_.in_place ? "'stag cp --continue' goes on" : "copy it again"));
   co_return done;
 }
 
-Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file) {
-  const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file);
+Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file,
+                                               std::uint64_t kept) {
+  const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file, kept);
   if (!size) co_return Failure{size.error()};
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
   co_return co_await temp_file.publish(*size);
 }
 
+Task<void> Copier::make_link(Link link) {
+  const Outcome<std::optional<CopyObject>> first =
+      co_await to_.find_in(link.first.directory, link.first.name);
+  if (!first) co_return fail(from_.shown_path(link.source.path), first.error());
+  const std::optional<CopyObject>& existing = link.target.existing;
+  // Also when the file could not be copied under its first name.
+  const bool copied = *first && (*first)->kind == Kind::File;
+  if (!copied || (existing && (options_.keep_existing || existing->kind != Kind::File)))
+    co_return co_await copy_file(std::move(link.source), std::move(link.target));
+  const bool linked =
+      existing && existing->fsid == (*first)->fsid && existing->file_id == (*first)->file_id;
+  if (!linked && !options_.dry_run) {
+    const Outcome<Ok> made = co_await to_.link(**first, link.target.directory, link.target.name);
+    if (!made) co_return fail(from_.shown_path(link.source.path), made.error());
+    ++progress_.files;
+    announce(link.source, link.target);
+  } else {
+    ++progress_.skipped;
+  }
+  progress_.expected_bytes -= link.source.size;
+}
+
+void Copier::announce(const CopyObject& source, const Target& target) const {
+  if (announce_)
+    announce_(from_.shown_path(source.path),
+              to_.shown_path(path_below(target.directory, target.name)));
+}
+
 Task<void> Copier::complete() {
   co_await files_.join();
+  for (Link& link : links_)
+    if (!stopped()) co_await make_link(std::move(link));
+  links_.clear();
   // The innermost first: a later change inside would touch the time again.
   // After an interruption, too: otherwise directories would keep the modes that they have while
   // they are filled.
@@ -249,6 +453,7 @@ Task<void> Copier::complete() {
     const Outcome<Ok> done = co_await to_.finish(at->directory, at->finish);
     if (!done) fail(to_.shown_path(at->directory.path), done.error());
   }
+  finished_.clear();
 }
 
 Finish Copier::finish_of(const CopyObject& source,
@@ -259,11 +464,11 @@ Finish Copier::finish_of(const CopyObject& source,
     finish.mode = existing->mode;
     finish.owner = existing->owner;
   }
-  if (options_.preserve) {
-    finish.mode = source.mode;
-    finish.owner = source.owner;
-  }
-  finish.times = options_.preserve;
+  const Preserve& preserve = options_.preserve;
+  // The setuid, setgid and sticky bits mean something else with another owner.
+  if (preserve.mode) finish.mode = preserve.owner ? source.mode : source.mode & 0777;
+  if (preserve.owner) finish.owner = source.owner;
+  finish.times = preserve.times;
   finish.accessed = source.accessed;
   finish.modified = source.modified;
   return finish;
@@ -274,7 +479,8 @@ void Copier::fail(const std::string& path, const Error& error) {
   const bool first = !stopped();
   if (concerns_all(error) && !error.cancelled()) hopeless_ = true;
   ++failures_;
-  if (first) complain_(fmt::format("{}: {}", path, explained(error)));
+  // Without a sentence the reader of standard output has closed the pipe.
+  if (first && !error.sentence.empty()) complain_(fmt::format("{}: {}", path, explained(error)));
 }
 
 void Copier::fail(const std::string& path, const std::string& why) {

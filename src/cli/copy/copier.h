@@ -3,18 +3,39 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/task_group.h"
 #include "cli/copy/copy_endpoint.h"
+#include "cli/copy/exclusion.h"
+#include "cli/copy/remover.h"
 #include "cli/support/descent.h"
 
 namespace stag::cli {
 
+// What a copy has of its source.
+struct Preserve {
+  bool mode = false, owner = false, times = false;
+  bool links = false;  // names of one file are names of one file again
+};
+
+// When a file that is there already is taken for the copy.
+enum class Same : std::uint8_t { Never, SizeAndTime, Content };
+
 struct CopyOptions {
   bool recursive = false;
-  bool preserve = false;            // owner, mode and times
+  Preserve preserve{};
+  bool keep_existing = false;  // nothing that is there is replaced
+  bool newer_only = false;     // nothing that is as new as its source is replaced
+  Same same = Same::Never;     // what is the same is not copied again
+  bool in_place = false;       // files have their names from the start
+  bool go_on = false;          // what is there of a file is its beginning, in place
+  bool remove_others = false;  // what is in a directory that its source does not have
+  bool dry_run = false;        // nothing is changed
+  Exclusion exclusion{};
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved
   bool one_server =
@@ -27,15 +48,19 @@ struct CopyOptions {
 class Copier {
  public:
   using Complain = std::function<void(const std::string& sentence)>;
-  // All outlive the Task.
+  // Is told of each file, symbolic link and directory that was copied, from where and to where, or
+  // that was removed: `from` is empty then.
+  using Announce = std::function<void(const std::string& from, const std::string& to)>;
+  // All outlive the Task. `announce` may be empty.
   Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
-         Progress& progress, Complain complain);
+         Progress& progress, Complain complain, Announce announce = {});
 
   // Copies the object `source` to `destination`: into it, as `name`, if that is a directory, else
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
+  // Files may be in flight when it ends.
   Task<void> copy(std::string source, std::string name, std::string destination);
-  // Awaits the transfers in flight and gives directories their final modes and times. Called once,
-  // at the end.
+  // Awaits the transfers in flight, makes hard links, and gives directories their final modes and
+  // times. Called at the end.
   Task<void> complete();
 
   bool all_well() const { return failures_ == 0; }
@@ -51,15 +76,34 @@ class Copier {
     Finish finish;
   };
 
+  // A further name of a file that was copied as `first`.
+  struct Link {
+    CopyObject source;
+    Target target;
+    Target first;
+  };
+  using FileId = std::pair<std::uint64_t, std::uint64_t>;  // fsid and file_id
+
+  // Whether something of an earlier source may have the same name in the destination.
+  bool may_collide(const std::string& name);
+  Task<void> copy_named_file(CopyObject source, std::string name, std::string destination);
+  Task<Outcome<std::optional<CopyObject>>> find_destination(std::string path);
   Task<Outcome<Target>> target_of(const CopyObject& source, std::string name,
                                   std::string destination);
   Task<Outcome<Target>> inside(CopyObject directory, std::string name);
   Task<void> copy_object(CopyObject source, Target target);
   // Whether one more object is within the limit of entries.
   bool count(const CopyObject& found);
+  bool excluded(std::string_view path, Kind kind) const;
+  // Whether the file is another name of one that is copied already: that is a link then.
+  bool is_further_name(const CopyObject& source, const Target& target);
   // `fresh`: nothing can be in the directory yet.
   Task<void> copy_member(CopyObject directory, Member member, bool fresh);
   Task<void> copy_directory(CopyObject source, Target target);
+  // Removes what stands at `target` if it is of another kind; false: it is still there.
+  Task<bool> clear(const CopyObject& source, Target& target);
+  Task<void> remove_others(const CopyObject& source, CopyObject directory,
+                           std::set<std::string> names);
   void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
   std::uint32_t filling_mode(const CopyObject& source) const;
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
@@ -67,7 +111,16 @@ class Copier {
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);
   Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
-  Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file);
+  Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file,
+                                         std::uint64_t kept);
+  // Whether `existing` stays as it is.
+  Task<Outcome<bool>> stays(const CopyObject& source, const CopyObject& existing);
+  // How much of `existing` is the beginning of `source`, and durable.
+  Task<Outcome<std::uint64_t>> kept_of(const CopyObject& source, const CopyObject& existing);
+  Task<void> make_link(Link link);
+  // Gives a file that stays the attributes that its copy would have.
+  Task<Outcome<Ok>> adjust(const CopyObject& source, CopyObject existing);
+  void announce(const CopyObject& source, const Target& target) const;
 
   Finish finish_of(const CopyObject& source, const std::optional<CopyObject>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
@@ -80,8 +133,15 @@ class Copier {
   const CopyOptions options_;
   Progress& progress_;
   const Complain complain_;
+  const Announce announce_;
   TaskGroup files_;
   Descent descent_;
+  Remover remover_;
+  std::set<std::string> names_;                             // of the sources so far
+  std::optional<std::pair<std::string, CopyObject>> into_;  // the last destination and what it is
+  std::string source_path_;                                 // of the present source
+  std::map<FileId, Target> first_names_;                    // of files with several links
+  std::vector<Link> links_;
   std::vector<Finished> finished_;  // parents before their entries
   std::optional<CopyObject> root_;  // the first directory that was copied to
   std::uint64_t entries_ = 0;       // that were found in directories

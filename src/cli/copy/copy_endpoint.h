@@ -46,7 +46,7 @@ struct CopyObject {
   std::uint64_t size = 0;
   std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
   nfs::client::Time accessed{}, modified{}, changed{};
-  std::uint64_t file_id = 0, fsid = 0;  // of a RemoteEndpoint
+  std::uint64_t file_id = 0, fsid = 0;
 };
 
 struct Member {
@@ -57,6 +57,8 @@ struct Member {
 // What has been copied so far.
 struct Progress {
   std::uint64_t files = 0, directories = 0, symlinks = 0;
+  std::uint64_t skipped = 0;         // files and symbolic links that were to stay as they are
+  std::uint64_t removed = 0;         // of the destination, with all that was below
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
   // Temporary files that could not be removed, or are not known to be, for messages.
@@ -77,9 +79,11 @@ struct TempFilePlan {
   Finish finish;
   bool sparse = false;                      // zeros become holes
   std::optional<CopyObject> existing = {};  // the file that has the name now
+  bool in_place = false;                    // nothing has another name meanwhile
+  std::uint64_t kept = 0;                   // bytes of `existing` that the copy begins with
 
   // Whether the file that has the name now is the one to write to, from the start.
-  bool starts_in_place() const { return existing && existing->links > 1; }
+  bool starts_in_place() const { return existing && (in_place || existing->links > 1); }
   // Whether the new file must have the owner of the old one, or it is written in place.
   bool keeps_owner() const { return existing && finish.owner == existing->owner; }
   // The mode of a new file; a file that will get another owner is closed to other users until then.
@@ -91,8 +95,8 @@ class TempFile {
   virtual ~TempFile() = default;
   // Nothing replaces the file before it is complete, unless it is written in place.
   virtual bool in_place() const = 0;
-  // Copies the data of `source` and yields its length; otherwise the caller writes to sink().
-  virtual Task<Outcome<std::uint64_t>> fill(nfs::client::DataSource& source) = 0;
+  // Copies the data of `source` from byte `from` on; otherwise the caller writes to sink().
+  virtual Task<Outcome<Ok>> fill(nfs::client::DataSource& source, std::uint64_t from) = 0;
   virtual nfs::client::DataSink& sink() = 0;
   // Has the server that `source` lies on copy the data by itself (RFC 7862 section 4), and yields
   // its length; nullopt where this file is not on `server`, or the server does not do that.
@@ -130,8 +134,12 @@ class CopyEndpoint {
   // Reading.
   virtual std::unique_ptr<DirIterator> members(const CopyObject& directory) = 0;
   virtual Task<Outcome<std::string>> readlink(CopyObject symlink) = 0;
-  // Moves the data of `file` into `temp_file`; yields its length.
-  virtual Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) = 0;
+  // Moves the data of `file` from byte `from` on into `temp_file`; yields the length of the file.
+  virtual Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
+                                            std::uint64_t from) = 0;
+  // Reads from byte `offset` on until `to` is full or the file ends.
+  virtual Task<Outcome<std::uint64_t>> read_at(CopyObject file, std::uint64_t offset,
+                                               MutableBytes to) = 0;
 
   // Writing.
   virtual Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
@@ -140,12 +148,21 @@ class CopyEndpoint {
   virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) = 0;
   virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                              TempFilePlan plan) = 0;
-  virtual Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) = 0;
+  // How many bytes at the end of a file that was not written completely may be missing in it: its
+  // data need not arrive in order.
+  virtual std::uint64_t unordered_bytes() const = 0;
+  // A further name of `file`, of this endpoint.
+  virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
+  virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;
+  // A directory must be empty.
+  virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
 
 // `progress.bytes` counts the bytes that pass.
 std::unique_ptr<CopyEndpoint> local_endpoint(Run& run, Progress& progress);
 std::unique_ptr<CopyEndpoint> remote_endpoint(Remote& remote, Progress& progress);
+// Standard input as a file to copy, and standard output as one to copy to, whatever their paths.
+std::unique_ptr<CopyEndpoint> standard_endpoint(Run& run, Progress& progress);
 
 // A name that no other file has: ".stag-" and random hexadecimal digits.
 std::string temporary_name();

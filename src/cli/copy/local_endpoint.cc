@@ -59,7 +59,24 @@ Outcome<std::optional<CopyObject>> look(const std::string& path, Follow follow) 
   object.used = static_cast<std::uint64_t>(info.st_blocks) * 512;
   object.accessed = time_of(info.st_atim);
   object.modified = time_of(info.st_mtim);
+  object.file_id = info.st_ino;
+  object.fsid = info.st_dev;
   return std::optional<CopyObject>(std::move(object));
+}
+
+Outcome<std::uint64_t> read_now(const std::string& path, std::uint64_t offset, MutableBytes to) {
+  const net::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return trouble("read", path, errno);
+  std::uint64_t done = 0;
+  while (done < to.size()) {
+    const ssize_t got =
+        ::pread(fd.fd(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return trouble("read", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::uint64_t>(got);
+  }
+  return done;
 }
 
 class LocalDirIterator final : public DirIterator {
@@ -123,11 +140,18 @@ class LocalEndpoint final : public CopyEndpoint {
       return target;
     });
   }
-  Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) override {
+  Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
+                                    std::uint64_t from) override {
     Outcome<std::unique_ptr<LocalFile>> opened =
         co_await offloaded(run_.loop, [&] { return LocalFile::open(run_.loop, file.path); });
     if (!opened) co_return Failure{opened.error()};
-    co_return co_await temp_file.fill(**opened);
+    const Outcome<Ok> filled = co_await temp_file.fill(**opened, from);
+    if (!filled) co_return Failure{filled.error()};
+    co_return file.size;
+  }
+  Task<Outcome<std::uint64_t>> read_at(CopyObject file, std::uint64_t offset,
+                                       MutableBytes to) override {
+    co_return co_await offloaded(run_.loop, [&] { return read_now(file.path, offset, to); });
   }
 
   Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
@@ -159,12 +183,34 @@ class LocalEndpoint final : public CopyEndpoint {
       return open_local_temp_file(run_, progress_, below(directory.path, name), std::move(plan));
     });
   }
-  Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) override {
+  std::uint64_t unordered_bytes() const override { return 0; }
+  Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-      const net::UniqueFd fd(::open(directory.path.c_str(), kFlags));
-      if (!fd) return trouble("open", directory.path, errno);
-      return finish_local(fd.fd(), directory.path, finish);
+      const std::string path = below(directory.path, name);
+      const std::string temporary = below(directory.path, temporary_name());
+      if (::link(file.path.c_str(), temporary.c_str()) != 0) return trouble("link", path, errno);
+      const int error = ::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+      // rename(2) does nothing where both names are of one file already.
+      ::unlink(temporary.c_str());
+      if (error != 0) return trouble("link", path, error);
+      return Ok{};
+    });
+  }
+  Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      const std::string path = below(directory.path, member.name);
+      const int flags = member.object.kind == Kind::Directory ? AT_REMOVEDIR : 0;
+      if (::unlinkat(AT_FDCWD, path.c_str(), flags) != 0) return trouble("remove", path, errno);
+      return Ok{};
+    });
+  }
+  Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      // O_NONBLOCK: if it has become a FIFO meanwhile, open(2) must not block.
+      constexpr int kFlags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+      const net::UniqueFd fd(::open(object.path.c_str(), kFlags));
+      if (!fd) return trouble("open", object.path, errno);
+      return finish_local(fd.fd(), object.path, finish);
     });
   }
 

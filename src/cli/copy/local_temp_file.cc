@@ -76,7 +76,7 @@ class LocalTempFile final : public TempFile, private DataSink {
 
   bool in_place() const override { return temporary_.empty(); }
   // Never called: a copy has at most one local end.
-  Task<Outcome<std::uint64_t>> fill(DataSource&) override {
+  Task<Outcome<Ok>> fill(DataSource&, std::uint64_t) override {
     co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
   }
   DataSink& sink() override { return *this; }
@@ -142,7 +142,8 @@ Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, s
   // If this is refused, the system clears the bits at the first change by another user than the
   // owner.
   static_cast<void>(take_owners_bits(fd.fd()));
-  if (ftruncate(fd.fd(), 0) != 0) return local_failure("write", path, errno);
+  if (ftruncate(fd.fd(), static_cast<off_t>(plan.kept)) != 0)
+    return local_failure("write", path, errno);
   return std::unique_ptr<TempFile>(
       std::make_unique<LocalTempFile>(run, progress, std::move(path), "", std::move(fd), plan));
 }
@@ -168,9 +169,11 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
                                                         std::string path, TempFilePlan plan) {
   if (plan.starts_in_place()) return open_in_place(run, progress, std::move(path), plan);
-  std::string temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
+  std::string temporary;
+  if (!plan.in_place) temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
+  const std::string& made = plan.in_place ? path : temporary;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  net::UniqueFd fd(::open(temporary.c_str(), kFlags, 0600));
+  net::UniqueFd fd(::open(made.c_str(), kFlags, 0600));
   if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
     return open_in_place(run, progress, std::move(path), plan);
   if (!fd) return local_failure("make the file", path, errno);

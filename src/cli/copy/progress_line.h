@@ -20,6 +20,8 @@ class ProgressLine {
 
  private:
   void draw();
+  // How long the rest will take, or that the server writes to its disk; empty: not known.
+  std::string outlook() const;
 
   net::EpollLoop& loop_;
   const Progress& progress_;

@@ -111,7 +111,9 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<std::string>> readlink(CopyObject symlink) override {
     return remote_.files().readlink(symlink.handle, symlink.size);
   }
-  Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file) override {
+  Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
+                                    std::uint64_t from) override {
+    if (from > 0) co_return co_await feed_rest(std::move(file), temp_file.sink(), from);
     // A server may fill holes when it copies.
     const bool holes = file.used < file.size;
     if (server_copies_ && !holes && file.size > 0) {
@@ -122,6 +124,10 @@ class RemoteEndpoint final : public CopyEndpoint {
       server_copies_ = false;
     }
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
+  }
+  Task<Outcome<std::uint64_t>> read_at(CopyObject file, std::uint64_t offset,
+                                       MutableBytes to) override {
+    return remote_.files().read_into(file.handle, offset, to);
   }
 
   Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
@@ -149,11 +155,50 @@ class RemoteEndpoint final : public CopyEndpoint {
     return open_remote_temp_file(remote_, progress_, temp_file_names(directory, std::move(name)),
                                  std::move(plan));
   }
-  Task<Outcome<Ok>> finish(CopyObject directory, Finish finish) override {
-    return finish_remote(remote_.settling(), std::move(directory), std::move(finish));
+  std::uint64_t unordered_bytes() const override {
+    // Those that may be in flight at a time, and as many again for the server.
+    const std::uint64_t parts = std::uint64_t{2} * nfs::client::FileSystemOptions{}.window;
+    return parts * remote_.files().sizes().write;
+  }
+  Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) override {
+    const TempFileNames names = temp_file_names(directory, std::move(name));
+    FileSystem& files = remote_.settling();
+    const Outcome<Ok> made = co_await files.link(file.handle, names.directory, names.temporary);
+    if (!made && !is_answer(made.error())) co_await remove_temp_file(remote_, progress_, names);
+    if (!made) co_return named_by_place(names, made.error());
+    const Outcome<Ok> renamed =
+        co_await files.rename(names.directory, names.temporary, names.directory, names.name);
+    // RFC 1813 3.3.14: nothing happens where both names are of one file already.
+    co_await remove_temp_file(remote_, progress_, names);
+    if (!renamed) co_return named_by_place(names, renamed.error());
+    co_return renamed;
+  }
+  Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
+    FileSystem& files = remote_.settling();
+    if (member.object.kind == Kind::Directory)
+      return files.rmdir(directory.handle, std::move(member.name));
+    return files.remove(directory.handle, std::move(member.name));
+  }
+  Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
+    return finish_remote(remote_.settling(), std::move(object), std::move(finish));
   }
 
  private:
+  // Reads what is behind byte `at` of a file, piece by piece.
+  Task<Outcome<std::uint64_t>> feed_rest(CopyObject file, nfs::client::DataSink& sink,
+                                         std::uint64_t at) {
+    constexpr std::size_t kPiece = std::size_t{8} << 20;
+    std::vector<std::byte> buffer(kPiece);
+    for (;;) {
+      const Outcome<std::uint64_t> got =
+          co_await remote_.files().read_into(file.handle, at, buffer);
+      if (!got) co_return Failure{got.error()};
+      if (*got == 0) co_return at;
+      const Outcome<Ok> written = co_await sink.write(at, Bytes(buffer).first(*got));
+      if (!written) co_return Failure{written.error()};
+      at += *got;
+    }
+  }
   TempFileNames temp_file_names(const CopyObject& directory, std::string name) const {
     TempFileNames names;
     names.directory = directory.handle;

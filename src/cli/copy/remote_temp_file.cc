@@ -136,9 +136,12 @@ class RemoteTempFile final : public TempFile {
     co_return taken;
   }
 
-  Task<Outcome<std::uint64_t>> fill(DataSource& source) override {
+  Task<Outcome<Ok>> fill(DataSource& source, std::uint64_t from) override {
     CountedSource counted(source, progress_);
-    co_return co_await remote_.files().write_file(file_.handle, counted);
+    const Outcome<std::uint64_t> filled =
+        co_await remote_.files().write_file(file_.handle, counted, from);
+    if (!filled) co_return Failure{filled.error()};
+    co_return Ok{};
   }
   DataSink& sink() override {
     in_pieces_ = true;
@@ -192,14 +195,14 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Pr
   FileSystem& files = remote.files();
   Outcome<Ok> emptied{Ok{}};
   if ((file.mode & kOwnersBits) == 0) {
-    emptied = co_await files.setattr(file.handle, {.size = 0});
+    emptied = co_await files.setattr(file.handle, {.size = plan.kept});
   } else {
-    emptied = co_await files.setattr(file.handle, {.mode = file.mode & 0777, .size = 0});
+    emptied = co_await files.setattr(file.handle, {.mode = file.mode & 0777, .size = plan.kept});
     if (emptied) file.mode &= 0777;
     // Only the owner can set the mode; when another user writes, the server's system clears the
     // bits.
     if (!emptied && refused(emptied.error()))
-      emptied = co_await files.setattr(file.handle, {.size = 0});
+      emptied = co_await files.setattr(file.handle, {.size = plan.kept});
   }
   if (!emptied) co_return Failure{emptied.error()};
   co_return std::unique_ptr<TempFile>(std::make_unique<RemoteTempFile>(
@@ -250,18 +253,20 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
                                                                TempFilePlan plan) {
   if (plan.starts_in_place())
     co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
+  if (plan.in_place) names.temporary = names.name;
   const Outcome<Node> made = co_await remote.settling().create(
       names.directory, names.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
   if (!made && plan.existing && refused(made.error()))
     co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
-  if (!made && !is_answer(made.error())) co_await remove_temp_file(remote, progress, names);
+  if (!made && !plan.in_place && !is_answer(made.error()))
+    co_await remove_temp_file(remote, progress, names);
   if (!made) co_return named_by_place(names, made.error());
   CopyObject file;
   file.handle = made->handle;
   file.mode = made->attributes.mode & 07777;
   file.owner = {made->attributes.uid, made->attributes.gid};
-  auto temp_file =
-      std::make_unique<RemoteTempFile>(remote, progress, names, std::move(file), plan, false);
+  auto temp_file = std::make_unique<RemoteTempFile>(remote, progress, names, std::move(file), plan,
+                                                    plan.in_place);
   if (!plan.keeps_owner()) co_return std::unique_ptr<TempFile>(std::move(temp_file));
   const Outcome<bool> taken = co_await temp_file->take_owner();
   if (taken && *taken) co_return std::unique_ptr<TempFile>(std::move(temp_file));

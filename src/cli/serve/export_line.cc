@@ -73,21 +73,6 @@ bool is_host_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || other(c); });
 }
 
-// The addresses of a host name; any other text unchanged.
-Result<std::vector<std::string>, std::string> networks_of(const std::string& match) {
-  if (!is_host_name(match)) return std::vector<std::string>{match};
-  const auto found = net::resolve_blocking({match, 0});
-  if (!found) return Failure{fmt::format("client '{}': {}", match, info(found.error()).text)};
-  std::vector<std::string> networks;
-  for (const net::SocketAddress& each : *found) {
-    std::string host = each.address().host;
-    host.resize(std::min(host.find('%'), host.size()));
-    if (std::find(networks.begin(), networks.end(), host) == networks.end())
-      networks.push_back(std::move(host));
-  }
-  return networks;
-}
-
 Parsed take_client(const ClientWords& client, ExportLine& line) {
   nfs::ExportOptions options = line.options;
   for (const std::string& word : client.options)
@@ -254,6 +239,20 @@ Result<ExportLine, std::string> parse_text(std::string_view text) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>, std::string> networks_of(const std::string& match) {
+  if (!is_host_name(match)) return std::vector<std::string>{match};
+  const auto found = net::resolve_blocking({match, 0});
+  if (!found) return Failure{fmt::format("client '{}': {}", match, info(found.error()).text)};
+  std::vector<std::string> networks;
+  for (const net::SocketAddress& each : *found) {
+    std::string host = each.address().host;
+    host.resize(std::min(host.find('%'), host.size()));
+    if (std::find(networks.begin(), networks.end(), host) == networks.end())
+      networks.push_back(std::move(host));
+  }
+  return networks;
+}
 
 Result<ExportLine, std::string> parse_export(std::string_view text) {
   Result<ExportLine, std::string> line = parse_text(text);

@@ -47,4 +47,8 @@ Result<ExportLine, std::string> parse_export(std::string_view text);
 Result<std::vector<ExportLine>, std::string> parse_exports(const std::string& path,
                                                            const Setting& setting);
 
+// The addresses of a host name, which the name service is asked for, and blocks; any other text
+// unchanged. Fails with one sentence.
+Result<std::vector<std::string>, std::string> networks_of(const std::string& match);
+
 }  // namespace stag::cli

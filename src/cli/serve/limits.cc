@@ -30,14 +30,14 @@ void Limits::declare(Arguments& arguments) {
                    "connections of one client address; 0: a quarter of all");
   arguments.number("--max-reads", reads_, 1, kMostReads,
                    "RDMA Reads that either side of a connection may have outstanding");
-  arguments.number("--max-chunk-bytes", rdma_.transport.max_chunk_bytes, kLeastChunk, kMostChunk,
-                   "bytes of one Read chunk of a call over RDMA; a longer one is refused");
-  arguments.number(
+  arguments.size("--max-chunk-bytes", rdma_.transport.max_chunk_bytes, kLeastChunk, kMostChunk,
+                 "bytes of one Read chunk of a call over RDMA; a longer one is refused");
+  arguments.size(
       "--max-connection-bytes", rdma_.transport.max_bytes, kLeastBytes, kMostBytes,
       "bytes of the calls in progress on one connection: over RDMA of their chunks, over TCP of "
       "calls and unsent replies; further calls wait, and an RDMA call that is larger is refused");
-  arguments.number("--max-bytes", rdma_.max_bytes_all, kLeastBytes, kMostBytes,
-                   "the same for all connections together");
+  arguments.size("--max-bytes", rdma_.max_bytes_all, kLeastBytes, kMostBytes,
+                 "the same for all connections together");
   arguments.number("--stall-limit", stall_seconds_, 0, kMostSeconds,
                    "seconds until a client loses its connection that makes no progress with taking "
                    "replies, sending data it owes, or finishing a message; 0: never");

@@ -27,10 +27,10 @@ void Nfs4Limits::declare(Arguments& arguments) {
                    "requests that a session may have in progress");
   arguments.number("--nfs4-operations", clients.fore.max_operations, kLeastOperations,
                    kMostOperations, "operations of one request");
-  arguments.number("--nfs4-cached-reply", clients.fore.max_response_size_cached, 0,
-                   kMostCachedReply, "bytes of a reply that a slot may keep for a retry");
-  arguments.number("--nfs4-caches", clients.caches, kLeastCaches, kMostCaches,
-                   "bytes of all these replies together; sessions get less as they fill");
+  arguments.size("--nfs4-cached-reply", clients.fore.max_response_size_cached, 0, kMostCachedReply,
+                 "bytes of a reply that a slot may keep for a retry");
+  arguments.size("--nfs4-caches", clients.caches, kLeastCaches, kMostCaches,
+                 "bytes of all these replies together; sessions get less as they fill");
   arguments.number("--nfs4-states-per-client", states.states_of_client, 16, kMost,
                    "opens and locks of one client");
   arguments.number("--nfs4-states", states.states, 16, kMost,

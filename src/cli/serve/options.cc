@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "cli/serve/exports_file.h"
 #include "cli/serve/process.h"
+#include "cli/support/output.h"
 #include "cli/support/remote.h"
 #include "rpcbind/lookup.h"
 
@@ -46,6 +48,9 @@ void ServeOptions::declare(Arguments& arguments) {
       "connections may use the folder's "
       "file system themselves [if it is on this machine]; nfs_only: no program here uses it; "
       "client=NETWORK[:OPTION]... for each network that may mount it [all]");
+  arguments.text("--exports-file", exports_file, "FILE",
+                 "exports in the form of exports(5), such as /etc/exports, with its defaults; read "
+                 "again on SIGHUP");
   arguments.texts("--listen", hosts, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. Only sec=krb5p "
                   "encrypts: beyond this machine, use it or trust the network");
@@ -145,14 +150,22 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::read_exports() const 
     if (!line) return Failure{line.error()};
     lines.push_back(*std::move(line));
   }
-  if (exports_are_in_file()) {
+  if (export_texts.empty() && config.given()) {
     Result<std::vector<ExportLine>, std::string> in_file = exports_in_file();
     if (!in_file) return in_file;
     lines = *std::move(in_file);
   }
+  if (!exports_file.empty()) {
+    Result<ExportsFile, std::string> read = read_exports_file(exports_file);
+    if (!read) return Failure{read.error()};
+    for (const std::string& remark : read->remarks)
+      write_error(fmt::format("stag serve: {}\n", remark));
+    std::ranges::move(read->lines, std::back_inserter(lines));
+  }
   if (lines.empty())
     return Failure{
-        std::string("nothing to serve; say what with --export /name=DIR or --export /name=memory")};
+        std::string("nothing to serve; say what with --export /name=DIR, --export /name=memory or "
+                    "--exports-file FILE")};
   return lines;
 }
 

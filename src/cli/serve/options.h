@@ -33,11 +33,14 @@ class ServeOptions {
   // Whether what is asked for is there; completes what was left open. The error is one sentence.
   Result<Ok, std::string> check();
 
-  bool exports_are_in_file() const { return export_texts.empty() && config.given(); }
+  bool exports_are_in_file() const {
+    return !exports_file.empty() || (export_texts.empty() && config.given());
+  }
   // At least one; reads the file anew. The error is one sentence.
   Result<std::vector<ExportLine>, std::string> read_exports() const;
 
   std::vector<std::string> export_texts;
+  std::string exports_file;  // in the form of exports(5)
   std::vector<std::string> hosts;
   std::uint32_t rdma_port = endpoint::kRdmaPort;
   std::uint32_t tcp_port = endpoint::kTcpPort;

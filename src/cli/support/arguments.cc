@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/support/output.h"
+#include "cli/support/size.h"
 
 namespace stag::cli {
 namespace {
@@ -23,6 +24,35 @@ CLI::Option* last_wins(CLI::Option* option) {
 template <class Number>
 CLI::Option* bounded(CLI::Option* option, Number least, Number most) {
   return last_wins(option)->check(CLI::Range(least, most).description(""))->type_name("N");
+}
+
+// The help tells a default as people write sizes.
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::string unit;
+  for (const char each : kUnits) {
+    if (bytes == 0 || bytes % 1024 != 0) break;
+    bytes /= 1024;
+    unit = each;
+  }
+  return fmt::format("{}{}", bytes, unit);
+}
+
+CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t least,
+                      std::uint64_t most, const std::string& help,
+                      std::function<void(std::uint64_t)> set) {
+  const auto take = [set = std::move(set)](const std::string& text) {
+    set(parse_size(text).value_or(0));
+  };
+  const auto check = [least, most](const std::string& text) -> std::string {
+    const std::optional<std::uint64_t> bytes = parse_size(text);
+    if (!bytes) return fmt::format("'{}' is no size; write 65536, 64K or 1MiB", text);
+    if (*bytes >= least && *bytes <= most) return {};
+    return fmt::format("{} is not in range [{} - {}]", text, size_text(least), size_text(most));
+  };
+  return last_wins(app.add_option_function<std::string>(names, take, help))
+      ->check(CLI::Validator(check, ""))
+      ->type_name("BYTES");
 }
 
 // --no-x has no setting of its own: the file says x = false.
@@ -136,6 +166,21 @@ void describe(CLI::App& app, const About& about) {
   app.get_formatter()->column_width(36);
 }
 
+// Gives long options with one dash a second one, where the command has them.
+void add_dashes(const CLI::App& root, const std::vector<std::unique_ptr<Command>>& commands,
+                std::vector<std::string>& words) {
+  const auto named = [&words](const std::unique_ptr<Command>& command) {
+    return !words.empty() && words.front() == command->about().name;
+  };
+  const auto command = std::find_if(commands.begin(), commands.end(), named);
+  if (command == commands.end() || !(*command)->about().one_dash) return;
+  const CLI::App* app = root.get_subcommand(words.front());
+  for (std::string& word : words)
+    if (word.size() > 2 && word[0] == '-' && word[1] != '-' &&
+        app->get_option_no_throw("-" + word) != nullptr)
+      word.insert(0, "-");
+}
+
 std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
   const std::vector<std::string> strange = root.remaining();
   if (!root.get_subcommands().empty() || strange.empty()) return error.what();
@@ -177,6 +222,11 @@ void Arguments::human_readable(bool& value, const std::string& help) {
   flag("-h,--human-readable", value, help);
 }
 
+void Arguments::flag_or_text(const std::string& names, std::string& value,
+                             const std::string& help) {
+  last_wins(app_.add_flag(names, value, help));
+}
+
 void Arguments::text(const std::string& names, std::string& value, const std::string& placeholder,
                      const std::string& help) {
   last_wins(app_.add_option(names, value, help)->type_name(placeholder));
@@ -201,6 +251,24 @@ void Arguments::number(const std::string& names, std::optional<std::uint32_t>& v
                        std::uint32_t least, std::uint32_t most, const std::string& help) {
   const auto set = [&value](const std::uint32_t& given) { value = given; };
   bounded(app_.add_option_function<std::uint32_t>(names, set, help), least, most);
+}
+
+void Arguments::size(const std::string& names, std::uint32_t& value, std::uint32_t least,
+                     std::uint32_t most, const std::string& help) {
+  const auto set = [&value](std::uint64_t given) { value = static_cast<std::uint32_t>(given); };
+  add_size(app_, names, least, most, help, set)->default_str(size_text(value));
+}
+
+void Arguments::size(const std::string& names, std::uint64_t& value, std::uint64_t least,
+                     std::uint64_t most, const std::string& help) {
+  const auto set = [&value](std::uint64_t given) { value = given; };
+  add_size(app_, names, least, most, help, set)->default_str(size_text(value));
+}
+
+void Arguments::size(const std::string& names, std::optional<std::uint32_t>& value,
+                     std::uint32_t least, std::uint32_t most, const std::string& help) {
+  const auto set = [&value](std::uint64_t given) { value = static_cast<std::uint32_t>(given); };
+  add_size(app_, names, least, most, help, set);
 }
 
 void Arguments::choice(const std::string& names, std::string& value,
@@ -283,7 +351,10 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "  mountport=N       port of MOUNT [rpcbind's answer, else 2049; tcp: the port of NFS "
       "first]\n"
       "  rpcbindport=N     port of rpcbind [111]\n"
-      "  version=2|3|4|4.0|4.1|4.2, rsize=N, wsize=N, fabric=iwarp|verbs|auto, sec=sys\n"
+      "  uid=N, gid=N      who the server is told the user is, with sec=sys [the local user]\n"
+      "  version=2|3|4|4.0|4.1|4.2, rsize=N, wsize=N (64K, 1M), fabric=iwarp|verbs|auto,\n"
+      "  sec=sys|krb5|krb5i|krb5p\n"
+      "\nSizes: N bytes, or NK, NM, NG (1024), NKB, NMB (1000), as 64K or 1.5GiB.\n"
       "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
       "signal\n"
       "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
@@ -302,8 +373,12 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       chosen = command;
     });
   }
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  add_dashes(root, commands, words);
+  // CLI11 takes them from the end.
+  std::reverse(words.begin(), words.end());
   try {
-    root.parse(argc, argv);
+    root.parse(std::move(words));
   } catch (const CLI::Error& error) {
     return report(root, error);
   }

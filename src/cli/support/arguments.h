@@ -57,6 +57,8 @@ class Arguments {
   void flag(const std::string& names, bool& value, const std::string& help);
   // -h and --human-readable, as ls(1) and df(1) have them; -h no longer stands for --help.
   void human_readable(bool& value, const std::string& help);
+  // A flag that may have a value, behind '=' only; "true" without.
+  void flag_or_text(const std::string& names, std::string& value, const std::string& help);
   void text(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& help);
   // Each occurrence adds one.
@@ -69,6 +71,13 @@ class Arguments {
   // Distinguishes a value that was given from none; `help` describes the case of none.
   void number(const std::string& names, std::optional<std::uint32_t>& value, std::uint32_t least,
               std::uint32_t most, const std::string& help);
+  // Bytes, with or without a unit (cli/support/size.h).
+  void size(const std::string& names, std::uint32_t& value, std::uint32_t least, std::uint32_t most,
+            const std::string& help);
+  void size(const std::string& names, std::uint64_t& value, std::uint64_t least, std::uint64_t most,
+            const std::string& help);
+  void size(const std::string& names, std::optional<std::uint32_t>& value, std::uint32_t least,
+            std::uint32_t most, const std::string& help);
   void choice(const std::string& names, std::string& value,
               std::initializer_list<std::string> words, const std::string& help);
   // A positional argument.

@@ -40,6 +40,7 @@ struct About {
   std::string_view summary;
   std::string_view example;
   std::string_view notes{};  // further help that does not fit one line per option; whole lines
+  bool one_dash = false;     // long options may have one dash, as those of find(1)
 };
 
 // The loop and the cancellation of a client command.

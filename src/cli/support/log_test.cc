@@ -17,12 +17,12 @@ constexpr auto kHostile = "na\x1b[2Jme\n2024 forged\u009b\u202e\xff\x7f"sv;
 
 // What is logged about something that a peer has named.
 std::string logged(LogFormat format) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   start_log("debug", format);
   trace(Reason::RpcPeerTooSlow, kHostile, kHostile);
   spdlog::default_logger()->flush();
   set_trace_sink(nullptr);
-  return testing::internal::GetCapturedStderr();
+  return ::testing::internal::GetCapturedStderr();
 }
 
 bool is_one_plain_line(std::string line) {

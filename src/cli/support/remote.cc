@@ -12,6 +12,7 @@
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "fabric/verbs/verbs_fabric.h"
+#include "nfs/client/session/endpoint_discovery.h"
 
 namespace stag::cli {
 namespace {
@@ -54,6 +55,19 @@ endpoint::FabricKind fabric_of(const Url& url, const RemoteOptions& options) {
   return endpoint::FabricKind::Iwarp;
 }
 
+std::string machine_name() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return host.data();
+}
+
+// Those of this process, but for what the URL says of the user; that user has no further groups.
+rpc::Credentials user_credentials(const Url& url) {
+  if (!url.uid && !url.gid) return own_credentials();
+  return rpc::Credentials::sys(machine_name(), url.uid.value_or(geteuid()),
+                               url.gid.value_or(getegid()), {});
+}
+
 // Reports the choice of --fabric auto, on standard error.
 void tell_choice(endpoint::FabricKind chosen, Reason reason) {
   if (chosen == endpoint::FabricKind::Verbs)
@@ -62,9 +76,9 @@ void tell_choice(endpoint::FabricKind chosen, Reason reason) {
     write_error(fmt::format("stag: connected by software iWARP over TCP: {}\n", info(reason).text));
 }
 
-nfs::client::FileSystemOptions file_system_options(const RemoteOptions& options) {
+nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteOptions& options) {
   nfs::client::FileSystemOptions files;
-  files.mount_credentials = own_credentials();
+  files.mount_credentials = user_credentials(url);
   files.calls.timeout = std::chrono::seconds(options.timeout);
   return files;
 }
@@ -90,28 +104,26 @@ void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
   constexpr std::uint32_t kLeast = 1024;
   constexpr std::uint32_t kMost = 256 * 1024;
   constexpr std::uint32_t kMostCredits = 4096;
-  arguments.number("--inline-threshold", transport.inline_size, kLeast, kMost,
-                   fmt::format("bytes of the longest RDMA Send and Receive [{} for calls, {} for "
-                               "replies]",
-                               endpoint::kSoftwareCallSize, rpc::rdma::kUsualInlineSize));
+  arguments.size("--inline-threshold", transport.inline_size, kLeast, kMost,
+                 fmt::format("bytes of the longest RDMA Send and Receive [{} for calls, {} for "
+                             "replies]",
+                             endpoint::kSoftwareCallSize, rpc::rdma::kUsualInlineSize));
   arguments.number("--credits", credits, 1, kMostCredits,
                    "calls that a connection over RDMA may have in progress");
   arguments.flag("--crc", transport.crc, "ask for CRC32C on every FPDU of iWARP");
 }
 
 rpc::Credentials own_credentials() {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   std::array<gid_t, 256> groups{};
   const int count = getgroups(static_cast<int>(groups.size()), groups.data());
   const std::span<const gid_t> known =
       std::span(groups).first(static_cast<std::size_t>(std::max(count, 0)));
-  return rpc::Credentials::sys(host.data(), geteuid(), getegid(), known);
+  return rpc::Credentials::sys(machine_name(), geteuid(), getegid(), known);
 }
 
 Outcome<rpc::Credentials> nfs_credentials(const Url& url) {
   using gss::Service;
-  if (url.security == Url::Security::Sys) return own_credentials();
+  if (url.security == Url::Security::Sys) return user_credentials(url);
   const Service service = url.security == Url::Security::Krb5p   ? Service::privacy
                           : url.security == Url::Security::Krb5i ? Service::integrity
                                                                  : Service::none;
@@ -180,7 +192,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   std::unique_ptr<Remote> remote(new Remote(run));
   remote->nfs_connector_ = nfs_connector(run.loop, *parsed, options);
   remote->mount_connector_ = tcp_connector(run.loop, options);
-  nfs::client::FileSystemOptions files = file_system_options(options);
+  nfs::client::FileSystemOptions files = file_system_options(*parsed, options);
   files.calls.credentials = *std::move(credentials);
   files.calls.cancel = run.cancel;
   files.calls.version = parsed->version;
@@ -190,6 +202,24 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   remote->session_ = *std::move(session);
   remote->share(files);
   co_return std::move(remote);
+}
+
+Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, Url url,
+                                                                 const RemoteOptions& options) {
+  nfs::client::ProtocolOptions calls = file_system_options(url, options).calls;
+  calls.cancel = run.cancel;
+  const std::unique_ptr<rpc::Connector> connector = tcp_connector(run.loop, options);
+  const Outcome<Address> at = co_await nfs::client::find_mount(*connector, url, calls);
+  if (!at) co_return Failure{at.error()};
+  const auto channel = co_await connector->connect(*at, run.cancel);
+  if (!channel)
+    co_return Failure{Error::of_call({"connect to the MOUNT service", {}}, channel.error())};
+  rpc::CallOptions call;
+  call.timeout = calls.timeout;
+  call.cancel = run.cancel;
+  auto listed = co_await nfs::client::list_exports(**channel, user_credentials(url), call);
+  co_await (*channel)->close();
+  co_return listed;
 }
 
 Place place_of(std::string path) {

@@ -11,6 +11,7 @@
 #include "cli/support/command.h"
 #include "endpoint/connector.h"
 #include "fabric/fabric.h"
+#include "nfs/client/session/mount.h"
 #include "nfs/client/session/session.h"
 
 namespace stag::cli {
@@ -81,6 +82,10 @@ std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::c
 std::unique_ptr<fabric::Fabric> rdma_fabric(net::EpollLoop& loop, const nfs::client::Url& url,
                                             const RemoteOptions& options);
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options);
+
+// What the MOUNT service of `url` exports, whatever the path of the URL.
+Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, nfs::client::Url url,
+                                                                 const RemoteOptions& options);
 
 // Splits "a/b/c" into the directory "a/b" and the name "c"; trailing '/' are ignored. The name is
 // empty for the root.

@@ -63,11 +63,26 @@ Parsed port_into(std::string_view name, std::string_view value,
   return Ok{};
 }
 
+// Bytes, or KiB and MiB with K and M behind.
 Parsed size_into(std::string_view name, std::string_view value,
                  std::optional<std::uint32_t>& size) {
-  const auto parsed = number(value, std::numeric_limits<std::int32_t>::max());
-  if (!parsed) return wrong(name, quoted(value) + " is no size; give a number of bytes above 0");
-  size = *parsed;
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+  const bool kilo = value.ends_with('K') || value.ends_with('k');
+  const bool mega = value.ends_with('M') || value.ends_with('m');
+  const std::uint32_t unit = mega ? 1u << 20 : kilo ? 1u << 10 : 1;
+  const auto parsed = number(value.substr(0, value.size() - (unit > 1 ? 1 : 0)), kMost / unit);
+  if (!parsed)
+    return wrong(name, quoted(value) + " is no size; give a number of bytes above 0, or like 64K");
+  size = *parsed * unit;
+  return Ok{};
+}
+
+Parsed id_into(std::string_view name, std::string_view value, std::optional<std::uint32_t>& id) {
+  // chown(2) takes the largest number for "leave it".
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
+  const auto parsed = value == "0" ? std::optional<std::uint32_t>(0) : number(value, kMost);
+  if (!parsed) return wrong(name, quoted(value) + " is no number of a user or group");
+  id = *parsed;
   return Ok{};
 }
 
@@ -134,6 +149,13 @@ Parsed write_size(Url& url, std::string_view value) {
   return size_into("wsize", value, url.write_size);
 }
 
+Parsed user(Url& url, std::string_view value) {
+  return id_into("uid", value, url.uid);
+}
+Parsed group(Url& url, std::string_view value) {
+  return id_into("gid", value, url.gid);
+}
+
 struct UrlOption {
   std::string_view name;
   Parsed (*take)(Url&, std::string_view value);
@@ -148,6 +170,8 @@ constexpr std::array kOptions{
     UrlOption{"wsize", write_size},
     UrlOption{"port", port},
     UrlOption{"rpcbindport", rpcbind_port},
+    UrlOption{"uid", user},
+    UrlOption{"gid", group},
 };
 
 Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view>& seen) {
@@ -162,8 +186,8 @@ Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view
     if (option.name == name) return option.take(url, text.substr(equals + 1));
   return wrong(
       quoted(name),
-      "no such option; there are version, proto, fabric, mountport, rsize, wsize, sec, port "
-      "and rpcbindport");
+      "no such option; there are version, proto, fabric, mountport, rsize, wsize, sec, port, "
+      "rpcbindport, uid and gid");
 }
 
 Parsed take_options(Url& url, std::string_view text) {
@@ -231,6 +255,8 @@ Outcome<Url> Url::parse(std::string_view text) {
   }
   const Parsed options = take_options(url, text.substr(std::min(question + 1, text.size())));
   if (!options) return Failure{options.error()};
+  if (url.security != Url::Security::Sys && (url.uid || url.gid))
+    return wrong("uid and gid", "with sec=krb5 the server knows who the user is");
   return url;
 }
 

@@ -1,7 +1,8 @@
 // Url: the address of files on an NFS server, in one line:
 //
 //   nfs://host[:port]/export/path?version=2|3|4|4.0|4.1|4.2&proto=rdma|tcp&fabric=iwarp|verbs|auto&
-//         mountport=N&rsize=N&wsize=N&sec=sys|krb5|krb5i|krb5p&port=rpcbind&rpcbindport=N
+//         mountport=N&rsize=N&wsize=N&sec=sys|krb5|krb5i|krb5p&port=rpcbind&rpcbindport=N&
+//         uid=N&gid=N
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
 // IPv6 address stands in brackets. The options may come in any order, each once. With
@@ -43,6 +44,7 @@ struct Url {
   std::optional<std::uint16_t> rpcbind_port;
   std::optional<std::uint32_t> read_size;  // bytes, above 0
   std::optional<std::uint32_t> write_size;
+  std::optional<std::uint32_t> uid, gid;  // for AUTH_SYS, in place of the local user's
 
   // Fails with Kind::Url and a sentence that names the offending part.
   static Outcome<Url> parse(std::string_view text);

@@ -71,6 +71,22 @@ TEST(Url, names_a_version_of_NFS_and_of_version_4_perhaps_a_minor_one) {
   EXPECT_EQ(parsed("nfs://h/x?version=4.2").version, 4u);
 }
 
+TEST(Url, names_a_user_and_a_group_by_number) {
+  EXPECT_EQ(parsed("nfs://h/x?uid=0&gid=1000").uid, 0u);
+  EXPECT_EQ(parsed("nfs://h/x?uid=0&gid=1000").gid, 1000u);
+  EXPECT_FALSE(parsed("nfs://h/x").uid);
+  for (const char* text : {"nfs://h/x?uid=-1", "nfs://h/x?uid=4294967295", "nfs://h/x?gid=wheel",
+                           "nfs://h/x?uid=5&sec=krb5"})
+    EXPECT_FALSE(Url::parse(text).ok()) << text;
+}
+
+TEST(Url, has_sizes_with_units) {
+  EXPECT_EQ(parsed("nfs://h/x?rsize=64K&wsize=1M").read_size, 65536u);
+  EXPECT_EQ(parsed("nfs://h/x?rsize=64K&wsize=1M").write_size, 1u << 20);
+  EXPECT_FALSE(Url::parse("nfs://h/x?rsize=K").ok());
+  EXPECT_FALSE(Url::parse("nfs://h/x?rsize=4096M").ok());
+}
+
 TEST(Url, is_distinguished_from_a_local_path) {
   EXPECT_TRUE(Url::looks_like("nfs://h/x"));
   EXPECT_TRUE(Url::looks_like("NFS://h/x"));
@@ -117,7 +133,7 @@ TEST(Url, names_the_part_that_is_wrong) {
       {"nfs://h:2049/x?port=rpcbind", "the host has one already"},
       {"nfs://h/x?rpcbindport=0", "'0' is no port"},
       {"nfs://h/x?rsize=0", "'0' is no size"},
-      {"nfs://h/x?wsize=1M", "'1M' is no size"},
+      {"nfs://h/x?wsize=1X", "'1X' is no size"},
       {"nfs://h/x?rsize=5&rsize=5", "given twice"},
       {"nfs://h/x?colour=red", "'colour': no such option"},
       {"nfs://h/x?proto", "name=value"},

@@ -1,0 +1,248 @@
+#include "cli/commands/copy_command.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "cli/support/format.h"
+#include "cli/support/json.h"
+#include "cli/support/output.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::Url;
+
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 40;
+constexpr std::string_view kStandard = "-";
+
+std::uint32_t current_umask() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return mask;
+}
+
+// The name of a source in the directory that it is copied to.
+std::string name_of(const std::string& source) {
+  if (source == kStandard) return "";
+  const Outcome<Url> url = Url::parse(source);
+  return base_name(Url::looks_like(source) && url ? url->path : source);
+}
+
+// Where the object of `url` is in the session `remote`, if that is beside the object for which it
+// was opened: there may be another export between them otherwise.
+std::optional<std::string> path_beside(const Remote& remote, const std::string& url) {
+  Outcome<Url> other = Url::parse(url);
+  if (!other || remote.path().empty()) return std::nullopt;
+  const Place mine = place_of(remote.url().path);
+  const Place theirs = place_of(other->path);
+  const bool named = !theirs.name.empty() && theirs.name != "." && theirs.name != "..";
+  const std::string slash = other->path.ends_with('/') ? "/" : "";
+  other->path = remote.url().path;
+  if (!named || mine.directory != theirs.directory || !(*other == remote.url()))
+    return std::nullopt;
+  const std::string directory = place_of(remote.path()).directory;
+  return directory + (directory.empty() ? "" : "/") + theirs.name + slash;
+}
+
+}  // namespace
+
+struct CopyCommand::Work {
+  Run& run;
+  const std::vector<std::string> sources;
+  const std::string destination;
+  Progress progress{};
+  ProgressLine line{run.loop, progress};
+  End to{};
+  std::optional<Stage> stage{};
+};
+
+void CopyCommand::declare_copying(Arguments& arguments) {
+  arguments.texts("--exclude", excluded_, "GLOB",
+                  "leave out what matches: a name at any depth, or with '/' a path below the "
+                  "source; with '/' behind, directories only");
+  arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight, of all sources together");
+  arguments.flag("-v,--verbose", verbose_, "print what is copied, and where to");
+  arguments.number("--max-entries", max_entries_, 1, kMostEntries,
+                   "entries of one remote source with its directories; more count as a tree "
+                   "that never ends");
+  arguments.flag("--stats", stats_, "print what was copied, how fast, and by which kind of chunk");
+  arguments.flag("--json", json_, "the same as an object");
+  remote_.declare(arguments);
+}
+
+std::optional<Exit> CopyCommand::check_paths(const std::vector<std::string>& sources,
+                                             const std::string& destination) const {
+  for (const std::string& source : sources)
+    if (!Url::looks_like(source) && !Url::looks_like(destination))
+      return misused(
+          fmt::format("neither '{}' nor '{}' is a URL; 'stag {}' copies to and from servers, and a "
+                      "URL looks like nfs://HOST/EXPORT/PATH",
+                      source, destination, about().name));
+  if (destination == kStandard && json_)
+    return misused("standard output takes the files or --json, not both");
+  return std::nullopt;
+}
+
+std::string_view CopyCommand::left_behind() const {
+  return "files called .stag-* may be left beside the destination; remove them";
+}
+
+Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
+                                 std::string destination) {
+  // Standard output takes one file after the other.
+  options_.files_in_flight = destination == kStandard ? 1 : jobs_;
+  options_.mask = current_umask();
+  options_.exclusion = Exclusion(excluded_);
+  Work work{run, std::move(sources), std::move(destination)};
+  Outcome<End> to = co_await open(run, work.destination, work.progress);
+  if (!to) co_return failed(to.error());
+  work.to = *std::move(to);
+  Exit exit = co_await check_destination(work);
+  if (exit == Exit::Done) exit = co_await copy_sources(work);
+  if (work.to.remote) co_await work.to.remote->close();
+  work.line.clear();
+  for (const std::string& path : work.progress.leftovers)
+    complain(fmt::format("'{}' may be left; remove it", path));
+  if (run.cancel.cancelled()) co_return failed("interrupted");
+  report(work.progress, work.line.seconds());
+  co_return exit;
+}
+
+Task<Exit> CopyCommand::copy_sources(Work& work) {
+  Exit exit = Exit::Done;
+  const auto note = [&exit](Exit one) {
+    if (one != Exit::Done) exit = one;
+  };
+  for (const std::string& source : work.sources) {
+    if (work.run.cancel.cancelled()) break;
+    const std::optional<std::string> path = co_await path_in_stage(work, source);
+    if (!path) {
+      note(co_await end_stage(work));
+      note(co_await begin_stage(work, source));
+      if (!work.stage) continue;
+    }
+    const std::string from = path.value_or(work.stage->from.path);
+    const std::string name = contents_only_ ? "" : name_of(source);
+    co_await work.stage->copier->copy(from, name, work.to.path);
+  }
+  note(co_await end_stage(work));
+  co_return exit;
+}
+
+Task<std::optional<std::string>> CopyCommand::path_in_stage(Work& work, std::string source) {
+  if (!work.stage || source == kStandard) co_return std::nullopt;
+  const bool remote = Url::looks_like(source);
+  const End& from = work.stage->from;
+  if (!remote && !from.remote && from.path != kStandard) co_return source;
+  if (!remote || !from.remote) co_return std::nullopt;
+  std::optional<std::string> path = path_beside(*from.remote, source);
+  if (!path || !options_.recursive) co_return path;
+  // A directory may be an export of its own.
+  const Outcome<std::optional<CopyObject>> found = co_await from.side->find(*path, Follow::No);
+  const bool directory = found && *found && (*found)->kind == Kind::Directory;
+  if (directory) co_return std::nullopt;
+  co_return path;
+}
+
+Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
+  Outcome<End> from = co_await open(work.run, std::move(source), work.progress);
+  if (!from) co_return failed_by(work.run, from.error());
+  work.stage.emplace();
+  work.stage->from = *std::move(from);
+  const End& end = work.stage->from;
+  options_.max_entries = end.remote ? max_entries_ : 0;
+  options_.one_server = end.remote && work.to.remote &&
+                        end.remote->url().nfs_address() == work.to.remote->url().nfs_address();
+  const auto said = [this, &work](const std::string& sentence) {
+    work.line.clear();
+    complain(sentence);
+  };
+  const bool quiet = !(verbose_ || options_.dry_run) || json_ || work.destination == kStandard;
+  const auto told = [&work](const std::string& source_path, const std::string& path) {
+    work.line.clear();
+    if (source_path.empty())
+      put("removed '{}'\n", shown(path));
+    else
+      put("'{}' -> '{}'\n", shown(source_path), shown(path));
+  };
+  work.stage->copier =
+      std::make_unique<Copier>(work.run, *end.side, *work.to.side, options_, work.progress, said,
+                               quiet ? Copier::Announce() : Copier::Announce(told));
+  co_return Exit::Done;
+}
+
+Task<Exit> CopyCommand::end_stage(Work& work) {
+  if (!work.stage) co_return Exit::Done;
+  co_await work.stage->copier->complete();
+  const bool all_well = work.stage->copier->all_well();
+  if (work.stage->from.remote) co_await work.stage->from.remote->close();
+  work.stage.reset();
+  co_return all_well ? Exit::Done : Exit::Failed;
+}
+
+Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Progress& progress) {
+  End end;
+  if (!Url::looks_like(path)) {
+    const bool standard = path == kStandard;
+    end.side = standard ? standard_endpoint(run, progress) : local_endpoint(run, progress);
+    end.path = std::move(path);
+    co_return std::move(end);
+  }
+  Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
+  if (!remote) co_return Failure{remote.error()};
+  end.remote = *std::move(remote);
+  end.side = remote_endpoint(*end.remote, progress);
+  end.path = end.remote->path();
+  if (!end.path.empty() && end.remote->url().path.ends_with('/')) end.path.push_back('/');
+  co_return std::move(end);
+}
+
+// An interruption is reported once, at the end.
+Exit CopyCommand::failed_by(const Run& run, const nfs::client::Error& error) const {
+  return run.cancel.cancelled() ? Exit::Failed : failed(error);
+}
+
+Task<Exit> CopyCommand::check_destination(Work& work) {
+  if (work.sources.size() == 1 || work.destination == kStandard) co_return Exit::Done;
+  const Outcome<std::optional<CopyObject>> found =
+      co_await work.to.side->find(work.to.path, Follow::Yes);
+  if (!found) co_return failed_by(work.run, found.error());
+  if (*found && (*found)->kind == Kind::Directory) co_return Exit::Done;
+  co_return misused(
+      fmt::format("'{}' is no directory, and several files cannot become one", work.destination));
+}
+
+void CopyCommand::report(const Progress& progress, double seconds) const {
+  const double rate = static_cast<double>(progress.bytes) / seconds;
+  if (json_) {
+    Json json;
+    json.set("files", progress.files)
+        .set("directories", progress.directories)
+        .set("symlinks", progress.symlinks)
+        .set("skipped", progress.skipped)
+        .set("removed", progress.removed)
+        .set("bytes", progress.bytes)
+        .set("seconds", seconds)
+        .set("bytes_per_second", rate)
+        .set("moved", to_json(moved_));
+    put("{}\n", json.text());
+  } else if (stats_) {
+    put("{} files, {} directories, {} symbolic links: {} in {:.2f} s, {}/s\n", progress.files,
+        progress.directories, progress.symlinks, human_size(static_cast<double>(progress.bytes)),
+        seconds, human_size(rate));
+    print_moved();
+  }
+}
+
+void CopyCommand::print_moved() const {
+  const auto line = [](std::string_view what, std::uint64_t count, std::uint64_t bytes) {
+    put("  {:<28}{:>8}  {:>12}\n", what, count, human_size(static_cast<double>(bytes)));
+  };
+  line("RPCs, inline bytes", moved_.calls, moved_.inline_bytes);
+  line("Read chunks", moved_.read_chunks, moved_.read_chunk_bytes);
+  line("Write chunks", moved_.write_chunks, moved_.write_chunk_bytes);
+  line("Position Zero Read chunks", moved_.position_zero_chunks, moved_.position_zero_bytes);
+  line("Reply chunks", moved_.reply_chunks, moved_.reply_chunk_bytes);
+}
+
+}  // namespace stag::cli

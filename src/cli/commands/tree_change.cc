@@ -1,0 +1,59 @@
+#include "cli/commands/tree_change.h"
+
+namespace stag::cli {
+
+using nfs::client::SetAttributes;
+
+namespace {
+
+constexpr std::size_t kChangesInFlight = 16;
+
+}  // namespace
+
+void TreeChange::declare_recursive(Arguments& arguments) {
+  arguments.flag("-R,--recursive", recursive_,
+                 "all that is below, too; symbolic links there are not followed");
+}
+
+Task<Outcome<Ok>> TreeChange::act(Run& run, Remote& remote) {
+  remote_ = &remote;
+  const Outcome<Ok> walked = co_await walk_all(run, remote, follow_);
+  co_await changes_.join();
+  const Outcome<Ok> all = ended(run);
+  if (!walked) co_return walked;
+  co_return all;
+}
+
+// What a change opens to this user is changed before it is read, what it may close behind that.
+bool TreeChange::may_close(const TreeEntry& entry, const SetAttributes& attributes) {
+  constexpr std::uint32_t kReading = 0500;
+  return attributes.uid || attributes.gid ||
+         (entry.node.attributes.mode & ~attributes.mode.value_or(kReading) & kReading) != 0;
+}
+
+Task<bool> TreeChange::enter(const TreeEntry& entry) {
+  const std::optional<SetAttributes> attributes = change_of(entry);
+  const bool inside = entry.is_directory() && recursive_;
+  if (!attributes || (inside && may_close(entry, *attributes))) co_return inside;
+  if (inside) {
+    co_await change(entry, *attributes);
+    co_return true;
+  }
+  co_await changes_.at_most(kChangesInFlight - 1);
+  changes_.add(change(entry, *attributes));
+  co_return false;
+}
+
+Task<void> TreeChange::leave(const TreeEntry& directory) {
+  const std::optional<SetAttributes> attributes = change_of(directory);
+  if (!recursive_ || !attributes || !may_close(directory, *attributes)) co_return;
+  co_await changes_.join();
+  co_await change(directory, *attributes);
+}
+
+Task<void> TreeChange::change(TreeEntry entry, SetAttributes attributes) {
+  const Outcome<Ok> changed = co_await remote_->files().setattr(entry.node.handle, attributes);
+  if (!changed) trouble(entry, changed.error());
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,56 @@
+// A walk over everything below a directory of an NFS server, as find(1) goes: each directory before
+// its entries, these in the order of their names.
+#pragma once
+
+#include <string>
+
+#include "cli/support/descent.h"
+#include "cli/support/remote.h"
+
+namespace stag::cli {
+
+struct TreeEntry {
+  std::string path;  // below the top, "a/b"; empty: the top itself
+  std::string name;
+  nfs::client::Node node;
+  std::size_t depth = 0;  // of the top: 0
+  bool last = true;       // of the entries of its directory
+  bool is_directory() const { return node.attributes.type == nfs::client::FileType::Directory; }
+};
+
+class TreeVisitor {
+ public:
+  // An entry that is not wanted is as good as not there.
+  virtual bool wants(const TreeEntry&) const { return true; }
+  // Whether the walk goes into it, if it is a directory.
+  virtual Task<bool> enter(const TreeEntry& entry) = 0;
+  // After the entries of a directory, also of one that was not gone into.
+  virtual Task<void> leave(const TreeEntry&) { co_return; }
+  // A directory that cannot be read or ends the walk; the walk goes on behind it.
+  virtual void trouble(const TreeEntry& entry, const nfs::client::Error& error) = 0;
+
+ protected:
+  ~TreeVisitor() = default;
+};
+
+class TreeWalk {
+ public:
+  // Both outlive the Task.
+  TreeWalk(Run& run, Remote& remote, TreeVisitor& visitor)
+      : run_(run), remote_(remote), visitor_(visitor) {}
+
+  // Ends early when the command is interrupted.
+  Task<void> walk(TreeEntry entry);
+
+ private:
+  Task<void> go_into(const TreeEntry& directory);
+  Task<Outcome<std::vector<TreeEntry>>> entries_of(const TreeEntry& directory);
+
+  Run& run_;
+  Remote& remote_;
+  TreeVisitor& visitor_;
+  Descent descent_;
+  std::uint64_t kept_ = 0;  // entries, of the directories from the top down to here
+};
+
+}  // namespace stag::cli

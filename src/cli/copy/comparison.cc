@@ -1,0 +1,35 @@
+#include "cli/copy/comparison.h"
+
+#include <algorithm>
+
+namespace stag::cli {
+namespace {
+
+constexpr std::uint64_t kComparedAtOnce = std::uint64_t{1} << 20;
+
+}  // namespace
+
+Task<Outcome<bool>> same_content(CopyEndpoint& from, CopyObject source, CopyEndpoint& to,
+                                 CopyObject existing, std::uint64_t length) {
+  const std::size_t piece = std::min(kComparedAtOnce, length);
+  std::vector<std::byte> ours(piece), theirs(piece);
+  for (std::uint64_t at = 0; at < length;) {
+    const std::size_t wanted = std::min<std::uint64_t>(piece, length - at);
+    const auto part = [wanted](std::vector<std::byte>& bytes) {
+      return MutableBytes(bytes).first(wanted);
+    };
+    const Outcome<std::uint64_t> here = co_await from.read_at(source, at, part(ours));
+    if (!here) co_return Failure{here.error()};
+    const Outcome<std::uint64_t> there = co_await to.read_at(existing, at, part(theirs));
+    if (!there) co_return Failure{there.error()};
+    if (*here != wanted || *there != wanted || ours != theirs) co_return false;
+    at += wanted;
+  }
+  co_return true;
+}
+
+bool same_time(const nfs::client::Time& a, const nfs::client::Time& b) {
+  return a.seconds == b.seconds && a.nanoseconds / 1000 == b.nanoseconds / 1000;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,29 @@
+// What --exclude leaves out of a copy.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stag::cli {
+
+// A pattern (glob(7)) without '/' is about names, at any depth; one with '/' about paths below the
+// source. One that ends with '/' is about directories only.
+class Exclusion {
+ public:
+  Exclusion() = default;
+  explicit Exclusion(const std::vector<std::string>& patterns);
+
+  // `path`: below the source, without '/' in front.
+  bool excludes(std::string_view path, bool directory) const;
+
+ private:
+  struct Pattern {
+    std::string text;
+    bool whole_path = false;
+    bool directories_only = false;
+  };
+  std::vector<Pattern> patterns_;
+};
+
+}  // namespace stag::cli

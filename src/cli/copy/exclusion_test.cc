@@ -1,0 +1,37 @@
+#include "cli/copy/exclusion.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::cli {
+namespace {
+
+TEST(Exclusion, by_a_name_is_at_any_depth) {
+  const Exclusion exclusion({"*.o", "[ab]"});
+  EXPECT_TRUE(exclusion.excludes("x.o", false));
+  EXPECT_TRUE(exclusion.excludes("deep/down/x.o", false));
+  EXPECT_TRUE(exclusion.excludes("deep/a", true));
+  EXPECT_FALSE(exclusion.excludes("x.obj", false));
+  EXPECT_FALSE(exclusion.excludes("a/x", false));
+}
+
+TEST(Exclusion, by_a_path_is_below_the_source) {
+  const Exclusion exclusion({"/top", "sub/*.tmp"});
+  EXPECT_TRUE(exclusion.excludes("top", false));
+  EXPECT_FALSE(exclusion.excludes("sub/top", false));
+  EXPECT_TRUE(exclusion.excludes("sub/x.tmp", false));
+  EXPECT_FALSE(exclusion.excludes("sub/deep/x.tmp", false));
+}
+
+TEST(Exclusion, with_a_slash_behind_is_of_directories) {
+  const Exclusion exclusion({"cache/"});
+  EXPECT_TRUE(exclusion.excludes("a/cache", true));
+  EXPECT_FALSE(exclusion.excludes("a/cache", false));
+}
+
+TEST(Exclusion, of_nothing_excludes_nothing) {
+  EXPECT_FALSE(Exclusion({"", "/"}).excludes("a", true));
+  EXPECT_FALSE(Exclusion().excludes("a", true));
+}
+
+}  // namespace
+}  // namespace stag::cli

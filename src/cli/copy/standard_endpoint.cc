@@ -1,0 +1,130 @@
+// StandardEndpoint: standard input and output as files, for `stag cp - URL` and `stag cp URL -`.
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "cli/copy/copy_endpoint.h"
+#include "cli/support/local_file.h"
+#include "cli/support/standard_input.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::DataSink;
+using nfs::client::DataSource;
+using nfs::client::Error;
+
+Failure<Error> stream_failure(std::string_view verb, const std::string& what, int error) {
+  return Failure{Error::of_local(local_trouble(verb, what, error))};
+}
+
+// Reads what others write until they are done with it; cannot go back.
+class InputSource final : public DataSource {
+ public:
+  explicit InputSource(Run& run) : run_(run) {}
+
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes buffer) override {
+    if (offset != read_)
+      co_return Failure{Error::of_local(
+          "the server restarted during the copy, and standard input cannot be read again")};
+    const Outcome<std::size_t> got = co_await read_standard_input(run_, buffer);
+    if (!got) co_return Failure{got.error()};
+    read_ += *got;
+    Piece piece;
+    piece.data = buffer.first(*got);
+    co_return piece;
+  }
+  std::uint64_t size() const { return read_; }
+
+ private:
+  Run& run_;
+  std::uint64_t read_ = 0;
+};
+
+class OutputFile final : public TempFile, private DataSink {
+ public:
+  OutputFile(Run& run, Progress& progress) : run_(run), progress_(progress) {}
+
+  bool in_place() const override { return false; }
+  // Never called: a copy has at most one end on this machine.
+  Task<Outcome<Ok>> fill(DataSource&, std::uint64_t) override {
+    co_return Failure{Error::of_local("both sides of the copy are on this machine")};
+  }
+  DataSink& sink() override { return *this; }
+  Task<Outcome<Ok>> publish(std::uint64_t) override { co_return Ok{}; }
+  Task<void> discard() override { co_return; }
+
+ private:
+  Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
+    progress_.bytes += data.size();
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
+      // The reader has closed the pipe, as with `| head`: not an error for the user.
+      if (errno == EPIPE) return Failure{Error::of_local("")};
+      return stream_failure("write", "standard output", errno);
+    });
+  }
+
+  Run& run_;
+  Progress& progress_;
+};
+
+// It has one file, and nothing else.
+class StandardEndpoint final : public CopyEndpoint {
+ public:
+  StandardEndpoint(Run& run, Progress& progress) : run_(run), progress_(progress) {}
+
+  Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow) override {
+    CopyObject object;
+    object.kind = path == "-" ? Kind::File : Kind::Directory;
+    object.path = std::move(path);
+    object.mode = 0666;
+    co_return std::optional<CopyObject>(std::move(object));
+  }
+  Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject, std::string) override {
+    co_return std::optional<CopyObject>();
+  }
+  std::string shown_path(const std::string&) const override { return "-"; }
+
+  std::unique_ptr<DirIterator> members(const CopyObject&) override { return nullptr; }
+  Task<Outcome<std::string>> readlink(CopyObject) override { co_return none(); }
+  Task<Outcome<std::uint64_t>> feed(CopyObject, TempFile& temp_file, std::uint64_t) override {
+    InputSource input(run_);
+    const Outcome<Ok> filled = co_await temp_file.fill(input, 0);
+    if (!filled) co_return Failure{filled.error()};
+    co_return input.size();
+  }
+  Task<Outcome<std::uint64_t>> read_at(CopyObject, std::uint64_t, MutableBytes) override {
+    co_return none();
+  }
+
+  Task<Outcome<CopyObject>> mkdir(CopyObject, std::string, std::uint32_t) override {
+    co_return none();
+  }
+  Task<Outcome<Ok>> symlink(CopyObject, std::string, std::string) override { co_return none(); }
+  Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject, std::string,
+                                                     TempFilePlan) override {
+    co_return std::unique_ptr<TempFile>(std::make_unique<OutputFile>(run_, progress_));
+  }
+  std::uint64_t unordered_bytes() const override { return 0; }
+  Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
+  Task<Outcome<Ok>> finish(CopyObject, Finish) override { co_return none(); }
+  Task<Outcome<Ok>> remove(CopyObject, Member) override { co_return none(); }
+
+ private:
+  static Failure<Error> none() {
+    return Failure{Error::of_local("standard input and output are one stream of bytes each")};
+  }
+
+  Run& run_;
+  Progress& progress_;
+};
+
+}  // namespace
+
+std::unique_ptr<CopyEndpoint> standard_endpoint(Run& run, Progress& progress) {
+  return std::make_unique<StandardEndpoint>(run, progress);
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,233 @@
+#include "cli/serve/exports_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "cli/serve/exports_lines.h"
+#include "cli/serve/exports_words.h"
+
+namespace stag::cli {
+namespace {
+
+using Parsed = Result<Ok, std::string>;
+
+// The order in which exports(5) looks for a client.
+enum class Class : std::uint8_t { Host, Network, Netgroup, Everybody };
+
+struct RankedRule {
+  Class rank;
+  nfs::ClientRule rule;
+};
+
+struct ExportedFolder {
+  ExportLine line;
+  std::vector<RankedRule> rules;
+};
+
+std::string normal_folder(std::string folder) {
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  return folder;
+}
+
+class Builder {
+ public:
+  Builder(const std::string& path, HostService& hosts) : path_(path), hosts_(hosts) {}
+
+  Parsed take(const ExportsLine& line) {
+    where_ = place_in(path_, line.number);
+    if (!line.folder.starts_with('/'))
+      return wrong(fmt::format("'{}' is no folder; write its path from '/' on", line.folder));
+    std::vector<ExportsClient> clients = line.clients;
+    if (clients.empty()) {
+      remark(fmt::format("{} names no client and is exported to everybody", line.folder));
+      clients.push_back({.match = "*", .options = line.defaults});
+    }
+    for (ExportsClient& client : clients) {
+      if (client.match.empty()) {
+        remark(
+            "options without a client are for everybody; a blank before '(' separates them "
+            "from their client");
+        client.match = "*";
+      }
+      if (const Parsed taken = take_client(line.folder, client); !taken) return taken;
+    }
+    return Ok{};
+  }
+
+  ExportsFile finished() {
+    ExportsFile file;
+    file.remarks = std::move(remarks_);
+    for (ExportedFolder& folder : folders_) {
+      std::ranges::stable_sort(folder.rules, {}, &RankedRule::rank);
+      std::vector<nfs::ClientRule>& clients = folder.line.clients;
+      for (RankedRule& each : folder.rules) {
+        const auto same = [&each](const nfs::ClientRule& rule) {
+          return rule.network == each.rule.network;
+        };
+        // What names a client more closely comes first.
+        if (std::ranges::none_of(clients, same)) clients.push_back(std::move(each.rule));
+      }
+      folder.line.options = clients.front().options;
+      file.lines.push_back(std::move(folder.line));
+    }
+    return file;
+  }
+
+ private:
+  Failure<std::string> wrong(const std::string& sentence) const {
+    return Failure{where_ + sentence};
+  }
+  void remark(const std::string& sentence) { remarks_.push_back(where_ + sentence); }
+
+  Parsed take_client(const std::string& folder, const ExportsClient& client) {
+    std::vector<std::string> sentences;
+    std::string options = client.options;
+    std::string match = client.match;
+    // The former way to write sec=.
+    if (match.starts_with("gss/")) {
+      options += ",sec=" + match.substr(4);
+      match = "*";
+    }
+    const Result<ExportsWords, std::string> words = parse_exports_words(options, sentences);
+    for (const std::string& each : sentences) remark(each);
+    if (!words) return wrong(words.error());
+    if (words->mount_point && !is_mounted(folder, *words->mount_point)) return Ok{};
+    ExportedFolder& place = folder_of(folder);
+    if (const Parsed taken = take_file_system_id(*words, place); !taken) return taken;
+    return add_rules(match, words->options, place);
+  }
+
+  bool is_mounted(const std::string& folder, const std::string& at) {
+    if (hosts_.is_mount_point(at.empty() ? folder : at)) return true;
+    remark(fmt::format("{} is not exported: nothing is mounted at {}", folder,
+                       at.empty() ? folder : at));
+    return false;
+  }
+  ExportedFolder& folder_of(const std::string& given) {
+    const std::string path = normal_folder(given);
+    for (ExportedFolder& folder : folders_)
+      if (folder.line.path == path) return folder;
+    ExportedFolder& made = folders_.emplace_back();
+    made.line.path = path;
+    made.line.folder = path;
+    made.line.where = where_;
+    return made;
+  }
+  Parsed take_file_system_id(const ExportsWords& words, ExportedFolder& place) const {
+    std::optional<std::uint64_t>& known = place.line.file_system_id;
+    if (!words.file_system_id) return Ok{};
+    if (known && known != words.file_system_id)
+      return wrong(fmt::format("{} has two different fsid", place.line.path));
+    known = words.file_system_id;
+    return Ok{};
+  }
+
+  Parsed add_rules(const std::string& match, const nfs::ExportOptions& options,
+                   ExportedFolder& place) {
+    if (match == "*") return add(Class::Everybody, match, match, options, place);
+    if (IpNetwork::parse(match)) {
+      const bool one = match.find('/') == std::string::npos;
+      return add(one ? Class::Host : Class::Network, match, match, options, place);
+    }
+    if (match.starts_with('@')) return add_netgroup(match, options, place);
+    if (match.find_first_of("*?[") != std::string::npos)
+      return wrong(fmt::format(
+          "client '{}': which hosts a pattern of names means cannot be found out here; name the "
+          "hosts, a network, or a netgroup",
+          match));
+    return add_host(Class::Host, match, match, options, place);
+  }
+  Parsed add_netgroup(const std::string& match, const nfs::ExportOptions& options,
+                      ExportedFolder& place) {
+    const auto members = hosts_.hosts_in(match.substr(1));
+    if (!members) return wrong(fmt::format("client '{}': {}", match, members.error()));
+    for (const std::string& host : *members) {
+      const Parsed added = add_host(Class::Netgroup, match, host, options, place);
+      // A netgroup may be older than the hosts in it: those that are gone mount nothing.
+      if (!added) remarks_.push_back(added.error());
+    }
+    return Ok{};
+  }
+  Parsed add_host(Class rank, const std::string& match, const std::string& host,
+                  const nfs::ExportOptions& options, ExportedFolder& place) {
+    const auto addresses = hosts_.addresses_of(host);
+    if (!addresses) return wrong(addresses.error());
+    for (const std::string& address : *addresses)
+      if (const Parsed added = add(rank, match, address, options, place); !added) return added;
+    return Ok{};
+  }
+  Parsed add(Class rank, const std::string& match, const std::string& network,
+             const nfs::ExportOptions& options, ExportedFolder& place) const {
+    auto rule = nfs::make_client_rule(network, options);
+    if (!rule) return wrong(rule.error().message);
+    rule->match = match;
+    place.rules.push_back({rank, *std::move(rule)});
+    return Ok{};
+  }
+
+  const std::string& path_;
+  HostService& hosts_;
+  std::string where_;
+  std::vector<ExportedFolder> folders_;
+  std::vector<std::string> remarks_;
+};
+
+class SystemHosts final : public HostService {
+ public:
+  Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) override {
+    return networks_of(host);
+  }
+  Result<std::vector<std::string>, std::string> hosts_in(const std::string& netgroup) override {
+    std::vector<std::string> hosts;
+    if (::setnetgrent(netgroup.c_str()) == 0)
+      return Failure{std::string("there is no such netgroup (see nsswitch.conf)")};
+    std::array<char, 4096> buffer{};
+    char *host = nullptr, *user = nullptr, *domain = nullptr;
+    bool any = false;
+    while (::getnetgrent_r(&host, &user, &domain, buffer.data(), buffer.size()) == 1) {
+      any = any || host == nullptr;
+      if (host != nullptr) hosts.emplace_back(host);
+    }
+    ::endnetgrent();
+    if (any)
+      return Failure{
+          std::string("the netgroup has an entry for every host; write * if that is "
+                      "what it is for")};
+    return hosts;
+  }
+  bool is_mount_point(const std::string& folder) override {
+    struct statx known {};
+    return ::statx(AT_FDCWD, folder.c_str(), AT_NO_AUTOMOUNT, STATX_TYPE, &known) == 0 &&
+           (known.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  }
+};
+
+}  // namespace
+
+Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std::string_view text,
+                                                    HostService& hosts) {
+  const auto lines = split_exports(text);
+  if (!lines) return Failure{place_in(path, lines.error().first) + lines.error().second};
+  Builder builder(path, hosts);
+  for (const ExportsLine& line : *lines)
+    if (const Parsed taken = builder.take(line); !taken) return Failure{taken.error()};
+  return builder.finished();
+}
+
+Result<ExportsFile, std::string> read_exports_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return Failure{fmt::format("--exports-file '{}' cannot be read", path)};
+  SystemHosts hosts;
+  return parse_exports_file(path, text.str(), hosts);
+}
+
+}  // namespace stag::cli

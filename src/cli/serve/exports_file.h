@@ -1,0 +1,42 @@
+// Exports as exports(5) writes them, such as /etc/exports:
+//
+//   /srv/data   192.0.2.0/24(rw,sync) build.example.org(rw,no_root_squash) @trusted(rw)
+//   "/srv/my pictures"  -ro,all_squash  *
+//
+// Each folder is exported under its own path. Defaults are those of exports(5): ro, secure,
+// root_squash, sec=sys. What this server does not do is refused where it would admit or show more
+// than the file says, and else told as a remark.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/serve/export_line.h"
+
+namespace stag::cli {
+
+struct ExportsFile {
+  std::vector<ExportLine> lines;
+  std::vector<std::string> remarks;  // sentences for the operator, with file and line
+};
+
+// Who knows hosts; blocks.
+struct HostService {
+  virtual ~HostService() = default;
+  // The numeric addresses of a host; the error is one sentence.
+  virtual Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) = 0;
+  // The hosts of a netgroup; fails also where any host belongs to it.
+  virtual Result<std::vector<std::string>, std::string> hosts_in(const std::string& netgroup) = 0;
+  // Whether something is mounted at the folder.
+  virtual bool is_mount_point(const std::string& folder) = 0;
+};
+
+// `path` is for messages. Fails with one sentence.
+Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std::string_view text,
+                                                    HostService& hosts);
+// Reads the file, and asks the name service of this machine.
+Result<ExportsFile, std::string> read_exports_file(const std::string& path);
+
+}  // namespace stag::cli

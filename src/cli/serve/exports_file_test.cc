@@ -1,0 +1,177 @@
+#include "cli/serve/exports_file.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace stag::cli {
+namespace {
+
+using oncrpc::AuthFlavor;
+
+class FakeHosts final : public HostService {
+ public:
+  using Found = Result<std::vector<std::string>, std::string>;
+  Found addresses_of(const std::string& host) override {
+    if (host == "build") return std::vector<std::string>{"192.0.2.7", "2001:db8::7"};
+    if (host == "desk") return std::vector<std::string>{"192.0.2.8"};
+    return Failure{"client '" + host + "': no such host"};
+  }
+  Found hosts_in(const std::string& netgroup) override {
+    if (netgroup == "trusted") return std::vector<std::string>{"build", "gone", "desk"};
+    return Failure{std::string("there is no such netgroup")};
+  }
+  bool is_mount_point(const std::string& folder) override { return folder == "/mounted"; }
+};
+
+ExportsFile parsed(std::string_view text) {
+  FakeHosts hosts;
+  auto file = parse_exports_file("exports", text, hosts);
+  EXPECT_TRUE(file.ok()) << file.error();
+  return file.ok() ? *std::move(file) : ExportsFile();
+}
+std::string refused(std::string_view text) {
+  FakeHosts hosts;
+  const auto file = parse_exports_file("exports", text, hosts);
+  EXPECT_FALSE(file.ok()) << text;
+  return file.ok() ? "" : file.error();
+}
+
+TEST(ExportsFile, has_a_folder_and_clients_with_their_options) {
+  const ExportsFile file =
+      parsed("/srv/data 192.0.2.0/24(rw,sync,no_subtree_check) build(rw,anonuid=-2)\n");
+  ASSERT_EQ(file.lines.size(), 1u);
+  const ExportLine& line = file.lines[0];
+  EXPECT_EQ(line.path, "/srv/data");
+  EXPECT_EQ(line.folder, "/srv/data");
+  ASSERT_EQ(line.clients.size(), 3u);
+  EXPECT_EQ(line.clients[0].match, "build");
+  EXPECT_EQ(line.clients[0].network, IpNetwork::parse("192.0.2.7"));
+  EXPECT_EQ(line.clients[0].options.anonymous_uid, 4294967294u);
+  EXPECT_EQ(line.clients[2].match, "192.0.2.0/24");
+  EXPECT_FALSE(line.clients[2].options.read_only);
+  EXPECT_TRUE(file.remarks.empty());
+}
+
+TEST(ExportsFile, has_the_defaults_of_exports_5) {
+  const ExportsFile file = parsed("/srv desk");
+  const nfs::ExportOptions& options = file.lines[0].clients[0].options;
+  EXPECT_TRUE(options.read_only);
+  EXPECT_TRUE(options.secure);
+  EXPECT_TRUE(options.root_squash);
+  EXPECT_FALSE(options.all_squash);
+  EXPECT_EQ(options.flavors, std::vector{AuthFlavor::AUTH_SYS});
+}
+
+TEST(ExportsFile, has_defaults_behind_a_dash_for_the_clients_that_follow) {
+  const ExportsFile file = parsed("/srv desk -rw,insecure 192.0.2.9 192.0.2.10(ro)");
+  const auto& clients = file.lines[0].clients;
+  ASSERT_EQ(clients.size(), 3u);
+  EXPECT_TRUE(clients[0].options.read_only);
+  EXPECT_FALSE(clients[1].options.read_only);
+  EXPECT_FALSE(clients[1].options.secure);
+  EXPECT_TRUE(clients[2].options.read_only);
+  EXPECT_FALSE(clients[2].options.secure);
+}
+
+TEST(ExportsFile, has_comments_quotes_escapes_and_lines_that_go_on) {
+  const ExportsFile file = parsed(
+      "# a comment \"with a quote\n"
+      "\n"
+      "\"/srv/my files\" \\\n"
+      "   desk(rw) # and another\n"
+      "/srv/your\\040files\tdesk\r\n"
+      "/srv/#odd desk");
+  ASSERT_EQ(file.lines.size(), 3u);
+  EXPECT_EQ(file.lines[0].folder, "/srv/my files");
+  EXPECT_FALSE(file.lines[0].clients[0].options.read_only);
+  EXPECT_EQ(file.lines[1].folder, "/srv/your files");
+  EXPECT_EQ(file.lines[2].folder, "/srv/#odd");
+}
+
+TEST(ExportsFile, names_a_folder_on_several_lines) {
+  const ExportsFile file = parsed("/srv *(ro)\n/other desk\n/srv/ desk(rw)\n");
+  ASSERT_EQ(file.lines.size(), 2u);
+  ASSERT_EQ(file.lines[0].clients.size(), 2u);
+  EXPECT_EQ(file.lines[0].clients[0].match, "desk");
+  EXPECT_FALSE(file.lines[0].clients[1].network);
+}
+
+TEST(ExportsFile, takes_the_hosts_of_a_netgroup_behind_hosts_by_name) {
+  const ExportsFile file = parsed("/srv @trusted(rw) desk(ro)");
+  const auto& clients = file.lines[0].clients;
+  ASSERT_EQ(clients.size(), 3u);
+  EXPECT_EQ(clients[0].match, "desk");
+  EXPECT_TRUE(clients[0].options.read_only);
+  EXPECT_EQ(clients[1].match, "@trusted");
+  ASSERT_EQ(file.remarks.size(), 1u);
+  EXPECT_NE(file.remarks[0].find("'gone'"), std::string::npos);
+  EXPECT_NE(refused("/srv @nobody(rw)").find("no such netgroup"), std::string::npos);
+}
+
+TEST(ExportsFile, remarks_on_folders_for_everybody) {
+  EXPECT_EQ(parsed("/srv").remarks.size(), 1u);
+  const ExportsFile trap = parsed("/srv desk (rw)");
+  ASSERT_EQ(trap.lines[0].clients.size(), 2u);
+  EXPECT_TRUE(trap.lines[0].clients[0].options.read_only);
+  EXPECT_FALSE(trap.lines[0].clients[1].options.read_only);
+  ASSERT_EQ(trap.remarks.size(), 1u);
+  EXPECT_NE(trap.remarks[0].find("a blank before '('"), std::string::npos);
+}
+
+TEST(ExportsFile, remarks_on_what_is_not_done) {
+  for (const char* word :
+       {"async", "subtree_check", "crossmnt", "nohide", "no_acl", "insecure_locks", "pnfs",
+        "security_label", "nordirplus", "fsid=0", "fsid=root"}) {
+    const ExportsFile file = parsed("\n/srv desk(" + std::string(word) + ")");
+    ASSERT_EQ(file.remarks.size(), 1u) << word;
+    EXPECT_TRUE(file.remarks[0].starts_with("exports:2: ")) << file.remarks[0];
+    EXPECT_NE(file.remarks[0].find("is not done"), std::string::npos) << word;
+  }
+  EXPECT_TRUE(parsed("/srv desk(sync,wdelay,hide,acl,secure_locks,no_pnfs)").remarks.empty());
+}
+
+TEST(ExportsFile, refuses_what_would_admit_more_than_it_says) {
+  EXPECT_NE(refused("/srv *.example.com(rw)").find("pattern of names"), std::string::npos);
+  EXPECT_NE(refused("/srv desk(xprtsec=tls:mtls)").find("RPC-with-TLS"), std::string::npos);
+  EXPECT_NE(refused("/srv desk(refer=/a@b)").find("referrals"), std::string::npos);
+  EXPECT_NE(refused("/srv desk(sec=krb5,rw,sec=sys,ro)").find("differ by flavor"),
+            std::string::npos);
+  EXPECT_NE(refused("/srv desk(rw,colour)").find("'colour' is not known"), std::string::npos);
+  EXPECT_NE(refused("/srv nowhere(rw)").find("no such host"), std::string::npos);
+  EXPECT_NE(refused("srv desk").find("is no folder"), std::string::npos);
+  EXPECT_NE(refused("/srv desk(rw").find("parenthesis does not end"), std::string::npos);
+  EXPECT_NE(refused("\"/srv desk").find("quote does not end"), std::string::npos);
+}
+
+TEST(ExportsFile, joins_flavors_and_takes_the_former_way_to_write_them) {
+  using enum AuthFlavor;
+  const auto flavors = [](std::string_view text) {
+    return parsed(text).lines[0].clients[0].options.flavors;
+  };
+  EXPECT_EQ(flavors("/srv desk(sec=krb5,sec=sys,rw)"), (std::vector{KRB5, AUTH_SYS}));
+  EXPECT_EQ(flavors("/srv desk(sec=krb5p:krb5i)"), (std::vector{KRB5P, KRB5I}));
+  EXPECT_EQ(flavors("/srv gss/krb5i(rw)"), std::vector{KRB5I});
+  EXPECT_EQ(flavors("/srv desk(xprtsec=none:tls)"), std::vector{AUTH_SYS});
+}
+
+TEST(ExportsFile, takes_a_number_or_a_UUID_as_fsid) {
+  EXPECT_EQ(parsed("/srv desk(fsid=7)").lines[0].file_system_id, 7u);
+  EXPECT_EQ(parsed("/srv desk(fsid=01234567-89ab-cdef-0123-456789abcdef)").lines[0].file_system_id,
+            0x0123456789abcdefu);
+  EXPECT_FALSE(parsed("/srv desk(fsid=root)").lines[0].file_system_id);
+  EXPECT_NE(refused("/srv desk(fsid=1) build(fsid=2)").find("two different fsid"),
+            std::string::npos);
+}
+
+TEST(ExportsFile, exports_a_mount_point_only_while_it_is_one) {
+  EXPECT_EQ(parsed("/mounted desk(mp)").lines.size(), 1u);
+  EXPECT_EQ(parsed("/srv desk(mountpoint=/mounted)").lines.size(), 1u);
+  const ExportsFile without = parsed("/srv desk(mp)");
+  EXPECT_TRUE(without.lines.empty());
+  ASSERT_EQ(without.remarks.size(), 1u);
+  EXPECT_NE(without.remarks[0].find("nothing is mounted at /srv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stag::cli

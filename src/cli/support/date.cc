@@ -1,0 +1,107 @@
+#include "cli/support/date.h"
+
+#include <charconv>
+#include <ctime>
+
+namespace stag::cli {
+namespace {
+
+constexpr std::size_t kNanoDigits = 9;
+
+// Takes a number of exactly `digits` digits.
+std::optional<int> take_number(std::string_view& text, std::size_t digits) {
+  int value = 0;
+  if (text.size() < digits || text.front() < '0' || text.front() > '9') return std::nullopt;
+  const auto parsed = std::from_chars(text.data(), text.data() + digits, value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + digits) return std::nullopt;
+  text.remove_prefix(digits);
+  return value;
+}
+
+bool take(std::string_view& text, std::string_view wanted) {
+  if (!text.starts_with(wanted)) return false;
+  text.remove_prefix(wanted.size());
+  return true;
+}
+
+// ".5" as nanoseconds, if that is there.
+std::optional<std::uint32_t> take_fraction(std::string_view& text) {
+  if (!take(text, ".")) return 0;
+  std::uint32_t value = 0;
+  std::size_t digits = 0;
+  for (; !text.empty() && text.front() >= '0' && text.front() <= '9'; text.remove_prefix(1)) {
+    if (digits++ < kNanoDigits) value = value * 10 + static_cast<std::uint32_t>(text.front() - '0');
+  }
+  if (digits == 0) return std::nullopt;
+  for (; digits < kNanoDigits; ++digits) value *= 10;
+  return value;
+}
+
+std::optional<nfs::client::Time> parse_epoch(std::string_view text) {
+  std::int64_t seconds = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  const bool negative = text.front() == '-';
+  text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
+  const std::optional<std::uint32_t> fraction = take_fraction(text);
+  if (!fraction || !text.empty() || (negative && *fraction != 0)) return std::nullopt;
+  return nfs::client::Time{seconds, *fraction};
+}
+
+// The part behind the day: "12:30:00.5".
+bool take_clock(std::string_view& text, std::tm& parts, std::uint32_t& nanoseconds) {
+  const std::optional<int> hour = take_number(text, 2);
+  if (!hour || !take(text, ":")) return false;
+  const std::optional<int> minute = take_number(text, 2);
+  if (!minute) return false;
+  parts.tm_hour = *hour;
+  parts.tm_min = *minute;
+  if (!take(text, ":")) return true;
+  const std::optional<int> second = take_number(text, 2);
+  const std::optional<std::uint32_t> fraction = second ? take_fraction(text) : std::nullopt;
+  if (!fraction) return false;
+  parts.tm_sec = *second;
+  nanoseconds = *fraction;
+  return true;
+}
+
+bool take_day(std::string_view& text, std::tm& parts) {
+  const std::optional<int> year = take_number(text, 4);
+  if (!year || !take(text, "-")) return false;
+  const std::optional<int> month = take_number(text, 2);
+  if (!month || !take(text, "-")) return false;
+  const std::optional<int> day = take_number(text, 2);
+  if (!day) return false;
+  parts.tm_year = *year - 1900;
+  parts.tm_mon = *month - 1;
+  parts.tm_mday = *day;
+  return true;
+}
+
+// mktime(3) takes the 31st of April for the 1st of May.
+bool same_day(const std::tm& a, const std::tm& b) {
+  return a.tm_year == b.tm_year && a.tm_mon == b.tm_mon && a.tm_mday == b.tm_mday;
+}
+
+}  // namespace
+
+std::optional<nfs::client::Time> parse_date(std::string_view text) {
+  if (take(text, "@")) return text.empty() ? std::nullopt : parse_epoch(text);
+  std::tm parts{};
+  nfs::client::Time time;
+  if (!take_day(text, parts)) return std::nullopt;
+  if (take(text, "T") || (text.size() > 1 && text[1] != 'U' && take(text, " "))) {
+    if (!take_clock(text, parts, time.nanoseconds)) return std::nullopt;
+  }
+  if (parts.tm_hour > 23 || parts.tm_min > 59 || parts.tm_sec > 60) return std::nullopt;
+  const bool utc = take(text, "Z") || take(text, " UTC");
+  if (!text.empty()) return std::nullopt;
+  parts.tm_isdst = utc ? 0 : -1;
+  std::tm normal = parts;
+  const std::time_t seconds = utc ? ::timegm(&normal) : ::mktime(&normal);
+  if (!same_day(parts, normal) && parts.tm_sec < 60) return std::nullopt;
+  time.seconds = seconds;
+  return time;
+}
+
+}  // namespace stag::cli

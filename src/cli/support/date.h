@@ -1,0 +1,16 @@
+// Times as people write them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "nfs/client/protocol/types.h"
+
+namespace stag::cli {
+
+// "2024-05-01", "2024-05-01 12:30", "2024-05-01T12:30:00.5", each in the local time zone, or in UTC
+// with "Z" or " UTC" behind; "@1714566600.5", seconds since 1970. nullopt: it is none of these, or
+// no such day or time.
+std::optional<nfs::client::Time> parse_date(std::string_view text);
+
+}  // namespace stag::cli

@@ -1,0 +1,291 @@
+"""`stag cp` with the options of cp(1) and rsync(1): many sources, standard input and output, what is left alone, what goes on."""
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import termios
+
+import harness
+from harness import Case, Proxy, stag
+
+
+class Sources(Case):
+    def test_in_thousands_are_in_flight_together_and_share_a_session(self):
+        names = [f"f{i:04}" for i in range(2000)]
+        for name in names:
+            self.write(self.at(name), name.encode())
+        os.mkdir(self.there("into"))
+        sent = json.loads(self.good("cp", "--json", *(self.at(name) for name in names), self.url("into")))
+        self.assertEqual(sent["files"], 2000)
+        self.assertEqual(sorted(os.listdir(self.there("into"))), names)
+        # LOOKUP, CREATE, WRITE and RENAME of each, and nothing of the directory.
+        self.assertLess(sent["moved"]["calls"], 2000 * 4 + 100)
+        os.mkdir(self.at("back"))
+        got = json.loads(self.good("cp", "--json", *(self.url("into", name) for name in names), self.at("back")))
+        self.assertEqual(got["files"], 2000)
+        self.assertLess(got["moved"]["calls"], 2000 * 4 + 100)
+        self.assertEqual(self.read(self.at("back", "f1234")), b"f1234")
+
+    def test_of_one_name_come_in_the_order_given(self):
+        for folder in ("a", "b", "c"):
+            os.mkdir(self.at(folder))
+            self.write(self.at(folder, "same"), folder.encode() * 100_000)
+        self.good("cp", *(self.at(folder, "same") for folder in ("a", "b", "c")), self.url())
+        self.assertEqual(self.read(self.there("same")), b"c" * 100_000)
+
+    def test_of_several_servers_and_of_none_go_together(self):
+        self.write(self.there("f"), b"there")
+        self.write(self.there("g"), b"too")
+        self.write(self.at("h"), b"here")
+        self.good("mkdir", self.server.url(f"/memory/{self.name}"))
+        self.good("cp", self.url("f"), self.server.tcp(f"/files/{self.name}/g"), self.at("h"), self.server.url(f"/memory/{self.name}"))
+        self.assertEqual(self.good("ls", self.server.url(f"/memory/{self.name}")), "f\ng\nh\n")
+
+    def test_beside_each_other_may_be_exports(self):
+        for folder in ("a", "b"):
+            os.mkdir(self.there(folder))
+            self.write(self.there(folder, folder))
+        os.mkdir(self.there("elsewhere"))
+        self.write(self.there("elsewhere", "of the other export"))
+        exports = [f"/top={self.there()},no_root_squash", f"/top/b={self.there('elsewhere')},no_root_squash"]
+        server = harness.Server(exports, self.at("state"))
+        self.good("cp", "-r", server.url("/top/a"), server.url("/top/b"), self.at())
+        self.assertEqual(server.end(), 0)
+        self.assertEqual(os.listdir(self.at("b")), ["of the other export"])
+
+    def test_that_fail_leave_the_others_alone(self):
+        self.write(self.there("f"), b"f")
+        result = stag("cp", self.url("missing"), self.url("f"), self.url("absent"), self.at())
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr.count("there is no such file"), 2)
+        self.assertEqual(self.read(self.at("f")), b"f")
+
+
+class StandardStreams(Case):
+    def test_are_files_named_by_a_dash(self):
+        content = os.urandom(3_000_001)
+        for url in (self.url("f"), self.server.tcp(f"/files/{self.name}/g"), self.url("h") + "&version=4.2"):
+            sent = stag("cp", "-", url, stdin=None, input=content, text=False)
+            self.assertEqual((sent.returncode, sent.stderr), (0, b""))
+            self.assertEqual(stag("cp", url, "-", text=False).stdout, content)
+            self.assertEqual(stag("cat", url, text=False).stdout, content)
+        self.assertEqual(self.read(self.there("g")), content)
+
+    def test_may_be_empty(self):
+        self.assertEqual(stag("cp", "-", self.url("f"), stdin=None, input="").returncode, 0)
+        self.assertEqual(os.stat(self.there("f")).st_size, 0)
+        self.assertEqual(self.good("cp", self.url("f"), "-"), "")
+
+    def test_have_no_name_for_a_directory(self):
+        result = stag("cp", "-", self.url(), stdin=None, input="x")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("it is a directory; name the file in it", result.stderr)
+
+    def test_stand_among_the_files_of_cat(self):
+        self.write(self.there("f"), b"from the server\n")
+        result = stag("cat", self.url("f"), "-", self.url("f"), stdin=None, input="from here\n")
+        self.assertEqual(result.stdout, "from the server\nfrom here\nfrom the server\n")
+
+    def test_take_one_file_after_the_other(self):
+        self.write(self.there("a"), b"a" * 1_000_000)
+        self.write(self.there("b"), b"b")
+        self.assertEqual(stag("cp", "-j", "1", self.url("a"), self.url("b"), "-").stdout, "a" * 1_000_000 + "b")
+
+    def test_that_nobody_reads_are_no_mistake_to_talk_about(self):
+        self.write(self.there("f"), bytes(10_000_000))
+        for command in (["cp", self.url("f"), "-"], ["cat", self.url("f")]):
+            ours, theirs = os.pipe()
+            os.close(ours)
+            result = subprocess.run([harness.STAG, *command], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, timeout=harness.PATIENCE)
+            os.close(theirs)
+            self.assertEqual(result.stderr, b"", command)
+            self.assertEqual(result.returncode, 1)
+
+    def test_end_with_Ctrl_C(self):
+        for command in (["cp", "-", self.url("f")], ["cat", "-", self.url("f")]):
+            ours, theirs = os.pipe()
+            process = subprocess.Popen([harness.STAG, *command], stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            os.close(ours)
+            os.write(theirs, b"begun")
+            # Until it has taken what is in the pipe.
+            while bytes_in(theirs) > 0:
+                pass
+            process.send_signal(signal.SIGINT)
+            errors = process.communicate(timeout=harness.PATIENCE)[1]
+            os.close(theirs)
+            self.assertEqual((process.returncode, errors), (130, b"stag %s: interrupted\n" % command[0].encode()))
+        self.assertEqual(os.listdir(self.there()), [])
+
+
+def bytes_in(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little")
+
+
+class LeftAlone(Case):
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.at("tree"))
+        os.mkdir(self.there("tree"))
+        for name, ours, theirs in (("older", 1000, 2000), ("newer", 3000, 2000), ("equal", 2000, 2000)):
+            os.utime(self.write(self.at("tree", name), b"new content"), (ours, ours))
+            os.utime(self.write(self.there("tree", name), b"old"), (theirs, theirs))
+        self.write(self.at("tree", "fresh"), b"new content")
+
+    def replaced(self):
+        return sorted(name for name in os.listdir(self.there("tree")) if self.read(self.there("tree", name)) == b"new content")
+
+    def test_is_what_is_as_new_with_u(self):
+        self.good("cp", "-r", "-u", self.at("tree"), self.url())
+        self.assertEqual(self.replaced(), ["fresh", "newer"])
+
+    def test_is_what_is_there_with_n(self):
+        os.symlink("new", self.at("tree", "link"))
+        os.symlink("old", self.there("tree", "link"))
+        counted = json.loads(self.good("cp", "-r", "-n", "--json", self.at("tree"), self.url()))
+        self.assertEqual(os.readlink(self.there("tree", "link")), "old")
+        self.assertEqual((counted["files"], counted["skipped"]), (1, 4))
+        os.unlink(self.there("tree", "link"))
+        self.assertEqual(self.replaced(), ["fresh"])
+
+    def test_is_what_has_the_same_content_with_checksum(self):
+        content = bytes(1 << 20) + os.urandom(1 << 20) + b"end"
+        for below in (self.at, self.there):
+            os.utime(self.write(below("tree", "same"), content), (1000, 1000))
+        self.write(self.at("tree", "differs at the end"), content)
+        self.write(self.there("tree", "differs at the end"), content[:-1] + b"x")
+        counted = json.loads(self.good("cp", "-r", "--checksum", "--json", self.at("tree"), self.url()))
+        self.assertEqual((counted["files"], counted["skipped"]), (5, 1))
+        self.assertEqual(os.stat(self.there("tree", "same")).st_mtime, 1000)
+        self.assertEqual(self.read(self.there("tree", "differs at the end")), content)
+        back = json.loads(self.good("cp", "-r", "--checksum", "--json", self.url("tree"), self.at()))
+        self.assertEqual((back["files"], back["skipped"]), (0, 6))
+
+    def test_is_what_is_excluded(self):
+        os.makedirs(self.at("tree", "cache", "deep"))
+        self.write(self.at("tree", "cache", "deep", "x"))
+        self.write(self.at("tree", "a.o"))
+        self.write(self.at("tree", "cache", "deep", "b.o"))
+        for source, target in ((self.at("tree"), self.url("copy")), (self.url("copy"), self.at("copy"))):
+            self.good("cp", "-r", "--exclude", "*.o", "--exclude", "/cache/deep/x", "--exclude", "fresh/", source, target)
+        for below in (self.there, self.at):
+            self.assertEqual(sorted(os.listdir(below("copy"))), ["cache", "equal", "fresh", "newer", "older"])
+            self.assertEqual(os.listdir(below("copy", "cache", "deep")), [])
+
+
+class Told(Case):
+    def test_with_v_what_goes_where(self):
+        os.mkdir(self.at("tree"))
+        self.write(self.at("tree", "f"))
+        os.symlink("f", self.at("tree", "l"))
+        lines = self.good("cp", "-rv", self.at("tree"), self.url()).splitlines()
+        place = self.url().split("?")[0]
+        expected = [f"'{self.at('tree', name)}' -> '{place}/tree/{name}'" for name in ("f", "l")]
+        self.assertEqual(sorted(lines), sorted([f"'{self.at('tree')}' -> '{place}/tree'", *expected]))
+        self.write(self.there("g"), b"content")
+        self.assertEqual(self.good("cp", "-v", self.url("g"), "-"), "content")
+
+
+class Kept(Case):
+    def test_with_a_modes_times_and_names_of_one_file(self):
+        os.mkdir(self.at("tree"))
+        self.write(self.at("tree", "a"), b"content")
+        os.chmod(self.at("tree", "a"), 0o604)
+        os.link(self.at("tree", "a"), self.at("tree", "b"))
+        os.mkdir(self.at("tree", "sub"))
+        os.link(self.at("tree", "a"), self.at("tree", "sub", "c"))
+        self.write(self.at("tree", "alone"))
+        os.utime(self.at("tree", "a"), (1_000_000_000, 1_100_000_000.5))
+        for version in ("3", "4.2"):
+            os.mkdir(self.at(version))
+            url = self.url(f"tree{version}") + f"&version={version}"
+            self.good("cp", "-a", self.at("tree"), url)
+            self.good("cp", "-a", url, self.at(version, "back"))
+            for root in (self.there(f"tree{version}"), self.at(version, "back")):
+                known = os.stat(os.path.join(root, "a"))
+                self.assertEqual((known.st_nlink, known.st_mode & 0o7777, known.st_mtime), (3, 0o604, 1_100_000_000.5))
+                self.assertTrue(os.path.samefile(os.path.join(root, "b"), os.path.join(root, "sub", "c")))
+                self.assertEqual(sorted(os.listdir(root)), ["a", "alone", "b", "sub"])
+
+    def test_with_a_a_second_time_as_well(self):
+        os.mkdir(self.at("tree"))
+        os.link(self.write(self.at("tree", "a"), b"content"), self.at("tree", "b"))
+        for _ in range(2):
+            self.good("cp", "-a", self.at("tree") + "/.", self.url())
+            self.assertEqual(sorted(os.listdir(self.there())), ["a", "b"])
+            self.assertTrue(os.path.samefile(self.there("a"), self.there("b")))
+
+    def test_as_the_list_says(self):
+        self.write(self.at("f"))
+        os.chmod(self.at("f"), 0o666)
+        os.utime(self.at("f"), (1000, 1000))
+        self.good("cp", "--preserve=timestamps", self.at("f"), self.url("t"), umask=0o027)
+        known = os.stat(self.there("t"))
+        self.assertEqual((known.st_mode & 0o7777, known.st_mtime), (0o640, 1000))
+        self.good("cp", "--preserve=mode", self.at("f"), self.url("m"), umask=0o027)
+        known = os.stat(self.there("m"))
+        self.assertEqual(known.st_mode & 0o7777, 0o666)
+        self.assertNotEqual(known.st_mtime, 1000)
+        self.bad(2, "--preserve 'colour' is unknown", "cp", "--preserve=mode,colour", self.at("f"), self.url("x"))
+
+
+class InPlace(Case):
+    CONTENT = os.urandom(40 << 20)
+
+    def interrupted(self, option, direction, *paths):
+        """A copy that is interrupted when half of it went through."""
+        proxy = Proxy(self.server.rdma_port, direction, 25 << 20)
+        self.addCleanup(proxy.cut)
+        through = [path.format(proxy.port) for path in paths]
+        copy = subprocess.Popen([harness.STAG, "cp", option, *through], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        copy.send_signal(signal.SIGINT)
+        proxy.released.set()
+        errors = copy.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual(copy.returncode, 130, errors)
+        self.assertIn("it was written in place and is incomplete now; 'stag cp --continue' goes on", errors)
+
+    def test_goes_on_where_it_was_interrupted_on_the_way_in(self):
+        self.write(self.at("f"), self.CONTENT)
+        self.interrupted("--inplace", "up", self.at("f"), self.url("f", port="{}"))
+        self.assertEqual(os.listdir(self.there()), ["f"])
+        sent = json.loads(self.good("cp", "--continue", "--json", self.at("f"), self.url("f")))
+        self.assertEqual(self.read(self.there("f")), self.CONTENT)
+        self.assertLess(sent["bytes"], len(self.CONTENT))
+
+    def test_goes_on_where_it_was_interrupted_on_the_way_out(self):
+        self.write(self.there("f"), self.CONTENT)
+        self.interrupted("--continue", "down", self.url("f", port="{}"), self.at("f"))
+        self.assertEqual(os.listdir(self.at()), ["f"])
+        got = json.loads(self.good("cp", "--continue", "--json", self.url("f"), self.at("f")))
+        self.assertEqual(self.read(self.at("f")), self.CONTENT)
+        self.assertLess(got["bytes"], len(self.CONTENT) // 2)
+
+    def test_goes_on_only_behind_the_same_beginning_with_checksum(self):
+        self.write(self.at("f"), self.CONTENT)
+        self.write(self.there("f"), b"x" + self.CONTENT[1 : 30 << 20])
+        self.good("cp", "--continue", "--checksum", self.at("f"), self.url("f"))
+        self.assertEqual(self.read(self.there("f")), self.CONTENT)
+        self.write(self.at("g"), b"x" + self.CONTENT[1 : 30 << 20])
+        self.good("cp", "--continue", "--checksum", self.url("f"), self.at("g"))
+        self.assertEqual(self.read(self.at("g")), self.CONTENT)
+
+    def test_begins_again_where_more_is_there(self):
+        self.write(self.at("f"), b"short")
+        self.write(self.there("f"), b"longer")
+        self.good("cp", "--continue", self.at("f"), self.url("f"))
+        self.assertEqual(self.read(self.there("f")), b"short")
+
+    def test_keeps_the_file_that_is_there(self):
+        self.write(self.at("f"), b"content")
+        self.write(self.there("f"), b"old and longer")
+        inode = os.stat(self.there("f")).st_ino
+        self.good("cp", "--inplace", self.at("f"), self.url("f"))
+        self.assertEqual((os.stat(self.there("f")).st_ino, self.read(self.there("f"))), (inode, b"content"))
+        inode = os.stat(self.at("f")).st_ino
+        self.good("cp", "--inplace", self.url("f"), self.at("f"))
+        self.assertEqual(os.stat(self.at("f")).st_ino, inode)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,61 @@
+"""`stag serve --exports-file`: files in the form of exports(5)."""
+import os
+import signal
+
+import harness
+from harness import Case, Server, stag
+
+
+class ExportsFile(Case):
+    def served_by(self, text):
+        path = self.write(self.at("exports"), text.encode())
+        return Server([], self.at("state"), ("--exports-file", path))
+
+    def test_is_served_with_the_defaults_of_exports_5(self):
+        os.mkdir(self.there("my files"))
+        self.write(self.there("my files", "f"), b"content")
+        folder = self.there("my files")
+        server = self.served_by(f'# comment\n"{folder}" -insecure \\\n  192.0.2.7(rw) 127.0.0.0/8(sync,no_subtree_check)\n')
+        self.assertEqual(self.good("cat", server.url(f"{folder}/f".replace(" ", "%20"))), "content")
+        self.bad(1, "read-only", "touch", server.url(f"{folder}/g".replace(" ", "%20")))
+        self.assertEqual(server.log(), "")
+        self.assertEqual(server.end(), 0)
+
+    def test_is_read_again_on_SIGHUP(self):
+        server = self.served_by(f"{self.there()} 127.0.0.1(insecure)\n")
+        self.bad(1, "read-only", "mkdir", server.url(self.there("x")))
+        self.write(self.at("exports"), f"{self.there()} 127.0.0.1(rw,insecure,no_root_squash,crossmnt)\n".encode())
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), f"exports: changed {self.there()}\n")
+        self.good("mkdir", server.url(self.there("x")))
+        self.assertIn(f"stag serve: {self.at('exports')}:1: crossmnt is not done", server.log())
+        self.assertEqual(server.end(), 0)
+
+    def test_that_cannot_be_served_as_it_says_is_refused(self):
+        for text, sentence in (
+            (f"{self.there()} *.example.com(rw)", "exports:1: client '*.example.com': which hosts a pattern of names means"),
+            (f"\n{self.there()} *(xprtsec=mtls)", "exports:2: xprtsec: RPC-with-TLS is not in this build"),
+            (f"{self.there()} *(rw,frob)", "'frob' is not known"),
+            (f"{self.there()} @no-such-netgroup(rw)", "no such netgroup"),
+            ("# nothing", "nothing to serve"),
+        ):
+            path = self.write(self.at("exports"), text.encode())
+            self.bad(2, sentence, "serve", "--exports-file", path, "--state", self.at("state"))
+        self.bad(2, "cannot be read", "serve", "--exports-file", self.at("missing"), "--state", self.at("state"))
+
+    def test_wants_reserved_ports_where_it_does_not_say_insecure(self):
+        server = self.served_by(f"{self.there()} 127.0.0.1(rw)\n")
+        answer = stag("ls", server.tcp(self.there()))
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("does not let this client mount it", answer.stderr)
+        self.assertEqual(server.end(), 0)
+
+    def test_stands_beside_exports_of_the_command_line(self):
+        path = self.write(self.at("exports"), f"{self.there()} *(insecure)\n".encode())
+        server = Server(["/memory=memory"], self.at("state"), ("--exports-file", path))
+        self.assertEqual(self.good("ls", server.url("/")).split(), ["/memory", self.there()])
+        self.assertEqual(server.end(), 0)
+
+
+if __name__ == "__main__":
+    harness.main()

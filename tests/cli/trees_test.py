@@ -1,0 +1,329 @@
+"""`stag find`, `du`, `tree`, `sync`, `chown`, `readlink`, and what `ls`, `chmod` and `touch` do with whole trees and times."""
+import json
+import os
+import stat
+import subprocess
+import unittest
+
+import harness
+from harness import Case, stag
+
+
+class Tree(Case):
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.there("a", "deep", "down"))
+        os.mkdir(self.there("empty"))
+        self.write(self.there("a", "one.txt"), b"1" * 10_000)
+        self.write(self.there("a", "deep", "two.TXT"), b"2" * 3_000_000)
+        self.write(self.there("a", "deep", "down", ".hidden"), b"3")
+        os.symlink("one.txt", self.there("a", "link"))
+        os.utime(self.there("a", "one.txt"), (1000, 1000))
+        self.top = f"/files/{self.name}"
+
+    def both(self, *parts):
+        """The URL by versions 3 and 4.2."""
+        return self.url(*parts), self.url(*parts) + "&version=4.2"
+
+
+class Find(Tree):
+    def found(self, *options, below=()):
+        lines = self.good("find", self.url(*below), *options).splitlines()
+        return [line.removeprefix(self.top).lstrip("/") for line in lines]
+
+    def test_finds_everything(self):
+        everything = ["", "a", "a/deep", "a/deep/down", "a/deep/down/.hidden", "a/deep/two.TXT", "a/link", "a/one.txt", "empty"]
+        self.assertEqual(self.found(), everything)
+        self.assertEqual(self.good("find", self.both()[1]), self.good("find", self.both()[0]))
+
+    def test_by_name_type_size_time_and_depth_with_one_dash_or_two(self):
+        self.assertEqual(self.found("-name", "*.txt"), ["a/one.txt"])
+        self.assertEqual(self.found("--iname", "*.txt"), ["a/deep/two.TXT", "a/one.txt"])
+        self.assertEqual(self.found("-path", "*/deep/*"), ["a/deep/down", "a/deep/down/.hidden", "a/deep/two.TXT"])
+        self.assertEqual(self.found("-type", "l"), ["a/link"])
+        self.assertEqual(self.found("--type", "d"), ["", "a", "a/deep", "a/deep/down", "empty"])
+        self.assertEqual(self.found("-type", "f", "-size", "+1M"), ["a/deep/two.TXT"])
+        self.assertEqual(self.found("-type", "f", "-size", "10000c"), ["a/one.txt"])
+        self.assertEqual(self.found("-type", "f", "-size", "-2"), ["a/deep/down/.hidden"])
+        self.assertEqual(self.found("-maxdepth", "1"), ["", "a", "empty"])
+        self.assertEqual(self.found("-mindepth", "3"), ["a/deep/down", "a/deep/down/.hidden", "a/deep/two.TXT"])
+        self.assertEqual(self.found("-maxdepth", "0", below=("a",)), ["a"])
+
+    def test_what_is_newer(self):
+        os.utime(self.write(self.at("mark")), (1000, 1000))
+        self.assertNotIn("a/one.txt", self.found("-newer", self.at("mark"), "-type", "f"))
+        os.utime(self.at("mark"), (999, 999))
+        self.assertIn("a/one.txt", self.found("-newer", self.at("mark"), "-type", "f"))
+        self.assertIn("a/one.txt", self.found("-newermt", "@999"))
+        self.assertNotIn("a/one.txt", self.found("-newermt", "1970-01-01T00:16:40Z"))
+
+    def test_for_other_programs(self):
+        self.write(self.there("a\nb"))
+        raw = self.good("find", self.url(), "-print0", "-name", "a*b")
+        self.assertEqual(raw, f"{self.top}/a\nb\0")
+        (found,) = json.loads(self.good("find", self.url(), "--json", "-name", "one.txt"))
+        self.assertEqual((found["path"], found["name"], found["size"]), (f"{self.top}/a/one.txt", "one.txt", 10_000))
+        self.assertEqual(found["fileid"], str(os.stat(self.there("a", "one.txt")).st_ino))
+
+    def test_says_what_is_wrong(self):
+        self.bad(2, "--size '5X' is none", "find", self.url(), "-size", "5X")
+        self.bad(2, "is no date", "find", self.url(), "-newermt", "yesterday")
+        self.bad(2, "no such file on this machine", "find", self.url(), "-newer", self.at("missing"))
+        self.bad(1, "no such file or directory", "find", self.url("missing"))
+        self.assertEqual(stag("find", self.url(), "-type", "x").returncode, 2)
+
+    @unittest.skipIf(os.geteuid() != 0, "root may read everything")
+    def test_goes_on_behind_a_directory_that_cannot_be_read(self):
+        os.chmod(self.there(), 0o755)
+        for path in (self.work, self.served):
+            os.chmod(path, 0o755)
+        os.chmod(self.there("a"), 0o700)
+        result = stag("find", self.url() + "&uid=1234&gid=1234")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, rf"^stag find: '{self.top}/a': .*permission denied.*\n$")
+        self.assertIn(f"{self.top}/empty\n", result.stdout)
+
+
+class Du(Tree):
+    def used(self, *parts):
+        return sum(
+            os.lstat(path).st_blocks * 512
+            for folder, directories, files in os.walk(self.there(*parts))
+            for path in [folder, *(os.path.join(folder, name) for name in files)]
+        )
+
+    def test_counts_as_du_does(self):
+        for url in self.both():
+            lines = [line.split("\t") for line in self.good("du", url).splitlines()]
+            sizes = {path.removeprefix(self.top): int(size) for size, path in lines}
+            self.assertEqual(list(sizes), ["/a/deep/down", "/a/deep", "/a", "/empty", ""])
+            self.assertEqual(sizes[""], self.used() // 1024)
+            self.assertEqual(sizes["/a/deep"], self.used("a", "deep") // 1024)
+
+    def test_sums_up_and_counts_a_file_once(self):
+        os.link(self.there("a", "deep", "two.TXT"), self.there("empty", "again"))
+        self.assertEqual(self.good("du", "-s", self.url()), f"{self.used() // 1024 - (os.stat(self.there('empty', 'again')).st_blocks // 2)}\t{self.top}\n")
+        self.assertRegex(self.good("du", "-sh", self.url()), r"^2\.9 MiB\t")
+        self.assertEqual(self.good("du", "-s", "-b", self.url()), f"3010008\t{self.top}\n")
+        self.assertEqual(len(self.good("du", "--max-depth", "1", self.url()).splitlines()), 3)
+        self.assertEqual(len(self.good("du", "-a", self.url()).splitlines()), 10)
+        (found,) = json.loads(self.good("du", "-s", "--json", self.url("a", "deep", "down")))
+        self.assertEqual(found["used"], self.used("a", "deep", "down"))
+        self.assertTrue(self.good("du", self.url("a", "one.txt")).endswith("a/one.txt\n"))
+
+
+class Draw(Tree):
+    def test_draws_what_is_there(self):
+        for url in self.both("a"):
+            self.assertEqual(
+                self.good("tree", url),
+                f"{self.top}/a\n"
+                "├── deep\n"
+                "│   ├── down\n"
+                "│   └── two.TXT\n"
+                "├── link -> one.txt\n"
+                "└── one.txt\n"
+                "\n2 directories, 3 files\n",
+            )
+
+    def test_draws_more_or_less(self):
+        self.assertIn("│   └── .hidden\n", self.good("tree", "-a", self.url("a", "deep")))
+        self.assertEqual(self.good("tree", "-L", "1", "-d", self.url()), f"{self.top}\n├── a\n└── empty\n\n2 directories, 0 files\n")
+        paths = [entry["path"] for entry in json.loads(self.good("tree", "--json", self.url("a", "deep")))]
+        self.assertEqual(paths, [f"{self.top}/a/deep", f"{self.top}/a/deep/down", f"{self.top}/a/deep/two.TXT"])
+
+
+class Ls(Tree):
+    def test_lists_all_that_is_below(self):
+        self.assertEqual(
+            self.good("ls", "-R", self.url("a")),
+            f"{self.top}/a:\ndeep\nlink\none.txt\n\n{self.top}/a/deep:\ndown\ntwo.TXT\n\n{self.top}/a/deep/down:\n",
+        )
+        entries = json.loads(self.good("ls", "-R", "--json", self.url("a")))
+        place = self.url("a").split("?")[0]
+        self.assertEqual([(entry["url"], entry["name"]) for entry in entries][3:], [(f"{place}/deep", "down"), (f"{place}/deep", "two.TXT")])
+
+    def test_sorts_by_time_and_size_and_in_reverse(self):
+        for index, name in enumerate("xyz"):
+            os.utime(self.write(self.there("empty", name), b"1" * (100 * ((index + 1) % 3))), (5000 - index, 5000 - index))
+        listed = {options: self.good("ls", *options, self.url("empty")).split() for options in (("-t",), ("-t", "-r"), ("-S",), ("-r",))}
+        self.assertEqual(listed, {("-t",): ["x", "y", "z"], ("-t", "-r"): ["z", "y", "x"], ("-S",): ["y", "x", "z"], ("-r",): ["z", "y", "x"]})
+
+    def test_lists_exports_where_no_path_is_given(self):
+        for url in (self.server.url("/"), self.server.tcp("/"), self.server.tcp(""), self.server.tcp("/") + "&version=4"):
+            self.assertEqual([line.lstrip("/") for line in self.good("ls", url).splitlines()], ["files", "memory"])
+        self.assertRegex(self.good("ls", "-l", self.server.url("/")), r"^/files +\*\n/memory +\*\n$")
+        exports = json.loads(self.good("ls", "--json", self.server.url("/")))
+        self.assertEqual([(each["name"], each["type"]) for each in exports], [("/files", "export"), ("/memory", "export")])
+
+
+class Change(Tree):
+    def mode(self, *parts):
+        return stat.S_IMODE(os.lstat(self.there(*parts)).st_mode)
+
+    def test_of_modes_goes_down_but_through_no_links(self):
+        os.symlink("/etc/passwd", self.there("a", "out"))
+        os.chmod(self.there("a", "one.txt"), 0o640)
+        self.good("chmod", "-R", "u=rwX,go=", self.url())
+        self.assertEqual((self.mode("a"), self.mode("a", "deep", "down"), self.mode("a", "one.txt")), (0o700, 0o700, 0o600))
+        self.good("chmod", "-R", "go+rX", self.both()[1])
+        self.assertEqual((self.mode("a"), self.mode("a", "one.txt"), self.mode("a", "deep", "down", ".hidden")), (0o755, 0o644, 0o644))
+        self.good("chmod", "755", self.url("a", "link"))
+        self.assertEqual(self.mode("a", "one.txt"), 0o755)
+
+    @unittest.skipIf(os.geteuid() != 0, "is about another user than root")
+    def test_of_modes_opens_before_it_reads_and_closes_behind(self):
+        for path in (self.work, self.served, self.there()):
+            os.chmod(path, 0o777)
+        for folder, directories, files in os.walk(self.there("a")):
+            for name in [folder, *(os.path.join(folder, each) for each in files)]:
+                os.lchown(name, 1234, 1234)
+        url = self.url("a") + "&uid=1234&gid=1234"
+        self.good("chmod", "-R", "a-rwx", url)
+        self.assertEqual((self.mode("a"), self.mode("a", "deep", "down")), (0, 0))
+        self.good("chmod", "-R", "u+rwX", url)
+        self.assertEqual((self.mode("a"), self.mode("a", "deep", "down"), self.mode("a", "one.txt")), (0o700, 0o700, 0o600))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root gives files away")
+    def test_of_owners(self):
+        def owner(*parts):
+            known = os.lstat(self.there(*parts))
+            return known.st_uid, known.st_gid
+
+        self.good("chown", "1234:2345", self.url("a", "one.txt"))
+        self.assertEqual(owner("a", "one.txt"), (1234, 2345))
+        self.good("chown", ":3456", self.url("a", "one.txt"))
+        self.assertEqual(owner("a", "one.txt"), (1234, 3456))
+        self.good("chown", "root", self.url("a", "one.txt"))
+        self.assertEqual(owner("a", "one.txt"), (0, 3456))
+        self.good("chown", "--no-dereference", "77", self.url("a", "link"))
+        self.assertEqual((owner("a", "link")[0], owner("a", "one.txt")[0]), (77, 0))
+        self.good("chown", "-R", "1234:1234", self.both()[1])
+        for parts in ((), ("a", "deep", "down", ".hidden"), ("a", "link"), ("empty",)):
+            self.assertEqual(owner(*parts), (1234, 1234))
+        self.bad(2, "there is no user 'no-such-user'", "chown", "no-such-user", self.url())
+        self.bad(2, "there is no group 'no-such-group'", "chown", ":no-such-group", self.url())
+        self.bad(2, "which group", "chown", "4711:", self.url())
+
+    def test_of_times(self):
+        self.good("touch", "-d", "2024-02-29T12:30:00.5Z", self.url("a", "one.txt"))
+        known = os.stat(self.there("a", "one.txt"))
+        self.assertEqual((known.st_mtime, known.st_atime), (1709209800.5, 1709209800.5))
+        self.good("touch", "-m", "-d", "@1000", self.url("a", "one.txt"))
+        known = os.stat(self.there("a", "one.txt"))
+        self.assertEqual((known.st_mtime, known.st_atime), (1000, 1709209800.5))
+        self.bad(2, "is no date", "touch", "-d", "soon", self.url("x"))
+        self.assertFalse(os.path.exists(self.there("x")))
+
+    def test_as_another_user(self):
+        if os.geteuid() == 0:
+            for path in (self.work, self.served):
+                os.chmod(path, 0o755)
+            os.chmod(self.there("empty"), 0o777)
+            self.good("touch", self.url("empty", "f") + "&uid=1234&gid=4321")
+            known = os.stat(self.there("empty", "f"))
+            self.assertEqual((known.st_uid, known.st_gid), (1234, 4321))
+        self.bad(2, "is no number of a user or group", "ls", self.url() + "&uid=anna")
+        self.bad(2, "knows who the user is", "ls", self.url() + "&uid=5&sec=krb5")
+
+
+class Readlink(Tree):
+    def test_prints_where_links_lead(self):
+        os.symlink("to\nboth", self.there("odd"))
+        for url in self.both("a", "link"):
+            self.assertEqual(self.good("readlink", url), "one.txt\n")
+        self.assertEqual(self.good("readlink", "-n", self.url("a", "link")), "one.txt")
+        self.assertEqual(self.good("readlink", "-z", self.url("odd"), self.url("a", "link")), "to\nboth\0one.txt\0")
+        self.bad(1, "is no symbolic link", "readlink", self.url("a", "one.txt"))
+
+
+def snapshot(folder):
+    found = {}
+    for path, directories, files in os.walk(folder):
+        for name in directories + files:
+            full = os.path.join(path, name)
+            known = os.lstat(full)
+            content = os.readlink(full) if os.path.islink(full) else None
+            if stat.S_ISREG(known.st_mode):
+                with open(full, "rb") as file:
+                    content = file.read()
+            found[os.path.relpath(full, folder)] = (stat.S_IFMT(known.st_mode), content)
+    return found
+
+
+class Sync(Tree):
+    def test_makes_a_copy_and_leaves_what_is_the_same(self):
+        for version in ("", "&version=4.2"):
+            url, back, away = self.url("a") + version, self.at(f"back{version}"), self.url(f"copy{version[-1:]}") + version
+            first = json.loads(self.good("sync", "--json", url, back))
+            self.assertEqual((first["files"], first["symlinks"], first["skipped"]), (3, 1, 0))
+            self.assertEqual(snapshot(back), snapshot(self.there("a")))
+            self.assertEqual(os.stat(os.path.join(back, "one.txt")).st_mtime, 1000)
+            again = json.loads(self.good("sync", "--json", url, back))
+            self.assertEqual((again["files"], again["skipped"], again["bytes"]), (0, 4, 0))
+            self.good("sync", back, away)
+            again = json.loads(self.good("sync", "--json", back, away))
+            self.assertEqual((again["files"], again["symlinks"], again["bytes"]), (0, 0, 0))
+
+    def test_copies_what_has_changed(self):
+        self.good("sync", self.url("a"), self.at("copy"))
+        self.write(self.at("copy", "one.txt"), b"changed here")
+        os.unlink(self.at("copy", "link"))
+        os.symlink("elsewhere", self.at("copy", "link"))
+        os.chmod(self.there("a", "deep", "two.TXT"), 0o604)
+        result = json.loads(self.good("sync", "--json", self.url("a"), self.at("copy")))
+        self.assertEqual((result["files"], result["symlinks"]), (1, 1))
+        self.assertEqual(snapshot(self.at("copy")), snapshot(self.there("a")))
+        self.assertEqual(stat.S_IMODE(os.stat(self.at("copy", "deep", "two.TXT")).st_mode), 0o604)
+
+    def test_compares_contents_with_checksum(self):
+        self.good("sync", self.url("a"), self.at("copy"))
+        os.utime(self.write(self.at("copy", "one.txt"), b"9" * 10_000), (1000, 1000))
+        self.good("sync", self.url("a"), self.at("copy"))
+        self.assertEqual(self.read(self.at("copy", "one.txt"))[:1], b"9")
+        self.good("sync", "--checksum", self.url("a"), self.at("copy"))
+        self.assertEqual(self.read(self.at("copy", "one.txt"))[:1], b"1")
+
+    def test_removes_only_with_delete_and_what_is_not_excluded(self):
+        for back, below, there, here in ((self.at("copy"), self.at, self.url("a"), self.there("a")), (self.url("copy"), self.there, self.at("copy"), self.at("copy"))):
+            self.good("sync", there, back)
+            os.makedirs(below("copy", "more", "and", "more"))
+            self.write(below("copy", "more", "and", "f"))
+            self.write(below("copy", "deep", "extra"))
+            self.write(below("copy", "kept.o"))
+            self.good("sync", there, back)
+            self.assertTrue(os.path.exists(below("copy", "deep", "extra")))
+            told = self.good("sync", "--delete", "--dry-run", "--exclude", "*.o", there, back).splitlines()
+            self.assertEqual(sum(line.startswith("removed '") for line in told), 5, told)
+            self.assertTrue(os.path.exists(below("copy", "deep", "extra")))
+            result = json.loads(self.good("sync", "--delete", "--json", "--exclude", "*.o", there, back))
+            self.assertEqual(result["removed"], 5)
+            os.unlink(below("copy", "kept.o"))
+            self.assertEqual(snapshot(below("copy")), snapshot(here))
+
+    def test_replaces_what_is_of_another_kind_with_delete(self):
+        self.good("sync", self.url("a"), self.at("copy"))
+        os.unlink(self.at("copy", "one.txt"))
+        os.makedirs(self.at("copy", "one.txt", "deep"))
+        subprocess.run(["rm", "-r", self.at("copy", "deep")], check=True)
+        self.write(self.at("copy", "deep"))
+        self.assertEqual(stag("sync", self.url("a"), self.at("copy")).returncode, 1)
+        self.good("sync", "--delete", self.url("a"), self.at("copy"))
+        self.assertEqual(snapshot(self.at("copy")), snapshot(self.there("a")))
+
+    def test_changes_nothing_in_a_dry_run(self):
+        told = self.good("sync", "-n", self.url("a"), self.at("copy"))
+        self.assertEqual(len(told.splitlines()), 7)
+        self.assertIn("/a/deep/two.TXT' -> '", told)
+        self.assertEqual(os.listdir(self.at()), [])
+
+    def test_within_a_server_and_with_mistakes(self):
+        self.good("sync", self.url("a"), self.server.tcp(f"/files/{self.name}/copy") + "&version=4.2")
+        self.assertEqual(snapshot(self.there("copy")), snapshot(self.there("a")))
+        self.bad(2, "neither", "sync", self.at(), self.at("x"))
+        self.bad(2, "standard input", "sync", "-", self.url())
+        self.bad(1, "into itself", "sync", self.url("a"), self.url("a", "deep"))
+
+
+if __name__ == "__main__":
+    harness.main()
