@@ -187,6 +187,19 @@ TEST_F(GssServer, answers_CREDPROBLEM_to_an_unknown_handle_and_to_a_wrong_checks
   EXPECT_TRUE(good(increment(*context, 1)));
 }
 
+TEST_F(GssServer, lets_nobody_use_or_end_the_context_of_another_by_its_handle) {
+  const auto context = client.establish();
+  RawGssClient thief(world, "192.0.2.67");
+  const auto own = thief.establish();
+  EXPECT_EQ(refusal(thief.send_signed(client.data(200), *own, word(1), INCREMENT::number)),
+            AuthStat::RPCSEC_GSS_CREDPROBLEM);
+  Credential destroy = client.data(201);
+  destroy.procedure = gss::Procedure::DESTROY;
+  EXPECT_EQ(refusal(thief.send_signed(destroy, *own, {})), AuthStat::RPCSEC_GSS_CREDPROBLEM);
+  EXPECT_TRUE(good(increment(*context, 1))) << "nor was the window moved";
+  EXPECT_TRUE(good(thief.send_signed(thief.data(1), *own, word(1), INCREMENT::number)));
+}
+
 TEST_F(GssServer, answers_CTXPROBLEM_when_the_ticket_has_expired) {
   world.realm->lifetime = 10;
   const auto context = client.establish();
