@@ -25,6 +25,16 @@ class [[nodiscard]] Eventual {
   explicit Eventual(std::in_place_t, Arguments&&... arguments)
       : state_(std::in_place_index<0>, std::forward<Arguments>(arguments)...) {}
   Eventual(Task<T> task) : state_(std::in_place_index<1>, std::move(task)) {}
+  // What `convert` makes of what `task` yields, T(U&, Context&), without a coroutine between the
+  // two. `context` lives until the value is there.
+  template <auto convert, class U, class Context>
+  static Eventual converted(Task<U> task, Context& context) {
+    return Eventual(Converted(std::move(task).release(), &context,
+                              [](detail::PromiseBase& promise, void* to) -> T {
+                                return convert(static_cast<detail::Promise<U>&>(promise).value(),
+                                               *static_cast<Context*>(to));
+                              }));
+  }
 
   // Whether the value is there already, so that to await it does not suspend.
   bool ready() const { return state_.index() == 0; }
@@ -37,10 +47,13 @@ class [[nodiscard]] Eventual {
       Eventual& eventual;
       bool await_ready() const { return eventual.ready(); }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiter) {
+        if (Converted* converted = std::get_if<2>(&eventual.state_))
+          return converted->start(waiter);
         return eventual.task().operator co_await().await_suspend(waiter);
       }
       T await_resume() {
         if (eventual.ready()) return std::move(eventual.value());
+        if (Converted* converted = std::get_if<2>(&eventual.state_)) return converted->finish();
         return eventual.task().operator co_await().await_resume();
       }
     };
@@ -48,9 +61,38 @@ class [[nodiscard]] Eventual {
   }
 
  private:
+  // A Task of something else, and what makes a T of that.
+  class Converted {
+   public:
+    using Convert = T (*)(detail::PromiseBase&, void* context);
+    template <class U>
+    Converted(std::coroutine_handle<detail::Promise<U>> task, void* context, Convert convert)
+        : task_(task), promise_(&task.promise()), context_(context), convert_(convert) {}
+    Converted(Converted&& other) noexcept
+        : task_(std::exchange(other.task_, {})),
+          promise_(other.promise_),
+          context_(other.context_),
+          convert_(other.convert_) {}
+    ~Converted() {
+      if (task_) task_.destroy();
+    }
+    std::coroutine_handle<> start(std::coroutine_handle<> waiter) {
+      promise_->continuation = waiter;
+      return task_;
+    }
+    T finish() { return convert_(*promise_, context_); }
+
+   private:
+    std::coroutine_handle<> task_;
+    detail::PromiseBase* promise_;
+    void* context_;
+    Convert convert_;
+  };
+
+  explicit Eventual(Converted converted) : state_(std::in_place_index<2>, std::move(converted)) {}
   Task<T>&& task() { return std::move(*std::get_if<1>(&state_)); }
 
-  std::variant<T, Task<T>> state_;
+  std::variant<T, Task<T>, Converted> state_;
 };
 
 }  // namespace stag

@@ -110,9 +110,7 @@ class TypedHandler final : public Handler {
     typename P::Args args{};
     if (!P::decode_args(arguments, args) || !arguments_complete(arguments, items))
       return HandlerOutcome{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
-    Eventual value = function_(context, std::move(args));
-    if (value.ready()) return encode(value.value(), results);
-    return encode_later(std::move(value), results);
+    return encoded(function_(context, std::move(args)), results);
   }
 
   std::uint64_t results_max(xdr::Decoder& arguments,
@@ -124,6 +122,16 @@ class TypedHandler final : public Handler {
   }
 
  private:
+  template <class Value>
+  static Eventual<HandlerOutcome> encoded(Task<Value> value, xdr::Encoder& results) {
+    using Encode = HandlerOutcome (*)(const Value&, xdr::Encoder&);
+    return Eventual<HandlerOutcome>::converted<Encode(encode)>(std::move(value), results);
+  }
+  template <class Value>
+  static Eventual<HandlerOutcome> encoded(Eventual<Value> value, xdr::Encoder& results) {
+    if (value.ready()) return encode(value.value(), results);
+    return encode_later(std::move(value), results);
+  }
   static HandlerOutcome encode(const typename P::Results& value, xdr::Encoder& results) {
     P::encode_results(results, value);
     return {.status = {}, .drop = false, .encoded = true};
