@@ -27,10 +27,9 @@ HandlerOutcome garbage() {
 // COMPOUND4res as it grows: status and count are written over when they are known.
 class Results {
  public:
-  Results(xdr::Encoder& encoder, const std::string& tag)
-      : encoder_(encoder), status_at_(encoder.position()) {
+  Results(xdr::Encoder& encoder, Bytes tag) : encoder_(encoder), status_at_(encoder.position()) {
     encoder.u32(v4::NFS4_OK);
-    encoder.string(xdr::kNoItem, tag);
+    encoder.opaque(xdr::kNoItem, tag);
     count_at_ = encoder.position();
     encoder.u32(0);
   }
@@ -198,30 +197,52 @@ class Interpreter {
         cleanup_(compound, list),
         results_(encoder, list.tag()) {}
 
-  // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has.
-  Task<void> run(const v4::SEQUENCE4res* sequence) {
-    if (sequence != nullptr) encode(results_.begin(v4::OP_SEQUENCE), *sequence);
-    v4::nfsstat4 status = v4::NFS4_OK;
-    const auto& entries = list_.entries();
-    for (std::size_t i = sequence != nullptr ? 1 : 0; i < entries.size() && status == v4::NFS4_OK;
-         ++i) {
-      status = before(entries[i], i);
-      if (status == v4::NFS4_OK) {
-        const Operation& row = *entries[i].row;
-        xdr::Encoder& encoder = results_.begin(entries[i].number);
-        status = row.run != nullptr ? row.run(compound_, entries[i].arguments, encoder)
-                                    : co_await row.start(compound_, entries[i].arguments, encoder);
-        if (status != v4::NFS4_OK) results_.pass_over(row);
-        status = after(entries[i], status);
-      } else {
-        results_.begin(entries[i].number);
-        results_.replace(entries[i].number, entries[i].row, status);
-      }
+  // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has. The
+  // Interpreter lives until the operations have ended.
+  Eventual<Ok> run(const v4::SEQUENCE4res* sequence) {
+    if (sequence != nullptr) {
+      encode(results_.begin(v4::OP_SEQUENCE), *sequence);
+      next_ = 1;
     }
-    results_.finish(status);
+    return go_on();
   }
 
  private:
+  // Most operations end at once: there is a coroutine from the first on that does not.
+  Eventual<Ok> go_on() {
+    const auto& entries = list_.entries();
+    while (next_ < entries.size() && status_ == v4::NFS4_OK) {
+      const OperationList::Entry& entry = entries[next_];
+      Eventual<v4::nfsstat4> ended = begin(entry);
+      if (!ended.ready()) return go_on_after(std::move(ended));
+      end(entry, ended.value());
+    }
+    results_.finish(status_);
+    return Ok{};
+  }
+  Task<Ok> go_on_after(Eventual<v4::nfsstat4> ended) {
+    const v4::nfsstat4 status = co_await std::move(ended);
+    end(list_.entries()[next_], status);
+    co_return co_await go_on();
+  }
+
+  Eventual<v4::nfsstat4> begin(const OperationList::Entry& entry) {
+    const v4::nfsstat4 refused = before(entry, next_);
+    xdr::Encoder& encoder = results_.begin(entry.number);
+    runs_ = refused == v4::NFS4_OK;
+    return runs_ ? entry.row->run(compound_, entry.arguments, encoder) : refused;
+  }
+  void end(const OperationList::Entry& entry, v4::nfsstat4 status) {
+    if (!runs_) {
+      results_.replace(entry.number, entry.row, status);
+    } else {
+      if (status != v4::NFS4_OK) results_.pass_over(*entry.row);
+      status = after(entry, status);
+    }
+    status_ = status;
+    ++next_;
+  }
+
   v4::nfsstat4 before(const OperationList::Entry& entry, std::size_t index) {
     if (entry.row != nullptr) {
       // Version 4.0 has no sessions.
@@ -269,6 +290,9 @@ class Interpreter {
   const OperationList& list_;
   const MachineCleanup cleanup_;
   Results results_;
+  std::size_t next_ = 0;
+  bool runs_ = false;  // the operation that is next, unless it was refused
+  v4::nfsstat4 status_ = v4::NFS4_OK;
 };
 
 // What the client may not send at all, before any operation is looked at.
@@ -303,23 +327,7 @@ class CompoundHandler final : public rpc::Handler {
       co_return kEncoded;
     }
     Compound compound(shared_, call, list.minor());
-    if (starts_session(list))
-      co_await run_in_session(compound, call, list, encoder);
-    else if (must_run_once(list))
-      co_return HandlerOutcome{.drop = !co_await run_once(compound, call, list, encoder),
-                               .encoded = true};
-    else
-      co_await Interpreter(compound, call, list, encoder).run(nullptr);
-    co_return kEncoded;
-  }
-
- private:
-  static bool starts_session(const OperationList& list) {
-    return !list.entries().empty() && list.entries()[0].row != nullptr &&
-           list.entries()[0].row->place == Place::First && list.entries()[0].refusal == v4::NFS4_OK;
-  }
-  static Task<void> run_in_session(Compound& compound, CallContext& call, const OperationList& list,
-                                   xdr::Encoder& encoder) {
+    if (!starts_session(list)) co_return co_await run_outside(compound, call, list, encoder);
     SessionSlot slot(compound);
     std::optional<SessionSlot::Begun> begun = slot.begin(list);
     if (!begun) begun = co_await slot.begin_after_the_first(list);
@@ -329,11 +337,30 @@ class CompoundHandler final : public rpc::Handler {
       answer_sequence(*begun, list, encoder);
     } else if (slot.keeps_results()) {
       xdr::Encoder kept(ulb::nfs4_result_items());
-      co_await Interpreter(compound, call, list, kept).run(&begun->result);
+      Interpreter interpreter(compound, call, list, kept);
+      co_await interpreter.run(&begun->result);
       encoder.append(slot.finish(std::move(kept).finish()));
     } else {
-      co_await Interpreter(compound, call, list, encoder).run(&begun->result);
+      Interpreter interpreter(compound, call, list, encoder);
+      co_await interpreter.run(&begun->result);
     }
+    co_return kEncoded;
+  }
+
+ private:
+  static bool starts_session(const OperationList& list) {
+    return !list.entries().empty() && list.entries()[0].row != nullptr &&
+           list.entries()[0].row->place == Place::First && list.entries()[0].refusal == v4::NFS4_OK;
+  }
+  static Task<HandlerOutcome> run_outside(Compound& compound, CallContext& call,
+                                          const OperationList& list, xdr::Encoder& encoder) {
+    if (must_run_once(list)) {
+      const bool ran = co_await run_once(compound, call, list, encoder);
+      co_return HandlerOutcome{.status = {}, .drop = !ran, .encoded = true};
+    }
+    Interpreter interpreter(compound, call, list, encoder);
+    co_await interpreter.run(nullptr);
+    co_return kEncoded;
   }
   // Version 4.0: a retransmission gets the results of the first run. False: it is to be dropped.
   static Task<bool> run_once(Compound& compound, CallContext& call, const OperationList& list,
@@ -346,7 +373,8 @@ class CompoundHandler final : public rpc::Handler {
       co_return true;
     }
     xdr::Encoder kept(ulb::nfs4_result_items());
-    co_await Interpreter(compound, call, list, kept).run(nullptr);
+    Interpreter interpreter(compound, call, list, kept);
+    co_await interpreter.run(nullptr);
     encoder.append(once.finish(std::move(kept).finish()));
     co_return true;
   }

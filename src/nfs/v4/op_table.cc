@@ -36,7 +36,7 @@ constexpr Operation kFilehandles[] = {
 };
 
 constexpr Operation kAttributes[] = {
-    operation<&GetattrResults::status, getattr>({v4::OP_GETATTR, "GETATTR", Needs::Current}),
+    encoding_operation<getattr>({v4::OP_GETATTR, "GETATTR", Needs::Current}),
     operation<&v4::SETATTR4res::status, setattr>(
         {v4::OP_SETATTR, "SETATTR", Needs::Current, kReadOnly, {}, kStatus + kBitmap}),
     operation<&v4::ACCESS4res::status, access>({v4::OP_ACCESS, "ACCESS", Needs::Current}),

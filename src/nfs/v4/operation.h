@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "base/task.h"
+#include "base/eventual.h"
 #include "nfs/v4/compound/compound.h"
 
 namespace stag::nfs::nfs4 {
@@ -38,9 +38,8 @@ struct Operation {
   // Null: malformed. What was made belongs to the memory, but for destroy().
   void* (*decode)(xdr::Decoder&, std::pmr::memory_resource&) = nullptr;
   void (*destroy)(void* arguments) = nullptr;
-  // One of the two: encodes the result behind its operation number.
-  v4::nfsstat4 (*run)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
-  Task<v4::nfsstat4> (*start)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
+  // Encodes the result behind its operation number.
+  Eventual<v4::nfsstat4> (*run)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
   // Encodes the result of one that does not run.
   void (*refuse)(xdr::Encoder&, v4::nfsstat4) = nullptr;
 };
@@ -55,12 +54,14 @@ namespace detail {
 template <class T>
 struct Awaited {
   using Type = T;
-  static constexpr bool kTask = false;
 };
 template <class T>
 struct Awaited<Task<T>> {
   using Type = T;
-  static constexpr bool kTask = true;
+};
+template <class T>
+struct Awaited<Eventual<T>> {
+  using Type = T;
 };
 
 template <class F>
@@ -84,12 +85,9 @@ struct Signature<R (*)(Compound&)> {
   }
 };
 
-template <auto status, auto function>
-struct Glue {
-  using Types = Signature<decltype(function)>;
-  using Arguments = typename Types::Arguments;
-  using Results = typename Awaited<typename Types::Returned>::Type;
-
+// Arguments in the memory of their COMPOUND.
+template <class Arguments>
+struct Decoded {
   static void* make(xdr::Decoder& decoder, std::pmr::memory_resource& memory) {
     if (!decoder.charge(sizeof(Arguments))) return nullptr;
     auto* made = new (memory.allocate(sizeof(Arguments), alignof(Arguments))) Arguments();
@@ -104,15 +102,29 @@ struct Glue {
       return decode(decoder, to);
   }
   static void destroy(void* arguments) { static_cast<Arguments*>(arguments)->~Arguments(); }
-  static v4::nfsstat4 run(Compound& compound, void* arguments, xdr::Encoder& encoder) {
-    const Results results = Types::template call<function>(compound, arguments);
+};
+
+template <auto status, auto function>
+struct Glue {
+  using Types = Signature<decltype(function)>;
+  using Arguments = typename Types::Arguments;
+  using Results = typename Awaited<typename Types::Returned>::Type;
+
+  static Eventual<v4::nfsstat4> run(Compound& compound, void* arguments, xdr::Encoder& encoder) {
+    if constexpr (std::is_same_v<Results, typename Types::Returned>) {
+      return encoded(encoder, Types::template call<function>(compound, arguments));
+    } else {
+      Eventual<Results> results = Types::template call<function>(compound, arguments);
+      if (results.ready()) return encoded(encoder, results.value());
+      return encoded_later(encoder, std::move(results));
+    }
+  }
+  static v4::nfsstat4 encoded(xdr::Encoder& encoder, const Results& results) {
     encode(encoder, results);
     return results.*status;
   }
-  static Task<v4::nfsstat4> start(Compound& compound, void* arguments, xdr::Encoder& encoder) {
-    const Results results = co_await Types::template call<function>(compound, arguments);
-    encode(encoder, results);
-    co_return results.*status;
+  static Task<v4::nfsstat4> encoded_later(xdr::Encoder& encoder, Eventual<Results> results) {
+    co_return encoded(encoder, co_await std::move(results));
   }
   static void refuse(xdr::Encoder& encoder, v4::nfsstat4 with) {
     Results results{};
@@ -121,21 +133,39 @@ struct Glue {
   }
 };
 
+template <class A, Eventual<v4::nfsstat4> (*function)(Compound&, A&, xdr::Encoder&)>
+constexpr Operation encoding_operation(Operation row) {
+  row.decode = Decoded<A>::make;
+  row.destroy = Decoded<A>::destroy;
+  row.run = [](Compound& compound, void* arguments, xdr::Encoder& encoder) {
+    return function(compound, *static_cast<A*>(arguments), encoder);
+  };
+  return row;
+}
+
+template <class A>
+A arguments_of(Eventual<v4::nfsstat4> (*)(Compound&, A&, xdr::Encoder&));
+
 }  // namespace detail
 
 // `status` is the member of the results that has it; `function` is Results(Compound&, Arguments&),
-// with a Task of Results where it waits, or without arguments where the operation has none.
+// with a Task or an Eventual of Results where it waits, or without arguments where the operation
+// has none.
 template <auto status, auto function>
 constexpr Operation operation(Operation row) {
   using Made = detail::Glue<status, function>;
-  row.decode = Made::make;
-  row.destroy = Made::destroy;
-  if constexpr (detail::Awaited<typename Made::Types::Returned>::kTask)
-    row.start = Made::start;
-  else
-    row.run = Made::run;
+  using Decoded = detail::Decoded<typename Made::Arguments>;
+  row.decode = Decoded::make;
+  row.destroy = Decoded::destroy;
+  row.run = Made::run;
   row.refuse = Made::refuse;
   return row;
+}
+// `function` encodes its results itself; with an error they are its status alone.
+template <auto function>
+constexpr Operation encoding_operation(Operation row) {
+  using Arguments = decltype(detail::arguments_of(function));
+  return detail::encoding_operation<Arguments, function>(row);
 }
 
 }  // namespace stag::nfs::nfs4

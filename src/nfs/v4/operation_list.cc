@@ -22,8 +22,8 @@ OperationList::~OperationList() {
 
 bool OperationList::decode(xdr::Decoder& decoder) {
   const std::uint32_t begin = decoder.position();
-  if (!decoder.string(v4::item::COMPOUND4args_tag, tag_, v4::NFS4_OPAQUE_LIMIT) ||
-      !decoder.u32(minor_) || !decoder.count(sent_, xdr::kUnbounded, 4))
+  if (!decoder.inline_opaque(tag_, v4::NFS4_OPAQUE_LIMIT) || !decoder.u32(minor_) ||
+      !decoder.count(sent_, xdr::kUnbounded, 4))
     return false;
   const std::uint32_t decoded = std::min(sent_, kMaxOperations);
   entries_.reserve(decoded);

@@ -29,7 +29,8 @@ class OperationList {
   // operation that is malformed or unknown is the last one, with its refusal.
   bool decode(xdr::Decoder& decoder);
 
-  const std::string& tag() const { return tag_; }
+  // Refers to the Call's message, as sample() does.
+  Bytes tag() const { return tag_; }
   std::uint32_t minor() const { return minor_; }
   // Those that the client sent, whether or not they were decoded.
   std::uint32_t sent() const { return sent_; }
@@ -37,7 +38,7 @@ class OperationList {
   // Bytes of the arguments.
   std::uint32_t size() const { return size_; }
   // The first bytes behind the first operation: what another request with the same SEQUENCE would
-  // most likely differ in. Refers to the Call's message.
+  // most likely differ in.
   Bytes sample() const { return sample_.bytes(); }
 
  private:
@@ -45,7 +46,7 @@ class OperationList {
 
   std::array<std::byte, 1536> own_;
   std::pmr::monotonic_buffer_resource memory_{own_.data(), own_.size()};
-  std::string tag_;
+  Bytes tag_;
   std::uint32_t minor_ = 0;
   std::uint32_t sent_ = 0;
   std::uint32_t size_ = 0;

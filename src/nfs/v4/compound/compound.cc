@@ -68,16 +68,16 @@ Result<Object, v4::nfsstat4> Compound::resolve(Bytes filehandle) const {
   }
   const Export* found = admission_.exports().find(opened->export_id);
   if (found == nullptr) return Failure{v4::NFS4ERR_STALE};
-  const auto object = admission_.admit(*found, opened->object, security_);
+  auto object = admission_.admit(*found, opened->object, security_);
   if (!object) return Failure{to_nfsstat4(object.error())};
-  return Object{*object};
+  return Object{*std::move(object)};
 }
 
 Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node, Security security) const {
   if (node.mounted == nullptr) return Object{&node};
-  const auto object = admission_.admit(*node.mounted, node.mounted->file_system().root(), security);
+  auto object = admission_.admit(*node.mounted, node.mounted->file_system().root(), security);
   if (!object) return Failure{to_nfsstat4(object.error())};
-  return Object{*object};
+  return Object{*std::move(object)};
 }
 
 FileHandles::Sealed Compound::handle_of(const Object& object) const {
@@ -101,46 +101,72 @@ AttributeSource Compound::source_of(const PseudoFs::Node& node) const {
   return source;
 }
 
+void Compound::describe(AttributeSource& to, const ExportObject& object,
+                        const vfs::Attributes& attributes) const {
+  to.attributes = attributes;
+  to.fsid = {attributes.file_system_id, 0};
+  to.mounted_on_fileid = attributes.file_id;
+  to.limits = object.store().limits();
+  to.lease_seconds = shared_.options.lease_seconds;
+  to.minor = minor_;
+  to.names = names();
+}
+
 AttributeSource Compound::source_of(const ExportObject& object,
                                     const vfs::Attributes& attributes) const {
   AttributeSource source;
-  source.attributes = attributes;
-  source.fsid = {attributes.file_system_id, 0};
-  source.mounted_on_fileid = attributes.file_id;
-  source.limits = object.store().limits();
-  source.lease_seconds = shared_.options.lease_seconds;
-  source.minor = minor_;
-  source.names = names();
+  describe(source, object, attributes);
   return source;
 }
 
-Task<Result<AttributeSource, v4::nfsstat4>> Compound::attributes_of(const Object& object,
-                                                                    AttributeSet asked) const {
+// Made where it stays: it is large.
+Eventual<Compound::FoundAttributes> Compound::own_attributes_of(const ExportObject& object,
+                                                                const vfs::Attributes& attributes,
+                                                                AttributeSet asked) const {
+  Eventual<FoundAttributes> made(std::in_place, std::in_place);
+  AttributeSource& source = *made.value();
+  describe(source, object, attributes);
+  if (asked.has(v4::FATTR4_MOUNTED_ON_FILEID) && object.handle == object.store().root())
+    source.mounted_on_fileid = pseudo_fs().node_of(*object.export_).id;
+  if (wants_handle(asked)) source.handle = admission_.handle_of(object, object.handle);
+  return made;
+}
+
+Eventual<Compound::FoundAttributes> Compound::attributes_of(const Object& object,
+                                                            AttributeSet asked) const {
   if (const auto* node = std::get_if<const PseudoFs::Node*>(&object)) {
     AttributeSource source = source_of(**node);
     if (wants_handle(asked)) source.handle = handle_of(object);
-    co_return source;
+    return FoundAttributes(std::move(source));
   }
   const auto& of_export = std::get<ExportObject>(object);
-  const auto found = co_await of_export.store().attributes(of_export.caller(), of_export.handle);
+  auto found = of_export.store().attributes(of_export.caller(), of_export.handle);
+  const bool more = wants_usage(asked) || wants_acls(asked) || names() != nullptr;
+  if (more || !found.ready()) return more_attributes_of(of_export, asked, std::move(found));
+  if (!found.value()) return FoundAttributes(Failure{to_nfsstat4(found.value().error())});
+  return own_attributes_of(of_export, *found.value(), asked);
+}
+
+Task<Compound::FoundAttributes> Compound::more_attributes_of(
+    const ExportObject& object, AttributeSet asked,
+    vfs::Operation<vfs::Attributes> attributes) const {
+  const auto found = co_await std::move(attributes);
   if (!found) co_return Failure{to_nfsstat4(found.error())};
-  AttributeSource source = source_of(of_export, *found);
-  if (of_export.handle == of_export.store().root())
-    source.mounted_on_fileid = pseudo_fs().node_of(*of_export.export_).id;
-  if (wants_handle(asked)) source.handle = handle_of(object);
+  FoundAttributes made = std::move(own_attributes_of(object, *found, asked).value());
+  AttributeSource& source = *made;
   if (wants_usage(asked)) {
-    const auto usage = co_await of_export.store().usage(of_export.caller());
+    const auto usage = co_await object.store().usage(object.caller());
     if (!usage) co_return Failure{to_nfsstat4(usage.error())};
     source.usage = *usage;
   }
   if (wants_acls(asked)) {
-    auto acls = co_await of_export.store().acls(of_export.caller(), of_export.handle);
+    auto acls = co_await object.store().acls(object.caller(), object.handle);
     if (!acls && acls.error() != vfs::Status::NotSupported)
       co_return Failure{to_nfsstat4(acls.error())};
     if (acls) source.acls = std::move(acls->acls);
   }
   if (source.names != nullptr) co_await learn_names(owners_in(asked, source));
-  co_return source;
+  co_return made;
 }
 
 Task<void> Compound::learn_names(std::vector<IdName> ids) const {

@@ -106,9 +106,9 @@ class Compound {
   Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node,
                                      Security security = Security::Checked) const;
   FileHandles::Sealed handle_of(const Object& object) const;
-  // What encode_attributes() needs of an object for these attributes.
-  Task<Result<AttributeSource, v4::nfsstat4>> attributes_of(const Object& object,
-                                                            AttributeSet asked) const;
+  // What encode_attributes() needs of an object, which outlives the Eventual, for these attributes.
+  using FoundAttributes = Result<AttributeSource, v4::nfsstat4>;
+  Eventual<FoundAttributes> attributes_of(const Object& object, AttributeSet asked) const;
   // Afterwards the names of these are known, as far as anybody knows them in time.
   Task<void> learn_names(std::vector<IdName> ids) const;
   // The numbers of those whom a client has named; NFS4_OK, or BADOWNER, or DELAY.
@@ -118,6 +118,14 @@ class Compound {
   AttributeSource source_of(const PseudoFs::Node& node) const;
 
  private:
+  // What an object's own attributes tell, and what takes more than them.
+  Eventual<FoundAttributes> own_attributes_of(const ExportObject& object,
+                                              const vfs::Attributes& attributes,
+                                              AttributeSet asked) const;
+  Task<FoundAttributes> more_attributes_of(const ExportObject& object, AttributeSet asked,
+                                           vfs::Operation<vfs::Attributes> attributes) const;
+  void describe(AttributeSource& to, const ExportObject& object,
+                const vfs::Attributes& attributes) const;
   Task<v4::nfsstat4> resolve_name(IdKind kind, std::string name, std::uint32_t& id) const;
   // Whoever tells clients names; null: nobody.
   const IdMap* names() const {

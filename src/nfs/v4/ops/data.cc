@@ -18,44 +18,90 @@ v4::stable_how4 to_stable_how4(vfs::Stability stability) {
   return static_cast<v4::stable_how4>(stability);
 }
 
-}  // namespace
+using Reading = vfs::Operation<vfs::ReadResult>;
+using Writing = vfs::Operation<vfs::WriteResult>;
 
-Task<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
-  const ExportObject object = compound.object();
-  auto refused = check_stateid(compound, object, args.stateid, state::Touch::Read);
-  if (refused == v4::NFS4ERR_DELAY)
-    refused = co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Read);
-  if (refused) co_return v4::READ4res{*refused, {}};
-  auto found = co_await object.store().read(object.caller(), object.handle, args.offset,
-                                            std::min(args.count, kMaxTransfer));
-  if (!found) co_return v4::READ4res{co_await read_status(object, found.error()), {}};
+v4::READ4res to_results(vfs::ReadResult&& found) {
   v4::READ4res results;
-  results.resok4() = {found->eof, std::move(found->data)};
-  co_return results;
+  results.resok4() = {found.eof, std::move(found.data)};
+  return results;
 }
 
-Task<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args) {
-  const ExportObject object = compound.object();
-  if (object.read_only()) co_return v4::WRITE4res{v4::NFS4ERR_ROFS, {}};
-  auto refused = check_stateid(compound, object, args.stateid, state::Touch::Write);
-  if (refused == v4::NFS4ERR_DELAY)
-    refused = co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Write);
-  if (refused) co_return v4::WRITE4res{*refused, {}};
+Task<v4::READ4res> read_later(const ExportObject& object, Reading reading) {
+  auto found = co_await std::move(reading);
+  if (!found) co_return v4::READ4res{co_await read_status(object, found.error()), {}};
+  co_return to_results(*std::move(found));
+}
+
+Eventual<v4::READ4res> read_now(const ExportObject& object, const v4::READ4args& args) {
+  Reading reading = object.store().read(object.caller(), object.handle, args.offset,
+                                        std::min(args.count, kMaxTransfer));
+  if (reading.ready() && reading.value()) return to_results(*std::move(reading.value()));
+  return read_later(object, std::move(reading));
+}
+
+Task<v4::READ4res> read_in_time(Compound& compound, v4::READ4args& args) {
+  const ExportObject& object = compound.object();
+  const auto refused =
+      co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Read);
+  if (refused) co_return v4::READ4res{*refused, {}};
+  co_return co_await read_now(object, args);
+}
+
+v4::WRITE4res to_results(const vfs::WriteResult& written, std::uint64_t verifier) {
+  v4::WRITE4res results;
+  v4::WRITE4resok& ok = results.resok4();
+  ok.count = written.count;
+  ok.committed = to_stable_how4(written.committed);
+  store_be(ok.writeverf.data(), verifier);
+  return results;
+}
+
+Task<v4::WRITE4res> write_later(const ExportObject& object, Writing writing,
+                                std::uint64_t verifier) {
+  const auto written = co_await std::move(writing);
+  if (!written) co_return v4::WRITE4res{co_await read_status(object, written.error()), {}};
+  co_return to_results(*written, verifier);
+}
+
+Eventual<v4::WRITE4res> write_now(Compound& compound, v4::WRITE4args& args) {
+  const ExportObject& object = compound.object();
   // Of more than maxwrite bytes only so many are written. They are copied: a store that keeps what
   // it is given would keep all that was received.
   if (args.data.size() > kMaxTransfer)
     args.data = Rope::copy_of(args.data.slice(0, kMaxTransfer).flatten().bytes());
   // Taken first: data lost while we write must not look safe under the later verifier.
   const std::uint64_t verifier = compound.shared().server.write_verifier(object.store());
-  const auto written = co_await object.store().write(
-      object.caller(), object.handle, args.offset, std::move(args.data), to_stability(args.stable));
-  if (!written) co_return v4::WRITE4res{co_await read_status(object, written.error()), {}};
-  v4::WRITE4res results;
-  v4::WRITE4resok& ok = results.resok4();
-  ok.count = written->count;
-  ok.committed = to_stable_how4(written->committed);
-  store_be(ok.writeverf.data(), verifier);
-  co_return results;
+  Writing writing = object.store().write(object.caller(), object.handle, args.offset,
+                                         std::move(args.data), to_stability(args.stable));
+  if (writing.ready() && writing.value()) return to_results(*writing.value(), verifier);
+  return write_later(object, std::move(writing), verifier);
+}
+
+Task<v4::WRITE4res> write_in_time(Compound& compound, v4::WRITE4args& args) {
+  const auto refused = co_await check_stateid_in_time(compound, compound.object(), args.stateid,
+                                                      state::Touch::Write);
+  if (refused) co_return v4::WRITE4res{*refused, {}};
+  co_return co_await write_now(compound, args);
+}
+
+}  // namespace
+
+Eventual<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
+  const ExportObject& object = compound.object();
+  const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Read);
+  if (refused == v4::NFS4ERR_DELAY) return read_in_time(compound, args);
+  if (refused) return v4::READ4res{*refused, {}};
+  return read_now(object, args);
+}
+
+Eventual<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args) {
+  const ExportObject& object = compound.object();
+  if (object.read_only()) return v4::WRITE4res{v4::NFS4ERR_ROFS, {}};
+  const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Write);
+  if (refused == v4::NFS4ERR_DELAY) return write_in_time(compound, args);
+  if (refused) return v4::WRITE4res{*refused, {}};
+  return write_now(compound, args);
 }
 
 }  // namespace stag::nfs::nfs4

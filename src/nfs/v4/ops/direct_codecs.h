@@ -12,12 +12,6 @@ struct GetattrArguments {
 inline bool decode(xdr::Decoder& decoder, GetattrArguments& to) {
   return to.asked.decode(decoder);
 }
-struct GetattrResults {
-  v4::nfsstat4 status = v4::NFS4_OK;
-  AttributeSet asked;
-  AttributeSource source;
-};
-void encode(xdr::Encoder& encoder, const GetattrResults& results);
 
 // Of READDIR: the entries are encoded when they are found.
 struct ReaddirResults {

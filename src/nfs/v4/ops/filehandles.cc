@@ -7,9 +7,9 @@ namespace stag::nfs::nfs4 {
 namespace {
 
 v4::nfsstat4 put_root(Compound& compound) {
-  const auto root = compound.enter(compound.pseudo_fs().root(), compound.security());
+  auto root = compound.enter(compound.pseudo_fs().root(), compound.security());
   if (!root) return root.error();
-  compound.set_current(*root);
+  compound.set_current(*std::move(root));
   return v4::NFS4_OK;
 }
 
@@ -25,9 +25,9 @@ v4::PUTPUBFH4res putpubfh(Compound& compound) {
 }
 
 v4::PUTFH4res putfh(Compound& compound, v4::PUTFH4args& args) {
-  const auto object = compound.resolve(args.object.bytes());
+  auto object = compound.resolve(args.object.bytes());
   if (!object) return {object.error()};
-  compound.set_current(*object);
+  compound.set_current(*std::move(object));
   return {v4::NFS4_OK};
 }
 

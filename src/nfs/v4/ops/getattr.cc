@@ -10,35 +10,41 @@ constexpr AttributeSet kChangesWithData = {v4::FATTR4_CHANGE, v4::FATTR4_SIZE,
                                            v4::FATTR4_SPACE_USED, v4::FATTR4_TIME_METADATA,
                                            v4::FATTR4_TIME_MODIFY};
 
-}  // namespace
+using Found = Result<AttributeSource, v4::nfsstat4>;
 
-void encode(xdr::Encoder& encoder, const GetattrResults& results) {
-  encoder.u32(static_cast<std::uint32_t>(results.status));
-  if (results.status == v4::NFS4_OK) encode_attributes(encoder, results.asked, results.source);
+v4::nfsstat4 encoded(xdr::Encoder& to, AttributeSet asked, const Found& found) {
+  const v4::nfsstat4 status = found ? v4::NFS4_OK : found.error();
+  to.u32(static_cast<std::uint32_t>(status));
+  if (found) encode_attributes(to, asked, *found);
+  return status;
 }
 
-Task<GetattrResults> getattr(Compound& compound, GetattrArguments& args) {
-  GetattrResults results;
-  results.asked = args.asked;
+Task<v4::nfsstat4> encoded_later(xdr::Encoder& to, AttributeSet asked, Eventual<Found> found) {
+  co_return encoded(to, asked, co_await std::move(found));
+}
+
+Task<v4::nfsstat4> getattr_beside_holder(Compound& compound, AttributeSet asked, xdr::Encoder& to) {
+  std::optional<std::uint64_t> size;
+  if (const auto* object = std::get_if<ExportObject>(&compound.current()))
+    size = co_await size_at_holder(compound, *object);
+  Found found = co_await compound.attributes_of(compound.current(), asked);
+  if (found && size) found->attributes.size = *size;
+  co_return encoded(to, asked, found);
+}
+
+}  // namespace
+
+Eventual<v4::nfsstat4> getattr(Compound& compound, GetattrArguments& args, xdr::Encoder& results) {
   // 18.7.3: what can only be set cannot be asked for.
   static const AttributeSet kWriteOnly = settable_attributes() - readable_attributes();
-  if (!(results.asked & kWriteOnly).empty()) {
-    results.status = v4::NFS4ERR_INVAL;
-    co_return results;
-  }
+  if (!(args.asked & kWriteOnly).empty())
+    return encoded(results, args.asked, Failure{v4::NFS4ERR_INVAL});
   // 10.4.3: the holder of a write delegation knows better.
-  std::optional<std::uint64_t> size;
-  const auto* object = std::get_if<ExportObject>(&compound.current());
-  if (object != nullptr && compound.shared().files.guarded() &&
-      !(results.asked & kChangesWithData).empty())
-    size = co_await size_at_holder(compound, *object);
-  auto source = co_await compound.attributes_of(compound.current(), results.asked);
-  if (source) {
-    results.source = *std::move(source);
-    if (size) results.source.attributes.size = *size;
-  }
-  if (!source) results.status = source.error();
-  co_return results;
+  if (compound.shared().files.guarded() && !(args.asked & kChangesWithData).empty())
+    return getattr_beside_holder(compound, args.asked, results);
+  Eventual<Found> found = compound.attributes_of(compound.current(), args.asked);
+  if (found.ready()) return encoded(results, args.asked, found.value());
+  return encoded_later(results, args.asked, std::move(found));
 }
 
 }  // namespace stag::nfs::nfs4

@@ -21,7 +21,7 @@ Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args);
 Task<v4::SECINFO_NO_NAME4res> secinfo_no_name(Compound& compound, v4::SECINFO_NO_NAME4args& style);
 
 // Attributes.
-Task<GetattrResults> getattr(Compound& compound, GetattrArguments& args);
+Eventual<v4::nfsstat4> getattr(Compound& compound, GetattrArguments& args, xdr::Encoder& results);
 Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args);
 Task<v4::ACCESS4res> access(Compound& compound, v4::ACCESS4args& args);
 Task<v4::VERIFY4res> verify(Compound& compound, v4::VERIFY4args& args);
@@ -36,8 +36,8 @@ Task<v4::LINK4res> link(Compound& compound, v4::LINK4args& args);
 Task<v4::READLINK4res> readlink(Compound& compound);
 
 // Data.
-Task<v4::READ4res> read(Compound& compound, v4::READ4args& args);
-Task<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args);
+Eventual<v4::READ4res> read(Compound& compound, v4::READ4args& args);
+Eventual<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args);
 Task<v4::COMMIT4res> commit(Compound& compound, v4::COMMIT4args& args);
 
 // Ranges of files, of minor version 2.
