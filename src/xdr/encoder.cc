@@ -25,8 +25,10 @@ bool Encoder::watches(ItemId id) const {
 
 void Encoder::fixed_opaque(Bytes bytes) {
   if (bytes.empty()) return;
-  std::memcpy(reserve(bytes.size()), bytes.data(), bytes.size());
-  pad_after(bytes.size());
+  const std::size_t padded = bytes.size() + xdr_pad(bytes.size());
+  std::byte* const at = reserve(padded);
+  std::memset(at + padded - 4, 0, 4);  // the padding, and what is written over next
+  std::memcpy(at, bytes.data(), bytes.size());
 }
 
 // The complete stream stays below 2^32 bytes: nothing longer can be described by a Position or a

@@ -26,8 +26,8 @@ bool skip_attributes(xdr::Decoder& decoder) {
   if (!decoder.count(words, xdr::kUnbounded, 4)) return false;
   while (words-- > 0)
     if (!decoder.u32(ignored)) return false;
-  Rope values;
-  return decoder.opaque(xdr::kNoItem, values);
+  Bytes values;
+  return decoder.inline_opaque(values, xdr::kUnbounded);
 }
 
 // What the results of an operation are looked at for.
@@ -64,10 +64,10 @@ struct FileCompound {
   }
   static bool decode_results(xdr::Decoder& decoder, Results& results) {
     std::uint32_t count = 0, operation = 0;
-    Rope tag;
+    Bytes tag;
     v4::SEQUENCE4res sequence;
     v4::PUTFH4res file;
-    if (!decode(decoder, results.status) || !decoder.opaque(xdr::kNoItem, tag) ||
+    if (!decode(decoder, results.status) || !decoder.inline_opaque(tag, v4::NFS4_OPAQUE_LIMIT) ||
         !decoder.u32(count))
       return false;
     // The results of the first operations only, up to the one that failed.
@@ -253,7 +253,9 @@ Task<FileResults> Nfs41File::State::run(const Operation& operation,
   const FileCompound::Args args{next_in(slot), &handle_, &operation};
   rpc::CallOptions options;
   options.sinks = sinks;
-  auto results = co_await client_->call<FileCompound>(args, options);
+  rpc::Client::Exchange<FileCompound> exchange(*client_, args, options);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+  rpc::CallResult<FileResults> results = exchange.results(reply);
   free_.push_back(slot);
   if (results && results->status == v4::NFS4_OK) co_return *std::move(results);
   fail(results ? "status " + std::to_string(results->status) : results.error().message());

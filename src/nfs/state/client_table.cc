@@ -1,6 +1,7 @@
 #include "nfs/state/client_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace stag::nfs::state {
 
@@ -25,7 +26,9 @@ Session* ClientShard::find(const SessionId& sessionid) const {
   const std::uint32_t place = load_be<std::uint32_t>(sessionid.data() + 4) / kClientShards;
   if (place >= sessions_.size()) return nullptr;
   Session* const session = sessions_[place].get();
-  return session != nullptr && session->id == sessionid ? session : nullptr;
+  if (session == nullptr) return nullptr;
+  return std::memcmp(session->id.data(), sessionid.data(), sessionid.size()) == 0 ? session
+                                                                                  : nullptr;
 }
 
 SessionId ClientShard::next_session_id(std::uint32_t place) {
