@@ -167,81 +167,6 @@ Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext co
   }
 }
 
-Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext context,
-                                                               const ProtocolOptions& options) {
-  const session::Step step = session_.step();
-  if (step == session::Step::ReclaimComplete) {
-    Outcome<Taken> taken = co_await take_turn(context, options);
-    if (!taken) co_return Failure{taken.error()};
-    if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
-    Request request;
-    request.add(v4::OP_RECLAIM_COMPLETE);
-    Outcome<Attempt> came = co_await send_with(taken->turn, false, context, request, options);
-    if (came && came->fate == Fate::Go) came->fate = session_.on_reclaim_complete(came->status);
-    // It was done, whatever its results were.
-    if (came && came->fate == Fate::Gone) came->fate = session_.on_reclaim_complete(v4::NFS4_OK);
-    co_return came;
-  }
-  Op operation;
-  if (step == session::Step::ExchangeId) {
-    operation.argop = v4::OP_EXCHANGE_ID;
-    operation.opexchange_id() = session_.exchange_id();
-  } else {
-    operation.argop = v4::OP_CREATE_SESSION;
-    operation.opcreate_session() = session_.create_session();
-  }
-  Outcome<Attempt> came = co_await alone(context, std::move(operation), call_options_of(options));
-  if (!came || came->fate != Fate::Go) co_return came;
-  OpResult& result = came->results.front();
-  came->fate = step == session::Step::ExchangeId
-                   ? session_.on_exchange_id(result.opexchange_id())
-                   : session_.on_create_session(result.opcreate_session());
-  co_return came;
-}
-
-// After a fate that is no end: pauses where one is due. An error is the end.
-Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, OperationContext context,
-                                       JukeboxRetry& retry) {
-  switch (fate) {
-    case Fate::Go:
-    case Fate::Again:
-      co_return Ok{};
-    case Fate::Later:
-      if (!retry.left()) co_return Failure{Error::of_status(context, Status::Delay)};
-      co_await retry.pause();
-      co_return Ok{};
-    case Fate::Refused:
-      co_return Failure{Error::of_status(context, to_status(status))};
-    case Fate::Gone:
-      co_return Failure{Error::of_protocol(context, "did this, and has lost the results")};
-    case Fate::Broken:
-      break;
-  }
-  co_return Failure{Error::of_protocol(context, "does not keep to the session that it gave")};
-}
-
-Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const ProtocolOptions& options) {
-  JukeboxRetry retry(channel().loop(), options);
-  while (session_.step() != session::Step::Ready) {
-    if (recovering_) {
-      co_await recovered_.wait(options.cancel);
-      if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
-      continue;
-    }
-    Outcome<Attempt> came = Attempt{};
-    {
-      const InProgress in_progress(recovering_, recovered_);
-      came = co_await take_step(context, options);
-    }
-    if (!came) co_return Failure{came.error()};
-    minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
-    const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
-    if (!going) co_return going;
-  }
-  free_slot_.wake_all();
-  co_return Ok{};
-}
-
 Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
                                            const ProtocolOptions& options) {
   if (minor_ > 0) co_return co_await recover(context, options);
@@ -276,10 +201,13 @@ void SessionClient::fill_in_owner(Request& request) {
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
                                                              Request& request,
                                                              const ProtocolOptions& options) {
-  if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
-  const Outcome<Ok> ready = co_await recover(context, options);
-  if (!ready) co_return Failure{ready.error()};
-  fill_in_owner(request);
+  // Version 4.0 has a client ID only for what opens.
+  if (minor_ > 0 || request.open_place()) {
+    const Outcome<Ok> recovered = co_await recover(context, options);
+    if (!recovered) co_return Failure{recovered.error()};
+    fill_in_owner(request);
+  }
+  if (minor_ == 0) co_return co_await send_v40(context, request, options);
   const Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};

@@ -78,15 +78,15 @@ class SessionClient {
   Task<Outcome<Taken>> take_turn(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Taken>> settled(OperationContext context, Turn turn, const ProtocolOptions& options);
 
-  // Of version 4.0.
-  Task<Outcome<Attempt>> attempt_v40(OperationContext context, Request& request,
-                                     const ProtocolOptions& options);
-  Task<Outcome<Ok>> identify_v40(OperationContext context, const ProtocolOptions& options);
-  Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Attempt>> send_v40(OperationContext context, Request& request,
+                                  const ProtocolOptions& options);
 
   void fill_in_owner(Request& request);
+  // Recovery (recovery.cc): steps until the server knows this client and its session.
+  bool ready() const;
   Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Ok>> go_on(Fate fate, v4::nfsstat4 status, OperationContext context,
                           JukeboxRetry& retry);
 
