@@ -11,8 +11,9 @@ namespace {
 
 using nfs::client::Attributes;
 using nfs::client::CreateMode;
+using nfs::client::File;
 using nfs::client::Handle;
-using nfs::client::Node;
+using nfs::client::Opened;
 using nfs::client::Outcome;
 using nfs::client::ReadPart;
 using nfs::client::SetAttributes;
@@ -41,65 +42,82 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   attributes.mode = mode & 07777;
   const bool exclusive = (info.flags & O_EXCL) != 0;
   if (!exclusive && (info.flags & O_TRUNC)) attributes.size = 0;
-  const Outcome<Node> node =
-      co_await files_.create(directory, std::move(name), attributes,
-                             exclusive ? CreateMode::Exclusive : CreateMode::Unchecked);
-  if (!node) co_return request.fail(node.error());
-  const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
+  const Outcome<Opened> opened = co_await files_.create_open(
+      directory, std::move(name), attributes,
+      exclusive ? CreateMode::Exclusive : CreateMode::Unchecked, access_of_open(info.flags));
+  if (!opened) co_return request.fail(opened.error());
+  const File& file = opened->file;
+  const fuse_entry_param entry =
+      entry_of({file.handle, opened->attributes}, inodes_.enter(file.handle));
   Inode& inode = *inodes_.find(entry.ino);
   inodes_.open(inode);
-  inode.opened_with = node->attributes;
+  inode.opened_with = opened->attributes;
+  info.fh = open_files_.add(entry.ino, file);
   info.direct_io = is_direct(info.flags);
-  info.noflush = 1;
+  info.noflush = !files_.has_locks();
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
   // The kernel gave the request up, and will neither close nor forget.
+  open_files_.remove(entry.ino, info.fh);
   static_cast<void>(inodes_.close(entry.ino));
   inodes_.forget(entry.ino, 1);
+  static_cast<void>(co_await files_.close(file));
+}
+
+Task<Outcome<Attributes>> Operations::truncated(Handle file) {
+  SetAttributes empty;
+  empty.size = 0;
+  const Outcome<Ok> done = co_await files_.setattr(file, empty);
+  if (!done) co_return Failure{done.error()};
+  co_return co_await files_.getattr(file);
 }
 
 Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
   Request request(context_, from);
-  const Handle file = handle_of(request, number);
-  if (file.empty()) co_return;
-  const std::uint32_t asked = access_of_open(info.flags);
-  const Outcome<std::uint32_t> granted = co_await files_.access(file, asked);
-  if (!granted) co_return request.fail(granted.error());
-  if ((*granted & asked) != asked) co_return request.fail(EACCES);
-  if (info.flags & O_TRUNC) {
-    SetAttributes empty;
-    empty.size = 0;
-    const Outcome<Ok> truncated = co_await files_.setattr(file, empty);
-    if (!truncated) co_return request.fail(truncated.error());
-  }
-  const Outcome<Attributes> attributes = co_await files_.getattr(file);
-  if (!attributes) co_return request.fail(attributes.error());
+  const Handle handle = handle_of(request, number);
+  if (handle.empty()) co_return;
+  const Outcome<Opened> opened = co_await files_.open(handle, access_of_open(info.flags));
+  if (!opened) co_return request.fail(opened.error());
+  const File& file = opened->file;
+  Outcome<Attributes> attributes = opened->attributes;
+  if (info.flags & O_TRUNC) attributes = co_await truncated(handle);
+  if (!attributes) request.fail(attributes.error());
   Inode* inode = inodes_.find(number);
-  if (inode == nullptr) co_return request.fail(ESTALE);
+  if (inode == nullptr) request.fail(ESTALE);
   const fuse_req_t waiting = request.take();
-  if (waiting == nullptr) co_return;
-  info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
-  info.direct_io = is_direct(info.flags);
-  info.noflush = 1;  // a write that has returned is on the server's stable storage
-  // The answer to an open has no attributes; the size that the kernel knows may be an old one.
-  if (!info.keep_cache) invalidate_(number);
-  inode->opened_with = *attributes;
-  inodes_.open(*inode);
-  if (fuse_reply_open(waiting, &info) != 0) static_cast<void>(inodes_.close(number));
+  if (waiting != nullptr) {
+    info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
+    info.direct_io = is_direct(info.flags);
+    // A write that has returned is on the server's stable storage.
+    info.noflush = !files_.has_locks();
+    // The answer to an open has no attributes; the size that the kernel knows may be an old one.
+    if (!info.keep_cache) invalidate_(number);
+    inode->opened_with = *attributes;
+    inodes_.open(*inode);
+    info.fh = open_files_.add(number, file);
+    if (fuse_reply_open(waiting, &info) == 0) co_return;
+    open_files_.remove(number, info.fh);
+    static_cast<void>(inodes_.close(number));
+  }
+  static_cast<void>(co_await files_.close(file));
 }
 
-Task<void> Operations::release(fuse_req_t from, std::uint64_t number) {
+Task<void> Operations::release(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {
   Request request(context_, from);
+  const File* found = open_files_.find(number, opened);
+  const File file = found == nullptr ? File() : *found;
+  open_files_.remove(number, opened);
   const std::optional<SillyName> removed = inodes_.close(number);
   request.done();
+  static_cast<void>(co_await files_.close(file));
   if (removed) static_cast<void>(co_await files_.remove(removed->directory, removed->name));
 }
 
-Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::size_t size,
-                            std::uint64_t offset) {
+Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
+                            std::size_t size, std::uint64_t offset) {
   Request request(context_, from);
-  const Handle file = handle_of(request, number);
-  if (file.empty()) co_return;
+  const File file = file_of(request, number, opened);
+  if (file.handle.empty()) co_return;
   Memory memory = buffers_.take();
   if (!memory) co_return request.fail(ENOMEM);
   const MutableBytes to(memory.get(), std::min(size, buffers_.size()));
@@ -122,15 +140,16 @@ Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::size_t s
   buffers_.give_back(std::move(memory));
 }
 
-Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_t offset,
-                             Memory memory, Bytes data, Buffers& used, WriteKind kind) {
+Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
+                             std::uint64_t offset, Memory memory, Bytes data, Buffers& used,
+                             WriteKind kind) {
   Request request(context_, from);
-  const Handle file = handle_of(request, number);
+  const File file = file_of(request, number, opened);
   std::size_t written = 0;
-  bool failed = file.empty();
+  bool failed = file.handle.empty();
   // The kernel appends where it believes that the file ends; others may have written meanwhile.
   if (kind.append && !failed) {
-    const Outcome<Attributes> attributes = co_await files_.getattr(file);
+    const Outcome<Attributes> attributes = co_await files_.getattr(file.handle);
     failed = !attributes;
     if (failed)
       request.fail(attributes.error());

@@ -36,6 +36,7 @@ class Mounted final : public Mount, private net::Reader {
   Mounted(net::EpollLoop& loop, FileSystem& files, const Handle& root, const MountOptions& options)
       : loop_(loop),
         sizes_(files.sizes()),
+        locks_(files.has_locks()),
         operations_(loop, files, root, data_, {.valid = options.valid, .direct = options.direct}) {}
   ~Mounted() override { unmount(); }
 
@@ -62,6 +63,7 @@ class Mounted final : public Mount, private net::Reader {
 
   net::EpollLoop& loop_;
   nfs::client::TransferSizes sizes_;
+  const bool locks_;
   Buffers requests_{0};  // libfuse allocates them, and knows their size
   Buffers data_{kLargest};
   Operations operations_;
@@ -150,16 +152,17 @@ void create(fuse_req_t r, Id parent, const char* name, mode_t mode, Info info) {
 void open(fuse_req_t r, Id id, Info info) {
   run(r, [&](Operations& o) { return o.open(r, id, *info); });
 }
-void release(fuse_req_t r, Id id, Info) {
-  run(r, [&](Operations& o) { return o.release(r, id); });
+void release(fuse_req_t r, Id id, Info info) {
+  run(r, [&](Operations& o) { return o.release(r, id, info->fh); });
 }
-void read(fuse_req_t r, Id id, std::size_t size, off_t offset, Info) {
-  run(r, [&](Operations& o) { return o.read(r, id, size, static_cast<std::uint64_t>(offset)); });
+void read(fuse_req_t r, Id id, std::size_t size, off_t offset, Info info) {
+  const auto from = static_cast<std::uint64_t>(offset);
+  run(r, [&](Operations& o) { return o.read(r, id, info->fh, size, from); });
 }
 void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset, Info info) {
   run(r, [&](Operations& o) {
     Mounted& mount = mounted(r);
-    return o.write(r, id, static_cast<std::uint64_t>(offset), mount.keep_request(),
+    return o.write(r, id, info->fh, static_cast<std::uint64_t>(offset), mount.keep_request(),
                    Bytes(reinterpret_cast<const std::byte*>(data), size), mount.requests(),
                    {.append = (info->flags & O_APPEND) != 0, .cached = info->writepage != 0});
   });
@@ -214,6 +217,19 @@ void copy_file_range(fuse_req_t r, Id source, off_t source_offset, Info, Id targ
   run(r, [&](Operations& o) { return o.copy_file_range(r, source, from, target, to, length); });
 }
 
+void getlk(fuse_req_t r, Id id, Info info, struct flock* lock) {
+  run(r, [&](Operations& o) { return o.getlk(r, id, *info, *lock); });
+}
+void setlk(fuse_req_t r, Id id, Info info, struct flock* lock, int waits) {
+  run(r, [&](Operations& o) { return o.setlk(r, id, *info, *lock, waits != 0); });
+}
+void flock_file(fuse_req_t r, Id id, Info info, int how) {
+  run(r, [&](Operations& o) { return o.flock(r, id, *info, how); });
+}
+void flush(fuse_req_t r, Id id, Info info) {
+  run(r, [&](Operations& o) { return o.flush(r, id, *info); });
+}
+
 constexpr fuse_lowlevel_ops functions() {
   fuse_lowlevel_ops to{};
   to.init = begun;
@@ -254,6 +270,17 @@ constexpr fuse_lowlevel_ops functions() {
 }
 constexpr fuse_lowlevel_ops kFunctions = functions();
 
+// Without them the kernel keeps locks itself.
+constexpr fuse_lowlevel_ops functions_with_locks() {
+  fuse_lowlevel_ops to = functions();
+  to.getlk = getlk;
+  to.setlk = setlk;
+  to.flock = flock_file;
+  to.flush = flush;
+  return to;
+}
+constexpr fuse_lowlevel_ops kFunctionsWithLocks = functions_with_locks();
+
 Error trouble(const MountOptions& options) {
   return Error::of_local(fmt::format(
       "FUSE does not mount on '{}': see what it wrote above; is the directory there and yours, is "
@@ -282,7 +309,8 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   const std::unique_ptr<fuse_args, decltype(freed)> keep(&arguments, freed);
   for (const char* word : {"stag", "-o", list.c_str()})
     if (fuse_opt_add_arg(&arguments, word) != 0) throw std::bad_alloc();
-  session_.reset(fuse_session_new(&arguments, &kFunctions, sizeof(kFunctions), this));
+  const fuse_lowlevel_ops& used = locks_ ? kFunctionsWithLocks : kFunctions;
+  session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
   if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
   if (fuse_session_mount(session_.get(), options.directory.c_str()) != 0) return trouble(options);
   mounted_ = true;
@@ -354,8 +382,9 @@ Task<void> Mounted::unmounted() {
 }
 
 Task<void> Mounted::settled() {
+  operations_.stop();
   co_await tasks_.join();
-  co_await operations_.remove_silly_names();
+  co_await operations_.close_all();
 }
 
 // The descriptor is closed first: the kernel waits for nobody who could answer then.

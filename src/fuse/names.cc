@@ -167,7 +167,9 @@ Task<void> Operations::give_name_back(Handle file, std::string name) {
   if (renamed && now != nullptr) now->silly.reset();
 }
 
-Task<void> Operations::remove_silly_names() {
+Task<void> Operations::close_all() {
+  for (const nfs::client::File& file : open_files_.all())
+    static_cast<void>(co_await files_.close(file));
   for (const SillyName& silly : inodes_.silly_names())
     static_cast<void>(co_await files_.remove(silly.directory, silly.name));
 }

@@ -7,6 +7,7 @@
 namespace stag::fuse {
 
 using nfs::client::Attributes;
+using nfs::client::File;
 using nfs::client::FileSystem;
 using nfs::client::Handle;
 using nfs::client::Node;
@@ -20,6 +21,11 @@ Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;
   request.fail(ESTALE);
   return {};
+}
+
+File Operations::file_of(Request& request, std::uint64_t number, std::uint64_t opened) {
+  const File* file = open_files_.find(number, opened);
+  return file != nullptr ? *file : File(handle_of(request, number));
 }
 
 fuse_entry_param Operations::entry_of(const Node& node, std::uint64_t number) const {

@@ -16,11 +16,13 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/cancel.h"
 #include "base/loop.h"
 #include "base/task.h"
 #include "fuse/buffers.h"
 #include "fuse/directory.h"
 #include "fuse/inodes.h"
+#include "fuse/open_files.h"
 #include "fuse/request.h"
 #include "nfs/client/file_system.h"
 
@@ -72,10 +74,19 @@ class Operations {
   Task<void> create(fuse_req_t request, std::uint64_t parent, std::string name, mode_t mode,
                     fuse_file_info info);
   Task<void> open(fuse_req_t request, std::uint64_t number, fuse_file_info info);
-  Task<void> release(fuse_req_t request, std::uint64_t number);
-  Task<void> read(fuse_req_t request, std::uint64_t number, std::size_t size, std::uint64_t offset);
-  Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t offset, Memory memory,
-                   Bytes data, Buffers& used, WriteKind kind);
+  Task<void> release(fuse_req_t request, std::uint64_t number, std::uint64_t opened);
+  Task<void> read(fuse_req_t request, std::uint64_t number, std::uint64_t opened, std::size_t size,
+                  std::uint64_t offset);
+  Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t opened,
+                   std::uint64_t offset, Memory memory, Bytes data, Buffers& used, WriteKind kind);
+
+  // Locks (locks.cc); only where FileSystem::has_locks().
+  Task<void> getlk(fuse_req_t request, std::uint64_t number, fuse_file_info info,
+                   struct flock lock);
+  Task<void> setlk(fuse_req_t request, std::uint64_t number, fuse_file_info info, struct flock lock,
+                   bool waits);
+  Task<void> flock(fuse_req_t request, std::uint64_t number, fuse_file_info info, int how);
+  Task<void> flush(fuse_req_t request, std::uint64_t number, fuse_file_info info);
 
   // Extended attributes, holes and copies (version42.cc).
   Task<void> getxattr(fuse_req_t request, std::uint64_t number, std::string name, std::size_t most);
@@ -96,13 +107,27 @@ class Operations {
                      std::uint64_t opened, bool plus);
   void releasedir(fuse_req_t request, std::uint64_t opened);
 
-  // Removes what was removed while it was open, when the mount has ended and nobody closes it.
-  Task<void> remove_silly_names();
+  // The mount has ended: nobody waits for a lock any more.
+  void stop() { stop_.cancel(); }
+  // Then nobody closes what is open, nor removes what was removed while it was open.
+  Task<void> close_all();
 
  private:
+  // Spaces of the kernel's numbers of lock owners.
+  enum class LockKind : std::uint8_t { Posix, Flock };
+
   bool is_direct(int flags) const;
   // The handle of an inode; empty, and the request has failed, where the kernel forgot it.
   nfs::client::Handle handle_of(Request& request, std::uint64_t number);
+  // With the open that the kernel means.
+  nfs::client::File file_of(Request& request, std::uint64_t number, std::uint64_t opened);
+  static nfs::client::LockOwner owner_of(LockKind kind, std::uint64_t number);
+  Task<void> lock_file(Request& request, nfs::client::File file, nfs::client::LockOwner owner,
+                       nfs::client::FileLock wanted, bool waits);
+  Task<void> unlock(Request& request, std::uint64_t number, nfs::client::LockOwner owner,
+                    nfs::client::FileLock range);
+  // Empties a file that was opened with O_TRUNC.
+  Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(nfs::client::Handle file);
   fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
   // Answers with an object of the server that the kernel may know from now on.
   void answer(Request& request, const nfs::client::Outcome<nfs::client::Node>& node);
@@ -125,6 +150,8 @@ class Operations {
   Buffers& buffers_;
   OperationOptions options_;
   Inodes inodes_;
+  OpenFiles open_files_;
+  CancelSource stop_;
   Invalidate invalidate_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
   std::uint64_t next_directory_ = 1;

@@ -74,12 +74,14 @@ int errno_of(Status status) {
     case Status::XattrTooBig:
       return E2BIG;
     case Status::Delay:
+    case Status::Locked:
       return EAGAIN;
     case Status::Io:
     case Status::NotSync:
     case Status::BadCookie:
     case Status::TooSmall:
     case Status::ServerFault:
+    case Status::StateLost:
     case Status::Unknown:
       break;
   }

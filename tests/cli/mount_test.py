@@ -2,6 +2,7 @@
 says what came of it."""
 import contextlib
 import errno
+import fcntl
 import filecmp
 import mmap
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -284,6 +286,98 @@ class Version42(Mounted):
             self.assertEqual(file.read(), b"content")
         with open(self.here("to"), "rb") as file:
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
+
+
+class Locks(Mounted):
+    """Of versions 4.1 and 4.2 the server keeps them: two mounts are two clients."""
+
+    def setUp(self):
+        super().setUp()
+        self.first = self.directory
+        self.second = self.at("second")
+        os.mkdir(self.second)
+
+    def mount_both(self, url):
+        for self.directory in (self.second, self.first):
+            self.mount(url=url)
+            self.addCleanup(stag, "umount", "--lazy", self.directory)
+
+    def open_both(self, name="file"):
+        """The same file by both mounts."""
+        self.write(os.path.join(self.first, name), b"content")
+        return [self.enterContext(open(os.path.join(mount, name), "r+b")) for mount in (self.first, self.second)]
+
+    def refused(self, lock, *arguments):
+        with self.assertRaises(BlockingIOError):
+            lock(*arguments)
+
+    def test_of_one_mount_are_in_the_way_of_another(self):
+        self.mount_both(self.url() + "&version=4.1")
+        ours, theirs = self.open_both()
+        fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
+        self.refused(fcntl.lockf, theirs, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 9)
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = struct.unpack("hhqqi4x", fcntl.fcntl(theirs, fcntl.F_GETLK, asked))
+        self.assertEqual(answer[:4], (fcntl.F_WRLCK, os.SEEK_SET, 0, 10))
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 10)
+        fcntl.lockf(ours, fcntl.LOCK_UN, 5, 0)
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 0)
+        with open(os.path.join(self.first, "file"), "rb"):
+            pass  # POSIX: with this, the process has no lock of the file any more
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
+
+    def test_of_whole_files_are_in_the_way_until_the_file_is_unlocked(self):
+        self.mount_both(self.url() + "&version=4.2")
+        ours, theirs = self.open_both()
+        fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.refused(fcntl.flock, theirs, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        got = []
+        waiting = threading.Thread(target=lambda: got.append(fcntl.flock(theirs, fcntl.LOCK_EX)))
+        waiting.start()
+        fcntl.flock(ours, fcntl.LOCK_UN)
+        waiting.join()
+        self.assertEqual(got, [None])
+        self.refused(fcntl.flock, ours, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def test_that_a_program_waits_for_let_it_be_interrupted(self):
+        self.mount_both(self.url() + "&version=4.2")
+        ours, theirs = self.open_both()
+        fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        waiting = subprocess.Popen(["flock", os.path.join(self.second, "file"), "true"])
+        deadline = time.monotonic() + PATIENCE
+        while not self.read(f"/proc/{waiting.pid}/wchan").startswith((b"request_wait", b"__fuse", b"fuse")) or \
+                not self.read(f"/proc/{waiting.pid}/cmdline").startswith(b"flock"):
+            self.assertLess(time.monotonic(), deadline)
+        waiting.send_signal(signal.SIGINT)
+        self.assertEqual(waiting.wait(PATIENCE), -signal.SIGINT)
+        fcntl.flock(ours, fcntl.LOCK_UN)
+        fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_are_claimed_again_from_a_server_that_was_killed(self):
+        exports, state = [f"/files={self.there()},no_root_squash"], self.at("state")
+        server = harness.Server(exports, state)
+        self.mount_both(server.tcp("/files") + "&version=4.1")
+        ours, theirs = self.open_both()
+        fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        server.process.kill()
+        server.process.wait()
+        server.process.stdout.close()
+        server.errors.close()
+        again = harness.Server(exports, state, ports=("--rdma-port", "0", "--tcp-port", str(server.tcp_port)))
+        self.addCleanup(again.end)
+        self.assertEqual((ours.read(), theirs.read()), (b"content", b"content"))
+        self.refused(fcntl.lockf, theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(ours, fcntl.LOCK_UN)
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for file, mount in ((ours, self.first), (theirs, self.second)):
+            file.close()
+            self.good("umount", mount)
+
+    def test_of_version_3_are_this_machine_s(self):
+        self.mount_both(self.url())
+        ours, theirs = self.open_both()
+        fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Trouble(Mounted):

@@ -74,6 +74,31 @@ Task<Outcome<std::uint32_t>> FileSystem::access(Handle object, std::uint32_t ask
   return protocol_->access({"check the permissions", {}}, object, asked);
 }
 
+Task<Outcome<Opened>> FileSystem::open(Handle file, std::uint32_t asked) {
+  return protocol_->open({"open", {}}, file, asked);
+}
+
+Task<Outcome<Ok>> FileSystem::close(File file) {
+  return protocol_->close({"close", {}}, file);
+}
+
+bool FileSystem::has_locks() const {
+  return protocol_->has_locks();
+}
+
+Task<Outcome<Ok>> FileSystem::lock(File file, LockOwner owner, FileLock wanted) {
+  return protocol_->lock({"lock", {}}, file, owner, wanted);
+}
+
+Task<Outcome<Ok>> FileSystem::unlock(File file, LockOwner owner, FileLock range) {
+  return protocol_->unlock({"unlock", {}}, file, owner, range);
+}
+
+Task<Outcome<std::optional<FileLock>>> FileSystem::test_lock(File file, LockOwner owner,
+                                                             FileLock wanted) {
+  return protocol_->test_lock({"look for locks", {}}, file, owner, wanted);
+}
+
 Task<Outcome<std::string>> FileSystem::readlink(Handle symlink, std::optional<std::uint64_t> size) {
   return protocol_->readlink({"read the symbolic link", {}}, symlink, size);
 }
@@ -102,6 +127,14 @@ Task<Outcome<Acls>> FileSystem::acls(Handle object, std::uint32_t reply_max) {
 Task<Outcome<Ok>> FileSystem::set_acls(Handle object, Acls acls, bool with_defaults) {
   return protocol_->set_acls({"change the access control list", {}}, object, std::move(acls),
                              with_defaults);
+}
+
+Task<Outcome<Nfs4Acl>> FileSystem::nfs4_acl(Handle object, std::uint32_t reply_max) {
+  return protocol_->nfs4_acl({"read the access control list", {}}, object, reply_max);
+}
+
+Task<Outcome<Ok>> FileSystem::set_nfs4_acl(Handle object, Nfs4Acl acl) {
+  return protocol_->set_nfs4_acl({"change the access control list", {}}, object, std::move(acl));
 }
 
 Task<Outcome<Ok>> FileSystem::ping() {

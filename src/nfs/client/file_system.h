@@ -94,13 +94,36 @@ class FileSystem {
   // One READ of at most sizes().read bytes into `to`, from byte `offset` on. The server may return
   // fewer; ReadPart::eof says whether the file ends there. On RDMA the server writes straight into
   // `to`.
-  Task<Outcome<ReadPart>> read(Handle file, std::uint64_t offset, MutableBytes to);
+  Task<Outcome<ReadPart>> read(File file, std::uint64_t offset, MutableBytes to);
   // One WRITE of at most sizes().write bytes of `data`. The server may take fewer, but never none.
-  Task<Outcome<WritePart>> write(Handle file, std::uint64_t offset, Bytes data,
+  Task<Outcome<WritePart>> write(File file, std::uint64_t offset, Bytes data,
                                  Stability stable = Stability::FileSync);
   // Makes unstable data of the range durable; count 0: to the end of the file. The data is safe if
   // the verifier equals that of its WRITEs (RFC 1813 3.3.21).
   Task<Outcome<Verifier>> commit(Handle file, std::uint64_t offset = 0, std::uint32_t count = 0);
+
+  // Opens a file: for `asked`, of the bits kRead and kModify of client::access, or kExecute alone.
+  // Versions 4.1 and 4.2 hold the open at the server, which keeps the file from those who deny
+  // such access to others; the client holds it over restarts of the server. Other versions check
+  // the permissions, as all do for kExecute. Whoever opens also closes.
+  // Status::StateLost, from anything done by an open: the server has given it up, or locks by it.
+  Task<Outcome<Opened>> open(Handle file, std::uint32_t asked);
+  // Creates a file, which may be there, and opens it, also where its mode would not permit that.
+  Task<Outcome<Opened>> create_open(Handle directory, std::string name, SetAttributes attributes,
+                                    CreateMode mode, std::uint32_t asked);
+  // Gives locks and open back. Without the server's answer they end with the lease.
+  Task<Outcome<Ok>> close(File file);
+
+  // Byte-range locks, by an open, for reading or writing as the file is open (RFC 8881 section 9):
+  // has_locks() says whether open() gives opens that can have them; else Status::NotSupported.
+  // Nobody waits: Status::Locked where somebody else has a lock; ask again. What an owner locks
+  // replaces what he had there. A lock that the server has given up is Status::StateLost for
+  // everything by its open, until unlock() has taken back what was locked, or close().
+  bool has_locks() const;
+  Task<Outcome<Ok>> lock(File file, LockOwner owner, FileLock wanted);
+  Task<Outcome<Ok>> unlock(File file, LockOwner owner, FileLock range);
+  // A lock of somebody else that stands in the way; nullopt: there is none.
+  Task<Outcome<std::optional<FileLock>>> test_lock(File file, LockOwner owner, FileLock wanted);
 
   // Bulk transfers with up to `window` operations in flight. They yield the number of bytes.
   //
@@ -152,6 +175,12 @@ class FileSystem {
   // Only directories have default lists; `with_defaults` replaces them.
   Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
 
+  // Those of version 4, entry by entry, as the server has them; set, they replace the list. Other
+  // versions: Status::NotSupported. In version 4.0 the first call provides memory for `reply_max`
+  // bytes, a further one for more; a session says how large a reply can be.
+  Task<Outcome<Nfs4Acl>> nfs4_acl(Handle object, std::uint32_t reply_max = kAclReplyMax);
+  Task<Outcome<Ok>> set_nfs4_acl(Handle object, Nfs4Acl acl);
+
   // Parts of files, and extended attributes: NFS version 4.2 (RFC 7862, RFC 8276). Fail with
   // Status::NotSupported where version or server do not have them.
   //
@@ -181,6 +210,8 @@ class FileSystem {
 
   // `shown`: the name of the object in error sentences.
   Task<Outcome<Node>> find(Handle directory, std::string name, std::string shown);
+  Task<Outcome<Node>> completed_file(Handle directory, std::string name, Made made,
+                                     SetAttributes attributes, CreateMode mode);
   Task<Outcome<Node>> completed(const Handle& directory, const std::string& name, const Made& made);
   Task<Outcome<Node>> with_attributes(const Handle& handle,
                                       const std::optional<Attributes>& attributes);

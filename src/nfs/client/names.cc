@@ -34,7 +34,25 @@ Task<Outcome<Node>> FileSystem::create(Handle directory, std::string name, SetAt
   const Outcome<Made> made =
       co_await protocol_->create({"create", name}, directory, name, attributes, mode);
   if (!made) co_return Failure{made.error()};
-  const Outcome<Node> node = co_await completed(directory, name, *made);
+  co_return co_await completed_file(directory, std::move(name), *made, attributes, mode);
+}
+
+Task<Outcome<Opened>> FileSystem::create_open(Handle directory, std::string name,
+                                              SetAttributes attributes, CreateMode mode,
+                                              std::uint32_t asked) {
+  const Outcome<Made> made =
+      co_await protocol_->create_open({"create", name}, directory, name, attributes, mode, asked);
+  if (!made) co_return Failure{made.error()};
+  const Outcome<Node> node =
+      co_await completed_file(directory, std::move(name), *made, attributes, mode);
+  if (node) co_return Opened{{node->handle, made->open}, node->attributes};
+  if (made->open != 0) static_cast<void>(co_await close({*made->handle, made->open}));
+  co_return Failure{node.error()};
+}
+
+Task<Outcome<Node>> FileSystem::completed_file(Handle directory, std::string name, Made made,
+                                               SetAttributes attributes, CreateMode mode) {
+  const Outcome<Node> node = co_await completed(directory, name, made);
   if (!node || mode != CreateMode::Exclusive) co_return node;
   // The server may keep the verifier in the times (RFC 1813 3.3.8), so they are set in any case.
   if (attributes.accessed.how == SetTime::How::Keep) attributes.accessed = SetTime::now();

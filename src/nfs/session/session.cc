@@ -120,8 +120,10 @@ void Session::note(const v4::SEQUENCE4resok& results, TimePoint now) {
   recoveries_ = 0;
   renewed_ = now;
   slots_.aim_at(results.sr_target_highest_slotid);
-  if ((results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0) {
+  const bool restarted = (results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0;
+  if (restarted && complete_) {
     complete_ = false;
+    ++incarnation_;
     step_ = std::min(step_, Step::ReclaimComplete);
   }
 }

@@ -80,7 +80,7 @@ class Session {
   bool renewal_due(TimePoint now) const { return now - renewed_ >= lease_ / 3; }
   void set_lease(Duration lease) { lease_ = lease; }
   Duration lease() const { return lease_; }
-  // How often a client ID was made; opens and locks belong to one of them.
+  // How often a client ID was made, or its server restarted; opens and locks belong to one of them.
   std::uint32_t incarnation() const { return incarnation_; }
 
   v4::clientid4 clientid() const { return clientid_; }

@@ -127,6 +127,10 @@ std::string_view words(Status status) {
       return "it has no such extended attribute";
     case Status::XattrTooBig:
       return "the extended attribute is too big for the server";
+    case Status::Locked:
+      return "somebody else has locked it";
+    case Status::StateLost:
+      return "the server has given up this open, or a lock by it; close the file, and begin again";
     case Status::Unknown:
       break;
   }

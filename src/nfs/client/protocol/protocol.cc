@@ -11,6 +11,40 @@ Task<Outcome<T>> not_in_this_version(OperationContext context) {
 
 }  // namespace
 
+Task<Outcome<Opened>> Protocol::open(OperationContext context, Handle file, std::uint32_t asked) {
+  const Outcome<std::uint32_t> granted = co_await access(context, file, asked);
+  if (!granted) co_return Failure{granted.error()};
+  if ((*granted & asked) != asked) co_return Failure{Error::of_status(context, Status::Access)};
+  const Outcome<Attributes> attributes = co_await getattr(context, file);
+  if (!attributes) co_return Failure{attributes.error()};
+  co_return Opened{file, *attributes};
+}
+Task<Outcome<Made>> Protocol::create_open(OperationContext context, Handle directory,
+                                          std::string_view name, SetAttributes attributes,
+                                          CreateMode mode, std::uint32_t) {
+  return create(context, directory, name, attributes, mode);
+}
+Task<Outcome<Ok>> Protocol::close(OperationContext, File) {
+  co_return Ok{};
+}
+Task<Outcome<Ok>> Protocol::lock(OperationContext context, File, LockOwner, FileLock) {
+  return not_in_this_version<Ok>(context);
+}
+Task<Outcome<Ok>> Protocol::unlock(OperationContext context, File, LockOwner, FileLock) {
+  return not_in_this_version<Ok>(context);
+}
+Task<Outcome<std::optional<FileLock>>> Protocol::test_lock(OperationContext context, File,
+                                                           LockOwner, FileLock) {
+  return not_in_this_version<std::optional<FileLock>>(context);
+}
+
+Task<Outcome<Nfs4Acl>> Protocol::nfs4_acl(OperationContext context, Handle, std::uint32_t) {
+  return not_in_this_version<Nfs4Acl>(context);
+}
+Task<Outcome<Ok>> Protocol::set_nfs4_acl(OperationContext context, Handle, Nfs4Acl) {
+  return not_in_this_version<Ok>(context);
+}
+
 Task<Outcome<std::optional<std::uint64_t>>> Protocol::seek(OperationContext context, Handle,
                                                            std::uint64_t, Content) {
   return not_in_this_version<std::optional<std::uint64_t>>(context);

@@ -32,6 +32,7 @@ struct Found {
 struct Made {
   std::optional<Handle> handle;
   std::optional<Attributes> attributes;
+  std::uint64_t open = 0;  // of File
 };
 
 // Where a listing goes on; opaque to the client.
@@ -80,11 +81,11 @@ class Protocol {
                                               std::optional<std::uint64_t> size) = 0;
 
   // As many bytes as `to` holds, or fewer.
-  virtual Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
+  virtual Task<Outcome<ReadPart>> read(OperationContext context, File file, std::uint64_t offset,
                                        MutableBytes to) = 0;
   // Writes `data` or a part of it, at least one byte unless `data` is empty.
-  virtual Task<Outcome<WritePart>> write(OperationContext context, Handle file,
-                                         std::uint64_t offset, Bytes data, Stability stable) = 0;
+  virtual Task<Outcome<WritePart>> write(OperationContext context, File file, std::uint64_t offset,
+                                         Bytes data, Stability stable) = 0;
   virtual Task<Outcome<Verifier>> commit(OperationContext context, Handle file,
                                          std::uint64_t offset, std::uint32_t count) = 0;
 
@@ -92,6 +93,21 @@ class Protocol {
   virtual Task<Outcome<Made>> create(OperationContext context, Handle directory,
                                      std::string_view name, SetAttributes attributes,
                                      CreateMode mode) = 0;
+  // Opens, as FileSystem has it; here, without state: only the permissions are checked.
+  virtual Task<Outcome<Opened>> open(OperationContext context, Handle file, std::uint32_t asked);
+  virtual Task<Outcome<Made>> create_open(OperationContext context, Handle directory,
+                                          std::string_view name, SetAttributes attributes,
+                                          CreateMode mode, std::uint32_t asked);
+  virtual Task<Outcome<Ok>> close(OperationContext context, File file);
+  // Whether open() gives opens that can hold locks.
+  virtual bool has_locks() const { return false; }
+  // NotSupported without an open.
+  virtual Task<Outcome<Ok>> lock(OperationContext context, File file, LockOwner owner,
+                                 FileLock wanted);
+  virtual Task<Outcome<Ok>> unlock(OperationContext context, File file, LockOwner owner,
+                                   FileLock range);
+  virtual Task<Outcome<std::optional<FileLock>>> test_lock(OperationContext context, File file,
+                                                           LockOwner owner, FileLock wanted);
   virtual Task<Outcome<Made>> mkdir(OperationContext context, Handle directory,
                                     std::string_view name, SetAttributes attributes) = 0;
   virtual Task<Outcome<Made>> symlink(OperationContext context, Handle directory,
@@ -125,6 +141,11 @@ class Protocol {
                                    std::uint32_t reply_max) = 0;
   virtual Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
                                      bool with_defaults) = 0;
+
+  // Of version 4: entries in their order, which decide one after the other. Elsewhere NotSupported.
+  virtual Task<Outcome<Nfs4Acl>> nfs4_acl(OperationContext context, Handle object,
+                                          std::uint32_t reply_max);
+  virtual Task<Outcome<Ok>> set_nfs4_acl(OperationContext context, Handle object, Nfs4Acl acl);
 
   // Of version 4.2 (RFC 7862, RFC 8276); elsewhere NotSupported, as here.
   //

@@ -98,6 +98,35 @@ struct SetTime {
   static SetTime to(Time time) { return {How::To, time}; }
 };
 
+// A file, and the open by which it is used. Without one (0) each READ and WRITE is checked for
+// itself.
+struct File {
+  Handle handle;
+  std::uint64_t open = 0;
+
+  File() = default;
+  File(const Handle& of, std::uint64_t by = 0) : handle(of), open(by) {}
+};
+
+// What open() gives.
+struct Opened {
+  File file;
+  Attributes attributes;
+};
+
+// Whom byte-range locks belong to: locks of one owner do not stand in each other's way.
+struct LockOwner {
+  std::uint64_t space = 0;  // of the numbers
+  std::uint64_t number = 0;
+};
+
+// A lock of bytes of a file.
+struct FileLock {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  // 0: to the end of the file, however far it grows
+  bool exclusive = false;
+};
+
 // The changes of setattr() and of the creating operations. An absent attribute keeps its value, or
 // gets the server's default in a new object.
 struct SetAttributes {
@@ -246,7 +275,9 @@ enum class Status : std::uint8_t {
   Delay,    // NFS3ERR_JUKEBOX: not now; the client tries again later
   NoXattr,  // there is no extended attribute of that name
   XattrTooBig,
-  Unknown,  // a number that no RFC defines
+  Locked,     // somebody else holds a lock
+  StateLost,  // the server has given up the open, or locks by it, and others may have had the file
+  Unknown,    // a number that no RFC defines
 };
 
 // One entry of an access control list (POSIX 1003.1e draft 17).
@@ -268,6 +299,16 @@ struct AclEntry {
 
 // Bytes of the longest results of GETACL: both lists with as many entries as NFSACL carries.
 inline constexpr std::uint32_t kAclReplyMax = 24688;
+
+// One entry of an access control list of version 4, in the numbers of RFC 8881 section 6.2.1.
+struct Nfs4Ace {
+  std::uint32_t type = 0;  // 0 allows, 1 denies, 2 audits, 3 alarms
+  std::uint32_t flags = 0;
+  std::uint32_t mask = 0;
+  std::string who;  // "OWNER@", "GROUP@", "EVERYONE@", a number, or a name of the server's domain
+  friend bool operator==(const Nfs4Ace&, const Nfs4Ace&) = default;
+};
+using Nfs4Acl = std::vector<Nfs4Ace>;
 
 // The lists of an object. Those from a server are in canonical order.
 struct Acls {

@@ -134,7 +134,7 @@ class BulkReader {
 
 }  // namespace
 
-Task<Outcome<ReadPart>> FileSystem::read(Handle file, std::uint64_t offset, MutableBytes to) {
+Task<Outcome<ReadPart>> FileSystem::read(File file, std::uint64_t offset, MutableBytes to) {
   return protocol_->read(kReading, file, offset,
                          to.first(std::min<std::size_t>(to.size(), sizes_.read)));
 }

@@ -143,7 +143,7 @@ class BulkWriter {
 
 }  // namespace
 
-Task<Outcome<WritePart>> FileSystem::write(Handle file, std::uint64_t offset, Bytes data,
+Task<Outcome<WritePart>> FileSystem::write(File file, std::uint64_t offset, Bytes data,
                                            Stability stable) {
   return protocol_->write(kWriting, file, offset,
                           data.first(std::min<std::size_t>(data.size(), sizes_.write)), stable);

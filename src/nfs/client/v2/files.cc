@@ -145,9 +145,9 @@ Task<Outcome<std::string>> Nfs2::readlink(OperationContext context, Handle symli
   co_return std::move(res->link().data);
 }
 
-Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, Handle file, std::uint64_t offset,
+Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, File file, std::uint64_t offset,
                                    MutableBytes to) {
-  const Outcome<v2::fhandle> handle = to_fhandle(context, file);
+  const Outcome<v2::fhandle> handle = to_fhandle(context, file.handle);
   if (!handle) co_return Failure{handle.error()};
   // No file of version 2 reaches so far.
   if (offset > kKeep) co_return ReadPart{0, true};
@@ -166,9 +166,9 @@ Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, Handle file, std::u
   co_return ReadPart{count, offset + count >= reply.attributes.size};
 }
 
-Task<Outcome<WritePart>> Nfs2::write(OperationContext context, Handle file, std::uint64_t offset,
+Task<Outcome<WritePart>> Nfs2::write(OperationContext context, File file, std::uint64_t offset,
                                      Bytes data, Stability) {
-  const Outcome<v2::fhandle> handle = to_fhandle(context, file);
+  const Outcome<v2::fhandle> handle = to_fhandle(context, file.handle);
   if (!handle) co_return Failure{handle.error()};
   const Bytes part = data.first(std::min<std::size_t>(data.size(), v2::MAXDATA));
   if (offset >= kKeep || offset + part.size() >= kKeep)

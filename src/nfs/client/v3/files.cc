@@ -134,10 +134,10 @@ Task<Outcome<std::string>> Nfs3::readlink(OperationContext context, Handle symli
   co_return std::move(resok->data);
 }
 
-Task<Outcome<ReadPart>> Nfs3::read(OperationContext context, Handle file, std::uint64_t offset,
+Task<Outcome<ReadPart>> Nfs3::read(OperationContext context, File file, std::uint64_t offset,
                                    MutableBytes to) {
   v3::READ3args args;
-  args.file = to_nfs_fh3(file);
+  args.file = to_nfs_fh3(file.handle);
   args.offset = offset;
   args.count = static_cast<std::uint32_t>(to.size());
   const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v3::item::READ3resok_data, to}};
@@ -152,10 +152,10 @@ Task<Outcome<ReadPart>> Nfs3::read(OperationContext context, Handle file, std::u
   co_return ReadPart{resok->count, resok->eof};
 }
 
-Task<Outcome<WritePart>> Nfs3::write(OperationContext context, Handle file, std::uint64_t offset,
+Task<Outcome<WritePart>> Nfs3::write(OperationContext context, File file, std::uint64_t offset,
                                      Bytes data, Stability stable) {
   v3::WRITE3args args;
-  args.file = to_nfs_fh3(file);
+  args.file = to_nfs_fh3(file.handle);
   args.offset = offset;
   args.count = static_cast<std::uint32_t>(data.size());
   args.stable = to_stable_how(stable);

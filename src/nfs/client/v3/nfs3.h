@@ -26,9 +26,9 @@ class Nfs3 final : public Protocol {
   Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
                                       std::optional<std::uint64_t> size) override;
 
-  Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
+  Task<Outcome<ReadPart>> read(OperationContext context, File file, std::uint64_t offset,
                                MutableBytes to) override;
-  Task<Outcome<WritePart>> write(OperationContext context, Handle file, std::uint64_t offset,
+  Task<Outcome<WritePart>> write(OperationContext context, File file, std::uint64_t offset,
                                  Bytes data, Stability stable) override;
   Task<Outcome<Verifier>> commit(OperationContext context, Handle file, std::uint64_t offset,
                                  std::uint32_t count) override;

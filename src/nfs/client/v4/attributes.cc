@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kNobody = 65534;
 constexpr std::uint32_t kMostOwner = v4::NFS4_OPAQUE_LIMIT;
+constexpr std::uint32_t kMostEntries = 1u << 16;  // of an access control list
 constexpr std::uint32_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 
 // RFC 8881 5.9: a number is the ID itself. Names belong to a domain whose users are not known here.
@@ -79,6 +80,18 @@ bool read_size(xdr::Decoder& from, std::uint32_t& to) {
   return true;
 }
 
+bool read_acl(xdr::Decoder& from, Values& to) {
+  constexpr std::uint32_t kLeastEntry = 16;
+  std::uint32_t count = 0;
+  if (!from.count(count, kMostEntries, kLeastEntry)) return false;
+  to.acl.resize(count);
+  for (Nfs4Ace& ace : to.acl)
+    if (!from.integers(ace.type, ace.flags, ace.mask) ||
+        !from.string(xdr::kNoItem, ace.who, kMostOwner))
+      return false;
+  return true;
+}
+
 struct ReadAttribute {
   std::uint32_t number;
   bool (*read)(xdr::Decoder&, Values&);
@@ -93,6 +106,7 @@ constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_FSID, read_fsid},
     {v4::FATTR4_LEASE_TIME, [](auto& d, Values& v) { return d.u32(v.lease_seconds); }},
     {v4::FATTR4_RDATTR_ERROR, read_error},
+    {v4::FATTR4_ACL, read_acl},
     {v4::FATTR4_CANSETTIME, [](auto& d, Values& v) { return d.boolean(v.info.times_can_be_set); }},
     {v4::FATTR4_CASE_INSENSITIVE,
      [](auto& d, Values& v) { return d.boolean(v.names.case_insensitive); }},
@@ -217,6 +231,11 @@ const v4::bitmap4& name_attributes() {
   return kBitmap;
 }
 
+const v4::bitmap4& acl_attribute() {
+  static const v4::bitmap4 kBitmap = bitmap_of({v4::FATTR4_ACL});
+  return kBitmap;
+}
+
 std::optional<Values> values_of(const v4::fattr4& from) {
   xdr::Decoder decoder(from.attr_vals.flatten());
   Values values;
@@ -252,6 +271,18 @@ v4::fattr4 to_fattr4(const SetAttributes& changes) {
   mark(changes.accessed.how != SetTime::How::Keep, v4::FATTR4_TIME_ACCESS_SET);
   mark(changes.modified.how != SetTime::How::Keep, v4::FATTR4_TIME_MODIFY_SET);
   return to;
+}
+
+v4::fattr4 to_fattr4(const Nfs4Acl& acl) {
+  return encoded_fattr4({v4::FATTR4_ACL}, [&acl](xdr::Encoder& encoder) {
+    encoder.u32(static_cast<std::uint32_t>(acl.size()));
+    for (const Nfs4Ace& ace : acl) {
+      encoder.u32(ace.type);
+      encoder.u32(ace.flags);
+      encoder.u32(ace.mask);
+      encoder.string(xdr::kNoItem, ace.who);
+    }
+  });
 }
 
 v4::fattr4 type_is(FileType type) {

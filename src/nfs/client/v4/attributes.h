@@ -17,6 +17,7 @@ const v4::bitmap4& entry_attributes();
 const v4::bitmap4& usage_attributes();
 const v4::bitmap4& info_attributes();
 const v4::bitmap4& name_attributes();
+const v4::bitmap4& acl_attribute();
 
 // The values that a server gave; where it left an attribute out, the default.
 struct Values {
@@ -29,12 +30,14 @@ struct Values {
   FileSystemInfo info{};
   NameLimits names{};
   std::uint32_t lease_seconds = 0;
+  Nfs4Acl acl{};
 };
 // nullopt: they cannot be read, or one of them was not asked for by any of the sets above.
 std::optional<Values> values_of(const v4::fattr4& from);
 
 // The attributes that `changes` sets.
 v4::fattr4 to_fattr4(const SetAttributes& changes);
+v4::fattr4 to_fattr4(const Nfs4Acl& acl);
 // For VERIFY and NVERIFY.
 v4::fattr4 type_is(FileType type);
 v4::fattr4 changed_at(const Time& time);

@@ -132,12 +132,13 @@ Task<Outcome<std::string>> Nfs4::readlink(OperationContext context, Handle symli
   co_return std::string(text_of(text.bytes()));
 }
 
-Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, Handle file, std::uint64_t offset,
+Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uint64_t offset,
                                    MutableBytes to) {
   Request request;
-  request.put_handle(file);
+  request.put_handle(file.handle);
   const std::size_t at = request.add(
       v4::OP_READ, &Op::opread, {v4::stateid4{}, offset, static_cast<std::uint32_t>(to.size())});
+  if (file.open != 0) request.set_by({at, file.open});
   const std::array<rpc::ResultBuffer, 1> sinks{{{v4::item::READ4resok_data, to}}};
   request.sinks = sinks;
   Outcome<Reply> reply = co_await run(context, request);
@@ -151,13 +152,14 @@ Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, Handle file, std::u
   co_return ReadPart{static_cast<std::uint32_t>(resok.data.size()), resok.eof};
 }
 
-Task<Outcome<WritePart>> Nfs4::write(OperationContext context, Handle file, std::uint64_t offset,
+Task<Outcome<WritePart>> Nfs4::write(OperationContext context, File file, std::uint64_t offset,
                                      Bytes data, Stability stable) {
   Request request;
-  request.put_handle(file);
+  request.put_handle(file.handle);
   const std::size_t at =
       request.add(v4::OP_WRITE, &Op::opwrite,
                   {v4::stateid4{}, offset, to_stable_how4(stable), Rope::borrow(data)});
+  if (file.open != 0) request.set_by({at, file.open});
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   auto* got = reply->get(at, &OpResult::opwrite);

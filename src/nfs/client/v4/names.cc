@@ -1,32 +1,10 @@
 // Names in version 4.
 #include "nfs/client/v4/attributes.h"
+#include "nfs/client/v4/described.h"
 #include "nfs/client/v4/nfs4.h"
 
 namespace stag::nfs::client::nfs4 {
 namespace {
-
-Error no_object(OperationContext context) {
-  return Error::of_protocol(context, "sent no usable handle and attributes of the object");
-}
-
-// GETFH and GETATTR of the current filehandle.
-struct Described {
-  explicit Described(Request& request)
-      : handle(request.add(v4::OP_GETFH)),
-        attributes(request.add(v4::OP_GETATTR, &Op::opgetattr, {node_attributes()})) {}
-
-  std::optional<Found> found(Reply& reply) const {
-    auto* of_handle = reply.get(handle, &OpResult::opgetfh);
-    auto* of_attributes = reply.get(attributes, &OpResult::opgetattr);
-    if (of_handle == nullptr || of_attributes == nullptr) return std::nullopt;
-    const std::optional<Values> values = values_of(of_attributes->resok4().obj_attributes);
-    if (!values || !values->has_type) return std::nullopt;
-    return Found{*Handle::from(of_handle->resok4().object.bytes()), values->attributes};
-  }
-
-  std::size_t handle;
-  std::size_t attributes;
-};
 
 Outcome<Made> made_of(OperationContext context, const Described& described, Outcome<Reply>& reply) {
   if (!reply) return Failure{reply.error()};
@@ -108,9 +86,8 @@ v4::createhow4 Nfs4::how_to_create(const SetAttributes& attributes, CreateMode m
   return how;
 }
 
-// Opens and closes in one COMPOUND.
-Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std::string_view name,
-                                 SetAttributes attributes, CreateMode mode) {
+v4::OPEN4args Nfs4::creation(std::string_view name, const SetAttributes& attributes,
+                             CreateMode mode) {
   v4::OPEN4args args;
   args.share_access = v4::OPEN4_SHARE_ACCESS_WRITE;
   if (minor() > 0) args.share_access |= v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
@@ -118,9 +95,15 @@ Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std
   args.openhow.how() = how_to_create(attributes, mode);
   args.claim.claim = v4::CLAIM_NULL;
   args.claim.file() = std::string(name);
+  return args;
+}
+
+// Opens and closes in one COMPOUND.
+Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std::string_view name,
+                                 SetAttributes attributes, CreateMode mode) {
   Request request;
   request.put_handle(directory);
-  const std::size_t open = request.add_open(std::move(args));
+  const std::size_t open = request.add_open(creation(name, attributes, mode));
   // RFC 8881 16.2.3.1.2: the current stateid is that of the OPEN.
   v4::stateid4 current;
   current.seqid = 1;
@@ -246,14 +229,6 @@ Task<Outcome<Ok>> Nfs4::link(OperationContext context, Handle file, Handle direc
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
   co_return Ok{};
-}
-
-Task<Outcome<Acls>> Nfs4::acls(OperationContext context, Handle, std::uint32_t) {
-  co_return Failure{Error::of_status(context, Status::NotSupported)};
-}
-
-Task<Outcome<Ok>> Nfs4::set_acls(OperationContext context, Handle, Acls, bool) {
-  co_return Failure{Error::of_status(context, Status::NotSupported)};
 }
 
 }  // namespace stag::nfs::client::nfs4

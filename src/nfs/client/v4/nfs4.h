@@ -2,11 +2,12 @@
 // operation; creating a file takes three in version 4.0.
 //
 //   names          remove and rmdir check the type in the same COMPOUND: REMOVE itself does not
-//   read, write    with the anonymous stateid: no open is held between operations
+//   read, write    by the open that they are given, else with the anonymous stateid
+//   open           holds an open (opens.cc); in version 4.0 it only checks the permissions
 //   create         opens and closes at once
 //   listings       have neither "." nor ".."
 //   owners         numbers; a name of the server's domain is shown as nobody (65534), but root is 0
-//   access control lists  not supported
+//   access control lists  nfs4_acl(); those of POSIX are not supported
 #pragma once
 
 #include "nfs/client/protocol/protocol.h"
@@ -42,15 +43,28 @@ class Nfs4 final : public Protocol {
   Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
                                       std::optional<std::uint64_t> size) override;
 
-  Task<Outcome<ReadPart>> read(OperationContext context, Handle file, std::uint64_t offset,
+  Task<Outcome<ReadPart>> read(OperationContext context, File file, std::uint64_t offset,
                                MutableBytes to) override;
-  Task<Outcome<WritePart>> write(OperationContext context, Handle file, std::uint64_t offset,
+  Task<Outcome<WritePart>> write(OperationContext context, File file, std::uint64_t offset,
                                  Bytes data, Stability stable) override;
   Task<Outcome<Verifier>> commit(OperationContext context, Handle file, std::uint64_t offset,
                                  std::uint32_t count) override;
 
   Task<Outcome<Made>> create(OperationContext context, Handle directory, std::string_view name,
                              SetAttributes attributes, CreateMode mode) override;
+  // 4.1 and 4.2; those that open() gives without state have the number 0.
+  Task<Outcome<Opened>> open(OperationContext context, Handle file, std::uint32_t asked) override;
+  Task<Outcome<Made>> create_open(OperationContext context, Handle directory, std::string_view name,
+                                  SetAttributes attributes, CreateMode mode,
+                                  std::uint32_t asked) override;
+  Task<Outcome<Ok>> close(OperationContext context, File file) override;
+  bool has_locks() const override { return minor() > 0; }
+  Task<Outcome<Ok>> lock(OperationContext context, File file, LockOwner owner,
+                         FileLock wanted) override;
+  Task<Outcome<Ok>> unlock(OperationContext context, File file, LockOwner owner,
+                           FileLock range) override;
+  Task<Outcome<std::optional<FileLock>>> test_lock(OperationContext context, File file,
+                                                   LockOwner owner, FileLock wanted) override;
   Task<Outcome<Made>> mkdir(OperationContext context, Handle directory, std::string_view name,
                             SetAttributes attributes) override;
   Task<Outcome<Made>> symlink(OperationContext context, Handle directory, std::string_view name,
@@ -77,6 +91,10 @@ class Nfs4 final : public Protocol {
                            std::uint32_t reply_max) override;
   Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
                              bool with_defaults) override;
+
+  Task<Outcome<Nfs4Acl>> nfs4_acl(OperationContext context, Handle object,
+                                  std::uint32_t reply_max) override;
+  Task<Outcome<Ok>> set_nfs4_acl(OperationContext context, Handle object, Nfs4Acl acl) override;
 
   Task<Outcome<std::optional<std::uint64_t>>> seek(OperationContext context, Handle file,
                                                    std::uint64_t offset, Content what) override;
@@ -105,6 +123,8 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> remove_checked(OperationContext context, Handle directory,
                                    std::string_view name, v4::nfs_opnum4 check, Status otherwise);
   Task<Outcome<Ok>> close_v40(OperationContext context, Handle file, v4::OPEN4resok opened);
+  Task<Outcome<Ok>> unlock_all(OperationContext context, File file);
+  v4::OPEN4args creation(std::string_view name, const SetAttributes& attributes, CreateMode mode);
   v4::createhow4 how_to_create(const SetAttributes& attributes, CreateMode mode);
 
   std::shared_ptr<SessionClient> client_;

@@ -1,6 +1,8 @@
 // The operations of the client in NFS version 4, on our own server.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/task_group.h"
 #include "nfs/session/slots.h"
 #include "testing/nfs/nfs4_client_world.h"
@@ -215,6 +217,24 @@ TEST_P(Nfs4Client, has_parts_of_files_and_extended_attributes_in_version_4_2_onl
   EXPECT_EQ(status(files().seek(of, 0, Content::Data)), Status::NotSupported);
   EXPECT_EQ(status(files().copy_range(of, {0, 7}, of, 100)), Status::NotSupported);
   EXPECT_EQ(status(files().xattr(of, "name")), Status::NotSupported);
+}
+
+TEST_P(Nfs4Client, reads_and_sets_access_control_lists_entry_by_entry) {
+  const Handle of = file("file");
+  const Nfs4Acl plain = must(files().nfs4_acl(of));
+  ASSERT_GE(plain.size(), 3u) << "those of the mode";
+  EXPECT_TRUE(std::ranges::any_of(plain, [](const Nfs4Ace& ace) { return ace.who == "OWNER@"; }));
+  Nfs4Acl wanted = plain;
+  wanted.insert(wanted.begin(), {v4::ACE4_ACCESS_ALLOWED_ACE_TYPE, 0,
+                                 v4::ACE4_READ_DATA | v4::ACE4_READ_ATTRIBUTES, "1234"});
+  must(files().set_nfs4_acl(of, wanted));
+  const Nfs4Acl now = must(files().nfs4_acl(of));
+  EXPECT_TRUE(std::ranges::any_of(now, [](const Nfs4Ace& ace) {
+    return ace.who == "1234" && ace.type == v4::ACE4_ACCESS_ALLOWED_ACE_TYPE &&
+           (ace.mask & v4::ACE4_READ_DATA) != 0;
+  }));
+  wanted[0].who = "nobody@nowhere";
+  EXPECT_EQ(status(files().set_nfs4_acl(of, wanted)), Status::Invalid);
 }
 
 TEST_P(Nfs4Client, reports_what_the_server_is_able_to_do) {

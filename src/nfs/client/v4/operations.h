@@ -9,6 +9,7 @@
 
 #include "nfs/client/protocol/types.h"
 #include "nfs/proto/nfs4.h"
+#include "nfs/session/opens.h"
 #include "rpc/message.h"
 
 namespace stag::nfs::client::nfs4 {
@@ -47,14 +48,29 @@ class Request {
     return *this;
   }
 
-  // An OPEN, whose owner and number the session fills in; at most one.
-  std::size_t add_open(v4::OPEN4args args) {
+  // An OPEN, whose owner and number the session fills in; at most one. `owner`: the open is held by
+  // this name; else it is closed at once, and has a name of its own.
+  std::size_t add_open(v4::OPEN4args args, std::optional<session::Opens::Id> owner = std::nullopt) {
     open_place_ = add(v4::OP_OPEN, &Op::opopen, std::move(args));
+    open_owner_ = owner;
     return *open_place_;
   }
+  // The operation at `place` is by an open that is held, or by locks of `owner` under it: the
+  // session fills in their stateid; at most one.
+  struct ByOpen {
+    std::size_t place = 0;
+    session::Opens::Id open = 0;
+    session::Opens::LockOwner owner{};
+  };
+  void set_by(ByOpen by) { by_open_ = std::move(by); }
+  const std::optional<ByOpen>& by_open() const { return by_open_; }
+  // A status that is an answer, and no failure.
+  void expect(v4::nfsstat4 status) { expected_ = status; }
+  bool expects(v4::nfsstat4 status) const { return status == v4::NFS4_OK || status == expected_; }
 
   std::vector<Op>& operations() { return operations_; }
   std::optional<std::size_t> open_place() const { return open_place_; }
+  std::optional<session::Opens::Id> open_owner() const { return open_owner_; }
   bool runs_once_only() const { return once_only_; }
 
   std::span<const rpc::ResultBuffer> sinks{};
@@ -64,6 +80,9 @@ class Request {
  private:
   std::vector<Op> operations_;
   std::optional<std::size_t> open_place_;
+  std::optional<session::Opens::Id> open_owner_;
+  std::optional<ByOpen> by_open_;
+  v4::nfsstat4 expected_ = v4::NFS4_OK;
   bool once_only_ = false;
 };
 
@@ -82,16 +101,22 @@ v4::nfsstat4 status_in(const Result& result) {
     return result.cr_status;
 }
 
-// The results of a COMPOUND that succeeded.
+// The results of a COMPOUND that succeeded, or ended as expected.
 class Reply {
  public:
   explicit Reply(std::vector<OpResult> results) : results_(std::move(results)) {}
 
+  // Null when the COMPOUND ended before.
+  template <class Result>
+  Result* whatever(std::size_t place, Result& (OpResult::*arm)()) {
+    return place < results_.size() ? &(results_[place].*arm)() : nullptr;
+  }
+
   // Null when the operation's own status contradicts that of the COMPOUND.
   template <class Result>
   Result* get(std::size_t place, Result& (OpResult::*arm)()) {
-    Result& result = (results_[place].*arm)();
-    return status_in(result) == v4::NFS4_OK ? &result : nullptr;
+    Result* const result = whatever(place, arm);
+    return result != nullptr && status_in(*result) == v4::NFS4_OK ? result : nullptr;
   }
 
  private:

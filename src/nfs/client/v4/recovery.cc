@@ -8,10 +8,11 @@
 namespace stag::nfs::client::nfs4 {
 
 using session::ClientV40;
+using Claim = session::Opens::Claim;
 
 bool SessionClient::ready() const {
   return minor_ == 0 ? client_v40_.step() == ClientV40::Step::Ready
-                     : session_.step() == session::Step::Ready;
+                     : session_.step() == session::Step::Ready && opens_.settled();
 }
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationContext context,
@@ -32,9 +33,85 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationCont
   co_return came;
 }
 
+std::optional<Claim> SessionClient::next_claim() {
+  if (claimed_from_ != session_.incarnation()) {
+    claimed_from_ = session_.incarnation();
+    opens_.on_restart();
+  }
+  if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaim();
+  if (session_.step() == session::Step::Ready) return opens_.next_reopen();
+  return std::nullopt;
+}
+
+Request SessionClient::request_of(const Claim& claim) const {
+  Request request;
+  if (claim.kind == Claim::Kind::Free) {
+    request.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {claim.stateid});
+    return request;
+  }
+  request.add(v4::OP_PUTFH, &Op::opputfh, {*opens_.file(claim.open)});
+  if (claim.kind == Claim::Kind::ReclaimLock) {
+    v4::LOCK4args args;
+    args.locktype = claim.lock.mode == state::RangeMode::Exclusive ? v4::WRITE_LT : v4::READ_LT;
+    args.reclaim = true;
+    args.offset = claim.lock.range.first;
+    args.length = length_of(claim.lock.range);
+    fill_in_lock(args, {0, claim.open, claim.owner});
+    request.add(v4::OP_LOCK, &Op::oplock, std::move(args));
+    return request;
+  }
+  const bool reclaim = claim.kind == Claim::Kind::Reclaim;
+  v4::OPEN4args args;
+  args.share_access = opens_.access(claim.open) | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  args.claim.claim = reclaim ? v4::CLAIM_PREVIOUS : v4::CLAIM_FH;
+  if (reclaim) args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+  request.add_open(std::move(args), claim.open);
+  return request;
+}
+
+// The stateid that a claim gave; nullopt where the server contradicts itself.
+std::optional<v4::stateid4> stateid_of(Claim::Kind kind, Reply reply) {
+  constexpr std::size_t kPlace = 2;  // behind SEQUENCE and PUTFH
+  if (kind == Claim::Kind::Free) return v4::stateid4{};
+  if (kind == Claim::Kind::ReclaimLock) {
+    auto* locked = reply.get(kPlace, &OpResult::oplock);
+    return locked == nullptr ? std::nullopt : std::optional(locked->resok4().lock_stateid);
+  }
+  auto* opened = reply.get(kPlace, &OpResult::opopen);
+  return opened == nullptr ? std::nullopt : std::optional(opened->resok4().stateid);
+}
+
+// One claim; refused, it is marked so, and recovery goes on with the next one.
+Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext context,
+                                                                Claim claim,
+                                                                const ProtocolOptions& options) {
+  Outcome<Taken> taken = co_await take_turn(context, options);
+  if (!taken) co_return Failure{taken.error()};
+  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
+  Request request = request_of(claim);
+  fill_in_owner(request);
+  Outcome<Attempt> came = co_await send_with(taken->turn, true, context, request, options);
+  if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
+  if (came->fate == Fate::Go && asks_to_wait(came->status)) {
+    came->fate = Fate::Later;
+    co_return came;
+  }
+  std::optional<v4::stateid4> stateid;
+  if (came->fate == Fate::Go && came->status == v4::NFS4_OK)
+    stateid = stateid_of(claim.kind, Reply(std::move(came->results)));
+  if (stateid)
+    opens_.on_claimed(claim, *stateid);
+  else
+    opens_.on_refused(claim);
+  came->fate = Fate::Go;
+  co_return came;
+}
+
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext context,
                                                                const ProtocolOptions& options) {
   const session::Step step = session_.step();
+  if (std::optional<Claim> claim = next_claim())
+    co_return co_await take_claim(context, *std::move(claim), options);
   if (step == session::Step::ReclaimComplete) {
     Outcome<Taken> taken = co_await take_turn(context, options);
     if (!taken) co_return Failure{taken.error()};

@@ -14,6 +14,8 @@ namespace {
 // Goodbyes are a courtesy: a server forgets a client whose lease has run out.
 constexpr Duration kGoodbye = std::chrono::seconds(2);
 constexpr std::string_view kOwnerPrefix = "stag ";
+// Times that an operation is tried whose stateid the server does not know.
+constexpr int kMostClaims = 3;
 
 // RFC 8881 2.4: unlike that of any other client, and of any other mount of this machine.
 session::Identity fresh_identity() {
@@ -47,7 +49,7 @@ SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& optio
       own_(options),
       session_(fresh_identity()),
       client_v40_(fresh_identity()),
-      next_number_(std::uint64_t{std::random_device{}()} << 32) {
+      next_number_(std::uint64_t{std::random_device{}()} << 32 | 1) {
   own_.cancel = {};
   own_.timeout = kGoodbye;
 }
@@ -186,15 +188,18 @@ v4::verifier4 SessionClient::fresh_verifier() {
   return verifier;
 }
 
-// Every attempt to open has an owner of its own: numbers begin with 0, and nobody else's open is
-// concerned.
+v4::clientid4 SessionClient::clientid() const {
+  return minor_ > 0 ? session_.clientid() : client_v40_.clientid();
+}
+
+// Every open has an owner of its own: numbers begin with 0, and nobody else's open is concerned.
 void SessionClient::fill_in_owner(Request& request) {
   if (!request.open_place()) return;
   v4::OPEN4args& args = request.operations()[*request.open_place()].opopen();
   std::array<std::byte, 8> owner;
-  store_be(owner.data(), next_number_++);
+  store_be(owner.data(), request.open_owner() ? *request.open_owner() : next_number_++);
   args.seqid = 0;
-  args.owner.clientid = minor_ > 0 ? session_.clientid() : client_v40_.clientid();
+  args.owner.clientid = clientid();
   args.owner.owner = Rope::copy_of(owner);
 }
 
@@ -208,6 +213,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext co
     fill_in_owner(request);
   }
   if (minor_ == 0) co_return co_await send_v40(context, request, options);
+  if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   const Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};
@@ -218,11 +224,18 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
                                         const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options);
   bool gone = false;
+  int lost = 0;
   for (;;) {
     Outcome<Attempt> came = co_await attempt(context, request, options);
     if (!came) co_return Failure{came.error()};
-    if (came->fate == Fate::Go && came->status == v4::NFS4_OK)
+    if (came->fate == Fate::Go && request.expects(came->status))
       co_return Reply(std::move(came->results));
+    // The open is claimed again before the next attempt.
+    if (came->fate == Fate::Go && request.by_open() && means_lost_state(came->status)) {
+      opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
+      if (++lost < kMostClaims) continue;
+      co_return Failure{Error::of_status(context, Status::StateLost)};
+    }
     if (came->fate == Fate::Go)
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
     // Nothing was changed: it may run twice.
@@ -234,6 +247,9 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
 }
 
 Task<void> SessionClient::close() {
+  renewal_.cancel();
+  stop_.cancel();
+  co_await background_.join();
   if (minor_ == 0) co_return;  // a client ID ends with its lease
   const OperationContext context{"end the session", {}};
   if (session_.has_session()) {

@@ -8,16 +8,22 @@
 // A call that has no answer (cancelled, timed out, refused by the transport) leaves its slot in
 // doubt; whoever takes that slot next settles it first (RFC 8267 section 6.6).
 //
+// While opens are held it renews the lease, and so hears of a restart of the server in time to
+// claim them again (held.cc, nfs/session/opens.h).
+//
 // Thread: the Channel's loop. The Channel outlives it; close() is awaited before the Channel's.
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "base/task_group.h"
 #include "nfs/client/protocol/error.h"
 #include "nfs/client/protocol/options.h"
 #include "nfs/client/v4/operations.h"
 #include "nfs/client/v4/wait_list.h"
 #include "nfs/session/client_v40.h"
+#include "nfs/session/opens.h"
 #include "nfs/session/session.h"
 #include "rpc/client.h"
 
@@ -40,7 +46,14 @@ class SessionClient {
   Task<Outcome<Ok>> establish(OperationContext context, const ProtocolOptions& options);
   bool minor_refused() const { return minor_refused_; }
 
-  // Gives session and client ID back; no call is in progress.
+  // Opens that are held, with their locks. hold() takes one that the server has granted under the
+  // name of fresh_number().
+  session::Opens& opens() { return opens_; }
+  void hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
+            const v4::stateid4& stateid);
+  std::uint64_t fresh_number() { return next_number_++; }
+
+  // Gives opens, session and client ID back; no call is in progress.
   Task<void> close();
 
   std::uint32_t minor() const { return minor_; }
@@ -81,12 +94,25 @@ class SessionClient {
   Task<Outcome<Attempt>> send_v40(OperationContext context, Request& request,
                                   const ProtocolOptions& options);
 
+  v4::clientid4 clientid() const;
   void fill_in_owner(Request& request);
+  // False when what the operation is by is lost.
+  bool fill_in_stateid(Request& request) const;
+  bool fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by) const;
+  static v4::stateid4 sent_stateid(Request& request);
+  // Renewals of the lease, as long as opens are held.
+  void renew_later();
+  Task<void> renewed();
   // Recovery (recovery.cc): steps until the server knows this client and its session.
   bool ready() const;
   Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
+  // What is to be claimed before the next step, or where there is none, after them all.
+  std::optional<session::Opens::Claim> next_claim();
+  Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
+                                    const ProtocolOptions& options);
+  Request request_of(const session::Opens::Claim& claim) const;
   Task<Outcome<Ok>> go_on(Fate fate, v4::nfsstat4 status, OperationContext context,
                           JukeboxRetry& retry);
 
@@ -95,11 +121,17 @@ class SessionClient {
   ProtocolOptions own_;  // of what belongs to no operation
   session::Session session_;
   session::ClientV40 client_v40_;
+  session::Opens opens_;
+  std::uint32_t claimed_from_ = 0;  // the incarnation of the session that the opens belong to
   bool recovering_ = false;
   bool minor_refused_ = false;
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
   WaitList recovered_;
   WaitList free_slot_;
+  CancelSource stop_;  // what goes on by itself
+  TaskGroup background_;
+  bool renewing_ = false;
+  Timer renewal_;
 };
 
 }  // namespace stag::nfs::client::nfs4

@@ -59,6 +59,11 @@ constexpr StatusName kStatuses[] = {
     {v4::NFS4ERR_NOXATTR, Status::NoXattr},
     {v4::NFS4ERR_XATTR2BIG, Status::XattrTooBig},
     {v4::NFS4ERR_RESOURCE, Status::ServerFault},
+    {v4::NFS4ERR_DENIED, Status::Locked},
+    {v4::NFS4ERR_DEADLOCK, Status::Locked},
+    {v4::NFS4ERR_LOCK_RANGE, Status::Invalid},
+    {v4::NFS4ERR_BAD_RANGE, Status::Invalid},
+    {v4::NFS4ERR_LOCK_NOTSUPP, Status::NotSupported},
 };
 
 }  // namespace
@@ -66,6 +71,19 @@ constexpr StatusName kStatuses[] = {
 Status to_status(v4::nfsstat4 status) {
   const auto* found = std::ranges::find(kStatuses, status, &StatusName::number);
   return found == std::end(kStatuses) ? Status::Unknown : found->status;
+}
+
+bool means_lost_state(v4::nfsstat4 status) {
+  switch (status) {
+    case v4::NFS4ERR_BAD_STATEID:
+    case v4::NFS4ERR_OLD_STATEID:
+    case v4::NFS4ERR_STALE_STATEID:
+    case v4::NFS4ERR_EXPIRED:
+    case v4::NFS4ERR_ADMIN_REVOKED:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace stag::nfs::client::nfs4

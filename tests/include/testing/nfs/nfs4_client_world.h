@@ -12,11 +12,13 @@
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/export/export_table.h"
 #include "nfs/export/server_context.h"
+#include "nfs/recovery/recovery.h"
 #include "nfs/v4/administration.h"
 #include "nfs/v4/nfs4_server.h"
 #include "rpc/server.h"
 #include "testing/loopback_channel.h"
 #include "testing/manual_loop.h"
+#include "testing/vfs/posix_backend.h"
 #include "vfs/memory/memory.h"
 
 namespace stag::testing {
@@ -51,13 +53,29 @@ class AccidentChannel final : public rpc::Channel {
       : Channel(1), loop_(loop), store_(std::move(store)) {
     restart();
   }
+  // Servers end before their records.
+  ~AccidentChannel() override {
+    server.reset();
+    retired_.clear();
+  }
 
-  // A new instance of the server, which knows no client.
+  // A new instance of the server, which knows no client, but those that were recorded: they may
+  // claim what they had.
   void restart() {
     if (server) retired_.push_back(std::move(server));
-    server = std::make_unique<Nfs4Instance>(loop_, store_);
+    nfs::nfs4::Nfs4Options options;
+    if (records_) {
+      auto opened = nfs::recovery::Recovery::open(records_->path() / "db", 90, nullptr);
+      STAG_CHECK(opened.ok());
+      recoveries_.push_back(*std::move(opened));
+      options.recovery = recoveries_.back().get();
+      options.recovery->begin_grace(*options.grace, loop_.now() + std::chrono::seconds(90));
+    }
+    server = std::make_unique<Nfs4Instance>(loop_, store_, options);
     server->channel.reduce = reduce;
   }
+  // From the next start on.
+  void keep_records() { records_.emplace("/tmp"); }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
     const bool now = ++calls == at;
@@ -83,6 +101,8 @@ class AccidentChannel final : public rpc::Channel {
  private:
   Loop& loop_;
   std::shared_ptr<vfs::MemoryFileSystem> store_;
+  std::optional<vfs::testing::Folder> records_;
+  std::vector<std::unique_ptr<nfs::recovery::Recovery>> recoveries_;
   std::vector<std::unique_ptr<Nfs4Instance>> retired_;  // calls may still be in them
 };
 

@@ -1,0 +1,118 @@
+// Locks of programs, which the server keeps: fcntl(2) by process, flock(2) by open file.
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/pause.h"
+#include "fuse/operations.h"
+#include "fuse/values.h"
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::File;
+using nfs::client::FileLock;
+using nfs::client::LockOwner;
+using nfs::client::Outcome;
+using nfs::client::Status;
+
+// Who waits for a lock asks again and again.
+constexpr Duration kFirstPause = std::chrono::milliseconds(20);
+constexpr Duration kLongestPause = std::chrono::seconds(1);
+constexpr FileLock kWholeFile{};
+
+FileLock lock_of(const struct flock& lock) {
+  return {static_cast<std::uint64_t>(lock.l_start), static_cast<std::uint64_t>(lock.l_len),
+          lock.l_type == F_WRLCK};
+}
+
+// Without the mode of open(2) that a lock needs.
+int errno_of_lock(const nfs::client::Error& error) {
+  return error.is(Status::Access) ? EBADF : errno_of(error);
+}
+
+}  // namespace
+
+LockOwner Operations::owner_of(LockKind kind, std::uint64_t number) {
+  return {static_cast<std::uint64_t>(kind), number};
+}
+
+Task<void> Operations::getlk(fuse_req_t from, std::uint64_t number, fuse_file_info info,
+                             struct flock lock) {
+  Request request(context_, from);
+  const File file = file_of(request, number, info.fh);
+  if (file.handle.empty()) co_return;
+  const Outcome<std::optional<FileLock>> other =
+      co_await files_.test_lock(file, owner_of(LockKind::Posix, info.lock_owner), lock_of(lock));
+  if (!other) co_return request.fail(errno_of_lock(other.error()));
+  lock.l_whence = SEEK_SET;
+  lock.l_pid = 0;  // it belongs to no process of this machine that is known
+  lock.l_type = F_UNLCK;
+  if (*other) {
+    lock.l_type = (*other)->exclusive ? F_WRLCK : F_RDLCK;
+    lock.l_start = static_cast<off_t>((*other)->offset);
+    lock.l_len = static_cast<off_t>((*other)->length);
+  }
+  if (const fuse_req_t waiting = request.take()) fuse_reply_lock(waiting, &lock);
+}
+
+Task<void> Operations::setlk(fuse_req_t from, std::uint64_t number, fuse_file_info info,
+                             struct flock lock, bool waits) {
+  Request request(context_, from);
+  const LockOwner owner = owner_of(LockKind::Posix, info.lock_owner);
+  if (lock.l_type == F_UNLCK)
+    co_await unlock(request, number, owner, lock_of(lock));
+  else
+    co_await lock_file(request, file_of(request, number, info.fh), owner, lock_of(lock), waits);
+}
+
+Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_info info, int how) {
+  Request request(context_, from);
+  const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
+  const FileLock wanted{0, 0, (how & LOCK_EX) != 0};
+  if ((how & LOCK_UN) != 0)
+    co_await unlock(request, number, owner, kWholeFile);
+  else
+    co_await lock_file(request, file_of(request, number, info.fh), owner, wanted,
+                       (how & LOCK_NB) == 0);
+}
+
+// close(2): a process that closes a file, however often it has it open, has no more locks of it.
+Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
+  Request request(context_, from);
+  co_await unlock(request, number, owner_of(LockKind::Posix, info.lock_owner), kWholeFile);
+}
+
+Task<void> Operations::lock_file(Request& request, File file, LockOwner owner, FileLock wanted,
+                                 bool waits) {
+  if (file.handle.empty()) co_return;
+  Duration length = kFirstPause;
+  Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
+  while (!locked && locked.error().is(Status::Locked) && waits && request.waits() &&
+         !stop_.cancelled()) {
+    co_await pause(context_.loop, length, CancelToken(stop_));
+    length = std::min(length * 2, kLongestPause);
+    if (!request.waits()) co_return;
+    locked = co_await files_.lock(file, owner, wanted);
+  }
+  if (!locked) co_return request.fail(errno_of_lock(locked.error()));
+  const fuse_req_t waiting = request.take();
+  if (waiting != nullptr && fuse_reply_err(waiting, 0) == 0) co_return;
+  // Nobody waits for it any more.
+  static_cast<void>(co_await files_.unlock(file, owner, wanted));
+}
+
+// An owner may have locked by each of several opens.
+Task<void> Operations::unlock(Request& request, std::uint64_t number, LockOwner owner,
+                              FileLock range) {
+  int failed = 0;
+  for (const File& file : open_files_.of(number)) {
+    const Outcome<Ok> unlocked = co_await files_.unlock(file, owner, range);
+    if (!unlocked) failed = errno_of_lock(unlocked.error());
+  }
+  request.fail(failed);
+}
+
+}  // namespace stag::fuse

@@ -1,0 +1,98 @@
+// What SessionClient does for opens that are held: their stateids in requests, and the lease.
+#include "nfs/client/protocol/retrying_client.h"
+#include "nfs/client/v4/session_client.h"
+
+namespace stag::nfs::client::nfs4 {
+
+bool SessionClient::fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by) const {
+  const std::optional<v4::stateid4> open = opens_.stateid(by.open);
+  if (!open) return false;
+  const std::optional<v4::stateid4> locks = opens_.lock_stateid(by.open, by.owner);
+  args.locker.new_lock_owner = !locks;
+  if (locks)
+    args.locker.lock_owner() = {*locks, 0};
+  else
+    args.locker.open_owner() = {
+        0, *open, 0, {clientid(), Rope::copy_of(bytes_of(std::string_view(by.owner)))}};
+  return true;
+}
+
+bool SessionClient::fill_in_stateid(Request& request) const {
+  if (!request.by_open()) return true;
+  const Request::ByOpen& by = *request.by_open();
+  Op& operation = request.operations()[by.place];
+  // To give something back it must be there, and need not be whole.
+  if (operation.argop == v4::OP_LOCKU) {
+    const std::optional<v4::stateid4> locks = opens_.lock_stateid(by.open, by.owner);
+    if (locks) operation.oplocku().lock_stateid = *locks;
+    return locks.has_value();
+  }
+  const std::optional<v4::stateid4> open = opens_.stateid(by.open);
+  if (!open) return false;
+  if (operation.argop == v4::OP_CLOSE) {
+    operation.opclose().open_stateid = *open;
+    return true;
+  }
+  if (!opens_.intact(by.open)) return false;
+  switch (operation.argop) {
+    case v4::OP_READ:
+      operation.opread().stateid = *open;
+      return true;
+    case v4::OP_WRITE:
+      operation.opwrite().stateid = *open;
+      return true;
+    case v4::OP_LOCKT:
+      operation.oplockt().owner = {clientid(), Rope::copy_of(bytes_of(std::string_view(by.owner)))};
+      return true;
+    default:
+      return fill_in_lock(operation.oplock(), by);
+  }
+}
+
+v4::stateid4 SessionClient::sent_stateid(Request& request) {
+  Op& operation = request.operations()[request.by_open()->place];
+  switch (operation.argop) {
+    case v4::OP_READ:
+      return operation.opread().stateid;
+    case v4::OP_WRITE:
+      return operation.opwrite().stateid;
+    case v4::OP_CLOSE:
+      return operation.opclose().open_stateid;
+    case v4::OP_LOCKU:
+      return operation.oplocku().lock_stateid;
+    case v4::OP_LOCK: {
+      v4::locker4& locker = operation.oplock().locker;
+      return locker.new_lock_owner ? locker.open_owner().open_stateid
+                                   : locker.lock_owner().lock_stateid;
+    }
+    default:
+      return {};
+  }
+}
+
+void SessionClient::hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
+                         const v4::stateid4& stateid) {
+  opens_.add(id, to_nfs_fh4(file), access, stateid);
+  if (!std::exchange(renewing_, true)) renew_later();
+}
+
+void SessionClient::renew_later() {
+  renewal_ = channel().loop().after(session_.lease() / 3, [this] { background_.add(renewed()); });
+}
+
+// RFC 8881 8.3: a SEQUENCE renews the lease. Whether it worked does not matter: the next one, or
+// the next call, finds out again.
+Task<void> SessionClient::renewed() {
+  renewing_ = !opens_.empty();
+  if (!renewing_) co_return;
+  if (session_.renewal_due(channel().loop().now())) {
+    ProtocolOptions options = own_;
+    options.cancel = CancelToken(stop_);
+    options.timeout = session_.lease() / 3;
+    Request request;
+    static_cast<void>(co_await run({"renew the lease", {}}, request, options));
+  }
+  if (!stop_.cancelled()) renew_later();
+}
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,323 @@
+// Opens that are held, and locks by them: what becomes of them when connections are cut, the server
+// restarts, leases end and administrators take things away (RFC 8881 sections 8, 9).
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "testing/nfs/nfs4_client_world.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using testing::Accident;
+using testing::Nfs4ClientWorld;
+
+constexpr std::uint32_t kBoth = access::kRead | access::kModify;
+constexpr LockOwner kMine{1, 1};
+constexpr LockOwner kYours{1, 2};
+constexpr FileLock kTen{0, 10, true};
+constexpr FileLock kAll{0, 0, true};
+
+class Nfs4Held : public ::testing::Test, public Nfs4ClientWorld {
+ protected:
+  Nfs4Held() : Nfs4Held(false) {}
+  explicit Nfs4Held(bool records) : Nfs4ClientWorld(1) {
+    if (!records) return;
+    channel.keep_records();
+    channel.restart();
+  }
+  void TearDown() override {
+    if (protocol) run(closed());
+  }
+  template <class T>
+  T must(Task<Outcome<T>> task) {
+    Outcome<T> outcome = run(std::move(task));
+    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
+    return outcome ? std::move(*outcome) : T{};
+  }
+  template <class T>
+  Status status(Task<Outcome<T>> task) {
+    const Outcome<T> outcome = run(std::move(task));
+    return outcome ? Status::Ok : outcome.error().status;
+  }
+  File opened(std::uint32_t asked = kBoth) {
+    return must(files().create_open(files().root(), "file", {.mode = 0644}, CreateMode::Unchecked,
+                                    asked))
+        .file;
+  }
+  Status read(const File& file) {
+    std::array<std::byte, 4> to;
+    return status(files().read(file, 0, to));
+  }
+  Status write(const File& file) { return status(files().write(file, 0, bytes_of("text"))); }
+  // Whether another client is refused a lock of these bytes.
+  bool others_are_refused(const File& file, FileLock wanted) {
+    Nfs4ClientWorld& world = *this;
+    auto other = world.run(nfs4::Nfs4::connect(channel, options.calls));
+    STAG_CHECK(other.ok());
+    FileSystem theirs(*other, files().root(), "/data", options);
+    const Opened open = must(theirs.open(file.handle, kBoth));
+    const Status got = status(theirs.lock(open.file, kYours, wanted));
+    EXPECT_TRUE(got == Status::Ok || got == Status::Locked) << words(got);
+    world.run(ended(*other));
+    return got == Status::Locked;
+  }
+  static Task<Ok> ended(std::shared_ptr<nfs4::Nfs4> protocol) {
+    co_await protocol->close();
+    co_return Ok{};
+  }
+  state::HeldCounts held() {
+    const auto all = clients();
+    return all.empty() ? state::HeldCounts{} : all.front().held;
+  }
+  // The server ends all state of the client.
+  void end_by_admin() {
+    const auto all = clients();
+    ASSERT_EQ(all.size(), 1u);
+    channel.server->nfs4.administration().expire(all.front().info.clientid, loop.now(),
+                                                 [](auto) {});
+    loop.drain();
+  }
+};
+
+class Nfs4HeldWithRecords : public Nfs4Held {
+ protected:
+  Nfs4HeldWithRecords() : Nfs4Held(true) {}
+};
+
+TEST_F(Nfs4Held, an_open_is_held_until_it_is_closed) {
+  const File file = opened();
+  EXPECT_NE(file.open, 0u);
+  EXPECT_EQ(held().opens, 1u);
+  EXPECT_EQ(write(file), Status::Ok);
+  EXPECT_EQ(read(file), Status::Ok);
+  must(files().close(file));
+  EXPECT_EQ(held().opens, 0u);
+}
+
+TEST_F(Nfs4Held, an_open_permits_what_it_was_made_for) {
+  const File file = opened(access::kRead);
+  EXPECT_EQ(read(file), Status::Ok);
+  EXPECT_EQ(write(file), Status::Access);
+  EXPECT_EQ(status(files().open(files().root(), kBoth)), Status::IsDirectory);
+}
+
+TEST_F(Nfs4Held, a_new_file_is_open_for_writing_whatever_its_mode) {
+  SetAttributes all;
+  all.mode = 0777;
+  must(files().setattr(files().root(), all));
+  options.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
+  FileSystem user = files().with(options);
+  const Opened made =
+      must(user.create_open(files().root(), "mine", {.mode = 0444}, CreateMode::Exclusive, kBoth));
+  EXPECT_EQ(must(user.write(made.file, 0, bytes_of("text"))).count, 4u);
+  EXPECT_EQ(status(user.open(made.file.handle, kBoth)), Status::Access);
+  must(user.close(made.file));
+}
+
+TEST_F(Nfs4Held, locks_of_others_are_in_the_way_and_ones_own_are_not) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  must(files().lock(file, kMine, {5, 20, false}));
+  EXPECT_EQ(status(files().lock(file, kYours, kTen)), Status::Locked);
+  EXPECT_EQ(status(files().lock(file, kYours, {10, 10, false})), Status::Ok) << "both read";
+  const auto other = must(files().test_lock(file, kYours, kAll));
+  ASSERT_TRUE(other.has_value());
+  EXPECT_LT(other->offset, 25u);
+  EXPECT_EQ(must(files().test_lock(file, kMine, {0, 5, true})), std::nullopt);
+  must(files().unlock(file, kMine, kAll));
+  EXPECT_EQ(status(files().lock(file, kYours, kTen)), Status::Ok);
+  EXPECT_TRUE(others_are_refused(file, {9, 1, false}));
+}
+
+TEST_F(Nfs4Held, a_file_that_is_closed_is_unlocked) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  must(files().lock(file, kYours, {100, 1, true}));
+  EXPECT_TRUE(others_are_refused(file, kTen));
+  must(files().close(file));
+  EXPECT_FALSE(others_are_refused(file, kAll));
+}
+
+TEST_F(Nfs4Held, an_idle_client_keeps_what_it_holds) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  loop.pass(std::chrono::minutes(30));
+  EXPECT_TRUE(others_are_refused(file, kTen));
+  EXPECT_EQ(read(file), Status::Ok);
+  must(files().close(file));
+  const int calls = channel.calls;
+  loop.pass(std::chrono::minutes(30));
+  EXPECT_EQ(channel.calls, calls) << "nothing is held, and no lease renewed";
+}
+
+TEST_F(Nfs4HeldWithRecords, opens_and_locks_are_claimed_again_from_a_server_that_restarts) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  must(files().lock(file, kMine, {100, 0, false}));
+  must(files().lock(file, kYours, {50, 1, true}));
+  channel.restart();
+  EXPECT_EQ(read(file), Status::Ok);
+  EXPECT_EQ(held().opens, 1u);
+  EXPECT_FALSE(others_are_refused(file, {10, 40, true}));
+  EXPECT_TRUE(others_are_refused(file, {9, 1, false}));
+  EXPECT_TRUE(others_are_refused(file, {50, 1, false}));
+  EXPECT_TRUE(others_are_refused(file, {~0ull - 1, 1, true}));
+  EXPECT_FALSE(others_are_refused(file, {200, 1, false}));
+}
+
+TEST_F(Nfs4HeldWithRecords, an_idle_client_hears_of_a_restart_while_it_may_claim) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  channel.restart();
+  loop.pass(std::chrono::seconds(89));
+  EXPECT_EQ(held().opens, 1u);
+  EXPECT_TRUE(others_are_refused(file, kTen));
+}
+
+TEST_F(Nfs4HeldWithRecords, many_restarts_in_a_row_lose_nothing) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  for (int i = 0; i < 20; ++i) {
+    channel.restart();
+    EXPECT_EQ(write(file), Status::Ok);
+  }
+  EXPECT_TRUE(others_are_refused(file, kTen));
+}
+
+TEST_F(Nfs4Held, a_server_without_records_opens_again_and_a_lost_lock_is_told_its_holder) {
+  const File plain = opened();
+  const File locked = opened();
+  must(files().lock(locked, kMine, kTen));
+  channel.restart();
+  EXPECT_EQ(write(plain), Status::Ok);
+  EXPECT_EQ(read(locked), Status::StateLost);
+  EXPECT_EQ(write(locked), Status::StateLost);
+  EXPECT_EQ(status(files().lock(locked, kMine, {50, 1, true})), Status::StateLost);
+  must(files().unlock(locked, kMine, kAll));
+  EXPECT_EQ(write(locked), Status::Ok) << "what was lost was given back";
+  must(files().lock(locked, kMine, kTen));
+  EXPECT_TRUE(others_are_refused(locked, kTen));
+}
+
+TEST_F(Nfs4Held, a_client_whose_lease_has_ended_opens_again_and_has_lost_its_locks) {
+  const File plain = opened();
+  const File locked = opened();
+  must(files().lock(locked, kMine, kTen));
+  end_by_admin();
+  EXPECT_EQ(read(plain), Status::Ok);
+  EXPECT_EQ(read(locked), Status::StateLost);
+  must(files().close(locked));
+  must(files().close(plain));
+  EXPECT_EQ(held().opens, 0u);
+}
+
+TEST_F(Nfs4Held, a_file_that_may_not_be_opened_again_is_lost) {
+  SetAttributes all;
+  all.mode = 0777;
+  must(files().setattr(files().root(), all));
+  options.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
+  FileSystem user = files().with(options);
+  const Opened made =
+      must(user.create_open(files().root(), "mine", {.mode = 0444}, CreateMode::Guarded, kBoth));
+  channel.restart();
+  EXPECT_EQ(status(user.write(made.file, 0, bytes_of("text"))), Status::StateLost);
+  EXPECT_EQ(status(user.close(made.file)), Status::Ok);
+}
+
+TEST_F(Nfs4Held, an_open_that_an_administrator_revokes_is_made_again_without_its_locks) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  const auto revoke_all = [this] {
+    state::StateCursor at;
+    state::StatePage page;
+    auto admin = channel.server->nfs4.administration();
+    std::vector<state::Stateid> all;
+    for (bool more = true; more;) {
+      more = admin.states(at, {}, page);
+      for (const auto& listed : page.rows()) all.push_back(listed.stateid);
+    }
+    for (const state::Stateid& stateid : all) admin.revoke(stateid);
+  };
+  revoke_all();
+  EXPECT_EQ(read(file), Status::StateLost);
+  must(files().unlock(file, kMine, kAll));
+  EXPECT_EQ(read(file), Status::Ok);
+  EXPECT_EQ(held().opens, 1u);
+  EXPECT_EQ(clients().front().info.revoked, 0u) << "what was revoked was freed";
+}
+
+// The same life, with one accident.
+class Nfs4HeldAccidents : public Nfs4ClientWorld {
+ public:
+  explicit Nfs4HeldAccidents(std::uint32_t minor = 1) : Nfs4ClientWorld(minor) {
+    channel.keep_records();
+    channel.restart();
+    files();
+  }
+  std::string live() {
+    std::string wrong;
+    const auto check = [&wrong](std::string_view what, const auto& outcome) {
+      if (!outcome && wrong.empty()) wrong = std::string(what) + ": " + outcome.error().sentence;
+      return outcome.ok();
+    };
+    const Handle top = files().root();
+    const auto made =
+        run(files().create_open(top, "file", {.mode = 0640}, CreateMode::Unchecked, kBoth));
+    if (!check("create", made)) return wrong;
+    const File file = made->file;
+    const auto again = run(files().open(file.handle, access::kRead));
+    if (!check("open", again)) return wrong;
+    check("lock", run(files().lock(file, kMine, kTen)));
+    check("write", run(files().write(file, 0, bytes_of("text"))));
+    check("lock for reading", run(files().lock(again->file, kYours, {20, 10, false})));
+    check("test", run(files().test_lock(file, kYours, kTen)));
+    check("unlock a part", run(files().unlock(file, kMine, {0, 4, true})));
+    std::array<std::byte, 4> to;
+    check("read", run(files().read(again->file, 0, to)));
+    const auto counts = clients().empty() ? state::HeldCounts{} : clients().front().held;
+    if (counts.opens != 2) wrong += " opens: " + std::to_string(counts.opens);
+    if (counts.locks != 2) wrong += " locks: " + std::to_string(counts.locks);
+    check("unlock", run(files().unlock(file, kMine, kAll)));
+    check("close", run(files().close(file)));
+    check("close of the other", run(files().close(again->file)));
+    const auto left = clients().empty() ? state::HeldCounts{} : clients().front().held;
+    if (left.opens + left.locks != 0) wrong += " something is left";
+    return wrong;
+  }
+};
+
+TEST(Nfs4HeldAccidents, every_call_of_an_open_is_executed_once_wherever_the_connection_is_cut) {
+  for (const std::uint32_t minor : {1u, 2u}) {
+    Nfs4HeldAccidents undisturbed(minor);
+    const int from = undisturbed.channel.calls + 1;
+    ASSERT_EQ(undisturbed.live(), "");
+    for (const Accident accident : {Accident::CutBefore, Accident::CutAfter}) {
+      for (int at = from; at <= undisturbed.channel.calls; ++at) {
+        Nfs4HeldAccidents world(minor);
+        world.channel.accident = accident;
+        world.channel.at = at;
+        EXPECT_EQ(world.live(), "") << "call " << at;
+        world.run(world.closed());
+      }
+    }
+    undisturbed.run(undisturbed.closed());
+  }
+}
+
+TEST(Nfs4HeldAccidents, a_server_that_restarts_before_any_call_takes_nothing_away) {
+  Nfs4HeldAccidents undisturbed;
+  const int from = undisturbed.channel.calls + 1;
+  ASSERT_EQ(undisturbed.live(), "");
+  for (int at = from; at <= undisturbed.channel.calls; ++at) {
+    Nfs4HeldAccidents world;
+    world.channel.accident = Accident::Restart;
+    world.channel.at = at;
+    EXPECT_EQ(world.live(), "") << "call " << at;
+    world.run(world.closed());
+  }
+  undisturbed.run(undisturbed.closed());
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

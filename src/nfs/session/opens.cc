@@ -1,0 +1,205 @@
+#include "nfs/session/opens.h"
+
+#include <algorithm>
+
+namespace stag::nfs::session {
+namespace {
+
+// RFC 8881 8.2.2: with this number a stateid is the latest one of its state.
+v4::stateid4 latest(v4::stateid4 stateid) {
+  stateid.seqid = 0;
+  return stateid;
+}
+
+}  // namespace
+
+Opens::Open* Opens::find(Id id) {
+  const auto found = opens_.find(id);
+  return found == opens_.end() ? nullptr : &found->second;
+}
+
+const Opens::Open* Opens::find(Id id) const {
+  const auto found = opens_.find(id);
+  return found == opens_.end() ? nullptr : &found->second;
+}
+
+void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid) {
+  opens_[id] = {.file = file, .access = access, .stateid = latest(stateid)};
+}
+
+void Opens::drop(Id id) {
+  opens_.erase(id);
+  to_reclaim_.erase(id);
+  to_reopen_.erase(id);
+}
+
+bool Opens::intact(Id id) const {
+  const Open* open = find(id);
+  return open != nullptr && open->state != State::Lost && !open->locks_lost;
+}
+
+std::optional<v4::stateid4> Opens::stateid(Id id) const {
+  const Open* open = find(id);
+  if (open == nullptr || open->state != State::Held) return std::nullopt;
+  return open->stateid;
+}
+
+const v4::nfs_fh4* Opens::file(Id id) const {
+  const Open* open = find(id);
+  return open == nullptr ? nullptr : &open->file;
+}
+
+std::uint32_t Opens::access(Id id) const {
+  const Open* open = find(id);
+  return open == nullptr ? 0 : open->access;
+}
+
+std::optional<v4::stateid4> Opens::lock_stateid(Id id, const LockOwner& owner) const {
+  const Open* open = find(id);
+  if (open == nullptr) return std::nullopt;
+  const auto found = open->locks.find(owner);
+  return found == open->locks.end() ? std::nullopt : found->second.stateid;
+}
+
+bool Opens::has_locks(Id id, const LockOwner& owner) const {
+  const Open* open = find(id);
+  return open != nullptr && open->locks.contains(owner);
+}
+
+const Opens::LockOwner* Opens::any_lock_owner(Id id) const {
+  const Open* open = find(id);
+  return open == nullptr || open->locks.empty() ? nullptr : &open->locks.begin()->first;
+}
+
+void Opens::on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::stateid4& stateid) {
+  Open* open = find(id);
+  if (open == nullptr) return;
+  Locks& locks = open->locks[owner];
+  locks.stateid = latest(stateid);
+  locks.modes.set(lock.range, lock.mode);
+}
+
+void Opens::on_unlock(Id id, const LockOwner& owner, const state::Range& range) {
+  Open* open = find(id);
+  if (open == nullptr) return;
+  const auto found = open->locks.find(owner);
+  if (found == open->locks.end()) return;
+  found->second.modes.set(range, state::RangeMode::None);
+  if (found->second.modes.empty()) open->locks.erase(found);
+  if (open->locks.empty()) open->locks_lost = false;
+}
+
+void Opens::on_restart() {
+  to_free_.clear();
+  to_reopen_.clear();
+  for (auto& [id, open] : opens_) {
+    if (open.state == State::Lost) continue;
+    open.state = State::Reclaim;
+    to_reclaim_.insert(id);
+    for (auto& [owner, locks] : open.locks) {
+      locks.stateid.reset();
+      if (!open.locks_lost) locks.reclaim_from = 0;
+    }
+  }
+}
+
+void Opens::free_later(const Open& open) {
+  for (const auto& [owner, locks] : open.locks)
+    if (locks.stateid) to_free_.push_back(*locks.stateid);
+  to_free_.push_back(open.stateid);
+}
+
+void Opens::lose_locks(Open& open) {
+  open.locks_lost = !open.locks.empty();
+  for (auto& [owner, locks] : open.locks) {
+    locks.stateid.reset();
+    locks.reclaim_from.reset();
+  }
+}
+
+bool Opens::is_of(const Open& open, const v4::stateid4& stateid) {
+  if (open.stateid == stateid) return true;
+  return std::ranges::any_of(open.locks,
+                             [&](const auto& locks) { return locks.second.stateid == stateid; });
+}
+
+void Opens::on_bad_stateid(Id id, const v4::stateid4& stateid) {
+  Open* open = find(id);
+  if (open == nullptr || open->state != State::Held || !is_of(*open, stateid)) return;
+  free_later(*open);
+  lose_locks(*open);
+  open->state = State::Reopen;
+  to_reopen_.insert(id);
+}
+
+std::optional<Opens::Lock> Opens::first_lock(const Modes& modes, std::uint64_t from) {
+  for (const Modes::Piece& piece : modes.within({from, state::Range::kEnd}))
+    if (piece.mode != state::RangeMode::None) return Lock{piece.range, piece.mode};
+  return std::nullopt;
+}
+
+std::optional<Opens::Claim> Opens::next_reclaim() {
+  for (; !to_reclaim_.empty(); to_reclaim_.erase(to_reclaim_.begin())) {
+    const Id id = *to_reclaim_.begin();
+    const Open& open = *find(id);
+    if (open.state == State::Reclaim) return Claim{.kind = Claim::Kind::Reclaim, .open = id};
+    for (const auto& [owner, locks] : open.locks) {
+      if (!locks.reclaim_from) continue;
+      const std::optional<Lock> lock = first_lock(locks.modes, *locks.reclaim_from);
+      if (lock) return Claim{Claim::Kind::ReclaimLock, id, owner, *lock, {}};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Opens::Claim> Opens::next_reopen() const {
+  if (!to_free_.empty()) return Claim{.kind = Claim::Kind::Free, .stateid = to_free_.front()};
+  if (to_reopen_.empty()) return std::nullopt;
+  return Claim{.kind = Claim::Kind::Reopen, .open = *to_reopen_.begin()};
+}
+
+// One lock was reclaimed; the owner's next one is due.
+void Opens::on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid) {
+  locks.stateid = latest(stateid);
+  locks.reclaim_from.reset();
+  if (range.last != state::Range::kEnd) locks.reclaim_from = range.last + 1;
+}
+
+void Opens::on_claimed(const Claim& claim, const v4::stateid4& stateid) {
+  if (claim.kind == Claim::Kind::Free) return freed();
+  Open* open = find(claim.open);
+  if (open == nullptr) return;
+  if (claim.kind != Claim::Kind::ReclaimLock) {
+    open->stateid = latest(stateid);
+    open->state = State::Held;
+    to_reopen_.erase(claim.open);
+    return;
+  }
+  const auto found = open->locks.find(claim.owner);
+  if (found != open->locks.end()) on_reclaimed(found->second, claim.lock.range, stateid);
+}
+
+void Opens::on_refused(const Claim& claim) {
+  if (claim.kind == Claim::Kind::Free) return freed();
+  Open* open = find(claim.open);
+  if (open == nullptr) return;
+  to_reclaim_.erase(claim.open);
+  to_reopen_.erase(claim.open);
+  if (claim.kind == Claim::Kind::ReclaimLock) {
+    // What was reclaimed before is given back with the open.
+    open->locks_lost = true;
+    for (auto& [owner, locks] : open->locks) locks.reclaim_from.reset();
+  } else if (claim.kind == Claim::Kind::Reclaim) {
+    lose_locks(*open);
+    open->state = State::Reopen;
+    to_reopen_.insert(claim.open);
+  } else {
+    open->state = State::Lost;
+  }
+}
+
+void Opens::freed() {
+  if (!to_free_.empty()) to_free_.pop_front();
+}
+
+}  // namespace stag::nfs::session

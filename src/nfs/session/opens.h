@@ -1,0 +1,121 @@
+// Opens: what a client of NFSv4.1 and 4.2 holds at its server, opens of files and byte-range locks
+// under them, so that it can be claimed again from a server that has lost it (RFC 8881 sections
+// 8.4.2, 9.6). It says what is to be claimed next, and is told what the server said:
+//
+//   the server has restarted      -> open by CLAIM_PREVIOUS, locks with `reclaim`: in the grace
+//                                    period, before RECLAIM_COMPLETE
+//   that is refused, or a stateid is not known any more, because the lease had run out
+//                                 -> FREE_STATEID, open by CLAIM_FH; the locks are lost, as others
+//                                    may have had them meanwhile
+//   that is refused, too          -> the open is lost
+//
+// What is lost stays in the books, so that whoever holds it is told, until he gives it back.
+//
+// Pure: no clock, no thread. Memory: an open and a lock each, as many as programs hold.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "nfs/proto/nfs4.h"
+#include "nfs/state/range_modes.h"
+
+namespace stag::nfs::session {
+
+class Opens {
+ public:
+  using Id = std::uint64_t;         // of an open; its owner's name, too
+  using LockOwner = std::string;    // unique among this client's; bytes
+  using Modes = state::RangeModes;  // of the bytes that an owner has locked
+
+  struct Lock {
+    state::Range range;
+    state::RangeMode mode = state::RangeMode::Shared;
+  };
+  // What the server is asked for, so that it and this client agree again.
+  struct Claim {
+    enum class Kind : std::uint8_t { Reclaim, ReclaimLock, Free, Reopen };
+    Kind kind = Kind::Reclaim;
+    Id open = 0;
+    LockOwner owner{};       // of ReclaimLock
+    Lock lock{};             // of ReclaimLock
+    v4::stateid4 stateid{};  // of Free
+  };
+
+  bool empty() const { return opens_.empty(); }
+  std::size_t size() const { return opens_.size(); }
+  // Of the first open; 0: there is none.
+  Id first() const { return opens_.empty() ? 0 : opens_.begin()->first; }
+  // An open that the server has granted. `access`: OPEN4_SHARE_ACCESS_*.
+  void add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid);
+  void remove(Id id) { drop(id); }
+
+  // Whether the open, and all locks under it, are what their holder believes.
+  bool intact(Id id) const;
+  // For an operation by this open; nullopt: it is lost, or there is no such open.
+  std::optional<v4::stateid4> stateid(Id id) const;
+  const v4::nfs_fh4* file(Id id) const;
+  std::uint32_t access(Id id) const;
+
+  // Of the locks of one owner by one open; nullopt: the server knows none.
+  std::optional<v4::stateid4> lock_stateid(Id id, const LockOwner& owner) const;
+  bool has_locks(Id id, const LockOwner& owner) const;
+  // An owner with locks by this open; null: there is none.
+  const LockOwner* any_lock_owner(Id id) const;
+  // The server has granted a lock, or taken it back (mode None).
+  void on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::stateid4& stateid);
+  void on_unlock(Id id, const LockOwner& owner, const state::Range& range);
+
+  // The server has restarted: it knows nothing of all this.
+  void on_restart();
+  // The server does not know this stateid, of the open or of locks under it. Another one than that
+  // of now was claimed again meanwhile.
+  void on_bad_stateid(Id id, const v4::stateid4& stateid);
+  bool settled() const { return to_reclaim_.empty() && to_reopen_.empty() && to_free_.empty(); }
+
+  // nullopt: there is nothing to claim of a server that has restarted, before RECLAIM_COMPLETE.
+  std::optional<Claim> next_reclaim();
+  // nullopt: there is nothing to open again, after it.
+  std::optional<Claim> next_reopen() const;
+  // The server granted it, with this stateid (none of Free), or refused it.
+  void on_claimed(const Claim& claim, const v4::stateid4& stateid);
+  void on_refused(const Claim& claim);
+
+ private:
+  enum class State : std::uint8_t { Held, Reclaim, Reopen, Lost };
+  struct Locks {
+    std::optional<v4::stateid4> stateid{};
+    Modes modes{};
+    // Locks from this byte on are to be reclaimed; nullopt: none is.
+    std::optional<std::uint64_t> reclaim_from{};
+  };
+  struct Open {
+    v4::nfs_fh4 file{};
+    std::uint32_t access = 0;
+    v4::stateid4 stateid{};
+    State state = State::Held;
+    bool locks_lost = false;
+    std::map<LockOwner, Locks> locks{};
+  };
+
+  Open* find(Id id);
+  const Open* find(Id id) const;
+  void drop(Id id);
+  void lose_locks(Open& open);
+  void free_later(const Open& open);
+  void freed();
+  static void on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid);
+  static bool is_of(const Open& open, const v4::stateid4& stateid);
+  static std::optional<Lock> first_lock(const Modes& modes, std::uint64_t from);
+
+  std::map<Id, Open> opens_;
+  std::set<Id> to_reclaim_;  // that are, or have locks that are
+  std::set<Id> to_reopen_;
+  std::deque<v4::stateid4> to_free_;
+};
+
+}  // namespace stag::nfs::session

@@ -1,0 +1,181 @@
+// RFC 8881 8.4.2, 9.6: what is claimed of a server that has lost it, in which order, and what is
+// lost.
+#include "nfs/session/opens.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::nfs::session {
+namespace {
+
+using Kind = Opens::Claim::Kind;
+using state::RangeMode;
+
+v4::stateid4 number(std::uint8_t which) {
+  v4::stateid4 stateid;
+  stateid.seqid = 1;
+  stateid.other[0] = std::byte{which};
+  return stateid;
+}
+v4::stateid4 latest(std::uint8_t which) {
+  v4::stateid4 stateid = number(which);
+  stateid.seqid = 0;
+  return stateid;
+}
+v4::nfs_fh4 file() {
+  return v4::nfs_fh4(bytes_of("file"));
+}
+
+Opens one_open() {
+  Opens opens;
+  opens.add(7, file(), v4::OPEN4_SHARE_ACCESS_BOTH, number(1));
+  return opens;
+}
+Opens with_locks() {
+  Opens opens = one_open();
+  opens.on_lock(7, "me", {{0, 9}, RangeMode::Exclusive}, number(2));
+  opens.on_lock(7, "me", {{20, 29}, RangeMode::Shared}, number(2));
+  opens.on_lock(7, "you", {{50, state::Range::kEnd}, RangeMode::Exclusive}, number(3));
+  return opens;
+}
+// As a server grants it.
+void grant(Opens& opens, std::uint8_t which) {
+  const auto claim = opens.next_reclaim();
+  ASSERT_TRUE(claim.has_value());
+  opens.on_claimed(*claim, number(which));
+}
+
+TEST(Opens, names_the_latest_stateid_of_an_open_and_of_locks) {
+  const Opens opens = with_locks();
+  EXPECT_EQ(opens.stateid(7), latest(1));
+  EXPECT_EQ(opens.lock_stateid(7, "me"), latest(2));
+  EXPECT_EQ(opens.lock_stateid(7, "nobody"), std::nullopt);
+  EXPECT_EQ(opens.stateid(8), std::nullopt);
+  EXPECT_TRUE(opens.settled());
+}
+
+TEST(Opens, forgets_an_owner_without_locks) {
+  Opens opens = with_locks();
+  opens.on_unlock(7, "me", {0, 24});
+  EXPECT_TRUE(opens.has_locks(7, "me"));
+  opens.on_unlock(7, "me", {});
+  EXPECT_FALSE(opens.has_locks(7, "me"));
+  opens.on_unlock(7, "you", {});
+  EXPECT_EQ(opens.any_lock_owner(7), nullptr);
+}
+
+TEST(Opens, claims_each_open_and_then_its_locks_after_a_restart) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  EXPECT_FALSE(opens.settled());
+  EXPECT_EQ(opens.stateid(7), std::nullopt) << "until it is claimed";
+  EXPECT_EQ(opens.next_reclaim()->kind, Kind::Reclaim);
+  grant(opens, 11);
+  std::vector<state::Range> claimed;
+  for (auto claim = opens.next_reclaim(); claim; claim = opens.next_reclaim()) {
+    EXPECT_EQ(claim->kind, Kind::ReclaimLock);
+    claimed.push_back(claim->lock.range);
+    opens.on_claimed(*claim, number(claim->owner == "me" ? 12 : 13));
+  }
+  EXPECT_EQ(claimed, (std::vector<state::Range>{{0, 9}, {20, 29}, {50, state::Range::kEnd}}));
+  EXPECT_TRUE(opens.settled());
+  EXPECT_TRUE(opens.intact(7));
+  EXPECT_EQ(opens.stateid(7), latest(11));
+  EXPECT_EQ(opens.lock_stateid(7, "you"), latest(13));
+}
+
+TEST(Opens, begins_again_when_the_server_restarts_while_it_is_claimed_of) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  grant(opens, 11);
+  grant(opens, 12);
+  opens.on_restart();
+  int claims = 0;
+  for (; opens.next_reclaim() && claims < 10; ++claims) grant(opens, 21);
+  EXPECT_EQ(claims, 4) << "the open and three locks";
+  EXPECT_TRUE(opens.intact(7));
+}
+
+TEST(Opens, opens_again_what_may_not_be_claimed_and_has_lost_its_locks) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  opens.on_refused(*opens.next_reclaim());
+  EXPECT_EQ(opens.next_reclaim(), std::nullopt);
+  const auto again = opens.next_reopen();
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->kind, Kind::Reopen);
+  opens.on_claimed(*again, number(5));
+  EXPECT_TRUE(opens.settled());
+  EXPECT_EQ(opens.stateid(7), latest(5));
+  EXPECT_FALSE(opens.intact(7)) << "the locks";
+  EXPECT_EQ(opens.lock_stateid(7, "me"), std::nullopt);
+  opens.on_unlock(7, "me", {});
+  EXPECT_FALSE(opens.intact(7)) << "those of somebody else";
+  opens.on_unlock(7, "you", {});
+  EXPECT_TRUE(opens.intact(7));
+}
+
+TEST(Opens, a_lock_that_is_refused_leaves_the_open_and_no_claim) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  grant(opens, 11);
+  opens.on_refused(*opens.next_reclaim());
+  EXPECT_TRUE(opens.settled());
+  EXPECT_EQ(opens.stateid(7), latest(11));
+  EXPECT_FALSE(opens.intact(7));
+}
+
+TEST(Opens, an_open_that_is_refused_twice_is_lost_until_it_is_removed) {
+  Opens opens = one_open();
+  opens.on_restart();
+  opens.on_refused(*opens.next_reclaim());
+  opens.on_refused(*opens.next_reopen());
+  EXPECT_TRUE(opens.settled());
+  EXPECT_FALSE(opens.intact(7));
+  EXPECT_EQ(opens.stateid(7), std::nullopt);
+  opens.on_restart();
+  EXPECT_TRUE(opens.settled()) << "there is nothing to claim";
+  opens.remove(7);
+  EXPECT_TRUE(opens.empty());
+}
+
+TEST(Opens, a_stateid_that_is_not_known_is_freed_and_its_open_made_again) {
+  for (const std::uint8_t which : {1, 2, 3}) {
+    Opens opens = with_locks();
+    opens.on_bad_stateid(7, latest(which));
+    int freed = 0;
+    auto claim = opens.next_reopen();
+    for (; claim && claim->kind == Kind::Free; claim = opens.next_reopen(), ++freed)
+      opens.on_claimed(*claim, {});
+    EXPECT_EQ(freed, 3) << "locks first, then the open";
+    ASSERT_TRUE(claim && claim->kind == Kind::Reopen);
+    opens.on_claimed(*claim, number(9));
+    EXPECT_TRUE(opens.settled());
+    EXPECT_FALSE(opens.intact(7));
+  }
+}
+
+TEST(Opens, an_answer_about_a_stateid_of_before_changes_nothing) {
+  Opens opens = one_open();
+  opens.on_bad_stateid(7, latest(4));
+  EXPECT_TRUE(opens.settled());
+  opens.on_bad_stateid(8, latest(1));
+  EXPECT_TRUE(opens.settled());
+}
+
+TEST(Opens, what_is_given_back_while_it_is_claimed_is_claimed_no_more) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  grant(opens, 11);
+  opens.on_unlock(7, "me", {});
+  opens.on_unlock(7, "you", {60, state::Range::kEnd});
+  const auto claim = opens.next_reclaim();
+  ASSERT_TRUE(claim.has_value());
+  EXPECT_EQ(claim->lock.range, (state::Range{50, 59}));
+  opens.remove(7);
+  opens.on_claimed(*claim, number(3));
+  EXPECT_EQ(opens.next_reclaim(), std::nullopt);
+  EXPECT_TRUE(opens.settled());
+}
+
+}  // namespace
+}  // namespace stag::nfs::session
