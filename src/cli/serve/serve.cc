@@ -162,7 +162,8 @@ void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& lis
 }
 
 void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
-  if (signal == SIGHUP && options_.config.given()) return reloads.ask();
+  const bool has_files = options_.config.given() || options_.exports_are_in_file();
+  if (signal == SIGHUP && has_files) return reloads.ask();
   if (draining_ != nullptr) return draining_->hurry();
   loop.stop();
 }
