@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers bench-gss perf-guard fuzz attack mutants interop soak format tidy deb deb-test bare clean
+.PHONY: help build run test check sanitize bench bench-peers bench-gss perf-guard fuzz attack mutants interop soak soak-short format tidy deb deb-test bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -72,6 +72,12 @@ interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag fabric_verbs_test rpc_rdma_test nfs3_fabrics_test nfs4_fabrics_test
 	@tests/interop/run build/release/bin/stag
+
+soak-short: ## two minutes of it without a guest: cut connections, servers that take over from one another (SOAK_SECONDS=120)
+	@tools/setup build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@SOAK_SECONDS=$${SOAK_SECONDS:-120} python3 tests/cli/soak_test.py build/release/bin/stag
 
 soak: ## an hour of load, cut connections and killed servers; memory, descriptors and latency stay flat (SOAK_SECONDS=3600)
 	@tools/setup build test

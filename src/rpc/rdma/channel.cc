@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/pause.h"
 #include "oncrpc/message.h"
 
 namespace stag::rpc::rdma {
@@ -29,6 +30,9 @@ xdr::Stream null_call(std::uint32_t xid, std::uint32_t program, std::uint32_t ve
   oncrpc::encode(encoder, header);
   return std::move(encoder).finish();
 }
+
+constexpr int kUnansweredTries = 3;
+constexpr Duration kUnansweredPause = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -91,13 +95,21 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announc
   link_->open(reverse_service_, {});
 }
 
+// A server that ends, or hands over to another one, closes connections that it has just accepted
+// and that are not set up yet. A port that speaks something else does that every time.
 Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
-  fabric::ConnectOptions options = connect_options();
-  const bool announced = !options.private_data.empty();
-  auto connection = co_await fabric_.connect(server_, std::move(options), cancel);
-  if (!connection) co_return Failure{connection.error()};
-  adopt(*std::move(connection), announced);
-  co_return Ok{};
+  for (int tries = 1;; ++tries) {
+    fabric::ConnectOptions options = connect_options();
+    const bool announced = !options.private_data.empty();
+    auto connection = co_await fabric_.connect(server_, std::move(options), cancel);
+    if (connection) {
+      adopt(*std::move(connection), announced);
+      co_return Ok{};
+    }
+    const bool again = connection.error() == Reason::MpaUnanswered && tries < kUnansweredTries;
+    if (!again) co_return Failure{connection.error()};
+    co_await pause(loop_, kUnansweredPause, cancel);
+  }
 }
 
 void Channel::on_attempts_ended(Reason reason) {
