@@ -107,6 +107,7 @@ class SimClient : private rpc::tcp::ServerConnection::Owner {
   }
   std::uint32_t calls() const { return calls_; }
   bool open() const { return connection_ != nullptr; }
+  void finish() { connection_->finish(); }
   // What is ready runs; no time passes.
   void settle() { loop.run_for(Duration::zero()); }
 

@@ -45,6 +45,8 @@ class SimWire final {
   std::size_t taken() const { return state_->taken; }
   std::size_t unread() const { return state_->inbox.size(); }
   bool closed() const { return state_->closed; }
+  // Nothing comes any more behind what was written.
+  bool output_ended() const { return state_->output_ended; }
   // Other connections of the loop wait for their turn.
   void crowd() { state_->crowded = true; }
 
@@ -67,6 +69,7 @@ class SimWire final {
     std::size_t taken = 0;
     bool ended = false;
     bool closed = false;
+    bool output_ended = false;
     bool crowded = false;
     Loop::Function reader, writer;
   };
@@ -110,6 +113,7 @@ class SimWire final {
     }
     bool crowded() const override { return state_->crowded; }
     std::size_t unacknowledged() const override { return state_->held; }
+    void end_output() override { state_->output_ended = true; }
     void close() override { state_->closed = true; }
     Address peer() const override { return {"192.0.2.7", 700}; }
     Address local() const override { return {"192.0.2.1", 2049}; }
