@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/completion.h"
-#include "fabric/sim/sim_loop.h"
 #include "oncrpc/message.h"
+#include "testing/manual_loop.h"
 
 namespace stag::rpc {
 namespace {
@@ -37,7 +36,7 @@ class ServerEnd : public ::testing::Test {
     answered = reply.has_value();
   }
 
-  fabric::SimLoop loop_;
+  testing::ManualLoop loop_;
   Server server_;
 };
 
