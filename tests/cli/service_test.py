@@ -12,7 +12,9 @@ import time
 import unittest
 
 import harness
+import nfs4_client
 from harness import Server, stag
+from nfs4_client import OK, words
 
 
 class Manager:
@@ -269,6 +271,37 @@ class Reloads(Case):
         self.reload(server, "loops = 2")
         self.eventually(lambda: "SettingNeedsRestart" in server.log(), "it is read")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+
+class ReloadsUnderVersion4(nfs4_client.Case):
+    """What clients hold of an export that goes and comes back."""
+
+    STALE, DENIED = 70, 10010
+
+    def reload(self, server, *exports):
+        with open(self.path, "w") as file:
+            file.write("export = [" + ", ".join(f'"{each}"' for each in exports) + "]\n")
+        if server is not None:
+            server.process.send_signal(signal.SIGHUP)
+            while not (line := server.process.stdout.readline()).startswith("exports: "):
+                self.assertTrue(line)
+
+    def test_leave_locks_where_they_are(self):
+        self.path = os.path.join(self.folder, "stag.toml")
+        data, other = f"/data={self.data},no_root_squash", "/other=memory"
+        self.reload(None, data, other)
+        server = harness.Server([], self.state, ("--config", self.path))
+        self.addCleanup(self.kill, server)
+        anna, bert = self.ready_client(server), self.ready_client(server, b"bert")
+        status, stateid, handle = anna.create_file(b"file")
+        self.assertEqual((status, anna.lock(handle, stateid, 0)), (OK, OK))
+        at_file = words(nfs4_client.PUTFH) + nfs4_client.opaque(handle)
+        self.reload(server, other)
+        self.assertEqual(anna.in_session(at_file)[0], self.STALE)
+        self.reload(server, data, other)
+        self.assertEqual(anna.in_session(at_file)[0], OK)
+        status, stateid, handle = bert.create_file(b"file")
+        self.assertEqual((status, bert.lock(handle, stateid, 0)), (OK, self.DENIED))
 
 
 if __name__ == "__main__":
