@@ -39,10 +39,16 @@ def modules():
     return sorted(names, key=len, reverse=True)
 
 
+def stag_tests(cmake):
+    """(program, its sources) of each stag_test() there."""
+    return re.findall(r'stag_test\((\w+)\s+SOURCES((?:\s+[\w/]+\.cc)+)', cmake)
+
+
 def program_of(path, all_modules):
     """The test program that a *_test.cc is compiled into (cmake/StagModules.cmake)."""
     if path.parts[0] != 'src':
-        return path.stem
+        made_of = {file: name for name, files in stag_tests((ROOT / path.parent / 'CMakeLists.txt').read_text()) for file in files.split()}
+        return made_of.get(path.name, path.stem)
     folder = path.parent.relative_to('src').as_posix()
     module = next(m for m in all_modules if folder == m or folder.startswith(m + '/'))
     return module.replace('/', '_') + '_test'
