@@ -3,6 +3,7 @@ import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import termios
 
@@ -215,6 +216,55 @@ class Kept(Case):
             self.assertEqual(sorted(os.listdir(self.there())), ["a", "b"])
             self.assertTrue(os.path.samefile(self.there("a"), self.there("b")))
 
+    def access_list(self, *entries):
+        """A POSIX ACL as the kernel keeps it: (tag, permissions, id)."""
+        return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+    def marked(self, path, attribute, value):
+        try:
+            os.setxattr(path, attribute, value)
+        except OSError as error:
+            self.skipTest(f"this file system has no {attribute}: {error}")
+        return path
+
+    def test_with_a_extended_attributes_by_version_4_2(self):
+        os.mkdir(self.at("tree"))
+        self.marked(self.write(self.at("tree", "f"), b"content"), "user.colour", b"red\0blue")
+        self.marked(self.at("tree"), "user.of", b"the folder")
+        url = self.url("tree") + "&version=4.2"
+        self.good("cp", "-a", self.at("tree"), url)
+        self.good("cp", "-a", url, self.at("back"))
+        for root in (self.there("tree"), self.at("back")):
+            self.assertEqual(os.getxattr(os.path.join(root, "f"), "user.colour"), b"red\0blue")
+            self.assertEqual(os.getxattr(root, "user.of"), b"the folder")
+        self.good("cp", self.at("tree", "f"), self.url("plain") + "&version=4.2")
+        self.assertEqual(os.listxattr(self.there("plain")), [])
+        self.good("cp", "-a", self.at("tree", "f"), self.url("by3"))
+        self.bad(1, "extended attribute", "cp", "--preserve=xattr", self.at("tree", "f"), self.url("by3"))
+
+    def test_with_a_access_control_lists_by_version_3(self):
+        unset = 0xFFFFFFFF
+        listed = self.access_list((1, 6, unset), (2, 4, 1234), (4, 4, unset), (0x10, 4, unset), (0x20, 0, unset))
+        of_new = self.access_list((1, 7, unset), (2, 5, 1234), (4, 5, unset), (0x10, 5, unset), (0x20, 0, unset))
+        os.mkdir(self.at("tree"))
+        self.marked(self.write(self.at("tree", "f"), b"content"), "system.posix_acl_access", listed)
+        self.marked(self.at("tree"), "system.posix_acl_default", of_new)
+        self.good("cp", "-a", self.at("tree"), self.url("tree"))
+        self.good("cp", "-a", self.url("tree"), self.at("back"))
+        for root in (self.there("tree"), self.at("back")):
+            self.assertEqual(os.getxattr(os.path.join(root, "f"), "system.posix_acl_access"), listed)
+            self.assertEqual(os.getxattr(root, "system.posix_acl_default"), of_new)
+            self.assertEqual(os.stat(os.path.join(root, "f")).st_mode & 0o777, 0o640)
+
+    def test_with_a_times_of_symbolic_links(self):
+        os.symlink("nowhere", self.at("link"))
+        os.utime(self.at("link"), (1000, 2000), follow_symlinks=False)
+        for version in ("3", "4.2"):
+            self.good("cp", "-a", self.at("link"), self.url(f"link{version}") + f"&version={version}")
+            self.good("cp", "-a", self.url(f"link{version}") + f"&version={version}", self.at(f"back{version}"))
+            for path in (self.there(f"link{version}"), self.at(f"back{version}")):
+                self.assertEqual((os.readlink(path), os.lstat(path).st_mtime), ("nowhere", 2000))
+
     def test_as_the_list_says(self):
         self.write(self.at("f"))
         os.chmod(self.at("f"), 0o666)
@@ -227,6 +277,40 @@ class Kept(Case):
         self.assertEqual(known.st_mode & 0o7777, 0o666)
         self.assertNotEqual(known.st_mtime, 1000)
         self.bad(2, "--preserve 'colour' is unknown", "cp", "--preserve=mode,colour", self.at("f"), self.url("x"))
+
+
+class Holes(Case):
+    def sparse(self, path):
+        with open(path, "wb") as file:
+            file.seek(30_000_000)
+            file.write(b"middle")
+            file.truncate(64 << 20)
+        return path
+
+    def test_are_not_read_from_a_server_of_version_4_2(self):
+        self.sparse(self.there("f"))
+        proxy = Proxy(self.server.tcp_port, "down", 2 << 20)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}/f?proto=tcp&version=4.2"
+        self.good("cp", url, self.at("back"))
+        self.assertFalse(proxy.reached.is_set())
+        self.assertEqual(self.read(self.at("back")), self.read(self.there("f")))
+        self.assertLess(os.stat(self.at("back")).st_blocks * 512, 1 << 20)
+        self.good("cp", url, self.server.url(f"/memory/{self.name}"))
+        self.assertFalse(proxy.reached.is_set())
+
+    def test_are_zeros_on_standard_output(self):
+        self.sparse(self.there("f"))
+        for version in ("3", "4.2"):
+            result = stag("cp", self.url("f") + f"&version={version}", "-", text=False)
+            self.assertTrue(result.stdout == self.read(self.there("f")), version)
+
+    def test_stay_in_copies_within_a_server(self):
+        self.sparse(self.there("f"))
+        url = self.url("f") + "&version=4.2"
+        self.good("cp", url, self.url("g") + "&version=4.2")
+        self.assertTrue(self.read(self.there("g")) == self.read(self.there("f")))
+        self.assertLess(os.stat(self.there("g")).st_blocks * 512, 1 << 20)
 
 
 class InPlace(Case):

@@ -28,10 +28,16 @@ Result<Preserve, std::string> preserve_of(std::string_view list) {
     const std::string_view word = list.substr(0, list.find(','));
     list.remove_prefix(std::min(word.size() + 1, list.size()));
     const bool all = word == "all";
-    if (!all && word != "mode" && word != "ownership" && word != "timestamps" && word != "links")
+    constexpr std::string_view kWords[] = {"mode",  "ownership", "timestamps", "links",
+                                           "xattr", "acl",       "all"};
+    if (std::ranges::find(kWords, word) == std::end(kWords))
       return Failure{fmt::format(
-          "--preserve '{}' is unknown; there are mode, ownership, timestamps, links and all",
+          "--preserve '{}' is unknown; there are mode, ownership, timestamps, links, xattr, acl "
+          "and all",
           word)};
+    preserve.extras.xattrs = preserve.extras.xattrs || all || word == "xattr";
+    preserve.extras.acls = preserve.extras.acls || all || word == "acl";
+    preserve.extras_required = preserve.extras_required || word == "xattr" || word == "acl";
     preserve.mode = preserve.mode || all || word == "mode";
     preserve.owner = preserve.owner || all || word == "ownership";
     preserve.times = preserve.times || all || word == "timestamps";
@@ -52,9 +58,10 @@ class Cp final : public CopyCommand {
   void declare(Arguments& arguments) override {
     arguments.flag("-r,-R,--recursive", options_.recursive,
                    "directories with all that is in them; symbolic links stay what they are");
-    arguments.flag_or_text("-p,--preserve", preserve_,
-                           "keep mode, owner and group (where that is permitted) and times; or "
-                           "--preserve=LIST of mode, ownership, timestamps, links, all");
+    arguments.flag_or_text(
+        "-p,--preserve", preserve_,
+        "keep mode, owner and group (where that is permitted) and times; or "
+        "--preserve=LIST of mode, ownership, timestamps, links, xattr, acl, all");
     arguments.flag("-a,--archive", archive_, "the same as -r --preserve=all");
     arguments.flag("-u,--update", options_.newer_only,
                    "leave what is as new as its source, or newer");

@@ -37,7 +37,8 @@ class Tree final : public TreeCommand {
     if (json_)
       put("{}\n", array_.text());
     else
-      put("\n{} directories, {} files\n", directories_, files_);
+      put("\n{} director{}, {} file{}\n", directories_, directories_ == 1 ? "y" : "ies", files_,
+          files_ == 1 ? "" : "s");
   }
 
   bool wants(const TreeEntry& entry) const override {

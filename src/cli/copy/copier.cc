@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/copy/comparison.h"
+#include "cli/copy/copier_parts.h"
 #include "cli/support/remote.h"
 
 namespace stag::cli {
@@ -21,37 +21,28 @@ constexpr std::uint64_t kMostKept = std::uint64_t{255} << 20;
 // The setgid bit, which new directories have from the one they are in.
 constexpr std::uint32_t kInherited = 02000;
 
-bool concerns_all(const Error& error) {
-  return error.kind == Error::Kind::Call || error.is(nfs::client::Status::NoSpace) ||
-         error.is(nfs::client::Status::QuotaExceeded) || error.is(nfs::client::Status::ReadOnly);
-}
-
 // A name from the other side must not become a path on this side.
 bool usable(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
-// Whether both are one file, also when its server is reached by two addresses. At most one end of a
-// copy is local.
-bool same_file(const CopyObject& a, const CopyObject& b) {
-  if (a.handle.empty() || b.handle.empty()) return false;
-  return a.handle == b.handle ||
-         (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
-}
+}  // namespace
 
-// For messages.
 std::string path_below(const CopyObject& directory, const std::string& name) {
   if (name.empty()) return directory.path;
   if (directory.path.empty() || directory.path == ".") return name;
   return directory.path + (directory.path.ends_with('/') ? "" : "/") + name;
 }
 
+bool concerns_all(const Error& error) {
+  return error.kind == Error::Kind::Call || error.is(nfs::client::Status::NoSpace) ||
+         error.is(nfs::client::Status::QuotaExceeded) || error.is(nfs::client::Status::ReadOnly);
+}
+
 Failure<Error> refusal(std::string sentence) {
   return Failure{Error::of_local(std::move(sentence))};
 }
-
-}  // namespace
 
 std::string base_name(const std::string& path) {
   std::string name = place_of(path).name;
@@ -227,14 +218,15 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
 // New entries change the time of a directory, and its final mode may forbid to make them.
 void Copier::finish_later(const CopyObject& source, const CopyObject& directory, bool fresh) {
   const Preserve& preserve = options_.preserve;
-  const bool asked = preserve.mode || preserve.owner || preserve.times;
+  const bool asked = preserve.mode || preserve.owner || preserve.times || preserve.extras.any();
   if (options_.dry_run || (!fresh && !asked)) return;
   Finish finish = finish_of(source, fresh ? std::nullopt : std::optional(directory));
   // The setgid bit is inherited, so that users who share the parent directory share its files.
   if (!preserve.mode) finish.mode |= directory.mode & kInherited;
-  if (!asked && finish.mode == directory.mode) return;
+  if (!asked && !preserve.extras.any() && finish.mode == directory.mode) return;
   kept_bytes_ += directory.path.size();
   finished_.push_back({directory, finish});
+  if (preserve.extras.any()) finished_.back().source = source;
 }
 
 bool Copier::count(const CopyObject& found) {
@@ -314,125 +306,11 @@ Task<void> Copier::copy_symlink(CopyObject source, Target target) {
   }
   Outcome<Ok> made{Ok{}};
   if (!options_.dry_run)
-    made = co_await to_.symlink(target.directory, target.name, *std::move(text));
+    made = co_await to_.symlink(target.directory, target.name, *std::move(text),
+                                finish_of(source, std::nullopt));
   if (!made) co_return fail(from_.shown_path(source.path), made.error());
   ++progress_.symlinks;
   announce(source, target);
-}
-
-Task<void> Copier::copy_file(CopyObject source, Target target) {
-  if (target.existing && target.existing->kind == Kind::File) {
-    const Outcome<bool> kept = co_await stays(source, *target.existing);
-    if (!kept) co_return fail(from_.shown_path(source.path), kept.error());
-    if (*kept) {
-      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
-      if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
-      ++progress_.skipped;
-      progress_.expected_bytes -= source.size;
-      co_return;
-    }
-  }
-  Outcome<Ok> moved{Ok{}};
-  if (!options_.dry_run) moved = co_await move_file(source, target);
-  if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
-  ++progress_.files;
-  announce(source, target);
-}
-
-Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& existing) {
-  if (options_.keep_existing) co_return true;
-  if (options_.newer_only && existing.modified >= source.modified) co_return true;
-  if (options_.same == Same::Never || source.kind != existing.kind) co_return false;
-  if (source.kind == Kind::Symlink) {
-    const Outcome<std::string> ours = co_await from_.readlink(source);
-    if (!ours) co_return Failure{ours.error()};
-    const Outcome<std::string> theirs = co_await to_.readlink(existing);
-    if (!theirs) co_return Failure{theirs.error()};
-    co_return *ours == *theirs;
-  }
-  if (source.size != existing.size) co_return false;
-  if (options_.same == Same::SizeAndTime) co_return same_time(source.modified, existing.modified);
-  co_return co_await same_content(from_, source, to_, existing, source.size);
-}
-
-Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) {
-  const bool as_copied = options_.same != Same::Never && !options_.keep_existing;
-  if (!as_copied || options_.dry_run) co_return Ok{};
-  const Finish finish = finish_of(source, existing);
-  const bool fits = finish.mode == existing.mode &&
-                    (!finish.owner || *finish.owner == existing.owner) &&
-                    (!finish.times || same_time(finish.modified, existing.modified));
-  if (fits) co_return Ok{};
-  co_return co_await to_.finish(std::move(existing), finish);
-}
-
-Task<Outcome<std::uint64_t>> Copier::kept_of(const CopyObject& source, const CopyObject& existing) {
-  if (!options_.go_on || existing.size > source.size) co_return std::uint64_t{0};
-  const std::uint64_t kept = existing.size - std::min(existing.size, to_.unordered_bytes());
-  if (options_.same != Same::Content) co_return kept;
-  const Outcome<bool> same = co_await same_content(from_, source, to_, existing, kept);
-  if (!same) co_return Failure{same.error()};
-  co_return *same ? kept : 0;
-}
-
-Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& target) {
-  if (target.existing && target.existing->kind != Kind::File)
-    co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
-                                  to_.shown_path(target.existing->path)));
-  if (target.existing && same_file(source, *target.existing))
-    co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
-  TempFilePlan plan{.finish = finish_of(source, target.existing),
-                    .sparse = source.used < source.size,
-                    .existing = target.existing,
-                    .in_place = options_.in_place};
-  if (target.existing) {
-    const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
-    if (!kept) co_return Failure{kept.error()};
-    plan.kept = *kept;
-    progress_.expected_bytes -= *kept;
-  }
-  const std::uint64_t kept = plan.kept;
-  const Outcome<std::unique_ptr<TempFile>> temp_file =
-      co_await to_.temp_file(target.directory, target.name, std::move(plan));
-  if (!temp_file) co_return Failure{temp_file.error()};
-  Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
-  if (done) co_return done;
-  co_await (*temp_file)->discard();
-  if ((*temp_file)->in_place() && !done.error().sentence.empty())
-    complain_(fmt::format("{}: it was written in place and is incomplete now; {}",
-                          to_.shown_path(path_below(target.directory, target.name)),
-                          options_.in_place ? "'stag cp --continue' goes on" : "copy it again"));
-  co_return done;
-}
-
-Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file,
-                                               std::uint64_t kept) {
-  const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file, kept);
-  if (!size) co_return Failure{size.error()};
-  if (run_.cancel.cancelled()) co_return refusal("interrupted");
-  co_return co_await temp_file.publish(*size);
-}
-
-Task<void> Copier::make_link(Link link) {
-  const Outcome<std::optional<CopyObject>> first =
-      co_await to_.find_in(link.first.directory, link.first.name);
-  if (!first) co_return fail(from_.shown_path(link.source.path), first.error());
-  const std::optional<CopyObject>& existing = link.target.existing;
-  // Also when the file could not be copied under its first name.
-  const bool copied = *first && (*first)->kind == Kind::File;
-  if (!copied || (existing && (options_.keep_existing || existing->kind != Kind::File)))
-    co_return co_await copy_file(std::move(link.source), std::move(link.target));
-  const bool linked =
-      existing && existing->fsid == (*first)->fsid && existing->file_id == (*first)->file_id;
-  if (!linked && !options_.dry_run) {
-    const Outcome<Ok> made = co_await to_.link(**first, link.target.directory, link.target.name);
-    if (!made) co_return fail(from_.shown_path(link.source.path), made.error());
-    ++progress_.files;
-    announce(link.source, link.target);
-  } else {
-    ++progress_.skipped;
-  }
-  progress_.expected_bytes -= link.source.size;
 }
 
 void Copier::announce(const CopyObject& source, const Target& target) const {
@@ -450,7 +328,12 @@ Task<void> Copier::complete() {
   // After an interruption, too: otherwise directories would keep the modes that they have while
   // they are filled.
   for (auto at = finished_.rbegin(); at != finished_.rend() && !hopeless_; ++at) {
-    const Outcome<Ok> done = co_await to_.finish(at->directory, at->finish);
+    Outcome<Ok> done{Ok{}};
+    const Adopt adopt = [this, &at](Extras extras) {
+      return to_.adopt(at->directory, std::move(extras));
+    };
+    if (at->source) done = co_await pass_extras(*at->source, adopt);
+    if (done) done = co_await to_.finish(at->directory, at->finish);
     if (!done) fail(to_.shown_path(at->directory.path), done.error());
   }
   finished_.clear();

@@ -20,6 +20,8 @@ namespace stag::cli {
 struct Preserve {
   bool mode = false, owner = false, times = false;
   bool links = false;  // names of one file are names of one file again
+  ExtraKinds extras{};
+  bool extras_required = false;  // a side that has none of that kind is a failure
 };
 
 // When a file that is there already is taken for the copy.
@@ -74,6 +76,7 @@ class Copier {
   struct Finished {
     CopyObject directory;
     Finish finish;
+    std::optional<CopyObject> source{};  // where its Extras are
   };
 
   // A further name of a file that was copied as `first`.
@@ -113,6 +116,9 @@ class Copier {
   Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
   Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file,
                                          std::uint64_t kept);
+  // Those of `source`, given to what `adopt` writes to.
+  using Adopt = std::function<Task<Outcome<Ok>>(Extras)>;
+  Task<Outcome<Ok>> pass_extras(CopyObject source, Adopt adopt);
   // Whether `existing` stays as it is.
   Task<Outcome<bool>> stays(const CopyObject& source, const CopyObject& existing);
   // How much of `existing` is the beginning of `source`, and durable.

@@ -49,6 +49,18 @@ struct CopyObject {
   std::uint64_t file_id = 0, fsid = 0;
 };
 
+// What an object has beside data and attributes.
+struct Extras {
+  using Xattr = std::pair<std::string, std::string>;  // name, without "user.", and value
+  std::vector<Xattr> xattrs{};
+  std::optional<nfs::client::Acls> acls{};  // where they say more than the mode
+  bool empty() const { return xattrs.empty() && !acls; }
+};
+struct ExtraKinds {
+  bool xattrs = false, acls = false;
+  bool any() const { return xattrs || acls; }
+};
+
 struct Member {
   std::string name;
   CopyObject object;
@@ -90,6 +102,11 @@ struct TempFilePlan {
   std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
 };
 
+// What a server can do for a copy within it.
+struct ServerCopies {
+  bool clone = true, copy = true;
+};
+
 class TempFile {
  public:
   virtual ~TempFile() = default;
@@ -98,12 +115,16 @@ class TempFile {
   // Copies the data of `source` from byte `from` on; otherwise the caller writes to sink().
   virtual Task<Outcome<Ok>> fill(nfs::client::DataSource& source, std::uint64_t from) = 0;
   virtual nfs::client::DataSink& sink() = 0;
-  // Has the server that `source` lies on copy the data by itself (RFC 7862 section 4), and yields
-  // its length; nullopt where this file is not on `server`, or the server does not do that.
+  // Has the server that `source` lies on share or copy the data by itself (RFC 7862 section 4), and
+  // yields its length; nullopt where this file is not on `server`, or the server does not do that.
+  // Clears what of `ways` the server does not have.
   virtual Task<Outcome<std::optional<std::uint64_t>>> copy_within(const nfs::client::Url&,
-                                                                  CopyObject) {
+                                                                  CopyObject, ServerCopies& ways) {
+    ways = {.clone = false, .copy = false};
     co_return std::optional<std::uint64_t>();
   }
+  // Gives the file these, before its owner and mode.
+  virtual Task<Outcome<Ok>> adopt(Extras extras) = 0;
   // Gives the file its length `size`, owner, mode and times, and then its final name.
   virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
   // Removes the file; if that fails, adds it to the Progress's leftovers.
@@ -134,6 +155,8 @@ class CopyEndpoint {
   // Reading.
   virtual std::unique_ptr<DirIterator> members(const CopyObject& directory) = 0;
   virtual Task<Outcome<std::string>> readlink(CopyObject symlink) = 0;
+  // Fails where the server, or the file system, has none of that kind.
+  virtual Task<Outcome<Extras>> extras(CopyObject object, ExtraKinds kinds) = 0;
   // Moves the data of `file` from byte `from` on into `temp_file`; yields the length of the file.
   virtual Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                             std::uint64_t from) = 0;
@@ -144,8 +167,10 @@ class CopyEndpoint {
   // Writing.
   virtual Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
                                           std::uint32_t mode) = 0;
-  // Both replace an existing object unless it is a directory. Errors name `name`.
-  virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) = 0;
+  // Both replace an existing object unless it is a directory. Errors name `name`. A symbolic link
+  // gets owner and times of `finish` as far as they can be given.
+  virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target,
+                                    Finish finish) = 0;
   virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                              TempFilePlan plan) = 0;
   // How many bytes at the end of a file that was not written completely may be missing in it: its
@@ -154,6 +179,7 @@ class CopyEndpoint {
   // A further name of `file`, of this endpoint.
   virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;
+  virtual Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) = 0;
   // A directory must be empty.
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cli/copy/local_extras.h"
 #include "cli/copy/local_temp_file.h"
 #include "cli/support/local_file.h"
 
@@ -140,6 +141,9 @@ class LocalEndpoint final : public CopyEndpoint {
       return target;
     });
   }
+  Task<Outcome<Extras>> extras(CopyObject object, ExtraKinds kinds) override {
+    co_return co_await offloaded(run_.loop, [&] { return extras_of_local(object.path, kinds); });
+  }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {
     Outcome<std::unique_ptr<LocalFile>> opened =
@@ -165,12 +169,14 @@ class LocalEndpoint final : public CopyEndpoint {
       return **made;
     });
   }
-  Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) override {
+  Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target,
+                            Finish finish) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       const std::string path = below(directory.path, name);
       const std::string temporary = below(directory.path, temporary_name());
       if (::symlink(target.c_str(), temporary.c_str()) != 0)
         return trouble("make the symbolic link", path, errno);
+      finish_symlink(temporary, finish);
       if (::rename(temporary.c_str(), path.c_str()) == 0) return Ok{};
       const int error = errno;
       ::unlink(temporary.c_str());
@@ -194,6 +200,14 @@ class LocalEndpoint final : public CopyEndpoint {
       ::unlink(temporary.c_str());
       if (error != 0) return trouble("link", path, error);
       return Ok{};
+    });
+  }
+  Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+      const net::UniqueFd fd(::open(directory.path.c_str(), kFlags));
+      if (!fd) return trouble("open", directory.path, errno);
+      return adopt_local(fd.fd(), directory.path, extras);
     });
   }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/copy/local_extras.h"
 #include "cli/support/local_file.h"
 #include "net/unique_fd.h"
 
@@ -80,6 +81,9 @@ class LocalTempFile final : public TempFile, private DataSink {
     co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
   }
   DataSink& sink() override { return *this; }
+  Task<Outcome<Ok>> adopt(Extras extras) override {
+    co_return co_await offloaded(run_.loop, [&] { return adopt_local(fd_.fd(), path_, extras); });
+  }
 
   Task<Outcome<Ok>> publish(std::uint64_t size) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> { return publish_now(size); });
@@ -164,6 +168,14 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
   if (finish.times && ::futimens(fd, times.data()) != 0)
     return local_failure("set the times of", named, errno);
   return Ok{};
+}
+
+void finish_symlink(const std::string& path, const Finish& finish) {
+  if (finish.owner && can_own(*finish.owner))
+    static_cast<void>(::lchown(path.c_str(), finish.owner->uid, finish.owner->gid) == 0);
+  const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
+  if (finish.times)
+    static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW));
 }
 
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,

@@ -12,6 +12,9 @@ namespace stag::cli {
 // one of kOwnersBits. `named`: its name in messages. Blocks.
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
 
+// Owner and times of a symbolic link, as far as they can be given. Blocks.
+void finish_symlink(const std::string& path, const Finish& finish);
+
 // The file that is to be at `path`. Blocks.
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
                                                         std::string path, TempFilePlan plan);

@@ -111,17 +111,40 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<std::string>> readlink(CopyObject symlink) override {
     return remote_.files().readlink(symlink.handle, symlink.size);
   }
+  Task<Outcome<Extras>> extras(CopyObject object, ExtraKinds kinds) override {
+    Extras extras;
+    FileSystem& files = remote_.files();
+    if (kinds.xattrs) {
+      const Outcome<std::vector<std::string>> names = co_await files.list_xattrs(object.handle);
+      if (!names) co_return Failure{names.error()};
+      for (const std::string& name : *names) {
+        Outcome<std::string> value = co_await files.xattr(object.handle, name);
+        // One that was removed meanwhile.
+        if (!value && value.error().is(nfs::client::Status::NoXattr)) continue;
+        if (!value) co_return Failure{value.error()};
+        extras.xattrs.emplace_back(name, *std::move(value));
+      }
+    }
+    if (!kinds.acls) co_return extras;
+    Outcome<nfs::client::Acls> acls = co_await files.acls(object.handle);
+    if (!acls) co_return Failure{acls.error()};
+    if (acls->beyond_mode()) extras.acls = *std::move(acls);
+    co_return extras;
+  }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {
     if (from > 0) co_return co_await feed_rest(std::move(file), temp_file.sink(), from);
-    // A server may fill holes when it copies.
-    const bool holes = file.used < file.size;
-    if (server_copies_ && !holes && file.size > 0) {
+    if ((ways_.clone || ways_.copy) && file.size > 0) {
       const Outcome<std::optional<std::uint64_t>> copied =
-          co_await temp_file.copy_within(remote_.url(), file);
+          co_await temp_file.copy_within(remote_.url(), file, ways_);
       if (!copied) co_return Failure{copied.error()};
       if (*copied) co_return **copied;
-      server_copies_ = false;
+    }
+    if (seeks_ && file.used < file.size) {
+      const Outcome<bool> fed = co_await feed_data(file, temp_file.sink());
+      if (!fed) co_return Failure{fed.error()};
+      if (*fed) co_return file.size;
+      seeks_ = false;
     }
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
   }
@@ -137,13 +160,15 @@ class RemoteEndpoint final : public CopyEndpoint {
     if (!made) co_return Failure{made.error()};
     co_return object_of(below(directory, name), made->handle, made->attributes);
   }
-  Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target) override {
+  Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target,
+                            Finish finish) override {
     const TempFileNames names = temp_file_names(directory, std::move(name));
     FileSystem& files = remote_.settling();
     const Outcome<Node> made =
         co_await files.symlink(names.directory, names.temporary, std::move(target));
     if (!made && !is_answer(made.error())) co_await remove_temp_file(remote_, progress_, names);
     if (!made) co_return named_by_place(names, made.error());
+    co_await finish_symlink(made->handle, finish);
     const Outcome<Ok> renamed =
         co_await files.rename(names.directory, names.temporary, names.directory, names.name);
     if (renamed) co_return renamed;
@@ -173,6 +198,9 @@ class RemoteEndpoint final : public CopyEndpoint {
     if (!renamed) co_return named_by_place(names, renamed.error());
     co_return renamed;
   }
+  Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) override {
+    return adopt_remote(remote_.files(), directory.handle, std::move(extras));
+  }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
     FileSystem& files = remote_.settling();
     if (member.object.kind == Kind::Directory)
@@ -184,6 +212,63 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
 
  private:
+  // As far as the server lets this user, and has times of symbolic links.
+  Task<void> finish_symlink(Handle link, Finish finish) {
+    nfs::client::SetAttributes attributes;
+    if (finish.owner && can_own(*finish.owner)) {
+      attributes.uid = finish.owner->uid;
+      attributes.gid = finish.owner->gid;
+      static_cast<void>(co_await remote_.files().setattr(link, attributes));
+    }
+    if (!finish.times) co_return;
+    attributes = {};
+    attributes.accessed = nfs::client::SetTime::to(finish.accessed);
+    attributes.modified = nfs::client::SetTime::to(finish.modified);
+    static_cast<void>(co_await remote_.files().setattr(link, attributes));
+  }
+  // Reads a file but for its holes (RFC 7862 15.11); false where the server does not know them.
+  Task<Outcome<bool>> feed_data(CopyObject file, nfs::client::DataSink& sink) {
+    using nfs::client::Content;
+    std::vector<std::byte> buffer;
+    for (std::uint64_t at = 0; at < file.size;) {
+      const auto data = co_await remote_.files().seek(file.handle, at, Content::Data);
+      if (!data && at == 0 && data.error().kind == Error::Kind::Nfs) co_return false;
+      if (!data) co_return Failure{data.error()};
+      if (*data && **data < at) co_return Failure{misled(file)};
+      progress_.bytes += data->value_or(file.size) - at;
+      if (!*data) break;
+      const auto hole = co_await remote_.files().seek(file.handle, **data, Content::Hole);
+      if (!hole) co_return Failure{hole.error()};
+      const std::uint64_t end = hole->value_or(file.size);
+      const Outcome<Ok> fed = co_await feed_range(file, sink, **data, end, buffer);
+      if (!fed) co_return Failure{fed.error()};
+      if (end <= at) co_return Failure{misled(file)};
+      at = end;
+    }
+    co_return true;
+  }
+  // What it finds must be behind what it was asked for, or a file would have no end.
+  static Error misled(const CopyObject& file) {
+    return Error::of_protocol({"look for data of", file.path},
+                              "finds it before the place asked for");
+  }
+  Task<Outcome<Ok>> feed_range(const CopyObject& file, nfs::client::DataSink& sink,
+                               std::uint64_t at, std::uint64_t end,
+                               std::vector<std::byte>& buffer) {
+    constexpr std::uint64_t kMost = std::uint64_t{8} << 20;
+    buffer.resize(std::max<std::uint64_t>(buffer.size(), std::min(kMost, end - at)));
+    while (at < end) {
+      const auto wanted = std::min<std::uint64_t>(buffer.size(), end - at);
+      const Outcome<std::uint64_t> got =
+          co_await remote_.files().read_into(file.handle, at, MutableBytes(buffer).first(wanted));
+      if (!got) co_return Failure{got.error()};
+      if (*got == 0) break;
+      const Outcome<Ok> written = co_await sink.write(at, Bytes(buffer).first(*got));
+      if (!written) co_return written;
+      at += *got;
+    }
+    co_return Ok{};
+  }
   // Reads what is behind byte `at` of a file, piece by piece.
   Task<Outcome<std::uint64_t>> feed_rest(CopyObject file, nfs::client::DataSink& sink,
                                          std::uint64_t at) {
@@ -210,7 +295,8 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
 
   Remote& remote_;
-  bool server_copies_ = true;  // until one is not copied by the server
+  ServerCopies ways_;  // until one is not copied by the server
+  bool seeks_ = true;  // until the server does not know where holes are
   Progress& progress_;
 };
 

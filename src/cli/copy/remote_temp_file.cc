@@ -148,18 +148,30 @@ class RemoteTempFile final : public TempFile {
     return pieces_;
   }
 
+  Task<Outcome<Ok>> adopt(Extras extras) override {
+    return adopt_remote(remote_.files(), file_.handle, std::move(extras));
+  }
+
   Task<Outcome<std::optional<std::uint64_t>>> copy_within(const nfs::client::Url& server,
-                                                          CopyObject source) override {
-    if (!same_server(server, remote_.url())) co_return std::optional<std::uint64_t>();
+                                                          CopyObject source,
+                                                          ServerCopies& ways) override {
+    if (!same_server(server, remote_.url())) ways = {.clone = false, .copy = false};
     const nfs::client::FileRange all{0, source.size};
+    if (ways.clone) {
+      const Outcome<Ok> cloned =
+          co_await remote_.files().clone_range(source.handle, all, file_.handle, 0);
+      if (!answered(cloned)) co_return Failure{cloned.error()};
+      if (cloned) co_return counted(source.size);
+      ways.clone = false;
+    }
+    // A server may fill holes when it copies.
+    if (!ways.copy || source.used < source.size) co_return std::optional<std::uint64_t>();
     const Outcome<std::uint64_t> copied =
         co_await remote_.files().copy_range(source.handle, all, file_.handle, 0);
-    // Whatever the server has against it: to read and write it may work, or says why not.
-    const bool answered = copied || copied.error().kind == CopyError::Kind::Nfs;
-    if (!answered) co_return Failure{copied.error()};
-    if (!copied || *copied != source.size) co_return std::optional<std::uint64_t>();
-    progress_.bytes += *copied;
-    co_return std::optional<std::uint64_t>(*copied);
+    if (!answered(copied)) co_return Failure{copied.error()};
+    ways.copy = copied && *copied == source.size;
+    if (!ways.copy) co_return std::optional<std::uint64_t>();
+    co_return counted(source.size);
   }
 
   Task<Outcome<Ok>> publish(std::uint64_t size) override {
@@ -178,6 +190,16 @@ class RemoteTempFile final : public TempFile {
   }
 
  private:
+  // Whatever the server has against it: to read and write it may work, or says why not.
+  template <class T>
+  static bool answered(const Outcome<T>& outcome) {
+    return outcome || outcome.error().kind == CopyError::Kind::Nfs;
+  }
+  std::optional<std::uint64_t> counted(std::uint64_t size) {
+    progress_.bytes += size;
+    return size;
+  }
+
   Remote& remote_;
   Progress& progress_;
   const TempFileNames names_;
@@ -230,6 +252,16 @@ Task<Outcome<Ok>> finish_remote(FileSystem& files, CopyObject object, Finish fin
   }
   if (!attributes.mode && !finish.times) co_return Ok{};
   co_return co_await files.setattr(object.handle, attributes);
+}
+
+Task<Outcome<Ok>> adopt_remote(FileSystem& files, Handle object, Extras extras) {
+  for (auto& [name, value] : extras.xattrs) {
+    const Outcome<Ok> set = co_await files.set_xattr(object, name, std::move(value));
+    if (!set) co_return set;
+  }
+  if (!extras.acls) co_return Ok{};
+  const bool defaults = !extras.acls->defaults.empty();
+  co_return co_await files.set_acls(object, *std::move(extras.acls), defaults);
 }
 
 Failure<CopyError> named_by_place(const TempFileNames& names, CopyError error) {

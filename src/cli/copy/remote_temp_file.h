@@ -13,6 +13,10 @@ namespace stag::cli {
 // has the present attributes: those that are right already are not set again.
 Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, CopyObject object, Finish finish);
 
+// Sets extended attributes and access control lists.
+Task<Outcome<Ok>> adopt_remote(nfs::client::FileSystem& files, nfs::client::Handle object,
+                               Extras extras);
+
 // The name of a file or symbolic link while it is made, and its final name; both as they appear in
 // messages, too.
 struct TempFileNames {

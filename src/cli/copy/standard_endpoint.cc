@@ -1,6 +1,7 @@
 // StandardEndpoint: standard input and output as files, for `stag cp - URL` and `stag cp URL -`.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -52,12 +53,30 @@ class OutputFile final : public TempFile, private DataSink {
     co_return Failure{Error::of_local("both sides of the copy are on this machine")};
   }
   DataSink& sink() override { return *this; }
-  Task<Outcome<Ok>> publish(std::uint64_t) override { co_return Ok{}; }
+  Task<Outcome<Ok>> adopt(Extras) override { co_return Ok{}; }
+  Task<Outcome<Ok>> publish(std::uint64_t size) override { return fill_up(size); }
   Task<void> discard() override { co_return; }
 
  private:
-  Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
+  // Zeros for a hole up to byte `end`.
+  Task<Outcome<Ok>> fill_up(std::uint64_t end) {
+    constexpr std::uint64_t kZeros = std::uint64_t{1} << 16;
+    const std::vector<std::byte> zeros(std::min(end - std::min(end, written_), kZeros));
+    while (written_ < end) {
+      const Bytes part = Bytes(zeros).first(std::min<std::uint64_t>(zeros.size(), end - written_));
+      const Outcome<Ok> put = co_await append(part);
+      if (!put) co_return put;
+    }
+    co_return Ok{};
+  }
+  Task<Outcome<Ok>> write(std::uint64_t offset, Bytes data) override {
+    const Outcome<Ok> filled = co_await fill_up(offset);
+    if (!filled) co_return filled;
     progress_.bytes += data.size();
+    co_return co_await append(data);
+  }
+  Task<Outcome<Ok>> append(Bytes data) {
+    written_ += data.size();
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
       // The reader has closed the pipe, as with `| head`: not an error for the user.
@@ -68,6 +87,7 @@ class OutputFile final : public TempFile, private DataSink {
 
   Run& run_;
   Progress& progress_;
+  std::uint64_t written_ = 0;
 };
 
 // It has one file, and nothing else.
@@ -102,7 +122,11 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<CopyObject>> mkdir(CopyObject, std::string, std::uint32_t) override {
     co_return none();
   }
-  Task<Outcome<Ok>> symlink(CopyObject, std::string, std::string) override { co_return none(); }
+  Task<Outcome<Ok>> symlink(CopyObject, std::string, std::string, Finish) override {
+    co_return none();
+  }
+  Task<Outcome<Extras>> extras(CopyObject, ExtraKinds) override { co_return Extras{}; }
+  Task<Outcome<Ok>> adopt(CopyObject, Extras) override { co_return none(); }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject, std::string,
                                                      TempFilePlan) override {
     co_return std::unique_ptr<TempFile>(std::make_unique<OutputFile>(run_, progress_));

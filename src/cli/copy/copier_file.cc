@@ -1,0 +1,162 @@
+// How the Copier copies one file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/copy/comparison.h"
+#include "cli/copy/copier.h"
+#include "cli/copy/copier_parts.h"
+
+namespace stag::cli {
+namespace {
+
+// Whether both are one file, also when its server is reached by two addresses. At most one end of a
+// copy is local.
+bool same_file(const CopyObject& a, const CopyObject& b) {
+  if (a.handle.empty() || b.handle.empty()) return false;
+  return a.handle == b.handle ||
+         (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
+}
+
+}  // namespace
+
+Task<void> Copier::copy_file(CopyObject source, Target target) {
+  if (target.existing && target.existing->kind == Kind::File) {
+    const Outcome<bool> kept = co_await stays(source, *target.existing);
+    if (!kept) co_return fail(from_.shown_path(source.path), kept.error());
+    if (*kept) {
+      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
+      if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
+      ++progress_.skipped;
+      progress_.expected_bytes -= source.size;
+      co_return;
+    }
+  }
+  Outcome<Ok> moved{Ok{}};
+  if (!options_.dry_run) moved = co_await move_file(source, target);
+  if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
+  ++progress_.files;
+  announce(source, target);
+}
+
+Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& existing) {
+  if (options_.keep_existing) co_return true;
+  if (options_.newer_only && existing.modified >= source.modified) co_return true;
+  if (options_.same == Same::Never || source.kind != existing.kind) co_return false;
+  if (source.kind == Kind::Symlink) {
+    const Outcome<std::string> ours = co_await from_.readlink(source);
+    if (!ours) co_return Failure{ours.error()};
+    const Outcome<std::string> theirs = co_await to_.readlink(existing);
+    if (!theirs) co_return Failure{theirs.error()};
+    co_return *ours == *theirs;
+  }
+  if (source.size != existing.size) co_return false;
+  if (options_.same == Same::SizeAndTime) co_return same_time(source.modified, existing.modified);
+  co_return co_await same_content(from_, source, to_, existing, source.size);
+}
+
+Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) {
+  const bool as_copied = options_.same != Same::Never && !options_.keep_existing;
+  if (!as_copied || options_.dry_run) co_return Ok{};
+  const Finish finish = finish_of(source, existing);
+  const bool fits = finish.mode == existing.mode &&
+                    (!finish.owner || *finish.owner == existing.owner) &&
+                    (!finish.times || same_time(finish.modified, existing.modified));
+  if (fits) co_return Ok{};
+  co_return co_await to_.finish(std::move(existing), finish);
+}
+
+Task<Outcome<std::uint64_t>> Copier::kept_of(const CopyObject& source, const CopyObject& existing) {
+  if (!options_.go_on || existing.size > source.size) co_return std::uint64_t{0};
+  const std::uint64_t kept = existing.size - std::min(existing.size, to_.unordered_bytes());
+  if (options_.same != Same::Content) co_return kept;
+  const Outcome<bool> same = co_await same_content(from_, source, to_, existing, kept);
+  if (!same) co_return Failure{same.error()};
+  co_return *same ? kept : 0;
+}
+
+Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& target) {
+  if (target.existing && target.existing->kind != Kind::File)
+    co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
+                                  to_.shown_path(target.existing->path)));
+  if (target.existing && same_file(source, *target.existing))
+    co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
+  TempFilePlan plan{.finish = finish_of(source, target.existing),
+                    .sparse = source.used < source.size,
+                    .existing = target.existing,
+                    .in_place = options_.in_place};
+  if (target.existing) {
+    const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
+    if (!kept) co_return Failure{kept.error()};
+    plan.kept = *kept;
+    progress_.expected_bytes -= *kept;
+  }
+  const std::uint64_t kept = plan.kept;
+  const Outcome<std::unique_ptr<TempFile>> temp_file =
+      co_await to_.temp_file(target.directory, target.name, std::move(plan));
+  if (!temp_file) co_return Failure{temp_file.error()};
+  Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
+  if (done) co_return done;
+  co_await (*temp_file)->discard();
+  if ((*temp_file)->in_place() && !done.error().sentence.empty())
+    complain_(fmt::format("{}: it was written in place and is incomplete now; {}",
+                          to_.shown_path(path_below(target.directory, target.name)),
+                          options_.in_place ? "'stag cp --continue' goes on" : "copy it again"));
+  co_return done;
+}
+
+Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file,
+                                               std::uint64_t kept) {
+  const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file, kept);
+  if (!size) co_return Failure{size.error()};
+  if (run_.cancel.cancelled()) co_return refusal("interrupted");
+  const Adopt adopt = [&temp_file](Extras extras) { return temp_file.adopt(std::move(extras)); };
+  const Outcome<Ok> passed = co_await pass_extras(source, adopt);
+  if (!passed) co_return passed;
+  co_return co_await temp_file.publish(*size);
+}
+
+Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, Adopt adopt) {
+  // Kind by kind: a side may have one of them only.
+  const ExtraKinds& wanted = options_.preserve.extras;
+  for (int kind = 0; kind < 2; ++kind) {
+    const ExtraKinds kinds{.xattrs = wanted.xattrs && kind == 0, .acls = wanted.acls && kind == 1};
+    if (!kinds.any()) continue;
+    Outcome<Extras> extras = co_await from_.extras(source, kinds);
+    const bool there = extras && !extras->empty();
+    Outcome<Ok> passed{Ok{}};
+    if (!extras)
+      passed = Failure{extras.error()};
+    else if (there)
+      passed = co_await adopt(*std::move(extras));
+    const bool fatal =
+        !passed && (options_.preserve.extras_required || concerns_all(passed.error()));
+    if (fatal) co_return passed;
+  }
+  co_return Ok{};
+}
+
+Task<void> Copier::make_link(Link link) {
+  const Outcome<std::optional<CopyObject>> first =
+      co_await to_.find_in(link.first.directory, link.first.name);
+  if (!first) co_return fail(from_.shown_path(link.source.path), first.error());
+  const std::optional<CopyObject>& existing = link.target.existing;
+  // Also when the file could not be copied under its first name.
+  const bool copied = *first && (*first)->kind == Kind::File;
+  if (!copied || (existing && (options_.keep_existing || existing->kind != Kind::File)))
+    co_return co_await copy_file(std::move(link.source), std::move(link.target));
+  const bool linked =
+      existing && existing->fsid == (*first)->fsid && existing->file_id == (*first)->file_id;
+  if (!linked && !options_.dry_run) {
+    const Outcome<Ok> made = co_await to_.link(**first, link.target.directory, link.target.name);
+    if (!made) co_return fail(from_.shown_path(link.source.path), made.error());
+    ++progress_.files;
+    announce(link.source, link.target);
+  } else {
+    ++progress_.skipped;
+  }
+  progress_.expected_bytes -= link.source.size;
+}
+
+}  // namespace stag::cli
