@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers bench-gss perf-guard fuzz attack mutants interop soak soak-short format tidy deb deb-test bare clean
+.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise soak soak-short format tidy deb deb-test bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -45,6 +45,12 @@ bench-gss: ## what Kerberos costs, next to sec=sys and to MIT's library by itsel
 	@cmake --build --preset release --target stag
 	@bench/gss/run build/release/bin/stag
 
+bench-mount: ## stag mount next to libfuse's passthrough_ll over tmpfs (root; installs fio)
+	@tools/setup build mount
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@bench/mount/run build/release/bin/stag
+
 perf-guard: ## instructions of a call, counted by callgrind, against bench/guard/instructions.json
 	@tools/setup build guard
 	@cmake --preset release -DSTAG_BENCH=ON >/dev/null
@@ -66,6 +72,12 @@ attack: ## mutated messages, floods and hostile servers against address+undefine
 mutants: ## do the tests hold what they claim? each must fail for a product that breaks its rule (MUTANTS="R8166-4.5-b ...")
 	@tools/setup build test
 	@tools/mutants $(MUTANTS)
+
+exercise: ## Debian's exercisers of file systems, and git, rsync, sqlite3, a compile, on `stag mount` (root; installs them)
+	@tools/setup build exercise
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target stag
+	@tests/exercise/run build/release/bin/stag
 
 interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages); INTEROP=full for more
 	@tools/setup build test

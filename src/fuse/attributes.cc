@@ -26,6 +26,11 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+    // What is written again after a restart of the server would make the file longer.
+    const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+    if (!committed) co_return request.fail(committed.error());
+  }
   const Outcome<Ok> set = co_await files_.setattr(object, changes_of(wanted, to_set));
   if (!set) co_return request.fail(set.error());
   answer(request, co_await files_.getattr(object));

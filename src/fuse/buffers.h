@@ -19,7 +19,9 @@ using Memory = std::unique_ptr<std::byte, FreeMemory>;
 
 class Buffers {
  public:
-  explicit Buffers(std::size_t size) : size_(size) { kept_.reserve(kMostKept); }
+  Buffers(std::size_t size, std::size_t most_kept) : size_(size), most_kept_(most_kept) {
+    kept_.reserve(most_kept);
+  }
 
   std::size_t size() const { return size_; }
   // Null where there is no memory.
@@ -35,13 +37,12 @@ class Buffers {
     return memory;
   }
   void give_back(Memory memory) {
-    if (memory && kept_.size() < kMostKept) kept_.push_back(std::move(memory));
+    if (memory && kept_.size() < most_kept_) kept_.push_back(std::move(memory));
   }
 
  private:
-  static constexpr std::size_t kMostKept = 16;
-
   std::size_t size_;
+  std::size_t most_kept_;
   std::vector<Memory> kept_;
 };
 

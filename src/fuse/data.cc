@@ -17,8 +17,6 @@ using nfs::client::Opened;
 using nfs::client::Outcome;
 using nfs::client::ReadPart;
 using nfs::client::SetAttributes;
-using nfs::client::Stability;
-using nfs::client::WritePart;
 
 // Whether what the kernel has cached of a file is what the server has.
 bool unchanged(const Attributes& before, const Attributes& now) {
@@ -31,6 +29,11 @@ bool unchanged(const Attributes& before, const Attributes& now) {
 // What is appended goes where the server's file ends, which the kernel's pages do not know.
 bool Operations::is_direct(int flags) const {
   return options_.direct || (flags & O_APPEND) != 0;
+}
+
+// Whether close(2) has something to do: to commit what was written, or to unlock.
+bool Operations::flushes(int flags) const {
+  return files_.has_locks() || (flags & O_ACCMODE) != O_RDONLY;
 }
 
 Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
@@ -54,7 +57,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   inode.opened_with = opened->attributes;
   info.fh = open_files_.add(entry.ino, file);
   info.direct_io = is_direct(info.flags);
-  info.noflush = !files_.has_locks();
+  info.noflush = !flushes(info.flags);
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
   // The kernel gave the request up, and will neither close nor forget.
@@ -64,7 +67,10 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   static_cast<void>(co_await files_.close(file));
 }
 
-Task<Outcome<Attributes>> Operations::truncated(Handle file) {
+Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle file) {
+  // What is written again after a restart of the server would make the file longer.
+  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  if (!committed) co_return Failure{committed.error()};
   SetAttributes empty;
   empty.size = 0;
   const Outcome<Ok> done = co_await files_.setattr(file, empty);
@@ -80,7 +86,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   if (!opened) co_return request.fail(opened.error());
   const File& file = opened->file;
   Outcome<Attributes> attributes = opened->attributes;
-  if (info.flags & O_TRUNC) attributes = co_await truncated(handle);
+  if (info.flags & O_TRUNC) attributes = co_await truncated(number, handle);
   if (!attributes) request.fail(attributes.error());
   Inode* inode = inodes_.find(number);
   if (inode == nullptr) request.fail(ESTALE);
@@ -88,8 +94,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   if (waiting != nullptr) {
     info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
     info.direct_io = is_direct(info.flags);
-    // A write that has returned is on the server's stable storage.
-    info.noflush = !files_.has_locks();
+    info.noflush = !flushes(info.flags);
     // The answer to an open has no attributes; the size that the kernel knows may be an old one.
     if (!info.keep_cache) invalidate_(number);
     inode->opened_with = *attributes;
@@ -109,6 +114,8 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, std::uint6
   open_files_.remove(number, opened);
   const std::optional<SillyName> removed = inodes_.close(number);
   request.done();
+  // Pages of a mapping are written after close(2), when it ends.
+  static_cast<void>(co_await unstable_writes_.commit(number));
   static_cast<void>(co_await files_.close(file));
   if (removed) static_cast<void>(co_await files_.remove(removed->directory, removed->name));
 }
@@ -145,6 +152,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
                              WriteKind kind) {
   Request request(context_, from);
   const File file = file_of(request, number, opened);
+  const std::size_t size = data.size();
   std::size_t written = 0;
   bool failed = file.handle.empty();
   // The kernel appends where it believes that the file ends; others may have written meanwhile.
@@ -156,18 +164,22 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     else
       offset = attributes->size;
   }
-  while (!failed && written < data.size()) {
-    const std::size_t most = std::min<std::size_t>(data.size() - written, files_.sizes().write);
-    const Outcome<WritePart> part = co_await files_.write(
-        file, offset + written, data.subspan(written, most), Stability::FileSync);
+  if (!failed) {
+    const Outcome<std::size_t> done =
+        co_await unstable_writes_.write(number, file, offset, memory, data);
+    if (!done) request.fail(done.error());
+    if (done) written = *done;
     // To write(2) a part is an answer; of changed pages the rest would be lost.
-    if (!part && (written == 0 || kind.cached)) request.fail(part.error());
-    if (!part) break;
-    written += part->count;
+    if (kind.cached && written < size) request.fail(EIO);
   }
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
   if (kind.append) invalidate_(number);
   used.give_back(std::move(memory));
+}
+
+Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number) {
+  Request request(context_, from);
+  answer(request, co_await unstable_writes_.commit(number));
 }
 
 }  // namespace stag::fuse

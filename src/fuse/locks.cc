@@ -79,9 +79,13 @@ Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_in
                        (how & LOCK_NB) == 0);
 }
 
-// close(2): a process that closes a file, however often it has it open, has no more locks of it.
+// close(2): the server keeps what was written, and a process that closes a file, however often it
+// has it open, has no more locks of it.
 Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
   Request request(context_, from);
+  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  if (!committed) request.fail(committed.error());
+  if (!files_.has_locks()) co_return request.done();
   co_await unlock(request, number, owner_of(LockKind::Posix, info.lock_owner), kWholeFile);
 }
 

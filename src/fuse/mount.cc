@@ -37,7 +37,8 @@ class Mounted final : public Mount, private net::Reader {
       : loop_(loop),
         sizes_(files.sizes()),
         locks_(files.has_locks()),
-        operations_(loop, files, root, data_, {.valid = options.valid, .direct = options.direct}) {}
+        operations_(loop, files, root, data_, requests_,
+                    {.valid = options.valid, .direct = options.direct}) {}
   ~Mounted() override { unmount(); }
 
   std::optional<Error> begin(const MountOptions& options);
@@ -64,8 +65,10 @@ class Mounted final : public Mount, private net::Reader {
   net::EpollLoop& loop_;
   nfs::client::TransferSizes sizes_;
   const bool locks_;
-  Buffers requests_{0};  // libfuse allocates them, and knows their size
-  Buffers data_{kLargest};
+  // libfuse allocates them, and knows their size. Enough for what is unstable, and what is in
+  // progress.
+  Buffers requests_{0, Operations::kMostUnstable / kLargest + 16};
+  Buffers data_{kLargest, 16};
   Operations operations_;
   TaskGroup tasks_;
   std::unique_ptr<fuse_session, EndSession> session_;
@@ -167,8 +170,14 @@ void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset
                    {.append = (info->flags & O_APPEND) != 0, .cached = info->writepage != 0});
   });
 }
-// A write that has returned is on stable storage.
-void fsync(fuse_req_t r, Id, int, Info) {
+void flush(fuse_req_t r, Id id, Info info) {
+  run(r, [&](Operations& o) { return o.flush(r, id, *info); });
+}
+void fsync(fuse_req_t r, Id id, int, Info) {
+  run(r, [&](Operations& o) { return o.fsync(r, id); });
+}
+// A change of a directory is on stable storage when it returns.
+void fsyncdir(fuse_req_t r, Id, int, Info) {
   fuse_reply_err(r, 0);
 }
 void opendir(fuse_req_t r, Id id, Info info) {
@@ -226,9 +235,6 @@ void setlk(fuse_req_t r, Id id, Info info, struct flock* lock, int waits) {
 void flock_file(fuse_req_t r, Id id, Info info, int how) {
   run(r, [&](Operations& o) { return o.flock(r, id, *info, how); });
 }
-void flush(fuse_req_t r, Id id, Info info) {
-  run(r, [&](Operations& o) { return o.flush(r, id, *info); });
-}
 
 constexpr fuse_lowlevel_ops functions() {
   fuse_lowlevel_ops to{};
@@ -252,8 +258,9 @@ constexpr fuse_lowlevel_ops functions() {
   to.release = release;
   to.read = read;
   to.write = write;
+  to.flush = flush;
   to.fsync = fsync;
-  to.fsyncdir = fsync;
+  to.fsyncdir = fsyncdir;
   to.opendir = opendir;
   to.readdir = readdir;
   to.readdirplus = readdirplus;
@@ -276,7 +283,6 @@ constexpr fuse_lowlevel_ops functions_with_locks() {
   to.getlk = getlk;
   to.setlk = setlk;
   to.flock = flock_file;
-  to.flush = flush;
   return to;
 }
 constexpr fuse_lowlevel_ops kFunctionsWithLocks = functions_with_locks();

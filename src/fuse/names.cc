@@ -168,6 +168,7 @@ Task<void> Operations::give_name_back(Handle file, std::string name) {
 }
 
 Task<void> Operations::close_all() {
+  co_await unstable_writes_.commit_all();
   for (const nfs::client::File& file : open_files_.all())
     static_cast<void>(co_await files_.close(file));
   for (const SillyName& silly : inodes_.silly_names())

@@ -13,9 +13,14 @@ using nfs::client::Handle;
 using nfs::client::Node;
 using nfs::client::Outcome;
 
-Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffers& buffers,
-                       const OperationOptions& options)
-    : context_{loop}, files_(files), buffers_(buffers), options_(options), inodes_(root) {}
+Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffers& data,
+                       Buffers& requests, const OperationOptions& options)
+    : context_{loop},
+      files_(files),
+      buffers_(data),
+      options_(options),
+      inodes_(root),
+      unstable_writes_(files, requests, kMostUnstable) {}
 
 Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;

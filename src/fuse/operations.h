@@ -3,7 +3,7 @@
 //
 // Consistency is close-to-open, as NFS has it: open(2) asks the server for the attributes, and what
 // the kernel has cached of the file is used only if they are those of the open before. A write has
-// reached stable storage of the server when it returns.
+// reached the server when it returns, and stable storage after fsync(2) or close(2).
 //
 // Thread: the loop of the Mount. The FileSystem outlives the Operations, and these their Tasks.
 #pragma once
@@ -24,6 +24,7 @@
 #include "fuse/inodes.h"
 #include "fuse/open_files.h"
 #include "fuse/request.h"
+#include "fuse/unstable_writes.h"
 #include "nfs/client/file_system.h"
 
 namespace stag::fuse {
@@ -41,9 +42,12 @@ struct WriteKind {
 
 class Operations {
  public:
-  // The kernel reads at most as much as one of `buffers` holds.
+  // Bytes that are kept until the server has put them on stable storage.
+  static constexpr std::size_t kMostUnstable = std::size_t{32} << 20;
+
+  // The kernel reads at most as much as one of `data` holds; what it writes is in `requests`.
   Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
-             Buffers& buffers, const OperationOptions& options);
+             Buffers& data, Buffers& requests, const OperationOptions& options);
 
   // Tells the kernel that the attributes of an inode are no longer what it knows.
   using Invalidate = UniqueFunction<void(std::uint64_t number)>;
@@ -79,6 +83,8 @@ class Operations {
                   std::uint64_t offset);
   Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t opened,
                    std::uint64_t offset, Memory memory, Bytes data, Buffers& used, WriteKind kind);
+  Task<void> fsync(fuse_req_t request, std::uint64_t number);
+  Task<void> flush(fuse_req_t request, std::uint64_t number, fuse_file_info info);  // locks.cc
 
   // Locks (locks.cc); only where FileSystem::has_locks().
   Task<void> getlk(fuse_req_t request, std::uint64_t number, fuse_file_info info,
@@ -86,7 +92,6 @@ class Operations {
   Task<void> setlk(fuse_req_t request, std::uint64_t number, fuse_file_info info, struct flock lock,
                    bool waits);
   Task<void> flock(fuse_req_t request, std::uint64_t number, fuse_file_info info, int how);
-  Task<void> flush(fuse_req_t request, std::uint64_t number, fuse_file_info info);
 
   // Extended attributes, holes and copies (version42.cc).
   Task<void> getxattr(fuse_req_t request, std::uint64_t number, std::string name, std::size_t most);
@@ -117,6 +122,7 @@ class Operations {
   enum class LockKind : std::uint8_t { Posix, Flock };
 
   bool is_direct(int flags) const;
+  bool flushes(int flags) const;
   // The handle of an inode; empty, and the request has failed, where the kernel forgot it.
   nfs::client::Handle handle_of(Request& request, std::uint64_t number);
   // With the open that the kernel means.
@@ -127,7 +133,8 @@ class Operations {
   Task<void> unlock(Request& request, std::uint64_t number, nfs::client::LockOwner owner,
                     nfs::client::FileLock range);
   // Empties a file that was opened with O_TRUNC.
-  Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(nfs::client::Handle file);
+  Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(std::uint64_t number,
+                                                                nfs::client::Handle file);
   fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
   // Answers with an object of the server that the kernel may know from now on.
   void answer(Request& request, const nfs::client::Outcome<nfs::client::Node>& node);
@@ -151,6 +158,7 @@ class Operations {
   OperationOptions options_;
   Inodes inodes_;
   OpenFiles open_files_;
+  UnstableWrites unstable_writes_;
   CancelSource stop_;
   Invalidate invalidate_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;

@@ -117,7 +117,9 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
   const FileRange range{offset, length};
   if (mode != 0 && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
     co_return request.fail(EOPNOTSUPP);
-  Outcome<Ok> done = Ok{};
+  // What is written again after a restart of the server must not fill the hole.
+  Outcome<Ok> done = co_await unstable_writes_.commit(number);
+  if (!done) co_return request.fail(done.error());
   if (mode == 0)
     done = co_await files_.allocate(file, range);
   else
@@ -134,6 +136,8 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (source_file.empty()) co_return;
   const Handle target_file = handle_of(request, target);
   if (target_file.empty()) co_return;
+  const Outcome<Ok> committed = co_await unstable_writes_.commit(target);
+  if (!committed) co_return request.fail(committed.error());
   // copy_file_range(2) ends with the file, COPY fails beyond its end.
   const Outcome<Attributes> attributes = co_await files_.getattr(source_file);
   if (!attributes) co_return request.fail(attributes.error());

@@ -21,6 +21,19 @@ import harness
 from harness import PATIENCE, Case, Proxy, stag
 
 
+# Writes three pieces, and syncs them when it is told to.
+WRITER = """
+import os, sys
+file = open(sys.argv[1], "wb", buffering=0)
+for size in (10, 2_000_000, 300):
+    file.write(bytes([size % 251]) * size)
+print("written", flush=True)
+sys.stdin.readline()
+os.fsync(file)
+print("synced", flush=True)
+"""
+
+
 def is_mounted(directory):
     with open("/proc/self/mountinfo") as mounts:
         return any(line.split()[4] == directory and " fuse.stag " in line for line in mounts)
@@ -413,6 +426,30 @@ class Trouble(Mounted):
             self.assertEqual(file.read(), b"behind")
         self.good("umount", self.directory)
         proxy.cut()
+
+    def test_what_a_server_lost_when_it_died_is_written_again(self):
+        for version in ("3", "4.2"):
+            with self.subTest(version):
+                served, state = self.at(f"served-{version}"), self.at(f"state-{version}")
+                os.mkdir(served)
+                exports = (f"/x={served},no_root_squash",)
+                first = harness.Server(exports, state)
+                self.mount(url=first.url("/x") + "&version=" + version)
+                pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
+                # Another process: a server that this one starts would close what it has open first, which waits for the server.
+                writer = subprocess.Popen([sys.executable, "-c", WRITER, self.here("file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                self.assertEqual(writer.stdout.readline(), b"written\n")
+                first.process.kill()
+                first.process.wait()
+                os.truncate(os.path.join(served, "file"), len(pieces[0]))  # as if the machine had died, too
+                second = harness.Server(exports, state, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
+                with open(os.path.join(served, "file"), "rb") as there:
+                    self.assertEqual(there.read(), b"".join(pieces))
+                self.good("umount", self.directory)
+                first.process.stdout.close()
+                first.errors.close()
+                self.assertEqual(second.end(), 0)
 
     def test_a_program_that_waits_for_a_dead_server_can_be_interrupted(self):
         proxy = Proxy(self.server.tcp_port, "down", 1 << 40)

@@ -1,0 +1,167 @@
+#include "fuse/unstable_writes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::File;
+using nfs::client::Outcome;
+using nfs::client::Stability;
+using nfs::client::Verifier;
+using nfs::client::WritePart;
+
+// Memory of a request is kept for data that fills at least half of it; less is copied.
+constexpr std::size_t kWorthKeeping = std::size_t{1} << 19;
+
+}  // namespace
+
+UnstableWrites::Piece::~Piece() {
+  owner.kept_ -= kept;
+  if (of_request) owner.requests_.give_back(std::move(memory));
+}
+
+bool UnstableWrites::Piece::keep(Memory& request) {
+  if (data.size() >= kWorthKeeping) {
+    memory = std::move(request);
+    of_request = true;
+  } else {
+    memory.reset(static_cast<std::byte*>(std::malloc(data.size())));
+    if (!memory) return false;
+    std::memcpy(memory.get(), data.data(), data.size());
+    data = Bytes(memory.get(), data.size());
+  }
+  kept = data.size();
+  owner.kept_ += kept;
+  return true;
+}
+
+// Suspends until something has changed for the file.
+struct UnstableWrites::Changed {
+  Written& written;
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) { written.waiters.push_back(waiter); }
+  void await_resume() const {}
+
+  static void tell(Written& written) {
+    for (const std::coroutine_handle<> waiter : std::exchange(written.waiters, {})) waiter.resume();
+  }
+};
+
+struct UnstableWrites::Writing {
+  explicit Writing(Written& file) : written(file) { ++written.writing; }
+  ~Writing() {
+    --written.writing;
+    Changed::tell(written);
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  Written& written;
+};
+
+struct UnstableWrites::Committing {
+  explicit Committing(Written& file) : written(file) { written.committing = true; }
+  ~Committing() {
+    written.committing = written.rewriting = false;
+    Changed::tell(written);
+  }
+  Committing(const Committing&) = delete;
+  Committing& operator=(const Committing&) = delete;
+  Written& written;
+};
+
+Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file,
+                                                 std::uint64_t offset, Memory& memory, Bytes data) {
+  if (!has_room(data.size())) {
+    const Outcome<Ok> committed = co_await commit(number);
+    if (!committed) co_return Failure{committed.error()};
+  }
+  const auto [entry, first] = files_written_.try_emplace(number, std::make_shared<Written>());
+  const Shared written = entry->second;
+  while (written->rewriting) co_await Changed{*written};
+
+  Pieces one;
+  Piece& piece = one.emplace_back(*this, file, offset, data);
+  const bool stable = first || !has_room(data.size()) || !piece.keep(memory);
+  const Writing writing(*written);
+  Outcome<std::size_t> sent =
+      co_await send(piece, stable ? Stability::FileSync : Stability::Unstable);
+  if (sent && piece.unstable && piece.memory) {
+    piece.data = piece.data.first(*sent);
+    written->pieces.splice(written->pieces.end(), one);
+  }
+  co_return sent;
+}
+
+// Yields how much of it was written; an error, if nothing was.
+Task<Outcome<std::size_t>> UnstableWrites::send(Piece& piece, Stability stability) {
+  std::size_t sent = 0;
+  while (sent < piece.data.size()) {
+    const std::size_t most = std::min<std::size_t>(piece.data.size() - sent, files_.sizes().write);
+    const Outcome<WritePart> part = co_await files_.write(
+        piece.file, piece.offset + sent, piece.data.subspan(sent, most), stability);
+    if (!part && sent == 0) co_return Failure{part.error()};
+    if (!part) break;
+    sent += part->count;
+    if (part->committed != Stability::Unstable) continue;
+    piece.lost = piece.lost || (piece.unstable && piece.verifier != part->verifier);
+    piece.unstable = true;
+    piece.verifier = part->verifier;
+  }
+  co_return sent;
+}
+
+Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
+  const auto found = files_written_.find(number);
+  if (found == files_written_.end()) co_return Ok{};
+  const Shared written = found->second;
+  while (written->committing) {
+    const std::uint64_t failures = written->failures;
+    co_await Changed{*written};
+    if (written->failures != failures) co_return Failure{*written->failure};
+  }
+  Outcome<Ok> done = Ok{};
+  if (!written->pieces.empty()) {
+    const Committing committing(*written);
+    done = co_await commit_pieces(*written);
+    if (!done) {
+      ++written->failures;
+      written->failure = done.error();
+    }
+  }
+  // Not where somebody writes, or waits to.
+  if (written->pieces.empty() && written.use_count() == 2) files_written_.erase(number);
+  co_return done;
+}
+
+Task<Outcome<Ok>> UnstableWrites::commit_pieces(Written& written) {
+  Pieces pieces = std::exchange(written.pieces, {});
+  const Outcome<Verifier> now = co_await files_.commit(pieces.front().file.handle);
+  if (!now) co_return Failure{now.error()};
+  const auto safe = [&](const Piece& piece) { return piece.safe(*now); };
+  if (std::all_of(pieces.begin(), pieces.end(), safe)) co_return Ok{};
+  written.rewriting = true;
+  while (written.writing > 0) co_await Changed{written};
+  pieces.splice(pieces.end(), written.pieces);
+  co_return co_await write_again(pieces);
+}
+
+Task<Outcome<Ok>> UnstableWrites::write_again(Pieces& pieces) {
+  for (Piece& piece : pieces)
+    while (!piece.data.empty()) {
+      const Outcome<std::size_t> sent = co_await send(piece, Stability::FileSync);
+      if (!sent) co_return Failure{sent.error()};
+      piece.data = piece.data.subspan(*sent);
+      piece.offset += *sent;
+    }
+  co_return Ok{};
+}
+
+Task<void> UnstableWrites::commit_all() {
+  while (!files_written_.empty()) static_cast<void>(co_await commit(files_written_.begin()->first));
+}
+
+}  // namespace stag::fuse

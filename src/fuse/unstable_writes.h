@@ -1,0 +1,94 @@
+// UnstableWrites: what programs wrote to the files of a mount and the server has not yet put on
+// stable storage. It is kept here until COMMIT has said that the server did, and written again if
+// the server lost it by a restart (RFC 1813 3.3.7, 3.3.21; RFC 8881 18.3, 18.32). Without it each
+// write(2) would wait for the server's disk.
+//
+// Thread: the loop of the Mount. The FileSystem and the Buffers outlive it.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/task.h"
+#include "fuse/buffers.h"
+#include "nfs/client/file_system.h"
+
+namespace stag::fuse {
+
+class UnstableWrites {
+ public:
+  // Keeps up to `most` bytes; memory of the kernel's requests goes back to `requests`.
+  UnstableWrites(nfs::client::FileSystem& files, Buffers& requests, std::size_t most)
+      : files_(files), requests_(requests), most_(most) {}
+
+  // Writes `data` to the file that the kernel knows as `number`, and yields how much of it. `data`
+  // is in `memory`, which is empty afterwards where it is kept. The first write after a commit() is
+  // stable: most files are written in one piece, and so are most records before an fsync(2).
+  Task<nfs::client::Outcome<std::size_t>> write(std::uint64_t number, nfs::client::File file,
+                                                std::uint64_t offset, Memory& memory, Bytes data);
+  // All that was written to the file is on stable storage, or lost: whoever waits is told.
+  Task<nfs::client::Outcome<Ok>> commit(std::uint64_t number);
+  // Of all files, at the end of the mount.
+  Task<void> commit_all();
+
+  std::size_t kept_bytes() const { return kept_; }
+
+ private:
+  // What was written at one place. Its memory counts as kept.
+  struct Piece {
+    Piece(UnstableWrites& writes, const nfs::client::File& file, std::uint64_t offset, Bytes data)
+        : owner(writes), file(file), offset(offset), data(data) {}
+    ~Piece();
+    Piece(const Piece&) = delete;
+    Piece& operator=(const Piece&) = delete;
+
+    // Moves the data into memory of its own, or takes that of the request; false: there is none.
+    bool keep(Memory& request);
+    // On stable storage once COMMIT has yielded `now`.
+    bool safe(const nfs::client::Verifier& now) const { return !lost && verifier == now; }
+
+    UnstableWrites& owner;
+    nfs::client::File file;
+    std::uint64_t offset;
+    Bytes data;
+    Memory memory{};
+    std::size_t kept = 0;  // bytes
+    bool of_request = false;
+    bool unstable = false;  // some of it is in the server's memory only
+    bool lost = false;      // the server has restarted between two WRITEs of it
+    nfs::client::Verifier verifier{};
+  };
+  using Pieces = std::list<Piece>;
+  // Of one file, from its first write on until a commit() finds nothing to do.
+  struct Written {
+    Pieces pieces{};            // in the order written
+    std::uint32_t writing = 0;  // WRITEs in flight
+    bool committing = false;
+    bool rewriting = false;      // no WRITE begins meanwhile: old data must not end up over new
+    std::uint64_t failures = 0;  // of commits
+    std::optional<nfs::client::Error> failure{};
+    std::vector<std::coroutine_handle<>> waiters{};  // for any of the above to change
+  };
+  using Shared = std::shared_ptr<Written>;
+  struct Changed;
+  struct Writing;
+  struct Committing;
+
+  bool has_room(std::size_t size) const { return size <= most_ - kept_; }
+  Task<nfs::client::Outcome<std::size_t>> send(Piece& piece, nfs::client::Stability stability);
+  Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
+  Task<nfs::client::Outcome<Ok>> write_again(Pieces& pieces);
+
+  nfs::client::FileSystem& files_;
+  Buffers& requests_;
+  std::size_t most_;
+  std::size_t kept_ = 0;  // bytes of memory
+  std::unordered_map<std::uint64_t, Shared> files_written_;
+};
+
+}  // namespace stag::fuse
