@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/failure.h"
+#include "rpc/call_watch.h"
 
 namespace stag::rpc {
 namespace {
@@ -274,38 +275,44 @@ std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const 
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   const Counted counted(active_);
   if (stopped_.load()) co_return std::nullopt;
+  CallWatch watch(observer_, call);
   try {
     xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
     const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
-    if (!header) co_return refuse(header.error(), call);
+    if (!header) co_return watch.end(refuse(header.error(), call));
+    watch.begin(*header);
     Authenticator* const knows = authenticator(header->credential.flavor);
     Authentication who;
     if (knows == nullptr)
       who.refuse(AuthStat::AUTH_REJECTEDCRED);
     else if (!knows->authenticate_at_once(*header, call, who))
       who = co_await knows->authenticate(*header, call);
-    if (who.verdict != Authentication::Verdict::Accepted) co_return answer(header->xid, who, call);
+    if (who.verdict != Authentication::Verdict::Accepted)
+      co_return watch.end(answer(header->xid, who, call));
     const Result<Target, ReplyStatus> found = find(*header, *call.origin);
-    if (!found) co_return refuse(header->xid, found.error(), call, who.protection.get());
+    if (!found) co_return watch.end(refuse(header->xid, found.error(), call, who.protection.get()));
     const Program::Entry& entry = *found->entry;
     CallContext context(call, *header, who);
-    if (found->once_only || who.protection != nullptr)
-      co_return co_await serve_kept(context, call, decoder, *found, who.protection.get());
+    if (found->once_only || who.protection != nullptr) {
+      std::optional<OutgoingReply> reply =
+          co_await serve_kept(context, call, decoder, *found, who.protection.get(), watch);
+      co_return watch.end(std::move(reply));
+    }
     if (entry.binding != nullptr) call.items.allow(entry.binding->arguments.ids());
     xdr::Encoder encoder(results_of(entry));
     oncrpc::encode_success(encoder, header->xid);
     const HandlerOutcome outcome =
         co_await entry.handler->run(context, decoder, call.items, encoder);
-    co_return conclude(outcome, std::move(encoder), header->xid, call, entry);
+    co_return watch.end(conclude(outcome, std::move(encoder), header->xid, call, entry));
   } catch (...) {
     trace_failed(call);
   }
-  co_return system_error(call);
+  co_return watch.end(system_error(call));
 }
 
 Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, IncomingCall& call,
                                                       xdr::Decoder& decoder, Target target,
-                                                      Protection* protection) {
+                                                      Protection* protection, CallWatch& watch) {
   const Program::Entry& entry = *target.entry;
   const std::uint32_t xid = context.header().xid;
   xdr::Decoder* arguments = &decoder;
@@ -329,6 +336,7 @@ Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, Inco
   else
     results = co_await run(context, call, *arguments, entry);
   if (!results) co_return std::nullopt;
+  watch.plain_results(*results);
   co_return co_await reply_of(xid, *std::move(results), entry, protection);
 }
 

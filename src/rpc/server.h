@@ -22,6 +22,8 @@
 
 namespace stag::rpc {
 
+class CallWatch;
+
 struct ServerOptions {
   ReplayCacheOptions replay_cache;
 };
@@ -43,6 +45,10 @@ class Server : public Service {
   }
   // Replaces the authenticator of the same flavor.
   void add(std::unique_ptr<Authenticator> authenticator);
+
+  // Tells `observer` of every Call; before the first transport starts. It outlives the Server.
+  void observe(Observer& observer) { observer_ = &observer; }
+  Observer* observer() const noexcept override { return observer_; }
 
   // The programs in the order they were added, for example to register them with rpcbind.
   std::vector<const Program*> programs() const;
@@ -73,7 +79,7 @@ class Server : public Service {
   // Calls that are protected, and those that must not run twice.
   Task<std::optional<OutgoingReply>> serve_kept(CallContext& context, IncomingCall& call,
                                                 xdr::Decoder& decoder, Target target,
-                                                Protection* protection);
+                                                Protection* protection, CallWatch& watch);
   Task<std::optional<CallResults>> run_once(CallContext& context, const IncomingCall& call,
                                             xdr::Decoder& decoder, const Program::Entry& entry);
 
@@ -82,6 +88,7 @@ class Server : public Service {
   ReplayCache replay_cache_;
   StripedCount active_;
   std::atomic<bool> stopped_ = false;
+  Observer* observer_ = nullptr;
 };
 
 }  // namespace stag::rpc

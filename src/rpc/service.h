@@ -11,6 +11,8 @@
 
 namespace stag::rpc {
 
+class Observer;
+
 class Service {
  public:
   // Answers one Call, on the loop of `call.origin`. nullopt: there is no Reply; the reason was
@@ -29,6 +31,9 @@ class Service {
   }
   // Calls in progress on all loops. A program stops its loops only when there are none.
   virtual std::size_t active_calls() const { return 0; }
+  // Who is told of connections, and of the Replies that leave them; null: nobody. Constant while
+  // there are transports, which it outlives.
+  virtual Observer* observer() const noexcept { return nullptr; }
 
  protected:
   ~Service() = default;

@@ -190,12 +190,13 @@ Limit limit_of(const Compound& compound, const CallContext& call) {
 class Interpreter {
  public:
   Interpreter(Compound& compound, CallContext& call, const OperationList& list,
-              xdr::Encoder& encoder)
+              xdr::Encoder& encoder, OperationObserver* observer)
       : compound_(compound),
         call_(call),
         list_(list),
         cleanup_(compound, list),
-        results_(encoder, list.tag()) {}
+        results_(encoder, list.tag()),
+        observer_(observer) {}
 
   // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has. The
   // Interpreter lives until the operations have ended.
@@ -203,6 +204,7 @@ class Interpreter {
     if (sequence != nullptr) {
       encode(results_.begin(v4::OP_SEQUENCE), *sequence);
       next_ = 1;
+      tell(v4::OP_SEQUENCE, v4::NFS4_OK, false);
     }
     return go_on();
   }
@@ -230,6 +232,7 @@ class Interpreter {
     const v4::nfsstat4 refused = before(entry, next_);
     xdr::Encoder& encoder = results_.begin(entry.number);
     runs_ = refused == v4::NFS4_OK;
+    if (runs_ && observer_ != nullptr) began_ = std::max(began_, call_.loop().now());
     return runs_ ? entry.row->run(compound_, entry.arguments, encoder) : refused;
   }
   void end(const OperationList::Entry& entry, v4::nfsstat4 status) {
@@ -239,8 +242,20 @@ class Interpreter {
       if (status != v4::NFS4_OK) results_.pass_over(*entry.row);
       status = after(entry, status);
     }
+    tell(entry.number, status, runs_ && entry.row->needs != Needs::Nothing);
     status_ = status;
     ++next_;
+  }
+
+  void tell(std::uint32_t number, v4::nfsstat4 status, bool on_filehandle) {
+    if (observer_ == nullptr) return;
+    const auto* object = std::get_if<ExportObject>(&compound_.current());
+    began_ = observer_->on_operation({.call = call_,
+                                      .number = number,
+                                      .status = static_cast<std::uint32_t>(status),
+                                      .at = object == nullptr ? nullptr : object->export_,
+                                      .on_filehandle = on_filehandle,
+                                      .began = began_});
   }
 
   v4::nfsstat4 before(const OperationList::Entry& entry, std::size_t index) {
@@ -293,6 +308,8 @@ class Interpreter {
   std::size_t next_ = 0;
   bool runs_ = false;  // the operation that is next, unless it was refused
   v4::nfsstat4 status_ = v4::NFS4_OK;
+  OperationObserver* const observer_;
+  TimePoint began_{};  // the operation that runs
 };
 
 // What the client may not send at all, before any operation is looked at.
@@ -316,7 +333,8 @@ bool chunks_fit(const OperationList& list, xdr::Decoder& arguments,
 
 class CompoundHandler final : public rpc::Handler {
  public:
-  explicit CompoundHandler(SharedState& shared) : shared_(shared) {}
+  CompoundHandler(SharedState& shared, OperationObserver* observer)
+      : shared_(shared), observer_(observer) {}
 
   Eventual<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
                                const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
@@ -337,11 +355,11 @@ class CompoundHandler final : public rpc::Handler {
       answer_sequence(*begun, list, encoder);
     } else if (slot.keeps_results()) {
       xdr::Encoder kept(ulb::nfs4_result_items());
-      Interpreter interpreter(compound, call, list, kept);
+      Interpreter interpreter(compound, call, list, kept, observer_);
       co_await interpreter.run(&begun->result);
       encoder.append(slot.finish(std::move(kept).finish()));
     } else {
-      Interpreter interpreter(compound, call, list, encoder);
+      Interpreter interpreter(compound, call, list, encoder, observer_);
       co_await interpreter.run(&begun->result);
     }
     co_return kEncoded;
@@ -352,19 +370,19 @@ class CompoundHandler final : public rpc::Handler {
     return !list.entries().empty() && list.entries()[0].row != nullptr &&
            list.entries()[0].row->place == Place::First && list.entries()[0].refusal == v4::NFS4_OK;
   }
-  static Task<HandlerOutcome> run_outside(Compound& compound, CallContext& call,
-                                          const OperationList& list, xdr::Encoder& encoder) {
+  Task<HandlerOutcome> run_outside(Compound& compound, CallContext& call, const OperationList& list,
+                                   xdr::Encoder& encoder) {
     if (must_run_once(list)) {
       const bool ran = co_await run_once(compound, call, list, encoder);
       co_return HandlerOutcome{.status = {}, .drop = !ran, .encoded = true};
     }
-    Interpreter interpreter(compound, call, list, encoder);
+    Interpreter interpreter(compound, call, list, encoder, observer_);
     co_await interpreter.run(nullptr);
     co_return kEncoded;
   }
   // Version 4.0: a retransmission gets the results of the first run. False: it is to be dropped.
-  static Task<bool> run_once(Compound& compound, CallContext& call, const OperationList& list,
-                             xdr::Encoder& encoder) {
+  Task<bool> run_once(Compound& compound, CallContext& call, const OperationList& list,
+                      xdr::Encoder& encoder) {
     RunOnce once(compound.shared().replays, call);
     const rpc::ReplayCache::Admitted admitted = co_await once.admit();
     if (admitted.admission == rpc::ReplayCache::Admission::Drop) co_return false;
@@ -373,7 +391,7 @@ class CompoundHandler final : public rpc::Handler {
       co_return true;
     }
     xdr::Encoder kept(ulb::nfs4_result_items());
-    Interpreter interpreter(compound, call, list, kept);
+    Interpreter interpreter(compound, call, list, kept, observer_);
     co_await interpreter.run(nullptr);
     encoder.append(once.finish(std::move(kept).finish()));
     co_return true;
@@ -393,12 +411,13 @@ class CompoundHandler final : public rpc::Handler {
   }
 
   SharedState& shared_;
+  OperationObserver* const observer_;
 };
 
 }  // namespace
 
-std::unique_ptr<rpc::Handler> compound_handler(SharedState& shared) {
-  return std::make_unique<CompoundHandler>(shared);
+std::unique_ptr<rpc::Handler> compound_handler(SharedState& shared, OperationObserver* observer) {
+  return std::make_unique<CompoundHandler>(shared, observer);
 }
 
 }  // namespace stag::nfs::nfs4

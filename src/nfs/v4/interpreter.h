@@ -3,11 +3,12 @@
 #pragma once
 
 #include "nfs/v4/compound/shared_state.h"
+#include "nfs/v4/operation_observer.h"
 #include "rpc/program.h"
 
 namespace stag::nfs::nfs4 {
 
-// `shared` outlives it.
-std::unique_ptr<rpc::Handler> compound_handler(SharedState& shared);
+// `shared` and `observer` outlive it; `observer` may be null.
+std::unique_ptr<rpc::Handler> compound_handler(SharedState& shared, OperationObserver* observer);
 
 }  // namespace stag::nfs::nfs4

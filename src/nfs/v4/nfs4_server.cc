@@ -45,9 +45,9 @@ void Nfs4Server::wind_up(UniqueFunction<void()> done) {
   });
 }
 
-void Nfs4Server::add_program(rpc::Server& server) {
+void Nfs4Server::add_program(rpc::Server& server, OperationObserver* observer) {
   rpc::Program program(v4::NFS4_PROGRAM, v4::NFS_V4, ulb::nfs4());
-  program.add(v4::NFSPROC4_COMPOUND::number, compound_handler(*shared_));
+  program.add(v4::NFSPROC4_COMPOUND::number, compound_handler(*shared_, observer));
   program.replays(rpc::ReplayPolicy::OwnedByProgram);
   program.absent_from(rpc::TransportKind::Udp);
   server.add(std::move(program));

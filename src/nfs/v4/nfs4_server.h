@@ -24,6 +24,7 @@ class Server;
 namespace stag::nfs::nfs4 {
 
 class Administration;
+class OperationObserver;
 
 class Nfs4Server {
  public:
@@ -32,8 +33,9 @@ class Nfs4Server {
 
   // For an administrator (nfs/v4/administration.h). Any thread.
   Administration administration();
-  // Registers program 100003 version 4.
-  void add_program(rpc::Server& server);
+  // Registers program 100003 version 4. `observer`, which outlives the rpc::Server, is told of
+  // every operation; null: nobody is.
+  void add_program(rpc::Server& server, OperationObserver* observer = nullptr);
 
   // From now on copies may go on after they were answered, and clients are called on the
   // connections that they made (RFC 8167), and get delegations. `home` decides what is sent to

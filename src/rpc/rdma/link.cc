@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/failure.h"
+#include "rpc/rdma/reports.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -123,6 +124,7 @@ Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& s
 }
 
 Link::~Link() {
+  tell_of_end(Reason::OutOfMemory);
   origin_->connection->end();
   STAG_CHECK(settling_.empty());
 }
@@ -130,6 +132,8 @@ Link::~Link() {
 void Link::open(Service* service, std::weak_ptr<rpc::Channel> reverse) {
   service_ = service;
   origin_->reverse = std::move(reverse);
+  if (service != nullptr && settings_.side == Side::Server) observer_ = service->observer();
+  if (observer_ != nullptr) observer_->on_connected(*origin_);
   core_.start();
   connection_->start(*this);
 }
@@ -285,6 +289,7 @@ Bytes Link::long_call(rpcrdma::IncomingCall& call) {
 void Link::deliver_call(rpcrdma::IncomingCall& call, const rpcrdma::CallArrival& arrival) {
   ServedCall& served = rdma::served(call);
   STAG_CHECK(service_ != nullptr);
+  if (observer_ != nullptr) observer_->on_call_arrived(*origin_, report_of(served, arrival));
   try {
     const bool is_small = arrival.payload.size() <= ServedCall::kRoomForStream;
     served.serve(*service_, arrival,
@@ -331,6 +336,11 @@ void Link::write(ServedCall& call, const rpcrdma::ReplyPlan& plan, const Rope& s
   }
 }
 
+void Link::tell_of_end(Reason reason) noexcept {
+  if (Observer* const observer = std::exchange(observer_, nullptr))
+    observer->on_disconnected(*origin_, reason);
+}
+
 void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::ReplyPlan& plan,
                       std::optional<std::uint32_t> invalidate) {
   ServedCall& served = rdma::served(call);
@@ -343,6 +353,7 @@ void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::
   const Bytes plain = is_inline ? reply.plain_without(apart) : Bytes{};
   const bool copied = is_short(plain);
   const Rope stream = copied ? Rope() : reply.without(apart);
+  if (observer_ != nullptr) observer_->on_reply_sent(*origin_, report_of(served, header, plan));
   if (!plan.writes.empty()) write(served, plan, stream);
   if (copied) {
     connection_->send_copy(header, plain, invalidate, flow_of(served), token);
@@ -466,6 +477,7 @@ void Link::on_disconnect(Reason reason) {
     settle(*call);
   }
   core_.on_disconnect(reason);
+  tell_of_end(reason);
   origin_->connection->end();
   // An event of the connection is being delivered: it ends in a later turn.
   loop_.post([self] { self->connection_.reset(); });

@@ -16,6 +16,7 @@
 
 #include "fabric/fabric.h"
 #include "rpc/channel.h"
+#include "rpc/observer.h"
 #include "rpc/rdma/abandoned_calls.h"
 #include "rpc/rdma/options.h"
 #include "rpc/rdma/pending_call.h"
@@ -141,6 +142,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void on_served(ServedCall& call) noexcept override;
   void answer(ServedCall& call);
   void write(ServedCall& call, const rpcrdma::ReplyPlan& plan, const Rope& stream);
+  void tell_of_end(Reason reason) noexcept;
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
   void watch_settling();
@@ -154,6 +156,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   LinkOwner* owner_;
   std::string where_;
   Service* service_ = nullptr;
+  Observer* observer_ = nullptr;  // of the server's side, while the connection is up
   std::shared_ptr<Origin> origin_;
   const std::shared_ptr<ByteBudget::Share> budget_;  // null: there is no limit
   rpcrdma::Connection core_;

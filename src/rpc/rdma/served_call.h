@@ -38,6 +38,7 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
 
   // The inline stream of a Call that has to wait; owned.
   void defer(Buffer payload) { deferred_ = std::move(payload); }
+  std::size_t deferred_bytes() const { return deferred_.size(); }
 
   // Memory for the items the core is about to read, `length` bytes each. False when there is none.
   bool make_room(std::span<const rpcrdma::ArrivedItem> items);

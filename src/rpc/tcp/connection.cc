@@ -1,5 +1,7 @@
 #include "rpc/tcp/connection.h"
 
+#include <utility>
+
 #include "oncrpc/message.h"
 #include "rpc/tcp/responder.h"
 #include "rpc/tcp/reverse_channel.h"
@@ -24,16 +26,25 @@ ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
   origin->connection = std::make_shared<rpc::Connection>();
   origin->reverse = reverse_;
   where_ = "tcp " + to_string(origin->peer);
+  origin_ = origin;
   responder_ = std::make_shared<Responder>(service, std::move(origin), stream_, account_,
                                            options.max_calls, tasks);
   account_->on_room = [this] { on_room_in_account(); };
   stream_->start(*this);
+  observer_ = service.observer();
+  if (observer_ != nullptr) observer_->on_connected(*origin_);
 }
 
 // Calls in progress may keep the stream and the account.
 ServerConnection::~ServerConnection() {
+  tell_of_end(Reason::OutOfMemory);
   stream_->disown();
   account_->on_room = nullptr;
+}
+
+void ServerConnection::tell_of_end(Reason reason) noexcept {
+  if (Observer* const observer = std::exchange(observer_, nullptr))
+    observer->on_disconnected(*origin_, reason);
 }
 
 void ServerConnection::on_record(Buffer record) {
@@ -56,6 +67,7 @@ void ServerConnection::on_room() {
 
 void ServerConnection::on_stream_closed(Reason reason) {
   trace(reason == Reason::ConnectionClosed ? Reason::RpcPeerClosed : reason, where_);
+  tell_of_end(reason);
   responder_->detach();
   reverse_->on_stream_closed();
   owner_.on_connection_closed(*this);

@@ -6,6 +6,7 @@
 
 #include "base/task_group.h"
 #include "net/connection_limits.h"
+#include "rpc/observer.h"
 #include "rpc/service.h"
 #include "rpc/tcp/server.h"
 #include "rpc/tcp/stream.h"
@@ -44,6 +45,7 @@ class ServerConnection final : private RecordStream::Events {
   void on_room() override;
   void on_stream_closed(Reason reason) override;
   void on_room_in_account();
+  void tell_of_end(Reason reason) noexcept;
 
   Owner& owner_;
   net::ConnectionLimits::Place place_;
@@ -52,6 +54,8 @@ class ServerConnection final : private RecordStream::Events {
   std::shared_ptr<ReverseChannel> reverse_;
   std::shared_ptr<Responder> responder_;
   std::string where_;
+  std::shared_ptr<const Origin> origin_;
+  Observer* observer_ = nullptr;  // from on_connected() to on_disconnected()
 };
 
 }  // namespace stag::rpc::tcp

@@ -1,0 +1,56 @@
+// CallWatch: tells the Observer of a Server of one Call. What became of the Call is read from its
+// Reply, so that whoever makes the Reply need not know of it.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "rpc/observer.h"
+
+namespace stag::rpc {
+
+// Lives in the frame of the Call. Without an Observer it does nothing.
+class CallWatch {
+ public:
+  CallWatch(Observer* observer, const IncomingCall& call)
+      : observer_(observer), ended_{.call = call} {
+    if (observer != nullptr) ended_.began = call.origin->loop->now();
+  }
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
+  // A Call whose end was not told has none: its connection ends.
+  ~CallWatch() { tell(); }
+
+  void begin(const oncrpc::CallHeader& header) {
+    if (observer_ == nullptr) return;
+    ended_.header = header;
+    observer_->on_call_begun({ended_.call, header});
+  }
+  // Results that will be protected, and cannot be read from the Reply.
+  void plain_results(const CallResults& results) {
+    if (observer_ != nullptr && results.status.success())
+      ended_.first_result = word_at(results.results.head().bytes(), 0);
+  }
+  // The Call ends; passes the Reply on.
+  std::optional<OutgoingReply>&& end(std::optional<OutgoingReply>&& reply) {
+    if (observer_ != nullptr && reply) read(*reply);
+    tell();
+    return std::move(reply);
+  }
+
+ private:
+  static std::optional<std::uint32_t> word_at(Bytes bytes, std::size_t at) {
+    if (bytes.size() < at + 4) return std::nullopt;
+    return load_be<std::uint32_t>(bytes.data() + at);
+  }
+  void read(const OutgoingReply& reply);
+  void tell() {
+    if (Observer* const observer = std::exchange(observer_, nullptr))
+      observer->on_call_ended(ended_);
+  }
+
+  Observer* observer_;
+  EndedCall ended_;
+};
+
+}  // namespace stag::rpc

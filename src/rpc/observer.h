@@ -1,0 +1,69 @@
+// Observer: who is told what a Server and its transports do, so that it can be counted, logged and
+// traced (docs/decisions/0053-what-is-observed.md).
+//
+// Thread: the loop of the connection or the Call; several at a time. What it is told refers to
+// objects that live for the length of the call only. It never waits, and makes nothing fail.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rpc/message.h"
+
+namespace stag::rpc {
+
+// A Call whose header was read and that a procedure is about to execute.
+struct BegunCall {
+  const IncomingCall& call;
+  const oncrpc::CallHeader& header;
+};
+
+// A Call that has ended.
+struct EndedCall {
+  const IncomingCall& call;
+  // nullopt: it was not readable.
+  std::optional<oncrpc::CallHeader> header{};
+  TimePoint began{};  // by the loop's clock, when the Server got it
+  // Whether there is a Reply; else nothing of the following means anything.
+  bool answered = false;
+  oncrpc::ReplyStatus status{};
+  // The first word of the results, before they were protected; that of NFS is a status. nullopt:
+  // there are none.
+  std::optional<std::uint32_t> first_result{};
+  std::uint64_t reply_bytes = 0;  // of the whole RPC message
+};
+
+// How a Call came by RPC-over-RDMA, before it is served.
+struct ArrivedCall {
+  std::uint32_t xid = 0;
+  std::uint64_t inline_bytes = 0;  // of the RPC message
+  std::uint64_t read_bytes = 0;    // that were fetched: of arguments, or of the whole message
+  std::uint32_t reads = 0;         // arguments that were fetched, or the message
+};
+
+// How a Reply left by RPC-over-RDMA.
+struct SentReply {
+  std::uint32_t xid = 0;
+  std::uint32_t credits = 0;            // that it grants
+  std::uint64_t inline_bytes = 0;       // of the RPC message
+  std::uint64_t write_chunk_bytes = 0;  // of results that were placed by themselves, with their pad
+  std::uint64_t reply_chunk_bytes = 0;  // of a message that did not go inline
+  std::uint32_t writes = 0;             // RDMA Writes for both
+};
+
+class Observer {
+ public:
+  // A connection of a transport that has any. `origin` is the one of all its Calls.
+  virtual void on_connected(const Origin& origin) noexcept = 0;
+  // Once for each on_connected(). Calls of the connection may end later.
+  virtual void on_disconnected(const Origin& origin, Reason reason) noexcept = 0;
+  virtual void on_call_arrived(const Origin& origin, const ArrivedCall& call) noexcept = 0;
+  virtual void on_call_begun(const BegunCall& call) noexcept = 0;
+  virtual void on_call_ended(const EndedCall& call) noexcept = 0;
+  virtual void on_reply_sent(const Origin& origin, const SentReply& reply) noexcept = 0;
+
+ protected:
+  ~Observer() = default;
+};
+
+}  // namespace stag::rpc
