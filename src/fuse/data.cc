@@ -13,6 +13,7 @@ using nfs::client::Attributes;
 using nfs::client::CreateMode;
 using nfs::client::File;
 using nfs::client::Handle;
+using nfs::client::LockOwner;
 using nfs::client::Opened;
 using nfs::client::Outcome;
 using nfs::client::ReadPart;
@@ -107,15 +108,18 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   static_cast<void>(co_await files_.close(file));
 }
 
-Task<void> Operations::release(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {
+Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
   Request request(context_, from);
-  const File* found = open_files_.find(number, opened);
+  const File* found = open_files_.find(number, info.fh);
   const File file = found == nullptr ? File() : *found;
-  open_files_.remove(number, opened);
+  open_files_.remove(number, info.fh);
   const std::optional<SillyName> removed = inodes_.close(number);
   request.done();
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
+  // The open may be one that others share.
+  const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
+  if (info.flock_release) static_cast<void>(co_await files_.unlock(file, owner, {}));
   static_cast<void>(co_await files_.close(file));
   if (removed) static_cast<void>(co_await files_.remove(removed->directory, removed->name));
 }

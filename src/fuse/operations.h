@@ -78,7 +78,7 @@ class Operations {
   Task<void> create(fuse_req_t request, std::uint64_t parent, std::string name, mode_t mode,
                     fuse_file_info info);
   Task<void> open(fuse_req_t request, std::uint64_t number, fuse_file_info info);
-  Task<void> release(fuse_req_t request, std::uint64_t number, std::uint64_t opened);
+  Task<void> release(fuse_req_t request, std::uint64_t number, fuse_file_info info);
   Task<void> read(fuse_req_t request, std::uint64_t number, std::uint64_t opened, std::size_t size,
                   std::uint64_t offset);
   Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t opened,

@@ -149,7 +149,7 @@ class MountCommand final : public Command {
   std::string url_, directory_;
   std::vector<std::string> options_;
   bool foreground_ = false;
-  RemoteOptions remote_{.timeout = kForEver};
+  RemoteOptions remote_{.timeout = kForEver, .delegations = true};
   fuse::MountOptions mount_;
   Background background_;
 };

@@ -80,6 +80,7 @@ nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteO
   nfs::client::FileSystemOptions files;
   files.mount_credentials = user_credentials(url);
   files.calls.timeout = std::chrono::seconds(options.timeout);
+  files.calls.delegations = options.delegations;
   return files;
 }
 

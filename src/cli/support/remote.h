@@ -25,6 +25,7 @@ struct RemoteOptions {
   std::string fabric = "iwarp";
   std::string device{};
   bool open_regions = false;
+  bool delegations = false;  // of files, where the version has them: for one that stays
 
   void declare(Arguments& arguments);
 };

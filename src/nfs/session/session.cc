@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "nfs/session/back_channel.h"
+
 namespace stag::nfs::session {
 namespace {
 
 // RFC 8881 18.36: the callback program is the client's choice, from the transient range.
 constexpr std::uint32_t kCallbackProgram = 0x40000000;
+constexpr std::uint32_t kCallbackMax = 1024;  // bytes of a callback, and of its results
+constexpr std::uint32_t kCallbackOperations = 2;
 
 v4::channel_attrs4 channel(std::uint32_t bytes, std::uint32_t kept, std::uint32_t operations,
                            std::uint32_t calls) {
@@ -34,8 +38,10 @@ v4::CREATE_SESSION4args Session::create_session() const {
   args.csa_sequence = create_sequence_;
   args.csa_fore_chan_attrs =
       channel(identity_.message_max, kCachedMax, kOperations, identity_.slots);
-  // RFC 8267 6.5.2: no callback longer than any inline threshold, for none is served.
-  args.csa_back_chan_attrs = channel(1024, 0, 2, 1);
+  // RFC 8267 6.5.2: no callback longer than any inline threshold.
+  args.csa_back_chan_attrs =
+      channel(kCallbackMax, kCallbackMax, kCallbackOperations, BackChannel::kSlots);
+  if (identity_.called_back) args.csa_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
   args.csa_cb_program = kCallbackProgram;
   args.csa_sec_parms.resize(1);
   return args;
@@ -89,6 +95,9 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
     return Fate::Broken;
   sessionid_ = made.csr_sessionid;
   slots_.reset(std::min(fore_.ca_maxrequests, identity_.slots));
+  const bool bound = (made.csr_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0;
+  back_slots_ = identity_.called_back && bound ? made.csr_back_chan_attrs.ca_maxrequests : 0;
+  status_flags_ = 0;
   step_ = complete_ ? Step::Ready : Step::ReclaimComplete;
   return Fate::Go;
 }
@@ -119,6 +128,7 @@ bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results
 void Session::note(const v4::SEQUENCE4resok& results, TimePoint now) {
   recoveries_ = 0;
   renewed_ = now;
+  status_flags_ = results.sr_status_flags;
   slots_.aim_at(results.sr_target_highest_slotid);
   const bool restarted = (results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0;
   if (restarted && complete_) {

@@ -39,6 +39,7 @@ struct Identity {
   std::string owner;         // co_ownerid: unique among all clients of the server
   v4::verifier4 verifier{};  // of this incarnation
   std::uint32_t slots = Slots::kMost;
+  bool called_back = false;  // the connection of CREATE_SESSION takes callbacks
   std::uint32_t message_max = (1u << 20) + (8u << 10);  // bytes of a COMPOUND and of its results
 };
 
@@ -88,6 +89,12 @@ class Session {
   bool has_session() const { return step_ == Step::Ready || step_ == Step::ReclaimComplete; }
   bool has_clientid() const { return step_ != Step::ExchangeId; }
   const v4::channel_attrs4& limits() const { return fore_; }
+  // Slots of the back channel; 0: there is none.
+  std::uint32_t back_slots() const { return back_slots_; }
+  // SEQ4_STATUS_* of the last SEQUENCE.
+  std::uint32_t status_flags() const { return status_flags_; }
+  // CB_RECALL_SLOT (RFC 8881 20.8).
+  void on_recall_slot(v4::slotid4 highest) { slots_.aim_at(highest); }
   const Slots& slots() const { return slots_; }
 
  private:
@@ -105,6 +112,8 @@ class Session {
   bool complete_ = false;  // RECLAIM_COMPLETE was done for this client ID
   v4::sessionid4 sessionid_{};
   v4::channel_attrs4 fore_{};
+  std::uint32_t back_slots_ = 0;
+  std::uint32_t status_flags_ = 0;
   Slots slots_;
   Duration lease_ = std::chrono::seconds(90);
   TimePoint renewed_{};

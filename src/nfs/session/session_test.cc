@@ -246,10 +246,39 @@ TEST(Session, of_a_restarted_server_says_that_nothing_is_reclaimed) {
   const auto turn = *world.session.take();
   v4::SEQUENCE4res answer = echo(world.session, turn);
   answer.sr_resok4().sr_status_flags = v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+  const std::uint32_t before = world.session.incarnation();
   EXPECT_EQ(world.session.on_sequence(turn, answer, kStart), Fate::Go);
   EXPECT_EQ(world.session.step(), Step::ReclaimComplete);
+  EXPECT_EQ(world.session.incarnation(), before + 1) << "what was held is to be claimed";
+  const auto again = *world.session.take();
+  answer = echo(world.session, again);
+  answer.sr_resok4().sr_status_flags = v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+  EXPECT_EQ(world.session.on_sequence(again, answer, kStart), Fate::Go);
+  EXPECT_EQ(world.session.incarnation(), before + 1) << "it says so until RECLAIM_COMPLETE";
   EXPECT_EQ(world.session.on_reclaim_complete(v4::NFS4ERR_COMPLETE_ALREADY), Fate::Go);
   EXPECT_EQ(world.session.step(), Step::Ready);
+}
+
+TEST(Session, has_its_connection_take_callbacks_where_they_are_served) {
+  for (const bool served : {false, true}) {
+    Session session({.owner = "owner", .called_back = served});
+    session.on_exchange_id(client_is(7, 40));
+    EXPECT_EQ(session.create_session().csa_flags,
+              served ? v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN : 0u);
+    v4::CREATE_SESSION4res made = session_is(1);
+    made.csr_resok4().csr_back_chan_attrs.ca_maxrequests = 5;
+    session.on_create_session(made);
+    EXPECT_EQ(session.back_slots(), 0u) << "the server has not bound it";
+    made.csr_resok4().csr_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+    session.on_create_session(made);
+    EXPECT_EQ(session.back_slots(), served ? 5u : 0u);
+  }
+}
+
+TEST(Session, uses_no_slot_above_the_one_that_a_callback_names) {
+  Established world;
+  world.session.on_recall_slot(1);
+  EXPECT_EQ(world.session.slots().usable(), 2u);
 }
 
 TEST(Session, is_renewed_before_a_third_of_the_lease_has_passed) {

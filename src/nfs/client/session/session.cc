@@ -6,6 +6,7 @@
 #include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/client/session/mount.h"
 #include "nfs/client/session/name_space.h"
+#include "nfs/client/v4/callback_service.h"
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
@@ -62,7 +63,8 @@ Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
     is_tcp = co_await speaks_tcp(connectors.mount, nfs, options);
   if (!is_tcp) co_return known;
   known.sentence = "cannot connect to the NFS service: " + to_string(nfs) +
-                   " speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp to the URL, or name the "
+                   " speaks RPC over TCP, not RPC-over-RDMA; add proto=tcp to "
+                   "the URL, or name the "
                    "port of RPC-over-RDMA (20049 as a rule)";
   co_return known;
 }
@@ -101,7 +103,12 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
     co_return Failure{why};
   }
   nfs_ = std::move(*nfs);
-  if (url_.version == 4) co_return Ok{};
+  if (url_.version == 4) {
+    // It stands before the session names it (RFC 8881 2.10.3.1).
+    if (options_.calls.delegations) callbacks_ = std::make_unique<nfs4::CallbackService>();
+    if (callbacks_) nfs_->serve_reverse(callbacks_->service());
+    co_return Ok{};
+  }
   const Outcome<bool> shared = co_await shares_connection();
   if (!shared) co_return Failure{shared.error()};
   if (*shared) co_return Ok{};
@@ -142,7 +149,7 @@ Task<Outcome<Ok>> Session::mount() {
 
 Task<Outcome<Ok>> Session::begin_version_4() {
   Outcome<std::shared_ptr<nfs4::Nfs4>> protocol =
-      co_await nfs4::Nfs4::connect(*nfs_, options_.calls);
+      co_await nfs4::Nfs4::connect(*nfs_, options_.calls, callbacks_.get());
   if (!protocol) co_return Failure{protocol.error()};
   protocol_ = *protocol;
   const Outcome<Handle> root = co_await (*protocol)->root({"find the root", {}});

@@ -29,6 +29,10 @@
 
 namespace stag::nfs::client {
 
+namespace nfs4 {
+class CallbackService;
+}  // namespace nfs4
+
 // Both outlive the Session.
 struct Connectors {
   rpc::Connector& nfs;    // the transport that the URL names
@@ -66,6 +70,7 @@ class Session {
 
   Url url_;
   FileSystemOptions options_;
+  std::unique_ptr<nfs4::CallbackService> callbacks_;  // with delegations; outlives the connection
   std::unique_ptr<rpc::Channel> nfs_;
   std::unique_ptr<rpc::Channel> mount_;  // null: the NFS connection carries MOUNT as well
   std::shared_ptr<Protocol> protocol_;   // of version 4

@@ -68,7 +68,12 @@ Task<void> Nfs4::close() {
 }
 
 Task<Outcome<Reply>> Nfs4::run(OperationContext context, Request& request) {
-  return client_->run(context, request, options_);
+  // What this client changes, it does not remember as it was, nor as it was
+  // seen meanwhile.
+  if (request.changes_files()) client_->delegations().on_change();
+  Outcome<Reply> reply = co_await client_->run(context, request, options_);
+  if (request.changes_files()) client_->delegations().on_change();
+  co_return reply;
 }
 
 Task<Outcome<Values>> Nfs4::values(OperationContext context, Handle object,
@@ -86,9 +91,13 @@ Task<Outcome<Values>> Nfs4::values(OperationContext context, Handle object,
 }
 
 Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object) {
+  Delegations& delegations = client_->delegations();
+  if (const Attributes* known = delegations.attributes(object)) co_return *known;
+  const std::uint64_t as_of = delegations.changes();
   const Outcome<Values> got = co_await values(context, object, node_attributes());
   if (!got) co_return Failure{got.error()};
   if (!got->has_type) co_return Failure{unreadable(context)};
+  delegations.remember(object, got->attributes, as_of);
   co_return got->attributes;
 }
 

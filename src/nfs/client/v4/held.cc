@@ -76,6 +76,37 @@ void SessionClient::hold(session::Opens::Id id, const Handle& file, std::uint32_
   if (!std::exchange(renewing_, true)) renew_later();
 }
 
+// RFC 8881 18.2.3: a server may refuse to close while there are locks.
+Task<Outcome<Ok>> SessionClient::unlock_all(OperationContext context, File file,
+                                            const ProtocolOptions& options) {
+  while (const session::Opens::LockOwner* owner = opens_.any_lock_owner(file.open)) {
+    const session::Opens::LockOwner name = *owner;
+    Request request;
+    request.put_handle(file.handle);
+    const std::size_t at = request.add(v4::OP_LOCKU, &Op::oplocku,
+                                       {v4::READ_LT, 0, v4::stateid4{}, 0, state::Range::kEnd});
+    request.set_by({at, file.open, name});
+    const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
+    opens_.on_unlock(file.open, name, {});
+    if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
+  }
+  co_return Ok{};
+}
+
+// StateLost: nothing is left at the server that could be given back.
+Task<Outcome<Ok>> SessionClient::close_open(OperationContext context, File file,
+                                            const ProtocolOptions& options) {
+  const Outcome<Ok> unlocked = co_await unlock_all(context, file, options);
+  Request request;
+  request.put_handle(file.handle);
+  const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, v4::stateid4{}});
+  request.set_by({at, file.open});
+  const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
+  opens_.remove(file.open);
+  if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
+  co_return unlocked;
+}
+
 void SessionClient::renew_later() {
   renewal_ = channel().loop().after(session_.lease() / 3, [this] { background_.add(renewed()); });
 }
@@ -86,9 +117,8 @@ Task<void> SessionClient::renewed() {
   renewing_ = !opens_.empty();
   if (!renewing_) co_return;
   if (session_.renewal_due(channel().loop().now())) {
-    ProtocolOptions options = own_;
+    ProtocolOptions options = background_options();
     options.cancel = CancelToken(stop_);
-    options.timeout = session_.lease() / 3;
     Request request;
     static_cast<void>(co_await run({"renew the lease", {}}, request, options));
   }

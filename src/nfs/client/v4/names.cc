@@ -19,11 +19,16 @@ Nfs4::Nfs4(std::shared_ptr<SessionClient> client, const ProtocolOptions& options
     : client_(std::move(client)), options_(options) {}
 
 Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, ProtocolOptions options) {
+  return connect(channel, std::move(options), nullptr);
+}
+
+Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, ProtocolOptions options,
+                                                   CallbackService* callbacks) {
   constexpr std::uint32_t kHighest = 2;
   constexpr std::uint32_t kLowest = 0;
   const OperationContext context{"make a session", {}};
   for (std::uint32_t minor = options.minor.value_or(kHighest);; --minor) {
-    auto client = std::make_shared<SessionClient>(channel, options, minor);
+    auto client = std::make_shared<SessionClient>(channel, options, minor, callbacks);
     const Outcome<Ok> made = co_await client->establish(context, options);
     if (made) co_return std::make_shared<Nfs4>(std::move(client), options);
     if (!client->minor_refused() || options.minor || minor == kLowest) {

@@ -24,9 +24,15 @@ class Nfs4 final : public Protocol {
   // a session. NotSupported: there is none.
   static Task<Outcome<std::shared_ptr<Nfs4>>> connect(rpc::Channel& channel,
                                                       ProtocolOptions options);
+  // With a service that stands on the Channel's reverse direction; null: there
+  // is none.
+  static Task<Outcome<std::shared_ptr<Nfs4>>> connect(rpc::Channel& channel,
+                                                      ProtocolOptions options,
+                                                      CallbackService* callbacks);
   // The root of the server's name space.
   Task<Outcome<Handle>> root(OperationContext context);
   std::uint32_t minor() const { return client_->minor(); }
+  const v4::sessionid4& session_id() const { return client_->session().sessionid(); }
 
   rpc::Channel& channel() const override;
   std::shared_ptr<Protocol> with(const ProtocolOptions& options) const override;
@@ -123,7 +129,7 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> remove_checked(OperationContext context, Handle directory,
                                    std::string_view name, v4::nfs_opnum4 check, Status otherwise);
   Task<Outcome<Ok>> close_v40(OperationContext context, Handle file, v4::OPEN4resok opened);
-  Task<Outcome<Ok>> unlock_all(OperationContext context, File file);
+  Task<Outcome<std::optional<Opened>>> open_delegated(OperationContext context, Handle file);
   v4::OPEN4args creation(std::string_view name, const SetAttributes& attributes, CreateMode mode);
   v4::createhow4 how_to_create(const SetAttributes& attributes, CreateMode mode);
 

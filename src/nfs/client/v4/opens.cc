@@ -39,19 +39,34 @@ Error contradiction(OperationContext context) {
                             "sent results of a lock or an open that contradict each other");
 }
 
-// Nothing is left at the server that could be given back.
-bool is_gone(const Error& error) {
-  return error.is(Status::StateLost);
-}
-
 }  // namespace
+
+// Of a file that is delegated; nullopt: the server has to be asked.
+Task<Outcome<std::optional<Opened>>> Nfs4::open_delegated(OperationContext context, Handle file) {
+  const Delegations::Delegation* held = client_->delegations().use(file);
+  if (held == nullptr) co_return std::optional<Opened>();
+  const File opened = held->file;
+  const Outcome<Attributes> attributes = co_await getattr(context, file);
+  if (attributes) co_return Opened{opened, *attributes};
+  static_cast<void>(co_await close(context, opened));
+  co_return Failure{attributes.error()};
+}
 
 Task<Outcome<Opened>> Nfs4::open(OperationContext context, Handle file, std::uint32_t asked) {
   const std::uint32_t share = share_access(asked);
   if (minor() == 0 || share == 0) co_return co_await Protocol::open(context, file, asked);
+  const bool reads = share == v4::OPEN4_SHARE_ACCESS_READ && options_.delegations;
+  if (reads) {
+    const Outcome<std::optional<Opened>> here = co_await open_delegated(context, file);
+    if (!here) co_return Failure{here.error()};
+    if (*here) co_return **here;
+  }
+  const bool wants = reads && client_->wants_delegations();
+  const std::uint64_t as_of = client_->delegations().changes();
   const Opens::Id id = client_->fresh_number();
   v4::OPEN4args args;
-  args.share_access = share | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  args.share_access = share | (wants ? v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG
+                                     : v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG);
   args.claim.claim = v4::CLAIM_FH;
   Request request;
   request.put_handle(file);
@@ -63,6 +78,7 @@ Task<Outcome<Opened>> Nfs4::open(OperationContext context, Handle file, std::uin
   const std::optional<Found> found = described.found(*reply);
   if (opened == nullptr || !found) co_return Failure{no_object(context)};
   client_->hold(id, file, share, opened->resok4().stateid);
+  client_->take_delegation({file, id}, *found->attributes, as_of, opened->resok4().delegation);
   co_return Opened{{file, id}, *found->attributes};
 }
 
@@ -88,33 +104,9 @@ Task<Outcome<Made>> Nfs4::create_open(OperationContext context, Handle directory
   co_return Made{found->handle, found->attributes, id};
 }
 
-// RFC 8881 18.2.3: a server may refuse to close while there are locks.
-Task<Outcome<Ok>> Nfs4::unlock_all(OperationContext context, File file) {
-  while (const Opens::LockOwner* owner = client_->opens().any_lock_owner(file.open)) {
-    const Opens::LockOwner name = *owner;
-    Request request;
-    request.put_handle(file.handle);
-    const std::size_t at = request.add(v4::OP_LOCKU, &Op::oplocku,
-                                       {v4::READ_LT, 0, v4::stateid4{}, 0, state::Range::kEnd});
-    request.set_by({at, file.open, name});
-    const Outcome<Reply> reply = co_await run(context, request.once_only());
-    client_->opens().on_unlock(file.open, name, {});
-    if (!reply && !is_gone(reply.error())) co_return Failure{reply.error()};
-  }
-  co_return Ok{};
-}
-
 Task<Outcome<Ok>> Nfs4::close(OperationContext context, File file) {
-  if (file.open == 0) co_return Ok{};
-  const Outcome<Ok> unlocked = co_await unlock_all(context, file);
-  Request request;
-  request.put_handle(file.handle);
-  const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, v4::stateid4{}});
-  request.set_by({at, file.open});
-  const Outcome<Reply> reply = co_await run(context, request.once_only());
-  client_->opens().remove(file.open);
-  if (!reply && !is_gone(reply.error())) co_return Failure{reply.error()};
-  co_return unlocked;
+  if (file.open == 0 || client_->delegations().release(file.open)) co_return Ok{};
+  co_return co_await client_->close_open(context, file, options_);
 }
 
 Task<Outcome<Ok>> Nfs4::lock(OperationContext context, File file, LockOwner owner,
@@ -154,7 +146,7 @@ Task<Outcome<Ok>> Nfs4::unlock(OperationContext context, File file, LockOwner ow
                   {v4::READ_LT, 0, v4::stateid4{}, range.offset, wire_length(range)});
   request.set_by({at, file.open, name});
   const Outcome<Reply> reply = co_await run(context, request.once_only());
-  if (!reply && !is_gone(reply.error())) co_return Failure{reply.error()};
+  if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
   client_->opens().on_unlock(file.open, name, *bytes);
   co_return Ok{};
 }

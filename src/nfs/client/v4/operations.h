@@ -1,6 +1,7 @@
 // COMPOUNDs in the making, and their results by operation; included by .cc files of this folder.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,6 +68,16 @@ class Request {
   // A status that is an answer, and no failure.
   void expect(v4::nfsstat4 status) { expected_ = status; }
   bool expects(v4::nfsstat4 status) const { return status == v4::NFS4_OK || status == expected_; }
+
+  // Whether it may change attributes of a file: a WRITE, or what must not run
+  // twice, but for opens and locks of what is there.
+  bool changes_files() const {
+    if (by_open_) return operations_[by_open_->place].argop == v4::OP_WRITE;
+    if (open_place_) return operations_[*open_place_].opopen().openhow.opentype == v4::OPEN4_CREATE;
+    return once_only_ || std::ranges::any_of(operations_, [](const Op& operation) {
+             return operation.argop == v4::OP_WRITE || operation.argop == v4::OP_COPY;
+           });
+  }
 
   std::vector<Op>& operations() { return operations_; }
   std::optional<std::size_t> open_place() const { return open_place_; }

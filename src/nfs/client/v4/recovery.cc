@@ -36,6 +36,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationCont
 std::optional<Claim> SessionClient::next_claim() {
   if (claimed_from_ != session_.incarnation()) {
     claimed_from_ = session_.incarnation();
+    // What only a delegation kept open is not claimed.
+    for (const session::Opens::Id open : delegations_.on_restart()) opens_.remove(open);
     opens_.on_restart();
   }
   if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaim();
@@ -138,6 +140,10 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
   came->fate = step == session::Step::ExchangeId
                    ? session_.on_exchange_id(result.opexchange_id())
                    : session_.on_create_session(result.opcreate_session());
+  if (session_.has_session() && callbacks_ != nullptr) {
+    callbacks_->begin(session_.sessionid(), session_.back_slots(), this);
+    reached_ = session_.back_slots() > 0;
+  }
   co_return came;
 }
 

@@ -17,10 +17,12 @@ constexpr std::string_view kOwnerPrefix = "stag ";
 // Times that an operation is tried whose stateid the server does not know.
 constexpr int kMostClaims = 3;
 
-// RFC 8881 2.4: unlike that of any other client, and of any other mount of this machine.
-session::Identity fresh_identity() {
+// RFC 8881 2.4: unlike that of any other client, and of any other mount of this
+// machine.
+session::Identity fresh_identity(bool called_back) {
   std::random_device random;
   session::Identity identity;
+  identity.called_back = called_back;
   identity.owner = kOwnerPrefix;
   constexpr std::string_view kHex = "0123456789abcdef";
   for (int i = 0; i < 4; ++i)
@@ -43,15 +45,20 @@ bool fits(const std::vector<Op>& asked, const v4::COMPOUND4res& came) {
 }  // namespace
 
 SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& options,
-                             std::uint32_t minor)
+                             std::uint32_t minor, CallbackService* callbacks)
     : rpc_(channel, ulb::nfs4_client(), options.credentials),
       minor_(minor),
       own_(options),
-      session_(fresh_identity()),
-      client_v40_(fresh_identity()),
+      session_(fresh_identity(callbacks != nullptr)),
+      client_v40_(fresh_identity(false)),
+      callbacks_(minor > 0 ? callbacks : nullptr),
       next_number_(std::uint64_t{std::random_device{}()} << 32 | 1) {
   own_.cancel = {};
   own_.timeout = kGoodbye;
+}
+
+SessionClient::~SessionClient() {
+  if (callbacks_ != nullptr) callbacks_->end();
 }
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::send(OperationContext context,
@@ -120,6 +127,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool k
     // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
     if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
       came->fate = Fate::Gone;
+    note_flags();
   }
   free_slot_.wake_one();
   co_return came;
@@ -233,6 +241,8 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
     // The open is claimed again before the next attempt.
     if (came->fate == Fate::Go && request.by_open() && means_lost_state(came->status)) {
       opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
+      if (const auto delegation = delegations_.take(request.by_open()->open))
+        background_.add(give_back(*delegation));
       if (++lost < kMostClaims) continue;
       co_return Failure{Error::of_status(context, Status::StateLost)};
     }
@@ -250,6 +260,11 @@ Task<void> SessionClient::close() {
   renewal_.cancel();
   stop_.cancel();
   co_await background_.join();
+  if (callbacks_ != nullptr) {
+    give_back_all();
+    co_await background_.join();
+    callbacks_->end();
+  }
   if (minor_ == 0) co_return;  // a client ID ends with its lease
   const OperationContext context{"end the session", {}};
   if (session_.has_session()) {

@@ -20,6 +20,8 @@
 #include "base/task_group.h"
 #include "nfs/client/protocol/error.h"
 #include "nfs/client/protocol/options.h"
+#include "nfs/client/v4/callback_service.h"
+#include "nfs/client/v4/delegations.h"
 #include "nfs/client/v4/operations.h"
 #include "nfs/client/v4/wait_list.h"
 #include "nfs/session/client_v40.h"
@@ -33,9 +35,15 @@ class JukeboxRetry;
 
 namespace stag::nfs::client::nfs4 {
 
-class SessionClient {
+class SessionClient final : private Recalled {
  public:
-  SessionClient(rpc::Channel& channel, const ProtocolOptions& options, std::uint32_t minor);
+  // `callbacks` serves the Channel's reverse direction, and outlives this;
+  // null: there are none, and nothing is delegated.
+  SessionClient(rpc::Channel& channel, const ProtocolOptions& options, std::uint32_t minor,
+                CallbackService* callbacks = nullptr);
+  ~SessionClient();
+  SessionClient(const SessionClient&) = delete;
+  SessionClient& operator=(const SessionClient&) = delete;
 
   // Runs a COMPOUND and yields its results, which are those of a success. `request` and what it
   // refers to outlive the Task.
@@ -52,6 +60,15 @@ class SessionClient {
   void hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
             const v4::stateid4& stateid);
   std::uint64_t fresh_number() { return next_number_++; }
+  // Gives locks and open back.
+  Task<Outcome<Ok>> close_open(OperationContext context, File file, const ProtocolOptions& options);
+
+  // Delegations (delegating.cc). Whether one is wanted with an open, and what
+  // OPEN gave.
+  Delegations& delegations() { return delegations_; }
+  bool wants_delegations() const;
+  void take_delegation(const File& file, const Attributes& attributes, std::uint64_t as_of,
+                       const v4::open_delegation4& given);
 
   // Gives opens, session and client ID back; no call is in progress.
   Task<void> close();
@@ -100,6 +117,17 @@ class SessionClient {
   bool fill_in_stateid(Request& request) const;
   bool fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by) const;
   static v4::stateid4 sent_stateid(Request& request);
+  // What the server asks for.
+  v4::nfsstat4 recall(const v4::stateid4& stateid) override;
+  void recall_any(std::uint32_t keep) override;
+  void recall_slots(v4::slotid4 highest) override;
+  Task<void> give_back(Delegations::Return delegation);
+  void give_back_all();
+  Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
+  ProtocolOptions background_options();
+  // Of the last SEQUENCE: whether the server still reaches this client.
+  void note_flags();
+  Task<void> bind_back_channel();
   // Renewals of the lease, as long as opens are held.
   void renew_later();
   Task<void> renewed();
@@ -122,6 +150,10 @@ class SessionClient {
   session::Session session_;
   session::ClientV40 client_v40_;
   session::Opens opens_;
+  Delegations delegations_;
+  CallbackService* const callbacks_;
+  bool reached_ = true;  // by callbacks, as far as the server says
+  bool binding_ = false;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the session that the opens belong to
   bool recovering_ = false;
   bool minor_refused_ = false;

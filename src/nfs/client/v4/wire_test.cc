@@ -6,6 +6,7 @@
 #include "base/task_group.h"
 #include "fabric/sim/sim_fabric.h"
 #include "nfs/session/slots.h"
+#include "oncrpc/message.h"
 #include "rpc/rdma/channel.h"
 #include "rpc/rdma/server.h"
 #include "rpcrdma/header.h"
@@ -74,6 +75,22 @@ class Nfs4OnRdma {
     }
     return all;
   }
+  // The COMPOUNDs among them that came inline.
+  std::vector<v4::COMPOUND4args> compounds(std::size_t from) const {
+    std::vector<v4::COMPOUND4args> all;
+    for (std::size_t i = from; i < record.log().size(); ++i) {
+      const Recorded& entry = record[i];
+      if (entry.act != Act::Send || entry.end != End::Active) continue;
+      const auto parsed = rpcrdma::decode_header(entry.bytes);
+      if (!parsed) continue;
+      const Buffer message = Buffer::copy_of(Bytes(entry.bytes).subspan(parsed->size));
+      xdr::Decoder decoder(message);
+      v4::COMPOUND4args args;
+      if (oncrpc::decode_call(decoder) && decode(decoder, args)) all.push_back(std::move(args));
+    }
+    return all;
+  }
+  void lose_connections() { network_.lose_connections(); }
   // The most calls that were without an answer at a time.
   std::size_t most_outstanding() const {
     std::size_t now = 0, most = 0;
@@ -189,6 +206,78 @@ TEST(Nfs4ClientOnRdma, ends_a_call_that_draws_ERR_CHUNK_at_once_and_uses_its_slo
   }
   world.record.tampering.rewrite_send = nullptr;
   EXPECT_EQ(world.must(ask_often(*world.files, 20)), 20);
+}
+
+std::size_t reply_room(const rpcrdma::Header& header) {
+  std::size_t total = 0;
+  if (header.reply_chunk)
+    for (const auto& segment : header.reply_chunk->segments) total += segment.length;
+  return total;
+}
+
+TEST(Nfs4ClientOnRdma, asks_for_a_list_of_any_length_with_a_Reply_chunk_as_large_as_the_session) {
+  PROVES("R8267-3-e", "R8267-6.2-a");
+  for (const std::uint32_t minor : {1u, 2u}) {
+    Nfs4OnRdma world({.minor = minor});
+    const std::size_t before = world.record.log().size();
+    EXPECT_FALSE(world.must(world.files->nfs4_acl(world.files->root())).empty());
+    const auto calls = world.calls(before);
+    ASSERT_EQ(calls.size(), 1u);
+    EXPECT_GE(reply_room(calls[0]), 1u << 20) << "ca_maxresponsesize";
+  }
+}
+
+TEST(Nfs4ClientOnRdma, without_a_session_asks_for_a_long_list_alone_and_again_with_more_memory) {
+  PROVES("R8267-6.2.1-a", "R8267-6.2.1-b", "R8267-6.2.1-c");
+  Nfs4OnRdma world({.minor = 0});
+  const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+  world.must(world.files->rename(world.files->root(), "f", world.files->root(), "g"));
+  Nfs4Acl acl = world.must(world.files->nfs4_acl(file.handle));
+  for (std::uint32_t user = 1000; user < 1100; ++user)
+    acl.insert(acl.begin(),
+               {v4::ACE4_ACCESS_ALLOWED_ACE_TYPE, 0, v4::ACE4_READ_DATA, std::to_string(user)});
+  world.must(world.files->set_nfs4_acl(file.handle, acl));
+  const std::size_t before = world.record.log().size();
+  bool altered = false;
+  world.record.tampering.rewrite_send = [&altered](End from, std::vector<std::byte>& message) {
+    if (from == End::Passive && !std::exchange(altered, true)) make_error(message);
+  };
+  EXPECT_GE(world.must(world.files->nfs4_acl(file.handle, 40'000)).size(), 100u);
+  const auto calls = world.calls(before);
+  ASSERT_EQ(calls.size(), 2u) << "ERR_CHUNK, and once more";
+  EXPECT_GE(reply_room(calls[0]), 40'000u);
+  EXPECT_LT(reply_room(calls[0]), 1u << 20);
+  EXPECT_GE(reply_room(calls[1]), 1u << 20);
+  for (const v4::COMPOUND4args& compound : world.compounds(0)) {
+    bool asks_for_list = false;
+    for (const v4::nfs_argop4& operation : compound.argarray)
+      asks_for_list |= operation.argop == v4::OP_GETATTR &&
+                       (operation.opgetattr().attr_request.at(0) >> v4::FATTR4_ACL & 1) != 0;
+    EXPECT_TRUE(!asks_for_list || compound.argarray.size() == 2u) << "PUTFH and nothing else";
+  }
+}
+
+TEST(Nfs4ClientOnRdma, an_error_before_a_disconnect_ends_its_call_which_is_not_sent_again) {
+  PROVES("R8267-6.7.2-c");
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    Nfs4OnRdma world({.minor = minor});
+    const std::size_t before = world.record.log().size();
+    bool altered = false;
+    world.record.tampering.rewrite_send = [&altered](End from, std::vector<std::byte>& message) {
+      if (from == End::Passive && !std::exchange(altered, true)) make_error(message);
+    };
+    SetAttributes changes;
+    changes.mode = 0700;
+    const auto got = world.loop.run(world.files->setattr(world.files->root(), changes));
+    ASSERT_FALSE(got.ok());
+    EXPECT_EQ(got.error().call.reason, Reason::RdmaPeerRefusedChunks);
+    world.lose_connections();
+    EXPECT_EQ(world.must(ask_often(*world.files, 3)), 3) << "by another connection";
+    int sent = 0;
+    for (const v4::COMPOUND4args& compound : world.compounds(before))
+      sent += compound.argarray.back().argop == v4::OP_SETATTR ? 1 : 0;
+    EXPECT_EQ(sent, 1);
+  }
 }
 
 TEST(Nfs4ClientOnRdma, without_a_session_an_error_says_nothing_about_what_was_done) {

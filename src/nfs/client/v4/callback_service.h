@@ -1,0 +1,61 @@
+// CallbackService: what a server of NFSv4.1 or 4.2 asks of this client (RFC
+// 8881 section 20): to give a delegation back, to use fewer slots. It stands on
+// the connection before CREATE_SESSION names that as the back channel.
+//
+//   CB_RECALL        the delegation is given back in the background;
+//   BAD_STATEID: there is none, or
+//                    the answer that gives it is still on its way, and the
+//                    server asks again
+//   CB_RECALL_ANY    as many as the server wants
+//   CB_RECALL_SLOT   this client uses no slots above
+//   CB_NOTIFY_LOCK   who waits for a lock asks again by himself
+//   CB_GETATTR, CB_OFFLOAD, CB_NOTIFY, layouts: nothing that this client holds
+//   can be meant
+//
+// Thread: the loop of the connection. It outlives the Channel that it serves.
+#pragma once
+
+#include <cstdint>
+
+#include "nfs/proto/nfs4.h"
+#include "nfs/session/back_channel.h"
+#include "rpc/program.h"
+#include "rpc/server.h"
+
+namespace stag::nfs::client::nfs4 {
+
+// Who holds what a server may ask for.
+class Recalled {
+ public:
+  virtual v4::nfsstat4 recall(const v4::stateid4& stateid) = 0;
+  virtual void recall_any(std::uint32_t keep) = 0;
+  virtual void recall_slots(v4::slotid4 highest) = 0;
+
+ protected:
+  ~Recalled() = default;
+};
+
+class CallbackService {
+ public:
+  // RFC 8881 18.36: the callback program is the client's choice, from the
+  // transient range.
+  static constexpr std::uint32_t kProgram = v4::NFS4_CALLBACK;
+
+  CallbackService();
+  rpc::Service& service() { return server_; }
+
+  // A session was made, whose callbacks are for `holder`; null: for nobody any
+  // more.
+  void begin(const v4::sessionid4& session, std::uint32_t slots, Recalled* holder);
+  void end() { holder_ = nullptr; }
+
+ private:
+  v4::CB_COMPOUND4res answered(const v4::CB_COMPOUND4args& args);
+  v4::nfsstat4 answered(const v4::nfs_cb_argop4& operation, v4::nfs_cb_resop4& result);
+
+  rpc::Server server_;
+  session::BackChannel back_;
+  Recalled* holder_ = nullptr;
+};
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,117 @@
+// What SessionClient does for delegations: asks for them, gives them back, and
+// keeps the way open by which the server asks for them.
+#include "base/pause.h"
+#include "nfs/client/v4/in_progress.h"
+#include "nfs/client/v4/session_client.h"
+
+namespace stag::nfs::client::nfs4 {
+namespace {
+
+constexpr OperationContext kGivingBack{"give a delegation back", {}};
+
+}  // namespace
+
+ProtocolOptions SessionClient::background_options() {
+  ProtocolOptions options = own_;
+  options.timeout = session_.lease() / 3;
+  return options;
+}
+
+bool SessionClient::wants_delegations() const {
+  return callbacks_ != nullptr && reached_ && !stop_.cancelled();
+}
+
+void SessionClient::take_delegation(const File& file, const Attributes& attributes,
+                                    std::uint64_t as_of, const v4::open_delegation4& given) {
+  const bool reading = given.delegation_type == v4::OPEN_DELEGATE_READ;
+  if (!reading && given.delegation_type != v4::OPEN_DELEGATE_WRITE) return;
+  const v4::stateid4& stateid = reading ? given.read().stateid : given.write().stateid;
+  const bool wanted = reading && !given.read().recall && wants_delegations();
+  if (!wanted || !delegations_.add(file, stateid)) {
+    // The same one again, of a file that was opened twice at once, is held
+    // already.
+    if (!wanted) background_.add(give_back({file, stateid}));
+    return;
+  }
+  delegations_.remember(file.handle, attributes, as_of);
+  if (delegations_.held() <= Delegations::kMost) return;
+  if (const auto oldest = delegations_.take_oldest()) background_.add(give_back(*oldest));
+}
+
+v4::nfsstat4 SessionClient::recall(const v4::stateid4& stateid) {
+  if (const auto delegation = delegations_.take(stateid)) {
+    background_.add(give_back(*delegation));
+    return v4::NFS4_OK;
+  }
+  return delegations_.returning(stateid) ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID;
+}
+
+void SessionClient::recall_any(std::uint32_t keep) {
+  while (delegations_.held() > keep) {
+    const auto oldest = delegations_.take_oldest();
+    if (!oldest) return;
+    background_.add(give_back(*oldest));
+  }
+}
+
+void SessionClient::recall_slots(v4::slotid4 highest) {
+  session_.on_recall_slot(highest);
+}
+
+// Whoever has the file open keeps the open. A server that does not know the
+// delegation has revoked it, and waits until it is freed (RFC 8881 18.38).
+Task<void> SessionClient::give_back(Delegations::Return delegation) {
+  const ProtocolOptions options = background_options();
+  Request request;
+  request.put_handle(delegation.file.handle);
+  request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});
+  const Outcome<Reply> returned = co_await run(kGivingBack, request.once_only(), options);
+  if (!returned && returned.error().kind == Error::Kind::Nfs) {
+    Request free;
+    free.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {delegation.stateid});
+    static_cast<void>(co_await run(kGivingBack, free.once_only(), options));
+  }
+  if (delegations_.on_returned(delegation.file.open))
+    static_cast<void>(co_await close_open(kGivingBack, delegation.file, options));
+}
+
+void SessionClient::give_back_all() {
+  while (const auto delegation = delegations_.take_oldest())
+    background_.add(give_back(*delegation));
+}
+
+// RFC 8881 10.2.1, 18.46.3: a server that does not reach this client cannot ask
+// for anything back, so that what it delegated is not to be trusted.
+void SessionClient::note_flags() {
+  constexpr std::uint32_t kUnreached = v4::SEQ4_STATUS_CB_PATH_DOWN |
+                                       v4::SEQ4_STATUS_CB_PATH_DOWN_SESSION |
+                                       v4::SEQ4_STATUS_BACKCHANNEL_FAULT;
+  constexpr std::uint32_t kRevoked =
+      v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED | v4::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED |
+      v4::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED | v4::SEQ4_STATUS_ADMIN_STATE_REVOKED;
+  if (callbacks_ == nullptr || session_.back_slots() == 0) return;
+  const std::uint32_t flags = session_.status_flags();
+  reached_ = (flags & kUnreached) == 0;
+  if ((flags & (kUnreached | kRevoked)) != 0 && delegations_.held() > 0) give_back_all();
+  if (!reached_ && !binding_ && !stop_.cancelled() && session_.step() == session::Step::Ready)
+    background_.add(bind_back_channel());
+}
+
+// RFC 8881 18.34: a connection that was made again is bound to the session
+// anew.
+Task<void> SessionClient::bind_back_channel() {
+  binding_ = true;
+  Op operation;
+  operation.argop = v4::OP_BIND_CONN_TO_SESSION;
+  operation.opbind_conn_to_session().bctsa_sessid = session_.sessionid();
+  operation.opbind_conn_to_session().bctsa_dir = v4::CDFC4_FORE_OR_BOTH;
+  const Outcome<Attempt> came =
+      co_await alone({"bind the connection to the session", {}}, std::move(operation),
+                     call_options_of(background_options()));
+  if (came && came->fate == Fate::Go && came->status == v4::NFS4_OK) reached_ = true;
+  // Not again at once, where that did not help.
+  co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+  binding_ = false;
+}
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,131 @@
+#include "nfs/client/v4/delegations.h"
+
+#include <algorithm>
+
+namespace stag::nfs::client::nfs4 {
+
+std::string Delegations::key(const Handle& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
+}
+
+// Its open stays while somebody uses it; the file may be delegated anew.
+void Delegations::unlist(Entry entry) {
+  if (entry->state == State::Held) --held_;
+  entry->state = State::Returned;
+  const auto found = by_file_.find(key(entry->file.handle));
+  if (found != by_file_.end() && found->second == entry) by_file_.erase(found);
+}
+
+void Delegations::erase(Entry entry) {
+  unlist(entry);
+  by_open_.erase(entry->file.open);
+  entries_.erase(entry);
+}
+
+Delegations::Delegation* Delegations::use(const Handle& file) {
+  if (by_file_.empty()) return nullptr;
+  const auto found = by_file_.find(key(file));
+  if (found == by_file_.end() || found->second->state != State::Held) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  ++found->second->users;
+  return &*found->second;
+}
+
+bool Delegations::release(OpenId open) {
+  const auto found = by_open_.find(open);
+  if (found == by_open_.end()) return false;
+  Delegation& delegation = *found->second;
+  if (delegation.users > 0) --delegation.users;
+  if (delegation.users > 0 || delegation.state != State::Returned) return true;
+  erase(found->second);
+  return false;
+}
+
+bool Delegations::add(const File& file, const v4::stateid4& stateid) {
+  std::string name = key(file.handle);
+  if (by_file_.contains(name)) return false;
+  entries_.push_front({.file = file, .stateid = stateid, .users = 1});
+  try {
+    by_open_.emplace(file.open, entries_.begin());
+    by_file_.emplace(std::move(name), entries_.begin());
+  } catch (...) {
+    by_open_.erase(file.open);
+    entries_.pop_front();
+    throw;
+  }
+  ++held_;
+  return true;
+}
+
+const Attributes* Delegations::attributes(const Handle& file) const {
+  if (by_file_.empty()) return nullptr;
+  const auto found = by_file_.find(key(file));
+  if (found == by_file_.end()) return nullptr;
+  const Delegation& delegation = *found->second;
+  const bool good = delegation.state == State::Held && delegation.attributes.has_value() &&
+                    delegation.as_of == changes_;
+  return good ? &*delegation.attributes : nullptr;
+}
+
+void Delegations::remember(const Handle& file, const Attributes& attributes, std::uint64_t as_of) {
+  if (by_file_.empty()) return;
+  const auto found = by_file_.find(key(file));
+  if (found == by_file_.end()) return;
+  found->second->attributes = attributes;
+  found->second->as_of = as_of;
+}
+
+std::optional<Delegations::Return> Delegations::take(Entry entry) {
+  if (entry->state != State::Held) return std::nullopt;
+  entry->state = State::Returning;
+  --held_;
+  return Return{entry->file, entry->stateid};
+}
+
+std::optional<Delegations::Return> Delegations::take(const v4::stateid4& stateid) {
+  for (auto at = entries_.begin(); at != entries_.end(); ++at)
+    if (at->stateid.other == stateid.other) return take(at);
+  return std::nullopt;
+}
+
+std::optional<Delegations::Return> Delegations::take(OpenId open) {
+  const auto found = by_open_.find(open);
+  return found == by_open_.end() ? std::nullopt : take(found->second);
+}
+
+std::optional<Delegations::Return> Delegations::take_oldest() {
+  std::optional<Entry> oldest;
+  for (auto at = entries_.begin(); at != entries_.end(); ++at)
+    if (at->state == State::Held && (!oldest || at->users == 0 || (*oldest)->users != 0))
+      oldest = at;
+  return oldest ? take(*oldest) : std::nullopt;
+}
+
+bool Delegations::returning(const v4::stateid4& stateid) const {
+  return std::ranges::any_of(entries_, [&](const Delegation& delegation) {
+    return delegation.state == State::Returning && delegation.stateid.other == stateid.other;
+  });
+}
+
+bool Delegations::on_returned(OpenId open) {
+  const auto found = by_open_.find(open);
+  if (found == by_open_.end()) return false;
+  unlist(found->second);
+  if (found->second->users > 0) return false;
+  erase(found->second);
+  return true;
+}
+
+std::vector<Delegations::OpenId> Delegations::on_restart() {
+  std::vector<OpenId> unused;
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const auto entry = at++;
+    unlist(entry);
+    if (entry->users > 0) continue;
+    unused.push_back(entry->file.open);
+    erase(entry);
+  }
+  return unused;
+}
+
+}  // namespace stag::nfs::client::nfs4

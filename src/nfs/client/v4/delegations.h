@@ -1,0 +1,87 @@
+// Delegations: files that the server has delegated to this client for reading
+// (RFC 8881 section 10.4), each with the one open that it came with, which all
+// who open the file for reading share. While a delegation is held nobody else
+// changes the file: its attributes are remembered, and it is opened and closed
+// without a call.
+//
+// Thread: the Channel's loop. Memory: kMost files.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "nfs/client/protocol/types.h"
+#include "nfs/session/opens.h"
+
+namespace stag::nfs::client::nfs4 {
+
+class Delegations {
+ public:
+  using OpenId = session::Opens::Id;
+  static constexpr std::size_t kMost = 1024;
+
+  enum class State : std::uint8_t { Held, Returning, Returned };
+  struct Delegation {
+    File file;  // with the open
+    v4::stateid4 stateid{};
+    std::uint32_t users = 0;
+    State state = State::Held;
+    std::optional<Attributes> attributes{};
+    std::uint64_t as_of = 0;  // changes() when they were asked for
+  };
+
+  // One more user of the open of a file that is delegated; null: it is not.
+  Delegation* use(const Handle& file);
+  // One user less. False: there is no such open, or this was the last user of
+  // one without a delegation, and it is to be closed.
+  bool release(OpenId open);
+  // The server has delegated a file that is open, for one user. False: it was
+  // delegated before.
+  bool add(const File& file, const v4::stateid4& stateid);
+
+  // Attributes that nobody has changed. This client's own changes are told by
+  // on_change().
+  const Attributes* attributes(const Handle& file) const;
+  void remember(const Handle& file, const Attributes& attributes, std::uint64_t as_of);
+  std::uint64_t changes() const { return changes_; }
+  void on_change() { ++changes_; }
+
+  // One that is held, to be given back now: the file with its open, and the
+  // stateid. The oldest is the one not used for longest, and rather one that
+  // nobody has open.
+  struct Return {
+    File file;
+    v4::stateid4 stateid{};
+  };
+  std::optional<Return> take(const v4::stateid4& stateid);
+  std::optional<Return> take(OpenId open);
+  std::optional<Return> take_oldest();
+  // Whether one with this stateid is on its way back.
+  bool returning(const v4::stateid4& stateid) const;
+  // It was given back. True: nobody has the file open, and the open is to be
+  // closed.
+  bool on_returned(OpenId open);
+  std::size_t held() const { return held_; }
+
+  // The server has lost everything. Yields the opens that nobody uses.
+  std::vector<OpenId> on_restart();
+
+ private:
+  using Entry = std::list<Delegation>::iterator;
+  static std::string key(const Handle& file);
+  std::optional<Return> take(Entry entry);
+  void unlist(Entry entry);
+  void erase(Entry entry);
+
+  std::list<Delegation> entries_;  // the latest used first
+  std::unordered_map<std::string, Entry> by_file_;
+  std::unordered_map<OpenId, Entry> by_open_;
+  std::size_t held_ = 0;
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace stag::nfs::client::nfs4

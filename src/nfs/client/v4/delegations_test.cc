@@ -1,0 +1,257 @@
+// Files that are delegated to the client: what it does without asking, and that
+// it stops when the server wants them back (RFC 8881 sections 10.4, 20).
+#include <gtest/gtest.h>
+
+#include "nfs/client/v4/callback_service.h"
+#include "testing/nfs/nfs4_client_world.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using nfs4::CallbackService;
+using testing::LoopbackChannel;
+using testing::Nfs4ClientWorld;
+
+constexpr std::uint32_t kReading = access::kRead;
+constexpr std::uint32_t kReadWrite = access::kRead | access::kModify;
+
+class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs4ClientWorld {
+ protected:
+  Nfs4Delegated() : Nfs4ClientWorld(GetParam()) {
+    options.calls.delegations = true;
+    start_callbacks();
+    protocol = must(nfs4::Nfs4::connect(channel, options.calls, &service));
+    const Handle top = must(protocol->root({"find the root", {}}));
+    FileSystem all(protocol, top, "/", options);
+    files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);
+    const Node made = must(files().create(files().root(), "file", {.mode = 0644}));
+    must(files().write(made.handle, 0, bytes_of("old")));
+    file = made.handle;
+  }
+  void TearDown() override {
+    run(closed());
+    EXPECT_TRUE(clients().empty());
+    channel.server->nfs4.stop_callbacks();
+  }
+  void start_callbacks() {
+    channel.server->nfs4.start_callbacks(loop);
+    connect();
+  }
+  // A connection with a reverse direction.
+  void connect() {
+    reverse = std::make_shared<LoopbackChannel>(loop, service.service());
+    connection = std::make_shared<rpc::Connection>();
+    channel.server->channel.origin().reverse = reverse;
+    channel.server->channel.origin().connection = connection;
+  }
+  FileSystem& files() { return *files_; }
+  template <class T>
+  T must(Task<Outcome<T>> task) {
+    Outcome<T> outcome = run(std::move(task));
+    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
+    STAG_CHECK(outcome.ok());
+    return std::move(*outcome);
+  }
+  // Calls of what is done.
+  template <class F>
+  int calls_of(F done) {
+    loop.drain();
+    const int before = channel.calls;
+    done();
+    return channel.calls - before;
+  }
+  void read_it() {
+    const Opened open = must(files().open(file, kReading));
+    std::array<std::byte, 8> to;
+    must(files().read(open.file, 0, to));
+    must(files().close(open.file));
+  }
+  std::uint32_t delegations() {
+    const auto all = clients();
+    return all.empty() ? 0 : all.front().held.delegations;
+  }
+  // Another client writes; yields what became of it.
+  Outcome<WritePart> other_writes(std::string_view text) {
+    FileSystemOptions plain = options;
+    plain.calls.delegations = false;
+    auto other = must(nfs4::Nfs4::connect(channel, plain.calls));
+    FileSystem theirs(other, files().root(), "/data", plain);
+    const Outcome<Opened> open = run(theirs.open(file, kReadWrite));
+    Outcome<WritePart> wrote =
+        open ? run(theirs.write(open->file, 0, bytes_of(text))) : Failure{open.error()};
+    if (open) must(theirs.close(open->file));
+    run(ended(other));
+    return wrote;
+  }
+  static Task<Ok> ended(std::shared_ptr<nfs4::Nfs4> protocol) {
+    co_await protocol->close();
+    co_return Ok{};
+  }
+
+  CallbackService service;
+  std::shared_ptr<LoopbackChannel> reverse;
+  std::shared_ptr<rpc::Connection> connection;
+  Handle file;
+
+ private:
+  std::optional<FileSystem> files_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs4Delegated, ::testing::Values(1u, 2u),
+                         [](const auto& minor) { return "v4_" + std::to_string(minor.param); });
+
+TEST_P(Nfs4Delegated, a_file_is_opened_looked_at_and_closed_without_a_call) {
+  read_it();
+  EXPECT_EQ(delegations(), 1u);
+  EXPECT_EQ(calls_of([this] {
+              const Opened open = must(files().open(file, kReading));
+              EXPECT_EQ(open.attributes.size, 3u);
+              must(files().getattr(file));
+              must(files().close(open.file));
+            }),
+            0);
+  EXPECT_EQ(calls_of([this] { read_it(); }), 1) << "the READ";
+}
+
+TEST_P(Nfs4Delegated, a_file_that_another_client_writes_is_given_back_first) {
+  const Opened open = must(files().open(file, kReading));
+  EXPECT_EQ(delegations(), 1u);
+  EXPECT_TRUE(other_writes("written").ok());
+  EXPECT_EQ(delegations(), 0u);
+  EXPECT_EQ(must(files().getattr(file)).size, 7u);
+  std::array<std::byte, 8> to;
+  EXPECT_EQ(must(files().read(open.file, 0, to)).count, 7u) << "it stays open";
+  must(files().close(open.file));
+  EXPECT_EQ(clients().front().held.opens, 0u);
+  read_it();
+  EXPECT_EQ(delegations(), 1u) << "there is another one";
+}
+
+TEST_P(Nfs4Delegated, an_open_that_nobody_uses_is_closed_with_its_delegation) {
+  read_it();
+  EXPECT_EQ(clients().front().held.opens, 1u);
+  EXPECT_TRUE(other_writes("written").ok());
+  EXPECT_EQ(clients().front().held.opens, 0u);
+}
+
+TEST_P(Nfs4Delegated, what_this_client_changes_itself_it_asks_for_again) {
+  read_it();
+  const Opened open = must(files().open(file, kReadWrite));
+  must(files().write(open.file, 3, bytes_of("er")));
+  EXPECT_EQ(must(files().getattr(file)).size, 5u);
+  SetAttributes empty;
+  empty.size = 0;
+  must(files().setattr(file, empty));
+  EXPECT_EQ(must(files().getattr(file)).size, 0u);
+  must(files().link(file, files().root(), "second"));
+  EXPECT_EQ(must(files().getattr(file)).links, 2u);
+  must(files().close(open.file));
+}
+
+TEST_P(Nfs4Delegated, after_a_restart_nothing_is_delegated_and_what_is_open_stays) {
+  read_it();
+  const Opened open = must(files().open(file, kReading));
+  channel.server->nfs4.stop_callbacks();
+  channel.restart();
+  start_callbacks();
+  EXPECT_TRUE(other_writes("changed").ok());
+  std::array<std::byte, 8> to;
+  EXPECT_EQ(must(files().read(open.file, 0, to)).count, 7u);
+  EXPECT_EQ(must(files().getattr(file)).size, 7u);
+  must(files().close(open.file));
+}
+
+TEST_P(Nfs4Delegated, a_server_that_cannot_call_back_gets_everything_back) {
+  read_it();
+  EXPECT_EQ(delegations(), 1u);
+  reverse.reset();
+  connection->end();
+  loop.pass(std::chrono::minutes(2));
+  EXPECT_EQ(delegations(), 0u);
+  EXPECT_TRUE(other_writes("changed").ok());
+  EXPECT_EQ(must(files().getattr(file)).size, 7u);
+}
+
+TEST_P(Nfs4Delegated, more_than_the_most_are_given_back_the_oldest_first) {
+  std::vector<Handle> all;
+  const std::size_t most = nfs4::Delegations::kMost;
+  for (std::size_t i = 0; i < most + 10; ++i) {
+    all.push_back(must(files().create(files().root(), std::to_string(i), {.mode = 0644})).handle);
+    must(files().close(must(files().open(all.back(), kReading)).file));
+  }
+  loop.drain();
+  EXPECT_EQ(delegations(), most);
+  EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(all.back(), kReading)).file)); }),
+            0);
+  EXPECT_GT(calls_of([&] { must(files().close(must(files().open(all[0], kReading)).file)); }), 0);
+}
+
+// What a server asks that is no recall of one delegation, on the wire of the
+// back channel.
+class Nfs4Callbacks : public Nfs4Delegated {
+ protected:
+  v4::CB_COMPOUND4res ask(v4::nfs_cb_argop4 operation, bool with_sequence = true) {
+    v4::CB_COMPOUND4args args;
+    args.minorversion = GetParam();
+    if (with_sequence) {
+      args.argarray.emplace_back().argop = v4::OP_CB_SEQUENCE;
+      // Slot 9 is not one that the server has used.
+      args.argarray[0].opcbsequence() = {session, ++sequence, 9, 9, false, {}};
+    }
+    args.argarray.push_back(std::move(operation));
+    rpc::Client client(*reverse, {}, rpc::Credentials::sys("server", 0, 0));
+    auto answer = loop.run(call(client, args));
+    STAG_CHECK(answer && answer->ok());
+    return **answer;
+  }
+  v4::nfsstat4 status_of(v4::nfs_cb_opnum4 number) {
+    v4::nfs_cb_argop4 operation;
+    operation.argop = number;
+    return ask(std::move(operation)).status;
+  }
+  static Task<rpc::CallResult<v4::CB_COMPOUND4res>> call(rpc::Client& client,
+                                                         const v4::CB_COMPOUND4args& args) {
+    co_return co_await client.call<v4::CB_COMPOUND>(args);
+  }
+  v4::sessionid4 session = protocol->session_id();
+  v4::sequenceid4 sequence = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs4Callbacks, ::testing::Values(1u, 2u),
+                         [](const auto& minor) { return "v4_" + std::to_string(minor.param); });
+
+TEST_P(Nfs4Callbacks, RECALL_ANY_gives_back_as_many_as_the_server_wants) {
+  read_it();
+  v4::nfs_cb_argop4 operation;
+  operation.argop = v4::OP_CB_RECALL_ANY;
+  operation.opcbrecall_any().craa_objects_to_keep = 0;
+  EXPECT_EQ(ask(std::move(operation)).status, v4::NFS4_OK);
+  loop.drain();
+  loop.pass(std::chrono::seconds(1));
+  EXPECT_EQ(delegations(), 0u);
+}
+
+TEST_P(Nfs4Callbacks, RECALL_SLOT_leaves_this_client_the_slots_below) {
+  v4::nfs_cb_argop4 operation;
+  operation.argop = v4::OP_CB_RECALL_SLOT;
+  operation.opcbrecall_slot().rsa_target_highest_slotid = 3;
+  EXPECT_EQ(ask(std::move(operation)).status, v4::NFS4_OK);
+  read_it();
+}
+
+TEST_P(Nfs4Callbacks, others_are_answered_as_by_a_client_that_holds_nothing_of_the_kind) {
+  EXPECT_EQ(status_of(v4::OP_CB_NOTIFY_LOCK), v4::NFS4_OK);
+  EXPECT_EQ(status_of(v4::OP_CB_OFFLOAD), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(status_of(v4::OP_CB_GETATTR), v4::NFS4ERR_BADHANDLE);
+  EXPECT_EQ(status_of(v4::OP_CB_RECALL), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(status_of(v4::OP_CB_NOTIFY), v4::NFS4ERR_NOTSUPP);
+  EXPECT_EQ(status_of(v4::OP_CB_SEQUENCE), v4::NFS4ERR_SEQUENCE_POS);
+  v4::nfs_cb_argop4 recall;
+  recall.argop = v4::OP_CB_RECALL;
+  EXPECT_EQ(ask(recall, false).status, v4::NFS4ERR_OP_NOT_IN_SESSION);
+  session[0] ^= std::byte{1};
+  EXPECT_EQ(ask(recall).status, v4::NFS4ERR_BADSESSION);
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

@@ -1,0 +1,42 @@
+#include "nfs/session/back_channel.h"
+
+#include <algorithm>
+
+namespace stag::nfs::session {
+
+void BackChannel::reset(const v4::sessionid4& session, std::uint32_t slots) {
+  slots_ = {};
+  session_ = session;
+  count_ = std::min(slots, kSlots);
+}
+
+BackChannel::Turn BackChannel::begin(const v4::CB_SEQUENCE4args& args) {
+  if (count_ == 0 || args.csa_sessionid != session_) return {v4::NFS4ERR_BADSESSION};
+  if (args.csa_slotid >= count_) return {v4::NFS4ERR_BADSLOT};
+  if (args.csa_highest_slotid < args.csa_slotid || args.csa_highest_slotid >= count_)
+    return {v4::NFS4ERR_BAD_HIGH_SLOT};
+  Slot& slot = slots_[args.csa_slotid];
+  if (args.csa_sequenceid == slot.last && slot.running) return {v4::NFS4ERR_DELAY};
+  if (args.csa_sequenceid == slot.last && slot.kept) return {v4::NFS4_OK, &*slot.kept};
+  if (args.csa_sequenceid != slot.last + 1 || slot.running) return {v4::NFS4ERR_SEQ_MISORDERED};
+  slot.last = args.csa_sequenceid;
+  slot.running = true;
+  slot.kept.reset();
+  return {};
+}
+
+void BackChannel::end(const v4::CB_SEQUENCE4args& args, const v4::CB_COMPOUND4res& results) {
+  // Of a session that has ended meanwhile.
+  if (args.csa_sessionid != session_ || args.csa_slotid >= count_) return;
+  Slot& slot = slots_[args.csa_slotid];
+  if (!slot.running || slot.last != args.csa_sequenceid) return;
+  slot.running = false;
+  slot.kept = results;
+}
+
+v4::CB_SEQUENCE4resok BackChannel::answer_to(const v4::CB_SEQUENCE4args& args) const {
+  const v4::slotid4 highest = count_ == 0 ? 0 : count_ - 1;
+  return {args.csa_sessionid, args.csa_sequenceid, args.csa_slotid, highest, highest};
+}
+
+}  // namespace stag::nfs::session

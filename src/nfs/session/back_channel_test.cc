@@ -1,0 +1,75 @@
+// RFC 8881 2.10.6.1, 20.9: callbacks are executed once and in order.
+#include "nfs/session/back_channel.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::nfs::session {
+namespace {
+
+v4::sessionid4 session(int which) {
+  v4::sessionid4 id{};
+  id[0] = std::byte(which);
+  return id;
+}
+v4::CB_SEQUENCE4args call(v4::sequenceid4 sequence, v4::slotid4 slot = 0, v4::slotid4 highest = 3) {
+  return {session(1), sequence, slot, highest, false, {}};
+}
+BackChannel four_slots() {
+  BackChannel channel;
+  channel.reset(session(1), 4);
+  return channel;
+}
+v4::CB_COMPOUND4res results(v4::nfsstat4 status) {
+  v4::CB_COMPOUND4res made;
+  made.status = status;
+  return made;
+}
+
+TEST(BackChannel, executes_numbers_in_their_order_on_each_slot) {
+  BackChannel channel = four_slots();
+  for (const v4::slotid4 slot : {0u, 3u})
+    for (const v4::sequenceid4 sequence : {1u, 2u, 3u}) {
+      const BackChannel::Turn turn = channel.begin(call(sequence, slot));
+      EXPECT_EQ(turn.status, v4::NFS4_OK);
+      EXPECT_EQ(turn.kept, nullptr);
+      channel.end(call(sequence, slot), results(v4::NFS4_OK));
+    }
+  EXPECT_EQ(channel.begin(call(5)).status, v4::NFS4ERR_SEQ_MISORDERED);
+  EXPECT_EQ(channel.begin(call(2)).status, v4::NFS4ERR_SEQ_MISORDERED);
+}
+
+TEST(BackChannel, answers_a_retransmission_as_before_and_one_that_runs_with_DELAY) {
+  BackChannel channel = four_slots();
+  channel.begin(call(1));
+  EXPECT_EQ(channel.begin(call(1)).status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(channel.begin(call(2)).status, v4::NFS4ERR_SEQ_MISORDERED);
+  channel.end(call(1), results(v4::NFS4ERR_BADHANDLE));
+  const BackChannel::Turn again = channel.begin(call(1));
+  ASSERT_NE(again.kept, nullptr);
+  EXPECT_EQ(again.kept->status, v4::NFS4ERR_BADHANDLE);
+}
+
+TEST(BackChannel, knows_its_session_and_its_slots) {
+  BackChannel none;
+  EXPECT_EQ(none.begin({}).status, v4::NFS4ERR_BADSESSION);
+  BackChannel channel = four_slots();
+  v4::CB_SEQUENCE4args other = call(1);
+  other.csa_sessionid = session(2);
+  EXPECT_EQ(channel.begin(other).status, v4::NFS4ERR_BADSESSION);
+  EXPECT_EQ(channel.begin(call(1, 4, 4)).status, v4::NFS4ERR_BADSLOT);
+  EXPECT_EQ(channel.begin(call(1, 2, 1)).status, v4::NFS4ERR_BAD_HIGH_SLOT);
+  EXPECT_EQ(channel.begin(call(1, 2, 4)).status, v4::NFS4ERR_BAD_HIGH_SLOT);
+  EXPECT_EQ(channel.begin(call(0)).status, v4::NFS4ERR_SEQ_MISORDERED) << "never used";
+}
+
+TEST(BackChannel, forgets_everything_with_its_session) {
+  BackChannel channel = four_slots();
+  channel.begin(call(1));
+  channel.reset(session(1), 2);
+  channel.end(call(1), results(v4::NFS4_OK));
+  EXPECT_EQ(channel.begin(call(1, 0, 1)).kept, nullptr);
+  EXPECT_EQ(channel.begin(call(1, 2, 3)).status, v4::NFS4ERR_BADSLOT);
+}
+
+}  // namespace
+}  // namespace stag::nfs::session
