@@ -56,7 +56,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   Inode& inode = *inodes_.find(entry.ino);
   inodes_.open(inode);
   inode.opened_with = opened->attributes;
-  info.fh = open_files_.add(entry.ino, file);
+  info.fh = open_files_.add(entry.ino, file, unstable_writes_.failures(entry.ino));
   info.direct_io = is_direct(info.flags);
   info.noflush = !flushes(info.flags);
   const fuse_req_t waiting = request.take();
@@ -100,7 +100,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     if (!info.keep_cache) invalidate_(number);
     inode->opened_with = *attributes;
     inodes_.open(*inode);
-    info.fh = open_files_.add(number, file);
+    info.fh = open_files_.add(number, file, unstable_writes_.failures(number));
     if (fuse_reply_open(waiting, &info) == 0) co_return;
     open_files_.remove(number, info.fh);
     static_cast<void>(inodes_.close(number));
@@ -117,6 +117,8 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   request.done();
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
+  const Inode* inode = inodes_.find(number);
+  if (inode == nullptr || inode->opens == 0) unstable_writes_.forget(number);
   // The open may be one that others share.
   const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
   if (info.flock_release) static_cast<void>(co_await files_.unlock(file, owner, {}));
@@ -161,12 +163,12 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   bool failed = file.handle.empty();
   // The kernel appends where it believes that the file ends; others may have written meanwhile.
   if (kind.append && !failed) {
-    const Outcome<Attributes> attributes = co_await files_.getattr(file.handle);
-    failed = !attributes;
+    const Outcome<std::uint64_t> end = co_await end_of(number, file.handle);
+    failed = !end;
     if (failed)
-      request.fail(attributes.error());
+      request.fail(end.error());
     else
-      offset = attributes->size;
+      offset = *end;
   }
   if (!failed) {
     const Outcome<std::size_t> done =
@@ -181,9 +183,33 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   used.give_back(std::move(memory));
 }
 
-Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number) {
+// Where a file ends. A restart of the server makes it shorter than what it has taken, until that
+// is written again.
+Task<Outcome<std::uint64_t>> Operations::end_of(std::uint64_t number, Handle file) {
+  Outcome<Attributes> attributes = co_await files_.getattr(file);
+  if (!attributes) co_return Failure{attributes.error()};
+  if (attributes->size < unstable_writes_.kept_end(number)) {
+    const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+    if (!committed) co_return Failure{committed.error()};
+    attributes = co_await files_.getattr(file);
+    if (!attributes) co_return Failure{attributes.error()};
+  }
+  co_return attributes->size;
+}
+
+Outcome<Ok> Operations::told(std::uint64_t number, std::uint64_t opened, Outcome<Ok> committed,
+                             Tell tell) {
+  std::uint64_t* known = open_files_.known_failures(number, opened);
+  const std::uint64_t failures = unstable_writes_.failures(number);
+  if (known == nullptr || *known == failures) return committed;
+  if (tell == Tell::Once) *known = failures;
+  return Failure{unstable_writes_.failure(number)};
+}
+
+Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {
   Request request(context_, from);
-  answer(request, co_await unstable_writes_.commit(number));
+  Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  answer(request, told(number, opened, std::move(committed), Tell::Once));
 }
 
 }  // namespace stag::fuse

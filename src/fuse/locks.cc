@@ -83,8 +83,10 @@ Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_in
 // has it open, has no more locks of it.
 Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
   Request request(context_, from);
-  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
-  if (!committed) request.fail(committed.error());
+  Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  // A process that was forked from the one that writes closes the file, too.
+  const Outcome<Ok> done = told(number, info.fh, std::move(committed), Tell::Again);
+  if (!done) request.fail(done.error());
   if (!files_.has_locks()) co_return request.done();
   co_await unlock(request, number, owner_of(LockKind::Posix, info.lock_owner), kWholeFile);
 }

@@ -173,8 +173,8 @@ void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset
 void flush(fuse_req_t r, Id id, Info info) {
   run(r, [&](Operations& o) { return o.flush(r, id, *info); });
 }
-void fsync(fuse_req_t r, Id id, int, Info) {
-  run(r, [&](Operations& o) { return o.fsync(r, id); });
+void fsync(fuse_req_t r, Id id, int, Info info) {
+  run(r, [&](Operations& o) { return o.fsync(r, id, info->fh); });
 }
 // A change of a directory is on stable storage when it returns.
 void fsyncdir(fuse_req_t r, Id, int, Info) {

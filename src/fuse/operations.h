@@ -83,7 +83,7 @@ class Operations {
                   std::uint64_t offset);
   Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t opened,
                    std::uint64_t offset, Memory memory, Bytes data, Buffers& used, WriteKind kind);
-  Task<void> fsync(fuse_req_t request, std::uint64_t number);
+  Task<void> fsync(fuse_req_t request, std::uint64_t number, std::uint64_t opened);
   Task<void> flush(fuse_req_t request, std::uint64_t number, fuse_file_info info);  // locks.cc
 
   // Locks (locks.cc); only where FileSystem::has_locks().
@@ -132,6 +132,12 @@ class Operations {
                        nfs::client::FileLock wanted, bool waits);
   Task<void> unlock(Request& request, std::uint64_t number, nfs::client::LockOwner owner,
                     nfs::client::FileLock range);
+  Task<nfs::client::Outcome<std::uint64_t>> end_of(std::uint64_t number, nfs::client::Handle file);
+  enum class Tell : std::uint8_t { Once, Again };
+  // What came of a commit for those who have the file open by `opened`: also an earlier failure
+  // that they were not told.
+  nfs::client::Outcome<Ok> told(std::uint64_t number, std::uint64_t opened,
+                                nfs::client::Outcome<Ok> committed, Tell tell);
   // Empties a file that was opened with O_TRUNC.
   Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(std::uint64_t number,
                                                                 nfs::client::Handle file);

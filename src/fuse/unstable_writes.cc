@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace stag::fuse {
 namespace {
 
+using nfs::client::Error;
 using nfs::client::File;
 using nfs::client::Outcome;
 using nfs::client::Stability;
@@ -75,21 +77,25 @@ struct UnstableWrites::Committing {
 
 Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file,
                                                  std::uint64_t offset, Memory& memory, Bytes data) {
-  if (!has_room(data.size())) {
+  const auto entry = files_written_.try_emplace(number, std::make_shared<Written>()).first;
+  const Shared written = entry->second;
+  Pieces one;
+  Piece& piece = one.emplace_back(*this, file, offset, data);
+  const bool stable = std::exchange(written->next_is_stable, false);
+  bool kept = false;
+  for (;;) {
+    while (written->rewriting) co_await Changed{*written};
+    kept = (!stable || !written->pieces.empty()) && has_room(data.size()) && piece.keep(memory);
+    // What is not kept must be newer than nothing that is.
+    if (kept || written->pieces.empty()) break;
     const Outcome<Ok> committed = co_await commit(number);
     if (!committed) co_return Failure{committed.error()};
   }
-  const auto [entry, first] = files_written_.try_emplace(number, std::make_shared<Written>());
-  const Shared written = entry->second;
-  while (written->rewriting) co_await Changed{*written};
-
-  Pieces one;
-  Piece& piece = one.emplace_back(*this, file, offset, data);
-  const bool stable = first || !has_room(data.size()) || !piece.keep(memory);
   const Writing writing(*written);
+  const bool asks_stable = stable || !kept;
   Outcome<std::size_t> sent =
-      co_await send(piece, stable ? Stability::FileSync : Stability::Unstable);
-  if (sent && piece.unstable && piece.memory) {
+      co_await send(piece, asks_stable ? Stability::FileSync : Stability::Unstable);
+  if (sent && kept && (piece.unstable || !written->pieces.empty())) {
     piece.data = piece.data.first(*sent);
     written->pieces.splice(written->pieces.end(), one);
   }
@@ -127,41 +133,85 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
   if (!written->pieces.empty()) {
     const Committing committing(*written);
     done = co_await commit_pieces(*written);
-    if (!done) {
+    if (!done && done.error().kind != Error::Kind::Call) {
+      written->pieces.clear();
       ++written->failures;
       written->failure = done.error();
     }
   }
+  written->next_is_stable = written->pieces.empty();
   // Not where somebody writes, or waits to.
-  if (written->pieces.empty() && written.use_count() == 2) files_written_.erase(number);
+  if (written->next_is_stable && written->failures == 0 && written.use_count() == 2)
+    files_written_.erase(number);
   co_return done;
 }
 
 Task<Outcome<Ok>> UnstableWrites::commit_pieces(Written& written) {
-  Pieces pieces = std::exchange(written.pieces, {});
+  Pieces& pieces = written.pieces;
+  // What is written during the COMMIT is none of its business.
+  const auto last = std::prev(pieces.end());
   const Outcome<Verifier> now = co_await files_.commit(pieces.front().file.handle);
   if (!now) co_return Failure{now.error()};
+  const auto end = std::next(last);
   const auto safe = [&](const Piece& piece) { return piece.safe(*now); };
-  if (std::all_of(pieces.begin(), pieces.end(), safe)) co_return Ok{};
+  if (std::all_of(pieces.begin(), end, safe)) {
+    pieces.erase(pieces.begin(), end);
+    co_return Ok{};
+  }
   written.rewriting = true;
   while (written.writing > 0) co_await Changed{written};
-  pieces.splice(pieces.end(), written.pieces);
-  co_return co_await write_again(pieces);
+  co_return co_await write_again(written);
 }
 
-Task<Outcome<Ok>> UnstableWrites::write_again(Pieces& pieces) {
-  for (Piece& piece : pieces)
+Task<Outcome<Ok>> UnstableWrites::write_again(Written& written) {
+  while (!written.pieces.empty()) {
+    Piece& piece = written.pieces.front();
     while (!piece.data.empty()) {
       const Outcome<std::size_t> sent = co_await send(piece, Stability::FileSync);
       if (!sent) co_return Failure{sent.error()};
       piece.data = piece.data.subspan(*sent);
       piece.offset += *sent;
     }
+    written.pieces.pop_front();
+  }
   co_return Ok{};
 }
 
+// Once each: what cannot be committed stays.
 Task<void> UnstableWrites::commit_all() {
-  while (!files_written_.empty()) static_cast<void>(co_await commit(files_written_.begin()->first));
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, written] : files_written_) numbers.push_back(number);
+  for (const std::uint64_t number : numbers) static_cast<void>(co_await commit(number));
+}
+
+const UnstableWrites::Written* UnstableWrites::find(std::uint64_t number) const {
+  const auto found = files_written_.find(number);
+  return found == files_written_.end() ? nullptr : found->second.get();
+}
+
+std::uint64_t UnstableWrites::failures(std::uint64_t number) const {
+  const Written* written = find(number);
+  return written == nullptr ? 0 : written->failures;
+}
+
+const Error& UnstableWrites::failure(std::uint64_t number) const {
+  return *find(number)->failure;
+}
+
+void UnstableWrites::forget(std::uint64_t number) {
+  const auto found = files_written_.find(number);
+  if (found == files_written_.end()) return;
+  found->second->failures = 0;
+  if (found->second->pieces.empty() && found->second.use_count() == 1) files_written_.erase(found);
+}
+
+std::uint64_t UnstableWrites::kept_end(std::uint64_t number) const {
+  const Written* written = find(number);
+  std::uint64_t end = 0;
+  if (written != nullptr)
+    for (const Piece& piece : written->pieces)
+      end = std::max(end, piece.offset + piece.data.size());
+  return end;
 }
 
 }  // namespace stag::fuse

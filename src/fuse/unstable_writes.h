@@ -31,8 +31,17 @@ class UnstableWrites {
   // stable: most files are written in one piece, and so are most records before an fsync(2).
   Task<nfs::client::Outcome<std::size_t>> write(std::uint64_t number, nfs::client::File file,
                                                 std::uint64_t offset, Memory& memory, Bytes data);
-  // All that was written to the file is on stable storage, or lost: whoever waits is told.
+  // All that was written to the file is on stable storage, or lost. Where no Reply came it is kept,
+  // to be committed again.
   Task<nfs::client::Outcome<Ok>> commit(std::uint64_t number);
+  // How often data of the file was lost, and why the last time. Whoever has it open is to be told,
+  // whoever it was that waited for the COMMIT. Known until forget().
+  std::uint64_t failures(std::uint64_t number) const;
+  const nfs::client::Error& failure(std::uint64_t number) const;
+  // Nobody has the file open any more.
+  void forget(std::uint64_t number);
+  // Where the data ends that is kept of a file; 0: there is none.
+  std::uint64_t kept_end(std::uint64_t number) const;
   // Of all files, at the end of the mount.
   Task<void> commit_all();
 
@@ -50,7 +59,9 @@ class UnstableWrites {
     // Moves the data into memory of its own, or takes that of the request; false: there is none.
     bool keep(Memory& request);
     // On stable storage once COMMIT has yielded `now`.
-    bool safe(const nfs::client::Verifier& now) const { return !lost && verifier == now; }
+    bool safe(const nfs::client::Verifier& now) const {
+      return !unstable || (!lost && verifier == now);
+    }
 
     UnstableWrites& owner;
     nfs::client::File file;
@@ -66,11 +77,13 @@ class UnstableWrites {
   using Pieces = std::list<Piece>;
   // Of one file, from its first write on until a commit() finds nothing to do.
   struct Written {
-    Pieces pieces{};            // in the order written
+    // In the order written. Behind an unstable one stable ones are kept, too: they are newer.
+    Pieces pieces{};
     std::uint32_t writing = 0;  // WRITEs in flight
+    bool next_is_stable = true;
     bool committing = false;
     bool rewriting = false;      // no WRITE begins meanwhile: old data must not end up over new
-    std::uint64_t failures = 0;  // of commits
+    std::uint64_t failures = 0;  // that lost data
     std::optional<nfs::client::Error> failure{};
     std::vector<std::coroutine_handle<>> waiters{};  // for any of the above to change
   };
@@ -82,7 +95,8 @@ class UnstableWrites {
   bool has_room(std::size_t size) const { return size <= most_ - kept_; }
   Task<nfs::client::Outcome<std::size_t>> send(Piece& piece, nfs::client::Stability stability);
   Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
-  Task<nfs::client::Outcome<Ok>> write_again(Pieces& pieces);
+  Task<nfs::client::Outcome<Ok>> write_again(Written& written);
+  const Written* find(std::uint64_t number) const;
 
   nfs::client::FileSystem& files_;
   Buffers& requests_;

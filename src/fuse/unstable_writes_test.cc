@@ -30,9 +30,10 @@ struct World {
       const std::uint32_t count = std::min(args.count, most);
       memory.resize(std::max<std::size_t>(memory.size(), args.offset + count));
       args.data.slice(0, count).copy_to(writable(memory).subspan(args.offset, count));
-      if (args.stable != v3::UNSTABLE) disk = memory;
+      const v3::stable_how stable = always_stable ? v3::FILE_SYNC : args.stable;
+      if (stable != v3::UNSTABLE) disk = memory;
       res.resok().count = count;
-      res.resok().committed = args.stable;
+      res.resok().committed = stable;
       res.resok().verf = verifier();
     });
     scripted.on<v3::NFSPROC3_COMMIT>([this](const v3::COMMIT3args&, v3::COMMIT3res& res) {
@@ -93,7 +94,7 @@ struct World {
   int writes = 0, unstable = 0, commits = 0, starts = 1;
   std::uint32_t most = 1u << 20;  // bytes that one WRITE takes
   int restart_at_write = 0;
-  bool restart_at_commit = false, disk_fails = false;
+  bool restart_at_commit = false, disk_fails = false, always_stable = false;
 };
 
 TEST(UnstableWrites, a_file_written_in_one_piece_needs_no_COMMIT) {
@@ -195,7 +196,7 @@ TEST(UnstableWrites, at_most_so_much_is_kept) {
   EXPECT_EQ(world.disk, std::string(12u << 20, 'x'));
 }
 
-TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_then_forgotten) {
+TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_known_until_nobody_has_the_file) {
   World world;
   world.written(0, "....");
   world.written(0, "aaaa");
@@ -213,6 +214,50 @@ TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_then_forgotten
   EXPECT_EQ(world.commits, 1);
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
   EXPECT_TRUE(world.commit());
+  EXPECT_EQ(world.unstable_writes.failures(kFile), 1u);
+  EXPECT_TRUE(world.unstable_writes.failure(kFile).is(Status::Io));
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.failures(kFile), 0u);
+}
+
+TEST(UnstableWrites, what_the_server_made_stable_unasked_is_not_overwritten_by_older_data) {
+  World world;
+  world.written(0, "....");
+  world.written(0, "aaaa");
+  world.always_stable = true;
+  world.written(0, "new");
+  world.restart_at_commit = true;
+  ASSERT_TRUE(world.commit());
+  EXPECT_EQ(world.disk, "newa");
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
+TEST(UnstableWrites, what_there_is_no_room_for_is_not_overwritten_by_older_data) {
+  World world;
+  const std::string text(1u << 20, 'x');
+  world.written(0, ".");
+  for (std::uint64_t i = 0; i < 4; ++i) world.written(i << 20, text);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), kMost);
+  world.written(0, "new");
+  world.restart_at_commit = true;
+  ASSERT_TRUE(world.commit());
+  EXPECT_EQ(world.disk.substr(0, 5), "newxx");
+}
+
+TEST(UnstableWrites, what_got_no_answer_is_kept) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  const Outcome<Ok> done = world.commit();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, nfs::client::Error::Kind::Call);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 7u);
+  EXPECT_EQ(world.unstable_writes.failures(kFile), 0u);
+  world.scripted.channel.lost = false;
+  ASSERT_TRUE(world.commit());
+  EXPECT_EQ(world.disk, "one two");
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
 }
 
 TEST(UnstableWrites, the_end_of_the_mount_commits_every_file) {

@@ -21,14 +21,15 @@ import harness
 from harness import PATIENCE, Case, Proxy, stag
 
 
-# Writes three pieces, and syncs them when it is told to.
+# Writes three pieces, and when it is told to a fourth one; syncs them.
 WRITER = """
 import os, sys
-file = open(sys.argv[1], "wb", buffering=0)
+file = open(sys.argv[1], sys.argv[2], buffering=0)
 for size in (10, 2_000_000, 300):
     file.write(bytes([size % 251]) * size)
 print("written", flush=True)
 sys.stdin.readline()
+file.write(b"more")
 os.fsync(file)
 print("synced", flush=True)
 """
@@ -428,16 +429,16 @@ class Trouble(Mounted):
         proxy.cut()
 
     def test_what_a_server_lost_when_it_died_is_written_again(self):
-        for version in ("3", "4.2"):
-            with self.subTest(version):
-                served, state = self.at(f"served-{version}"), self.at(f"state-{version}")
+        for version, mode in (("3", "wb"), ("3", "ab"), ("4.2", "wb"), ("4.2", "ab")):
+            with self.subTest(version=version, mode=mode):
+                served, state = self.at(f"served-{version}-{mode}"), self.at(f"state-{version}-{mode}")
                 os.mkdir(served)
                 exports = (f"/x={served},no_root_squash",)
                 first = harness.Server(exports, state)
                 self.mount(url=first.url("/x") + "&version=" + version)
                 pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
                 # Another process: a server that this one starts would close what it has open first, which waits for the server.
-                writer = subprocess.Popen([sys.executable, "-c", WRITER, self.here("file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                writer = subprocess.Popen([sys.executable, "-c", WRITER, self.here("file"), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                 self.assertEqual(writer.stdout.readline(), b"written\n")
                 first.process.kill()
                 first.process.wait()
@@ -445,7 +446,7 @@ class Trouble(Mounted):
                 second = harness.Server(exports, state, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
                 self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
                 with open(os.path.join(served, "file"), "rb") as there:
-                    self.assertEqual(there.read(), b"".join(pieces))
+                    self.assertEqual(there.read(), b"".join(pieces) + b"more")
                 self.good("umount", self.directory)
                 first.process.stdout.close()
                 first.errors.close()

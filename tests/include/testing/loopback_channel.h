@@ -25,6 +25,7 @@ class LoopbackChannel final : public rpc::Channel {
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
     const Result<Ok, Reason> made = message.begin_transmission();
     if (!made) co_return Failure{rpc::CallError::transport(made.error(), where())};
+    if (lost) co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
     rpc::IncomingCall incoming;
     incoming.origin = origin_;
     incoming.reply_room = reply_room;
@@ -47,6 +48,7 @@ class LoopbackChannel final : public rpc::Channel {
   rpc::Origin& origin() { return *origin_; }
 
   bool reduce = false;
+  bool lost = false;  // every Call
   rpc::ReplyRoom reply_room;
   // The inline part of the last Call, and the whole stream of the last Reply.
   Buffer last_call;
