@@ -65,6 +65,12 @@ class Builder {
     ExportsFile file;
     file.remarks = std::move(remarks_);
     for (ExportedFolder& folder : folders_) {
+      if (folder.rules.empty()) {
+        // Without clients it would be open to everybody.
+        file.remarks.push_back(fmt::format("{}{} is not exported: nobody may mount it",
+                                           folder.line.where, folder.line.path));
+        continue;
+      }
       std::ranges::stable_sort(folder.rules, {}, &RankedRule::rank);
       std::vector<nfs::ClientRule>& clients = folder.line.clients;
       for (RankedRule& each : folder.rules) {

@@ -18,6 +18,8 @@ class FakeHosts final : public HostService {
     return Failure{"client '" + host + "': no such host"};
   }
   Found hosts_in(const std::string& netgroup) override {
+    if (netgroup == "moved") return std::vector<std::string>{"gone"};
+    if (netgroup == "empty") return std::vector<std::string>();
     if (netgroup == "trusted") return std::vector<std::string>{"build", "gone", "desk"};
     return Failure{std::string("there is no such netgroup")};
   }
@@ -107,6 +109,16 @@ TEST(ExportsFile, takes_the_hosts_of_a_netgroup_behind_hosts_by_name) {
   ASSERT_EQ(file.remarks.size(), 1u);
   EXPECT_NE(file.remarks[0].find("'gone'"), std::string::npos);
   EXPECT_NE(refused("/srv @nobody(rw)").find("no such netgroup"), std::string::npos);
+}
+
+TEST(ExportsFile, leaves_out_a_folder_that_nobody_may_mount) {
+  for (const char* netgroup : {"@moved", "@empty"}) {
+    const ExportsFile file = parsed("/srv " + std::string(netgroup) + "(rw)\n/other desk\n");
+    ASSERT_EQ(file.lines.size(), 1u) << netgroup;
+    EXPECT_EQ(file.lines[0].path, "/other");
+    ASSERT_FALSE(file.remarks.empty());
+    EXPECT_EQ(file.remarks.back(), "exports:1: /srv is not exported: nobody may mount it");
+  }
 }
 
 TEST(ExportsFile, remarks_on_folders_for_everybody) {
