@@ -21,14 +21,14 @@ using Parsed = Result<Ok, std::string>;
 // The order in which exports(5) looks for a client.
 enum class Class : std::uint8_t { Host, Network, Netgroup, Everybody };
 
-struct RankedRule {
-  Class rank;
+struct ClassedRule {
+  Class of;
   nfs::ClientRule rule;
 };
 
 struct ExportedFolder {
   ExportLine line;
-  std::vector<RankedRule> rules;
+  std::vector<ClassedRule> rules;
 };
 
 std::string normal_folder(std::string folder) {
@@ -71,14 +71,16 @@ class Builder {
                                            folder.line.where, folder.line.path));
         continue;
       }
-      std::ranges::stable_sort(folder.rules, {}, &RankedRule::rank);
+      std::ranges::stable_sort(folder.rules, {}, &ClassedRule::of);
       std::vector<nfs::ClientRule>& clients = folder.line.clients;
-      for (RankedRule& each : folder.rules) {
+      for (ClassedRule& each : folder.rules) {
         const auto same = [&each](const nfs::ClientRule& rule) {
           return rule.network == each.rule.network;
         };
-        // What names a client more closely comes first.
-        if (std::ranges::none_of(clients, same)) clients.push_back(std::move(each.rule));
+        if (std::ranges::any_of(clients, same)) continue;
+        // Within a class the order of the lines counts, however long the prefixes are.
+        each.rule.rank = static_cast<unsigned>(clients.size());
+        clients.push_back(std::move(each.rule));
       }
       folder.line.options = clients.front().options;
       file.lines.push_back(std::move(folder.line));
@@ -161,20 +163,20 @@ class Builder {
     }
     return Ok{};
   }
-  Parsed add_host(Class rank, const std::string& match, const std::string& host,
+  Parsed add_host(Class of, const std::string& match, const std::string& host,
                   const nfs::ExportOptions& options, ExportedFolder& place) {
     const auto addresses = hosts_.addresses_of(host);
     if (!addresses) return wrong(addresses.error());
     for (const std::string& address : *addresses)
-      if (const Parsed added = add(rank, match, address, options, place); !added) return added;
+      if (const Parsed added = add(of, match, address, options, place); !added) return added;
     return Ok{};
   }
-  Parsed add(Class rank, const std::string& match, const std::string& network,
+  Parsed add(Class of, const std::string& match, const std::string& network,
              const nfs::ExportOptions& options, ExportedFolder& place) const {
     auto rule = nfs::make_client_rule(network, options);
     if (!rule) return wrong(rule.error().message);
     rule->match = match;
-    place.rules.push_back({rank, *std::move(rule)});
+    place.rules.push_back({of, *std::move(rule)});
     return Ok{};
   }
 

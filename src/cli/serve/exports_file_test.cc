@@ -111,6 +111,23 @@ TEST(ExportsFile, takes_the_hosts_of_a_netgroup_behind_hosts_by_name) {
   EXPECT_NE(refused("/srv @nobody(rw)").find("no such netgroup"), std::string::npos);
 }
 
+TEST(ExportsFile, looks_for_a_client_by_class_and_then_in_the_order_of_the_line) {
+  const auto read_only = [](std::string_view text, const char* host) {
+    const ExportLine line = parsed(text).lines.at(0);
+    const nfs::Export made{.id = 1, .spec = {line.path, nullptr, line.options, line.clients}};
+    rpc::Origin origin;
+    origin.peer = {.host = host, .port = 700};
+    const nfs::ExportOptions* options = made.options_for(origin);
+    return options == nullptr || options->read_only;
+  };
+  EXPECT_TRUE(read_only("/d @trusted(rw) 192.0.2.0/24(ro)", "192.0.2.8")) << "networks first";
+  EXPECT_FALSE(read_only("/d 192.0.2.0/24(ro) desk(rw)", "192.0.2.8")) << "hosts before them";
+  EXPECT_FALSE(read_only("/d *(ro) @trusted(rw)", "192.0.2.8"));
+  EXPECT_TRUE(read_only("/d 192.0.2.0/24(ro) 192.0.2.0/30(rw)", "192.0.2.1"));
+  EXPECT_FALSE(read_only("/d 192.0.2.0/30(rw) 192.0.2.0/24(ro)", "192.0.2.1"));
+  EXPECT_FALSE(read_only("/d 0.0.0.0/0(rw)\n/d 192.0.2.0/24(ro)", "192.0.2.1"));
+}
+
 TEST(ExportsFile, leaves_out_a_folder_that_nobody_may_mount) {
   for (const char* netgroup : {"@moved", "@empty"}) {
     const ExportsFile file = parsed("/srv " + std::string(netgroup) + "(rw)\n/other desk\n");

@@ -126,18 +126,27 @@ Result<ClientRule, ExportError> make_client_rule(std::string_view match,
   return ClientRule{std::string(match), network, options};
 }
 
+namespace {
+
+bool goes_before(const ClientRule& one, const ClientRule& other) {
+  const auto fixed = [](const ClientRule& rule) {
+    return rule.network ? static_cast<int>(rule.network->prefix()) : -1;
+  };
+  return one.rank != other.rank ? one.rank < other.rank : fixed(one) > fixed(other);
+}
+
+}  // namespace
+
 const ExportOptions* Export::options_for(const rpc::Origin& origin) const {
   const ExportOptions* options = spec.clients.empty() ? &spec.options : nullptr;
   if (options == nullptr) {
     const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
-    int best = -1;
+    const ClientRule* best = nullptr;
     for (const ClientRule& rule : spec.clients) {
       if (rule.network && !(peer && rule.network->contains(*peer))) continue;
-      const int prefix = rule.network ? static_cast<int>(rule.network->prefix()) + 1 : 0;
-      if (prefix <= best) continue;
-      best = prefix;
-      options = &rule.options;
+      if (best == nullptr || goes_before(rule, *best)) best = &rule;
     }
+    if (best != nullptr) options = &best->options;
   }
   if (options == nullptr || !options->secure) return options;
   // An RDMA client has no reserved port to show.

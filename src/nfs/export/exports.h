@@ -58,6 +58,8 @@ struct ClientRule {
   std::string match;                 // as the operator wrote it
   std::optional<IpNetwork> network;  // nullopt: all clients ("*")
   ExportOptions options;
+  // The rules with the smallest rank go first, whatever their prefix.
+  unsigned rank = 0;
   friend bool operator==(const ClientRule&, const ClientRule&) = default;
 };
 
@@ -71,7 +73,8 @@ struct ExportSpec {
   std::shared_ptr<vfs::FileSystem> file_system;  // may serve several exports
   ExportOptions options;
   // Empty: the export is open to all clients with `options`. Else it is open to the clients that
-  // match, each with the options of the most specific match: the longest prefix, "*" last.
+  // match, each with the options of one match: that with the smallest rank, and among those the
+  // most specific: the longest prefix, "*" last.
   std::vector<ClientRule> clients{};
   // The paths of the root on the server: MOUNT follows absolute symbolic links that begin with one
   // of them. Empty for a store that has no path, as one in memory.

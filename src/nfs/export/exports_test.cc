@@ -159,6 +159,15 @@ TEST(Export, is_open_to_the_rest_where_a_star_says_so) {
   EXPECT_EQ(rule_for(asked, "a name"), 1u);
 }
 
+TEST(Export, is_open_on_the_terms_of_the_smallest_rank_before_the_longest_prefix) {
+  Export asked = open_to({{"192.0.2.7", 1}, {"192.0.2.0/24", 2}, {"*", 3}});
+  for (unsigned i = 0; i < 3; ++i) asked.spec.clients[i].rank = 3 - i;
+  EXPECT_EQ(rule_for(asked, "192.0.2.7"), 3u);
+  asked.spec.clients.pop_back();
+  EXPECT_EQ(rule_for(asked, "192.0.2.7"), 2u);
+  EXPECT_EQ(rule_for(asked, "192.0.3.7"), 0u);
+}
+
 TEST(ExportClientRules, are_networks_and_said_once_each) {
   for (const char* text : {"", "10.0.0.0/33", "@trusted", "*.example", "10.0.0.0/8/8", "::1%lo"})
     EXPECT_FALSE(make_client_rule(text, {}).ok()) << text;
