@@ -91,6 +91,12 @@ TEST(ExportsFile, has_comments_quotes_escapes_and_lines_that_go_on) {
   EXPECT_EQ(file.lines[2].folder, "/srv/#odd");
 }
 
+TEST(ExportsFile, ends_options_with_a_blank_a_comment_or_the_line) {
+  for (const char* behind : {"", " ", "\t", "\r\n", "\n", "# a comment", "\\\n"})
+    EXPECT_EQ(parsed("/srv desk(rw)" + std::string(behind)).lines.at(0).clients.size(), 1u)
+        << behind;
+}
+
 TEST(ExportsFile, names_a_folder_on_several_lines) {
   const ExportsFile file = parsed("/srv *(ro)\n/other desk\n/srv/ desk(rw)\n");
   ASSERT_EQ(file.lines.size(), 2u);
@@ -170,6 +176,10 @@ TEST(ExportsFile, refuses_what_would_admit_more_than_it_says) {
   EXPECT_NE(refused("/srv nowhere(rw)").find("no such host"), std::string::npos);
   EXPECT_NE(refused("srv desk").find("is no folder"), std::string::npos);
   EXPECT_NE(refused("/srv desk(rw").find("parenthesis does not end"), std::string::npos);
+  for (const char* joined : {"desk(ro)(rw,no_root_squash)", "desk(rw,,)(ro)", "desk(rw)build(ro)",
+                             "desk(rw)*", "desk(rw)\"\"", "desk(rw)\\x"})
+    EXPECT_NE(refused("/srv " + std::string(joined)).find("behind ')' a blank"), std::string::npos)
+        << joined;
   EXPECT_NE(refused("\"/srv desk").find("quote does not end"), std::string::npos);
 }
 

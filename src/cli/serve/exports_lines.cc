@@ -22,6 +22,8 @@ class Scanner {
   bool ended() const { return text_.empty(); }
   unsigned line() const { return line_; }
   bool at_line_end() const { return text_.empty() || text_.front() == '\n'; }
+  // Where the next word or a comment can begin.
+  bool at_gap() const { return at_line_end() || is_blank(text_.front()) || at('#') || continues(); }
   bool at(char c) const { return !text_.empty() && text_.front() == c; }
 
   char take() {
@@ -102,6 +104,8 @@ Result<Ok, std::pair<unsigned, std::string>> take_clients(Scanner& scanner, Expo
       if (!options || !scanner.at(')'))
         return wrong("a parenthesis does not end; blanks have no place in it");
       scanner.take();
+      // It would be another client, or options for everybody.
+      if (!scanner.at_gap()) return wrong("behind ')' a blank is missing");
       client.options = *std::move(options);
     }
     if (client.match.empty() && !client.parentheses) return wrong("an empty client");

@@ -25,7 +25,7 @@ struct ExportsLine {
 };
 
 // Lines without words are left out. Fails with "LINE: sentence" for a quote or a parenthesis that
-// does not end.
+// does not end, and for a parenthesis that something follows without a blank.
 Result<std::vector<ExportsLine>, std::pair<unsigned, std::string>> split_exports(
     std::string_view text);
 
