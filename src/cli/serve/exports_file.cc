@@ -167,8 +167,13 @@ class Builder {
                   const nfs::ExportOptions& options, ExportedFolder& place) {
     const auto addresses = hosts_.addresses_of(host);
     if (!addresses) return wrong(addresses.error());
-    for (const std::string& address : *addresses)
+    for (const std::string& address : *addresses) {
+      // An entry of a netgroup may be anything, also "*" or a network.
+      if (!IpAddress::parse(address))
+        return wrong(
+            fmt::format("client '{}': '{}' is neither a host name nor an address", match, host));
       if (const Parsed added = add(of, match, address, options, place); !added) return added;
+    }
     return Ok{};
   }
   Parsed add(Class of, const std::string& match, const std::string& network,

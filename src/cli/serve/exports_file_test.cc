@@ -15,10 +15,13 @@ class FakeHosts final : public HostService {
   Found addresses_of(const std::string& host) override {
     if (host == "build") return std::vector<std::string>{"192.0.2.7", "2001:db8::7"};
     if (host == "desk") return std::vector<std::string>{"192.0.2.8"};
-    return Failure{"client '" + host + "': no such host"};
+    if (host == "gone" || host == "nowhere") return Failure{"client '" + host + "': no such host"};
+    return std::vector<std::string>{host};  // as networks_of()
   }
   Found hosts_in(const std::string& netgroup) override {
     if (netgroup == "moved") return std::vector<std::string>{"gone"};
+    if (netgroup == "wide")
+      return std::vector<std::string>{"*", "", "10.0.0.0/8", "::/0", "192.0.2.9", "2001:db8::9"};
     if (netgroup == "empty") return std::vector<std::string>();
     if (netgroup == "trusted") return std::vector<std::string>{"build", "gone", "desk"};
     return Failure{std::string("there is no such netgroup")};
@@ -142,6 +145,17 @@ TEST(ExportsFile, leaves_out_a_folder_that_nobody_may_mount) {
     ASSERT_FALSE(file.remarks.empty());
     EXPECT_EQ(file.remarks.back(), "exports:1: /srv is not exported: nobody may mount it");
   }
+}
+
+TEST(ExportsFile, takes_hosts_and_addresses_alone_from_a_netgroup) {
+  const ExportsFile file = parsed("/srv @wide(rw)");
+  const auto& clients = file.lines.at(0).clients;
+  ASSERT_EQ(clients.size(), 2u);
+  EXPECT_EQ(clients[0].network, IpNetwork::parse("192.0.2.9"));
+  EXPECT_EQ(clients[1].network, IpNetwork::parse("2001:db8::9"));
+  ASSERT_EQ(file.remarks.size(), 4u);
+  EXPECT_EQ(file.remarks[0],
+            "exports:1: client '@wide': '*' is neither a host name nor an address");
 }
 
 TEST(ExportsFile, remarks_on_folders_for_everybody) {
