@@ -48,6 +48,9 @@ struct ClientRecord {
   std::vector<std::uint32_t> sessions;  // places
 
   ClientId id() const { return life->clientid; }
+  bool has_state() const {
+    return !sessions.empty() || life->states.load(std::memory_order_acquire) != 0;
+  }
   // Whether `asker` may maintain this client ID where it is protected (RFC 8881 2.10.8.3).
   bool has_credential(const Asker& asker) const {
     return !life->protection.machine_credential ||

@@ -88,10 +88,6 @@ void Clients::Impl::add_unconfirmed(const std::string& address, ClientId clienti
 
 namespace {
 
-bool has_state(const ClientRecord& client) {
-  return !client.sessions.empty() || client.life->states.load(std::memory_order_acquire) != 0;
-}
-
 ExchangeIdResult known(const ClientRecord& client) {
   return {Status::Ok, client.id(), client.sequence + 1, client.confirmed, client.life->protection,
           nullptr};
@@ -145,7 +141,7 @@ ExchangeIdResult Clients::exchange_id(const ExchangeIdArgs& args, TimePoint now)
     if (args.update) return update(confirmed, args);
     bool replaces = false;  // case 3: the confirmed record is worth nothing
     if (confirmed != nullptr && !is_same(*confirmed, args)) {
-      if (has_state(*confirmed) && !impl_->lease_ran_out(*confirmed, now))
+      if (confirmed->has_state() && !impl_->lease_ran_out(*confirmed, now))
         return refused(Status::ClidInuse);
       replaces = true;
     }
@@ -182,7 +178,7 @@ Status Clients::destroy_clientid(ClientId clientid, LifePtr& ended) {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(clientid);
     if (client == nullptr) return Status::StaleClientid;
-    if (has_state(*client) && !client->life->lapsed()) return Status::ClientidBusy;
+    if (client->has_state() && !client->life->lapsed()) return Status::ClientidBusy;
     ended = client->life;
     shard.remove(*client, removed);
   }

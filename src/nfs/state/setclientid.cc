@@ -25,6 +25,12 @@ std::unique_ptr<ClientRecord> record_without_sessions(const SetClientIdArgs& arg
   return record;
 }
 
+// SETCLIENTID shows no machine credential: who is protected by one is another client, though name
+// and principal are the same.
+bool is_same(const ClientRecord& confirmed, const ClientRecord& asks) {
+  return confirmed.principal == asks.principal && !confirmed.life->protection.machine_credential;
+}
+
 }  // namespace
 
 // Another one each time, and nobody can guess it.
@@ -48,9 +54,9 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
     const BriefLock lock(shard.mutex);
     const auto [confirmed, unconfirmed] = shard.find(record->ownerid);
     bool same = false;  // the callback changes, nothing else
-    if (confirmed != nullptr && confirmed->principal != record->principal) {
-      const bool holds = confirmed->life->states.load(std::memory_order_acquire) != 0;
-      if (holds && !impl_->lease_ran_out(*confirmed, now)) return {Status::ClidInuse, 0, {}, {}};
+    if (confirmed != nullptr && !is_same(*confirmed, *record)) {
+      if (confirmed->has_state() && !impl_->lease_ran_out(*confirmed, now))
+        return {Status::ClidInuse, 0, {}, {}};
       result.ended = confirmed->life;
     } else if (confirmed != nullptr) {
       same = confirmed->verifier == args.verifier;

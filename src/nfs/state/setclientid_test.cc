@@ -117,6 +117,29 @@ TEST_F(SetClientId, and_EXCHANGE_ID_have_clients_of_their_own) {
   EXPECT_EQ(clients_.create_session(session, now_).status, Status::StaleClientid);
 }
 
+TEST_F(SetClientId, does_not_go_around_a_machine_credential) {
+  const std::string owner = std::string(kOwnerWithoutSessions) + id_;
+  ExchangeIdArgs args{bytes_of(owner), boot(1), bytes_of("one"), "here"};
+  args.integrity = true;
+  args.protection.machine_credential = true;
+  const ExchangeIdResult machine = clients_.exchange_id(args, now_);
+  CreateSessionArgs session;
+  session.clientid = machine.clientid;
+  session.sequence = machine.sequenceid;
+  session.principal = bytes_of("one");
+  session.integrity = true;
+  session.fore = {0, 1 << 20, 1 << 20, 4096, 8, 8};
+  ASSERT_EQ(clients_.create_session(session, now_).status, Status::Ok);
+  EXPECT_EQ(set(1).status, Status::ClidInuse);
+  EXPECT_EQ(set(2).status, Status::ClidInuse) << "another incarnation";
+  EXPECT_FALSE(clients_.life(machine.clientid)->ended());
+  now_ += std::chrono::seconds(91);
+  const SetClientIdResult later = set(2);
+  EXPECT_EQ(later.status, Status::Ok) << "its lease has run out";
+  ASSERT_NE(later.ended, nullptr);
+  EXPECT_EQ(later.ended->clientid, machine.clientid);
+}
+
 TEST_F(SetClientId, again_after_the_lease_has_lost_nothing_that_nobody_wanted) {
   const SetClientIdResult made = confirmed(1);
   hold_something(made);
