@@ -213,6 +213,24 @@ TEST_F(Nfs4MachineCredential, gives_back_what_a_user_had_though_the_export_wants
   EXPECT_EQ(run({putfh(file.handle), type, close}).status, v4::NFS4_OK) << "as Linux sends it";
 }
 
+TEST_F(Nfs4MachineCredential, shows_attributes_of_the_file_that_it_gives_back_and_of_no_other) {
+  export_to("krb5p");
+  set_up();
+  as_user(KRB5P);
+  const Opened file = create("file");
+  ASSERT_EQ(file.status, v4::NFS4_OK);
+  const Op close = op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{1, file.stateid});
+  const Op test = op(v4::OP_TEST_STATEID, &Op::optest_stateid, v4::TEST_STATEID4args{});
+  const Op type = getattr({1u << v4::FATTR4_TYPE});
+  as_machine(KRB5I);
+  EXPECT_EQ(run({test}).status, v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file.handle), type, test}).status, v4::NFS4ERR_WRONGSEC);
+  EXPECT_EQ(run({test, putfh(file.handle), type}).status, v4::NFS4ERR_WRONGSEC);
+  EXPECT_EQ(run({putrootfh(), lookup("data"), type, putfh(file.handle), close}).status,
+            v4::NFS4ERR_WRONGSEC);
+  EXPECT_EQ(run({putfh(file.handle), type, close}).status, v4::NFS4_OK);
+}
+
 TEST_F(Nfs4MachineCredential, allows_nothing_to_a_client_that_did_not_ask) {
   export_to("krb5p");
   v4::EXCHANGE_ID4res found = ask({});
