@@ -1,4 +1,5 @@
-"""The commands of `stag` against a server that never comes to an end: each must, with a sentence and exit code 1."""
+"""The commands of `stag` against a server that never comes to an end, or lies: each must end with a sentence and exit code 1."""
+import itertools
 import os
 import resource
 import shutil
@@ -14,9 +15,10 @@ import harness
 from harness import stag
 
 NFS, MOUNT = 100003, 100005
-DIRECTORY = 2
+DIRECTORY, SYMLINK = 2, 5
 JUKEBOX = 10008
-IDS = {"root": 1, "endless": 2, "circle": 3, "itself": 4, "busy": 5, "wide": 6, "bushy": 7}
+IDS = {"root": 1, "endless": 2, "circle": 3, "itself": 4, "busy": 5, "wide": 6, "bushy": 7, "twice": 8}
+TWICE = itertools.cycle(["pair", "link"])
 
 
 def opaque(data):
@@ -24,9 +26,10 @@ def opaque(data):
 
 
 def attributes(name):
-    """fattr3 of a directory."""
+    """fattr3 of a directory, or of the one symbolic link."""
+    kind = SYMLINK if name == "link" else DIRECTORY
     number = IDS.get(name) or (1000 + int(name) if name.isdecimal() else zlib.crc32(name.encode()))
-    return struct.pack(">5I2Q2I2Q6I", DIRECTORY, 0o755, 2, 0, 0, 4096, 4096, 0, 0, 1, number, *[0] * 6)
+    return struct.pack(">5I2Q2I2Q6I", kind, 0o755, 2, 0, 0, 4096, 4096, 0, 0, 1, number, *[0] * 6)
 
 
 def entries_from(cookie, count):
@@ -49,6 +52,10 @@ def listing(directory, cookie):
         return b"".join(entry(f"empty{at}", at, at) for at in range(cookie + 1, cookie + 100)), False
     if directory.startswith("empty"):
         return b"", True
+    if directory == "twice":  # a directory with another one in it, and a symbolic link in its place
+        return b"".join(entry("zaa", at, at) for at in (1, 2) if at > cookie), True
+    if directory == "pair":
+        return entry("sub", 1, 1) if cookie == 0 else b"", True
     if directory.startswith("bushy"):  # two below each, down to where no path reaches
         return b"".join(entry(name, number, number) for name, number in (("0", 1), ("1", 2)) if number > cookie), True
     # In itself, or one level further down.
@@ -60,11 +67,17 @@ def child(directory, name):
         return name
     if directory.startswith("bushy"):
         return f"bushy{zlib.crc32((directory + name).encode())}"
+    if directory == "twice":
+        return next(TWICE)
+    if directory == "pair":
+        return "empty below"
     return directory if directory == "itself" else str(int(directory) + 1)
 
 
 class Service(socketserver.BaseRequestHandler):
     """MOUNT and NFS version 3 on one TCP port, as far as the commands here ask."""
+
+    target = b""  # of the symbolic link
 
     def handle(self):
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -113,6 +126,8 @@ class Service(socketserver.BaseRequestHandler):
             if found == "busy":
                 return struct.pack(">2I", JUKEBOX, 0)
             return struct.pack(">I", 0) + opaque(found.encode()) + struct.pack(">I", 1) + attributes(found) + struct.pack(">I", 0)
+        if procedure == 5:
+            return struct.pack(">2I", 0, 0) + opaque(self.target)
         if procedure == 16:
             shown, eof = listing(directory, struct.unpack_from(">Q", rest)[0])
             return struct.pack(">2IQ", 0, 0, 0) + shown + struct.pack(">2I", 0, eof)
@@ -157,6 +172,18 @@ class Endless(unittest.TestCase):
         self.ends("circles", "ls", "URL/circle")
         self.ends("circles", "rm", "-r", "URL/circle")
         self.ends("circles", "cp", "-r", "URL/circle", os.path.join(self.work, "circle"))
+
+    def test_what_takes_the_place_of_a_directory_reaches_nothing_outside_the_destination(self):
+        outside, copy = os.path.join(self.work, "outside"), os.path.join(self.work, "copy")
+        os.makedirs(os.path.join(outside, "sub"))
+        os.chmod(os.path.join(outside, "sub"), 0o700)
+        known = os.stat(os.path.join(outside, "sub"))
+        Service.target = outside.encode()
+        os.makedirs(os.path.join(copy, "zaa"))  # so that entries of `copy` are looked for
+        self.ends("listed twice", "sync", "--delete", "URL/twice", copy)
+        after = os.stat(os.path.join(outside, "sub"))
+        self.assertEqual((after.st_mode, after.st_mtime_ns), (known.st_mode, known.st_mtime_ns))
+        self.assertFalse(os.path.islink(os.path.join(copy, "zaa")))
 
     def test_a_directory_within_itself_is_found(self):
         self.ends("within itself", "rm", "-r", "URL/itself")

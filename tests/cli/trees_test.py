@@ -317,6 +317,14 @@ class Sync(Tree):
         self.assertIn("/a/deep/two.TXT' -> '", told)
         self.assertEqual(os.listdir(self.at()), [])
 
+    def test_goes_through_a_link_that_the_user_named(self):
+        os.mkdir(self.at("real"))
+        os.symlink("real", self.at("link"))
+        for path in (self.at("link"), self.at("link") + "/"):
+            self.good("sync", self.url("a"), path)
+        self.assertEqual(snapshot(self.at("real")), snapshot(self.there("a")))
+        self.assertTrue(os.path.islink(self.at("link")))
+
     def test_within_a_server_and_with_mistakes(self):
         self.good("sync", self.url("a"), self.server.tcp(f"/files/{self.name}/copy") + "&version=4.2")
         self.assertEqual(snapshot(self.there("copy")), snapshot(self.there("a")))

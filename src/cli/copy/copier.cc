@@ -163,9 +163,23 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
   }
 }
 
+bool Copier::made_here(const CopyObject& directory) const {
+  return std::ranges::any_of(finished_, [&directory](const Finished& made) {
+    return made.directory.fsid == directory.fsid && made.directory.file_id == directory.file_id;
+  });
+}
+
 Task<bool> Copier::clear(const CopyObject& source, Target& target) {
   const bool other = target.existing && target.existing->kind != source.kind;
   if (!options_.remove_others || !other || source.kind == Kind::Other) co_return true;
+  // Two names of the source may be one in the destination, where case does not count.
+  if (target.existing->kind == Kind::Directory && made_here(*target.existing)) {
+    fail(from_.shown_path(source.path),
+         fmt::format("'{}' was copied to its place before", to_.shown_path(target.existing->path)));
+    co_return false;
+  }
+  // A file that is in flight has a temporary name there.
+  co_await files_.join();
   Member member{target.name, *target.existing};
   const Outcome<Ok> removed = co_await remover_.remove(target.directory, std::move(member));
   if (!removed) fail(to_.shown_path(target.existing->path), removed.error());
@@ -206,8 +220,15 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
     if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
     if (batch->empty()) break;
     for (Member& member : *batch) {
-      if (options_.remove_others && !fresh) names.insert(member.name);
-      if (stopped() || excluded(member.object.path, member.object.kind)) continue;
+      if (stopped()) break;
+      // A second object of that name would take the place of the first, while complete() and files
+      // in flight still mean that one.
+      if (!names.insert(member.name).second) {
+        fail(from_.shown_path(member.object.path),
+             "it is listed twice in its directory; if that has changed meanwhile, copy it again");
+        continue;
+      }
+      if (excluded(member.object.path, member.object.kind)) continue;
       if (count(member.object)) co_await copy_member(*directory, std::move(member), fresh);
     }
   }

@@ -103,6 +103,8 @@ class Copier {
   // `fresh`: nothing can be in the directory yet.
   Task<void> copy_member(CopyObject directory, Member member, bool fresh);
   Task<void> copy_directory(CopyObject source, Target target);
+  // Whether this run copies to `directory`, whose end is in complete().
+  bool made_here(const CopyObject& directory) const;
   // Removes what stands at `target` if it is of another kind; false: it is still there.
   Task<bool> clear(const CopyObject& source, Target& target);
   Task<void> remove_others(const CopyObject& source, CopyObject directory,

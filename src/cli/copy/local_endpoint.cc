@@ -65,6 +65,29 @@ Outcome<std::optional<CopyObject>> look(const std::string& path, Follow follow) 
   return std::optional<CopyObject>(std::move(object));
 }
 
+// Opens what is at `path`, which begins with the directory `top`. Below that no component may be a
+// symbolic link: one that has come there would lead out of the destination.
+net::UniqueFd open_below(const std::string& top, const std::string& path) {
+  constexpr int kStep = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  // O_NONBLOCK: if it has become a FIFO meanwhile, open(2) must not block.
+  constexpr int kLast = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  net::UniqueFd fd;
+  errno = EXDEV;
+  if (!path.starts_with(top)) return fd;
+  fd = net::UniqueFd(::open(top.c_str(), kStep));
+  if (!fd) return fd;
+  std::string_view left = std::string_view(path).substr(top.size());
+  for (;;) {
+    left.remove_prefix(std::min(left.find_first_not_of('/'), left.size()));
+    const std::string name(left.substr(0, left.find('/')));
+    left.remove_prefix(name.size());
+    const bool last = left.empty();
+    const char* const next = name.empty() ? "." : name.c_str();
+    fd = net::UniqueFd(::openat(fd.fd(), next, last ? kLast : kStep | O_NOFOLLOW));
+    if (!fd || last) return fd;
+  }
+}
+
 Outcome<std::uint64_t> read_now(const std::string& path, std::uint64_t offset, MutableBytes to) {
   const net::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) return trouble("read", path, errno);
@@ -121,7 +144,11 @@ class LocalEndpoint final : public CopyEndpoint {
   LocalEndpoint(Run& run, Progress& progress) : run_(run), progress_(progress) {}
 
   Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) override {
-    co_return co_await offloaded(run_.loop, [&] { return look(path, follow); });
+    Outcome<std::optional<CopyObject>> found =
+        co_await offloaded(run_.loop, [&] { return look(path, follow); });
+    const bool top = follow == Follow::Yes && found && *found;
+    if (top && (*found)->kind == Kind::Directory) top_ = path;
+    co_return found;
   }
   Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
                                                    std::string name) override {
@@ -203,9 +230,10 @@ class LocalEndpoint final : public CopyEndpoint {
     });
   }
   Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) override {
+    // Another find() may change it while a worker reads it.
+    const std::string top = top_;
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-      const net::UniqueFd fd(::open(directory.path.c_str(), kFlags));
+      const net::UniqueFd fd = open_below(top, directory.path);
       if (!fd) return trouble("open", directory.path, errno);
       return adopt_local(fd.fd(), directory.path, extras);
     });
@@ -219,10 +247,10 @@ class LocalEndpoint final : public CopyEndpoint {
     });
   }
   Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
+    // Another find() may change it while a worker reads it.
+    const std::string top = top_;
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      // O_NONBLOCK: if it has become a FIFO meanwhile, open(2) must not block.
-      constexpr int kFlags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
-      const net::UniqueFd fd(::open(object.path.c_str(), kFlags));
+      const net::UniqueFd fd = open_below(top, object.path);
       if (!fd) return trouble("open", object.path, errno);
       return finish_local(fd.fd(), object.path, finish);
     });
@@ -231,6 +259,7 @@ class LocalEndpoint final : public CopyEndpoint {
  private:
   Run& run_;
   Progress& progress_;
+  std::string top_;  // the last directory that was found as the user named it, links followed
 };
 
 }  // namespace
