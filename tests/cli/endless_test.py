@@ -192,6 +192,12 @@ class Endless(unittest.TestCase):
     def test_a_tree_without_a_floor_is_left(self):
         self.ends("1024 directories", "rm", "-r", "URL/deep")
 
+    def test_a_list_of_a_tree_without_a_floor_says_what_it_leaves_out(self):
+        port = self.server.server_address[1]
+        result = stag("ls", "-R", f"nfs://127.0.0.1:{port}/x/deep?proto=tcp&mountport={port}")
+        self.assertEqual((result.returncode, result.stdout.count("more:\n")), (1, 1024))
+        self.assertRegex(result.stderr, r"^stag ls: .*1024 directories deep.*\n$")
+
     def test_a_server_that_is_never_ready_is_left_after_the_timeout(self):
         self.ends("try again later", "stat", "--timeout", "1", "URL/busy")
 

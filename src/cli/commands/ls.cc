@@ -147,23 +147,30 @@ class Ls final : public Command {
       listed += lines->size();
       if (listed > Listing::kMostKept)
         co_return failed("there are too many entries below; list parts of it");
-      add_directories(directory, first, *lines, left);
+      const bool all = add_directories(directory, first, *lines, left);
+      if (!all)
+        exit = failed(fmt::format("'{}': it is more than {} directories deep; does it ever end?",
+                                  shown(place.path), Descent::kMostDepth));
     }
     co_return exit;
   }
-  // In reverse: the next one is taken from the end.
-  void add_directories(const Line& above, bool top, const std::vector<Line>& lines,
+  // In reverse: the next one is taken from the end. False: there are some too deep for it.
+  bool add_directories(const Line& above, bool top, const std::vector<Line>& lines,
                        std::vector<Line>& left) const {
     const bool listed = above.attributes->type == nfs::client::FileType::Directory;
-    if (!recursive_ || itself_ || !listed) return;
+    if (!recursive_ || itself_ || !listed) return true;
+    bool all = true;
     for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
       const bool directory =
           line->attributes && line->attributes->type == nfs::client::FileType::Directory;
-      if (!directory || above.depth >= Descent::kMostDepth) continue;
+      const bool too_deep = directory && above.depth >= Descent::kMostDepth;
+      all = all && !too_deep;
+      if (!directory || too_deep) continue;
       left.push_back(*line);
       left.back().below = top ? line->name : above.below + "/" + line->name;
       left.back().depth = above.depth + 1;
     }
+    return all;
   }
 
   Task<Outcome<Node>> named(Remote& remote) {
