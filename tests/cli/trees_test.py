@@ -301,6 +301,32 @@ class Sync(Tree):
             os.unlink(below("copy", "kept.o"))
             self.assertEqual(snapshot(below("copy")), snapshot(here))
 
+    def test_keeps_what_is_excluded_with_delete_below_the_source_that_is_here(self):
+        os.makedirs(self.at("cache"))
+        self.write(self.at("f"))
+        os.makedirs(self.there("copy", "cache"))
+        for name in ("keep", "go"):
+            self.write(self.there("copy", "cache", name))
+        for source in (".", "./"):
+            self.good("sync", "--delete", "--exclude", "cache/keep", source, self.url("copy"), cwd=self.at())
+            self.assertEqual(snapshot(self.there("copy")).keys(), {"f", "cache", "cache/keep"})
+
+    def test_keeps_what_is_excluded_with_delete_below_a_directory_that_is_gone(self):
+        self.good("sync", self.url("a"), self.at("copy"))
+        os.makedirs(self.at("copy", "gone", "below"))
+        os.makedirs(self.at("copy", "gone", "empty"))
+        for name in ("a.log", "b.txt", "below/c.log", "below/d.txt"):
+            self.write(self.at("copy", "gone", name))
+        told = self.good("sync", "--delete", "--dry-run", "--exclude", "*.log", self.url("a"), self.at("copy"))
+        self.assertEqual(told.count("removed '"), 3)
+        self.good("sync", "--delete", "--exclude", "*.log", self.url("a"), self.at("copy"))
+        expected = {"gone", "gone/a.log", "gone/below", "gone/below/c.log"}
+        self.assertEqual(snapshot(self.at("copy")).keys() - snapshot(self.there("a")).keys(), expected)
+        os.unlink(self.at("copy", "one.txt"))
+        os.rename(self.at("copy", "gone"), self.at("copy", "one.txt"))
+        self.bad(1, "what --exclude matches is in it", "sync", "--delete", "--exclude", "*.log", self.url("a"), self.at("copy"))
+        self.assertTrue(os.path.exists(self.at("copy", "one.txt", "below", "c.log")))
+
     def test_replaces_what_is_of_another_kind_with_delete(self):
         self.good("sync", self.url("a"), self.at("copy"))
         os.unlink(self.at("copy", "one.txt"))

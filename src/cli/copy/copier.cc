@@ -58,10 +58,13 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
       progress_(progress),
       complain_(std::move(complain)),
       announce_(std::move(announce)),
-      remover_(run, to, options.dry_run, [this](const CopyObject& removed) {
-        ++progress_.removed;
-        if (announce_) announce_("", to_.shown_path(removed.path));
-      }) {}
+      remover_(
+          run, to, options.dry_run,
+          [this](const std::string& path, Kind kind) { return excluded(path, kind); },
+          [this](const CopyObject& removed) {
+            ++progress_.removed;
+            if (announce_) announce_("", to_.shown_path(removed.path));
+          }) {}
 
 bool Copier::may_collide(const std::string& name) {
   const bool first = names_.empty();
@@ -181,10 +184,16 @@ Task<bool> Copier::clear(const CopyObject& source, Target& target) {
   // A file that is in flight has a temporary name there.
   co_await files_.join();
   Member member{target.name, *target.existing};
-  const Outcome<Ok> removed = co_await remover_.remove(target.directory, std::move(member));
-  if (!removed) fail(to_.shown_path(target.existing->path), removed.error());
-  if (removed) target.existing.reset();
-  co_return removed.ok();
+  const Outcome<bool> removed =
+      co_await remover_.remove(target.directory, std::move(member), source.path);
+  if (!removed) {
+    fail(to_.shown_path(target.existing->path), removed.error());
+    co_return false;
+  }
+  if (!*removed)
+    fail(to_.shown_path(target.existing->path), "what --exclude matches is in it, and in the way");
+  if (*removed) target.existing.reset();
+  co_return *removed;
 }
 
 Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
@@ -194,11 +203,11 @@ Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
   Outcome<std::vector<Member>> members = co_await remover_.all_of(directory);
   if (!members) co_return fail(to_.shown_path(directory.path), members.error());
   for (Member& member : *members) {
-    const bool stays = names.contains(member.name) ||
-                       excluded(path_below(source, member.name), member.object.kind);
-    if (stays || stopped()) continue;
+    if (names.contains(member.name) || stopped()) continue;
     const std::string path = member.object.path;
-    const Outcome<Ok> removed = co_await remover_.remove(directory, std::move(member));
+    std::string counterpart = path_below(source, member.name);
+    const Outcome<bool> removed =
+        co_await remover_.remove(directory, std::move(member), std::move(counterpart));
     if (!removed) fail(to_.shown_path(path), removed.error());
   }
 }
@@ -264,8 +273,10 @@ bool Copier::count(const CopyObject& found) {
 }
 
 bool Copier::excluded(std::string_view path, Kind kind) const {
-  if (source_path_ != "." && path.starts_with(source_path_))
-    path.remove_prefix(source_path_.size());
+  // A local "." is in front of the paths below it, a remote one is not.
+  const bool prefixed =
+      source_path_ == "." ? path.starts_with("./") : path.starts_with(source_path_);
+  if (prefixed) path.remove_prefix(source_path_.size());
   path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
   return options_.exclusion.excludes(path, kind == Kind::Directory);
 }

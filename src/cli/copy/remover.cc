@@ -6,8 +6,10 @@ namespace stag::cli {
 
 using nfs::client::Error;
 
-Task<Outcome<Ok>> Remover::remove(CopyObject directory, Member member) {
+Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::string counterpart) {
   const CopyObject& object = member.object;
+  if (keeps_(counterpart, object.kind)) co_return false;
+  bool empty = true;
   if (object.kind == Kind::Directory) {
     const Descent::Step step(descent_, {object.handle, object.fsid, object.file_id});
     if (step.refusal()) co_return Failure{Error::of_local(std::string(*step.refusal()))};
@@ -16,18 +18,22 @@ Task<Outcome<Ok>> Remover::remove(CopyObject directory, Member member) {
     if (!members) co_return Failure{members.error()};
     for (Member& below : *members) {
       if (run_.cancel.cancelled()) co_return Failure{Error::of_local("interrupted")};
-      const Outcome<Ok> removed = co_await remove(object, std::move(below));
+      std::string its_counterpart = counterpart + "/" + below.name;
+      const Outcome<bool> removed =
+          co_await remove(object, std::move(below), std::move(its_counterpart));
       if (!removed) co_return removed;
+      empty = empty && *removed;
     }
   }
+  if (!empty) co_return false;
   if (!dry_run_) {
     const Outcome<Ok> removed = co_await endpoint_.remove(std::move(directory), member);
     // An entry that somebody else has removed counts as removed.
     const bool gone = removed || removed.error().is(nfs::client::Status::NoEntry);
-    if (!gone) co_return removed;
+    if (!gone) co_return Failure{removed.error()};
   }
   told_(object);
-  co_return Ok{};
+  co_return true;
 }
 
 Task<Outcome<std::vector<Member>>> Remover::all_of(CopyObject directory) {
