@@ -216,6 +216,21 @@ class Kept(Case):
             self.assertEqual(sorted(os.listdir(self.there())), ["a", "b"])
             self.assertTrue(os.path.samefile(self.there("a"), self.there("b")))
 
+    def test_with_a_names_become_links_to_nothing_but_a_copy(self):
+        for option in ("-n", "-u"):
+            os.mkdir(self.at(option))
+            for name in ("b", "c", "d"):
+                os.link(self.write(self.at(option, "a"), b"content") if name == "b" else self.at(option, "a"), self.at(option, name))
+            os.utime(self.at(option, "a"), (1000, 1000))
+            os.mkdir(self.there(option))
+            for name in ("a", "b", "c"):
+                self.write(self.there(option, name), b"another file")
+            os.unlink(self.there(option, "b"))
+            self.good("cp", "-a", option, self.at(option) + "/.", self.url(option))
+            contents = [self.read(self.there(option, name)) for name in ("a", "b", "c", "d")]
+            self.assertEqual(contents, [b"another file", b"content", b"another file", b"content"])
+            self.assertTrue(os.path.samefile(self.there(option, "b"), self.there(option, "d")))
+
     def access_list(self, *entries):
         """A POSIX ACL as the kernel keeps it: (tag, permissions, id)."""
         return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -283,9 +283,10 @@ bool Copier::excluded(std::string_view path, Kind kind) const {
 
 bool Copier::is_further_name(const CopyObject& source, const Target& target) {
   if (!options_.preserve.links || source.links < 2) return false;
-  const auto [first, fresh] = first_names_.try_emplace(FileId(source.fsid, source.file_id), target);
-  if (!fresh) links_.push_back({source, target, first->second});
-  return !fresh;
+  const FileId id(source.fsid, source.file_id);
+  const bool further = !first_names_.try_emplace(id, FirstName{target}).second;
+  if (further) links_.push_back({source, target});
+  return further;
 }
 
 bool Copier::is_copy(const CopyObject& source) const {

@@ -79,11 +79,15 @@ class Copier {
     std::optional<CopyObject> source{};  // where its Extras are
   };
 
-  // A further name of a file that was copied as `first`.
+  // A further name of a file of several links.
   struct Link {
     CopyObject source;
     Target target;
-    Target first;
+  };
+  // The name that the further ones become links to.
+  struct FirstName {
+    Target target;
+    bool is_copy = false;  // this run has made it one, or found it the same
   };
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  // fsid and file_id
 
@@ -121,6 +125,10 @@ class Copier {
   // Those of `source`, given to what `adopt` writes to.
   using Adopt = std::function<Task<Outcome<Ok>>(Extras)>;
   Task<Outcome<Ok>> pass_extras(CopyObject source, Adopt adopt);
+  // `target` is a copy of `source` now, to which its further names may be linked.
+  void note_copy(const CopyObject& source, const Target& target);
+  // Whether `existing` stays whatever is in it.
+  bool left_alone(const CopyObject& source, const CopyObject& existing) const;
   // Whether `existing` stays as it is.
   Task<Outcome<bool>> stays(const CopyObject& source, const CopyObject& existing);
   // How much of `existing` is the beginning of `source`, and durable.
@@ -148,7 +156,7 @@ class Copier {
   std::set<std::string> names_;                             // of the sources so far
   std::optional<std::pair<std::string, CopyObject>> into_;  // the last destination and what it is
   std::string source_path_;                                 // of the present source
-  std::map<FileId, Target> first_names_;                    // of files with several links
+  std::map<FileId, FirstName> first_names_;                 // of files with several links
   std::vector<Link> links_;
   std::vector<Finished> finished_;  // parents before their entries
   std::optional<CopyObject> root_;  // the first directory that was copied to

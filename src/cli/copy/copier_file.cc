@@ -28,6 +28,7 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
     if (*kept) {
       const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
       if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
+      if (!left_alone(source, *target.existing)) note_copy(source, target);
       ++progress_.skipped;
       progress_.expected_bytes -= source.size;
       co_return;
@@ -36,13 +37,22 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
   Outcome<Ok> moved{Ok{}};
   if (!options_.dry_run) moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
+  note_copy(source, target);
   ++progress_.files;
   announce(source, target);
 }
 
+void Copier::note_copy(const CopyObject& source, const Target& target) {
+  const auto first = first_names_.find(FileId(source.fsid, source.file_id));
+  if (first != first_names_.end()) first->second = {.target = target, .is_copy = true};
+}
+
+bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
+  return options_.keep_existing || (options_.newer_only && existing.modified >= source.modified);
+}
+
 Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& existing) {
-  if (options_.keep_existing) co_return true;
-  if (options_.newer_only && existing.modified >= source.modified) co_return true;
+  if (left_alone(source, existing)) co_return true;
   if (options_.same == Same::Never || source.kind != existing.kind) co_return false;
   if (source.kind == Kind::Symlink) {
     const Outcome<std::string> ours = co_await from_.readlink(source);
@@ -138,14 +148,18 @@ Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, Adopt adopt) {
 }
 
 Task<void> Copier::make_link(Link link) {
-  const Outcome<std::optional<CopyObject>> first =
-      co_await to_.find_in(link.first.directory, link.first.name);
-  if (!first) co_return fail(from_.shown_path(link.source.path), first.error());
+  const FirstName known = first_names_.at(FileId(link.source.fsid, link.source.file_id));
   const std::optional<CopyObject>& existing = link.target.existing;
-  // Also when the file could not be copied under its first name.
-  const bool copied = *first && (*first)->kind == Kind::File;
-  if (!copied || (existing && (options_.keep_existing || existing->kind != Kind::File)))
+  const bool stays =
+      existing && (existing->kind != Kind::File || left_alone(link.source, *existing));
+  // What has the first name may be another file, which was left alone.
+  if (!known.is_copy || stays)
     co_return co_await copy_file(std::move(link.source), std::move(link.target));
+  const Outcome<std::optional<CopyObject>> first =
+      co_await to_.find_in(known.target.directory, known.target.name);
+  if (!first) co_return fail(from_.shown_path(link.source.path), first.error());
+  const bool there = *first && (*first)->kind == Kind::File;
+  if (!there) co_return co_await copy_file(std::move(link.source), std::move(link.target));
   const bool linked =
       existing && existing->fsid == (*first)->fsid && existing->file_id == (*first)->file_id;
   if (!linked && !options_.dry_run) {
