@@ -78,6 +78,27 @@ class StandardStreams(Case):
         self.assertEqual(os.stat(self.there("f")).st_size, 0)
         self.assertEqual(self.good("cp", self.url("f"), "-"), "")
 
+    def test_are_copied_whatever_is_there_but_with_n(self):
+        for option in ("-u", "--checksum", "--continue"):
+            for old in (b"", b"old and longer"):
+                self.write(self.there("f"), old)
+                result = stag("cp", option, "-", self.url("f"), stdin=None, input="content")
+                self.assertEqual((result.returncode, result.stderr, self.read(self.there("f"))), (0, "", b"content"), option)
+        self.assertEqual(stag("cp", "-n", "-", self.url("f"), stdin=None, input="x").returncode, 0)
+        self.assertEqual(self.read(self.there("f")), b"content")
+
+    def test_have_nothing_that_p_could_keep(self):
+        self.write(self.there("old"))
+        os.chmod(self.there("old"), 0o604)
+        for option in ("-p", "-a"):
+            for name, mode in (("old", 0o604), (f"new{option}", 0o640)):
+                before = os.stat(self.there("old")).st_mtime
+                result = stag("cp", option, "-", self.url(name), stdin=None, input="content", umask=0o027)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                known = os.stat(self.there(name))
+                self.assertEqual(known.st_mode & 0o7777, mode)
+                self.assertGreaterEqual(known.st_mtime, before)
+
     def test_have_no_name_for_a_directory(self):
         result = stag("cp", "-", self.url(), stdin=None, input="x")
         self.assertEqual(result.returncode, 1)

@@ -44,6 +44,16 @@ std::optional<std::string> path_beside(const Remote& remote, const std::string& 
   return directory + (directory.empty() ? "" : "/") + theirs.name + slash;
 }
 
+// Standard input has no mode, owner or times to be kept, and nothing to be compared before it is
+// read, which is possible once.
+CopyOptions for_a_stream(CopyOptions options) {
+  options.preserve = {};
+  options.newer_only = false;
+  options.same = Same::Never;
+  options.go_on = false;
+  return options;
+}
+
 }  // namespace
 
 struct CopyCommand::Work {
@@ -165,9 +175,10 @@ Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
     else
       put("'{}' -> '{}'\n", shown(source_path), shown(path));
   };
-  work.stage->copier =
-      std::make_unique<Copier>(work.run, *end.side, *work.to.side, options_, work.progress, said,
-                               quiet ? Copier::Announce() : Copier::Announce(told));
+  const bool stream = !end.remote && end.path == kStandard;
+  work.stage->copier = std::make_unique<Copier>(
+      work.run, *end.side, *work.to.side, stream ? for_a_stream(options_) : options_, work.progress,
+      said, quiet ? Copier::Announce() : Copier::Announce(told));
   co_return Exit::Done;
 }
 

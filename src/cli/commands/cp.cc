@@ -9,7 +9,8 @@ namespace stag::cli {
 namespace {
 
 constexpr std::string_view kNotes =
-    "'-' as SRC is standard input, as DST standard output.\n"
+    "'-' as SRC is standard input, as DST standard output. Standard input is copied whatever is\n"
+    "there, but with -n; -p has nothing of it to keep.\n"
     "Without -p a new file has the permissions of its source within the umask, and never its\n"
     "setuid, setgid and sticky bits. With -p it has these only where the owner is kept, too.\n"
     "A file that is overwritten keeps its owner, mode and links. It is replaced in one step when\n"
