@@ -335,6 +335,39 @@ class Holes(Case):
         self.good("cp", url, self.server.url(f"/memory/{self.name}"))
         self.assertFalse(proxy.reached.is_set())
 
+    def changed_meanwhile(self, size, change):
+        """Copies a file of `size` bytes, data but for a hole at 32 MiB; `change` comes in the middle."""
+        with open(self.there("f"), "wb") as file:
+            file.write(os.urandom(32 << 20))
+            file.seek(48 << 20)
+            file.write(os.urandom(max(0, size - (48 << 20))))
+            file.truncate(size)
+        proxy = Proxy(self.server.tcp_port, "down", 4 << 20)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}/f?proto=tcp&version=4.2"
+        copy = subprocess.Popen([harness.STAG, "cp", url, self.at("back")], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        with open(self.there("f"), "r+b") as file:
+            change(file)
+        proxy.released.set()
+        errors = copy.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual((copy.returncode, errors), (0, ""))
+        self.assertEqual(os.stat(self.at("back")).st_size, os.stat(self.there("f")).st_size)
+        self.assertTrue(self.read(self.at("back"))[8 << 20:] == self.read(self.there("f"))[8 << 20:])
+
+    def test_in_a_file_that_shrinks_are_no_zeros_behind_its_end(self):
+        self.changed_meanwhile(50 << 20, lambda file: file.truncate(30 << 20))
+        self.changed_meanwhile(50 << 20, lambda file: file.truncate(49 << 20))
+        self.changed_meanwhile(64 << 20, lambda file: file.truncate(40 << 20))
+
+    def test_in_a_file_that_grows_do_not_cut_what_came(self):
+        def grow(file):
+            file.seek(0, os.SEEK_END)
+            file.write(b"more" * 1000)
+
+        for size in (40 << 20, 50 << 20):
+            self.changed_meanwhile(size, grow)
+
     def test_are_zeros_on_standard_output(self):
         self.sparse(self.there("f"))
         for version in ("3", "4.2"):

@@ -141,9 +141,9 @@ class RemoteEndpoint final : public CopyEndpoint {
       if (*copied) co_return **copied;
     }
     if (seeks_ && file.used < file.size) {
-      const Outcome<bool> fed = co_await feed_data(file, temp_file.sink());
+      const Outcome<std::optional<std::uint64_t>> fed = co_await feed_data(file, temp_file.sink());
       if (!fed) co_return Failure{fed.error()};
-      if (*fed) co_return file.size;
+      if (*fed) co_return **fed;
       seeks_ = false;
     }
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
@@ -226,35 +226,60 @@ class RemoteEndpoint final : public CopyEndpoint {
     attributes.modified = nfs::client::SetTime::to(finish.modified);
     static_cast<void>(co_await remote_.files().setattr(link, attributes));
   }
-  // Reads a file but for its holes (RFC 7862 15.11); false where the server does not know them.
-  Task<Outcome<bool>> feed_data(CopyObject file, nfs::client::DataSink& sink) {
+  // Reads a file but for its holes (RFC 7862 15.11) and yields its length, which may have changed
+  // meanwhile; nullopt where the server does not know them.
+  Task<Outcome<std::optional<std::uint64_t>>> feed_data(CopyObject file,
+                                                        nfs::client::DataSink& sink) {
     using nfs::client::Content;
     std::vector<std::byte> buffer;
-    for (std::uint64_t at = 0; at < file.size;) {
+    std::uint64_t at = 0;
+    while (at < file.size) {
       const auto data = co_await remote_.files().seek(file.handle, at, Content::Data);
-      if (!data && at == 0 && data.error().kind == Error::Kind::Nfs) co_return false;
+      if (!data && at == 0 && data.error().kind == Error::Kind::Nfs)
+        co_return std::optional<std::uint64_t>();
       if (!data) co_return Failure{data.error()};
       if (*data && **data < at) co_return Failure{misled(file)};
-      progress_.bytes += data->value_or(file.size) - at;
-      if (!*data) break;
+      // Nothing but a hole is left, or the file ends before `at`: reading tells.
+      if (!*data) co_return co_await feed_last_hole(std::move(file), sink, at);
+      progress_.bytes += **data - at;
       const auto hole = co_await remote_.files().seek(file.handle, **data, Content::Hole);
       if (!hole) co_return Failure{hole.error()};
       const std::uint64_t end = hole->value_or(file.size);
-      const Outcome<Ok> fed = co_await feed_range(file, sink, **data, end, buffer);
+      const Outcome<std::uint64_t> fed = co_await feed_range(file, sink, **data, end, buffer);
       if (!fed) co_return Failure{fed.error()};
       if (end <= at) co_return Failure{misled(file)};
-      at = end;
+      const bool shrank = *fed < end;
+      // Without a byte of data, the file ends in the hole before.
+      if (!shrank || *fed > **data) at = *fed;
+      if (shrank) break;
     }
-    co_return true;
+    co_return some(co_await feed_rest(std::move(file), sink, at));
+  }
+  // Passes over what is left of a file if it still has the length that is known of it.
+  Task<Outcome<std::optional<std::uint64_t>>> feed_last_hole(CopyObject file,
+                                                             nfs::client::DataSink& sink,
+                                                             std::uint64_t at) {
+    std::byte last{};
+    const Outcome<std::uint64_t> got =
+        co_await remote_.files().read_into(file.handle, file.size - 1, MutableBytes(&last, 1));
+    if (!got) co_return Failure{got.error()};
+    if (*got == 1) progress_.bytes += file.size - at;
+    const std::uint64_t from = *got == 1 ? file.size : at;
+    co_return some(co_await feed_rest(std::move(file), sink, from));
+  }
+  static Outcome<std::optional<std::uint64_t>> some(const Outcome<std::uint64_t>& length) {
+    if (!length) return Failure{length.error()};
+    return std::optional(*length);
   }
   // What it finds must be behind what it was asked for, or a file would have no end.
   static Error misled(const CopyObject& file) {
     return Error::of_protocol({"look for data of", file.path},
                               "finds it before the place asked for");
   }
-  Task<Outcome<Ok>> feed_range(const CopyObject& file, nfs::client::DataSink& sink,
-                               std::uint64_t at, std::uint64_t end,
-                               std::vector<std::byte>& buffer) {
+  // Yields where it ended: before `end` where the file does.
+  Task<Outcome<std::uint64_t>> feed_range(const CopyObject& file, nfs::client::DataSink& sink,
+                                          std::uint64_t at, std::uint64_t end,
+                                          std::vector<std::byte>& buffer) {
     constexpr std::uint64_t kMost = std::uint64_t{8} << 20;
     buffer.resize(std::max<std::uint64_t>(buffer.size(), std::min(kMost, end - at)));
     while (at < end) {
@@ -264,10 +289,10 @@ class RemoteEndpoint final : public CopyEndpoint {
       if (!got) co_return Failure{got.error()};
       if (*got == 0) break;
       const Outcome<Ok> written = co_await sink.write(at, Bytes(buffer).first(*got));
-      if (!written) co_return written;
+      if (!written) co_return Failure{written.error()};
       at += *got;
     }
-    co_return Ok{};
+    co_return at;
   }
   // Reads what is behind byte `at` of a file, piece by piece.
   Task<Outcome<std::uint64_t>> feed_rest(CopyObject file, nfs::client::DataSink& sink,
