@@ -35,6 +35,8 @@ struct Listener::State {
   std::unique_ptr<rpc::udp::UdpServer> udp;
   std::unique_ptr<fabric::Fabric> fabric;
   std::unique_ptr<rpc::rdma::Server> rdma;
+  bool closing = false;
+  std::promise<void> closed;
 
   net::EpollLoop& loop() const { return loops->at(0); }
 
@@ -83,10 +85,18 @@ struct Listener::State {
       return serve_udp(net::UdpSocket::adopt(loop(), std::move(socket)), options);
     return serve_rdma({}, std::move(socket), options);
   }
+  Task<> close() const {
+    if (tcp != nullptr) co_await tcp->close();
+    if (udp != nullptr) co_await udp->close();
+    if (rdma != nullptr) co_await rdma->close();
+  }
+  void begin_close() {
+    if (std::exchange(closing, true)) return;
+    loop().post([this] { detach(detail::fulfil(close(), closed)); });
+  }
   ~State() {
-    if (tcp != nullptr) wait_on(loop(), [this] { return tcp->close(); });
-    if (udp != nullptr) wait_on(loop(), [this] { return udp->close(); });
-    if (rdma != nullptr) wait_on(loop(), [this] { return rdma->close(); });
+    begin_close();
+    closed.get_future().get();
     run_on(loop(), [this] {
       tcp = nullptr;
       udp = nullptr;
@@ -113,6 +123,10 @@ void Listener::stop_accepting() {
     if (state_->tcp != nullptr) state_->tcp->stop_accepting();
     if (state_->rdma != nullptr) state_->rdma->stop_accepting();
   });
+}
+
+void Listener::begin_close() {
+  state_->begin_close();
 }
 
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at, ListenOptions options) {

@@ -29,6 +29,8 @@ class Listener {
   // Takes no further connection; those that are there are served. Of UDP, which has none, nothing
   // changes. Thread: none that is a loop's.
   void stop_accepting();
+  // Begins what the destruction waits for, so that several Listeners close at the same time.
+  void begin_close();
 
  private:
   friend Result<Listener, Reason> listen(rpc::Service& service, const Address& at,

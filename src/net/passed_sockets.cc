@@ -121,12 +121,17 @@ Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::si
 }
 
 Result<Ok, std::string> send_datagram(const std::string& path, std::string_view text,
-                                      std::span<const UniqueFd> sockets) {
+                                      std::span<const UniqueFd> sockets,
+                                      unsigned patience_seconds) {
   const auto at = unix_address(path);
   if (!at) return Failure{std::string("the name is no path and no abstract socket")};
   if (sockets.size() > kMostPassed) return Failure{std::string("too many sockets")};
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return Failure{words_of(errno)};
+  // As a time limit 0 would be none.
+  const int flags = MSG_NOSIGNAL | (patience_seconds == 0 ? MSG_DONTWAIT : 0);
+  const timeval patience{static_cast<time_t>(patience_seconds), 0};
+  setsockopt(fd.fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   RightsBuffer control;
   iovec piece{const_cast<char*>(text.data()), text.size()};
   msghdr message{};
@@ -135,7 +140,7 @@ Result<Ok, std::string> send_datagram(const std::string& path, std::string_view 
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
   put_rights(message, control, sockets);
-  if (::sendmsg(fd.fd(), &message, MSG_NOSIGNAL) < 0) return Failure{words_of(errno)};
+  if (::sendmsg(fd.fd(), &message, flags) < 0) return Failure{words_of(errno)};
   return Ok{};
 }
 

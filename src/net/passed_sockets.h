@@ -29,9 +29,10 @@ struct PassedMessage {
 Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::size_t most);
 
 // A datagram to a Unix socket: its path, or '@' and the name of an abstract one. The error is one
-// phrase. Does not wait for a receiver that is behind.
+// phrase. For a receiver that is behind it waits at most `patience_seconds`.
 Result<Ok, std::string> send_datagram(const std::string& path, std::string_view text,
-                                      std::span<const UniqueFd> sockets = {});
+                                      std::span<const UniqueFd> sockets = {},
+                                      unsigned patience_seconds = 0);
 // Connects a stream to the path; every read of it fails after `patience_seconds`. The error is the
 // errno of connect().
 Result<UniqueFd, int> connect_locally(const std::string& path, unsigned patience_seconds);

@@ -1,10 +1,13 @@
 """One `stag serve` takes the place of another under load, and one that ends finishes its calls: no client sees an error."""
 import os
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 import harness
@@ -37,6 +40,12 @@ class Case(unittest.TestCase):
         code, log = server.process.wait(harness.PATIENCE), server.log()
         server.end()
         return code, log
+
+    def eventually(self, condition, what):
+        end = time.monotonic() + harness.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.01)
 
     def tree(self, files=250, size=3000):
         folder = os.path.join(self.work, "tree")
@@ -111,19 +120,59 @@ class TakingOver(Case):
         server = self.start("--take-over")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
 
-    def test_of_a_server_that_is_killed_leaves_one_owner(self):
-        server = self.start()
-        server.process.send_signal(signal.SIGSTOP)
+    def stuck(self, *arguments):
+        """A server whose end waits for a reload: its configuration is a pipe that nobody writes."""
+        path = os.path.join(self.work, "stag.toml")
+        with open(path, "w") as file:
+            file.write("loops = 1\n")
+        server = self.start("--config", path, *arguments)
+        self.addCleanup(server.errors.close)
+        self.addCleanup(server.process.stdout.close)
+        os.unlink(path)
+        os.mkfifo(path)
+        server.process.send_signal(signal.SIGHUP)
+        # Opened once somebody reads it.
+        self.eventually(lambda: self.opened(path), "the configuration is read")
+        return server
+
+    def opened(self, path):
+        try:
+            self.addCleanup(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    def waiting(self, server):
+        """A successor that is to wait for its predecessor's end."""
         waiting = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--take-over", "--export", self.exports[0], "--rdma-port",
                                     str(server.rdma_port), "--tcp-port", str(server.tcp_port)], stdout=subprocess.PIPE, text=True)
         self.addCleanup(waiting.stdout.close)
-        server.process.send_signal(signal.SIGCONT)
-        self.assertEqual(self.ended(server)[0], 0)
-        self.assertIn("export", waiting.stdout.readline())
+        self.addCleanup(waiting.kill)
+        return waiting
+
+    def serves_alone(self, successor):
+        self.assertIn("export", successor.stdout.readline())
         refused = stag("serve", "--state", self.state, "--export", "/x=memory", "--rdma-port", "0", "--tcp-port", "0")
         self.assertIn("another 'stag serve' is using it", refused.stderr)
-        waiting.terminate()
-        self.assertEqual(waiting.wait(harness.PATIENCE), 0)
+        successor.terminate()
+        self.assertEqual(successor.wait(harness.PATIENCE), 0)
+
+    def test_of_a_server_that_is_killed_leaves_one_owner(self):
+        server = self.stuck()
+        successor = self.waiting(server)
+        control = os.path.join(self.state, "control")
+        self.eventually(lambda: not os.path.exists(control), "the predecessor ends")
+        self.assertEqual((successor.poll(), server.process.poll()), (None, None))
+        server.process.kill()
+        self.assertEqual(server.process.wait(harness.PATIENCE), -signal.SIGKILL)
+        self.serves_alone(successor)
+
+    def test_of_a_server_that_its_time_limit_ends_waits_for_that(self):
+        server = self.stuck("--drain", "0", "--store-patience", "1")
+        successor = self.waiting(server)
+        self.assertEqual(server.process.wait(harness.PATIENCE), 1)
+        self.assertIn("ends before the last calls have", server.log())
+        self.serves_alone(successor)
 
     def test_is_for_root_and_the_user_of_the_server_only(self):
         if os.geteuid() != 0:
@@ -158,6 +207,32 @@ class Ending(Case):
         following = self.start(ports=("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port)))
         self.assertEqual((copy.communicate(timeout=harness.PATIENCE)[1], copy.returncode), ("", 0))
         self.assertEqual(following.end(), 0)
+
+    def answered(self, host, port):
+        """A connection on which a call has been answered."""
+        client = socket.create_connection((host, port))
+        self.addCleanup(client.close)
+        client.settimeout(harness.PATIENCE)
+        client.sendall(struct.pack(">11I", 0x80000000 | 40, 7, 0, 2, 100003, 3, 0, 0, 0, 0, 0))
+        self.assertEqual(len(client.recv(28, socket.MSG_WAITALL)), 28)
+        return client
+
+    def test_gives_all_connections_the_same_second(self):
+        """Whoever does not end his side of a connection prolongs nobody's."""
+        hosts = ("127.0.0.1", "127.0.0.2")
+        server = self.start("--loops", "2", "--listen", hosts[0], "--listen", hosts[1])
+        while not (other := re.match(r"ready: TCP .*://127.0.0.2:(\d+)/", server.process.stdout.readline())):
+            pass
+        clients = [self.answered(host, port) for host, port in zip(hosts, (server.tcp_port, int(other[1]))) for _ in range(2)]
+        server.process.terminate()
+        for client in reversed(clients):
+            self.assertEqual(client.recv(1), b"")
+        for _ in range(2):
+            for client in clients:
+                client.sendall(b"x")  # is refused when the server has closed the connection
+        for client in clients:
+            client.close()
+        self.assertEqual(self.ended(server)[0], 0)
 
     def test_turns_new_clients_away_at_once(self):
         server = self.start()

@@ -94,6 +94,18 @@ class Notifications(Case):
         self.assertLessEqual(int(manager.hear("RELOADING=")["MONOTONIC_USEC"]), time.monotonic_ns() // 1000)
         self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /a /b")
 
+    def test_wait_for_a_manager_that_is_behind(self):
+        manager = self.manager()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            other.setblocking(False)
+            other.connect(os.path.join(self.work, "notify"))
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    other.send(b"OTHER=1")
+            server = self.start(env=manager.environment)
+            self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /x")
+        self.assertEqual(server.log(), "")
+
     def test_that_nobody_hears_are_logged_and_hurt_nothing(self):
         server = self.start(env={**os.environ, "NOTIFY_SOCKET": os.path.join(self.work, "none")})
         self.assertIn("ServiceManagerUnheard", server.log())
@@ -264,6 +276,26 @@ class Reloads(Case):
         self.eventually(lambda: "log-level 'loud' is unknown" in server.log(), "it is logged")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
         self.assertEqual(stag("ls", server.url("/y")).returncode, 1)
+
+    def test_in_progress_are_waited_for_when_the_server_ends(self):
+        manager = self.manager()
+        self.config("loops = 1")
+        server = self.start("--config", self.path, env=manager.environment)
+        self.addCleanup(server.errors.close)
+        self.addCleanup(server.process.stdout.close)
+        os.unlink(self.path)
+        os.mkfifo(self.path)  # whoever reads it waits for a writer
+        server.process.send_signal(signal.SIGHUP)
+        manager.hear("RELOADING=")
+        server.process.send_signal(signal.SIGHUP)
+        server.process.terminate()
+        manager.hear("STOPPING=")
+        with open(self.path, "w") as file:
+            file.write("loops = 2\n")
+        self.assertEqual(server.process.wait(harness.PATIENCE), 0)
+        self.assertIn("SettingNeedsRestart", server.log())
+        manager.socket.setblocking(False)
+        self.assertRaises(BlockingIOError, manager.hear, "READY=")
 
     def test_do_not_end_a_server_whose_exports_are_on_the_command_line(self):
         self.config("loops = 1")

@@ -11,7 +11,8 @@
 
 namespace stag::cli {
 
-Departure::Departure(std::function<void()> last) : last_(std::move(last)) {
+Departure::Departure(std::function<void()> complain, std::function<void()> last)
+    : complain_(std::move(complain)), last_(std::move(last)) {
   const net::BlockedSignals blocked;
   thread_ = std::thread([this] { watch(); });
 }
@@ -38,9 +39,10 @@ void Departure::watch() {
   changed_.wait(lock, [this] { return left_ || deadline_; });
   if (changed_.wait_until(lock, deadline_.value_or(TimePoint::max()), [this] { return left_; }))
     return;
-  last_();
-  std::fflush(nullptr);
+  complain_();
   net::abandon_sockets();
+  std::fflush(nullptr);
+  last_();
   // Not exit(): other threads still use the objects that it would destroy.
   ::_exit(static_cast<int>(Exit::Failed));
 }

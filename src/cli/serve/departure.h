@@ -15,9 +15,9 @@ namespace stag::cli {
 // Constructed before the server has work, because at shutdown a new thread might be refused.
 class Departure {
  public:
-  // If the time is over before the Departure is destroyed, another thread calls `last`, closes the
-  // sockets and ends the process with Exit::Failed.
-  explicit Departure(std::function<void()> last);
+  // If the time is over before the Departure is destroyed, another thread calls `complain`, closes
+  // the sockets, calls `last` and ends the process with Exit::Failed.
+  Departure(std::function<void()> complain, std::function<void()> last);
   Departure(const Departure&) = delete;
   Departure& operator=(const Departure&) = delete;
   ~Departure();
@@ -28,6 +28,7 @@ class Departure {
  private:
   void watch();
 
+  const std::function<void()> complain_;
   const std::function<void()> last_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -35,6 +35,8 @@ void Listeners::stop_accepting() {
 
 void Listeners::close() {
   registered_ = nullptr;
+  // At the same time, whatever their peers do.
+  for (Listener& each : listeners_) each.begin_close();
   // The last Listener waits for the Calls, if the loops are nobody else's.
   loops_ = nullptr;
   listeners_.clear();

@@ -12,26 +12,43 @@ namespace stag::cli {
 // On the loop's thread.
 class Reloads {
  public:
-  // `reload` is called on another thread.
-  Reloads(Loop& loop, std::function<void()> reload) : loop_(loop), reload_(std::move(reload)) {}
+  struct Steps {
+    std::function<void()> begin;
+    std::function<void()> reload;  // on another thread
+    std::function<void()> done;    // not after end()
+  };
+  Reloads(Loop& loop, Steps steps) : loop_(loop), steps_(std::move(steps)) {}
   Reloads(const Reloads&) = delete;
   Reloads& operator=(const Reloads&) = delete;
 
   void ask() {
+    if (ended_) return;
     if (std::exchange(running_, true)) {
       again_ = true;
       return;
     }
-    loop_.offload([this] { reload_(); },
-                  [this] {
-                    running_ = false;
-                    if (std::exchange(again_, false)) ask();
-                  });
+    steps_.begin();
+    loop_.offload([this] { steps_.reload(); }, [this] { finish(); });
+  }
+
+  // Takes no further request. `ended` is called when no reload runs, and so maybe at once. Until
+  // then the Reloads, and what the reload uses, stay.
+  void end(std::function<void()> ended) {
+    ended_ = std::move(ended);
+    if (!running_) ended_();
   }
 
  private:
+  void finish() {
+    running_ = false;
+    if (ended_) return ended_();
+    steps_.done();
+    if (std::exchange(again_, false)) ask();
+  }
+
   Loop& loop_;
-  const std::function<void()> reload_;
+  const Steps steps_;
+  std::function<void()> ended_;
   bool running_ = false;
   bool again_ = false;
 };

@@ -23,6 +23,9 @@
 namespace stag::cli {
 namespace {
 
+// A predecessor that its time limit ends has the lock up to that moment, and then takes some more.
+constexpr Duration kMargin = std::chrono::seconds(10);
+
 // For the service manager.
 std::string status_of(const ExportSet& exports) {
   std::string names;
@@ -48,7 +51,6 @@ class Serve final : public Command {
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
   // Until somebody wants an end.
   void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
-  void reload(Reload& reload, const ExportSet& exports);
   // Finishes the Calls in progress and begins no other.
   void drain(net::EpollLoop& loop, rpc::Server& server);
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
@@ -73,12 +75,13 @@ Exit Serve::run() {
   if (!lock) return failed(lock.error());
   std::optional<StateLock> held(*std::move(lock));
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
-  std::optional<Departure> departure(std::in_place, [&] {
+  const auto complain_of_stores = [&] {
     const std::string busy = stores.busy();
     complain("ends before the last calls have" +
              (busy.empty() ? "" : ": no answer from the file system below " + busy));
-    held.reset();
-  });
+  };
+  // A successor begins when the lock is free, maybe before this process is gone.
+  std::optional<Departure> departure(std::in_place, complain_of_stores, [&] { held.reset(); });
   const auto leave = [&] { departure->begin(limit()); };
   const Exit exit = serve(stores, *std::move(lines), leave);
   leave();
@@ -94,7 +97,7 @@ Result<StateLock, std::string> Serve::take_state() {
     auto taken = take_over(Control::path_of(options_.control, options_.state));
     if (!taken) return Failure{taken.error()};
     if (*taken) {
-      wait = (*taken)->limit;
+      wait = (*taken)->limit + kMargin;
       sockets_.inherit(std::move((*taken)->sockets));
     }
   }
@@ -122,7 +125,9 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   // Before the ready line is printed.
   const StoreRounds rounds(loop, stores);
   Reload again(options_, (*services)->exports());
-  Reloads reloads(loop, [&] { reload(again, (*services)->exports()); });
+  Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
+                         .reload = [&] { again(); },
+                         .done = [&] { manager_.ready(status_of((*services)->exports())); }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
@@ -134,6 +139,11 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   else
     complain(listening.error());
   leave();
+  bool reloaded = false;
+  reloads.end([&] {
+    reloaded = true;
+    loop.stop();
+  });
   manager_.stopping("Finishing the calls in progress", limit());
   // Whoever has copies of the sockets goes on listening.
   sockets_.close();
@@ -141,6 +151,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   drain(loop, (*services)->server());
   *control = nullptr;
   wind_up(loop, nfs4);
+  // It uses all that goes now.
+  while (!reloaded) loop.run();
   listeners.close();
   nfs4.stop_callbacks();
   (*services)->recovery().drain();
@@ -166,12 +178,6 @@ void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
   if (signal == SIGHUP && has_files) return reloads.ask();
   if (draining_ != nullptr) return draining_->hurry();
   loop.stop();
-}
-
-void Serve::reload(Reload& reload, const ExportSet& exports) {
-  manager_.reloading();
-  reload();
-  manager_.ready(status_of(exports));
 }
 
 void Serve::drain(net::EpollLoop& loop, rpc::Server& server) {

@@ -63,8 +63,10 @@ std::vector<std::string> ServedSockets::drop_unused() {
 std::vector<net::UniqueFd> ServedSockets::copies() const {
   std::vector<net::UniqueFd> copies;
   const std::lock_guard lock(mutex_);
-  for (const net::UniqueFd& each : opened_)
-    if (net::UniqueFd copy = copy_of(each)) copies.push_back(std::move(copy));
+  for (const net::UniqueFd& each : opened_) {
+    copies.push_back(copy_of(each));
+    if (!copies.back()) return {};
+  }
   return copies;
 }
 

@@ -20,8 +20,8 @@ class ServedSockets {
   Result<net::UniqueFd, Reason> open(net::SocketUse use, const Address& at);
   // Closes the inherited ones that nobody asked for, and yields their addresses.
   std::vector<std::string> drop_unused();
-  // Of all that were opened. They go on listening as long as one of their copies is there. Thread:
-  // any.
+  // Of all that were opened; none where the system refuses one of them. They go on listening as
+  // long as one of their copies is there. Thread: any.
   std::vector<net::UniqueFd> copies() const;
   // Lets go of them: what listens no more is closed.
   void close();

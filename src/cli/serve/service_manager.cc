@@ -65,7 +65,8 @@ void ServiceManager::stopping(std::string_view status, Duration limit) {
 }
 
 void ServiceManager::alive() {
-  tell("WATCHDOG=1\n");
+  // The next one is due soon.
+  tell("WATCHDOG=1\n", {}, 0);
 }
 
 void ServiceManager::keep(const std::vector<net::UniqueFd>& sockets) {
@@ -73,9 +74,10 @@ void ServiceManager::keep(const std::vector<net::UniqueFd>& sockets) {
   if (!sockets.empty()) tell(fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0\n", kStoredName), sockets);
 }
 
-void ServiceManager::tell(std::string_view text, const std::vector<net::UniqueFd>& sockets) {
+void ServiceManager::tell(std::string_view text, const std::vector<net::UniqueFd>& sockets,
+                          unsigned patience_seconds) {
   if (socket_.empty()) return;
-  if (const auto sent = net::send_datagram(socket_, text, sockets); !sent)
+  if (const auto sent = net::send_datagram(socket_, text, sockets, patience_seconds); !sent)
     log_notice(notices::kServiceManagerUnheard, socket_, sent.error());
 }
 

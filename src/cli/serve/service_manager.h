@@ -37,7 +37,11 @@ class ServiceManager {
   void keep(const std::vector<net::UniqueFd>& sockets);
 
  private:
-  void tell(std::string_view text, const std::vector<net::UniqueFd>& sockets = {});
+  void tell(std::string_view text, const std::vector<net::UniqueFd>& sockets = {},
+            unsigned patience_seconds = kPatienceSeconds);
+
+  // For a manager that is behind: what it does not hear would have it give the server up.
+  static constexpr unsigned kPatienceSeconds = 3;
 
   std::string socket_;
   std::optional<Duration> watchdog_;

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <future>
 #include <thread>
 
 #include "base/reason.h"
-#include "cli/serve/reloads.h"
 
 namespace stag::cli {
 namespace {
@@ -110,43 +108,6 @@ TEST_F(StoreWatchTest, keeps_a_part_of_the_data_that_waits_for_a_store_that_hang
   answer();
   while (!stores.busy().empty()) std::this_thread::yield();
   EXPECT_EQ(refused, 5) << "the two were written";
-}
-
-// Offloaded work waits until the test lets it begin.
-class LoopWithHeldWork final : public Loop {
- public:
-  TimePoint now() const override { return {}; }
-  void post(Function function) override { function(); }
-  Timer after(Duration, Function) override { return {}; }
-  void offload(Function work, Function done) override {
-    held.push_back([work = std::move(work), done = std::move(done)]() mutable { work(), done(); });
-  }
-  bool on_thread() const override { return true; }
-  void run_one() {
-    Function next = std::move(held.front());
-    held.pop_front();
-    next();
-  }
-  std::deque<Function> held;
-
- private:
-  void cancel_timer(std::uint64_t) override {}
-};
-
-TEST(Reloads, run_once_more_when_asked_for_during_a_reload) {
-  LoopWithHeldWork loop;
-  int done = 0;
-  Reloads reloads(loop, [&] { ++done; });
-  for (int i = 0; i < 3; ++i) reloads.ask();
-  EXPECT_EQ(loop.held.size(), 1u) << "one at a time";
-  loop.run_one();
-  EXPECT_EQ(done, 1);
-  ASSERT_EQ(loop.held.size(), 1u);
-  loop.run_one();
-  EXPECT_EQ(done, 2);
-  EXPECT_TRUE(loop.held.empty());
-  reloads.ask();
-  EXPECT_EQ(loop.held.size(), 1u);
 }
 
 }  // namespace

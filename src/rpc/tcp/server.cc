@@ -1,5 +1,6 @@
 #include "rpc/tcp/server.h"
 
+#include "base/task_group.h"
 #include "rpc/tcp/loop_shard.h"
 
 namespace stag::rpc::tcp {
@@ -59,11 +60,16 @@ void TcpServer::on_accept(net::AcceptedSocket accepted) {
 
 Task<void> TcpServer::close() {
   stop_accepting();
-  for (std::unique_ptr<LoopShard>& worker : shards_) {
-    co_await resume_on(worker->loop());
-    co_await worker->close();
-    co_await resume_on(loop_);
-  }
+  // At the same time: the second that peers have is the same for all.
+  TaskGroup closing;
+  for (const std::unique_ptr<LoopShard>& worker : shards_) closing.add(close(*worker));
+  co_await closing.join();
+}
+
+Task<void> TcpServer::close(LoopShard& worker) {
+  co_await resume_on(worker.loop());
+  co_await worker.close();
+  co_await resume_on(loop_);
 }
 
 }  // namespace stag::rpc::tcp

@@ -48,6 +48,7 @@ class TcpServer {
   TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& service,
             std::vector<net::EpollLoop*> loops, const ServerOptions& options);
   void on_accept(net::AcceptedSocket accepted);
+  Task<void> close(LoopShard& worker);
 
   net::EpollLoop& loop_;
   std::optional<net::TcpListener> listener_;

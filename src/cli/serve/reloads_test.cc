@@ -1,0 +1,80 @@
+#include "cli/serve/reloads.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace stag::cli {
+namespace {
+
+// Offloaded work waits until the test lets it begin.
+class LoopWithHeldWork final : public Loop {
+ public:
+  TimePoint now() const override { return {}; }
+  void post(Function function) override { function(); }
+  Timer after(Duration, Function) override { return {}; }
+  void offload(Function work, Function done) override {
+    held.push_back([work = std::move(work), done = std::move(done)]() mutable { work(), done(); });
+  }
+  bool on_thread() const override { return true; }
+  void run_one() {
+    Function next = std::move(held.front());
+    held.pop_front();
+    next();
+  }
+  std::deque<Function> held;
+
+ private:
+  void cancel_timer(std::uint64_t) override {}
+};
+
+struct Reloading {
+  int begun = 0;
+  int reloaded = 0;
+  int done = 0;
+  int ended = 0;
+  LoopWithHeldWork loop;
+  Reloads reloads{
+      loop,
+      {.begin = [this] { ++begun; }, .reload = [this] { ++reloaded; }, .done = [this] { ++done; }}};
+};
+
+TEST(Reloads, run_once_more_when_asked_for_during_a_reload) {
+  Reloading is;
+  for (int i = 0; i < 3; ++i) is.reloads.ask();
+  EXPECT_EQ(is.loop.held.size(), 1u) << "one at a time";
+  is.loop.run_one();
+  EXPECT_EQ(is.done, 1);
+  ASSERT_EQ(is.loop.held.size(), 1u);
+  is.loop.run_one();
+  EXPECT_EQ(is.done, 2);
+  EXPECT_TRUE(is.loop.held.empty());
+  is.reloads.ask();
+  EXPECT_EQ(is.loop.held.size(), 1u);
+  EXPECT_EQ(is.begun, 3);
+}
+
+TEST(Reloads, end_when_the_one_that_runs_has_ended) {
+  Reloading is;
+  is.reloads.ask();
+  is.reloads.ask();
+  is.reloads.end([&] { ++is.ended; });
+  EXPECT_EQ(is.ended, 0);
+  is.loop.run_one();
+  EXPECT_EQ(is.ended, 1);
+  EXPECT_EQ(is.reloaded, 1);
+  EXPECT_EQ(is.done, 0);
+  EXPECT_TRUE(is.loop.held.empty());
+}
+
+TEST(Reloads, end_at_once_when_none_runs_and_then_none_begins) {
+  Reloading is;
+  is.reloads.end([&] { ++is.ended; });
+  EXPECT_EQ(is.ended, 1);
+  is.reloads.ask();
+  EXPECT_EQ(is.begun, 0);
+  EXPECT_TRUE(is.loop.held.empty());
+}
+
+}  // namespace
+}  // namespace stag::cli
