@@ -36,6 +36,7 @@ class ExportsFile(Case):
             (f"{self.there()} *.example.com(rw)", "exports:1: client '*.example.com': which hosts a pattern of names means"),
             (f"\n{self.there()} *(xprtsec=mtls)", "exports:2: xprtsec: RPC-with-TLS is not in this build"),
             (f"{self.there()} *(rw,frob)", "'frob' is not known"),
+            (f"{self.there()} 127.0.0.1(ro)(rw,no_root_squash)", "exports:1: behind ')' a blank is missing"),
             (f"{self.there()} @no-such-netgroup(rw)", "no such netgroup"),
             ("# nothing", "nothing to serve"),
         ):
@@ -48,6 +49,11 @@ class ExportsFile(Case):
         answer = stag("ls", server.tcp(self.there()))
         self.assertEqual(answer.returncode, 1)
         self.assertIn("does not let this client mount it", answer.stderr)
+        self.assertEqual(server.end(), 0)
+
+    def test_grants_what_the_first_network_that_matches_says(self):
+        server = self.served_by(f"{self.there()} 127.0.0.0/24(ro,insecure) 127.0.0.0/30(rw,insecure,no_root_squash)\n")
+        self.bad(1, "read-only", "mkdir", server.url(self.there("x")))
         self.assertEqual(server.end(), 0)
 
     def test_stands_beside_exports_of_the_command_line(self):
