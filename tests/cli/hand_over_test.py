@@ -174,6 +174,47 @@ class TakingOver(Case):
         self.assertIn("ends before the last calls have", server.log())
         self.serves_alone(successor)
 
+    def refused(self, server, *arguments):
+        """What a successor says that gives up; the server serves on."""
+        result = stag("serve", "--take-over", "--export", "/x=memory", "--rdma-port", "0", "--tcp-port", "0", *arguments)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.assertEqual(server.log(), "")
+        return result.stderr
+
+    def test_is_for_the_owner_of_the_same_state_directory_only(self):
+        server = self.start()
+        said = self.refused(server, "--state", os.path.join(self.work, "other"), "--control", os.path.join(self.state, "control"))
+        self.assertIn("it serves with another state directory", said)
+        same = os.path.join(self.work, "same")
+        os.symlink(self.state, same)
+        self.state = same
+        following = self.successor(server)
+        self.assertEqual(self.ended(server)[0], 0)
+        self.assertEqual(stag("ls", following.url("/x")).returncode, 0)
+
+    def test_leaves_a_server_where_it_is_when_something_is_in_the_way(self):
+        server = self.start()
+        self.assertIn("there is no group", self.refused(server, "--state", self.state, "--control-group", "no-such-group"))
+        self.assertIn("--keytab", self.refused(server, "--state", self.state, "--keytab", os.path.join(self.work, "none")))
+
+    def test_leaves_a_server_where_it_is_when_the_successor_is_gone(self):
+        server = self.start()
+        found = os.stat(self.state)
+        with socket.socket(socket.AF_UNIX) as successor:
+            successor.connect(os.path.join(self.state, "control"))
+            successor.sendall(b'{"command": "take-over", "state": "%d:%d"}\n' % (found.st_dev, found.st_ino))
+            text, sockets, _, _ = socket.recv_fds(successor, 4096, 16)
+            for each in sockets:
+                os.close(each)
+            self.assertIn(b'"sockets"', text)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(os.path.join(self.state, "control"))
+            other.sendall(b'{"command": "no-such-command"}\n')
+            self.assertIn(b"knows no command", other.recv(4096))
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.assertEqual(server.log(), "")
+
     def test_is_for_root_and_the_user_of_the_server_only(self):
         if os.geteuid() != 0:
             self.skipTest("needs another user")

@@ -35,6 +35,11 @@ void ControlSettings::declare(Arguments& arguments) {
                  "users who may look at the control socket, but change nothing [none]");
 }
 
+Result<Ok, std::string> ControlSettings::check() const {
+  if (path == kNone || group.empty() || group_of(group)) return Ok{};
+  return Failure{fmt::format("--control-group: there is no group '{}'", group)};
+}
+
 Control::Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, HandOver& hand_over)
     : clients_(nfs4.administration(), locking.service()) {
   clients_.add_to(commands_);
@@ -55,11 +60,8 @@ Result<std::unique_ptr<Control>, std::string> Control::open(const ControlSetting
   ControlOptions options;
   const bool asked = !settings.path.empty();
   options.path = path_of(settings, state);
-  if (!settings.group.empty()) {
-    options.group = group_of(settings.group);
-    if (!options.group)
-      return Failure{fmt::format("--control-group: there is no group '{}'", settings.group)};
-  }
+  if (const auto checked = settings.check(); !checked) return Failure{checked.error()};
+  if (!settings.group.empty()) options.group = group_of(settings.group);
   std::unique_ptr<Control> made(new Control(nfs4, locking, hand_over));
   auto socket = ControlSocket::open(options, made->commands_);
   if (socket) {

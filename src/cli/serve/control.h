@@ -21,6 +21,8 @@ struct ControlSettings {
   std::string group;  // empty: no group
 
   void declare(Arguments& arguments);
+  // What of it can be known before it is opened. The error is one sentence.
+  Result<Ok, std::string> check() const;
 };
 
 class Control {

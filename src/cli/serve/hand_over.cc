@@ -1,6 +1,7 @@
 #include "cli/serve/hand_over.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -12,20 +13,41 @@ namespace stag::cli {
 namespace {
 
 constexpr std::string_view kCommand = "take-over";
+constexpr std::string_view kGo = "make-way";
 constexpr unsigned kPatienceSeconds = 60;
 // The reply's first line.
 constexpr std::size_t kLongestReply = 4096;
 
-}  // namespace
-
-void HandOver::add_to(ControlCommands& commands) {
-  commands.emplace(kCommand, [this](const ControlRequest&, ControlReply& reply,
-                                    const ControlPeer& peer) { return give(reply, peer); });
+// The same for every name of a directory; empty where none is.
+std::string identity_of(const std::string& directory) {
+  struct stat found {};
+  if (::stat(directory.c_str(), &found) != 0) return {};
+  return fmt::format("{}:{}", found.st_dev, found.st_ino);
 }
 
-Task<std::string> HandOver::give(ControlReply& reply, const ControlPeer& peer) {
+}  // namespace
+
+HandOver::HandOver(const ServedSockets& sockets, const std::string& state, Duration limit,
+                   std::function<void()> asked)
+    : sockets_(sockets), state_(identity_of(state)), limit_(limit), asked_(std::move(asked)) {}
+
+void HandOver::add_to(ControlCommands& commands) {
+  commands.emplace(kCommand,
+                   [this](const ControlRequest& request, ControlReply& reply,
+                          const ControlPeer& peer) { return give(request, reply, peer); });
+  commands.emplace(
+      kGo,
+      [this](const ControlRequest&, ControlReply&, const ControlPeer& peer) -> Task<std::string> {
+        co_return make_way(peer);
+      });
+}
+
+Task<std::string> HandOver::give(const ControlRequest& request, ControlReply& reply,
+                                 const ControlPeer& peer) {
   if (!peer.administrator)
     co_return std::string("only root and the user of the server may take its place");
+  if (request.members.text("state") != state_)
+    co_return std::string("it serves with another state directory");
   std::vector<net::UniqueFd> sockets = sockets_.copies();
   // Before it listens, and once it ends, there is nothing to give.
   if (sockets.empty()) co_return std::string("the server is starting or ending; try again");
@@ -36,24 +58,32 @@ Task<std::string> HandOver::give(ControlReply& reply, const ControlPeer& peer) {
   reply.add(row);
   reply.attach(std::move(sockets));
   const bool sent = co_await reply.flush();
-  if (!sent) co_return std::string();
-  log_notice(notices::kHandedOver, "control", peer.text());
-  asked_();
+  if (sent) successor_ = peer.credentials.pid;
   co_return std::string();
 }
 
-Result<std::optional<TakenOver>, std::string> take_over(const std::string& control_path) {
+// A successor that has failed meanwhile leaves everything as it was.
+std::string HandOver::make_way(const ControlPeer& peer) {
+  if (!peer.administrator || successor_ != peer.credentials.pid)
+    return "only a successor that has the sockets may ask";
+  log_notice(notices::kHandedOver, "control", peer.text());
+  asked_();
+  return {};
+}
+
+Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& control_path,
+                                                           const std::string& state) {
   const auto trouble = [&](std::string_view why) {
     return Failure{fmt::format("cannot take over from the server at {}: {}", control_path, why)};
   };
-  const auto connected = net::connect_locally(control_path, kPatienceSeconds);
+  auto connected = net::connect_locally(control_path, kPatienceSeconds);
   if (!connected) {
     if (connected.error() == ENOENT || connected.error() == ECONNREFUSED)
-      return std::optional<TakenOver>();
+      return std::optional<TakeOver>();
     return trouble(std::strerror(connected.error()));
   }
   Json request;
-  request.set("command", kCommand);
+  request.set("command", kCommand).set("state", identity_of(state));
   if (!net::send_with_sockets(connected->fd(), request.line() + "\n", {}))
     return trouble("it does not listen any more");
   auto reply = net::receive_with_sockets(connected->fd(), kLongestReply);
@@ -63,8 +93,16 @@ Result<std::optional<TakenOver>, std::string> take_over(const std::string& contr
   if (const auto error = row->text("error")) return trouble(*error);
   if (row->number("sockets") != reply->sockets.size())
     return trouble("it has passed other sockets than it says");
-  return std::optional(TakenOver{std::move(reply->sockets),
-                                 std::chrono::seconds(row->number("seconds").value_or(0))});
+  return std::optional(TakeOver(*std::move(connected), std::move(reply->sockets),
+                                std::chrono::seconds(row->number("seconds").value_or(0))));
+}
+
+Duration TakeOver::go() {
+  Json request;
+  request.set("command", kGo);
+  // Who is gone has left the lock.
+  static_cast<void>(net::send_with_sockets(control_.fd(), request.line() + "\n", {}));
+  return limit_;
 }
 
 }  // namespace stag::cli

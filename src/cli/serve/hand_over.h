@@ -1,6 +1,7 @@
 // Handing over from one `stag serve` to the next (docs/decisions/0056-handing-over.md): the
 // successor asks at the control socket of the server that runs, gets its listening sockets, and
-// waits for the lock of the state directory; the predecessor finishes its calls and ends.
+// has it begin to end when nothing is in its own way any more, and waits for the lock of the state
+// directory; the predecessor finishes its calls and ends.
 #pragma once
 
 #include <functional>
@@ -13,29 +14,48 @@
 
 namespace stag::cli {
 
-// The predecessor's side: the command "take-over" of its control socket.
+// The predecessor's side: the commands "take-over" and "make-way" of its control socket.
 class HandOver {
  public:
-  // `sockets` outlives it. `asked` is called on the control socket's thread, when a successor has
-  // the sockets. `limit`: how long the server may take to end after that.
-  HandOver(const ServedSockets& sockets, Duration limit, std::function<void()> asked)
-      : sockets_(sockets), limit_(limit), asked_(std::move(asked)) {}
+  // `sockets` outlives it. `state` is the state directory, which is there. `asked` is called on the
+  // control socket's thread, when a successor has the sockets and is ready. `limit`: how long the
+  // server may take to end after that.
+  HandOver(const ServedSockets& sockets, const std::string& state, Duration limit,
+           std::function<void()> asked);
   void add_to(ControlCommands& commands);
 
  private:
-  Task<std::string> give(ControlReply& reply, const ControlPeer& peer);
+  Task<std::string> give(const ControlRequest& request, ControlReply& reply,
+                         const ControlPeer& peer);
+  std::string make_way(const ControlPeer& peer);
 
   const ServedSockets& sockets_;
+  const std::string state_;
   const Duration limit_;
   const std::function<void()> asked_;
+  std::optional<pid_t> successor_;  // which has the sockets
 };
 
 // The successor's side.
-struct TakenOver {
-  std::vector<net::UniqueFd> sockets;
-  Duration limit{};  // within which the predecessor is gone
+class TakeOver {
+ public:
+  // Gets the sockets of the server of the state directory `state`. nullopt: no server runs there.
+  // The error is one sentence. Blocking, before other threads run.
+  static Result<std::optional<TakeOver>, std::string> ask(const std::string& control_path,
+                                                          const std::string& state);
+  // Once.
+  std::vector<net::UniqueFd> take_sockets() { return std::move(sockets_); }
+  // Has the predecessor end, unless it has already. It is gone within this time. The TakeOver stays
+  // as long as that is waited for.
+  Duration go();
+
+ private:
+  TakeOver(net::UniqueFd control, std::vector<net::UniqueFd> sockets, Duration limit)
+      : control_(std::move(control)), sockets_(std::move(sockets)), limit_(limit) {}
+
+  net::UniqueFd control_;
+  std::vector<net::UniqueFd> sockets_;
+  Duration limit_;
 };
-// nullopt: no server runs there. The error is one sentence. Blocking, before other threads run.
-Result<std::optional<TakenOver>, std::string> take_over(const std::string& control_path);
 
 }  // namespace stag::cli

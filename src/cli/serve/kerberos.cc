@@ -48,19 +48,29 @@ void KerberosOptions::declare(Arguments& arguments) {
                  "[/etc/krb5.keytab]");
 }
 
+Result<std::unique_ptr<gss::Acceptor>, std::string> KerberosOptions::acceptor() const {
+  auto acceptor = gss::krb5::acceptor({.keytab = keytab_});
+  if (acceptor) return *std::move(acceptor);
+  const gss::Error& why = acceptor.error();
+  return Failure{fmt::format(
+      "cannot use {} (--keytab): {}{}{}",
+      keytab_.empty() ? "the default keytab, /etc/krb5.keytab as a rule" : "keytab " + keytab_,
+      info(why.reason).text, why.detail.empty() ? "" : "; ", why.detail)};
+}
+
+Result<Ok, std::string> KerberosOptions::check(const std::vector<ExportLine>& lines) const {
+  if (!takes_kerberos(lines) && keytab_.empty()) return Ok{};
+  if (const auto made = acceptor(); !made) return Failure{made.error()};
+  return Ok{};
+}
+
 Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
     bool wanted, std::shared_ptr<nfs::PrincipalMap> principals) {
   if (!wanted && keytab_.empty()) return std::unique_ptr<rpc::Authenticator>();
-  auto acceptor = gss::krb5::acceptor({.keytab = keytab_});
-  if (!acceptor) {
-    const gss::Error& why = acceptor.error();
-    return Failure{fmt::format(
-        "cannot use {} (--keytab): {}{}{}",
-        keytab_.empty() ? "the default keytab, /etc/krb5.keytab as a rule" : "keytab " + keytab_,
-        info(why.reason).text, why.detail.empty() ? "" : "; ", why.detail)};
-  }
+  auto made = acceptor();
+  if (!made) return Failure{made.error()};
   rpc::GssServerOptions options;
-  options.acceptor = *std::move(acceptor);
+  options.acceptor = *std::move(made);
   options.ids = [principals](Loop& loop, const std::string& principal) -> Eventual<Ids> {
     if (const auto known = principals->known(principal, loop.now()))
       return Ids(to_user_ids(*known));

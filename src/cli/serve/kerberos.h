@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "cli/serve/export_line.h"
 #include "cli/support/arguments.h"
+#include "gss/mechanism.h"
 #include "nfs/export/principal_map.h"
 #include "rpc/authenticator.h"
 
@@ -24,11 +25,16 @@ class KerberosOptions {
   Result<std::unique_ptr<rpc::Authenticator>, std::string> open(
       bool wanted, std::shared_ptr<nfs::PrincipalMap> principals);
 
+  // Whether open() would find its keytab. The error is its sentence. Blocking.
+  Result<Ok, std::string> check(const std::vector<ExportLine>& lines) const;
+
   // Why these exports cannot be served: they take Kerberos, and open() has found no keytab, for it
   // was not wanted then. Empty: they can.
   std::string obstacle(const std::vector<ExportLine>& lines) const;
 
  private:
+  Result<std::unique_ptr<gss::Acceptor>, std::string> acceptor() const;
+
   std::string keytab_;
   bool opened_ = false;
 };

@@ -46,7 +46,7 @@ class Serve final : public Command {
 
  private:
   // The lock of the state directory, of which a predecessor lets go when it has ended.
-  Result<StateLock, std::string> take_state();
+  Result<StateLock, std::string> take_state(const std::vector<ExportLine>& lines);
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
   // Until somebody wants an end.
@@ -71,7 +71,7 @@ Exit Serve::run() {
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
-  Result<StateLock, std::string> lock = take_state();
+  Result<StateLock, std::string> lock = take_state(*lines);
   if (!lock) return failed(lock.error());
   std::optional<StateLock> held(*std::move(lock));
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
@@ -90,18 +90,18 @@ Exit Serve::run() {
   return exit;
 }
 
-Result<StateLock, std::string> Serve::take_state() {
+Result<StateLock, std::string> Serve::take_state(const std::vector<ExportLine>& lines) {
   sockets_.inherit(net::sockets_from_service_manager());
-  Duration wait{};
-  if (options_.take_over) {
-    auto taken = take_over(Control::path_of(options_.control, options_.state));
-    if (!taken) return Failure{taken.error()};
-    if (*taken) {
-      wait = (*taken)->limit + kMargin;
-      sockets_.inherit(std::move((*taken)->sockets));
-    }
-  }
-  return StateLock::take(options_.state, wait);
+  if (!options_.take_over) return StateLock::take(options_.state);
+  // The predecessor serves on if anything of this is in the way.
+  if (const auto checked = options_.control.check(); !checked) return Failure{checked.error()};
+  if (const auto checked = options_.kerberos.check(lines); !checked)
+    return Failure{checked.error()};
+  auto taken = TakeOver::ask(Control::path_of(options_.control, options_.state), options_.state);
+  if (!taken) return Failure{taken.error()};
+  if (!*taken) return StateLock::take(options_.state);
+  sockets_.inherit((*taken)->take_sockets());
+  return StateLock::take(options_.state, (*taken)->go() + kMargin);
 }
 
 Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
@@ -114,7 +114,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     return services.error().exit;
   }
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
-  HandOver hand_over(sockets_, limit(), [&loop] { loop.post([&loop] { loop.stop(); }); });
+  HandOver hand_over(sockets_, options_.state, limit(),
+                     [&loop] { loop.post([&loop] { loop.stop(); }); });
   auto control =
       Control::open(options_.control, options_.state, nfs4, (*services)->locking(), hand_over);
   if (!control) return failed(control.error());
