@@ -9,6 +9,8 @@ namespace stag::cli {
 
 std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_clients();
+std::unique_ptr<Command> make_status();
+std::unique_ptr<Command> make_top();
 std::unique_ptr<Command> make_ls();
 std::unique_ptr<Command> make_stat();
 std::unique_ptr<Command> make_cat();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/control/clients_commands.h"
+#include "cli/control/status_commands.h"
 #include "cli/support/arguments.h"
 
 namespace stag::nfs::nfs4 {
@@ -15,6 +16,7 @@ namespace stag::cli {
 
 class HandOver;
 class Locking;
+class Observing;
 
 struct ControlSettings {
   std::string path;   // empty: in the state directory; "none": no socket
@@ -31,16 +33,17 @@ class Control {
   static std::string path_of(const ControlSettings& settings, const std::string& state);
   // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
   // is logged. The error, of one that was asked for, is a sentence. `nfs4`, `locking`
-  // and `hand_over` outlive it.
-  static Result<std::unique_ptr<Control>, std::string> open(const ControlSettings& settings,
-                                                            const std::string& state,
-                                                            nfs::nfs4::Nfs4Server& nfs4,
-                                                            Locking& locking, HandOver& hand_over);
+  // `observing` and `hand_over` outlive it.
+  static Result<std::unique_ptr<Control>, std::string> open(
+      const ControlSettings& settings, const std::string& state, nfs::nfs4::Nfs4Server& nfs4,
+      Locking& locking, const Observing& observing, HandOver& hand_over);
 
  private:
-  Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, HandOver& hand_over);
+  Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, const Observing& observing,
+          HandOver& hand_over);
 
   ClientsCommands clients_;
+  StatusCommands status_;
   ControlCommands commands_;
   std::unique_ptr<ControlSocket> socket_;  // declared last: ends first
 };

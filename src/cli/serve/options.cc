@@ -104,7 +104,7 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},
                    "least severe messages to log on standard error");
   arguments.choice("--log-format", log_format, {"text", "json"}, "lines of text or of JSON");
-  arguments.text("--metrics", metrics, "ADDR:PORT", "address for Prometheus to read counters from");
+  observe.declare(arguments);
 }
 
 Result<Ok, std::string> ServeOptions::check() {
@@ -114,7 +114,7 @@ Result<Ok, std::string> ServeOptions::check() {
       return Failure{fmt::format("--fabric '{}' is unknown; use iwarp or verbs", fabric)};
   if (std::count(fabrics.begin(), fabrics.end(), fabrics.front()) > 1)
     return Failure{std::string("--fabric names each fabric once")};
-  if (!metrics.empty()) return Failure{std::string("--metrics is not in this build; leave it out")};
+  if (const auto checked = observe.check(); !checked) return checked;
   const bool word = rdma_netid.find_first_of(" \t\n.") == std::string::npos;
   if (rdma_netid.empty() || !word)
     return Failure{std::string("--rdma-netid takes a word without dots, like rdma")};

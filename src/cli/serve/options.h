@@ -17,6 +17,7 @@
 #include "cli/serve/kerberos.h"
 #include "cli/serve/limits.h"
 #include "cli/serve/nfs4_limits.h"
+#include "cli/serve/observe_options.h"
 #include "cli/serve/recovery.h"
 #include "cli/support/arguments.h"
 #include "endpoint/options.h"
@@ -69,7 +70,7 @@ class ServeOptions {
   std::string state;
   std::string log_level = "warning";
   std::string log_format = "text";
-  std::string metrics;
+  ObserveOptions observe;
   ConfigFile config;
 
  private:

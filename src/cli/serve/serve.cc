@@ -116,8 +116,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
   HandOver hand_over(sockets_, options_.state, limit(),
                      [&loop] { loop.post([&loop] { loop.stop(); }); });
-  auto control =
-      Control::open(options_.control, options_.state, nfs4, (*services)->locking(), hand_over);
+  auto control = Control::open(options_.control, options_.state, nfs4, (*services)->locking(),
+                               (*services)->observing(), hand_over);
   if (!control) return failed(control.error());
   fmt::print("{}", announcement((*services)->exports().lines(), options_.hosts));
   // Other servers log statistics on these signals; an operator who tries that must not end this
@@ -127,14 +127,19 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const StoreRounds rounds(loop, stores);
   Reload again(options_, (*services)->exports());
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
-                         .reload = [&] { again(); },
+                         .reload =
+                             [&] {
+                               again();
+                               (*services)->observing().look_at_exports();
+                             },
                          .done = [&] { manager_.ready(status_of((*services)->exports())); }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
   Listeners listeners(options_, (*services)->server(), sockets_);
-  const auto listening = listeners.open(first);
+  auto listening = (*services)->observing().start_metrics();
+  if (listening) listening = listeners.open(first);
   if (listening)
     serve(loop, **services, listeners);
   else
@@ -151,6 +156,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   listeners.stop_accepting();
   drain(loop, (*services)->server());
   *control = nullptr;
+  (*services)->observing().stop_metrics();
   wind_up(loop, nfs4);
   // It uses all that goes now.
   while (!reloaded) loop.run();

@@ -33,9 +33,13 @@ std::string Services::add_programs(ServeOptions& options) {
   locking_ = *std::move(locking);
   auto kerberos = options.kerberos.open(takes_kerberos(exports_.lines()), users_.principals);
   if (!kerberos) return kerberos.error();
+  const auto queues = [&stores = stores_](TimePoint now) { return stores.queues(now); };
+  observing_.emplace(options.observe, GaugeSources{nfs4_->administration(), locking_->service(),
+                                                   queues, contexts_of(kerberos->get()), nfs_});
+  server_.observe(observing_->observation());
   if (*kerberos != nullptr) server_.add(*std::move(kerberos));
   nfs_.add_programs(server_);
-  if (options.nfs4) nfs4_->add_program(server_);
+  if (options.nfs4) nfs4_->add_program(server_, &observing_->observation());
   locking_->add_programs(server_);
   return {};
 }

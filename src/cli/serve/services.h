@@ -8,6 +8,7 @@
 #include "cli/serve/export_set.h"
 #include "cli/serve/id_mapping.h"
 #include "cli/serve/locking.h"
+#include "cli/serve/observing.h"
 #include "cli/serve/options.h"
 #include "cli/serve/recovery.h"
 #include "nfs/server/server.h"
@@ -27,20 +28,23 @@ class Services {
   nfs::nfs4::Nfs4Server& nfs4() { return *nfs4_; }
   Locking& locking() { return *locking_; }
   const Recovery& recovery() const { return *recovery_; }
+  Observing& observing() { return *observing_; }
   rpc::Server& server() { return server_; }
 
  private:
   Services(const nfs::ServerState& state, StoreWatch& stores, const std::string& state_directory)
-      : nfs_(state), exports_(nfs_, stores, state_directory) {}
+      : stores_(stores), nfs_(state), exports_(nfs_, stores, state_directory) {}
   // Empty: all is there.
   std::string add_programs(ServeOptions& options);
 
+  StoreWatch& stores_;
   nfs::NfsServer nfs_;
   ExportSet exports_;
   std::unique_ptr<Recovery> recovery_;
   KnownUsers users_;
   std::optional<nfs::nfs4::Nfs4Server> nfs4_;
   std::unique_ptr<Locking> locking_;
+  std::optional<Observing> observing_;
   rpc::Server server_;  // declared last: ends first
 };
 

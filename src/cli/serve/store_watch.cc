@@ -81,6 +81,15 @@ void StoreWatch::finish() {
   }
 }
 
+std::vector<StoreQueues> StoreWatch::queues(TimePoint now) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<StoreQueues> queues;
+  for (const Watched& watched : all_)
+    queues.push_back(
+        {watched.name, watched.workers.plain->look(now), watched.workers.syncing->look(now)});
+  return queues;
+}
+
 std::string StoreWatch::busy() const {
   const std::lock_guard lock(mutex_);
   std::string names;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/observe/store_queues.h"
 #include "net/loop.h"
 #include "net/worker_pool.h"
 
@@ -44,6 +45,8 @@ class StoreWatch {
   void look(TimePoint now);
   // The names of stores with unanswered operations.
   std::string busy() const;
+  // What each store has to do. As look(): what waits in vain by `now` is given back.
+  std::vector<StoreQueues> queues(TimePoint now) const;
   // Waits for all operations of the stores, without a limit; none is started afterwards.
   void finish();
   Duration patience() const { return patience_; }

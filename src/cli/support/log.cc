@@ -15,6 +15,10 @@
 namespace stag::cli {
 namespace {
 
+constexpr std::size_t kEvents = static_cast<std::size_t>(Event::Count_);
+// Of traced calls a line is wanted for each.
+constexpr std::uint32_t kTracedLines = 2000;
+
 spdlog::level::level_enum level_of(Severity severity) {
   switch (severity) {
     case Severity::Debug:
@@ -29,44 +33,68 @@ spdlog::level::level_enum level_of(Severity severity) {
   return spdlog::level::err;
 }
 
-void write_text(const ReasonInfo& about, std::string_view where, std::string_view detail) {
-  spdlog::log(level_of(about.severity), "{}{}{}: {}{}{}{}", about.name, where.empty() ? "" : " ",
-              escaped(where), about.text, detail.empty() ? "" : " (", escaped(detail),
+const ReasonInfo& about(Event event) {
+  static constexpr std::array<ReasonInfo, kEvents> kInfo{{
+      {"ClientConnected", Severity::Info, "a client connected"},
+      {"ClientDisconnected", Severity::Info, "a connection of a client ended"},
+      {"ExportMounted", Severity::Info, "a client mounted an export"},
+      {"ExportUnmounted", Severity::Info, "a client unmounted an export"},
+      {"SessionMade", Severity::Info, "a client of NFS version 4 is known from now on"},
+      {"SessionEnded", Severity::Info, "a client of NFS version 4 ended its session"},
+      {"CallSlow", Severity::Warning, "a call took longer than --slow-call"},
+      {"CallTraced", Severity::Warning, "a step of a call of the client that --trace-client names"},
+  }};
+  return kInfo[static_cast<std::size_t>(event)];
+}
+const ReasonInfo& about(Reason reason) {
+  return info(reason);
+}
+
+spdlog::level::level_enum level_of(const ReasonInfo& kind) {
+  return level_of(kind.severity);
+}
+
+void write_text(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
+  spdlog::log(level_of(kind), "{}{}{}: {}{}{}{}", kind.name, where.empty() ? "" : " ",
+              escaped(where), kind.text, detail.empty() ? "" : " (", escaped(detail),
               detail.empty() ? "" : ")");
 }
 
-void write_json(const ReasonInfo& about, std::string_view where, std::string_view detail) {
+void write_json(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
   Json json;
-  json.set("reason", about.name).set("text", about.text);
+  json.set("reason", kind.name).set("text", kind.text);
   if (!where.empty()) json.set("where", where);
   if (!detail.empty()) json.set("detail", detail);
   const std::string members = json.line();
   // The pattern writes the members in front of these.
-  spdlog::log(level_of(about.severity), "{}", std::string_view(members).substr(1));
+  spdlog::log(level_of(kind), "{}", std::string_view(members).substr(1));
 }
 
-using Writer = void (*)(const ReasonInfo&, std::string_view, std::string_view);
-// That of the format.
-Writer writer = write_text;
+using WriteLine = void (*)(const ReasonInfo& kind, std::string_view where, std::string_view detail);
+WriteLine write_line = write_text;  // as the format says
 
-// Peers can cause most reasons as often as they like, so the lines of each are limited.
-template <Writer write>
-void log(Reason reason, std::string_view where, std::string_view detail) {
-  if (!spdlog::should_log(level_of(info(reason).severity))) return;
+// Peers can cause most lines as often as they like, so those of each kind are limited.
+template <class Kind, std::size_t kinds>
+void log_limited(Kind kind, std::string_view where, std::string_view detail, std::uint32_t most) {
+  if (!spdlog::should_log(level_of(about(kind)))) return;
   static std::mutex mutex;
-  static LogLimit limit;
+  static LogLimits<Kind, kinds> limit;
   const std::lock_guard lock(mutex);
   const TimePoint now = std::chrono::steady_clock::now();
-  limit.settle(now, [](Reason often, std::uint64_t count) {
-    write(info(often), {}, fmt::format("{} more", count));
+  limit.settle(now, [](Kind often, std::uint64_t count) {
+    write_line(about(often), {}, fmt::format("{} more", count));
   });
-  if (limit.admit(reason, now)) write(info(reason), where, detail);
+  if (limit.admit(kind, now, most)) write_line(about(kind), where, detail);
+}
+
+void log_reason(Reason reason, std::string_view where, std::string_view detail) {
+  log_limited<Reason, kReasonCount>(reason, where, detail, LogLimit::kLines);
 }
 
 }  // namespace
 
 void log_notice(const ReasonInfo& about, std::string_view where, std::string_view detail) {
-  if (spdlog::should_log(level_of(about.severity))) writer(about, where, detail);
+  if (spdlog::should_log(level_of(about))) write_line(about, where, detail);
 }
 
 void set_log_level(const std::string& level) {
@@ -81,8 +109,17 @@ void start_log(const std::string& level, LogFormat format) {
   logger->set_pattern(text ? "%Y-%m-%d %H:%M:%S.%e %-7l %v"
                            : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)");
   spdlog::set_default_logger(logger);
-  writer = text ? write_text : write_json;
-  set_trace_sink(text ? log<write_text> : log<write_json>);
+  write_line = text ? write_text : write_json;
+  set_trace_sink(log_reason);
+}
+
+void log_event(Event event, std::string_view where, std::string_view detail) noexcept {
+  try {
+    log_limited<Event, kEvents>(event, where, detail,
+                                event == Event::CallTraced ? kTracedLines : LogLimit::kLines);
+  } catch (...) {
+    // As with a Reason, only the line is lost.
+  }
 }
 
 }  // namespace stag::cli

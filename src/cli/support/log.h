@@ -1,7 +1,8 @@
-// Log lines on standard error: one for every Reason that is traced (base/reason.h) at or above a
-// level. Names that peers have chosen are escaped (cli/support/escape.h).
+// Log lines on standard error: one for every Reason that is traced (base/reason.h), and for every
+// Event, at or above a level. Names that peers have chosen are escaped (cli/support/escape.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,21 @@ void start_log(const std::string& level, LogFormat format);
 void log_notice(const ReasonInfo& about, std::string_view where, std::string_view detail = {});
 // Changes the level while other threads run.
 void set_log_level(const std::string& level);
+
+// What a server does that is neither a drop nor an error, and that an operator may want to see.
+enum class Event : std::uint8_t {
+  ClientConnected,
+  ClientDisconnected,
+  ExportMounted,
+  ExportUnmounted,
+  SessionMade,
+  SessionEnded,
+  // These are warnings, because somebody asked for them.
+  CallSlow,
+  CallTraced,
+  Count_,
+};
+// As a Reason is logged: `where` is who, `detail` says more. Thread: any.
+void log_event(Event event, std::string_view where, std::string_view detail) noexcept;
 
 }  // namespace stag::cli

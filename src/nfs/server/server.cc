@@ -41,6 +41,13 @@ std::shared_ptr<const Exports> NfsServer::exports() const {
   return context_->exports.current();
 }
 
+std::vector<std::pair<std::string, std::string>> NfsServer::mounts() const {
+  std::vector<std::pair<std::string, std::string>> mounts;
+  for (MountList::Entry& entry : mounts_->all())
+    mounts.emplace_back(std::move(entry.host), std::move(entry.path));
+  return mounts;
+}
+
 std::uint64_t NfsServer::file_system_id(std::string_view path) const {
   return context_->handles.file_system_id(normal_path(path).value_or(std::string(path)));
 }

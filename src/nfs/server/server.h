@@ -19,7 +19,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "nfs/export/exports.h"
 #include "nfs/export/state/server_state.h"
@@ -52,6 +55,9 @@ class NfsServer {
   std::shared_ptr<const Exports> exports() const;
   // For the services beside NFS (nfs/lock).
   const ServerContext& context() const { return *context_; }
+  // Who mounted what, as clients have said to MOUNT (RFC 1813 5.2.2): hosts and paths, at most
+  // 1024. Thread: any.
+  std::vector<std::pair<std::string, std::string>> mounts() const;
   // A number for vfs::Attributes::file_system_id of the export at `path`: different for each path,
   // and the same after each start with the same ServerState.
   std::uint64_t file_system_id(std::string_view path) const;

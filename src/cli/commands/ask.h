@@ -1,0 +1,39 @@
+// Whom a command asks about a running server: the options --state and --control, and listings as
+// they come from the control socket.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/control/control_client.h"
+#include "cli/support/arguments.h"
+
+namespace stag::cli {
+
+struct ServerListing {
+  std::vector<JsonObject> rows;
+  std::vector<std::string> lines;  // the same as they came
+  // Empty: all came; else a sentence.
+  std::string error;
+
+  // "[{...},{...}]"
+  std::string json() const;
+};
+
+class AskedServer {
+ public:
+  void declare(Arguments& arguments);
+  // All rows of one of the server's commands.
+  Task<ServerListing> list(Run& run, std::string_view command);
+
+ private:
+  std::string state_;
+  std::string control_;
+};
+
+// Of a row; 0 and "-" where it has no such member. Texts are escaped: they may be a client's.
+std::uint64_t number_in(const JsonObject& row, std::string_view key);
+std::string text_in(const JsonObject& row, std::string_view key);
+
+}  // namespace stag::cli

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/commands.h"
+#include "cli/commands/ask.h"
+#include "cli/support/format.h"
+#include "cli/support/output.h"
+
+namespace stag::cli {
+namespace {
+
+// The listings of the server, in the order in which they are shown.
+enum Section { kServer, kLimitsHit, kConnections, kMounts, kStores, kSlow, kSections };
+constexpr std::array<std::string_view, kSections> kCommandOf = {"status", "limits", "connections",
+                                                                "mounts", "stores", "slow"};
+
+std::string duration_text(std::uint64_t seconds) {
+  const std::uint64_t days = seconds / 86400;
+  return fmt::format("{}{:02}:{:02}:{:02}", days == 0 ? "" : fmt::format("{} d ", days),
+                     seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+}
+
+std::string size_in(const JsonObject& row, std::string_view key) {
+  return human_size(static_cast<double>(number_in(row, key)));
+}
+
+void show_server(const JsonObject& row) {
+  put("stag {}, up {}, {} resident, {} open files\n", text_in(row, "version"),
+      duration_text(number_in(row, "uptime")), size_in(row, "memory_bytes"),
+      number_in(row, "open_files"));
+  put("calls: {}, with errors {}, slow {}\n", number_in(row, "calls"), number_in(row, "errors"),
+      number_in(row, "slow_calls"));
+  put("clients: {} addresses with {} connections, {} mounts\n", number_in(row, "addresses"),
+      number_in(row, "connections"), number_in(row, "mounts"));
+  put("version 4: {} clients, {} sessions, {} opens, {} delegations; {} locks in all, {} security "
+      "contexts\n",
+      number_in(row, "nfs4_clients"), number_in(row, "sessions"), number_in(row, "opens"),
+      number_in(row, "delegations"), number_in(row, "locks"), number_in(row, "gss_contexts"));
+}
+
+void show_limits(const std::vector<JsonObject>& rows) {
+  if (rows.empty()) put("limits hit: none\n");
+  for (const JsonObject& row : rows)
+    put("limit hit: {} times {}: {}\n", number_in(row, "count"), text_in(row, "reason"),
+        text_in(row, "text"));
+}
+
+void show_connections(const std::vector<JsonObject>& rows) {
+  constexpr std::string_view kLine = "{:<40} {:<9} {:>14} {:>6} {:>12} {:>8} {:>10} {:>10} {:>7}\n";
+  if (rows.empty()) return;
+  put("\n");
+  write_out(fmt::format(fmt::runtime(kLine), "CLIENT", "TRANSPORT", "AGE", "IDLE", "CALLS",
+                        "ERRORS", "IN", "OUT", "CREDITS"));
+  for (const JsonObject& row : rows)
+    write_out(fmt::format(fmt::runtime(kLine),
+                          text_in(row, "address") + " " + std::to_string(number_in(row, "port")),
+                          text_in(row, "transport"), duration_text(number_in(row, "age")),
+                          number_in(row, "idle"), number_in(row, "calls"), number_in(row, "errors"),
+                          size_in(row, "bytes_in"), size_in(row, "bytes_out"),
+                          row.has("credits") ? std::to_string(number_in(row, "credits")) : "-"));
+}
+
+void show_mounts(const std::vector<JsonObject>& rows) {
+  if (rows.empty()) return;
+  put("\n{:<40} {}\n", "MOUNTED BY", "EXPORT");
+  for (const JsonObject& row : rows)
+    put("{:<40} {}\n", text_in(row, "address"), text_in(row, "export"));
+}
+
+void show_stores(const std::vector<JsonObject>& rows) {
+  constexpr std::string_view kLine = "{:<40} {:>8} {:>8} {:>8} {:>8} {:>10}\n";
+  if (rows.empty()) return;
+  put("\n");
+  write_out(fmt::format(fmt::runtime(kLine), "STORE", "RUNNING", "WAITING", "SYNCING", "WAITING",
+                        "OLDEST ms"));
+  for (const JsonObject& row : rows)
+    write_out(fmt::format(fmt::runtime(kLine), text_in(row, "store"), number_in(row, "running"),
+                          number_in(row, "waiting"), number_in(row, "sync_running"),
+                          number_in(row, "sync_waiting"), number_in(row, "oldest_milliseconds")));
+}
+
+void show_slow(const std::vector<JsonObject>& rows) {
+  constexpr std::string_view kLine = "{:<19} {:>10} {:<28} {:<10} {:<24} {:<20} {}\n";
+  if (rows.empty()) return;
+  put("\n");
+  write_out(fmt::format(fmt::runtime(kLine), "SLOW CALL ENDED", "SECONDS", "CLIENT", "XID", "CALL",
+                        "STATUS", "EXPORT"));
+  for (const JsonObject& row : rows)
+    write_out(fmt::format(
+        fmt::runtime(kLine), time_text({static_cast<std::int64_t>(number_in(row, "ended")), 0}),
+        fmt::format("{:.3f}", static_cast<double>(number_in(row, "microseconds")) / 1e6),
+        text_in(row, "client"), text_in(row, "xid"), text_in(row, "call"), text_in(row, "status"),
+        text_in(row, "export")));
+}
+
+class Status final : public Command {
+ public:
+  About about() const override {
+    return {"status", "what a running server serves, and whether all is well",
+            "  stag status\n"
+            "  stag status --json | jq .limits\n",
+            "It shows connections, mounts, the queues of the stores, the limits that were hit and\n"
+            "the calls that took longer than --slow-call of 'stag serve'. It is asked at the\n"
+            "server's control socket, as root or as the user of the server.\n"};
+  }
+  void declare(Arguments& arguments) override {
+    arguments.flag("--json", json_, "one object");
+    server_.declare(arguments);
+  }
+  Exit run() override {
+    return on_loop([this](Run& run) { return work(run); });
+  }
+
+ private:
+  Task<Exit> work(Run& run);
+
+  AskedServer server_;
+  bool json_ = false;
+};
+
+Task<Exit> Status::work(Run& run) {
+  std::array<ServerListing, kSections> sections;
+  for (std::size_t i = 0; i < kSections; ++i) {
+    sections[i] = co_await server_.list(run, kCommandOf[i]);
+    if (!sections[i].error.empty()) co_return failed(sections[i].error);
+  }
+  if (sections[kServer].rows.size() != 1)
+    co_return failed("the answer is not that of a stag server");
+  if (json_) {
+    put("{{\"server\":{}", sections[kServer].lines[0]);
+    for (std::size_t i = kServer + 1; i < kSections; ++i)
+      put(",\"{}\":{}", kCommandOf[i], sections[i].json());
+    put("}}\n");
+    co_return Exit::Done;
+  }
+  show_server(sections[kServer].rows[0]);
+  show_limits(sections[kLimitsHit].rows);
+  show_connections(sections[kConnections].rows);
+  show_mounts(sections[kMounts].rows);
+  show_stores(sections[kStores].rows);
+  show_slow(sections[kSlow].rows);
+  co_return Exit::Done;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_status() {
+  return std::make_unique<Status>();
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,78 @@
+// Events: what is remembered and logged of single calls: connections, mounts, calls that took long,
+// and every step of the calls of a client that is followed.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/network.h"
+#include "cli/observe/statistics.h"
+#include "cli/support/log.h"
+
+namespace stag::cli {
+
+struct EventOptions {
+  Duration slow = std::chrono::seconds(1);  // zero: no call is slow
+  std::vector<IpNetwork> traced{};          // clients whose calls are followed
+};
+
+struct SlowCall {
+  std::int64_t ended = 0;  // seconds since 1970
+  std::string client{};    // address and port
+  std::string netid{};
+  std::uint32_t xid = 0;
+  std::string what{};         // "nfs 3 READ", "nfs 4 OPEN"
+  std::string export_path{};  // empty: not known
+  std::string status{};
+  Duration took{};
+};
+
+// Thread: any.
+class Events {
+ public:
+  static constexpr std::size_t kRemembered = 64;
+
+  explicit Events(EventOptions options) : options_(std::move(options)) {}
+
+  void on_connected(const rpc::Origin& origin) const;
+  void on_disconnected(const rpc::Origin& origin, Reason reason) const;
+  void on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& call) const;
+  void on_call_begun(const rpc::BegunCall& call) const;
+  // Whether one of the next two is to be called: mostly not.
+  bool wants(const rpc::EndedCall& call, const Statistics::Ended& ended) const {
+    return traces() || is_slow(ended.took) || (call.header && call.header->program == kMount);
+  }
+  bool wants(const nfs::nfs4::EndedOperation& operation, Duration took) const {
+    return traces() || is_slow(took) || changes_sessions(operation.number);
+  }
+  void on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& ended,
+                     const Statistics& statistics);
+  void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) const;
+  // `took` is zero where it is not known.
+  void on_operation(const nfs::nfs4::EndedOperation& operation, Duration took);
+
+  bool traces() const { return !options_.traced.empty(); }
+  // Those that ended last, the latest first.
+  std::vector<SlowCall> slow_calls() const;
+  std::uint64_t slow_count() const { return slow_count_.load(std::memory_order_relaxed); }
+  Duration slow() const { return options_.slow; }
+
+ private:
+  static constexpr std::uint32_t kMount = 100005;
+  static bool changes_sessions(std::uint32_t operation);
+  bool is_traced(const rpc::Origin& origin) const {
+    return traces() && is_allowed(options_.traced, origin.peer.host);
+  }
+  bool is_slow(Duration took) const { return options_.slow.count() != 0 && took >= options_.slow; }
+  void remember(const rpc::Origin& origin, SlowCall call);
+
+  const EventOptions options_;
+  std::atomic<std::uint64_t> slow_count_{0};
+  mutable std::mutex mutex_;
+  std::deque<SlowCall> slow_calls_;  // guarded by mutex_
+};
+
+}  // namespace stag::cli

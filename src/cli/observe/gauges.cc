@@ -1,0 +1,57 @@
+#include "cli/observe/gauges.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "rpc/gss/context_table.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::state::Life;
+
+void count_client(const nfs::nfs4::ListedClient& client, Gauges& to) {
+  if (!client.info.confirmed)
+    ++to.unconfirmed;
+  else
+    ++(client.info.phase == Life::Phase::Active ? to.confirmed : to.courtesy);
+  to.sessions += client.info.sessions;
+  to.opens += client.held.opens;
+  to.locks += client.held.locks;
+  to.delegations += client.held.delegations;
+}
+
+// Linux: pages, the second of which are resident; one entry for each descriptor.
+void look_at_process(Gauges& to) {
+  std::uint64_t all = 0, resident = 0;
+  if (std::ifstream("/proc/self/statm") >> all >> resident)
+    to.memory_bytes = resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
+       at.increment(error))
+    ++to.open_files;
+}
+
+}  // namespace
+
+Gauges take_gauges(const GaugeSources& from, TimePoint now) {
+  Gauges gauges;
+  for (std::uint32_t shard = 0; shard < nfs::state::Clients::kShards; ++shard)
+    for (const nfs::nfs4::ListedClient& client : from.clients.clients(shard, now))
+      count_client(client, gauges);
+  for (const auto& [host, held] : from.locks.clients()) {
+    ++gauges.lock_hosts;
+    gauges.nlm_locks += held;
+  }
+  if (from.contexts != nullptr) {
+    gauges.contexts = from.contexts->established();
+    gauges.half_open_contexts = from.contexts->half_open();
+  }
+  gauges.stores = from.stores(now);
+  look_at_process(gauges);
+  return gauges;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,45 @@
+// Gauges: what a server holds at this moment, for metrics and `stag status`. Taken without
+// disturbing the loops that serve: one shard, one table, one pool at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/observe/store_queues.h"
+#include "nfs/lock/lock_service.h"
+#include "nfs/server/server.h"
+#include "nfs/v4/administration.h"
+
+namespace stag::rpc {
+class ContextTable;
+}
+
+namespace stag::cli {
+
+struct Gauges {
+  // Clients of version 4.
+  std::uint64_t confirmed = 0, unconfirmed = 0, courtesy = 0;
+  std::uint64_t sessions = 0, opens = 0, locks = 0, delegations = 0;
+  // Of NLM.
+  std::uint64_t lock_hosts = 0, nlm_locks = 0;
+  // Of RPCSEC_GSS.
+  std::uint64_t contexts = 0, half_open_contexts = 0;
+  std::vector<StoreQueues> stores;
+  std::uint64_t memory_bytes = 0;  // resident
+  std::uint64_t open_files = 0;
+};
+
+// What of a server is looked at; all of it outlives the GaugeSources.
+struct GaugeSources {
+  nfs::nfs4::Administration clients;
+  nfs::lock::LockService& locks;
+  AllStoreQueues stores;
+  const rpc::ContextTable* contexts = nullptr;  // null: it has none
+  const nfs::NfsServer& nfs;
+};
+
+// Any thread.
+Gauges take_gauges(const GaugeSources& from, TimePoint now);
+
+}  // namespace stag::cli

@@ -1,0 +1,40 @@
+// MetricsServer: answers GET /metrics over HTTP for Prometheus, on a thread of its own. Scrapers
+// are bounded in number, in what they send and in time; the loops that serve clients never wait for
+// them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace prometheus {
+struct MetricFamily;
+}
+
+namespace stag::cli {
+
+class MetricsServer {
+ public:
+  // Called on that thread until the MetricsServer is gone.
+  using Collect = std::function<std::vector<prometheus::MetricFamily>()>;
+
+  // Whether `text` is ADDR:PORT.
+  static bool is_address(const std::string& text);
+  // `at` is such an address; port 0 takes a free one. The error is a sentence. Blocking.
+  static Result<std::unique_ptr<MetricsServer>, std::string> open(const std::string& at,
+                                                                  Collect collect);
+  ~MetricsServer();
+
+  // "http://127.0.0.1:9100/metrics".
+  std::string url() const;
+
+ private:
+  struct State;
+  explicit MetricsServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stag::cli

@@ -1,0 +1,35 @@
+// Observation: what `stag serve` sees of itself, for metrics, listings and the log.
+#pragma once
+
+#include "cli/observe/events.h"
+#include "cli/observe/statistics.h"
+
+namespace stag::cli {
+
+// Outlives the rpc::Server that it observes.
+class Observation final : public rpc::Observer, public nfs::nfs4::OperationObserver {
+ public:
+  Observation(EventOptions options, Statistics::Clock clock)
+      : statistics_(clock), events_(std::move(options)), began_(clock()), clock_(clock) {}
+
+  Statistics& statistics() { return statistics_; }
+  const Statistics& statistics() const { return statistics_; }
+  const Events& events() const { return events_; }
+  Duration uptime() const { return clock_() - began_; }
+
+  void on_connected(const rpc::Origin& origin) noexcept override;
+  void on_disconnected(const rpc::Origin& origin, Reason reason) noexcept override;
+  void on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& call) noexcept override;
+  void on_call_begun(const rpc::BegunCall& call) noexcept override;
+  void on_call_ended(const rpc::EndedCall& call) noexcept override;
+  void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) noexcept override;
+  TimePoint on_operation(const nfs::nfs4::EndedOperation& operation) noexcept override;
+
+ private:
+  Statistics statistics_;
+  Events events_;
+  const TimePoint began_;
+  const Statistics::Clock clock_;
+};
+
+}  // namespace stag::cli

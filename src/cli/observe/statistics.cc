@@ -1,0 +1,324 @@
+#include "cli/observe/statistics.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "nfs/export/exports.h"
+
+namespace stag::cli {
+namespace {
+
+constexpr std::uint32_t kNfsProgram = 100003;
+
+// How often each status came that is not kDone: a hash table without removal that one thread
+// writes. There are about as many keys as there are statuses in the RFCs.
+class ErrorCounts {
+ public:
+  static constexpr std::size_t kMost = 512;
+
+  void add(std::uint64_t key) {
+    std::size_t at = (key * 0x9e3779b97f4a7c15u) >> (64 - 9);
+    for (std::size_t tried = 0; tried < kMost; ++tried, at = (at + 1) % kMost) {
+      const std::uint64_t there = entries_[at].key.value();
+      if (there == 0) entries_[at].key.set(key);
+      if (there == 0 || there == key) return entries_[at].count.add();
+    }
+    left_out_.add();
+  }
+  template <class Each>
+  void for_each(Each each) const {
+    for (const Entry& entry : entries_)
+      if (entry.key.value() != 0) each(entry.key.value(), entry.count.value());
+  }
+  std::uint64_t left_out() const { return left_out_.value(); }
+
+ private:
+  struct Entry {
+    Count key;
+    Count count;
+  };
+  std::array<Entry, kMost> entries_{};
+  Count left_out_;
+};
+static_assert(ErrorCounts::kMost == 1u << 9);
+
+// Never 0, because a status that is counted is not.
+std::uint64_t error_key(bool operation, std::size_t slot, std::uint32_t status) {
+  return std::uint64_t{operation} << 63 | std::uint64_t{slot} << 32 | status;
+}
+
+}  // namespace
+
+std::string_view name_of_transport(rpc::TransportKind transport) {
+  switch (transport) {
+    case rpc::TransportKind::Tcp:
+      return "tcp";
+    case rpc::TransportKind::Udp:
+      return "udp";
+    case rpc::TransportKind::Rdma:
+      return "rdma";
+    case rpc::TransportKind::Memory:
+      break;
+  }
+  return "memory";
+}
+
+struct Statistics::Connected {
+  std::string address;
+  std::uint16_t port = 0;
+  rpc::TransportKind transport{};
+  TimePoint since{};
+  Count last;  // nanoseconds of the loop's clock
+  Count calls, errors, bytes_in, bytes_out, credits;
+};
+
+// Of one thread, which alone writes it. The map is changed under the mutex, by that thread only.
+struct Statistics::Stripe {
+  Connected* find(const rpc::Origin* origin) {
+    if (origin == latest_origin) return latest;
+    const auto found = connected.find(origin);
+    if (found == connected.end()) return nullptr;
+    latest_origin = origin;
+    return latest = &found->second;
+  }
+
+  std::array<Histogram, kProcedureSlots> calls;
+  std::array<Histogram, kOperationSlots> operation_times;
+  std::array<Count, kOperationSlots> operations;
+  std::array<Histogram, kExportSlots + 1> exports;
+  std::array<Count, kTravelled> bytes;
+  std::array<Count, kTransports> opened, closed;
+  Count read_chunks, writes;
+  ErrorCounts errors;
+  mutable std::mutex mutex;
+  std::unordered_map<const rpc::Origin*, Connected> connected;
+  const rpc::Origin* latest_origin = nullptr;
+  Connected* latest = nullptr;
+
+  void count(Travelled how, std::uint64_t more) { bytes[static_cast<std::size_t>(how)].add(more); }
+};
+
+Statistics::Statistics(Clock clock) : clock_(clock) {}
+
+Statistics::~Statistics() = default;
+
+std::uint64_t Statistics::next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+Statistics::Stripe* Statistics::stripe() noexcept {
+  struct Own {
+    std::uint64_t of = 0;
+    Stripe* stripe = nullptr;
+  };
+  static constinit thread_local Own own;
+  if (own.of == own_) return own.stripe;
+  try {
+    auto made = std::make_unique<Stripe>();
+    const std::lock_guard lock(mutex_);
+    stripes_.push_back(std::move(made));
+    own = {own_, stripes_.back().get()};
+    return own.stripe;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+void Statistics::on_connected(const rpc::Origin& origin) noexcept {
+  Stripe* const own = stripe();
+  if (own == nullptr) return;
+  own->opened[static_cast<std::size_t>(origin.transport)].add();
+  try {
+    const std::lock_guard lock(own->mutex);
+    Connected& made = own->connected[&origin];
+    made.address = origin.peer.host;
+    made.port = origin.peer.port;
+    made.transport = origin.transport;
+    made.since = origin.loop->now();
+    made.last.set(static_cast<std::uint64_t>(made.since.time_since_epoch().count()));
+  } catch (...) {
+    // It is served all the same, and not listed.
+  }
+}
+
+void Statistics::on_disconnected(const rpc::Origin& origin) noexcept {
+  Stripe* const own = stripe();
+  if (own == nullptr) return;
+  own->closed[static_cast<std::size_t>(origin.transport)].add();
+  if (own->latest_origin == &origin) own->latest_origin = nullptr;
+  const std::lock_guard lock(own->mutex);
+  own->connected.erase(&origin);
+}
+
+std::size_t Statistics::export_slot(std::uint32_t id) const noexcept {
+  const std::size_t known = exports_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < known; ++i)
+    if (export_ids_[i].load(std::memory_order_relaxed) == id) return i;
+  return kExportSlots;
+}
+
+// nfs/export/file_handle.h: one byte, then the export id. What a client claims is good enough to
+// count by: an id that is not known is counted with all others.
+std::size_t Statistics::export_of(const rpc::EndedCall& call, std::size_t slot) const noexcept {
+  const bool names_one = call.header->program == kNfsProgram && begins_with_status(slot) &&
+                         (call.header->version == 2 || call.header->version == 3);
+  if (!names_one) return kExportSlots + 1;
+  const std::size_t length = call.header->version == 3 ? 4 : 0;
+  const std::size_t at = oncrpc::header_size(*call.header) + length + 1;
+  const Bytes payload = call.call.payload.bytes();
+  if (payload.size() < at + 4) return kExportSlots;
+  return export_slot(load_be<std::uint32_t>(payload.data() + at));
+}
+
+Statistics::Ended Statistics::on_call_ended(const rpc::EndedCall& call) noexcept {
+  Ended ended;
+  ended.took = std::max(clock_() - call.began, Duration::zero());
+  if (call.header)
+    ended.slot = procedure_slot(call.header->program, call.header->version, call.header->procedure);
+  ended.status = !call.answered
+                     ? kDropped
+                     : call_status(ended.slot, call.status, call.first_result.value_or(0));
+  Stripe* const own = stripe();
+  if (own == nullptr) return ended;
+  own->calls[ended.slot].add(ended.took);
+  if (ended.status != kDone) own->errors.add(error_key(false, ended.slot, ended.status));
+  if (call.header)
+    if (const std::size_t at = export_of(call, ended.slot); at <= kExportSlots) {
+      own->exports[at].add(ended.took);
+      ended.export_slot = at;
+    }
+  const rpc::Origin& origin = *call.call.origin;
+  const bool by_rdma = origin.transport == rpc::TransportKind::Rdma;
+  // How a message came by RDMA, the Link has told.
+  const std::uint64_t in = by_rdma ? 0 : call.call.payload.size();
+  if (!by_rdma) {
+    const bool tcp = origin.transport == rpc::TransportKind::Tcp;
+    own->count(tcp ? Travelled::TcpIn : Travelled::UdpIn, in);
+    own->count(tcp ? Travelled::TcpOut : Travelled::UdpOut, call.reply_bytes);
+  }
+  if (Connected* const connected = own->find(&origin)) {
+    connected->calls.add();
+    if (ended.status != kDone) connected->errors.add();
+    connected->bytes_in.add(in);
+    connected->bytes_out.add(call.reply_bytes);
+    connected->last.set(static_cast<std::uint64_t>(call.began.time_since_epoch().count()));
+  }
+  return ended;
+}
+
+void Statistics::on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& call) noexcept {
+  Stripe* const own = stripe();
+  if (own == nullptr) return;
+  own->count(Travelled::InlineIn, call.inline_bytes);
+  if (call.reads != 0) {
+    own->count(Travelled::ReadChunk, call.read_bytes);
+    own->read_chunks.add(call.reads);
+  }
+  if (Connected* const connected = own->find(&origin))
+    connected->bytes_in.add(call.inline_bytes + call.read_bytes);
+}
+
+void Statistics::on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) noexcept {
+  Stripe* const own = stripe();
+  if (own == nullptr) return;
+  own->count(Travelled::InlineOut, reply.inline_bytes);
+  if (reply.writes != 0) {
+    own->count(Travelled::WriteChunk, reply.write_chunk_bytes);
+    own->count(Travelled::ReplyChunk, reply.reply_chunk_bytes);
+    own->writes.add(reply.writes);
+  }
+  if (Connected* const connected = own->find(&origin)) connected->credits.set(reply.credits);
+}
+
+TimePoint Statistics::on_operation(const nfs::nfs4::EndedOperation& operation) noexcept {
+  Stripe* const own = stripe();
+  if (own == nullptr) return operation.began;
+  const std::size_t slot = operation_slot(operation.number);
+  own->operations[slot].add();
+  if (operation.status != 0) own->errors.add(error_key(true, slot, operation.status));
+  if (!operation.on_filehandle) return operation.began;
+  const TimePoint now = clock_();
+  const Duration took = std::max(now - operation.began, Duration::zero());
+  own->operation_times[slot].add(took);
+  if (operation.at != nullptr) own->exports[export_slot(operation.at->id)].add(took);
+  return now;
+}
+
+StatisticsSums Statistics::sums() const {
+  StatisticsSums sums;
+  std::map<std::uint64_t, std::uint64_t> errors;
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Stripe>& each : stripes_) {
+    const auto add = [](auto& to, const auto& from) {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i].value();
+    };
+    for (std::size_t i = 0; i < sums.calls.size(); ++i) each->calls[i].add_to(sums.calls[i]);
+    for (std::size_t i = 0; i < sums.exports.size(); ++i) each->exports[i].add_to(sums.exports[i]);
+    for (std::size_t i = 0; i < sums.operation_times.size(); ++i)
+      each->operation_times[i].add_to(sums.operation_times[i]);
+    add(sums.operations, each->operations);
+    add(sums.bytes, each->bytes);
+    add(sums.connected, each->opened);
+    add(sums.disconnected, each->closed);
+    sums.read_chunks += each->read_chunks.value();
+    sums.writes += each->writes.value();
+    sums.uncounted_errors += each->errors.left_out();
+    each->errors.for_each([&](std::uint64_t key, std::uint64_t count) { errors[key] += count; });
+  }
+  for (const auto& [key, count] : errors)
+    sums.errors.push_back({.operation = (key >> 63) != 0,
+                           .slot = static_cast<std::size_t>(key >> 32 & 0x7fffffff),
+                           .status = static_cast<std::uint32_t>(key),
+                           .count = count});
+  return sums;
+}
+
+std::vector<ConnectionRow> Statistics::connections() const {
+  std::vector<ConnectionRow> rows;
+  const TimePoint now = clock_();
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Stripe>& each : stripes_) {
+    const std::lock_guard listed(each->mutex);
+    for (const auto& [origin, connected] : each->connected) {
+      const TimePoint last{Duration(static_cast<Duration::rep>(connected.last.value()))};
+      rows.push_back({.address = connected.address,
+                      .port = connected.port,
+                      .transport = connected.transport,
+                      .age = std::max(now - connected.since, Duration::zero()),
+                      .idle = std::max(now - last, Duration::zero()),
+                      .calls = connected.calls.value(),
+                      .errors = connected.errors.value(),
+                      .bytes_in = connected.bytes_in.value(),
+                      .bytes_out = connected.bytes_out.value(),
+                      .credits = static_cast<std::uint32_t>(connected.credits.value())});
+    }
+  }
+  return rows;
+}
+
+void Statistics::know(const std::vector<KnownExport>& exports) {
+  const std::lock_guard lock(mutex_);
+  for (const KnownExport& each : exports) {
+    const std::size_t known = exports_.load(std::memory_order_relaxed);
+    if (known == kExportSlots) return;
+    if (export_slot(each.id) != kExportSlots) continue;
+    paths_.push_back(each.path);
+    export_ids_[known].store(each.id, std::memory_order_relaxed);
+    exports_.store(known + 1, std::memory_order_release);
+  }
+}
+
+std::string Statistics::path_of(std::size_t export_slot) const {
+  const std::lock_guard lock(mutex_);
+  return export_slot < paths_.size() ? paths_[export_slot] : std::string();
+}
+
+std::vector<std::string> Statistics::known_exports() const {
+  const std::lock_guard lock(mutex_);
+  return paths_;
+}
+
+}  // namespace stag::cli

@@ -1,0 +1,128 @@
+// Statistics: what a server counts about its calls, connections and bytes. Each thread that serves
+// counts for itself (count.h), so a call takes no lock and allocates nothing; sums are made when
+// they are asked for.
+//
+// The time of a call is from the loop's turn that brought it to the end of its execution: the
+// loop's time, which costs nothing, and one reading of the clock.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cli/observe/count.h"
+#include "cli/observe/procedures.h"
+#include "nfs/v4/operation_observer.h"
+#include "rpc/observer.h"
+
+namespace stag::cli {
+
+// Bytes of RPC messages by how they travelled.
+enum class Travelled : std::uint8_t {
+  InlineIn,    // RDMA: in the message of a Call
+  InlineOut,   // in that of a Reply
+  ReadChunk,   // arguments that this side fetched by RDMA Read
+  WriteChunk,  // results that this side placed by RDMA Write
+  ReplyChunk,  // Replies that it placed
+  TcpIn,
+  TcpOut,
+  UdpIn,
+  UdpOut,
+  Count_
+};
+inline constexpr std::size_t kTravelled = static_cast<std::size_t>(Travelled::Count_);
+
+inline constexpr std::size_t kTransports = 4;  // of rpc::TransportKind
+std::string_view name_of_transport(rpc::TransportKind transport);
+
+// Exports that are counted by themselves; all others together are in one more slot.
+inline constexpr std::size_t kExportSlots = 64;
+
+struct ConnectionRow {
+  std::string address;
+  std::uint16_t port = 0;
+  rpc::TransportKind transport{};
+  Duration age{};
+  Duration idle{};  // since its last call
+  std::uint64_t calls = 0, errors = 0, bytes_in = 0, bytes_out = 0;
+  std::uint32_t credits = 0;  // that it was granted last; RDMA only
+};
+
+struct StatisticsSums {
+  std::array<HistogramSum, kProcedureSlots> calls;
+  std::array<HistogramSum, kOperationSlots> operation_times;  // of those on a filehandle
+  std::array<std::uint64_t, kOperationSlots> operations{};
+  std::array<HistogramSum, kExportSlots + 1> exports;
+  std::array<std::uint64_t, kTravelled> bytes{};
+  std::array<std::uint64_t, kTransports> connected{}, disconnected{};
+  std::uint64_t read_chunks = 0, writes = 0;
+  std::uint64_t uncounted_errors = 0;  // for want of room
+  struct Error {
+    bool operation = false;
+    std::size_t slot = 0;
+    std::uint32_t status = 0;  // CallStatus, or nfsstat4 of an operation
+    std::uint64_t count = 0;
+  };
+  std::vector<Error> errors;  // by slot and status
+};
+
+class Statistics {
+ public:
+  using Clock = TimePoint (*)();
+  explicit Statistics(Clock clock);
+  ~Statistics();
+
+  // On the loops. What cannot be counted for want of memory is not.
+  void on_connected(const rpc::Origin& origin) noexcept;
+  void on_disconnected(const rpc::Origin& origin) noexcept;
+  // Yields how long the Call took, and its status.
+  struct Ended {
+    Duration took{};
+    std::size_t slot = 0;
+    CallStatus status = kDone;
+    std::size_t export_slot = kExportSlots;  // which that is: none that is known
+  };
+  Ended on_call_ended(const rpc::EndedCall& call) noexcept;
+  void on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& call) noexcept;
+  void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) noexcept;
+  TimePoint on_operation(const nfs::nfs4::EndedOperation& operation) noexcept;
+
+  // Any thread.
+  StatisticsSums sums() const;
+  std::vector<ConnectionRow> connections() const;
+  // Counts these exports by themselves from now on, as far as there are slots; an export keeps its
+  // slot for ever.
+  struct KnownExport {
+    std::uint32_t id = 0;
+    std::string path;
+  };
+  void know(const std::vector<KnownExport>& exports);
+  std::string path_of(std::size_t export_slot) const;  // empty: not known
+  // Of the slots in order.
+  std::vector<std::string> known_exports() const;
+
+ private:
+  struct Connected;
+  struct Stripe;
+
+  // That of this thread; null without memory.
+  Stripe* stripe() noexcept;
+  std::size_t export_slot(std::uint32_t id) const noexcept;
+  // The slot of the export that the arguments' file handle claims to be of.
+  std::size_t export_of(const rpc::EndedCall& call, std::size_t slot) const noexcept;
+
+  const Clock clock_;
+  const std::uint64_t own_ = next_number();  // no other Statistics has it
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Stripe>> stripes_;  // guarded by mutex_
+  std::vector<std::string> paths_;                // guarded by mutex_
+  std::array<std::atomic<std::uint32_t>, kExportSlots> export_ids_{};
+  std::atomic<std::size_t> exports_{0};
+
+  static std::uint64_t next_number();
+};
+
+}  // namespace stag::cli

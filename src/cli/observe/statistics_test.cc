@@ -1,0 +1,220 @@
+#include "cli/observe/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <thread>
+#include <tuple>
+
+#include "net/loop.h"
+#include "nfs/export/exports.h"
+#include "nfs/proto/nfs3.h"
+#include "nfs/proto/nfs4.h"
+#include "xdr/encoder.h"
+
+namespace stag::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using rpc::TransportKind;
+
+constexpr std::uint32_t kGetattr = nfs::v3::NFSPROC3_GETATTR::number;
+constexpr std::uint32_t kRead = nfs::v3::NFSPROC3_READ::number;
+
+TimePoint test_time{1h};
+TimePoint test_clock() {
+  return test_time;
+}
+
+// A server's side of one connection.
+struct Client {
+  explicit Client(Loop& loop, TransportKind transport = TransportKind::Tcp) {
+    auto made = std::make_shared<rpc::Origin>();
+    made->peer = {"192.0.2.7", 700};
+    made->transport = transport;
+    made->loop = &loop;
+    origin = made;
+  }
+  std::shared_ptr<const rpc::Origin> origin;
+};
+
+// A Call whose arguments begin with the file handle of an export.
+Buffer call_message(const oncrpc::CallHeader& header, std::uint32_t export_id) {
+  xdr::Encoder encoder;
+  oncrpc::encode(encoder, header);
+  encoder.u32(16);
+  encoder.u32(0x01000000 | export_id >> 8);
+  encoder.u32(export_id << 24);
+  encoder.u32(0);
+  encoder.u32(0);
+  return std::move(encoder).finish().rope().flatten();
+}
+
+struct Ended {
+  std::uint32_t program = 100003, version = 3, procedure = kGetattr;
+  Duration took = 15us;
+  oncrpc::ReplyStatus status{};
+  std::optional<std::uint32_t> result = 0;
+  bool answered = true;
+  std::uint32_t export_id = 0;
+};
+
+Statistics::Ended end(Statistics& statistics, const Client& client, const Ended& how = {}) {
+  rpc::IncomingCall call;
+  call.origin = client.origin;
+  oncrpc::CallHeader header;
+  header.program = how.program;
+  header.version = how.version;
+  header.procedure = how.procedure;
+  call.payload = call_message(header, how.export_id);
+  rpc::EndedCall ended{.call = call, .header = header};
+  ended.began = test_time - how.took;
+  ended.answered = how.answered;
+  ended.status = how.status;
+  ended.first_result = how.result;
+  ended.reply_bytes = 100;
+  return statistics.on_call_ended(ended);
+}
+
+class StatisticsTest : public testing::Test {
+ protected:
+  net::EpollLoop loop_;
+  Statistics statistics_{test_clock};
+  Client client_{loop_};
+};
+
+std::uint64_t calls_of(const StatisticsSums& sums, std::uint32_t version, std::uint32_t procedure) {
+  return sums.calls[procedure_slot(100003, version, procedure)].count();
+}
+
+TEST(Buckets, take_times_up_to_their_bound) {
+  EXPECT_EQ(bucket_of(0ns), 0u);
+  EXPECT_EQ(bucket_of(10us), 0u);
+  EXPECT_EQ(bucket_of(10us + 1ns), 1u);
+  for (std::size_t i = 0; i < kBuckets.size(); ++i) {
+    EXPECT_EQ(bucket_of(kBuckets[i]), i);
+    EXPECT_EQ(bucket_of(kBuckets[i] + 1ns), i + 1);
+  }
+  EXPECT_EQ(kBuckets.back(), 10s);
+  EXPECT_EQ(bucket_of(24h), kBuckets.size());
+}
+
+TEST(Procedures, have_a_slot_and_a_name_each) {
+  for (std::size_t slot = 1; slot < kProcedureSlots; ++slot) {
+    const ProcedureName name = name_of_procedure(slot);
+    if (name.procedure.empty()) continue;
+    EXPECT_FALSE(name.program.empty());
+  }
+  const ProcedureName read = name_of_procedure(procedure_slot(100003, 3, kRead));
+  EXPECT_EQ(std::tuple(read.program, read.version, read.procedure), std::tuple("nfs", 3u, "READ"));
+  EXPECT_EQ(name_of_operation(operation_slot(nfs::v4::OP_LAYOUTGET)), "LAYOUTGET");
+}
+
+TEST(Procedures, that_are_not_served_share_a_slot) {
+  EXPECT_EQ(procedure_slot(100003, 3, 22), 0u);
+  EXPECT_EQ(procedure_slot(100003, 5, 1), 0u);
+  EXPECT_EQ(procedure_slot(400000, 1, 0xffffffff), 0u);
+  EXPECT_EQ(operation_slot(10044), 0u);
+}
+
+TEST_F(StatisticsTest, count_calls_by_procedure_with_their_time) {
+  end(statistics_, client_, {.took = 15us});
+  end(statistics_, client_, {.took = 3ms});
+  end(statistics_, client_, {.procedure = kRead});
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(calls_of(sums, 3, kGetattr), 2u);
+  EXPECT_EQ(calls_of(sums, 3, kRead), 1u);
+  const HistogramSum& times = sums.calls[procedure_slot(100003, 3, kGetattr)];
+  EXPECT_EQ(times.nanoseconds, 3'015'000u);
+  EXPECT_EQ(times.buckets[bucket_of(15us)], 1u);
+  EXPECT_EQ(times.buckets[bucket_of(3ms)], 1u);
+}
+
+TEST_F(StatisticsTest, count_errors_by_status) {
+  end(statistics_, client_, {.result = nfs::v3::NFS3ERR_NOENT});
+  end(statistics_, client_, {.result = nfs::v3::NFS3ERR_NOENT});
+  end(statistics_, client_, {.answered = false});
+  end(statistics_, client_,
+      {.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS), .result = {}});
+  end(statistics_, client_,
+      {.status = oncrpc::ReplyStatus::auth_error(oncrpc::AuthStat::AUTH_TOOWEAK), .result = {}});
+  std::map<std::string, std::uint64_t> counted;
+  for (const StatisticsSums::Error& error : statistics_.sums().errors)
+    counted[name_of_status(error.slot, error.status)] = error.count;
+  EXPECT_EQ(counted,
+            (std::map<std::string, std::uint64_t>{
+                {"NFS3ERR_NOENT", 2}, {"dropped", 1}, {"GARBAGE_ARGS", 1}, {"AUTH_TOOWEAK", 1}}));
+}
+
+TEST_F(StatisticsTest, take_results_for_a_status_only_where_they_begin_with_one) {
+  end(statistics_, client_, {.program = 100005, .procedure = 5, .result = 1});  // EXPORT
+  EXPECT_TRUE(statistics_.sums().errors.empty());
+  end(statistics_, client_, {.program = 100005, .procedure = 1, .result = 13});  // MNT
+  EXPECT_EQ(statistics_.sums().errors.size(), 1u);
+}
+
+TEST_F(StatisticsTest, count_an_export_by_itself_once_it_is_known) {
+  end(statistics_, client_, {.export_id = 77});
+  statistics_.know({{77, "/data"}, {0x01020304, "/home"}});
+  statistics_.know({{77, "/data"}});
+  EXPECT_EQ(statistics_.known_exports(), (std::vector<std::string>{"/data", "/home"}));
+  end(statistics_, client_, {.export_id = 0x01020304});
+  end(statistics_, client_, {.export_id = 5});
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.exports[0].count(), 0u);
+  EXPECT_EQ(sums.exports[1].count(), 1u);
+  EXPECT_EQ(sums.exports[kExportSlots].count(), 2u);
+}
+
+TEST_F(StatisticsTest, list_connections_while_they_are_there) {
+  statistics_.on_connected(*client_.origin);
+  end(statistics_, client_, {.result = nfs::v3::NFS3ERR_IO});
+  const auto rows = statistics_.connections();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].address, "192.0.2.7");
+  EXPECT_EQ(std::tuple(rows[0].calls, rows[0].errors, rows[0].bytes_out), std::tuple(1u, 1u, 100u));
+  statistics_.on_disconnected(*client_.origin);
+  EXPECT_TRUE(statistics_.connections().empty());
+  end(statistics_, client_);  // a Call that its connection did not wait for
+  const StatisticsSums sums = statistics_.sums();
+  const auto tcp = static_cast<std::size_t>(TransportKind::Tcp);
+  EXPECT_EQ(std::pair(sums.connected[tcp], sums.disconnected[tcp]), std::pair(1ul, 1ul));
+}
+
+TEST_F(StatisticsTest, count_bytes_by_how_they_travelled) {
+  const Client client(loop_, TransportKind::Rdma);
+  statistics_.on_connected(*client.origin);
+  statistics_.on_call_arrived(*client.origin,
+                              {.inline_bytes = 200, .read_bytes = 65536, .reads = 1});
+  statistics_.on_reply_sent(
+      *client.origin,
+      {.credits = 128, .inline_bytes = 120, .write_chunk_bytes = 4096, .writes = 1});
+  end(statistics_, client);
+  const StatisticsSums sums = statistics_.sums();
+  const auto of = [&](Travelled how) { return sums.bytes[static_cast<std::size_t>(how)]; };
+  EXPECT_EQ(of(Travelled::InlineIn), 200u);
+  EXPECT_EQ(of(Travelled::ReadChunk), 65536u);
+  EXPECT_EQ(of(Travelled::InlineOut), 120u);
+  EXPECT_EQ(of(Travelled::WriteChunk), 4096u);
+  EXPECT_EQ(of(Travelled::TcpIn) + of(Travelled::TcpOut), 0u);
+  EXPECT_EQ(statistics_.connections().at(0).credits, 128u);
+  EXPECT_EQ(statistics_.connections().at(0).bytes_in, 65736u);
+}
+
+TEST_F(StatisticsTest, of_all_threads_are_summed) {
+  end(statistics_, client_);
+  std::thread other([&] { end(statistics_, client_); });
+  other.join();
+  EXPECT_EQ(calls_of(statistics_.sums(), 3, kGetattr), 2u);
+}
+
+TEST_F(StatisticsTest, of_statuses_stay_bounded) {
+  for (std::uint32_t i = 1; i <= 1000; ++i) end(statistics_, client_, {.result = i});
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.errors.size(), 512u);
+  EXPECT_EQ(sums.uncounted_errors, 488u);
+}
+
+}  // namespace
+}  // namespace stag::cli

@@ -1,0 +1,26 @@
+// Options of `stag serve` about what its operator sees.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/observe/events.h"
+#include "cli/support/arguments.h"
+
+namespace stag::cli {
+
+class ObserveOptions {
+ public:
+  void declare(Arguments& arguments);
+  // The error is a sentence.
+  Result<Ok, std::string> check() const;
+  EventOptions events() const;
+  const std::string& metrics() const { return metrics_; }
+
+ private:
+  std::string metrics_;  // empty: no metrics
+  std::string slow_ = "1";
+  std::vector<std::string> traced_;
+};
+
+}  // namespace stag::cli

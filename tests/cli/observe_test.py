@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""What an operator sees of a running server: metrics for Prometheus, `stag status`, `stag top`, and events in the log."""
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import harness
+from harness import PATIENCE, STAG, stag
+from nfs4_client import OK, PUTROOTFH, Case, words
+
+GETATTR = 9
+DASHBOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "grafana", "stag.json")
+
+
+def parse(text):
+    """Families by name: (type, help, {(sample name, labels): value}); raises where the text breaks the rules of the format."""
+    families, name = {}, None
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            _, _, name, about = line.split(" ", 3)
+            assert name not in families, f"{name} twice"
+            families[name] = [None, about, {}]
+        elif line.startswith("# TYPE "):
+            _, _, typed, kind = line.split(" ")
+            assert typed == name, line
+            families[name][0] = kind
+        else:
+            sample = re.fullmatch(r'([a-z0-9_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)', line)
+            assert sample and sample[1].startswith(name), line
+            key = (sample[1], tuple(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', sample[2] or "")))
+            assert key not in families[name][2], f"{key} twice"
+            families[name][2][key] = float(sample[3])
+    return families
+
+
+def lint(families):
+    """What `promtool check metrics` complains about."""
+    for name, (kind, about, samples) in families.items():
+        assert about.endswith("."), name
+        assert (kind == "counter") == name.endswith("_total"), name
+        assert kind in ("counter", "gauge", "histogram"), name
+        assert not re.search("_(ms|us|milliseconds|microseconds|kilobytes)(_|$)", name), name
+        for sample, labels in samples:
+            assert len(set(key for key, _ in labels)) == len(labels), labels
+            assert sample == name or kind == "histogram", sample
+
+
+class Observed(Case):
+    def start(self, *arguments):
+        server = super().start("--metrics", "127.0.0.1:0", *arguments)
+        (line,) = [line for line in server.lines if line.startswith("metrics: ")]
+        self.url = line.split(" ")[1]
+        return server
+
+    def scrape(self):
+        with urllib.request.urlopen(self.url, timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
+    def value(self, name, **labels):
+        """The sum of the samples that have these labels."""
+        families = parse(self.scrape())
+        samples = families[max((family for family in families if name.startswith(family)), key=len)][2]
+        return sum(value for (sample, has), value in samples.items() if sample == name and labels.items() <= dict(has).items())
+
+    def asked(self, command, *arguments):
+        result = stag(command, *arguments, "--state", self.state)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+
+class Metrics(Observed):
+    def test_count_calls_errors_bytes_and_clients(self):
+        server = self.start()
+        self.assertEqual(self.value("stag_calls_total"), 0)
+        with open(os.path.join(self.data, "file"), "wb") as file:
+            file.write(bytes(1 << 20))
+        self.assertEqual(stag("cp", server.url("/data/file"), os.path.join(self.folder, "copy")).returncode, 0)
+        self.assertEqual(stag("cat", server.tcp("/data/none")).returncode, 1)
+        read = {"program": "nfs", "version": "3", "procedure": "READ"}
+        reads = self.value("stag_calls_total", **read)
+        self.assertGreaterEqual(reads, 1)
+        self.assertEqual(self.value("stag_call_duration_seconds_count", **read), reads)
+        self.assertEqual(self.value("stag_call_duration_seconds_bucket", **read, le="+Inf"), reads)
+        self.assertEqual(self.value("stag_call_errors_total", procedure="LOOKUP", status="NFS3ERR_NOENT"), 1)
+        self.assertGreaterEqual(self.value("stag_sent_bytes_total", transport="rdma", kind="write"), 1 << 20)
+        self.assertGreaterEqual(self.value("stag_export_call_duration_seconds_count", export="/data"), reads)
+        while self.value("stag_connections", transport="rdma") != 0:
+            pass  # The server has yet to notice that the client is gone.
+        self.assertGreaterEqual(self.value("stag_connections_opened_total", transport="rdma"), 1)
+
+    def test_count_operations_and_state_of_version_4(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, stateid, handle = anna.create_file(b"file")
+        self.assertEqual(anna.lock(handle, stateid, 0), OK)
+        self.assertEqual(anna.in_session(words(PUTROOTFH), words(GETATTR, 1, 2))[0], OK)
+        self.assertEqual(self.value("stag_nfs4_operations_total", operation="CREATE_SESSION"), 1)
+        self.assertGreaterEqual(self.value("stag_nfs4_operations_total", operation="SEQUENCE"), 3)
+        self.assertEqual(self.value("stag_nfs4_operation_duration_seconds_count", operation="OPEN"), 1)
+        self.assertEqual([self.value(f"stag_nfs4_{what}") for what in ("sessions", "opens", "locks", "delegations")], [1, 1, 1, 0])
+        self.assertEqual(self.value("stag_nfs4_clients", state="confirmed"), 1)
+
+    def test_name_the_reasons_of_refusals(self):
+        server = self.start("--allow", "192.0.2.0/24")
+        with socket.create_connection(("127.0.0.1", server.tcp_port)) as peer:
+            peer.settimeout(PATIENCE)
+            self.assertEqual(peer.recv(1), b"")
+        self.assertEqual(self.value("stag_events_total", reason="PeerNotAllowed"), 1)
+
+    def test_obey_the_rules_of_prometheus(self):
+        server = self.start()
+        self.ready_client(server)
+        self.assertEqual(stag("ls", server.url("/data")).returncode, 0)
+        text = self.scrape()
+        lint(parse(text))
+        promtool = shutil.which("promtool")
+        if promtool:
+            checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, timeout=PATIENCE)
+            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+
+    def test_do_not_grow_with_clients(self):
+        server = self.start()
+        names = [line.rsplit(" ", 1)[0] for line in self.scrape().splitlines()]
+        for i in range(2, 6):
+            with socket.create_connection(("127.0.0.1", server.tcp_port), source_address=(f"127.0.0.{i}", 0)):
+                pass
+        self.assertEqual([line.rsplit(" ", 1)[0] for line in self.scrape().splitlines()], names)
+
+    def test_are_all_that_the_dashboard_shows(self):
+        server = self.start()
+        self.ready_client(server)
+        with open(DASHBOARD) as file:
+            expressions = [target["expr"] for panel in json.load(file)["panels"] for target in panel.get("targets", ())]
+        there = set()
+        for name, (kind, _, _) in parse(self.scrape()).items():
+            there |= {name} if kind != "histogram" else {f"{name}_{part}" for part in ("bucket", "sum", "count")}
+        named = set(re.findall(r"\b(?:stag|process)_[a-z0-9_]+", " ".join(expressions)))
+        self.assertGreater(len(named), 10)
+        self.assertEqual(named - there, set())
+
+    def test_are_served_while_a_scraper_is_slow_and_end_with_the_server(self):
+        server = self.start()
+        port = int(re.search(r":(\d+)/", self.url)[1])
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            slow.sendall(b"GET /metrics HTTP/1.1\r\n")
+            self.assertIn("stag_calls_total", self.scrape())
+            self.assertEqual(stag("ls", server.tcp("/data")).returncode, 0)
+            self.assertEqual(server.end(), 0)
+
+    def test_need_an_address_that_can_be_had(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            at = f"127.0.0.1:{taken.getsockname()[1]}"
+            for address, code, sentence in (
+                (at, 1, f"cannot listen at {at} (--metrics)"),
+                ("9469", 2, "--metrics '9469' is no address"),
+                ("127.0.0.1:http", 2, "is no address"),
+                ("127.0.0.1:1,127.0.0.1:2", 2, "is no address"),
+            ):
+                result = stag("serve", "--export", "/x=memory", "--state", self.state, "--rdma-port", "0", "--tcp-port", "0", "--metrics", address)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertIn(sentence, result.stderr)
+
+
+class Status(Observed):
+    def test_shows_who_is_connected_and_what_is_mounted(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        anna.call(100005, 3, 1, b"\0\0\0\5/data\0\0\0")
+        status = json.loads(self.asked("status", "--json"))
+        self.assertEqual((status["server"]["connections"], status["server"]["sessions"], status["server"]["addresses"]), (1, 1, 1))
+        (row,) = status["connections"]
+        self.assertEqual((row["address"], row["transport"]), ("127.0.0.1", "tcp"))
+        self.assertGreaterEqual(row["calls"], 4)
+        self.assertEqual(status["mounts"], [{"address": "127.0.0.1", "export": "/data"}])
+        self.assertEqual([store["store"] for store in status["stores"]], ["export /data"])
+        self.assertEqual((status["slow"], status["limits"]), ([], []))
+        text = self.asked("status")
+        self.assertRegex(text, r"^stag \S+, up 00:00:\d\d, ")
+        self.assertIn("limits hit: none\n", text)
+        self.assertRegex(text, r"127\.0\.0\.1 \d+ +tcp ")
+
+    def test_lists_slow_calls_and_limits_that_were_hit(self):
+        server = self.start("--slow-call", "0.000000001", "--max-connections", "1")
+        anna = self.ready_client(server)
+        with socket.create_connection(("127.0.0.1", server.tcp_port)) as peer:
+            peer.settimeout(PATIENCE)
+            self.assertEqual(peer.recv(1), b"")
+        anna.call(100003, 3, 0, b"")
+        status = json.loads(self.asked("status", "--json"))
+        call = status["slow"][0]
+        self.assertEqual((call["call"], call["status"], call["netid"]), ("nfs 3 NULL", "OK", "tcp"))
+        self.assertRegex(call["client"], r"^127\.0\.0\.1:\d+$")
+        self.assertRegex(call["xid"], "^0x[0-9a-f]{8}$")
+        self.assertIn(call["xid"], server.log())
+        self.assertEqual([limit["reason"] for limit in status["limits"]], ["RpcTooManyConnections"])
+        self.assertIn("limit hit: 1 times RpcTooManyConnections", self.asked("status"))
+        self.assertIn("nfs 3 NULL", self.asked("status"))
+
+    def test_says_when_nobody_answers(self):
+        for command in ("status", "top"):
+            result = stag(command, "--state", self.folder)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn("no server listens at", result.stderr)
+
+
+class Top(Observed):
+    def test_shows_rates_of_clients_and_procedures_once(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        top = subprocess.Popen([STAG, "top", "--json", "--state", self.state], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(top.stdout.close)
+        seen = set()
+        while "nfs 3 NULL" not in seen:
+            anna.call(100003, 3, 0, b"")
+            if select.select([top.stdout], [], [], 0)[0]:
+                look = json.loads(top.stdout.readline())
+                self.assertEqual([client["address"] for client in look["clients"]], ["127.0.0.1"])
+                seen |= {row["procedure"] for row in look["procedures"] if row["calls_per_second"] > 0}
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(PATIENCE), 0)
+        (line,) = self.asked("top", "--once", "--json").splitlines()
+        self.assertEqual(json.loads(line)["clients"][0]["connections"], 1)
+        self.assertIn("CALLS/s", self.asked("top", "--once"))
+
+    def test_ends_cleanly_on_a_terminal(self):
+        self.start()
+        main, other = harness.open_terminal(self)
+        top = subprocess.Popen([STAG, "top", "--state", self.state], stdin=other, stdout=other, stderr=other)
+        shown = b""
+        while b"PROCEDURE" not in shown:
+            self.assertTrue(select.select([main], [], [], PATIENCE)[0])
+            shown += os.read(main, 65536)
+        self.assertIn(b"\x1b[H", shown)
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(PATIENCE), 0)
+        for end in (main, other):
+            os.close(end)
+
+
+class Log(Observed):
+    def test_says_who_connects_mounts_and_goes(self):
+        server = self.start("--log-level", "info")
+        anna = self.ready_client(server)
+        anna.call(100005, 3, 1, b"\0\0\0\5/data\0\0\0")
+        anna.call(100005, 3, 3, b"\0\0\0\5/data\0\0\0")
+        self.assertEqual(stag("ls", server.url("/data")).returncode, 0)
+        while "ClientDisconnected tcp" not in server.log():
+            pass
+        log = server.log()
+        self.assertRegex(log, r"info +ClientConnected tcp 127\.0\.0\.1:\d+: ")
+        self.assertRegex(log, r"info +ClientConnected rdma 127\.0\.0\.1:\d+: ")
+        self.assertRegex(log, r"info +ExportMounted tcp 127\.0\.0\.1:\d+: .*\(/data, xid 0x[0-9a-f]{8}\)")
+        self.assertRegex(log, r"info +ExportUnmounted tcp 127\.0\.0\.1:\d+: .*\(/data, xid 0x[0-9a-f]{8}\)")
+        self.assertRegex(log, r"info +SessionMade tcp 127\.0\.0\.1:\d+: ")
+        self.assertRegex(log, r"info +ClientDisconnected tcp 127\.0\.0\.1:\d+: ")
+
+    def test_follows_a_client_through_the_layers_by_xid(self):
+        with open(os.path.join(self.data, "file"), "wb") as file:
+            file.write(bytes(1 << 20))
+        server = self.start("--trace-client", "127.0.0.1", "--log-format", "json")
+        self.assertEqual(stag("cp", server.url("/data/file"), os.path.join(self.folder, "copy")).returncode, 0)
+        steps = {}
+        for line in server.log().splitlines():
+            event = json.loads(line)
+            if event["reason"] == "CallTraced" and event["where"].startswith("rdma 127.0.0.1:"):
+                xid, step = re.fullmatch(r"xid (0x[0-9a-f]{8}) (.*)", event["detail"]).groups()
+                steps.setdefault(xid, []).append(step)
+        read = next(each for each in steps.values() if any("READ OK" in step for step in each))
+        self.assertRegex("\n".join(read), r"^arrived: \d+ bytes inline, 0 by 0 RDMA Reads\nbegins: program 100003 version 3 procedure 6, .*\n"
+                                          r"ends: nfs 3 READ OK after \d+ us, .*\nanswered: \d+ bytes inline, 1048576 to Write chunks")
+
+    def test_of_a_traced_client_has_the_operations_of_version_4(self):
+        server = self.start("--trace-client", "127.0.0.0/8")
+        self.ready_client(server)
+        self.assertRegex(server.log(), r"CallTraced tcp 127\.0\.0\.1:\d+: .*operation RECLAIM_COMPLETE NFS4_OK")
+
+    def test_says_nothing_of_clients_that_nobody_follows(self):
+        server = self.start("--trace-client", "192.0.2.1")
+        self.ready_client(server)
+        self.assertEqual(server.log(), "")
+
+
+if __name__ == "__main__":
+    harness.main()
