@@ -1,6 +1,7 @@
 // EXCHANGE_ID (RFC 8881 18.35).
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/state_protection.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -19,41 +20,6 @@ constexpr std::uint32_t kKnownFlags =
     v4::EXCHGID4_FLAG_SUPP_FENCE_OPS | v4::EXCHGID4_FLAG_BIND_PRINC_STATEID |
     v4::EXCHGID4_FLAG_USE_NON_PNFS | v4::EXCHGID4_FLAG_USE_PNFS_MDS |
     v4::EXCHGID4_FLAG_USE_PNFS_DS | v4::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
-
-constexpr std::uint64_t set_of(std::initializer_list<v4::nfs_opnum4> operations) {
-  std::uint64_t set = 0;
-  for (const v4::nfs_opnum4 each : operations) set |= std::uint64_t{1} << each;
-  return set;
-}
-
-// What Linux's client counts on, and no more: it refuses to work with a server that enforces less,
-// or anything else.
-constexpr std::uint64_t kEnforced =
-    set_of({v4::OP_BIND_CONN_TO_SESSION, v4::OP_EXCHANGE_ID, v4::OP_CREATE_SESSION,
-            v4::OP_DESTROY_SESSION, v4::OP_DESTROY_CLIENTID});
-// To be enforced where the client wants it; there is nothing to purge.
-constexpr std::uint64_t kEnforcedIfAsked = set_of({v4::OP_DELEGPURGE});
-// What gives state back, or looks after it.
-constexpr std::uint64_t kAllowed =
-    set_of({v4::OP_CLOSE, v4::OP_OPEN_DOWNGRADE, v4::OP_LOCKU, v4::OP_DELEGRETURN,
-            v4::OP_TEST_STATEID, v4::OP_FREE_STATEID});
-
-std::uint64_t from_bitmap(const v4::bitmap4& bitmap) {
-  std::uint64_t set = bitmap.empty() ? 0 : bitmap[0];
-  if (bitmap.size() > 1) set |= std::uint64_t{bitmap[1]} << 32;
-  return set;
-}
-
-v4::bitmap4 to_bitmap4(std::uint64_t set) {
-  return {static_cast<std::uint32_t>(set), static_cast<std::uint32_t>(set >> 32)};
-}
-
-state::StateProtection protection_of(const v4::state_protect4_a& asked) {
-  if (asked.spa_how != v4::SP4_MACH_CRED) return {};
-  const v4::state_protect_ops4& ops = asked.spa_mach_ops();
-  return {true, kEnforced | (from_bitmap(ops.spo_must_enforce) & kEnforcedIfAsked),
-          from_bitmap(ops.spo_must_allow) & kAllowed};
-}
 
 // 18.35.3: an SSV is refused for its algorithms, of which this server has none.
 v4::nfsstat4 refuse_ssv(const v4::ssv_sp_parms4& parameters) {
@@ -102,9 +68,7 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) 
       v4::EXCHGID4_FLAG_USE_NON_PNFS | (found.confirmed ? v4::EXCHGID4_FLAG_CONFIRMED_R : 0u);
   if (found.protection.machine_credential) {
     ok.eir_state_protect.spr_how = v4::SP4_MACH_CRED;
-    v4::state_protect_ops4& ops = ok.eir_state_protect.spr_mach_ops();
-    ops.spo_must_enforce = to_bitmap4(found.protection.must_enforce);
-    ops.spo_must_allow = to_bitmap4(found.protection.must_allow);
+    ok.eir_state_protect.spr_mach_ops() = ops_of(found.protection);
   }
   ok.eir_server_owner.so_major_id = identity_of(compound);
   ok.eir_server_scope = identity_of(compound);
