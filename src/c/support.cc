@@ -5,9 +5,7 @@ namespace {
 
 template <std::size_t N>
 void copy_text(std::string_view from, char (&to)[N]) {
-  const std::size_t length = std::min(from.size(), N - 1);
-  std::memcpy(to, from.data(), length);
-  to[length] = '\0';
+  to[from.copy(to, N - 1)] = '\0';
 }
 
 stag_status status_of(const rpc::CallError& error) {

@@ -175,7 +175,7 @@ class Help(Case):
         self.assertEqual(sorted(commands), sorted(wanted))
         for command in commands:
             text = self.good(command, "--help")
-            self.assertRegex(text, rf"Example:\n  stag {command}[ \\n]")
+            self.assertRegex(text, rf"Example:\n  stag {command}[ \n]")
 
     def test_tells_the_version(self):
         self.assertRegex(self.good("--version"), r"^stag \d+\.\d+\.\d+\n$")

@@ -121,8 +121,8 @@ Task<Ok> closed(nfs::client::nfs4::Nfs4& protocol) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
-  testing::ManualLoop loop;
-  testing::Nfs4Instance server(loop, std::make_shared<vfs::MemoryFileSystem>());
+  stag::testing::ManualLoop loop;
+  stag::testing::Nfs4Instance server(loop, std::make_shared<vfs::MemoryFileSystem>());
   nfs::client::FileSystemOptions options;
   options.calls.credentials = rpc::Credentials::sys("fuzz", 0, 0);
   options.calls.minor = input.octet() % 3;

@@ -140,7 +140,7 @@ class Nfs4World {
     STAG_CHECK(exports.add(2, {"/a/b", std::make_shared<vfs::MemoryFileSystem>(), open}).ok());
     context_.exports.replace(std::move(exports));
     rpc::Program program(v4::NFS4_PROGRAM, v4::NFS_V4, nfs::ulb::nfs4());
-    program.add(v4::NFSPROC4_COMPOUND::number, nfs::nfs4::compound_handler(shared_));
+    program.add(v4::NFSPROC4_COMPOUND::number, nfs::nfs4::compound_handler(shared_, nullptr));
     program.replays(rpc::ReplayPolicy::OwnedByProgram);
     server_.add(std::move(program));
     for (auto& origin : origins_) origin = std::make_shared<rpc::Origin>();
