@@ -14,6 +14,7 @@
 // kMostRecoveries.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,9 @@ struct Identity {
 
 class Session {
  public:
+  static constexpr Duration kShortestLease = std::chrono::seconds(1);
+  static constexpr Duration kLongestLease = std::chrono::minutes(5);
+
   // Operations of the longest COMPOUND that a client of this library sends.
   static constexpr std::uint32_t kOperations = 12;
   // Of the smallest messages that a client can work with.
@@ -79,7 +83,9 @@ class Session {
   // RFC 8881 8.3: whether a SEQUENCE is due so that the lease does not run out. Only a client that
   // holds opens or locks needs it: without them a lapsed lease costs a new session.
   bool renewal_due(TimePoint now) const { return now - renewed_ >= lease_ / 3; }
-  void set_lease(Duration lease) { lease_ = lease; }
+  // What the server says, within bounds: with none a renewal would follow the other without a
+  // pause, and an end that waits for a third of it would wait for ever.
+  void set_lease(Duration lease) { lease_ = std::clamp(lease, kShortestLease, kLongestLease); }
   Duration lease() const { return lease_; }
   // How often a client ID was made, or its server restarted; opens and locks belong to one of them.
   std::uint32_t incarnation() const { return incarnation_; }

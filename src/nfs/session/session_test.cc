@@ -281,6 +281,14 @@ TEST(Session, uses_no_slot_above_the_one_that_a_callback_names) {
   EXPECT_EQ(world.session.slots().usable(), 2u);
 }
 
+TEST(Session, believes_no_lease_that_would_make_it_spin_or_wait_for_ever) {
+  Established world;
+  world.session.set_lease(std::chrono::seconds(0));
+  EXPECT_EQ(world.session.lease(), session::Session::kShortestLease);
+  world.session.set_lease(std::chrono::seconds(0xffff'ffff));
+  EXPECT_EQ(world.session.lease(), session::Session::kLongestLease);
+}
+
 TEST(Session, is_renewed_before_a_third_of_the_lease_has_passed) {
   Established world;
   world.session.set_lease(std::chrono::seconds(90));

@@ -13,7 +13,7 @@ constexpr OperationContext kGivingBack{"give a delegation back", {}};
 
 ProtocolOptions SessionClient::background_options() {
   ProtocolOptions options = own_;
-  options.timeout = session_.lease() / 3;
+  if (!stop_.cancelled()) options.timeout = session_.lease() / 3;
   return options;
 }
 
