@@ -10,18 +10,14 @@ void BackChannel::reset(const v4::sessionid4& session, std::uint32_t slots) {
   count_ = std::min(slots, kSlots);
 }
 
-BackChannel::Turn BackChannel::begin(const v4::CB_SEQUENCE4args& args) {
+BackChannel::Turn BackChannel::begin(const v4::CB_SEQUENCE4args& args) const {
   if (count_ == 0 || args.csa_sessionid != session_) return {v4::NFS4ERR_BADSESSION};
   if (args.csa_slotid >= count_) return {v4::NFS4ERR_BADSLOT};
   if (args.csa_highest_slotid < args.csa_slotid || args.csa_highest_slotid >= count_)
     return {v4::NFS4ERR_BAD_HIGH_SLOT};
-  Slot& slot = slots_[args.csa_slotid];
-  if (args.csa_sequenceid == slot.last && slot.running) return {v4::NFS4ERR_DELAY};
+  const Slot& slot = slots_[args.csa_slotid];
   if (args.csa_sequenceid == slot.last && slot.kept) return {v4::NFS4_OK, &*slot.kept};
-  if (args.csa_sequenceid != slot.last + 1 || slot.running) return {v4::NFS4ERR_SEQ_MISORDERED};
-  slot.last = args.csa_sequenceid;
-  slot.running = true;
-  slot.kept.reset();
+  if (args.csa_sequenceid != slot.last + 1) return {v4::NFS4ERR_SEQ_MISORDERED};
   return {};
 }
 
@@ -29,9 +25,8 @@ void BackChannel::end(const v4::CB_SEQUENCE4args& args, const v4::CB_COMPOUND4re
   // Of a session that has ended meanwhile.
   if (args.csa_sessionid != session_ || args.csa_slotid >= count_) return;
   Slot& slot = slots_[args.csa_slotid];
-  if (!slot.running || slot.last != args.csa_sequenceid) return;
-  slot.running = false;
   slot.kept = results;
+  slot.last = args.csa_sequenceid;
 }
 
 v4::CB_SEQUENCE4resok BackChannel::answer_to(const v4::CB_SEQUENCE4args& args) const {

@@ -27,8 +27,9 @@ class BackChannel {
 
   // A new session, with `slots` slots at most.
   void reset(const v4::sessionid4& session, std::uint32_t slots);
-  Turn begin(const v4::CB_SEQUENCE4args& args);
-  // `results` are kept for a retransmission.
+  Turn begin(const v4::CB_SEQUENCE4args& args) const;
+  // The callback was executed, on the spot; `results` are kept for a retransmission. Without this
+  // (there was no memory) the callback is executed when it comes again.
   void end(const v4::CB_SEQUENCE4args& args, const v4::CB_COMPOUND4res& results);
 
   v4::CB_SEQUENCE4resok answer_to(const v4::CB_SEQUENCE4args& args) const;
@@ -36,7 +37,6 @@ class BackChannel {
  private:
   struct Slot {
     v4::sequenceid4 last = 0;
-    bool running = false;
     std::optional<v4::CB_COMPOUND4res> kept{};
   };
 
