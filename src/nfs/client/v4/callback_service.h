@@ -2,15 +2,12 @@
 // 8881 section 20): to give a delegation back, to use fewer slots. It stands on
 // the connection before CREATE_SESSION names that as the back channel.
 //
-//   CB_RECALL        the delegation is given back in the background;
-//   BAD_STATEID: there is none, or
-//                    the answer that gives it is still on its way, and the
-//                    server asks again
+//   CB_RECALL        the delegation is given back in the background; BAD_STATEID: there is none,
+//                    or the answer that gives it is on its way, and the server asks again
 //   CB_RECALL_ANY    as many as the server wants
 //   CB_RECALL_SLOT   this client uses no slots above
 //   CB_NOTIFY_LOCK   who waits for a lock asks again by himself
-//   CB_GETATTR, CB_OFFLOAD, CB_NOTIFY, layouts: nothing that this client holds
-//   can be meant
+//   CB_GETATTR, CB_OFFLOAD, CB_NOTIFY, layouts: nothing that this client holds can be meant
 //
 // Thread: the loop of the connection. It outlives the Channel that it serves.
 #pragma once
