@@ -24,8 +24,8 @@ def opaque(data):
 class Client:
     """One owner with one connection, AUTH_SYS as root."""
 
-    def __init__(self, port, owner):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE)
+    def __init__(self, port, owner, host="127.0.0.1"):
+        self.socket = socket.create_connection((host, port), timeout=harness.PATIENCE)
         self.owner, self.xid, self.sequence = owner, 0, 0
 
     def close(self):
