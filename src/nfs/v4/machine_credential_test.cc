@@ -82,16 +82,6 @@ class Nfs4MachineCredential : public Nfs4Served {
                         v4::BIND_CONN_TO_SESSION4args{session_, v4::CDFC4_FORE_OR_BOTH, false})})
         .status;
   }
-  v4::nfsstat4 destroy_session() {
-    return compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
-                        v4::DESTROY_SESSION4args{session_})})
-        .status;
-  }
-  v4::nfsstat4 destroy_clientid() {
-    return compound({op(v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid,
-                        v4::DESTROY_CLIENTID4args{clientid_})})
-        .status;
-  }
   void export_to(const std::string& flavors) {
     nfs::Exports exports;
     STAG_CHECK(exports.add(1, {"/data", store_, *parse_export_options("sec=" + flavors)}).ok());

@@ -27,6 +27,8 @@ class Start : public stag::testing::Nfs4Served {
   using Nfs4Served::clientid_;
   using Nfs4Served::compound;
   using Nfs4Served::create;
+  using Nfs4Served::destroy_clientid;
+  using Nfs4Served::destroy_session;
   using Nfs4Served::exchange_id;
   using Nfs4Served::loop_;
   using Nfs4Served::nfs4_;
@@ -79,16 +81,6 @@ class Start : public stag::testing::Nfs4Served {
     nfs4_.administration().expire(clientid_, loop_.now(),
                                   [&](EndedByAdmin outcome) { result = outcome; });
     return result;
-  }
-  v4::nfsstat4 destroy_session() {
-    return compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
-                        v4::DESTROY_SESSION4args{session_})})
-        .status;
-  }
-  v4::nfsstat4 destroy_clientid() {
-    return compound({op(v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid,
-                        v4::DESTROY_CLIENTID4args{clientid_})})
-        .status;
   }
 
   v4::open_delegation4 delegation_;  // what the last reclaim gave

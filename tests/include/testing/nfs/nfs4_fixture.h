@@ -146,6 +146,17 @@ class Nfs4Served : public ::testing::Test {
     return run({complete}).status;
   }
 
+  nfs::v4::nfsstat4 destroy_session() {
+    return compound({op(nfs::v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
+                        nfs::v4::DESTROY_SESSION4args{session_})})
+        .status;
+  }
+  nfs::v4::nfsstat4 destroy_clientid() {
+    return compound({op(nfs::v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid,
+                        nfs::v4::DESTROY_CLIENTID4args{clientid_})})
+        .status;
+  }
+
   // The filehandle where a walk from the root ends.
   nfs::v4::nfs_fh4 walk(std::initializer_list<const char*> names) {
     std::vector<Op> operations{putrootfh()};
