@@ -122,17 +122,33 @@ rpc::Credentials own_credentials() {
   return rpc::Credentials::sys(machine_name(), geteuid(), getegid(), known);
 }
 
-Outcome<rpc::Credentials> nfs_credentials(const Url& url) {
-  using gss::Service;
-  if (url.security == Url::Security::Sys) return user_credentials(url);
-  const Service service = url.security == Url::Security::Krb5p   ? Service::privacy
-                          : url.security == Url::Security::Krb5i ? Service::integrity
-                                                                 : Service::none;
+namespace {
+
+Outcome<rpc::Credentials> kerberos_credentials(const Url& url, gss::Service service) {
   auto credentials = endpoint::kerberos(url.host, service);
   if (credentials) return *std::move(credentials);
   const gss::Error& why = credentials.error();
   return Failure{Error::of_url(fmt::format("in the URL, sec: {}{}{}", info(why.reason).text,
                                            why.detail.empty() ? "" : "; ", why.detail))};
+}
+
+// Where those of the files have no integrity: the same user's, with it.
+Outcome<std::optional<rpc::Credentials>> machine_credentials(const Url& url) {
+  if (url.security != Url::Security::Krb5 || url.version != 4)
+    return std::optional<rpc::Credentials>();
+  Outcome<rpc::Credentials> made = kerberos_credentials(url, gss::Service::integrity);
+  if (!made) return Failure{made.error()};
+  return std::optional(*std::move(made));
+}
+
+}  // namespace
+
+Outcome<rpc::Credentials> nfs_credentials(const Url& url) {
+  using gss::Service;
+  if (url.security == Url::Security::Sys) return user_credentials(url);
+  return kerberos_credentials(url, url.security == Url::Security::Krb5p   ? Service::privacy
+                                   : url.security == Url::Security::Krb5i ? Service::integrity
+                                                                          : Service::none);
 }
 
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& url,
@@ -190,11 +206,14 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   if (!parsed) co_return Failure{parsed.error()};
   Outcome<rpc::Credentials> credentials = nfs_credentials(*parsed);
   if (!credentials) co_return Failure{credentials.error()};
+  Outcome<std::optional<rpc::Credentials>> machine = machine_credentials(*parsed);
+  if (!machine) co_return Failure{machine.error()};
   std::unique_ptr<Remote> remote(new Remote(run));
   remote->nfs_connector_ = nfs_connector(run.loop, *parsed, options);
   remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(*parsed, options);
   files.calls.credentials = *std::move(credentials);
+  files.calls.machine_credentials = *std::move(machine);
   files.calls.cancel = run.cancel;
   files.calls.version = parsed->version;
   Outcome<std::unique_ptr<nfs::client::Session>> session = co_await nfs::client::Session::open(

@@ -117,6 +117,17 @@ void Opens::lose_locks(Open& open) {
   }
 }
 
+std::vector<Opens::Given> Opens::given(Id from, std::size_t most) const {
+  std::vector<Given> all;
+  for (auto at = opens_.lower_bound(from); at != opens_.end() && all.size() < most; ++at) {
+    if (at->second.state != State::Held) continue;
+    all.push_back({at->first, at->second.stateid});
+    for (const auto& [owner, locks] : at->second.locks)
+      if (locks.stateid) all.push_back({at->first, *locks.stateid});
+  }
+  return all;
+}
+
 bool Opens::is_of(const Open& open, const v4::stateid4& stateid) {
   if (open.stateid == stateid) return true;
   return std::ranges::any_of(open.locks,

@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "nfs/proto/nfs4.h"
 #include "nfs/state/range_modes.h"
@@ -72,6 +73,13 @@ class Opens {
 
   // The server has restarted: it knows nothing of all this.
   void on_restart();
+  // Stateids that the server has given, of opens from `from` on: of whole opens, until there are
+  // `most` or more.
+  struct Given {
+    Id open = 0;
+    v4::stateid4 stateid{};
+  };
+  std::vector<Given> given(Id from, std::size_t most) const;
   // The server does not know this stateid, of the open or of locks under it. Another one than that
   // of now was claimed again meanwhile.
   void on_bad_stateid(Id id, const v4::stateid4& stateid);

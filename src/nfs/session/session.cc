@@ -22,6 +22,37 @@ v4::channel_attrs4 channel(std::uint32_t bytes, std::uint32_t kept, std::uint32_
   return attributes;
 }
 
+v4::bitmap4 bitmap(std::initializer_list<v4::nfs_opnum4> operations) {
+  v4::bitmap4 set(2);
+  for (const v4::nfs_opnum4 each : operations) set[each / 32] |= 1u << each % 32;
+  return set;
+}
+
+// RFC 8881 2.10.8.3: what nobody else shall do with this client's sessions.
+v4::bitmap4 enforced() {
+  return bitmap({v4::OP_BIND_CONN_TO_SESSION, v4::OP_EXCHANGE_ID, v4::OP_CREATE_SESSION,
+                 v4::OP_DESTROY_SESSION, v4::OP_DESTROY_CLIENTID});
+}
+
+// What gives state back, whatever security flavor its file wants.
+v4::bitmap4 allowed() {
+  return bitmap({v4::OP_CLOSE, v4::OP_OPEN_DOWNGRADE, v4::OP_LOCKU, v4::OP_DELEGRETURN,
+                 v4::OP_TEST_STATEID, v4::OP_FREE_STATEID});
+}
+
+bool is_within(const v4::bitmap4& some, const v4::bitmap4& all) {
+  for (std::size_t i = 0; i < some.size(); ++i)
+    if ((some[i] & ~(i < all.size() ? all[i] : 0)) != 0) return false;
+  return true;
+}
+
+// RFC 8881 18.35.3: a server may enforce more than it was asked for, which this client would not
+// keep to: whoever calls renews the lease, opens and reads.
+bool grants_protection(const v4::state_protect4_r& protection) {
+  return protection.spr_how == v4::SP4_MACH_CRED &&
+         is_within(protection.spr_mach_ops().spo_must_enforce, enforced());
+}
+
 }  // namespace
 
 v4::EXCHANGE_ID4args Session::exchange_id() const {
@@ -29,6 +60,10 @@ v4::EXCHANGE_ID4args Session::exchange_id() const {
   args.eia_clientowner.co_ownerid = Rope::copy_of(bytes_of(identity_.owner));
   args.eia_clientowner.co_verifier = identity_.verifier;
   args.eia_flags = v4::EXCHGID4_FLAG_USE_NON_PNFS;
+  if (identity_.machine_credential) {
+    args.eia_state_protect.spa_how = v4::SP4_MACH_CRED;
+    args.eia_state_protect.spa_mach_ops() = {enforced(), allowed()};
+  }
   return args;
 }
 
@@ -57,7 +92,14 @@ Fate Session::go_back(Step step) {
 
 Fate Session::on_exchange_id(const v4::EXCHANGE_ID4res& results) {
   if (results.eir_status == v4::NFS4ERR_DELAY) return Fate::Later;
-  if (results.eir_status != v4::NFS4_OK) return Fate::Refused;
+  const bool done = results.eir_status == v4::NFS4_OK;
+  const bool none = done && results.eir_resok4().eir_state_protect.spr_how == v4::SP4_NONE;
+  protected_ = done && grants_protection(results.eir_resok4().eir_state_protect);
+  if (identity_.machine_credential && !protected_) {
+    identity_.machine_credential = false;
+    if (!none) return Fate::Again;
+  }
+  if (!done) return Fate::Refused;
   const v4::EXCHANGE_ID4resok& client = results.eir_resok4();
   const bool known = (client.eir_flags & v4::EXCHGID4_FLAG_CONFIRMED_R) != 0;
   const bool same = known && client.eir_clientid == clientid_ && incarnation_ > 0;
@@ -95,8 +137,8 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
     return Fate::Broken;
   sessionid_ = made.csr_sessionid;
   slots_.reset(std::min(fore_.ca_maxrequests, identity_.slots));
-  const bool bound = (made.csr_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0;
-  back_slots_ = identity_.called_back && bound ? made.csr_back_chan_attrs.ca_maxrequests : 0;
+  back_bound_ = (made.csr_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0;
+  back_slots_ = identity_.called_back && back_bound_ ? made.csr_back_chan_attrs.ca_maxrequests : 0;
   status_flags_ = 0;
   step_ = complete_ ? Step::Ready : Step::ReclaimComplete;
   return Fate::Go;
@@ -107,6 +149,22 @@ Fate Session::on_reclaim_complete(v4::nfsstat4 status) {
   if (status != v4::NFS4_OK && status != v4::NFS4ERR_COMPLETE_ALREADY) return Fate::Refused;
   complete_ = true;
   if (step_ == Step::ReclaimComplete) step_ = Step::Ready;
+  return Fate::Go;
+}
+
+v4::BIND_CONN_TO_SESSION4args Session::bind_connection() const {
+  v4::BIND_CONN_TO_SESSION4args args;
+  args.bctsa_sessid = sessionid_;
+  args.bctsa_dir = v4::CDFC4_FORE_OR_BOTH;
+  return args;
+}
+
+Fate Session::on_bind_connection(const v4::sessionid4& of,
+                                 const v4::BIND_CONN_TO_SESSION4res& results) {
+  if (results.bctsr_status == v4::NFS4ERR_DELAY) return Fate::Later;
+  if (of != sessionid_ || !has_session()) return Fate::Again;
+  if (results.bctsr_status != v4::NFS4_OK) return go_back(Step::CreateSession);
+  back_bound_ = (results.bctsr_resok4().bctsr_dir & v4::CDFS4_BACK) != 0;
   return Fate::Go;
 }
 
@@ -152,9 +210,12 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
       slots_.give_back(turn, Slots::Number::Unused);
       if (!slots_.drop_from(turn.slot)) return go_back(Step::CreateSession);
       return ++recoveries_ > Slots::kMost ? Fate::Broken : Fate::Again;
+    case v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
+      if (++recoveries_ <= kMostRecoveries) return Fate::Unbound;
+      slots_.give_back(turn, Slots::Number::Doubtful);
+      return Fate::Broken;
     case v4::NFS4ERR_BADSESSION:
     case v4::NFS4ERR_DEADSESSION:
-    case v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
     case v4::NFS4ERR_SEQ_MISORDERED:
     case v4::NFS4ERR_BAD_HIGH_SLOT:
       slots_.give_back(turn, Slots::Number::Doubtful);

@@ -8,7 +8,12 @@
 //
 //     BADSESSION, DEADSESSION, a slot out of step -> CREATE_SESSION
 //     STALE_CLIENTID                              -> EXCHANGE_ID
+//     CONN_NOT_BOUND_TO_SESSION                   -> BIND_CONN_TO_SESSION, then the same again
 //     DELAY                                       -> the same again, after a pause
+//
+// State protection: a client whose calls are protected by integrity asks the server to keep
+// sessions and client ID to the credential that made them, its machine credential (SP4_MACH_CRED,
+// RFC 8881 2.10.8.3), and does without where the server does not grant that.
 //
 // A server that loses everything again and again without answering one call is given up after
 // kMostRecoveries.
@@ -31,6 +36,7 @@ enum class Fate : std::uint8_t {
   Go,       // it worked: the results behind SEQUENCE count
   Again,    // nothing was executed: once more, when step() is Ready
   Later,    // the same, after a pause
+  Unbound,  // nothing was executed: the same in the same turn, when the connection is bound
   Gone,     // it was executed, and its results are not to be had any more
   Refused,  // nothing was executed, and will not be: the status stands
   Broken,   // the server contradicts itself or the protocol
@@ -41,6 +47,8 @@ struct Identity {
   v4::verifier4 verifier{};  // of this incarnation
   std::uint32_t slots = Slots::kMost;
   bool called_back = false;  // the connection of CREATE_SESSION takes callbacks
+  // The steps, and BIND_CONN_TO_SESSION, go with RPCSEC_GSS and integrity: SP4_MACH_CRED is asked.
+  bool machine_credential = false;
   std::uint32_t message_max = (1u << 20) + (8u << 10);  // bytes of a COMPOUND and of its results
 };
 
@@ -66,16 +74,23 @@ class Session {
   Fate on_exchange_id(const v4::EXCHANGE_ID4res& results);
   Fate on_create_session(const v4::CREATE_SESSION4res& results);
   Fate on_reclaim_complete(v4::nfsstat4 status);
+  // Whether the server protects the state by the machine credential.
+  bool is_protected() const { return protected_; }
+
+  // For a connection that the session does not know, in both directions (RFC 8881 18.34).
+  v4::BIND_CONN_TO_SESSION4args bind_connection() const;
+  // Of a call that was sent for the session `of`.
+  Fate on_bind_connection(const v4::sessionid4& of, const v4::BIND_CONN_TO_SESSION4res& results);
 
   // A slot for a call; nullopt: all are in use.
   std::optional<Slots::Turn> take() { return slots_.take(); }
   // What goes in front of the call, or stands alone for a doubtful turn. `keep`: the server keeps
   // the results for a retransmission.
   v4::SEQUENCE4args sequence(const Slots::Turn& turn, bool keep) const;
-  // Of a call: the turn ends.
+  // Of a call: the turn ends, but with Fate::Unbound.
   Fate on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now);
   // Of the lone SEQUENCE of a doubtful turn: with Fate::Go the turn goes on with a number that is
-  // certain, with any other fate it ends.
+  // certain, with any other fate but Unbound it ends.
   Fate on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now);
   // No answer came, or none that can be read: the turn ends.
   void on_loss(const Slots::Turn& turn) { slots_.give_back(turn, Slots::Number::Doubtful); }
@@ -95,6 +110,10 @@ class Session {
   bool has_session() const { return step_ == Step::Ready || step_ == Step::ReclaimComplete; }
   bool has_clientid() const { return step_ != Step::ExchangeId; }
   const v4::channel_attrs4& limits() const { return fore_; }
+  // Whether the connection that was bound last carries callbacks.
+  bool has_back_channel() const { return back_slots_ > 0 && back_bound_; }
+  // The session is of no use any more, though the server knows it: there shall be another one.
+  void replace() { static_cast<void>(go_back(Step::CreateSession)); }
   // Slots of the back channel; 0: there is none.
   std::uint32_t back_slots() const { return back_slots_; }
   // SEQ4_STATUS_* of the last SEQUENCE.
@@ -110,6 +129,7 @@ class Session {
   void note(const v4::SEQUENCE4resok& results, TimePoint now);
 
   Identity identity_;
+  bool protected_ = false;
   Step step_ = Step::ExchangeId;
   std::uint32_t recoveries_ = 0;  // since a call was answered
   std::uint32_t incarnation_ = 0;
@@ -119,6 +139,7 @@ class Session {
   v4::sessionid4 sessionid_{};
   v4::channel_attrs4 fore_{};
   std::uint32_t back_slots_ = 0;
+  bool back_bound_ = false;
   std::uint32_t status_flags_ = 0;
   Slots slots_;
   Duration lease_ = std::chrono::seconds(90);

@@ -84,8 +84,8 @@ TEST(Session, offers_callbacks_that_fit_a_short_message_and_no_channel_for_them)
 }
 
 TEST(Session, that_is_gone_is_made_again_with_the_same_client_ID) {
-  for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_DEADSESSION,
-                            v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION, v4::NFS4ERR_SEQ_MISORDERED}) {
+  for (const auto status :
+       {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_DEADSESSION, v4::NFS4ERR_SEQ_MISORDERED}) {
     Established world;
     EXPECT_EQ(world.call(status), Fate::Again);
     EXPECT_EQ(world.session.step(), Step::CreateSession);
@@ -93,6 +93,137 @@ TEST(Session, that_is_gone_is_made_again_with_the_same_client_ID) {
     world.renew_session(2);
     EXPECT_EQ(world.session.step(), Step::Ready) << "RECLAIM_COMPLETE belongs to the client ID";
     EXPECT_EQ(world.session.take()->sequence, 1u);
+  }
+}
+
+v4::BIND_CONN_TO_SESSION4res bind_says(v4::nfsstat4 status,
+                                       v4::channel_dir_from_server4 direction = v4::CDFS4_BOTH) {
+  v4::BIND_CONN_TO_SESSION4res results;
+  results.bctsr_status = status;
+  if (status == v4::NFS4_OK) results.bctsr_resok4().bctsr_dir = direction;
+  return results;
+}
+
+TEST(Session, a_call_by_a_connection_that_is_not_bound_goes_again_in_its_turn) {
+  Established world;
+  const Slots::Turn turn = *world.session.take();
+  const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
+  const auto asked = world.session.bind_connection();
+  EXPECT_EQ(asked.bctsa_sessid, world.session.sessionid());
+  EXPECT_EQ(asked.bctsa_dir, v4::CDFC4_FORE_OR_BOTH);
+  const v4::sessionid4 id = world.session.sessionid();
+  EXPECT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4ERR_DELAY)), Fate::Later);
+  EXPECT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Go);
+  EXPECT_EQ(world.session.step(), Step::Ready);
+  EXPECT_EQ(world.session.sequence(turn, false).sa_sequenceid, 1u);
+  EXPECT_EQ(world.session.on_sequence(turn, echo(world.session, turn), kStart), Fate::Go);
+  EXPECT_EQ(world.session.take()->sequence, 2u);
+}
+
+TEST(Session, a_doubtful_turn_stays_so_until_the_connection_is_bound) {
+  Established world(1);
+  const Slots::Turn lost = *world.session.take();
+  world.session.on_loss(lost);
+  Slots::Turn turn = *world.session.take();
+  ASSERT_TRUE(turn.doubtful);
+  const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  EXPECT_EQ(world.session.on_settling(turn, unbound, kStart), Fate::Unbound);
+  EXPECT_EQ(turn.sequence, 1u);
+  EXPECT_EQ(world.session.on_settling(turn, echo(world.session, turn), kStart), Fate::Go);
+  EXPECT_EQ(turn.sequence, 2u);
+}
+
+TEST(Session, that_a_connection_cannot_be_bound_to_is_made_again) {
+  for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_INVAL, v4::NFS4ERR_WRONG_CRED}) {
+    Established world;
+    const v4::sessionid4 id = world.session.sessionid();
+    EXPECT_EQ(world.session.on_bind_connection(id, bind_says(status)), Fate::Again);
+    EXPECT_EQ(world.session.step(), Step::CreateSession);
+    world.renew_session(2);
+    EXPECT_EQ(world.session.on_bind_connection(id, bind_says(status)), Fate::Again);
+    EXPECT_EQ(world.session.step(), Step::Ready) << "it was said of the session before";
+  }
+}
+
+TEST(Session, whose_connection_never_gets_bound_is_given_up) {
+  Established world;
+  const Slots::Turn turn = *world.session.take();
+  const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  for (std::uint32_t i = 0; i < Session::kMostRecoveries; ++i)
+    ASSERT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Broken);
+}
+
+TEST(Session, knows_whether_the_connection_that_it_is_bound_to_carries_callbacks) {
+  Session session({.owner = "owner", .called_back = true});
+  session.on_exchange_id(client_is(7, 40));
+  v4::CREATE_SESSION4res made = session_is(1);
+  made.csr_resok4().csr_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+  made.csr_resok4().csr_back_chan_attrs.ca_maxrequests = 4;
+  session.on_create_session(made);
+  EXPECT_TRUE(session.has_back_channel());
+  const v4::sessionid4 id = session.sessionid();
+  session.on_bind_connection(id, bind_says(v4::NFS4_OK, v4::CDFS4_FORE));
+  EXPECT_FALSE(session.has_back_channel());
+  session.on_bind_connection(id, bind_says(v4::NFS4_OK, v4::CDFS4_BOTH));
+  EXPECT_TRUE(session.has_back_channel());
+  session.replace();
+  EXPECT_EQ(session.step(), Step::CreateSession);
+}
+
+// RFC 8881 2.10.8.3, 18.35.3.
+Session with_machine_credential() {
+  return Session({.owner = "owner", .machine_credential = true});
+}
+
+v4::EXCHANGE_ID4res protects(std::initializer_list<v4::nfs_opnum4> enforced) {
+  v4::EXCHANGE_ID4res results = client_is(7, 1);
+  v4::state_protect4_r& protect = results.eir_resok4().eir_state_protect;
+  protect.spr_how = v4::SP4_MACH_CRED;
+  auto& set = protect.spr_mach_ops().spo_must_enforce;
+  set.resize(2);
+  for (const v4::nfs_opnum4 each : enforced) set[each / 32] |= 1u << each % 32;
+  return results;
+}
+
+TEST(Session, with_a_machine_credential_asks_for_what_nobody_else_shall_do) {
+  Session session = with_machine_credential();
+  v4::EXCHANGE_ID4args args = session.exchange_id();
+  ASSERT_EQ(args.eia_state_protect.spa_how, v4::SP4_MACH_CRED);
+  const auto granted =
+      protects({v4::OP_BIND_CONN_TO_SESSION, v4::OP_EXCHANGE_ID, v4::OP_CREATE_SESSION,
+                v4::OP_DESTROY_SESSION, v4::OP_DESTROY_CLIENTID});
+  EXPECT_EQ(args.eia_state_protect.spa_mach_ops().spo_must_enforce,
+            granted.eir_resok4().eir_state_protect.spr_mach_ops().spo_must_enforce);
+  EXPECT_EQ(session.on_exchange_id(granted), Fate::Go);
+  EXPECT_TRUE(session.is_protected());
+  EXPECT_EQ(session.exchange_id().eia_state_protect.spa_how, v4::SP4_MACH_CRED);
+}
+
+TEST(Session, without_a_machine_credential_asks_for_no_protection) {
+  Session session({"owner"});
+  EXPECT_EQ(session.exchange_id().eia_state_protect.spa_how, v4::SP4_NONE);
+  session.on_exchange_id(client_is(7, 1));
+  EXPECT_FALSE(session.is_protected());
+}
+
+TEST(Session, takes_a_server_that_protects_nothing_as_it_is) {
+  Session session = with_machine_credential();
+  EXPECT_EQ(session.on_exchange_id(client_is(7, 1)), Fate::Go);
+  EXPECT_FALSE(session.is_protected());
+}
+
+TEST(Session, asks_for_no_protection_where_that_is_refused_or_more_than_was_asked) {
+  v4::EXCHANGE_ID4res refused;
+  refused.eir_status = v4::NFS4ERR_INVAL;
+  for (const auto& answer : {refused, protects({v4::OP_EXCHANGE_ID, v4::OP_READ})}) {
+    Session session = with_machine_credential();
+    EXPECT_EQ(session.on_exchange_id(answer), Fate::Again);
+    EXPECT_EQ(session.step(), Step::ExchangeId);
+    EXPECT_EQ(session.exchange_id().eia_state_protect.spa_how, v4::SP4_NONE);
+    EXPECT_EQ(session.on_exchange_id(client_is(7, 1)), Fate::Go);
+    EXPECT_FALSE(session.is_protected());
   }
 }
 

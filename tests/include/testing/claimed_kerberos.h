@@ -35,7 +35,8 @@ class ClaimedKerberosAuthenticator final : public rpc::Authenticator {
 class ClaimedKerberos final : public rpc::ClientSecurity {
  public:
   ClaimedKerberos(oncrpc::AuthFlavor flavor, std::uint32_t uid, std::uint32_t gid,
-                  std::string_view name) {
+                  std::string_view name)
+      : transforms_(flavor != oncrpc::AuthFlavor::KRB5) {
     xdr::Encoder encoder;
     encoder.u32(static_cast<std::uint32_t>(flavor));
     encoder.u32(uid);
@@ -43,6 +44,7 @@ class ClaimedKerberos final : public rpc::ClientSecurity {
     encoder.string(0, name);
     body_ = std::move(encoder).finish().rope().flatten();
   }
+  bool transforms() const override { return transforms_; }
   std::uint32_t reply_overhead() const override { return 0; }
   Task<Result<std::unique_ptr<rpc::CallSecurity>, rpc::CallError>> begin(
       rpc::Channel&, const oncrpc::CallHeader&, const rpc::CallMessage&) override {
@@ -64,6 +66,7 @@ class ClaimedKerberos final : public rpc::ClientSecurity {
     const Buffer body_;
   };
 
+  const bool transforms_;
   Buffer body_;
 };
 

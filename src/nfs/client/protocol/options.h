@@ -11,6 +11,9 @@ namespace stag::nfs::client {
 
 struct ProtocolOptions {
   rpc::Credentials credentials{};
+  // Versions 4.1 and 4.2: who makes and ends the session, where that is not `credentials`. With
+  // integrity the server is asked to keep the session to them (RFC 8881 section 2.10.8.3).
+  std::optional<rpc::Credentials> machine_credentials{};
   std::uint32_t version = 3;             // of NFS: 2, 3 or 4
   std::optional<std::uint32_t> minor{};  // of version 4; nullopt: the highest of both sides
   // Versions 4.1 and 4.2: the server may delegate files that are open for reading. Until it asks

@@ -1,6 +1,5 @@
 // What SessionClient does for delegations: asks for them, gives them back, and
 // keeps the way open by which the server asks for them.
-#include "base/pause.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 
@@ -89,29 +88,15 @@ void SessionClient::note_flags() {
   constexpr std::uint32_t kRevoked =
       v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED | v4::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED |
       v4::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED | v4::SEQ4_STATUS_ADMIN_STATE_REVOKED;
-  if (callbacks_ == nullptr || session_.back_slots() == 0) return;
   const std::uint32_t flags = session_.status_flags();
+  const bool goes_on = !stop_.cancelled() && session_.step() == session::Step::Ready;
+  if ((flags & kRevoked) != 0 && goes_on && !std::exchange(finding_, true))
+    background_.add(find_revoked());
+  if (callbacks_ == nullptr || session_.back_slots() == 0) return;
   reached_ = (flags & kUnreached) == 0;
-  if ((flags & (kUnreached | kRevoked)) != 0 && delegations_.held() > 0) give_back_all();
-  if (!reached_ && !binding_ && !stop_.cancelled() && session_.step() == session::Step::Ready)
-    background_.add(bind_back_channel());
-}
-
-// RFC 8881 18.34: a connection that was made again is bound to the session
-// anew.
-Task<void> SessionClient::bind_back_channel() {
-  binding_ = true;
-  Op operation;
-  operation.argop = v4::OP_BIND_CONN_TO_SESSION;
-  operation.opbind_conn_to_session().bctsa_sessid = session_.sessionid();
-  operation.opbind_conn_to_session().bctsa_dir = v4::CDFC4_FORE_OR_BOTH;
-  const Outcome<Attempt> came =
-      co_await alone({"bind the connection to the session", {}}, std::move(operation),
-                     call_options_of(background_options()));
-  if (came && came->fate == Fate::Go && came->status == v4::NFS4_OK) reached_ = true;
-  // Not again at once, where that did not help.
-  co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
-  binding_ = false;
+  if (reached_) return;
+  give_back_all();
+  if (goes_on && !std::exchange(restoring_, true)) background_.add(restore_back_channel());
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -107,6 +107,13 @@ bool Delegations::returning(const v4::stateid4& stateid) const {
   });
 }
 
+std::vector<v4::stateid4> Delegations::stateids() const {
+  std::vector<v4::stateid4> all;
+  for (const Delegation& delegation : entries_)
+    if (delegation.state == State::Held) all.push_back(delegation.stateid);
+  return all;
+}
+
 bool Delegations::on_returned(OpenId open) {
   const auto found = by_open_.find(open);
   if (found == by_open_.end()) return false;

@@ -66,6 +66,8 @@ class Delegations {
   // closed.
   bool on_returned(OpenId open);
   std::size_t held() const { return held_; }
+  // Of all that are held.
+  std::vector<v4::stateid4> stateids() const;
 
   // The server has lost everything. Yields the opens that nobody uses.
   std::vector<OpenId> on_restart();

@@ -87,6 +87,15 @@ class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs
     co_await protocol->close();
     co_return Ok{};
   }
+  v4::nfsstat4 bind_fore_only(const v4::sessionid4& session) {
+    rpc::Client client(channel, {}, options.calls.credentials);
+    v4::COMPOUND4args args{"", GetParam(), {}};
+    args.argarray.emplace_back().argop = v4::OP_BIND_CONN_TO_SESSION;
+    args.argarray[0].opbind_conn_to_session() = {session, v4::CDFC4_FORE, false};
+    const auto result = loop.run(client.call<v4::NFSPROC4_COMPOUND>(args));
+    STAG_CHECK(result && result->ok());
+    return (*result)->status;
+  }
 
   CallbackService service;
   std::shared_ptr<LoopbackChannel> reverse;
@@ -170,6 +179,39 @@ TEST_P(Nfs4Delegated, a_server_that_cannot_call_back_gets_everything_back) {
   EXPECT_EQ(delegations(), 0u);
   EXPECT_TRUE(other_writes("changed").ok());
   EXPECT_EQ(must(files().getattr(file)).size, 7u);
+}
+
+TEST_P(Nfs4Delegated, a_connection_that_was_made_again_is_delegated_files_again) {
+  read_it();
+  const v4::sessionid4 before = protocol->session_id();
+  connection->end();
+  connect();
+  must(files().getattr(files().root()));
+  loop.drain();
+  EXPECT_EQ(delegations(), 0u) << "while the server could not ask for it";
+  read_it();
+  EXPECT_EQ(delegations(), 1u);
+  EXPECT_EQ(protocol->session_id(), before);
+  EXPECT_TRUE(other_writes("changed").ok());
+  EXPECT_EQ(delegations(), 0u) << "it could ask for it";
+}
+
+// As Linux's server does with the first call that comes by a connection.
+TEST_P(Nfs4Delegated, a_connection_that_is_bound_to_the_fore_channel_gets_another_session) {
+  read_it();
+  const v4::sessionid4 before = protocol->session_id();
+  connection->end();
+  connect();
+  EXPECT_EQ(bind_fore_only(before), v4::NFS4_OK);
+  must(files().getattr(files().root()));
+  loop.drain();
+  EXPECT_NE(protocol->session_id(), before);
+  read_it();
+  EXPECT_EQ(delegations(), 1u);
+  EXPECT_EQ(bind_fore_only(before), v4::NFS4_OK) << "for calls that are still answered";
+  loop.pass(std::chrono::minutes(1));
+  EXPECT_EQ(bind_fore_only(before), v4::NFS4ERR_BADSESSION);
+  EXPECT_TRUE(other_writes("changed").ok());
 }
 
 TEST_P(Nfs4Delegated, more_than_the_most_are_given_back_the_oldest_first) {

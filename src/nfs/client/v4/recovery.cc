@@ -134,7 +134,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
     operation.argop = v4::OP_CREATE_SESSION;
     operation.opcreate_session() = session_.create_session();
   }
-  Outcome<Attempt> came = co_await alone(context, std::move(operation), call_options_of(options));
+  Outcome<Attempt> came = co_await alone(context, std::move(operation), machine_call(options));
   if (!came || came->fate != Fate::Go) co_return came;
   OpResult& result = came->results.front();
   came->fate = step == session::Step::ExchangeId
@@ -162,6 +162,7 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
       co_return Failure{Error::of_status(context, to_status(status))};
     case Fate::Gone:
       co_return Failure{Error::of_protocol(context, "did this, and has lost the results")};
+    case Fate::Unbound:  // settled where it was sent
     case Fate::Broken:
       break;
   }

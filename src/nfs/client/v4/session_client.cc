@@ -7,22 +7,25 @@
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/status.h"
 #include "nfs/ulb/nfs4_client.h"
+#include "rpc/client_security.h"
 
 namespace stag::nfs::client::nfs4 {
 namespace {
 
 // Goodbyes are a courtesy: a server forgets a client whose lease has run out.
 constexpr Duration kGoodbye = std::chrono::seconds(2);
+constexpr OperationContext kEnding{"end the session", {}};
 constexpr std::string_view kOwnerPrefix = "stag ";
 // Times that an operation is tried whose stateid the server does not know.
 constexpr int kMostClaims = 3;
 
 // RFC 8881 2.4: unlike that of any other client, and of any other mount of this
 // machine.
-session::Identity fresh_identity(bool called_back) {
+session::Identity fresh_identity(bool called_back, const rpc::Credentials& machine) {
   std::random_device random;
   session::Identity identity;
   identity.called_back = called_back;
+  identity.machine_credential = machine.security() != nullptr && machine.security()->transforms();
   identity.owner = kOwnerPrefix;
   constexpr std::string_view kHex = "0123456789abcdef";
   for (int i = 0; i < 4; ++i)
@@ -49,8 +52,9 @@ SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& optio
     : rpc_(channel, ulb::nfs4_client(), options.credentials),
       minor_(minor),
       own_(options),
-      session_(fresh_identity(callbacks != nullptr)),
-      client_v40_(fresh_identity(false)),
+      machine_(options.machine_credentials.value_or(options.credentials)),
+      session_(fresh_identity(callbacks != nullptr, machine_)),
+      client_v40_(fresh_identity(false, {})),
       callbacks_(minor > 0 ? callbacks : nullptr),
       next_number_(std::uint64_t{std::random_device{}()} << 32 | 1) {
   own_.cancel = {};
@@ -107,58 +111,70 @@ class SessionClient::OpenTurn {
   bool open_ = true;
 };
 
+// What came of a call in this turn; Fate::Unbound: it goes again.
+void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came) {
+  if (!came || came->results.empty() || came->results.front().resop != v4::OP_SEQUENCE) {
+    session_.on_loss(turn);
+    if (came) came->fate = Fate::Refused;
+    return;
+  }
+  came->fate =
+      session_.on_sequence(turn, came->results.front().opsequence(), channel().loop().now());
+  // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
+  if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
+    came->fate = Fate::Gone;
+  note_flags();
+}
+
 Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool keep,
                                                                OperationContext context,
                                                                Request& request,
                                                                const ProtocolOptions& options) {
   OpenTurn open(*this, turn);
-  request.operations().front().opsequence() = session_.sequence(turn, keep);
   rpc::CallOptions call = call_options_of(options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
-  Outcome<Attempt> came = co_await send(context, request.operations(), call);
-  open.close();
-  if (!came || came->results.empty() || came->results.front().resop != v4::OP_SEQUENCE) {
-    session_.on_loss(turn);
-    if (came) came->fate = Fate::Refused;
-  } else {
-    came->fate =
-        session_.on_sequence(turn, came->results.front().opsequence(), channel().loop().now());
-    // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
-    if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
-      came->fate = Fate::Gone;
-    note_flags();
+  for (;;) {
+    request.operations().front().opsequence() = session_.sequence(turn, keep);
+    Outcome<Attempt> came = co_await send(context, request.operations(), call);
+    note_results(turn, came);
+    if (!came || came->fate != Fate::Unbound) {
+      open.close();
+      free_slot_.wake_one();
+      co_return came;
+    }
+    const Outcome<Fate> bound = co_await bound_for(turn, context, options);
+    if (!bound) co_return Failure{bound.error()};
+    if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY, {}};
   }
-  free_slot_.wake_one();
-  co_return came;
 }
 
 Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, Turn turn,
                                                            const ProtocolOptions& options) {
   OpenTurn open(*this, turn);
-  std::vector<Op> operations(1);
-  operations.front().argop = v4::OP_SEQUENCE;
-  operations.front().opsequence() = session_.sequence(turn, false);
-  v4::COMPOUND4args args;
-  args.minorversion = minor_;
-  args.argarray = std::move(operations);
   // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
   rpc::CallOptions call = call_options_of(options);
   call.results_max = session::Session::kCachedMax;
-  auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
-  open.close();
-  const bool answered =
-      came && !came->resarray.empty() && came->resarray.front().resop == v4::OP_SEQUENCE;
-  if (!answered) {
-    session_.on_loss(turn);
-    free_slot_.wake_one();
+  for (;;) {
+    v4::COMPOUND4args args;
+    args.minorversion = minor_;
+    args.argarray.emplace_back().argop = v4::OP_SEQUENCE;
+    args.argarray.front().opsequence() = session_.sequence(turn, false);
+    auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
     if (!came) co_return Failure{Error::of_call(context, came.error())};
-    co_return Taken{Fate::Broken, turn};
+    if (came->resarray.empty() || came->resarray.front().resop != v4::OP_SEQUENCE)
+      co_return Taken{Fate::Broken, turn};
+    Fate fate =
+        session_.on_settling(turn, came->resarray.front().opsequence(), channel().loop().now());
+    if (fate != Fate::Unbound) {
+      open.close();
+      if (fate != Fate::Go) free_slot_.wake_one();
+      co_return Taken{fate, turn};
+    }
+    const Outcome<Fate> bound = co_await bound_for(turn, context, options);
+    if (!bound) co_return Failure{bound.error()};
+    if (*bound != Fate::Go) co_return Taken{*bound, turn};
   }
-  const Fate fate =
-      session_.on_settling(turn, came->resarray.front().opsequence(), channel().loop().now());
-  if (fate != Fate::Go) free_slot_.wake_one();
-  co_return Taken{fate, turn};
 }
 
 Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext context,
@@ -256,6 +272,15 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
   }
 }
 
+// Whether the server said anything.
+Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
+  Op session;
+  session.argop = v4::OP_DESTROY_SESSION;
+  session.opdestroy_session().dsa_sessionid = sessionid;
+  const Outcome<Attempt> done = co_await alone(kEnding, std::move(session), machine_call(own_));
+  co_return done.ok();
+}
+
 Task<void> SessionClient::close() {
   renewal_.cancel();
   stop_.cancel();
@@ -266,20 +291,16 @@ Task<void> SessionClient::close() {
     callbacks_->end();
   }
   if (minor_ == 0) co_return;  // a client ID ends with its lease
-  const OperationContext context{"end the session", {}};
-  if (session_.has_session()) {
-    Op session;
-    session.argop = v4::OP_DESTROY_SESSION;
-    session.opdestroy_session().dsa_sessionid = session_.sessionid();
-    const Outcome<Attempt> done =
-        co_await alone(context, std::move(session), call_options_of(own_));
-    if (!done) co_return;
+  bool heard = true;
+  if (session_.has_session()) heard = co_await destroy_session(session_.sessionid());
+  if (heard && session_.has_clientid()) {
+    Op client;
+    client.argop = v4::OP_DESTROY_CLIENTID;
+    client.opdestroy_clientid().dca_clientid = session_.clientid();
+    static_cast<void>(co_await alone(kEnding, std::move(client), machine_call(own_)));
   }
-  if (!session_.has_clientid()) co_return;
-  Op client;
-  client.argop = v4::OP_DESTROY_CLIENTID;
-  client.opdestroy_clientid().dca_clientid = session_.clientid();
-  static_cast<void>(co_await alone(context, std::move(client), call_options_of(own_)));
+  if (own_.machine_credentials && machine_.security() != nullptr)
+    co_await machine_.security()->end(channel());
 }
 
 }  // namespace stag::nfs::client::nfs4

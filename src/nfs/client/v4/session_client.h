@@ -8,6 +8,10 @@
 // A call that has no answer (cancelled, timed out, refused by the transport) leaves its slot in
 // doubt; whoever takes that slot next settles it first (RFC 8267 section 6.6).
 //
+// The session is made, bound to connections and ended with the machine credential, which is that of
+// the options that the client was made with. Where it has integrity the server is asked to take it
+// from nobody else (RFC 8881 section 2.10.8.3; binding.cc).
+//
 // While opens are held it renews the lease, and so hears of a restart of the server in time to
 // claim them again (held.cc, nfs/session/opens.h).
 //
@@ -99,6 +103,16 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> send_with(Turn turn, bool keep, OperationContext context, Request& request,
                                    const ProtocolOptions& options);
   Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
+  void note_results(const Turn& turn, Outcome<Attempt>& came);
+
+  // The connection and the session (binding.cc).
+  rpc::CallOptions machine_call(const ProtocolOptions& options) const;
+  Task<Outcome<Fate>> bind_once(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Fate>> bind_connection(OperationContext context, const ProtocolOptions& options);
+  Task<bool> destroy_session(v4::sessionid4 sessionid);
+  // After Fate::Unbound. Go: the call goes again in its turn.
+  Task<Outcome<Fate>> bound_for(Turn turn, OperationContext context,
+                                const ProtocolOptions& options);
 
   // A turn that is certain; with another fate than Go there is none yet.
   struct Taken {
@@ -125,9 +139,15 @@ class SessionClient final : private Recalled {
   void give_back_all();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
   ProtocolOptions background_options();
-  // Of the last SEQUENCE: whether the server still reaches this client.
+  // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.
   void note_flags();
-  Task<void> bind_back_channel();
+  Task<void> restore_back_channel();
+  // What the server has revoked (revoked.cc).
+  Task<void> find_revoked();
+  Task<Outcome<Ok>> test_opens(const ProtocolOptions& options);
+  Task<Outcome<Ok>> test_delegations(const ProtocolOptions& options);
+  Task<Outcome<std::vector<v4::nfsstat4>>> test(std::vector<v4::stateid4> stateids,
+                                                const ProtocolOptions& options);
   // Renewals of the lease, as long as opens are held.
   void renew_later();
   Task<void> renewed();
@@ -147,13 +167,17 @@ class SessionClient final : private Recalled {
   rpc::Client rpc_;
   const std::uint32_t minor_;
   ProtocolOptions own_;  // of what belongs to no operation
+  const rpc::Credentials machine_;
   session::Session session_;
   session::ClientV40 client_v40_;
   session::Opens opens_;
   Delegations delegations_;
   CallbackService* const callbacks_;
-  bool reached_ = true;  // by callbacks, as far as the server says
+  bool reached_ = true;     // by callbacks, as far as the server says
+  bool restoring_ = false;  // the way by which callbacks come
+  bool finding_ = false;    // what was revoked
   bool binding_ = false;
+  WaitList bound_;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the session that the opens belong to
   bool recovering_ = false;
   bool minor_refused_ = false;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +83,7 @@ class AccidentChannel final : public rpc::Channel {
     if (now && accident == Accident::Restart) restart();
     if (now && (accident == Accident::CutAfter || accident == Accident::Lost))
       static_cast<void>(co_await server->channel.call(message));
+    if (now && on_accident) on_accident();
     if (now && accident == Accident::Lost)
       co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
     co_return co_await server->channel.call(message);
@@ -94,7 +96,8 @@ class AccidentChannel final : public rpc::Channel {
 
   std::unique_ptr<Nfs4Instance> server;
   Accident accident = Accident::None;
-  int at = 0;  // the call that it happens to, from 1
+  int at = 0;                         // the call that it happens to, from 1
+  std::function<void()> on_accident;  // before it is sent again
   int calls = 0;
   bool reduce = false;
 

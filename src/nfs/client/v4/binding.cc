@@ -1,0 +1,81 @@
+// The machine credential, and how connections come to belong to the session (RFC 8881 sections
+// 2.10.3.1, 2.10.8.3, 18.34).
+#include "base/pause.h"
+#include "nfs/client/protocol/retrying_client.h"
+#include "nfs/client/v4/in_progress.h"
+#include "nfs/client/v4/session_client.h"
+
+namespace stag::nfs::client::nfs4 {
+namespace {
+
+constexpr OperationContext kBinding{"bind the connection to the session", {}};
+
+}  // namespace
+
+rpc::CallOptions SessionClient::machine_call(const ProtocolOptions& options) const {
+  rpc::CallOptions call = call_options_of(options);
+  call.credentials = &machine_;
+  return call;
+}
+
+Task<Outcome<session::Fate>> SessionClient::bind_once(OperationContext context,
+                                                      const ProtocolOptions& options) {
+  const v4::sessionid4 of = session_.sessionid();
+  Op operation;
+  operation.argop = v4::OP_BIND_CONN_TO_SESSION;
+  operation.opbind_conn_to_session() = session_.bind_connection();
+  const Outcome<Attempt> came =
+      co_await alone(context, std::move(operation), machine_call(options));
+  if (!came) co_return Failure{came.error()};
+  if (came->fate != Fate::Go) co_return came->fate;
+  co_return session_.on_bind_connection(of, came->results.front().opbind_conn_to_session());
+}
+
+// One call binds the connection for all; the others wait, and find out by their own calls.
+Task<Outcome<session::Fate>> SessionClient::bind_connection(OperationContext context,
+                                                            const ProtocolOptions& options) {
+  if (binding_) {
+    co_await bound_.wait(options.cancel);
+    if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+    co_return Fate::Go;
+  }
+  const InProgress in_progress(binding_, bound_);
+  JukeboxRetry retry(channel().loop(), options);
+  for (;;) {
+    const Outcome<Fate> came = co_await bind_once(context, options);
+    if (!came || *came != Fate::Later || !retry.left()) co_return came;
+    co_await retry.pause();
+  }
+}
+
+// A session that was made meanwhile has its own turns.
+Task<Outcome<session::Fate>> SessionClient::bound_for(Turn turn, OperationContext context,
+                                                      const ProtocolOptions& options) {
+  const Outcome<Fate> bound = co_await bind_connection(context, options);
+  if (!bound || *bound != Fate::Go) co_return bound;
+  co_return session_.slots().current(turn) ? Fate::Go : Fate::Again;
+}
+
+// A connection that was made again is bound to the session anew. That does not help where the
+// server took the connection for the fore channel alone when the first call came by it (18.34.3),
+// as Linux's does, or has lost track of the back channel (18.46.3): then there is to be another
+// session.
+Task<void> SessionClient::restore_back_channel() {
+  ProtocolOptions options = background_options();
+  options.cancel = CancelToken(stop_);
+  const v4::sessionid4 before = session_.sessionid();
+  const bool faulty = (session_.status_flags() & v4::SEQ4_STATUS_BACKCHANNEL_FAULT) != 0;
+  Outcome<Fate> bound = Fate::Go;
+  if (!faulty) bound = co_await bind_connection(kBinding, options);
+  const bool same = bound && *bound == Fate::Go && session_.sessionid() == before;
+  const bool replaced = same && (faulty || !session_.has_back_channel());
+  if (replaced) session_.replace();
+  const Outcome<Ok> ready = co_await recover(kBinding, options);
+  if (ready) reached_ = session_.has_back_channel();
+  // Not again at once, where that did not help; calls of the session before end meanwhile.
+  co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+  if (replaced && session_.sessionid() != before) co_await destroy_session(before);
+  restoring_ = false;
+}
+
+}  // namespace stag::nfs::client::nfs4

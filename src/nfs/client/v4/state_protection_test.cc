@@ -1,0 +1,123 @@
+// What the client's machine credential protects, and that the client works where it does (RFC 8881
+// 2.10.8.3, 18.34, 18.35).
+#include <gtest/gtest.h>
+
+#include "nfs/session/session.h"
+#include "testing/claimed_kerberos.h"
+#include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using testing::Accident;
+using testing::claimed_kerberos;
+using testing::ClaimedKerberosAuthenticator;
+using testing::Nfs4ClientWorld;
+using testing::Op;
+using testing::op;
+
+class Nfs4StateProtection : public ::testing::Test, public Nfs4ClientWorld {
+ protected:
+  using enum oncrpc::AuthFlavor;
+
+  Nfs4StateProtection() : Nfs4ClientWorld(1) {
+    channel.server->server.add(std::make_unique<ClaimedKerberosAuthenticator>());
+    Exports exports;
+    const auto all = parse_export_options("no_root_squash,sec=krb5:krb5i:krb5p");
+    STAG_CHECK(exports.add(1, {"/data", store, *all}).ok());
+    channel.server->context.exports.replace(std::move(exports));
+    as(KRB5I);
+    connect();
+  }
+  void TearDown() override {
+    if (!protocol) return;
+    run(closed());
+    EXPECT_TRUE(clients().empty()) << "it can end what it has made";
+  }
+  void as(oncrpc::AuthFlavor flavor) { options.calls.credentials = claimed_kerberos(flavor, 0, 0); }
+  void connect() {
+    connection_ = std::make_shared<rpc::Connection>();
+    channel.server->channel.origin().connection = connection_;
+  }
+  // What somebody else hears who wants to end the session.
+  v4::nfsstat4 ended_by(const rpc::Credentials& other) {
+    rpc::Client client(channel, ulb::nfs4(), other);
+    v4::COMPOUND4args args{"", 1, {}};
+    args.argarray.push_back(op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
+                               v4::DESTROY_SESSION4args{protocol->session_id()}));
+    const auto result = loop.run(client.call<v4::NFSPROC4_COMPOUND>(args));
+    STAG_CHECK(result && result->ok());
+    return (*result)->status;
+  }
+  static rpc::Credentials another() { return claimed_kerberos(KRB5I, 0, 0, "another@EXAMPLE.ORG"); }
+  bool makes(const char* name) {
+    const auto made = run(files().create(files().root(), name, {.mode = 0644}));
+    if (!made) ADD_FAILURE() << made.error().sentence;
+    return made.ok();
+  }
+
+  Task<void> looked(int& count) {
+    const auto found = co_await files().walk("file");
+    if (found) ++count;
+  }
+
+ private:
+  std::shared_ptr<rpc::Connection> connection_;
+};
+
+TEST_F(Nfs4StateProtection, nobody_else_ends_a_session_that_was_made_with_integrity) {
+  ASSERT_TRUE(makes("file"));
+  EXPECT_EQ(ended_by(another()), v4::NFS4ERR_WRONG_CRED);
+  EXPECT_EQ(ended_by(rpc::Credentials::sys("tests", 0, 0)), v4::NFS4ERR_WRONG_CRED);
+  EXPECT_TRUE(makes("another"));
+}
+
+TEST_F(Nfs4StateProtection, a_user_works_by_a_session_that_the_machine_has_made) {
+  as(KRB5);
+  options.calls.machine_credentials = claimed_kerberos(KRB5P, 65534, 65534, "host/a@EXAMPLE.ORG");
+  ASSERT_TRUE(makes("file"));
+  EXPECT_EQ(ended_by(options.calls.credentials), v4::NFS4ERR_WRONG_CRED);
+}
+
+TEST_F(Nfs4StateProtection, without_integrity_there_is_none_to_be_asked_for) {
+  as(KRB5);
+  ASSERT_TRUE(makes("file"));
+  EXPECT_EQ(ended_by(another()), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4StateProtection, a_connection_that_was_made_again_is_bound_to_the_same_session) {
+  ASSERT_TRUE(makes("file"));
+  const v4::sessionid4 before = protocol->session_id();
+  connect();
+  const int calls = channel.calls;
+  ASSERT_TRUE(makes("another"));
+  EXPECT_EQ(channel.calls - calls, 3) << "the call, BIND_CONN_TO_SESSION, the call";
+  EXPECT_EQ(protocol->session_id(), before);
+}
+
+TEST_F(Nfs4StateProtection, what_was_done_before_the_connection_was_lost_is_not_done_again) {
+  ASSERT_TRUE(makes("file"));
+  const v4::sessionid4 before = protocol->session_id();
+  channel.accident = Accident::CutAfter;
+  channel.at = channel.calls + 1;
+  channel.on_accident = [this] { connect(); };
+  const auto removed = run(files().remove(files().root(), "file"));
+  EXPECT_TRUE(removed.ok()) << removed.error().sentence;
+  EXPECT_EQ(protocol->session_id(), before);
+}
+
+TEST_F(Nfs4StateProtection, calls_that_go_together_bind_the_connection_once) {
+  ASSERT_TRUE(makes("file"));
+  connect();
+  TaskGroup all;
+  int done = 0;
+  const int calls = channel.calls;
+  for (int i = 0; i < 4; ++i) all.add(looked(done));
+  loop.drain();
+  EXPECT_EQ(done, 4);
+  EXPECT_LE(channel.calls - calls, 4 + 4 + 1);
+}
+
+}  // namespace
+}  // namespace stag::nfs::client
