@@ -15,7 +15,7 @@ struct Client::State {
   net::EpollLoop& loop() const { return loops->at(0); }
   ~State() {
     if (channel == nullptr) return;
-    wait_on(loop(), [this] { return channel->close(); });
+    finish_on(loop(), [this] { return channel->close(); });
     run_on(loop(), [this] { channel = nullptr; });
   }
 };

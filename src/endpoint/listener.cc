@@ -92,17 +92,24 @@ struct Listener::State {
   }
   void begin_close() {
     if (std::exchange(closing, true)) return;
-    loop().post([this] { detach(detail::fulfil(close(), closed)); });
+    loop().post([this] {
+      const auto begin = [this] { return close(); };
+      detail::run_for(closed, begin);
+    });
   }
   ~State() {
     begin_close();
-    closed.get_future().get();
+    try {
+      closed.get_future().get();
+    } catch (const std::bad_alloc&) {
+      finish_on(loop(), [this] { return close(); });
+    }
     run_on(loop(), [this] {
       tcp = nullptr;
       udp = nullptr;
       rdma = nullptr;
     });
-    if (loops.use_count() == 1) wait_on(loop(), [this] { return quiet(loop(), service); });
+    if (loops.use_count() == 1) finish_on(loop(), [this] { return quiet(loop(), service); });
   }
 };
 

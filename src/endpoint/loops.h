@@ -5,6 +5,8 @@
 
 #include <future>
 #include <memory>
+#include <new>
+#include <thread>
 #include <vector>
 
 #include "base/task.h"
@@ -32,12 +34,30 @@ class Loops {
 namespace detail {
 template <class T>
 Task<> fulfil(Task<T> task, std::promise<T>& promise) {
-  T value = co_await std::move(task);
-  promise.set_value(std::move(value));
+  try {
+    T value = co_await std::move(task);
+    promise.set_value(std::move(value));
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+  }
 }
 inline Task<> fulfil(Task<> task, std::promise<void>& promise) {
-  co_await std::move(task);
-  promise.set_value();
+  try {
+    co_await std::move(task);
+    promise.set_value();
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+  }
+}
+// Runs the Task that `make` returns. How it ends goes to `promise`, which outlives it; as does
+// std::bad_alloc, where there is no memory to begin it.
+template <class T, class Make>
+void run_for(std::promise<T>& promise, Make& make) noexcept {
+  try {
+    detach(fulfil(make(), promise));
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+  }
 }
 template <class T>
 T task_value(const Task<T>&);
@@ -45,31 +65,37 @@ T task_value(const Task<T>&);
 
 // Runs the Task that `make` returns on `loop`, blocks this thread (which is not the loop's) until
 // the Task has ended, and returns its value: wait_on(loop, [&] { return client.call<READ>(args);
-// }). The Task throws nothing.
+// }). Throws what the Task throws, and std::bad_alloc where there is no memory to begin it.
 template <class Make>
 auto wait_on(Loop& loop, Make make) {
   using Value = decltype(detail::task_value(make()));
   STAG_CHECK(!loop.on_thread());
   std::promise<Value> promise;
-  loop.post([&] { detach(detail::fulfil(make(), promise)); });
+  loop.post([&] { detail::run_for(promise, make); });
   return promise.get_future().get();
 }
 
+// The same for destructors, which must not go on before the Task has ended: where there is no
+// memory for it, it is begun again until there is.
+template <class Make>
+void finish_on(Loop& loop, Make make) {
+  for (;;) {
+    try {
+      return static_cast<void>(wait_on(loop, make));
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();
+    }
+  }
+}
+
 // Runs `function` on `loop`, blocks this thread (which is not the loop's) until it has returned,
-// and returns its value.
+// and returns its value. Throws what `function` throws.
 template <class Function>
 auto run_on(Loop& loop, Function function) {
   STAG_CHECK(!loop.on_thread());
-  std::promise<decltype(function())> promise;
-  loop.post([&] {
-    if constexpr (std::is_void_v<decltype(function())>) {
-      function();
-      promise.set_value();
-    } else {
-      promise.set_value(function());
-    }
-  });
-  return promise.get_future().get();
+  std::packaged_task<decltype(function())()> task(std::move(function));
+  loop.post([&task] { task(); });
+  return task.get_future().get();
 }
 
 }  // namespace stag::endpoint
