@@ -3,6 +3,7 @@
 // adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does
 // not matter: bench/guard/run counts the instructions. "beside_nfs4" and "nfs4" are software iWARP
 // and a server of version 4, too: with the operations of version 3, and with those of version 4.1.
+// "observed" is software iWARP with what `stag serve` counts and logs of its calls.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "bench/worlds/iwarp_world.h"
 #include "bench/worlds/sim_world.h"
+#include "cli/observe/observation.h"
 #include "testing/verbs_world.h"
 
 namespace {
@@ -44,10 +46,15 @@ int main(int argc, char** argv) {
     return run(*operation, count, IwarpWorld(Versions::Nfs3BesideNfs4));
   if (operation && count > 0 && fabric == "nfs4")
     return run(*operation, count, IwarpWorld(Versions::Nfs4));
+  if (operation && count > 0 && fabric == "observed") {
+    stag::cli::Observation observation({}, std::chrono::steady_clock::now);
+    return run(*operation, count, IwarpWorld(Versions::Nfs3, &observation));
+  }
   if (operation && count > 0 && fabric == "verbs")
     return run(*operation, count, stag::testing::VerbsWorld());
   std::fputs(
-      "usage: stag_guard sim|iwarp|beside_nfs4|nfs4|verbs null|getattr|read_4k|write_4k COUNT\n",
+      "usage: stag_guard sim|iwarp|observed|beside_nfs4|nfs4|verbs null|getattr|read_4k|write_4k "
+      "COUNT\n",
       stderr);
   return 2;
 }

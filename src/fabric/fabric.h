@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/address.h"
@@ -27,6 +28,12 @@
 #include "base/task.h"
 
 namespace stag::fabric {
+
+inline std::size_t total_size(std::span<const Bytes> parts) {
+  std::size_t size = 0;
+  for (const Bytes part : parts) size += part.size();
+  return size;
+}
 
 // A range of registered memory as it is named on the wire: opaque handle (STag, R_key), opaque
 // 64-bit offset, length in bytes. Offsets are not zero-based and may be of any value (RFC 8166
@@ -153,13 +160,14 @@ class Connection {
   // parameters().remote_invalidation).
   virtual void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
                     Token token) = 0;
-  // The same for a short message in two parts, which the provider copies before this returns.
-  virtual void send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Flow flow,
-                         Token token) {
-    Block copy = Block::allocate(head.size() + body.size());
-    std::copy(head.begin(), head.end(), copy.data());
-    std::copy(body.begin(), body.end(), copy.data() + head.size());
-    send(Rope(std::move(copy).freeze(head.size() + body.size())), invalidate, flow, token);
+  // The same for a short message in parts, which the provider copies before this returns.
+  virtual void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate,
+                         Flow flow, Token token) {
+    const std::size_t size = total_size(parts);
+    Block copy = Block::allocate(size);
+    std::byte* to = copy.data();
+    for (const Bytes part : parts) to = std::copy(part.begin(), part.end(), to);
+    send(Rope(std::move(copy).freeze(size)), invalidate, flow, token);
   }
   // source.size() <= sink.length; places the bytes at sink.offset.
   virtual void write(Rope source, RemoteMemory sink, Flow flow, Token token) = 0;

@@ -157,12 +157,12 @@ bool Sender::is_short(std::size_t size) const {
   }
 }
 
-void Sender::add_send(Batch& batch, Bytes head, Bytes body,
+void Sender::add_send(Batch& batch, std::span<const Bytes> parts, std::size_t size,
                       std::optional<std::uint32_t> invalidate) {
   STAG_CHECK(idle());
-  const std::size_t ulpdu = kUntaggedHeaderSize + head.size() + body.size();
-  const std::size_t size = fpdu_size(ulpdu);
-  std::byte* const to = add_whole(batch, size);
+  const std::size_t ulpdu = kUntaggedHeaderSize + size;
+  const std::size_t whole = fpdu_size(ulpdu);
+  std::byte* const to = add_whole(batch, whole);
   store_be(to, static_cast<std::uint16_t>(ulpdu));
   Control control;
   control.last = true;
@@ -170,9 +170,9 @@ void Sender::add_send(Batch& batch, Bytes head, Bytes body,
       static_cast<std::uint8_t>(invalidate.has_value() ? Opcode::SendInvalidate : Opcode::Send);
   encode_untagged({control, invalidate.value_or(0), kSendQueue, next_sequence_[kSendQueue]++, 0},
                   to + kLengthSize);
-  std::byte* const message = to + kLengthSize + kUntaggedHeaderSize;
-  std::copy(body.begin(), body.end(), std::copy(head.begin(), head.end(), message));
-  sum_whole(to, size);
+  std::byte* at = to + kLengthSize + kUntaggedHeaderSize;
+  for (const Bytes part : parts) at = std::copy(part.begin(), part.end(), at);
+  sum_whole(to, whole);
 }
 
 void Sender::begin_write(std::uint32_t stag, std::uint64_t offset, Rope data) {

@@ -36,9 +36,11 @@ class Sender {
   // All begin_ functions: only when idle().
   void begin_send(Rope message, std::optional<std::uint32_t> invalidate = std::nullopt,
                   bool solicited = false);
-  // The whole of a Send that is_short(), in two parts, at once; only when idle() and not full().
+  // The whole of a Send that is_short() at once, `size` bytes in parts; only when idle() and not
+  // full().
   bool is_short(std::size_t size) const;
-  void add_send(Batch& batch, Bytes head, Bytes body, std::optional<std::uint32_t> invalidate);
+  void add_send(Batch& batch, std::span<const Bytes> parts, std::size_t size,
+                std::optional<std::uint32_t> invalidate);
   void begin_write(std::uint32_t stag, std::uint64_t offset, Rope data);
   void begin_read_request(const ReadRequest& request);
   void begin_read_response(const ReadRequest& request);

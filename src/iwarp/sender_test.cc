@@ -87,8 +87,8 @@ TEST(Sender, gives_a_short_send_the_same_bytes_at_once_as_by_and_by) {
     ASSERT_TRUE(at_once.sender.is_short(size));
     for (const std::optional<std::uint32_t> invalidate : {std::optional<std::uint32_t>(), {7u}}) {
       const Bytes whole(message);
-      at_once.sender.add_send(at_once.batch, whole.first(size / 3), whole.subspan(size / 3),
-                              invalidate);
+      const std::array parts{whole.first(size / 3), whole.subspan(size / 3)};
+      at_once.sender.add_send(at_once.batch, parts, size, invalidate);
       by_and_by.sender.begin_send(Rope::borrow(message), invalidate);
       EXPECT_EQ(to_hex(joined(at_once.batch.unsent())), to_hex(by_and_by.drain()));
       at_once.batch.sent(at_once.batch.bytes_left());
@@ -332,7 +332,7 @@ TEST(Batch, takes_short_messages_into_several_blocks) {
   Octets expected;
   for (std::uint32_t i = 0; i < 20; ++i) {
     const Octets message = pattern(4300, i);
-    outlet.sender.add_send(outlet.batch, Bytes(message), {}, std::nullopt);
+    outlet.sender.add_send(outlet.batch, std::array{Bytes(message)}, message.size(), std::nullopt);
     expected.insert(expected.end(), message.begin(), message.end());
   }
   Inlet inlet({false, 2, 2, 32}, 20, 5000);

@@ -31,7 +31,12 @@ class CallWatch {
     if (observer_ != nullptr && results.status.success())
       ended_.first_result = word_at(results.results.head().bytes(), 0);
   }
-  // The Call ends; passes the Reply on.
+  // The Call ends with this Reply.
+  void end(const OutgoingReply& reply) {
+    if (observer_ != nullptr) read(reply);
+    tell();
+  }
+  // The same where there may be none; passes it on.
   std::optional<OutgoingReply>&& end(std::optional<OutgoingReply>&& reply) {
     if (observer_ != nullptr && reply) read(*reply);
     tell();

@@ -48,6 +48,11 @@ class CallContext {
   CallContext(const IncomingCall& call, const oncrpc::CallHeader& header,
               const Authentication& authentication)
       : call_(call), header_(header), authentication_(authentication) {}
+  CallContext(const CallContext&) = delete;
+  CallContext& operator=(const CallContext&) = delete;
+  ~CallContext() {
+    if (end_kept_ != nullptr) end_kept_(kept_);
+  }
 
   // Peer, transport and connection of the Call.
   const Origin& origin() const { return *call_.origin; }
@@ -69,13 +74,27 @@ class CallContext {
   // for every other Call.
   ReplayKey replay_key() const;
 
+  // Makes a T that lives as long as this object, for what a handler that is no coroutine refers to
+  // while it waits. One a Call.
+  template <class T, class... Arguments>
+  T& keep(Arguments&&... arguments) {
+    static_assert(sizeof(T) <= kRoomToKeep && alignof(T) <= alignof(std::max_align_t));
+    STAG_CHECK(end_kept_ == nullptr);
+    T* const made = new (kept_) T(std::forward<Arguments>(arguments)...);
+    end_kept_ = [](void* kept) { static_cast<T*>(kept)->~T(); };
+    return *made;
+  }
+
  private:
   friend class Server;
+  static constexpr std::size_t kRoomToKeep = 640;
 
   const IncomingCall& call_;
   const oncrpc::CallHeader& header_;
   const Authentication& authentication_;
   const Buffer* unwrapped_ = nullptr;  // the plain arguments, if a Protection has unwrapped them
+  void (*end_kept_)(void*) = nullptr;  // null: nothing is kept
+  alignas(std::max_align_t) std::byte kept_[kRoomToKeep];
 };
 
 // What a Handler has done with its Call.

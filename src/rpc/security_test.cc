@@ -202,6 +202,19 @@ TEST(CallSecurity, leaves_others_alone_while_one_call_waits_for_its_authenticati
   EXPECT_TRUE(slow->ok());
 }
 
+TEST(CallContext, keeps_what_a_handler_needs_as_long_as_the_Call_is_executed) {
+  const IncomingCall call;
+  const oncrpc::CallHeader header;
+  const Authentication who;
+  const auto needed = std::make_shared<int>(5);
+  {
+    CallContext context(call, header, who);
+    EXPECT_EQ(*context.keep<std::shared_ptr<int>>(needed), 5);
+    EXPECT_EQ(needed.use_count(), 2);
+  }
+  EXPECT_EQ(needed.use_count(), 1);
+}
+
 TEST(CallContext, says_how_long_results_may_be_less_what_protects_them) {
   SecuredWorld world;
   Client plain(world.channel, kBinding);

@@ -59,12 +59,9 @@ Pairing pairing_of(const Program::Entry& entry) {
   return entry.binding == nullptr ? Pairing::Shift : entry.binding->pairing;
 }
 
-// The Reply to a Call that was executed, whose header and results were encoded together.
-std::optional<OutgoingReply> conclude(const HandlerOutcome& outcome, xdr::Encoder&& reply,
-                                      std::uint32_t xid, const IncomingCall& call,
-                                      const Program::Entry& entry) {
-  if (outcome.encoded && reply.ok())
-    return OutgoingReply{std::move(reply).finish(), results_of(entry), pairing_of(entry)};
+// The Reply to a Call that was executed and has no results that can be sent.
+std::optional<OutgoingReply> reply_without_results(const HandlerOutcome& outcome, std::uint32_t xid,
+                                                   const IncomingCall& call) {
   if (outcome.encoded) {
     trace_call(Reason::RpcResultsUnencodable, call);
     return error_reply(xid, ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
@@ -303,7 +300,11 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     oncrpc::encode_success(encoder, header->xid);
     const HandlerOutcome outcome =
         co_await entry.handler->run(context, decoder, call.items, encoder);
-    co_return watch.end(conclude(outcome, std::move(encoder), header->xid, call, entry));
+    if (!outcome.encoded || !encoder.ok())
+      co_return watch.end(reply_without_results(outcome, header->xid, call));
+    OutgoingReply reply{std::move(encoder).finish(), results_of(entry), pairing_of(entry)};
+    watch.end(reply);
+    co_return std::move(reply);
   } catch (...) {
     trace_failed(call);
   }

@@ -66,7 +66,7 @@ class Handle {
   Bytes bytes() const { return Bytes(bytes_).first(size_); }
   std::size_t size() const { return size_; }
   friend bool operator==(const Handle& a, const Handle& b) {
-    return std::ranges::equal(a.bytes(), b.bytes());
+    return text_of(a.bytes()) == text_of(b.bytes());
   }
 
  private:

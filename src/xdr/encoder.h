@@ -26,8 +26,8 @@ namespace stag::xdr {
 inline constexpr std::uint32_t kUnbounded = std::numeric_limits<std::uint32_t>::max();
 
 // Opaques of at least this many bytes are referenced, smaller ones are copied into the head: up to
-// here a copy costs less than a piece of its own on the way to the wire.
-inline constexpr std::size_t kReferencedFrom = 8 * 1024;
+// here a copy costs less than a piece of its own.
+inline constexpr std::size_t kReferencedFrom = 1024;
 
 class Encoder {
  public:

@@ -156,6 +156,18 @@ TEST(Stream, leaves_out_moved_items_with_their_padding_and_keeps_length_words) {
             "0000000a 00000003 61626300 0000000b 0000232a");
 }
 
+TEST(Stream, gives_what_is_left_as_views_too) {
+  const Stream stream = mixed();
+  const std::vector<std::vector<std::uint32_t>> choices = {{}, {0}, {1}, {0, 1}};
+  for (const std::vector<std::uint32_t>& moved : choices) {
+    Stream::Parts parts;
+    stream.add_parts_without(moved, parts);
+    Rope joined;
+    for (const Bytes part : parts) joined.append(Buffer::borrow(part));
+    EXPECT_EQ(joined, stream.without(moved));
+  }
+}
+
 TEST(Stream, positions_count_the_unreduced_stream) {
   PROVES("R8166-3.4.5-b");
   const Stream stream = mixed();

@@ -13,38 +13,46 @@ Rope Stream::item_bytes(std::size_t index) const {
   return item.in_head ? Rope(head_.slice(item.head_offset, item.length)) : item.bytes;
 }
 
-Rope Stream::without(std::span<const std::uint32_t> moved) const {
-  if (items_.empty()) return STAG_CHECK(moved.empty()), Rope(head_);
-  Rope result;
-  std::size_t done = 0;  // Head bytes already in the result or left out.
+// Calls head(offset, length) and data(rope) for what the stream without `moved` consists of.
+template <class Head, class Data>
+inline void Stream::walk_without(std::span<const std::uint32_t> moved, Head head, Data data) const {
+  std::size_t done = 0;  // Head bytes already told or left out.
   for (std::uint32_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     const bool leave_out = !moved.empty() && moved.front() == i;
     if (leave_out) moved = moved.subspan(1);
     if (item.in_head && !leave_out) continue;
-    result.append(head_.slice(done, item.head_offset - done));
+    head(done, item.head_offset - done);
     done = item.head_offset;
     if (!leave_out) {
-      result.append(item.bytes);
+      data(item.bytes);
     } else {
       done += xdr_pad(item.length) + (item.in_head ? item.length : 0);
     }
   }
   STAG_CHECK(moved.empty());
-  result.append(head_.slice(done, head_.size() - done));
+  head(done, head_.size() - done);
+}
+
+Rope Stream::without(std::span<const std::uint32_t> moved) const {
+  if (items_.empty()) return STAG_CHECK(moved.empty()), Rope(head_);
+  Rope result;
+  walk_without(
+      moved, [&](std::size_t at, std::size_t length) { result.append(head_.slice(at, length)); },
+      [&](const Rope& data) { result.append(data); });
   return result;
 }
 
-Bytes Stream::plain_without(std::span<const std::uint32_t> moved) const {
-  std::size_t next = 0;
-  for (std::uint32_t i = 0; i < items_.size(); ++i) {
-    const Item& item = items_[i];
-    const bool leave_out = next < moved.size() && moved[next] == i;
-    next += leave_out;
-    if (item.in_head == leave_out || (leave_out && xdr_pad(item.length) != 0)) return {};
-  }
-  STAG_CHECK(next == moved.size());
-  return head_.bytes();
+void Stream::add_parts_without(std::span<const std::uint32_t> moved, Parts& to) const {
+  if (items_.empty()) return STAG_CHECK(moved.empty()), to.push_back(head_.bytes());
+  walk_without(
+      moved,
+      [&](std::size_t at, std::size_t length) {
+        if (length != 0) to.push_back(head_.bytes().subspan(at, length));
+      },
+      [&](const Rope& data) {
+        for (const Buffer& piece : data.pieces()) to.push_back(piece.bytes());
+      });
 }
 
 std::uint32_t Stream::size_without(std::span<const std::uint32_t> moved) const {

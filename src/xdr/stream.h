@@ -59,8 +59,9 @@ class Stream {
   // The stream without data and padding of the items with the indices `moved` (ascending); their
   // length words stay (RFC 8166 sections 3.4.5, 3.4.6).
   Rope without(std::span<const std::uint32_t> moved) const;
-  // The same as one span if its bytes are contiguous in the head, as they mostly are; else empty.
-  Bytes plain_without(std::span<const std::uint32_t> moved) const;
+  // Appends views of the same bytes, for who copies them at once.
+  using Parts = InlineVector<Bytes, 8>;
+  void add_parts_without(std::span<const std::uint32_t> moved, Parts& to) const;
   // Bytes of without(moved).
   std::uint32_t size_without(std::span<const std::uint32_t> moved) const;
 
@@ -69,6 +70,9 @@ class Stream {
   void patch_u32(std::uint32_t offset, std::uint32_t value);
 
  private:
+  template <class Head, class Data>
+  void walk_without(std::span<const std::uint32_t> moved, Head head, Data data) const;
+
   Buffer head_;
   Items items_;
   std::uint32_t size_ = 0;

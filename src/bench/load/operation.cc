@@ -45,23 +45,36 @@ Task<void> Workload::worker(Operation operation, unsigned index) {
   }
 }
 
-Task<bool> Workload::once(Operation operation, MutableBytes block) {
+namespace {
+
+template <class T>
+using Operating = Task<nfs::client::Outcome<T>>;
+
+// How an operation ends, without a coroutine that waits for it.
+template <class T>
+Eventual<bool> succeeded(Workload& workload, Operating<T> operation) {
+  constexpr auto kJudge = [](const nfs::client::Outcome<T>& outcome, Workload&) {
+    return outcome.ok();
+  };
+  return Eventual<bool>::converted<kJudge>(std::move(operation), workload);
+}
+template <class T>
+Eventual<bool> moved(Workload& workload, Operating<T> operation) {
+  constexpr auto kJudge = [](const nfs::client::Outcome<T>& outcome, Workload&) {
+    return outcome.ok() && outcome->count == Workload::kBlock;
+  };
+  return Eventual<bool>::converted<kJudge>(std::move(operation), workload);
+}
+
+}  // namespace
+
+Eventual<bool> Workload::once(Operation operation, MutableBytes block) {
   const std::uint64_t at = next_++ * 5 % kBlocks * kBlock;
-  if (operation == Operation::Null) {
-    const auto pong = co_await files_->ping();
-    co_return pong.ok();
-  }
-  if (nfs4_file_) co_return co_await once_by_nfs4(operation, at, block);
-  if (operation == Operation::Getattr) {
-    const auto attributes = co_await files_->getattr(file_);
-    co_return attributes.ok();
-  }
-  if (operation == Operation::Read) {
-    const auto part = co_await files_->read(file_, at, block);
-    co_return part && part->count == kBlock;
-  }
-  const auto part = co_await files_->write(file_, at, block, nfs::client::Stability::Unstable);
-  co_return part && part->count == kBlock;
+  if (operation == Operation::Null) return succeeded(*this, files_->ping());
+  if (nfs4_file_) return once_by_nfs4(operation, at, block);
+  if (operation == Operation::Getattr) return succeeded(*this, files_->getattr(file_));
+  if (operation == Operation::Read) return moved(*this, files_->read(file_, at, block));
+  return moved(*this, files_->write(file_, at, block, nfs::client::Stability::Unstable));
 }
 
 Task<bool> Workload::once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block) {

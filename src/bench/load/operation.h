@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/task.h"
+#include "base/eventual.h"
 #include "bench/load/nfs41_file.h"
 #include "nfs/client/file_system.h"
 
@@ -28,7 +28,7 @@ class Workload {
 
  private:
   Task<void> worker(Operation operation, unsigned index);
-  Task<bool> once(Operation operation, MutableBytes block);
+  Eventual<bool> once(Operation operation, MutableBytes block);
   Task<bool> once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block);
 
   nfs::client::FileSystem* files_ = nullptr;

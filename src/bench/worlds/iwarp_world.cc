@@ -11,7 +11,8 @@
 namespace stag::bench {
 
 struct IwarpWorld::State {
-  explicit State(Versions versions) {
+  State(Versions versions, rpc::Observer* observer) {
+    if (observer != nullptr) server_.observe(*observer);
     nfs::ExportOptions everybody;
     everybody.root_squash = false;
     STAG_CHECK(nfs_.add_export("/", std::make_shared<vfs::MemoryFileSystem>(), everybody).ok());
@@ -63,7 +64,8 @@ struct IwarpWorld::State {
   Workload workload_;
 };
 
-IwarpWorld::IwarpWorld(Versions versions) : state_(std::make_unique<State>(versions)) {}
+IwarpWorld::IwarpWorld(Versions versions, rpc::Observer* observer)
+    : state_(std::make_unique<State>(versions, observer)) {}
 IwarpWorld::~IwarpWorld() = default;
 
 bool IwarpWorld::run(Operation operation, std::uint64_t count, unsigned depth) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bench/load/operation.h"
+#include "rpc/observer.h"
 
 namespace stag::bench {
 
@@ -14,7 +15,8 @@ enum class Versions : std::uint8_t { Nfs3, Nfs3BesideNfs4, Nfs4 };
 // Made, used and destroyed on a thread that is no loop's.
 class IwarpWorld {
  public:
-  explicit IwarpWorld(Versions versions = Versions::Nfs3);
+  // `observer` is told of the calls, as of `stag serve`; null: nobody is. It outlives this.
+  explicit IwarpWorld(Versions versions = Versions::Nfs3, rpc::Observer* observer = nullptr);
   ~IwarpWorld();
   IwarpWorld(const IwarpWorld&) = delete;
 

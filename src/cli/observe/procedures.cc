@@ -74,7 +74,7 @@ constexpr auto kServed = [] {
 static_assert(kServed.back().first_slot + kServed.back().procedures.size() <= kProcedureSlots);
 
 // Null for slot 0 and those behind the last.
-const ServedProgram* served_at(std::size_t slot) {
+constexpr const ServedProgram* served_at(std::size_t slot) {
   for (const ServedProgram& each : kServed)
     if (slot >= each.first_slot && slot - each.first_slot < each.procedures.size()) return &each;
   return nullptr;
@@ -129,7 +129,7 @@ ProcedureName name_of_procedure(std::size_t slot) {
 }
 
 bool begins_with_status(std::size_t slot) {
-  static const auto known = [] {
+  static constexpr auto kKnown = [] {
     std::array<bool, kProcedureSlots> begins{};
     for (std::size_t i = 1; i < begins.size(); ++i) {
       const ServedProgram* const served = served_at(i);
@@ -139,7 +139,7 @@ bool begins_with_status(std::size_t slot) {
     }
     return begins;
   }();
-  return known[slot];
+  return kKnown[slot];
 }
 
 CallStatus call_status(std::size_t slot, const oncrpc::ReplyStatus& reply,

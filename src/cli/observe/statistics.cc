@@ -109,19 +109,15 @@ std::uint64_t Statistics::next_number() {
   return ++last;
 }
 
-Statistics::Stripe* Statistics::stripe() noexcept {
-  struct Own {
-    std::uint64_t of = 0;
-    Stripe* stripe = nullptr;
-  };
-  static constinit thread_local Own own;
-  if (own.of == own_) return own.stripe;
+constinit thread_local Statistics::Latest Statistics::latest_;
+
+Statistics::Stripe* Statistics::find_stripe() noexcept {
   try {
     auto made = std::make_unique<Stripe>();
     const std::lock_guard lock(mutex_);
     stripes_.push_back(std::move(made));
-    own = {own_, stripes_.back().get()};
-    return own.stripe;
+    latest_ = {own_, stripes_.back().get()};
+    return latest_.stripe;
   } catch (...) {
     return nullptr;
   }

@@ -109,10 +109,18 @@ class Statistics {
   struct Stripe;
 
   // That of this thread; null without memory.
-  Stripe* stripe() noexcept;
+  Stripe* stripe() noexcept { return latest_.of == own_ ? latest_.stripe : find_stripe(); }
+  Stripe* find_stripe() noexcept;
   std::size_t export_slot(std::uint32_t id) const noexcept;
   // The slot of the export that the arguments' file handle claims to be of.
   std::size_t export_of(const rpc::EndedCall& call, std::size_t slot) const noexcept;
+
+  // What this thread has counted in last.
+  struct Latest {
+    std::uint64_t of = 0;
+    Stripe* stripe = nullptr;
+  };
+  static constinit thread_local Latest latest_;
 
   const Clock clock_;
   const std::uint64_t own_ = next_number();  // no other Statistics has it

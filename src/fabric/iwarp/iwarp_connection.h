@@ -66,7 +66,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   Revocation revoke(std::uint32_t handle) override;
   Revocation abandon(std::uint32_t handle) override;
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
-  void send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Flow flow,
+  void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate, Flow flow,
                  Token token) override;
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;
@@ -116,7 +116,8 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   void post_late(Token token);
   bool may_begin_at_once(Flow flow) const;
   void write_early();
-  void send_short(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Token token);
+  void send_short(std::span<const Bytes> parts, std::size_t size,
+                  std::optional<std::uint32_t> invalidate, Token token);
   void schedule_flush();
   void flush();
   bool write_some();
@@ -193,11 +194,11 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   bool busy_ = false;  // in a turn that flushes at its end
   bool flush_posted_ = false;
   bool wait_writable_ = false;
-  bool held_ = false;     // first_fpdu_delay
-  bool heard_ = false;    // anything, since the set-up
-  bool in_bulk_ = false;  // the last read had a direct target
+  bool held_ = false;                              // first_fpdu_delay
+  bool heard_ = false;                             // anything, since the set-up
+  bool in_bulk_ = false;                           // the last read had a direct target
   std::size_t many_in_crowd_ = kReadAheadInCrowd;  // bytes to read ahead where others wait
-  int held_back_ = 0;     // short Sends of this turn that are not written
+  int held_back_ = 0;                              // short Sends of this turn that are not written
   int wakeup_writes_ = 0;
   Timer hold_;
   Timer wakeup_write_timer_;

@@ -27,11 +27,11 @@ inline bool IwarpConnection::may_begin_at_once(Flow flow) const {
          may_transmit() && queue_.is_next(flow);
 }
 
-inline void IwarpConnection::send_short(Bytes head, Bytes body,
+inline void IwarpConnection::send_short(std::span<const Bytes> parts, std::size_t size,
                                         std::optional<std::uint32_t> invalidate, Token token) {
   if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
   ++traffic_.sends_out;
-  sender_.add_send(batch_, head, body, invalidate);
+  sender_.add_send(batch_, parts, size, invalidate);
   if (token != kNoToken) leaving_.push({batch_.appended(), token});
   if (!busy_) return schedule_flush();
   if (++held_back_ >= kEarly || batch_.bytes_left() >= kEarlyBytes) write_early();
@@ -39,13 +39,11 @@ inline void IwarpConnection::send_short(Bytes head, Bytes body,
 
 void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
                            Token token) {
-  const Rope::Pieces& pieces = message.pieces();
-  const auto part = [&pieces](std::size_t i) {
-    return i < pieces.size() ? pieces[i].bytes() : Bytes();
-  };
-  if (state_ == State::Open && pieces.size() <= 2 && sender_.is_short(message.size()) &&
-      may_begin_at_once(flow))
-    return send_short(part(0), part(1), invalidate, token);
+  if (state_ == State::Open && sender_.is_short(message.size()) && may_begin_at_once(flow)) {
+    InlineVector<Bytes, 8> parts;
+    for (const Buffer& piece : message.pieces()) parts.push_back(piece.bytes());
+    return send_short({parts.data(), parts.size()}, message.size(), invalidate, token);
+  }
   Operation operation;
   operation.kind = OperationKind::Send;
   operation.flow = flow;
@@ -56,12 +54,12 @@ void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate
 }
 
 // What can be framed at once is copied once, to where it is framed.
-void IwarpConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
-                                Flow flow, Token token) {
-  const bool at_once = state_ == State::Open && sender_.is_short(head.size() + body.size()) &&
-                       may_begin_at_once(flow);
-  if (!at_once) return Connection::send_copy(head, body, invalidate, flow, token);
-  send_short(head, body, invalidate, token);
+void IwarpConnection::send_copy(std::span<const Bytes> parts,
+                                std::optional<std::uint32_t> invalidate, Flow flow, Token token) {
+  const std::size_t size = total_size(parts);
+  const bool at_once = state_ == State::Open && sender_.is_short(size) && may_begin_at_once(flow);
+  if (!at_once) return Connection::send_copy(parts, invalidate, flow, token);
+  send_short(parts, size, invalidate, token);
 }
 
 void IwarpConnection::post(Operation&& operation) {

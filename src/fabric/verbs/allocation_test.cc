@@ -131,7 +131,7 @@ bool live(const StubOptions& device, bool open_regions, std::size_t n) {
     if (const auto exposed = on.expose_sink(memory)) sink = *exposed;
     if (const auto exposed = on.expose_source(memory)) source = *exposed;
     for (int i = 0; i < 20; ++i) on.send(Rope::borrow(bytes_of("x")), std::nullopt, 0, kNoToken);
-    on.send_copy(bytes_of("head"), Bytes(memory).first(3000), std::nullopt, 0, 1);
+    on.send_copy(std::array{bytes_of("head"), Bytes(memory).first(3000)}, std::nullopt, 0, 1);
   });
   verbs.turns(40);
   if (good && sink && source && !passive.ended) {

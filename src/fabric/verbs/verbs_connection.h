@@ -65,7 +65,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   // The device cannot drop what is written: a peer that goes on loses the connection.
   Revocation abandon(std::uint32_t handle) override { return revoke(handle); }
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
-  void send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate, Flow flow,
+  void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate, Flow flow,
                  Token token) override;
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;

@@ -206,13 +206,13 @@ void VerbsConnection::send(Rope message, std::optional<std::uint32_t> invalidate
   post_send(work, invalidate, token);
 }
 
-void VerbsConnection::send_copy(Bytes head, Bytes body, std::optional<std::uint32_t> invalidate,
-                                Flow flow, Token token) {
-  const std::size_t size = head.size() + body.size();
+void VerbsConnection::send_copy(std::span<const Bytes> parts,
+                                std::optional<std::uint32_t> invalidate, Flow flow, Token token) {
+  const std::size_t size = total_size(parts);
   if (state_ != State::Open || size > queue_pair_->max_copied())
-    return Connection::send_copy(head, body, invalidate, flow, token);
+    return Connection::send_copy(parts, invalidate, flow, token);
   Work work;
-  if (!copy_into(work, std::array{head, body}, size)) return refuse(token, Reason::OutOfMemory);
+  if (!copy_into(work, parts, size)) return refuse(token, Reason::OutOfMemory);
   post_send(work, invalidate, token);
 }
 

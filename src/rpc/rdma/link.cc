@@ -73,11 +73,8 @@ constexpr Duration kReadsPatience = std::chrono::seconds(5);
 constexpr std::uint32_t kMostErrors = 128;
 // All of them; Calls and Replies have flows of their own.
 constexpr fabric::Flow kErrorFlow = 0;
-// A stream of ordinary results, or of data below xdr::kReferencedFrom: copied more cheaply than
-// referred to.
-bool is_short(Bytes plain) {
-  return !plain.empty() && plain.size() <= 8 * 1024 - rpcrdma::kMinHeaderSize;
-}
+// Of a stream: copied more cheaply than referred to.
+constexpr std::uint32_t kMostCopied = 8 * 1024 - rpcrdma::kMinHeaderSize;
 
 // How long the fabric may take to cut the peer off from a Call's memory.
 constexpr Duration kRevocationLimit = std::chrono::seconds(1);
@@ -195,9 +192,12 @@ Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call)
 void Link::send_call(rpcrdma::OutgoingCall& call, Bytes header) {
   const auto& pending = static_cast<PendingCall&>(call);
   const bool has_stream = call.plan().form == rpcrdma::Form::Inline;
-  const Bytes plain = has_stream ? pending.plain_stream() : Bytes{};
-  if (is_short(plain))
-    return connection_->send_copy(header, plain, std::nullopt, next_flow_++, fabric::kNoToken);
+  if (has_stream && call.plan().stream_length <= kMostCopied) {
+    xdr::Stream::Parts parts{header};
+    pending.add_inline_stream(parts);
+    return connection_->send_copy({parts.data(), parts.size()}, std::nullopt, next_flow_++,
+                                  fabric::kNoToken);
+  }
   Rope message = Rope::copy_of(header);
   if (has_stream) message.append(pending.inline_stream());
   connection_->send(std::move(message), std::nullopt, next_flow_++, fabric::kNoToken);
@@ -350,13 +350,14 @@ void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::
   if (!plan.reduced.empty()) moved = served.sources(plan.reduced);
   const std::span<const std::uint32_t> apart(moved.data(), moved.size());
   const bool is_inline = plan.form == rpcrdma::Form::Inline;
-  const Bytes plain = is_inline ? reply.plain_without(apart) : Bytes{};
-  const bool copied = is_short(plain);
+  const bool copied = is_inline && plan.stream_length <= kMostCopied;
   const Rope stream = copied ? Rope() : reply.without(apart);
   if (observer_ != nullptr) observer_->on_reply_sent(*origin_, report_of(served, header, plan));
   if (!plan.writes.empty()) write(served, plan, stream);
   if (copied) {
-    connection_->send_copy(header, plain, invalidate, flow_of(served), token);
+    xdr::Stream::Parts parts{header};
+    reply.add_parts_without(apart, parts);
+    connection_->send_copy({parts.data(), parts.size()}, invalidate, flow_of(served), token);
   } else {
     Rope message = Rope::copy_of(header);
     if (is_inline) message.append(stream);

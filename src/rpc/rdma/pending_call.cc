@@ -6,6 +6,10 @@
 namespace stag::rpc::rdma {
 namespace {
 
+// Pieces that are no longer than this together are exposed as a copy in one piece: so the pieces of
+// what most often goes inline need not be counted.
+constexpr std::size_t kGathered = 8 << 10;
+
 std::uint32_t parts_of(std::uint64_t length, std::uint32_t max) {
   return length <= max ? 1 : static_cast<std::uint32_t>((length + max - 1) / max);
 }
@@ -39,14 +43,16 @@ inline void PendingCall::describe_call() {
   const xdr::Stream& stream = message_->stream;
   shape.length = stream.size();
   shape.items.clear();
-  shape.segments = stream.items().empty() ? parts_of(stream.size(), max_registration_)
-                                          : segments_of(gathered(stream.rope()), max_registration_);
+  shape.segments = stream.items().empty() || stream.size() <= kGathered
+                       ? parts_of(stream.size(), max_registration_)
+                       : segments_of(gathered(stream.rope()), max_registration_);
   for (std::uint32_t i = 0; i < stream.items().size(); ++i) {
     const xdr::Item& item = stream.items()[i];
     if (item.id == xdr::kNoItem) continue;
     const auto pad = pad_read_chunks_ ? static_cast<std::uint32_t>(xdr_pad(item.length)) : 0;
-    const std::uint32_t segments =
-        item.in_head && pad == 0 ? 1 : segments_of(gathered(chunk_of(i)), max_registration_);
+    const std::uint32_t segments = item.length + pad <= kGathered
+                                       ? parts_of(item.length + pad, max_registration_)
+                                       : segments_of(gathered(chunk_of(i)), max_registration_);
     shape.items.push_back({.position = item.position,
                            .length = item.length,
                            .segments = segments,
@@ -68,9 +74,11 @@ inline void PendingCall::describe_reply() {
                              .wanted_inline = false});
 }
 
-// More pieces than a chunk may have segments are worth one copy.
+// Small pieces are worth one copy, and more pieces than a chunk may have segments.
 Rope PendingCall::gathered(Rope bytes) const {
-  return segments_of(bytes, max_registration_) > max_segments_ ? Rope(bytes.flatten()) : bytes;
+  const bool copied =
+      bytes.size() <= kGathered || segments_of(bytes, max_registration_) > max_segments_;
+  return copied ? Rope(bytes.flatten()) : bytes;
 }
 
 Rope PendingCall::chunk_of(std::size_t source) const {
@@ -141,10 +149,10 @@ InlineVector<std::uint32_t, 2> PendingCall::reduced_items() const {
   return items;
 }
 
-Bytes PendingCall::plain_stream() const {
-  if (plan().reduced.empty()) return message_->stream.plain_without({});
+void PendingCall::add_inline_stream(xdr::Stream::Parts& to) const {
+  if (plan().reduced.empty()) return message_->stream.add_parts_without({}, to);
   const InlineVector<std::uint32_t, 2> moved = this->reduced_items();
-  return message_->stream.plain_without({moved.data(), moved.size()});
+  message_->stream.add_parts_without({moved.data(), moved.size()}, to);
 }
 
 // Owned bytes: a Reply may end the call while the Send is still queued, and then nothing may point

@@ -55,8 +55,8 @@ class PendingCall : public rpcrdma::OutgoingCall {
 
   // The actions of the core on this Call.
   Result<rpcrdma::ExposedChunks, Reason> expose(fabric::Connection& connection);
-  // The stream that goes inline where it lies in one piece of small bytes; else empty.
-  Bytes plain_stream() const;
+  // The stream that goes inline: as views, and as bytes that stay.
+  void add_inline_stream(xdr::Stream::Parts& to) const;
   Rope inline_stream() const;
   // Borrows what came inline.
   void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);

@@ -16,6 +16,8 @@ constexpr std::uint64_t kRecordBudget = 32;
 constexpr std::uint64_t kRecordsInCrowd = 8;
 constexpr std::size_t kLeastReadAhead = 1 << 10;
 constexpr std::size_t kPiecesPerWrite = 64;
+// A message up to this long is sent in one piece.
+constexpr std::size_t kOnePiece = 8 << 10;
 constexpr Duration kFinishLimit = std::chrono::seconds(1);
 
 MutableBytes read_ahead() {
@@ -63,7 +65,11 @@ RecordStream::Ticket RecordStream::send(Rope message) {
 void RecordStream::enqueue(Rope&& message) {
   Outgoing record;
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
-  record.message = std::move(message);
+  // Many short ones go by one system call, which takes a limited number of pieces.
+  if (message.pieces().size() > 1 && message.size() <= kOnePiece)
+    record.message = Rope(message.flatten());
+  else
+    record.message = std::move(message);
   record.ticket = ++last_ticket_;
   const std::size_t size = record.size();
   queue_.push_back(std::move(record));

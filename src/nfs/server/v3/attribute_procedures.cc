@@ -3,21 +3,32 @@
 
 namespace stag::nfs::nfs3 {
 
-Task<v3::GETATTR3res> getattr(Request request, v3::GETATTR3args args) {
-  v3::GETATTR3res res;
-  const auto object = request.resolve(args.object, Request::Security::Mounting);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
-  const auto found = co_await object->store().attributes(object->caller(), object->handle);
-  if (found) {
-    res.status = v3::NFS3_OK;
-    res.resok().obj_attributes = to_fattr3(*found);
-  } else {
-    res.status = request.failure(found.error());
-  }
-  co_return res;
+namespace {
+
+using Found = vfs::Outcome<vfs::Attributes>;
+
+Eventual<v3::GETATTR3res> answered(const Request& request, const Found& found) {
+  Eventual<v3::GETATTR3res> made(std::in_place);
+  v3::GETATTR3res& res = made.value();
+  res.status = found ? v3::NFS3_OK : request.failure(found.error());
+  if (found) res.resok().obj_attributes = to_fattr3(*found);
+  return made;
+}
+
+Task<v3::GETATTR3res> answered_later(const Request& request,
+                                     vfs::Operation<vfs::Attributes> asked) {
+  const Found found = co_await std::move(asked);
+  co_return std::move(answered(request, found).value());
+}
+
+}  // namespace
+
+Eventual<v3::GETATTR3res> getattr(Running<v3::NFSPROC3_GETATTR>& call) {
+  if (!call.object) return v3::GETATTR3res{call.request.failure(call.object.error()), {}};
+  const ExportObject& object = *call.object;
+  vfs::Operation<vfs::Attributes> asked = object.store().attributes(object.caller(), object.handle);
+  if (asked.ready()) return answered(call.request, asked.value());
+  return answered_later(call.request, std::move(asked));
 }
 
 namespace {

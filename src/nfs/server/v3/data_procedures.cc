@@ -5,35 +5,57 @@
 
 namespace stag::nfs::nfs3 {
 
-Task<v3::READ3res> read(Request request, v3::READ3args args) {
+namespace {
+
+using ReadCall = Running<v3::NFSPROC3_READ>;
+using WriteCall = Running<v3::NFSPROC3_WRITE>;
+using Reading = vfs::Operation<vfs::ReadResult>;
+using Writing = vfs::Operation<vfs::WriteResult>;
+
+Task<v3::READ3res> read_failed(const ReadCall& call, vfs::Status status) {
   v3::READ3res res;
-  const auto object = request.resolve(args.file);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
-  if (request.guarded()) {
-    if (const auto refused = co_await request.refused(*object, state::Touch::Read)) {
-      res.status = request.failure(*refused);
-      res.resfail().file_attributes = co_await post_op_attributes(*object);
-      co_return res;
-    }
-  }
-  // 3.3.6: of a count above rtmax only rtmax bytes are returned.
-  auto found = co_await object->store().read(object->caller(), object->handle, args.offset,
-                                             std::min(args.count, kMaxTransfer));
-  if (found) {
-    res.status = v3::NFS3_OK;
-    v3::READ3resok& ok = res.resok();
-    ok.file_attributes = to_post_op_attr(found->attributes);
-    ok.count = static_cast<std::uint32_t>(found->data.size());
-    ok.eof = found->eof;
-    ok.data = std::move(found->data);
-    co_return res;
-  }
-  res.status = request.failure(found.error());
-  res.resfail().file_attributes = co_await post_op_attributes(*object);
+  res.status = call.request.failure(status);
+  res.resfail().file_attributes = co_await post_op_attributes(*call.object);
   co_return res;
+}
+
+Eventual<v3::READ3res> read_done(vfs::ReadResult& found) {
+  Eventual<v3::READ3res> made(std::in_place);
+  v3::READ3resok& ok = made.value().resok();
+  ok.file_attributes = to_post_op_attr(found.attributes);
+  ok.count = static_cast<std::uint32_t>(found.data.size());
+  ok.eof = found.eof;
+  ok.data = std::move(found.data);
+  return made;
+}
+
+Task<v3::READ3res> read_later(const ReadCall& call, Reading reading) {
+  auto found = co_await std::move(reading);
+  if (found) co_return std::move(read_done(*found).value());
+  co_return co_await read_failed(call, found.error());
+}
+
+Eventual<v3::READ3res> read_now(const ReadCall& call) {
+  const ExportObject& object = *call.object;
+  // 3.3.6: of a count above rtmax only rtmax bytes are returned.
+  Reading reading = object.store().read(object.caller(), object.handle, call.args.offset,
+                                        std::min(call.args.count, kMaxTransfer));
+  if (reading.ready() && reading.value()) return read_done(*reading.value());
+  return read_later(call, std::move(reading));
+}
+
+Task<v3::READ3res> read_guarded(const ReadCall& call) {
+  const auto refused = co_await call.request.refused(*call.object, state::Touch::Read);
+  if (refused) co_return co_await read_failed(call, *refused);
+  co_return co_await read_now(call);
+}
+
+}  // namespace
+
+Eventual<v3::READ3res> read(ReadCall& call) {
+  if (!call.object) return v3::READ3res{call.request.failure(call.object.error()), {}};
+  if (call.request.guarded()) return read_guarded(call);
+  return read_now(call);
 }
 
 namespace {
@@ -63,45 +85,65 @@ v3::stable_how to_stable_how(vfs::Stability stability) {
 }
 
 // Why a WRITE is refused before the store is called.
-v3::nfsstat3 refusal(const v3::WRITE3args& args, const ExportObject& object) {
-  if (object.read_only()) return v3::NFS3ERR_ROFS;
+v3::nfsstat3 refusal(const WriteCall& call) {
+  if (!call.object) return call.request.failure(call.object.error());
+  if (call.object->read_only()) return v3::NFS3ERR_ROFS;
   // 3.3.7: count is "the number of bytes of data to be written", and data those bytes.
-  if (args.count != args.data.size()) return v3::NFS3ERR_INVAL;
+  if (call.args.count != call.args.data.size()) return v3::NFS3ERR_INVAL;
   return v3::NFS3_OK;
+}
+
+Task<v3::WRITE3res> write_failed(const WriteCall& call, v3::nfsstat3 status) {
+  v3::WRITE3res res;
+  res.status = status;
+  if (call.object) res.resfail().file_wcc = co_await wcc_now(*call.object);
+  co_return res;
+}
+
+Eventual<v3::WRITE3res> write_done(const vfs::WriteResult& written, v3::writeverf3 verifier) {
+  Eventual<v3::WRITE3res> made(std::in_place);
+  v3::WRITE3resok& ok = made.value().resok();
+  ok.file_wcc = to_wcc_data(written.file);
+  ok.count = written.count;
+  ok.committed = to_stable_how(written.committed);
+  ok.verf = verifier;
+  return made;
+}
+
+Task<v3::WRITE3res> write_later(const WriteCall& call, Writing writing, v3::writeverf3 verifier) {
+  const auto written = co_await std::move(writing);
+  if (written) co_return std::move(write_done(*written, verifier).value());
+  co_return co_await write_failed(call, call.request.failure(written.error()));
+}
+
+Eventual<v3::WRITE3res> write_now(WriteCall& call) {
+  const ExportObject& object = *call.object;
+  // 3.3.7: of more than wtmax bytes only wtmax are written. They are copied: a store that keeps the
+  // Buffer would keep all received bytes in memory.
+  Rope& data = call.args.data;
+  if (data.size() > kMaxTransfer)
+    data = Rope::copy_of(data.slice(0, kMaxTransfer).flatten().bytes());
+  // Read first: data that is lost during the write must not look safe under the later verifier.
+  const v3::writeverf3 verifier = call.request.write_verifier(object);
+  Writing writing = object.store().write(object.caller(), object.handle, call.args.offset,
+                                         std::move(data), to_stability(call.args.stable));
+  if (writing.ready() && writing.value()) return write_done(*writing.value(), verifier);
+  return write_later(call, std::move(writing), verifier);
+}
+
+Task<v3::WRITE3res> write_guarded(WriteCall& call) {
+  const auto refused = co_await call.request.refused(*call.object, state::Touch::Write);
+  if (refused) co_return co_await write_failed(call, call.request.failure(*refused));
+  co_return co_await write_now(call);
 }
 
 }  // namespace
 
-Task<v3::WRITE3res> write(Request request, v3::WRITE3args args) {
-  v3::WRITE3res res;
-  const auto object = request.resolve(args.file);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
-  res.status = refusal(args, *object);
-  if (res.status == v3::NFS3_OK && request.guarded())
-    if (const auto refused = co_await request.refused(*object, state::Touch::Write))
-      res.status = request.failure(*refused);
-  if (res.status == v3::NFS3_OK) {
-    // 3.3.7: of more than wtmax bytes only wtmax are written. They are copied: a store that keeps
-    // the Buffer would keep all received bytes in memory.
-    if (args.data.size() > kMaxTransfer)
-      args.data = Rope::copy_of(args.data.slice(0, kMaxTransfer).flatten().bytes());
-    // Read first: data that is lost during the write must not look safe under the later verifier.
-    const v3::writeverf3 verifier = request.write_verifier(*object);
-    const auto written =
-        co_await object->store().write(object->caller(), object->handle, args.offset,
-                                       std::move(args.data), to_stability(args.stable));
-    if (written) {
-      res.resok() = {to_wcc_data(written->file), written->count, to_stable_how(written->committed),
-                     verifier};
-      co_return res;
-    }
-    res.status = request.failure(written.error());
-  }
-  res.resfail().file_wcc = co_await wcc_now(*object);
-  co_return res;
+Eventual<v3::WRITE3res> write(WriteCall& call) {
+  const v3::nfsstat3 refused = refusal(call);
+  if (refused != v3::NFS3_OK) return write_failed(call, refused);
+  if (call.request.guarded()) return write_guarded(call);
+  return write_now(call);
 }
 
 Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args) {

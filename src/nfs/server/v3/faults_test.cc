@@ -156,6 +156,18 @@ TEST_F(Nfs3Faults, reach_writers_with_the_attributes_after) {
   expect_every_fault_is_heard(changing());
 }
 
+// None of its operations ends when it is called.
+TEST_F(Nfs3Faults, are_not_that_a_store_takes_its_time) {
+  ASSERT_EQ(write(file_, 0, "12345").status, NFS3_OK);
+  const auto attributes = call<NFSPROC3_GETATTR>({file_});
+  ASSERT_EQ(attributes.status, NFS3_OK);
+  EXPECT_EQ(attributes.resok().obj_attributes.size, 5u);
+  const auto data = call<NFSPROC3_READ>({file_, 1, 3});
+  ASSERT_EQ(data.status, NFS3_OK);
+  EXPECT_EQ(text_of(data.resok().data.flatten().bytes()), "234");
+  EXPECT_EQ(data.resok().file_attributes.attributes().size, 5u);
+}
+
 TEST_F(Nfs3Faults, become_the_status_of_a_MOUNT_whose_walk_fails) {
   using namespace mount3;
   const auto mounting = [this](vfs::Status status) {

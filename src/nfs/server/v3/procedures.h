@@ -2,10 +2,11 @@
 // resolves the file handles of its arguments, asks the store and makes the results; attributes and
 // wcc_data go with errors too where the store still gives them.
 //
-// All run on the loop of the connection. The Request's Call outlives the Task.
+// All run on the loop of the connection. The Request's Call outlives the Task. Those that are
+// called most are no coroutines where the store answers at once.
 #pragma once
 
-#include "base/task.h"
+#include "base/eventual.h"
 #include "nfs/proto/nfs3.h"
 #include "nfs/server/v3/request.h"
 
@@ -14,7 +15,7 @@ namespace stag::nfs::nfs3 {
 // Program 100003 version 3. `server` outlives it.
 rpc::Program program(const ServerContext& server);
 
-Task<v3::GETATTR3res> getattr(Request request, v3::GETATTR3args args);
+Eventual<v3::GETATTR3res> getattr(Running<v3::NFSPROC3_GETATTR>& call);
 Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args);
 Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args);
 
@@ -22,8 +23,8 @@ Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args);
 Task<v3::READLINK3res> readlink(Request request, v3::READLINK3args args);
 
 // The data of a READ is the store's own, by reference. That of a WRITE is handed over to the store.
-Task<v3::READ3res> read(Request request, v3::READ3args args);
-Task<v3::WRITE3res> write(Request request, v3::WRITE3args args);
+Eventual<v3::READ3res> read(Running<v3::NFSPROC3_READ>& call);
+Eventual<v3::WRITE3res> write(Running<v3::NFSPROC3_WRITE>& call);
 Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args);
 
 Task<v3::CREATE3res> create(Request request, v3::CREATE3args args);

@@ -13,13 +13,23 @@ void add(rpc::Program& program, const ServerContext& server) {
   });
 }
 
+// One whose arguments name the object it is about by `handle`, and that can mostly answer at once.
+template <class P, auto procedure, auto handle>
+void add_prompt(rpc::Program& program, const ServerContext& server,
+                Request::Security security = Request::Security::Checked) {
+  program.add<P>([&server, security](rpc::CallContext& call, typename P::Args&& args) {
+    return procedure(call.keep<Running<P>>(server, call, std::move(args), handle, security));
+  });
+}
+
 void add_object_procedures(rpc::Program& program, const ServerContext& server) {
-  add<v3::NFSPROC3_GETATTR, getattr>(program, server);
+  add_prompt<v3::NFSPROC3_GETATTR, getattr, &v3::GETATTR3args::object>(program, server,
+                                                                       Request::Security::Mounting);
   add<v3::NFSPROC3_SETATTR, setattr>(program, server);
   add<v3::NFSPROC3_ACCESS, access>(program, server);
   add<v3::NFSPROC3_READLINK, readlink>(program, server);
-  add<v3::NFSPROC3_READ, read>(program, server);
-  add<v3::NFSPROC3_WRITE, write>(program, server);
+  add_prompt<v3::NFSPROC3_READ, read, &v3::READ3args::file>(program, server);
+  add_prompt<v3::NFSPROC3_WRITE, write, &v3::WRITE3args::file>(program, server);
   add<v3::NFSPROC3_COMMIT, commit>(program, server);
   add<v3::NFSPROC3_FSSTAT, fsstat>(program, server);
   add<v3::NFSPROC3_FSINFO, fsinfo>(program, server);

@@ -52,6 +52,23 @@ class Request {
   std::uint32_t procedure_;
 };
 
+// One call of a procedure on one object, with all that the procedure refers to while it waits. Lies
+// in its CallContext, so that where the store answers at once no coroutine is needed.
+template <xdr::Procedure P>
+struct Running {
+  using Args = typename P::Args;
+  // `handle`: the argument that names the object.
+  Running(const ServerContext& server, rpc::CallContext& call, Args&& given,
+          v3::nfs_fh3 Args::*handle, Request::Security security)
+      : request(server, call, P::number),
+        args(std::move(given)),
+        object(request.resolve(args.*handle, security)) {}
+
+  Request request;
+  Args args;
+  Result<ExportObject, Refusal> object;
+};
+
 // The present attributes that go with an error; absent if the store fails to return them.
 Task<v3::post_op_attr> post_op_attributes(const ExportObject& object);
 Task<v3::wcc_data> wcc_now(const ExportObject& object);
