@@ -206,6 +206,11 @@ Outcome<Ok> Operations::told(std::uint64_t number, std::uint64_t opened, Outcome
   return Failure{unstable_writes_.failure(number)};
 }
 
+Task<void> Operations::commit(Handle file) {
+  if (const std::uint64_t number = inodes_.number_of(file))
+    static_cast<void>(co_await unstable_writes_.commit(number));
+}
+
 Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {
   Request request(context_, from);
   Outcome<Ok> committed = co_await unstable_writes_.commit(number);

@@ -21,9 +21,13 @@ Inode* Inodes::find(std::uint64_t number) {
   return found == inodes_.end() ? nullptr : &found->second;
 }
 
-Inode* Inodes::find(const Handle& handle) {
+std::uint64_t Inodes::number_of(const Handle& handle) const {
   const auto found = numbers_.find(key(handle));
-  return found == numbers_.end() ? nullptr : find(found->second);
+  return found == numbers_.end() ? 0 : found->second;
+}
+
+Inode* Inodes::find(const Handle& handle) {
+  return find(number_of(handle));
 }
 
 std::uint64_t Inodes::enter(const Handle& handle) {

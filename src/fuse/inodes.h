@@ -41,6 +41,8 @@ class Inodes {
   Inode* find(std::uint64_t number);
   // Null where the kernel does not know the object.
   Inode* find(const nfs::client::Handle& handle);
+  // 0 where the kernel does not know the object.
+  std::uint64_t number_of(const nfs::client::Handle& handle) const;
   // The number of the object, which the kernel is told once more.
   std::uint64_t enter(const nfs::client::Handle& handle);
   void forget(std::uint64_t number, std::uint64_t lookups);

@@ -24,12 +24,14 @@ TEST(Inodes, an_object_has_one_number_until_every_lookup_is_forgotten) {
   Inodes inodes(handle('r'));
   const std::uint64_t number = inodes.enter(handle('a'));
   EXPECT_EQ(inodes.enter(handle('a')), number);
+  EXPECT_EQ(inodes.number_of(handle('a')), number);
   EXPECT_NE(inodes.enter(handle('b')), number);
   inodes.forget(number, 1);
   ASSERT_NE(inodes.find(number), nullptr);
   inodes.forget(number, 1);
   EXPECT_EQ(inodes.find(number), nullptr);
   EXPECT_EQ(inodes.find(handle('a')), nullptr);
+  EXPECT_EQ(inodes.number_of(handle('a')), 0u);
   EXPECT_NE(inodes.enter(handle('a')), number) << "a late use of the number would meet it";
 }
 

@@ -10,6 +10,7 @@
 #include <coroutine>
 #include <new>
 
+#include "base/completion.h"
 #include "base/task_group.h"
 #include "fuse/operations.h"
 #include "net/descriptor.h"
@@ -35,11 +36,15 @@ class Mounted final : public Mount, private net::Reader {
  public:
   Mounted(net::EpollLoop& loop, FileSystem& files, const Handle& root, const MountOptions& options)
       : loop_(loop),
+        files_(files),
         sizes_(files.sizes()),
         locks_(files.has_locks()),
         operations_(loop, files, root, data_, requests_,
                     {.valid = options.valid, .direct = options.direct}) {}
-  ~Mounted() override { unmount(); }
+  ~Mounted() override {
+    files_.set_flush({});
+    unmount();
+  }
 
   std::optional<Error> begin(const MountOptions& options);
   Task<void> unmounted() override;
@@ -62,7 +67,12 @@ class Mounted final : public Mount, private net::Reader {
   bool read_request();
   void end();
 
+  // Before a file that the server has delegated for writing is given back.
+  Task<void> flush(Handle file);
+  Task<void> flushed(Handle file, Completion<Ok>& done);
+
   net::EpollLoop& loop_;
+  FileSystem& files_;
   nfs::client::TransferSizes sizes_;
   const bool locks_;
   // libfuse allocates them, and knows their size. Enough for what is unstable, and what is in
@@ -316,6 +326,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   for (const char* word : {"stag", "-o", list.c_str()})
     if (fuse_opt_add_arg(&arguments, word) != 0) throw std::bad_alloc();
   const fuse_lowlevel_ops& used = locks_ ? kFunctionsWithLocks : kFunctions;
+  files_.set_flush([this](Handle file) { return flush(file); });
   session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
   if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
   if (fuse_session_mount(session_.get(), options.directory.c_str()) != 0) return trouble(options);
@@ -387,7 +398,20 @@ Task<void> Mounted::unmounted() {
   unmount();
 }
 
+// A task of the mount, so that it does not outlive it.
+Task<void> Mounted::flush(Handle file) {
+  Completion<Ok> done;
+  tasks_.add(flushed(file, done));
+  co_await done;
+}
+
+Task<void> Mounted::flushed(Handle file, Completion<Ok>& done) {
+  co_await operations_.commit(file);
+  done.complete(Ok{});
+}
+
 Task<void> Mounted::settled() {
+  files_.set_flush({});
   operations_.stop();
   co_await tasks_.join();
   co_await operations_.close_all();

@@ -18,6 +18,10 @@ struct Holder final : nfs::client::nfs4::Recalled {
     return stateid.other[0] == std::byte{1} ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID;
   }
   void recall_any(std::uint32_t) override {}
+  std::optional<nfs::client::nfs4::Delegations::Now> written(const v4::nfs_fh4& file) override {
+    if (file.empty()) return std::nullopt;
+    return nfs::client::nfs4::Delegations::Now{7, file.size()};
+  }
   void recall_slots(v4::slotid4) override {}
 };
 

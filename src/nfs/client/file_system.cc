@@ -50,6 +50,10 @@ rpc::Channel& FileSystem::channel() const {
   return protocol_->channel();
 }
 
+void FileSystem::set_flush(std::function<Task<void>(Handle file)> flush) {
+  protocol_->set_flush(std::move(flush));
+}
+
 Task<Outcome<Ok>> FileSystem::adopt_sizes() {
   const Outcome<FileSystemInfo> known = co_await info();
   if (!known) co_return Failure{known.error()};

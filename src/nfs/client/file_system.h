@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +66,10 @@ class FileSystem {
 
   const Handle& root() const { return root_; }
   const std::string& root_path() const { return root_path_; }
+  // What is done before a file that the server has delegated for writing is given back (RFC 8881
+  // section 10.4.4), in version 4.1 and 4.2 with delegations; empty: nothing. Ends before close()
+  // of the Session does.
+  void set_flush(std::function<Task<void>(Handle file)> flush);
   // The sizes in use.
   const TransferSizes& sizes() const { return sizes_; }
   rpc::Channel& channel() const;

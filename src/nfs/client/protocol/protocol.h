@@ -10,6 +10,7 @@
 // Thread: the Channel's loop. The Channel outlives the Protocol, and the Protocol its Tasks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,10 @@ class Protocol {
   // Gives back what the server keeps for this client. No operation is in progress; called once,
   // whichever of them share it.
   virtual Task<void> close() { co_return; }
+  // What is done before a file that was delegated to this client for writing is given back (RFC
+  // 8881 section 10.4.4): what its user keeps of writes has to be safe by then. Empty: nothing.
+  using Flush = std::function<Task<void>(Handle file)>;
+  virtual void set_flush(Flush) {}
   // A round trip.
   virtual Task<Outcome<Ok>> ping(OperationContext context) = 0;
 

@@ -100,6 +100,7 @@ struct ReadAttribute {
 // In rising order.
 constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_TYPE, read_type},
+    {v4::FATTR4_CHANGE, [](xdr::Decoder& d, Values& v) { return d.u64(v.change); }},
     {v4::FATTR4_SIZE, [](xdr::Decoder& d, Values& v) { return d.u64(v.attributes.size); }},
     {v4::FATTR4_LINK_SUPPORT, [](auto& d, Values& v) { return d.boolean(v.info.hard_links); }},
     {v4::FATTR4_SYMLINK_SUPPORT, [](auto& d, Values& v) { return d.boolean(v.info.symlinks); }},

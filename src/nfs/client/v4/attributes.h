@@ -23,6 +23,7 @@ const v4::bitmap4& acl_attribute();
 struct Values {
   bool has_type = false;
   Attributes attributes{};
+  std::uint64_t change = 0;
   std::uint64_t mounted_on_file_id = 0;
   std::optional<Handle> handle{};
   v4::nfsstat4 error = v4::NFS4_OK;  // rdattr_error

@@ -57,6 +57,18 @@ v4::nfsstat4 set_status(v4::nfs_cb_resop4& result, v4::nfsstat4 status) {
   return status;
 }
 
+// RFC 8881 20.1.3: `change` and size, as far as they are asked for.
+v4::fattr4 attributes_of(const Delegations::Now& now, const v4::bitmap4& asked) {
+  const std::uint32_t mask = asked.empty() ? 0 : asked[0];
+  v4::fattr4 attributes;
+  attributes.attrmask = {mask & (1u << v4::FATTR4_CHANGE | 1u << v4::FATTR4_SIZE)};
+  xdr::Encoder values;
+  if ((mask & 1u << v4::FATTR4_CHANGE) != 0) values.u64(now.change);
+  if ((mask & 1u << v4::FATTR4_SIZE) != 0) values.u64(now.size);
+  attributes.attr_vals = std::move(values).finish().rope();
+  return attributes;
+}
+
 }  // namespace
 
 CallbackService::CallbackService() {
@@ -121,8 +133,13 @@ v4::nfsstat4 CallbackService::answered(const v4::nfs_cb_argop4& operation,
     case v4::OP_CB_RECALLABLE_OBJ_AVAIL:
     case v4::OP_CB_WANTS_CANCELLED:
       return say(v4::NFS4_OK);
-    case v4::OP_CB_GETATTR:  // of a write delegation
-      return say(v4::NFS4ERR_BADHANDLE);
+    case v4::OP_CB_GETATTR: {
+      const v4::CB_GETATTR4args& asked = operation.opcbgetattr();
+      const auto now = holder_ == nullptr ? std::nullopt : holder_->written(asked.fh);
+      if (!now) return say(v4::NFS4ERR_BADHANDLE);
+      result.opcbgetattr().resok4().obj_attributes = attributes_of(*now, asked.attr_request);
+      return v4::NFS4_OK;
+    }
     case v4::OP_CB_OFFLOAD:
       return say(v4::NFS4ERR_BAD_STATEID);
     case v4::OP_CB_LAYOUTRECALL:

@@ -6,14 +6,17 @@
 //                    or the answer that gives it is on its way, and the server asks again
 //   CB_RECALL_ANY    as many as the server wants
 //   CB_RECALL_SLOT   this client uses no slots above
+//   CB_GETATTR       `change` and size of a file that is delegated for writing; BADHANDLE where
+//                    they are not known: the server asks for the delegation
 //   CB_NOTIFY_LOCK   who waits for a lock asks again by himself
-//   CB_GETATTR, CB_OFFLOAD, CB_NOTIFY, layouts: nothing that this client holds can be meant
+//   CB_OFFLOAD, CB_NOTIFY, layouts: nothing that this client holds can be meant
 //
 // Thread: the loop of the connection. It outlives the Channel that it serves.
 #pragma once
 
 #include <cstdint>
 
+#include "nfs/client/v4/delegations.h"
 #include "nfs/proto/nfs4.h"
 #include "nfs/session/back_channel.h"
 #include "rpc/program.h"
@@ -26,6 +29,8 @@ class Recalled {
  public:
   virtual v4::nfsstat4 recall(const v4::stateid4& stateid) = 0;
   virtual void recall_any(std::uint32_t keep) = 0;
+  // Of a file that is delegated for writing; nullopt: it is not, or that is not known.
+  virtual std::optional<Delegations::Now> written(const v4::nfs_fh4& file) = 0;
   virtual void recall_slots(v4::slotid4 highest) = 0;
 
  protected:

@@ -1,5 +1,7 @@
 // What SessionClient does for delegations: asks for them, gives them back, and
 // keeps the way open by which the server asks for them.
+#include <algorithm>
+
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 
@@ -20,16 +22,25 @@ bool SessionClient::wants_delegations() const {
   return callbacks_ != nullptr && reached_ && !stop_.cancelled();
 }
 
+bool SessionClient::is_own(const rpc::Credentials& credentials) const {
+  return credentials.security() == own_.credentials.security() &&
+         std::ranges::equal(credentials.encoded(), own_.credentials.encoded());
+}
+
 void SessionClient::take_delegation(const File& file, const Attributes& attributes,
-                                    std::uint64_t as_of, const v4::open_delegation4& given) {
+                                    std::uint64_t as_of, std::uint64_t change,
+                                    const v4::open_delegation4& given) {
   const bool reading = given.delegation_type == v4::OPEN_DELEGATE_READ;
   if (!reading && given.delegation_type != v4::OPEN_DELEGATE_WRITE) return;
   const v4::stateid4& stateid = reading ? given.read().stateid : given.write().stateid;
-  const bool wanted = reading && !given.read().recall && wants_delegations();
-  if (!wanted || !delegations_.add(file, stateid)) {
-    // The same one again, of a file that was opened twice at once, is held
-    // already.
-    if (!wanted) background_.add(give_back({file, stateid}));
+  const bool recalled = reading ? given.read().recall : given.write().recall;
+  std::optional<Delegations::Written> written;
+  if (!reading) written = {.change = change, .size = attributes.size};
+  const bool wanted = !recalled && wants_delegations();
+  if (!wanted || !delegations_.add(file, stateid, opens_.access(file.open), written)) {
+    // The same one again, of a file that was opened twice at once, is held already.
+    if (!wanted || !delegations_.knows(stateid))
+      background_.add(give_back({file, stateid, !reading}));
     return;
   }
   delegations_.remember(file.handle, attributes, as_of);
@@ -43,6 +54,15 @@ v4::nfsstat4 SessionClient::recall(const v4::stateid4& stateid) {
     return v4::NFS4_OK;
   }
   return delegations_.returning(stateid) ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID;
+}
+
+std::optional<Delegations::Now> SessionClient::written(const v4::nfs_fh4& file) {
+  const std::optional<Handle> handle = Handle::from(file.bytes());
+  return handle ? delegations_.now(*handle) : std::nullopt;
+}
+
+void SessionClient::give_back_of(const Handle& file) {
+  if (const auto delegation = delegations_.take(file)) background_.add(give_back(*delegation));
 }
 
 void SessionClient::recall_any(std::uint32_t keep) {
@@ -61,6 +81,8 @@ void SessionClient::recall_slots(v4::slotid4 highest) {
 // delegation has revoked it, and waits until it is freed (RFC 8881 18.38).
 Task<void> SessionClient::give_back(Delegations::Return delegation) {
   const ProtocolOptions options = background_options();
+  // RFC 8881 10.4.4: nothing is written again after others have written.
+  if (delegation.for_writing && flush_) co_await flush_(delegation.file.handle);
   Request request;
   request.put_handle(delegation.file.handle);
   request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});

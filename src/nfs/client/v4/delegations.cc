@@ -22,10 +22,11 @@ void Delegations::erase(Entry entry) {
   entries_.erase(entry);
 }
 
-Delegations::Delegation* Delegations::use(const Handle& file) {
+Delegations::Delegation* Delegations::use(const Handle& file, std::uint32_t access) {
   if (by_file_.empty()) return nullptr;
   const auto found = by_file_.find(key(file));
   if (found == by_file_.end() || found->second->state != State::Held) return nullptr;
+  if ((access & ~found->second->access) != 0) return nullptr;
   entries_.splice(entries_.begin(), entries_, found->second);
   ++found->second->users;
   return &*found->second;
@@ -41,10 +42,18 @@ bool Delegations::release(OpenId open) {
   return false;
 }
 
-bool Delegations::add(const File& file, const v4::stateid4& stateid) {
+bool Delegations::knows(const v4::stateid4& stateid) const {
+  return std::ranges::any_of(entries_, [&](const Delegation& delegation) {
+    return delegation.stateid.other == stateid.other;
+  });
+}
+
+bool Delegations::add(const File& file, const v4::stateid4& stateid, std::uint32_t access,
+                      std::optional<Written> written) {
   std::string name = key(file.handle);
   if (by_file_.contains(name)) return false;
-  entries_.push_front({.file = file, .stateid = stateid, .users = 1});
+  entries_.push_front(
+      {.file = file, .stateid = stateid, .access = access, .written = written, .users = 1});
   try {
     by_open_.emplace(file.open, entries_.begin());
     by_file_.emplace(std::move(name), entries_.begin());
@@ -73,13 +82,49 @@ void Delegations::remember(const Handle& file, const Attributes& attributes, std
   if (found == by_file_.end()) return;
   found->second->attributes = attributes;
   found->second->as_of = as_of;
+  if (found->second->written && as_of == changes_) found->second->written->size = attributes.size;
+}
+
+Delegations::Written* Delegations::written(const Handle& file) {
+  if (by_file_.empty()) return nullptr;
+  const auto found = by_file_.find(key(file));
+  return found == by_file_.end() || !found->second->written ? nullptr : &*found->second->written;
+}
+
+void Delegations::on_write(const Handle& file, std::uint64_t end) {
+  Written* const known = written(file);
+  if (known == nullptr) return;
+  known->modified = true;
+  if (known->size) known->size = std::max(*known->size, end);
+}
+
+void Delegations::on_resize(const Handle& file, std::optional<std::uint64_t> size) {
+  Written* const known = written(file);
+  if (known == nullptr) return;
+  known->modified = true;
+  known->size = size;
+}
+
+// RFC 8881 10.4.3: a file that was not modified has the `change` that it was delegated with, one
+// that was has another one.
+std::optional<Delegations::Now> Delegations::now(const Handle& file) const {
+  const auto found = by_file_.find(key(file));
+  if (found == by_file_.end() || !found->second->written) return std::nullopt;
+  const Written& known = *found->second->written;
+  if (!known.size) return std::nullopt;
+  return Now{known.change + (known.modified ? 1 : 0), *known.size};
 }
 
 std::optional<Delegations::Return> Delegations::take(Entry entry) {
   if (entry->state != State::Held) return std::nullopt;
   entry->state = State::Returning;
   --held_;
-  return Return{entry->file, entry->stateid};
+  return Return{entry->file, entry->stateid, entry->written.has_value()};
+}
+
+std::optional<Delegations::Return> Delegations::take(const Handle& file) {
+  const auto found = by_file_.find(key(file));
+  return found == by_file_.end() ? std::nullopt : take(found->second);
 }
 
 std::optional<Delegations::Return> Delegations::take(const v4::stateid4& stateid) {

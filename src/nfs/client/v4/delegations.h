@@ -1,8 +1,8 @@
-// Delegations: files that the server has delegated to this client for reading
-// (RFC 8881 section 10.4), each with the one open that it came with, which all
-// who open the file for reading share. While a delegation is held nobody else
-// changes the file: its attributes are remembered, and it is opened and closed
-// without a call.
+// Delegations: files that the server has delegated to this client for reading, or for reading and
+// writing (RFC 8881 section 10.4), each with the one open that it came with, which all who open the
+// file for no more than that share. While a delegation is held nobody else changes the file: its
+// attributes are remembered, and it is opened and closed without a call. Data is written to the
+// server as ever; of a file that is delegated for writing the server may ask how large it is now.
 //
 // Thread: the Channel's loop. Memory: kMost files.
 #pragma once
@@ -24,24 +24,35 @@ class Delegations {
   using OpenId = session::Opens::Id;
   static constexpr std::size_t kMost = 1024;
 
+  // What the server may ask for of a file that is delegated for writing (CB_GETATTR, 10.4.3).
+  struct Written {
+    std::uint64_t change = 0;  // of the file when it was delegated
+    bool modified = false;
+    std::optional<std::uint64_t> size{};  // nullopt: not known
+  };
   enum class State : std::uint8_t { Held, Returning, Returned };
   struct Delegation {
     File file;  // with the open
     v4::stateid4 stateid{};
+    std::uint32_t access = 0;          // OPEN4_SHARE_ACCESS_* of the open
+    std::optional<Written> written{};  // of one for writing
     std::uint32_t users = 0;
     State state = State::Held;
     std::optional<Attributes> attributes{};
     std::uint64_t as_of = 0;  // changes() when they were asked for
   };
 
-  // One more user of the open of a file that is delegated; null: it is not.
-  Delegation* use(const Handle& file);
+  // One more user of the open of a file that is delegated, for `access`; null: it is not.
+  Delegation* use(const Handle& file, std::uint32_t access);
   // One user less. False: there is no such open, or this was the last user of
   // one without a delegation, and it is to be closed.
   bool release(OpenId open);
   // The server has delegated a file that is open, for one user. False: it was
   // delegated before.
-  bool add(const File& file, const v4::stateid4& stateid);
+  bool add(const File& file, const v4::stateid4& stateid, std::uint32_t access,
+           std::optional<Written> written);
+  // Whether this very delegation is known.
+  bool knows(const v4::stateid4& stateid) const;
 
   // Attributes that nobody has changed. This client's own changes are told by
   // on_change().
@@ -50,13 +61,26 @@ class Delegations {
   std::uint64_t changes() const { return changes_; }
   void on_change() { ++changes_; }
 
+  // What this client has done to a file: written up to `end`, made it that long, or something that
+  // may have changed the size (nullopt).
+  void on_write(const Handle& file, std::uint64_t end);
+  void on_resize(const Handle& file, std::optional<std::uint64_t> size);
+  // `change` and size of a file that is delegated for writing, where the size is known.
+  struct Now {
+    std::uint64_t change = 0;
+    std::uint64_t size = 0;
+  };
+  std::optional<Now> now(const Handle& file) const;
+
   // One that is held, to be given back now: the file with its open, and the
   // stateid. The oldest is the one not used for longest, and rather one that
   // nobody has open.
   struct Return {
     File file;
     v4::stateid4 stateid{};
+    bool for_writing = false;
   };
+  std::optional<Return> take(const Handle& file);
   std::optional<Return> take(const v4::stateid4& stateid);
   std::optional<Return> take(OpenId open);
   std::optional<Return> take_oldest();
@@ -76,6 +100,7 @@ class Delegations {
   using Entry = std::list<Delegation>::iterator;
   static std::string key(const Handle& file);
   std::optional<Return> take(Entry entry);
+  Written* written(const Handle& file);
   void unlist(Entry entry);
   void erase(Entry entry);
 

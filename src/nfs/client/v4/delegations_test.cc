@@ -67,8 +67,9 @@ class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs
     must(files().close(open.file));
   }
   std::uint32_t delegations() {
-    const auto all = clients();
-    return all.empty() ? 0 : all.front().held.delegations;
+    std::uint32_t all = 0;
+    for (const auto& client : clients()) all += client.held.delegations;
+    return all;
   }
   // Another client writes; yields what became of it.
   Outcome<WritePart> other_writes(std::string_view text) {
@@ -226,6 +227,117 @@ TEST_P(Nfs4Delegated, more_than_the_most_are_given_back_the_oldest_first) {
   EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(all.back(), kReading)).file)); }),
             0);
   EXPECT_GT(calls_of([&] { must(files().close(must(files().open(all[0], kReading)).file)); }), 0);
+}
+
+// Files that are delegated for writing (RFC 8881 10.4.3, 10.4.4).
+class Nfs4WriteDelegated : public Nfs4Delegated {
+ protected:
+  void write_it(std::string_view text) {
+    const Opened open = must(files().open(file, kReadWrite));
+    must(files().write(open.file, 0, bytes_of(text)));
+    must(files().close(open.file));
+  }
+  Task<void> flush(Handle of) {
+    EXPECT_EQ(delegations(), 1u) << "before it is given back";
+    flushed.push_back(of);
+    co_return;
+  }
+  // What another client sees, who does not open the file.
+  Attributes others_see() {
+    FileSystemOptions plain = options;
+    plain.calls.delegations = false;
+    auto other = must(nfs4::Nfs4::connect(channel, plain.calls));
+    FileSystem theirs(other, files().root(), "/data", plain);
+    const Attributes seen = must(theirs.getattr(file));
+    run(ended(other));
+    return seen;
+  }
+  std::vector<Handle> flushed;
+};
+
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs4WriteDelegated, ::testing::Values(1u, 2u),
+                         [](const auto& minor) { return "v4_" + std::to_string(minor.param); });
+
+TEST_P(Nfs4WriteDelegated, a_file_is_opened_and_closed_for_reading_and_writing_without_a_call) {
+  write_it("first");
+  EXPECT_EQ(delegations(), 1u);
+  EXPECT_EQ(calls_of([this] {
+              const Opened open = must(files().open(file, kReadWrite));
+              must(files().close(open.file));
+            }),
+            1)
+      << "the attributes, which the WRITE has changed";
+  EXPECT_EQ(calls_of([this] { must(files().close(must(files().open(file, kReadWrite)).file)); }),
+            0);
+  EXPECT_EQ(calls_of([this] { read_it(); }), 1) << "the READ";
+  EXPECT_EQ(calls_of([this] { write_it("second"); }), 1) << "the WRITE";
+}
+
+TEST_P(Nfs4WriteDelegated, an_open_for_reading_alone_is_not_used_for_writing) {
+  read_it();
+  EXPECT_EQ(delegations(), 1u);
+  write_it("written");
+  EXPECT_EQ(must(files().getattr(file)).size, 7u);
+}
+
+TEST_P(Nfs4WriteDelegated, a_file_that_another_client_writes_is_given_back_when_it_is_flushed) {
+  files().set_flush([this](Handle of) { return flush(of); });
+  const Opened open = must(files().open(file, kReadWrite));
+  must(files().write(open.file, 0, bytes_of("mine")));
+  EXPECT_TRUE(other_writes("theirs").ok());
+  EXPECT_EQ(delegations(), 0u);
+  ASSERT_EQ(flushed.size(), 1u);
+  EXPECT_EQ(flushed[0], file);
+  must(files().write(open.file, 6, bytes_of("more")));
+  EXPECT_EQ(must(files().getattr(file)).size, 10u) << "it stays open";
+  must(files().close(open.file));
+  files().set_flush({});
+}
+
+TEST_P(Nfs4WriteDelegated, the_server_is_told_the_size_and_that_the_file_was_modified) {
+  write_it("a longer text");
+  EXPECT_EQ(others_see().size, 13u);
+  EXPECT_EQ(delegations(), 1u) << "to look is no reason to give it back";
+  const Opened open = must(files().open(file, kReadWrite));
+  must(files().write(open.file, 13, bytes_of(", and more")));
+  EXPECT_EQ(others_see().size, 23u);
+  SetAttributes shorter;
+  shorter.size = 2;
+  must(files().setattr(file, shorter));
+  EXPECT_EQ(others_see().size, 2u);
+  must(files().close(open.file));
+  EXPECT_EQ(delegations(), 1u);
+}
+
+TEST_P(Nfs4WriteDelegated, who_may_open_a_file_is_asked_again_when_that_changes) {
+  write_it("text");
+  SetAttributes mode;
+  mode.mode = 0400;
+  must(files().setattr(file, mode));
+  loop.drain();
+  EXPECT_EQ(delegations(), 0u);
+}
+
+TEST_P(Nfs4WriteDelegated, another_user_is_asked_for_by_himself) {
+  write_it("text");
+  FileSystemOptions theirs = options;
+  theirs.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
+  FileSystem others = files().with(theirs);
+  const Outcome<Opened> open = run(others.open(file, kReadWrite));
+  ASSERT_FALSE(open.ok()) << "0644, of another user";
+  EXPECT_EQ(open.error().status, Status::Access);
+}
+
+TEST_P(Nfs4WriteDelegated, after_a_restart_what_is_open_stays_and_is_delegated_no_more) {
+  const Opened open = must(files().open(file, kReadWrite));
+  must(files().write(open.file, 0, bytes_of("mine")));
+  channel.server->nfs4.stop_callbacks();
+  channel.restart();
+  start_callbacks();
+  must(files().write(open.file, 4, bytes_of("!")));
+  EXPECT_TRUE(other_writes("changed").ok());
+  EXPECT_EQ(must(files().getattr(file)).size, 7u);
+  must(files().close(open.file));
 }
 
 // What a server asks that is no recall of one delegation, on the wire of the

@@ -67,12 +67,25 @@ Task<void> Nfs4::close() {
   return client_->close();
 }
 
+// Of what a change may have made larger or smaller; a WRITE that was answered says by how much.
+void Nfs4::forget_sizes(Request& request, bool answered) {
+  for (const Op& operation : request.operations())
+    if (answered && operation.argop == v4::OP_WRITE) return;
+  for (const Op& operation : request.operations())
+    if (operation.argop == v4::OP_PUTFH)
+      client_->delegations().on_resize(*Handle::from(operation.opputfh().object.bytes()),
+                                       std::nullopt);
+}
+
 Task<Outcome<Reply>> Nfs4::run(OperationContext context, Request& request) {
   // What this client changes, it does not remember as it was, nor as it was
   // seen meanwhile.
   if (request.changes_files()) client_->delegations().on_change();
   Outcome<Reply> reply = co_await client_->run(context, request, options_);
-  if (request.changes_files()) client_->delegations().on_change();
+  if (request.changes_files()) {
+    client_->delegations().on_change();
+    forget_sizes(request, reply.ok());
+  }
   co_return reply;
 }
 
@@ -107,8 +120,11 @@ Task<Outcome<Ok>> Nfs4::setattr(OperationContext context, Handle object, SetAttr
   request.put_handle(object);
   if (guard) request.add(v4::OP_VERIFY, &Op::opverify, {changed_at(*guard)});
   request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)});
+  // Who may open it is to be asked again.
+  if (attributes.mode || attributes.uid || attributes.gid) client_->give_back_of(object);
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
+  if (attributes.size) client_->delegations().on_resize(object, attributes.size);
   co_return Ok{};
 }
 
@@ -178,6 +194,7 @@ Task<Outcome<WritePart>> Nfs4::write(OperationContext context, File file, std::u
     co_return Failure{Error::of_protocol(context, "wrote more data than it was given")};
   if (resok.count == 0 && !data.empty())
     co_return Failure{Error::of_protocol(context, "wrote nothing and gave no reason")};
+  client_->delegations().on_write(file.handle, offset + resok.count);
   co_return WritePart{resok.count, stability_of(resok.committed), resok.writeverf};
 }
 

@@ -16,7 +16,9 @@ Outcome<Made> made_of(OperationContext context, const Described& described, Outc
 }  // namespace
 
 Nfs4::Nfs4(std::shared_ptr<SessionClient> client, const ProtocolOptions& options)
-    : client_(std::move(client)), options_(options) {}
+    : client_(std::move(client)), options_(options) {
+  options_.delegations = options.delegations && client_->is_own(options.credentials);
+}
 
 Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, ProtocolOptions options) {
   return connect(channel, std::move(options), nullptr);

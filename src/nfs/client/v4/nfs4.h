@@ -37,6 +37,7 @@ class Nfs4 final : public Protocol {
   rpc::Channel& channel() const override;
   std::shared_ptr<Protocol> with(const ProtocolOptions& options) const override;
   Task<void> close() override;
+  void set_flush(Flush flush) override { client_->set_flush(std::move(flush)); }
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
@@ -121,6 +122,7 @@ class Nfs4 final : public Protocol {
 
  private:
   Task<Outcome<Reply>> run(OperationContext context, Request& request);
+  void forget_sizes(Request& request, bool answered);
   // Of an operation whose results say no more than that it was done.
   Task<Outcome<Ok>> done(OperationContext context, Request request);
   Task<Outcome<Values>> values(OperationContext context, Handle object, const v4::bitmap4& asked);
@@ -129,7 +131,8 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> remove_checked(OperationContext context, Handle directory,
                                    std::string_view name, v4::nfs_opnum4 check, Status otherwise);
   Task<Outcome<Ok>> close_v40(OperationContext context, Handle file, v4::OPEN4resok opened);
-  Task<Outcome<std::optional<Opened>>> open_delegated(OperationContext context, Handle file);
+  Task<Outcome<std::optional<Opened>>> open_delegated(OperationContext context, Handle file,
+                                                      std::uint32_t share);
   v4::OPEN4args creation(std::string_view name, const SetAttributes& attributes, CreateMode mode);
   v4::createhow4 how_to_create(const SetAttributes& attributes, CreateMode mode);
 

@@ -14,6 +14,12 @@ std::uint32_t share_access(std::uint32_t asked) {
   return share;
 }
 
+std::uint32_t wanted_delegation(std::uint32_t share, bool wants) {
+  if (!wants) return v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  return (share & v4::OPEN4_SHARE_ACCESS_WRITE) != 0 ? v4::OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG
+                                                     : v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
+}
+
 std::string name_of(LockOwner owner) {
   std::string name(16, '\0');
   auto* const bytes = reinterpret_cast<std::byte*>(name.data());
@@ -34,6 +40,13 @@ state::RangeMode lock_mode(const FileLock& lock) {
   return lock.exclusive ? state::RangeMode::Exclusive : state::RangeMode::Shared;
 }
 
+// The file's `change`; 0 where it was not asked for, or cannot be read.
+std::uint64_t change_in(Reply& reply, std::optional<std::size_t> place) {
+  auto* got = place ? reply.get(*place, &OpResult::opgetattr) : nullptr;
+  const auto values = got == nullptr ? std::nullopt : values_of(got->resok4().obj_attributes);
+  return values ? values->change : 0;
+}
+
 Error contradiction(OperationContext context) {
   return Error::of_protocol(context,
                             "sent results of a lock or an open that contradict each other");
@@ -42,8 +55,9 @@ Error contradiction(OperationContext context) {
 }  // namespace
 
 // Of a file that is delegated; nullopt: the server has to be asked.
-Task<Outcome<std::optional<Opened>>> Nfs4::open_delegated(OperationContext context, Handle file) {
-  const Delegations::Delegation* held = client_->delegations().use(file);
+Task<Outcome<std::optional<Opened>>> Nfs4::open_delegated(OperationContext context, Handle file,
+                                                          std::uint32_t share) {
+  const Delegations::Delegation* held = client_->delegations().use(file, share);
   if (held == nullptr) co_return std::optional<Opened>();
   const File opened = held->file;
   const Outcome<Attributes> attributes = co_await getattr(context, file);
@@ -55,30 +69,32 @@ Task<Outcome<std::optional<Opened>>> Nfs4::open_delegated(OperationContext conte
 Task<Outcome<Opened>> Nfs4::open(OperationContext context, Handle file, std::uint32_t asked) {
   const std::uint32_t share = share_access(asked);
   if (minor() == 0 || share == 0) co_return co_await Protocol::open(context, file, asked);
-  const bool reads = share == v4::OPEN4_SHARE_ACCESS_READ && options_.delegations;
-  if (reads) {
-    const Outcome<std::optional<Opened>> here = co_await open_delegated(context, file);
+  if (options_.delegations) {
+    const Outcome<std::optional<Opened>> here = co_await open_delegated(context, file, share);
     if (!here) co_return Failure{here.error()};
     if (*here) co_return **here;
   }
-  const bool wants = reads && client_->wants_delegations();
+  const bool wants = options_.delegations && client_->wants_delegations();
   const std::uint64_t as_of = client_->delegations().changes();
   const Opens::Id id = client_->fresh_number();
   v4::OPEN4args args;
-  args.share_access = share | (wants ? v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG
-                                     : v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG);
+  args.share_access = share | wanted_delegation(share, wants);
   args.claim.claim = v4::CLAIM_FH;
   Request request;
   request.put_handle(file);
   const std::size_t open = request.add_open(std::move(args), id);
   const Described described(request);
+  std::optional<std::size_t> change;
+  if (wants && (share & v4::OPEN4_SHARE_ACCESS_WRITE) != 0)
+    change = request.add(v4::OP_GETATTR, &Op::opgetattr, {bitmap_of({v4::FATTR4_CHANGE})});
   Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
   auto* opened = reply->get(open, &OpResult::opopen);
   const std::optional<Found> found = described.found(*reply);
   if (opened == nullptr || !found) co_return Failure{no_object(context)};
   client_->hold(id, file, share, opened->resok4().stateid);
-  client_->take_delegation({file, id}, *found->attributes, as_of, opened->resok4().delegation);
+  client_->take_delegation({file, id}, *found->attributes, as_of, change_in(*reply, change),
+                           opened->resok4().delegation);
   co_return Opened{{file, id}, *found->attributes};
 }
 

@@ -24,6 +24,7 @@
 #include "base/task_group.h"
 #include "nfs/client/protocol/error.h"
 #include "nfs/client/protocol/options.h"
+#include "nfs/client/protocol/protocol.h"
 #include "nfs/client/v4/callback_service.h"
 #include "nfs/client/v4/delegations.h"
 #include "nfs/client/v4/operations.h"
@@ -71,8 +72,14 @@ class SessionClient final : private Recalled {
   // OPEN gave.
   Delegations& delegations() { return delegations_; }
   bool wants_delegations() const;
+  // Whether these are the credentials that the client was made with: what the server delegates, it
+  // delegates to their user.
+  bool is_own(const rpc::Credentials& credentials) const;
   void take_delegation(const File& file, const Attributes& attributes, std::uint64_t as_of,
-                       const v4::open_delegation4& given);
+                       std::uint64_t change, const v4::open_delegation4& given);
+  // In the background: what a delegation promises about this file holds no more.
+  void give_back_of(const Handle& file);
+  void set_flush(Protocol::Flush flush) { flush_ = std::move(flush); }
 
   // Gives opens, session and client ID back; no call is in progress.
   Task<void> close();
@@ -134,6 +141,7 @@ class SessionClient final : private Recalled {
   // What the server asks for.
   v4::nfsstat4 recall(const v4::stateid4& stateid) override;
   void recall_any(std::uint32_t keep) override;
+  std::optional<Delegations::Now> written(const v4::nfs_fh4& file) override;
   void recall_slots(v4::slotid4 highest) override;
   Task<void> give_back(Delegations::Return delegation);
   void give_back_all();
@@ -172,6 +180,7 @@ class SessionClient final : private Recalled {
   session::ClientV40 client_v40_;
   session::Opens opens_;
   Delegations delegations_;
+  Protocol::Flush flush_;
   CallbackService* const callbacks_;
   bool reached_ = true;     // by callbacks, as far as the server says
   bool restoring_ = false;  // the way by which callbacks come
