@@ -165,6 +165,14 @@ class Proxy:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
+    def interrupt(self):
+        """The connections end; those that are made from now on go through."""
+        self.left = 1 << 40
+        for each in self.sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.released.set()
+
     def cut(self):
         """Everything ends, and nobody listens any more."""
         # Neither close() nor shutdown() would wake the thread that accepts.

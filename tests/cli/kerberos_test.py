@@ -17,7 +17,7 @@ import unittest
 
 import harness
 import kdc
-from harness import Server, stag
+from harness import Proxy, Server, stag
 from rpc_proxy import RpcProxy
 from wire_test import TOOLS, Capture
 
@@ -106,6 +106,24 @@ class Flavors(Kerberos):
                         self.assertEqual(self.good("cat", url, text=False), WORDS)
                         self.assertIn(f"{flavor}-{tcp}-{version}", self.good("ls", self.url(f"/{flavor}", flavor, tcp) + f"&version={version}"))
                         self.good("rm", url)
+
+    def test_go_on_by_version_4_where_the_connection_is_cut(self):
+        """The server binds the new one to the session for nobody but the machine credential (RFC 8881 2.10.8.3)."""
+        content = os.urandom(8 << 20)
+        with open(os.path.join(self.served, "large"), "wb") as file:
+            file.write(content)
+        for flavor in FLAVORS:
+            with self.subTest(flavor=flavor):
+                proxy = Proxy(self.server.tcp_port, "down", 3 << 20)
+                url = f"nfs://localhost:{proxy.port}/{flavor}/large?sec={flavor}&proto=tcp&version=4.1"
+                reader = subprocess.Popen([harness.STAG, "cat", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.user)
+                waiter = threading.Thread(target=lambda: (proxy.reached.wait(harness.PATIENCE), proxy.interrupt()))
+                waiter.start()
+                output, error = reader.communicate(timeout=harness.PATIENCE)
+                waiter.join()
+                proxy.cut()
+                self.assertEqual((reader.returncode, error), (0, b""))
+                self.assertTrue(output == content)
 
     def test_reach_every_command(self):
         name = self.url("/any/folder", "krb5p")

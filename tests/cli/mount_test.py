@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import filecmp
+import json
 import mmap
 import os
 import shutil
@@ -300,6 +301,54 @@ class Version42(Mounted):
             self.assertEqual(file.read(), b"content")
         with open(self.here("to"), "rb") as file:
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
+
+
+class Delegations(Mounted):
+    """Files of versions 4.1 and 4.2 that the server lets a mount open and close by itself, until somebody else wants them."""
+
+    def held(self):
+        listed = stag("clients", "--state", os.path.join(self.work, "state"), "--json", "delegations")
+        return {row["stateid"] for row in map(json.loads, listed.stdout.splitlines())}
+
+    def test_of_what_is_written_go_when_another_mount_reads_it(self):
+        ours, theirs = self.directory, self.at("second")
+        os.mkdir(theirs)
+        for self.directory in (theirs, ours):
+            self.mount(url=self.url() + "&version=4.2")
+            self.addCleanup(stag, "umount", "--lazy", self.directory)
+        self.write(self.here("file"), b"first")
+        with open(self.here("file"), "r+b", buffering=0) as file:
+            self.assertEqual(len(self.held()), 1)
+            file.write(b"other")
+            with open(os.path.join(theirs, "file"), "rb") as same:
+                self.assertEqual(same.read(), b"other")
+            file.write(b" words")
+        with open(os.path.join(theirs, "file"), "rb") as same:
+            self.assertEqual(same.read(), b"other words")
+
+    def test_come_again_after_the_connection_was_lost(self):
+        proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
+        self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&version=4.1")
+        self.write(self.here("file"), b"content")
+
+        def read():
+            with open(self.here("file"), "rb") as file:
+                self.assertEqual(file.read(), b"content")
+            return self.held()
+
+        before = read()
+        self.assertEqual(len(before), 1)
+        proxy.interrupt()
+        deadline = time.monotonic() + PATIENCE
+        while len(after := read() - before) != 1:
+            self.assertLess(time.monotonic(), deadline, "there is another one")
+        with open(self.there("file"), "r+b") as file:
+            file.write(b"CONTENT")
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(file.read(), b"CONTENT", "the server could ask for it")
+        self.assertFalse(after & self.held())
+        self.good("umount", self.directory)
+        proxy.cut()
 
 
 class Locks(Mounted):
