@@ -1,6 +1,8 @@
 """`stag serve --exports-file`: files in the form of exports(5)."""
 import os
+import shutil
 import signal
+import unittest
 
 import harness
 from harness import Case, Server, stag
@@ -31,9 +33,34 @@ class ExportsFile(Case):
         self.assertIn(f"stag serve: {self.at('exports')}:1: crossmnt is not done", server.log())
         self.assertEqual(server.end(), 0)
 
+    def test_has_clients_by_patterns_of_their_names(self):
+        server = self.served_by(f"{self.there()} 127.0.0.*(ro,insecure) loc?lho[r-t]*(rw,insecure,no_root_squash) *.example.com(rw)\n")
+        self.good("mkdir", server.url(self.there("x")))
+        self.write(self.at("exports"), f"{self.there()} *.example.com(rw,insecure)\n".encode())
+        server.process.send_signal(signal.SIGHUP)
+        server.process.stdout.readline()
+        self.bad(1, "does not let this client mount it", "ls", server.url(self.there()))
+        self.assertEqual(server.end(), 0)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_has_netgroups_whose_hosts_come_and_go(self):
+        etc = shutil.copytree("/etc", self.at("etc"), symlinks=True)
+        self.write(os.path.join(etc, "nsswitch.conf"), b"hosts: files\nnetgroup: files\npasswd: files\ngroup: files\n")
+        self.write(os.path.join(etc, "hosts"), b"127.0.0.1 desk.example.com desk\n")
+        group = self.write(os.path.join(etc, "netgroup"), b"trusted (elsewhere,,)\n")
+        path = self.write(self.at("exports"), f"{self.there()} @trusted(rw,insecure,no_root_squash)\n".encode())
+        private = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc)
+        server = Server([], self.at("state"), ("--exports-file", path), before=private)
+        self.bad(1, "does not let this client mount it", "ls", server.url(self.there()))
+        self.write(group, b"trusted (elsewhere,,) (desk,,)\n")
+        self.write(path, f"{self.there()} @trusted(rw,insecure,no_root_squash,sec=sys)\n".encode())
+        server.process.send_signal(signal.SIGHUP)
+        server.process.stdout.readline()
+        self.good("mkdir", server.url(self.there("x")))
+        self.assertEqual(server.end(), 0)
+
     def test_that_cannot_be_served_as_it_says_is_refused(self):
         for text, sentence in (
-            (f"{self.there()} *.example.com(rw)", "exports:1: client '*.example.com': which hosts a pattern of names means"),
             (f"\n{self.there()} *(xprtsec=mtls)", "exports:2: xprtsec: RPC-with-TLS is not in this build"),
             (f"{self.there()} *(rw,frob)", "'frob' is not known"),
             (f"{self.there()} 127.0.0.1(ro)(rw,no_root_squash)", "exports:1: behind ')' a blank is missing"),

@@ -149,14 +149,24 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
     Result<ServedExport, std::string> made = serve(std::move(line));
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
     specs.push_back(
-        {made->line.path, made->files, made->line.options, made->line.clients, made->names});
+        {made->line.path, made->files, made->line.options, known(made->line.clients), made->names});
     next.push_back(*std::move(made));
   }
   const Result<Ok, nfs::ExportError> replaced = nfs_.replace_exports(std::move(specs));
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
+  names_->forget();
   std::string changes = difference(next);
   served_ = std::move(next);
   return changes;
+}
+
+std::vector<nfs::ClientRule> ExportSet::known(std::vector<nfs::ClientRule> rules) const {
+  for (nfs::ClientRule& rule : rules) {
+    if (!rule.by_name) continue;
+    names_->mention(rule.match);
+    rule.names = names_;
+  }
+  return rules;
 }
 
 std::vector<ExportLine> ExportSet::lines() const {

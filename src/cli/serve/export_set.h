@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cli/serve/export_line.h"
+#include "cli/serve/host_names.h"
 #include "cli/serve/store_watch.h"
 #include "cli/support/command.h"
 #include "nfs/server/server.h"
@@ -29,7 +30,8 @@ class ExportSet {
   };
   // Serves exactly these exports from now on. An export with the same folder as before keeps its
   // file system, so that file handles and cookies stay valid; so does one whose folder does not
-  // answer. Yields a description of the changes. On failure nothing changes.
+  // answer. Clients that are admitted by their names are looked up anew. Yields a description of
+  // the changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
 
   std::vector<ExportLine> lines() const;
@@ -50,10 +52,13 @@ class ExportSet {
   const ServedExport* same(const ExportLine& line) const;
   const ServedExport* find(const std::string& path) const;
   std::string difference(const std::vector<ServedExport>& next) const;
+  // With somebody who knows names, where they are asked for.
+  std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules) const;
 
   nfs::NfsServer& nfs_;
   StoreWatch& stores_;
   std::string state_directory_;
+  const std::shared_ptr<nfs::ClientNames> names_ = system_client_names();
   std::vector<ServedExport> served_;
 };
 

@@ -2,16 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <sstream>
 
 #include "cli/serve/exports_lines.h"
 #include "cli/serve/exports_words.h"
+#include "cli/serve/host_names.h"
 
 namespace stag::cli {
 namespace {
@@ -19,7 +18,7 @@ namespace {
 using Parsed = Result<Ok, std::string>;
 
 // The order in which exports(5) looks for a client.
-enum class Class : std::uint8_t { Host, Network, Netgroup, Everybody };
+enum class Class : std::uint8_t { Host, Network, Pattern, Netgroup, Everybody };
 
 struct ClassedRule {
   Class of;
@@ -65,17 +64,11 @@ class Builder {
     ExportsFile file;
     file.remarks = std::move(remarks_);
     for (ExportedFolder& folder : folders_) {
-      if (folder.rules.empty()) {
-        // Without clients it would be open to everybody.
-        file.remarks.push_back(fmt::format("{}{} is not exported: nobody may mount it",
-                                           folder.line.where, folder.line.path));
-        continue;
-      }
       std::ranges::stable_sort(folder.rules, {}, &ClassedRule::of);
       std::vector<nfs::ClientRule>& clients = folder.line.clients;
       for (ClassedRule& each : folder.rules) {
         const auto same = [&each](const nfs::ClientRule& rule) {
-          return rule.network == each.rule.network;
+          return rule.same_clients(each.rule);
         };
         if (std::ranges::any_of(clients, same)) continue;
         // Within a class the order of the lines counts, however long the prefixes are.
@@ -145,34 +138,25 @@ class Builder {
       return add(one ? Class::Host : Class::Network, match, match, options, place);
     }
     if (match.starts_with('@')) return add_netgroup(match, options, place);
-    if (match.find_first_of("*?[") != std::string::npos)
-      return wrong(fmt::format(
-          "client '{}': which hosts a pattern of names means cannot be found out here; name the "
-          "hosts, a network, or a netgroup",
-          match));
-    return add_host(Class::Host, match, match, options, place);
+    if (nfs::ClientNames::is_pattern(match))
+      return add(Class::Pattern, match, match, options, place);
+    return add_host(match, options, place);
   }
   Parsed add_netgroup(const std::string& match, const nfs::ExportOptions& options,
                       ExportedFolder& place) {
-    const auto members = hosts_.hosts_in(match.substr(1));
-    if (!members) return wrong(fmt::format("client '{}': {}", match, members.error()));
-    for (const std::string& host : *members) {
-      const Parsed added = add_host(Class::Netgroup, match, host, options, place);
-      // A netgroup may be older than the hosts in it: those that are gone mount nothing.
-      if (!added) remarks_.push_back(added.error());
-    }
-    return Ok{};
+    const auto checked = hosts_.check_netgroup(match.substr(1));
+    if (!checked) return wrong(fmt::format("client '{}': {}", match, checked.error()));
+    return add(Class::Netgroup, match, match, options, place);
   }
-  Parsed add_host(Class of, const std::string& match, const std::string& host,
-                  const nfs::ExportOptions& options, ExportedFolder& place) {
+  Parsed add_host(const std::string& host, const nfs::ExportOptions& options,
+                  ExportedFolder& place) {
     const auto addresses = hosts_.addresses_of(host);
     if (!addresses) return wrong(addresses.error());
     for (const std::string& address : *addresses) {
-      // An entry of a netgroup may be anything, also "*" or a network.
       if (!IpAddress::parse(address))
-        return wrong(
-            fmt::format("client '{}': '{}' is neither a host name nor an address", match, host));
-      if (const Parsed added = add(of, match, address, options, place); !added) return added;
+        return wrong(fmt::format("client '{}' is neither a host name nor an address", host));
+      if (const Parsed added = add(Class::Host, host, address, options, place); !added)
+        return added;
     }
     return Ok{};
   }
@@ -197,23 +181,8 @@ class SystemHosts final : public HostService {
   Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) override {
     return networks_of(host);
   }
-  Result<std::vector<std::string>, std::string> hosts_in(const std::string& netgroup) override {
-    std::vector<std::string> hosts;
-    if (::setnetgrent(netgroup.c_str()) == 0)
-      return Failure{std::string("there is no such netgroup (see nsswitch.conf)")};
-    std::array<char, 4096> buffer{};
-    char *host = nullptr, *user = nullptr, *domain = nullptr;
-    bool any = false;
-    while (::getnetgrent_r(&host, &user, &domain, buffer.data(), buffer.size()) == 1) {
-      any = any || host == nullptr;
-      if (host != nullptr) hosts.emplace_back(host);
-    }
-    ::endnetgrent();
-    if (any)
-      return Failure{
-          std::string("the netgroup has an entry for every host; write * if that is "
-                      "what it is for")};
-    return hosts;
+  Result<Ok, std::string> check_netgroup(const std::string& netgroup) override {
+    return check_system_netgroup(netgroup);
   }
   bool is_mount_point(const std::string& folder) override {
     struct statx known {};

@@ -27,8 +27,8 @@ struct HostService {
   virtual ~HostService() = default;
   // The numeric addresses of a host; the error is one sentence.
   virtual Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) = 0;
-  // The hosts of a netgroup; fails also where any host belongs to it.
-  virtual Result<std::vector<std::string>, std::string> hosts_in(const std::string& netgroup) = 0;
+  // Fails with a sentence where there is no such netgroup, or any host belongs to it.
+  virtual Result<Ok, std::string> check_netgroup(const std::string& netgroup) = 0;
   // Whether something is mounted at the folder.
   virtual bool is_mount_point(const std::string& folder) = 0;
 };

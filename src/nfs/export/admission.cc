@@ -29,7 +29,9 @@ Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security sec
 Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
                                                Security security) const {
   const rpc::Origin& origin = call_.origin();
-  const ExportOptions* options = found.options_for(origin);
+  const Export::Terms terms = found.terms_for(origin);
+  if (terms.undecided) return Failure{Refusal::Undecided};
+  const ExportOptions* const options = terms.options;
   if (options == nullptr) {
     trace(Reason::NfsClientNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::NotAdmitted};

@@ -15,10 +15,11 @@ namespace stag::nfs {
 
 // Why a Call does not reach the object it names.
 enum class Refusal : std::uint8_t {
-  BadHandle,     // this server did not make the file handle
-  ExportGone,    // it did, for an export that it does not have any more
-  NotAdmitted,   // the export is not open to the client's address, or wants a reserved port
-  WrongSecurity  // the export does not take the Call's security flavor
+  BadHandle,      // this server did not make the file handle
+  ExportGone,     // it did, for an export that it does not have any more
+  NotAdmitted,    // the export is not open to the client's address, or wants a reserved port
+  WrongSecurity,  // the export does not take the Call's security flavor
+  Undecided       // the export is open to names, and the client's is not known yet; it is asked for
 };
 
 // An object as one caller reaches it. Used within the Call that it was resolved for, whose

@@ -39,6 +39,10 @@ class Answers {
     answers_.erase(order_.front());
     order_.pop_front();
   }
+  void clear() {
+    order_.clear();
+    answers_.clear();
+  }
   std::size_t size() const { return answers_.size(); }
 
  private:

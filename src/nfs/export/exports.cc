@@ -119,39 +119,75 @@ Result<ExportOptions, ExportError> parse_export_options(std::string_view text) {
 Result<ClientRule, ExportError> make_client_rule(std::string_view match,
                                                  const ExportOptions& options) {
   const std::optional<IpNetwork> network = IpNetwork::parse(match);
-  if (!network && match != "*")
-    return Failure{ExportError{"client '" + std::string(match) +
-                               "' is not understood; write an address, a network like 192.0.2.0/24 "
-                               "or 2001:db8::/32, or * for everybody"}};
-  return ClientRule{std::string(match), network, options};
+  const bool by_name = ClientNames::is_pattern(match);
+  if (!network && !by_name && match != "*")
+    return Failure{ExportError{
+        "client '" + std::string(match) +
+        "' is not understood; write an address, a network like 192.0.2.0/24 or 2001:db8::/32, "
+        "names like *.example.com, a netgroup like @trusted, or * for everybody"}};
+  return ClientRule{std::string(match), network, options, 0, by_name};
 }
 
 namespace {
 
+using Match = ClientNames::Match;
+
 bool goes_before(const ClientRule& one, const ClientRule& other) {
-  const auto fixed = [](const ClientRule& rule) {
-    return rule.network ? static_cast<int>(rule.network->prefix()) : -1;
+  const auto specific = [](const ClientRule& rule) {
+    if (rule.by_name) return rule.match.starts_with('@') ? 1 : 2;
+    return rule.network ? 3 + static_cast<int>(rule.network->prefix()) : 0;
   };
-  return one.rank != other.rank ? one.rank < other.rank : fixed(one) > fixed(other);
+  return one.rank != other.rank ? one.rank < other.rank : specific(one) > specific(other);
+}
+
+ClientNames::Asker asker_of(const rpc::Origin& origin) {
+  const std::string_view host = origin.peer.host;
+  return {*origin.loop, host.substr(0, host.find('%')), origin.connection.get()};
+}
+
+Match matches(const ClientRule& rule, const std::optional<IpAddress>& peer,
+              const rpc::Origin& origin) {
+  if (rule.by_name && peer)
+    return rule.names == nullptr ? Match::Undecided
+                                 : rule.names->matches(rule.match, *peer, asker_of(origin));
+  if (rule.by_name) return Match::No;
+  return !rule.network || (peer && rule.network->contains(*peer)) ? Match::Yes : Match::No;
+}
+
+// The rules are not empty.
+Export::Terms terms_of(const std::vector<ClientRule>& rules, const rpc::Origin& origin) {
+  Export::Terms terms;
+  const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
+  const ClientRule* best = nullptr;
+  for (const ClientRule& rule : rules) {
+    if (best != nullptr && !goes_before(rule, *best)) continue;
+    const Match match = matches(rule, peer, origin);
+    if (match == Match::No) continue;
+    best = &rule;
+    // A rule that may hold is in the way of those behind it.
+    terms.undecided = match == Match::Undecided;
+    terms.options = terms.undecided ? nullptr : &rule.options;
+  }
+  return terms;
 }
 
 }  // namespace
 
-const ExportOptions* Export::options_for(const rpc::Origin& origin) const {
-  const ExportOptions* options = spec.clients.empty() ? &spec.options : nullptr;
-  if (options == nullptr) {
-    const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
-    const ClientRule* best = nullptr;
-    for (const ClientRule& rule : spec.clients) {
-      if (rule.network && !(peer && rule.network->contains(*peer))) continue;
-      if (best == nullptr || goes_before(rule, *best)) best = &rule;
-    }
-    if (best != nullptr) options = &best->options;
-  }
-  if (options == nullptr || !options->secure) return options;
+Export::Terms Export::terms_for(const rpc::Origin& origin) const {
+  Terms terms = spec.clients.empty() ? Terms{&spec.options} : terms_of(spec.clients, origin);
+  if (terms.options == nullptr || !terms.options->secure) return terms;
   // An RDMA client has no reserved port to show.
   const bool reserved = origin.peer.port > 0 && origin.peer.port < 1024;
-  return reserved || origin.transport == rpc::TransportKind::Rdma ? options : nullptr;
+  if (!reserved && origin.transport != rpc::TransportKind::Rdma) terms.options = nullptr;
+  return terms;
+}
+
+Task<void> Export::settle(rpc::Origin origin) const {
+  const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
+  const auto by_name = std::ranges::find_if(
+      spec.clients, [](const ClientRule& rule) { return rule.names != nullptr; });
+  if (peer && by_name != spec.clients.end() && terms_for(origin).undecided)
+    co_await by_name->names->settle(*peer, asker_of(origin));
 }
 
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller) {
@@ -218,7 +254,7 @@ Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
   }
   for (auto rule = spec.clients.begin(); rule != spec.clients.end(); ++rule)
     if (std::any_of(spec.clients.begin(), rule,
-                    [&](const ClientRule& earlier) { return earlier.network == rule->network; }))
+                    [&](const ClientRule& earlier) { return earlier.same_clients(*rule); }))
       return Failure{
           ExportError{"export '" + spec.path + "': client '" + rule->match + "' is given twice"}};
   for (const Export& other : exports_)

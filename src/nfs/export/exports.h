@@ -15,6 +15,8 @@
 
 #include "base/network.h"
 #include "base/result.h"
+#include "base/task.h"
+#include "nfs/export/client_names.h"
 #include "oncrpc/message.h"
 #include "rpc/authenticator.h"
 #include "vfs/vfs.h"
@@ -56,14 +58,23 @@ Result<ExportOptions, ExportError> parse_export_options(std::string_view text);
 // Some clients of an export, and their options.
 struct ClientRule {
   std::string match;                 // as the operator wrote it
-  std::optional<IpNetwork> network;  // nullopt: all clients ("*")
+  std::optional<IpNetwork> network;  // nullopt: all clients ("*"), or `by_name`
   ExportOptions options;
   // The rules with the smallest rank go first, whatever their prefix.
   unsigned rank = 0;
+  // `match` is a pattern of host names, or a netgroup, and `names` knows who that is; null: nobody
+  // does yet.
+  bool by_name = false;
+  std::shared_ptr<ClientNames> names{};
+
+  bool same_clients(const ClientRule& other) const {
+    return by_name || other.by_name ? match == other.match : network == other.network;
+  }
   friend bool operator==(const ClientRule&, const ClientRule&) = default;
 };
 
-// `match` is "*", an address or a network. Fails for any other text.
+// `match` is "*", an address, a network, a pattern of host names such as "*.example.com", or
+// "@NETGROUP". Fails for any other text.
 Result<ClientRule, ExportError> make_client_rule(std::string_view match,
                                                  const ExportOptions& options);
 
@@ -74,7 +85,7 @@ struct ExportSpec {
   ExportOptions options;
   // Empty: the export is open to all clients with `options`. Else it is open to the clients that
   // match, each with the options of one match: that with the smallest rank, and among those the
-  // most specific: the longest prefix, "*" last.
+  // most specific: the longest prefix, then patterns of names, netgroups, and "*" last.
   std::vector<ClientRule> clients{};
   // The paths of the root on the server: MOUNT follows absolute symbolic links that begin with one
   // of them. Empty for a store that has no path, as one in memory.
@@ -92,9 +103,15 @@ struct Export {
 
   const std::string& path() const { return spec.path; }
   vfs::FileSystem& file_system() const { return *spec.file_system; }
-  // The options for Calls from `origin`, owned by this object; null when the export is not open to
-  // that client.
-  const ExportOptions* options_for(const rpc::Origin& origin) const;
+  // Of one client.
+  struct Terms {
+    const ExportOptions* options = nullptr;  // owned by the Export; null: it is not open to him
+    bool undecided = false;                  // his name is not known yet, and is asked for
+  };
+  // Of Calls from `origin`, on its loop.
+  Terms terms_for(const rpc::Origin& origin) const;
+  // Ends when terms_for() is decided, or nobody knows for too long.
+  Task<void> settle(rpc::Origin origin) const;
 };
 
 // The credentials that `caller` acts with on an export with these options, after squashing.

@@ -22,8 +22,10 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
   const Admission admission(context.server, call);
   const auto object =
       admission.resolve(handle.flatten().bytes(), Admission::Security::BesideKerberos);
-  // NLM has one status for all refusals.
-  if (!object) co_return Failure{nlm::NLM4_STALE_FH};
+  // NLM has one status for all refusals that last.
+  if (!object)
+    co_return Failure{object.error() == Refusal::Undecided ? nlm::NLM4_DENIED_NOLOCKS
+                                                           : nlm::NLM4_STALE_FH};
   const auto access =
       co_await object->store().access(object->caller(), object->handle, vfs::access::kRead);
   if (!access)

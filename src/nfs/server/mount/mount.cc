@@ -52,9 +52,12 @@ Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admissio
   // The same status whether the path is not exported or does not exist: a stranger must not learn
   // which.
   if (!match) co_return Failure{mount3::MNT3ERR_NOENT};
+  co_await match->found->settle(admission.call().origin());
   auto root = admission.admit(*match->found, match->found->file_system().root(),
                               Admission::Security::BesideKerberos);
-  if (!root) co_return Failure{mount3::MNT3ERR_ACCES};
+  if (!root)
+    co_return Failure{root.error() == Refusal::Undecided ? mount3::MNT3ERR_IO
+                                                         : mount3::MNT3ERR_ACCES};
   if (root->wrong_security) root->credentials = acting_as(*root->options, {});
   const auto directory = co_await directory_at(*root, match->rest);
   if (!directory) co_return Failure{to_mountstat3(directory.error())};

@@ -92,6 +92,8 @@ v2::nfsstat to_nfsstat(vfs::Status status) {
 }
 
 v2::nfsstat to_nfsstat(Refusal refusal) {
+  // There is no "try again later", and what is a fault at the moment is the nearest.
+  if (refusal == Refusal::Undecided) return v2::NFSERR_IO;
   const bool no_object = refusal == Refusal::BadHandle || refusal == Refusal::ExportGone;
   return no_object ? v2::NFSERR_STALE : v2::NFSERR_ACCES;
 }

@@ -150,6 +150,8 @@ nfsstat3 to_nfsstat3(Refusal refusal) {
       return NFS3ERR_BADHANDLE;
     case Refusal::ExportGone:
       return NFS3ERR_STALE;
+    case Refusal::Undecided:
+      return NFS3ERR_JUKEBOX;
     case Refusal::NotAdmitted:
     case Refusal::WrongSecurity:
       break;

@@ -36,6 +36,8 @@ v4::nfsstat4 to_nfsstat4(Refusal refusal) {
       return NFS4ERR_STALE;
     case Refusal::NotAdmitted:
       return NFS4ERR_ACCESS;
+    case Refusal::Undecided:
+      return NFS4ERR_DELAY;
     case Refusal::WrongSecurity:
       break;
   }

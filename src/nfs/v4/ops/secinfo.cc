@@ -23,7 +23,7 @@ v4::SECINFO4res answer(Compound& compound, const Flavors& flavors) {
 void add_flavors_below(const PseudoFs::Node& folder, const rpc::Origin& origin, Flavors& flavors) {
   for (const auto& child : folder.children) {
     const ExportOptions* options =
-        child->mounted == nullptr ? nullptr : child->mounted->options_for(origin);
+        child->mounted == nullptr ? nullptr : child->mounted->terms_for(origin).options;
     if (options != nullptr)
       for (const oncrpc::AuthFlavor flavor : options->flavors)
         if (!std::ranges::count(flavors, flavor)) flavors.push_back(flavor);
@@ -43,9 +43,10 @@ v4::SECINFO4res answer(Compound& compound) {
 
 // 2.6.3.1.1.5: of an export that the caller's own flavor does not lead into, too.
 v4::SECINFO4res answer(Compound& compound, const Export& mounted) {
-  const ExportOptions* options = mounted.options_for(compound.admission().call().origin());
-  if (options == nullptr) return {v4::NFS4ERR_ACCESS, {}};
-  return answer(compound, options->flavors);
+  const Export::Terms terms = mounted.terms_for(compound.admission().call().origin());
+  if (terms.options == nullptr)
+    return {terms.undecided ? v4::NFS4ERR_DELAY : v4::NFS4ERR_ACCESS, {}};
+  return answer(compound, terms.options->flavors);
 }
 
 // 2.6.3.1.1.5: neither of the two minds the caller's flavor, and nothing behind them has the

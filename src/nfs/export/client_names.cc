@@ -1,0 +1,199 @@
+#include "nfs/export/client_names.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "nfs/export/answers.h"
+
+namespace stag::nfs {
+
+namespace {
+
+constexpr std::size_t kLongestName = 255;  // RFC 1035 2.3.4
+constexpr std::size_t kMostNames = 16;     // of one client
+
+// What RFC 952 and RFC 1123 2.1 let hosts be called, and '_', which is in some names. An address is
+// no name: a lookup of one yields itself.
+bool is_of_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_';
+}
+bool is_host_name(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, is_of_name) &&
+         !IpAddress::parse(text);
+}
+
+// What is known of a client.
+struct Known {
+  std::vector<std::string> names;
+  std::vector<std::string> netgroups;
+
+  bool has(const std::string& match) const {
+    if (match.starts_with('@')) return std::ranges::count(netgroups, match) != 0;
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      return ::fnmatch(match.c_str(), name.c_str(), FNM_CASEFOLD | FNM_NOESCAPE) == 0;
+    });
+  }
+};
+
+using Key = std::pair<std::uint64_t, std::uint64_t>;
+Key key_of(const IpAddress& address) {
+  return {address.high, address.low};
+}
+
+}  // namespace
+
+struct ClientNames::State {
+  State(std::shared_ptr<HostNameService> asked, const ClientNamesOptions& of)
+      : options(of), service(std::move(asked)), answers(of.entries) {}
+
+  // A lookup that had no answer is one without a value.
+  struct Answer {
+    std::shared_ptr<const Known> known;
+    TimePoint given;
+  };
+  struct Found {
+    std::shared_ptr<const Known> known;  // null: nothing that still holds
+    bool fresh = false;                  // nobody need be asked
+  };
+
+  Found find(const Key& key, TimePoint now) const {
+    const auto* const answer = answers.find(key);
+    if (answer == nullptr) return {};
+    const bool holds = answer->value->given + options.keep_at_most > now;
+    return {holds ? answer->value->known : nullptr, answer->until > now};
+  }
+
+  // Blocks. Whoever waited in the queue behind somebody with the same question finds it answered.
+  void ask(const IpAddress& address, const std::string& host, TimePoint now) {
+    const Key key = key_of(address);
+    std::vector<std::string> groups;
+    std::uint64_t began = 0;
+    {
+      const std::lock_guard lock(mutex);
+      if (find(key, now).fresh) return;
+      groups.assign(netgroups.begin(), netgroups.end());
+      began = forgotten;
+    }
+    const std::shared_ptr<const Known> known = look_up(address, host, groups);
+    const std::lock_guard lock(mutex);
+    if (began == forgotten) keep(key, known, now);
+  }
+
+  // Null: nobody has answered.
+  std::shared_ptr<const Known> look_up(const IpAddress& address, const std::string& host,
+                                       const std::vector<std::string>& groups) const {
+    auto found = std::make_shared<Known>();
+    const auto names = service->names_of(host);
+    if (!names) return nullptr;
+    for (std::string name : *names) {
+      if (name.ends_with('.')) name.pop_back();
+      if (!is_host_name(name) || found->names.size() == kMostNames) continue;
+      const auto addresses = service->addresses_of(name);
+      if (!addresses) return nullptr;
+      const bool leads_back = std::ranges::any_of(
+          *addresses, [&](const std::string& each) { return IpAddress::parse(each) == address; });
+      if (leads_back) found->names.push_back(std::move(name));
+    }
+    for (const std::string& group : groups)
+      if (is_in(group.substr(1), host, found->names)) found->netgroups.push_back(group);
+    return found;
+  }
+  // A netgroup has hosts by their whole names, by what stands before the domain, or by address.
+  bool is_in(const std::string& group, const std::string& host,
+             const std::vector<std::string>& names) const {
+    return service->is_member(group, host) ||
+           std::ranges::any_of(names, [&](const std::string& name) {
+             return service->is_member(group, name) ||
+                    service->is_member(group, name.substr(0, name.find('.')));
+           });
+  }
+
+  void keep(const Key& key, const std::shared_ptr<const Known>& known, TimePoint now) {
+    const auto* const before = answers.find(key);
+    if (known == nullptr) {
+      // What was known before holds on.
+      Answer answer = before == nullptr ? Answer{nullptr, now} : *before->value;
+      return answers.keep(key, {std::move(answer), now + options.retry});
+    }
+    const bool nameless = known->names.empty() && known->netgroups.empty();
+    answers.keep(key,
+                 {Answer{known, now}, now + (nameless ? options.keep_nameless : options.keep)});
+  }
+
+  const ClientNamesOptions options;
+  const std::shared_ptr<HostNameService> service;
+  mutable std::mutex mutex;
+  Answers<Key, Answer> answers;
+  std::set<Key> asked;  // by a job that waits or runs, each once
+  std::set<std::string> netgroups;
+  std::uint64_t forgotten = 0;  // how often
+};
+
+ClientNames::ClientNames(std::shared_ptr<HostNameService> service, std::shared_ptr<Executor> worker,
+                         const ClientNamesOptions& options)
+    : options_(options),
+      state_(std::make_shared<State>(std::move(service), options)),
+      worker_(std::move(worker)) {}
+
+ClientNames::~ClientNames() = default;
+
+bool ClientNames::is_pattern(std::string_view match) {
+  if (match.starts_with('@')) return match.size() > 1;
+  const auto fits = [](char c) {
+    return is_of_name(c) || std::string_view("*?[]!^").find(c) != std::string_view::npos;
+  };
+  return match != "*" && match.find_first_of("*?[") != match.npos &&
+         std::ranges::all_of(match, fits);
+}
+
+void ClientNames::mention(std::string_view match) {
+  if (!match.starts_with('@')) return;
+  const std::lock_guard lock(state_->mutex);
+  state_->netgroups.emplace(match);
+}
+
+void ClientNames::forget() {
+  const std::lock_guard lock(state_->mutex);
+  ++state_->forgotten;
+  state_->answers.clear();
+}
+
+ClientNames::Match ClientNames::matches(const std::string& match, const IpAddress& address,
+                                        const Asker& asker) {
+  const Key key = key_of(address);
+  const TimePoint now = asker.loop.now();
+  State::Found found;
+  {
+    const std::lock_guard lock(state_->mutex);
+    found = state_->find(key, now);
+    if (!found.fresh && !state_->asked.insert(key).second) found.fresh = true;
+  }
+  if (!found.fresh) {
+    const auto work = [state = state_, address, host = std::string(asker.host), now] {
+      state->ask(address, host, now);
+    };
+    const auto done = [state = state_, key] {
+      const std::lock_guard lock(state->mutex);
+      state->asked.erase(key);
+    };
+    if (!asker.loop.offload_to(*worker_, asker.client, 0, work, done)) done();
+  }
+  if (found.known == nullptr) return Match::Undecided;
+  return found.known->has(match) ? Match::Yes : Match::No;
+}
+
+Task<void> ClientNames::settle(IpAddress address, Asker asker) {
+  const TimePoint now = asker.loop.now();
+  Asked asked{asker.loop, *worker_, asker.client, options_.patience,
+              [state = state_, address, host = std::string(asker.host), now] {
+                state->ask(address, host, now);
+              }};
+  co_await asked;
+}
+
+}  // namespace stag::nfs

@@ -1,0 +1,86 @@
+// The names of clients, for exports to patterns of host names ("*.example.com") and to netgroups
+// ("@trusted"): a client's address is looked up, and a name counts if it leads back to the address,
+// since whoever has a network decides what its addresses are called. Name services take their time:
+// they are asked on a worker, and what they said is kept for a while, also that a client has no
+// name.
+//
+// Thread: any. Errors: a failed lookup is no answer; nobody is admitted or turned away by it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/loop.h"
+#include "base/network.h"
+#include "base/result.h"
+#include "base/task.h"
+
+namespace stag::nfs {
+
+// Who knows hosts. It blocks, and is called by several threads at once.
+class HostNameService {
+ public:
+  virtual ~HostNameService() = default;
+  struct NoAnswer {};  // nobody knows now; later somebody may
+  using Texts = Result<std::vector<std::string>, NoAnswer>;
+  // The names that an address, in its numeric form, is said to have. None: it has no name.
+  virtual Texts names_of(const std::string& address) = 0;
+  // The numeric addresses of a name. None: there is no such name.
+  virtual Texts addresses_of(const std::string& name) = 0;
+  // Whether a host, by its name or its numeric address, belongs to a netgroup.
+  virtual bool is_member(const std::string& netgroup, const std::string& host) = 0;
+};
+
+struct ClientNamesOptions {
+  std::size_t entries = 8192;  // clients whose names are kept
+  // After that a client is looked up again; until there is an answer the old one holds, no longer
+  // than `keep_at_most` after it was given.
+  Duration keep = std::chrono::minutes(5);
+  Duration keep_nameless = std::chrono::minutes(1);
+  Duration keep_at_most = std::chrono::minutes(30);
+  // How soon a lookup that had no answer is tried again.
+  Duration retry = std::chrono::seconds(5);
+  // How long MOUNT waits for an answer.
+  Duration patience = std::chrono::seconds(10);
+};
+
+class ClientNames {
+ public:
+  ClientNames(std::shared_ptr<HostNameService> service, std::shared_ptr<Executor> worker,
+              const ClientNamesOptions& options = {});
+  ~ClientNames();
+  ClientNames(const ClientNames&) = delete;
+  ClientNames& operator=(const ClientNames&) = delete;
+
+  // Whether `match` is a pattern of names or a netgroup, which names are needed for.
+  static bool is_pattern(std::string_view match);
+  // Of netgroups only those that were mentioned are asked for; before a client is looked up.
+  void mention(std::string_view match);
+  // What was said before does not count any more.
+  void forget();
+
+  // Who asks, and from where: `loop` is that of the thread, `client` as of Executor::Job.
+  struct Asker {
+    Loop& loop;
+    std::string_view host;  // Address::host, numeric
+    const void* client;
+  };
+  enum class Match : std::uint8_t { No, Yes, Undecided };
+  // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
+  Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
+  // Ends when the client's names are known, or `patience` is over.
+  Task<void> settle(IpAddress address, Asker asker);
+
+ private:
+  struct State;
+
+  const ClientNamesOptions options_;
+  const std::shared_ptr<State> state_;
+  const std::shared_ptr<Executor> worker_;
+};
+
+}  // namespace stag::nfs

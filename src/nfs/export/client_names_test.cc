@@ -1,0 +1,283 @@
+// Clients by their names, with somebody who knows these, or not, or takes his time, or lies.
+#include "nfs/export/client_names.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "nfs/export/exports.h"
+#include "testing/held_executor.h"
+#include "testing/manual_loop.h"
+
+namespace stag::nfs {
+namespace {
+
+using Match = ClientNames::Match;
+
+class Hosts final : public HostNameService {
+ public:
+  Texts names_of(const std::string& address) override {
+    ++asked;
+    if (silent) return Failure{NoAnswer{}};
+    return names[address];
+  }
+  Texts addresses_of(const std::string& name) override {
+    if (silent) return Failure{NoAnswer{}};
+    return addresses[name];
+  }
+  bool is_member(const std::string& netgroup, const std::string& host) override {
+    return members.contains({netgroup, host});
+  }
+  void add(const std::string& name, const std::string& address) {
+    names[address].push_back(name);
+    addresses[name].push_back(address);
+  }
+
+  std::map<std::string, std::vector<std::string>> names, addresses;
+  std::set<std::pair<std::string, std::string>> members;
+  bool silent = false;
+  int asked = 0;
+};
+
+class ClientNamesTest : public ::testing::Test {
+ protected:
+  ClientNamesTest() { hosts_->add("build.example.com", "192.0.2.1"); }
+
+  Match matches(const std::string& match, const std::string& host) {
+    return names_->matches(match, *IpAddress::parse(host), {loop_, host, this});
+  }
+  // When whoever was asked has answered.
+  Match answered(const std::string& match, const std::string& host) {
+    matches(match, host);
+    loop_.drain();
+    return matches(match, host);
+  }
+  rpc::Origin from(std::string host) {
+    rpc::Origin origin;
+    origin.peer = {.host = std::move(host), .port = 700};
+    origin.loop = &loop_;
+    return origin;
+  }
+  Export open_to(const std::vector<std::pair<std::string, std::string>>& clients) const {
+    Export made;
+    for (const auto& [match, options] : clients) {
+      ClientRule rule = *make_client_rule(match, *parse_export_options(options));
+      if (rule.by_name) rule.names = names_;
+      made.spec.clients.push_back(std::move(rule));
+    }
+    return made;
+  }
+  static Task<void> note(Task<void> settled, bool& to) {
+    co_await std::move(settled);
+    to = true;
+  }
+
+  // Without that any time passes.
+  bool settles(const Export& of, const std::string& host) {
+    bool settled = false;
+    detach(note(of.settle(from(host)), settled));
+    loop_.drain();
+    return settled;
+  }
+
+  testing::ManualLoop loop_;
+  std::shared_ptr<Hosts> hosts_ = std::make_shared<Hosts>();
+  std::shared_ptr<testing::HeldExecutor> worker_ = std::make_shared<testing::HeldExecutor>(true);
+  std::shared_ptr<ClientNames> names_ =
+      std::make_shared<ClientNames>(hosts_, worker_, ClientNamesOptions{.entries = 3});
+};
+
+TEST_F(ClientNamesTest, patterns_match_names_whatever_their_case) {
+  hosts_->add("Build.Example.Org", "2001:db8::1");
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(answered("b?ild.ex*", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(answered("[a-c]uild.*", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(answered("[!a-c]uild.*", "192.0.2.1"), Match::No);
+  EXPECT_EQ(answered("*.example.com", "2001:db8::1"), Match::No);
+  EXPECT_EQ(answered("*.example.org", "2001:db8::1"), Match::Yes);
+  EXPECT_EQ(answered("*.example.com", "192.0.2.77"), Match::No) << "it has no name";
+}
+
+TEST_F(ClientNamesTest, a_name_counts_if_it_leads_back) {
+  hosts_->names["198.51.100.1"] = {"build.example.com"};
+  EXPECT_EQ(answered("*.example.com", "198.51.100.1"), Match::No);
+  hosts_->members.insert({"trusted", "build.example.com"});
+  names_->mention("@trusted");
+  EXPECT_EQ(answered("@trusted", "198.51.100.1"), Match::No);
+}
+
+TEST_F(ClientNamesTest, what_cannot_be_the_name_of_a_host_is_none) {
+  const std::string hostile[] = {"198.51.100.2",
+                                 std::string("a\0.example.com", 14),
+                                 "a\n.example.com",
+                                 "*.example.com",
+                                 "",
+                                 std::string(300, 'a') + ".example.com",
+                                 "a/b.example.com",
+                                 "..\x80.example.com"};
+  for (const std::string& name : hostile) {
+    hosts_->names.clear();
+    hosts_->addresses.clear();
+    hosts_->add(name, "198.51.100.2");
+    names_->forget();
+    EXPECT_EQ(answered("*?", "198.51.100.2"), Match::No) << name;
+  }
+  hosts_->names["198.51.100.2"] = std::vector<std::string>(10000, "many.example.com");
+  hosts_->addresses["many.example.com"] = {"198.51.100.2"};
+  names_->forget();
+  EXPECT_EQ(answered("many*", "198.51.100.2"), Match::Yes);
+}
+
+TEST_F(ClientNamesTest, nothing_waits_while_a_name_is_asked_for) {
+  worker_->at_once = false;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  EXPECT_EQ(worker_->held.size(), 1u) << "one question at a time";
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 1);
+}
+
+TEST_F(ClientNamesTest, answers_hold_for_five_minutes_and_where_nobody_answers_for_thirty) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::minutes(4));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 1);
+  hosts_->silent = true;
+  loop_.pass(std::chrono::minutes(2));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 2);
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 2) << "it is tried again in five seconds";
+  loop_.pass(std::chrono::minutes(25));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Undecided);
+  hosts_->silent = false;
+  hosts_->addresses.clear();
+  loop_.pass(std::chrono::seconds(6));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::No);
+}
+
+TEST_F(ClientNamesTest, that_a_client_has_no_name_holds_for_a_minute) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.2"), Match::No);
+  hosts_->add("new.example.com", "192.0.2.2");
+  loop_.pass(std::chrono::seconds(50));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.2"), Match::No);
+  loop_.pass(std::chrono::seconds(11));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.2"), Match::Yes);
+}
+
+TEST_F(ClientNamesTest, whoever_comes_beyond_the_bound_displaces_the_oldest) {
+  for (const char* host : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"})
+    answered("*.example.com", host);
+  EXPECT_EQ(hosts_->asked, 4);
+  answered("*.example.com", "192.0.2.4");
+  EXPECT_EQ(hosts_->asked, 4);
+  answered("*.example.com", "192.0.2.1");
+  EXPECT_EQ(hosts_->asked, 5);
+}
+
+TEST_F(ClientNamesTest, a_question_that_finds_no_worker_is_asked_again) {
+  worker_->full = true;
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Undecided);
+  worker_->full = false;
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  worker_->at_once = false;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.2"), Match::Undecided);
+  worker_->give_all_back();
+  loop_.drain();
+  worker_->at_once = true;
+  EXPECT_EQ(answered("*.example.com", "192.0.2.2"), Match::No);
+}
+
+TEST_F(ClientNamesTest, a_netgroup_has_hosts_by_name_short_name_and_address) {
+  names_->mention("@trusted");
+  names_->mention("@other");
+  const std::pair<std::string, std::string> entries[] = {
+      {"trusted", "build.example.com"}, {"trusted", "build"}, {"trusted", "192.0.2.1"}};
+  for (const auto& entry : entries) {
+    hosts_->members = {entry};
+    names_->forget();
+    EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes) << entry.second;
+    EXPECT_EQ(answered("@other", "192.0.2.1"), Match::No);
+  }
+}
+
+TEST_F(ClientNamesTest, hosts_of_a_netgroup_come_and_go) {
+  names_->mention("@trusted");
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
+  hosts_->members.insert({"trusted", "build"});
+  loop_.pass(std::chrono::minutes(6));
+  matches("@trusted", "192.0.2.1");
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+  hosts_->members.clear();
+  names_->forget();
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
+}
+
+TEST_F(ClientNamesTest, an_answer_to_what_was_asked_before_it_was_forgotten_does_not_count) {
+  worker_->at_once = false;
+  matches("@trusted", "192.0.2.1");
+  names_->mention("@trusted");
+  hosts_->members.insert({"trusted", "build"});
+  names_->forget();
+  worker_->run_all();
+  loop_.drain();
+  worker_->at_once = true;
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+}
+
+TEST_F(ClientNamesTest, a_rule_that_is_not_decided_is_in_the_way_of_those_behind_it) {
+  const Export made = open_to({{"*", "rw"}, {"*.example.com", "ro"}, {"192.0.2.7", "rw"}});
+  worker_->at_once = false;
+  EXPECT_TRUE(made.terms_for(from("192.0.2.1")).undecided);
+  EXPECT_EQ(made.terms_for(from("192.0.2.1")).options, nullptr);
+  EXPECT_FALSE(made.terms_for(from("192.0.2.7")).undecided) << "addresses go before names";
+  ASSERT_NE(made.terms_for(from("192.0.2.7")).options, nullptr);
+  worker_->run_all();
+  loop_.drain();
+  ASSERT_NE(made.terms_for(from("192.0.2.1")).options, nullptr);
+  EXPECT_TRUE(made.terms_for(from("192.0.2.1")).options->read_only);
+}
+
+TEST_F(ClientNamesTest, nobody_is_looked_up_for_an_export_without_names) {
+  const Export made = open_to({{"192.0.2.0/24", "rw"}});
+  EXPECT_FALSE(made.terms_for(from("198.51.100.1")).undecided);
+  EXPECT_NE(made.terms_for(from("192.0.2.1")).options, nullptr);
+  EXPECT_TRUE(settles(made, "198.51.100.1"));
+  EXPECT_EQ(hosts_->asked, 0);
+}
+
+TEST_F(ClientNamesTest, whoever_can_wait_waits_for_the_answer_but_not_for_ever) {
+  const Export made = open_to({{"*.example.com", "rw"}});
+  EXPECT_TRUE(settles(made, "192.0.2.1"));
+  EXPECT_NE(made.terms_for(from("192.0.2.1")).options, nullptr);
+  worker_->at_once = false;
+  bool settled = false;
+  detach(note(made.settle(from("192.0.2.2")), settled));
+  loop_.pass(std::chrono::seconds(9));
+  EXPECT_FALSE(settled);
+  loop_.pass(std::chrono::seconds(2));
+  EXPECT_TRUE(settled);
+  EXPECT_TRUE(made.terms_for(from("192.0.2.2")).undecided);
+  worker_->run_all();
+  loop_.drain();
+}
+
+TEST_F(ClientNamesTest, a_rule_by_names_that_nobody_knows_is_open_to_nobody) {
+  Export made;
+  made.spec.clients.push_back(*make_client_rule("*.example.com", {}));
+  EXPECT_TRUE(made.terms_for(from("192.0.2.1")).undecided);
+  EXPECT_EQ(made.terms_for(from("192.0.2.1")).options, nullptr);
+}
+
+TEST(ClientNamesPattern, is_of_what_names_are_made_of) {
+  for (const char* match : {"*.example.com", "host?", "h[a-c]st", "@trusted", "**"})
+    EXPECT_TRUE(ClientNames::is_pattern(match)) << match;
+  for (const char* match : {"*", "@", "host", "192.0.2.1", "*/24", "a b*", "*\n", "\xff*"})
+    EXPECT_FALSE(ClientNames::is_pattern(match)) << match;
+}
+
+}  // namespace
+}  // namespace stag::nfs
