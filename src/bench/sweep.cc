@@ -1,11 +1,19 @@
 #include "bench/sweep.h"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "bench/report/row.h"
+
 namespace stag::bench {
 namespace {
 
 constexpr std::size_t kLeastBlock = 4 << 10, kMostBlock = 4 << 20;
 constexpr unsigned kMostDepth = 128, kMostConnections = 64;
 constexpr unsigned kBulkDepth = 4;
+constexpr unsigned kSamples = 3;  // of each point
 
 using Plots = Result<NamedPlot, std::string>;
 using Running = std::function<void(LoadGenerator*)>;
@@ -14,24 +22,59 @@ double microseconds_at(const Sample& sample, double share) {
   return static_cast<double>(sample.latency.percentile(share)) / 1e3;
 }
 
-void add(Line& line, double x, double y) {
-  if (y > 0) line.points.push_back({x, y});
+// The samples of several lines at one place, taken in turn, so that drifts of the machine's speed
+// affect them alike.
+class Place {
+ public:
+  explicit Place(double x) : x_(x) {}
+  void sample(Line& line, double y) {
+    for (auto& [to, values] : samples_)
+      if (to == &line) return values.push_back(y);
+    samples_.emplace_back(&line, std::vector<double>{y});
+  }
+  ~Place() {
+    for (const auto& [line, values] : samples_) {
+      const Measured found = Measured::of(values);
+      if (found.least > 0) line->points.push_back({x_, found.value, found.least, found.most});
+    }
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  double x_;
+  std::vector<std::pair<Line*, std::vector<double>>> samples_;
+};
+
+std::vector<std::string> caption(double seconds) {
+  const std::time_t now = std::time(nullptr);
+  return {
+      fmt::format("stag {} on software iWARP, both ends on one machine, {:%Y-%m-%d}.", STAG_VERSION,
+                  fmt::gmtime(now)),
+      machine(),
+      fmt::format("Lines: the median of {} samples of {:g} s each. Bands: from the least to the "
+                  "most of them.",
+                  kSamples, seconds)};
 }
 
 NamedPlot throughput_by_block(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server) {
   Line read{"READ", {}}, write{"WRITE", {}}, in{"raw TCP, in", {}}, out{"raw TCP, out", {}};
+  const auto of = [](const Sample& sample) { return sample.bandwidth() / 1e9; };
   for (std::size_t block = kLeastBlock; block <= kMostBlock; block *= 2) {
-    const auto x = static_cast<double>(block);
-    add(read, x, load.run(Operation::Read, block, kBulkDepth, seconds, server).bandwidth() / 1e9);
-    add(write, x, load.run(Operation::Write, block, kBulkDepth, seconds, server).bandwidth() / 1e9);
-    add(in, x, raw.stream_in(block, seconds).bandwidth() / 1e9);
-    add(out, x, raw.stream_out(block, seconds).bandwidth() / 1e9);
+    Place place(static_cast<double>(block));
+    for (unsigned i = 0; i < kSamples; ++i) {
+      place.sample(read, of(load.run(Operation::Read, block, kBulkDepth, seconds, server)));
+      place.sample(write, of(load.run(Operation::Write, block, kBulkDepth, seconds, server)));
+      place.sample(in, of(raw.stream_in(block, seconds)));
+      place.sample(out, of(raw.stream_out(block, seconds)));
+    }
   }
   Plot plot{"Throughput by block size, 4 in flight",
             "block, bytes",
             "GB/s",
             false,
-            {read, write, in, out}};
+            {read, write, in, out},
+            caption(seconds)};
   return {"throughput-by-block.svg", std::move(plot)};
 }
 
@@ -39,19 +82,23 @@ NamedPlot latency_by_depth(LoadGenerator& load, RawPeer& raw, double seconds, pi
   Line half{"NULL, p50", {}}, most{"NULL, p99", {}}, raw_half{"raw TCP, p50", {}},
       raw_most{"raw TCP, p99", {}};
   for (unsigned depth = 1; depth <= kMostDepth; depth *= 2) {
-    const Sample ours = load.run(Operation::Null, 0, depth, seconds, server);
-    const LoadGenerator::WireBytes wire = load.wire_bytes(Operation::Null, 0);
-    const Sample theirs = raw.exchange(wire.request, wire.reply, depth, seconds);
-    add(half, depth, microseconds_at(ours, 0.5));
-    add(most, depth, microseconds_at(ours, 0.99));
-    add(raw_half, depth, microseconds_at(theirs, 0.5));
-    add(raw_most, depth, microseconds_at(theirs, 0.99));
+    Place place(depth);
+    for (unsigned i = 0; i < kSamples; ++i) {
+      const Sample ours = load.run(Operation::Null, 0, depth, seconds, server);
+      const LoadGenerator::WireBytes wire = load.wire_bytes(Operation::Null, 0);
+      const Sample theirs = raw.exchange(wire.request, wire.reply, depth, seconds);
+      place.sample(half, microseconds_at(ours, 0.5));
+      place.sample(most, microseconds_at(ours, 0.99));
+      place.sample(raw_half, microseconds_at(theirs, 0.5));
+      place.sample(raw_most, microseconds_at(theirs, 0.99));
+    }
   }
   Plot plot{"Latency of a NULL call by calls in flight",
             "calls in flight",
             "microseconds",
             true,
-            {half, most, raw_half, raw_most}};
+            {half, most, raw_half, raw_most},
+            caption(seconds)};
   return {"latency-by-depth.svg", std::move(plot)};
 }
 
@@ -64,8 +111,14 @@ Plots rate_by_connections(const ServerProcess& server, double seconds, const Run
     running(&load);
     auto opened = load.open(server.url(false));
     if (opened.ok()) {
-      add(getattr, connections, load.run(Operation::Getattr, 0, 8, seconds, server.pid()).rate());
-      add(read, connections, load.run(Operation::Read, 4096, 8, seconds, server.pid()).rate());
+      Place place(connections);
+      for (unsigned i = 0; i < kSamples; ++i) {
+        const auto rate = [&](Operation of, std::size_t bytes) {
+          return load.run(of, bytes, 8, seconds, server.pid()).rate();
+        };
+        place.sample(getattr, rate(Operation::Getattr, 0));
+        place.sample(read, rate(Operation::Read, 4096));
+      }
     }
     running(nullptr);
     if (!opened) return Failure{opened.error()};
@@ -74,7 +127,8 @@ Plots rate_by_connections(const ServerProcess& server, double seconds, const Run
             "connections",
             "calls/s",
             false,
-            {getattr, read}};
+            {getattr, read},
+            caption(seconds)};
   return NamedPlot{"rate-by-connections.svg", std::move(plot)};
 }
 

@@ -1,6 +1,7 @@
 #include "endpoint/listener.h"
 
 #include "endpoint/software.h"
+#include "fabric/capture/captured_fabric.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "fabric/verbs/verbs_fabric.h"
 #include "rpc/rdma/server.h"
@@ -64,6 +65,8 @@ struct Listener::State {
       fabric = std::move(iwarp);
       rdma_options.transport = for_software(rdma_options.transport);
     }
+    if (options.recorder != nullptr)
+      fabric = fabric::capture::captured(std::move(fabric), options.recorder);
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
     Result<Address, Reason> bound = server->listen(*fabric, at);
     if (!bound) return bound.error();

@@ -16,6 +16,10 @@
 #include "rpc/tcp/options.h"
 #include "rpc/udp/options.h"
 
+namespace stag::fabric::capture {
+class Recorder;
+}  // namespace stag::fabric::capture
+
 namespace stag::endpoint {
 
 // The usual ports of NFS over RDMA (RFC 8267 section 9) and over TCP.
@@ -63,6 +67,8 @@ struct ListenOptions {
   rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
   fabric::VerbsOptions verbs{};
+  // Gets what goes over RDMA connections, as frames (fabric/capture); null: nobody does.
+  std::shared_ptr<fabric::capture::Recorder> recorder{};
   // Connections are spread over all of them, UDP is served by the first; null: one loop of its own.
   std::shared_ptr<Loops> loops{};
 };

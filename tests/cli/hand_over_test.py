@@ -197,6 +197,10 @@ class TakingOver(Case):
         server = self.start()
         self.assertIn("there is no group", self.refused(server, "--state", self.state, "--control-group", "no-such-group"))
         self.assertIn("--keytab", self.refused(server, "--state", self.state, "--keytab", os.path.join(self.work, "none")))
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = str(other.getsockname()[1])
+            self.assertIn("(--rdma-port)", self.refused(server, "--state", self.state, "--rdma-port", port))
+            self.assertIn("(--tcp-port)", self.refused(server, "--state", self.state, "--tcp-port", port))
 
     def test_leaves_a_server_where_it_is_when_the_successor_is_gone(self):
         server = self.start()

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import unittest
 import urllib.request
 
 import harness
@@ -113,6 +114,15 @@ class Metrics(Observed):
             self.assertEqual(peer.recv(1), b"")
         self.assertEqual(self.value("stag_events_total", reason="PeerNotAllowed"), 1)
 
+    def test_count_registered_memory(self):
+        server = self.start()
+        with open(os.path.join(self.folder, "local"), "wb") as file:
+            file.write(bytes(1 << 20))
+        self.assertEqual(stag("cp", os.path.join(self.folder, "local"), server.url("/data/file")).returncode, 0)
+        self.assertGreaterEqual(self.value("stag_rdma_registrations_total", fabric="iwarp"), 1)
+        self.assertEqual(self.value("stag_rdma_registrations", fabric="iwarp"), 0)
+        self.assertEqual(self.value("stag_rdma_registrations_total", fabric="verbs"), 0)
+
     def test_obey_the_rules_of_prometheus(self):
         server = self.start()
         self.ready_client(server)
@@ -165,6 +175,43 @@ class Metrics(Observed):
                 result = stag("serve", "--export", "/x=memory", "--state", self.state, "--rdma-port", "0", "--tcp-port", "0", "--metrics", address)
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(sentence, result.stderr)
+
+
+@unittest.skipUnless(shutil.which("tshark"), "tshark is not installed, which reads captures")
+class Capture(Observed):
+    def shown(self, *arguments):
+        result = subprocess.run(["tshark", "-2", "-r", self.capture, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.splitlines()
+
+    def test_shows_every_call_with_its_reply_and_its_data(self):
+        self.capture = os.path.join(self.folder, "capture.pcapng")
+        server = self.start("--capture", self.capture)
+        local = os.path.join(self.folder, "local")
+        with open(local, "wb") as file:
+            file.write(os.urandom(300001))
+        url = server.url("/data/file")
+        for arguments in (("cp", local, url), ("cp", url, local + ".back"), ("ls", server.url("/data")), ("cp", local, url + "&version=4.1")):
+            result = stag(*arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        code, last = server.process.terminate(), server.process.stdout.read().splitlines()[-1]
+        self.assertEqual(server.process.wait(PATIENCE), 0, code)
+        self.assertRegex(last, r"^capture: \d+ frames, 0 of them lost$")
+        self.assertEqual(len(self.shown()), int(last.split()[1]))
+        self.assertEqual(os.stat(self.capture).st_mode & 0o777, 0o600)
+        calls = self.shown("-Y", "rpc.msgtyp == 0", "-T", "fields", "-e", "_ws.col.Info")
+        self.assertEqual([call for call in calls if "(Reply In " not in call], [])
+        for what in ("V3 LOOKUP Call", "V3 READ Call", "V3 WRITE Call", "V4 Call", "WRITE StateID"):
+            self.assertTrue([call for call in calls if what in call], what)
+        self.assertTrue(self.shown("-Y", "infiniband.mad.attributeid == 0x10"))
+        written = self.shown("-Y", "infiniband.reth", "-T", "fields", "-e", "infiniband.reth.dmalen")
+        self.assertGreaterEqual(sum(int(size) for size in written), 3 * 300001)
+        self.assertEqual(self.shown("-Y", "_ws.malformed && !(nfs.procedure_v3 == 6 && rpc.msgtyp == 1)"), [])
+
+    def test_needs_a_file_that_can_be_written(self):
+        result = stag("serve", "--export", "/x=memory", "--state", self.state, "--rdma-port", "0", "--tcp-port", "0", "--capture", self.data)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"--capture: cannot write '{self.data}'", result.stderr)
 
 
 class Status(Observed):

@@ -251,6 +251,7 @@ class ConfigFiles(Case):
             log-level = "debug"
             log-format = "json"
             metrics = ""
+            capture = ""
             slow-call = "0.5"
             trace-client = ["192.0.2.1"]
         """

@@ -8,8 +8,10 @@
 namespace stag::bench {
 namespace {
 
-constexpr double kWidth = 820, kHeight = 480;
-constexpr double kLeft = 90, kRight = 600, kTop = 50, kBottom = 410;
+constexpr double kWidth = 820, kHeight = 525;
+constexpr double kLeft = 80, kRight = 795, kLegend = 54, kTop = 70, kBottom = 410;
+constexpr double kCaption = 480, kCaptionLine = 17;
+constexpr double kCharacter = 7.2;  // how wide one is in the legend, about
 constexpr const char* kColours[] = {"#0b62a4", "#c8500a", "#2f8f2f",
                                     "#8a3fa0", "#7a7a7a", "#b8860b"};
 
@@ -67,18 +69,28 @@ class Drawing {
     if (least_x_ > 0) {
       x_axis();
       y_axis();
+      // What lies behind, first.
+      for (std::size_t i = 0; i < plot_.lines.size(); ++i) band(i);
       for (std::size_t i = 0; i < plot_.lines.size(); ++i) line(i);
+      legend();
     }
+    for (std::size_t i = 0; i < plot_.caption.size(); ++i)
+      text(kLeft, kCaption + kCaptionLine * static_cast<double>(i), "start", plot_.caption[i],
+           " font-size=\"11\" fill=\"#555\"");
     return svg_ + "</svg>\n";
   }
 
  private:
   void include(const Point& point) {
     if (least_x_ == 0 || point.x < least_x_) least_x_ = point.x;
-    if (least_y_ == 0 || point.y < least_y_) least_y_ = point.y;
+    const double low = least_of(point);
+    if (least_y_ == 0 || low < least_y_) least_y_ = low;
     most_x_ = std::max(most_x_, point.x);
-    most_y_ = std::max(most_y_, point.y);
+    most_y_ = std::max(most_y_, most_of(point));
   }
+  static double least_of(const Point& point) { return point.least > 0 ? point.least : point.y; }
+  static double most_of(const Point& point) { return std::max(point.most, point.y); }
+  static const char* colour(std::size_t index) { return kColours[index % std::size(kColours)]; }
   double x(double value) const {
     const double share =
         most_x_ > least_x_ ? std::log(value / least_x_) / std::log(most_x_ / least_x_) : 0.5;
@@ -124,24 +136,47 @@ class Drawing {
     text(22, middle, "middle", plot_.y_label,
          fmt::format(" transform=\"rotate(-90 22 {})\"", middle));
   }
+  // From the least to the most of each point's samples: there along the tops, back along the
+  // bottoms.
+  void band(std::size_t index) {
+    const std::vector<Point>& points = plot_.lines[index].points;
+    std::string places;
+    for (const Point& point : points)
+      places += fmt::format("{:.1f},{:.1f} ", x(point.x), y(most_of(point)));
+    for (auto point = points.rbegin(); point != points.rend(); ++point)
+      places += fmt::format("{:.1f},{:.1f} ", x(point->x), y(least_of(*point)));
+    svg_ += fmt::format("<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.18\"/>\n", places,
+                        colour(index));
+  }
+  // In a row above the lines.
+  void legend() {
+    double at = kLeft;
+    for (std::size_t i = 0; i < plot_.lines.size(); ++i) {
+      const std::string& name = plot_.lines[i].name;
+      svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{}\" width=\"16\" height=\"4\" fill=\"{}\"/>\n",
+                          at, kLegend - 6, colour(i));
+      text(at + 22, kLegend, "start", name);
+      at += 46 + kCharacter * static_cast<double>(name.size());
+    }
+  }
+  static std::string values(const Point& point) {
+    std::string text = fmt::format("{:g}, {:.4g}", point.x, point.y);
+    if (point.most > 0) text += fmt::format(" ({:.4g} to {:.4g})", point.least, point.most);
+    return text;
+  }
   void line(std::size_t index) {
     const Line& line = plot_.lines[index];
-    const char* colour = kColours[index % std::size(kColours)];
     std::string places, marks;
     for (const Point& point : line.points) {
       places += fmt::format("{:.1f},{:.1f} ", x(point.x), y(point.y));
       marks += fmt::format(
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:g}, "
-          "{:.4g}</title></circle>\n",
-          x(point.x), y(point.y), colour, escaped(line.name), point.x, point.y);
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: "
+          "{}</title></circle>\n",
+          x(point.x), y(point.y), colour(index), escaped(line.name), values(point));
     }
     svg_ +=
         fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n{}",
-                    places, colour, marks);
-    const double at_y = kTop + 20 + 22 * static_cast<double>(index);
-    svg_ += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"14\" height=\"4\" fill=\"{}\"/>\n",
-                        kRight + 15, at_y - 6, colour);
-    text(kRight + 35, at_y, "start", line.name);
+                    places, colour(index), marks);
   }
 
   const Plot& plot_;

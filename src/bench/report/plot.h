@@ -1,4 +1,5 @@
-// Line plots as SVG, for people: axes with units, a grid, a legend, a point for each value.
+// Line plots as SVG, for people: axes with units, a grid, a legend, a point for each value, and how
+// far its samples lie apart.
 #pragma once
 
 #include <string>
@@ -8,6 +9,8 @@ namespace stag::bench {
 
 struct Point {
   double x = 0, y = 0;
+  // Of the samples of which y is the median; 0: there is but one.
+  double least = 0, most = 0;
 };
 
 struct Line {
@@ -20,6 +23,8 @@ struct Plot {
   std::string x_label, y_label;  // with their units
   bool log_y = false;            // the x axis always is; all values are above 0
   std::vector<Line> lines;
+  // Below the picture, a line of text each: what the reader of it needs to know.
+  std::vector<std::string> caption{};
 };
 
 // A whole SVG document. Each point carries its values as a title, which browsers show.

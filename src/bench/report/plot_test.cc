@@ -73,6 +73,29 @@ TEST(Plot, keeps_every_point_inside_on_both_scales) {
   }
 }
 
+TEST(Plot, shows_how_far_the_samples_of_a_point_lie_apart) {
+  Plot plot{"", "", "", false, {{"ours", {{1, 2, 1.5, 3.5}, {2, 4, 3, 5}}}}};
+  const std::string svg = to_svg(plot);
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_THAT(svg, HasSubstr("<title>ours: 1, 2 (1.5 to 3.5)</title>"));
+  EXPECT_EQ(count_of(svg, "<polygon "), 1u);
+}
+
+TEST(Plot, has_its_lines_over_the_whole_width) {
+  const std::string svg = to_svg({"", "", "", false, {{"ours", {{1, 2}, {1024, 4}}}}});
+  EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 820 "));
+  EXPECT_THAT(svg, HasSubstr("cx=\"80.0\""));
+  EXPECT_THAT(svg, HasSubstr("cx=\"795.0\""));
+}
+
+TEST(Plot, says_below_what_its_reader_needs_to_know) {
+  Plot plot{"", "", "", false, {}, {"a machine & its kernel", "stag 1.0, 2026-11-23"}};
+  const std::string svg = to_svg(plot);
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_THAT(svg, HasSubstr(">a machine &amp; its kernel<"));
+  EXPECT_THAT(svg, HasSubstr(">stag 1.0, 2026-11-23<"));
+}
+
 TEST(Plot, is_well_formed_without_points) {
   EXPECT_TRUE(well_formed(to_svg({"nothing", "x", "y", true, {}})));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/reason.h"
+#include "fabric/registrations.h"
 
 namespace stag::cli {
 namespace {
@@ -153,6 +154,20 @@ void add_bytes(MetricFamilies& to, const StatisticsSums& sums) {
   to.counter({}, sums.writes);
 }
 
+void add_registrations(MetricFamilies& to) {
+  const std::pair<const char*, fabric::RegistrationCount::Counts> all[] = {
+      {"iwarp", fabric::RegistrationCount::of_iwarp().counts()},
+      {"verbs", fabric::RegistrationCount::of_verbs().counts()}};
+  to.begin("stag_rdma_registrations",
+           "Ranges of memory that are registered: memory regions of RDMA devices, STags of "
+           "software iWARP.",
+           MetricType::Gauge);
+  for (const auto& [name, counts] : all) to.gauge({{"fabric", name}}, counts.now);
+  to.begin("stag_rdma_registrations_total", "Ranges of memory registered since the start.",
+           MetricType::Counter);
+  for (const auto& [name, counts] : all) to.counter({{"fabric", name}}, counts.made);
+}
+
 void add_connections(MetricFamilies& to, const Observation& observation,
                      const StatisticsSums& sums) {
   const auto transport = [](std::size_t i) {
@@ -257,6 +272,7 @@ std::vector<MetricFamily> to_metrics(const Observation& observation, const Gauge
   add_operations(families, sums);
   add_exports(families, sums, observation.statistics().known_exports());
   add_bytes(families, sums);
+  add_registrations(families);
   add_connections(families, observation, sums);
   add_events(families, observation, sums);
   add_stores(families, gauges);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/reason.h"
 #include "cli/serve/notices.h"
 #include "cli/serve/process.h"
@@ -11,8 +14,44 @@ namespace stag::cli {
 using endpoint::Listener;
 using endpoint::Transport;
 
+namespace {
+
+std::string cannot_listen(const Address& at, std::string_view option, Reason why) {
+  return fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(why).text);
+}
+
+}  // namespace
+
+Result<Ok, std::string> Listeners::reserve(const ServeOptions& options, ServedSockets& sockets) {
+  struct Wanted {
+    bool at_all;
+    net::SocketUse use;
+    std::uint32_t port;
+    std::string_view option;
+  };
+  const bool iwarp = std::ranges::count(options.fabrics, "iwarp") != 0;
+  const Wanted all[] = {
+      {iwarp, net::SocketUse::Stream, options.rdma_port, "--rdma-port"},
+      {true, net::SocketUse::Stream, options.tcp_port, "--tcp-port"},
+      {options.udp, net::SocketUse::Datagram,
+       options.udp_port != 0 ? options.udp_port : options.tcp_port, "--udp-port, or --no-udp"}};
+  for (const std::string& host : options.hosts)
+    for (const Wanted& each : all) {
+      if (!each.at_all) continue;
+      const Address at{host, static_cast<std::uint16_t>(each.port)};
+      if (const auto reserved = sockets.reserve(each.use, at); !reserved)
+        return Failure{cannot_listen(at, each.option, reserved.error())};
+    }
+  return Ok{};
+}
+
 Result<Ok, std::string> Listeners::open(const ExportLine& first) {
   loops_ = std::make_shared<endpoint::Loops>(options_.loops, options_.busy_poll_us);
+  if (const std::string& path = options_.observe.capture(); !path.empty()) {
+    auto capture = CaptureFile::open(path);
+    if (!capture) return Failure{capture.error()};
+    capture_ = *std::move(capture);
+  }
   for (const std::string& host : options_.hosts)
     if (const auto done = listen_at(host, first); !done) return done;
   if (options_.rpcbind)
@@ -40,6 +79,10 @@ void Listeners::close() {
   // The last Listener waits for the Calls, if the loops are nobody else's.
   loops_ = nullptr;
   listeners_.clear();
+  if (const auto capture = std::exchange(capture_, nullptr)) {
+    const CaptureFile::Counts counts = capture->finish();
+    fmt::print("capture: {} frames, {} of them lost\n", counts.frames, counts.lost);
+  }
 }
 
 Result<Ok, std::string> Listeners::listen_at(const std::string& host, const ExportLine& first) {
@@ -101,8 +144,7 @@ Result<Listener, std::string> Listeners::listen(const Address& at,
                                       ? endpoint::listen(server_, at, options)
                                       : listen_at_socket(at, options);
   if (made) return *std::move(made);
-  return Failure{
-      fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(made.error()).text)};
+  return Failure{cannot_listen(at, option, made.error())};
 }
 
 Result<Listener, Reason> Listeners::listen_at_socket(const Address& at,
@@ -119,6 +161,7 @@ endpoint::ListenOptions Listeners::listen_options(Transport transport) const {
   options.transport = transport;
   options.rdma = options_.rdma;
   options.rdma.allow = options.tcp.allow = options.udp.allow = options_.allow;
+  options.recorder = capture_;
   options.loops = loops_;
   options_.limits.apply(options, open_files_limit(),
                         options_.hosts.size() * options_.fabrics.size());

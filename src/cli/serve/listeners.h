@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/observe/capture_file.h"
 #include "cli/serve/announcement.h"
 #include "cli/serve/options.h"
 #include "cli/serve/registration.h"
@@ -22,6 +23,9 @@ class Listeners {
       : options_(options), server_(server), sockets_(sockets) {}
   ~Listeners() { close(); }
 
+  // Makes the sockets that open() will want and `sockets` has not got; RDMA devices have none. The
+  // error is one sentence.
+  static Result<Ok, std::string> reserve(const ServeOptions& options, ServedSockets& sockets);
   // Listens, registers, and says so; `first` is the export of the URLs that are printed. The error
   // is one sentence.
   Result<Ok, std::string> open(const ExportLine& first);
@@ -51,7 +55,8 @@ class Listeners {
   rpc::Server& server_;
   ServedSockets& sockets_;
   std::shared_ptr<endpoint::Loops> loops_;
-  std::string ready_;  // said when all is
+  std::shared_ptr<CaptureFile> capture_;  // null: nothing is captured
+  std::string ready_;                     // said when all is
   std::vector<Listener> listeners_;
   std::vector<ServedAt> served_;
   std::unique_ptr<RegisteredPrograms> registered_;

@@ -31,6 +31,9 @@ void ObserveOptions::declare(Arguments& arguments) {
                  "a call that takes longer is logged and listed by 'stag status'; 0: none");
   arguments.texts("--trace-client", traced_, "ADDR",
                   "log every step of the calls of the clients at this address, or in this network");
+  arguments.text("--capture", capture_, "FILE",
+                 "write what goes over RDMA connections to this file, in the form that Wireshark "
+                 "reads (pcapng) [nowhere]");
 }
 
 Result<Ok, std::string> ObserveOptions::check() const {

@@ -16,9 +16,12 @@ class ObserveOptions {
   Result<Ok, std::string> check() const;
   EventOptions events() const;
   const std::string& metrics() const { return metrics_; }
+  // The file that gets what goes over RDMA connections; empty: none does.
+  const std::string& capture() const { return capture_; }
 
  private:
   std::string metrics_;  // empty: no metrics
+  std::string capture_;
   std::string slow_ = "1";
   std::vector<std::string> traced_;
 };

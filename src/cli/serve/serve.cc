@@ -101,6 +101,8 @@ Result<StateLock, std::string> Serve::take_state(const std::vector<ExportLine>& 
   if (!taken) return Failure{taken.error()};
   if (!*taken) return StateLock::take(options_.state);
   sockets_.inherit((*taken)->take_sockets());
+  if (const auto reserved = Listeners::reserve(options_, sockets_); !reserved)
+    return Failure{reserved.error()};
   return StateLock::take(options_.state, (*taken)->go() + kMargin);
 }
 

@@ -15,25 +15,45 @@ net::UniqueFd copy_of(const net::UniqueFd& socket) {
   return net::UniqueFd(fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
 }
 
+Result<net::UniqueFd, Reason> socket_at(net::SocketUse use, const Address& at) {
+  return use == net::SocketUse::Stream ? net::listening_socket(at) : net::bound_datagram_socket(at);
+}
+
 }  // namespace
 
 void ServedSockets::inherit(std::vector<net::UniqueFd> sockets) {
   std::ranges::move(sockets, std::back_inserter(inherited_));
 }
 
-Result<net::UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Address& at) {
+Result<ServedSockets::Sockets::iterator, Reason> ServedSockets::find(net::SocketUse use,
+                                                                     const Address& at) {
   const auto wanted = net::resolve_blocking(at);
   if (!wanted) return Failure{wanted.error()};
-  const auto fits = std::ranges::find_if(inherited_, [&](const net::UniqueFd& each) {
+  return std::ranges::find_if(inherited_, [&](const net::UniqueFd& each) {
     return net::serves_at(each.fd(), use, wanted->front());
   });
+}
+
+Result<Ok, Reason> ServedSockets::reserve(net::SocketUse use, const Address& at) {
+  if (at.port == 0) return Ok{};
+  const auto fits = find(use, at);
+  if (!fits) return Failure{fits.error()};
+  if (*fits != inherited_.end()) return Ok{};
+  auto made = socket_at(use, at);
+  if (!made) return Failure{made.error()};
+  inherited_.push_back(*std::move(made));
+  return Ok{};
+}
+
+Result<net::UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Address& at) {
+  const auto fits = find(use, at);
+  if (!fits) return Failure{fits.error()};
   net::UniqueFd socket;
-  if (fits != inherited_.end()) {
-    socket = std::move(*fits);
-    inherited_.erase(fits);
+  if (*fits != inherited_.end()) {
+    socket = std::move(**fits);
+    inherited_.erase(*fits);
   } else {
-    auto made =
-        use == net::SocketUse::Stream ? net::listening_socket(at) : net::bound_datagram_socket(at);
+    auto made = socket_at(use, at);
     if (!made) return made;
     socket = *std::move(made);
   }

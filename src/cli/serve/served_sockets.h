@@ -16,6 +16,9 @@ class ServedSockets {
  public:
   // Sockets of others, of which those that fit what is asked for are used.
   void inherit(std::vector<net::UniqueFd> sockets);
+  // Sees to it that open() will have one at `at`: what is not inherited is made now. Port 0 is free
+  // at any time. Blocking: a host name is resolved.
+  Result<Ok, Reason> reserve(net::SocketUse use, const Address& at);
   // One at `at`. Blocking: a host name is resolved.
   Result<net::UniqueFd, Reason> open(net::SocketUse use, const Address& at);
   // Closes the inherited ones that nobody asked for, and yields their addresses.
@@ -27,6 +30,10 @@ class ServedSockets {
   void close();
 
  private:
+  using Sockets = std::vector<net::UniqueFd>;
+  // The inherited one at `at`; the end: there is none.
+  Result<Sockets::iterator, Reason> find(net::SocketUse use, const Address& at);
+
   mutable std::mutex mutex_;
   std::vector<net::UniqueFd> inherited_;
   std::vector<net::UniqueFd> opened_;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "net/listener.h"
+#include "net/socket_address.h"
+
 namespace stag::cli {
 namespace {
 
@@ -32,6 +35,22 @@ TEST(ServedSockets, are_copied_all_or_not_at_all) {
   EXPECT_EQ(sockets.copies().size(), 2u);
   const RoomForOneDescriptor little;
   EXPECT_TRUE(sockets.copies().empty());
+}
+
+TEST(ServedSockets, are_made_before_they_are_wanted_where_none_is_inherited) {
+  const auto use = net::SocketUse::Stream;
+  auto other = net::listening_socket({"127.0.0.1", 0});
+  ASSERT_TRUE(other.ok());
+  const Address taken = net::SocketAddress::local_of(other->fd()).address();
+  ServedSockets sockets;
+  EXPECT_FALSE(sockets.reserve(use, taken).ok()) << "somebody else listens there";
+  std::vector<net::UniqueFd> inherited;
+  inherited.push_back(*std::move(other));
+  sockets.inherit(std::move(inherited));
+  EXPECT_TRUE(sockets.reserve(use, taken).ok());
+  EXPECT_TRUE(sockets.reserve(use, {"127.0.0.1", 0}).ok());
+  EXPECT_TRUE(sockets.open(use, taken).ok());
+  EXPECT_TRUE(sockets.drop_unused().empty());
 }
 
 }  // namespace

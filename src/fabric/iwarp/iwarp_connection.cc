@@ -109,6 +109,7 @@ void IwarpConnection::add_receive_credit(ReceiveCredit more) {
 Result<RemoteMemory, Reason> IwarpConnection::exposed(std::optional<std::uint32_t> stag,
                                                       std::uint64_t offset, std::size_t length) {
   if (!stag) return Failure{Reason::RegistrationsExhausted};
+  tally_.add(table_.live());
   return RemoteMemory{*stag, static_cast<std::uint32_t>(length), offset};
 }
 
@@ -139,6 +140,7 @@ void IwarpConnection::drop_private_copy(std::uint32_t handle) {
 
 Revocation IwarpConnection::revoke(std::uint32_t handle) {
   if (state_ == State::Ended || !table_.revoke(handle)) return Revocation::Done;
+  tally_.see(table_.live());
   release_unwritten();
   drop_private_copy(handle);
   return Revocation::Done;

@@ -23,6 +23,7 @@
 #include "fabric/iwarp/stall_watch.h"
 #include "fabric/iwarp/system_entropy.h"
 #include "fabric/iwarp/transmit_queue.h"
+#include "fabric/registrations.h"
 #include "iwarp/batch.h"
 #include "iwarp/memory.h"
 #include "iwarp/negotiation.h"
@@ -177,6 +178,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
 
   SystemEntropy entropy_;
   iwarp::StagTable table_;
+  RegistrationTally tally_{RegistrationCount::of_iwarp()};  // of the table
   iwarp::Receiver receiver_;
   iwarp::Sender sender_;
   iwarp::Batch batch_;

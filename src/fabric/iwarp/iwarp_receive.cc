@@ -145,6 +145,7 @@ void IwarpConnection::on_read_done(const iwarp::ReadRequest&) {
   if (state_ != State::Open) return;
   const OutstandingRead read = reads_.pop();
   table_.revoke(read.stag);
+  tally_.see(table_.live());
   if (read.token != kNoToken) events_->on_done(read.token, Reason::None);
 }
 

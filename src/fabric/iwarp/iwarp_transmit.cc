@@ -210,6 +210,7 @@ bool IwarpConnection::begin_read(const Operation& operation) {
                        none ? Reason::ReadsUnavailable : Reason::RegistrationsExhausted);
     return false;
   }
+  tally_.add(table_.live());
   const iwarp::ReadRequest request{*stag, offset, static_cast<std::uint32_t>(operation.sink.size()),
                                    operation.remote.handle, operation.remote.offset};
   ++traffic_.reads_out;

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_reason.h"
 
 namespace stag::fabric {
@@ -13,7 +14,7 @@ constexpr std::size_t kGrowth = 16;
 }  // namespace
 
 BlockPool::~BlockPool() {
-  for (const Slab& slab : slabs_) functions_.dereg_mr(slab.region);
+  for (const Slab& slab : slabs_) deregister_memory(functions_, slab.region);
 }
 
 Result<Ok, Reason> BlockPool::reserve(std::size_t count) {
@@ -26,7 +27,7 @@ Result<Ok, Reason> BlockPool::grow(std::size_t count) try {
   slab.memory.reset(new std::byte[bytes]);
   slab.blocks.resize(count);
   slabs_.reserve(slabs_.size() + 1);
-  slab.region = functions_.reg_mr(pd_, slab.memory.get(), bytes, IBV_ACCESS_LOCAL_WRITE);
+  slab.region = register_memory(functions_, pd_, slab.memory.get(), bytes, IBV_ACCESS_LOCAL_WRITE);
   if (slab.region == nullptr) return Failure{reason_of_registration_error(errno, bytes)};
   for (std::size_t i = 0; i < count; ++i) {
     slab.blocks[i].data = slab.memory.get() + i * block_size_;

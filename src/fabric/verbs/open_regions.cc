@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_reason.h"
 
 namespace stag::fabric {
@@ -25,7 +26,7 @@ Result<OpenRegions::Region*, Reason> OpenRegions::take(FreeLists& lists, std::si
   // Zeros: what lay there before is not the peer's.
   auto memory = std::make_unique<std::byte[]>(whole);
   std::unique_ptr<ibv_mr, Deregister> registered(
-      functions_.reg_mr(pd_, memory.get(), whole, access), {&functions_});
+      register_memory(functions_, pd_, memory.get(), whole, access), {&functions_});
   if (registered == nullptr) {
     reason_of_registration_error(errno, whole);
     return Failure{Reason::RegistrationsExhausted};

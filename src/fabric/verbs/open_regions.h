@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "fabric/fabric.h"
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_functions.h"
 
 namespace stag::fabric {
@@ -38,7 +39,7 @@ class OpenRegions {
   static constexpr std::size_t kLeastBits = 12, kSizes = 20;
   struct Deregister {
     const VerbsFunctions* functions;
-    void operator()(ibv_mr* region) const { functions->dereg_mr(region); }
+    void operator()(ibv_mr* region) const { deregister_memory(*functions, region); }
   };
   struct Region {
     std::unique_ptr<std::byte[]> memory;

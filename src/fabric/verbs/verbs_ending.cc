@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_connection.h"
 
 namespace stag::fabric {
@@ -78,7 +79,7 @@ void VerbsConnection::give_back_memory() {
   queue_pair_->destroy();
   open_regions_.reset();
   registrations_.for_each([this](std::uint32_t, const Registration& registration) {
-    functions().dereg_mr(registration.region);
+    deregister_memory(functions(), registration.region);
   });
   for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);
   for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);

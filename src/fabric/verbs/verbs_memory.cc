@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_reason.h"
 
@@ -57,7 +58,7 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
     access |= IBV_ACCESS_MW_BIND;
   else
     access |= is_sink ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-  ibv_mr* region = functions().reg_mr(queue_pair_->domain().pd(), memory, size, access);
+  ibv_mr* region = register_memory(functions(), queue_pair_->domain().pd(), memory, size, access);
   if (region == nullptr) {
     // Says in the log which limit it was; the connection lives on.
     reason_of_registration_error(errno, size);
@@ -73,7 +74,7 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
                                                           std::size_t size, bool is_sink) {
   ibv_mw* window = queue_pair_->domain().take_window();
   if (window == nullptr) {
-    functions().dereg_mr(region);
+    deregister_memory(functions(), region);
     return Failure{Reason::RegistrationsExhausted};
   }
   Work work;
@@ -110,7 +111,7 @@ Revocation VerbsConnection::revoke(std::uint32_t handle) {
 
 // The peer has no access any more.
 void VerbsConnection::forget(const Registration* registration) {
-  functions().dereg_mr(registration->region);
+  deregister_memory(functions(), registration->region);
   if (registration->window != nullptr) queue_pair_->domain().give_window(registration->window);
   registrations_.erase(registration);
 }
@@ -120,7 +121,7 @@ void VerbsConnection::release(PostedWork& work) {
     RegisteredBlock* block = std::exchange(work.blocks, work.blocks->next);
     queue_pair_->domain().send_blocks().give(block);
   }
-  if (work.region != nullptr) functions().dereg_mr(std::exchange(work.region, nullptr));
+  if (work.region != nullptr) deregister_memory(functions(), std::exchange(work.region, nullptr));
   if (!work.source.empty()) work.source = Buffer();
 }
 

@@ -1,6 +1,7 @@
 // Who may touch what: least rights, for as long as the exposure lasts.
 #include <gtest/gtest.h>
 
+#include "fabric/registrations.h"
 #include "testing/verbs_fixture.h"
 
 namespace stag::testing {
@@ -56,6 +57,24 @@ TEST_F(VerbsTest, a_connection_that_ends_leaves_nothing_accessible) {
   EXPECT_EQ(active.revoked, std::vector<std::uint32_t>{revoking->handle});
   EXPECT_EQ(stub().remote_handles(), 0u);
   stub().release();
+}
+
+TEST_F(VerbsTest, registrations_are_counted_until_they_end) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  join_and_greet();
+  const auto before = count.counts();
+  std::vector<std::byte> memory(5000);
+  const auto sink = active->expose_sink(memory);
+  ASSERT_TRUE(active->expose_source(memory).ok());
+  EXPECT_EQ(count.counts().now, before.now + 2);
+  active->revoke(sink->handle);
+  ASSERT_TRUE(run_until([&] { return active.revoked.size() == 1; }));
+  EXPECT_EQ(count.counts().now, before.now + 1);
+  active->close(Reason::Shutdown);
+  passive.destroy();
+  ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+  EXPECT_EQ(count.counts().made, before.made + 2);
+  EXPECT_LE(count.counts().now, before.now);
 }
 
 TEST_F(VerbsTest, a_window_is_used_again_with_another_key) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_reason.h"
 
@@ -184,8 +185,8 @@ bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts)
 }
 
 bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
-  work.region = functions().reg_mr(queue_pair_->domain().pd(), writable(memory.data()),
-                                   memory.size(), access);
+  work.region = register_memory(functions(), queue_pair_->domain().pd(), writable(memory.data()),
+                                memory.size(), access);
   if (work.region == nullptr) return false;
   work.add(writable(memory.data()), memory.size(), work.region->lkey);
   return true;

@@ -1,0 +1,26 @@
+// CapturedFabric: another fabric, whose connections show what goes over them as frames. Works on
+// every provider: it stands where RPC-over-RDMA meets the fabric, and sees what is posted, what
+// arrives and what became of it. Not seen: the peer's own Writes and Reads, which no software takes
+// part in, and acknowledgements.
+//
+// Thread: as Fabric; the recorder is told from all loops.
+#pragma once
+
+#include <memory>
+
+#include "fabric/capture/frames.h"
+#include "fabric/fabric.h"
+
+namespace stag::fabric::capture {
+
+// Who keeps the frames. Any thread; must not block.
+class Recorder : public FrameSink {
+ public:
+  virtual ~Recorder() = default;
+};
+
+// `fabric` as it is, but that `recorder` gets the frames of its connections.
+std::unique_ptr<Fabric> captured(std::unique_ptr<Fabric> fabric,
+                                 std::shared_ptr<Recorder> recorder);
+
+}  // namespace stag::fabric::capture
