@@ -1,6 +1,7 @@
 # tools/layers.txt says which modules there are and what each may use; the build and the layer check read the same lines.
 #
-#   stag_modules(FILE)        one library stag::<module> for every module of FILE that has a folder under src/
+#   stag_modules(FILE)        one library stag::<module> for every module of FILE that has a folder under src/, without
+#                             those in STAG_LEFT_OUT
 #
 # A module's sources are the *.cc of its own folder (and of the folders named in STAG_SUBFOLDERS_<module>), without
 # *_test.cc, and what xdrgen makes of its *.x (<build>/gen/<module>/<name>.h and .cc); the tests become one test program <module>_test,
@@ -12,6 +13,8 @@ set(STAG_LIBS_gss_krb5 "PkgConfig::KRB5")
 # dlopen(): of rdma-core only the headers are needed to build.
 set(STAG_LIBS_fabric_verbs "${CMAKE_DL_LIBS}")
 set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
+# dlopen(): of Ceph only the headers are needed to build.
+set(STAG_LIBS_vfs_ceph "${CMAKE_DL_LIBS}")
 set(STAG_LIBS_nfs_recovery "SQLite::SQLite3")
 set(STAG_LIBS_fuse "PkgConfig::FUSE3;fmt::fmt")
 set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlplusplus;nlohmann_json::nlohmann_json;PkgConfig::PROMETHEUS")
@@ -138,7 +141,7 @@ function(stag_modules file)
         set(dependencies ${seen})
       endif()
       list(APPEND seen ${module})
-      if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${module})
+      if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${module} AND NOT module IN_LIST STAG_LEFT_OUT)
         stag_module(${module} ${dependencies})
       endif()
     endif()

@@ -227,7 +227,7 @@ Result<ExportLine, std::string> parse_text(std::string_view text) {
   const std::size_t comma = std::min(text.find(',', std::min(equals, text.size())), text.size());
   if (equals == std::string_view::npos || equals == 0 || text[0] != '/' || comma == equals + 1)
     return wrong(
-        "is not understood; write /name=DIR or /name=memory, then options: "
+        "is not understood; write /name=DIR, /name=memory or /name=ceph:PATH, then options: "
         "/data=/srv/data,ro,all_squash");
   ExportLine line;
   line.path = text.substr(0, equals);

@@ -1,8 +1,8 @@
 // An export as the operator writes it; the options are those of exports(5).
 //
 // After --export, and as text in a configuration file:
-//   /name=DIR|memory[,OPTION]...[,client=NETWORK[:OPTION]...]...
-// As a table in a configuration file:
+//   /name=DIR|memory|ceph:PATH[,OPTION]...[,client=NETWORK[:OPTION]...]...
+// (cli/serve/ceph_export.h has more on ceph:PATH). As a table in a configuration file:
 //   [[export]]
 //   path = "/name"
 //   folder = "DIR"                    # or "memory"
@@ -29,7 +29,7 @@ namespace stag::cli {
 
 struct ExportLine {
   std::string path;    // "/name"
-  std::string folder;  // empty: memory
+  std::string folder;  // empty: memory; also ceph:PATH...
   nfs::ExportOptions options;
   std::vector<nfs::ClientRule> clients{};
   std::optional<std::uint64_t> file_system_id{};  // fsid=N

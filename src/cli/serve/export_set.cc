@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/serve/ceph_export.h"
 #include "cli/serve/export_overlap.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
@@ -60,6 +61,9 @@ Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& l
   for (const ExportLine& line : lines) {
     const auto added = trial.add(++id, {line.path, nullptr, line.options, line.clients});
     if (!added) return Failure{Trouble{line.where + added.error().message, Exit::Usage}};
+    if (is_ceph(line.folder))
+      if (const auto place = parse_ceph(line.folder); !place)
+        return Failure{Trouble{line.where + place.error(), Exit::Usage}};
     const auto first = std::find_if(lines.begin(), lines.end(), [&](const ExportLine& other) {
       return other.file_system_id == line.file_system_id;
     });
@@ -87,13 +91,24 @@ const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) const {
   line.path = nfs::normal_path(line.path).value_or(line.path);
-  return line.folder.empty() ? serve_memory(std::move(line)) : serve_folder(std::move(line));
+  if (line.folder.empty()) return serve_memory(std::move(line));
+  return is_ceph(line.folder) ? serve_ceph(std::move(line)) : serve_folder(std::move(line));
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_memory(ExportLine line) const {
   if (const ServedExport* before = same(line)) return ServedExport{std::move(line), before->files};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
   return ServedExport{std::move(line), open_memory(number)};
+}
+
+Result<ExportSet::ServedExport, std::string> ExportSet::serve_ceph(ExportLine line) const {
+  if (const ServedExport* before = same(line)) return ServedExport{std::move(line), before->files};
+  const auto place = parse_ceph(line.folder);
+  if (!place) return Failure{line.where + place.error()};
+  const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
+  auto opened = open_ceph(*place, line.path, number, stores_);
+  if (!opened) return Failure{line.where + opened.error()};
+  return ServedExport{std::move(line), *std::move(opened)};
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine line) const {

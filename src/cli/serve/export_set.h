@@ -47,6 +47,7 @@ class ExportSet {
   static Result<Ok, Trouble> check(const std::vector<ExportLine>& lines);
   Result<ServedExport, std::string> serve(ExportLine line) const;
   Result<ServedExport, std::string> serve_memory(ExportLine line) const;
+  Result<ServedExport, std::string> serve_ceph(ExportLine line) const;
   Result<ServedExport, std::string> serve_folder(ExportLine line) const;
   // Null unless it was there before on the same folder and terms that make its file system.
   const ServedExport* same(const ExportLine& line) const;

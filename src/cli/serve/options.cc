@@ -41,8 +41,10 @@ void ServeOptions::declare_connections(Arguments& arguments) {
 
 void ServeOptions::declare(Arguments& arguments) {
   arguments.texts(
-      "--export", export_texts, "/name=DIR|memory[,OPTION]...",
-      "a folder, or memory, to export; options are those of exports(5): ro, rw, root_squash, "
+      "--export", export_texts, "/name=DIR|memory|ceph:PATH[,OPTION]...",
+      "a folder, memory, or a directory of CephFS "
+      "(ceph:PATH[?conf=FILE&id=NAME&fs=NAME&gateway=NAME]) to export; options are those of "
+      "exports(5): ro, rw, root_squash, "
       "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, "
       "sec=sys:krb5:krb5i:krb5p:none, fsid=N; at_once, offload: whether the threads that serve "
       "connections may use the folder's "

@@ -3,11 +3,10 @@
 
 #include <cerrno>
 
-#include "vfs/status.h"
+#include "vfs/errors.h"
 
 namespace stag::vfs::posix {
 
-Status status_of(int error);
 inline Failure<Status> last_error() {
   return Failure{status_of(errno)};
 }

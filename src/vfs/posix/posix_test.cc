@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "testing/vfs/posix_backend.h"
-#include "vfs/posix/acl_xattr.h"
+#include "vfs/acl_xattr.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/inode_table.h"
 #include "vfs/posix/mapping.h"
@@ -543,13 +543,12 @@ TEST(PosixAcl, is_what_getfacl_shows_and_setfacl_makes) {
 }
 
 TEST(PosixAcl, as_an_attribute_is_read_back_and_refused_when_it_is_cut_or_changed) {
-  using posix::acl_of_xattr;
   const Acl acl = *Acl::from({{AclEntry::Tag::Owner, 0, 6},
                               {AclEntry::Tag::User, 0x01020304, 5},
                               {AclEntry::Tag::OwningGroup, 0, 4},
                               {AclEntry::Tag::Mask, 0, 5},
                               {AclEntry::Tag::Others, 0, 0}});
-  std::vector<std::byte> bytes = posix::xattr_of_acl(acl);
+  std::vector<std::byte> bytes = xattr_of_acl(acl);
   ASSERT_EQ(bytes.size(), 4u + 5 * 8);
   EXPECT_EQ(bytes[0], std::byte{2});
   EXPECT_EQ(bytes[12 + 4], std::byte{4}) << "little-endian";

@@ -1,7 +1,7 @@
 // Access control lists. The kernel keeps and honours them; here they are only read and replaced.
 #include <sys/xattr.h>
 
-#include "vfs/posix/acl_xattr.h"
+#include "vfs/acl_xattr.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
 #include "vfs/posix/tree.h"

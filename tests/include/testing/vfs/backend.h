@@ -25,6 +25,8 @@ struct Properties {
   bool has_acls = true;
   bool has_xattrs = true;
   bool clones = true;             // files can share storage
+  bool knows_holes = true;        // and what storage they take; else it lacks seek() and allocate()
+  bool copies = true;
   bool answers_at_once = false;   // every operation is done when its call returns
   bool knows_creation = true;     // Attributes::created is there
   int large_directory = 100'000;  // entries of the largest directory worth the time

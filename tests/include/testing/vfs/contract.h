@@ -21,3 +21,13 @@
   INSTANTIATE_TEST_SUITE_P(prefix, VfsRangeContract, backends, name_of);   \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsXattrContract, backends, name_of);   \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsAclContract, backends, name_of)
+
+// For stores of which a machine may have none.
+#define STAG_VFS_CONTRACT_MAY_BE_IDLE()                              \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsContract);        \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsRefusalContract); \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsChangeContract);  \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsSpaceContract);   \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsRangeContract);   \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsXattrContract);   \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsAclContract)

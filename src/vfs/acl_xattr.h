@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "vfs/acl.h"
 
-namespace stag::vfs::posix {
+namespace stag::vfs {
 
 inline constexpr const char* kAccessAcl = "system.posix_acl_access";
 inline constexpr const char* kDefaultAcl = "system.posix_acl_default";
@@ -18,4 +18,4 @@ std::optional<Acl> acl_of_xattr(Bytes bytes);
 // The list is not empty: that is the absence of the attribute.
 std::vector<std::byte> xattr_of_acl(const Acl& acl);
 
-}  // namespace stag::vfs::posix
+}  // namespace stag::vfs

@@ -1,6 +1,8 @@
-#include "vfs/posix/errors.h"
+#include "vfs/errors.h"
 
-namespace stag::vfs::posix {
+#include <cerrno>
+
+namespace stag::vfs {
 
 Status status_of(int error) {
   switch (error) {
@@ -56,4 +58,4 @@ Status status_of(int error) {
   }
 }
 
-}  // namespace stag::vfs::posix
+}  // namespace stag::vfs

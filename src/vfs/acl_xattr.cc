@@ -1,6 +1,6 @@
-#include "vfs/posix/acl_xattr.h"
+#include "vfs/acl_xattr.h"
 
-namespace stag::vfs::posix {
+namespace stag::vfs {
 namespace {
 
 constexpr std::uint32_t kXattrVersion = 2;
@@ -53,4 +53,4 @@ std::vector<std::byte> xattr_of_acl(const Acl& acl) {
   return bytes;
 }
 
-}  // namespace stag::vfs::posix
+}  // namespace stag::vfs

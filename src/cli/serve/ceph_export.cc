@@ -1,0 +1,101 @@
+#include "cli/serve/ceph_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#ifdef STAG_CEPH
+#include "vfs/ceph/ceph.h"
+#endif
+
+namespace stag::cli {
+namespace {
+
+constexpr std::string_view kScheme = "ceph:";
+
+std::string* setting_of(std::string_view name, CephPlace& place) {
+  if (name == "conf") return &place.configuration;
+  if (name == "id") return &place.id;
+  if (name == "fs") return &place.file_system;
+  if (name == "gateway") return &place.gateway;
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_ceph(std::string_view folder) {
+  return folder.starts_with(kScheme);
+}
+
+Result<CephPlace, std::string> parse_ceph(std::string_view folder) {
+  CephPlace place;
+  folder.remove_prefix(kScheme.size());
+  const std::size_t question = std::min(folder.find('?'), folder.size());
+  place.path = folder.substr(0, question);
+  if (!place.path.starts_with('/'))
+    return Failure{
+        fmt::format("ceph:{} is no directory of CephFS; write its path from '/' on: "
+                    "ceph:/projects",
+                    place.path)};
+  for (std::string_view rest = folder.substr(std::min(question + 1, folder.size()));
+       !rest.empty();) {
+    const std::size_t end = std::min(rest.find('&'), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    const std::size_t equals = std::min(word.find('='), word.size());
+    std::string* const setting = setting_of(word.substr(0, equals), place);
+    if (setting == nullptr || equals + 1 >= word.size())
+      return Failure{fmt::format(
+          "'{}' means nothing behind a directory of CephFS; there are conf=FILE, id=NAME, fs=NAME "
+          "and gateway=NAME",
+          word)};
+    *setting = word.substr(equals + 1);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return place;
+}
+
+#ifdef STAG_CEPH
+
+namespace {
+
+using CephOpened = Result<std::shared_ptr<vfs::FileSystem>, std::string>;
+
+CephOpened mount_ceph(const vfs::CephFileSystem::Options& options) {
+  auto opened = vfs::CephFileSystem::open(options);
+  if (!opened) return Failure{opened.error()};
+  return std::shared_ptr<vfs::FileSystem>(*std::move(opened));
+}
+
+}  // namespace
+
+CephOpened open_ceph(const CephPlace& place, const std::string& name, std::uint64_t file_system_id,
+                     StoreWatch& stores) {
+  const StoreWorkers workers = stores.make("export " + name);
+  vfs::CephFileSystem::Options options;
+  options.root = place.path;
+  options.configuration = place.configuration;
+  options.id = place.id;
+  options.file_system = place.file_system;
+  // Each export is a client of its own to the cluster.
+  if (!place.gateway.empty()) options.gateway = place.gateway + ":" + name;
+  options.file_system_id = file_system_id;
+  options.workers = workers.plain;
+  options.sync_workers = workers.syncing;
+  auto opened = stores.ask(workers, [options] { return mount_ceph(options); });
+  if (!opened)
+    return Failure{std::string("the Ceph cluster does not answer; do its monitors run?")};
+  return *std::move(opened);
+}
+
+#else
+
+Result<std::shared_ptr<vfs::FileSystem>, std::string> open_ceph(const CephPlace&,
+                                                                const std::string&, std::uint64_t,
+                                                                StoreWatch&) {
+  return Failure{std::string(
+      "this program was built without CephFS; build it where libcephfs-dev is installed")};
+}
+
+#endif
+
+}  // namespace stag::cli

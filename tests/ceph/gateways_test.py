@@ -1,0 +1,175 @@
+"""Two gateways, `stag serve` twice, to one CephFS (docs/scale.md): a client writes through one and reads through the other, and goes
+on with the other when its own is killed. Run by tests/ceph/run, which starts the cluster."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+import harness  # noqa: E402
+from harness import PATIENCE, Server, stag  # noqa: E402
+
+CONF = os.environ["STAG_CEPH_CONF"]
+# Clients that retry for as long as a take-over takes.
+COUNT = 5
+
+
+def ceph(*arguments):
+    done = subprocess.run(["ceph", "-c", CONF, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    if done.returncode != 0:
+        raise AssertionError((arguments, done.stderr))
+    return done.stdout
+
+
+def pump(source, target):
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+    except OSError:
+        pass
+    for end in (source, target):
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+class Address:
+    """An address that goes from one gateway to another, as one of a pair's network does."""
+
+    def __init__(self, port):
+        self.target = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.close()
+                continue
+            for ends in ((client, server), (server, client)):
+                threading.Thread(target=pump, args=ends, daemon=True).start()
+
+
+class Gateways(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.mkdtemp(prefix="stag-gateways-")
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.key = None
+        self.gateways = {}
+
+    def gateway(self, name, *arguments):
+        """Started; with the handle key of the first one."""
+        state = os.path.join(self.work, name)
+        if not os.path.isdir(state):
+            os.mkdir(state)
+            if self.key is not None:
+                shutil.copy(self.key, os.path.join(state, "handle.key"))
+        server = Server([f"/data=ceph:/?conf={CONF}&gateway={name},no_root_squash"], state, arguments)
+        self.key = self.key or os.path.join(state, "handle.key")
+        self.gateways[name] = server
+        self.addCleanup(self.end, name)
+        return server
+
+    def end(self, name):
+        server = self.gateways.pop(name, None)
+        if server is not None:
+            self.assertEqual(server.end(), 0)
+
+    def kill(self, name):
+        server = self.gateways.pop(name)
+        server.process.kill()
+        server.process.wait()
+        server.process.stdout.close()
+        server.errors.close()
+
+    def good(self, *arguments, **options):
+        result = stag(*arguments, **options)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
+        return result.stdout
+
+    def fence(self, name):
+        """What the one who takes over does first: the cluster takes everything away from the dead one."""
+        sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
+        dead = [each["id"] for each in sessions if each["client_metadata"].get("uuid") == f"{name}:/data"]
+        self.assertEqual(len(dead), 1, sessions)
+        ceph("tell", "mds.a", "client", "evict", f"id={dead[0]}")
+
+    def test_what_is_written_through_one_is_read_through_the_other(self):
+        a, b = self.gateway("a"), self.gateway("b")
+        for count in range(COUNT):
+            for writer, reader in ((a, b), (b, a)):
+                text = f"{count} {writer.tcp_port}\n" * 1000
+                self.good("cp", "-", writer.tcp("/data/shared"), input=text)
+                self.assertEqual(self.good("cat", reader.tcp("/data/shared")), text)
+        self.good("mkdir", a.tcp("/data/folder"))
+        self.good("mv", b.tcp("/data/shared"), b.tcp("/data/folder/moved"))
+        self.assertEqual(self.good("ls", a.tcp("/data/folder")).split(), ["moved"])
+        self.good("rm", "-r", a.tcp("/data/folder"))
+        self.assertNotIn("folder", self.good("ls", b.tcp("/data")))
+
+    def test_a_client_goes_on_with_the_other_when_its_own_is_killed(self):
+        a, b = self.gateway("a"), self.gateway("b")
+        address = Address(a.tcp_port)
+        self.addCleanup(address.listener.close)
+        directory = os.path.join(self.work, "mount")
+        os.mkdir(directory)
+        done = stag("mount", f"nfs://127.0.0.1:{address.port}/data?proto=tcp&version=3", directory)
+        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
+            self.skipTest("FUSE does not mount here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(stag, "umount", "--lazy", directory)
+        path = os.path.join(directory, "file")
+        with open(path, "w+b", buffering=0) as file:
+            file.write(b"safe " * 1000)
+            os.fsync(file.fileno())
+            # Not on any disk when the gateway dies: the client has it still, and finds out.
+            file.write(b"late " * 1000)
+            self.kill("a")
+            self.fence("a")
+            address.target = b.tcp_port
+            os.fsync(file.fileno())
+            file.write(b"more " * 1000)
+            os.fsync(file.fileno())
+            file.seek(0)
+            self.assertEqual(file.read(), b"safe " * 1000 + b"late " * 1000 + b"more " * 1000)
+        self.assertEqual(self.good("cat", b.tcp("/data/file")), "safe " * 1000 + "late " * 1000 + "more " * 1000)
+        self.good("umount", directory)
+
+    def test_a_gateway_that_starts_again_takes_its_own_past_from_the_cluster(self):
+        a = self.gateway("a")
+        self.good("cp", "-", a.tcp("/data/before"), input="text\n")
+        self.kill("a")
+        again = self.gateway("a")
+        self.assertEqual(self.good("cat", again.tcp("/data/before")), "text\n")
+        sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
+        named = [each for each in sessions if each["client_metadata"].get("uuid") == "a:/data"]
+        self.assertEqual(len(named), 1)
+
+    def test_it_is_said_what_is_wrong_with_an_export_of_ceph(self):
+        for place, code, sentence in (
+            ("ceph:data", 2, "write its path from '/' on"),
+            ("ceph:/?colour=red", 2, "there are conf=FILE, id=NAME, fs=NAME and gateway=NAME"),
+            ("ceph:/?conf=/none/such", 1, "cannot read the configuration of Ceph in /none/such"),
+            (f"ceph:/none/such?conf={CONF}", 1, "cannot mount /none/such of CephFS"),
+        ):
+            with self.subTest(place):
+                done = stag("serve", "--export", f"/data={place}", "--state", os.path.join(self.work, "state"))
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(sentence, done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
