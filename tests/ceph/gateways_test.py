@@ -37,6 +37,7 @@ def pump(source, target):
             end.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+    source.close()
 
 
 class Address:
@@ -100,19 +101,27 @@ class Gateways(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
         return result.stdout
 
+    def put(self, text, url):
+        path = os.path.join(self.work, "text")
+        with open(path, "w") as file:
+            file.write(text)
+        self.good("cp", path, url)
+
     def fence(self, name):
-        """What the one who takes over does first: the cluster takes everything away from the dead one."""
+        """What the one who takes over does first, when it is told to go: the cluster takes everything away from the dead one."""
         sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
         dead = [each["id"] for each in sessions if each["client_metadata"].get("uuid") == f"{name}:/data"]
         self.assertEqual(len(dead), 1, sessions)
-        ceph("tell", "mds.a", "client", "evict", f"id={dead[0]}")
+        # A process of its own from the start: one that begins while a file of a dead gateway is open here waits with it.
+        command = f"read go && exec ceph -c {CONF} tell mds.a client evict id={dead[0]}"
+        return subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
 
     def test_what_is_written_through_one_is_read_through_the_other(self):
         a, b = self.gateway("a"), self.gateway("b")
         for count in range(COUNT):
             for writer, reader in ((a, b), (b, a)):
                 text = f"{count} {writer.tcp_port}\n" * 1000
-                self.good("cp", "-", writer.tcp("/data/shared"), input=text)
+                self.put(text, writer.tcp("/data/shared"))
                 self.assertEqual(self.good("cat", reader.tcp("/data/shared")), text)
         self.good("mkdir", a.tcp("/data/folder"))
         self.good("mv", b.tcp("/data/shared"), b.tcp("/data/folder/moved"))
@@ -132,13 +141,15 @@ class Gateways(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.addCleanup(stag, "umount", "--lazy", directory)
         path = os.path.join(directory, "file")
+        fence = self.fence("a")
         with open(path, "w+b", buffering=0) as file:
             file.write(b"safe " * 1000)
             os.fsync(file.fileno())
             # Not on any disk when the gateway dies: the client has it still, and finds out.
             file.write(b"late " * 1000)
             self.kill("a")
-            self.fence("a")
+            fence.communicate("go\n", PATIENCE)
+            self.assertEqual(fence.returncode, 0)
             address.target = b.tcp_port
             os.fsync(file.fileno())
             file.write(b"more " * 1000)
@@ -150,7 +161,7 @@ class Gateways(unittest.TestCase):
 
     def test_a_gateway_that_starts_again_takes_its_own_past_from_the_cluster(self):
         a = self.gateway("a")
-        self.good("cp", "-", a.tcp("/data/before"), input="text\n")
+        self.put("text\n", a.tcp("/data/before"))
         self.kill("a")
         again = self.gateway("a")
         self.assertEqual(self.good("cat", again.tcp("/data/before")), "text\n")

@@ -1,0 +1,38 @@
+#include "cli/serve/ceph_export.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::cli {
+namespace {
+
+TEST(CephExport, is_told_from_a_folder_by_its_first_word) {
+  EXPECT_TRUE(is_ceph("ceph:/"));
+  EXPECT_FALSE(is_ceph("/srv/ceph:"));
+  EXPECT_FALSE(is_ceph("./ceph:/"));
+  EXPECT_FALSE(is_ceph(""));
+}
+
+TEST(CephExport, is_a_path_with_settings) {
+  const auto plain = parse_ceph("ceph:/projects");
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->path, "/projects");
+  EXPECT_TRUE(plain->configuration.empty() && plain->id.empty());
+  const auto full = parse_ceph("ceph:/?conf=/etc/other.conf&id=nfs&fs=home&gateway=a");
+  ASSERT_TRUE(full.ok());
+  EXPECT_EQ(full->path, "/");
+  EXPECT_EQ(full->configuration, "/etc/other.conf");
+  EXPECT_EQ(full->id, "nfs");
+  EXPECT_EQ(full->file_system, "home");
+  EXPECT_EQ(full->gateway, "a");
+}
+
+TEST(CephExport, is_refused_with_a_sentence_that_says_what_there_is) {
+  for (const std::string_view wrong : {"ceph:", "ceph:projects", "ceph:?id=nfs"})
+    EXPECT_NE(parse_ceph(wrong).error().find("from '/' on"), std::string::npos) << wrong;
+  for (const std::string_view wrong :
+       {"ceph:/?user=nfs", "ceph:/?id", "ceph:/?id=", "ceph:/?id=a&&fs=b"})
+    EXPECT_NE(parse_ceph(wrong).error().find("id=NAME"), std::string::npos) << wrong;
+}
+
+}  // namespace
+}  // namespace stag::cli
