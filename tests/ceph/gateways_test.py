@@ -3,6 +3,7 @@ on with the other when its own is killed. Run by tests/ceph/run, which starts th
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -168,6 +169,23 @@ class Gateways(unittest.TestCase):
         sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
         named = [each for each in sessions if each["client_metadata"].get("uuid") == "a:/data"]
         self.assertEqual(len(named), 1)
+
+    def test_a_cluster_that_hangs_holds_nobody_else_and_not_the_end(self):
+        patience = ("--drain", "1", "--store-patience", "1")
+        state = os.path.join(self.work, "hangs")
+        server = Server([f"/data=ceph:/?conf={CONF}", "/memory=memory"], state, patience)
+        self.good("ls", server.tcp("/data"))
+        for name in ("mds", "osd", "mgr", "mon"):
+            with open(os.path.join(os.path.dirname(CONF), f"{name}.pid")) as file:
+                daemon = int(file.read())
+            os.kill(daemon, signal.SIGSTOP)
+            self.addCleanup(os.kill, daemon, signal.SIGCONT)
+        self.good("ls", server.tcp("/memory"))
+        server.process.terminate()
+        self.assertEqual(server.process.wait(PATIENCE), 1)
+        self.assertIn("no answer from the file system below export /data", server.log())
+        server.process.stdout.close()
+        server.errors.close()
 
     def test_it_is_said_what_is_wrong_with_an_export_of_ceph(self):
         for place, code, sentence in (
