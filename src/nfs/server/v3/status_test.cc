@@ -57,6 +57,13 @@ TEST(Nfs3Status, is_INVAL_where_RFC_1813_says_so) {
   EXPECT_EQ(to_nfsstat3(kReadlink, vfs::Status::NotSymlink), NFS3ERR_INVAL);
 }
 
+TEST(Nfs3Status, asks_a_client_whose_name_is_not_known_yet_to_come_back) {
+  EXPECT_EQ(to_nfsstat3(Refusal::Undecided), NFS3ERR_JUKEBOX);
+  for (std::uint32_t procedure = 1; procedure <= 21; ++procedure)
+    EXPECT_TRUE(may_return(procedure, NFS3ERR_JUKEBOX)) << procedure;
+  EXPECT_EQ(to_nfsstat3(Refusal::NotAdmitted), NFS3ERR_ACCES);
+}
+
 TEST(Nfs3Status, becomes_the_nearest_that_the_procedure_may_return) {
   EXPECT_EQ(to_nfsstat3(kRemove, vfs::Status::IsDirectory), NFS3ERR_ACCES);
   EXPECT_EQ(to_nfsstat3(kCommit, vfs::Status::IsDirectory), NFS3ERR_IO);
