@@ -352,7 +352,7 @@ class Delegations(Mounted):
 
 
 class Locks(Mounted):
-    """Of versions 4.1 and 4.2 the server keeps them: two mounts are two clients."""
+    """Of version 4 the server keeps them: two mounts are two clients."""
 
     def setUp(self):
         super().setUp()
@@ -375,7 +375,16 @@ class Locks(Mounted):
             lock(*arguments)
 
     def test_of_one_mount_are_in_the_way_of_another(self):
-        self.mount_both(self.url() + "&version=4.1")
+        self.one_mount_is_in_the_way_of_another("version=4.1")
+
+    def test_of_version_4_0_are_in_the_way_of_another_mount_too(self):
+        self.one_mount_is_in_the_way_of_another("version=4.0&callback=127.0.0.1")
+
+    def test_come_with_callbacks_by_TCP(self):
+        self.one_mount_is_in_the_way_of_another("version=4.1&callback=tcp")
+
+    def one_mount_is_in_the_way_of_another(self, options):
+        self.mount_both(self.url() + "&" + options)
         ours, theirs = self.open_both()
         fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
         self.refused(fcntl.lockf, theirs, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 9)

@@ -354,6 +354,8 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "  uid=N, gid=N      who the server is told the user is, with sec=sys [the local user]\n"
       "  version=2|3|4|4.0|4.1|4.2, rsize=N, wsize=N (64K, 1M), fabric=iwarp|verbs|auto,\n"
       "  sec=sys|krb5|krb5i|krb5p\n"
+      "  callback=ADDR[:PORT]  version 4.0: where this machine listens for the server's callbacks\n"
+      "  callback=tcp      versions 4.1 and 4.2: callbacks by TCP, to the port mountport [2049]\n"
       "\nSizes: N bytes, or NK, NM, NG (1024), NKB, NMB (1000), as 64K or 1.5GiB.\n"
       "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
       "signal\n"

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "cli/support/output.h"
+#include "endpoint/callback_listener.h"
 #include "endpoint/kerberos.h"
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
@@ -216,8 +217,12 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   files.calls.machine_credentials = *std::move(machine);
   files.calls.cancel = run.cancel;
   files.calls.version = parsed->version;
-  Outcome<std::unique_ptr<nfs::client::Session>> session = co_await nfs::client::Session::open(
-      {*remote->nfs_connector_, *remote->mount_connector_}, *parsed, files);
+  if (parsed->callback)
+    remote->callbacks_ = endpoint::make_callback_listener(run.loop, *parsed->callback);
+  const nfs::client::Connectors connectors{*remote->nfs_connector_, *remote->mount_connector_,
+                                           remote->callbacks_.get()};
+  Outcome<std::unique_ptr<nfs::client::Session>> session =
+      co_await nfs::client::Session::open(connectors, *parsed, files);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
   remote->share(files);

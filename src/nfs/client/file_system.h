@@ -108,9 +108,9 @@ class FileSystem {
   Task<Outcome<Verifier>> commit(Handle file, std::uint64_t offset = 0, std::uint32_t count = 0);
 
   // Opens a file: for `asked`, of the bits kRead and kModify of client::access, or kExecute alone.
-  // Versions 4.1 and 4.2 hold the open at the server, which keeps the file from those who deny
-  // such access to others; the client holds it over restarts of the server. Other versions check
-  // the permissions, as all do for kExecute. Whoever opens also closes.
+  // Version 4 holds the open at the server, also over its restarts; 4.0 if the file was found by
+  // a name; one that others have renamed is Stale. Elsewhere, and for kExecute, only the
+  // permissions are checked. Whoever opens also closes.
   // Status::StateLost, from anything done by an open: the server has given it up, or locks by it.
   Task<Outcome<Opened>> open(Handle file, std::uint32_t asked);
   // Creates a file, which may be there, and opens it, also where its mode would not permit that.

@@ -6,9 +6,14 @@ v4::SETCLIENTID4args ClientV40::set_clientid() const {
   v4::SETCLIENTID4args args;
   args.client.id = Rope::copy_of(bytes_of(identity_.owner));
   args.client.verifier = identity_.verifier;
-  // Nobody listens there (RFC 7530 3.3.3: port 0), so that nothing is delegated.
-  args.callback.cb_program = 0x40000000;
+  // RFC 7530 16.33.4: the program is the client's choice, from the transient range.
+  args.callback.cb_program = v4::NFS4_CALLBACK;
+  // Nobody listens at port 0, so that nothing is delegated.
   args.callback.cb_location = {"tcp", "0.0.0.0.0.0"};
+  if (listening_) {
+    args.callback.cb_location = listening_->at;
+    args.callback_ident = listening_->ident;
+  }
   return args;
 }
 
@@ -31,14 +36,23 @@ Fate ClientV40::on_confirm(v4::nfsstat4 status) {
   if (status == v4::NFS4ERR_STALE_CLIENTID) return from_the_start();
   if (status != v4::NFS4_OK) return Fate::Refused;
   step_ = Step::Ready;
+  ++incarnation_;
   return Fate::Go;
 }
 
-Fate ClientV40::on_status(v4::nfsstat4 status) {
-  if (status == v4::NFS4ERR_STALE_CLIENTID || status == v4::NFS4ERR_EXPIRED)
-    return from_the_start();
-  recoveries_ = 0;
-  return Fate::Go;
+Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in) {
+  switch (status) {
+    case v4::NFS4ERR_STALE_CLIENTID:
+    case v4::NFS4ERR_STALE_STATEID:  // RFC 7530 9.1.1: the server has restarted
+    case v4::NFS4ERR_EXPIRED:
+      // Somebody else may have begun again meanwhile.
+      return sent_in == incarnation_ && step_ == Step::Ready ? from_the_start() : Fate::Again;
+    case v4::NFS4ERR_BAD_SEQID:
+      return Fate::Go;
+    default:
+      recoveries_ = 0;
+      return Fate::Go;
+  }
 }
 
 }  // namespace stag::nfs::session

@@ -32,12 +32,38 @@ TEST(ClientV40, is_confirmed_with_the_verifier_it_was_given) {
 }
 
 TEST(ClientV40, begins_again_when_the_server_has_forgotten_it) {
-  for (const auto status : {v4::NFS4ERR_STALE_CLIENTID, v4::NFS4ERR_EXPIRED}) {
+  for (const auto status :
+       {v4::NFS4ERR_STALE_CLIENTID, v4::NFS4ERR_STALE_STATEID, v4::NFS4ERR_EXPIRED}) {
     ClientV40 client = confirmed_client();
-    EXPECT_EQ(client.on_status(v4::NFS4ERR_NOENT), Fate::Go);
-    EXPECT_EQ(client.on_status(status), Fate::Again);
+    EXPECT_EQ(client.on_status(v4::NFS4ERR_NOENT, 1), Fate::Go);
+    EXPECT_EQ(client.on_status(status, 1), Fate::Again);
     EXPECT_EQ(client.step(), ClientV40::Step::SetClientid);
   }
+}
+
+TEST(ClientV40, keeps_a_client_ID_that_is_newer_than_the_call) {
+  ClientV40 client = confirmed_client();
+  EXPECT_EQ(client.incarnation(), 1u);
+  client.on_status(v4::NFS4ERR_STALE_CLIENTID, 1);
+  EXPECT_EQ(client.on_status(v4::NFS4ERR_STALE_CLIENTID, 1), Fate::Again) << "once for both";
+  client.on_set_clientid(given(8));
+  client.on_confirm(v4::NFS4_OK);
+  EXPECT_EQ(client.on_status(v4::NFS4ERR_STALE_STATEID, 1), Fate::Again);
+  EXPECT_EQ(client.step(), ClientV40::Step::Ready);
+  EXPECT_EQ(client.clientid(), 8u);
+}
+
+TEST(ClientV40, names_no_place_for_callbacks_where_it_does_not_listen) {
+  EXPECT_EQ(ClientV40({"owner"}).set_clientid().callback.cb_location.na_r_addr, "0.0.0.0.0.0");
+}
+
+TEST(ClientV40, says_where_it_listens_for_callbacks) {
+  ClientV40 client({"owner"});
+  client.listens({{"tcp6", "::1.8.1"}, 77});
+  const v4::SETCLIENTID4args args = client.set_clientid();
+  EXPECT_EQ(args.callback.cb_location.na_r_netid, "tcp6");
+  EXPECT_EQ(args.callback.cb_location.na_r_addr, "::1.8.1");
+  EXPECT_EQ(args.callback_ident, 77u);
 }
 
 TEST(ClientV40, gives_a_server_up_that_forgets_it_every_time) {

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 namespace stag::nfs::session {
-namespace {
 
-// RFC 8881 8.2.2: with this number a stateid is the latest one of its state.
-v4::stateid4 latest(v4::stateid4 stateid) {
-  stateid.seqid = 0;
+// RFC 8881 8.2.2: with the number 0 a stateid is the latest one of its state.
+v4::stateid4 Opens::kept(v4::stateid4 stateid) const {
+  if (version_ == Version::WithSessions) stateid.seqid = 0;
   return stateid;
 }
-
-}  // namespace
 
 Opens::Open* Opens::find(Id id) {
   const auto found = opens_.find(id);
@@ -24,7 +21,7 @@ const Opens::Open* Opens::find(Id id) const {
 }
 
 void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid) {
-  opens_[id] = {.file = file, .access = access, .stateid = latest(stateid)};
+  opens_[id] = {.file = file, .access = access, .stateid = kept(stateid)};
 }
 
 void Opens::drop(Id id) {
@@ -63,20 +60,35 @@ std::optional<v4::stateid4> Opens::lock_stateid(Id id, const LockOwner& owner) c
 
 bool Opens::has_locks(Id id, const LockOwner& owner) const {
   const Open* open = find(id);
-  return open != nullptr && open->locks.contains(owner);
+  if (open == nullptr) return false;
+  const auto found = open->locks.find(owner);
+  return found != open->locks.end() && !found->second.modes.empty();
+}
+
+bool Opens::has_locks(const LockOwner& owner) const {
+  return std::ranges::any_of(opens_,
+                             [&](const auto& open) { return has_locks(open.first, owner); });
 }
 
 const Opens::LockOwner* Opens::any_lock_owner(Id id) const {
   const Open* open = find(id);
-  return open == nullptr || open->locks.empty() ? nullptr : &open->locks.begin()->first;
+  if (open == nullptr) return nullptr;
+  for (const auto& [owner, locks] : open->locks)
+    if (!locks.modes.empty()) return &owner;
+  return nullptr;
 }
 
 void Opens::on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::stateid4& stateid) {
   Open* open = find(id);
   if (open == nullptr) return;
   Locks& locks = open->locks[owner];
-  locks.stateid = latest(stateid);
+  locks.stateid = kept(stateid);
   locks.modes.set(lock.range, lock.mode);
+  if (lock.mode == state::RangeMode::None) on_unlock(id, owner, lock.range);
+}
+
+void Opens::on_maybe_locked(Id id, const LockOwner& owner, const Lock& lock) {
+  if (Open* open = find(id)) open->locks[owner].modes.set(lock.range, lock.mode);
 }
 
 void Opens::on_unlock(Id id, const LockOwner& owner, const state::Range& range) {
@@ -85,8 +97,27 @@ void Opens::on_unlock(Id id, const LockOwner& owner, const state::Range& range) 
   const auto found = open->locks.find(owner);
   if (found == open->locks.end()) return;
   found->second.modes.set(range, state::RangeMode::None);
-  if (found->second.modes.empty()) open->locks.erase(found);
-  if (open->locks.empty()) open->locks_lost = false;
+  const bool known = version_ == Version::V40 && found->second.stateid;
+  if (found->second.modes.empty() && !known) open->locks.erase(found);
+  if (any_lock_owner(id) == nullptr) open->locks_lost = false;
+}
+
+bool Opens::forget(const LockOwner& owner) {
+  bool known = false;
+  for (auto& [id, open] : opens_) {
+    const auto found = open.locks.find(owner);
+    if (found == open.locks.end()) continue;
+    known |= found->second.stateid.has_value();
+    open.locks.erase(found);
+  }
+  return known;
+}
+
+void Opens::on_old_stateid(Id id, const LockOwner& owner) {
+  Open* open = find(id);
+  if (open == nullptr) return;
+  const auto found = open->locks.find(owner);
+  if (found != open->locks.end() && found->second.stateid) ++found->second.stateid->seqid;
 }
 
 void Opens::on_restart() {
@@ -96,6 +127,7 @@ void Opens::on_restart() {
     if (open.state == State::Lost) continue;
     open.state = State::Reclaim;
     to_reclaim_.insert(id);
+    std::erase_if(open.locks, [](const auto& locks) { return locks.second.modes.empty(); });
     for (auto& [owner, locks] : open.locks) {
       locks.stateid.reset();
       if (!open.locks_lost) locks.reclaim_from = 0;
@@ -104,12 +136,14 @@ void Opens::on_restart() {
 }
 
 void Opens::free_later(const Open& open) {
+  if (version_ == Version::V40) return;  // it has no FREE_STATEID
   for (const auto& [owner, locks] : open.locks)
     if (locks.stateid) to_free_.push_back(*locks.stateid);
   to_free_.push_back(open.stateid);
 }
 
 void Opens::lose_locks(Open& open) {
+  std::erase_if(open.locks, [](const auto& locks) { return locks.second.modes.empty(); });
   open.locks_lost = !open.locks.empty();
   for (auto& [owner, locks] : open.locks) {
     locks.stateid.reset();
@@ -170,8 +204,9 @@ std::optional<Opens::Claim> Opens::next_reopen() const {
 }
 
 // One lock was reclaimed; the owner's next one is due.
-void Opens::on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid) {
-  locks.stateid = latest(stateid);
+void Opens::on_reclaimed(Locks& locks, const state::Range& range,
+                         const v4::stateid4& stateid) const {
+  locks.stateid = kept(stateid);
   locks.reclaim_from.reset();
   if (range.last != state::Range::kEnd) locks.reclaim_from = range.last + 1;
 }
@@ -181,7 +216,7 @@ void Opens::on_claimed(const Claim& claim, const v4::stateid4& stateid) {
   Open* open = find(claim.open);
   if (open == nullptr) return;
   if (claim.kind != Claim::Kind::ReclaimLock) {
-    open->stateid = latest(stateid);
+    open->stateid = kept(stateid);
     open->state = State::Held;
     to_reopen_.erase(claim.open);
     return;

@@ -1,12 +1,12 @@
-// Opens: what a client of NFSv4.1 and 4.2 holds at its server, opens of files and byte-range locks
-// under them, so that it can be claimed again from a server that has lost it (RFC 8881 sections
-// 8.4.2, 9.6). It says what is to be claimed next, and is told what the server said:
+// Opens: what a client of NFSv4 holds at its server, opens of files and byte-range locks under
+// them, so that it can be claimed again from a server that has lost it (RFC 8881 sections 8.4.2,
+// 9.6; RFC 7530 9.6.2). It says what is to be claimed next, and is told what the server said:
 //
 //   the server has restarted      -> open by CLAIM_PREVIOUS, locks with `reclaim`: in the grace
 //                                    period, before RECLAIM_COMPLETE
 //   that is refused, or a stateid is not known any more, because the lease had run out
-//                                 -> FREE_STATEID, open by CLAIM_FH; the locks are lost, as others
-//                                    may have had them meanwhile
+//                                 -> FREE_STATEID, open by CLAIM_FH (in version 4.0 by CLAIM_NULL
+//                                    alone); the locks are lost, as others may have had them
 //   that is refused, too          -> the open is lost
 //
 // What is lost stays in the books, so that whoever holds it is told, until he gives it back.
@@ -47,6 +47,12 @@ class Opens {
     v4::stateid4 stateid{};  // of Free
   };
 
+  // Of versions with sessions the latest stateid of a state is meant whatever its number, and a
+  // lock owner without locks is forgotten. In version 4.0 the number counts, and an owner's stateid
+  // is kept until forget() (RFC 7530 9.1.4.4, 16.10.5).
+  enum class Version : std::uint8_t { V40, WithSessions };
+  explicit Opens(Version version = Version::WithSessions) : version_(version) {}
+
   bool empty() const { return opens_.empty(); }
   std::size_t size() const { return opens_.size(); }
   // Of the first open; 0: there is none.
@@ -69,7 +75,15 @@ class Opens {
   const LockOwner* any_lock_owner(Id id) const;
   // The server has granted a lock, or taken it back (mode None).
   void on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::stateid4& stateid);
+  // It may have granted a lock: nobody has heard. It is to be taken back, as one that it has.
+  void on_maybe_locked(Id id, const LockOwner& owner, const Lock& lock);
+  // There is no lock there any more, whatever the server says.
   void on_unlock(Id id, const LockOwner& owner, const state::Range& range);
+  // Of version 4.0. Whether the owner has locks by any open; an owner that is not named any more
+  // (true: the server knows it); and the server's answer with a newer stateid was lost.
+  bool has_locks(const LockOwner& owner) const;
+  bool forget(const LockOwner& owner);
+  void on_old_stateid(Id id, const LockOwner& owner);
 
   // The server has restarted: it knows nothing of all this.
   void on_restart();
@@ -116,10 +130,12 @@ class Opens {
   void lose_locks(Open& open);
   void free_later(const Open& open);
   void freed();
-  static void on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid);
+  void on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid) const;
   static bool is_of(const Open& open, const v4::stateid4& stateid);
+  v4::stateid4 kept(v4::stateid4 stateid) const;
   static std::optional<Lock> first_lock(const Modes& modes, std::uint64_t from);
 
+  Version version_;
   std::map<Id, Open> opens_;
   std::set<Id> to_reclaim_;  // that are, or have locks that are
   std::set<Id> to_reopen_;

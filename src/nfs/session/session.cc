@@ -138,7 +138,8 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
   sessionid_ = made.csr_sessionid;
   slots_.reset(std::min(fore_.ca_maxrequests, identity_.slots));
   back_bound_ = (made.csr_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0;
-  back_slots_ = identity_.called_back && back_bound_ ? made.csr_back_chan_attrs.ca_maxrequests : 0;
+  const bool called = (identity_.called_back && back_bound_) || identity_.called_back_elsewhere;
+  back_slots_ = called ? made.csr_back_chan_attrs.ca_maxrequests : 0;
   status_flags_ = 0;
   step_ = complete_ ? Step::Ready : Step::ReclaimComplete;
   return Fate::Go;

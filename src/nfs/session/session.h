@@ -46,7 +46,8 @@ struct Identity {
   std::string owner;         // co_ownerid: unique among all clients of the server
   v4::verifier4 verifier{};  // of this incarnation
   std::uint32_t slots = Slots::kMost;
-  bool called_back = false;  // the connection of CREATE_SESSION takes callbacks
+  bool called_back = false;            // the connection of CREATE_SESSION takes callbacks
+  bool called_back_elsewhere = false;  // another connection does, which is bound to the session
   // The steps, and BIND_CONN_TO_SESSION, go with RPCSEC_GSS and integrity: SP4_MACH_CRED is asked.
   bool machine_credential = false;
   std::uint32_t message_max = (1u << 20) + (8u << 10);  // bytes of a COMPOUND and of its results

@@ -16,8 +16,8 @@ struct ProtocolOptions {
   std::optional<rpc::Credentials> machine_credentials{};
   std::uint32_t version = 3;             // of NFS: 2, 3 or 4
   std::optional<std::uint32_t> minor{};  // of version 4; nullopt: the highest of both sides
-  // Versions 4.1 and 4.2: the server may delegate files that are open. Until it asks for them back,
-  // this client answers opens and attributes of them itself (RFC 8881 section 10.4).
+  // Version 4 (4.0 with Connectors::callbacks): the server may delegate files that are open. Until
+  // it asks for them back, their opens and attributes are answered here (RFC 8881 section 10.4).
   bool delegations = false;
   CancelToken cancel{};                         // cancels every operation
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever

@@ -7,6 +7,7 @@
 #include "nfs/client/session/mount.h"
 #include "nfs/client/session/name_space.h"
 #include "nfs/client/v4/callback_service.h"
+#include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
@@ -104,9 +105,13 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   }
   nfs_ = std::move(*nfs);
   if (url_.version == 4) {
+    if (!options_.calls.delegations) co_return Ok{};
+    const Outcome<Ok> listening = listen(connectors.callbacks);
+    if (!listening) co_return Failure{listening.error()};
+    callbacks_ = std::make_unique<nfs4::CallbackService>();
     // It stands before the session names it (RFC 8881 2.10.3.1).
-    if (options_.calls.delegations) callbacks_ = std::make_unique<nfs4::CallbackService>();
-    if (callbacks_) nfs_->serve_reverse(callbacks_->service());
+    if (!url_.callbacks_by_tcp) nfs_->serve_reverse(callbacks_->service());
+    if (url_.callbacks_by_tcp) co_return co_await connect_back_channel(connectors.mount);
     co_return Ok{};
   }
   const Outcome<bool> shared = co_await shares_connection();
@@ -121,6 +126,32 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
         Error::of_call({"connect to the MOUNT service (mountport= in the URL names its port)", {}},
                        mount.error())};
   mount_ = std::move(*mount);
+  co_return Ok{};
+}
+
+// Where the server of version 4.0 connects to (RFC 8167 3.1).
+Outcome<Ok> Session::listen(rpc::Listener* listener) {
+  if (listener == nullptr || url_.minor.value_or(0) > 0) return Ok{};
+  auto service = std::make_unique<nfs4::CallbackServiceV40>();
+  const Result<Address, Reason> at = listener->listen(service->service());
+  if (!at)
+    return Failure{Error::of_call({"listen for callbacks (callback= in the URL)", {}},
+                                  rpc::CallError::transport(at.error(), "tcp"))};
+  listener_ = listener;
+  service->listens_at(*at);
+  callbacks_v40_ = std::move(service);
+  return Ok{};
+}
+
+// RFC 8167 3.2: a connection that has a reverse direction, for that alone.
+Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp) {
+  auto back = co_await tcp.connect(url_.mount_address(), options_.calls.cancel);
+  if (!back)
+    co_return Failure{Error::of_call(
+        {"connect the back channel by TCP (mountport= in the URL names its port)", {}},
+        back.error())};
+  back_ = *std::move(back);
+  back_->serve_reverse(callbacks_->service());
   co_return Ok{};
 }
 
@@ -148,8 +179,8 @@ Task<Outcome<Ok>> Session::mount() {
 }
 
 Task<Outcome<Ok>> Session::begin_version_4() {
-  Outcome<std::shared_ptr<nfs4::Nfs4>> protocol =
-      co_await nfs4::Nfs4::connect(*nfs_, options_.calls, callbacks_.get());
+  Outcome<std::shared_ptr<nfs4::Nfs4>> protocol = co_await nfs4::Nfs4::connect(
+      *nfs_, options_.calls, {callbacks_.get(), callbacks_v40_.get(), back_.get()});
   if (!protocol) co_return Failure{protocol.error()};
   protocol_ = *protocol;
   const Outcome<Handle> root = co_await (*protocol)->root({"find the root", {}});
@@ -172,6 +203,8 @@ Task<void> Session::close() {
   }
   rpc::ClientSecurity* const security = options_.calls.credentials.security();
   if (nfs_ && security != nullptr) co_await security->end(*nfs_);
+  if (listener_ != nullptr) co_await listener_->close();
+  if (back_) co_await back_->close();
   if (mount_) co_await mount_->close();
   if (nfs_) co_await nfs_->close();
 }

@@ -26,17 +26,21 @@
 #include "nfs/client/file_system.h"
 #include "nfs/client/session/url.h"
 #include "rpc/channel.h"
+#include "rpc/listener.h"
 
 namespace stag::nfs::client {
 
 namespace nfs4 {
 class CallbackService;
+class CallbackServiceV40;
 }  // namespace nfs4
 
-// Both outlive the Session.
+// All outlive the Session.
 struct Connectors {
   rpc::Connector& nfs;    // the transport that the URL names
   rpc::Connector& mount;  // TCP: for MOUNT, and rpcbind where it is asked
+  // TCP: where the server of version 4.0 calls back; null: nowhere, and it delegates nothing.
+  rpc::Listener* callbacks = nullptr;
 };
 
 class Session {
@@ -66,12 +70,18 @@ class Session {
   Task<Outcome<Ok>> mount();
   // Of version 4, in the place of mount().
   Task<Outcome<Ok>> begin_version_4();
+  Outcome<Ok> listen(rpc::Listener* listener);
+  Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp);
   rpc::Channel& mount_channel() { return mount_ ? *mount_ : *nfs_; }
 
   Url url_;
   FileSystemOptions options_;
-  std::unique_ptr<nfs4::CallbackService> callbacks_;  // with delegations; outlives the connection
+  // With delegations; they outlive the connections.
+  std::unique_ptr<nfs4::CallbackService> callbacks_;
+  std::unique_ptr<nfs4::CallbackServiceV40> callbacks_v40_;
+  rpc::Listener* listener_ = nullptr;  // listens
   std::unique_ptr<rpc::Channel> nfs_;
+  std::unique_ptr<rpc::Channel> back_;   // for callbacks alone; null: they come on nfs_
   std::unique_ptr<rpc::Channel> mount_;  // null: the NFS connection carries MOUNT as well
   std::shared_ptr<Protocol> protocol_;   // of version 4
   std::unique_ptr<FileSystem> files_;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/network.h"
+
 namespace stag::nfs::client {
 namespace {
 
@@ -156,6 +158,30 @@ Parsed group(Url& url, std::string_view value) {
   return id_into("gid", value, url.gid);
 }
 
+// "tcp", or an address and perhaps a port.
+Parsed callback(Url& url, std::string_view value) {
+  url.callbacks_by_tcp = value == "tcp";
+  if (url.callbacks_by_tcp) return Ok{};
+  const bool bracket = value.starts_with('[');
+  const std::size_t end = std::min(value.find(bracket ? ']' : ':'), value.size());
+  const std::string_view host = value.substr(bracket ? 1 : 0, end - (bracket ? 1 : 0));
+  std::string_view port = value.substr(std::min(end + (bracket ? 1 : 0), value.size()));
+  const bool has_port = port.starts_with(':');
+  const bool closed = !bracket || end < value.size();
+  const bool good = IpAddress::parse(host).has_value() && closed && (port.empty() || has_port);
+  if (!good)
+    return wrong("callback",
+                 quoted(value) + " is neither tcp nor a numeric address of this " +
+                     "machine, perhaps with :PORT (an IPv6 address stands in brackets)");
+  std::optional<std::uint16_t> number_of_port;
+  if (has_port) {
+    const Parsed parsed = port_into("the port of callback", port.substr(1), number_of_port);
+    if (!parsed) return parsed;
+  }
+  url.callback = Address{std::string(host), number_of_port.value_or(0)};
+  return Ok{};
+}
+
 struct UrlOption {
   std::string_view name;
   Parsed (*take)(Url&, std::string_view value);
@@ -172,6 +198,7 @@ constexpr std::array kOptions{
     UrlOption{"rpcbindport", rpcbind_port},
     UrlOption{"uid", user},
     UrlOption{"gid", group},
+    UrlOption{"callback", callback},
 };
 
 Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view>& seen) {
@@ -187,7 +214,7 @@ Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view
   return wrong(
       quoted(name),
       "no such option; there are version, proto, fabric, mountport, rsize, wsize, sec, port, "
-      "rpcbindport, uid and gid");
+      "rpcbindport, uid, gid and callback");
 }
 
 Parsed take_options(Url& url, std::string_view text) {

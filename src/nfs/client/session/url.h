@@ -2,7 +2,7 @@
 //
 //   nfs://host[:port]/export/path?version=2|3|4|4.0|4.1|4.2&proto=rdma|tcp&fabric=iwarp|verbs|auto&
 //         mountport=N&rsize=N&wsize=N&sec=sys|krb5|krb5i|krb5p&port=rpcbind&rpcbindport=N&
-//         uid=N&gid=N
+//         uid=N&gid=N&callback=tcp|ADDRESS[:PORT]
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
 // IPv6 address stands in brackets. The options may come in any order, each once. With
@@ -45,6 +45,11 @@ struct Url {
   std::optional<std::uint32_t> read_size;  // bytes, above 0
   std::optional<std::uint32_t> write_size;
   std::optional<std::uint32_t> uid, gid;  // for AUTH_SYS, in place of the local user's
+  // Where the client listens for callbacks of version 4.0: an address of this machine that the
+  // server reaches, and a port (0: any). Versions with sessions need none.
+  std::optional<Address> callback;
+  // Callbacks of versions 4.1 and 4.2 come by a TCP connection of their own, to mount_address().
+  bool callbacks_by_tcp = false;
 
   // Fails with Kind::Url and a sentence that names the offending part.
   static Outcome<Url> parse(std::string_view text);

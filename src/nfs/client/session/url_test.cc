@@ -109,6 +109,19 @@ TEST(Url, takes_who_the_user_is_at_his_word_unless_told_to_prove_it) {
   EXPECT_EQ(parsed("nfs://h/x?sec=krb5p").security, Url::Security::Krb5p);
 }
 
+TEST(Url, says_how_callbacks_come) {
+  EXPECT_FALSE(parsed("nfs://h/x").callback);
+  EXPECT_FALSE(parsed("nfs://h/x").callbacks_by_tcp);
+  EXPECT_TRUE(parsed("nfs://h/x?callback=tcp").callbacks_by_tcp);
+  EXPECT_FALSE(parsed("nfs://h/x?callback=tcp").callback);
+  EXPECT_EQ(parsed("nfs://h/x?callback=192.0.2.7").callback, (Address{"192.0.2.7", 0}));
+  EXPECT_EQ(parsed("nfs://h/x?callback=192.0.2.7:700").callback, (Address{"192.0.2.7", 700}));
+  EXPECT_EQ(parsed("nfs://h/x?callback=[::1]:700").callback, (Address{"::1", 700}));
+  EXPECT_EQ(parsed("nfs://h/x?callback=[::1]").callback, (Address{"::1", 0}));
+  for (const char* text : {"", "host", "::1", "[::1", "[::1]7", "192.0.2.7:", "192.0.2.7:x", "udp"})
+    EXPECT_FALSE(Url::parse("nfs://h/x?callback=" + std::string(text)).ok()) << text;
+}
+
 TEST(Url, names_the_part_that_is_wrong) {
   const std::pair<std::string_view, std::string_view> mistakes[] = {
       {"http://h/x", "is no NFS URL"},

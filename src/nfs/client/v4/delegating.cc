@@ -19,7 +19,8 @@ ProtocolOptions SessionClient::background_options() {
 }
 
 bool SessionClient::wants_delegations() const {
-  return callbacks_ != nullptr && reached_ && !stop_.cancelled();
+  const bool asked_back = callbacks_ != nullptr || listening_ != nullptr;
+  return asked_back && reached_ && !stop_.cancelled();
 }
 
 bool SessionClient::is_own(const rpc::Credentials& credentials) const {
@@ -36,7 +37,8 @@ void SessionClient::take_delegation(const File& file, const Attributes& attribut
   const bool recalled = reading ? given.read().recall : given.write().recall;
   std::optional<Delegations::Written> written;
   if (!reading) written = {.change = change, .size = attributes.size};
-  const bool wanted = !recalled && wants_delegations();
+  // Version 4.0 cannot say which kind is wanted; by it files are delegated for reading only.
+  const bool wanted = !recalled && wants_delegations() && (reading || minor_ > 0);
   if (!wanted || !delegations_.add(file, stateid, opens_.access(file.open), written)) {
     // The same one again, of a file that was opened twice at once, is held already.
     if (!wanted || !delegations_.knows(stateid))
@@ -87,7 +89,7 @@ Task<void> SessionClient::give_back(Delegations::Return delegation) {
   request.put_handle(delegation.file.handle);
   request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});
   const Outcome<Reply> returned = co_await run(kGivingBack, request.once_only(), options);
-  if (!returned && returned.error().kind == Error::Kind::Nfs) {
+  if (minor_ > 0 && !returned && returned.error().kind == Error::Kind::Nfs) {
     Request free;
     free.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {delegation.stateid});
     static_cast<void>(co_await run(kGivingBack, free.once_only(), options));
@@ -118,7 +120,8 @@ void SessionClient::note_flags() {
   reached_ = (flags & kUnreached) == 0;
   if (reached_) return;
   give_back_all();
-  if (goes_on && !std::exchange(restoring_, true)) background_.add(restore_back_channel());
+  if (goes_on && !std::exchange(restoring_, true))
+    background_.add(back_ == nullptr ? restore_back_channel() : bind_back_connection());
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -20,7 +20,7 @@ class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs
   Nfs4Delegated() : Nfs4ClientWorld(GetParam()) {
     options.calls.delegations = true;
     start_callbacks();
-    protocol = must(nfs4::Nfs4::connect(channel, options.calls, &service));
+    protocol = must(nfs4::Nfs4::connect(channel, options.calls, {&service, nullptr, nullptr}));
     const Handle top = must(protocol->root({"find the root", {}}));
     FileSystem all(protocol, top, "/", options);
     files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);

@@ -163,7 +163,7 @@ Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uin
   request.put_handle(file.handle);
   const std::size_t at = request.add(
       v4::OP_READ, &Op::opread, {v4::stateid4{}, offset, static_cast<std::uint32_t>(to.size())});
-  if (file.open != 0) request.set_by({at, file.open});
+  if (file.open != 0) request.set_by({at, file.open, {}, {}});
   const std::array<rpc::ResultBuffer, 1> sinks{{{v4::item::READ4resok_data, to}}};
   request.sinks = sinks;
   Outcome<Reply> reply = co_await run(context, request);
@@ -184,7 +184,7 @@ Task<Outcome<WritePart>> Nfs4::write(OperationContext context, File file, std::u
   const std::size_t at =
       request.add(v4::OP_WRITE, &Op::opwrite,
                   {v4::stateid4{}, offset, to_stable_how4(stable), Rope::borrow(data)});
-  if (file.open != 0) request.set_by({at, file.open});
+  if (file.open != 0) request.set_by({at, file.open, {}, {}});
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   auto* got = reply->get(at, &OpResult::opwrite);
@@ -236,6 +236,7 @@ Task<Outcome<ListedPart>> Nfs4::list(OperationContext context, Handle directory,
   for (v4::entry4& entry : got->resok4().reply.entries) {
     Outcome<ListedEntry> listed = to_listed(context, entry, with_attributes);
     if (!listed) co_return Failure{listed.error()};
+    note_place(listed->entry.handle, listed->entry.attributes, directory, listed->entry.name);
     part.entries.push_back(*std::move(listed));
   }
   co_return part;

@@ -70,6 +70,24 @@ v4::stateid4 SessionClient::sent_stateid(Request& request) {
   }
 }
 
+// Of a LOCK or LOCKU that was done.
+void SessionClient::note_lock(Request& request, Attempt& came) {
+  if (!request.by_open() || came.status != v4::NFS4_OK) return;
+  const Request::ByOpen& by = *request.by_open();
+  if (by.place >= came.results.size()) return;
+  OpResult& result = came.results[by.place];
+  if (result.resop == v4::OP_LOCK && result.oplock().status == v4::NFS4_OK)
+    opens_.on_lock(by.open, by.owner, by.lock, result.oplock().resok4().lock_stateid);
+  if (result.resop == v4::OP_LOCKU && result.oplocku().status == v4::NFS4_OK)
+    opens_.on_lock(by.open, by.owner, by.lock, result.oplocku().lock_stateid());
+}
+
+void SessionClient::on_unlock(session::Opens::Id id, const session::Opens::LockOwner& owner,
+                              const state::Range& range) {
+  opens_.on_unlock(id, owner, range);
+  if (minor_ == 0 && !owners_.is_busy(owner)) settle_lock_owner(owner);
+}
+
 void SessionClient::hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
                          const v4::stateid4& stateid) {
   opens_.add(id, to_nfs_fh4(file), access, stateid);
@@ -85,9 +103,9 @@ Task<Outcome<Ok>> SessionClient::unlock_all(OperationContext context, File file,
     request.put_handle(file.handle);
     const std::size_t at = request.add(v4::OP_LOCKU, &Op::oplocku,
                                        {v4::READ_LT, 0, v4::stateid4{}, 0, state::Range::kEnd});
-    request.set_by({at, file.open, name});
+    request.set_by({at, file.open, name, {{}, state::RangeMode::None}});
     const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
-    opens_.on_unlock(file.open, name, {});
+    on_unlock(file.open, name, {});
     if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
   }
   co_return Ok{};
@@ -100,9 +118,11 @@ Task<Outcome<Ok>> SessionClient::close_open(OperationContext context, File file,
   Request request;
   request.put_handle(file.handle);
   const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, v4::stateid4{}});
-  request.set_by({at, file.open});
+  request.set_by({at, file.open, {}, {}});
   const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
   opens_.remove(file.open);
+  if (!reply) owners_.renew(file.open);
+  owners_.release(file.open);
   if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
   co_return unlocked;
 }
@@ -111,14 +131,16 @@ void SessionClient::renew_later() {
   renewal_ = channel().loop().after(session_.lease() / 3, [this] { background_.add(renewed()); });
 }
 
-// RFC 8881 8.3: a SEQUENCE renews the lease. Whether it worked does not matter: the next one, or
-// the next call, finds out again.
+// RFC 8881 8.3: a SEQUENCE renews the lease, in version 4.0 a RENEW. Whether it worked does not
+// matter: the next one, or the next call, finds out again.
 Task<void> SessionClient::renewed() {
   renewing_ = !opens_.empty();
   if (!renewing_) co_return;
-  if (session_.renewal_due(channel().loop().now())) {
-    ProtocolOptions options = background_options();
-    options.cancel = CancelToken(stop_);
+  ProtocolOptions options = background_options();
+  options.cancel = CancelToken(stop_);
+  if (minor_ == 0) {
+    co_await renew_v40(options);
+  } else if (session_.renewal_due(channel().loop().now())) {
     Request request;
     static_cast<void>(co_await run({"renew the lease", {}}, request, options));
   }

@@ -21,11 +21,11 @@ Nfs4::Nfs4(std::shared_ptr<SessionClient> client, const ProtocolOptions& options
 }
 
 Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, ProtocolOptions options) {
-  return connect(channel, std::move(options), nullptr);
+  return connect(channel, std::move(options), Callbacks());
 }
 
 Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, ProtocolOptions options,
-                                                   CallbackService* callbacks) {
+                                                   Callbacks callbacks) {
   constexpr std::uint32_t kHighest = 2;
   constexpr std::uint32_t kLowest = 0;
   const OperationContext context{"make a session", {}};
@@ -77,7 +77,15 @@ Task<Outcome<Found>> Nfs4::lookup(OperationContext context, Handle directory,
   if (!reply) co_return Failure{reply.error()};
   const std::optional<Found> found = described.found(*reply);
   if (!found) co_return Failure{no_object(context)};
+  if (name != "..") note_place(found->handle, found->attributes, directory, name);
   co_return *found;
+}
+
+void Nfs4::note_place(const std::optional<Handle>& file,
+                      const std::optional<Attributes>& attributes, const Handle& directory,
+                      std::string_view name) {
+  if (minor() > 0 || !file || !attributes || attributes->type != FileType::Regular) return;
+  client_->places().put(*file, directory, name);
 }
 
 v4::createhow4 Nfs4::how_to_create(const SetAttributes& attributes, CreateMode mode) {
@@ -105,49 +113,28 @@ v4::OPEN4args Nfs4::creation(std::string_view name, const SetAttributes& attribu
   return args;
 }
 
-// Opens and closes in one COMPOUND.
+// Opens and closes in one COMPOUND; version 4.0, which has no current stateid, in two.
 Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std::string_view name,
                                  SetAttributes attributes, CreateMode mode) {
+  if (minor() == 0) {
+    Outcome<Made> made =
+        co_await create_open(context, directory, name, attributes, mode, access::kModify);
+    if (!made) co_return made;
+    const Outcome<Ok> closed = co_await close(context, {*made->handle, made->open});
+    if (!closed) co_return Failure{closed.error()};
+    made->open = 0;
+    co_return made;
+  }
   Request request;
   request.put_handle(directory);
-  const std::size_t open = request.add_open(creation(name, attributes, mode));
+  request.add_open(creation(name, attributes, mode));
   // RFC 8881 16.2.3.1.2: the current stateid is that of the OPEN.
   v4::stateid4 current;
   current.seqid = 1;
-  if (minor() > 0) request.add(v4::OP_CLOSE, &Op::opclose, {0, current});
+  request.add(v4::OP_CLOSE, &Op::opclose, {0, current});
   const Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
-  const Outcome<Made> made = made_of(context, described, reply);
-  if (!made || minor() > 0) co_return made;
-  auto* opened = reply->get(open, &OpResult::opopen);
-  if (opened == nullptr) co_return Failure{no_object(context)};
-  const Outcome<Ok> closed = co_await close_v40(context, *made->handle, opened->resok4());
-  if (!closed) co_return Failure{closed.error()};
-  co_return made;
-}
-
-// RFC 7530 16.18: the first open of an owner is confirmed. There is no current stateid, so that it
-// is closed by COMPOUNDs of its own.
-Task<Outcome<Ok>> Nfs4::close_v40(OperationContext context, Handle file, v4::OPEN4resok opened) {
-  v4::seqid4 number = 1;
-  v4::stateid4 stateid = opened.stateid;
-  if ((opened.rflags & v4::OPEN4_RESULT_CONFIRM) != 0) {
-    Request confirm;
-    confirm.put_handle(file);
-    const std::size_t at =
-        confirm.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {stateid, number++});
-    Outcome<Reply> reply = co_await run(context, confirm.once_only());
-    if (!reply) co_return Failure{reply.error()};
-    auto* confirmed = reply->get(at, &OpResult::opopen_confirm);
-    if (confirmed == nullptr) co_return Failure{no_object(context)};
-    stateid = confirmed->resok4().open_stateid;
-  }
-  Request close;
-  close.put_handle(file);
-  close.add(v4::OP_CLOSE, &Op::opclose, {number, stateid});
-  const Outcome<Reply> reply = co_await run(context, close.once_only());
-  if (!reply) co_return Failure{reply.error()};
-  co_return Ok{};
+  co_return made_of(context, described, reply);
 }
 
 Task<Outcome<Made>> Nfs4::make(OperationContext context, Handle directory, std::string_view name,
@@ -201,6 +188,7 @@ Task<Outcome<Ok>> Nfs4::remove_checked(OperationContext context, Handle director
   request.add(v4::OP_RESTOREFH);
   request.add(v4::OP_REMOVE, &Op::opremove, {std::string(name)});
   const Outcome<Reply> reply = co_await run(context, request.once_only());
+  if (reply) client_->places().remove(directory, name);
   if (reply) co_return Ok{};
   if (reply.error().is(Status::NotSync)) co_return Failure{Error::of_status(context, otherwise)};
   co_return Failure{reply.error()};
@@ -223,6 +211,7 @@ Task<Outcome<Ok>> Nfs4::rename(OperationContext context, Handle from_directory,
   request.add(v4::OP_RENAME, &Op::oprename, {std::string(from), std::string(to)});
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
+  client_->places().rename(from_directory, from, to_directory, to);
   co_return Ok{};
 }
 

@@ -1,9 +1,10 @@
 // NFS version 4.0, 4.1 and 4.2 (RFC 7530, RFC 8881, RFC 7862) as a Protocol: a COMPOUND for each
-// operation; creating a file takes three in version 4.0.
+// operation; creating a file takes up to three in version 4.0.
 //
 //   names          remove and rmdir check the type in the same COMPOUND: REMOVE itself does not
 //   read, write    by the open that they are given, else with the anonymous stateid
-//   open           holds an open (opens.cc); in version 4.0 it only checks the permissions
+//   open           holds an open (opens.cc); in version 4.0 by the name that the file was found by,
+//                  without one it only checks the permissions
 //   create         opens and closes at once
 //   listings       have neither "." nor ".."
 //   owners         numbers; a name of the server's domain is shown as nobody (65534), but root is 0
@@ -24,11 +25,10 @@ class Nfs4 final : public Protocol {
   // a session. NotSupported: there is none.
   static Task<Outcome<std::shared_ptr<Nfs4>>> connect(rpc::Channel& channel,
                                                       ProtocolOptions options);
-  // With a service that stands on the Channel's reverse direction; null: there
-  // is none.
+  // With services that are there already: on the Channel's reverse direction, and where the client
+  // listens.
   static Task<Outcome<std::shared_ptr<Nfs4>>> connect(rpc::Channel& channel,
-                                                      ProtocolOptions options,
-                                                      CallbackService* callbacks);
+                                                      ProtocolOptions options, Callbacks callbacks);
   // The root of the server's name space.
   Task<Outcome<Handle>> root(OperationContext context);
   std::uint32_t minor() const { return client_->minor(); }
@@ -59,13 +59,13 @@ class Nfs4 final : public Protocol {
 
   Task<Outcome<Made>> create(OperationContext context, Handle directory, std::string_view name,
                              SetAttributes attributes, CreateMode mode) override;
-  // 4.1 and 4.2; those that open() gives without state have the number 0.
+  // Those that open() gives without state have the number 0.
   Task<Outcome<Opened>> open(OperationContext context, Handle file, std::uint32_t asked) override;
   Task<Outcome<Made>> create_open(OperationContext context, Handle directory, std::string_view name,
                                   SetAttributes attributes, CreateMode mode,
                                   std::uint32_t asked) override;
   Task<Outcome<Ok>> close(OperationContext context, File file) override;
-  bool has_locks() const override { return minor() > 0; }
+  bool has_locks() const override { return true; }
   Task<Outcome<Ok>> lock(OperationContext context, File file, LockOwner owner,
                          FileLock wanted) override;
   Task<Outcome<Ok>> unlock(OperationContext context, File file, LockOwner owner,
@@ -130,7 +130,20 @@ class Nfs4 final : public Protocol {
                            v4::createtype4 what, SetAttributes attributes);
   Task<Outcome<Ok>> remove_checked(OperationContext context, Handle directory,
                                    std::string_view name, v4::nfs_opnum4 check, Status otherwise);
-  Task<Outcome<Ok>> close_v40(OperationContext context, Handle file, v4::OPEN4resok opened);
+  struct Granted {
+    Opened opened;
+    std::uint64_t as_of = 0;
+    std::uint64_t change = 0;
+    v4::open_delegation4 delegation;
+  };
+  Task<Outcome<Granted>> hold_open(OperationContext context, Request request, std::size_t open,
+                                   session::Opens::Id id, std::uint32_t share, bool with_change);
+  void take_delegation(const Granted& granted);
+  Task<Outcome<Opened>> open_named(OperationContext context, Handle file, Places::Place place,
+                                   std::uint32_t share);
+  // Version 4.0: a file was found there.
+  void note_place(const std::optional<Handle>& file, const std::optional<Attributes>& attributes,
+                  const Handle& directory, std::string_view name);
   Task<Outcome<std::optional<Opened>>> open_delegated(OperationContext context, Handle file,
                                                       std::uint32_t share);
   v4::OPEN4args creation(std::string_view name, const SetAttributes& attributes, CreateMode mode);

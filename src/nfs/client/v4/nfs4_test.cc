@@ -143,6 +143,14 @@ TEST_P(Nfs4Client, leaves_nothing_open_behind_a_creation) {
   EXPECT_EQ(clients()[0].held.opens, 0u);
 }
 
+TEST_P(Nfs4Client, reads_again_as_often_as_connections_are_cut_behind_a_READ) {
+  const Handle of = file("file", "content");
+  channel.accident = Accident::CutAfter;
+  channel.at = channel.calls + 1;
+  channel.times = 10;
+  EXPECT_EQ(content(of, 7), "content");
+}
+
 TEST_P(Nfs4Client, removes_files_by_remove_and_directories_by_rmdir) {
   file("file");
   must(files().mkdir(root(), "folder", {}));

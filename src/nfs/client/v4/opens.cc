@@ -66,58 +66,112 @@ Task<Outcome<std::optional<Opened>>> Nfs4::open_delegated(OperationContext conte
   co_return Failure{attributes.error()};
 }
 
+// OPEN in the place `open`, by `id`, which holds what it gives.
+Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request request,
+                                             std::size_t open, Opens::Id id, std::uint32_t share,
+                                             bool with_change) {
+  const Described described(request);
+  std::optional<std::size_t> change;
+  if (with_change)
+    change = request.add(v4::OP_GETATTR, &Op::opgetattr, {bitmap_of({v4::FATTR4_CHANGE})});
+  const std::uint64_t as_of = client_->delegations().changes();
+  Outcome<Reply> reply = co_await run(context, request.once_only());
+  if (!reply) {
+    client_->on_not_opened(id);
+    co_return Failure{reply.error()};
+  }
+  auto* opened = reply->get(open, &OpResult::opopen);
+  const std::optional<Found> found = described.found(*reply);
+  if (opened == nullptr || !found) co_return Failure{no_object(context)};
+  client_->hold(id, found->handle, share, opened->resok4().stateid);
+  const std::uint64_t changed = change_in(*reply, change);
+  co_return Granted{{{found->handle, id}, *found->attributes},
+                    as_of,
+                    changed,
+                    std::move(opened->resok4().delegation)};
+}
+
+void Nfs4::take_delegation(const Granted& granted) {
+  client_->take_delegation(granted.opened.file, granted.opened.attributes, granted.as_of,
+                           granted.change, granted.delegation);
+}
+
+// Version 4.0 opens by name. It may be another file's by now.
+Task<Outcome<Opened>> Nfs4::open_named(OperationContext context, Handle file, Places::Place place,
+                                       std::uint32_t share) {
+  const Opens::Id id = client_->fresh_number();
+  v4::OPEN4args args;
+  args.share_access = share;
+  args.claim.claim = v4::CLAIM_NULL;
+  args.claim.file() = place.name;
+  Request request;
+  request.put_handle(place.directory);
+  const std::size_t at = request.add_open(std::move(args), id);
+  const Outcome<Granted> granted =
+      co_await hold_open(context, std::move(request), at, id, share, false);
+  const bool gone = !granted && granted.error().is(Status::NoEntry);
+  if (!granted && !gone) co_return Failure{granted.error()};
+  if (!gone && granted->opened.file.handle == file) {
+    take_delegation(*granted);
+    co_return granted->opened;
+  }
+  client_->places().remove(place.directory, place.name);
+  if (!gone)
+    static_cast<void>(co_await client_->close_open(context, granted->opened.file, options_));
+  co_return Failure{Error::of_status(context, Status::Stale)};
+}
+
 Task<Outcome<Opened>> Nfs4::open(OperationContext context, Handle file, std::uint32_t asked) {
   const std::uint32_t share = share_access(asked);
-  if (minor() == 0 || share == 0) co_return co_await Protocol::open(context, file, asked);
+  if (share == 0) co_return co_await Protocol::open(context, file, asked);
   if (options_.delegations) {
     const Outcome<std::optional<Opened>> here = co_await open_delegated(context, file, share);
     if (!here) co_return Failure{here.error()};
     if (*here) co_return **here;
   }
+  if (minor() == 0) {
+    const std::optional<Places::Place> place = client_->places().find(file);
+    if (place) co_return co_await open_named(context, file, *place, share);
+    const Outcome<Opened> plain = co_await Protocol::open(context, file, asked);
+    if (plain && plain->attributes.type == FileType::Directory)
+      co_return Failure{Error::of_status(context, Status::IsDirectory)};
+    co_return plain;
+  }
   const bool wants = options_.delegations && client_->wants_delegations();
-  const std::uint64_t as_of = client_->delegations().changes();
   const Opens::Id id = client_->fresh_number();
   v4::OPEN4args args;
   args.share_access = share | wanted_delegation(share, wants);
   args.claim.claim = v4::CLAIM_FH;
   Request request;
   request.put_handle(file);
-  const std::size_t open = request.add_open(std::move(args), id);
-  const Described described(request);
-  std::optional<std::size_t> change;
-  if (wants && (share & v4::OPEN4_SHARE_ACCESS_WRITE) != 0)
-    change = request.add(v4::OP_GETATTR, &Op::opgetattr, {bitmap_of({v4::FATTR4_CHANGE})});
-  Outcome<Reply> reply = co_await run(context, request.once_only());
-  if (!reply) co_return Failure{reply.error()};
-  auto* opened = reply->get(open, &OpResult::opopen);
-  const std::optional<Found> found = described.found(*reply);
-  if (opened == nullptr || !found) co_return Failure{no_object(context)};
-  client_->hold(id, file, share, opened->resok4().stateid);
-  client_->take_delegation({file, id}, *found->attributes, as_of, change_in(*reply, change),
-                           opened->resok4().delegation);
-  co_return Opened{{file, id}, *found->attributes};
+  const bool with_change = wants && (share & v4::OPEN4_SHARE_ACCESS_WRITE) != 0;
+  const std::size_t at = request.add_open(std::move(args), id);
+  const Outcome<Granted> granted =
+      co_await hold_open(context, std::move(request), at, id, share, with_change);
+  if (!granted) co_return Failure{granted.error()};
+  take_delegation(*granted);
+  co_return granted->opened;
 }
 
 Task<Outcome<Made>> Nfs4::create_open(OperationContext context, Handle directory,
                                       std::string_view name, SetAttributes attributes,
                                       CreateMode mode, std::uint32_t asked) {
   const std::uint32_t share = share_access(asked);
-  if (minor() == 0 || share == 0)
-    co_return co_await create(context, directory, name, attributes, mode);
+  if (share == 0) co_return co_await create(context, directory, name, attributes, mode);
   const Opens::Id id = client_->fresh_number();
   v4::OPEN4args args = creation(name, attributes, mode);
-  args.share_access = share | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  args.share_access = share | (minor() > 0 ? v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG : 0);
   Request request;
   request.put_handle(directory);
-  const std::size_t open = request.add_open(std::move(args), id);
-  const Described described(request);
-  Outcome<Reply> reply = co_await run(context, request.once_only());
-  if (!reply) co_return Failure{reply.error()};
-  auto* opened = reply->get(open, &OpResult::opopen);
-  const std::optional<Found> found = described.found(*reply);
-  if (opened == nullptr || !found) co_return Failure{no_object(context)};
-  client_->hold(id, found->handle, share, opened->resok4().stateid);
-  co_return Made{found->handle, found->attributes, id};
+  const std::size_t at = request.add_open(std::move(args), id);
+  const Outcome<Granted> granted =
+      co_await hold_open(context, std::move(request), at, id, share, false);
+  if (!granted) co_return Failure{granted.error()};
+  const File& file = granted->opened.file;
+  note_place(file.handle, granted->opened.attributes, directory, name);
+  // Version 4.0 cannot ask for none.
+  if (minor() == 0) take_delegation(*granted);
+  co_return Made{file.handle, granted->opened.attributes, id};
 }
 
 Task<Outcome<Ok>> Nfs4::close(OperationContext context, File file) {
@@ -138,13 +192,10 @@ Task<Outcome<Ok>> Nfs4::lock(OperationContext context, File file, LockOwner owne
   Request request;
   request.put_handle(file.handle);
   const std::size_t at = request.add(v4::OP_LOCK, &Op::oplock, std::move(args));
-  request.set_by({at, file.open, name});
+  request.set_by({at, file.open, name, {*range, lock_mode(wanted)}});
   Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
-  auto* locked = reply->get(at, &OpResult::oplock);
-  if (locked == nullptr) co_return Failure{contradiction(context)};
-  client_->opens().on_lock(file.open, name, {*range, lock_mode(wanted)},
-                           locked->resok4().lock_stateid);
+  if (reply->get(at, &OpResult::oplock) == nullptr) co_return Failure{contradiction(context)};
   co_return Ok{};
 }
 
@@ -160,10 +211,10 @@ Task<Outcome<Ok>> Nfs4::unlock(OperationContext context, File file, LockOwner ow
   const std::size_t at =
       request.add(v4::OP_LOCKU, &Op::oplocku,
                   {v4::READ_LT, 0, v4::stateid4{}, range.offset, wire_length(range)});
-  request.set_by({at, file.open, name});
+  request.set_by({at, file.open, name, {*bytes, state::RangeMode::None}});
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
-  client_->opens().on_unlock(file.open, name, *bytes);
+  client_->on_unlock(file.open, name, *bytes);
   co_return Ok{};
 }
 
@@ -175,7 +226,7 @@ Task<Outcome<std::optional<FileLock>>> Nfs4::test_lock(OperationContext context,
   const std::size_t at =
       request.add(v4::OP_LOCKT, &Op::oplockt,
                   {lock_type(wanted), wanted.offset, wire_length(wanted), v4::lock_owner4{}});
-  request.set_by({at, file.open, name_of(owner)});
+  request.set_by({at, file.open, name_of(owner), {}});
   request.expect(v4::NFS4ERR_DENIED);
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};

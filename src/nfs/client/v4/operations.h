@@ -57,11 +57,12 @@ class Request {
     return *open_place_;
   }
   // The operation at `place` is by an open that is held, or by locks of `owner` under it: the
-  // session fills in their stateid; at most one.
+  // session fills in their stateid; at most one. `lock`: what LOCK or LOCKU makes of them.
   struct ByOpen {
     std::size_t place = 0;
     session::Opens::Id open = 0;
     session::Opens::LockOwner owner{};
+    session::Opens::Lock lock{};
   };
   void set_by(ByOpen by) { by_open_ = std::move(by); }
   const std::optional<ByOpen>& by_open() const { return by_open_; }

@@ -1,45 +1,31 @@
 // How a client ID and a session are made, and made again when the server has lost them: one step
 // after the other, by one caller for all.
 #include "nfs/client/protocol/retrying_client.h"
+#include "nfs/client/v4/claims.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 #include "nfs/client/v4/status.h"
 
 namespace stag::nfs::client::nfs4 {
 
-using session::ClientV40;
 using Claim = session::Opens::Claim;
 
 bool SessionClient::ready() const {
-  return minor_ == 0 ? client_v40_.step() == ClientV40::Step::Ready
-                     : session_.step() == session::Step::Ready && opens_.settled();
+  return minor_ == 0 ? ready_v40() : session_.step() == session::Step::Ready && opens_.settled();
 }
 
-Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationContext context,
-                                                                   const ProtocolOptions& options) {
-  const bool setting = client_v40_.step() == ClientV40::Step::SetClientid;
-  Op operation;
-  if (setting) {
-    operation.argop = v4::OP_SETCLIENTID;
-    operation.opsetclientid() = client_v40_.set_clientid();
-  } else {
-    operation.argop = v4::OP_SETCLIENTID_CONFIRM;
-    operation.opsetclientid_confirm() = client_v40_.confirm();
+void SessionClient::begin_claiming(std::uint32_t incarnation) {
+  claimed_from_ = incarnation;
+  // What only a delegation kept open is not claimed.
+  for (const session::Opens::Id open : delegations_.on_restart()) {
+    opens_.remove(open);
+    owners_.renew(open);
   }
-  Outcome<Attempt> came = co_await alone(context, std::move(operation), call_options_of(options));
-  if (!came || came->fate != Fate::Go) co_return came;
-  came->fate = setting ? client_v40_.on_set_clientid(came->results.front().opsetclientid())
-                       : client_v40_.on_confirm(came->status);
-  co_return came;
+  opens_.on_restart();
 }
 
 std::optional<Claim> SessionClient::next_claim() {
-  if (claimed_from_ != session_.incarnation()) {
-    claimed_from_ = session_.incarnation();
-    // What only a delegation kept open is not claimed.
-    for (const session::Opens::Id open : delegations_.on_restart()) opens_.remove(open);
-    opens_.on_restart();
-  }
+  if (claimed_from_ != session_.incarnation()) begin_claiming(session_.incarnation());
   if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaim();
   if (session_.step() == session::Step::Ready) return opens_.next_reopen();
   return std::nullopt;
@@ -53,12 +39,8 @@ Request SessionClient::request_of(const Claim& claim) const {
   }
   request.add(v4::OP_PUTFH, &Op::opputfh, {*opens_.file(claim.open)});
   if (claim.kind == Claim::Kind::ReclaimLock) {
-    v4::LOCK4args args;
-    args.locktype = claim.lock.mode == state::RangeMode::Exclusive ? v4::WRITE_LT : v4::READ_LT;
-    args.reclaim = true;
-    args.offset = claim.lock.range.first;
-    args.length = length_of(claim.lock.range);
-    fill_in_lock(args, {0, claim.open, claim.owner});
+    v4::LOCK4args args = lock_of(claim);
+    fill_in_lock(args, {0, claim.open, claim.owner, {}});
     request.add(v4::OP_LOCK, &Op::oplock, std::move(args));
     return request;
   }
@@ -69,18 +51,6 @@ Request SessionClient::request_of(const Claim& claim) const {
   if (reclaim) args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
   request.add_open(std::move(args), claim.open);
   return request;
-}
-
-// The stateid that a claim gave; nullopt where the server contradicts itself.
-std::optional<v4::stateid4> stateid_of(Claim::Kind kind, Reply reply) {
-  constexpr std::size_t kPlace = 2;  // behind SEQUENCE and PUTFH
-  if (kind == Claim::Kind::Free) return v4::stateid4{};
-  if (kind == Claim::Kind::ReclaimLock) {
-    auto* locked = reply.get(kPlace, &OpResult::oplock);
-    return locked == nullptr ? std::nullopt : std::optional(locked->resok4().lock_stateid);
-  }
-  auto* opened = reply.get(kPlace, &OpResult::opopen);
-  return opened == nullptr ? std::nullopt : std::optional(opened->resok4().stateid);
 }
 
 // One claim; refused, it is marked so, and recovery goes on with the next one.
@@ -99,8 +69,10 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
     co_return came;
   }
   std::optional<v4::stateid4> stateid;
-  if (came->fate == Fate::Go && came->status == v4::NFS4_OK)
-    stateid = stateid_of(claim.kind, Reply(std::move(came->results)));
+  if (came->fate == Fate::Go && came->status == v4::NFS4_OK) {
+    Reply reply(std::move(came->results));
+    stateid = stateid_of(claim.kind, reply);
+  }
   if (stateid)
     opens_.on_claimed(claim, *stateid);
   else
@@ -142,7 +114,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
                    : session_.on_create_session(result.opcreate_session());
   if (session_.has_session() && callbacks_ != nullptr) {
     callbacks_->begin(session_.sessionid(), session_.back_slots(), this);
-    reached_ = session_.back_slots() > 0;
+    reached_ = session_.back_slots() > 0 && back_ == nullptr;
+    if (back_ != nullptr && !std::exchange(restoring_, true))
+      background_.add(bind_back_connection());
   }
   co_return came;
 }

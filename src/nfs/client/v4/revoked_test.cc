@@ -23,7 +23,7 @@ class Nfs4Revoked : public ::testing::Test, public Nfs4ClientWorld {
     connection_ = std::make_shared<rpc::Connection>();
     channel.server->channel.origin().reverse = reverse_;
     channel.server->channel.origin().connection = connection_;
-    protocol = must(nfs4::Nfs4::connect(channel, options.calls, &service_));
+    protocol = must(nfs4::Nfs4::connect(channel, options.calls, {&service_, nullptr, nullptr}));
     const Handle top = must(protocol->root({"find the root", {}}));
     FileSystem all(protocol, top, "/", options);
     files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);

@@ -18,13 +18,16 @@ constexpr OperationContext kEnding{"end the session", {}};
 constexpr std::string_view kOwnerPrefix = "stag ";
 // Times that an operation is tried whose stateid the server does not know.
 constexpr int kMostClaims = 3;
+// Times that an operation is tried whose results were lost, each time with a connection.
+constexpr int kMostRepeats = 32;
 
 // RFC 8881 2.4: unlike that of any other client, and of any other mount of this
 // machine.
-session::Identity fresh_identity(bool called_back, const rpc::Credentials& machine) {
+session::Identity fresh_identity(const Callbacks& callbacks, const rpc::Credentials& machine) {
   std::random_device random;
   session::Identity identity;
-  identity.called_back = called_back;
+  identity.called_back = callbacks.sessions != nullptr && callbacks.back == nullptr;
+  identity.called_back_elsewhere = callbacks.sessions != nullptr && callbacks.back != nullptr;
   identity.machine_credential = machine.security() != nullptr && machine.security()->transforms();
   identity.owner = kOwnerPrefix;
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -48,21 +51,28 @@ bool fits(const std::vector<Op>& asked, const v4::COMPOUND4res& came) {
 }  // namespace
 
 SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& options,
-                             std::uint32_t minor, CallbackService* callbacks)
+                             std::uint32_t minor, Callbacks callbacks)
     : rpc_(channel, ulb::nfs4_client(), options.credentials),
       minor_(minor),
       own_(options),
       machine_(options.machine_credentials.value_or(options.credentials)),
-      session_(fresh_identity(callbacks != nullptr, machine_)),
-      client_v40_(fresh_identity(false, {})),
-      callbacks_(minor > 0 ? callbacks : nullptr),
+      session_(fresh_identity(callbacks, machine_)),
+      client_v40_(fresh_identity({}, {})),
+      opens_(minor > 0 ? session::Opens::Version::WithSessions : session::Opens::Version::V40),
+      callbacks_(minor > 0 ? callbacks.sessions : nullptr),
+      listening_(minor > 0 ? nullptr : callbacks.listening),
+      back_(callbacks.back),
       next_number_(std::uint64_t{std::random_device{}()} << 32 | 1) {
   own_.cancel = {};
   own_.timeout = kGoodbye;
+  if (listening_ == nullptr) return;
+  client_v40_.listens(listening_->listening());
+  listening_->begin(this);
 }
 
 SessionClient::~SessionClient() {
   if (callbacks_ != nullptr) callbacks_->end();
+  if (listening_ != nullptr) listening_->begin(nullptr);
 }
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::send(OperationContext context,
@@ -230,24 +240,24 @@ void SessionClient::fill_in_owner(Request& request) {
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
                                                              Request& request,
                                                              const ProtocolOptions& options) {
-  // Version 4.0 has a client ID only for what opens.
-  if (minor_ > 0 || request.open_place()) {
-    const Outcome<Ok> recovered = co_await recover(context, options);
-    if (!recovered) co_return Failure{recovered.error()};
-    fill_in_owner(request);
-  }
-  if (minor_ == 0) co_return co_await send_v40(context, request, options);
+  if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
+  const Outcome<Ok> recovered = co_await recover(context, options);
+  if (!recovered) co_return Failure{recovered.error()};
+  fill_in_owner(request);
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   const Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};
-  co_return co_await send_with(taken->turn, request.runs_once_only(), context, request, options);
+  Outcome<Attempt> came =
+      co_await send_with(taken->turn, request.runs_once_only(), context, request, options);
+  if (came && came->fate == Fate::Go) note_lock(request, *came);
+  co_return came;
 }
 
 Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
                                         const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options);
-  bool gone = false;
+  int gone = 0;
   int lost = 0;
   for (;;) {
     Outcome<Attempt> came = co_await attempt(context, request, options);
@@ -265,8 +275,7 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
     if (came->fate == Fate::Go)
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
     // Nothing was changed: it may run twice.
-    if (came->fate == Fate::Gone && !request.runs_once_only() && !std::exchange(gone, true))
-      continue;
+    if (came->fate == Fate::Gone && !request.runs_once_only() && ++gone < kMostRepeats) continue;
     const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
     if (!going) co_return Failure{going.error()};
   }
@@ -285,11 +294,10 @@ Task<void> SessionClient::close() {
   renewal_.cancel();
   stop_.cancel();
   co_await background_.join();
-  if (callbacks_ != nullptr) {
-    give_back_all();
-    co_await background_.join();
-    callbacks_->end();
-  }
+  give_back_all();
+  co_await background_.join();
+  if (callbacks_ != nullptr) callbacks_->end();
+  if (listening_ != nullptr) listening_->begin(nullptr);
   if (minor_ == 0) co_return;  // a client ID ends with its lease
   bool heard = true;
   if (session_.has_session()) heard = co_await destroy_session(session_.sessionid());

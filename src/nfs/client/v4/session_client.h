@@ -3,7 +3,7 @@
 // what the server could not do yet or had lost the session of.
 //
 // Version 4.0 has no session: its COMPOUNDs go as they are, and those that open make a client ID
-// first.
+// first; opens and locks are numbered by their owners (session_client_v40.cc).
 //
 // A call that has no answer (cancelled, timed out, refused by the transport) leaves its slot in
 // doubt; whoever takes that slot next settles it first (RFC 8267 section 6.6).
@@ -26,8 +26,11 @@
 #include "nfs/client/protocol/options.h"
 #include "nfs/client/protocol/protocol.h"
 #include "nfs/client/v4/callback_service.h"
+#include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/delegations.h"
 #include "nfs/client/v4/operations.h"
+#include "nfs/client/v4/owners_v40.h"
+#include "nfs/client/v4/places.h"
 #include "nfs/client/v4/wait_list.h"
 #include "nfs/session/client_v40.h"
 #include "nfs/session/opens.h"
@@ -40,12 +43,21 @@ class JukeboxRetry;
 
 namespace stag::nfs::client::nfs4 {
 
+// Services for what a server asks of its client, by version; null: there is none, and nothing is
+// delegated.
+struct Callbacks {
+  CallbackService* sessions = nullptr;      // of 4.1 and 4.2
+  CallbackServiceV40* listening = nullptr;  // of 4.0, where the client listens
+  // A connection of its own for those of `sessions`, which outlives the client; null: they come on
+  // the connection of the session.
+  rpc::Channel* back = nullptr;
+};
+
 class SessionClient final : private Recalled {
  public:
-  // `callbacks` serves the Channel's reverse direction, and outlives this;
-  // null: there are none, and nothing is delegated.
+  // `callbacks` outlive this.
   SessionClient(rpc::Channel& channel, const ProtocolOptions& options, std::uint32_t minor,
-                CallbackService* callbacks = nullptr);
+                Callbacks callbacks = {});
   ~SessionClient();
   SessionClient(const SessionClient&) = delete;
   SessionClient& operator=(const SessionClient&) = delete;
@@ -65,6 +77,13 @@ class SessionClient final : private Recalled {
   void hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
             const v4::stateid4& stateid);
   std::uint64_t fresh_number() { return next_number_++; }
+  // OPEN was refused, or lost.
+  void on_not_opened(session::Opens::Id id) { owners_.release(id); }
+  // There is no lock there any more, whatever the server says.
+  void on_unlock(session::Opens::Id id, const session::Opens::LockOwner& owner,
+                 const state::Range& range);
+  // Of version 4.0, which opens files by name.
+  Places& places() { return places_; }
   // Gives locks and open back.
   Task<Outcome<Ok>> close_open(OperationContext context, File file, const ProtocolOptions& options);
 
@@ -129,14 +148,38 @@ class SessionClient final : private Recalled {
   Task<Outcome<Taken>> take_turn(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Taken>> settled(OperationContext context, Turn turn, const ProtocolOptions& options);
 
+  // Version 4.0 (session_client_v40.cc): an operation that is numbered, and with which numbers.
+  struct Numbers {
+    std::size_t place = 0;
+    std::optional<v4::seqid4> open{};
+    std::optional<v4::seqid4> locks{};
+  };
+  class Unanswered;
   Task<Outcome<Attempt>> send_v40(OperationContext context, Request& request,
                                   const ProtocolOptions& options);
+  Task<Outcome<Attempt>> attempt_v40(OperationContext context, Request& request,
+                                     const ProtocolOptions& options);
+  Task<Outcome<Attempt>> send_numbered(OperationContext context, Request& request,
+                                       OwnersV40::Pair owners, const ProtocolOptions& options);
+  Task<Outcome<Attempt>> confirm(OperationContext context, Request& request, OwnersV40::Ref owner,
+                                 Attempt opened, const ProtocolOptions& options);
+  Task<Outcome<Ok>> find_first_lock(OperationContext context, Request& request,
+                                    OwnersV40::Pair owners, const ProtocolOptions& options);
+  OwnersV40::Pair owners_of(Request& request);
+  Numbers number(Request& request, const OwnersV40::Pair& owners);
+  static session::OwnerSequence::Verdict judge(Request& request, const OwnersV40::Pair& owners,
+                                               const Numbers& numbers, const Attempt& came);
+  void settle_lock_owner(session::Opens::LockOwner owner);
+  Task<void> release_lock_owner(std::string name);
+  Task<void> renew_v40(const ProtocolOptions& options);
 
   v4::clientid4 clientid() const;
   void fill_in_owner(Request& request);
   // False when what the operation is by is lost.
   bool fill_in_stateid(Request& request) const;
   bool fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by) const;
+  void note_lock(Request& request, Attempt& came);
+  void note_lost_lock(Request& request);
   static v4::stateid4 sent_stateid(Request& request);
   // What the server asks for.
   v4::nfsstat4 recall(const v4::stateid4& stateid) override;
@@ -150,6 +193,7 @@ class SessionClient final : private Recalled {
   // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.
   void note_flags();
   Task<void> restore_back_channel();
+  Task<void> bind_back_connection();
   // What the server has revoked (revoked.cc).
   Task<void> find_revoked();
   Task<Outcome<Ok>> test_opens(const ProtocolOptions& options);
@@ -166,9 +210,18 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
   // What is to be claimed before the next step, or where there is none, after them all.
   std::optional<session::Opens::Claim> next_claim();
+  void begin_claiming(std::uint32_t incarnation);
   Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
                                     const ProtocolOptions& options);
   Request request_of(const session::Opens::Claim& claim) const;
+  // Recovery of version 4.0 (recovery_v40.cc).
+  bool ready_v40() const;
+  std::optional<session::Opens::Claim> next_claim_v40();
+  Task<Outcome<Attempt>> take_claim_v40(OperationContext context, session::Opens::Claim claim,
+                                        const ProtocolOptions& options);
+  std::optional<Request> request_of_v40(const session::Opens::Claim& claim);
+  Task<void> close_wrong(OperationContext context, session::Opens::Id open, v4::nfs_fh4 file,
+                         v4::stateid4 stateid, const ProtocolOptions& options);
   Task<Outcome<Ok>> go_on(Fate fate, v4::nfsstat4 status, OperationContext context,
                           JukeboxRetry& retry);
 
@@ -179,15 +232,19 @@ class SessionClient final : private Recalled {
   session::Session session_;
   session::ClientV40 client_v40_;
   session::Opens opens_;
+  OwnersV40 owners_;
+  Places places_;
   Delegations delegations_;
   Protocol::Flush flush_;
   CallbackService* const callbacks_;
+  CallbackServiceV40* const listening_;
+  rpc::Channel* const back_;
   bool reached_ = true;     // by callbacks, as far as the server says
   bool restoring_ = false;  // the way by which callbacks come
   bool finding_ = false;    // what was revoked
   bool binding_ = false;
   WaitList bound_;
-  std::uint32_t claimed_from_ = 0;  // the incarnation of the session that the opens belong to
+  std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to
   bool recovering_ = false;
   bool minor_refused_ = false;
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random

@@ -1,8 +1,11 @@
-// Version 4.0: COMPOUNDs without a session (RFC 7530).
+// Version 4.0: COMPOUNDs without a session (RFC 7530). What opens and locks is numbered by the
+// owner whose operation it is (section 9.1.7), and goes in that owner's turn.
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 
 namespace stag::nfs::client::nfs4 {
+
+using Verdict = session::OwnerSequence::Verdict;
 
 // As it is: what stands in the place of SEQUENCE is left out, and the results are numbered as if it
 // were there.
@@ -19,8 +22,294 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_v40(OperationContext c
   operations.insert(operations.begin(), std::move(sequence));
   if (!came) co_return came;
   came->results.emplace(came->results.begin())->resop = v4::OP_SEQUENCE;
-  if (request.open_place()) came->fate = client_v40_.on_status(came->status);
   co_return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_v40(OperationContext context,
+                                                                 Request& request,
+                                                                 const ProtocolOptions& options) {
+  if (!request.open_place() && !request.by_open())
+    co_return co_await send_v40(context, request, options);
+  // Ended in the order of the other way round.
+  OwnersV40::Turn opens, locks;
+  OwnersV40::Pair owners;
+  for (bool mine = false; !mine;) {
+    const Outcome<Ok> recovered = co_await recover(context, options);
+    if (!recovered) co_return Failure{recovered.error()};
+    locks.end();
+    opens.end();
+    owners = owners_of(request);
+    const bool first = co_await opens.begin(owners.open, options.cancel);
+    if (!first) co_return Failure{cancelled_error(context, channel())};
+    const bool second = co_await locks.begin(owners.locks, options.cancel);
+    if (!second) co_return Failure{cancelled_error(context, channel())};
+    // While it waited the server may have lost the client, or an owner have become another one.
+    mine = ready() && owners == owners_of(request);
+    if (!mine || !owners.locks || !owners.locks->first_lock) continue;
+    const Outcome<Ok> found = co_await find_first_lock(context, request, owners, options);
+    if (!found) co_return Failure{found.error()};
+    mine = ready() && owners == owners_of(request);
+  }
+  if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
+  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options);
+  if (came) note_lock(request, *came);
+  if (owners.locks) settle_lock_owner(request.by_open()->owner);
+  co_return came;
+}
+
+void SessionClient::note_lost_lock(Request& request) {
+  if (!request.by_open()) return;
+  const Request::ByOpen& by = *request.by_open();
+  if (request.operations()[by.place].argop == v4::OP_LOCK)
+    opens_.on_maybe_locked(by.open, by.owner, by.lock);
+}
+
+// An owner of locks whose first LOCK by this open was lost: the same again, before anything else.
+Task<Outcome<Ok>> SessionClient::find_first_lock(OperationContext context, Request& request,
+                                                 OwnersV40::Pair owners,
+                                                 const ProtocolOptions& options) {
+  const OwnersV40::FirstLock first = *owners.locks->first_lock;
+  const Request::ByOpen& by = *request.by_open();
+  if (first.open != by.open) co_return Ok{};
+  const v4::nfs_fh4* const file = opens_.file(by.open);
+  const bool current = first.incarnation == client_v40_.incarnation() && file != nullptr;
+  if (!current) {
+    owners.locks->first_lock.reset();
+    co_return Ok{};
+  }
+  Request again;
+  again.add(v4::OP_PUTFH, &Op::opputfh, {*file});
+  const std::size_t at = again.add(v4::OP_LOCK, &Op::oplock, v4::LOCK4args(first.args));
+  Outcome<Attempt> came = co_await send_v40(context, again, options);
+  if (!came) co_return Failure{came.error()};
+  owners.locks->first_lock.reset();
+  if (came->results.size() <= at) co_return Ok{};
+  const v4::open_to_lock_owner4& numbers = first.args.locker.open_owner();
+  static_cast<void>(owners.locks->sequence.on_status(numbers.lock_seqid, came->status));
+  // One that is certain has gone on since.
+  if (!owners.open->sequence.certain())
+    static_cast<void>(owners.open->sequence.on_status(numbers.open_seqid, came->status));
+  if (came->status == v4::NFS4_OK)
+    opens_.on_lock(by.open, by.owner, first.lock, came->results[at].oplock().resok4().lock_stateid);
+  else
+    opens_.on_unlock(by.open, by.owner, first.lock.range);
+  // Whether it was done cannot be found out any more.
+  if (came->status == v4::NFS4ERR_BAD_SEQID) owners_.forget(by.owner);
+  co_return Ok{};
+}
+
+OwnersV40::Pair SessionClient::owners_of(Request& request) {
+  if (request.open_place()) return {owners_.of_open(*request.open_owner()), nullptr};
+  const Request::ByOpen& by = *request.by_open();
+  switch (request.operations()[by.place].argop) {
+    case v4::OP_CLOSE:
+      return {owners_.of_open(by.open), nullptr};
+    case v4::OP_LOCK:
+    case v4::OP_LOCKU:
+      return {owners_.of_open(by.open), owners_.of_locks(by.owner)};
+    default:
+      return {};
+  }
+}
+
+// The numbers of the owners, and their names.
+SessionClient::Numbers SessionClient::number(Request& request, const OwnersV40::Pair& owners) {
+  Numbers numbers;
+  numbers.place = request.open_place() ? *request.open_place() : request.by_open()->place;
+  if (owners.open) numbers.open = owners.open->sequence.next();
+  if (owners.locks) numbers.locks = owners.locks->sequence.next();
+  const auto rope_of = [](const std::string& name) { return Rope::copy_of(bytes_of(name)); };
+  Op& operation = request.operations()[numbers.place];
+  switch (operation.argop) {
+    case v4::OP_OPEN:
+      operation.opopen().seqid = *numbers.open;
+      operation.opopen().owner = {clientid(), rope_of(OwnersV40::name_of(*owners.open))};
+      break;
+    case v4::OP_CLOSE:
+      operation.opclose().seqid = *numbers.open;
+      break;
+    case v4::OP_LOCK: {
+      v4::locker4& locker = operation.oplock().locker;
+      if (!locker.new_lock_owner) {
+        locker.lock_owner().lock_seqid = *numbers.locks;
+        numbers.open.reset();
+        break;
+      }
+      v4::open_to_lock_owner4& first = locker.open_owner();
+      first.open_seqid = *numbers.open;
+      first.lock_seqid = *numbers.locks;
+      first.lock_owner.owner = rope_of(OwnersV40::name_of(*owners.locks));
+      owners.locks->first_lock = {request.by_open()->open, client_v40_.incarnation(),
+                                  operation.oplock(), request.by_open()->lock};
+      break;
+    }
+    case v4::OP_LOCKU:
+      operation.oplocku().seqid = *numbers.locks;
+      numbers.open.reset();
+      break;
+    case v4::OP_LOCKT:
+      operation.oplockt().owner.owner = rope_of(owners_.name_of(request.by_open()->owner));
+      break;
+    default:
+      break;
+  }
+  return numbers;
+}
+
+// Without an answer the numbers are in doubt, also when there was no memory for it.
+class SessionClient::Unanswered {
+ public:
+  Unanswered(const OwnersV40::Pair& owners, const Numbers& numbers)
+      : owners_(owners), numbers_(numbers) {}
+  ~Unanswered() {
+    if (!open_) return;
+    if (numbers_.open) owners_.open->sequence.on_loss();
+    if (!numbers_.locks) return;
+    owners_.locks->sequence.on_loss();
+    ++owners_.locks->lost_stateids;
+  }
+  void close() { open_ = false; }
+
+ private:
+  const OwnersV40::Pair& owners_;
+  const Numbers& numbers_;
+  bool open_ = true;
+};
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationContext context,
+                                                                   Request& request,
+                                                                   OwnersV40::Pair owners,
+                                                                   const ProtocolOptions& options) {
+  const Numbers numbers = number(request, owners);
+  const std::uint32_t incarnation = client_v40_.incarnation();
+  Unanswered unanswered(owners, numbers);
+  Outcome<Attempt> came = co_await send_v40(context, request, options);
+  if (!came) {
+    note_lost_lock(request);
+    co_return came;
+  }
+  unanswered.close();
+  if (owners.locks) owners.locks->first_lock.reset();
+  const Verdict verdict = judge(request, owners, numbers, *came);
+  came->fate = client_v40_.on_status(came->status, incarnation);
+  if (came->fate != Fate::Go) co_return came;
+  if (verdict == Verdict::Again) {
+    came->fate = Fate::Again;
+  } else if (verdict == Verdict::Bad && request.open_place()) {
+    owners_.renew(*request.open_owner());
+    came->fate = client_v40_.on_bad_owner();
+  } else if (verdict == Verdict::Bad) {
+    // The open is made anew, and its locks are lost.
+    owners_.renew(request.by_open()->open);
+    if (owners.locks) owners_.forget(request.by_open()->owner);
+  } else if (came->status == v4::NFS4ERR_OLD_STATEID && owners.locks &&
+             owners.locks->lost_stateids > 0) {
+    --owners.locks->lost_stateids;
+    opens_.on_old_stateid(request.by_open()->open, request.by_open()->owner);
+    came->fate = Fate::Again;
+  } else if (request.open_place() && came->status == v4::NFS4_OK) {
+    co_return co_await confirm(context, request, owners.open, *std::move(came), options);
+  }
+  co_return came;
+}
+
+// What the answer says of the numbers. Behind an operation that failed nothing was executed.
+Verdict SessionClient::judge(Request& request, const OwnersV40::Pair& owners,
+                             const Numbers& numbers, const Attempt& came) {
+  if (came.results.size() <= numbers.place) return Verdict::Good;
+  const bool last = came.results.size() == numbers.place + 1;
+  const v4::nfsstat4 status = last ? came.status : v4::NFS4_OK;
+  // RFC 7530 9.1.9: which of two numbers is the wrong one is not said.
+  const bool both = numbers.open && numbers.locks;
+  if (both && status == v4::NFS4ERR_BAD_SEQID && owners.open->sequence.certain())
+    return owners.locks->sequence.on_status(*numbers.locks, status);
+  Verdict verdict = Verdict::Good;
+  if (numbers.open) verdict = owners.open->sequence.on_status(*numbers.open, status);
+  if (numbers.locks && (!both || status != v4::NFS4ERR_BAD_SEQID))
+    verdict = owners.locks->sequence.on_status(*numbers.locks, status);
+  const bool lock = request.operations()[numbers.place].argop != v4::OP_LOCKT;
+  if (numbers.locks && lock && status == v4::NFS4_OK) owners.locks->lost_stateids = 0;
+  return verdict;
+}
+
+// RFC 7530 16.18: the first open of an owner that the server does not know is confirmed, in the
+// same turn. Its stateid is that of the results then.
+Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext context,
+                                                             Request& request, OwnersV40::Ref owner,
+                                                             Attempt opened,
+                                                             const ProtocolOptions& options) {
+  const std::size_t place = *request.open_place();
+  v4::OPEN4resok& granted = opened.results[place].opopen().resok4();
+  if ((granted.rflags & v4::OPEN4_RESULT_CONFIRM) == 0) {
+    owner->confirmed = true;
+    co_return opened;
+  }
+  // Behind every OPEN there is a GETFH.
+  Request confirming;
+  confirming.add(v4::OP_PUTFH, &Op::opputfh, {opened.results[place + 1].opgetfh().resok4().object});
+  const std::uint32_t incarnation = client_v40_.incarnation();
+  const Numbers numbers{confirming.operations().size(), owner->sequence.next(), std::nullopt};
+  confirming.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {granted.stateid, *numbers.open});
+  const OwnersV40::Pair owners{owner, nullptr};
+  Unanswered unanswered(owners, numbers);
+  Outcome<Attempt> came = co_await send_v40(context, confirming, options);
+  if (!came) co_return came;
+  unanswered.close();
+  const Verdict verdict = judge(confirming, owners, numbers, *came);
+  came->fate = client_v40_.on_status(came->status, incarnation);
+  if (came->status == v4::NFS4_OK) {
+    owner->confirmed = true;
+    granted.stateid = came->results[numbers.place].opopen_confirm().resok4().open_stateid;
+    co_return opened;
+  }
+  if (came->fate == Fate::Go && verdict != Verdict::Good) {
+    owners_.renew(*request.open_owner());
+    came->fate = client_v40_.on_bad_owner();
+  }
+  // The file was created, if it was to be: from now on it is opened.
+  if (came->fate == Fate::Again)
+    request.operations()[place].opopen().openhow.opentype = v4::OPEN4_NOCREATE;
+  co_return came;
+}
+
+// An owner without locks is given up at both ends (RFC 7530 16.37). `owner` by value: what it is of
+// may be forgotten.
+void SessionClient::settle_lock_owner(session::Opens::LockOwner owner) {
+  if (opens_.has_locks(owner)) return;
+  const bool known = opens_.forget(owner);
+  std::string name = owners_.name_of(owner);
+  owners_.forget(owner);
+  if (known && !stop_.cancelled()) background_.add(release_lock_owner(std::move(name)));
+}
+
+Task<void> SessionClient::release_lock_owner(std::string name) {
+  Op operation;
+  operation.argop = v4::OP_RELEASE_LOCKOWNER;
+  operation.oprelease_lockowner().lock_owner = {clientid(), Rope::copy_of(bytes_of(name))};
+  // A courtesy: the server forgets it with the client.
+  ProtocolOptions options = background_options();
+  options.cancel = CancelToken(stop_);
+  static_cast<void>(
+      co_await alone({"release a lock owner", {}}, std::move(operation), call_options_of(options)));
+}
+
+// RFC 7530 9.5, 16.29.
+Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
+  const OperationContext context{"renew the lease", {}};
+  const Outcome<Ok> recovered = co_await recover(context, options);
+  if (!recovered) co_return;
+  const std::uint32_t incarnation = client_v40_.incarnation();
+  Op operation;
+  operation.argop = v4::OP_RENEW;
+  operation.oprenew().clientid = clientid();
+  const Outcome<Attempt> came =
+      co_await alone(context, std::move(operation), call_options_of(options));
+  if (!came || came->fate != Fate::Go) co_return;
+  // RFC 7530 10.2.1: a server that does not reach this client cannot ask for anything back.
+  reached_ = came->status != v4::NFS4ERR_CB_PATH_DOWN;
+  if (!reached_) give_back_all();
+  if (client_v40_.on_status(came->status, incarnation) == Fate::Again)
+    static_cast<void>(co_await recover(context, options));
 }
 
 }  // namespace stag::nfs::client::nfs4

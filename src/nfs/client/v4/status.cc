@@ -80,6 +80,7 @@ bool means_lost_state(v4::nfsstat4 status) {
     case v4::NFS4ERR_STALE_STATEID:
     case v4::NFS4ERR_EXPIRED:
     case v4::NFS4ERR_ADMIN_REVOKED:
+    case v4::NFS4ERR_BAD_SEQID:  // of an owner of version 4.0
       return true;
     default:
       return false;

@@ -1,6 +1,7 @@
 // A FileSystem of NFS version 4 on our own server, in virtual time, over a Channel that does to a
 // chosen call what a lost connection does: the call never arrives and is sent again, it is executed
-// and then sent again, it is executed and nobody hears of it; or the server restarts before it.
+// and then sent again, it is executed and nobody hears of it, it never arrives and nobody says so;
+// or the server restarts before it.
 #pragma once
 
 #include <cstdio>
@@ -24,7 +25,7 @@
 
 namespace stag::testing {
 
-enum class Accident : std::uint8_t { None, CutBefore, CutAfter, Lost, Restart };
+enum class Accident : std::uint8_t { None, CutBefore, CutAfter, Lost, Swallowed, Restart };
 
 // Serves `store` as /data, and a read-only store as /srv/fixed.
 struct Nfs4Instance {
@@ -79,12 +80,12 @@ class AccidentChannel final : public rpc::Channel {
   void keep_records() { records_.emplace("/tmp"); }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
-    const bool now = ++calls == at;
+    const bool now = ++calls >= at && calls < at + times;
     if (now && accident == Accident::Restart) restart();
     if (now && (accident == Accident::CutAfter || accident == Accident::Lost))
       static_cast<void>(co_await server->channel.call(message));
     if (now && on_accident) on_accident();
-    if (now && accident == Accident::Lost)
+    if (now && (accident == Accident::Lost || accident == Accident::Swallowed))
       co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
     co_return co_await server->channel.call(message);
   }
@@ -97,6 +98,7 @@ class AccidentChannel final : public rpc::Channel {
   std::unique_ptr<Nfs4Instance> server;
   Accident accident = Accident::None;
   int at = 0;                         // the call that it happens to, from 1
+  int times = 1;                      // the calls from there on
   std::function<void()> on_accident;  // before it is sent again
   int calls = 0;
   bool reduce = false;

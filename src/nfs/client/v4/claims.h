@@ -1,0 +1,31 @@
+// What a claim (nfs/session/opens.h) is on the wire; included by .cc files of this folder.
+#pragma once
+
+#include "nfs/client/v4/operations.h"
+
+namespace stag::nfs::client::nfs4 {
+
+inline v4::LOCK4args lock_of(const session::Opens::Claim& claim) {
+  v4::LOCK4args args;
+  args.locktype = claim.lock.mode == state::RangeMode::Exclusive ? v4::WRITE_LT : v4::READ_LT;
+  args.reclaim = true;
+  args.offset = claim.lock.range.first;
+  args.length = length_of(claim.lock.range);
+  return args;
+}
+
+// The stateid that a claim gave, in a COMPOUND of SEQUENCE, PUTFH and the claim; nullopt where the
+// server contradicts itself.
+inline std::optional<v4::stateid4> stateid_of(session::Opens::Claim::Kind kind, Reply& reply) {
+  using Kind = session::Opens::Claim::Kind;
+  constexpr std::size_t kPlace = 2;
+  if (kind == Kind::Free) return v4::stateid4{};
+  if (kind == Kind::ReclaimLock) {
+    auto* locked = reply.get(kPlace, &OpResult::oplock);
+    return locked == nullptr ? std::nullopt : std::optional(locked->resok4().lock_stateid);
+  }
+  auto* opened = reply.get(kPlace, &OpResult::opopen);
+  return opened == nullptr ? std::nullopt : std::optional(opened->resok4().stateid);
+}
+
+}  // namespace stag::nfs::client::nfs4

@@ -1,0 +1,206 @@
+// What version 4.0 alone has: owners that number what they do, and files that are opened by name
+// (RFC 7530 sections 9.1.7 to 9.1.11, 16.16, 16.37).
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "testing/nfs/nfs4_client_world.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using testing::Accident;
+using testing::Nfs4ClientWorld;
+
+constexpr std::uint32_t kReadWrite = access::kRead | access::kModify;
+constexpr LockOwner kOne{1, 1};
+constexpr LockOwner kTwo{1, 2};
+constexpr FileLock kFirstTen{0, 10, true};
+constexpr FileLock kEverything{0, 0, true};
+
+class Nfs40Held : public ::testing::Test, public Nfs4ClientWorld {
+ protected:
+  Nfs40Held() : Nfs4ClientWorld(0) {}
+  void TearDown() override { run(closed()); }
+  template <class T>
+  T must(Task<Outcome<T>> task) {
+    Outcome<T> outcome = run(std::move(task));
+    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
+    return outcome ? std::move(*outcome) : T{};
+  }
+  template <class T>
+  Status status(Task<Outcome<T>> task) {
+    const Outcome<T> outcome = run(std::move(task));
+    return outcome ? Status::Ok : outcome.error().status;
+  }
+  template <class T>
+  void lost(Task<Outcome<T>> task) {
+    const Outcome<T> outcome = run(std::move(task));
+    EXPECT_TRUE(!outcome && outcome.error().kind == Error::Kind::Call);
+  }
+  File made(const std::string& name = "file") {
+    return must(files().create_open(files().root(), name, {.mode = 0644}, CreateMode::Unchecked,
+                                    kReadWrite))
+        .file;
+  }
+  // The call that comes next is executed or not, and nobody hears of it.
+  void lose_the_next(Accident accident) {
+    channel.accident = accident;
+    channel.at = channel.calls + 1;
+  }
+  template <class F>
+  int calls_of(F done) {
+    loop.drain();
+    const int before = channel.calls;
+    done();
+    return channel.calls - before;
+  }
+  state::HeldCounts held() {
+    const auto all = clients();
+    return all.empty() ? state::HeldCounts{} : all.front().held;
+  }
+};
+
+TEST_F(Nfs40Held, an_owner_that_was_confirmed_once_serves_the_next_open) {
+  const Handle file = must(files().create(files().root(), "file", {.mode = 0644})).handle;
+  EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(file, kReadWrite)).file)); }), 2)
+      << "OPEN and CLOSE";
+}
+
+TEST_F(Nfs40Held, each_open_that_is_held_has_an_owner_of_its_own) {
+  const File first = made();
+  const File second = must(files().open(first.handle, access::kRead)).file;
+  EXPECT_EQ(held().opens, 2u);
+  must(files().close(first));
+  std::array<std::byte, 4> to;
+  EXPECT_EQ(status(files().read(second, 0, to)), Status::Ok);
+  must(files().close(second));
+  EXPECT_EQ(held().opens, 0u);
+}
+
+TEST_F(Nfs40Held,
+       a_lock_owner_locks_by_several_opens_of_a_file_and_is_released_with_its_last_lock) {
+  const File first = made();
+  const File second = must(files().open(first.handle, kReadWrite)).file;
+  must(files().lock(first, kOne, kFirstTen));
+  must(files().lock(second, kOne, {5, 20, true}));
+  must(files().unlock(first, kOne, kEverything));
+  must(files().lock(first, kOne, {100, 1, true}));
+  must(files().unlock(first, kOne, kEverything));
+  must(files().unlock(second, kOne, kEverything));
+  EXPECT_EQ(held().locks, 0u);
+  must(files().lock(second, kTwo, kEverything));
+  must(files().close(second));
+  must(files().close(first));
+}
+
+TEST_F(Nfs40Held, a_lock_that_was_denied_may_be_had_later) {
+  const File file = made();
+  must(files().lock(file, kOne, kFirstTen));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(status(files().lock(file, kTwo, kFirstTen)), Status::Locked);
+  must(files().unlock(file, kOne, kEverything));
+  must(files().lock(file, kTwo, kFirstTen));
+  EXPECT_EQ(held().locks, 1u);
+  must(files().close(file));
+}
+
+TEST_F(Nfs40Held, a_file_that_others_have_renamed_is_stale_until_it_is_found_again) {
+  const Handle file = must(files().create(files().root(), "file", {.mode = 0644})).handle;
+  {
+    auto other = run(nfs4::Nfs4::connect(channel, options.calls));
+    ASSERT_TRUE(other.ok());
+    FileSystem theirs(*other, files().root(), "/data", options);
+    must(theirs.rename(files().root(), "file", files().root(), "moved"));
+    must(theirs.create(files().root(), "file", {.mode = 0644}));
+  }
+  EXPECT_EQ(status(files().open(file, kReadWrite)), Status::Stale);
+  EXPECT_EQ(held().opens, 0u) << "the other file was closed again";
+  must(files().lookup(files().root(), "moved"));
+  const File found = must(files().open(file, kReadWrite)).file;
+  EXPECT_EQ(found.handle, file);
+  EXPECT_NE(found.open, 0u);
+  must(files().rename(files().root(), "moved", files().root(), "mine"));
+  must(files().close(must(files().open(file, kReadWrite)).file));
+  must(files().close(found));
+}
+
+TEST_F(Nfs40Held, a_file_whose_name_is_not_known_is_used_without_an_open) {
+  const Handle file = must(files().create(files().root(), "file", {.mode = 0644})).handle;
+  auto other = run(nfs4::Nfs4::connect(channel, options.calls));
+  ASSERT_TRUE(other.ok());
+  FileSystem theirs(*other, files().root(), "/data", options);
+  const Opened open = must(theirs.open(file, kReadWrite));
+  EXPECT_EQ(open.file.open, 0u);
+  EXPECT_EQ(status(theirs.lock(open.file, kOne, kFirstTen)), Status::NotSupported);
+  must(theirs.write(open.file, 0, bytes_of("text")));
+}
+
+// An operation whose answer never comes, whether it was executed or not, and what follows.
+class Nfs40Lost : public Nfs40Held, public ::testing::WithParamInterface<Accident> {};
+INSTANTIATE_TEST_SUITE_P(Of, Nfs40Lost, ::testing::Values(Accident::Lost, Accident::Swallowed),
+                         [](const auto& accident) {
+                           return accident.param == Accident::Lost ? "answer" : "call";
+                         });
+
+TEST_P(Nfs40Lost, OPEN_is_made_again) {
+  const File file = made();
+  lose_the_next(GetParam());
+  lost(files().open(file.handle, kReadWrite));
+  const File again = must(files().open(file.handle, kReadWrite)).file;
+  must(files().lock(again, kOne, kFirstTen));
+  must(files().close(again));
+  must(files().close(file));
+}
+
+TEST_P(Nfs40Lost, first_LOCK_is_found_again) {
+  const File file = made();
+  lose_the_next(GetParam());
+  lost(files().lock(file, kOne, kFirstTen));
+  must(files().lock(file, kOne, {5, 20, true}));
+  EXPECT_EQ(status(files().lock(file, kTwo, {24, 1, true})), Status::Locked);
+  must(files().unlock(file, kOne, kEverything));
+  EXPECT_EQ(held().locks, 0u);
+  must(files().lock(file, kTwo, kEverything));
+  must(files().close(file));
+  EXPECT_EQ(held().opens, 0u);
+}
+
+TEST_P(Nfs40Lost, first_LOCK_is_taken_back_with_the_open) {
+  const File file = made();
+  lose_the_next(GetParam());
+  lost(files().lock(file, kOne, kFirstTen));
+  must(files().close(file));
+  EXPECT_EQ(held().opens, 0u);
+  EXPECT_EQ(held().locks, 0u);
+}
+
+TEST_P(Nfs40Lost, LOCK_and_LOCKU_leave_their_owner_intact) {
+  const File file = made();
+  must(files().lock(file, kOne, kFirstTen));
+  lose_the_next(GetParam());
+  lost(files().lock(file, kOne, {20, 10, true}));
+  must(files().lock(file, kOne, {40, 10, true}));
+  lose_the_next(GetParam());
+  lost(files().unlock(file, kOne, {0, 5, true}));
+  must(files().lock(file, kOne, {60, 10, true}));
+  EXPECT_EQ(status(files().lock(file, kTwo, {65, 1, true})), Status::Locked);
+  must(files().unlock(file, kOne, kEverything));
+  EXPECT_EQ(held().locks, 0u);
+  std::array<std::byte, 4> to;
+  EXPECT_EQ(status(files().read(file, 0, to)), Status::Ok) << "nothing was lost";
+  must(files().close(file));
+  EXPECT_EQ(held().opens, 0u);
+}
+
+TEST_P(Nfs40Lost, CLOSE_leaves_no_owner_that_others_would_get) {
+  const File first = made("first");
+  lose_the_next(GetParam());
+  lost(files().close(first));
+  const File second = made("second");
+  must(files().lock(second, kOne, kFirstTen));
+  must(files().close(second));
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

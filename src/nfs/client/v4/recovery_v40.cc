@@ -1,0 +1,128 @@
+// How a client ID of version 4.0 is made, and what is claimed from a server that has lost it (RFC
+// 7530 sections 9.1.1, 9.6.2).
+#include "nfs/client/v4/claims.h"
+#include "nfs/client/v4/in_progress.h"
+#include "nfs/client/v4/session_client.h"
+#include "nfs/client/v4/status.h"
+
+namespace stag::nfs::client::nfs4 {
+
+using session::ClientV40;
+using Claim = session::Opens::Claim;
+
+bool SessionClient::ready_v40() const {
+  return client_v40_.step() == ClientV40::Step::Ready &&
+         claimed_from_ == client_v40_.incarnation() && opens_.settled();
+}
+
+std::optional<Claim> SessionClient::next_claim_v40() {
+  if (client_v40_.step() != ClientV40::Step::Ready) return std::nullopt;
+  if (claimed_from_ != client_v40_.incarnation()) begin_claiming(client_v40_.incarnation());
+  if (std::optional<Claim> claim = opens_.next_reclaim()) return claim;
+  return opens_.next_reopen();
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationContext context,
+                                                                   const ProtocolOptions& options) {
+  if (std::optional<Claim> claim = next_claim_v40())
+    co_return co_await take_claim_v40(context, *std::move(claim), options);
+  if (client_v40_.step() == ClientV40::Step::Ready) co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
+  const bool setting = client_v40_.step() == ClientV40::Step::SetClientid;
+  Op operation;
+  if (setting) {
+    operation.argop = v4::OP_SETCLIENTID;
+    operation.opsetclientid() = client_v40_.set_clientid();
+  } else {
+    operation.argop = v4::OP_SETCLIENTID_CONFIRM;
+    operation.opsetclientid_confirm() = client_v40_.confirm();
+  }
+  // RFC 7530 9.1.1: always the same principal, whoever the caller is.
+  rpc::CallOptions call = call_options_of(options);
+  call.credentials = &own_.credentials;
+  Outcome<Attempt> came = co_await alone(context, std::move(operation), call);
+  if (!came || came->fate != Fate::Go) co_return came;
+  came->fate = setting ? client_v40_.on_set_clientid(came->results.front().opsetclientid())
+                       : client_v40_.on_confirm(came->status);
+  co_return came;
+}
+
+// nullopt: by which name the file could be opened is not known.
+std::optional<Request> SessionClient::request_of_v40(const Claim& claim) {
+  const v4::nfs_fh4& file = *opens_.file(claim.open);
+  Request request;
+  if (claim.kind == Claim::Kind::ReclaimLock) {
+    request.add(v4::OP_PUTFH, &Op::opputfh, {file});
+    v4::LOCK4args args = lock_of(claim);
+    const Request::ByOpen by{request.operations().size(), claim.open, claim.owner, claim.lock};
+    fill_in_lock(args, by);
+    request.add(v4::OP_LOCK, &Op::oplock, std::move(args));
+    request.set_by(by);
+    return request;
+  }
+  v4::OPEN4args args;
+  args.share_access = opens_.access(claim.open);
+  if (claim.kind == Claim::Kind::Reclaim) {
+    request.add(v4::OP_PUTFH, &Op::opputfh, {file});
+    args.claim.claim = v4::CLAIM_PREVIOUS;
+    args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+  } else {
+    const auto place = places_.find(*Handle::from(file.bytes()));
+    if (!place) return std::nullopt;
+    request.put_handle(place->directory);
+    args.claim.claim = v4::CLAIM_NULL;
+    args.claim.file() = place->name;
+  }
+  request.add_open(std::move(args), claim.open);
+  request.add(v4::OP_GETFH);
+  return request;
+}
+
+// By its name another file was opened.
+Task<void> SessionClient::close_wrong(OperationContext context, session::Opens::Id open,
+                                      v4::nfs_fh4 file, v4::stateid4 stateid,
+                                      const ProtocolOptions& options) {
+  Request request;
+  request.add(v4::OP_PUTFH, &Op::opputfh, {std::move(file)});
+  const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, stateid});
+  request.set_by({at, open, {}, {}});
+  const OwnersV40::Pair owners{owners_.of_open(open), nullptr};
+  static_cast<void>(co_await send_numbered(context, request, owners, options));
+}
+
+// One claim; refused, it is marked so, and recovery goes on with the next one. Operations of the
+// same owners that are still in progress are of the time before, and do not count.
+Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
+    OperationContext context, Claim claim, const ProtocolOptions& options) {
+  std::optional<Request> request = request_of_v40(claim);
+  if (!request) {
+    opens_.on_refused(claim);
+    co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
+  }
+  OwnersV40::Pair owners{owners_.of_open(claim.open), nullptr};
+  if (claim.kind == Claim::Kind::ReclaimLock) owners.locks = owners_.of_locks(claim.owner);
+  Outcome<Attempt> came = co_await send_numbered(context, *request, owners, options);
+  if (!came || came->fate != Fate::Go) co_return came;
+  if (asks_to_wait(came->status)) {
+    came->fate = Fate::Later;
+    co_return came;
+  }
+  std::optional<v4::stateid4> stateid;
+  if (came->status == v4::NFS4_OK) {
+    Reply reply(std::move(came->results));
+    stateid = stateid_of(claim.kind, reply);
+    auto* found = reply.get(3, &OpResult::opgetfh);
+    const v4::nfs_fh4* file = opens_.file(claim.open);
+    const bool other = claim.kind == Claim::Kind::Reopen && found != nullptr && file != nullptr &&
+                       found->resok4().object != *file;
+    if (other && stateid)
+      co_await close_wrong(context, claim.open, found->resok4().object, *stateid, options);
+    if (other) stateid.reset();
+  }
+  if (stateid)
+    opens_.on_claimed(claim, *stateid);
+  else
+    opens_.on_refused(claim);
+  co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
+}
+
+}  // namespace stag::nfs::client::nfs4
