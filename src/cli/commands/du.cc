@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/commands/tree_command.h"
 #include "cli/support/format.h"
-#include "cli/support/json.h"
+#include "cli/support/json_list.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -46,7 +46,7 @@ class Du final : public TreeCommand {
     return walk_all(run, remote, nfs::client::Links::FollowAllButLast);
   }
   void finish() override {
-    if (json_) put("{}\n", array_.text());
+    if (json_) list_.end();
   }
 
   Task<bool> enter(const TreeEntry& entry) override {
@@ -82,7 +82,7 @@ class Du final : public TreeCommand {
     if (json_) {
       Json object;
       object.set_bytes("path", path).set("url", top_url()).set_quantity("used", size);
-      array_.add(std::move(object));
+      list_.add(object);
     } else {
       const std::uint64_t units = bytes_ ? size : size / 1024 + (size % 1024 != 0 ? 1 : 0);
       put("{}\t{}\n", human_ ? human_size(static_cast<double>(size)) : std::to_string(units),
@@ -94,7 +94,7 @@ class Du final : public TreeCommand {
   std::set<std::pair<std::uint64_t, std::uint64_t>> counted_;  // files with several names
   std::optional<std::uint32_t> max_depth_;
   bool human_ = false, sum_ = false, files_ = false, bytes_ = false, json_ = false;
-  Json array_ = Json::array();
+  JsonList list_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "cli/commands/tree_command.h"
 #include "cli/support/date.h"
 #include "cli/support/format.h"
-#include "cli/support/json.h"
+#include "cli/support/json_list.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -116,7 +116,7 @@ class Find final : public TreeCommand {
     return walk_all(run, remote, nfs::client::Links::FollowAllButLast);
   }
   void finish() override {
-    if (json_) put("{}\n", array_.text());
+    if (json_) list_.end();
   }
 
   Task<bool> enter(const TreeEntry& entry) override {
@@ -139,7 +139,7 @@ class Find final : public TreeCommand {
       Json object = to_json(entry.name, entry.node.attributes);
       object.set_bytes("path", server_path(entry));
       object.set("url", top_url());
-      array_.add(std::move(object));
+      list_.add(object);
     } else if (zeros_) {
       write_out(server_path(entry));
       write_out(std::string_view("\0", 1));
@@ -154,7 +154,7 @@ class Find final : public TreeCommand {
   std::optional<std::uint32_t> max_depth_;
   std::uint32_t min_depth_ = 0;
   bool zeros_ = false, json_ = false;
-  Json array_ = Json::array();
+  JsonList list_;
 };
 
 }  // namespace

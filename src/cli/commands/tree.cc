@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/commands/tree_command.h"
 #include "cli/support/format.h"
-#include "cli/support/json.h"
+#include "cli/support/json_list.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -35,7 +35,7 @@ class Tree final : public TreeCommand {
   }
   void finish() override {
     if (json_)
-      put("{}\n", array_.text());
+      list_.end();
     else
       put("\n{} director{}, {} file{}\n", directories_, directories_ == 1 ? "y" : "ies", files_,
           files_ == 1 ? "" : "s");
@@ -62,7 +62,7 @@ class Tree final : public TreeCommand {
       Json object = to_json(entry.name, entry.node.attributes);
       object.set_bytes("path", server_path(entry)).set("url", top_url());
       if (!target.empty()) object.set_bytes("target", target);
-      array_.add(std::move(object));
+      list_.add(object);
       return;
     }
     if (entry.depth == 0) return put("{}\n", shown(server_path(entry)));
@@ -79,7 +79,7 @@ class Tree final : public TreeCommand {
   std::optional<std::uint32_t> max_depth_;
   std::uint64_t directories_ = 0, files_ = 0;
   bool all_ = false, directories_only_ = false, json_ = false;
-  Json array_ = Json::array();
+  JsonList list_;
 };
 
 }  // namespace
