@@ -5,62 +5,21 @@
 #include <algorithm>
 
 #include "base/task_group.h"
-#include "testing/nfs/client_harness.h"
+#include "testing/nfs/volatile_server.h"
 
 namespace stag::fuse {
 namespace {
 
-namespace v3 = nfs::v3;
 using nfs::client::handle_of;
 using nfs::client::Outcome;
-using nfs::client::Scripted;
 using nfs::client::Status;
-using nfs::client::Verifier;
-using nfs::client::writable;
 
 constexpr std::size_t kMost = 4u << 20;
 constexpr std::uint64_t kFile = 7;
 
-// A server that loses what is unstable when it restarts, and the writes of one mount to it.
-struct World {
-  World() {
-    scripted.on<v3::NFSPROC3_WRITE>([this](const v3::WRITE3args& args, v3::WRITE3res& res) {
-      if (++writes == restart_at_write) restart();
-      if (args.stable == v3::UNSTABLE) ++unstable;
-      const std::uint32_t count = std::min(args.count, most);
-      memory.resize(std::max<std::size_t>(memory.size(), args.offset + count));
-      args.data.slice(0, count).copy_to(writable(memory).subspan(args.offset, count));
-      const v3::stable_how stable = always_stable ? v3::FILE_SYNC : args.stable;
-      if (stable != v3::UNSTABLE) disk = memory;
-      res.resok().count = count;
-      res.resok().committed = stable;
-      res.resok().verf = verifier();
-    });
-    scripted.on<v3::NFSPROC3_COMMIT>([this](const v3::COMMIT3args&, v3::COMMIT3res& res) {
-      ++commits;
-      if (restart_at_commit) restart();
-      restart_at_commit = false;
-      if (disk_fails) {
-        res.status = v3::NFS3ERR_IO;
-        res.resfail() = {};
-        return;
-      }
-      disk = memory;
-      res.resok().verf = verifier();
-    });
-  }
-
-  void restart() {
-    ++starts;
-    memory = disk;
-  }
-  Verifier verifier() const {
-    Verifier verifier{};
-    verifier[0] = static_cast<std::byte>(starts);
-    return verifier;
-  }
-
-  Task<Outcome<std::size_t>> write(std::uint64_t offset, std::string text) {
+// The writes of one mount to such a server.
+struct World : testing::VolatileServer {
+  Task<Outcome<std::size_t>> begun(std::uint64_t offset, std::string text) {
     Memory request(static_cast<std::byte*>(std::malloc(requests.size())));
     std::copy(bytes_of(text).begin(), bytes_of(text).end(), request.get());
     const Bytes data(request.get(), text.size());
@@ -69,7 +28,7 @@ struct World {
     co_return written;
   }
   void written(std::uint64_t offset, const std::string& text) {
-    const Outcome<std::size_t> done = scripted.run(write(offset, text));
+    const Outcome<std::size_t> done = scripted.run(begun(offset, text));
     ASSERT_TRUE(done) << done.error().sentence;
     EXPECT_EQ(*done, text.size());
   }
@@ -84,24 +43,17 @@ struct World {
     tasks.add(unstable_writes.commit_all());
     join(tasks);
   }
-  Outcome<Ok> commit() { return scripted.run(unstable_writes.commit(kFile)); }
+  Outcome<Ok> committed() { return scripted.run(unstable_writes.commit(kFile)); }
 
-  Scripted scripted;
   Buffers requests{1u << 20, 4};
   UnstableWrites unstable_writes{scripted.files, requests, kMost};
-  std::string disk;    // what survives
-  std::string memory;  // what READ would see
-  int writes = 0, unstable = 0, commits = 0, starts = 1;
-  std::uint32_t most = 1u << 20;  // bytes that one WRITE takes
-  int restart_at_write = 0;
-  bool restart_at_commit = false, disk_fails = false, always_stable = false;
 };
 
 TEST(UnstableWrites, a_file_written_in_one_piece_needs_no_COMMIT) {
   World world;
   world.written(0, "all of it");
   EXPECT_EQ(world.disk, "all of it");
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.commits, 0);
   EXPECT_EQ(world.unstable, 0);
 }
@@ -113,11 +65,11 @@ TEST(UnstableWrites, what_follows_is_unstable_until_it_is_committed) {
   world.written(8, "three");
   EXPECT_EQ(world.disk, "one ");
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 9u);
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "one two three");
   EXPECT_EQ(world.commits, 1);
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.commits, 1);
 }
 
@@ -126,8 +78,8 @@ TEST(UnstableWrites, what_a_restart_lost_is_written_again_in_the_order_written) 
   world.written(0, "....");
   world.written(0, "aaaa");
   world.written(2, "bb");
-  world.restart_at_commit = true;
-  ASSERT_TRUE(world.commit());
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "aabb");
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
 }
@@ -139,7 +91,7 @@ TEST(UnstableWrites, a_restart_between_two_writes_is_seen_by_the_COMMIT) {
   world.restart_at_write = 3;
   world.written(4, "bbbb");
   EXPECT_EQ(world.memory, std::string("....bbbb"));
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "aaaabbbb");
 }
 
@@ -150,7 +102,7 @@ TEST(UnstableWrites, a_restart_within_one_write_is_seen_by_the_COMMIT) {
   world.restart_at_write = world.writes + 2;
   world.written(0, "aabb");
   EXPECT_EQ(world.memory, "..bb");
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "aabb");
 }
 
@@ -162,7 +114,7 @@ TEST_P(Meanwhile, a_write_is_not_overwritten_by_older_data) {
   world.written(0, "........");
   world.written(0, "aaaa");
   world.written(4, "bbbb");
-  world.restart_at_commit = true;
+  world.restarts_before_commit = 1;
   TaskGroup tasks;
   const auto committed = [](World& w) -> Task<void> {
     const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
@@ -170,14 +122,14 @@ TEST_P(Meanwhile, a_write_is_not_overwritten_by_older_data) {
   };
   const auto later = [](World& w) -> Task<void> {
     co_await sleep_for(w.scripted.loop, std::chrono::microseconds(GetParam()));
-    const Outcome<std::size_t> done = co_await w.write(2, "new!");
+    const Outcome<std::size_t> done = co_await w.begun(2, "new!");
     EXPECT_TRUE(done.ok());
   };
   tasks.add(committed(world));
   tasks.add(later(world));
   world.join(tasks);
   EXPECT_EQ(world.memory, "aanew!bb");
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "aanew!bb");
 }
 
@@ -192,7 +144,7 @@ TEST(UnstableWrites, at_most_so_much_is_kept) {
     EXPECT_LE(world.unstable_writes.kept_bytes(), kMost);
   }
   EXPECT_GE(world.commits, 2);
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, std::string(12u << 20, 'x'));
 }
 
@@ -213,7 +165,7 @@ TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_known_until_no
   EXPECT_EQ(failed, 2);
   EXPECT_EQ(world.commits, 1);
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
-  EXPECT_TRUE(world.commit());
+  EXPECT_TRUE(world.committed());
   EXPECT_EQ(world.unstable_writes.failures(kFile), 1u);
   EXPECT_TRUE(world.unstable_writes.failure(kFile).is(Status::Io));
   world.unstable_writes.forget(kFile);
@@ -226,8 +178,8 @@ TEST(UnstableWrites, what_the_server_made_stable_unasked_is_not_overwritten_by_o
   world.written(0, "aaaa");
   world.always_stable = true;
   world.written(0, "new");
-  world.restart_at_commit = true;
-  ASSERT_TRUE(world.commit());
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "newa");
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
 }
@@ -239,8 +191,8 @@ TEST(UnstableWrites, what_there_is_no_room_for_is_not_overwritten_by_older_data)
   for (std::uint64_t i = 0; i < 4; ++i) world.written(i << 20, text);
   EXPECT_EQ(world.unstable_writes.kept_bytes(), kMost);
   world.written(0, "new");
-  world.restart_at_commit = true;
-  ASSERT_TRUE(world.commit());
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk.substr(0, 5), "newxx");
 }
 
@@ -249,13 +201,13 @@ TEST(UnstableWrites, what_got_no_answer_is_kept) {
   world.written(0, "one ");
   world.written(4, "two");
   world.scripted.channel.lost = true;
-  const Outcome<Ok> done = world.commit();
+  const Outcome<Ok> done = world.committed();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, nfs::client::Error::Kind::Call);
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 7u);
   EXPECT_EQ(world.unstable_writes.failures(kFile), 0u);
   world.scripted.channel.lost = false;
-  ASSERT_TRUE(world.commit());
+  ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, "one two");
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
 }

@@ -1,60 +1,16 @@
 #include <algorithm>
 
-#include "testing/nfs/client_harness.h"
+#include "testing/nfs/volatile_server.h"
 
 namespace stag::nfs::client {
 namespace {
 
-// A server that keeps unstable data in memory and loses it when it restarts.
-struct Volatile {
-  explicit Volatile(FileSystemOptions options = {}) : world(options) {
-    world.on<v3::NFSPROC3_WRITE>(
-        [this](const v3::WRITE3args& args, v3::WRITE3res& res) { write(args, res); });
-    world.on<v3::NFSPROC3_COMMIT>([this](const v3::COMMIT3args& args, v3::COMMIT3res& res) {
-      ++commits;
-      EXPECT_EQ(args.offset, 0u);
-      EXPECT_EQ(args.count, 0u);
-      if (restart_before_commit-- > 0) restart();
-      disk = memory;
-      res.resok().verf = verifier();
-    });
-    world.on<v3::NFSPROC3_SETATTR>([this](const v3::SETATTR3args& args, v3::SETATTR3res& res) {
-      if (args.new_attributes.size.set_it) disk.resize(args.new_attributes.size.size());
-      res.resok() = {};
-    });
-  }
+struct Volatile : testing::VolatileServer {
+  using VolatileServer::VolatileServer;
 
-  void write(const v3::WRITE3args& args, v3::WRITE3res& res) {
-    ++writes;
-    if (writes == restart_at_write) restart();
-    const std::size_t count = std::min<std::size_t>(args.count, most);
-    memory.resize(std::max<std::size_t>(memory.size(), args.offset + count));
-    args.data.slice(0, count).copy_to(writable(memory).subspan(args.offset, count));
-    res.resok().count = static_cast<std::uint32_t>(count);
-    res.resok().committed = args.stable;
-    if (args.stable != v3::UNSTABLE) disk = memory;
-    res.resok().verf = verifier();
-  }
-  void restart() {
-    ++starts;
-    memory = disk;
-  }
-  Verifier verifier() const {
-    Verifier verifier{};
-    verifier[7] = static_cast<std::byte>(starts);
-    return verifier;
-  }
   Outcome<std::uint64_t> store(const std::string& text) {
-    return world.run(world.files.write_from(handle_of("file"), 0, bytes_of(text)));
+    return scripted.run(scripted.files.write_from(handle_of("file"), 0, bytes_of(text)));
   }
-
-  Scripted world;
-  std::string disk;    // what survives
-  std::string memory;  // what READ would see
-  int writes = 0, commits = 0, starts = 1;
-  int restart_at_write = 0;
-  int restart_before_commit = 0;
-  std::uint32_t most = 1u << 20;
 };
 
 class ClientWrite : public ClientTest {};
@@ -90,14 +46,14 @@ TEST(ClientWriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
   options.window = 4;
   Volatile server(options);
   const std::string text = pattern(20u << 20);
-  const TimePoint start = server.world.loop.now();
+  const TimePoint start = server.scripted.loop.now();
   const auto written = server.store(text);
   ASSERT_TRUE(written.ok()) << written.error().sentence;
   EXPECT_EQ(*written, text.size());
   EXPECT_TRUE(server.disk == text);
   EXPECT_EQ(server.writes, 20);
   EXPECT_EQ(server.commits, 1);
-  EXPECT_EQ(server.world.loop.now() - start, std::chrono::milliseconds(20 / 4 + 1));
+  EXPECT_EQ(server.scripted.loop.now() - start, std::chrono::milliseconds(20 / 4 + 1));
 }
 
 TEST(ClientWriteFile, makes_a_single_write_durable_at_once) {
@@ -130,7 +86,7 @@ TEST(ClientWriteFile, writes_again_what_a_restart_between_writes_has_lost) {
 
 TEST(ClientWriteFile, writes_again_what_a_restart_before_COMMIT_has_lost) {
   Volatile server;
-  server.restart_before_commit = 2;
+  server.restarts_before_commit = 2;
   const std::string text = pattern(3u << 20);
   ASSERT_TRUE(server.store(text).ok());
   EXPECT_EQ(server.commits, 3);
@@ -140,7 +96,7 @@ TEST(ClientWriteFile, writes_again_what_a_restart_before_COMMIT_has_lost) {
 
 TEST(ClientWriteFile, gives_up_on_a_server_that_restarts_for_ever) {
   Volatile server;
-  server.restart_before_commit = 1'000'000;
+  server.restarts_before_commit = 1'000'000;
   const auto written = server.store(pattern(3u << 20));
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().kind, Error::Kind::Protocol);
@@ -160,7 +116,8 @@ class Sparse final : public DataSource {
 TEST(ClientWriteFile, leaves_out_holes_and_sets_the_size_for_one_at_the_end) {
   Volatile server;
   Sparse source;
-  const auto written = server.world.run(server.world.files.write_file(handle_of("f"), source));
+  const auto written =
+      server.scripted.run(server.scripted.files.write_file(handle_of("f"), source));
   ASSERT_TRUE(written.ok()) << written.error().sentence;
   EXPECT_EQ(*written, 5'000'100u);
   EXPECT_EQ(server.writes, 2);
@@ -181,7 +138,8 @@ class Failing final : public DataSource {
 TEST(ClientWriteFile, ends_with_the_error_of_the_source) {
   Volatile server;
   Failing source;
-  const auto written = server.world.run(server.world.files.write_file(handle_of("f"), source));
+  const auto written =
+      server.scripted.run(server.scripted.files.write_file(handle_of("f"), source));
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().kind, Error::Kind::Local);
   EXPECT_EQ(server.commits, 0);
