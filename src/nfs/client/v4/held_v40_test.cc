@@ -12,7 +12,7 @@ namespace {
 using testing::Accident;
 using testing::Nfs4ClientWorld;
 
-constexpr std::uint32_t kReadWrite = access::kRead | access::kModify;
+constexpr std::uint32_t kOpenForBoth = access::kRead | access::kModify;
 constexpr LockOwner kOne{1, 1};
 constexpr LockOwner kTwo{1, 2};
 constexpr FileLock kFirstTen{0, 10, true};
@@ -40,7 +40,7 @@ class Nfs40Held : public ::testing::Test, public Nfs4ClientWorld {
   }
   File made(const std::string& name = "file") {
     return must(files().create_open(files().root(), name, {.mode = 0644}, CreateMode::Unchecked,
-                                    kReadWrite))
+                                    kOpenForBoth))
         .file;
   }
   // The call that comes next is executed or not, and nobody hears of it.
@@ -63,7 +63,7 @@ class Nfs40Held : public ::testing::Test, public Nfs4ClientWorld {
 
 TEST_F(Nfs40Held, an_owner_that_was_confirmed_once_serves_the_next_open) {
   const Handle file = must(files().create(files().root(), "file", {.mode = 0644})).handle;
-  EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(file, kReadWrite)).file)); }), 2)
+  EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(file, kOpenForBoth)).file)); }), 2)
       << "OPEN and CLOSE";
 }
 
@@ -81,7 +81,7 @@ TEST_F(Nfs40Held, each_open_that_is_held_has_an_owner_of_its_own) {
 TEST_F(Nfs40Held,
        a_lock_owner_locks_by_several_opens_of_a_file_and_is_released_with_its_last_lock) {
   const File first = made();
-  const File second = must(files().open(first.handle, kReadWrite)).file;
+  const File second = must(files().open(first.handle, kOpenForBoth)).file;
   must(files().lock(first, kOne, kFirstTen));
   must(files().lock(second, kOne, {5, 20, true}));
   must(files().unlock(first, kOne, kEverything));
@@ -114,14 +114,14 @@ TEST_F(Nfs40Held, a_file_that_others_have_renamed_is_stale_until_it_is_found_aga
     must(theirs.rename(files().root(), "file", files().root(), "moved"));
     must(theirs.create(files().root(), "file", {.mode = 0644}));
   }
-  EXPECT_EQ(status(files().open(file, kReadWrite)), Status::Stale);
+  EXPECT_EQ(status(files().open(file, kOpenForBoth)), Status::Stale);
   EXPECT_EQ(held().opens, 0u) << "the other file was closed again";
   must(files().lookup(files().root(), "moved"));
-  const File found = must(files().open(file, kReadWrite)).file;
+  const File found = must(files().open(file, kOpenForBoth)).file;
   EXPECT_EQ(found.handle, file);
   EXPECT_NE(found.open, 0u);
   must(files().rename(files().root(), "moved", files().root(), "mine"));
-  must(files().close(must(files().open(file, kReadWrite)).file));
+  must(files().close(must(files().open(file, kOpenForBoth)).file));
   must(files().close(found));
 }
 
@@ -130,7 +130,7 @@ TEST_F(Nfs40Held, a_file_whose_name_is_not_known_is_used_without_an_open) {
   auto other = run(nfs4::Nfs4::connect(channel, options.calls));
   ASSERT_TRUE(other.ok());
   FileSystem theirs(*other, files().root(), "/data", options);
-  const Opened open = must(theirs.open(file, kReadWrite));
+  const Opened open = must(theirs.open(file, kOpenForBoth));
   EXPECT_EQ(open.file.open, 0u);
   EXPECT_EQ(status(theirs.lock(open.file, kOne, kFirstTen)), Status::NotSupported);
   must(theirs.write(open.file, 0, bytes_of("text")));
@@ -146,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Nfs40Lost, ::testing::Values(Accident::Lost, Accide
 TEST_P(Nfs40Lost, OPEN_is_made_again) {
   const File file = made();
   lose_the_next(GetParam());
-  lost(files().open(file.handle, kReadWrite));
-  const File again = must(files().open(file.handle, kReadWrite)).file;
+  lost(files().open(file.handle, kOpenForBoth));
+  const File again = must(files().open(file.handle, kOpenForBoth)).file;
   must(files().lock(again, kOne, kFirstTen));
   must(files().close(again));
   must(files().close(file));
