@@ -75,7 +75,7 @@ wait "$server" || fail "the server did not end well"
 server=
 rm "$work/enter" "$work/port"
 
-# The example of docs/client-guide.md.
+# The examples of docs/client-guide.md.
 cp -R "$hello/../files" "$work/files"
 "$cmake" -S "$work/files" -B "$work/files-build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/files.log"
 "$cmake" --build "$work/files-build"
@@ -87,6 +87,9 @@ echo text >"$work/text"
 "$prefix/bin/stag" cp "$work/text" "${url%/*}/export/text?proto=tcp"
 "$work/files-build/copy_folder" "${url%/*}/export?proto=tcp&version=4.2" || fail "copy_folder"
 test "$("$prefix/bin/stag" cat "${url%/*}/export/copies/text?proto=tcp")" = text || fail "copy_folder copied something else"
+for bytes in 10 20; do
+  "$work/files-build/journal" "${url%/*}/export?proto=tcp" | grep -qx "journal $bytes" || fail "journal"
+done
 kill "$server"
 wait "$server" || fail "stag serve did not end well"
 server=

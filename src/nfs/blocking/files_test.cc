@@ -1,0 +1,120 @@
+#include "nfs/blocking/files.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "endpoint/listener.h"
+#include "nfs/v4/nfs4_server.h"
+#include "rpc/server.h"
+#include "vfs/memory/memory.h"
+
+namespace stag::nfs::blocking {
+namespace {
+
+using client::FileSystem;
+using client::Status;
+using client::Url;
+namespace access = client::access;
+
+// Serves /data by version 4 over TCP and over software iWARP.
+struct BlockingFiles : ::testing::Test {
+  BlockingFiles() {
+    ExportOptions open;
+    open.root_squash = false;
+    Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", std::make_shared<vfs::MemoryFileSystem>(), open}).ok());
+    context.exports.replace(std::move(exports));
+    nfs4.add_program(server);
+    options.files.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+  }
+
+  Outcome<Files> opened(endpoint::Transport transport, const std::string& path = "/data") {
+    endpoint::ListenOptions listen;
+    listen.transport = transport;
+    auto made = endpoint::listen(server, {"127.0.0.1", 0}, listen);
+    STAG_CHECK(made.ok());
+    listener.emplace(*std::move(made));
+    const std::string proto = transport == endpoint::Transport::Tcp ? "tcp" : "rdma";
+    return Files::open(*Url::parse("nfs://127.0.0.1:" + std::to_string(listener->address().port) +
+                                   path + "?version=4&proto=" + proto),
+                       options);
+  }
+
+  ServerContext context{ServerState::ephemeral(7)};
+  nfs4::Nfs4Server nfs4{context, {}};
+  rpc::Server server;
+  std::optional<endpoint::Listener> listener;
+  Options options;
+};
+
+TEST_F(BlockingFiles, are_made_written_read_listed_and_removed) {
+  for (const auto transport : {endpoint::Transport::Tcp, endpoint::Transport::Rdma}) {
+    Outcome<Files> files = opened(transport);
+    ASSERT_TRUE(files) << files.error().sentence;
+    ASSERT_TRUE(files->mkdir("dir"));
+    const auto made = files->create("dir/file");
+    ASSERT_TRUE(made) << made.error().sentence;
+    const std::string text(3'000'000, 'x');
+    EXPECT_TRUE(files->write(made->file, 5, bytes_of(text)));
+    EXPECT_TRUE(files->close(made->file));
+    EXPECT_EQ(files->find("dir/file")->attributes.size, text.size() + 5);
+    const auto opened = files->open("/dir/file", access::kRead);
+    ASSERT_TRUE(opened);
+    std::string back(text.size() + 100, '?');
+    const auto read = files->read(opened->file, 5, std::as_writable_bytes(std::span(back)));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(*read, text.size());
+    EXPECT_TRUE(back.starts_with(text));
+    EXPECT_TRUE(files->close(opened->file));
+    EXPECT_TRUE(files->rename("dir/file", "dir/moved"));
+    const auto entries = files->list("dir");
+    ASSERT_TRUE(entries);
+    ASSERT_EQ(entries->size(), 1u);
+    EXPECT_EQ(entries->front().name, "moved");
+    EXPECT_TRUE(files->rmdir("dir").error().is(Status::NotEmpty));
+    EXPECT_TRUE(files->remove("dir/moved"));
+    EXPECT_TRUE(files->rmdir("dir/"));
+    EXPECT_TRUE(files->find("dir").error().is(Status::NoEntry));
+  }
+}
+
+TEST_F(BlockingFiles, have_paths_below_that_of_the_URL) {
+  {
+    Outcome<Files> top = opened(endpoint::Transport::Tcp);
+    ASSERT_TRUE(top && top->mkdir("a") && top->mkdir("a/b"));
+  }
+  Outcome<Files> files = opened(endpoint::Transport::Tcp, "/data/a");
+  ASSERT_TRUE(files) << files.error().sentence;
+  EXPECT_TRUE(files->find("b"));
+  EXPECT_EQ(files->list("")->size(), 1u);
+}
+
+TEST_F(BlockingFiles, run_whatever_else_the_FileSystem_has) {
+  Outcome<Files> files = opened(endpoint::Transport::Tcp);
+  ASSERT_TRUE(files) << files.error().sentence;
+  const auto usage = files->run([](FileSystem& f) { return f.usage(); });
+  ASSERT_TRUE(usage) << usage.error().sentence;
+}
+
+TEST_F(BlockingFiles, are_used_by_many_threads) {
+  Outcome<Files> files = opened(endpoint::Transport::Tcp);
+  ASSERT_TRUE(files) << files.error().sentence;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&files, i] {
+      for (int k = 0; k < 20; ++k)
+        EXPECT_TRUE(files->mkdir(std::to_string(i) + "-" + std::to_string(k)));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(files->list("")->size(), 80u);
+}
+
+TEST_F(BlockingFiles, say_why_a_server_cannot_be_reached) {
+  const Outcome<Files> files = Files::open(*Url::parse("nfs://127.0.0.1:1/data?proto=tcp"));
+  ASSERT_FALSE(files);
+  EXPECT_EQ(files.error().kind, client::Error::Kind::Call);
+}
+
+}  // namespace
+}  // namespace stag::nfs::blocking
