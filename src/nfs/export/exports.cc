@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/siphash.h"
+#include "nfs/export/client_names.h"
 
 namespace stag::nfs {
 

@@ -16,12 +16,13 @@
 #include "base/network.h"
 #include "base/result.h"
 #include "base/task.h"
-#include "nfs/export/client_names.h"
 #include "oncrpc/message.h"
 #include "rpc/authenticator.h"
 #include "vfs/vfs.h"
 
 namespace stag::nfs {
+
+class ClientNames;
 
 struct ExportOptions {
   bool read_only = false;
