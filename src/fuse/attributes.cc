@@ -6,6 +6,12 @@
 #include "fuse/values.h"
 
 namespace stag::fuse {
+namespace {
+
+// Times of new files wait no longer than twice this, so that others see them.
+constexpr auto kSettleAfter = std::chrono::milliseconds(100);
+
+}  // namespace
 
 using nfs::client::Attributes;
 using nfs::client::FileSystemUsage;
@@ -13,12 +19,15 @@ using nfs::client::FileType;
 using nfs::client::Handle;
 using nfs::client::NameLimits;
 using nfs::client::Outcome;
+using nfs::client::SetAttributes;
 
 Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
-  answer(request, co_await files_.getattr(object));
+  if (const auto known = new_files_.known(number, context_.loop.now()))
+    co_return answer_once(request, *known);
+  answer(request, number, co_await files_.getattr(object));
 }
 
 Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct stat wanted,
@@ -31,9 +40,44 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
     const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
     if (!committed) co_return request.fail(committed.error());
   }
-  const Outcome<Ok> set = co_await files_.setattr(object, changes_of(wanted, to_set));
-  if (!set) co_return request.fail(set.error());
-  answer(request, co_await files_.getattr(object));
+  SetAttributes changes = changes_of(wanted, to_set);
+  if (const auto known = new_files_.absorb(number, changes, context_.loop.now())) {
+    settle_soon();
+    co_return answer_once(request, *known);
+  }
+  const Outcome<Attributes> set = co_await files_.change(object, changes);
+  if (set) new_files_.on_set(number, changes, *set, context_.loop.now());
+  answer(request, number, set);
+}
+
+void Operations::settle_soon() {
+  if (std::exchange(settling_soon_, true)) return;
+  settling_ = context_.loop.after(kSettleAfter, [this] {
+    settling_soon_ = false;
+    background_.add(settle_all(context_.loop.now() - kSettleAfter));
+    if (new_files_.any_waits()) settle_soon();
+  });
+}
+
+// Where it fails, close(2) tries again, and tells.
+Task<void> Operations::settle_all(TimePoint until) {
+  for (const NewFiles::Waiting& waiting : new_files_.all_waiting(until))
+    static_cast<void>(co_await set_times(waiting));
+}
+
+Task<Outcome<Ok>> Operations::set_times(NewFiles::Waiting waiting) {
+  const Outcome<Attributes> set = co_await files_.change(waiting.handle, waiting.times);
+  // Somebody has removed it.
+  if (!set && set.error().is(nfs::client::Status::Stale)) co_return Ok{};
+  if (!set) co_return Failure{set.error()};
+  new_files_.on_set(waiting.number, waiting.times, *set, context_.loop.now());
+  co_return Ok{};
+}
+
+Task<Outcome<Ok>> Operations::settle(std::uint64_t number) {
+  const std::optional<NewFiles::Waiting> waiting = new_files_.waiting(number);
+  if (!waiting) co_return Ok{};
+  co_return co_await set_times(*waiting);
 }
 
 Task<void> Operations::access(fuse_req_t from, std::uint64_t number, int mask) {

@@ -46,25 +46,38 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   attributes.mode = mode & 07777;
   const bool exclusive = (info.flags & O_EXCL) != 0;
   if (!exclusive && (info.flags & O_TRUNC)) attributes.size = 0;
-  const Outcome<Opened> opened = co_await files_.create_open(
-      directory, std::move(name), attributes,
-      exclusive ? CreateMode::Exclusive : CreateMode::Unchecked, access_of_open(info.flags));
+  const bool closes = flushes(info.flags);
+  const CreateMode how = !exclusive ? CreateMode::Unchecked
+                         : closes   ? CreateMode::ExclusiveButTimes
+                                    : CreateMode::Exclusive;
+  const Outcome<Opened> opened =
+      co_await files_.create_open(directory, name, attributes, how, access_of_open(info.flags));
+  if (!opened) made_directories_.end(parent);
   if (!opened) co_return request.fail(opened.error());
   const File& file = opened->file;
-  const fuse_entry_param entry =
-      entry_of({file.handle, opened->attributes}, inodes_.enter(file.handle));
-  Inode& inode = *inodes_.find(entry.ino);
+  const TimePoint now = context_.loop.now();
+  made_directories_.on_made(parent, name, opened->directory, now);
+  const std::uint64_t number = inodes_.enter(file.handle);
+  // One that is made anew is known to be nobody else's.
+  if (exclusive && closes) {
+    new_files_.begin(number, file.handle, opened->attributes, opened->times_due, now);
+    settle_soon();
+  }
+  const fuse_entry_param entry = entry_of({file.handle, opened->attributes}, number);
+  Inode& inode = *inodes_.find(number);
   inodes_.open(inode);
   inode.opened_with = opened->attributes;
   info.fh = open_files_.add(entry.ino, file, unstable_writes_.failures(entry.ino));
   info.direct_io = is_direct(info.flags);
-  info.noflush = !flushes(info.flags);
+  info.noflush = !closes;
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
   // The kernel gave the request up, and will neither close nor forget.
   open_files_.remove(entry.ino, info.fh);
   static_cast<void>(inodes_.close(entry.ino));
   inodes_.forget(entry.ino, 1);
+  static_cast<void>(co_await settle(number));
+  new_files_.end(number);
   static_cast<void>(co_await files_.close(file));
 }
 
@@ -74,9 +87,8 @@ Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle fil
   if (!committed) co_return Failure{committed.error()};
   SetAttributes empty;
   empty.size = 0;
-  const Outcome<Ok> done = co_await files_.setattr(file, empty);
-  if (!done) co_return Failure{done.error()};
-  co_return co_await files_.getattr(file);
+  new_files_.outdate(number);
+  co_return co_await files_.change(file, empty);
 }
 
 Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
@@ -117,8 +129,12 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   request.done();
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
+  static_cast<void>(co_await settle(number));
   const Inode* inode = inodes_.find(number);
-  if (inode == nullptr || inode->opens == 0) unstable_writes_.forget(number);
+  if (inode == nullptr || inode->opens == 0) {
+    unstable_writes_.forget(number);
+    new_files_.end(number);
+  }
   // The open may be one that others share.
   const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
   if (info.flock_release) static_cast<void>(co_await files_.unlock(file, owner, {}));
@@ -175,6 +191,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
         co_await unstable_writes_.write(number, file, offset, memory, data);
     if (!done) request.fail(done.error());
     if (done) written = *done;
+    if (done) new_files_.on_write(number, offset, written);
     // To write(2) a part is an answer; of changed pages the rest would be lost.
     if (kind.cached && written < size) request.fail(EIO);
   }
@@ -214,7 +231,9 @@ Task<void> Operations::commit(Handle file) {
 Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {
   Request request(context_, from);
   Outcome<Ok> committed = co_await unstable_writes_.commit(number);
-  answer(request, told(number, opened, std::move(committed), Tell::Once));
+  const Outcome<Ok> settled = co_await settle(number);
+  const Outcome<Ok> done = told(number, opened, std::move(committed), Tell::Once);
+  answer(request, done ? settled : done);
 }
 
 }  // namespace stag::fuse

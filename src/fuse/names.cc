@@ -49,7 +49,10 @@ Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string
   Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
-  answer(request, co_await files_.lookup(directory, std::move(name)));
+  if (made_directories_.lacks(parent, name, context_.loop.now())) co_return answer_absent(request);
+  const Outcome<Node> node = co_await files_.lookup(directory, std::move(name));
+  if (!node && node.error().is(Status::NoEntry)) co_return answer_absent(request);
+  answer(request, node);
 }
 
 Task<void> Operations::mknod(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
@@ -59,19 +62,23 @@ Task<void> Operations::mknod(fuse_req_t from, std::uint64_t parent, std::string 
   if (directory.empty()) co_return;
   const std::optional<FileType> type = special_type(mode);
   if (!type) {
-    answer(request, co_await files_.create(directory, std::move(name), with_mode(mode),
-                                           nfs::client::CreateMode::Guarded));
+    answer_made(
+        request, parent, name,
+        co_await files_.create(directory, name, with_mode(mode), nfs::client::CreateMode::Guarded));
     co_return;
   }
   const Special special{*type, {major(device), minor(device)}};
-  answer(request, co_await files_.mknod(directory, std::move(name), special, with_mode(mode)));
+  answer_made(request, parent, name,
+              co_await files_.mknod(directory, name, special, with_mode(mode)));
 }
 
 Task<void> Operations::mkdir(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode) {
   Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
-  answer(request, co_await files_.mkdir(directory, std::move(name), with_mode(mode)));
+  const Outcome<Node> node = co_await files_.mkdir(directory, name, with_mode(mode));
+  const std::uint64_t number = answer_made(request, parent, name, node);
+  if (number != 0) made_directories_.begin(number, node->attributes.change, context_.loop.now());
 }
 
 Task<void> Operations::symlink(fuse_req_t from, std::string target, std::uint64_t parent,
@@ -79,7 +86,7 @@ Task<void> Operations::symlink(fuse_req_t from, std::string target, std::uint64_
   Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
-  answer(request, co_await files_.symlink(directory, std::move(name), std::move(target)));
+  answer_made(request, parent, name, co_await files_.symlink(directory, name, std::move(target)));
 }
 
 Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t parent,
@@ -89,6 +96,7 @@ Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t p
   if (linked.empty()) co_return;
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
+  made_directories_.end(parent);
   const Outcome<Ok> done = co_await files_.link(linked, directory, std::move(name));
   if (!done) co_return request.fail(done.error());
   const auto attributes = co_await files_.getattr(linked);
@@ -101,6 +109,7 @@ Task<void> Operations::unlink(fuse_req_t from, std::uint64_t parent, std::string
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   if (is_silly(directory, name)) co_return request.fail(EBUSY);
+  made_directories_.end(parent);
   const Outcome<std::optional<Handle>> kept = co_await keep_if_open(directory, name);
   if (!kept) co_return request.fail(kept.error());
   if (*kept) co_return request.done();
@@ -111,6 +120,7 @@ Task<void> Operations::rmdir(fuse_req_t from, std::uint64_t parent, std::string 
   Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
+  made_directories_.end(parent);
   answer(request, co_await files_.rmdir(directory, std::move(name)));
 }
 
@@ -122,6 +132,8 @@ Task<void> Operations::rename(fuse_req_t from, std::uint64_t parent, std::string
   const Handle target = handle_of(request, new_parent);
   if (target.empty()) co_return;
   if (is_silly(source, name) || is_silly(target, new_name)) co_return request.fail(EBUSY);
+  made_directories_.end(parent);
+  made_directories_.end(new_parent);
   const Outcome<std::optional<Handle>> kept = co_await keep_if_open(target, new_name);
   if (!kept) co_return request.fail(kept.error());
   const Outcome<Ok> renamed = co_await files_.rename(source, std::move(name), target, new_name);
@@ -168,7 +180,10 @@ Task<void> Operations::give_name_back(Handle file, std::string name) {
 }
 
 Task<void> Operations::close_all() {
+  settling_.cancel();
+  co_await background_.join();
   co_await unstable_writes_.commit_all();
+  co_await settle_all(TimePoint::max());
   for (const nfs::client::File& file : open_files_.all())
     static_cast<void>(co_await files_.close(file));
   for (const SillyName& silly : inodes_.silly_names())

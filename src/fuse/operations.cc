@@ -5,6 +5,13 @@
 #include "fuse/values.h"
 
 namespace stag::fuse {
+namespace {
+
+Duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
 
 using nfs::client::Attributes;
 using nfs::client::File;
@@ -20,7 +27,14 @@ Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffer
       buffers_(data),
       options_(options),
       inodes_(root),
-      unstable_writes_(files, requests, kMostUnstable) {}
+      unstable_writes_(files, requests, kMostUnstable),
+      new_files_(duration_of(options.valid)),
+      made_directories_(duration_of(options.valid)) {}
+
+void Operations::forget(std::uint64_t number, std::uint64_t lookups) {
+  inodes_.forget(number, lookups);
+  if (inodes_.find(number) == nullptr) made_directories_.end(number);
+}
 
 Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;
@@ -36,23 +50,50 @@ File Operations::file_of(Request& request, std::uint64_t number, std::uint64_t o
 fuse_entry_param Operations::entry_of(const Node& node, std::uint64_t number) const {
   fuse_entry_param entry{};
   entry.ino = number;
-  entry.attr = stat_of(node.attributes, files_.sizes().read);
+  entry.attr = stat_of(new_files_.shown(number, node.attributes), files_.sizes().read);
   entry.attr_timeout = options_.valid;
   entry.entry_timeout = options_.valid;
   return entry;
 }
 
-void Operations::answer(Request& request, const Outcome<Node>& node) {
-  if (!node) return request.fail(node.error());
+std::uint64_t Operations::answer(Request& request, const Outcome<Node>& node) {
+  if (!node) {
+    request.fail(node.error());
+    return 0;
+  }
   const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
   const fuse_req_t waiting = request.take();
   // A request that the kernel gave up is no lookup.
-  if (waiting == nullptr || fuse_reply_entry(waiting, &entry) != 0) inodes_.forget(entry.ino, 1);
+  if (waiting != nullptr && fuse_reply_entry(waiting, &entry) == 0) return entry.ino;
+  inodes_.forget(entry.ino, 1);
+  return 0;
 }
 
-void Operations::answer(Request& request, const Outcome<Attributes>& attributes) {
+std::uint64_t Operations::answer_made(Request& request, std::uint64_t parent,
+                                      const std::string& name, const Outcome<Node>& node) {
+  if (node)
+    made_directories_.on_made(parent, name, node->directory, context_.loop.now());
+  else
+    made_directories_.end(parent);
+  return answer(request, node);
+}
+
+void Operations::answer_once(Request& request, const Attributes& attributes) const {
+  const struct stat to = stat_of(attributes, files_.sizes().read);
+  if (const fuse_req_t waiting = request.take()) fuse_reply_attr(waiting, &to, 0);
+}
+
+// The kernel remembers it for as long as a name that is there.
+void Operations::answer_absent(Request& request) const {
+  fuse_entry_param none{};
+  none.entry_timeout = options_.valid;
+  if (const fuse_req_t waiting = request.take()) fuse_reply_entry(waiting, &none);
+}
+
+void Operations::answer(Request& request, std::uint64_t number,
+                        const Outcome<Attributes>& attributes) {
   if (!attributes) return request.fail(attributes.error());
-  const struct stat to = stat_of(*attributes, files_.sizes().read);
+  const struct stat to = stat_of(new_files_.shown(number, *attributes), files_.sizes().read);
   if (const fuse_req_t waiting = request.take()) fuse_reply_attr(waiting, &to, options_.valid);
 }
 

@@ -19,9 +19,12 @@
 #include "base/cancel.h"
 #include "base/loop.h"
 #include "base/task.h"
+#include "base/task_group.h"
 #include "fuse/buffers.h"
 #include "fuse/directory.h"
 #include "fuse/inodes.h"
+#include "fuse/made_directories.h"
+#include "fuse/new_files.h"
 #include "fuse/open_files.h"
 #include "fuse/request.h"
 #include "fuse/unstable_writes.h"
@@ -65,7 +68,7 @@ class Operations {
   Task<void> rmdir(fuse_req_t request, std::uint64_t parent, std::string name);
   Task<void> rename(fuse_req_t request, std::uint64_t parent, std::string name,
                     std::uint64_t new_parent, std::string new_name);
-  void forget(std::uint64_t number, std::uint64_t lookups) { inodes_.forget(number, lookups); }
+  void forget(std::uint64_t number, std::uint64_t lookups);
 
   // Attributes (attributes.cc).
   Task<void> getattr(fuse_req_t request, std::uint64_t number);
@@ -145,11 +148,25 @@ class Operations {
   Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(std::uint64_t number,
                                                                 nfs::client::Handle file);
   fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
-  // Answers with an object of the server that the kernel may know from now on.
-  void answer(Request& request, const nfs::client::Outcome<nfs::client::Node>& node);
-  void answer(Request& request, const nfs::client::Outcome<nfs::client::Attributes>& attributes);
+  // Answers with an object of the server that the kernel may know from now on; yields its number,
+  // or 0.
+  std::uint64_t answer(Request& request, const nfs::client::Outcome<nfs::client::Node>& node);
+  // The same of a new object, `name` in the directory `parent`.
+  std::uint64_t answer_made(Request& request, std::uint64_t parent, const std::string& name,
+                            const nfs::client::Outcome<nfs::client::Node>& node);
+  void answer(Request& request, std::uint64_t number,
+              const nfs::client::Outcome<nfs::client::Attributes>& attributes);
+  // The kernel asks again before it uses them again.
+  void answer_once(Request& request, const nfs::client::Attributes& attributes) const;
+  // There is no such name.
+  void answer_absent(Request& request) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
+  // Sets times of a new file that have waited.
+  Task<nfs::client::Outcome<Ok>> settle(std::uint64_t number);
+  Task<nfs::client::Outcome<Ok>> set_times(NewFiles::Waiting waiting);
+  Task<void> settle_all(TimePoint until);
+  void settle_soon();
   // Gives a file that is open and about to lose its last name, `name`, another one, which it
   // yields; nullopt: there is no need.
   Task<nfs::client::Outcome<std::optional<nfs::client::Handle>>> keep_if_open(
@@ -168,6 +185,11 @@ class Operations {
   Inodes inodes_;
   OpenFiles open_files_;
   UnstableWrites unstable_writes_;
+  NewFiles new_files_;
+  MadeDirectories made_directories_;
+  Timer settling_;
+  bool settling_soon_ = false;
+  TaskGroup background_;
   CancelSource stop_;
   Invalidate invalidate_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;

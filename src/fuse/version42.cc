@@ -120,6 +120,7 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
   // What is written again after a restart of the server must not fill the hole.
   Outcome<Ok> done = co_await unstable_writes_.commit(number);
   if (!done) co_return request.fail(done.error());
+  new_files_.outdate(number);
   if (mode == 0)
     done = co_await files_.allocate(file, range);
   else
@@ -138,6 +139,7 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (target_file.empty()) co_return;
   const Outcome<Ok> committed = co_await unstable_writes_.commit(target);
   if (!committed) co_return request.fail(committed.error());
+  new_files_.outdate(target);
   // copy_file_range(2) ends with the file, COPY fails beyond its end.
   const Outcome<Attributes> attributes = co_await files_.getattr(source_file);
   if (!attributes) co_return request.fail(attributes.error());

@@ -124,7 +124,7 @@ class Mistakes(Case):
 
     def test_of_the_port_name_the_address_and_ask_for_the_server(self):
         self.bad(1, "127.0.0.1:1: the peer refused the connection; is the server running", "ls", "nfs://127.0.0.1:1/files")
-        self.bad(1, "mountport=", "ls", self.server.url("/files", mount_port=1))
+        self.bad(1, "mountport=", "ls", self.server.url("/files", mount_port=1) + "&version=3")
 
     def test_of_a_server_that_does_not_answer_ask_for_it(self):
         # Connected by the kernel, and then nobody is there.

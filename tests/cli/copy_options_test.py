@@ -275,8 +275,8 @@ class Kept(Case):
             self.assertEqual(os.getxattr(root, "user.of"), b"the folder")
         self.good("cp", self.at("tree", "f"), self.url("plain") + "&version=4.2")
         self.assertEqual(os.listxattr(self.there("plain")), [])
-        self.good("cp", "-a", self.at("tree", "f"), self.url("by3"))
-        self.bad(1, "extended attribute", "cp", "--preserve=xattr", self.at("tree", "f"), self.url("by3"))
+        self.good("cp", "-a", self.at("tree", "f"), self.url("by3") + "&version=3")
+        self.bad(1, "extended attribute", "cp", "--preserve=xattr", self.at("tree", "f"), self.url("by3") + "&version=3")
 
     def test_with_a_access_control_lists_by_version_3(self):
         unset = 0xFFFFFFFF

@@ -81,8 +81,8 @@ class Metrics(Observed):
         self.assertEqual(self.value("stag_calls_total"), 0)
         with open(os.path.join(self.data, "file"), "wb") as file:
             file.write(bytes(1 << 20))
-        self.assertEqual(stag("cp", server.url("/data/file"), os.path.join(self.folder, "copy")).returncode, 0)
-        self.assertEqual(stag("cat", server.tcp("/data/none")).returncode, 1)
+        self.assertEqual(stag("cp", server.url("/data/file") + "&version=3", os.path.join(self.folder, "copy")).returncode, 0)
+        self.assertEqual(stag("cat", server.tcp("/data/none") + "&version=3").returncode, 1)
         read = {"program": "nfs", "version": "3", "procedure": "READ"}
         reads = self.value("stag_calls_total", **read)
         self.assertGreaterEqual(reads, 1)
@@ -296,7 +296,7 @@ class Log(Observed):
         anna = self.ready_client(server)
         anna.call(100005, 3, 1, b"\0\0\0\5/data\0\0\0")
         anna.call(100005, 3, 3, b"\0\0\0\5/data\0\0\0")
-        self.assertEqual(stag("ls", server.url("/data")).returncode, 0)
+        self.assertEqual(stag("ls", server.url("/data") + "&version=3").returncode, 0)
         while "ClientDisconnected tcp" not in server.log():
             pass
         log = server.log()
@@ -311,7 +311,7 @@ class Log(Observed):
         with open(os.path.join(self.data, "file"), "wb") as file:
             file.write(bytes(1 << 20))
         server = self.start("--trace-client", "127.0.0.1", "--log-format", "json")
-        self.assertEqual(stag("cp", server.url("/data/file"), os.path.join(self.folder, "copy")).returncode, 0)
+        self.assertEqual(stag("cp", server.url("/data/file") + "&version=3", os.path.join(self.folder, "copy")).returncode, 0)
         steps = {}
         for line in server.log().splitlines():
             event = json.loads(line)

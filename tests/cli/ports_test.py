@@ -34,7 +34,7 @@ class WrongPort(unittest.TestCase):
 
     def test_an_RDMA_port_for_MOUNT(self):
         tcp, rdma = self.server.tcp_port, self.server.rdma_port
-        for query, port in ((f"mountport={rdma}", rdma), (f"proto=tcp&mountport={rdma}", tcp)):
+        for query, port in ((f"mountport={rdma}&version=3", rdma), (f"proto=tcp&mountport={rdma}&version=3", tcp)):
             self.fails(f"tcp 127.0.0.1:{rdma}: ", port, query)
 
 

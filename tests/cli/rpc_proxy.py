@@ -109,7 +109,7 @@ class RpcProxy:
             self.released.wait(PATIENCE)
 
     def url(self, path):
-        return f"nfs://127.0.0.1:{self.port}{path}?proto=tcp"
+        return f"nfs://127.0.0.1:{self.port}{path}?proto=tcp&version=3"
 
     def close(self):
         """Everything ends, and nobody listens any more."""

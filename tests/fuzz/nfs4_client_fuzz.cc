@@ -134,7 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto root = loop.run((**protocol)->root({"find the root", {}}));
   STAG_CHECK(root.has_value());
   if (!*root) return 0;
-  FileSystem files(**protocol, **root, "/", options);
+  FileSystem files(**protocol, (*root)->handle, "/", options);
   STAG_CHECK(loop.run(live(files, input)).has_value());
   STAG_CHECK(loop.run(closed(***protocol)).has_value());
   return 0;

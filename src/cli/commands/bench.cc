@@ -50,7 +50,9 @@ class Bench final : public Command {
     arguments.number("--busy-poll", options_.busy_poll_us, 0, 1'000'000,
                      "microseconds that an idle loop polls for work before it blocks");
     arguments.flag("--crc", options_.crc, "with CRC32C on every FPDU");
-    arguments.positional("URL", url_, "a directory to write test files to", false);
+    arguments.positional("URL", url_,
+                         "a directory to write test files to; by version 3 unless it names another",
+                         false);
   }
   Exit run() override {
     if (self_ != url_.empty())

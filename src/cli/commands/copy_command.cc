@@ -38,6 +38,9 @@ std::optional<std::string> path_beside(const Remote& remote, const std::string& 
   const bool named = !theirs.name.empty() && theirs.name != "." && theirs.name != "..";
   const std::string slash = other->path.ends_with('/') ? "/" : "";
   other->path = remote.url().path;
+  // What a URL leaves open, the session has found out.
+  if (!other->version) other->version = remote.url().version;
+  if (!other->minor) other->minor = remote.url().minor;
   if (!named || mine.directory != theirs.directory || !(*other == remote.url()))
     return std::nullopt;
   const std::string directory = place_of(remote.path()).directory;
@@ -199,6 +202,7 @@ Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Pr
     end.path = std::move(path);
     co_return std::move(end);
   }
+  remote_.version_3_first = options_.preserve.extras.acls;
   Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
   if (!remote) co_return Failure{remote.error()};
   end.remote = *std::move(remote);

@@ -84,6 +84,8 @@ class Ls final : public Command {
   }
 
   Task<Exit> list(Run& run, std::string url, Json& array) {
+    const Outcome<Url> parsed = Url::parse(url);
+    remote_.version_3_first = parsed && parsed->path == "/";
     Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, url, remote_);
     if (!remote && remote.error().kind == Error::Kind::Mount && Url::parse(url)->path == "/")
       co_return co_await list_exports(run, *Url::parse(url), remote.error(), array);

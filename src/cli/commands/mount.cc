@@ -87,6 +87,7 @@ class MountCommand final : public Command {
             "\n"
             "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
             "(nothing is cached),\n"
+            "'nconnect=N' for the connections that calls are spread over [1],\n"
             "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
             "noexec, ...\n"
             "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
@@ -110,6 +111,7 @@ class MountCommand final : public Command {
               .options = std::move(words->passed_on),
               .valid = words->valid,
               .direct = words->direct};
+    remote_.connections = words->connections;
     if (!foreground_) {
       const std::optional<Exit> parent = background_.begin();
       if (parent) return *parent;

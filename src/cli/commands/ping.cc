@@ -88,7 +88,7 @@ class Ping final : public Command {
     if (!credentials) co_return failed(credentials.error());
     Summary summary;
     rpc::Client client(**channel, {}, *credentials);
-    co_await call_all(run, client, url->version, summary);
+    co_await call_all(run, client, url->version.value_or(3), summary);
     if (credentials->security() != nullptr) co_await credentials->security()->end(**channel);
     co_await (*channel)->close();
     std::sort(summary.times.begin(), summary.times.end());

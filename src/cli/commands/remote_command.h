@@ -26,6 +26,7 @@ class RemoteCommand : public Command {
   // The directory that `place` is in.
   static Task<Outcome<nfs::client::Handle>> parent_of(Remote& remote, Place place);
   const std::vector<std::string>& urls() const { return urls_; }
+  RemoteOptions& remote() { return remote_; }
 
  private:
   Task<Exit> all(Run& run);

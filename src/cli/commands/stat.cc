@@ -26,6 +26,7 @@ class Stat final : public RemoteCommand {
     arguments.flag("-L,--dereference", follow_, "what a symbolic link leads to, not the link");
     arguments.flag("--json", json_, "an array of objects");
     declare_urls(arguments, "file or directory");
+    remote().version_3_first = true;
   }
 
  private:

@@ -7,10 +7,13 @@
 #include <charconv>
 #include <string_view>
 
+#include "nfs/client/session/url.h"
+
 namespace stag::cli {
 namespace {
 
 constexpr std::string_view kSeconds = "actimeo=";
+constexpr std::string_view kConnections = "nconnect=";
 constexpr double kMostSeconds = 86'400;
 
 // Of mount(8) and systemd (fstab(5), systemd.mount(5)).
@@ -27,6 +30,14 @@ bool add(MountWords& to, std::string_view word) {
   if (word == "direct") {
     to.direct = true;
     return true;
+  }
+  if (word.starts_with(kConnections)) {
+    word.remove_prefix(kConnections.size());
+    std::uint32_t count = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
+    to.connections = count;
+    return error == std::errc() && end == word.data() + word.size() && count >= 1 &&
+           count <= nfs::client::kMostConnections;
   }
   if (!word.starts_with(kSeconds)) {
     to.passed_on.emplace_back(word);
@@ -47,8 +58,11 @@ Result<MountWords, std::string> mount_words(const std::vector<std::string>& list
       const std::string_view word = list.substr(0, list.find(','));
       list.remove_prefix(std::min(word.size() + 1, list.size()));
       if (!add(words, word))
-        return Failure{
-            fmt::format("'-o {}': a number of seconds up to {} is wanted", word, kMostSeconds)};
+        return Failure{word.starts_with(kConnections)
+                           ? fmt::format("'-o {}': a number from 1 to {} is wanted", word,
+                                         nfs::client::kMostConnections)
+                           : fmt::format("'-o {}': a number of seconds up to {} is wanted", word,
+                                         kMostSeconds)};
     }
   }
   // Whoever uses the mount has the rights of who mounts, unless the kernel looks at modes, too.

@@ -13,6 +13,7 @@ struct MountWords {
   std::vector<std::string> passed_on{};  // to FUSE and the kernel
   double valid = 1;                      // seconds: actimeo=
   bool direct = false;
+  std::optional<std::uint32_t> connections{};  // nconnect=, from 1 to nfs::client::kMostConnections
 };
 
 // `lists` of words that commas separate. What is meant for mount(8) and systemd alone is left out.

@@ -29,6 +29,13 @@ TEST(MountOptions, the_time_for_which_attributes_are_used_is_a_number_of_seconds
     EXPECT_FALSE(mount_words({wrong})) << wrong;
 }
 
+TEST(MountOptions, connections_are_one_to_sixteen) {
+  EXPECT_EQ(mount_words({"ro"})->connections, std::nullopt);
+  EXPECT_EQ(mount_words({"ro,nconnect=4"})->connections, 4u);
+  for (const char* wrong : {"nconnect=", "nconnect=0", "nconnect=17", "nconnect=4x"})
+    EXPECT_FALSE(mount_words({wrong})) << wrong;
+}
+
 TEST(MountHelper, is_called_by_mount_in_its_own_way) {
   const auto words = from_mount_helper(
       {"mount.stag", "nfs://server/data", "/mnt", "-n", "-o", "ro,_netdev", "-t", "stag", "-v"});

@@ -135,7 +135,7 @@ Outcome<rpc::Credentials> kerberos_credentials(const Url& url, gss::Service serv
 
 // Where those of the files have no integrity: the same user's, with it.
 Outcome<std::optional<rpc::Credentials>> machine_credentials(const Url& url) {
-  if (url.security != Url::Security::Krb5 || url.version != 4)
+  if (url.security != Url::Security::Krb5 || url.version.value_or(4) != 4)
     return std::optional<rpc::Credentials>();
   Outcome<rpc::Credentials> made = kerberos_credentials(url, gss::Service::integrity);
   if (!made) return Failure{made.error()};
@@ -216,13 +216,18 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   files.calls.credentials = *std::move(credentials);
   files.calls.machine_credentials = *std::move(machine);
   files.calls.cancel = run.cancel;
-  files.calls.version = parsed->version;
   if (parsed->callback)
     remote->callbacks_ = endpoint::make_callback_listener(run.loop, *parsed->callback);
   const nfs::client::Connectors connectors{*remote->nfs_connector_, *remote->mount_connector_,
                                            remote->callbacks_.get()};
+  Url first = *parsed;
+  const bool chosen = options.version_3_first && !parsed->version;
+  if (chosen) first.version = 3;
+  if (options.connections) first.connections = *options.connections;
   Outcome<std::unique_ptr<nfs::client::Session>> session =
-      co_await nfs::client::Session::open(connectors, *parsed, files);
+      co_await nfs::client::Session::open(connectors, first, files);
+  if (!session && chosen && session.error().kind == Error::Kind::Call && !run.cancel.cancelled())
+    session = co_await nfs::client::Session::open(connectors, *parsed, files);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
   remote->share(files);

@@ -71,7 +71,19 @@ Task<Outcome<Attributes>> FileSystem::getattr(Handle object) {
 
 Task<Outcome<Ok>> FileSystem::setattr(Handle object, SetAttributes attributes,
                                       std::optional<Time> guard) {
-  return protocol_->setattr({"change the attributes", {}}, object, attributes, guard);
+  const auto set =
+      co_await protocol_->setattr({"change the attributes", {}}, object, attributes, guard);
+  if (!set) co_return Failure{set.error()};
+  co_return Ok{};
+}
+
+Task<Outcome<Attributes>> FileSystem::change(Handle object, SetAttributes attributes) {
+  const std::optional<Time> unguarded;
+  const auto set =
+      co_await protocol_->setattr({"change the attributes", {}}, object, attributes, unguarded);
+  if (!set) co_return Failure{set.error()};
+  if (*set) co_return **set;
+  co_return co_await getattr(object);
 }
 
 Task<Outcome<std::uint32_t>> FileSystem::access(Handle object, std::uint32_t asked) {

@@ -90,6 +90,8 @@ class FileSystem {
   Task<Outcome<Attributes>> getattr(Handle object);
   Task<Outcome<Ok>> setattr(Handle object, SetAttributes attributes,
                             std::optional<Time> guard = std::nullopt);
+  // setattr(), and the attributes that the object has then.
+  Task<Outcome<Attributes>> change(Handle object, SetAttributes attributes);
   Task<Outcome<Node>> lookup(Handle directory, std::string name);
   Task<Outcome<std::uint32_t>> access(Handle object, std::uint32_t asked);
   // The text of a symbolic link. `size`, if the caller knows it from the link's attributes, limits
@@ -217,7 +219,7 @@ class FileSystem {
   Task<Outcome<Node>> find(Handle directory, std::string name, std::string shown);
   Task<Outcome<Node>> completed_file(Handle directory, std::string name, Made made,
                                      SetAttributes attributes, CreateMode mode);
-  Task<Outcome<Node>> completed(const Handle& directory, const std::string& name, const Made& made);
+  Task<Outcome<Node>> completed(const Handle& directory, const std::string& name, Made made);
   Task<Outcome<Node>> with_attributes(const Handle& handle,
                                       const std::optional<Attributes>& attributes);
 

@@ -14,9 +14,11 @@ Task<Outcome<Node>> FileSystem::with_attributes(const Handle& handle,
 }
 
 Task<Outcome<Node>> FileSystem::completed(const Handle& directory, const std::string& name,
-                                          const Made& made) {
-  if (!made.handle) return lookup(directory, name);
-  return with_attributes(*made.handle, made.attributes);
+                                          Made made) {
+  if (!made.handle) co_return co_await lookup(directory, name);
+  Outcome<Node> node = co_await with_attributes(*made.handle, made.attributes);
+  if (node) node->directory = made.directory;
+  co_return node;
 }
 
 Task<Outcome<Node>> FileSystem::find(Handle directory, std::string name, std::string shown) {
@@ -45,21 +47,27 @@ Task<Outcome<Opened>> FileSystem::create_open(Handle directory, std::string name
   if (!made) co_return Failure{made.error()};
   const Outcome<Node> node =
       co_await completed_file(directory, std::move(name), *made, attributes, mode);
-  if (node) co_return Opened{{node->handle, made->open}, node->attributes};
+  if (node)
+    co_return Opened{{node->handle, made->open},
+                     node->attributes,
+                     node->directory,
+                     mode == CreateMode::ExclusiveButTimes && made->attributes_set};
   if (made->open != 0) static_cast<void>(co_await close({*made->handle, made->open}));
   co_return Failure{node.error()};
 }
 
 Task<Outcome<Node>> FileSystem::completed_file(Handle directory, std::string name, Made made,
                                                SetAttributes attributes, CreateMode mode) {
-  const Outcome<Node> node = co_await completed(directory, name, made);
-  if (!node || mode != CreateMode::Exclusive) co_return node;
+  Outcome<Node> node = co_await completed(directory, name, made);
+  if (!node || !is_exclusive(mode)) co_return node;
+  if (mode == CreateMode::ExclusiveButTimes && made.attributes_set) co_return node;
   // The server may keep the verifier in the times (RFC 1813 3.3.8), so they are set in any case.
   if (attributes.accessed.how == SetTime::How::Keep) attributes.accessed = SetTime::now();
   if (attributes.modified.how == SetTime::How::Keep) attributes.modified = SetTime::now();
-  const Outcome<Ok> set = co_await setattr(node->handle, attributes);
+  const Outcome<Attributes> set = co_await change(node->handle, attributes);
   if (!set) co_return Failure{set.error()};
-  co_return co_await with_attributes(node->handle, std::nullopt);
+  node->attributes = *set;
+  co_return node;
 }
 
 Task<Outcome<Node>> FileSystem::mkdir(Handle directory, std::string name,

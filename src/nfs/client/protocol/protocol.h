@@ -34,6 +34,9 @@ struct Made {
   std::optional<Handle> handle;
   std::optional<Attributes> attributes;
   std::uint64_t open = 0;  // of File
+  // Of an exclusive creation: the attributes were set with it, but for the times.
+  bool attributes_set = false;
+  DirectoryChange directory{};
 };
 
 // Where a listing goes on; opaque to the client.
@@ -73,9 +76,11 @@ class Protocol {
   virtual Task<Outcome<Ok>> ping(OperationContext context) = 0;
 
   virtual Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) = 0;
-  // With a `guard`, NotSync unless the object was last changed then.
-  virtual Task<Outcome<Ok>> setattr(OperationContext context, Handle object,
-                                    SetAttributes attributes, std::optional<Time> guard) = 0;
+  // With a `guard`, NotSync unless the object was last changed then. Yields the attributes
+  // afterwards where the Reply has them.
+  virtual Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, Handle object,
+                                                           SetAttributes attributes,
+                                                           std::optional<Time> guard) = 0;
   virtual Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
                                       std::string_view name) = 0;
   // Yields those of the bits `asked` (client::access) that the server grants.
@@ -94,7 +99,8 @@ class Protocol {
   virtual Task<Outcome<Verifier>> commit(OperationContext context, Handle file,
                                          std::uint64_t offset, std::uint32_t count) = 0;
 
-  // With CreateMode::Exclusive the attributes are for the caller to set.
+  // Where is_exclusive(mode), the times, and the attributes unless Made::attributes_set, are for
+  // the caller to set.
   virtual Task<Outcome<Made>> create(OperationContext context, Handle directory,
                                      std::string_view name, SetAttributes attributes,
                                      CreateMode mode) = 0;

@@ -76,16 +76,26 @@ struct Attributes {
   Device device{};         // of BlockDevice and CharacterDevice
   std::uint64_t file_system_id = 0;
   std::uint64_t file_id = 0;
+  std::uint64_t change = 0;  // of version 4 (RFC 8881 5.8.1.4): another one after each change
   Time accessed{};
   Time modified{};
   Time changed{};
   friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 
+// What creating an object has made of its directory (RFC 8881 3.3.5): its Attributes::change before
+// and after. `atomic`: nobody else changed it in between.
+struct DirectoryChange {
+  std::uint64_t before = 0;
+  std::uint64_t after = 0;
+  bool atomic = false;
+};
+
 // An object with its attributes as of the last Reply that carried them.
 struct Node {
   Handle handle;
   Attributes attributes;
+  DirectoryChange directory{};  // of a new object, where the server tells
 };
 
 // Sets a time: not at all, to the server's present time, or to a value.
@@ -112,6 +122,8 @@ struct File {
 struct Opened {
   File file;
   Attributes attributes;
+  DirectoryChange directory{};  // of a new file, where the server tells
+  bool times_due = false;       // CreateMode::ExclusiveButTimes: they are for the caller to set
 };
 
 // Whom byte-range locks belong to: locks of one owner do not stand in each other's way.
@@ -145,7 +157,13 @@ enum class CreateMode : std::uint8_t {
   // Fails with Status::Exists, but succeeds if the call is a repetition (RFC 1813 3.3.8); the
   // client sets the attributes afterwards.
   Exclusive,
+  // The same, but the times are left to the caller, who sets them soon: until then the server may
+  // keep something else there.
+  ExclusiveButTimes,
 };
+inline bool is_exclusive(CreateMode mode) {
+  return mode == CreateMode::Exclusive || mode == CreateMode::ExclusiveButTimes;
+}
 
 // The object that mknod() makes.
 struct Special {

@@ -30,7 +30,7 @@ Task<Outcome<Address>> find_nfs(rpc::Connector& tcp, const Url& url, const Proto
   if (!url.port_from_rpcbind) co_return url.nfs_address();
   rpcbind::Question question;
   question.program = v3::NFS_PROGRAM;
-  question.version = url.version;
+  question.version = url.version.value_or(3);
   question.netids = rpcbind::netids_for(
       url.protocol == Url::Protocol::Tcp ? rpcbind::kTcp : rpcbind::kRdma, url.host);
   const Lookup found = co_await ask(tcp, url, calls, std::move(question));

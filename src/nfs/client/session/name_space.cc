@@ -15,13 +15,11 @@ std::size_t next_component(std::string_view path, std::size_t at) {
 
 }  // namespace
 
-Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Handle root, std::string path) {
-  const Outcome<Attributes> top = co_await protocol.getattr(kFinding, root);
-  if (!top) co_return Failure{top.error()};
+Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Found root, std::string path) {
   std::size_t begin = next_component(path, 0);
-  MountPoint found{root, "/", path.substr(begin)};
-  Handle at = root;
-  std::uint64_t file_system = top->file_system_id;
+  MountPoint found{root.handle, "/", path.substr(begin)};
+  Handle at = root.handle;
+  std::uint64_t file_system = root.attributes->file_system_id;
   while (begin < path.size()) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const std::string name = path.substr(begin, end - begin);

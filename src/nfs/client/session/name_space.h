@@ -11,6 +11,6 @@ namespace stag::nfs::client {
 // last one that is on another file system than its parent is the root of the MountPoint; else the
 // server's root is. A name that is not found, or that may not be looked up, ends the search:
 // whoever walks the rest meets it again. Fails when there is no answer.
-Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Handle root, std::string path);
+Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Found root, std::string path);
 
 }  // namespace stag::nfs::client

@@ -6,6 +6,7 @@
 #include "nfs/client/session/endpoint_discovery.h"
 #include "nfs/client/session/mount.h"
 #include "nfs/client/session/name_space.h"
+#include "nfs/client/session/spread_channel.h"
 #include "nfs/client/v4/callback_service.h"
 #include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/nfs4.h"
@@ -31,8 +32,18 @@ const rpc::Credentials& mount_credentials(const FileSystemOptions& options) {
   return options.mount_credentials ? *options.mount_credentials : options.calls.credentials;
 }
 
+// The server has no version 4, or none of its minor versions that this client speaks.
+bool means_no_version_4(const Error& error) {
+  if (error.is(Status::NotSupported)) return true;
+  if (error.kind != Error::Kind::Call || error.call.kind != rpc::CallError::Kind::Answered)
+    return false;
+  const auto& status = error.call.status;
+  return status.accept == oncrpc::AcceptStat::PROG_MISMATCH ||
+         status.accept == oncrpc::AcceptStat::PROG_UNAVAIL;
+}
+
 FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
-  options.calls.version = url.version;
+  options.calls.version = url.version.value_or(options.calls.version);
   options.calls.minor = url.minor;
   options.sizes.read = url.read_size.value_or(options.sizes.read);
   options.sizes.write = url.write_size.value_or(options.sizes.write);
@@ -80,10 +91,9 @@ Session::~Session() = default;
 Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url url,
                                                       FileSystemOptions options) {
   std::unique_ptr<Session> session(new Session(std::move(url), options));
-  Outcome<Ok> ready = co_await session->connect(connectors);
-  if (ready && session->url_.version == 4) ready = co_await session->begin_version_4();
-  if (ready && session->url_.version != 4) ready = co_await session->mount();
+  Outcome<Ok> ready = co_await session->begin(connectors);
   if (ready) ready = co_await session->files_->adopt_sizes();
+  if (ready) co_await session->add_connections(connectors);
   if (ready) co_return std::move(session);
   co_await session->close();
   co_return Failure{ready.error()};
@@ -93,34 +103,119 @@ Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url
   return open(connectors, std::move(url), FileSystemOptions());
 }
 
+Task<Outcome<Ok>> Session::begin(Connectors connectors) {
+  const bool named = url_.version.has_value();
+  if (url_.version.value_or(4) != 4) co_return co_await begin_mounted(connectors);
+  url_.version = options_.calls.version = 4;
+  Outcome<Ok> begun = co_await connect(connectors);
+  if (begun) begun = co_await begin_version_4();
+  if (named) co_return begun;
+  if (begun) co_return co_await path_by_mount(connectors);
+  const bool unregistered = url_.port_from_rpcbind && !nfs_;
+  if (!unregistered && !means_no_version_4(begun.error())) co_return begun;
+  // rpcbind may know version 3 by another port.
+  if (nfs_ && url_.port_from_rpcbind) {
+    co_await nfs_->close();
+    nfs_.reset();
+  }
+  co_return co_await begin_mounted(connectors);
+}
+
+// Of version 2 or 3.
+Task<Outcome<Ok>> Session::begin_mounted(Connectors connectors) {
+  if (url_.version.value_or(4) == 4) url_.version = 3;
+  url_.minor.reset();
+  options_.calls.version = *url_.version;
+  Outcome<Ok> begun = Ok{};
+  if (!nfs_) begun = co_await connect(connectors);
+  if (begun) begun = co_await connect_mount(connectors);
+  if (begun) begun = co_await mount();
+  co_return begun;
+}
+
+// A server may export paths that its name space of version 4 does not have: Linux does, below an
+// export with fsid=0. Where MOUNT does not answer either, version 4 it is.
+Task<Outcome<Ok>> Session::path_by_mount(Connectors connectors) {
+  const Outcome<bool> known = co_await knows_path();
+  if (!known) co_return Failure{known.error()};
+  if (*known || url_.port_from_rpcbind) co_return Ok{};
+  const std::shared_ptr<nfs4::Nfs4> protocol = std::exchange(protocol_, nullptr);
+  std::unique_ptr<FileSystem> files = std::move(files_);
+  std::string path = path_;
+  const std::optional<std::uint32_t> minor = url_.minor;
+  const Outcome<Ok> mounted = co_await begin_mounted(connectors);
+  if (mounted || mounted.error().kind == Error::Kind::Mount) {
+    co_await protocol->close();
+    co_return mounted;
+  }
+  if (mount_) co_await mount_->close();
+  mount_.reset();
+  url_.version = options_.calls.version = 4;
+  url_.minor = minor;
+  protocol_ = protocol;
+  files_ = std::move(files);
+  path_ = std::move(path);
+  co_return Ok{};
+}
+
+// Whether the path's first name is there, and open to this client, in version 4.
+Task<Outcome<bool>> Session::knows_path() {
+  if (files_->root_path() != "/" || path_.empty()) co_return true;
+  const Outcome<Node> first =
+      co_await files_->lookup(files_->root(), path_.substr(0, path_.find('/')));
+  if (!first && first.error().kind != Error::Kind::Nfs) co_return Failure{first.error()};
+  co_return first || !(first.error().is(Status::NoEntry) || first.error().is(Status::Access));
+}
+
 Task<Outcome<Ok>> Session::connect(Connectors connectors) {
-  const CancelToken cancel = options_.calls.cancel;
   const Outcome<Address> nfs_at = co_await find_nfs(connectors.mount, url_, options_.calls);
   if (!nfs_at) co_return Failure{nfs_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
-      co_await connectors.nfs.connect(*nfs_at, cancel);
+      co_await connectors.nfs.connect(*nfs_at, options_.calls.cancel);
   if (!nfs) {
     const Error why = co_await why_not(connectors, *nfs_at, nfs.error(), options_);
     co_return Failure{why};
   }
-  nfs_ = std::move(*nfs);
-  if (url_.version == 4) {
-    if (!options_.calls.delegations) co_return Ok{};
-    const Outcome<Ok> listening = listen(connectors.callbacks);
-    if (!listening) co_return Failure{listening.error()};
-    callbacks_ = std::make_unique<nfs4::CallbackService>();
-    // It stands before the session names it (RFC 8881 2.10.3.1).
-    if (!url_.callbacks_by_tcp) nfs_->serve_reverse(callbacks_->service());
-    if (url_.callbacks_by_tcp) co_return co_await connect_back_channel(connectors.mount);
-    co_return Ok{};
+  nfs_ = std::make_unique<SpreadChannel>(std::move(*nfs));
+  nfs_at_ = *nfs_at;
+  if (*url_.version != 4 || !options_.calls.delegations) co_return Ok{};
+  const Outcome<Ok> listening = listen(connectors.callbacks);
+  if (!listening) co_return Failure{listening.error()};
+  callbacks_ = std::make_unique<nfs4::CallbackService>();
+  // It stands before the session names it (RFC 8881 2.10.3.1).
+  if (!url_.callbacks_by_tcp) nfs_->serve_reverse(callbacks_->service());
+  if (url_.callbacks_by_tcp) co_return co_await connect_back_channel(connectors.mount);
+  co_return Ok{};
+}
+
+// Version 4.0 has no session that several connections could carry; with Kerberos a server may want
+// each to be bound by the machine credential, again and again (RFC 8881 2.10.8.3).
+Task<void> Session::add_connections(Connectors connectors) {
+  const bool secured = options_.calls.credentials.security() != nullptr;
+  if (protocol_ && (protocol_->minor() == 0 || secured)) co_return;
+  while (nfs_->size() < url_.connections) {
+    rpc::CallResult<std::unique_ptr<rpc::Channel>> more =
+        co_await connectors.nfs.connect(*nfs_at_, options_.calls.cancel);
+    if (!more) co_return;
+    if (callbacks_ && !url_.callbacks_by_tcp) (*more)->serve_reverse(callbacks_->service());
+    bool joins = true;
+    if (protocol_) joins = co_await protocol_->joins(nfs_->first(), **more);
+    if (!joins) {
+      co_await (*more)->close();
+      co_return;
+    }
+    nfs_->add(std::move(*more));
   }
+}
+
+Task<Outcome<Ok>> Session::connect_mount(Connectors connectors) {
   const Outcome<bool> shared = co_await shares_connection();
   if (!shared) co_return Failure{shared.error()};
   if (*shared) co_return Ok{};
   const Outcome<Address> mount_at = co_await find_mount(connectors.mount, url_, options_.calls);
   if (!mount_at) co_return Failure{mount_at.error()};
   rpc::CallResult<std::unique_ptr<rpc::Channel>> mount =
-      co_await connectors.mount.connect(*mount_at, cancel);
+      co_await connectors.mount.connect(*mount_at, options_.calls.cancel);
   if (!mount)
     co_return Failure{
         Error::of_call({"connect to the MOUNT service (mountport= in the URL names its port)", {}},
@@ -168,10 +263,15 @@ Task<Outcome<bool>> Session::shares_connection() {
   co_return there.ok();
 }
 
+rpc::Channel& Session::mount_channel() {
+  if (mount_) return *mount_;
+  return *nfs_;
+}
+
 Task<Outcome<Ok>> Session::mount() {
   const Outcome<MountPoint> point =
       co_await client::mount(mount_channel(), url_.path, mount_credentials(options_),
-                             call_options(options_.calls), url_.version);
+                             call_options(options_.calls), *url_.version);
   if (!point) co_return Failure{point.error()};
   path_ = point->rest;
   files_ = std::make_unique<FileSystem>(*nfs_, point->root, point->root_path, options_);
@@ -183,7 +283,8 @@ Task<Outcome<Ok>> Session::begin_version_4() {
       *nfs_, options_.calls, {callbacks_.get(), callbacks_v40_.get(), back_.get()});
   if (!protocol) co_return Failure{protocol.error()};
   protocol_ = *protocol;
-  const Outcome<Handle> root = co_await (*protocol)->root({"find the root", {}});
+  url_.minor = (*protocol)->minor();
+  const Outcome<Found> root = co_await (*protocol)->root({"find the root", {}});
   if (!root) co_return Failure{root.error()};
   const Outcome<MountPoint> point = co_await find_file_system(*protocol_, *root, url_.path);
   if (!point) co_return Failure{point.error()};
@@ -199,7 +300,7 @@ Task<void> Session::close() {
     options.timeout = kUnmountTimeout;
     // A failure does not matter: the list of mounts is informational.
     static_cast<void>(co_await unmount(mount_channel(), files_->root_path(),
-                                       mount_credentials(options_), options, url_.version));
+                                       mount_credentials(options_), options, *url_.version));
   }
   rpc::ClientSecurity* const security = options_.calls.credentials.security();
   if (nfs_ && security != nullptr) co_await security->end(*nfs_);

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "nfs/client/file_system.h"
@@ -30,9 +31,11 @@
 
 namespace stag::nfs::client {
 
+class SpreadChannel;
 namespace nfs4 {
 class CallbackService;
 class CallbackServiceV40;
+class Nfs4;
 }  // namespace nfs4
 
 // All outlive the Session.
@@ -45,7 +48,8 @@ struct Connectors {
 
 class Session {
  public:
-  // Connects and mounts. Transfer sizes of the URL take precedence over those of `options`. To
+  // Connects and mounts. Where the URL names no version it is the highest that both sides speak, of
+  // 4.2, 4.1, 4.0 and 3. Transfer sizes of the URL take precedence over those of `options`. To
   // cancel `options.calls.cancel` ends open() and every later operation.
   static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url,
                                                       FileSystemOptions options);
@@ -57,6 +61,7 @@ class Session {
   FileSystem& files() { return *files_; }
   // The rest of the URL's path below the root of files(), for walk(); empty: the root itself.
   const std::string& path() const { return path_; }
+  // With the version that is spoken.
   const Url& url() const { return url_; }
 
   // Unmounts and closes the connections. No operation is in progress.
@@ -64,7 +69,16 @@ class Session {
 
  private:
   Session(Url url, const FileSystemOptions& options);
+  // Connects, and speaks the version of the URL, or the highest that both sides speak.
+  Task<Outcome<Ok>> begin(Connectors connectors);
+  Task<Outcome<Ok>> begin_mounted(Connectors connectors);
+  // Goes back to version 3 where the server knows the path by MOUNT alone.
+  Task<Outcome<Ok>> path_by_mount(Connectors connectors);
+  Task<Outcome<bool>> knows_path();
   Task<Outcome<Ok>> connect(Connectors connectors);
+  Task<Outcome<Ok>> connect_mount(Connectors connectors);
+  // The connections of the URL beside the first one; without those that cannot be had.
+  Task<void> add_connections(Connectors connectors);
   // Whether the NFS connection carries MOUNT as well.
   Task<Outcome<bool>> shares_connection();
   Task<Outcome<Ok>> mount();
@@ -72,7 +86,7 @@ class Session {
   Task<Outcome<Ok>> begin_version_4();
   Outcome<Ok> listen(rpc::Listener* listener);
   Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp);
-  rpc::Channel& mount_channel() { return mount_ ? *mount_ : *nfs_; }
+  rpc::Channel& mount_channel();
 
   Url url_;
   FileSystemOptions options_;
@@ -80,10 +94,11 @@ class Session {
   std::unique_ptr<nfs4::CallbackService> callbacks_;
   std::unique_ptr<nfs4::CallbackServiceV40> callbacks_v40_;
   rpc::Listener* listener_ = nullptr;  // listens
-  std::unique_ptr<rpc::Channel> nfs_;
-  std::unique_ptr<rpc::Channel> back_;   // for callbacks alone; null: they come on nfs_
-  std::unique_ptr<rpc::Channel> mount_;  // null: the NFS connection carries MOUNT as well
-  std::shared_ptr<Protocol> protocol_;   // of version 4
+  std::unique_ptr<SpreadChannel> nfs_;
+  std::optional<Address> nfs_at_;
+  std::unique_ptr<rpc::Channel> back_;    // for callbacks alone; null: they come on nfs_
+  std::unique_ptr<rpc::Channel> mount_;   // null: the NFS connection carries MOUNT as well
+  std::shared_ptr<nfs4::Nfs4> protocol_;  // of version 4
   std::unique_ptr<FileSystem> files_;
   std::string path_;
 };

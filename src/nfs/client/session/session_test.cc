@@ -124,18 +124,62 @@ TEST_F(ClientSession, finds_the_port_of_NFS_over_RDMA_by_its_netid) {
   rpcbind_.put(v3::NFS_PROGRAM, 4, "rdma", "0.0.0.0.1.1");
   rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma", "0.0.0.0.48.57");
   rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma6", "::.48.58");
-  auto session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&mountport=7");
+  auto session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&mountport=7&version=3");
   ASSERT_TRUE(session.ok()) << session.error().sentence;
   EXPECT_EQ(nfs_connector_.servers, (Addresses{{"server", 12345}}));
   close(**session);
-  session = opened("nfs://[::1]/data?port=rpcbind&rpcbindport=1111&mountport=7");
+  session = opened("nfs://[::1]/data?port=rpcbind&rpcbindport=1111&mountport=7&version=3");
   ASSERT_TRUE(session.ok());
   EXPECT_EQ(nfs_connector_.servers.back(), (Address{"::1", 12346}));
   close(**session);
-  session = opened("nfs://server/data?port=rpcbind&rpcbindport=1111&proto=tcp&mountport=7");
+  session =
+      opened("nfs://server/data?port=rpcbind&rpcbindport=1111&proto=tcp&mountport=7&version=3");
   ASSERT_TRUE(session.ok());
   EXPECT_EQ(nfs_connector_.servers.back(), (Address{"server", 2049}));
   close(**session);
+}
+
+TEST_F(ClientSession, asks_rpcbind_for_version_3_where_there_is_no_4) {
+  with_rpcbind();
+  rpcbind_.put(v3::NFS_PROGRAM, 3, "rdma", "0.0.0.0.48.57");
+  auto session = opened("nfs://server/data?port=rpcbind&mountport=7");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ((*session)->url().version, 3u);
+  close(**session);
+  rpcbind_.put(v3::NFS_PROGRAM, 4, "rdma", "0.0.0.0.1.1");
+  nfs_connector_.servers.clear();
+  session = opened("nfs://server/data?port=rpcbind&mountport=7");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ(nfs_connector_.servers, (Addresses{{"server", 257}, {"server", 12345}}))
+      << "nothing speaks version 4 there";
+  close(**session);
+}
+
+TEST_F(ClientSession, speaks_version_3_to_a_server_that_has_no_4) {
+  auto session = opened("nfs://server/data");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ((*session)->url().version, 3u);
+  EXPECT_EQ(nfs_connector_.servers.size(), 1u) << "by the same connection";
+  close(**session);
+}
+
+// The server speaks version 4, too, with exports of its own.
+TEST_F(ClientSession, mounts_a_path_that_the_name_space_of_version_4_does_not_have) {
+  ServerContext context(ServerState::ephemeral(7));
+  Exports exports;
+  ASSERT_TRUE(exports.add(1, {"/srv", std::make_shared<vfs::MemoryFileSystem>(), {}}).ok());
+  context.exports.replace(std::move(exports));
+  nfs::nfs4::Nfs4Server other(context, {});
+  other.add_program(server_);
+  for (const auto& [path, version] : {std::pair("/srv", 4u), {"/srv/nothing", 4u}, {"/data", 3u}}) {
+    auto session = opened("nfs://server" + std::string(path));
+    ASSERT_TRUE(session.ok()) << session.error().sentence;
+    EXPECT_EQ((*session)->url().version, version) << path;
+    close(**session);
+  }
+  const auto neither = opened("nfs://server/nowhere");
+  ASSERT_FALSE(neither.ok());
+  EXPECT_EQ(neither.error().kind, Error::Kind::Mount) << "it names the exports";
 }
 
 TEST_F(ClientSession, says_that_rpcbind_does_not_know_the_port) {
@@ -293,6 +337,23 @@ TEST(ClientSession4, needs_neither_MOUNT_nor_rpcbind_and_connects_to_port_20049)
     run_on(loop, session_closed(**session));
   }
   EXPECT_TRUE(nowhere.servers.empty());
+}
+
+TEST(ClientSession4, is_the_highest_version_that_both_speak_where_the_URL_names_none) {
+  testing::ManualLoop loop;
+  testing::Nfs4Instance served(loop, std::make_shared<vfs::MemoryFileSystem>());
+  Loopback nfs(loop, &served.server);
+  Loopback nowhere(loop, nullptr);
+  FileSystemOptions options;
+  options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+  for (const char* path : {"/", "/data/a", "/nothing"}) {
+    const Url url = *Url::parse("nfs://server" + std::string(path));
+    auto session = run_on(loop, Session::open({nfs, nowhere}, url, options));
+    ASSERT_TRUE(session.ok()) << session.error().sentence;
+    EXPECT_EQ((*session)->url().version, 4u);
+    EXPECT_EQ((*session)->url().minor, 2u);
+    run_on(loop, session_closed(**session));
+  }
 }
 
 TEST(ClientSession4, begins_where_the_file_system_of_the_path_does) {

@@ -182,6 +182,13 @@ Parsed callback(Url& url, std::string_view value) {
   return Ok{};
 }
 
+Parsed connections(Url& url, std::string_view value) {
+  const auto parsed = number(value, kMostConnections);
+  if (!parsed) return wrong("connections", quoted(value) + " is no number from 1 to 16");
+  url.connections = *parsed;
+  return Ok{};
+}
+
 struct UrlOption {
   std::string_view name;
   Parsed (*take)(Url&, std::string_view value);
@@ -199,6 +206,7 @@ constexpr std::array kOptions{
     UrlOption{"uid", user},
     UrlOption{"gid", group},
     UrlOption{"callback", callback},
+    UrlOption{"connections", connections},
 };
 
 Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view>& seen) {
@@ -214,7 +222,7 @@ Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view
   return wrong(
       quoted(name),
       "no such option; there are version, proto, fabric, mountport, rsize, wsize, sec, port, "
-      "rpcbindport, uid, gid and callback");
+      "rpcbindport, uid, gid, connections and callback");
 }
 
 Parsed take_options(Url& url, std::string_view text) {

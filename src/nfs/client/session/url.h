@@ -2,13 +2,13 @@
 //
 //   nfs://host[:port]/export/path?version=2|3|4|4.0|4.1|4.2&proto=rdma|tcp&fabric=iwarp|verbs|auto&
 //         mountport=N&rsize=N&wsize=N&sec=sys|krb5|krb5i|krb5p&port=rpcbind&rpcbindport=N&
-//         uid=N&gid=N&callback=tcp|ADDRESS[:PORT]
+//         uid=N&gid=N&connections=N&callback=tcp|ADDRESS[:PORT]
 //
 // The syntax follows libnfs. The path is taken byte for byte up to '?'; %XX stands for one byte. An
 // IPv6 address stands in brackets. The options may come in any order, each once. With
 // `port=rpcbind`, in place of a port behind the host, the client asks the server's rpcbind for the
 // port of NFS (netids rdma and rdma6, or tcp and tcp6); `rpcbindport` is the port of rpcbind if it
-// is not 111.
+// is not 111. Without `version` a Session speaks the highest that the server speaks, too.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ namespace stag::nfs::client {
 
 inline constexpr std::uint16_t kNfsRdmaPort = 20049;  // RFC 8267 section 4.2
 inline constexpr std::uint16_t kNfsTcpPort = 2049;
+inline constexpr std::uint32_t kMostConnections = 16;
 
 struct Url {
   enum class Protocol : std::uint8_t { Rdma, Tcp };
@@ -36,9 +37,9 @@ struct Url {
   bool port_from_rpcbind = false;
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;
-  std::optional<Fabric> fabric;        // without: the program chooses; not used with proto=tcp
-  std::uint32_t version = 3;           // of NFS: 2, 3 or 4
-  std::optional<std::uint32_t> minor;  // of version 4; without: the highest that both speak
+  std::optional<Fabric> fabric;          // without: the program chooses; not used with proto=tcp
+  std::optional<std::uint32_t> version;  // of NFS: 2, 3 or 4; without: the highest that both speak
+  std::optional<std::uint32_t> minor;    // of version 4; without: the highest that both speak
   Security security = Security::Sys;
   std::optional<std::uint16_t> mount_port;
   std::optional<std::uint16_t> rpcbind_port;
@@ -50,6 +51,7 @@ struct Url {
   std::optional<Address> callback;
   // Callbacks of versions 4.1 and 4.2 come by a TCP connection of their own, to mount_address().
   bool callbacks_by_tcp = false;
+  std::uint32_t connections = 1;          // that calls are spread over, up to kMostConnections
 
   // Fails with Kind::Url and a sentence that names the offending part.
   static Outcome<Url> parse(std::string_view text);

@@ -63,7 +63,7 @@ TEST(Url, takes_an_IPv6_address_in_brackets) {
 }
 
 TEST(Url, names_a_version_of_NFS_and_of_version_4_perhaps_a_minor_one) {
-  EXPECT_EQ(parsed("nfs://h/x").version, 3u);
+  EXPECT_FALSE(parsed("nfs://h/x").version.has_value());
   EXPECT_EQ(parsed("nfs://h/x?version=2").version, 2u);
   EXPECT_EQ(parsed("nfs://h/x?version=4").version, 4u);
   EXPECT_FALSE(parsed("nfs://h/x?version=4").minor.has_value());
@@ -122,6 +122,11 @@ TEST(Url, says_how_callbacks_come) {
     EXPECT_FALSE(Url::parse("nfs://h/x?callback=" + std::string(text)).ok()) << text;
 }
 
+TEST(Url, says_how_many_connections_share_the_calls) {
+  EXPECT_EQ(parsed("nfs://h/x").connections, 1u);
+  EXPECT_EQ(parsed("nfs://h/x?connections=16").connections, 16u);
+}
+
 TEST(Url, names_the_part_that_is_wrong) {
   const std::pair<std::string_view, std::string_view> mistakes[] = {
       {"http://h/x", "is no NFS URL"},
@@ -147,6 +152,7 @@ TEST(Url, names_the_part_that_is_wrong) {
       {"nfs://h/x?rpcbindport=0", "'0' is no port"},
       {"nfs://h/x?rsize=0", "'0' is no size"},
       {"nfs://h/x?wsize=1X", "'1X' is no size"},
+      {"nfs://h/x?connections=17", "'17' is no number from 1 to 16"},
       {"nfs://h/x?rsize=5&rsize=5", "given twice"},
       {"nfs://h/x?colour=red", "'colour': no such option"},
       {"nfs://h/x?proto", "name=value"},

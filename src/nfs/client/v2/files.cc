@@ -101,8 +101,9 @@ Task<Outcome<Attributes>> Nfs2::getattr(OperationContext context, Handle object)
   co_return to_attributes(*attributes);
 }
 
-Task<Outcome<Ok>> Nfs2::setattr(OperationContext context, Handle object, SetAttributes wanted,
-                                std::optional<Time> guard) {
+Task<Outcome<std::optional<Attributes>>> Nfs2::setattr(OperationContext context, Handle object,
+                                                       SetAttributes wanted,
+                                                       std::optional<Time> guard) {
   const Outcome<v2::fhandle> file = to_fhandle(context, object);
   if (!file) co_return Failure{file.error()};
   const Outcome<v2::sattr> attributes = to_sattr(context, wanted);
@@ -116,7 +117,7 @@ Task<Outcome<Ok>> Nfs2::setattr(OperationContext context, Handle object, SetAttr
   auto res = co_await run<v2::NFSPROC_SETATTR>(context, steps.now);
   if (res && steps.two) res = co_await run<v2::NFSPROC_SETATTR>(context, steps.times);
   if (!res) co_return Failure{res.error()};
-  co_return Ok{};
+  co_return std::optional<Attributes>(to_attributes(res->attributes()));
 }
 
 Task<Outcome<Found>> Nfs2::lookup(OperationContext context, Handle directory,

@@ -44,7 +44,7 @@ Task<Outcome<Ok>> Nfs2::must_be_free(OperationContext context, const v2::diropar
 
 Task<Outcome<Made>> Nfs2::create(OperationContext context, Handle directory, std::string_view name,
                                  SetAttributes attributes, CreateMode mode) {
-  const bool exclusive = mode == CreateMode::Exclusive;
+  const bool exclusive = is_exclusive(mode);
   Outcome<v2::createargs> wanted =
       to_createargs(context, directory, name, exclusive ? SetAttributes{} : attributes);
   if (!wanted) co_return Failure{wanted.error()};

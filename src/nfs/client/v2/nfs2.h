@@ -28,8 +28,9 @@ class Nfs2 final : public Protocol {
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
-  Task<Outcome<Ok>> setattr(OperationContext context, Handle object, SetAttributes attributes,
-                            std::optional<Time> guard) override;
+  Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, Handle object,
+                                                   SetAttributes attributes,
+                                                   std::optional<Time> guard) override;
   Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
                               std::string_view name) override;
   Task<Outcome<std::uint32_t>> access(OperationContext context, Handle object,

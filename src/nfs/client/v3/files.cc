@@ -86,8 +86,9 @@ Task<Outcome<Attributes>> Nfs3::getattr(OperationContext context, Handle object)
   co_return to_attributes(resok->obj_attributes);
 }
 
-Task<Outcome<Ok>> Nfs3::setattr(OperationContext context, Handle object, SetAttributes attributes,
-                                std::optional<Time> guard) {
+Task<Outcome<std::optional<Attributes>>> Nfs3::setattr(OperationContext context, Handle object,
+                                                       SetAttributes attributes,
+                                                       std::optional<Time> guard) {
   v3::SETATTR3args args;
   args.object = to_nfs_fh3(object);
   args.new_attributes = to_sattr3(attributes);
@@ -95,7 +96,7 @@ Task<Outcome<Ok>> Nfs3::setattr(OperationContext context, Handle object, SetAttr
   if (guard) args.guard.obj_ctime() = to_nfstime3(*guard);
   const auto resok = co_await client_.call<v3::NFSPROC3_SETATTR>(args, context);
   if (!resok) co_return Failure{resok.error()};
-  co_return Ok{};
+  co_return to_attributes(resok->obj_wcc.after);
 }
 
 Task<Outcome<Found>> Nfs3::lookup(OperationContext context, Handle directory,

@@ -30,7 +30,7 @@ Task<Outcome<Made>> Nfs3::create(OperationContext context, Handle directory, std
                                  SetAttributes attributes, CreateMode mode) {
   v3::CREATE3args args;
   args.where = to_diropargs3(directory, name);
-  if (mode == CreateMode::Exclusive) {
+  if (is_exclusive(mode)) {
     args.how.mode = v3::EXCLUSIVE;
     args.how.verf() = fresh_verifier(channel());
   } else {

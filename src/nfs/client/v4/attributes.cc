@@ -100,7 +100,7 @@ struct ReadAttribute {
 // In rising order.
 constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_TYPE, read_type},
-    {v4::FATTR4_CHANGE, [](xdr::Decoder& d, Values& v) { return d.u64(v.change); }},
+    {v4::FATTR4_CHANGE, [](xdr::Decoder& d, Values& v) { return d.u64(v.attributes.change); }},
     {v4::FATTR4_SIZE, [](xdr::Decoder& d, Values& v) { return d.u64(v.attributes.size); }},
     {v4::FATTR4_LINK_SUPPORT, [](auto& d, Values& v) { return d.boolean(v.info.hard_links); }},
     {v4::FATTR4_SYMLINK_SUPPORT, [](auto& d, Values& v) { return d.boolean(v.info.symlinks); }},
@@ -149,11 +149,6 @@ constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_MOUNTED_ON_FILEID, [](auto& d, Values& v) { return d.u64(v.mounted_on_file_id); }},
 };
 
-bool has(const v4::bitmap4& bitmap, std::uint32_t number) {
-  const std::size_t word = number / 32;
-  return word < bitmap.size() && (bitmap[word] >> (number % 32) & 1) != 0;
-}
-
 std::size_t count_of(const v4::bitmap4& bitmap) {
   std::size_t count = 0;
   for (const std::uint32_t word : bitmap) count += static_cast<std::size_t>(std::popcount(word));
@@ -191,12 +186,17 @@ v4::bitmap4 bitmap_of(std::initializer_list<std::uint32_t> numbers) {
   return bitmap;
 }
 
+bool has(const v4::bitmap4& bitmap, std::uint32_t number) {
+  const std::size_t word = number / 32;
+  return word < bitmap.size() && (bitmap[word] >> (number % 32) & 1) != 0;
+}
+
 const v4::bitmap4& node_attributes() {
   static const v4::bitmap4 kBitmap =
-      bitmap_of({v4::FATTR4_TYPE, v4::FATTR4_SIZE, v4::FATTR4_FSID, v4::FATTR4_FILEID,
-                 v4::FATTR4_MODE, v4::FATTR4_NUMLINKS, v4::FATTR4_OWNER, v4::FATTR4_OWNER_GROUP,
-                 v4::FATTR4_RAWDEV, v4::FATTR4_SPACE_USED, v4::FATTR4_TIME_ACCESS,
-                 v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY});
+      bitmap_of({v4::FATTR4_TYPE, v4::FATTR4_CHANGE, v4::FATTR4_SIZE, v4::FATTR4_FSID,
+                 v4::FATTR4_FILEID, v4::FATTR4_MODE, v4::FATTR4_NUMLINKS, v4::FATTR4_OWNER,
+                 v4::FATTR4_OWNER_GROUP, v4::FATTR4_RAWDEV, v4::FATTR4_SPACE_USED,
+                 v4::FATTR4_TIME_ACCESS, v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY});
   return kBitmap;
 }
 

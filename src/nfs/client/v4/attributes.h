@@ -10,6 +10,7 @@
 namespace stag::nfs::client::nfs4 {
 
 v4::bitmap4 bitmap_of(std::initializer_list<std::uint32_t> numbers);
+bool has(const v4::bitmap4& bitmap, std::uint32_t number);
 
 // Those of client::Attributes; of an entry of a directory, also its handle; of a file system.
 const v4::bitmap4& node_attributes();
@@ -23,7 +24,6 @@ const v4::bitmap4& acl_attribute();
 struct Values {
   bool has_type = false;
   Attributes attributes{};
-  std::uint64_t change = 0;
   std::uint64_t mounted_on_file_id = 0;
   std::optional<Handle> handle{};
   v4::nfsstat4 error = v4::NFS4_OK;  // rdattr_error

@@ -21,7 +21,7 @@ class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs
     options.calls.delegations = true;
     start_callbacks();
     protocol = must(nfs4::Nfs4::connect(channel, options.calls, {&service, nullptr, nullptr}));
-    const Handle top = must(protocol->root({"find the root", {}}));
+    const Handle top = must(protocol->root({"find the root", {}})).handle;
     FileSystem all(protocol, top, "/", options);
     files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);
     const Node made = must(files().create(files().root(), "file", {.mode = 0644}));

@@ -12,6 +12,17 @@ inline Error no_object(OperationContext context) {
   return Error::of_protocol(context, "sent no usable handle and attributes of the object");
 }
 
+inline DirectoryChange change_of(const v4::change_info4& info) {
+  return {info.before, info.after, info.atomic};
+}
+
+// What an OPEN says that has made a file, which was to get `wanted`.
+inline void note_creation(Made& made, const v4::OPEN4resok& opened, const SetAttributes& wanted) {
+  made.directory = change_of(opened.cinfo);
+  made.attributes_set = !wanted.uid && !wanted.gid && wanted.size.value_or(0) == 0 &&
+                        (!wanted.mode || has(opened.attrset, v4::FATTR4_MODE));
+}
+
 // GETFH and GETATTR of the current filehandle.
 struct Described {
   explicit Described(Request& request)

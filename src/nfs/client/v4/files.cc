@@ -114,18 +114,23 @@ Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object)
   co_return got->attributes;
 }
 
-Task<Outcome<Ok>> Nfs4::setattr(OperationContext context, Handle object, SetAttributes attributes,
-                                std::optional<Time> guard) {
+Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context, Handle object,
+                                                       SetAttributes attributes,
+                                                       std::optional<Time> guard) {
   Request request;
   request.put_handle(object);
   if (guard) request.add(v4::OP_VERIFY, &Op::opverify, {changed_at(*guard)});
   request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)});
+  const std::size_t at = request.add(v4::OP_GETATTR, &Op::opgetattr, {node_attributes()});
   // Who may open it is to be asked again.
   if (attributes.mode || attributes.uid || attributes.gid) client_->give_back_of(object);
-  const Outcome<Reply> reply = co_await run(context, request.once_only());
+  Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
   if (attributes.size) client_->delegations().on_resize(object, attributes.size);
-  co_return Ok{};
+  auto* got = reply->get(at, &OpResult::opgetattr);
+  const auto values = got == nullptr ? std::nullopt : values_of(got->resok4().obj_attributes);
+  if (!values || !values->has_type) co_return std::optional<Attributes>();
+  co_return std::optional<Attributes>(values->attributes);
 }
 
 Task<Outcome<std::uint32_t>> Nfs4::access(OperationContext context, Handle object,

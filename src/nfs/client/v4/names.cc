@@ -2,9 +2,18 @@
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/described.h"
 #include "nfs/client/v4/nfs4.h"
+#include "nfs/client/v4/trunking.h"
 
 namespace stag::nfs::client::nfs4 {
 namespace {
+
+// What is set together with an exclusive creation (RFC 8881 5.8.1.14): what a server that sets
+// anything sets.
+SetAttributes mode_of(const SetAttributes& attributes) {
+  SetAttributes set;
+  set.mode = attributes.mode;
+  return set;
+}
 
 Outcome<Made> made_of(OperationContext context, const Described& described, Outcome<Reply>& reply) {
   if (!reply) return Failure{reply.error()};
@@ -42,15 +51,20 @@ Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, Protoc
   }
 }
 
-Task<Outcome<Handle>> Nfs4::root(OperationContext context) {
+Task<bool> Nfs4::joins(rpc::Channel& first, rpc::Channel& other) {
+  if (minor() == 0) co_return false;
+  co_return co_await joins_session(first, other, client_->session(), minor(), options_);
+}
+
+Task<Outcome<Found>> Nfs4::root(OperationContext context) {
   Request request;
   request.add(v4::OP_PUTROOTFH);
-  const std::size_t at = request.add(v4::OP_GETFH);
+  const Described described(request);
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
-  auto* got = reply->get(at, &OpResult::opgetfh);
-  if (got == nullptr) co_return Failure{no_object(context)};
-  co_return *Handle::from(got->resok4().object.bytes());
+  const std::optional<Found> found = described.found(*reply);
+  if (!found) co_return Failure{no_object(context)};
+  co_return *found;
 }
 
 Task<Outcome<Ok>> Nfs4::ping(OperationContext context) {
@@ -90,7 +104,7 @@ void Nfs4::note_place(const std::optional<Handle>& file,
 
 v4::createhow4 Nfs4::how_to_create(const SetAttributes& attributes, CreateMode mode) {
   v4::createhow4 how;
-  if (mode != CreateMode::Exclusive) {
+  if (!is_exclusive(mode)) {
     how.mode = mode == CreateMode::Guarded ? v4::GUARDED4 : v4::UNCHECKED4;
     how.createattrs() = to_fattr4(attributes);
     return how;
@@ -98,6 +112,7 @@ v4::createhow4 Nfs4::how_to_create(const SetAttributes& attributes, CreateMode m
   how.mode = minor() > 0 ? v4::EXCLUSIVE4_1 : v4::EXCLUSIVE4;
   v4::verifier4& verifier = minor() > 0 ? how.ch_createboth().cva_verf : how.createverf();
   verifier = client_->fresh_verifier();
+  if (minor() > 0) how.ch_createboth().cva_attrs = to_fattr4(mode_of(attributes));
   return how;
 }
 
@@ -127,25 +142,35 @@ Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std
   }
   Request request;
   request.put_handle(directory);
-  request.add_open(creation(name, attributes, mode));
+  const std::size_t open = request.add_open(creation(name, attributes, mode));
   // RFC 8881 16.2.3.1.2: the current stateid is that of the OPEN.
   v4::stateid4 current;
   current.seqid = 1;
   request.add(v4::OP_CLOSE, &Op::opclose, {0, current});
   const Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
-  co_return made_of(context, described, reply);
+  Outcome<Made> made = made_of(context, described, reply);
+  if (!made) co_return made;
+  auto* opened = reply->get(open, &OpResult::opopen);
+  if (opened == nullptr) co_return Failure{no_object(context)};
+  note_creation(*made, opened->resok4(), attributes);
+  co_return made;
 }
 
 Task<Outcome<Made>> Nfs4::make(OperationContext context, Handle directory, std::string_view name,
                                v4::createtype4 what, SetAttributes attributes) {
   Request request;
   request.put_handle(directory);
-  request.add(v4::OP_CREATE, &Op::opcreate,
-              {std::move(what), std::string(name), to_fattr4(attributes)});
+  const std::size_t at = request.add(v4::OP_CREATE, &Op::opcreate,
+                                     {std::move(what), std::string(name), to_fattr4(attributes)});
   const Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
-  co_return made_of(context, described, reply);
+  Outcome<Made> made = made_of(context, described, reply);
+  if (!made) co_return made;
+  auto* created = reply->get(at, &OpResult::opcreate);
+  if (created == nullptr) co_return Failure{no_object(context)};
+  made->directory = change_of(created->resok4().cinfo);
+  co_return made;
 }
 
 Task<Outcome<Made>> Nfs4::mkdir(OperationContext context, Handle directory, std::string_view name,

@@ -29,9 +29,12 @@ class Nfs4 final : public Protocol {
   // listens.
   static Task<Outcome<std::shared_ptr<Nfs4>>> connect(rpc::Channel& channel,
                                                       ProtocolOptions options, Callbacks callbacks);
-  // The root of the server's name space.
-  Task<Outcome<Handle>> root(OperationContext context);
+  // The root of the server's name space, with its attributes.
+  Task<Outcome<Found>> root(OperationContext context);
   std::uint32_t minor() const { return client_->minor(); }
+  // Whether `other` leads to the same server as `first`, and carries calls of the session from now
+  // on. Not in version 4.0, which has none.
+  Task<bool> joins(rpc::Channel& first, rpc::Channel& other);
   const v4::sessionid4& session_id() const { return client_->session().sessionid(); }
 
   rpc::Channel& channel() const override;
@@ -41,8 +44,9 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
-  Task<Outcome<Ok>> setattr(OperationContext context, Handle object, SetAttributes attributes,
-                            std::optional<Time> guard) override;
+  Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, Handle object,
+                                                   SetAttributes attributes,
+                                                   std::optional<Time> guard) override;
   Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
                               std::string_view name) override;
   Task<Outcome<std::uint32_t>> access(OperationContext context, Handle object,
@@ -134,7 +138,7 @@ class Nfs4 final : public Protocol {
     Opened opened;
     std::uint64_t as_of = 0;
     std::uint64_t change = 0;
-    v4::open_delegation4 delegation;
+    v4::OPEN4resok results;
   };
   Task<Outcome<Granted>> hold_open(OperationContext context, Request request, std::size_t open,
                                    session::Opens::Id id, std::uint32_t share, bool with_change);

@@ -44,7 +44,7 @@ state::RangeMode lock_mode(const FileLock& lock) {
 std::uint64_t change_in(Reply& reply, std::optional<std::size_t> place) {
   auto* got = place ? reply.get(*place, &OpResult::opgetattr) : nullptr;
   const auto values = got == nullptr ? std::nullopt : values_of(got->resok4().obj_attributes);
-  return values ? values->change : 0;
+  return values ? values->attributes.change : 0;
 }
 
 Error contradiction(OperationContext context) {
@@ -88,12 +88,12 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
   co_return Granted{{{found->handle, id}, *found->attributes},
                     as_of,
                     changed,
-                    std::move(opened->resok4().delegation)};
+                    std::move(opened->resok4())};
 }
 
 void Nfs4::take_delegation(const Granted& granted) {
   client_->take_delegation(granted.opened.file, granted.opened.attributes, granted.as_of,
-                           granted.change, granted.delegation);
+                           granted.change, granted.results.delegation);
 }
 
 // Version 4.0 opens by name. It may be another file's by now.
@@ -171,7 +171,9 @@ Task<Outcome<Made>> Nfs4::create_open(OperationContext context, Handle directory
   note_place(file.handle, granted->opened.attributes, directory, name);
   // Version 4.0 cannot ask for none.
   if (minor() == 0) take_delegation(*granted);
-  co_return Made{file.handle, granted->opened.attributes, id};
+  Made made{file.handle, granted->opened.attributes, id};
+  note_creation(made, granted->results, attributes);
+  co_return made;
 }
 
 Task<Outcome<Ok>> Nfs4::close(OperationContext context, File file) {

@@ -24,7 +24,7 @@ class Nfs4Revoked : public ::testing::Test, public Nfs4ClientWorld {
     channel.server->channel.origin().reverse = reverse_;
     channel.server->channel.origin().connection = connection_;
     protocol = must(nfs4::Nfs4::connect(channel, options.calls, {&service_, nullptr, nullptr}));
-    const Handle top = must(protocol->root({"find the root", {}}));
+    const Handle top = must(protocol->root({"find the root", {}})).handle;
     FileSystem all(protocol, top, "/", options);
     files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);
   }

@@ -133,7 +133,7 @@ struct Nfs4ClientWorld {
       protocol = *connected;
       const auto root = run(protocol->root({"find the root", {}}));
       STAG_CHECK(root.ok());
-      nfs::client::FileSystem all(protocol, *root, "/", options);
+      nfs::client::FileSystem all(protocol, root->handle, "/", options);
       const auto data = run(all.walk("data"));
       STAG_CHECK(data.ok());
       files_.emplace(protocol, data->handle, "/data", options);

@@ -1,0 +1,164 @@
+#include "fuse/new_files.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::fuse {
+namespace {
+
+using nfs::client::Attributes;
+using nfs::client::Handle;
+using nfs::client::SetAttributes;
+using nfs::client::SetTime;
+using nfs::client::Time;
+
+constexpr std::uint64_t kNumber = 5;
+constexpr Time kPast{1000, 1}, kMade{5000, 0};
+constexpr auto kValid = std::chrono::seconds(1);
+
+Attributes made_attributes() {
+  Attributes attributes;
+  attributes.mode = 0600;
+  attributes.uid = attributes.gid = 7;
+  attributes.accessed = attributes.modified = {1, 1};  // what a server may keep there
+  attributes.changed = kMade;
+  return attributes;
+}
+
+struct MakingFile : ::testing::Test {
+  void begin(bool without_times) {
+    files.begin(kNumber, Handle(), made_attributes(), without_times, now);
+  }
+  TimePoint now{};
+  NewFiles files{kValid};
+};
+
+SetAttributes times_of(const Time& time) {
+  SetAttributes changes;
+  changes.accessed = changes.modified = SetTime::to(time);
+  return changes;
+}
+
+TEST_F(MakingFile, of_others_nothing_is_held_back) {
+  SetAttributes changes = times_of(kPast);
+  EXPECT_FALSE(files.absorb(kNumber, changes, now));
+  EXPECT_EQ(changes.modified.time, kPast);
+  EXPECT_FALSE(files.waiting(kNumber));
+}
+
+TEST_F(MakingFile, times_wait_and_are_shown) {
+  begin(false);
+  SetAttributes changes = times_of(kPast);
+  const auto known = files.absorb(kNumber, changes, now);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->modified, kPast);
+  EXPECT_EQ(files.shown(kNumber, made_attributes()).accessed, kPast);
+  ASSERT_TRUE(files.waiting(kNumber));
+  EXPECT_EQ(files.waiting(kNumber)->times.modified.time, kPast);
+}
+
+TEST_F(MakingFile, times_go_with_the_next_change) {
+  begin(false);
+  SetAttributes times = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, times, now));
+  SetAttributes mode;
+  mode.mode = 0644;
+  EXPECT_FALSE(files.absorb(kNumber, mode, now));
+  EXPECT_EQ(mode.modified.time, kPast);
+  EXPECT_TRUE(files.waiting(kNumber)) << "until they are set";
+  files.on_set(kNumber, mode, made_attributes(), now);
+  EXPECT_FALSE(files.waiting(kNumber));
+}
+
+TEST_F(MakingFile, times_that_came_while_others_were_set_wait) {
+  begin(false);
+  SetAttributes first = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, first, now));
+  SetAttributes second = times_of({2000, 0});
+  ASSERT_TRUE(files.absorb(kNumber, second, now));
+  files.on_set(kNumber, first, made_attributes(), now);
+  ASSERT_TRUE(files.waiting(kNumber));
+  EXPECT_EQ(files.waiting(kNumber)->times.accessed.time, (Time{2000, 0}));
+}
+
+TEST_F(MakingFile, what_is_so_already_is_not_set) {
+  begin(false);
+  SetAttributes same;
+  same.uid = same.gid = 7;
+  same.mode = 0600;
+  EXPECT_TRUE(files.absorb(kNumber, same, now));
+  SetAttributes other;
+  other.uid = 8;
+  other.gid = 7;
+  EXPECT_FALSE(files.absorb(kNumber, other, now));
+  EXPECT_EQ(other.uid, 8u);
+  EXPECT_FALSE(other.gid);
+}
+
+TEST_F(MakingFile, what_may_not_be_so_any_more_is_set) {
+  begin(false);
+  SetAttributes same;
+  same.uid = 7;
+  EXPECT_FALSE(files.absorb(kNumber, same, now + kValid));
+  EXPECT_EQ(same.uid, 7u);
+  files.outdate(kNumber);
+  EXPECT_FALSE(files.absorb(kNumber, same, now));
+  Attributes with_bits = made_attributes();
+  with_bits.mode = 04755;
+  files.on_set(kNumber, {}, with_bits, now);
+  EXPECT_FALSE(files.absorb(kNumber, same, now)) << "the server clears the bit, chown(2) or not";
+  EXPECT_EQ(same.uid, 7u);
+}
+
+TEST_F(MakingFile, times_that_the_server_left_out_are_due) {
+  begin(true);
+  ASSERT_TRUE(files.waiting(kNumber));
+  EXPECT_EQ(files.waiting(kNumber)->times.accessed.how, SetTime::How::Now);
+  EXPECT_EQ(files.shown(kNumber, made_attributes()).modified, kMade);
+}
+
+TEST_F(MakingFile, a_write_sets_the_time_of_the_modification) {
+  begin(true);
+  files.on_write(kNumber, 0, 10);
+  ASSERT_TRUE(files.waiting(kNumber));
+  EXPECT_EQ(files.waiting(kNumber)->times.modified.how, SetTime::How::Keep);
+  EXPECT_EQ(files.waiting(kNumber)->times.accessed.how, SetTime::How::Now);
+  SetAttributes nothing;
+  EXPECT_EQ(files.absorb(kNumber, nothing, now)->size, 10u);
+}
+
+TEST_F(MakingFile, times_that_have_waited_long_are_found) {
+  begin(true);
+  EXPECT_TRUE(files.any_waits());
+  EXPECT_EQ(files.all_waiting(now).size(), 1u);
+  SetAttributes changes = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, changes, now + std::chrono::milliseconds(500)));
+  EXPECT_TRUE(files.all_waiting(now).empty());
+  files.on_set(kNumber, times_of(kPast), made_attributes(), now);
+  EXPECT_FALSE(files.any_waits());
+}
+
+TEST_F(MakingFile, attributes_are_known_for_a_while) {
+  begin(true);
+  files.on_write(kNumber, 0, 5000);
+  ASSERT_TRUE(files.known(kNumber, now));
+  EXPECT_EQ(files.known(kNumber, now)->size, 5000u);
+  EXPECT_EQ(files.known(kNumber, now)->used, 8192u);
+  EXPECT_EQ(files.known(kNumber, now)->accessed, kMade);
+  EXPECT_FALSE(files.known(kNumber, now + kValid));
+  files.on_write(kNumber, 9000, 1);
+  EXPECT_FALSE(files.known(kNumber, now)) << "there is a hole";
+}
+
+TEST_F(MakingFile, after_another_size_an_earlier_time_is_that_of_the_change) {
+  begin(false);
+  SetAttributes times = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, times, now));
+  SetAttributes size;
+  size.size = 3;
+  EXPECT_FALSE(files.absorb(kNumber, size, now));
+  EXPECT_EQ(size.modified.how, SetTime::How::Now);
+  EXPECT_EQ(size.accessed.time, kPast);
+}
+
+}  // namespace
+}  // namespace stag::fuse

@@ -1,0 +1,39 @@
+// SpreadChannel: several connections to one server as one Channel, as `nconnect` is to a kernel:
+// calls go by them in turn, and past those that are down just now.
+//
+// Thread: the loop of the connections.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rpc/channel.h"
+
+namespace stag::nfs::client {
+
+class SpreadChannel final : public rpc::Channel {
+ public:
+  explicit SpreadChannel(std::unique_ptr<rpc::Channel> first);
+
+  // From now on calls go by this one, too.
+  void add(std::unique_ptr<rpc::Channel> channel) { channels_.push_back(std::move(channel)); }
+  rpc::Channel& first() const { return *channels_.front(); }
+  std::size_t size() const { return channels_.size(); }
+
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override;
+  Task<void> close() override;
+  // On those that are there: a server calls back by whichever a session was made by.
+  void serve_reverse(rpc::Service& service) override;
+  std::optional<rpc::ChannelLimits> limits() const override { return first().limits(); }
+  Loop& loop() override { return first().loop(); }
+  rpc::TransportKind kind() const override { return first().kind(); }
+  std::string where() const override { return first().where(); }
+
+ private:
+  rpc::Channel& next();
+
+  std::vector<std::unique_ptr<rpc::Channel>> channels_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace stag::nfs::client

@@ -1,0 +1,134 @@
+#include "nfs/client/session/spread_channel.h"
+
+#include "nfs/client/session/session.h"
+#include "testing/nfs/client_harness.h"
+#include "testing/nfs/nfs4_client_world.h"
+#include "testing/proves.h"
+
+namespace stag::nfs::client {
+namespace {
+
+// A connection that counts its calls, and may be down.
+class CountedChannel final : public rpc::Channel {
+ public:
+  CountedChannel(Loop& loop, rpc::Service& service, std::uint32_t seed)
+      : Channel(seed), channel_(loop, service) {}
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    ++calls;
+    xids.push_back(message.xid);
+    return channel_.call(message);
+  }
+  Task<void> close() override { return channel_.close(); }
+  void serve_reverse(rpc::Service&) override {}
+  std::optional<rpc::ChannelLimits> limits() const override {
+    if (down) return std::nullopt;
+    return rpc::ChannelLimits{};
+  }
+  Loop& loop() override { return channel_.loop(); }
+  rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
+  std::string where() const override { return "memory"; }
+
+  int calls = 0;
+  std::vector<std::uint32_t> xids;
+  bool down = false;
+
+ private:
+  testing::LoopbackChannel channel_;
+};
+
+// Each connection leads to the next of `services`, the last one to all further ones.
+class Connections final : public rpc::Connector {
+ public:
+  Connections(Loop& loop, std::vector<rpc::Service*> services)
+      : loop_(loop), services_(std::move(services)) {}
+  Loop& loop() override { return loop_; }
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address,
+                                                                      CancelToken) override {
+    const std::size_t at = std::min(channels.size(), services_.size() - 1);
+    auto channel = std::make_unique<CountedChannel>(
+        loop_, *services_[at], static_cast<std::uint32_t>(1000 * channels.size()));
+    channels.push_back(channel.get());
+    co_return std::unique_ptr<rpc::Channel>(std::move(channel));
+  }
+  std::vector<CountedChannel*> channels;
+
+ private:
+  Loop& loop_;
+  std::vector<rpc::Service*> services_;
+};
+
+Task<Ok> spread_closed(Session& session) {
+  co_await session.close();
+  co_return Ok{};
+}
+
+struct SpreadSession : ClientTest {
+  std::unique_ptr<Session> opened(Connections& nfs, const std::string& url) {
+    auto session = run(Session::open({nfs, nfs}, *Url::parse(url), options_));
+    EXPECT_TRUE(session.ok()) << session.error().sentence;
+    return session ? *std::move(session) : nullptr;
+  }
+  // Calls of so many operations, by each connection.
+  std::vector<int> calls_of(Connections& nfs, Session& session, int operations) {
+    std::vector<int> calls;
+    for (CountedChannel* channel : nfs.channels) channel->calls = 0;
+    for (int i = 0; i < operations; ++i) must(session.files().getattr(session.files().root()));
+    for (CountedChannel* channel : nfs.channels) calls.push_back(channel->calls);
+    return calls;
+  }
+};
+
+using Calls = std::vector<int>;
+
+TEST_F(SpreadSession, spreads_the_calls_of_version_3_over_the_connections) {
+  Connections nfs(loop_, {&server_});
+  const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  EXPECT_EQ(calls_of(nfs, *session, 9), (Calls{3, 3, 3}));
+  for (const CountedChannel* channel : nfs.channels)
+    EXPECT_LT(channel->xids.back() - channel->xids.front(), 100u) << "XIDs of the connection";
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, goes_past_a_connection_that_is_down) {
+  Connections nfs(loop_, {&server_});
+  const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  nfs.channels[1]->down = true;
+  EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{3, 0, 3}));
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, has_connections_join_the_session_of_version_4) {
+  testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+  Connections nfs(loop_, {&served.server});
+  const auto session = opened(nfs, "nfs://server/data?connections=2");
+  ASSERT_TRUE(session);
+  EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{3, 3}));
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, has_one_connection_in_version_4_0) {
+  testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+  Connections nfs(loop_, {&served.server});
+  const auto session = opened(nfs, "nfs://server/data?connections=4&version=4.0");
+  ASSERT_TRUE(session);
+  EXPECT_EQ(nfs.channels.size(), 1u);
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, does_not_use_a_connection_to_another_server) {
+  testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+  testing::Nfs4Instance other(loop_, std::make_shared<vfs::MemoryFileSystem>());
+  Connections nfs(loop_, {&served.server, &other.server});
+  const auto session = opened(nfs, "nfs://server/data?connections=2&version=4.2");
+  ASSERT_TRUE(session);
+  const int before = nfs.channels[0]->calls;
+  must(session->files().getattr(session->files().root()));
+  must(session->files().getattr(session->files().root()));
+  EXPECT_EQ(nfs.channels[0]->calls, before + 2);
+  run(spread_closed(*session));
+}
+
+}  // namespace
+}  // namespace stag::nfs::client
