@@ -167,9 +167,10 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
         {made->line.path, made->files, made->line.options, known(made->line.clients), made->names});
     next.push_back(*std::move(made));
   }
+  // No new rule is judged by what was said before.
+  names_->forget();
   const Result<Ok, nfs::ExportError> replaced = nfs_.replace_exports(std::move(specs));
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
-  names_->forget();
   std::string changes = difference(next);
   served_ = std::move(next);
   return changes;

@@ -113,6 +113,10 @@ struct ClientNames::State {
            });
   }
 
+  void forget() {
+    ++forgotten;
+    answers.clear();
+  }
   void keep(const Key& key, const std::shared_ptr<const Known>& known, TimePoint now) {
     const auto* const before = answers.find(key);
     if (known == nullptr) {
@@ -154,13 +158,13 @@ bool ClientNames::is_pattern(std::string_view match) {
 void ClientNames::mention(std::string_view match) {
   if (!match.starts_with('@')) return;
   const std::lock_guard lock(state_->mutex);
-  state_->netgroups.emplace(match);
+  // No answer that is there speaks of a new one, which is not to say that it has no such host.
+  if (state_->netgroups.emplace(match).second) state_->forget();
 }
 
 void ClientNames::forget() {
   const std::lock_guard lock(state_->mutex);
-  ++state_->forgotten;
-  state_->answers.clear();
+  state_->forget();
 }
 
 ClientNames::Match ClientNames::matches(const std::string& match, const IpAddress& address,

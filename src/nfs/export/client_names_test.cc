@@ -216,6 +216,17 @@ TEST_F(ClientNamesTest, hosts_of_a_netgroup_come_and_go) {
   EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
 }
 
+TEST_F(ClientNamesTest, an_answer_that_a_netgroup_was_not_asked_for_does_not_deny_it) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  hosts_->members.insert({"restricted", "build.example.com"});
+  names_->mention("@restricted");
+  EXPECT_EQ(matches("@restricted", "192.0.2.1"), Match::Undecided);
+  loop_.drain();
+  EXPECT_EQ(matches("@restricted", "192.0.2.1"), Match::Yes);
+  names_->mention("@restricted");
+  EXPECT_EQ(matches("@restricted", "192.0.2.1"), Match::Yes) << "it was asked for";
+}
+
 TEST_F(ClientNamesTest, an_answer_to_what_was_asked_before_it_was_forgotten_does_not_count) {
   worker_->at_once = false;
   matches("@trusted", "192.0.2.1");
