@@ -151,7 +151,7 @@ class Endless(unittest.TestCase):
 
     def ends(self, sentence, command, *arguments):
         port = self.server.server_address[1]
-        full = [f"nfs://127.0.0.1:{port}/x/{each[4:]}?proto=tcp&mountport={port}" if each.startswith("URL/") else each for each in arguments]
+        full = [f"nfs://127.0.0.1:{port}/x/{each[4:]}?proto=tcp&mountport={port}&version=3" if each.startswith("URL/") else each for each in arguments]
         result = stag(command, *full)
         self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
         self.assertIn(sentence, result.stderr)
@@ -194,7 +194,7 @@ class Endless(unittest.TestCase):
 
     def test_a_list_of_a_tree_without_a_floor_says_what_it_leaves_out(self):
         port = self.server.server_address[1]
-        result = stag("ls", "-R", f"nfs://127.0.0.1:{port}/x/deep?proto=tcp&mountport={port}")
+        result = stag("ls", "-R", f"nfs://127.0.0.1:{port}/x/deep?proto=tcp&mountport={port}&version=3")
         self.assertEqual((result.returncode, result.stdout.count("more:\n")), (1, 1024))
         self.assertRegex(result.stderr, r"^stag ls: .*1024 directories deep.*\n$")
 

@@ -39,7 +39,7 @@ class ExportsFile(Case):
         self.write(self.at("exports"), f"{self.there()} *.example.com(rw,insecure)\n".encode())
         server.process.send_signal(signal.SIGHUP)
         server.process.stdout.readline()
-        self.bad(1, "does not let this client mount it", "ls", server.url(self.there()))
+        self.bad(1, "does not let this client mount it", "ls", server.url(self.there()) + "&version=3")
         self.assertEqual(server.end(), 0)
 
     @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
@@ -51,7 +51,7 @@ class ExportsFile(Case):
         path = self.write(self.at("exports"), f"{self.there()} @trusted(rw,insecure,no_root_squash)\n".encode())
         private = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc)
         server = Server([], self.at("state"), ("--exports-file", path), before=private)
-        self.bad(1, "does not let this client mount it", "ls", server.url(self.there()))
+        self.bad(1, "does not let this client mount it", "ls", server.url(self.there()) + "&version=3")
         self.write(group, b"trusted (elsewhere,,) (desk,,)\n")
         self.write(path, f"{self.there()} @trusted(rw,insecure,no_root_squash,sec=sys)\n".encode())
         server.process.send_signal(signal.SIGHUP)
@@ -73,7 +73,7 @@ class ExportsFile(Case):
 
     def test_wants_reserved_ports_where_it_does_not_say_insecure(self):
         server = self.served_by(f"{self.there()} 127.0.0.1(rw)\n")
-        answer = stag("ls", server.tcp(self.there()))
+        answer = stag("ls", server.tcp(self.there()) + "&version=3")
         self.assertEqual(answer.returncode, 1)
         self.assertIn("does not let this client mount it", answer.stderr)
         self.assertEqual(server.end(), 0)

@@ -64,7 +64,7 @@ class Cuts(unittest.TestCase):
                 port = int(self.eventually(lambda: re.match(rb"listens at (\d+)\n", told()), "the proxy does not listen")[1])
                 count = 0
                 while count < 2 * times:
-                    copied = stag("cp", *(self.server.url(f"/x/{name}", port=port) + "&rsize=16384&wsize=16384" for name in ("from", "to")))
+                    copied = stag("cp", *(self.server.url(f"/x/{name}", port=port) + "&version=3&rsize=16384&wsize=16384" for name in ("from", "to")))
                     self.assertEqual(copied.returncode, 0, copied.stderr)
                     self.assertTrue(filecmp.cmp(os.path.join(self.served, "from"), os.path.join(self.served, "to"), shallow=False))
                     before, count = count, told().count(b"cut within")

@@ -190,8 +190,8 @@ class Capture(Observed):
         local = os.path.join(self.folder, "local")
         with open(local, "wb") as file:
             file.write(os.urandom(300001))
-        url = server.url("/data/file")
-        for arguments in (("cp", local, url), ("cp", url, local + ".back"), ("ls", server.url("/data")), ("cp", local, url + "&version=4.1")):
+        url = server.url("/data/file") + "&version=3"
+        for arguments in (("cp", local, url), ("cp", url, local + ".back"), ("ls", server.url("/data")), ("cp", local, server.url("/data/file") + "&version=4.1")):
             result = stag(*arguments)
             self.assertEqual(result.returncode, 0, result.stderr)
         code, last = server.process.terminate(), server.process.stdout.read().splitlines()[-1]

@@ -77,12 +77,12 @@ class Wire(Case):
         cls.capture = Capture(os.path.join(cls.work, "capture.pcapng"), cls.server.rdma_port)
         for arguments in (
             # Above the threshold, and yet short enough for one segment of loopback.
-            ["cp", "--inline-threshold", "8192", os.path.join(cls.work, "file"), cls.server.url("/files/file")],
-            ["cp", cls.server.url("/files/file"), os.path.join(cls.work, "back")],
-            ["ls", "-l", cls.server.url("/files/many")],
-            ["ln", "-s", "some/where", cls.server.url("/files/link")],
-            ["stat", cls.server.url("/files/link")],
-            ["rm", "-r", cls.server.url("/files/many")],
+            ["cp", "--inline-threshold", "8192", os.path.join(cls.work, "file"), cls.server.url("/files/file") + "&version=3"],
+            ["cp", cls.server.url("/files/file") + "&version=3", os.path.join(cls.work, "back")],
+            ["ls", "-l", cls.server.url("/files/many") + "&version=3"],
+            ["ln", "-s", "some/where", cls.server.url("/files/link") + "&version=3"],
+            ["stat", cls.server.url("/files/link") + "&version=3"],
+            ["rm", "-r", cls.server.url("/files/many") + "&version=3"],
         ):
             result = harness.stag(*arguments)
             assert result.returncode == 0, (arguments, result.stderr)

@@ -90,7 +90,7 @@ serve() {
   until_true 60 grep -q '^ready: TCP' "$work/serve${instance:-}.out" || die "stag serve did not start: $(cat "$work/serve.log")"
 }
 served_by=127.0.0.1
-url() { echo "nfs://$served_by:$rdma_port/$1?mountport=$tcp_port"; }
+url() { echo "nfs://$served_by:$rdma_port/$1?mountport=$tcp_port&version=${2:-3}"; }  # url PATH [VERSION]
 
 # Debian's rpcbind in the scenario's network.
 start_rpcbind() {

@@ -61,7 +61,7 @@ def arguments_of(words, transport, server, local, timeout=TIMEOUT):
     if words[0] == "info":
         return [*command, "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "--rpcbind-port", "9", "127.0.0.1"]
     for word in words[1:]:
-        at = f"nfs://127.0.0.1:{port}/x{word[2:]}?proto={transport}&mountport={server.tcp_port}"
+        at = f"nfs://127.0.0.1:{port}/x{word[2:]}?proto={transport}&mountport={server.tcp_port}&version=3"
         command.append(at if word.startswith("{}") else word.replace("{local}", local))
     return command
 
