@@ -60,6 +60,12 @@ void CaptureFile::take(Bytes frame) {
   if (wakes) wake_.notify_one();
 }
 
+void CaptureFile::lose() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++counts_.frames;
+  ++counts_.lost;
+}
+
 CaptureFile::Counts CaptureFile::finish() {
   {
     const std::lock_guard lock(mutex_);

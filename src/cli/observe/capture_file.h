@@ -29,6 +29,7 @@ class CaptureFile final : public fabric::capture::Recorder {
 
   // Any thread.
   void take(Bytes frame) override;
+  void lose() noexcept override;
 
   struct Counts {
     std::uint64_t frames = 0;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/brief_mutex.h"
 
@@ -28,10 +29,12 @@ class CapturedConnection final : public Connection, private Events {
         recorder_(std::move(recorder)),
         frames_(inner_->local_address(), inner_->peer_address(), next_number(), *recorder_) {
     const Bytes far = inner_->peer_private_data();
-    if (asks == From::Near)
-      frames_.connect(asks, near_private_data, far);
-    else
-      frames_.connect(asks, far, near_private_data);
+    show([&] {
+      if (asks == From::Near)
+        frames_.connect(asks, near_private_data, far);
+      else
+        frames_.connect(asks, far, near_private_data);
+    });
   }
 
   void start(Events& events) override {
@@ -58,23 +61,24 @@ class CapturedConnection final : public Connection, private Events {
 
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
             Token token) override {
-    frames_.send(From::Near, message.flatten().bytes(), invalidate);
+    show([&] { frames_.send(From::Near, message.flatten().bytes(), invalidate); });
     inner_->send(std::move(message), invalidate, flow, token);
   }
   void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate, Flow flow,
                  Token token) override {
-    Rope message;
-    for (const Bytes part : parts) message.append(Rope::borrow(part));
-    frames_.send(From::Near, message.flatten().bytes(), invalidate);
+    show([&] {
+      Rope message;
+      for (const Bytes part : parts) message.append(Rope::borrow(part));
+      frames_.send(From::Near, message.flatten().bytes(), invalidate);
+    });
     inner_->send_copy(parts, invalidate, flow, token);
   }
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override {
-    frames_.write(From::Near, source.flatten().bytes(), sink);
+    show([&] { frames_.write(From::Near, source.flatten().bytes(), sink); });
     inner_->write(std::move(source), sink, flow, token);
   }
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override {
-    const auto asked = frames_.read(From::Near, source, static_cast<std::uint32_t>(sink.size()));
-    if (token != kNoToken) reads_.insert_or_assign(token, OpenRead{asked, sink});
+    if (!show([&] { ask(source, sink, token); })) forget_reads();
     inner_->read(source, sink, flow, token);
   }
 
@@ -83,19 +87,54 @@ class CapturedConnection final : public Connection, private Events {
     std::uint32_t asked;
     MutableBytes sink;
   };
+  // Of one token: its owner cannot tell them apart, so their sinks are the fabric's until all of
+  // them are done, and only then are all of them known to be filled.
+  struct OpenReads {
+    std::vector<OpenRead> all;
+    std::size_t done = 0;
+    bool failed = false;
+  };
 
   void on_receive(Buffer message, std::optional<std::uint32_t> invalidated) override {
-    frames_.send(From::Far, message.bytes(), invalidated);
+    show([&] { frames_.send(From::Far, message.bytes(), invalidated); });
     events_->on_receive(std::move(message), invalidated);
   }
   void on_done(Token token, Reason outcome) override {
-    if (const auto read = reads_.find(token); read != reads_.end()) {
-      if (outcome == Reason::None)
-        frames_.answer(From::Near, read->second.asked, read->second.sink);
-      reads_.erase(read);
+    if (const auto found = reads_.find(token); found != reads_.end()) {
+      OpenReads& reads = found->second;
+      reads.failed = reads.failed || outcome != Reason::None;
+      if (++reads.done == reads.all.size()) {
+        if (!reads.failed) show([&] { answer(reads); });
+        reads_.erase(found);
+      }
     }
     events_->on_done(token, outcome);
   }
+  void ask(const RemoteMemory& source, MutableBytes sink, Token token) {
+    const auto asked = frames_.read(From::Near, source, static_cast<std::uint32_t>(sink.size()));
+    if (token != kNoToken && knows_reads_) reads_[token].all.push_back({asked, sink});
+  }
+  void answer(const OpenReads& reads) {
+    for (const OpenRead& read : reads.all) frames_.answer(From::Near, read.asked, read.sink);
+  }
+  // One that was not noted makes it unknown when those of its token are all done, and their sinks
+  // must not be looked at too early: from now on this connection shows no answers.
+  void forget_reads() {
+    knows_reads_ = false;
+    reads_.clear();
+  }
+  // A capture that has no memory loses frames, but no operation and no event. False: it does.
+  template <class Make>
+  bool show(Make make) noexcept {
+    try {
+      make();
+      return true;
+    } catch (...) {
+      recorder_->lose();
+      return false;
+    }
+  }
+
   void on_revoked(std::uint32_t handle) override { events_->on_revoked(handle); }
   void on_disconnect(Reason reason) override { events_->on_disconnect(reason); }
 
@@ -103,7 +142,8 @@ class CapturedConnection final : public Connection, private Events {
   std::unique_ptr<Connection> inner_;
   const std::shared_ptr<Recorder> recorder_;
   Frames frames_;
-  std::map<Token, OpenRead> reads_;
+  std::map<Token, OpenReads> reads_;
+  bool knows_reads_ = true;
 };
 
 // Stands between a listener and its owner.

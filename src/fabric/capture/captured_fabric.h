@@ -13,10 +13,13 @@
 
 namespace stag::fabric::capture {
 
-// Who keeps the frames. Any thread; must not block.
+// Who keeps the frames. Any thread; must not block. What take() throws costs the frame, nothing
+// else.
 class Recorder : public FrameSink {
  public:
   virtual ~Recorder() = default;
+  // The frames of an operation, or some of them, could not be made.
+  virtual void lose() noexcept = 0;
 };
 
 // `fabric` as it is, but that `recorder` gets the frames of its connections.
