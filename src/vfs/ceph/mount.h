@@ -16,6 +16,8 @@ class Mount {
  public:
   // Fails with one sentence for the user.
   static Result<std::unique_ptr<Mount>, std::string> open(const Options& options);
+  // Of nothing: every call goes to `functions`.
+  explicit Mount(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}
   // Data that is not written yet is; this may take as long as the cluster does.
   ~Mount();
   Mount(const Mount&) = delete;
@@ -29,7 +31,6 @@ class Mount {
   std::string file_system() const;
 
  private:
-  explicit Mount(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}
   int configure(const Options& options);
   int mount(const Options& options);
 

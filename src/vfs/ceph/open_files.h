@@ -13,31 +13,50 @@
 
 namespace stag::vfs::ceph {
 
-// One file, open for reading or for writing. What was written and not synced is synced before it
-// is closed: the library tells of a failure only who has the file open. `losses` counts these
-// failures.
+// One file, open for reading or for writing. The library tells of data that it could not write only
+// who has the file open, and once; `losses` counts these failures.
 class OpenFile {
  public:
-  OpenFile(const Mount& mount, Fh* file, std::atomic<std::uint64_t>& losses)
-      : mount_(mount), file_(file), losses_(losses) {}
+  OpenFile(const Mount& mount, std::atomic<std::uint64_t>& losses)
+      : mount_(mount), losses_(losses) {}
+  // Closes it, and syncs it before if that has still to be done.
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
+  // Before all else, once. `flags`: those of open(2). 0, or a positive errno.
+  int open(Inode* inode, int flags);
   Fh* get() const { return file_; }
   void note_written() { written_.store(true); }
-  // 0, or why data may be lost, as a positive errno.
+  // Whether something was written that no sync has begun with.
+  bool written() const { return written_.load(); }
+  // 0, or why data may be lost, as a positive errno. One after another: who is told of no failure
+  // finds one that another sync was told of counted.
   int sync(bool data_only);
 
  private:
-  const Mount& mount_;
-  Fh* const file_;
-  std::atomic<std::uint64_t>& losses_;
-  std::atomic<bool> written_{false};
-};
-using OpenFileRef = std::shared_ptr<OpenFile>;
+  friend class OpenFiles;
 
-// The files used last, by handle. Bounded in number; files in use are closed later.
+  const Mount& mount_;
+  std::atomic<std::uint64_t>& losses_;
+  Fh* file_ = nullptr;
+  std::atomic<bool> written_{false};
+  std::mutex syncing_;
+  std::size_t users_ = 0;  // of OpenFiles, under its mutex
+};
+
+class OpenFiles;
+
+// An OpenFile in use.
+struct EndOfUse {
+  OpenFiles* files = nullptr;
+  std::shared_ptr<OpenFile> file{};
+  void operator()(OpenFile* used);
+};
+using OpenFileRef = std::unique_ptr<OpenFile, EndOfUse>;
+
+// The files used last, by handle. Bounded in number, but for those in use. What was written to a
+// file is found here until a sync of it has ended, so that a commit never misses it.
 class OpenFiles {
  public:
   // `flags`: those of open(2).
@@ -48,17 +67,26 @@ class OpenFiles {
   Outcome<OpenFileRef> open(const Handle& handle, Inode* inode);
   // Null when it is not open.
   OpenFileRef find(const Handle& handle);
-  // Closes it, once nobody uses it.
-  void close(const Handle& handle);
+  // Closes it, unless somebody else uses it or something was written since it was synced.
+  void close_idle(const Handle& handle, OpenFileRef file);
+  // Forgets it, and closes it once nobody uses it: its data is of no more use.
+  void forget(const Handle& handle);
 
  private:
-  OpenFileRef insert(const Handle& handle, OpenFileRef file);
+  friend struct EndOfUse;
+  using Entry = std::pair<Handle, std::shared_ptr<OpenFile>>;
+
+  OpenFileRef use(const std::shared_ptr<OpenFile>& file);
+  OpenFileRef insert(const Handle& handle, std::shared_ptr<OpenFile> file);
+  void make_room();
+  // Of those that are too many the one that nobody has used for longest; null if there is none.
+  std::pair<Handle, OpenFileRef> surplus();
+  void end_use(OpenFile& file);
 
   const Mount& mount_;
   const int flags_;
   const std::size_t capacity_;
   std::atomic<std::uint64_t>& losses_;
-  using Entry = std::pair<Handle, OpenFileRef>;
   std::mutex mutex_;
   std::list<Entry> recent_;  // most recent first
   std::unordered_map<Handle, std::list<Entry>::iterator, HandleHash> index_;

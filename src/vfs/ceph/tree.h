@@ -167,7 +167,6 @@ class Tree {
   Outcome<Move> move(const Credentials& who, const Object& source, std::string_view from,
                      const Object& target, std::string_view to);
   void refresh(const Object& directory) const;
-  void close(const Handle& file);
   void close_if_gone(const Object& object);
 
   // Listing (tree_list.cc).

@@ -96,14 +96,14 @@ Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std
   return WriteResult{static_cast<std::uint32_t>(written.count), stability, change_of(*object)};
 }
 
-// The whole file. What the library could not write it tells those who have the file open; a file
-// that was closed since it was written was synced then.
+// The whole file. One that is not open for writing has been synced since it was written, and if
+// that failed, it has been counted (OpenFiles).
 Outcome<Change> Tree::commit(const Handle& file) {
   const auto object = resolve_file(file);
   if (!object) return Failure{object.error()};
-  if (const auto writer = writers_->find(file)) {
+  if (auto writer = writers_->find(file)) {
     if (const int error = writer->sync(true)) return Failure{loss_status(error)};
-    writers_->close(file);
+    writers_->close_idle(file, std::move(writer));
   }
   return change_of(*object);
 }

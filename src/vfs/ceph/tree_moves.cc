@@ -20,22 +20,19 @@ bool is_directory(const Attributes& object) {
 
 }  // namespace
 
-// A file that is open keeps its data after its last name is gone.
-void Tree::close(const Handle& file) {
-  readers_->close(file);
-  writers_->close(file);
-}
-
 // The answer to a rename tells nothing of the directory that lost the entry, and the library goes
 // on with what it knew. To ask for a sum of all that lies below makes it ask for the rest, too.
 void Tree::refresh(const Object& directory) const {
   static_cast<void>(read_xattr(directory, "ceph.dir.rctime", mount_->root()));
 }
 
+// A file that is open keeps its data after its last name is gone.
 void Tree::close_if_gone(const Object& object) {
   if (object.attributes.type != FileType::Regular) return;
   const auto after = stat(object.inode.get());
-  if (!after || after->stx_nlink == 0) close(object.handle);
+  if (after && after->stx_nlink != 0) return;
+  readers_->forget(object.handle);
+  writers_->forget(object.handle);
 }
 
 template <class Remove>
