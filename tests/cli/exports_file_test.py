@@ -2,6 +2,7 @@
 import os
 import shutil
 import signal
+import socket
 import unittest
 
 import harness
@@ -46,7 +47,9 @@ class ExportsFile(Case):
     def test_has_netgroups_whose_hosts_come_and_go(self):
         etc = shutil.copytree("/etc", self.at("etc"), symlinks=True)
         self.write(os.path.join(etc, "nsswitch.conf"), b"hosts: files\nnetgroup: files\npasswd: files\ngroup: files\n")
-        self.write(os.path.join(etc, "hosts"), b"127.0.0.1 desk.example.com desk\n")
+        name = socket.gethostname()
+        domain = name.partition(".")[2] or "example.com"
+        self.write(os.path.join(etc, "hosts"), f"127.0.0.1 desk.{domain} desk\n127.0.1.1 here.{domain} {name}\n".encode())
         group = self.write(os.path.join(etc, "netgroup"), b"trusted (elsewhere,,)\n")
         path = self.write(self.at("exports"), f"{self.there()} @trusted(rw,insecure,no_root_squash)\n".encode())
         private = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc)

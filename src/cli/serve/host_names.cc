@@ -1,21 +1,46 @@
 #include "cli/serve/host_names.h"
 
 #include <netdb.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <thread>
 
+#include "net/blocked_signals.h"
 #include "net/socket_address.h"
 #include "net/worker_pool.h"
 
 namespace stag::cli {
 namespace {
 
+// How long one question about netgroups may hold up the next; a check, how long the main loop.
+constexpr auto kPatience = std::chrono::seconds(5);
+
 // glibc walks one netgroup at a time.
-std::mutex& netgroup_mutex() {
-  static std::mutex mutex;
+std::timed_mutex& netgroup_mutex() {
+  static std::timed_mutex mutex;
   return mutex;
+}
+
+Result<Ok, std::string> check(const std::string& netgroup) {
+  const std::lock_guard lock(netgroup_mutex());
+  if (::setnetgrent(netgroup.c_str()) == 0)
+    return Failure{std::string("there is no such netgroup (see nsswitch.conf)")};
+  std::array<char, 4096> buffer{};
+  char *host = nullptr, *user = nullptr, *domain = nullptr;
+  bool any = false;
+  while (::getnetgrent_r(&host, &user, &domain, buffer.data(), buffer.size()) == 1)
+    any = any || host == nullptr;
+  ::endnetgrent();
+  if (any)
+    return Failure{
+        std::string("the netgroup has an entry for every host; write * if that is "
+                    "what it is for")};
+  return Ok{};
 }
 
 class SystemHostNames final : public nfs::HostNameService {
@@ -41,8 +66,27 @@ class SystemHostNames final : public nfs::HostNameService {
       addresses.push_back(net::SocketAddress(each->ai_addr, each->ai_addrlen).address().host);
     return addresses;
   }
-  bool is_member(const std::string& netgroup, const std::string& host) override {
-    const std::lock_guard lock(netgroup_mutex());
+  // What stands behind the first dot of the whole name.
+  Result<std::string, NoAnswer> domain() override {
+    std::array<char, NI_MAXHOST> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0) return std::string();
+    std::string whole(name.data());
+    if (whole.find('.') == whole.npos) {
+      addrinfo wanted{};
+      wanted.ai_flags = AI_CANONNAME;
+      addrinfo* first = nullptr;
+      const int failed = ::getaddrinfo(whole.c_str(), nullptr, &wanted, &first);
+      if (failed == EAI_AGAIN) return Failure{NoAnswer{}};
+      if (failed != 0) return std::string();
+      const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(first, ::freeaddrinfo);
+      if (first->ai_canonname != nullptr) whole = first->ai_canonname;
+    }
+    const std::size_t dot = whole.find('.');
+    return dot == whole.npos ? std::string() : whole.substr(dot + 1);
+  }
+  Result<bool, NoAnswer> is_member(const std::string& netgroup, const std::string& host) override {
+    const std::unique_lock lock(netgroup_mutex(), kPatience);
+    if (!lock) return Failure{NoAnswer{}};
     return ::innetgr(netgroup.c_str(), host.c_str(), nullptr, nullptr) == 1;
   }
 
@@ -55,26 +99,22 @@ class SystemHostNames final : public nfs::HostNameService {
 
 }  // namespace
 
+// On a thread that is left to itself when nobody answers.
 Result<Ok, std::string> check_system_netgroup(const std::string& netgroup) {
-  const std::lock_guard lock(netgroup_mutex());
-  if (::setnetgrent(netgroup.c_str()) == 0)
-    return Failure{std::string("there is no such netgroup (see nsswitch.conf)")};
-  std::array<char, 4096> buffer{};
-  char *host = nullptr, *user = nullptr, *domain = nullptr;
-  bool any = false;
-  while (::getnetgrent_r(&host, &user, &domain, buffer.data(), buffer.size()) == 1)
-    any = any || host == nullptr;
-  ::endnetgrent();
-  if (any)
-    return Failure{
-        std::string("the netgroup has an entry for every host; write * if that is "
-                    "what it is for")};
-  return Ok{};
+  std::packaged_task<Result<Ok, std::string>()> task([netgroup] { return check(netgroup); });
+  auto checked = task.get_future();
+  {
+    const net::BlockedSignals blocked;
+    std::thread(std::move(task)).detach();
+  }
+  if (checked.wait_for(kPatience) != std::future_status::ready)
+    return Failure{std::string("whoever knows netgroups does not answer (see nsswitch.conf)")};
+  return checked.get();
 }
 
 std::shared_ptr<nfs::ClientNames> system_client_names() {
   net::WorkerOptions options;
-  // One client with slow names leaves room for others.
+  // Neighbours with slow names leave room for others.
   options.limits.threads = 8;
   options.limits.threads_each = 2;
   options.name = "names of clients";

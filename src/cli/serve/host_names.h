@@ -11,7 +11,8 @@ namespace stag::cli {
 // With workers of their own, which start when they are first asked.
 std::shared_ptr<nfs::ClientNames> system_client_names();
 
-// Fails with a sentence where there is no such netgroup, or any host belongs to it. Blocks.
+// Fails with a sentence where there is no such netgroup, or any host belongs to it, or nobody
+// answers for some seconds. Blocks.
 Result<Ok, std::string> check_system_netgroup(const std::string& netgroup);
 
 }  // namespace stag::cli

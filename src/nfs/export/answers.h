@@ -3,7 +3,7 @@
 #pragma once
 
 #include <coroutine>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +15,8 @@
 
 namespace stag::nfs {
 
-// What was said of each key; the oldest answers go where there are too many. Thread: one at a time.
+// What was said of each key; where there are too many, the answer goes that nobody has wanted for
+// longest, so that many strangers do not displace whoever is there. Thread: one at a time.
 template <class Key, class Value>
 class Answers {
  public:
@@ -29,12 +30,18 @@ class Answers {
   // Null: nothing was said. One that is old is better than none.
   const Answer* find(const Key& key) const {
     const auto at = answers_.find(key);
-    return at == answers_.end() ? nullptr : &at->second;
+    if (at == answers_.end()) return nullptr;
+    order_.splice(order_.end(), order_, at->second.place);
+    return &at->second.answer;
   }
   void keep(const Key& key, Answer answer) {
-    const auto [at, fresh] = answers_.insert_or_assign(key, std::move(answer));
-    if (!fresh) return;
-    order_.push_back(at);
+    if (const auto at = answers_.find(key); at != answers_.end()) {
+      at->second.answer = std::move(answer);
+      return;
+    }
+    Order place{key};
+    answers_.emplace(key, Kept{std::move(answer), place.begin()});
+    order_.splice(order_.end(), place);
     if (order_.size() <= most_) return;
     answers_.erase(order_.front());
     order_.pop_front();
@@ -46,10 +53,14 @@ class Answers {
   std::size_t size() const { return answers_.size(); }
 
  private:
-  using Map = std::map<Key, Answer>;
+  using Order = std::list<Key>;
+  struct Kept {
+    Answer answer;
+    typename Order::iterator place;
+  };
   const std::size_t most_;
-  Map answers_;
-  std::deque<typename Map::iterator> order_;
+  std::map<Key, Kept> answers_;
+  mutable Order order_;  // the one wanted last is last
 };
 
 // co_await Asked{...}: goes on when `work` has run on the worker, or was refused, or has taken too

@@ -1,8 +1,10 @@
 #include "nfs/export/client_names.h"
 
 #include <fnmatch.h>
+#include <strings.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -44,6 +46,16 @@ using Key = std::pair<std::uint64_t, std::uint64_t>;
 Key key_of(const IpAddress& address) {
   return {address.high, address.low};
 }
+// The Executor's client. Addresses next to each other share a reverse zone, hence one that hangs,
+// and often an owner: a /24 of IPv4, a /64 of IPv6.
+const void* neighbourhood(const IpAddress& address) {
+  const std::uint64_t number = address.is_v4() ? address.low >> 8 : address.high;
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(number));
+}
+// How often settle() looks whether there is an answer.
+constexpr Duration kLook = std::chrono::milliseconds(10);
+// A name that no host has: it belongs only to netgroups that any host belongs to.
+constexpr const char* kNoHost = "!";
 
 }  // namespace
 
@@ -68,14 +80,13 @@ struct ClientNames::State {
     return {holds ? answer->value->known : nullptr, answer->until > now};
   }
 
-  // Blocks. Whoever waited in the queue behind somebody with the same question finds it answered.
+  // Blocks.
   void ask(const IpAddress& address, const std::string& host, TimePoint now) {
     const Key key = key_of(address);
     std::vector<std::string> groups;
     std::uint64_t began = 0;
     {
       const std::lock_guard lock(mutex);
-      if (find(key, now).fresh) return;
       groups.assign(netgroups.begin(), netgroups.end());
       began = forgotten;
     }
@@ -99,18 +110,44 @@ struct ClientNames::State {
           *addresses, [&](const std::string& each) { return IpAddress::parse(each) == address; });
       if (leads_back) found->names.push_back(std::move(name));
     }
-    for (const std::string& group : groups)
-      if (is_in(group.substr(1), host, found->names)) found->netgroups.push_back(group);
+    if (groups.empty()) return found;
+    const auto domain = service->domain();
+    if (!domain) return nullptr;
+    const auto called = names_in_netgroups(host, found->names, *domain);
+    for (const std::string& group : groups) {
+      const auto member = is_in(group.substr(1), called);
+      if (!member) return nullptr;
+      if (*member) found->netgroups.push_back(group);
+    }
     return found;
   }
-  // A netgroup has hosts by their whole names, by what stands before the domain, or by address.
-  bool is_in(const std::string& group, const std::string& host,
-             const std::vector<std::string>& names) const {
-    return service->is_member(group, host) ||
-           std::ranges::any_of(names, [&](const std::string& name) {
-             return service->is_member(group, name) ||
-                    service->is_member(group, name.substr(0, name.find('.')));
-           });
+  // A netgroup has hosts by address, by their whole names, or those of the server's own domain by
+  // what stands before it. Of another domain a name is no shorter: anybody has a host "desk".
+  static std::vector<std::string> names_in_netgroups(const std::string& host,
+                                                     const std::vector<std::string>& names,
+                                                     const std::string& domain) {
+    std::vector<std::string> all{host};
+    const std::string own = "." + domain;
+    for (const std::string& name : names) {
+      all.push_back(name);
+      if (domain.empty() || name.size() <= own.size()) continue;
+      const std::size_t end = name.size() - own.size();
+      if (::strcasecmp(name.c_str() + end, own.c_str()) == 0) all.push_back(name.substr(0, end));
+    }
+    return all;
+  }
+  // A netgroup that has come to have an entry for every host admits nobody.
+  Result<bool, HostNameService::NoAnswer> is_in(const std::string& group,
+                                                const std::vector<std::string>& called) const {
+    for (const std::string& name : called) {
+      const auto member = service->is_member(group, name);
+      if (!member) return member;
+      if (!*member) continue;
+      const auto everybody = service->is_member(group, kNoHost);
+      if (!everybody) return everybody;
+      return !*everybody;
+    }
+    return false;
   }
 
   void forget() {
@@ -133,9 +170,28 @@ struct ClientNames::State {
   const std::shared_ptr<HostNameService> service;
   mutable std::mutex mutex;
   Answers<Key, Answer> answers;
-  std::set<Key> asked;  // by a job that waits or runs, each once
+  std::set<Key> asked;  // by a Question, each once
   std::set<std::string> netgroups;
   std::uint64_t forgotten = 0;  // how often
+};
+
+// What a job asks, none for the same address meanwhile. Belongs to the job: it ends with that,
+// also where the job never ran.
+struct ClientNames::Question {
+  // Under the State's mutex, unlike the end.
+  Question(std::shared_ptr<State> of, const IpAddress& about)
+      : state(std::move(of)), address(about) {
+    state->asked.insert(key_of(address));
+  }
+  ~Question() {
+    const std::lock_guard lock(state->mutex);
+    state->asked.erase(key_of(address));
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+  const std::shared_ptr<State> state;
+  const IpAddress address;
 };
 
 ClientNames::ClientNames(std::shared_ptr<HostNameService> service, std::shared_ptr<Executor> worker,
@@ -169,35 +225,33 @@ void ClientNames::forget() {
 
 ClientNames::Match ClientNames::matches(const std::string& match, const IpAddress& address,
                                         const Asker& asker) {
-  const Key key = key_of(address);
   const TimePoint now = asker.loop.now();
   State::Found found;
+  std::unique_ptr<Question> question;
   {
     const std::lock_guard lock(state_->mutex);
-    found = state_->find(key, now);
-    if (!found.fresh && !state_->asked.insert(key).second) found.fresh = true;
+    found = state_->find(key_of(address), now);
+    if (!found.fresh && !state_->asked.contains(key_of(address)))
+      question = std::make_unique<Question>(state_, address);
   }
-  if (!found.fresh) {
-    const auto work = [state = state_, address, host = std::string(asker.host), now] {
-      state->ask(address, host, now);
+  if (question != nullptr) {
+    auto work = [question = std::move(question), host = std::string(asker.host), now] {
+      question->state->ask(question->address, host, now);
     };
-    const auto done = [state = state_, key] {
-      const std::lock_guard lock(state->mutex);
-      state->asked.erase(key);
-    };
-    if (!asker.loop.offload_to(*worker_, asker.client, 0, work, done)) done();
+    asker.loop.offload_to(*worker_, neighbourhood(address), 0, std::move(work), [] {});
   }
   if (found.known == nullptr) return Match::Undecided;
   return found.known->has(match) ? Match::Yes : Match::No;
 }
 
-Task<void> ClientNames::settle(IpAddress address, Asker asker) {
-  const TimePoint now = asker.loop.now();
-  Asked asked{asker.loop, *worker_, asker.client, options_.patience,
-              [state = state_, address, host = std::string(asker.host), now] {
-                state->ask(address, host, now);
-              }};
-  co_await asked;
+Task<void> ClientNames::settle(IpAddress address, Loop& loop) {
+  const TimePoint end = loop.now() + options_.patience;
+  const auto is_asked = [&] {
+    const std::lock_guard lock(state_->mutex);
+    return state_->asked.contains(key_of(address));
+  };
+  // Whoever asks may be on another loop.
+  while (is_asked() && loop.now() < end) co_await sleep_for(loop, kLook);
 }
 
 }  // namespace stag::nfs

@@ -1,8 +1,8 @@
 // The names of clients, for exports to patterns of host names ("*.example.com") and to netgroups
 // ("@trusted"): a client's address is looked up, and a name counts if it leads back to the address,
 // since whoever has a network decides what its addresses are called. Name services take their time:
-// they are asked on a worker, and what they said is kept for a while, also that a client has no
-// name.
+// they are asked on a worker, once at a time for an address, and what they said is kept for a
+// while, also that a client has no name.
 //
 // Thread: any. Errors: a failed lookup is no answer; nobody is admitted or turned away by it.
 #pragma once
@@ -31,8 +31,12 @@ class HostNameService {
   virtual Texts names_of(const std::string& address) = 0;
   // The numeric addresses of a name. None: there is no such name.
   virtual Texts addresses_of(const std::string& name) = 0;
+  // That of the server, "example.com": netgroups may have its hosts by what stands before it, as
+  // "desk". Empty: it has none.
+  virtual Result<std::string, NoAnswer> domain() = 0;
   // Whether a host, by its name or its numeric address, belongs to a netgroup.
-  virtual bool is_member(const std::string& netgroup, const std::string& host) = 0;
+  virtual Result<bool, NoAnswer> is_member(const std::string& netgroup,
+                                           const std::string& host) = 0;
 };
 
 struct ClientNamesOptions {
@@ -63,20 +67,20 @@ class ClientNames {
   // What was said before does not count any more.
   void forget();
 
-  // Who asks, and from where: `loop` is that of the thread, `client` as of Executor::Job.
+  // Who asks, and from where: `loop` is that of the thread.
   struct Asker {
     Loop& loop;
     std::string_view host;  // Address::host, numeric
-    const void* client;
   };
   enum class Match : std::uint8_t { No, Yes, Undecided };
   // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
-  // Ends when the client's names are known, or `patience` is over.
-  Task<void> settle(IpAddress address, Asker asker);
+  // Ends when nobody is asked for this client (any more), or `patience` is over.
+  Task<void> settle(IpAddress address, Loop& loop);
 
  private:
   struct State;
+  struct Question;
 
   const ClientNamesOptions options_;
   const std::shared_ptr<State> state_;

@@ -26,8 +26,10 @@ class Hosts final : public HostNameService {
     if (silent) return Failure{NoAnswer{}};
     return addresses[name];
   }
-  bool is_member(const std::string& netgroup, const std::string& host) override {
-    return members.contains({netgroup, host});
+  Result<std::string, NoAnswer> domain() override { return own_domain; }
+  Result<bool, NoAnswer> is_member(const std::string& netgroup, const std::string& host) override {
+    if (netgroups_are_silent) return Failure{NoAnswer{}};
+    return members.contains({netgroup, host}) || members.contains({netgroup, kEverybody});
   }
   void add(const std::string& name, const std::string& address) {
     names[address].push_back(name);
@@ -36,7 +38,10 @@ class Hosts final : public HostNameService {
 
   std::map<std::string, std::vector<std::string>> names, addresses;
   std::set<std::pair<std::string, std::string>> members;
+  static constexpr const char* kEverybody = "";  // the entry (,,)
+  std::string own_domain = "example.com";
   bool silent = false;
+  bool netgroups_are_silent = false;
   int asked = 0;
 };
 
@@ -45,7 +50,7 @@ class ClientNamesTest : public ::testing::Test {
   ClientNamesTest() { hosts_->add("build.example.com", "192.0.2.1"); }
 
   Match matches(const std::string& match, const std::string& host) {
-    return names_->matches(match, *IpAddress::parse(host), {loop_, host, this});
+    return names_->matches(match, *IpAddress::parse(host), {loop_, host});
   }
   // When whoever was asked has answered.
   Match answered(const std::string& match, const std::string& host) {
@@ -73,11 +78,11 @@ class ClientNamesTest : public ::testing::Test {
     to = true;
   }
 
-  // Without that any time passes.
+  // In no more than the moment in which an answer is noticed.
   bool settles(const Export& of, const std::string& host) {
     bool settled = false;
     detach(note(of.settle(from(host)), settled));
-    loop_.drain();
+    loop_.pass(std::chrono::milliseconds(20));
     return settled;
   }
 
@@ -168,14 +173,57 @@ TEST_F(ClientNamesTest, that_a_client_has_no_name_holds_for_a_minute) {
   EXPECT_EQ(answered("*.example.com", "192.0.2.2"), Match::Yes);
 }
 
-TEST_F(ClientNamesTest, whoever_comes_beyond_the_bound_displaces_the_oldest) {
-  for (const char* host : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"})
+TEST_F(ClientNamesTest, whoever_comes_beyond_the_bound_displaces_who_has_not_called_for_longest) {
+  for (const char* host : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.1", "192.0.2.4"})
     answered("*.example.com", host);
   EXPECT_EQ(hosts_->asked, 4);
-  answered("*.example.com", "192.0.2.4");
-  EXPECT_EQ(hosts_->asked, 4);
   answered("*.example.com", "192.0.2.1");
+  EXPECT_EQ(hosts_->asked, 4) << "he calls all the time";
+  answered("*.example.com", "192.0.2.2");
   EXPECT_EQ(hosts_->asked, 5);
+}
+
+TEST_F(ClientNamesTest, neighbours_share_the_threads_of_one_client_whatever_they_connect_by) {
+  worker_->at_once = false;
+  for (const char* host :
+       {"192.0.2.1", "192.0.2.9", "198.51.100.1", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"})
+    matches("*.example.com", host);
+  std::vector<const void*> clients;
+  for (const auto& job : worker_->held) clients.push_back(job.client);
+  EXPECT_EQ(clients[0], clients[1]);
+  EXPECT_EQ(clients[3], clients[4]);
+  EXPECT_EQ(std::set<const void*>(clients.begin(), clients.end()).size(), 4u);
+  worker_->run_all();
+  loop_.drain();
+}
+
+TEST_F(ClientNamesTest, whoever_waits_does_not_ask_a_second_time) {
+  const Export made = open_to({{"*.example.com", "rw"}});
+  worker_->at_once = false;
+  bool settled[2] = {};
+  for (bool& each : settled) detach(note(made.settle(from("192.0.2.1")), each));
+  EXPECT_EQ(worker_->held.size(), 1u);
+  EXPECT_FALSE(settled[0] || settled[1]);
+  worker_->run_all();
+  loop_.pass(std::chrono::milliseconds(20));
+  EXPECT_TRUE(settled[0] && settled[1]);
+  EXPECT_NE(made.terms_for(from("192.0.2.1")).options, nullptr);
+}
+
+TEST_F(ClientNamesTest, a_question_that_there_was_no_memory_for_is_asked_again) {
+  struct Worker final : Executor {
+    bool submit(Job&& job) override {
+      if (throws) throw std::bad_alloc();
+      return with_memory.submit(std::move(job));
+    }
+    testing::HeldExecutor with_memory{true};
+    bool throws = true;
+  };
+  const auto worker = std::make_shared<Worker>();
+  names_ = std::make_shared<ClientNames>(hosts_, worker);
+  EXPECT_THROW(matches("*.example.com", "192.0.2.1"), std::bad_alloc);
+  worker->throws = false;
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
 }
 
 TEST_F(ClientNamesTest, a_question_that_finds_no_worker_is_asked_again) {
@@ -202,6 +250,39 @@ TEST_F(ClientNamesTest, a_netgroup_has_hosts_by_name_short_name_and_address) {
     EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes) << entry.second;
     EXPECT_EQ(answered("@other", "192.0.2.1"), Match::No);
   }
+}
+
+TEST_F(ClientNamesTest, a_short_name_is_that_of_a_host_of_the_servers_own_domain) {
+  names_->mention("@trusted");
+  hosts_->members.insert({"trusted", "build"});
+  hosts_->add("build.evil.example", "198.51.100.1");
+  hosts_->add("build.other.example.com", "198.51.100.2");
+  hosts_->add("build.evilexample.com", "198.51.100.3");
+  hosts_->add("Build.Example.COM", "192.0.2.3");
+  hosts_->members.insert({"trusted", "Build"});
+  for (const char* host : {"198.51.100.1", "198.51.100.2", "198.51.100.3"})
+    EXPECT_EQ(answered("@trusted", host), Match::No) << host;
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(answered("@trusted", "192.0.2.3"), Match::Yes);
+  hosts_->own_domain = "";
+  names_->forget();
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
+}
+
+TEST_F(ClientNamesTest, a_netgroup_that_any_host_belongs_to_admits_nobody) {
+  names_->mention("@trusted");
+  hosts_->members = {{"trusted", "build"}, {"trusted", Hosts::kEverybody}};
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
+  EXPECT_EQ(answered("@trusted", "198.51.100.1"), Match::No);
+}
+
+TEST_F(ClientNamesTest, netgroups_of_which_nobody_knows_now_neither_admit_nor_turn_away) {
+  names_->mention("@trusted");
+  hosts_->netgroups_are_silent = true;
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Undecided);
+  hosts_->netgroups_are_silent = false;
+  loop_.pass(std::chrono::seconds(6));
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
 }
 
 TEST_F(ClientNamesTest, hosts_of_a_netgroup_come_and_go) {

@@ -143,7 +143,7 @@ bool goes_before(const ClientRule& one, const ClientRule& other) {
 
 ClientNames::Asker asker_of(const rpc::Origin& origin) {
   const std::string_view host = origin.peer.host;
-  return {*origin.loop, host.substr(0, host.find('%')), origin.connection.get()};
+  return {*origin.loop, host.substr(0, host.find('%'))};
 }
 
 Match matches(const ClientRule& rule, const std::optional<IpAddress>& peer,
@@ -188,7 +188,7 @@ Task<void> Export::settle(rpc::Origin origin) const {
   const auto by_name = std::ranges::find_if(
       spec.clients, [](const ClientRule& rule) { return rule.names != nullptr; });
   if (peer && by_name != spec.clients.end() && terms_for(origin).undecided)
-    co_await by_name->names->settle(*peer, asker_of(origin));
+    co_await by_name->names->settle(*peer, *origin.loop);
 }
 
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller) {
