@@ -55,11 +55,11 @@ bool same_terms(const ExportLine& one, const ExportLine& other) {
 }  // namespace
 
 // Errors that can be found before any folder is opened.
-Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& lines) {
+Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& lines) const {
   nfs::Exports trial;
   std::uint32_t id = 0;
   for (const ExportLine& line : lines) {
-    const auto added = trial.add(++id, {line.path, nullptr, line.options, line.clients});
+    const auto added = trial.add(++id, {line.path, nullptr, line.options, known(line.clients)});
     if (!added) return Failure{Trouble{line.where + added.error().message, Exit::Usage}};
     if (is_ceph(line.folder))
       if (const auto place = parse_ceph(line.folder); !place)

@@ -44,7 +44,7 @@ class ExportSet {
     std::vector<std::string> names{};  // of the folder, for nfs::ExportSpec::folders
   };
 
-  static Result<Ok, Trouble> check(const std::vector<ExportLine>& lines);
+  Result<Ok, Trouble> check(const std::vector<ExportLine>& lines) const;
   Result<ServedExport, std::string> serve(ExportLine line) const;
   Result<ServedExport, std::string> serve_memory(ExportLine line) const;
   Result<ServedExport, std::string> serve_ceph(ExportLine line) const;

@@ -258,6 +258,10 @@ Result<Ok, ExportError> Exports::add(std::uint32_t id, ExportSpec spec) {
                     [&](const ClientRule& earlier) { return earlier.same_clients(*rule); }))
       return Failure{
           ExportError{"export '" + spec.path + "': client '" + rule->match + "' is given twice"}};
+  for (const ClientRule& rule : spec.clients)
+    if (rule.by_name && rule.names == nullptr)
+      return Failure{ExportError{"export '" + spec.path + "': client '" + rule.match +
+                                 "' is admitted by name, and nobody is given who knows names"}};
   for (const Export& other : exports_)
     nested_ = nested_ || is_below(spec.path, other.path()) || is_below(other.path(), spec.path);
   const std::uint64_t store = store_of(spec.file_system.get());

@@ -121,9 +121,8 @@ vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& call
 class Exports {
  public:
   // Adds an export. `id` comes from FileHandles::export_id(). Fails when the path is not absolute,
-  // has
-  // "." or ".." components, is longer than MNTPATHLEN (1024 bytes) or is exported already, and when
-  // a client is named twice.
+  // has "." or ".." components, is longer than MNTPATHLEN (1024 bytes) or is exported already, when
+  // a client is named twice, and when one is `by_name` without `names`.
   Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 
   // The export with this id; null when there is none.

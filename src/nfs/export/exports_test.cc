@@ -181,6 +181,17 @@ TEST(ExportClientRules, are_networks_and_said_once_each) {
   EXPECT_FALSE(exports.add(1, spec).ok());
 }
 
+TEST(Exports, refuse_clients_by_name_where_nobody_knows_names) {
+  for (const char* match : {"*.example.com", "@trusted"}) {
+    ExportSpec spec{"/data", nullptr, {}};
+    spec.clients = {*make_client_rule(match, {})};
+    Exports exports;
+    const auto added = exports.add(1, std::move(spec));
+    ASSERT_FALSE(added.ok()) << match;
+    EXPECT_NE(added.error().message.find(match), std::string::npos);
+  }
+}
+
 TEST(Exports, match_the_longest_whole_path) {
   Exports exports;
   for (const auto& [id, path] : {std::pair(1u, "/a"), std::pair(2u, "/a/b"), std::pair(3u, "//c/")})
