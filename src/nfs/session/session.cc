@@ -166,7 +166,8 @@ Fate Session::on_bind_connection(const v4::sessionid4& of,
   if (of != sessionid_ || !has_session()) return Fate::Again;
   if (results.bctsr_status != v4::NFS4_OK) return go_back(Step::CreateSession);
   back_bound_ = (results.bctsr_resok4().bctsr_dir & v4::CDFS4_BACK) != 0;
-  return Fate::Go;
+  // Calls that find out together are bound together, and so counted once.
+  return ++recoveries_ > kMostRecoveries ? Fate::Broken : Fate::Go;
 }
 
 v4::SEQUENCE4args Session::sequence(const Slots::Turn& turn, bool keep) const {
@@ -212,9 +213,7 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
       if (!slots_.drop_from(turn.slot)) return go_back(Step::CreateSession);
       return ++recoveries_ > Slots::kMost ? Fate::Broken : Fate::Again;
     case v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
-      if (++recoveries_ <= kMostRecoveries) return Fate::Unbound;
-      slots_.give_back(turn, Slots::Number::Doubtful);
-      return Fate::Broken;
+      return Fate::Unbound;
     case v4::NFS4ERR_BADSESSION:
     case v4::NFS4ERR_DEADSESSION:
     case v4::NFS4ERR_SEQ_MISORDERED:

@@ -99,6 +99,8 @@ class Session {
   // RFC 8881 8.3: whether a SEQUENCE is due so that the lease does not run out. Only a client that
   // holds opens or locks needs it: without them a lapsed lease costs a new session.
   bool renewal_due(TimePoint now) const { return now - renewed_ >= lease_ / 3; }
+  // Whether it has run out: others may have been given what this client holds.
+  bool lapsed(TimePoint now) const { return now - renewed_ >= lease_; }
   // What the server says, within bounds: with none a renewal would follow the other without a
   // pause, and an end that waits for a third of it would wait for ever.
   void set_lease(Duration lease) { lease_ = std::clamp(lease, kShortestLease, kLongestLease); }

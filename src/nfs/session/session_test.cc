@@ -150,9 +150,35 @@ TEST(Session, whose_connection_never_gets_bound_is_given_up) {
   Established world;
   const Slots::Turn turn = *world.session.take();
   const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
-  for (std::uint32_t i = 0; i < Session::kMostRecoveries; ++i)
+  const v4::sessionid4 id = world.session.sessionid();
+  for (std::uint32_t i = 0; i < Session::kMostRecoveries; ++i) {
     ASSERT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
-  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Broken);
+    ASSERT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Go);
+  }
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
+  EXPECT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Broken);
+}
+
+TEST(Session, is_not_given_up_when_many_calls_find_out_together_that_the_connection_is_not_bound) {
+  Established world(16);
+  std::vector<Slots::Turn> turns;
+  while (const auto turn = world.session.take()) turns.push_back(*turn);
+  ASSERT_EQ(turns.size(), 16u);
+  const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  for (const Slots::Turn& turn : turns)
+    ASSERT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
+  const v4::sessionid4 id = world.session.sessionid();
+  EXPECT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Go);
+  for (const Slots::Turn& turn : turns)
+    EXPECT_EQ(world.session.on_sequence(turn, echo(world.session, turn), kStart), Fate::Go);
+}
+
+TEST(Session, knows_whether_its_lease_has_run_out) {
+  Established world;
+  world.call(v4::NFS4_OK);
+  const Duration lease = world.session.lease();
+  EXPECT_FALSE(world.session.lapsed(kStart + lease - std::chrono::seconds(1)));
+  EXPECT_TRUE(world.session.lapsed(kStart + lease));
 }
 
 TEST(Session, knows_whether_the_connection_that_it_is_bound_to_carries_callbacks) {
