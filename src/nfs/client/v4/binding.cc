@@ -61,6 +61,7 @@ Task<Outcome<session::Fate>> SessionClient::bound_for(Turn turn, OperationContex
 // as Linux's does, or has lost track of the back channel (18.46.3): then there is to be another
 // session.
 Task<void> SessionClient::restore_back_channel() {
+  const Cleared restored(restoring_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   const v4::sessionid4 before = session_.sessionid();
@@ -75,7 +76,6 @@ Task<void> SessionClient::restore_back_channel() {
   // Not again at once, where that did not help; calls of the session before end meanwhile.
   co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
   if (replaced && session_.sessionid() != before) co_await destroy_session(before);
-  restoring_ = false;
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -1,7 +1,9 @@
 // What SessionClient does for delegations: asks for them, gives them back, and
 // keeps the way open by which the server asks for them.
 #include <algorithm>
+#include <new>
 
+#include "base/pause.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 
@@ -26,6 +28,17 @@ bool SessionClient::wants_delegations() const {
 bool SessionClient::is_own(const rpc::Credentials& credentials) const {
   return credentials.security() == own_.credentials.security() &&
          std::ranges::equal(credentials.encoded(), own_.credentials.encoded());
+}
+
+bool SessionClient::lapsed() const {
+  const TimePoint now = channel().loop().now();
+  return minor_ > 0 ? session_.lapsed(now) : now - renewed_v40_ >= session_.lease();
+}
+
+// What was held while the lease ran out may have been revoked, and others may have written.
+void SessionClient::note_renewal_v40() {
+  if (lapsed()) give_back_all();
+  renewed_v40_ = channel().loop().now();
 }
 
 void SessionClient::take_delegation(const File& file, const Attributes& attributes,
@@ -79,23 +92,37 @@ void SessionClient::recall_slots(v4::slotid4 highest) {
   session_.on_recall_slot(highest);
 }
 
-// Whoever has the file open keeps the open. A server that does not know the
-// delegation has revoked it, and waits until it is freed (RFC 8881 18.38).
+// A server that does not know the delegation has revoked it, and waits until it is freed
+// (RFC 8881 18.38). False: nothing was heard of the server, or there was no memory.
+Task<bool> SessionClient::returned(const Delegations::Return& delegation) {
+  try {
+    const ProtocolOptions options = background_options();
+    // RFC 8881 10.4.4: nothing is written again after others have written.
+    if (delegation.for_writing && flush_) co_await flush_(delegation.file.handle);
+    Request request;
+    request.put_handle(delegation.file.handle);
+    request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});
+    const Outcome<Reply> done = co_await run(kGivingBack, request.once_only(), options);
+    if (minor_ > 0 && !done && done.error().kind == Error::Kind::Nfs) {
+      Request free;
+      free.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {delegation.stateid});
+      static_cast<void>(co_await run(kGivingBack, free.once_only(), options));
+    }
+    co_return done || done.error().kind != Error::Kind::Call;
+  } catch (const std::bad_alloc&) {
+    co_return false;
+  }
+}
+
+// Whoever has the file open keeps the open. Until the server has it back it goes on to ask for it.
 Task<void> SessionClient::give_back(Delegations::Return delegation) {
-  const ProtocolOptions options = background_options();
-  // RFC 8881 10.4.4: nothing is written again after others have written.
-  if (delegation.for_writing && flush_) co_await flush_(delegation.file.handle);
-  Request request;
-  request.put_handle(delegation.file.handle);
-  request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});
-  const Outcome<Reply> returned = co_await run(kGivingBack, request.once_only(), options);
-  if (minor_ > 0 && !returned && returned.error().kind == Error::Kind::Nfs) {
-    Request free;
-    free.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {delegation.stateid});
-    static_cast<void>(co_await run(kGivingBack, free.once_only(), options));
+  for (;;) {
+    const bool done = co_await returned(delegation);
+    if (done || stop_.cancelled()) break;
+    co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
   }
   if (delegations_.on_returned(delegation.file.open))
-    static_cast<void>(co_await close_open(kGivingBack, delegation.file, options));
+    static_cast<void>(co_await close_open(kGivingBack, delegation.file, background_options()));
 }
 
 void SessionClient::give_back_all() {

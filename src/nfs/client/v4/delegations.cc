@@ -155,7 +155,7 @@ bool Delegations::returning(const v4::stateid4& stateid) const {
 std::vector<v4::stateid4> Delegations::stateids() const {
   std::vector<v4::stateid4> all;
   for (const Delegation& delegation : entries_)
-    if (delegation.state == State::Held) all.push_back(delegation.stateid);
+    if (delegation.state != State::Returned) all.push_back(delegation.stateid);
   return all;
 }
 

@@ -90,7 +90,7 @@ class Delegations {
   // closed.
   bool on_returned(OpenId open);
   std::size_t held() const { return held_; }
-  // Of all that are held.
+  // Of all that are held, or on their way back.
   std::vector<v4::stateid4> stateids() const;
 
   // The server has lost everything. Yields the opens that nobody uses.

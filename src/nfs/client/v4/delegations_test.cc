@@ -2,6 +2,7 @@
 // it stops when the server wants them back (RFC 8881 sections 10.4, 20).
 #include <gtest/gtest.h>
 
+#include "base/pause.h"
 #include "nfs/client/v4/callback_service.h"
 #include "testing/nfs/nfs4_client_world.h"
 
@@ -229,6 +230,52 @@ TEST_P(Nfs4Delegated, more_than_the_most_are_given_back_the_oldest_first) {
   EXPECT_GT(calls_of([&] { must(files().close(must(files().open(all[0], kReading)).file)); }), 0);
 }
 
+TEST_P(Nfs4Delegated, a_file_that_is_removed_is_closed_with_its_delegation) {
+  read_it();
+  must(files().remove(files().root(), "file"));
+  loop.drain();
+  EXPECT_EQ(delegations(), 0u);
+  EXPECT_EQ(clients().front().held.opens, 0u);
+}
+
+TEST_P(Nfs4Delegated, a_file_that_another_one_replaces_is_closed_with_its_delegation) {
+  read_it();
+  must(files().create(files().root(), "new", {.mode = 0644}));
+  must(files().rename(files().root(), "new", files().root(), "file"));
+  loop.drain();
+  EXPECT_EQ(delegations(), 0u);
+  EXPECT_EQ(clients().front().held.opens, 0u);
+}
+
+TEST_P(Nfs4Delegated, a_delegation_whose_return_was_lost_is_returned_again) {
+  read_it();
+  SetAttributes mode;
+  mode.mode = 0600;
+  loop.drain();
+  channel.accident = testing::Accident::Swallowed;
+  channel.at = channel.calls + 1;  // DELEGRETURN, in front of the SETATTR
+  must(files().setattr(file, mode));
+  loop.drain();
+  EXPECT_EQ(delegations(), 1u);
+  loop.pass(std::chrono::seconds(20));
+  EXPECT_EQ(delegations(), 0u);
+  EXPECT_EQ(clients().front().held.opens, 0u);
+}
+
+TEST_P(Nfs4Delegated, when_the_lease_has_run_out_the_server_is_asked_again) {
+  read_it();
+  loop.drain();
+  channel.accident = testing::Accident::Swallowed;
+  channel.at = channel.calls + 1;
+  channel.times = 1 << 20;
+  loop.pass(std::chrono::minutes(2));
+  EXPECT_FALSE(run(files().getattr(file)).ok()) << "nobody answers";
+  channel.accident = testing::Accident::None;
+  must(files().getattr(file));
+  loop.drain();
+  EXPECT_EQ(delegations(), 0u) << "it may have been revoked";
+}
+
 // Files that are delegated for writing (RFC 8881 10.4.3, 10.4.4).
 class Nfs4WriteDelegated : public Nfs4Delegated {
  protected:
@@ -405,6 +452,36 @@ TEST_P(Nfs4Callbacks, others_are_answered_as_by_a_client_that_holds_nothing_of_t
   EXPECT_EQ(ask(recall, false).status, v4::NFS4ERR_OP_NOT_IN_SESSION);
   session[0] ^= std::byte{1};
   EXPECT_EQ(ask(recall).status, v4::NFS4ERR_BADSESSION);
+}
+
+// A connection for callbacks to a server that never answers there.
+class Unanswered final : public rpc::Channel {
+ public:
+  explicit Unanswered(Loop& loop) : Channel(1), loop_(loop) {}
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    co_await pause(loop_, std::chrono::hours(1), message.cancel);
+    co_return Failure{rpc::CallError::transport(Reason::Cancelled, where())};
+  }
+  Task<void> close() override { co_return; }
+  void serve_reverse(rpc::Service&) override {}
+  Loop& loop() override { return loop_; }
+  rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
+  std::string where() const override { return "memory"; }
+
+ private:
+  Loop& loop_;
+};
+
+TEST(Nfs4BackConnection, ends_with_a_client_that_cannot_begin) {
+  Nfs4ClientWorld world(1);
+  CallbackService service;
+  Unanswered back(world.loop);
+  world.channel.accident = testing::Accident::Lost;
+  world.channel.at = 3;  // RECLAIM_COMPLETE
+  const auto connected = world.run(
+      nfs4::Nfs4::connect(world.channel, world.options.calls, {&service, nullptr, &back}));
+  EXPECT_FALSE(connected.ok());
+  EXPECT_TRUE(world.clients().empty()) << "nothing stays at the server";
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ Task<Outcome<Values>> Nfs4::values(OperationContext context, Handle object,
 
 Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object) {
   Delegations& delegations = client_->delegations();
-  if (const Attributes* known = delegations.attributes(object)) co_return *known;
+  const Attributes* const known = client_->lapsed() ? nullptr : delegations.attributes(object);
+  if (known != nullptr) co_return *known;
   const std::uint64_t as_of = delegations.changes();
   const Outcome<Values> got = co_await values(context, object, node_attributes());
   if (!got) co_return Failure{got.error()};

@@ -1,4 +1,6 @@
 // What SessionClient does for opens that are held: their stateids in requests, and the lease.
+#include <new>
+
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/session_client.h"
 
@@ -138,11 +140,14 @@ Task<void> SessionClient::renewed() {
   if (!renewing_) co_return;
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
-  if (minor_ == 0) {
-    co_await renew_v40(options);
-  } else if (session_.renewal_due(channel().loop().now())) {
-    Request request;
-    static_cast<void>(co_await run({"renew the lease", {}}, request, options));
+  try {
+    if (minor_ == 0) {
+      co_await renew_v40(options);
+    } else if (session_.renewal_due(channel().loop().now())) {
+      Request request;
+      static_cast<void>(co_await run({"renew the lease", {}}, request, options));
+    }
+  } catch (const std::bad_alloc&) {  // the next one finds out
   }
   if (!stop_.cancelled()) renew_later();
 }

@@ -36,4 +36,16 @@ class InProgress {
   WaitList& waiting_;
 };
 
+// Cleared when what it says has ended, however that ends.
+class Cleared {
+ public:
+  explicit Cleared(bool& flag) : flag_(flag) {}
+  ~Cleared() { flag_ = false; }
+  Cleared(const Cleared&) = delete;
+  Cleared& operator=(const Cleared&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 }  // namespace stag::nfs::client::nfs4

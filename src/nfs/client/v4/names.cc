@@ -42,6 +42,8 @@ Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, Protoc
     auto client = std::make_shared<SessionClient>(channel, options, minor, callbacks);
     const Outcome<Ok> made = co_await client->establish(context, options);
     if (made) co_return std::make_shared<Nfs4>(std::move(client), options);
+    // A session may be there already, and what binds it to a connection for callbacks.
+    co_await client->close();
     if (!client->minor_refused() || options.minor || minor == kLowest) {
       if (client->minor_refused())
         co_return Failure{
@@ -197,6 +199,14 @@ Task<Outcome<Made>> Nfs4::mknod(OperationContext context, Handle directory, std:
   return make(context, directory, name, std::move(what), attributes);
 }
 
+// A delegation that is held, with its open, keeps a file that has no name any more.
+void Nfs4::give_back_removed(Reply& reply, std::size_t handle) {
+  auto* const got = reply.get(handle, &OpResult::opgetfh);
+  if (got == nullptr) return;
+  const std::optional<Handle> removed = Handle::from(got->resok4().object.bytes());
+  if (removed) client_->give_back_of(*removed);
+}
+
 // REMOVE removes whatever has the name (RFC 8881 18.25): its type is checked before.
 Task<Outcome<Ok>> Nfs4::remove_checked(OperationContext context, Handle directory,
                                        std::string_view name, v4::nfs_opnum4 check,
@@ -205,6 +215,7 @@ Task<Outcome<Ok>> Nfs4::remove_checked(OperationContext context, Handle director
   request.put_handle(directory);
   request.add(v4::OP_SAVEFH);
   request.add(v4::OP_LOOKUP, &Op::oplookup, {std::string(name)});
+  const std::size_t handle = request.add(v4::OP_GETFH);
   const v4::fattr4 directories = type_is(FileType::Directory);
   if (check == v4::OP_VERIFY)
     request.add(v4::OP_VERIFY, &Op::opverify, {directories});
@@ -212,9 +223,12 @@ Task<Outcome<Ok>> Nfs4::remove_checked(OperationContext context, Handle director
     request.add(v4::OP_NVERIFY, &Op::opnverify, {directories});
   request.add(v4::OP_RESTOREFH);
   request.add(v4::OP_REMOVE, &Op::opremove, {std::string(name)});
-  const Outcome<Reply> reply = co_await run(context, request.once_only());
-  if (reply) client_->places().remove(directory, name);
-  if (reply) co_return Ok{};
+  Outcome<Reply> reply = co_await run(context, request.once_only());
+  if (reply) {
+    client_->places().remove(directory, name);
+    give_back_removed(*reply, handle);
+    co_return Ok{};
+  }
   if (reply.error().is(Status::NotSync)) co_return Failure{Error::of_status(context, otherwise)};
   co_return Failure{reply.error()};
 }
@@ -229,6 +243,11 @@ Task<Outcome<Ok>> Nfs4::rmdir(OperationContext context, Handle directory, std::s
 
 Task<Outcome<Ok>> Nfs4::rename(OperationContext context, Handle from_directory,
                                std::string_view from, Handle to_directory, std::string_view to) {
+  std::optional<Handle> replaced;
+  if (client_->delegations().held() > 0) {
+    const Outcome<Found> found = co_await lookup(context, to_directory, to);
+    if (found) replaced = found->handle;
+  }
   Request request;
   request.put_handle(from_directory);
   request.add(v4::OP_SAVEFH);
@@ -237,6 +256,7 @@ Task<Outcome<Ok>> Nfs4::rename(OperationContext context, Handle from_directory,
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
   client_->places().rename(from_directory, from, to_directory, to);
+  if (replaced) client_->give_back_of(*replaced);
   co_return Ok{};
 }
 

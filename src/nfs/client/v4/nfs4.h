@@ -132,6 +132,7 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Values>> values(OperationContext context, Handle object, const v4::bitmap4& asked);
   Task<Outcome<Made>> make(OperationContext context, Handle directory, std::string_view name,
                            v4::createtype4 what, SetAttributes attributes);
+  void give_back_removed(Reply& reply, std::size_t handle);
   Task<Outcome<Ok>> remove_checked(OperationContext context, Handle directory,
                                    std::string_view name, v4::nfs_opnum4 check, Status otherwise);
   struct Granted {

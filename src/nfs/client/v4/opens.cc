@@ -85,10 +85,8 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
   if (opened == nullptr || !found) co_return Failure{no_object(context)};
   client_->hold(id, found->handle, share, opened->resok4().stateid);
   const std::uint64_t changed = change_in(*reply, change);
-  co_return Granted{{{found->handle, id}, *found->attributes},
-                    as_of,
-                    changed,
-                    std::move(opened->resok4())};
+  co_return Granted{
+      {{found->handle, id}, *found->attributes}, as_of, changed, std::move(opened->resok4())};
 }
 
 void Nfs4::take_delegation(const Granted& granted) {
@@ -124,7 +122,7 @@ Task<Outcome<Opened>> Nfs4::open_named(OperationContext context, Handle file, Pl
 Task<Outcome<Opened>> Nfs4::open(OperationContext context, Handle file, std::uint32_t asked) {
   const std::uint32_t share = share_access(asked);
   if (share == 0) co_return co_await Protocol::open(context, file, asked);
-  if (options_.delegations) {
+  if (options_.delegations && !client_->lapsed()) {
     const Outcome<std::optional<Opened>> here = co_await open_delegated(context, file, share);
     if (!here) co_return Failure{here.error()};
     if (*here) co_return **here;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/pause.h"
+#include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 #include "nfs/client/v4/status.h"
 
@@ -66,6 +67,7 @@ Task<Outcome<Ok>> SessionClient::test_delegations(const ProtocolOptions& options
 
 // What is lost is freed and opened again by recovery, or told to whoever uses it.
 Task<void> SessionClient::find_revoked() {
+  const Cleared found(finding_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   Outcome<Ok> done = co_await test_delegations(options);
@@ -73,7 +75,6 @@ Task<void> SessionClient::find_revoked() {
   if (done) static_cast<void>(co_await recover(kTesting, options));
   // Not again at once, where that did not help.
   co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
-  finding_ = false;
 }
 
 }  // namespace stag::nfs::client::nfs4

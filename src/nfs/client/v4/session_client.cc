@@ -128,11 +128,14 @@ void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came) {
     if (came) came->fate = Fate::Refused;
     return;
   }
+  const bool lapsed = session_.lapsed(channel().loop().now());
   came->fate =
       session_.on_sequence(turn, came->results.front().opsequence(), channel().loop().now());
   // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
   if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
     came->fate = Fate::Gone;
+  // What was held while the lease ran out may have been revoked, and others may have written.
+  if (lapsed && came->fate == Fate::Go) give_back_all();
   note_flags();
 }
 

@@ -91,6 +91,8 @@ class SessionClient final : private Recalled {
   // OPEN gave.
   Delegations& delegations() { return delegations_; }
   bool wants_delegations() const;
+  // Whether the lease has run out: what is delegated says nothing about the file then.
+  bool lapsed() const;
   // Whether these are the credentials that the client was made with: what the server delegates, it
   // delegates to their user.
   bool is_own(const rpc::Credentials& credentials) const;
@@ -187,6 +189,8 @@ class SessionClient final : private Recalled {
   std::optional<Delegations::Now> written(const v4::nfs_fh4& file) override;
   void recall_slots(v4::slotid4 highest) override;
   Task<void> give_back(Delegations::Return delegation);
+  Task<bool> returned(const Delegations::Return& delegation);
+  void note_renewal_v40();
   void give_back_all();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
   ProtocolOptions background_options();
@@ -194,6 +198,7 @@ class SessionClient final : private Recalled {
   void note_flags();
   Task<void> restore_back_channel();
   Task<void> bind_back_connection();
+  Task<void> bind_back_once(v4::sessionid4 sessionid);
   // What the server has revoked (revoked.cc).
   Task<void> find_revoked();
   Task<Outcome<Ok>> test_opens(const ProtocolOptions& options);
@@ -239,6 +244,7 @@ class SessionClient final : private Recalled {
   CallbackService* const callbacks_;
   CallbackServiceV40* const listening_;
   rpc::Channel* const back_;
+  TimePoint renewed_v40_{};
   bool reached_ = true;     // by callbacks, as far as the server says
   bool restoring_ = false;  // the way by which callbacks come
   bool finding_ = false;    // what was revoked

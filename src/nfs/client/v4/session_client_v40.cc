@@ -193,6 +193,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
   const Verdict verdict = judge(request, owners, numbers, *came);
   came->fate = client_v40_.on_status(came->status, incarnation);
   if (came->fate != Fate::Go) co_return came;
+  if (came->status == v4::NFS4_OK) note_renewal_v40();
   if (verdict == Verdict::Again) {
     came->fate = Fate::Again;
   } else if (verdict == Verdict::Bad && request.open_place()) {
@@ -307,6 +308,7 @@ Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
   if (!came || came->fate != Fate::Go) co_return;
   // RFC 7530 10.2.1: a server that does not reach this client cannot ask for anything back.
   reached_ = came->status != v4::NFS4ERR_CB_PATH_DOWN;
+  if (came->status == v4::NFS4_OK) note_renewal_v40();
   if (!reached_) give_back_all();
   if (client_v40_.on_status(came->status, incarnation) == Fate::Again)
     static_cast<void>(co_await recover(context, options));
