@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
@@ -169,6 +170,31 @@ class Gateways(unittest.TestCase):
         sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
         named = [each for each in sessions if each["client_metadata"].get("uuid") == "a:/data"]
         self.assertEqual(len(named), 1)
+
+    def test_a_reload_does_not_end_the_mount_that_is_served(self):
+        path = os.path.join(self.work, "config")
+
+        def configure(place):
+            with open(path, "w") as file:
+                file.write(f'export = ["/data={place},no_root_squash"]\n')
+
+        one, other = f"ceph:/?conf={CONF}&gateway=a", f"ceph:/?id=admin&conf={CONF}&gateway="
+        configure(one)
+        state = os.path.join(self.work, "a")
+        server = self.gateways["a"] = Server([], state, ("--config", path))
+        self.addCleanup(self.end, "a")
+        self.put("text\n", server.tcp("/data/before"))
+        configure(other + "a")
+        server.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + PATIENCE
+        while "needs a restart" not in server.log():
+            self.assertLess(time.monotonic(), end, server.log())
+            time.sleep(0.01)
+        self.assertEqual(self.good("cat", server.tcp("/data/before")), "text\n")
+        configure(other + "b")
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), "exports: changed /data\n")
+        self.assertEqual(self.good("cat", server.tcp("/data/before")), "text\n")
 
     def test_a_cluster_that_hangs_holds_nobody_else_and_not_the_end(self):
         patience = ("--drain", "1", "--store-patience", "1")

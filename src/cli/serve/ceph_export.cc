@@ -54,6 +54,10 @@ Result<CephPlace, std::string> parse_ceph(std::string_view folder) {
   return place;
 }
 
+bool ends_mount(const CephPlace& served, const CephPlace& next) {
+  return !served.gateway.empty() && served.gateway == next.gateway;
+}
+
 #ifdef STAG_CEPH
 
 namespace {

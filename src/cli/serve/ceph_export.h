@@ -28,6 +28,10 @@ bool is_ceph(std::string_view folder);
 // Of a folder that is_ceph(). Fails with one sentence.
 Result<CephPlace, std::string> parse_ceph(std::string_view folder);
 
+// Whether to open `next` for an export that `served` is open for would end the mount of `served`:
+// the cluster knows both by one name.
+bool ends_mount(const CephPlace& served, const CephPlace& next);
+
 // Mounts it, on one of the workers, which serve it from then on. Blocks. Fails with one sentence,
 // also where this program was built without CephFS. `name`: the export's.
 Result<std::shared_ptr<vfs::FileSystem>, std::string> open_ceph(const CephPlace& place,

@@ -26,6 +26,14 @@ TEST(CephExport, is_a_path_with_settings) {
   EXPECT_EQ(full->gateway, "a");
 }
 
+TEST(CephExport, ends_the_mount_that_goes_by_the_name_of_the_same_gateway) {
+  const auto place = [](std::string_view text) { return *parse_ceph(text); };
+  EXPECT_TRUE(ends_mount(place("ceph:/a?gateway=a"), place("ceph:/b?gateway=a&id=nfs")));
+  EXPECT_FALSE(ends_mount(place("ceph:/a?gateway=a"), place("ceph:/a?gateway=b")));
+  EXPECT_FALSE(ends_mount(place("ceph:/a?gateway=a"), place("ceph:/a")));
+  EXPECT_FALSE(ends_mount(place("ceph:/a"), place("ceph:/b")));
+}
+
 TEST(CephExport, is_refused_with_a_sentence_that_says_what_there_is) {
   for (const std::string_view wrong : {"ceph:", "ceph:projects", "ceph:?id=nfs"})
     EXPECT_NE(parse_ceph(wrong).error().find("from '/' on"), std::string::npos) << wrong;

@@ -101,10 +101,22 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_memory(ExportLine 
   return ServedExport{std::move(line), open_memory(number)};
 }
 
+bool ExportSet::would_end_mount(const std::string& path, const CephPlace& next) const {
+  const ServedExport* before = find(path);
+  if (before == nullptr || !is_ceph(before->line.folder)) return false;
+  const auto served = parse_ceph(before->line.folder);
+  return served && ends_mount(*served, next);
+}
+
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_ceph(ExportLine line) const {
   if (const ServedExport* before = same(line)) return ServedExport{std::move(line), before->files};
   const auto place = parse_ceph(line.folder);
   if (!place) return Failure{line.where + place.error()};
+  if (would_end_mount(line.path, *place))
+    return Failure{fmt::format(
+        "{}export {} is mounted as gateway={}: another directory, setting or fsid of it needs a "
+        "restart",
+        line.where, line.path, place->gateway)};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
   auto opened = open_ceph(*place, line.path, number, stores_);
   if (!opened) return Failure{line.where + opened.error()};

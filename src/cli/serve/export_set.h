@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/serve/ceph_export.h"
 #include "cli/serve/export_line.h"
 #include "cli/serve/host_names.h"
 #include "cli/serve/store_watch.h"
@@ -52,6 +53,7 @@ class ExportSet {
   // Null unless it was there before on the same folder and terms that make its file system.
   const ServedExport* same(const ExportLine& line) const;
   const ServedExport* find(const std::string& path) const;
+  bool would_end_mount(const std::string& path, const CephPlace& next) const;
   std::string difference(const std::vector<ServedExport>& next) const;
   // With somebody who knows names, where they are asked for.
   std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules) const;

@@ -15,7 +15,8 @@
 //
 // Durability. Unstable writes are in the memory of this process until they are committed. When that
 // fails, write_verifier_epoch() rises, so that the server's write verifier changes and clients
-// write again (RFC 1813 3.3.7).
+// write again (RFC 1813 3.3.7). It begins with a number by chance: what one CephFileSystem has not
+// committed another one, opened in its place, does not know.
 #pragma once
 
 #include <memory>

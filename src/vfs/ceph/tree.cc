@@ -1,10 +1,12 @@
 #include "vfs/ceph/tree.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/bytes.h"
 #include "vfs/acl_xattr.h"
@@ -60,10 +62,14 @@ std::uint64_t file_id_of(const Stat& stat) {
 }  // namespace
 
 Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
+  std::uint64_t first_epoch = 0;
+  if (::getrandom(&first_epoch, sizeof first_epoch, 0) != sizeof first_epoch)
+    return Failure{std::string("the system gives no random numbers: ") + std::strerror(errno)};
   auto mount = Mount::open(options);
   if (!mount) return Failure{mount.error()};
   std::unique_ptr<Tree> tree(new Tree(options));
   tree->mount_ = *std::move(mount);
+  tree->losses_.store(first_epoch);
   const std::size_t most = std::max<std::size_t>(options.open_files, 1);
   tree->readers_ = std::make_unique<OpenFiles>(*tree->mount_, O_RDONLY, most, tree->losses_);
   tree->writers_ = std::make_unique<OpenFiles>(*tree->mount_, O_WRONLY, most, tree->losses_);
