@@ -209,9 +209,10 @@ std::optional<Status> Tree::sync(const Object& object) {
   return status_of(-failed);
 }
 
-// Changed names are durable before the answer (RFC 1813 4.8).
-std::optional<Status> Tree::sync_names(const Object& directory) {
-  return durable_names_ ? sync(directory) : std::nullopt;
+// Changed names and attributes are durable before the answer (RFC 1813 4.8), and with them the
+// verifier of an exclusive create: without it a repeat would fail (3.3.8).
+std::optional<Status> Tree::sync_change(const Object& object) {
+  return durable_names_ ? sync(object) : std::nullopt;
 }
 
 Outcome<Attributes> Tree::attributes(const Handle& object) {

@@ -133,7 +133,7 @@ class Tree {
   bool permitted(const Credentials& who, const Object& object, std::uint32_t wanted) const;
   std::optional<Status> data_fault(const Credentials& who, const Object& file, bool writing) const;
   std::optional<Status> sync(const Object& object);
-  std::optional<Status> sync_names(const Object& directory);
+  std::optional<Status> sync_change(const Object& object);
 
   // Changing attributes (tree_attributes.cc).
   std::optional<Status> apply(const Credentials& who, const Object& object,
@@ -158,7 +158,8 @@ class Tree {
                          const CreateHow& how);
   // Removed and moved (tree_moves.cc).
   template <class Remove>
-  Outcome<Change> unlink(const Handle& directory, std::string_view name, Remove remove);
+  Outcome<Change> unlink(const Credentials& who, const Handle& directory, std::string_view name,
+                         Remove remove);
   // What a rename took and replaced.
   struct Move {
     std::optional<Object> replaced;

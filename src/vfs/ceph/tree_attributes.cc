@@ -93,8 +93,8 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& handl
   if (guard && *guard != object->attributes.changed) return Failure{Status::NotSync};
   if (const auto fault = fault_of_change(object->attributes, who, changes)) return Failure{*fault};
   if (const auto fault = apply(who, *object, changes)) return Failure{*fault};
-  if (durable_names_ && changes_anything(changes)) {
-    if (const auto fault = sync(*object)) return Failure{*fault};
+  if (changes_anything(changes)) {
+    if (const auto fault = sync_change(*object)) return Failure{*fault};
   }
   return change_of(*object);
 }

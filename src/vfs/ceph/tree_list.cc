@@ -85,6 +85,7 @@ Outcome<Tree::Page> Tree::list(const Credentials& who, const Handle& handle, con
   if (from.cookie > std::numeric_limits<std::int64_t>::max()) return Failure{Status::BadCookie};
   page.listed.directory = directory->attributes;
   const Permissions permissions(*mount_, who);
+  const auto turn = names_.together();
   const Listing listing(*mount_, directory->inode.get(), permissions.get());
   if (listing.error() != 0) return Failure{status_of(listing.error())};
   if (from.cookie != 0)

@@ -36,21 +36,22 @@ void Tree::close_if_gone(const Object& object) {
 }
 
 template <class Remove>
-Outcome<Change> Tree::unlink(const Handle& directory, std::string_view name, Remove remove) {
+Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, std::string_view name,
+                             Remove remove) {
   if (const auto fault = fault_of_old_name(name, limits().max_name)) return Failure{*fault};
   const auto parent = resolve_directory(directory);
   if (!parent) return Failure{parent.error()};
-  static const Credentials kRoot{0, 0, {}};
-  const auto removed = find(Permissions(*mount_, kRoot), *parent, name);
+  // Who may not search the directory learns nothing of what is in it.
+  const auto removed = find(Permissions(*mount_, who), *parent, name);
   if (const auto fault = remove(*parent, removed)) return Failure{*fault};
   if (removed) close_if_gone(*removed);
-  if (const auto fault = sync_names(*parent)) return Failure{*fault};
+  if (const auto fault = sync_change(*parent)) return Failure{*fault};
   return change_of(*parent);
 }
 
 Outcome<Change> Tree::remove(const Credentials& who, const Handle& directory,
                              std::string_view name) {
-  return unlink(directory, name,
+  return unlink(who, directory, name,
                 [&](const Object& parent, const Outcome<Object>& child) -> std::optional<Status> {
                   if (child && child->attributes.type == FileType::Directory)
                     return Status::IsDirectory;
@@ -65,7 +66,7 @@ Outcome<Change> Tree::remove(const Credentials& who, const Handle& directory,
 
 Outcome<Change> Tree::rmdir(const Credentials& who, const Handle& directory,
                             std::string_view name) {
-  return unlink(directory, name,
+  return unlink(who, directory, name,
                 [&](const Object& parent, const Outcome<Object>& child) -> std::optional<Status> {
                   if (child && child->attributes.type != FileType::Directory)
                     return Status::NotDirectory;
@@ -80,12 +81,11 @@ Outcome<Change> Tree::rmdir(const Credentials& who, const Handle& directory,
 
 Outcome<Tree::Move> Tree::move(const Credentials& who, const Object& source, std::string_view from,
                                const Object& target, std::string_view to) {
-  static const Credentials kRoot{0, 0, {}};
   const Permissions permissions(*mount_, who);
   const auto turn = names_.alone();
   const auto moved = find_in_turn(permissions, source, from);
   if (!moved) return Failure{moved.error()};
-  auto replaced = find_in_turn(Permissions(*mount_, kRoot), target, to);
+  auto replaced = find_in_turn(permissions, target, to);
   Move made;
   if (replaced) {
     if (is_directory(moved->attributes) != is_directory(replaced->attributes))
@@ -115,10 +115,10 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   if (!moved) return Failure{moved.error()};
   if (moved->nothing) return Renamed{change_of(*source), change_of(*target)};
   if (moved->replaced) close_if_gone(*moved->replaced);
-  if (const auto fault = sync_names(*target)) return Failure{*fault};
+  if (const auto fault = sync_change(*target)) return Failure{*fault};
   const bool elsewhere = !(from_directory == to_directory);
   if (elsewhere) {
-    if (const auto fault = sync_names(*source)) return Failure{*fault};
+    if (const auto fault = sync_change(*source)) return Failure{*fault};
     refresh(*source);
   }
   Renamed renamed;

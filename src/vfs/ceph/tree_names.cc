@@ -12,6 +12,8 @@ namespace stag::vfs::ceph {
 namespace {
 
 constexpr std::size_t kMaxTarget = 4095;
+// Of a file whose name others make and remove meanwhile.
+constexpr int kMaxTries = 8;
 constexpr std::uint32_t kBitsOfIds = 06000;
 constexpr unsigned kWanted = CEPH_STATX_ALL_STATS;
 
@@ -90,7 +92,7 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
   if (!parent) return Failure{parent.error()};
   const Outcome<Object> made = make(*parent);
   if (!made) return Failure{made.error()};
-  if (const auto fault = sync_names(*parent)) return Failure{*fault};
+  if (const auto fault = sync_change(*parent)) return Failure{*fault};
   return Created{made->node(), change_of(*parent)};
 }
 
@@ -113,6 +115,7 @@ Outcome<Tree::Object> Tree::made_by_call(const Credentials& who, const SetAttrib
   // Of what one has just made one may set everything.
   static const Credentials kRoot{0, 0, {}};
   if (const auto fault = apply(kRoot, *made, rest)) return Failure{*fault};
+  if (const auto fault = sync_change(*made)) return Failure{*fault};
   return object_of(std::move(made->inode));
 }
 
@@ -141,6 +144,7 @@ Outcome<Tree::Object> Tree::reopen(const Credentials& who, const Object& directo
   SetAttributes size;
   size.size = how.attributes.size;
   if (const auto fault = apply(who, *opened, size)) return Failure{*fault};
+  if (const auto fault = sync_change(*opened)) return Failure{*fault};
   return object_of(std::move(opened->inode));
 }
 
@@ -154,18 +158,15 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
   }
   if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
   return make(directory, name, attributes, [&](const Object& parent) -> Outcome<Object> {
-    while (true) {
+    for (int tries = 0; tries < kMaxTries; ++tries) {
       auto made = make_file(who, parent, name, attributes);
-      if (made && how.mode == CreateMode::Exclusive && durable_names_) {
-        // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
-        if (const auto fault = sync(*made)) return Failure{*fault};
-      }
       if (made || made.error() != Status::Exists || how.mode == CreateMode::Guarded) return made;
       made = reopen(who, parent, name, how);
       // Removed between the two look-ups: create it after all.
       const bool gone = !made && (made.error() == Status::NoEntry || made.error() == Status::Stale);
       if (!gone) return made;
     }
+    return Failure{Status::Delay};
   });
 }
 
@@ -219,11 +220,12 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   if (object->attributes.type == FileType::Directory) return Failure{Status::IsDirectory};
   {
     const Permissions permissions(*mount_, who);
+    const auto turn = names_.together();
     const int failed = mount_->call().link(mount_->get(), object->inode.get(), parent->inode.get(),
                                            std::string(name).c_str(), permissions.get());
     if (failed < 0) return Failure{status_of(-failed)};
   }
-  if (const auto fault = sync_names(*parent)) return Failure{*fault};
+  if (const auto fault = sync_change(*parent)) return Failure{*fault};
   const auto after = stat(object->inode.get());
   if (!after) return Failure{after.error()};
   return Linked{attributes_of(*after), change_of(*parent)};

@@ -82,7 +82,7 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& handle,
   const Permissions permissions(*mount_, who);
   const int failed = apply(object->inode.get(), name_of_users(name).c_str(), permissions.get());
   if (failed < 0) return Failure{xattr_status(-failed)};
-  if (const auto fault = sync_names(*object)) return Failure{*fault};
+  if (const auto fault = sync_change(*object)) return Failure{*fault};
   return change_of(*object);
 }
 
@@ -184,7 +184,7 @@ Outcome<Change> Tree::set_acls(const Credentials& who, const Handle& handle,
   if (const auto fault = acl_fault(object->attributes, changes, who)) return Failure{*fault};
   const Permissions permissions(*mount_, who);
   if (const auto fault = write_acls(permissions.get(), *object, changes)) return Failure{*fault};
-  if (const auto fault = sync_names(*object)) return Failure{*fault};
+  if (const auto fault = sync_change(*object)) return Failure{*fault};
   return change_of(*object);
 }
 

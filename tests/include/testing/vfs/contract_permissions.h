@@ -100,6 +100,21 @@ TEST_P(VfsContract, names_need_search_and_write_permission_of_their_directory) {
             Status::NoEntry);
 }
 
+TEST_P(VfsContract, who_may_not_search_a_directory_learns_nothing_of_what_is_in_it) {
+  SKIP_WITHOUT_USERS();
+  const Node directory = make_directory(root(), "d", 0766);
+  make_file(directory.handle, "file");
+  make_directory(directory.handle, "inner");
+  make_file(alice, root(), "hers", 0644);
+  for (const char* name : {"file", "inner", "absent"}) {
+    EXPECT_EQ(status(fs().remove(as(alice), directory.handle, name)), Status::Access) << name;
+    EXPECT_EQ(status(fs().rmdir(as(alice), directory.handle, name)), Status::Access) << name;
+    EXPECT_EQ(status(fs().rename(as(alice), root(), "hers", directory.handle, name)),
+              Status::Access)
+        << name;
+  }
+}
+
 TEST_P(VfsContract, a_sticky_directory_protects_what_others_own) {
   SKIP_WITHOUT_USERS();
   make_file(alice, root(), "hers", 0666);
