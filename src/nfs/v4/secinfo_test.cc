@@ -1,5 +1,7 @@
 // SECINFO and SECINFO_NO_NAME (RFC 8881 18.29, 18.45).
+#include "nfs/export/client_names.h"
 #include "testing/claimed_kerberos.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -142,6 +144,30 @@ TEST_F(Nfs4Kerberos, has_one_principal_for_all_services) {
 
 // RFC 8881 2.6.3.1.1. A caller with AUTH_SYS has filehandles of an export that takes AUTH_NONE
 // only.
+TEST_F(Nfs4Secinfo, of_a_folder_waits_for_the_names_that_exports_below_it_ask_for) {
+  struct Nobody final : HostNameService {
+    Texts names_of(const std::string&) override { return std::vector<std::string>{}; }
+    Texts addresses_of(const std::string&) override { return std::vector<std::string>{}; }
+    Result<std::string, NoAnswer> domain() override { return std::string(); }
+    Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
+      return false;
+    }
+  };
+  const auto worker = std::make_shared<HeldExecutor>();
+  ExportSpec spec{"/data", store_, {}};
+  spec.clients = {*make_client_rule("*.example.com", {})};
+  spec.clients[0].names = std::make_shared<ClientNames>(std::make_shared<Nobody>(), worker);
+  nfs::Exports exports;
+  ASSERT_TRUE(exports.add(1, std::move(spec)).ok());
+  context_.exports.replace(std::move(exports));
+  const auto root = [&] {
+    return run({putrootfh(), secinfo_no_name(v4::SECINFO_STYLE4_CURRENT_FH)}).status;
+  };
+  EXPECT_EQ(root(), v4::NFS4ERR_DELAY);
+  worker->run_all();
+  EXPECT_EQ(root(), v4::NFS4_OK);
+}
+
 class Nfs4WrongSecurity : public Nfs4Secinfo {
  protected:
   void SetUp() override {

@@ -19,16 +19,18 @@ v4::SECINFO4res answer(Compound& compound, const Flavors& flavors) {
   return results;
 }
 
-// Adds what the exports below a folder take of this client.
-void add_flavors_below(const PseudoFs::Node& folder, const rpc::Origin& origin, Flavors& flavors) {
+// Adds what the exports below a folder take of this client. False: not all of them know him yet.
+bool add_flavors_below(const PseudoFs::Node& folder, const rpc::Origin& origin, Flavors& flavors) {
+  bool decided = true;
   for (const auto& child : folder.children) {
-    const ExportOptions* options =
-        child->mounted == nullptr ? nullptr : child->mounted->terms_for(origin).options;
-    if (options != nullptr)
-      for (const oncrpc::AuthFlavor flavor : options->flavors)
+    const Export::Terms terms =
+        child->mounted == nullptr ? Export::Terms{} : child->mounted->terms_for(origin);
+    if (terms.options != nullptr)
+      for (const oncrpc::AuthFlavor flavor : terms.options->flavors)
         if (!std::ranges::count(flavors, flavor)) flavors.push_back(flavor);
-    add_flavors_below(*child, origin, flavors);
+    decided = add_flavors_below(*child, origin, flavors) && decided && !terms.undecided;
   }
+  return decided;
 }
 
 // RFC 7530 7.8: folders of the pseudo file system take what any export below them does.
@@ -36,8 +38,9 @@ v4::SECINFO4res answer(Compound& compound) {
   if (const auto* of_export = std::get_if<ExportObject>(&compound.current()))
     return answer(compound, of_export->options->flavors);
   Flavors flavors;
-  add_flavors_below(*std::get<const PseudoFs::Node*>(compound.current()),
-                    compound.admission().call().origin(), flavors);
+  if (!add_flavors_below(*std::get<const PseudoFs::Node*>(compound.current()),
+                         compound.admission().call().origin(), flavors))
+    return {v4::NFS4ERR_DELAY, {}};
   return answer(compound, flavors.empty() ? ExportOptions{}.flavors : flavors);
 }
 
