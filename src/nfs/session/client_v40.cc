@@ -40,7 +40,7 @@ Fate ClientV40::on_confirm(v4::nfsstat4 status) {
   return Fate::Go;
 }
 
-Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in) {
+Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of) {
   switch (status) {
     case v4::NFS4ERR_STALE_CLIENTID:
     case v4::NFS4ERR_STALE_STATEID:  // RFC 7530 9.1.1: the server has restarted
@@ -50,7 +50,7 @@ Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in) {
     case v4::NFS4ERR_BAD_SEQID:
       return Fate::Go;
     default:
-      recoveries_ = 0;
+      if (of == Of::Operation) recoveries_ = 0;
       return Fate::Go;
   }
 }

@@ -31,8 +31,10 @@ class ClientV40 {
   Fate on_confirm(v4::nfsstat4 status);
 
   // Of a COMPOUND that needs the client ID, and was sent in this incarnation: Again when the client
-  // ID, or what belongs to it, was not known to the server, Go for everything else.
-  Fate on_status(v4::nfsstat4 status, std::uint32_t sent_in);
+  // ID, or what belongs to it, was not known to the server, Go for everything else. That a claim is
+  // answered does not mean that the client ID is of use for anything else.
+  enum class Of : std::uint8_t { Operation, Claim };
+  Fate on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of = Of::Operation);
   // An owner of opens was of no use: Again with another one, as often as may be.
   Fate on_bad_owner() {
     return ++recoveries_ > Session::kMostRecoveries ? Fate::Broken : Fate::Again;
@@ -48,7 +50,7 @@ class ClientV40 {
   Identity identity_;
   Step step_ = Step::SetClientid;
   std::optional<Listening> listening_;
-  std::uint32_t recoveries_ = 0;  // since a COMPOUND was answered
+  std::uint32_t recoveries_ = 0;  // since an operation was answered
   std::uint32_t incarnation_ = 0;
   v4::clientid4 clientid_ = 0;
   v4::verifier4 confirm_{};

@@ -77,6 +77,20 @@ TEST(ClientV40, gives_a_server_up_that_forgets_it_every_time) {
   EXPECT_EQ(fate, Fate::Broken);
 }
 
+TEST(ClientV40, gives_a_server_up_that_forgets_it_after_every_claim) {
+  ClientV40 client = confirmed_client();
+  Fate fate = Fate::Again;
+  int times = 0;
+  while (fate == Fate::Again && ++times < 100) {
+    fate = client.on_status(v4::NFS4ERR_STALE_CLIENTID, client.incarnation());
+    client.on_set_clientid(given(7));
+    client.on_confirm(v4::NFS4_OK);
+    for (const auto status : {v4::NFS4ERR_NO_GRACE, v4::NFS4_OK})
+      client.on_status(status, client.incarnation(), ClientV40::Of::Claim);
+  }
+  EXPECT_EQ(fate, Fate::Broken);
+}
+
 TEST(ClientV40, waits_when_it_is_asked_to) {
   ClientV40 client({"owner"});
   v4::SETCLIENTID4res busy;

@@ -1,7 +1,9 @@
 // A server of version 4 that lies: every lie costs an error, and none a hang.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
+#include <map>
 
 #include "nfs/client/file_system.h"
 #include "nfs/client/v4/attributes.h"
@@ -257,6 +259,124 @@ TEST_F(HostileNfs4Server, that_wants_no_slot_or_all_of_them_used_is_obeyed_withi
     };
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(server.run(files.getattr(files.root())).ok());
   }
+}
+
+// Of version 4.0, where every OPEN succeeds and gives the file `handle`.
+class HostileNfs40Server : public ::testing::Test {
+ protected:
+  HostileNfs40Server() {
+    protocol = *server.connect();
+    files.emplace(protocol, *Handle::from(bytes_of("root")), "/", server.options);
+    server.lie = [this](const v4::COMPOUND4args& args, Compound4Results& results) {
+      for (std::size_t i = 0; i < args.argarray.size(); ++i)
+        answer(args.argarray[i], results.resarray[i]);
+      if (lie) lie(args, results);
+    };
+  }
+  void TearDown() override {
+    const auto closed = [](nfs4::Nfs4& client) -> Task<Ok> {
+      co_await client.close();
+      co_return Ok{};
+    };
+    lie = nullptr;
+    server.run(closed(*protocol));
+  }
+  void answer(const v4::nfs_argop4& asked, v4::nfs_resop4& result) {
+    ++times[asked.argop];
+    if (asked.argop == v4::OP_OPEN) {
+      owners.push_back(asked.opopen().owner.owner);
+      result.opopen().resok4().stateid.seqid = 1;
+      if (delegates) {
+        auto& given = result.opopen().resok4().delegation;
+        given.delegation_type = v4::OPEN_DELEGATE_READ;
+        given.read().stateid.seqid = 7;
+      }
+    }
+    if (asked.argop == v4::OP_GETFH)
+      result.opgetfh().resok4().object = v4::nfs_fh4(bytes_of(handle));
+    if (asked.argop == v4::OP_GETATTR)
+      result.opgetattr().resok4().obj_attributes = nfs4::type_is(FileType::Regular);
+  }
+  Outcome<Opened> made() {
+    return server.run(
+        files->create_open(files->root(), "file", {}, CreateMode::Unchecked, access::kRead));
+  }
+
+  LyingServer server{0};
+  std::shared_ptr<nfs4::Nfs4> protocol;
+  std::optional<FileSystem> files;
+  std::map<v4::nfs_opnum4, int> times;
+  std::vector<Rope> owners;  // of OPENs
+  std::string handle = "file";
+  bool delegates = false;
+  Lie lie;
+};
+
+TEST_F(HostileNfs40Server, that_forgets_the_client_after_every_claim_is_given_up) {
+  ASSERT_TRUE(made().ok());
+  const int before = server.calls;
+  lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (server.calls > before + 1000) return;
+    for (std::size_t i = 0; i < args.argarray.size(); ++i) {
+      if (args.argarray[i].argop != v4::OP_OPEN) continue;
+      const auto& claim = args.argarray[i].opopen().claim;
+      const bool reclaim = claim.claim == v4::CLAIM_PREVIOUS;
+      if (!reclaim && claim.file() == "file") continue;
+      results.status = reclaim ? v4::NFS4ERR_NO_GRACE : v4::NFS4ERR_STALE_CLIENTID;
+      results.resarray.resize(i + 1);
+      results.resarray[i].opopen().status = results.status;
+    }
+  };
+  const auto other = server.run(
+      files->create_open(files->root(), "other", {}, CreateMode::Unchecked, access::kRead));
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().kind, Error::Kind::Protocol) << other.error().sentence;
+}
+
+// READ says once that it does not know the open, which is made anew.
+TEST_F(HostileNfs40Server, whose_OPEN_is_made_again_by_another_owner) {
+  const auto opened = made();
+  ASSERT_TRUE(opened.ok());
+  delegates = true;
+  lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (args.argarray.back().argop != v4::OP_READ || owners.size() > 1) return;
+    results.status = v4::NFS4ERR_BAD_STATEID;
+    results.resarray.back().opread().status = v4::NFS4ERR_BAD_STATEID;
+  };
+  std::array<std::byte, 4> to;
+  EXPECT_TRUE(server.run(files->read(opened->file, 0, to)).ok());
+  ASSERT_EQ(owners.size(), 2u);
+  EXPECT_NE(owners[0], owners[1]) << "which may have an operation in progress";
+  server.loop.drain();
+  EXPECT_EQ(times[v4::OP_DELEGRETURN], 1) << "nobody asked for it";
+}
+
+TEST_F(HostileNfs40Server, that_delegates_another_file_than_was_meant_gets_it_back) {
+  const auto opened = made();
+  ASSERT_TRUE(opened.ok());
+  handle = "other";
+  delegates = true;
+  const auto again = server.run(files->open(opened->file.handle, access::kRead));
+  ASSERT_FALSE(again.ok());
+  EXPECT_TRUE(again.error().is(Status::Stale));
+  server.loop.drain();
+  EXPECT_EQ(times[v4::OP_DELEGRETURN], 1);
+  EXPECT_EQ(times[v4::OP_CLOSE], 1);
+}
+
+TEST_F(HostileNfs40Server, that_opens_a_file_without_attributes_has_it_closed) {
+  delegates = true;
+  lie = [](const v4::COMPOUND4args& args, Compound4Results& results) {
+    for (std::size_t i = 0; i < args.argarray.size(); ++i)
+      if (args.argarray[i].argop == v4::OP_GETATTR)
+        results.resarray[i].opgetattr().resok4().obj_attributes = {};
+  };
+  const auto opened = made();
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().kind, Error::Kind::Protocol);
+  server.loop.drain();
+  EXPECT_EQ(times[v4::OP_DELEGRETURN], 1);
+  EXPECT_EQ(times[v4::OP_CLOSE], 1);
 }
 
 }  // namespace

@@ -144,6 +144,8 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Granted>> hold_open(OperationContext context, Request request, std::size_t open,
                                    session::Opens::Id id, std::uint32_t share, bool with_change);
   void take_delegation(const Granted& granted);
+  Task<void> close_nameless(OperationContext context, Reply& reply, std::size_t open,
+                            session::Opens::Id id, std::uint32_t share);
   Task<Outcome<Opened>> open_named(OperationContext context, Handle file, Places::Place place,
                                    std::uint32_t share);
   // Version 4.0: a file was found there.

@@ -82,11 +82,32 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
   }
   auto* opened = reply->get(open, &OpResult::opopen);
   const std::optional<Found> found = described.found(*reply);
-  if (opened == nullptr || !found) co_return Failure{no_object(context)};
+  if (opened == nullptr || !found) {
+    co_await close_nameless(context, *reply, open, id, share);
+    co_return Failure{no_object(context)};
+  }
   client_->hold(id, found->handle, share, opened->resok4().stateid);
   const std::uint64_t changed = change_in(*reply, change);
   co_return Granted{
       {{found->handle, id}, *found->attributes}, as_of, changed, std::move(opened->resok4())};
+}
+
+// The server has opened something and does not say what, or only which handle it has: what can be
+// given back is.
+Task<void> Nfs4::close_nameless(OperationContext context, Reply& reply, std::size_t open,
+                                Opens::Id id, std::uint32_t share) {
+  auto* opened = reply.get(open, &OpResult::opopen);
+  auto* got = reply.get(open + 1, &OpResult::opgetfh);
+  const auto handle = got == nullptr ? std::nullopt : Handle::from(got->resok4().object.bytes());
+  if (opened == nullptr || !handle) {
+    client_->on_not_opened(id);
+    co_return;
+  }
+  const File file{*handle, id};
+  client_->hold(id, *handle, share, opened->resok4().stateid);
+  client_->take_delegation(file, {}, 0, 0, opened->resok4().delegation);
+  client_->give_back_of(*handle);
+  static_cast<void>(co_await close(context, file));
 }
 
 void Nfs4::take_delegation(const Granted& granted) {
@@ -109,13 +130,10 @@ Task<Outcome<Opened>> Nfs4::open_named(OperationContext context, Handle file, Pl
       co_await hold_open(context, std::move(request), at, id, share, false);
   const bool gone = !granted && granted.error().is(Status::NoEntry);
   if (!granted && !gone) co_return Failure{granted.error()};
-  if (!gone && granted->opened.file.handle == file) {
-    take_delegation(*granted);
-    co_return granted->opened;
-  }
+  if (!gone) take_delegation(*granted);
+  if (!gone && granted->opened.file.handle == file) co_return granted->opened;
   client_->places().remove(place.directory, place.name);
-  if (!gone)
-    static_cast<void>(co_await client_->close_open(context, granted->opened.file, options_));
+  if (!gone) static_cast<void>(co_await close(context, granted->opened.file));
   co_return Failure{Error::of_status(context, Status::Stale)};
 }
 

@@ -10,6 +10,23 @@ namespace stag::nfs::client::nfs4 {
 using session::ClientV40;
 using Claim = session::Opens::Claim;
 
+namespace {
+
+// What OPEN has delegated without being asked; nobody has used it.
+std::optional<Delegations::Return> delegation_of(const v4::nfs_fh4& file,
+                                                 const v4::OPEN4resok& opened) {
+  const v4::open_delegation4& given = opened.delegation;
+  const std::optional<Handle> handle = Handle::from(file.bytes());
+  if (!handle) return std::nullopt;
+  if (given.delegation_type == v4::OPEN_DELEGATE_READ)
+    return Delegations::Return{{*handle, 0}, given.read().stateid};
+  if (given.delegation_type == v4::OPEN_DELEGATE_WRITE)
+    return Delegations::Return{{*handle, 0}, given.write().stateid};
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool SessionClient::ready_v40() const {
   return client_v40_.step() == ClientV40::Step::Ready &&
          claimed_from_ == client_v40_.incarnation() && opens_.settled();
@@ -90,7 +107,7 @@ Task<void> SessionClient::close_wrong(OperationContext context, session::Opens::
 }
 
 // One claim; refused, it is marked so, and recovery goes on with the next one. Operations of the
-// same owners that are still in progress are of the time before, and do not count.
+// same owners that are still in progress are of the time before the restart, and do not count.
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
     OperationContext context, Claim claim, const ProtocolOptions& options) {
   std::optional<Request> request = request_of_v40(claim);
@@ -98,6 +115,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
     opens_.on_refused(claim);
     co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
   }
+  // RFC 7530 9.1.7: without a restart an operation of the old owner may still be in progress.
+  if (claim.kind == Claim::Kind::Reopen) owners_.renew(claim.open);
   OwnersV40::Pair owners{owners_.of_open(claim.open), nullptr};
   if (claim.kind == Claim::Kind::ReclaimLock) owners.locks = owners_.of_locks(claim.owner);
   Outcome<Attempt> came = co_await send_numbered(context, *request, owners, options);
@@ -110,7 +129,12 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
   if (came->status == v4::NFS4_OK) {
     Reply reply(std::move(came->results));
     stateid = stateid_of(claim.kind, reply);
-    auto* found = reply.get(3, &OpResult::opgetfh);
+    const bool opens = claim.kind != Claim::Kind::ReclaimLock;
+    auto* opened = opens ? reply.get(2, &OpResult::opopen) : nullptr;
+    auto* found = opens ? reply.get(3, &OpResult::opgetfh) : nullptr;
+    if (opened != nullptr && found != nullptr)
+      if (const auto given = delegation_of(found->resok4().object, opened->resok4()))
+        background_.add(give_back(*given));
     const v4::nfs_fh4* file = opens_.file(claim.open);
     const bool other = claim.kind == Claim::Kind::Reopen && found != nullptr && file != nullptr &&
                        found->resok4().object != *file;

@@ -161,6 +161,9 @@ class SessionClient final : private Recalled {
                                   const ProtocolOptions& options);
   Task<Outcome<Attempt>> attempt_v40(OperationContext context, Request& request,
                                      const ProtocolOptions& options);
+  Task<Outcome<Attempt>> attempt_in_turn(OperationContext context, Request& request,
+                                         const ProtocolOptions& options);
+  void settle_owners(Request& request);
   Task<Outcome<Attempt>> send_numbered(OperationContext context, Request& request,
                                        OwnersV40::Pair owners, const ProtocolOptions& options);
   Task<Outcome<Attempt>> confirm(OperationContext context, Request& request, OwnersV40::Ref owner,

@@ -6,6 +6,7 @@
 namespace stag::nfs::client::nfs4 {
 
 using Verdict = session::OwnerSequence::Verdict;
+using Of = session::ClientV40::Of;
 
 // As it is: what stands in the place of SEQUENCE is left out, and the results are numbered as if it
 // were there.
@@ -30,6 +31,23 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_v40(OperationContex
                                                                  const ProtocolOptions& options) {
   if (!request.open_place() && !request.by_open())
     co_return co_await send_v40(context, request, options);
+  Outcome<Attempt> came = co_await attempt_in_turn(context, request, options);
+  settle_owners(request);
+  co_return came;
+}
+
+// Owners that were named for this operation, and have nothing: another one may be in its turn.
+void SessionClient::settle_owners(Request& request) {
+  if (!request.by_open()) return;
+  const Request::ByOpen& by = *request.by_open();
+  const v4::nfs_opnum4 what = request.operations()[by.place].argop;
+  const bool locks = what == v4::OP_LOCK || what == v4::OP_LOCKU;
+  if (locks && !owners_.is_busy(by.owner)) settle_lock_owner(by.owner);
+  if (opens_.file(by.open) == nullptr) owners_.release(by.open);
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
+    OperationContext context, Request& request, const ProtocolOptions& options) {
   // Ended in the order of the other way round.
   OwnersV40::Turn opens, locks;
   OwnersV40::Pair owners;
@@ -53,7 +71,6 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_v40(OperationContex
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   Outcome<Attempt> came = co_await send_numbered(context, request, owners, options);
   if (came) note_lock(request, *came);
-  if (owners.locks) settle_lock_owner(request.by_open()->owner);
   co_return came;
 }
 
@@ -182,6 +199,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
                                                                    const ProtocolOptions& options) {
   const Numbers numbers = number(request, owners);
   const std::uint32_t incarnation = client_v40_.incarnation();
+  // What is sent while the client recovers is a claim.
+  const Of of = recovering_ ? Of::Claim : Of::Operation;
   Unanswered unanswered(owners, numbers);
   Outcome<Attempt> came = co_await send_v40(context, request, options);
   if (!came) {
@@ -191,7 +210,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
   unanswered.close();
   if (owners.locks) owners.locks->first_lock.reset();
   const Verdict verdict = judge(request, owners, numbers, *came);
-  came->fate = client_v40_.on_status(came->status, incarnation);
+  came->fate = client_v40_.on_status(came->status, incarnation, of);
   if (came->fate != Fate::Go) co_return came;
   if (came->status == v4::NFS4_OK) note_renewal_v40();
   if (verdict == Verdict::Again) {
@@ -250,6 +269,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
   confirming.add(v4::OP_PUTFH, &Op::opputfh, {opened.results[place + 1].opgetfh().resok4().object});
   const std::uint32_t incarnation = client_v40_.incarnation();
   const Numbers numbers{confirming.operations().size(), owner->sequence.next(), std::nullopt};
+  const Of of = recovering_ ? Of::Claim : Of::Operation;
   confirming.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {granted.stateid, *numbers.open});
   const OwnersV40::Pair owners{owner, nullptr};
   Unanswered unanswered(owners, numbers);
@@ -257,7 +277,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
   if (!came) co_return came;
   unanswered.close();
   const Verdict verdict = judge(confirming, owners, numbers, *came);
-  came->fate = client_v40_.on_status(came->status, incarnation);
+  came->fate = client_v40_.on_status(came->status, incarnation, of);
   if (came->status == v4::NFS4_OK) {
     owner->confirmed = true;
     granted.stateid = came->results[numbers.place].opopen_confirm().resok4().open_stateid;
