@@ -252,6 +252,7 @@ class ConfigFiles(Case):
             log-format = "json"
             metrics = ""
             capture = ""
+            capture-max = "1G"
             slow-call = "0.5"
             trace-client = ["192.0.2.1"]
         """

@@ -1,11 +1,17 @@
 // A capture whose disk is slow, or full.
 #include "cli/observe/capture_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "fabric/capture/pcapng.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -32,7 +38,8 @@ TEST(CaptureFile, has_all_frames_and_says_so_at_its_end) {
 TEST(CaptureFile, loses_frames_while_the_disk_hangs_and_nobody_waits) {
   std::promise<void> goes_on;
   std::shared_future<void> disk = goes_on.get_future().share();
-  CaptureFile file([disk](Bytes) { return disk.wait(), true; }, 10 * packet_size(100));
+  CaptureFile file([disk](Bytes) { return disk.wait(), true; }, CaptureFile::kUsual,
+                   10 * packet_size(100));
   const std::vector<std::byte> frame(100);
   for (int i = 0; i < 1000; ++i) file.take(frame);
   goes_on.set_value();
@@ -42,16 +49,77 @@ TEST(CaptureFile, loses_frames_while_the_disk_hangs_and_nobody_waits) {
   EXPECT_LT(counts.lost, 1000u);
 }
 
-TEST(CaptureFile, loses_what_comes_when_no_more_can_be_written) {
-  CaptureFile file([](Bytes) { return false; });
-  file.take(bytes_of("frame"));
-  file.finish();
+TEST(CaptureFile, writes_nothing_behind_half_a_block) {
+  int writes = 0;
+  CaptureFile file([&](Bytes) { return ++writes, false; });
   file.take(bytes_of("frame"));
   EXPECT_EQ(file.finish().lost, 1u);
+  EXPECT_EQ(writes, 1);
+  file.take(bytes_of("frame"));
+  EXPECT_EQ(file.finish().lost, 2u);
+}
+
+TEST(CaptureFile, ends_where_it_may_not_grow_and_counts_what_came_later) {
+  std::size_t written = 0;
+  CaptureFile file([&](Bytes bytes) { return written += bytes.size(), true; }, 10000);
+  const std::vector<std::byte> large(4096);
+  for (int i = 0; i < 5; ++i) file.take(large);
+  file.take(bytes_of("small"));
+  const CaptureFile::Counts counts = file.finish();
+  EXPECT_EQ(counts.frames, 6u);
+  EXPECT_EQ(counts.lost, 4u);
+  EXPECT_LT(written, 10000u);
+}
+
+class CaptureFileAt : public ::testing::Test {
+ protected:
+  CaptureFileAt() {
+    std::string made = ::testing::TempDir() + "captureXXXXXX";
+    folder_ = ::mkdtemp(made.data());
+  }
+  ~CaptureFileAt() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return folder_ + "/capture"; }
+  void put(mode_t mode) {
+    std::ofstream(path()) << "of before";
+    ::chmod(path().c_str(), mode);
+  }
+  // Why it cannot be opened.
+  std::string refused() const {
+    const auto made = CaptureFile::open(path(), CaptureFile::kUsual);
+    return made ? "it is opened" : made.error();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(CaptureFileAt, a_file_that_all_could_read_is_its_users_alone) {
+  put(0644);
+  ASSERT_TRUE(CaptureFile::open(path(), CaptureFile::kUsual).ok());
+  struct stat found {};
+  ASSERT_EQ(::stat(path().c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600u);
+  std::string begins(4, 0);
+  std::ifstream(path()).read(begins.data(), 4);
+  EXPECT_EQ(begins, "\x0a\x0d\x0d\x0a");
+}
+
+TEST_F(CaptureFileAt, a_file_with_other_names_is_left_alone) {
+  put(0644);
+  std::filesystem::create_hard_link(path(), folder_ + "/other");
+  EXPECT_NE(refused().find("it has other names, too"), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(path()), 9u);
+}
+
+TEST_F(CaptureFileAt, a_fifo_is_neither_waited_for_nor_written_to) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  EXPECT_NE(refused().find("cannot write"), std::string::npos);
+  const net::UniqueFd reader(::open(path().c_str(), O_RDONLY | O_NONBLOCK));
+  EXPECT_NE(refused().find("it is no regular file"), std::string::npos);
 }
 
 TEST(CaptureFile, needs_a_place_to_be_written_to) {
-  const auto refused = CaptureFile::open("/nowhere/at/all");
+  const auto refused = CaptureFile::open("/nowhere/at/all", CaptureFile::kUsual);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().find("--capture: cannot write '/nowhere/at/all'"), std::string::npos);
 }

@@ -48,7 +48,7 @@ Result<Ok, std::string> Listeners::reserve(const ServeOptions& options, ServedSo
 Result<Ok, std::string> Listeners::open(const ExportLine& first) {
   loops_ = std::make_shared<endpoint::Loops>(options_.loops, options_.busy_poll_us);
   if (const std::string& path = options_.observe.capture(); !path.empty()) {
-    auto capture = CaptureFile::open(path);
+    auto capture = CaptureFile::open(path, options_.observe.capture_max());
     if (!capture) return Failure{capture.error()};
     capture_ = *std::move(capture);
   }

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <limits>
 #include <optional>
 
 #include "cli/observe/metrics_server.h"
@@ -34,6 +35,9 @@ void ObserveOptions::declare(Arguments& arguments) {
   arguments.text("--capture", capture_, "FILE",
                  "write what goes over RDMA connections to this file, in the form that Wireshark "
                  "reads (pcapng) [nowhere]");
+  arguments.size("--capture-max", capture_max_, CaptureFile::kLeast,
+                 std::numeric_limits<std::int64_t>::max(),
+                 "bytes that this file may have; what comes later is counted, not written");
 }
 
 Result<Ok, std::string> ObserveOptions::check() const {
