@@ -115,8 +115,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
     opens_.on_refused(claim);
     co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
   }
-  // RFC 7530 9.1.7: without a restart an operation of the old owner may still be in progress.
-  if (claim.kind == Claim::Kind::Reopen) owners_.renew(claim.open);
+  // RFC 7530 9.1.7: without a restart an operation of the old owner may still be in progress. Where
+  // none is, the same owner's OPEN takes the place of what the server may still keep of the old
+  // one.
+  if (claim.kind == Claim::Kind::Reopen && owners_.of_open(claim.open)->busy)
+    owners_.renew(claim.open);
   OwnersV40::Pair owners{owners_.of_open(claim.open), nullptr};
   if (claim.kind == Claim::Kind::ReclaimLock) owners.locks = owners_.of_locks(claim.owner);
   Outcome<Attempt> came = co_await send_numbered(context, *request, owners, options);
