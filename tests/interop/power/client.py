@@ -293,7 +293,7 @@ class Work:
                 name, content = f"{prefix}.{number}", self.data(300000)
                 with open(os.path.join(folder, name), "wb") as file:
                     file.write(content)
-                url = f"nfs://{self.host}:20049/{export}/{name}?mountport=2049"
+                url = f"nfs://{self.host}:20049/{export}/{name}?mountport=2049&version=3"  # leaves no client that the grace period waits for
                 with self.lock:
                     self.journal.doubtful.add((export, name))
                     copy = self.copies[export] = subprocess.Popen([self.stag, "cp", file.name, url], stderr=subprocess.DEVNULL)
