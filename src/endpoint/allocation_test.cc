@@ -49,6 +49,15 @@ TEST(FinishOn, begins_again_until_there_is_memory) {
   EXPECT_TRUE(ended);
 }
 
+TEST(FinishOn, runs_a_function_that_returns_nothing_when_there_is_memory) {
+  Loops loops;
+  int runs = 0;
+  testing::allocations_until_failure = 1;
+  finish_on(loops.at(0), [&] { ++runs; });
+  EXPECT_EQ(testing::allocations_until_failure, 0u);
+  EXPECT_EQ(runs, 1);
+}
+
 TEST(RunOn, throws_what_the_function_throws) {
   Loops loops;
   EXPECT_THROW(run_on(loops.at(0), [] { throw std::runtime_error("nothing"); }),

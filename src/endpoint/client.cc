@@ -16,7 +16,7 @@ struct Client::State {
   ~State() {
     if (channel == nullptr) return;
     finish_on(loop(), [this] { return channel->close(); });
-    run_on(loop(), [this] { channel = nullptr; });
+    finish_on(loop(), [this] { channel = nullptr; });
   }
 };
 

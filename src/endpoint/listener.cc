@@ -107,7 +107,7 @@ struct Listener::State {
     } catch (const std::bad_alloc&) {
       finish_on(loop(), [this] { return close(); });
     }
-    run_on(loop(), [this] {
+    finish_on(loop(), [this] {
       tcp = nullptr;
       udp = nullptr;
       rdma = nullptr;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "base/task.h"
@@ -75,19 +76,6 @@ auto wait_on(Loop& loop, Make make) {
   return promise.get_future().get();
 }
 
-// The same for destructors, which must not go on before the Task has ended: where there is no
-// memory for it, it is begun again until there is.
-template <class Make>
-void finish_on(Loop& loop, Make make) {
-  for (;;) {
-    try {
-      return static_cast<void>(wait_on(loop, make));
-    } catch (const std::bad_alloc&) {
-      std::this_thread::yield();
-    }
-  }
-}
-
 // Runs `function` on `loop`, blocks this thread (which is not the loop's) until it has returned,
 // and returns its value. Throws what `function` throws.
 template <class Function>
@@ -96,6 +84,23 @@ auto run_on(Loop& loop, Function function) {
   std::packaged_task<decltype(function())()> task(std::move(function));
   loop.post([&task] { task(); });
   return task.get_future().get();
+}
+
+// Both for destructors, which must not go on before the Task that `make` returns has ended, or, if
+// it returns nothing, before it has returned: where there is no memory for it, it is begun again
+// until there is.
+template <class Make>
+void finish_on(Loop& loop, Make make) {
+  for (;;) {
+    try {
+      if constexpr (std::is_void_v<decltype(make())>)
+        return run_on(loop, make);
+      else
+        return static_cast<void>(wait_on(loop, make));
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();
+    }
+  }
 }
 
 }  // namespace stag::endpoint

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "endpoint/callback_listener.h"
+
 namespace stag::nfs::blocking {
 namespace {
 
@@ -114,13 +116,14 @@ struct Files::State {
   std::shared_ptr<endpoint::Loops> loops;
   std::unique_ptr<rpc::Connector> nfs;
   std::unique_ptr<rpc::Connector> tcp;
+  std::unique_ptr<rpc::Listener> callbacks;  // null: the URL names no place for one
   std::unique_ptr<client::Session> session;
 
   net::EpollLoop& loop() const { return loops->at(0); }
   ~State() {
     if (session == nullptr) return;
-    endpoint::wait_on(loop(), [this] { return session->close(); });
-    endpoint::run_on(loop(), [this] { session = nullptr; });
+    endpoint::finish_on(loop(), [this] { return session->close(); });
+    endpoint::finish_on(loop(), [this] { session = nullptr; });
   }
 };
 
@@ -146,8 +149,11 @@ Outcome<Files> Files::open(const client::Url& url, Options options) {
   if (url.protocol == client::Url::Protocol::Rdma) wiring.transport = endpoint::Transport::Rdma;
   wiring.fabric = fabric_of(url);
   state->nfs = make_connector(state->loop(), wiring);
+  if (url.callback)
+    state->callbacks = endpoint::make_callback_listener(state->loop(), *url.callback);
   Outcome<std::unique_ptr<client::Session>> session = endpoint::wait_on(state->loop(), [&] {
-    return client::Session::open({*state->nfs, *state->tcp}, url, options.files);
+    return client::Session::open({*state->nfs, *state->tcp, state->callbacks.get()}, url,
+                                 options.files);
   });
   if (!session) return Failure{session.error()};
   state->session = *std::move(session);

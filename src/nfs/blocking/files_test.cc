@@ -1,13 +1,7 @@
-#include "nfs/blocking/files.h"
-
-#include <gtest/gtest.h>
-
 #include <thread>
 
-#include "endpoint/listener.h"
-#include "nfs/v4/nfs4_server.h"
-#include "rpc/server.h"
-#include "vfs/memory/memory.h"
+#include "endpoint/connector.h"
+#include "testing/nfs/blocking_fixture.h"
 
 namespace stag::nfs::blocking {
 namespace {
@@ -16,37 +10,6 @@ using client::FileSystem;
 using client::Status;
 using client::Url;
 namespace access = client::access;
-
-// Serves /data by version 4 over TCP and over software iWARP.
-struct BlockingFiles : ::testing::Test {
-  BlockingFiles() {
-    ExportOptions open;
-    open.root_squash = false;
-    Exports exports;
-    STAG_CHECK(exports.add(1, {"/data", std::make_shared<vfs::MemoryFileSystem>(), open}).ok());
-    context.exports.replace(std::move(exports));
-    nfs4.add_program(server);
-    options.files.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
-  }
-
-  Outcome<Files> opened(endpoint::Transport transport, const std::string& path = "/data") {
-    endpoint::ListenOptions listen;
-    listen.transport = transport;
-    auto made = endpoint::listen(server, {"127.0.0.1", 0}, listen);
-    STAG_CHECK(made.ok());
-    listener.emplace(*std::move(made));
-    const std::string proto = transport == endpoint::Transport::Tcp ? "tcp" : "rdma";
-    return Files::open(*Url::parse("nfs://127.0.0.1:" + std::to_string(listener->address().port) +
-                                   path + "?version=4&proto=" + proto),
-                       options);
-  }
-
-  ServerContext context{ServerState::ephemeral(7)};
-  nfs4::Nfs4Server nfs4{context, {}};
-  rpc::Server server;
-  std::optional<endpoint::Listener> listener;
-  Options options;
-};
 
 TEST_F(BlockingFiles, are_made_written_read_listed_and_removed) {
   for (const auto transport : {endpoint::Transport::Tcp, endpoint::Transport::Rdma}) {
@@ -108,6 +71,31 @@ TEST_F(BlockingFiles, are_used_by_many_threads) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(files->list("")->size(), 80u);
+}
+
+TEST_F(BlockingFiles, of_version_4_0_are_delegated_where_the_URL_says_where_to_call_back) {
+  endpoint::Loops loops;
+  auto to_clients = endpoint::make_connector(loops.at(0), {.transport = endpoint::Transport::Tcp});
+  endpoint::run_on(loops.at(0), [&] { nfs4.start_callbacks(loops.at(0), to_clients.get()); });
+  options.files.calls.delegations = true;
+  {
+    Outcome<Files> files =
+        opened(endpoint::Transport::Tcp, "/data", "version=4.0&callback=127.0.0.1");
+    ASSERT_TRUE(files) << files.error().sentence;
+    ASSERT_TRUE(files->close(files->create("file")->file));
+    // Not before the server has reached this client.
+    for (int i = 0; i < 100'000 && delegations() == 0; ++i)
+      ASSERT_TRUE(files->close(files->open("file", access::kRead)->file));
+    EXPECT_EQ(delegations(), 1u);
+  }
+  listener.reset();
+  std::promise<void> ended;
+  endpoint::run_on(loops.at(0), [&] { nfs4.wind_up([&ended] { ended.set_value(); }); });
+  ended.get_future().get();
+  endpoint::run_on(loops.at(0), [&] {
+    nfs4.stop_callbacks();
+    to_clients = nullptr;
+  });
 }
 
 TEST_F(BlockingFiles, say_why_a_server_cannot_be_reached) {
