@@ -11,6 +11,7 @@ namespace {
 
 using nfs::client::Attributes;
 using nfs::client::CreateMode;
+using nfs::client::Error;
 using nfs::client::File;
 using nfs::client::Handle;
 using nfs::client::LockOwner;
@@ -223,9 +224,11 @@ Outcome<Ok> Operations::told(std::uint64_t number, std::uint64_t opened, Outcome
   return Failure{unstable_writes_.failure(number)};
 }
 
-Task<void> Operations::commit(Handle file) {
-  if (const std::uint64_t number = inodes_.number_of(file))
-    static_cast<void>(co_await unstable_writes_.commit(number));
+Task<bool> Operations::commit(Handle file) {
+  const std::uint64_t number = inodes_.number_of(file);
+  if (number == 0) co_return true;
+  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  co_return committed || committed.error().kind != Error::Kind::Call;
 }
 
 Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {

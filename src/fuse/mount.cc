@@ -68,8 +68,8 @@ class Mounted final : public Mount, private net::Reader {
   void end();
 
   // Before a file that the server has delegated for writing is given back.
-  Task<void> flush(Handle file);
-  Task<void> flushed(Handle file, Completion<Ok>& done);
+  Task<bool> flush(Handle file);
+  Task<void> flushed(Handle file, Completion<bool>& done);
 
   net::EpollLoop& loop_;
   FileSystem& files_;
@@ -399,18 +399,19 @@ Task<void> Mounted::unmounted() {
 }
 
 // A task of the mount, so that it does not outlive it.
-Task<void> Mounted::flush(Handle file) {
-  Completion<Ok> done;
+Task<bool> Mounted::flush(Handle file) {
+  Completion<bool> done;
   tasks_.add(flushed(file, done));
-  co_await done;
+  co_return co_await done;
 }
 
-Task<void> Mounted::flushed(Handle file, Completion<Ok>& done) {
+Task<void> Mounted::flushed(Handle file, Completion<bool>& done) {
+  bool safe = false;
   try {
-    co_await operations_.commit(file);
-  } catch (const std::bad_alloc&) {  // whoever waits goes on all the same
+    safe = co_await operations_.commit(file);
+  } catch (const std::bad_alloc&) {
   }
-  done.complete(Ok{});
+  done.complete(safe);
 }
 
 Task<void> Mounted::settled() {

@@ -89,8 +89,8 @@ class Operations {
   Task<void> fsync(fuse_req_t request, std::uint64_t number, std::uint64_t opened);
   Task<void> flush(fuse_req_t request, std::uint64_t number, fuse_file_info info);  // locks.cc
 
-  // What is kept of writes to the file is on stable storage, or lost.
-  Task<void> commit(nfs::client::Handle file);
+  // What is kept of writes to the file is on stable storage, or lost. False: it is kept on.
+  Task<bool> commit(nfs::client::Handle file);
 
   // Locks (locks.cc); only where FileSystem::has_locks().
   Task<void> getlk(fuse_req_t request, std::uint64_t number, fuse_file_info info,

@@ -50,7 +50,7 @@ rpc::Channel& FileSystem::channel() const {
   return protocol_->channel();
 }
 
-void FileSystem::set_flush(std::function<Task<void>(Handle file)> flush) {
+void FileSystem::set_flush(std::function<Task<bool>(Handle file)> flush) {
   protocol_->set_flush(std::move(flush));
 }
 

@@ -67,9 +67,10 @@ class FileSystem {
   const Handle& root() const { return root_; }
   const std::string& root_path() const { return root_path_; }
   // What is done before a file that the server has delegated for writing is given back (RFC 8881
-  // section 10.4.4), in version 4.1 and 4.2 with delegations; empty: nothing. Ends before close()
-  // of the Session does.
-  void set_flush(std::function<Task<void>(Handle file)> flush);
+  // section 10.4.4), in version 4.1 and 4.2 with delegations; empty: nothing. It yields false where
+  // data is neither on stable storage nor lost, so that it may be written again; it is called again
+  // then, for as long as a lease. Ends before close() of the Session does.
+  void set_flush(std::function<Task<bool>(Handle file)> flush);
   // The sizes in use.
   const TransferSizes& sizes() const { return sizes_; }
   rpc::Channel& channel() const;

@@ -69,8 +69,9 @@ class Protocol {
   // whichever of them share it.
   virtual Task<void> close() { co_return; }
   // What is done before a file that was delegated to this client for writing is given back (RFC
-  // 8881 section 10.4.4): what its user keeps of writes has to be safe by then. Empty: nothing.
-  using Flush = std::function<Task<void>(Handle file)>;
+  // 8881 section 10.4.4): what its user keeps of writes has to be safe by then. False: it is not,
+  // and may still be written again. Empty: nothing.
+  using Flush = std::function<Task<bool>(Handle file)>;
   virtual void set_flush(Flush) {}
   // A round trip.
   virtual Task<Outcome<Ok>> ping(OperationContext context) = 0;

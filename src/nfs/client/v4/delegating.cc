@@ -92,13 +92,21 @@ void SessionClient::recall_slots(v4::slotid4 highest) {
   session_.on_recall_slot(highest);
 }
 
+// RFC 8881 10.4.4: nothing is written again after others have written. After a lease the server may
+// have revoked the delegation, which protects nothing then.
+Task<bool> SessionClient::flushed(const Delegations::Return& delegation, TimePoint recalled) {
+  if (!delegation.for_writing || !flush_) co_return true;
+  const bool safe = co_await flush_(delegation.file.handle);
+  co_return safe || stop_.cancelled() || channel().loop().now() - recalled >= session_.lease();
+}
+
 // A server that does not know the delegation has revoked it, and waits until it is freed
 // (RFC 8881 18.38). False: nothing was heard of the server, or there was no memory.
-Task<bool> SessionClient::returned(const Delegations::Return& delegation) {
+Task<bool> SessionClient::returned(const Delegations::Return& delegation, TimePoint recalled) {
   try {
+    const bool ready = co_await flushed(delegation, recalled);
+    if (!ready) co_return false;
     const ProtocolOptions options = background_options();
-    // RFC 8881 10.4.4: nothing is written again after others have written.
-    if (delegation.for_writing && flush_) co_await flush_(delegation.file.handle);
     Request request;
     request.put_handle(delegation.file.handle);
     request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});
@@ -116,8 +124,9 @@ Task<bool> SessionClient::returned(const Delegations::Return& delegation) {
 
 // Whoever has the file open keeps the open. Until the server has it back it goes on to ask for it.
 Task<void> SessionClient::give_back(Delegations::Return delegation) {
+  const TimePoint recalled = channel().loop().now();
   for (;;) {
-    const bool done = co_await returned(delegation);
+    const bool done = co_await returned(delegation, recalled);
     if (done || stop_.cancelled()) break;
     co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
   }

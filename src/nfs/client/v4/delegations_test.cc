@@ -284,10 +284,10 @@ class Nfs4WriteDelegated : public Nfs4Delegated {
     must(files().write(open.file, 0, bytes_of(text)));
     must(files().close(open.file));
   }
-  Task<void> flush(Handle of) {
+  Task<bool> flush(Handle of) {
     EXPECT_EQ(delegations(), 1u) << "before it is given back";
     flushed.push_back(of);
-    co_return;
+    co_return flushed.size() > unsafe;
   }
   // What another client sees, who does not open the file.
   Attributes others_see() {
@@ -300,6 +300,7 @@ class Nfs4WriteDelegated : public Nfs4Delegated {
     return seen;
   }
   std::vector<Handle> flushed;
+  std::size_t unsafe = 0;  // how often data may still be written again after a flush
 };
 
 INSTANTIATE_TEST_SUITE_P(Minor, Nfs4WriteDelegated, ::testing::Values(1u, 2u),
@@ -338,6 +339,34 @@ TEST_P(Nfs4WriteDelegated, a_file_that_another_client_writes_is_given_back_when_
   must(files().write(open.file, 6, bytes_of("more")));
   EXPECT_EQ(must(files().getattr(file)).size, 10u) << "it stays open";
   must(files().close(open.file));
+  files().set_flush({});
+}
+
+TEST_P(Nfs4WriteDelegated, a_file_is_not_given_back_before_what_was_written_is_safe) {
+  files().set_flush([this](Handle of) { return flush(of); });
+  unsafe = 3;
+  write_it("mine");
+  EXPECT_TRUE(other_writes("theirs").ok());
+  EXPECT_EQ(flushed.size(), 4u);
+  EXPECT_EQ(delegations(), 0u);
+  files().set_flush({});
+}
+
+TEST_P(Nfs4WriteDelegated, a_file_whose_data_is_never_safe_is_given_back_after_a_lease) {
+  files().set_flush([this](Handle of) { return flush(of); });
+  unsafe = 1000;
+  write_it("mine");
+  SetAttributes mode;
+  mode.mode = 0400;
+  must(files().setattr(file, mode));
+  const TimePoint asked = loop.now();
+  loop.drain();
+  EXPECT_EQ(delegations(), 1u);
+  while (delegations() > 0 && loop.now() < asked + std::chrono::hours(1))
+    loop.pass(std::chrono::seconds(1));
+  const Duration lease = channel.server->nfs4.administration().lease();
+  EXPECT_GE(loop.now() - asked, lease);
+  EXPECT_LT(loop.now() - asked, 2 * lease);
   files().set_flush({});
 }
 

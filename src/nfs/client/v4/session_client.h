@@ -192,7 +192,8 @@ class SessionClient final : private Recalled {
   std::optional<Delegations::Now> written(const v4::nfs_fh4& file) override;
   void recall_slots(v4::slotid4 highest) override;
   Task<void> give_back(Delegations::Return delegation);
-  Task<bool> returned(const Delegations::Return& delegation);
+  Task<bool> flushed(const Delegations::Return& delegation, TimePoint recalled);
+  Task<bool> returned(const Delegations::Return& delegation, TimePoint recalled);
   void note_renewal_v40();
   void give_back_all();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
