@@ -3,6 +3,7 @@
 // can neither forge a value nor find inputs that collide.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -32,9 +33,9 @@ class SipHash {
   // The message piece by piece; how it is cut makes no difference.
   void add(Bytes bytes) {
     total_ += bytes.size();
-    if (used_ != 0) bytes = bytes.subspan(take(bytes));
+    if (used_ != 0 && !bytes.empty()) bytes = bytes.subspan(take(bytes));
     for (; bytes.size() >= 8; bytes = bytes.subspan(8)) absorb(word(bytes.data()));
-    take(bytes);
+    if (!bytes.empty()) take(bytes);
   }
 
   // Once, at the end.
@@ -46,17 +47,17 @@ class SipHash {
   }
 
  private:
-  // Little-endian, as the algorithm is defined.
-  static std::uint64_t word(const std::byte* from) {
+  // Little-endian, as the algorithm is defined; zeros stand for the bytes that are not there.
+  static std::uint64_t word(const std::byte* from, std::size_t size = 8) {
     std::uint64_t value = 0;
-    std::memcpy(&value, from, 8);
+    std::memcpy(&value, from, size);
     return std::endian::native == std::endian::little ? value : __builtin_bswap64(value);
   }
   // Into the word that is not whole yet, as many bytes as it has room for.
   std::size_t take(Bytes bytes) {
-    std::size_t count = 0;
-    for (; used_ < 8 && count < bytes.size(); ++used_)
-      tail_ |= std::to_integer<std::uint64_t>(bytes[count++]) << 8 * used_;
+    const std::size_t count = std::min(8 - used_, bytes.size());
+    tail_ |= word(bytes.data(), count) << 8 * used_;
+    used_ += count;
     if (used_ == 8) {
       absorb(std::exchange(tail_, 0));
       used_ = 0;

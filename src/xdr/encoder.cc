@@ -31,17 +31,6 @@ void Encoder::fixed_opaque(Bytes bytes) {
   std::memcpy(at, bytes.data(), bytes.size());
 }
 
-// The complete stream stays below 2^32 bytes: nothing longer can be described by a Position or a
-// record mark.
-bool Encoder::length_word(std::size_t length, std::uint32_t bound) {
-  if (length > bound || length > kUnbounded - 8 - std::size_t{position()}) {
-    fail(Error::TooLong);
-    return false;
-  }
-  u32(static_cast<std::uint32_t>(length));
-  return true;
-}
-
 void Encoder::note(ItemId id, std::size_t length, bool in_head, Rope bytes) {
   Item item;
   if (watches(id)) {

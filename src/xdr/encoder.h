@@ -124,7 +124,16 @@ class Encoder {
   }
   void grow(std::size_t length);
   void pad_after(std::size_t length);
-  bool length_word(std::size_t length, std::uint32_t bound);
+  // The complete stream stays below 2^32 bytes: nothing longer can be described by a Position or a
+  // record mark.
+  [[gnu::always_inline]] bool length_word(std::size_t length, std::uint32_t bound) {
+    const bool fits = length <= bound && length <= kUnbounded - 8 - std::size_t{position()};
+    if (fits)
+      u32(static_cast<std::uint32_t>(length));
+    else
+      fail(Error::TooLong);
+    return fits;
+  }
   void note(ItemId id, std::size_t length, bool in_head, Rope bytes);
 
   std::span<const ItemId> watched_;

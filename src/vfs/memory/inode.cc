@@ -3,25 +3,24 @@
 namespace stag::vfs::memory {
 
 Attributes Inode::attributes(std::uint64_t file_system_id) const {
-  Attributes result;
-  result.type = type;
-  result.mode = mode;
-  result.links = links;
-  result.uid = uid;
-  result.gid = gid;
-  result.size = data.size();
-  result.used = data.stored();
-  if (type == FileType::Symlink) result.size = target.size();
-  if (is_directory()) result.size = result.used = 4096 + 64 * entries->size();
-  result.device = device;
-  result.file_system_id = file_system_id;
-  result.file_id = id;
-  result.accessed = accessed;
-  result.modified = modified;
-  result.changed = changed;
-  result.change = change;
-  result.created = created;
-  return result;
+  std::uint64_t size = data.size(), used = data.stored();
+  if (type == FileType::Symlink) size = target.size();
+  if (is_directory()) size = used = 4096 + 64 * entries->size();
+  return {.type = type,
+          .mode = mode,
+          .links = links,
+          .uid = uid,
+          .gid = gid,
+          .size = size,
+          .used = used,
+          .device = device,
+          .file_system_id = file_system_id,
+          .file_id = id,
+          .accessed = accessed,
+          .modified = modified,
+          .changed = changed,
+          .change = change,
+          .created = created};
 }
 
 void Inode::touch_data(Time now) {
