@@ -36,6 +36,7 @@ struct FileResults {
   v4::READ4resok read;
   v4::WRITE4resok written;
 };
+const FileResults kFailed{v4::NFS4ERR_DELAY, {}, {}};
 
 // COMPOUND as a procedure of SEQUENCE, PUTFH and one operation more, without lists.
 struct FileCompound {
@@ -146,7 +147,10 @@ struct Nfs41File::State {
   Task<bool> open_file(rpc::Client& client, std::string name);
   v4::SEQUENCE4args next_in(Slot& slot) const;
   Task<FileResults> run(const Operation& operation, std::span<const rpc::ResultBuffer> sinks);
-  Task<bool> getattr();
+  static bool succeeded(const FileResults& results, State&) {
+    return results.status == v4::NFS4_OK;
+  }
+  Eventual<bool> getattr();
   Task<bool> read(std::uint64_t offset, MutableBytes memory);
   Task<bool> write(std::uint64_t offset, Bytes data);
   bool fail(std::string why);
@@ -242,11 +246,9 @@ Task<bool> Nfs41File::State::open_file(rpc::Client& client, std::string name) {
 
 Task<FileResults> Nfs41File::State::run(const Operation& operation,
                                         std::span<const rpc::ResultBuffer> sinks) {
-  FileResults failed;
-  failed.status = v4::NFS4ERR_DELAY;
   if (free_.empty()) {
     fail("more operations at a time than the server grants slots");
-    co_return failed;
+    co_return kFailed;
   }
   Slot slot = free_.back();
   free_.pop_back();
@@ -259,12 +261,11 @@ Task<FileResults> Nfs41File::State::run(const Operation& operation,
   free_.push_back(slot);
   if (results && results->status == v4::NFS4_OK) co_return *std::move(results);
   fail(results ? "status " + std::to_string(results->status) : results.error().message());
-  co_return failed;
+  co_return kFailed;
 }
 
-Task<bool> Nfs41File::State::getattr() {
-  const FileResults results = co_await run(getattr_, {});
-  co_return results.status == v4::NFS4_OK;
+Eventual<bool> Nfs41File::State::getattr() {
+  return Eventual<bool>::converted<succeeded>(run(getattr_, {}), *this);
 }
 
 Task<bool> Nfs41File::State::read(std::uint64_t offset, MutableBytes memory) {
@@ -295,7 +296,7 @@ Task<Result<Ok, std::string>> Nfs41File::open(rpc::Channel& channel, rpc::Creden
                                               std::string name) {
   return state_->open(channel, std::move(credentials), std::move(name));
 }
-Task<bool> Nfs41File::getattr() {
+Eventual<bool> Nfs41File::getattr() {
   return state_->getattr();
 }
 Task<bool> Nfs41File::read(std::uint64_t offset, MutableBytes memory) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/eventual.h"
 #include "base/result.h"
 #include "base/task.h"
 #include "rpc/channel.h"
@@ -33,7 +34,7 @@ class Nfs41File {
                                      std::string name);
 
   // False: trouble() says why. Reading or writing fewer bytes than asked for is a failure.
-  Task<bool> getattr();
+  Eventual<bool> getattr();
   Task<bool> read(std::uint64_t offset, MutableBytes memory);
   Task<bool> write(std::uint64_t offset, Bytes data);
   const std::string& trouble() const;

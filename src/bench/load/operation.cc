@@ -77,7 +77,7 @@ Eventual<bool> Workload::once(Operation operation, MutableBytes block) {
   return moved(*this, files_->write(file_, at, block, nfs::client::Stability::Unstable));
 }
 
-Task<bool> Workload::once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block) {
+Eventual<bool> Workload::once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block) {
   if (operation == Operation::Getattr) return nfs4_file_->getattr();
   if (operation == Operation::Read) return nfs4_file_->read(at, block);
   return nfs4_file_->write(at, block);

@@ -29,7 +29,7 @@ class Workload {
  private:
   Task<void> worker(Operation operation, unsigned index);
   Eventual<bool> once(Operation operation, MutableBytes block);
-  Task<bool> once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block);
+  Eventual<bool> once_by_nfs4(Operation operation, std::uint64_t at, MutableBytes block);
 
   nfs::client::FileSystem* files_ = nullptr;
   nfs::client::Handle file_;
