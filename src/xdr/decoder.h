@@ -136,8 +136,9 @@ class Decoder {
 
   // The position in the complete stream: reduced data and its padding count.
   std::uint32_t position() const { return static_cast<std::uint32_t>(offset_) + reduced_; }
-  // Inline bytes not yet read.
+  // Inline bytes not yet read: how many, and a view into the payload.
   std::size_t remaining() const { return payload_.size() - offset_; }
+  Bytes ahead() const { return payload_.bytes().subspan(offset_); }
   // Takes the inline bytes not yet read; none remain.
   Buffer rest();
 

@@ -96,8 +96,8 @@ v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
 
 // RFC 8881 2.6.3.1.1: whether what follows an operation that puts a filehandle is what a caller
 // with any flavor may ask, or refuses a wrong one itself.
-Compound::Security security_of(const std::pmr::vector<OperationList::Entry>& entries,
-                               std::size_t index, std::uint32_t minor) {
+Compound::Security security_of(const OperationList::Entries& entries, std::size_t index,
+                               std::uint32_t minor) {
   while (++index < entries.size() && entries[index].number == v4::OP_SAVEFH) continue;
   if (index == entries.size()) return Compound::Security::Deferred;
   bool deferred = false;
@@ -206,6 +206,7 @@ class Interpreter {
         call_(call),
         list_(list),
         cleanup_(compound, list),
+        limit_(limit_of(compound, call)),
         results_(encoder, list.tag()),
         observer_(observer) {}
 
@@ -286,10 +287,9 @@ class Interpreter {
       compound_.set_security(cleanup_.any()
                                  ? Compound::Security::Deferred
                                  : security_of(list_.entries(), index, compound_.minor()));
-    const Limit limit = limit_of(compound_, call_);
     const std::uint64_t used = std::uint64_t{results_.size()} + kOperationHeader;
-    compound_.set_results_left(limit.bytes > used ? limit.bytes - used : 0);
-    return entry.row->modifies_with > compound_.results_left() ? limit.status : v4::NFS4_OK;
+    compound_.set_results_left(limit_.bytes > used ? limit_.bytes - used : 0);
+    return entry.row->modifies_with > compound_.results_left() ? limit_.status : v4::NFS4_OK;
   }
 
   // RFC 8881 2.10.6.4: a result that is too long for the session is taken back. That of a modifying
@@ -315,6 +315,7 @@ class Interpreter {
   CallContext& call_;
   const OperationList& list_;
   const MachineCleanup cleanup_;
+  const Limit limit_;
   Results results_;
   std::size_t next_ = 0;
   bool runs_ = false;  // the operation that is next, unless it was refused

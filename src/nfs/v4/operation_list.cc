@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::size_t kSample = 128;
 
-Buffer sample_of(xdr::Decoder decoder) {
-  const Buffer rest = decoder.rest();
-  return rest.slice(0, std::min(rest.size(), kSample));
-}
-
 }  // namespace
 
 OperationList::~OperationList() {
@@ -26,29 +21,28 @@ bool OperationList::decode(xdr::Decoder& decoder) {
       !decoder.count(sent_, xdr::kUnbounded, 4))
     return false;
   const std::uint32_t decoded = std::min(sent_, kMaxOperations);
-  entries_.reserve(decoded);
   for (std::uint32_t i = 0; i < decoded; ++i) {
-    entries_.push_back(decode_one(decoder));
-    if (i == 0) sample_ = sample_of(decoder);
-    if (entries_.back().refusal != v4::NFS4_OK) break;
+    Entry& entry = entries_.emplace_back();
+    decode_one(decoder, entry);
+    if (i == 0) sample_ = decoder.ahead().first(std::min(decoder.remaining(), kSample));
+    if (entry.refusal != v4::NFS4_OK) break;
   }
   size_ = decoder.position() - begin;
   return true;
 }
 
-OperationList::Entry OperationList::decode_one(xdr::Decoder& decoder) {
-  Entry entry;
-  if (!decoder.u32(entry.number)) return {v4::OP_ILLEGAL, nullptr, nullptr, v4::NFS4ERR_BADXDR};
-  entry.row = find_operation(minor_, entry.number);
-  // 16.2.3: an operation that is not defined in this minor version.
-  if (entry.row == nullptr) return {v4::OP_ILLEGAL, nullptr, nullptr, v4::NFS4ERR_OP_ILLEGAL};
-  if (entry.row->decode == nullptr) {
+void OperationList::decode_one(xdr::Decoder& decoder, Entry& entry) {
+  if (decoder.u32(entry.number)) entry.row = find_operation(minor_, entry.number);
+  if (entry.row == nullptr) {
+    // 16.2.3: an operation that is not defined in this minor version.
+    entry.number = v4::OP_ILLEGAL;
+    entry.refusal = decoder.ok() ? v4::NFS4ERR_OP_ILLEGAL : v4::NFS4ERR_BADXDR;
+  } else if (entry.row->decode == nullptr) {
     entry.refusal = v4::NFS4ERR_NOTSUPP;
-    return entry;
+  } else {
+    entry.arguments = entry.row->decode(decoder, memory_);
+    if (entry.arguments == nullptr) entry.refusal = v4::NFS4ERR_BADXDR;
   }
-  entry.arguments = entry.row->decode(decoder, memory_);
-  if (entry.arguments == nullptr) entry.refusal = v4::NFS4ERR_BADXDR;
-  return entry;
 }
 
 }  // namespace stag::nfs::nfs4

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <memory_resource>
-#include <vector>
 
+#include "base/inline_vector.h"
 #include "nfs/v4/operation.h"
 
 namespace stag::nfs::nfs4 {
@@ -34,24 +34,25 @@ class OperationList {
   std::uint32_t minor() const { return minor_; }
   // Those that the client sent, whether or not they were decoded.
   std::uint32_t sent() const { return sent_; }
-  const std::pmr::vector<Entry>& entries() const { return entries_; }
+  using Entries = InlineVector<Entry, 16>;
+  const Entries& entries() const { return entries_; }
   // Bytes of the arguments.
   std::uint32_t size() const { return size_; }
   // The first bytes behind the first operation: what another request with the same SEQUENCE would
   // most likely differ in.
-  Bytes sample() const { return sample_.bytes(); }
+  Bytes sample() const { return sample_; }
 
  private:
-  Entry decode_one(xdr::Decoder& decoder);
+  void decode_one(xdr::Decoder& decoder, Entry& entry);
 
-  std::array<std::byte, 1536> own_;
+  std::array<std::byte, 1024> own_;
   std::pmr::monotonic_buffer_resource memory_{own_.data(), own_.size()};
   Bytes tag_;
   std::uint32_t minor_ = 0;
   std::uint32_t sent_ = 0;
   std::uint32_t size_ = 0;
-  Buffer sample_;
-  std::pmr::vector<Entry> entries_{&memory_};
+  Bytes sample_;
+  Entries entries_;
 };
 
 }  // namespace stag::nfs::nfs4

@@ -1,5 +1,8 @@
 #include "nfs/v4/session_slot.h"
 
+#include <functional>
+#include <span>
+
 #include "base/completion.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
@@ -24,7 +27,9 @@ state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUEN
                                      const Compound& compound) {
   SipHash hash(process_sip_key());
   compound.add_principal(hash);
-  hash.add(list.sample());
+  // Who makes two samples collide misleads itself; it cannot pass for somebody else.
+  const std::size_t sample = std::hash<std::string_view>()(text_of(list.sample()));
+  hash.add(std::as_bytes(std::span(&sample, 1)));
   state::SequenceArgs to;
   to.sessionid = args.sa_sessionid;
   to.connection = connection_of(compound);
@@ -80,8 +85,9 @@ std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& ar
     case state::Sequenced::Kind::Run:
       break;
     case state::Sequenced::Kind::Replay:
-      if (sequenced.reply == nullptr) return Begun{to_result(args, sequenced), {}, true};
-      return Begun{{}, static_cast<const KeptResults&>(*sequenced.reply).stream};
+      if (sequenced.reply == nullptr) return Begun{to_result(args, sequenced), nullptr, true};
+      kept_ = std::static_pointer_cast<const KeptResults>(std::move(sequenced.reply));
+      return Begun{{}, &kept_->stream};
     default:
       return Begun{refused(to_nfsstat4(sequenced.status))};
   }

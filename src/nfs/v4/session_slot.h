@@ -18,8 +18,9 @@ class SessionSlot {
 
   struct Begun {
     v4::SEQUENCE4res result;
-    // The results of the whole COMPOUND, when it is one that ran before.
-    std::optional<xdr::Stream> replay{};
+    // The results of the whole COMPOUND, which this SessionSlot has, when it is one that ran
+    // before.
+    const xdr::Stream* replay = nullptr;
     // It ran before and its results were not kept (2.10.6.1.3).
     bool uncached = false;
   };

@@ -73,8 +73,9 @@ class AttributeSet {
   // Without the words at the end that are zero.
   v4::bitmap4 bitmap() const { return {words_.begin(), words_.begin() + used()}; }
   void encode(xdr::Encoder& encoder) const {
-    encoder.u32(used());
-    for (std::uint32_t i = 0; i < used(); ++i) encoder.u32(words_[i]);
+    const std::uint32_t count = used();
+    encoder.u32(count);
+    for (std::uint32_t i = 0; i < count; ++i) encoder.u32(words_[i]);
   }
 
  private:

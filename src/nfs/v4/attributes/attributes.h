@@ -25,6 +25,8 @@ AttributeSet exclusive_create_attributes();
 
 // What is known of one object when its attributes are encoded.
 struct AttributeSource {
+  // Not defaulted, so that whoever makes one in place does not fill it with zeros first.
+  AttributeSource() {}
   vfs::Attributes attributes;
   v4::fsid4 fsid;
   std::uint64_t mounted_on_fileid = 0;
@@ -35,7 +37,7 @@ struct AttributeSource {
   // Each is needed only where wants_...() says so. Without `acls` no list is encoded.
   std::optional<vfs::Usage> usage;
   std::optional<vfs::Acls> acls;
-  FileHandles::Sealed handle{};
+  FileHandles::Sealed handle;
 };
 
 // Whether encoding `asked` takes more than an object's own attributes.

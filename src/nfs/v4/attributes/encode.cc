@@ -56,13 +56,8 @@ void put_acl(Encoder& to, const Source& of) {
   for (const v4::nfsace4& ace : aces) encode(to, ace);
 }
 
-// What version 4.2 added.
-constexpr AttributeSet kOfMinor2{v4::FATTR4_CLONE_BLKSIZE, v4::FATTR4_XATTR_SUPPORT};
-
 // Those that there are in the source's minor version.
-AttributeSet readable_of(const Source& source) {
-  return source.minor < 2 ? readable_attributes() - kOfMinor2 : readable_attributes();
-}
+AttributeSet readable_of(const Source& source);
 
 struct Readable {
   std::uint32_t number;
@@ -165,9 +160,12 @@ constexpr Readable kOfFileSystem[] = {
     {v4::FATTR4_XATTR_SUPPORT, [](Encoder& to, const Source& of) { to.boolean(of.limits.xattrs); }},
 };
 
+// What version 4.2 added.
+constexpr AttributeSet kOfMinor2{v4::FATTR4_CLONE_BLKSIZE, v4::FATTR4_XATTR_SUPPORT};
+
 struct Table {
   std::array<EncodeOne, AttributeSet::kSize> encode{};
-  AttributeSet readable;
+  AttributeSet readable, readable_before_minor2;
 
   template <std::size_t N>
   constexpr void add(const Readable (&entries)[N]) {
@@ -183,8 +181,13 @@ constexpr Table kReadableTable = [] {
   table.add(kRequired);
   table.add(kOfObject);
   table.add(kOfFileSystem);
+  table.readable_before_minor2 = table.readable - kOfMinor2;
   return table;
 }();
+
+AttributeSet readable_of(const Source& source) {
+  return source.minor < 2 ? kReadableTable.readable_before_minor2 : kReadableTable.readable;
+}
 
 // The bytes that `write` encodes, behind their length, as one opaque.
 template <class Write>
@@ -228,7 +231,7 @@ bool wants_handle(AttributeSet asked) {
 
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
   AttributeSet given = asked & readable_of(source);
-  if (!source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
+  if (given.has(v4::FATTR4_ACL) && !source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
   given.encode(encoder);
   put_values(encoder, [&] {
     given.for_each([&](std::uint32_t number) { kReadableTable.encode[number](encoder, source); });

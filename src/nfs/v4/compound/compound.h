@@ -139,8 +139,8 @@ class Compound {
   std::uint32_t minor_;
   std::uint64_t results_left_ = 0;
   Security security_ = Security::Checked;
-  Object current_{};
-  Object saved_{};
+  Object current_;  // no {}, which would fill them with zeros first
+  Object saved_;
   v4::stateid4 current_stateid_{};
   v4::stateid4 saved_stateid_{};
   std::optional<OccupiedSlot> slot_{};
