@@ -3,28 +3,22 @@
 // section 9).
 #include <gtest/gtest.h>
 
-#include <array>
-
-#include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/held_world.h"
 
 namespace stag::nfs::client {
 namespace {
 
 using testing::Accident;
+using testing::HeldWorld;
 using testing::Nfs4ClientWorld;
 
-constexpr std::uint32_t kBoth = access::kRead | access::kModify;
-constexpr LockOwner kMine{1, 1};
-constexpr LockOwner kYours{1, 2};
-constexpr FileLock kTen{0, 10, true};
-constexpr FileLock kAll{0, 0, true};
 // In version 4.0 it takes its full time, as no client says that it is done.
 constexpr Duration kLongerThanGrace = std::chrono::seconds(110);
 
-class Nfs4Held : public ::testing::TestWithParam<std::uint32_t>, public Nfs4ClientWorld {
+class Nfs4Held : public ::testing::TestWithParam<std::uint32_t>, public HeldWorld {
  protected:
   Nfs4Held() : Nfs4Held(false) {}
-  explicit Nfs4Held(bool records) : Nfs4ClientWorld(GetParam()) {
+  explicit Nfs4Held(bool records) : HeldWorld(GetParam()) {
     options.calls.timeout = kLongerThanGrace;
     if (!records) return;
     channel.keep_records();
@@ -32,12 +26,6 @@ class Nfs4Held : public ::testing::TestWithParam<std::uint32_t>, public Nfs4Clie
   }
   void TearDown() override {
     if (protocol) run(closed());
-  }
-  template <class T>
-  T must(Task<Outcome<T>> task) {
-    Outcome<T> outcome = run(std::move(task));
-    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
-    return outcome ? std::move(*outcome) : T{};
   }
   template <class T>
   Status status(Task<Outcome<T>> task) {
@@ -260,9 +248,9 @@ TEST_P(Nfs4Held, an_open_that_an_administrator_revokes_is_made_again_without_its
 }
 
 // The same life, with one accident.
-class Nfs4HeldAccidents : public Nfs4ClientWorld {
+class Nfs4HeldAccidents : public HeldWorld {
  public:
-  explicit Nfs4HeldAccidents(std::uint32_t minor) : Nfs4ClientWorld(minor) {
+  explicit Nfs4HeldAccidents(std::uint32_t minor) : HeldWorld(minor) {
     options.calls.timeout = kLongerThanGrace;
     channel.keep_records();
     channel.restart();

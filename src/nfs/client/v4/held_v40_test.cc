@@ -2,32 +2,18 @@
 // (RFC 7530 sections 9.1.7 to 9.1.11, 16.16, 16.37).
 #include <gtest/gtest.h>
 
-#include <array>
-
-#include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/held_world.h"
 
 namespace stag::nfs::client {
 namespace {
 
 using testing::Accident;
-using testing::Nfs4ClientWorld;
+using testing::HeldWorld;
 
-constexpr std::uint32_t kOpenForBoth = access::kRead | access::kModify;
-constexpr LockOwner kOne{1, 1};
-constexpr LockOwner kTwo{1, 2};
-constexpr FileLock kFirstTen{0, 10, true};
-constexpr FileLock kEverything{0, 0, true};
-
-class Nfs40Held : public ::testing::Test, public Nfs4ClientWorld {
+class Nfs40Held : public ::testing::Test, public HeldWorld {
  protected:
-  Nfs40Held() : Nfs4ClientWorld(0) {}
+  Nfs40Held() : HeldWorld(0) {}
   void TearDown() override { run(closed()); }
-  template <class T>
-  T must(Task<Outcome<T>> task) {
-    Outcome<T> outcome = run(std::move(task));
-    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
-    return outcome ? std::move(*outcome) : T{};
-  }
   template <class T>
   Status status(Task<Outcome<T>> task) {
     const Outcome<T> outcome = run(std::move(task));
@@ -40,7 +26,7 @@ class Nfs40Held : public ::testing::Test, public Nfs4ClientWorld {
   }
   File made(const std::string& name = "file") {
     return must(files().create_open(files().root(), name, {.mode = 0644}, CreateMode::Unchecked,
-                                    kOpenForBoth))
+                                    kBoth))
         .file;
   }
   // The call that comes next is executed or not, and nobody hears of it.
@@ -63,7 +49,7 @@ class Nfs40Held : public ::testing::Test, public Nfs4ClientWorld {
 
 TEST_F(Nfs40Held, an_owner_that_was_confirmed_once_serves_the_next_open) {
   const Handle file = must(files().create(files().root(), "file", {.mode = 0644})).handle;
-  EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(file, kOpenForBoth)).file)); }), 2)
+  EXPECT_EQ(calls_of([&] { must(files().close(must(files().open(file, kBoth)).file)); }), 2)
       << "OPEN and CLOSE";
 }
 
@@ -81,26 +67,25 @@ TEST_F(Nfs40Held, each_open_that_is_held_has_an_owner_of_its_own) {
 TEST_F(Nfs40Held,
        a_lock_owner_locks_by_several_opens_of_a_file_and_is_released_with_its_last_lock) {
   const File first = made();
-  const File second = must(files().open(first.handle, kOpenForBoth)).file;
-  must(files().lock(first, kOne, kFirstTen));
-  must(files().lock(second, kOne, {5, 20, true}));
-  must(files().unlock(first, kOne, kEverything));
-  must(files().lock(first, kOne, {100, 1, true}));
-  must(files().unlock(first, kOne, kEverything));
-  must(files().unlock(second, kOne, kEverything));
+  const File second = must(files().open(first.handle, kBoth)).file;
+  must(files().lock(first, kMine, kTen));
+  must(files().lock(second, kMine, {5, 20, true}));
+  must(files().unlock(first, kMine, kAll));
+  must(files().lock(first, kMine, {100, 1, true}));
+  must(files().unlock(first, kMine, kAll));
+  must(files().unlock(second, kMine, kAll));
   EXPECT_EQ(held().locks, 0u);
-  must(files().lock(second, kTwo, kEverything));
+  must(files().lock(second, kYours, kAll));
   must(files().close(second));
   must(files().close(first));
 }
 
 TEST_F(Nfs40Held, a_lock_that_was_denied_may_be_had_later) {
   const File file = made();
-  must(files().lock(file, kOne, kFirstTen));
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(status(files().lock(file, kTwo, kFirstTen)), Status::Locked);
-  must(files().unlock(file, kOne, kEverything));
-  must(files().lock(file, kTwo, kFirstTen));
+  must(files().lock(file, kMine, kTen));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(status(files().lock(file, kYours, kTen)), Status::Locked);
+  must(files().unlock(file, kMine, kAll));
+  must(files().lock(file, kYours, kTen));
   EXPECT_EQ(held().locks, 1u);
   must(files().close(file));
 }
@@ -114,14 +99,14 @@ TEST_F(Nfs40Held, a_file_that_others_have_renamed_is_stale_until_it_is_found_aga
     must(theirs.rename(files().root(), "file", files().root(), "moved"));
     must(theirs.create(files().root(), "file", {.mode = 0644}));
   }
-  EXPECT_EQ(status(files().open(file, kOpenForBoth)), Status::Stale);
+  EXPECT_EQ(status(files().open(file, kBoth)), Status::Stale);
   EXPECT_EQ(held().opens, 0u) << "the other file was closed again";
   must(files().lookup(files().root(), "moved"));
-  const File found = must(files().open(file, kOpenForBoth)).file;
+  const File found = must(files().open(file, kBoth)).file;
   EXPECT_EQ(found.handle, file);
   EXPECT_NE(found.open, 0u);
   must(files().rename(files().root(), "moved", files().root(), "mine"));
-  must(files().close(must(files().open(file, kOpenForBoth)).file));
+  must(files().close(must(files().open(file, kBoth)).file));
   must(files().close(found));
 }
 
@@ -130,9 +115,9 @@ TEST_F(Nfs40Held, a_file_whose_name_is_not_known_is_used_without_an_open) {
   auto other = run(nfs4::Nfs4::connect(channel, options.calls));
   ASSERT_TRUE(other.ok());
   FileSystem theirs(*other, files().root(), "/data", options);
-  const Opened open = must(theirs.open(file, kOpenForBoth));
+  const Opened open = must(theirs.open(file, kBoth));
   EXPECT_EQ(open.file.open, 0u);
-  EXPECT_EQ(status(theirs.lock(open.file, kOne, kFirstTen)), Status::NotSupported);
+  EXPECT_EQ(status(theirs.lock(open.file, kMine, kTen)), Status::NotSupported);
   must(theirs.write(open.file, 0, bytes_of("text")));
 }
 
@@ -146,9 +131,9 @@ INSTANTIATE_TEST_SUITE_P(Of, Nfs40Lost, ::testing::Values(Accident::Lost, Accide
 TEST_P(Nfs40Lost, OPEN_is_made_again) {
   const File file = made();
   lose_the_next(GetParam());
-  lost(files().open(file.handle, kOpenForBoth));
-  const File again = must(files().open(file.handle, kOpenForBoth)).file;
-  must(files().lock(again, kOne, kFirstTen));
+  lost(files().open(file.handle, kBoth));
+  const File again = must(files().open(file.handle, kBoth)).file;
+  must(files().lock(again, kMine, kTen));
   must(files().close(again));
   must(files().close(file));
 }
@@ -156,12 +141,12 @@ TEST_P(Nfs40Lost, OPEN_is_made_again) {
 TEST_P(Nfs40Lost, first_LOCK_is_found_again) {
   const File file = made();
   lose_the_next(GetParam());
-  lost(files().lock(file, kOne, kFirstTen));
-  must(files().lock(file, kOne, {5, 20, true}));
-  EXPECT_EQ(status(files().lock(file, kTwo, {24, 1, true})), Status::Locked);
-  must(files().unlock(file, kOne, kEverything));
+  lost(files().lock(file, kMine, kTen));
+  must(files().lock(file, kMine, {5, 20, true}));
+  EXPECT_EQ(status(files().lock(file, kYours, {24, 1, true})), Status::Locked);
+  must(files().unlock(file, kMine, kAll));
   EXPECT_EQ(held().locks, 0u);
-  must(files().lock(file, kTwo, kEverything));
+  must(files().lock(file, kYours, kAll));
   must(files().close(file));
   EXPECT_EQ(held().opens, 0u);
 }
@@ -169,7 +154,7 @@ TEST_P(Nfs40Lost, first_LOCK_is_found_again) {
 TEST_P(Nfs40Lost, first_LOCK_is_taken_back_with_the_open) {
   const File file = made();
   lose_the_next(GetParam());
-  lost(files().lock(file, kOne, kFirstTen));
+  lost(files().lock(file, kMine, kTen));
   must(files().close(file));
   EXPECT_EQ(held().opens, 0u);
   EXPECT_EQ(held().locks, 0u);
@@ -177,15 +162,15 @@ TEST_P(Nfs40Lost, first_LOCK_is_taken_back_with_the_open) {
 
 TEST_P(Nfs40Lost, LOCK_and_LOCKU_leave_their_owner_intact) {
   const File file = made();
-  must(files().lock(file, kOne, kFirstTen));
+  must(files().lock(file, kMine, kTen));
   lose_the_next(GetParam());
-  lost(files().lock(file, kOne, {20, 10, true}));
-  must(files().lock(file, kOne, {40, 10, true}));
+  lost(files().lock(file, kMine, {20, 10, true}));
+  must(files().lock(file, kMine, {40, 10, true}));
   lose_the_next(GetParam());
-  lost(files().unlock(file, kOne, {0, 5, true}));
-  must(files().lock(file, kOne, {60, 10, true}));
-  EXPECT_EQ(status(files().lock(file, kTwo, {65, 1, true})), Status::Locked);
-  must(files().unlock(file, kOne, kEverything));
+  lost(files().unlock(file, kMine, {0, 5, true}));
+  must(files().lock(file, kMine, {60, 10, true}));
+  EXPECT_EQ(status(files().lock(file, kYours, {65, 1, true})), Status::Locked);
+  must(files().unlock(file, kMine, kAll));
   EXPECT_EQ(held().locks, 0u);
   std::array<std::byte, 4> to;
   EXPECT_EQ(status(files().read(file, 0, to)), Status::Ok) << "nothing was lost";
@@ -198,7 +183,7 @@ TEST_P(Nfs40Lost, CLOSE_leaves_no_owner_that_others_would_get) {
   lose_the_next(GetParam());
   lost(files().close(first));
   const File second = made("second");
-  must(files().lock(second, kOne, kFirstTen));
+  must(files().lock(second, kMine, kTen));
   must(files().close(second));
 }
 
