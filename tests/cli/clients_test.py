@@ -153,6 +153,7 @@ class Clients(Case):
     def test_of_the_command_line(self):
         self.bad(2, "use list, opens, locks", "everything")
         self.bad(2, "expire whom or what?", "expire")
+        self.bad(2, "adopt whose clients?", "adopt")
         self.bad(2, "opens takes no '7'; --client 7", "opens", "7")
         self.bad(2, "--client is for listings", "expire", "7", "--client", "7")
 
@@ -219,6 +220,7 @@ class Clients(Case):
         self.assertIn("anna", ask(65534, {"command": "clients"}))
         self.assertIn("only root and the user of the server may change anything", ask(65534, {"command": "expire", "client": self.number(anna)}))
         self.assertIn("only root", ask(65534, {"command": "revoke", "stateid": "0" * 24}))
+        self.assertIn("only root", ask(65534, {"command": "adopt", "directory": self.folder}))
         self.assertEqual(len(self.rows()), 1)
         result = stag("serve", "--state", os.path.join(self.folder, "second"), "--export", "/m=memory", "--control-group", "no such group")
         self.assertIn("there is no group 'no such group'", result.stderr)

@@ -76,7 +76,14 @@ std::string header_of(std::string_view what) {
                      "DELEGS", "SESS", "CALLBACK", "NAME");
 }
 
+std::string adopted_line(const JsonObject& row) {
+  if (row.number("adopted") == 0) return "There are no clients to be adopted.";
+  return fmt::format("{} adopted; they may reclaim for {} s.", number(row, "adopted"),
+                     number(row, "grace"));
+}
+
 std::string line_of(std::string_view what, const JsonObject& row) {
+  if (what == "adopt") return adopted_line(row);
   if (what == "opens") return open_line(row);
   if (what == "locks") return lock_line(row);
   if (what == "delegations") return delegation_line(row);
@@ -90,7 +97,8 @@ class Clients final : public Command {
   Exit run() override;
 
  private:
-  bool changes() const { return what_ == "expire" || what_ == "revoke"; }
+  bool adopts() const { return what_ == "adopt"; }
+  bool changes() const { return what_ == "expire" || what_ == "revoke" || adopts(); }
   bool listed() const {
     return what_ == "list" || what_ == "opens" || what_ == "locks" || what_ == "delegations";
   }
@@ -110,7 +118,8 @@ About Clients::about() const {
           "  stag clients list\n"
           "  stag clients opens --client 6442450945\n"
           "  stag clients expire 6442450945\n"
-          "  stag clients revoke 5f3a00010000004000000001\n",
+          "  stag clients revoke 5f3a00010000004000000001\n"
+          "  stag clients adopt /srv/gateways/a\n",
           "WHAT is one of:\n"
           "  list             the clients of NFS version 4, and hosts with locks by NLM\n"
           "                   (ADDRESS/NAME) [the default]\n"
@@ -119,6 +128,10 @@ About Clients::about() const {
           "  expire CLIENT    end a client: what it holds is free at once\n"
           "  revoke ID        take away one open, lock or delegation, by its stateid; a lock by\n"
           "                   NLM by the 16 digits in its place (its host is not told)\n"
+          "  adopt DIR        take over the clients of another gateway of the same file system\n"
+          "                   that is lost, by its state directory, before its address is moved\n"
+          "                   here: they reclaim their opens and locks, and nobody gets new ones\n"
+          "                   until they have, or their time is over (--grace, --lease of serve)\n"
           "\nA client is 'confirmed', 'unconfirmed', or 'courtesy': its lease has run out, and it\n"
           "keeps what it holds until somebody wants it. IDLE is the time in seconds since it\n"
           "renewed its lease. CALLBACK says whether the server can call it: up, down, unknown\n"
@@ -135,22 +148,26 @@ void Clients::declare(Arguments& arguments) {
                  "without root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
   arguments.text("--control", control_, "PATH", "the server's control socket [that of --state]");
   arguments.positional("WHAT", what_, "what to list, or what to do", false);
-  arguments.positional("ID", target_, "client or stateid, of expire and revoke", false);
+  arguments.positional("ID", target_, "client, stateid or directory, of expire, revoke and adopt",
+                       false);
 }
 
 Exit Clients::run() {
   if (!listed() && !changes())
     return misused(fmt::format(
-        "'{}' is unknown; use list, opens, locks, delegations, expire or revoke", what_));
+        "'{}' is unknown; use list, opens, locks, delegations, expire, revoke or adopt", what_));
   if (changes() != !target_.empty())
     return misused(
         changes()
-            ? fmt::format("{} whom or what? 'stag clients' shows which there are", what_)
+            ? fmt::format("{} {}", what_,
+                          adopts() ? "whose clients? It wants a state directory"
+                                   : "whom or what? 'stag clients' shows which there are")
             : fmt::format("{} takes no '{}'; --client {} names a client", what_, target_, target_));
   if (changes() && !client_.empty()) return misused("--client is for listings");
   if (control_.empty()) control_ = default_control_path(state_);
   std::error_code ignored;
   control_ = std::filesystem::absolute(control_, ignored).string();
+  if (adopts()) target_ = std::filesystem::absolute(target_, ignored).string();
   return on_loop([this](Run& run) { return work(run); });
 }
 
@@ -159,6 +176,8 @@ Json Clients::request() const {
   json.set("command", what_ == "list" ? "clients" : what_);
   if (what_ == "revoke")
     json.set(target_.size() == kLockDigits ? "lock" : "stateid", target_);
+  else if (adopts())
+    json.set_bytes("directory", target_);
   else if (what_ == "expire")
     json.set("client", target_);
   else if (!client_.empty())

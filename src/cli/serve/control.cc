@@ -9,9 +9,7 @@
 #include "base/reason.h"
 #include "cli/control/control_client.h"
 #include "cli/serve/hand_over.h"
-#include "cli/serve/locking.h"
-#include "cli/serve/observing.h"
-#include "nfs/v4/nfs4_server.h"
+#include "cli/serve/services.h"
 
 namespace stag::cli {
 namespace {
@@ -42,12 +40,13 @@ Result<Ok, std::string> ControlSettings::check() const {
   return Failure{fmt::format("--control-group: there is no group '{}'", group)};
 }
 
-Control::Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, const Observing& observing,
-                 HandOver& hand_over)
-    : clients_(nfs4.administration(), locking.service()),
-      status_(observing.observation(), observing.sources()) {
+Control::Control(const std::string& state, Services& services, HandOver& hand_over)
+    : clients_(services.nfs4().administration(), services.locking().service()),
+      status_(services.observing().observation(), services.observing().sources()),
+      adoption_(services.recovery(), state) {
   clients_.add_to(commands_);
   status_.add_to(commands_);
+  adoption_.add_to(commands_);
   hand_over.add_to(commands_);
 }
 
@@ -57,16 +56,17 @@ std::string Control::path_of(const ControlSettings& settings, const std::string&
       settings.path.empty() ? default_control_path(state) : settings.path, ignored);
 }
 
-Result<std::unique_ptr<Control>, std::string> Control::open(
-    const ControlSettings& settings, const std::string& state, nfs::nfs4::Nfs4Server& nfs4,
-    Locking& locking, const Observing& observing, HandOver& hand_over) {
+Result<std::unique_ptr<Control>, std::string> Control::open(const ControlSettings& settings,
+                                                            const std::string& state,
+                                                            Services& services,
+                                                            HandOver& hand_over) {
   if (settings.path == kNone) return std::unique_ptr<Control>();
   ControlOptions options;
   const bool asked = !settings.path.empty();
   options.path = path_of(settings, state);
   if (const auto checked = settings.check(); !checked) return Failure{checked.error()};
   if (!settings.group.empty()) options.group = group_of(settings.group);
-  std::unique_ptr<Control> made(new Control(nfs4, locking, observing, hand_over));
+  std::unique_ptr<Control> made(new Control(state, services, hand_over));
   auto socket = ControlSocket::open(options, made->commands_);
   if (socket) {
     made->socket_ = *std::move(socket);

@@ -6,17 +6,13 @@
 
 #include "cli/control/clients_commands.h"
 #include "cli/control/status_commands.h"
+#include "cli/serve/adoption.h"
 #include "cli/support/arguments.h"
-
-namespace stag::nfs::nfs4 {
-class Nfs4Server;
-}
 
 namespace stag::cli {
 
 class HandOver;
-class Locking;
-class Observing;
+class Services;
 
 struct ControlSettings {
   std::string path;   // empty: in the state directory; "none": no socket
@@ -32,18 +28,19 @@ class Control {
   // The socket's path.
   static std::string path_of(const ControlSettings& settings, const std::string& state);
   // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
-  // is logged. The error, of one that was asked for, is a sentence. `nfs4`, `locking`
-  // `observing` and `hand_over` outlive it.
-  static Result<std::unique_ptr<Control>, std::string> open(
-      const ControlSettings& settings, const std::string& state, nfs::nfs4::Nfs4Server& nfs4,
-      Locking& locking, const Observing& observing, HandOver& hand_over);
+  // is logged. The error, of one that was asked for, is a sentence. `services`
+  // and `hand_over` outlive it.
+  static Result<std::unique_ptr<Control>, std::string> open(const ControlSettings& settings,
+                                                            const std::string& state,
+                                                            Services& services,
+                                                            HandOver& hand_over);
 
  private:
-  Control(nfs::nfs4::Nfs4Server& nfs4, Locking& locking, const Observing& observing,
-          HandOver& hand_over);
+  Control(const std::string& state, Services& services, HandOver& hand_over);
 
   ClientsCommands clients_;
   StatusCommands status_;
+  Adoption adoption_;
   ControlCommands commands_;
   std::unique_ptr<ControlSocket> socket_;  // declared last: ends first
 };

@@ -15,6 +15,10 @@ inline constexpr ReasonInfo kSettingNeedsRestart{
 inline constexpr ReasonInfo kHandedOver{
     "HandedOver", Severity::Info,
     "another 'stag serve' has the listening sockets now; this one ends when its calls have"};
+inline constexpr ReasonInfo kClientsAdopted{
+    "ClientsAdopted", Severity::Warning,
+    "the clients of a lost server were adopted: they may reclaim what they held, and nobody gets "
+    "anything new meanwhile"};
 inline constexpr ReasonInfo kCallsUnfinished{
     "CallsUnfinished", Severity::Warning,
     "calls were still in progress when the time that --drain gives them was over"};

@@ -55,17 +55,12 @@ std::string default_state_directory() {
   return std::string(home != nullptr ? home : "") + "/.local/state/stag";
 }
 
-Result<StateLock, std::string> StateLock::take(const std::string& directory, Duration wait) {
-  const auto trouble = [&](const std::string& why) {
-    return Failure{fmt::format("cannot use the state directory '{}': {}; choose one with --state",
-                               directory, why)};
-  };
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return trouble(error.message());
+namespace {
+
+Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duration wait) {
   const std::string path = directory + "/lock";
   net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return trouble(std::strerror(errno));
+  if (!fd) return Failure{std::string(std::strerror(errno))};
   // flock() has no time limit.
   constexpr Duration kPause = std::chrono::milliseconds(2);
   const TimePoint give_up = std::chrono::steady_clock::now() + wait;
@@ -74,10 +69,31 @@ Result<StateLock, std::string> StateLock::take(const std::string& directory, Dur
       std::this_thread::sleep_for(kPause);
       continue;
     }
-    return trouble(errno == EWOULDBLOCK ? "another 'stag serve' is using it"
-                                        : std::strerror(errno));
+    return Failure{std::string(errno == EWOULDBLOCK ? "another 'stag serve' is using it"
+                                                    : std::strerror(errno))};
   }
-  return StateLock(std::move(fd));
+  return fd;
+}
+
+}  // namespace
+
+Result<StateLock, std::string> StateLock::take(const std::string& directory, Duration wait) {
+  const auto trouble = [&](const std::string& why) {
+    return Failure{fmt::format("cannot use the state directory '{}': {}; choose one with --state",
+                               directory, why)};
+  };
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return trouble(error.message());
+  auto locked = lock_of(directory, wait);
+  if (!locked) return trouble(locked.error());
+  return StateLock(*std::move(locked));
+}
+
+Result<StateLock, std::string> StateLock::take_ended(const std::string& directory) {
+  auto locked = lock_of(directory, {});
+  if (!locked) return Failure{locked.error()};
+  return StateLock(*std::move(locked));
 }
 
 }  // namespace stag::cli

@@ -37,6 +37,9 @@ class StateLock {
   // Makes the directory when it is missing. Waits so long for another server that has it. Fails
   // with one sentence. Blocking.
   static Result<StateLock, std::string> take(const std::string& directory, Duration wait = {});
+  // Of a server that has ended. The directory is there, or it fails. The error is a part of a
+  // sentence: why not. Blocking.
+  static Result<StateLock, std::string> take_ended(const std::string& directory);
 
  private:
   explicit StateLock(net::UniqueFd fd) : fd_(std::move(fd)) {}

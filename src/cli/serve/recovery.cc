@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::uint32_t kLongestPeriod = 3600;
 
+std::string records_of(const std::string& state) {
+  return state + "/nfs4-clients.db";
+}
+
 std::shared_ptr<Executor> record_writer() {
   net::WorkerOptions options;
   // One thread writes; changes requested meanwhile go into its next transaction.
@@ -34,11 +38,11 @@ void RecoveryOptions::declare(Arguments& arguments) {
 Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOptions& options,
                                                               const std::string& state, bool nfs4) {
   std::unique_ptr<Recovery> made(new Recovery);
-  made->lease_seconds_ = options.lease_seconds;
+  made->options_ = options;
   std::uint32_t seconds = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::seconds>(nfs::lock::LockServiceOptions{}.grace)
           .count());
-  const std::string path = state + "/nfs4-clients.db";
+  const std::string path = records_of(state);
   std::error_code ignored;
   if (nfs4 || std::filesystem::exists(path, ignored)) {
     auto records = nfs::recovery::Recovery::open(path, options.lease_seconds,
@@ -59,9 +63,25 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
   return made;
 }
 
+Result<Recovery::Adopted, std::string> Recovery::adopt(const std::string& directory) {
+  std::error_code ignored;
+  // It has served other versions only.
+  if (!std::filesystem::exists(records_of(directory), ignored)) return Adopted{};
+  auto lost = nfs::recovery::Database::open_ended(records_of(directory));
+  if (!lost) return Failure{lost.error()};
+  const Adopted adopted{(*lost)->former().size(),
+                        std::chrono::seconds(options_.grace_seconds.value_or(
+                            std::max(options_.lease_seconds, (*lost)->former_lease())))};
+  if (adopted.clients == 0) return Adopted{};
+  const TimePoint end = std::chrono::steady_clock::now() + adopted.grace;
+  if (const auto done = records_->adopt(**lost, *period_, end); !done)
+    return Failure{"cannot adopt the clients in '" + directory + "': " + done.error()};
+  return adopted;
+}
+
 nfs::nfs4::Nfs4Options Recovery::nfs4_options() const {
   nfs::nfs4::Nfs4Options options;
-  options.lease_seconds = lease_seconds_;
+  options.lease_seconds = options_.lease_seconds;
   options.recovery = records_.get();
   options.grace = period_;
   return options;

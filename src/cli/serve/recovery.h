@@ -29,6 +29,18 @@ class Recovery {
   static Result<std::unique_ptr<Recovery>, std::string> open(const RecoveryOptions& options,
                                                              const std::string& state, bool nfs4);
 
+  // Clients that were adopted, and how long they may reclaim; no time where there are none.
+  struct Adopted {
+    std::size_t clients = 0;
+    Duration grace{};
+  };
+  // Adopts the clients of a server that has ended and cannot begin meanwhile, by its state
+  // directory. The error is one sentence. Blocking: for worker().
+  Result<Adopted, std::string> adopt(const std::string& directory);
+  // Of the records; it is there while NFSv4 is served.
+  Executor* worker() const { return records_->worker(); }
+  bool serves_nfs4() const { return records_ != nullptr; }
+
   // The length of a grace period.
   Duration grace() const { return grace_; }
   const std::shared_ptr<nfs::state::GracePeriod>& period() const { return period_; }
@@ -44,7 +56,7 @@ class Recovery {
   Recovery() = default;
 
   Duration grace_{};
-  std::uint32_t lease_seconds_ = 0;
+  RecoveryOptions options_;
   std::shared_ptr<nfs::state::GracePeriod> period_ = std::make_shared<nfs::state::GracePeriod>();
   std::unique_ptr<nfs::recovery::Recovery> records_;  // null when NFSv4 is not served
 };

@@ -118,8 +118,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
   HandOver hand_over(sockets_, options_.state, limit(),
                      [&loop] { loop.post([&loop] { loop.stop(); }); });
-  auto control = Control::open(options_.control, options_.state, nfs4, (*services)->locking(),
-                               (*services)->observing(), hand_over);
+  auto control = Control::open(options_.control, options_.state, **services, hand_over);
   if (!control) return failed(control.error());
   fmt::print("{}", announcement((*services)->exports().lines(), options_.hosts));
   // Other servers log statistics on these signals; an operator who tries that must not end this

@@ -27,7 +27,7 @@ class Services {
   ExportSet& exports() { return exports_; }
   nfs::nfs4::Nfs4Server& nfs4() { return *nfs4_; }
   Locking& locking() { return *locking_; }
-  const Recovery& recovery() const { return *recovery_; }
+  Recovery& recovery() { return *recovery_; }
   Observing& observing() { return *observing_; }
   rpc::Server& server() { return server_; }
 

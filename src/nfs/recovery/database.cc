@@ -1,5 +1,6 @@
 #include "nfs/recovery/database.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace stag::nfs::recovery {
@@ -15,7 +16,18 @@ constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS clients ("
     "  client INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"
     "  ownerid BLOB NOT NULL, principal BLOB NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY);"
     "PRAGMA user_version = 1;";
+
+// No start has it, nor clients with IDs of it: those of other servers are recorded with it.
+constexpr sqlite3_int64 kEpochOfAdopted = 0;
+
+// Clients carry 24 bits of an epoch; half of them are left to count.
+std::uint32_t epoch_to_begin_with() {
+  std::uint32_t number = 0;
+  sqlite3_randomness(sizeof(number), &number);
+  return number & 0x7fffff;
+}
 
 void bind_text(sqlite3_stmt* statement, int at, std::string_view text) {
   // A null pointer would bind NULL, which is not the empty string.
@@ -48,27 +60,38 @@ bool Database::prepare(const char* text, Statement& statement) {
   return done;
 }
 
+std::string Database::open_file(const std::string& path, int flags) {
+  sqlite3* handle = nullptr;
+  const int opened = sqlite3_open_v2(path.c_str(), &handle,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, nullptr);
+  handle_.reset(handle);
+  if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK)
+    return handle != nullptr ? sqlite3_errmsg(handle) : "out of memory";
+  if (!check_version()) return "they are of a newer version, or damaged";
+  const bool ready = run(kSchema) && prepare_all() && read_former() && read_starts();
+  return ready ? "" : sqlite3_errmsg(handle);
+}
+
 Result<std::unique_ptr<Database>, std::string> Database::open(const std::string& path,
                                                               std::uint32_t lease_seconds) {
   std::unique_ptr<Database> made(new Database);
-  sqlite3* handle = nullptr;
-  const int opened =
-      sqlite3_open_v2(path.c_str(), &handle,
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  made->handle_.reset(handle);
-  const auto failed = [&](const std::string& why) {
-    return Failure{
-        "cannot use the records of NFSv4 clients in " + path + ": " + why +
-        "; make room, restore the file from a backup, or remove it and have clients lose "
-        "the locks they held"};
-  };
-  if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK)
-    return failed(handle != nullptr ? sqlite3_errmsg(handle) : "out of memory");
-  if (!made->check_version()) return failed("they are of a newer version, or damaged");
-  const bool ready = made->run(kSchema) && made->prepare_all() && made->read_former() &&
-                     made->in_transaction([&] { return made->count_start(lease_seconds); }).ok();
-  if (!ready) return failed(sqlite3_errmsg(handle));
-  return made;
+  std::string why = made->open_file(path, SQLITE_OPEN_CREATE);
+  if (why.empty()) {
+    const auto counted = made->in_transaction(
+        [&] { return made->count_start(lease_seconds) && made->name_server(); });
+    if (counted) return made;
+    why = counted.error();
+  }
+  return Failure{"cannot use the records of NFSv4 clients in " + path + ": " + why +
+                 "; make room, restore the file from a backup, or remove it and have clients lose "
+                 "the locks they held"};
+}
+
+Result<std::unique_ptr<Database>, std::string> Database::open_ended(const std::string& path) {
+  std::unique_ptr<Database> made(new Database);
+  const std::string why = made->open_file(path, 0);
+  if (why.empty()) return made;
+  return Failure{"cannot use the records of NFSv4 clients in " + path + ": " + why};
 }
 
 bool Database::prepare_all() {
@@ -91,21 +114,37 @@ bool Database::read_former() {
   return status == SQLITE_DONE;
 }
 
-// Removes the starts that no client record refers to, except the last, whose number counts on.
-bool Database::count_start(std::uint32_t lease_seconds) {
-  Statement last, add;
+// The last start, and the longest lease of those whose clients there are.
+bool Database::read_starts() {
+  Statement last;
   if (!prepare("SELECT COALESCE(MAX(epoch), 0), COALESCE(MAX(lease), 0) FROM epochs", last) ||
       sqlite3_step(last.get()) != SQLITE_ROW)
     return false;
-  epoch_ = static_cast<std::uint32_t>(sqlite3_column_int64(last.get(), 0)) + 1;
+  epoch_ = static_cast<std::uint32_t>(sqlite3_column_int64(last.get(), 0));
   if (!former_.empty())
     former_lease_ = static_cast<std::uint32_t>(sqlite3_column_int64(last.get(), 1));
-  last.reset();
+  return true;
+}
+
+// Removes the starts that no client record refers to, except the last, whose number counts on.
+bool Database::count_start(std::uint32_t lease_seconds) {
+  Statement add;
+  if (epoch_ == 0) epoch_ = epoch_to_begin_with();
+  ++epoch_;
   if (former_.empty() && !run("DELETE FROM epochs")) return false;
   if (!prepare("INSERT INTO epochs VALUES (?, ?)", add)) return false;
   sqlite3_bind_int64(add.get(), 1, epoch_);
   sqlite3_bind_int64(add.get(), 2, lease_seconds);
   return step(add.get());
+}
+
+bool Database::name_server() {
+  Statement name;
+  if (!run("INSERT INTO server SELECT random() WHERE NOT EXISTS (SELECT * FROM server)") ||
+      !prepare("SELECT id FROM server", name) || sqlite3_step(name.get()) != SQLITE_ROW)
+    return false;
+  server_ = static_cast<std::uint64_t>(sqlite3_column_int64(name.get(), 0));
+  return true;
 }
 
 bool Database::apply_one(const Change& change) {
@@ -142,6 +181,40 @@ Result<Ok, std::string> Database::remove_former() {
     return run(("DELETE FROM clients WHERE epoch < " + epoch).c_str()) &&
            run(("DELETE FROM epochs WHERE epoch < " + epoch).c_str());
   });
+}
+
+bool Database::adopt_one(sqlite3_int64 row, const ClientOwner& owner) {
+  sqlite3_bind_int64(add_.get(), 1, row);
+  sqlite3_bind_int64(add_.get(), 2, kEpochOfAdopted);
+  bind_text(add_.get(), 3, owner.ownerid);
+  bind_text(add_.get(), 4, owner.principal);
+  return step(add_.get());
+}
+
+// A client that is adopted again has two records, which are read as one.
+Result<Ok, std::string> Database::adopt(std::span<const ClientOwner> clients,
+                                        std::uint32_t lease_seconds) {
+  const std::string epoch = std::to_string(kEpochOfAdopted);
+  const std::string lease = std::to_string(lease_seconds);
+  return in_transaction([&] {
+    Statement last;
+    if (!run(("INSERT INTO epochs VALUES (" + epoch + ", " + lease +
+              ") ON CONFLICT (epoch) DO UPDATE SET lease = MAX(lease, excluded.lease)")
+                 .c_str()) ||
+        !prepare(("SELECT COALESCE(MAX(client), 0) FROM clients WHERE epoch = " + epoch).c_str(),
+                 last) ||
+        sqlite3_step(last.get()) != SQLITE_ROW)
+      return false;
+    sqlite3_int64 row = sqlite3_column_int64(last.get(), 0);
+    last.reset();
+    return std::ranges::all_of(clients,
+                               [&](const ClientOwner& owner) { return adopt_one(++row, owner); });
+  });
+}
+
+// Its starts stay: they count on.
+Result<Ok, std::string> Database::give_away() {
+  return in_transaction([&] { return run("DELETE FROM clients"); });
 }
 
 }  // namespace stag::nfs::recovery

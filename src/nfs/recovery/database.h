@@ -39,8 +39,16 @@ class Database {
   // Opens or makes the database and counts this start, with its lease. The error is one sentence.
   static Result<std::unique_ptr<Database>, std::string> open(const std::string& path,
                                                              std::uint32_t lease_seconds);
+  // Opens the database of a server that has ended, and will not begin meanwhile, to adopt its
+  // clients: this is no start of that server. epoch() is its last, former() are all of its clients.
+  // The error is one sentence.
+  static Result<std::unique_ptr<Database>, std::string> open_ended(const std::string& path);
 
+  // Of a database that begins it is a random number, so that clients are not taken for those of
+  // another server. 0: it has not counted any start.
   std::uint32_t epoch() const { return epoch_; }
+  // What tells this server from every other, over its starts.
+  std::uint64_t server() const { return server_; }
   // The longest lease of the starts that wrote former(), in seconds; 0 when former() is empty.
   std::uint32_t former_lease() const { return former_lease_; }
   // The clients of earlier starts, as they were when this one began.
@@ -49,6 +57,11 @@ class Database {
   // Applies all changes or none. The error is SQLite's message.
   Result<Ok, std::string> apply(std::span<const Change> changes);
   Result<Ok, std::string> remove_former();
+  // Adds clients of another server, all or none: they are gone with remove_former(), else former()
+  // of the next start.
+  Result<Ok, std::string> adopt(std::span<const ClientOwner> clients, std::uint32_t lease_seconds);
+  // Of open_ended(): removes all clients, which are another server's now.
+  Result<Ok, std::string> give_away();
 
  private:
   struct Close {
@@ -60,12 +73,17 @@ class Database {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
   Database() = default;
+  // Empty: it is open, and former() is read. Else why not.
+  std::string open_file(const std::string& path, int flags);
   bool run(const char* text);
   bool prepare(const char* text, Statement& statement);
   bool prepare_all();
   bool check_version();
   bool count_start(std::uint32_t lease_seconds);
+  bool name_server();
+  bool read_starts();
   bool read_former();
+  bool adopt_one(sqlite3_int64 row, const ClientOwner& owner);
   bool apply_one(const Change& change);
   template <class Work>
   Result<Ok, std::string> in_transaction(Work work);
@@ -73,6 +91,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
   Statement add_, remove_;
   std::uint32_t epoch_ = 0;
+  std::uint64_t server_ = 0;
   std::uint32_t former_lease_ = 0;
   std::vector<ClientOwner> former_;
 };

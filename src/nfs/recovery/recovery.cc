@@ -7,6 +7,19 @@
 
 namespace stag::nfs::recovery {
 
+namespace {
+
+constexpr std::uint32_t kEpochInClientIds = 0xffffff;
+
+// They never say that they have reclaimed all.
+bool anybody_without_sessions(const std::vector<ClientOwner>& clients) {
+  return std::ranges::any_of(clients, [](const ClientOwner& owner) {
+    return owner.ownerid.starts_with(state::kOwnerWithoutSessions);
+  });
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const std::string& path,
                                                               std::uint32_t lease_seconds,
                                                               std::shared_ptr<Executor> worker) {
@@ -31,11 +44,39 @@ bool Recovery::anybody_left() const {
 }
 
 void Recovery::begin_grace(state::GracePeriod& period, TimePoint end) const {
-  const auto& former = database_->former();
-  const bool full_time = std::ranges::any_of(former, [](const ClientOwner& owner) {
-    return owner.ownerid.starts_with(state::kOwnerWithoutSessions);
-  });
-  if (anybody_left()) period.begin(end, full_time);
+  if (anybody_left()) period.begin(end, anybody_without_sessions(database_->former()));
+}
+
+// disk_ is held from the first record to the beginning of the period: one that ends just now would
+// remove what is written here.
+Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& period, TimePoint end) {
+  // What clients of version 4.0 have would be taken for what this server gave.
+  if (((lost.epoch() ^ epoch()) & kEpochInClientIds) == 0)
+    return Failure{
+        std::string("both servers have counted the same start; restart this one, and adopt again")};
+  const std::vector<ClientOwner>& clients = lost.former();
+  if (clients.empty()) return Ok{};
+  {
+    const std::scoped_lock disk(disk_);
+    if (auto adopted = database_->adopt(clients, lost.former_lease()); !adopted) return adopted;
+    {
+      const BriefLock lock(mutex_);
+      left_.insert(clients.begin(), clients.end());
+    }
+    period.begin(end, anybody_without_sessions(clients));
+  }
+  auto given = lost.give_away();
+  if (!given) return Failure{"they are adopted, but stay there, too: " + given.error()};
+  return given;
+}
+
+bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number) {
+  const std::scoped_lock disk(disk_);
+  if (!period.finishing(number)) return true;
+  if (!remove_former_held()) return false;
+  forget_former();
+  period.end(number);
+  return true;
 }
 
 bool Recovery::completed(const ClientOwner& owner) {
@@ -81,6 +122,11 @@ bool Recovery::commit_all() {
 
 bool Recovery::remove_former() {
   const std::scoped_lock disk(disk_);
+  return remove_former_held();
+}
+
+// With disk_ held.
+bool Recovery::remove_former_held() {
   const auto removed = database_->remove_former();
   if (!removed) trace(Reason::ClientRecordsUnwritten, "grace period", removed.error());
   return removed.ok();

@@ -6,6 +6,7 @@
 //   a client                    its first open, or its RECLAIM_COMPLETE, is answered
 //   that a client is gone       what it holds goes to another
 //   that earlier starts are     the grace period ends
+//   a client of another server  that server's record of it goes
 // Records are in SQLite (database.h) and written by the worker; changes requested while it writes
 // are written together, by the next transaction.
 //
@@ -40,6 +41,7 @@ class Recovery {
                                                              std::shared_ptr<Executor> worker);
 
   std::uint32_t epoch() const { return database_->epoch(); }
+  std::uint64_t server() const { return database_->server(); }
   // The lease in seconds of clients of earlier starts; 0 when there are none.
   std::uint32_t former_lease() const { return database_->former_lease(); }
 
@@ -52,8 +54,14 @@ class Recovery {
   void begin_grace(state::GracePeriod& period, TimePoint end) const;
   // The client sent RECLAIM_COMPLETE. True when no other client is left to do so.
   bool completed(const ClientOwner& owner);
-  // Ends reclaiming: the grace period is over.
-  void forget_former();
+  // The clients of `lost`, a server that has ended, may reclaim here what they held there, and
+  // there no more; the grace period begins, or goes on, until `end`. When only the records there
+  // could not be removed, it has begun all the same. The error is a part of a sentence: why not.
+  // Blocking.
+  Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
+  // Ends this grace period that is due, and reclaiming, unless another one has begun since. False,
+  // and logged: the records of earlier starts could not be removed. Blocking.
+  bool finish_grace(state::GracePeriod& period, std::uint64_t number);
 
   // `asker` as of Executor::Job::client.
   Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker);
@@ -71,6 +79,8 @@ class Recovery {
   bool write(const Change& change) { return commit(*enqueue(change)); }
   // Removes the records of earlier starts; a failure is logged. Blocking.
   bool remove_former();
+  // Of blocking work; null: the calling thread does it.
+  Executor* worker() const { return worker_.get(); }
   // Returns when all work given to offload() has run; called before what that work refers to is
   // destroyed. Blocking.
   void drain() const;
@@ -87,12 +97,14 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
+  bool remove_former_held();
+  void forget_former();
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 
   const std::unique_ptr<Database> database_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
-  std::set<ClientOwner> left_;  // clients of former() that may still reclaim
+  std::set<ClientOwner> left_;  // clients of former(), or adopted, that may still reclaim
   std::vector<WritePtr> queue_;
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use

@@ -239,7 +239,9 @@ std::vector<LifePtr> Clients::expire(TimePoint now) {
 }
 
 Status Clients::reclaim_complete(Life& life) {
-  return life.reclaim_complete.exchange(true) ? Status::CompleteAlready : Status::Ok;
+  const bool again = life.reclaim_complete.exchange(true);
+  const bool claims = life.may_reclaim.exchange(false);
+  return again && !claims ? Status::CompleteAlready : Status::Ok;
 }
 
 LifePtr Clients::life(ClientId clientid) const {

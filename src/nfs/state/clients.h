@@ -278,7 +278,7 @@ class Clients {
   // `life` as Run had it. `reply`: what retries get; null where it is not kept.
   void finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply, TimePoint now);
 
-  // CompleteAlready the second time.
+  // It may reclaim no more. CompleteAlready the second time, unless it might reclaim again.
   Status reclaim_complete(Life& life);
 
   // To be called now and then: unconfirmed records older than a lease go, and clients lapse.

@@ -129,8 +129,9 @@ Status Files::may_claim(bool reclaim, const Life& life) const {
     const bool may_not = grace() || !(complete || life.without_sessions);
     return may_not ? Status::Grace : Status::Ok;
   }
-  if (!grace() || complete) return Status::NoGrace;
-  return life.may_reclaim.load(std::memory_order_acquire) ? Status::Ok : Status::ReclaimBad;
+  if (!grace()) return Status::NoGrace;
+  if (life.may_reclaim.load(std::memory_order_acquire)) return Status::Ok;
+  return complete ? Status::NoGrace : Status::ReclaimBad;
 }
 
 OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {

@@ -61,6 +61,12 @@ class GracePeriod {
     active(now);
   }
 
+  // Whether this is the number of the last to begin, and it is due: else what was to be written at
+  // its end is not to be written.
+  bool finishing(std::uint64_t number) {
+    const BriefLock lock(mutex_);
+    return number == number_ && finishing_;
+  }
   // Nothing happens when another period has begun since.
   void end(std::uint64_t number) {
     const BriefLock lock(mutex_);

@@ -76,6 +76,9 @@ class Start : public stag::testing::Nfs4Served {
     return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
         .status;
   }
+  Result<Ok, std::string> adopt(recovery::Database& lost) {
+    return options_.recovery->adopt(lost, *options_.grace, loop_.now() + kGraceTime);
+  }
   EndedByAdmin end_by_admin() {
     EndedByAdmin result = EndedByAdmin::Busy;
     nfs4_.administration().expire(clientid_, loop_.now(),
@@ -93,8 +96,8 @@ class Start : public stag::testing::Nfs4Served {
 class Nfs4Restart : public ::testing::Test {
  protected:
   // The one before is not ended in any orderly way.
-  Start& start() {
-    auto recovery = recovery::Recovery::open(folder_.path() / "db", 90, nullptr);
+  Start& start(const char* records = "db") {
+    auto recovery = recovery::Recovery::open(folder_.path() / records, 90, nullptr);
     STAG_CHECK(recovery.ok());
     recoveries_.push_back(*std::move(recovery));
     Nfs4Options options;
@@ -109,6 +112,12 @@ class Nfs4Restart : public ::testing::Test {
     opened_ = first.create("file");
     EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
     return start();
+  }
+  // A server that runs adopts the clients of the first, which has been killed.
+  void adopt_at(Start& running) {
+    auto lost = recovery::Database::open_ended(folder_.path() / "db");
+    STAG_CHECK(lost.ok());
+    EXPECT_TRUE(running.adopt(**lost).ok());
   }
   void break_records(const char* event) {
     sqlite3* other = nullptr;
@@ -363,6 +372,62 @@ TEST_F(Nfs4Restart, nobody_waits_for_the_claims_of_a_client_that_an_administrato
   ASSERT_TRUE(second.grace());
   EXPECT_EQ(second.end_by_admin(), EndedByAdmin::Yes);
   EXPECT_FALSE(second.grace());
+}
+
+TEST_F(Nfs4Restart, a_client_of_a_lost_server_reclaims_where_it_was_adopted) {
+  Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
+  Start& other = start("other");
+  other.set_up_session("another");
+  EXPECT_EQ(other.create("new").status, v4::NFS4_OK);
+  adopt_at(other);
+  EXPECT_EQ(other.create("newer").status, v4::NFS4ERR_GRACE);
+  other.set_up_session("a client", false);
+  const Start::Opened reclaimed = other.reclaim(opened_.handle);
+  ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
+  EXPECT_EQ(other.lock(reclaimed, true), v4::NFS4_OK);
+  EXPECT_EQ(other.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_FALSE(other.grace());
+  other.set_up_session("a third");
+  const Start::Opened conflicting = other.open(other.open_args("file", 3, false));
+  ASSERT_EQ(conflicting.status, v4::NFS4_OK);
+  EXPECT_EQ(other.lock(conflicting, false), v4::NFS4ERR_DENIED);
+}
+
+// Its owner is the same at both, so it is one client here, which was done long ago.
+TEST_F(Nfs4Restart, a_client_of_both_servers_reclaims_once_too) {
+  Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  Start& other = start("other");
+  other.set_up_session();
+  EXPECT_EQ(other.reclaim_complete(), v4::NFS4ERR_COMPLETE_ALREADY);
+  EXPECT_EQ(other.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
+  adopt_at(other);
+  EXPECT_EQ(other.create("new").status, v4::NFS4ERR_GRACE);
+  EXPECT_EQ(other.reclaim(opened_.handle).status, v4::NFS4_OK);
+  EXPECT_EQ(other.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(other.reclaim_complete(), v4::NFS4ERR_COMPLETE_ALREADY);
+  EXPECT_FALSE(other.grace());
+  EXPECT_EQ(other.create("new").status, v4::NFS4_OK);
+}
+
+// RFC 8881 8.4.2.1, 2.10.5: else its clients reclaim nothing, or take two servers for one.
+TEST_F(Nfs4Restart, servers_of_one_scope_are_not_the_same_server) {
+  const auto identity = [](Start& of) {
+    const auto told = of.exchange_id("a client");
+    const Buffer major = told.eir_server_owner.so_major_id.flatten();
+    const Buffer scope = told.eir_server_scope.flatten();
+    return std::pair(std::vector(major.bytes().begin(), major.bytes().end()),
+                     std::vector(scope.bytes().begin(), scope.bytes().end()));
+  };
+  const auto [first, scope] = identity(start());
+  const auto [other, same_scope] = identity(start("other"));
+  EXPECT_NE(other, first);
+  EXPECT_EQ(same_scope, scope);
+  EXPECT_EQ(identity(start()), std::pair(first, scope)) << "after a restart";
 }
 
 }  // namespace

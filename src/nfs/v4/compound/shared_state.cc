@@ -185,7 +185,8 @@ Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void
 }
 
 void SharedState::completed(const state::Life& life, TimePoint now) {
-  if (life.may_reclaim.load()) completed(owner_of(life.clientid), now);
+  if (options.recovery != nullptr && options.grace->active())
+    completed(owner_of(life.clientid), now);
 }
 
 void SharedState::completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now) {
@@ -208,10 +209,8 @@ Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, con
 // Who was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
   const auto finish = [this, number, now] {
-    if (!options.recovery->remove_former())
-      return options.grace->put_off(number, now + kGraceAgain);
-    options.recovery->forget_former();
-    options.grace->end(number);
+    if (!options.recovery->finish_grace(*options.grace, number))
+      options.grace->put_off(number, now + kGraceAgain);
   };
   if (!options.recovery->offload(finish)) options.grace->put_off(number, now + kGraceAgain);
 }

@@ -84,7 +84,8 @@ class SharedState {
   // Of a client that ended: what it held is free. Null is nobody.
   void release(const state::LifePtr& ended);
 
-  // A client that has just been confirmed: whether it may claim what it had before a restart.
+  // A client that has just been confirmed, or wants to claim something: whether it may claim what
+  // it had before a restart, or at a server whose clients were adopted.
   void admit(state::Life& life) const;
   // NFS4_OK once the client is in the records, so that it may be given something.
   Task<v4::nfsstat4> record(state::Life& life, Loop& loop, const void* asker);

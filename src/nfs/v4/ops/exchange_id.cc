@@ -7,12 +7,22 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-// 2.5: what tells this server from every other, on whatever address and after every restart.
-Rope identity_of(const Compound& compound) {
-  const std::uint64_t id = compound.shared().server.handles.file_system_id("/");
+Rope rope_of(std::uint64_t id) {
   std::array<std::byte, 8> bytes;
   store_be(bytes.data(), id);
   return Rope::copy_of(bytes);
+}
+
+// 2.10.4: servers with the same key understand each other's file handles.
+std::uint64_t scope_of(const Compound& compound) {
+  return compound.shared().server.handles.file_system_id("/");
+}
+
+// 2.5: what tells this server from every other, on whatever address and after every restart. Those
+// of one scope share no state of clients, so no client may take two of them for one (2.10.5).
+std::uint64_t major_id_of(const Compound& compound) {
+  const recovery::Recovery* const records = compound.shared().options.recovery;
+  return records != nullptr ? records->server() : scope_of(compound);
 }
 
 constexpr std::uint32_t kKnownFlags =
@@ -70,8 +80,8 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) 
     ok.eir_state_protect.spr_how = v4::SP4_MACH_CRED;
     ok.eir_state_protect.spr_mach_ops() = ops_of(found.protection);
   }
-  ok.eir_server_owner.so_major_id = identity_of(compound);
-  ok.eir_server_scope = identity_of(compound);
+  ok.eir_server_owner.so_major_id = rope_of(major_id_of(compound));
+  ok.eir_server_scope = rope_of(scope_of(compound));
   ok.eir_server_impl_id.push_back({"", "stag", {}});
   return results;
 }

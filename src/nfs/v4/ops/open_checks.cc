@@ -15,6 +15,7 @@ v4::nfsstat4 check_arguments(const v4::OPEN4args& args) {
 // Whether the client may claim anything now, and is recorded so that it may claim it again.
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   const bool reclaim = args.claim.claim == v4::CLAIM_PREVIOUS;
+  if (reclaim) compound.shared().admit(*compound.life());
   const state::Status claim = compound.shared().files.may_claim(reclaim, *compound.life());
   if (claim != state::Status::Ok) co_return to_nfsstat4(claim);
   co_return co_await compound.record_client();

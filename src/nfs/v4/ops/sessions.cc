@@ -30,6 +30,7 @@ Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
   }
   if (const v4::nfsstat4 failed = co_await compound.record_client(); failed != v4::NFS4_OK)
     co_return v4::RECLAIM_COMPLETE4res{failed};
+  compound.shared().admit(*compound.life());
   const state::Status status = compound.shared().clients.reclaim_complete(*compound.life());
   if (status == state::Status::Ok) compound.shared().completed(*compound.life(), compound.now());
   co_return v4::RECLAIM_COMPLETE4res{to_nfsstat4(status)};

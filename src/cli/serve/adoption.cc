@@ -1,0 +1,71 @@
+#include "cli/serve/adoption.h"
+
+#include <fmt/format.h>
+
+#include "cli/serve/notices.h"
+#include "cli/serve/process.h"
+#include "nfs/export/state/durable_file.h"
+
+namespace stag::cli {
+namespace {
+
+// File handles that clients have got there mean something here only with the same key. Empty: it
+// is the same.
+std::string key_trouble(const std::string& directory, const std::string& state) {
+  const auto there = nfs::read_small_file(directory + "/handle.key");
+  if (!there) return there.error().message;
+  if (!*there) return fmt::format("'{}' is no state directory: there is no handle.key", directory);
+  const auto here = nfs::read_small_file(state + "/handle.key");
+  if (!here) return here.error().message;
+  if (*here == *there) return {};
+  return fmt::format(
+      "the handle.key in '{}' is not the one of this server, which knows no file by the handles "
+      "that clients have from there; gateways of one file system are given the same one before "
+      "their first start",
+      directory);
+}
+
+}  // namespace
+
+// Blocking.
+Result<Recovery::Adopted, std::string> Adoption::adopt(const std::string& directory) {
+  if (std::string trouble = key_trouble(directory, state_); !trouble.empty())
+    return Failure{std::move(trouble)};
+  // Kept until all is done: its server does not begin meanwhile.
+  const auto lock = StateLock::take_ended(directory);
+  if (!lock)
+    return Failure{fmt::format("cannot adopt the clients in '{}': {}", directory, lock.error())};
+  return recovery_.adopt(directory);
+}
+
+Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& reply,
+                                  const ControlPeer& peer) {
+  if (!peer.administrator)
+    co_return std::string("only root and the user of the server may adopt clients");
+  const auto directory = request.members.text("directory");
+  if (!directory || !directory->starts_with('/'))
+    co_return std::string("\"directory\" is the absolute path of a state directory");
+  if (!recovery_.serves_nfs4())
+    co_return std::string("the server has no clients of version 4 (--no-nfs4)");
+  using Outcome = Result<Recovery::Adopted, std::string>;
+  const auto work = [this, &directory] { return adopt(*directory); };
+  const Outcome busy = Failure{std::string("too much waits to be written; try again")};
+  const Outcome adopted =
+      co_await offloaded_to(recovery_.worker(), nullptr, reply.loop(), work, busy);
+  if (!adopted) co_return adopted.error();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(adopted->grace).count();
+  Json row;
+  row.set("adopted", std::uint64_t{adopted->clients})
+      .set("grace", static_cast<std::uint64_t>(seconds));
+  reply.add(row);
+  log_notice(notices::kClientsAdopted, *directory,
+             fmt::format("{} of them, {} s, asked by {}", adopted->clients, seconds, peer.text()));
+  co_return std::string();
+}
+
+void Adoption::add_to(ControlCommands& commands) {
+  commands["adopt"] = [this](const ControlRequest& request, ControlReply& reply,
+                             const ControlPeer& peer) { return adopt(request, reply, peer); };
+}
+
+}  // namespace stag::cli
