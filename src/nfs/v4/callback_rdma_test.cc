@@ -33,11 +33,13 @@ class Nfs4CallbackRdma : public ::testing::Test {
   }
 
   // A CB_RECALL that refers to so many Calls.
-  CallbackOutcome recall(std::size_t referring, std::uint32_t request_max) {
+  CallbackOutcome recall(std::size_t referring, std::uint32_t request_max,
+                         const std::string& tag = {}) {
     CallbackRequest request;
     request.credentials = rpc::Credentials::sys("server", 0, 0);
     request.request_max = request_max;
     request.compound.minorversion = 1;
+    request.compound.tag = tag;
     auto& operations = request.compound.argarray;
     operations.resize(2);
     operations[0].argop = v4::OP_CB_SEQUENCE;
@@ -93,6 +95,14 @@ TEST_F(Nfs4CallbackRdma, a_long_one_is_a_Long_Call_for_a_client_that_takes_more_
   EXPECT_EQ(call.header.proc, rpcrdma::RDMA_NOMSG);
   for (const auto& chunk : call.header.read_list) EXPECT_EQ(chunk.position, 0u);
   EXPECT_TRUE(call.header.write_list.empty());
+}
+
+TEST_F(Nfs4CallbackRdma, nothing_of_one_moves_apart_that_would_be_short_enough_without_it) {
+  PROVES("R8267-6.5.2-c");
+  EXPECT_EQ(recall(10, 1 << 20, std::string(kThreshold, 't')).kind, Kind::Answered);
+  ASSERT_EQ(sent().size(), 1u);
+  EXPECT_EQ(sent()[0].header.proc, rpcrdma::RDMA_NOMSG);
+  for (const auto& chunk : sent()[0].header.read_list) EXPECT_EQ(chunk.position, 0u);
 }
 
 TEST_F(Nfs4CallbackRdma, a_long_one_is_not_sent_to_other_clients) {

@@ -6,6 +6,7 @@
 #include "base/task_group.h"
 #include "fabric/sim/sim_fabric.h"
 #include "nfs/session/slots.h"
+#include "nfs/ulb/nfs4_client.h"
 #include "oncrpc/message.h"
 #include "rpc/rdma/channel.h"
 #include "rpc/rdma/server.h"
@@ -91,6 +92,7 @@ class Nfs4OnRdma {
     return all;
   }
   void lose_connections() { network_.lose_connections(); }
+  rpc::rdma::Channel& channel() { return *channel_; }
   // The most calls that were without an answer at a time.
   std::size_t most_outstanding() const {
     std::size_t now = 0, most = 0;
@@ -116,6 +118,25 @@ class Nfs4OnRdma {
   FileSystemOptions options_;
   std::shared_ptr<client::nfs4::Nfs4> protocol_;
 };
+
+// One COMPOUND of version 4.0 that writes pieces of memory of their own.
+Task<Outcome<Ok>> write_pieces(rpc::Channel& channel, Handle file, std::size_t count,
+                               std::size_t size) {
+  Rope data;
+  for (std::size_t i = 0; i < count; ++i)
+    data.append(Buffer::copy_of(bytes_of(std::string(size, static_cast<char>('a' + i % 26)))));
+  v4::COMPOUND4args args;
+  args.argarray.resize(2);
+  args.argarray[0].argop = v4::OP_PUTFH;
+  args.argarray[0].opputfh().object = v4::nfs_fh4(file.bytes());
+  args.argarray[1].argop = v4::OP_WRITE;
+  args.argarray[1].opwrite() = {v4::stateid4{}, 0, v4::FILE_SYNC4, data};
+  rpc::Client client(channel, ulb::nfs4_client(), rpc::Credentials::sys("tests", 0, 0));
+  const auto done = co_await client.call<v4::NFSPROC4_COMPOUND>(args);
+  if (!done) co_return Failure{Error::of_call({"write", {}}, done.error())};
+  if (done->status != v4::NFS4_OK) co_return Failure{Error::of_local("WRITE failed")};
+  co_return Ok{};
+}
 
 std::size_t segments_of(const rpcrdma::Header& header) {
   std::size_t most = header.reply_chunk ? header.reply_chunk->segments.size() : 0;
@@ -156,6 +177,22 @@ TEST(Nfs4ClientOnRdma, sends_chunks_that_every_server_takes) {
   }
 }
 
+TEST(Nfs4ClientOnRdma, gathers_data_of_more_pieces_than_a_chunk_may_have_segments) {
+  PROVES("R8267-6.4.2-c");
+  for (const std::size_t pieces : {2u, 16u, 17u, 100u}) {
+    Nfs4OnRdma world({.minor = 0});
+    const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+    const std::size_t before = world.record.log().size();
+    world.must(write_pieces(world.channel(), file.handle, pieces, 8192));
+    EXPECT_EQ(world.must(world.files->getattr(file.handle)).size, pieces * 8192);
+    const auto calls = world.calls(before);
+    ASSERT_GE(calls.size(), 1u);
+    ASSERT_EQ(calls[0].read_list.size(), 1u);
+    EXPECT_GE(segments_of(calls[0]), pieces == 2 ? 2u : 1u);
+    EXPECT_LE(segments_of(calls[0]), 16u) << pieces;
+  }
+}
+
 Task<void> ask_once(FileSystem& files, int& answered) {
   const Outcome<Attributes> got = co_await files.getattr(files.root());
   answered += got.ok() ? 1 : 0;
@@ -168,10 +205,27 @@ Task<Outcome<int>> ask_often(FileSystem& files, int times) {
   co_return answered;
 }
 
+// Puts sr_target_highest_slotid into a Reply that begins with SEQUENCE.
+void aim_at(std::vector<std::byte>& message, std::uint32_t highest) {
+  const auto parsed = rpcrdma::decode_header(message);
+  // Behind the header of RPC: status, tag, and how many results; behind these resop, status,
+  // session ID, sequence ID, slot and highest slot.
+  const std::size_t results = parsed.ok() ? parsed->size + 24 + 12 : message.size();
+  const std::size_t at = results + 8 + sizeof(v4::sessionid4) + 12;
+  if (at + 8 > message.size()) return;
+  if (load_be<std::uint32_t>(message.data() + results) == v4::OP_SEQUENCE)
+    store_be(message.data() + at, highest);
+}
+
 TEST(Nfs4ClientOnRdma, holds_to_slots_and_to_credits) {
   PROVES("R8267-6.6-b");
   for (const auto& [credits, slots] : {std::pair(4u, 16u), std::pair(16u, 4u)}) {
     Nfs4OnRdma world({.credits = credits, .slots = slots});
+    // As by a server that would have more slots used, whatever it has given the session.
+    world.record.tampering.rewrite_send = [](End from, std::vector<std::byte>& message) {
+      if (from == End::Passive) aim_at(message, 63);
+    };
+    EXPECT_EQ(world.must(ask_often(*world.files, 1)), 1);
     EXPECT_EQ(world.must(ask_often(*world.files, 60)), 60);
     EXPECT_LE(world.most_outstanding(), 4u);
     EXPECT_GE(world.most_outstanding(), 2u);
@@ -278,6 +332,36 @@ TEST(Nfs4ClientOnRdma, an_error_before_a_disconnect_ends_its_call_which_is_not_s
       for (const v4::nfs_argop4& operation : compound.argarray)
         sent += operation.argop == v4::OP_SETATTR ? 1 : 0;
     EXPECT_EQ(sent, 1);
+  }
+}
+
+std::uint32_t xid_of(const Recorded& entry) {
+  return load_be<std::uint32_t>(entry.bytes.data());
+}
+
+TEST(Nfs4ClientOnRdma, a_call_without_any_answer_is_sent_again_as_it_was_by_the_next_connection) {
+  PROVES("R8267-6.7.2-d");
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    Nfs4OnRdma world({.minor = minor});
+    EXPECT_EQ(world.must(ask_often(*world.files, 3)), 3);
+    const std::size_t before = world.record.log().size();
+    const auto sent = [&world](std::size_t from) {
+      return world.record.first(
+          [](const Recorded& entry) { return entry.act == Act::Send && entry.end == End::Active; },
+          from);
+    };
+    int answered = 0;
+    detach(ask_once(*world.files, answered));
+    ASSERT_TRUE(world.loop.run_until([&] { return sent(before) != testing::Record::kNever; }));
+    world.lose_connections();
+    ASSERT_TRUE(world.loop.run_until([&] { return answered == 1; }));
+    const std::size_t first = sent(before), second = sent(first + 1);
+    ASSERT_NE(second, testing::Record::kNever);
+    EXPECT_NE(world.record[first].connection, world.record[second].connection);
+    EXPECT_EQ(xid_of(world.record[first]), xid_of(world.record[second]));
+    const auto compounds = world.compounds(before);
+    ASSERT_EQ(compounds.size(), 2u);
+    EXPECT_EQ(compounds[0], compounds[1]) << "slot and sequence too";
   }
 }
 
