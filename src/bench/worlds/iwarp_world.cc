@@ -41,8 +41,9 @@ struct IwarpWorld::State {
 
   Loop& loop() { return loops_->at(0); }
   Task<bool> open() {
-    const std::string where = "nfs://127.0.0.1:" + std::to_string(listeners_[0].address().port) +
-                              "/?mountport=" + std::to_string(listeners_[1].address().port);
+    const std::string where =
+        "nfs://127.0.0.1:" + std::to_string(listeners_[0].address().port) +
+        "/?version=3&mountport=" + std::to_string(listeners_[1].address().port);
     const auto url = nfs::client::Url::parse(where);
     if (!url) co_return false;
     const nfs::client::Connectors connectors{*connectors_[0], *connectors_[1]};

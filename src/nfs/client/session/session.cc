@@ -81,6 +81,11 @@ Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
   co_return known;
 }
 
+// What calls go by: a connection that is the only one takes no turns.
+rpc::Channel& by(SpreadChannel& all, const Url& url) {
+  return url.connections > 1 ? static_cast<rpc::Channel&>(all) : all.first();
+}
+
 }  // namespace
 
 Session::Session(Url url, const FileSystemOptions& options)
@@ -274,13 +279,13 @@ Task<Outcome<Ok>> Session::mount() {
                              call_options(options_.calls), *url_.version);
   if (!point) co_return Failure{point.error()};
   path_ = point->rest;
-  files_ = std::make_unique<FileSystem>(*nfs_, point->root, point->root_path, options_);
+  files_ = std::make_unique<FileSystem>(by(*nfs_, url_), point->root, point->root_path, options_);
   co_return Ok{};
 }
 
 Task<Outcome<Ok>> Session::begin_version_4() {
   Outcome<std::shared_ptr<nfs4::Nfs4>> protocol = co_await nfs4::Nfs4::connect(
-      *nfs_, options_.calls, {callbacks_.get(), callbacks_v40_.get(), back_.get()});
+      by(*nfs_, url_), options_.calls, {callbacks_.get(), callbacks_v40_.get(), back_.get()});
   if (!protocol) co_return Failure{protocol.error()};
   protocol_ = *protocol;
   url_.minor = (*protocol)->minor();
