@@ -5,6 +5,20 @@
 
 namespace stag::xdr {
 
+namespace {
+
+std::size_t padded_size(Bytes bytes) {
+  return bytes.size() + xdr_pad(bytes.size());
+}
+
+void put_padded(std::byte* at, Bytes bytes) {
+  // The padding, and what is written over next.
+  std::memset(at + padded_size(bytes) - 4, 0, 4);
+  std::memcpy(at, bytes.data(), bytes.size());
+}
+
+}  // namespace
+
 Encoder::Encoder(std::span<const ItemId> watched, std::size_t head_capacity)
     : watched_(watched), head_(Block::allocate(head_capacity)) {}
 
@@ -24,11 +38,7 @@ bool Encoder::watches(ItemId id) const {
 }
 
 void Encoder::fixed_opaque(Bytes bytes) {
-  if (bytes.empty()) return;
-  const std::size_t padded = bytes.size() + xdr_pad(bytes.size());
-  std::byte* const at = reserve(padded);
-  std::memset(at + padded - 4, 0, 4);  // the padding, and what is written over next
-  std::memcpy(at, bytes.data(), bytes.size());
+  if (!bytes.empty()) put_padded(reserve(padded_size(bytes)), bytes);
 }
 
 void Encoder::note(ItemId id, std::size_t length, bool in_head, Rope bytes) {
@@ -61,7 +71,7 @@ void Encoder::opaque(ItemId id, const Rope& bytes, std::uint32_t bound) {
 void Encoder::opaque(ItemId id, Bytes bytes, std::uint32_t bound) {
   if (!length_word(bytes.size(), bound)) return;
   if (watches(id)) note(id, bytes.size(), true, {});
-  fixed_opaque(bytes);
+  if (!bytes.empty()) put_padded(reserve(padded_size(bytes)), bytes);
 }
 
 void Encoder::body(ItemId id, Encoder&& body) {
