@@ -45,6 +45,9 @@ class Start40 : public stag::testing::Nfs40Served {
   using Nfs40Served::set_up_session;
 
   bool grace() const { return options_.grace->active(loop_.now()); }
+  Result<Ok, std::string> adopt(recovery::Database& lost) {
+    return options_.recovery->adopt(lost, *options_.grace, loop_.now() + kFullTime);
+  }
   // By CLAIM_PREVIOUS, as the first operation of the owner.
   Opened reclaim(const v4::nfs_fh4& file, const std::string& owner,
                  v4::open_delegation_type4 delegation = v4::OPEN_DELEGATE_NONE) {
@@ -84,8 +87,8 @@ class Start40 : public stag::testing::Nfs40Served {
 class Nfs40Restart : public ::testing::Test {
  protected:
   // The one before is not ended in any orderly way.
-  Start40& start() {
-    auto recovery = recovery::Recovery::open(folder_.path() / "db", 90, nullptr);
+  Start40& start(const char* records = "db") {
+    auto recovery = recovery::Recovery::open(folder_.path() / records, 90, nullptr);
     STAG_CHECK(recovery.ok());
     recoveries_.push_back(*std::move(recovery));
     Nfs4Options options;
@@ -124,6 +127,29 @@ class Nfs40Restart : public ::testing::Test {
 TEST_F(Nfs40Restart, a_client_that_only_looked_leaves_no_record) {
   start().set_up_client("a client");
   EXPECT_FALSE(start().grace());
+}
+
+// What it got from the lost server is stale at the other, and never that of another client there.
+TEST_F(Nfs40Restart, a_client_of_a_lost_server_reclaims_where_it_was_adopted) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  opened_ = first.open_file(1, "file", "owner");
+  EXPECT_EQ(first.lock(opened_, 3, 1, "locker").status, v4::NFS4_OK);
+  Start40& other = start("other");
+  other.client_ = other.set_up_client("another");
+  EXPECT_EQ(other.open_file(1, "new", "other").status, v4::NFS4_OK);
+  auto lost = recovery::Database::open_ended(folder_.path() / "db");
+  ASSERT_TRUE(lost.ok());
+  EXPECT_TRUE(other.adopt(**lost).ok());
+  EXPECT_EQ(other.renew(first.client_), v4::NFS4ERR_STALE_CLIENTID);
+  EXPECT_EQ(other.read(opened_), v4::NFS4ERR_STALE_STATEID);
+  other.client_ = other.set_up_client("a client", 2);
+  const Start40::Opened reclaimed = other.reclaim(opened_.handle, "owner");
+  ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
+  EXPECT_EQ(other.reclaim_lock(reclaimed), v4::NFS4_OK);
+  EXPECT_TRUE(other.grace());
+  other.loop_.pass(kFullTime);
+  EXPECT_FALSE(other.grace());
 }
 
 TEST_F(Nfs40Restart, a_recorded_client_reclaims_its_opens_and_locks) {
