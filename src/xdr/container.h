@@ -9,6 +9,7 @@
 // item.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <type_traits>
@@ -51,6 +52,9 @@ template <class T, class One>
   }
 }
 
+// There is room for so many before the first is decoded: most vectors have no more.
+constexpr std::uint32_t kFewElements = 4;
+
 // `least`: the fewest bytes that one element takes in the stream.
 template <class T, class One>
 [[nodiscard]] bool decode_vector(Decoder& decoder, std::vector<T>& to, std::uint32_t bound,
@@ -58,6 +62,7 @@ template <class T, class One>
   to.clear();
   std::uint32_t elements = 0;
   if (!decoder.count(elements, bound, least)) return false;
+  to.reserve(std::min(elements, kFewElements));
   for (std::uint32_t i = 0; i < elements; ++i)
     if (!decode_element(decoder, to, one)) return false;
   return true;

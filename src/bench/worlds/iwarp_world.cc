@@ -11,7 +11,7 @@
 namespace stag::bench {
 
 struct IwarpWorld::State {
-  State(Versions versions, rpc::Observer* observer) {
+  State(Versions versions, rpc::Observer* observer) : versions_(versions) {
     if (observer != nullptr) server_.observe(*observer);
     nfs::ExportOptions everybody;
     everybody.root_squash = false;
@@ -43,7 +43,9 @@ struct IwarpWorld::State {
   Task<bool> open() {
     const std::string where =
         "nfs://127.0.0.1:" + std::to_string(listeners_[0].address().port) +
-        "/?version=3&mountport=" + std::to_string(listeners_[1].address().port);
+        (versions_ == Versions::Nfs42
+             ? "/?version=4.2"
+             : "/?version=3&mountport=" + std::to_string(listeners_[1].address().port));
     const auto url = nfs::client::Url::parse(where);
     if (!url) co_return false;
     const nfs::client::Connectors connectors{*connectors_[0], *connectors_[1]};
@@ -55,6 +57,7 @@ struct IwarpWorld::State {
     co_return co_await workload_.open(session_->files());
   }
 
+  const Versions versions_;
   std::shared_ptr<endpoint::Loops> loops_ = std::make_shared<endpoint::Loops>(1);
   nfs::NfsServer nfs_{nfs::ServerState::ephemeral(1)};
   std::optional<nfs::nfs4::Nfs4Server> nfs4_;

@@ -10,7 +10,7 @@
 namespace stag::bench {
 
 // The version of the operations, and what the server serves.
-enum class Versions : std::uint8_t { Nfs3, Nfs3BesideNfs4, Nfs4 };
+enum class Versions : std::uint8_t { Nfs3, Nfs3BesideNfs4, Nfs4, Nfs42 };
 
 // Made, used and destroyed on a thread that is no loop's.
 class IwarpWorld {

@@ -1,36 +1,32 @@
 #include "nfs/session/slots.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace stag::nfs::session {
 
 void Slots::reset(std::uint32_t count) {
-  slots_.fill(Slot{});
+  next_.fill(1);
+  taken_ = doubtful_ = 0;
   ++table_;
   count_ = usable_ = std::min(count, kMost);
 }
 
-std::optional<Slots::Turn> Slots::take_slot(bool doubtful) {
-  for (std::uint32_t i = 0; i < usable_; ++i) {
-    Slot& slot = slots_[i];
-    if (slot.taken || slot.doubtful != doubtful) continue;
-    slot.taken = true;
-    return Turn{table_, i, slot.next, doubtful};
-  }
-  return std::nullopt;
-}
-
 std::optional<Slots::Turn> Slots::take() {
-  if (const std::optional<Turn> certain = take_slot(false)) return certain;
-  return take_slot(true);
+  const Set free = first(usable_) & ~taken_;
+  if (free == 0) return std::nullopt;
+  const Set certain = free & ~doubtful_;
+  const auto slot = static_cast<v4::slotid4>(std::countr_zero(certain != 0 ? certain : free));
+  taken_ |= Set{1} << slot;
+  return Turn{table_, slot, next_[slot], certain == 0};
 }
 
 void Slots::give_back(const Turn& turn, Number number) {
   if (!current(turn)) return;
-  Slot& slot = slots_[turn.slot];
-  slot.taken = false;
-  slot.doubtful = number == Number::Doubtful;
-  slot.next = number == Number::Used ? turn.sequence + 1 : turn.sequence;
+  const Set slot = Set{1} << turn.slot;
+  taken_ &= ~slot;
+  doubtful_ = number == Number::Doubtful ? doubtful_ | slot : doubtful_ & ~slot;
+  next_[turn.slot] = number == Number::Used ? turn.sequence + 1 : turn.sequence;
 }
 
 void Slots::settle(Turn& turn) {
@@ -49,9 +45,8 @@ bool Slots::drop_from(v4::slotid4 slot) {
 }
 
 v4::slotid4 Slots::highest_in_use() const {
-  for (std::uint32_t i = count_; i > 0; --i)
-    if (slots_[i - 1].taken) return i - 1;
-  return 0;
+  const Set taken = taken_ & first(count_);
+  return taken == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(taken)) - 1;
 }
 
 }  // namespace stag::nfs::session

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "nfs/proto/nfs4.h"
@@ -45,14 +46,14 @@ class Slots {
   bool current(const Turn& turn) const { return turn.table == table_ && turn.slot < count_; }
 
  private:
-  struct Slot {
-    v4::sequenceid4 next = 1;
-    bool taken = false;
-    bool doubtful = false;
-  };
-  std::optional<Turn> take_slot(bool doubtful);
+  // Of slots, by number.
+  using Set = std::uint64_t;
+  static_assert(kMost == std::numeric_limits<Set>::digits);
+  static Set first(std::uint32_t count) { return count == 0 ? 0 : ~Set{0} >> (kMost - count); }
 
-  std::array<Slot, kMost> slots_{};
+  std::array<v4::sequenceid4, kMost> next_{};
+  Set taken_ = 0;
+  Set doubtful_ = 0;
   std::uint32_t table_ = 0;
   std::uint32_t count_ = 0;   // that the server knows
   std::uint32_t usable_ = 0;  // that it wants used

@@ -1,6 +1,7 @@
 #include "nfs/ulb/nfs4_client.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "nfs/ulb/nfs3.h"
@@ -44,9 +45,9 @@ std::uint32_t attribute_max(std::uint32_t number) {
 std::uint32_t attributes_max(const v4::bitmap4& asked) {
   std::uint32_t total = kBitmap + 4;
   for (std::size_t word = 0; word < std::min<std::size_t>(asked.size(), 3); ++word)
-    for (std::uint32_t bit = 0; bit < 32; ++bit)
-      if ((asked[word] >> bit & 1) != 0)
-        total += attribute_max(static_cast<std::uint32_t>(word) * 32 + bit);
+    for (std::uint32_t left = asked[word]; left != 0; left &= left - 1)
+      total += attribute_max(static_cast<std::uint32_t>(word * 32) +
+                             static_cast<std::uint32_t>(std::countr_zero(left)));
   return total;
 }
 

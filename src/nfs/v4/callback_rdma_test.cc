@@ -100,9 +100,10 @@ TEST_F(Nfs4CallbackRdma, a_long_one_is_a_Long_Call_for_a_client_that_takes_more_
 TEST_F(Nfs4CallbackRdma, nothing_of_one_moves_apart_that_would_be_short_enough_without_it) {
   PROVES("R8267-6.5.2-c");
   EXPECT_EQ(recall(10, 1 << 20, std::string(kThreshold, 't')).kind, Kind::Answered);
-  ASSERT_EQ(sent().size(), 1u);
-  EXPECT_EQ(sent()[0].header.proc, rpcrdma::RDMA_NOMSG);
-  for (const auto& chunk : sent()[0].header.read_list) EXPECT_EQ(chunk.position, 0u);
+  const auto messages = sent();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].header.proc, rpcrdma::RDMA_NOMSG);
+  for (const auto& chunk : messages[0].header.read_list) EXPECT_EQ(chunk.position, 0u);
 }
 
 TEST_F(Nfs4CallbackRdma, a_long_one_is_not_sent_to_other_clients) {

@@ -1,6 +1,7 @@
 #include "nfs/client/v4/attributes.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <limits>
@@ -97,7 +98,6 @@ struct ReadAttribute {
   bool (*read)(xdr::Decoder&, Values&);
 };
 
-// In rising order.
 constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_TYPE, read_type},
     {v4::FATTR4_CHANGE, [](xdr::Decoder& d, Values& v) { return d.u64(v.attributes.change); }},
@@ -149,11 +149,12 @@ constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_MOUNTED_ON_FILEID, [](auto& d, Values& v) { return d.u64(v.mounted_on_file_id); }},
 };
 
-std::size_t count_of(const v4::bitmap4& bitmap) {
-  std::size_t count = 0;
-  for (const std::uint32_t word : bitmap) count += static_cast<std::size_t>(std::popcount(word));
-  return count;
-}
+// By the attribute's number; null: none that is known.
+constexpr auto kReaders = [] {
+  std::array<decltype(ReadAttribute::read), 64> readers{};
+  for (const ReadAttribute& attribute : kAttributes) readers[attribute.number] = attribute.read;
+  return readers;
+}();
 
 // The values that `write` encodes.
 template <class Write>
@@ -240,13 +241,13 @@ const v4::bitmap4& acl_attribute() {
 std::optional<Values> values_of(const v4::fattr4& from) {
   xdr::Decoder decoder(from.attr_vals.flatten());
   Values values;
-  std::size_t known = 0;
-  for (const ReadAttribute& attribute : kAttributes) {
-    if (!has(from.attrmask, attribute.number)) continue;
-    ++known;
-    if (!attribute.read(decoder, values)) return std::nullopt;
-  }
-  if (known != count_of(from.attrmask) || !decoder.finish().ok()) return std::nullopt;
+  for (std::size_t word = 0; word < from.attrmask.size(); ++word)
+    for (std::uint32_t left = from.attrmask[word]; left != 0; left &= left - 1) {
+      const std::size_t number = word * 32 + static_cast<std::size_t>(std::countr_zero(left));
+      const auto read = number < kReaders.size() ? kReaders[number] : nullptr;
+      if (read == nullptr || !read(decoder, values)) return std::nullopt;
+    }
+  if (!decoder.finish().ok()) return std::nullopt;
   return values;
 }
 

@@ -25,7 +25,10 @@ inline v4::nfs_fh4 to_nfs_fh4(const Handle& handle) {
 // One COMPOUND. Place 0 is kept for SEQUENCE, which the session fills in.
 class Request {
  public:
-  Request() { operations_.emplace_back().argop = v4::OP_SEQUENCE; }
+  Request() {
+    operations_.reserve(kUsual);
+    operations_.emplace_back().argop = v4::OP_SEQUENCE;
+  }
 
   // Add an operation and return its place among the results.
   std::size_t add(v4::nfs_opnum4 number) {
@@ -90,6 +93,8 @@ class Request {
   std::optional<std::uint32_t> results_max{};
 
  private:
+  static constexpr std::size_t kUsual = 4;  // operations
+
   std::vector<Op> operations_;
   std::optional<std::size_t> open_place_;
   std::optional<session::Opens::Id> open_owner_;

@@ -244,8 +244,10 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext co
                                                              Request& request,
                                                              const ProtocolOptions& options) {
   if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
-  const Outcome<Ok> recovered = co_await recover(context, options);
-  if (!recovered) co_return Failure{recovered.error()};
+  if (!ready()) {
+    const Outcome<Ok> recovered = co_await recover(context, options);
+    if (!recovered) co_return Failure{recovered.error()};
+  }
   fill_in_owner(request);
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   const Outcome<Taken> taken = co_await take_turn(context, options);
