@@ -11,6 +11,7 @@ std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_clients();
 std::unique_ptr<Command> make_status();
 std::unique_ptr<Command> make_top();
+std::unique_ptr<Command> make_capture();
 std::unique_ptr<Command> make_ls();
 std::unique_ptr<Command> make_stat();
 std::unique_ptr<Command> make_cat();

@@ -18,11 +18,12 @@ int main(int argc, char** argv) {
   for (std::string& word : words) arguments.push_back(word.data());
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make :
-       {make_serve, make_clients, make_status,  make_top,   make_ls,       make_stat,
-        make_cat,   make_cp,      make_sync,    make_mkdir, make_rm,       make_mv,
-        make_ln,    make_touch,   make_chmod,   make_chown, make_readlink, make_find,
-        make_tree,  make_du,      make_df,      make_mount, make_umount,   make_ping,
-        make_info,  make_devices, make_conform, make_bench, make_manual,   make_completion})
+       {make_serve,     make_clients, make_status,  make_top,     make_capture, make_ls,
+        make_stat,      make_cat,     make_cp,      make_sync,    make_mkdir,   make_rm,
+        make_mv,        make_ln,      make_touch,   make_chmod,   make_chown,   make_readlink,
+        make_find,      make_tree,    make_du,      make_df,      make_mount,   make_umount,
+        make_ping,      make_info,    make_devices, make_conform, make_bench,   make_manual,
+        make_completion})
     commands.push_back(make());
   return static_cast<int>(
       run_command_line(static_cast<int>(arguments.size()), arguments.data(), std::move(commands)));

@@ -65,8 +65,7 @@ struct Listener::State {
       fabric = std::move(iwarp);
       rdma_options.transport = for_software(rdma_options.transport);
     }
-    if (options.recorder != nullptr)
-      fabric = fabric::capture::captured(std::move(fabric), options.recorder);
+    if (options.tap != nullptr) fabric = fabric::capture::captured(std::move(fabric), options.tap);
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
     Result<Address, Reason> bound = server->listen(*fabric, at);
     if (!bound) return bound.error();

@@ -17,7 +17,7 @@
 #include "rpc/udp/options.h"
 
 namespace stag::fabric::capture {
-class Recorder;
+class Tap;
 }  // namespace stag::fabric::capture
 
 namespace stag::endpoint {
@@ -67,8 +67,9 @@ struct ListenOptions {
   rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
   fabric::VerbsOptions verbs{};
-  // Gets what goes over RDMA connections, as frames (fabric/capture); null: nobody does.
-  std::shared_ptr<fabric::capture::Recorder> recorder{};
+  // Where what goes over RDMA connections can be captured, as frames (fabric/capture); null:
+  // nowhere.
+  std::shared_ptr<fabric::capture::Tap> tap{};
   // Connections are spread over all of them, UDP is served by the first; null: one loop of its own.
   std::shared_ptr<Loops> loops{};
 };

@@ -171,7 +171,7 @@ class Help(Case):
     def test_of_every_command_has_an_example(self):
         listing = stag("--help").stdout.split("Subcommands:")[1].split("URLs:")[0]
         commands = [line.split()[0] for line in listing.splitlines() if line.startswith("  ")]
-        wanted = "serve clients status top ls stat cat cp sync mkdir rm mv ln touch chmod chown readlink find tree du df mount umount ping info devices conform bench manual completion".split()
+        wanted = "serve clients status top capture ls stat cat cp sync mkdir rm mv ln touch chmod chown readlink find tree du df mount umount ping info devices conform bench manual completion".split()
         self.assertEqual(sorted(commands), sorted(wanted))
         for command in commands:
             text = self.good(command, "--help")

@@ -22,15 +22,18 @@ void AskedServer::declare(Arguments& arguments) {
   arguments.text("--control", control_, "PATH", "the server's control socket [that of --state]");
 }
 
-Task<ServerListing> AskedServer::list(Run& run, std::string_view command) {
+std::string AskedServer::path() const {
   std::error_code ignored;
-  const std::string path = std::filesystem::absolute(
-      control_.empty() ? default_control_path(state_) : control_, ignored);
+  return std::filesystem::absolute(control_.empty() ? default_control_path(state_) : control_,
+                                   ignored);
+}
+
+Task<ServerListing> AskedServer::list(Run& run, std::string_view command) {
   Json request;
   request.set("command", command);
   ServerListing listing;
   listing.error = co_await ask_server(
-      run, path, std::move(request),
+      run, path(), std::move(request),
       [&listing](const JsonObject&, std::string_view line) { listing.lines.emplace_back(line); });
   for (const std::string& line : listing.lines) listing.rows.push_back(*JsonObject::parse(line));
   co_return listing;

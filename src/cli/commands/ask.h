@@ -26,6 +26,8 @@ class AskedServer {
   void declare(Arguments& arguments);
   // All rows of one of the server's commands.
   Task<ServerListing> list(Run& run, std::string_view command);
+  // The path of its control socket.
+  std::string path() const;
 
  private:
   std::string state_;

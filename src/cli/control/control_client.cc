@@ -14,6 +14,9 @@ constexpr std::size_t kLongestLine = 1 << 20;
 // A program that asks waits no longer for the server's next byte.
 constexpr auto kPatience = std::chrono::seconds(60);
 
+constexpr std::string_view kEnded = "the server ended before it had answered";
+constexpr std::string_view kNoAnswer = "the answer is not that of a stag server";
+
 std::string unreachable(const std::string& path, Reason reason) {
   switch (reason) {
     case Reason::ConnectionRefused:
@@ -44,15 +47,31 @@ class Lines {
         begin_ += size + 1;
         co_return std::string(unread.substr(0, size));
       }
-      if (!make_room()) co_return std::nullopt;
-      const auto read =
-          co_await socket_.read_some(std::as_writable_bytes(std::span(buffer_).subspan(end_)));
-      if (!read) co_return std::nullopt;
-      end_ += *read;
+      const bool more = co_await read();
+      if (!more) co_return std::nullopt;
     }
+  }
+  // What stands behind the last line; valid until the next call. nullopt: not so much, or too much.
+  Task<std::optional<Bytes>> bytes(std::size_t size) {
+    if (size > kLongestLine) co_return std::nullopt;
+    while (end_ - begin_ < size) {
+      const bool more = co_await read();
+      if (!more) co_return std::nullopt;
+    }
+    const Bytes found = bytes_of(std::string_view(buffer_).substr(begin_, size));
+    begin_ += size;
+    co_return found;
   }
 
  private:
+  Task<bool> read() {
+    if (!make_room()) co_return false;
+    const auto read =
+        co_await socket_.read_some(std::as_writable_bytes(std::span(buffer_).subspan(end_)));
+    if (!read) co_return false;
+    end_ += *read;
+    co_return true;
+  }
   bool make_room() {
     std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
               buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
@@ -74,13 +93,45 @@ Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, O
   Lines lines(socket);
   for (;;) {
     const auto line = co_await lines.next();
-    if (!line) co_return std::string("the server ended before it had answered");
+    if (!line) co_return std::string(kEnded);
     const auto row = JsonObject::parse(*line);
-    if (!row) co_return std::string("the answer is not that of a stag server");
+    if (!row) co_return std::string(kNoAnswer);
     if (const auto error = row->text("error")) co_return *error;
     if (row->is_true("done")) co_return std::string();
     on_row(*row, *line);
   }
+}
+
+Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, OnPiece& on_piece) {
+  std::string line_out = request;
+  Lines lines(socket);
+  for (;;) {
+    const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(line_out)));
+    if (!sent) co_return std::string(info(sent.error()).text);
+    const auto line = co_await lines.next();
+    if (!line) co_return std::string(kEnded);
+    const auto row = JsonObject::parse(*line);
+    if (!row) co_return std::string(kNoAnswer);
+    if (const auto error = row->text("error")) co_return *error;
+    if (row->is_true("done")) co_return std::string();
+    const auto size = row->number("bytes");
+    if (!size) co_return std::string(kNoAnswer);
+    const auto piece = co_await lines.bytes(*size);
+    if (!piece) co_return std::string(kEnded);
+    const auto answer = co_await on_piece(*row, *piece);
+    if (!answer) co_return answer.error();
+    line_out = std::string(*answer) + "\n";
+  }
+}
+
+Task<Result<net::TcpSocket, std::string>> connect_to(Run& run, std::string path) {
+  Address at;
+  at.host = path;
+  net::ConnectOptions options;
+  options.timeout = kPatience;
+  auto socket = co_await net::connect(run.loop, at, options, run.cancel);
+  if (!socket) co_return Failure{unreachable(path, socket.error())};
+  co_return *std::move(socket);
 }
 
 }  // namespace
@@ -90,16 +141,20 @@ std::string default_control_path(const std::string& state_directory) {
 }
 
 Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row) {
-  Address at;
-  at.host = path;
-  net::ConnectOptions options;
-  options.timeout = kPatience;
-  auto socket = co_await net::connect(run.loop, at, options, run.cancel);
-  if (!socket) co_return unreachable(path, socket.error());
+  auto socket = co_await connect_to(run, path);
+  if (!socket) co_return socket.error();
   const CancelCallback cancelled(run.cancel, [&socket] { socket->close(); });
   const std::string error = co_await exchange(*socket, request.line() + "\n", on_row);
   socket->close();
   co_return run.cancel.cancelled() ? std::string("interrupted") : error;
+}
+
+Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece) {
+  auto socket = co_await connect_to(run, path);
+  if (!socket) co_return socket.error();
+  std::string error = co_await exchange(*socket, request.line() + "\n", on_piece);
+  socket->close();
+  co_return error;
 }
 
 }  // namespace stag::cli

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
+#include "base/result.h"
 #include "base/unique_function.h"
 #include "cli/support/command.h"
 #include "cli/support/json.h"
@@ -17,8 +19,16 @@ std::string default_control_path(const std::string& state_directory);
 // `line` is the row as it came.
 using OnRow = UniqueFunction<void(const JsonObject& row, std::string_view line)>;
 
+// The bytes that a row says stand behind it ("bytes"); valid during the call. Yields the line that
+// the server gets, or why nothing more is wanted.
+using OnPiece =
+    UniqueFunction<Task<Result<std::string_view, std::string>>(const JsonObject& row, Bytes piece)>;
+
 // Yields an empty string when all rows came, else one sentence. Ends with "interrupted" when `run`
 // is cancelled.
 Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row);
+// The same for a command whose rows have bytes behind them and are answered. Cancelling ends only
+// what has not begun: the answers end the rest.
+Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece);
 
 }  // namespace stag::cli

@@ -55,11 +55,10 @@ class ControlConnection final : public ControlReply {
   void close() { socket_.close(); }
   void attach(std::vector<net::UniqueFd> sockets) override { attached_ = std::move(sockets); }
   Task<bool> flush() override;
+  Task<std::optional<std::string>> next_line() override;
   Loop& loop() override { return socket_.loop(); }
 
  private:
-  // nullopt: nobody asks any more.
-  Task<std::optional<std::string>> read_line();
   Task<void> answer(const std::string& line);
   // Closes the connection when its peer takes too long.
   Timer patience();
@@ -80,7 +79,7 @@ Timer ControlConnection::patience() {
   });
 }
 
-Task<std::optional<std::string>> ControlConnection::read_line() {
+Task<std::optional<std::string>> ControlConnection::next_line() {
   const Timer timer = patience();
   for (std::size_t searched = 0;;) {
     const std::size_t end = std::string_view(buffer_.data(), used_).find('\n', searched);
@@ -138,7 +137,7 @@ Task<void> ControlConnection::serve() {
     co_return;
   }
   while (!socket_.closed()) {
-    const auto line = co_await read_line();
+    const auto line = co_await next_line();
     if (!line) break;
     co_await answer(*line);
   }

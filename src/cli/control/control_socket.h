@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/loop.h"
 #include "base/task.h"
 #include "cli/support/json.h"
@@ -39,10 +40,14 @@ class ControlReply {
     text_ += row.line();
     text_ += '\n';
   }
+  // Behind the rows so far; whoever reads them knows how many.
+  void add_bytes(Bytes bytes) { text_ += text_of(bytes); }
   // These go with the next flush(), with its first byte. The process keeps its own.
   virtual void attach(std::vector<net::UniqueFd> sockets) = 0;
   // Sends what was added. False: nobody reads any more, and the command may end.
   virtual Task<bool> flush() = 0;
+  // The next line of who asks, for a command that goes on with it. nullopt: there is none any more.
+  virtual Task<std::optional<std::string>> next_line() = 0;
   virtual Loop& loop() = 0;
 
  protected:

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,16 +13,9 @@
 
 #include "fabric/capture/pcapng.h"
 #include "net/blocked_signals.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
-
-std::uint64_t microseconds_now() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
-}
 
 bool write_to(int fd, Bytes bytes) {
   while (!bytes.empty()) {
@@ -33,17 +27,29 @@ bool write_to(int fd, Bytes bytes) {
 }
 
 std::string no_file(const std::string& path, const std::string& why) {
-  return fmt::format("--capture: cannot write '{}': {}", path, why);
+  return fmt::format("cannot write '{}': {}", path, why);
+}
+
+// flock() has no time limit.
+bool lock_within(int fd, Duration wait) {
+  constexpr Duration kPause = std::chrono::milliseconds(2);
+  const TimePoint give_up = std::chrono::steady_clock::now() + wait;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= give_up) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 // What goes over the connections is this user's alone: what was there before may be anybody's, and
 // known by other names. Nothing of it is touched before that is sure.
-Result<Ok, std::string> make_private(int fd) {
+Result<Ok, std::string> make_private(int fd, Duration wait) {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return Failure{std::string(std::strerror(errno))};
   if (!S_ISREG(found.st_mode)) return Failure{std::string("it is no regular file")};
   if (found.st_uid != ::geteuid()) return Failure{std::string("it belongs to another user")};
   if (found.st_nlink != 1) return Failure{std::string("it has other names, too")};
+  if (!lock_within(fd, wait)) return Failure{std::string("another process captures to it")};
   if (::fchmod(fd, 0600) != 0 || ::ftruncate(fd, 0) != 0)
     return Failure{std::string(std::strerror(errno))};
   return Ok{};
@@ -51,82 +57,71 @@ Result<Ok, std::string> make_private(int fd) {
 
 }  // namespace
 
-Result<std::shared_ptr<CaptureFile>, std::string> CaptureFile::open(const std::string& path,
-                                                                    std::uint64_t most) {
+Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait) {
   // O_NONBLOCK: a FIFO is not waited for.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
-  const int fd = ::open(path.c_str(), kFlags, 0600);
-  if (fd < 0) return Failure{no_file(path, std::strerror(errno))};
-  const auto file = std::make_shared<net::UniqueFd>(fd);
-  if (const auto done = make_private(fd); !done) return Failure{no_file(path, done.error())};
-  return std::make_shared<CaptureFile>([file](Bytes bytes) { return write_to(file->fd(), bytes); },
+  net::UniqueFd file(::open(path.c_str(), kFlags, 0600));
+  if (!file) return Failure{no_file(path, std::strerror(errno))};
+  if (const auto done = make_private(file.fd(), wait); !done)
+    return Failure{no_file(path, done.error())};
+  return file;
+}
+
+Result<std::unique_ptr<CaptureFile>, std::string> CaptureFile::open(const std::string& path,
+                                                                    std::uint64_t most,
+                                                                    Duration wait) {
+  auto opened = open_capture_file(path, wait);
+  if (!opened) return Failure{"--capture: " + opened.error()};
+  const auto file = std::make_shared<net::UniqueFd>(*std::move(opened));
+  return std::make_unique<CaptureFile>([file](Bytes bytes) { return write_to(file->fd(), bytes); },
                                        most);
 }
 
 CaptureFile::CaptureFile(Write write, std::uint64_t most, std::size_t room)
-    : write_(std::move(write)), most_(most), room_(room) {
-  waiting_.reserve(room_);
-  writing_.reserve(room_);
-  fabric::capture::append_header(waiting_, "stag");
+    : write_(std::move(write)), queue_(std::make_shared<CaptureQueue>(most, room, [this] {
+        const std::lock_guard lock(mutex_);
+        woken_ = true;
+        wake_.notify_one();
+      })) {
+  writing_.reserve(room);
   const net::BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 
-void CaptureFile::take(Bytes frame) {
-  const std::lock_guard lock(mutex_);
-  ++counts_.frames;
-  const std::size_t size = fabric::capture::packet_size(frame.size());
-  full_ = full_ || size > most_ - size_;
-  if (full_ || broken_ || ending_ || waiting_.size() + size > room_) {
-    ++counts_.lost;
-    return;
-  }
-  size_ += size;
-  ++waiting_frames_;
-  const bool wakes = waiting_.empty();
-  fabric::capture::append_packet(waiting_, microseconds_now(), frame);
-  if (wakes) wake_.notify_one();
-}
-
-void CaptureFile::lose() noexcept {
-  const std::lock_guard lock(mutex_);
-  ++counts_.frames;
-  ++counts_.lost;
-}
-
-CaptureFile::Counts CaptureFile::finish() {
+CaptureQueue::Counts CaptureFile::finish() {
+  queue_->end();
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
     wake_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
-  const std::lock_guard lock(mutex_);
-  return counts_;
+  return queue_->counts();
 }
 
 void CaptureFile::run() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-    write_all(lock);
+  for (bool last = false; !last;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return ending_ || woken_; });
+      last = ending_;
+      woken_ = false;
+    }
+    write_waiting();
   }
-  write_all(lock);
-  fabric::capture::append_statistics(waiting_, microseconds_now(), counts_.frames, counts_.lost);
-  write_all(lock);
+  const CaptureQueue::Counts counts = queue_->counts();
+  writing_.clear();
+  fabric::capture::append_statistics(writing_, capture_time(), counts.frames, counts.lost);
+  if (!broken_) write_(writing_);
 }
 
-void CaptureFile::write_all(std::unique_lock<std::mutex>& lock) {
-  std::swap(waiting_, writing_);
-  const std::uint64_t frames = std::exchange(waiting_frames_, 0);
-  const bool torn = broken_;  // nothing can stand behind half a block
-  lock.unlock();
-  const bool written = writing_.empty() || (!torn && write_(writing_));
-  writing_.clear();
-  lock.lock();
-  if (written) return;
+// Nothing can stand behind half a block.
+void CaptureFile::write_waiting() {
+  const std::uint64_t frames = queue_->pass_to(writing_);
+  if (writing_.empty() || (!broken_ && write_(writing_))) return;
   broken_ = true;
-  counts_.lost += frames;
+  queue_->end();
+  queue_->lose(frames, 0);
 }
 
 }  // namespace stag::cli

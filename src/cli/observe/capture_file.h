@@ -8,13 +8,21 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "base/loop.h"
 #include "base/result.h"
-#include "fabric/capture/captured_fabric.h"
+#include "cli/observe/capture_queue.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 
-class CaptureFile final : public fabric::capture::Recorder {
+// A file for frames, of this user alone; one that is there is overwritten, if it is a regular file
+// of this user's without other names. Waits so long for another process that writes it. The error
+// is a sentence. Blocking.
+Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait = {});
+
+class CaptureFile {
  public:
   // Writes all bytes; false: no more can be written.
   using Write = std::function<bool(Bytes)>;
@@ -22,40 +30,33 @@ class CaptureFile final : public fabric::capture::Recorder {
   static constexpr std::uint64_t kLeast = 1 << 20;             // bytes that a file may have
   static constexpr std::uint64_t kUsual = std::uint64_t{16} << 30;
 
-  // Of this user alone; one that is there is overwritten, if it is a regular file of this user's
-  // without other names. It gets frames until it has `most` bytes. The error is a sentence.
-  static Result<std::shared_ptr<CaptureFile>, std::string> open(const std::string& path,
-                                                                std::uint64_t most);
+  // It gets frames until it has `most` bytes. The rest as open_capture_file().
+  static Result<std::unique_ptr<CaptureFile>, std::string> open(const std::string& path,
+                                                                std::uint64_t most,
+                                                                Duration wait = {});
   explicit CaptureFile(Write write, std::uint64_t most = kUsual, std::size_t room = kRoom);
-  ~CaptureFile() override { finish(); }
+  ~CaptureFile() { finish(); }
   CaptureFile(const CaptureFile&) = delete;
   CaptureFile& operator=(const CaptureFile&) = delete;
 
-  // Any thread.
-  void take(Bytes frame) override;
-  void lose() noexcept override;
-
-  struct Counts {
-    std::uint64_t frames = 0;
-    std::uint64_t lost = 0;  // of them
-  };
+  // Who gets the frames.
+  std::shared_ptr<CaptureQueue> queue() const { return queue_; }
   // Writes what waits, and how many there were. What is taken later is lost. Blocking.
-  Counts finish();
+  CaptureQueue::Counts finish();
 
  private:
   void run();
-  // Without the lock meanwhile.
-  void write_all(std::unique_lock<std::mutex>& lock);
+  void write_waiting();
 
   const Write write_;
-  const std::uint64_t most_;
-  const std::size_t room_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<std::byte> waiting_, writing_;
-  Counts counts_;
-  std::uint64_t waiting_frames_ = 0, size_ = 0;  // of all frames that were taken, in the file
-  bool ending_ = false, broken_ = false, full_ = false;
+  bool woken_ = true;  // the header waits
+  bool ending_ = false;
+  // The thread's.
+  std::vector<std::byte> writing_;
+  bool broken_ = false;
+  std::shared_ptr<CaptureQueue> queue_;
   std::thread thread_;  // after all that it uses
 };
 

@@ -24,8 +24,8 @@ TEST(CaptureFile, has_all_frames_and_says_so_at_its_end) {
     written.insert(written.end(), bytes.begin(), bytes.end());
     return true;
   });
-  for (int i = 0; i < 100; ++i) file.take(bytes_of("frame"));
-  const CaptureFile::Counts counts = file.finish();
+  for (int i = 0; i < 100; ++i) file.queue()->take(bytes_of("frame"));
+  const CaptureQueue::Counts counts = file.finish();
   EXPECT_EQ(counts.frames, 100u);
   EXPECT_EQ(counts.lost, 0u);
   std::vector<std::byte> frame;
@@ -41,9 +41,9 @@ TEST(CaptureFile, loses_frames_while_the_disk_hangs_and_nobody_waits) {
   CaptureFile file([disk](Bytes) { return disk.wait(), true; }, CaptureFile::kUsual,
                    10 * packet_size(100));
   const std::vector<std::byte> frame(100);
-  for (int i = 0; i < 1000; ++i) file.take(frame);
+  for (int i = 0; i < 1000; ++i) file.queue()->take(frame);
   goes_on.set_value();
-  const CaptureFile::Counts counts = file.finish();
+  const CaptureQueue::Counts counts = file.finish();
   EXPECT_EQ(counts.frames, 1000u);
   EXPECT_GE(counts.lost, 980u);
   EXPECT_LT(counts.lost, 1000u);
@@ -52,10 +52,10 @@ TEST(CaptureFile, loses_frames_while_the_disk_hangs_and_nobody_waits) {
 TEST(CaptureFile, writes_nothing_behind_half_a_block) {
   int writes = 0;
   CaptureFile file([&](Bytes) { return ++writes, false; });
-  file.take(bytes_of("frame"));
+  file.queue()->take(bytes_of("frame"));
   EXPECT_EQ(file.finish().lost, 1u);
   EXPECT_EQ(writes, 1);
-  file.take(bytes_of("frame"));
+  file.queue()->take(bytes_of("frame"));
   EXPECT_EQ(file.finish().lost, 2u);
 }
 
@@ -63,9 +63,9 @@ TEST(CaptureFile, ends_where_it_may_not_grow_and_counts_what_came_later) {
   std::size_t written = 0;
   CaptureFile file([&](Bytes bytes) { return written += bytes.size(), true; }, 10000);
   const std::vector<std::byte> large(4096);
-  for (int i = 0; i < 5; ++i) file.take(large);
-  file.take(bytes_of("small"));
-  const CaptureFile::Counts counts = file.finish();
+  for (int i = 0; i < 5; ++i) file.queue()->take(large);
+  file.queue()->take(bytes_of("small"));
+  const CaptureQueue::Counts counts = file.finish();
   EXPECT_EQ(counts.frames, 6u);
   EXPECT_EQ(counts.lost, 4u);
   EXPECT_LT(written, 10000u);
@@ -116,6 +116,24 @@ TEST_F(CaptureFileAt, a_fifo_is_neither_waited_for_nor_written_to) {
   EXPECT_NE(refused().find("cannot write"), std::string::npos);
   const net::UniqueFd reader(::open(path().c_str(), O_RDONLY | O_NONBLOCK));
   EXPECT_NE(refused().find("it is no regular file"), std::string::npos);
+}
+
+TEST_F(CaptureFileAt, a_file_that_another_capture_writes_is_left_alone) {
+  const auto first = CaptureFile::open(path(), CaptureFile::kUsual);
+  ASSERT_TRUE(first.ok());
+  EXPECT_NE(refused().find("another process captures to it"), std::string::npos);
+  (*first)->finish();
+  EXPECT_GT(std::filesystem::file_size(path()), 0u);
+}
+
+TEST_F(CaptureFileAt, a_successor_waits_for_the_end_of_the_one_before) {
+  auto first = CaptureFile::open(path(), CaptureFile::kUsual);
+  ASSERT_TRUE(first.ok());
+  auto second = std::async(std::launch::async, [this] {
+    return CaptureFile::open(path(), CaptureFile::kUsual, std::chrono::hours(1));
+  });
+  *first = nullptr;
+  EXPECT_TRUE(second.get().ok());
 }
 
 TEST(CaptureFile, needs_a_place_to_be_written_to) {

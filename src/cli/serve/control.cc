@@ -28,9 +28,10 @@ std::optional<gid_t> group_of(const std::string& name) {
 }  // namespace
 
 void ControlSettings::declare(Arguments& arguments) {
-  arguments.text("--control", path, "PATH",
-                 "Unix socket for 'stag clients', 'stag status' and 'stag top'; none: without "
-                 "[control in the state directory]");
+  arguments.text(
+      "--control", path, "PATH",
+      "Unix socket for 'stag clients', 'stag status', 'stag top' and 'stag capture'; none: without "
+      "[control in the state directory]");
   arguments.text("--control-group", group, "GROUP",
                  "users who may look at the control socket, but change nothing [none]");
 }
@@ -40,13 +41,16 @@ Result<Ok, std::string> ControlSettings::check() const {
   return Failure{fmt::format("--control-group: there is no group '{}'", group)};
 }
 
-Control::Control(const std::string& state, Services& services, HandOver& hand_over)
+Control::Control(const std::string& state, Services& services, HandOver& hand_over,
+                 std::shared_ptr<fabric::capture::Tap> tap)
     : clients_(services.nfs4().administration(), services.locking().service()),
       status_(services.observing().observation(), services.observing().sources()),
-      adoption_(services.recovery(), state) {
+      adoption_(services.recovery(), state),
+      capture_(std::move(tap)) {
   clients_.add_to(commands_);
   status_.add_to(commands_);
   adoption_.add_to(commands_);
+  capture_.add_to(commands_);
   hand_over.add_to(commands_);
 }
 
@@ -56,17 +60,16 @@ std::string Control::path_of(const ControlSettings& settings, const std::string&
       settings.path.empty() ? default_control_path(state) : settings.path, ignored);
 }
 
-Result<std::unique_ptr<Control>, std::string> Control::open(const ControlSettings& settings,
-                                                            const std::string& state,
-                                                            Services& services,
-                                                            HandOver& hand_over) {
+Result<std::unique_ptr<Control>, std::string> Control::open(
+    const ControlSettings& settings, const std::string& state, Services& services,
+    HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap) {
   if (settings.path == kNone) return std::unique_ptr<Control>();
   ControlOptions options;
   const bool asked = !settings.path.empty();
   options.path = path_of(settings, state);
   if (const auto checked = settings.check(); !checked) return Failure{checked.error()};
   if (!settings.group.empty()) options.group = group_of(settings.group);
-  std::unique_ptr<Control> made(new Control(state, services, hand_over));
+  std::unique_ptr<Control> made(new Control(state, services, hand_over, std::move(tap)));
   auto socket = ControlSocket::open(options, made->commands_);
   if (socket) {
     made->socket_ = *std::move(socket);

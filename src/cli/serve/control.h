@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/control/capture_commands.h"
 #include "cli/control/clients_commands.h"
 #include "cli/control/status_commands.h"
 #include "cli/serve/adoption.h"
@@ -29,18 +30,19 @@ class Control {
   static std::string path_of(const ControlSettings& settings, const std::string& state);
   // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
   // is logged. The error, of one that was asked for, is a sentence. `services`
-  // and `hand_over` outlive it.
-  static Result<std::unique_ptr<Control>, std::string> open(const ControlSettings& settings,
-                                                            const std::string& state,
-                                                            Services& services,
-                                                            HandOver& hand_over);
+  // and `hand_over` outlive it. `tap`: of the RDMA connections.
+  static Result<std::unique_ptr<Control>, std::string> open(
+      const ControlSettings& settings, const std::string& state, Services& services,
+      HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap);
 
  private:
-  Control(const std::string& state, Services& services, HandOver& hand_over);
+  Control(const std::string& state, Services& services, HandOver& hand_over,
+          std::shared_ptr<fabric::capture::Tap> tap);
 
   ClientsCommands clients_;
   StatusCommands status_;
   Adoption adoption_;
+  CaptureCommands capture_;
   ControlCommands commands_;
   std::unique_ptr<ControlSocket> socket_;  // declared last: ends first
 };

@@ -47,11 +47,7 @@ Result<Ok, std::string> Listeners::reserve(const ServeOptions& options, ServedSo
 
 Result<Ok, std::string> Listeners::open(const ExportLine& first) {
   loops_ = std::make_shared<endpoint::Loops>(options_.loops, options_.busy_poll_us);
-  if (const std::string& path = options_.observe.capture(); !path.empty()) {
-    auto capture = CaptureFile::open(path, options_.observe.capture_max());
-    if (!capture) return Failure{capture.error()};
-    capture_ = *std::move(capture);
-  }
+  if (const auto started = start_capture(); !started) return started;
   for (const std::string& host : options_.hosts)
     if (const auto done = listen_at(host, first); !done) return done;
   if (options_.rpcbind)
@@ -79,10 +75,28 @@ void Listeners::close() {
   // The last Listener waits for the Calls, if the loops are nobody else's.
   loops_ = nullptr;
   listeners_.clear();
-  if (const auto capture = std::exchange(capture_, nullptr)) {
-    const CaptureFile::Counts counts = capture->finish();
-    fmt::print("capture: {} frames, {} of them lost\n", counts.frames, counts.lost);
-  }
+  end_capture();
+}
+
+// A predecessor that its time limit has ended may still be at the file for a moment.
+Result<Ok, std::string> Listeners::start_capture() {
+  constexpr Duration kMargin = std::chrono::seconds(10);
+  const std::string& path = options_.observe.capture();
+  if (path.empty()) return Ok{};
+  auto capture = CaptureFile::open(path, options_.observe.capture_max(),
+                                   options_.take_over ? kMargin : Duration(0));
+  if (!capture) return Failure{capture.error()};
+  capture_ = *std::move(capture);
+  tap_->add(capture_->queue());
+  return Ok{};
+}
+
+void Listeners::end_capture() {
+  const auto capture = std::exchange(capture_, nullptr);
+  if (capture == nullptr) return;
+  tap_->remove(*capture->queue());
+  const CaptureQueue::Counts counts = capture->finish();
+  fmt::print("capture: {} frames, {} of them lost\n", counts.frames, counts.lost);
 }
 
 Result<Ok, std::string> Listeners::listen_at(const std::string& host, const ExportLine& first) {
@@ -161,7 +175,7 @@ endpoint::ListenOptions Listeners::listen_options(Transport transport) const {
   options.transport = transport;
   options.rdma = options_.rdma;
   options.rdma.allow = options.tcp.allow = options.udp.allow = options_.allow;
-  options.recorder = capture_;
+  options.tap = tap_;
   options.loops = loops_;
   options_.limits.apply(options, open_files_limit(),
                         options_.hosts.size() * options_.fabrics.size());

@@ -18,9 +18,10 @@ namespace stag::cli {
 
 class Listeners {
  public:
-  // All three outlive it.
-  Listeners(const ServeOptions& options, rpc::Server& server, ServedSockets& sockets)
-      : options_(options), server_(server), sockets_(sockets) {}
+  // All references outlive it. What goes over RDMA connections can be captured at `tap`.
+  Listeners(const ServeOptions& options, rpc::Server& server, ServedSockets& sockets,
+            std::shared_ptr<fabric::capture::Tap> tap)
+      : options_(options), server_(server), sockets_(sockets), tap_(std::move(tap)) {}
   ~Listeners() { close(); }
 
   // Makes the sockets that open() will want and `sockets` has not got; RDMA devices have none. The
@@ -38,6 +39,8 @@ class Listeners {
  private:
   using Listener = endpoint::Listener;
 
+  Result<Ok, std::string> start_capture();
+  void end_capture();
   Result<Ok, std::string> listen_at(const std::string& host, const ExportLine& first);
   // One listener for each --fabric, before any other at that host.
   Result<std::vector<Listener>, std::string> listen_rdma(const std::string& host) const;
@@ -55,7 +58,8 @@ class Listeners {
   rpc::Server& server_;
   ServedSockets& sockets_;
   std::shared_ptr<endpoint::Loops> loops_;
-  std::shared_ptr<CaptureFile> capture_;  // null: nothing is captured
+  const std::shared_ptr<fabric::capture::Tap> tap_;
+  std::unique_ptr<CaptureFile> capture_;  // null: no --capture
   std::string ready_;                     // said when all is
   std::vector<Listener> listeners_;
   std::vector<ServedAt> served_;

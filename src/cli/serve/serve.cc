@@ -118,7 +118,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
   HandOver hand_over(sockets_, options_.state, limit(),
                      [&loop] { loop.post([&loop] { loop.stop(); }); });
-  auto control = Control::open(options_.control, options_.state, **services, hand_over);
+  const auto tap = std::make_shared<fabric::capture::Tap>();
+  auto control = Control::open(options_.control, options_.state, **services, hand_over, tap);
   if (!control) return failed(control.error());
   fmt::print("{}", announcement((*services)->exports().lines(), options_.hosts));
   // Other servers log statistics on these signals; an operator who tries that must not end this
@@ -138,7 +139,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
-  Listeners listeners(options_, (*services)->server(), sockets_);
+  Listeners listeners(options_, (*services)->server(), sockets_, tap);
   auto listening = (*services)->observing().start_metrics();
   if (listening) listening = listeners.open(first);
   if (listening)

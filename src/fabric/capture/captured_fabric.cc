@@ -1,8 +1,9 @@
 #include "fabric/capture/captured_fabric.h"
 
+#include <algorithm>
 #include <atomic>
-#include <map>
-#include <mutex>
+#include <new>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,21 +21,32 @@ std::uint32_t next_number() {
   return last++;
 }
 
-class CapturedConnection final : public Connection, private Events {
+// For what a connection is shown to begin with; null where there is no memory for that.
+std::shared_ptr<const ConnectOptions> copy_of(const ConnectOptions& options) noexcept {
+  try {
+    return std::make_shared<const ConnectOptions>(options);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+// A Read whose answer is to be shown has its token marked. So it is told from those of the same
+// token that were posted while nobody captured, and from those that could not be noted.
+constexpr Token kMark = Token{1} << 63;
+
+class CapturedConnection final : public Connection, private Events, private FrameSink {
  public:
-  // `asks`: who asked for the connection; `answered`: what the other end was told.
-  CapturedConnection(std::unique_ptr<Connection> inner, std::shared_ptr<Recorder> recorder,
-                     From asks, const std::vector<std::byte>& near_private_data)
+  // `asks`: who asked for the connection; `near_options`: what its other end was told, if that is
+  // known.
+  CapturedConnection(std::unique_ptr<Connection> inner, std::shared_ptr<Tap> tap, From asks,
+                     std::shared_ptr<const ConnectOptions> near_options)
       : inner_(std::move(inner)),
-        recorder_(std::move(recorder)),
-        frames_(inner_->local_address(), inner_->peer_address(), next_number(), *recorder_) {
-    const Bytes far = inner_->peer_private_data();
-    show([&] {
-      if (asks == From::Near)
-        frames_.connect(asks, near_private_data, far);
-      else
-        frames_.connect(asks, far, near_private_data);
-    });
+        tap_(std::move(tap)),
+        asks_(asks),
+        near_options_(std::move(near_options)),
+        number_(next_number()),
+        peer_(IpAddress::parse(inner_->peer_address().host).value_or(IpAddress())) {
+    show([] {});
   }
 
   void start(Events& events) override {
@@ -61,7 +73,7 @@ class CapturedConnection final : public Connection, private Events {
 
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,
             Token token) override {
-    show([&] { frames_.send(From::Near, message.flatten().bytes(), invalidate); });
+    show([&] { frames_->send(From::Near, message.flatten().bytes(), invalidate); });
     inner_->send(std::move(message), invalidate, flow, token);
   }
   void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate, Flow flow,
@@ -69,114 +81,152 @@ class CapturedConnection final : public Connection, private Events {
     show([&] {
       Rope message;
       for (const Bytes part : parts) message.append(Rope::borrow(part));
-      frames_.send(From::Near, message.flatten().bytes(), invalidate);
+      frames_->send(From::Near, message.flatten().bytes(), invalidate);
     });
     inner_->send_copy(parts, invalidate, flow, token);
   }
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override {
-    show([&] { frames_.write(From::Near, source.flatten().bytes(), sink); });
+    show([&] { frames_->write(From::Near, source.flatten().bytes(), sink); });
     inner_->write(std::move(source), sink, flow, token);
   }
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override {
-    if (!show([&] { ask(source, sink, token); })) forget_reads();
-    inner_->read(source, sink, flow, token);
+    bool noted = false;
+    show([&] { noted = ask(source, sink, token); });
+    inner_->read(source, sink, flow, noted ? token | kMark : token);
   }
 
  private:
   struct OpenRead {
+    Token token;
     std::uint32_t asked;
     MutableBytes sink;
-  };
-  // Of one token: its owner cannot tell them apart, so their sinks are the fabric's until all of
-  // them are done, and only then are all of them known to be filled.
-  struct OpenReads {
-    std::vector<OpenRead> all;
-    std::size_t done = 0;
-    bool failed = false;
+    bool done = false, failed = false;
   };
 
   void on_receive(Buffer message, std::optional<std::uint32_t> invalidated) override {
-    show([&] { frames_.send(From::Far, message.bytes(), invalidated); });
+    show([&] { frames_->send(From::Far, message.bytes(), invalidated); });
     events_->on_receive(std::move(message), invalidated);
   }
   void on_done(Token token, Reason outcome) override {
-    if (const auto found = reads_.find(token); found != reads_.end()) {
-      OpenReads& reads = found->second;
-      reads.failed = reads.failed || outcome != Reason::None;
-      if (++reads.done == reads.all.size()) {
-        if (!reads.failed) show([&] { answer(reads); });
-        reads_.erase(found);
-      }
-    }
+    if ((token & kMark) != 0 && end_read(token & ~kMark, outcome)) token &= ~kMark;
     events_->on_done(token, outcome);
   }
-  void ask(const RemoteMemory& source, MutableBytes sink, Token token) {
-    const auto asked = frames_.read(From::Near, source, static_cast<std::uint32_t>(sink.size()));
-    if (token != kNoToken && knows_reads_) reads_[token].all.push_back({asked, sink});
-  }
-  void answer(const OpenReads& reads) {
-    for (const OpenRead& read : reads.all) frames_.answer(From::Near, read.asked, read.sink);
-  }
-  // One that was not noted makes it unknown when those of its token are all done, and their sinks
-  // must not be looked at too early: from now on this connection shows no answers.
-  void forget_reads() {
-    knows_reads_ = false;
-    reads_.clear();
-  }
-  // A capture that has no memory loses frames, but no operation and no event. False: it does.
-  template <class Make>
-  bool show(Make make) noexcept {
-    try {
-      make();
-      return true;
-    } catch (...) {
-      recorder_->lose();
-      return false;
-    }
-  }
-
   void on_revoked(std::uint32_t handle) override { events_->on_revoked(handle); }
   void on_disconnect(Reason reason) override { events_->on_disconnect(reason); }
 
+  bool ask(const RemoteMemory& source, MutableBytes sink, Token token) {
+    const auto asked = frames_->read(From::Near, source, static_cast<std::uint32_t>(sink.size()));
+    if (token == kNoToken || (token & kMark) != 0) return false;
+    reads_.push_back({token, asked, sink});
+    return true;
+  }
+  // Of one token: its owner cannot tell them apart, so their sinks are the fabric's until all of
+  // them are done, and only then are all of them known to be filled. False: it is none that was
+  // noted, and the mark is the owner's.
+  bool end_read(Token token, Reason outcome) {
+    const auto same = [token](const OpenRead& each) { return each.token == token; };
+    const auto waits = [&](const OpenRead& each) { return same(each) && !each.done; };
+    const auto found = std::ranges::find_if(reads_, waits);
+    if (found == reads_.end()) return false;
+    found->done = true;
+    found->failed = outcome != Reason::None;
+    if (std::ranges::any_of(reads_, waits)) return true;
+    const auto failed = [&](const OpenRead& each) { return same(each) && each.failed; };
+    if (std::ranges::none_of(reads_, failed))
+      show([&] {
+        for (const OpenRead& each : reads_)
+          if (same(each)) frames_->answer(From::Near, each.asked, each.sink);
+      });
+    std::erase_if(reads_, same);
+    return true;
+  }
+
+  // A capture that has no memory loses frames, but no operation and no event.
+  template <class Make>
+  void show(Make make) noexcept {
+    const std::uint64_t newest = tap_->newest();
+    if ((newest | seen_) == 0) [[likely]]
+      return;
+    if (newest == 0) return rest();
+    try {
+      if (newest != seen_) introduce(newest);
+      make();
+    } catch (...) {
+      after_ = 0;
+      tap_->lose(peer_);
+    }
+  }
+  // Those recorders that have begun since the last time are told which connection this is.
+  void introduce(std::uint64_t newest) {
+    if (!frames_)
+      frames_.emplace(inner_->local_address(), inner_->peer_address(), number_,
+                      static_cast<FrameSink&>(*this));
+    const Bytes far = inner_->peer_private_data();
+    Bytes near;
+    if (near_options_ != nullptr) near = near_options_->private_data_for(inner_->parameters());
+    after_ = std::exchange(seen_, newest);
+    if (asks_ == From::Near)
+      frames_->connect(asks_, near, far);
+    else
+      frames_->connect(asks_, far, near);
+    after_ = 0;
+  }
+  // The last capture is over. Reads that are noted go on being told apart.
+  void rest() {
+    if (!reads_.empty()) return;
+    seen_ = 0;
+    frames_.reset();
+    std::vector<OpenRead>().swap(reads_);
+  }
+  void take(Bytes frame) override { tap_->take(frame, peer_, after_); }
+
   Events* events_ = nullptr;
   std::unique_ptr<Connection> inner_;
-  const std::shared_ptr<Recorder> recorder_;
-  Frames frames_;
-  std::map<Token, OpenReads> reads_;
-  bool knows_reads_ = true;
+  const std::shared_ptr<Tap> tap_;
+  const From asks_;
+  const std::shared_ptr<const ConnectOptions> near_options_;
+  const std::uint32_t number_;
+  const IpAddress peer_;
+  std::uint64_t seen_ = 0;        // the Tap's newest, of which the last introduction was
+  std::uint64_t after_ = 0;       // whose frames these are
+  std::optional<Frames> frames_;  // while somebody captures
+  std::vector<OpenRead> reads_;
 };
 
 // Stands between a listener and its owner.
 class CapturingAcceptor final : public Acceptor {
  public:
-  CapturingAcceptor(Acceptor& owner, std::shared_ptr<Recorder> recorder)
-      : owner_(owner), recorder_(std::move(recorder)) {}
+  CapturingAcceptor(Acceptor& owner, std::shared_ptr<Tap> tap)
+      : owner_(owner), tap_(std::move(tap)) {}
 
   Result<ConnectOptions, Reason> on_connect_request(const ConnectRequest& request) override {
     auto answer = owner_.on_connect_request(request);
     if (answer) {
       // All are answered alike, as far as private data goes.
-      const std::lock_guard lock(mutex_);
-      answer_ = std::make_shared<const ConnectOptions>(*answer);
+      const BriefLock lock(mutex_);
+      if (answer_ == nullptr) answer_ = copy_of(*answer);
     }
     return answer;
   }
   void on_connection(std::unique_ptr<Connection> connection) override {
     std::shared_ptr<const ConnectOptions> answer;
     {
-      const std::lock_guard lock(mutex_);
+      const BriefLock lock(mutex_);
       answer = answer_;
     }
-    const std::vector<std::byte> none;
-    const auto& private_data =
-        answer == nullptr ? none : answer->private_data_for(connection->parameters());
-    owner_.on_connection(std::make_unique<CapturedConnection>(std::move(connection), recorder_,
-                                                              From::Far, private_data));
+    std::unique_ptr<Connection> shown;
+    try {
+      shown = std::make_unique<CapturedConnection>(std::move(connection), tap_, From::Far,
+                                                   std::move(answer));
+    } catch (const std::bad_alloc&) {
+      return trace(Reason::OutOfMemory);
+    }
+    owner_.on_connection(std::move(shown));
   }
 
  private:
   Acceptor& owner_;
-  const std::shared_ptr<Recorder> recorder_;
+  const std::shared_ptr<Tap> tap_;
   BriefMutex mutex_;
   std::shared_ptr<const ConnectOptions> answer_;
 };
@@ -196,8 +246,8 @@ class CapturedListener final : public Listener {
 
 class CapturedFabric final : public Fabric {
  public:
-  CapturedFabric(std::unique_ptr<Fabric> inner, std::shared_ptr<Recorder> recorder)
-      : inner_(std::move(inner)), recorder_(std::move(recorder)) {}
+  CapturedFabric(std::unique_ptr<Fabric> inner, std::shared_ptr<Tap> tap)
+      : inner_(std::move(inner)), tap_(std::move(tap)) {}
 
   Loop& loop() override { return inner_->loop(); }
   std::vector<Loop*> accepting_loops() override { return inner_->accepting_loops(); }
@@ -205,18 +255,17 @@ class CapturedFabric final : public Fabric {
 
   Task<Result<std::unique_ptr<Connection>, Reason>> connect(Address address, ConnectOptions options,
                                                             CancelToken cancel) override {
-    const ConnectOptions asked = options;
+    const auto asked = copy_of(options);
     auto made = co_await inner_->connect(std::move(address), std::move(options), cancel);
     if (!made) co_return Failure{made.error()};
-    const auto& private_data = asked.private_data_for((*made)->parameters());
     std::unique_ptr<Connection> shown =
-        std::make_unique<CapturedConnection>(*std::move(made), recorder_, From::Near, private_data);
+        std::make_unique<CapturedConnection>(*std::move(made), tap_, From::Near, asked);
     co_return shown;
   }
   Result<std::unique_ptr<Listener>, Reason> listen(Address address, ListenOptions options,
                                                    Acceptor& acceptor) override {
-    auto shown = std::make_unique<CapturedListener>(
-        std::make_unique<CapturingAcceptor>(acceptor, recorder_));
+    auto shown =
+        std::make_unique<CapturedListener>(std::make_unique<CapturingAcceptor>(acceptor, tap_));
     auto made = inner_->listen(std::move(address), options, shown->acceptor());
     if (!made) return Failure{made.error()};
     shown->take(*std::move(made));
@@ -225,14 +274,13 @@ class CapturedFabric final : public Fabric {
 
  private:
   const std::unique_ptr<Fabric> inner_;
-  const std::shared_ptr<Recorder> recorder_;
+  const std::shared_ptr<Tap> tap_;
 };
 
 }  // namespace
 
-std::unique_ptr<Fabric> captured(std::unique_ptr<Fabric> fabric,
-                                 std::shared_ptr<Recorder> recorder) {
-  return std::make_unique<CapturedFabric>(std::move(fabric), std::move(recorder));
+std::unique_ptr<Fabric> captured(std::unique_ptr<Fabric> fabric, std::shared_ptr<Tap> tap) {
+  return std::make_unique<CapturedFabric>(std::move(fabric), std::move(tap));
 }
 
 }  // namespace stag::fabric::capture

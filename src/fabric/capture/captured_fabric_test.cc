@@ -31,10 +31,12 @@ class Poor final : public fabric::capture::Recorder {
 
 class CapturedHarness final : public FabricHarness {
  public:
-  explicit CapturedHarness(std::shared_ptr<fabric::capture::Recorder> recorder)
-      : fabric_(fabric::capture::captured(
-            std::make_unique<fabric::SimFabric>(loop_, fabric::SimOptions()),
-            std::move(recorder))) {}
+  explicit CapturedHarness(std::shared_ptr<fabric::capture::Recorder> recorder = nullptr)
+      : tap(std::make_shared<fabric::capture::Tap>()),
+        fabric_(fabric::capture::captured(
+            std::make_unique<fabric::SimFabric>(loop_, fabric::SimOptions()), tap)) {
+    if (recorder != nullptr) tap->add(std::move(recorder));
+  }
 
   Loop& loop() override { return loop_; }
   fabric::Fabric& fabric() override { return *fabric_; }
@@ -43,6 +45,8 @@ class CapturedHarness final : public FabricHarness {
     return loop_.run_until(predicate);
   }
   void settle() override { loop_.run_until_idle(); }
+
+  const std::shared_ptr<fabric::capture::Tap> tap;
 
  private:
   fabric::SimLoop loop_{std::nullopt};
@@ -53,10 +57,14 @@ template <class Recorder>
 std::unique_ptr<FabricHarness> make() {
   return std::make_unique<CapturedHarness>(std::make_shared<Recorder>());
 }
+std::unique_ptr<FabricHarness> make_at_rest() {
+  return std::make_unique<CapturedHarness>();
+}
 
 INSTANTIATE_TEST_SUITE_P(Captured, FabricContract,
                          ::testing::Values(FabricFactory{"captured", make<Kept>},
-                                           FabricFactory{"captured_without_memory", make<Poor>}),
+                                           FabricFactory{"captured_without_memory", make<Poor>},
+                                           FabricFactory{"captured_by_nobody", make_at_rest}),
                          [](const auto& tested) { return tested.param.name; });
 
 class CapturedReads : public FabricTest {
@@ -103,6 +111,92 @@ TEST_F(CapturedReads, are_not_shown_when_one_of_their_token_failed) {
   EXPECT_EQ(seen("not to be seen!"), 0);
 }
 
+// Frames of a connection that was there before.
+class CaptureLater : public FabricTest {
+ protected:
+  CaptureLater() : CaptureLater(std::make_unique<CapturedHarness>()) {}
+  explicit CaptureLater(std::unique_ptr<CapturedHarness> harness)
+      : FabricTest(std::move(harness)), tap_(*static_cast<CapturedHarness&>(*this->harness).tap) {}
+
+  static auto seen(const Kept& kept, std::string_view data) {
+    return std::ranges::count_if(
+        kept.frames, [&](const std::string& frame) { return frame.find(data) != frame.npos; });
+  }
+  void say(std::string_view text) {
+    active->send(Rope::copy_of(bytes_of(text)), std::nullopt, 0, fabric::kNoToken);
+    settle();
+  }
+
+  fabric::capture::Tap& tap_;
+};
+
+TEST_F(CaptureLater, shows_the_beginning_of_a_connection_that_was_there_before) {
+  join_and_greet();
+  say("before it");
+  const auto kept = std::make_shared<Kept>();
+  tap_.add(kept);
+  say("while it");
+  tap_.remove(*kept);
+  say("after it");
+  EXPECT_EQ(kept->frames.size(), 8u) << "three messages and a Send, as both ends show them";
+  EXPECT_EQ(seen(*kept, "while it"), 2);
+  EXPECT_EQ(seen(*kept, "before it") + seen(*kept, "after it"), 0);
+}
+
+TEST_F(CaptureLater, shows_each_capture_what_came_while_it_was_there) {
+  join_and_greet();
+  const auto first = std::make_shared<Kept>(), second = std::make_shared<Kept>();
+  tap_.add(first);
+  say("to the first");
+  tap_.add(second);
+  say("to both");
+  tap_.remove(*first);
+  say("to the second");
+  EXPECT_EQ(first->frames.size(), 10u) << "one beginning as each end shows it";
+  EXPECT_EQ(second->frames.size(), 10u);
+  EXPECT_EQ(seen(*first, "to the second") + seen(*second, "to the first"), 0);
+}
+
+TEST_F(CaptureLater, shows_no_answer_to_a_read_that_was_asked_for_before) {
+  join_and_greet();
+  std::vector<std::byte> memory = byte_vector("the first half, the second half");
+  std::vector<std::byte> sink = byte_vector("not to be seen! not to be seen!");
+  const auto source = active->expose_source(memory);
+  ASSERT_TRUE(source.ok());
+  const auto half = [&](std::size_t at) { return MutableBytes(sink).subspan(at, 15); };
+  passive->read(part(*source, 0, 15), half(0), 0, 1);
+  const auto kept = std::make_shared<Kept>();
+  tap_.add(kept);
+  passive->read(part(*source, 16, 15), half(16), 0, 1);
+  ASSERT_TRUE(run_until([&] { return passive.outcomes.size() == 2; }));
+  EXPECT_EQ(seen(*kept, "the first half,"), 0);
+  EXPECT_EQ(seen(*kept, "the second half"), 1);
+  EXPECT_EQ(seen(*kept, "not to be seen!"), 0);
+}
+
+TEST_F(CaptureLater, leaves_the_tokens_of_reads_that_end_after_it) {
+  join_and_greet();
+  std::vector<std::byte> memory = byte_vector("read"), sink(4);
+  const auto source = active->expose_source(memory);
+  ASSERT_TRUE(source.ok());
+  const auto kept = std::make_shared<Kept>();
+  tap_.add(kept);
+  passive->read(*source, sink, 0, 7);
+  tap_.remove(*kept);
+  ASSERT_TRUE(run_until([&] { return passive.outcomes.size() == 1; }));
+  EXPECT_EQ(passive.outcomes.begin()->first, 7u);
+  EXPECT_EQ(text_of(sink), "read");
+}
+
+TEST(CaptureOfOnePeer, has_no_frames_of_others) {
+  fabric::capture::Tap tap;
+  const auto kept = std::make_shared<Kept>();
+  tap.add(kept, IpNetwork::parse("192.0.2.0/24"));
+  tap.take(bytes_of("a"), *IpAddress::parse("192.0.2.7"), 0);
+  tap.take(bytes_of("b"), *IpAddress::parse("198.51.100.7"), 0);
+  EXPECT_EQ(kept->frames, std::vector<std::string>{"a"});
+}
+
 TEST(CaptureWithoutMemory, counts_what_it_loses) {
   const auto poor = std::make_shared<Poor>();
   CapturedHarness harness(poor);
@@ -111,9 +205,9 @@ TEST(CaptureWithoutMemory, counts_what_it_loses) {
   ASSERT_TRUE(listener.ok());
   auto made = harness.run(harness.fabric().connect((*listener)->local_address(), {}, {}));
   ASSERT_TRUE(made && made->ok());
-  EXPECT_EQ(poor->lost, 2u) << "the beginning, as both ends show it";
+  EXPECT_EQ(poor->lost, 6u) << "the three messages of the beginning, as both ends show it";
   (**made)->send(Rope::borrow(bytes_of("hello")), std::nullopt, 0, fabric::kNoToken);
-  EXPECT_EQ(poor->lost, 3u);
+  EXPECT_EQ(poor->lost, 7u);
 }
 
 }  // namespace

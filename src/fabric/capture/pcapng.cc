@@ -85,6 +85,19 @@ void append_packet(std::vector<std::byte>& to, std::uint64_t at, Bytes frame) {
   end(to, body);
 }
 
+std::size_t whole_blocks(Bytes bytes, std::size_t most) {
+  std::size_t end = 0;
+  while (bytes.size() - end >= kFraming) {
+    std::size_t block = 0;
+    for (std::size_t i = 4; i-- > 0;)
+      block = block << 8 | std::to_integer<std::size_t>(bytes[end + 4 + i]);
+    if (block < kFraming || block > bytes.size() - end) return bytes.size();
+    if (end != 0 && end + block > most) break;
+    end += block;
+  }
+  return end;
+}
+
 void append_statistics(std::vector<std::byte>& to, std::uint64_t at, std::uint64_t frames,
                        std::uint64_t lost) {
   constexpr std::size_t kBody = 12 + 12 + 12 + 4;

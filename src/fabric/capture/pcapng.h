@@ -17,6 +17,10 @@ std::size_t packet_size(std::size_t size);
 // `at`: microseconds since 1970.
 void append_packet(std::vector<std::byte>& to, std::uint64_t at, Bytes frame);
 
+// How many of these bytes, which begin with a block and end behind one, are blocks that are not
+// more than `most` together; the first block, where that alone is.
+std::size_t whole_blocks(Bytes bytes, std::size_t most);
+
 // How many frames there were, and how many of them are not in the file.
 void append_statistics(std::vector<std::byte>& to, std::uint64_t at, std::uint64_t frames,
                        std::uint64_t lost);
