@@ -107,7 +107,7 @@ Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, O
   Lines lines(socket);
   for (;;) {
     const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(line_out)));
-    if (!sent) co_return std::string(info(sent.error()).text);
+    if (!sent) co_return std::string(kEnded);
     const auto line = co_await lines.next();
     if (!line) co_return std::string(kEnded);
     const auto row = JsonObject::parse(*line);
