@@ -56,8 +56,8 @@ int main(int argc, char** argv) {
   if (operation && count > 0 && fabric == "verbs")
     return run(*operation, count, stag::testing::VerbsWorld());
   std::fputs(
-      "usage: stag_guard sim|iwarp|observed|beside_nfs4|nfs4|client4|verbs null|getattr|read_4k|write_4k "
-      "COUNT\n",
+      "usage: stag_guard sim|iwarp|observed|beside_nfs4|nfs4|client4|verbs "
+      "null|getattr|read_4k|write_4k COUNT\n",
       stderr);
   return 2;
 }
