@@ -37,8 +37,8 @@ void encode_vector(Encoder& encoder, const std::vector<T>& from, std::uint32_t b
   for (const T& element : from) one(encoder, element);
 }
 
-// Reads one element and appends it. The vector grows with the elements that were decoded, never by
-// a count that the peer only claims.
+// Reads one element and appends it. But for kFewElements the vector grows with the elements that
+// were decoded, never by a count that the peer only claims.
 template <class T, class One>
 [[nodiscard]] bool decode_element(Decoder& decoder, std::vector<T>& to, One one) {
   if (!decoder.charge(sizeof(T))) return false;
