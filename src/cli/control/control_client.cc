@@ -87,18 +87,30 @@ class Lines {
   std::size_t begin_ = 0, end_ = 0;
 };
 
+struct Row {
+  std::string line;
+  JsonObject members;
+};
+
+// The error is empty when all rows came.
+Task<Result<Row, std::string>> next_row(Lines& lines) {
+  auto line = co_await lines.next();
+  if (!line) co_return Failure{std::string(kEnded)};
+  auto members = JsonObject::parse(*line);
+  if (!members) co_return Failure{std::string(kNoAnswer)};
+  if (auto error = members->text("error")) co_return Failure{*std::move(error)};
+  if (members->is_true("done")) co_return Failure{std::string()};
+  co_return Row{*std::move(line), *std::move(members)};
+}
+
 Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, OnRow& on_row) {
   const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(request)));
   if (!sent) co_return std::string(info(sent.error()).text);
   Lines lines(socket);
   for (;;) {
-    const auto line = co_await lines.next();
-    if (!line) co_return std::string(kEnded);
-    const auto row = JsonObject::parse(*line);
-    if (!row) co_return std::string(kNoAnswer);
-    if (const auto error = row->text("error")) co_return *error;
-    if (row->is_true("done")) co_return std::string();
-    on_row(*row, *line);
+    const auto row = co_await next_row(lines);
+    if (!row) co_return row.error();
+    on_row(row->members, row->line);
   }
 }
 
@@ -108,17 +120,13 @@ Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, O
   for (;;) {
     const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(line_out)));
     if (!sent) co_return std::string(kEnded);
-    const auto line = co_await lines.next();
-    if (!line) co_return std::string(kEnded);
-    const auto row = JsonObject::parse(*line);
-    if (!row) co_return std::string(kNoAnswer);
-    if (const auto error = row->text("error")) co_return *error;
-    if (row->is_true("done")) co_return std::string();
-    const auto size = row->number("bytes");
+    const auto row = co_await next_row(lines);
+    if (!row) co_return row.error();
+    const auto size = row->members.number("bytes");
     if (!size) co_return std::string(kNoAnswer);
     const auto piece = co_await lines.bytes(*size);
     if (!piece) co_return std::string(kEnded);
-    const auto answer = co_await on_piece(*row, *piece);
+    const auto answer = co_await on_piece(row->members, *piece);
     if (!answer) co_return answer.error();
     line_out = std::string(*answer) + "\n";
   }
