@@ -11,7 +11,6 @@ namespace {
 
 using nfs::client::Attributes;
 using nfs::client::CreateMode;
-using nfs::client::Error;
 using nfs::client::File;
 using nfs::client::Handle;
 using nfs::client::LockOwner;
@@ -224,11 +223,10 @@ Outcome<Ok> Operations::told(std::uint64_t number, std::uint64_t opened, Outcome
   return Failure{unstable_writes_.failure(number)};
 }
 
-Task<bool> Operations::commit(Handle file) {
+Task<bool> Operations::make_safe(Handle file) {
   const std::uint64_t number = inodes_.number_of(file);
   if (number == 0) co_return true;
-  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
-  co_return committed || committed.error().kind != Error::Kind::Call;
+  co_return co_await unstable_writes_.make_safe(number);
 }
 
 Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {

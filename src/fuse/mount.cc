@@ -12,6 +12,7 @@
 
 #include "base/completion.h"
 #include "base/task_group.h"
+#include "fuse/last_calls.h"
 #include "fuse/operations.h"
 #include "net/descriptor.h"
 
@@ -48,7 +49,7 @@ class Mounted final : public Mount, private net::Reader {
 
   std::optional<Error> begin(const MountOptions& options);
   Task<void> unmounted() override;
-  Task<void> settled() override;
+  Task<void> settled(CancelSource& calls) override;
   void unmount() override;
 
   // What the kernel asks for (the functions of libfuse below).
@@ -408,17 +409,20 @@ Task<bool> Mounted::flush(Handle file) {
 Task<void> Mounted::flushed(Handle file, Completion<bool>& done) {
   bool safe = false;
   try {
-    safe = co_await operations_.commit(file);
+    safe = co_await operations_.make_safe(file);
   } catch (const std::bad_alloc&) {
   }
   done.complete(safe);
 }
 
-Task<void> Mounted::settled() {
-  files_.set_flush({});
+// What the server asks back meanwhile is flushed first, as before.
+Task<void> Mounted::settled(CancelSource& calls) {
+  const LastCalls last(loop_, operations_.unstable_writes(), files_.lease(), calls);
   operations_.stop();
   co_await tasks_.join();
-  co_await operations_.close_all();
+  co_await operations_.close_all(calls);
+  files_.set_flush({});
+  co_await tasks_.join();
 }
 
 // The descriptor is closed first: the kernel waits for nobody who could answer then.

@@ -36,7 +36,9 @@ class Mount {
   // Ends when the directory shows the files no more: somebody has unmounted it, or unmount() did.
   virtual Task<void> unmounted() = 0;
   // Ends when no call for the mount is in progress. Awaited before the end, after unmounted().
-  virtual Task<void> settled() = 0;
+  // `calls`, which the `files` are cancelled by, is cancelled when the server does not answer in
+  // time: after seconds, or after a lease where data is not on its stable storage yet.
+  virtual Task<void> settled(CancelSource& calls) = 0;
   // Takes the mount out of the tree of directories at once, also while it is in use: programs that
   // have files open get errors from then on.
   virtual void unmount() = 0;

@@ -179,10 +179,10 @@ Task<void> Operations::give_name_back(Handle file, std::string name) {
   if (renamed && now != nullptr) now->silly.reset();
 }
 
-Task<void> Operations::close_all() {
+Task<void> Operations::close_all(CancelToken end) {
   settling_.cancel();
   co_await background_.join();
-  co_await unstable_writes_.commit_all();
+  co_await unstable_writes_.make_all_safe(context_.loop, end);
   co_await settle_all(TimePoint::max());
   for (const nfs::client::File& file : open_files_.all())
     static_cast<void>(co_await files_.close(file));

@@ -90,7 +90,7 @@ class Operations {
   Task<void> flush(fuse_req_t request, std::uint64_t number, fuse_file_info info);  // locks.cc
 
   // What is kept of writes to the file is on stable storage, or lost. False: it is kept on.
-  Task<bool> commit(nfs::client::Handle file);
+  Task<bool> make_safe(nfs::client::Handle file);
 
   // Locks (locks.cc); only where FileSystem::has_locks().
   Task<void> getlk(fuse_req_t request, std::uint64_t number, fuse_file_info info,
@@ -120,8 +120,10 @@ class Operations {
 
   // The mount has ended: nobody waits for a lock any more.
   void stop() { stop_.cancel(); }
-  // Then nobody closes what is open, nor removes what was removed while it was open.
-  Task<void> close_all();
+  // Then nobody closes what is open, nor removes what was removed while it was open. Until `end`
+  // what was written is made safe first.
+  Task<void> close_all(CancelToken end);
+  const UnstableWrites& unstable_writes() const { return unstable_writes_; }
 
  private:
   // Spaces of the kernel's numbers of lock owners.

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/pause.h"
+
 namespace stag::fuse {
 namespace {
 
@@ -18,6 +20,8 @@ using nfs::client::WritePart;
 
 // Memory of a request is kept for data that fills at least half of it; less is copied.
 constexpr std::size_t kWorthKeeping = std::size_t{1} << 19;
+// Before a COMMIT that nobody has answered goes again, where nobody waits for it.
+constexpr Duration kAgain = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -177,11 +181,21 @@ Task<Outcome<Ok>> UnstableWrites::write_again(Written& written) {
   co_return Ok{};
 }
 
-// Once each: what cannot be committed stays.
-Task<void> UnstableWrites::commit_all() {
+Task<bool> UnstableWrites::make_safe(std::uint64_t number) {
+  const Outcome<Ok> committed = co_await commit(number);
+  co_return committed || committed.error().kind != Error::Kind::Call;
+}
+
+Task<void> UnstableWrites::make_all_safe(Loop& loop, CancelToken end) {
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, written] : files_written_) numbers.push_back(number);
-  for (const std::uint64_t number : numbers) static_cast<void>(co_await commit(number));
+  for (const std::uint64_t number : numbers) {
+    for (;;) {
+      const bool safe = co_await make_safe(number);
+      if (safe || end.cancelled()) break;
+      co_await pause(loop, kAgain, end);
+    }
+  }
 }
 
 const UnstableWrites::Written* UnstableWrites::find(std::uint64_t number) const {

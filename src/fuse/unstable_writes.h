@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/cancel.h"
+#include "base/loop.h"
 #include "base/task.h"
 #include "fuse/buffers.h"
 #include "nfs/client/file_system.h"
@@ -42,8 +44,10 @@ class UnstableWrites {
   void forget(std::uint64_t number);
   // Where the data ends that is kept of a file; 0: there is none.
   std::uint64_t kept_end(std::uint64_t number) const;
-  // Of all files, at the end of the mount.
-  Task<void> commit_all();
+  // The same. False: no Reply came, and what is kept may be written again.
+  Task<bool> make_safe(std::uint64_t number);
+  // Of all files, at the end of the mount; again and again where no Reply comes, until `end`.
+  Task<void> make_all_safe(Loop& loop, CancelToken end);
 
   std::size_t kept_bytes() const { return kept_; }
 

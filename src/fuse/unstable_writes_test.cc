@@ -38,11 +38,7 @@ struct World : testing::VolatileServer {
       co_return true;
     }(tasks));
   }
-  void end() {
-    TaskGroup tasks;
-    tasks.add(unstable_writes.commit_all());
-    join(tasks);
-  }
+  bool safe() { return scripted.run(unstable_writes.make_safe(kFile)); }
   Outcome<Ok> committed() { return scripted.run(unstable_writes.commit(kFile)); }
 
   Buffers requests{1u << 20, 4};
@@ -212,11 +208,36 @@ TEST(UnstableWrites, what_got_no_answer_is_kept) {
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
 }
 
+// What is done before a delegation for writing is given back (RFC 8881 10.4.4).
+TEST(UnstableWrites, what_got_no_answer_is_not_safe_and_is_written_again_if_the_server_lost_it) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  EXPECT_FALSE(world.safe());
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 7u);
+  world.scripted.channel.lost = false;
+  world.restart();
+  EXPECT_TRUE(world.safe());
+  EXPECT_EQ(world.disk, "one two");
+}
+
+TEST(UnstableWrites, what_is_lost_is_not_written_again) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.disk_fails = true;
+  EXPECT_TRUE(world.safe());
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
 TEST(UnstableWrites, the_end_of_the_mount_commits_every_file) {
   World world;
   world.written(0, "one ");
   world.written(4, "two");
-  world.end();
+  TaskGroup tasks;
+  tasks.add(world.unstable_writes.make_all_safe(world.scripted.loop, {}));
+  world.join(tasks);
   EXPECT_EQ(world.disk, "one two");
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
 }

@@ -18,7 +18,7 @@ using nfs::client::SetAttributes;
 using nfs::client::SetTime;
 using nfs::client::Status;
 using nfs::client::Time;
-namespace access = nfs::client::access;
+namespace rights = nfs::client::access;
 
 constexpr std::uint32_t kBlock = 512;  // of st_blocks
 constexpr int kOpenForExec = 0x20;     // __FMODE_EXEC, as the kernel passes it on
@@ -196,30 +196,30 @@ SetAttributes changes_of(const struct stat& wanted, int to_set) {
 }
 
 std::uint32_t access_of_open(int flags) {
-  if (flags & kOpenForExec) return access::kExecute;
+  if (flags & kOpenForExec) return rights::kExecute;
   switch (flags & O_ACCMODE) {
     case O_RDONLY:
-      return access::kRead;
+      return rights::kRead;
     case O_WRONLY:
-      return access::kModify;
+      return rights::kModify;
     default:
-      return access::kRead | access::kModify;
+      return rights::kRead | rights::kModify;
   }
 }
 
 std::uint32_t access_of_mask(int mask, bool directory) {
   std::uint32_t asked = 0;
-  if (mask & R_OK) asked |= access::kRead;
-  if (mask & W_OK) asked |= access::kModify | access::kExtend;
-  if (mask & X_OK) asked |= directory ? access::kLookup : access::kExecute;
+  if (mask & R_OK) asked |= rights::kRead;
+  if (mask & W_OK) asked |= rights::kModify | rights::kExtend;
+  if (mask & X_OK) asked |= directory ? rights::kLookup : rights::kExecute;
   return asked;
 }
 
 bool grants(std::uint32_t granted, int mask, bool directory) {
-  if ((mask & R_OK) && !(granted & access::kRead)) return false;
+  if ((mask & R_OK) && !(granted & rights::kRead)) return false;
   // Servers grant one of the two where the other means nothing.
-  if ((mask & W_OK) && !(granted & (access::kModify | access::kExtend))) return false;
-  return !(mask & X_OK) || (granted & (directory ? access::kLookup : access::kExecute));
+  if ((mask & W_OK) && !(granted & (rights::kModify | rights::kExtend))) return false;
+  return !(mask & X_OK) || (granted & (directory ? rights::kLookup : rights::kExecute));
 }
 
 }  // namespace stag::fuse

@@ -24,7 +24,6 @@ using nfs::client::Node;
 
 // A mount waits for its server, however long that takes.
 constexpr std::uint32_t kForEver = 1u << 20;  // seconds
-constexpr auto kLastCalls = std::chrono::seconds(5);
 
 // The process that serves a mount, and the one that waits until it does.
 class Background {
@@ -143,8 +142,7 @@ class MountCommand final : public Command {
     background_.ready();
     const CancelCallback on_interrupt(run.cancel, [&] { (*mount)->unmount(); });
     co_await (*mount)->unmounted();
-    const Timer last = run.loop.after(kLastCalls, [&] { ended.cancel(); });
-    co_await (*mount)->settled();
+    co_await (*mount)->settled(ended);
     co_return Ok{};
   }
 

@@ -54,6 +54,10 @@ void FileSystem::set_flush(std::function<Task<bool>(Handle file)> flush) {
   protocol_->set_flush(std::move(flush));
 }
 
+Duration FileSystem::lease() const {
+  return protocol_->lease();
+}
+
 Task<Outcome<Ok>> FileSystem::adopt_sizes() {
   const Outcome<FileSystemInfo> known = co_await info();
   if (!known) co_return Failure{known.error()};

@@ -71,6 +71,9 @@ class FileSystem {
   // data is neither on stable storage nor lost, so that it may be written again; it is called again
   // then, for as long as a lease. Ends before close() of the Session does.
   void set_flush(std::function<Task<bool>(Handle file)> flush);
+  // For how long the server keeps what it has delegated to this client, or what is open here, if it
+  // hears nothing; zero in versions 2 and 3, whose servers keep nothing.
+  Duration lease() const;
   // The sizes in use.
   const TransferSizes& sizes() const { return sizes_; }
   rpc::Channel& channel() const;

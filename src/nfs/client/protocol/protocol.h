@@ -73,6 +73,8 @@ class Protocol {
   // and may still be written again. Empty: nothing.
   using Flush = std::function<Task<bool>(Handle file)>;
   virtual void set_flush(Flush) {}
+  // FileSystem::lease().
+  virtual Duration lease() const { return {}; }
   // A round trip.
   virtual Task<Outcome<Ok>> ping(OperationContext context) = 0;
 

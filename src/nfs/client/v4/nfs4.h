@@ -41,6 +41,7 @@ class Nfs4 final : public Protocol {
   std::shared_ptr<Protocol> with(const ProtocolOptions& options) const override;
   Task<void> close() override;
   void set_flush(Flush flush) override { client_->set_flush(std::move(flush)); }
+  Duration lease() const override { return client_->session().lease(); }
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
