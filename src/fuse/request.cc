@@ -43,6 +43,7 @@ void Request::abandon() {
   ++context_.abandoned;
   abandoned_ = true;
   fail(EINTR);
+  if (operation_ != nullptr) operation_->cancel();
 }
 
 // Called by libfuse, which holds a lock of the request: it cannot be answered here.

@@ -1,6 +1,6 @@
 // Request: a request of the kernel, which gets one answer. A program that waits for a server that
 // does not answer can be interrupted: a while after the signal the kernel is told EINTR, and the
-// operation goes on by itself.
+// operation goes on by itself, or is cancelled where that has a meaning to the server.
 //
 // Thread: the loop of the Mount.
 #pragma once
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "base/cancel.h"
 #include "base/loop.h"
 #include "nfs/client/protocol/error.h"
 
@@ -36,6 +37,8 @@ class Request {
 
   // The request, for one of libfuse's fuse_reply_ functions; null when it was answered already.
   fuse_req_t take();
+  // `operation`, which outlives it, is cancelled with it in place of going on by itself.
+  void ends(CancelSource& operation) { operation_ = &operation; }
   // Whether it still waits for its answer.
   bool waits() const { return request_ != nullptr; }
   void fail(int error);
@@ -50,6 +53,7 @@ class Request {
   fuse_req_t request_;
   Timer patience_;
   bool abandoned_ = false;
+  CancelSource* operation_ = nullptr;
 };
 
 }  // namespace stag::fuse

@@ -132,7 +132,9 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
 Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
                                        std::uint64_t source_offset, std::uint64_t target,
                                        std::uint64_t target_offset, std::uint64_t length) {
+  CancelSource interrupted;
   Request request(context_, from);
+  request.ends(interrupted);
   const Handle source_file = handle_of(request, source);
   if (source_file.empty()) co_return;
   const Handle target_file = handle_of(request, target);
@@ -145,9 +147,10 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (!attributes) co_return request.fail(attributes.error());
   const std::uint64_t left = attributes->size - std::min(source_offset, attributes->size);
   const FileRange range{source_offset, std::min(length, left)};
+  const nfs::client::CopyWatch watch{{}, interrupted};
   Outcome<std::uint64_t> copied = std::uint64_t{0};
   if (range.length > 0)
-    copied = co_await files_.copy_range(source_file, range, target_file, target_offset);
+    copied = co_await files_.copy_range(source_file, range, target_file, target_offset, watch);
   if (!copied) co_return fail_optional(request, copied.error());
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, *copied);
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "cli/support/format.h"
 #include "cli/support/json.h"
 #include "cli/support/output.h"
@@ -107,6 +109,8 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   options_.mask = current_umask();
   options_.exclusion = Exclusion(excluded_);
   Work work{run, std::move(sources), std::move(destination)};
+  // The destination's server may be that of a source, and copy by itself.
+  remote_.offloads = std::ranges::any_of(work.sources, Url::looks_like);
   Outcome<End> to = co_await open(run, work.destination, work.progress);
   if (!to) co_return failed(to.error());
   work.to = *std::move(to);

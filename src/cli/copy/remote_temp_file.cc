@@ -115,6 +115,24 @@ class PieceWriter final : public DataSink {
   bool lost_ = false;
 };
 
+// The bytes that the server has copied of one file, as far as it has said.
+class CopyCount {
+ public:
+  explicit CopyCount(Progress& progress) : progress_(progress) {}
+  // A copy that begins again says less.
+  void tell(std::uint64_t bytes) {
+    if (bytes <= told_) return;
+    progress_.bytes += bytes - told_;
+    told_ = bytes;
+  }
+  // What was not copied so is counted when it passes.
+  void take_back() { progress_.bytes -= std::exchange(told_, 0); }
+
+ private:
+  Progress& progress_;
+  std::uint64_t told_ = 0;
+};
+
 class RemoteTempFile final : public TempFile {
  public:
   // `file` is the new one, or the one that is written in place.
@@ -166,12 +184,16 @@ class RemoteTempFile final : public TempFile {
     }
     // A server may fill holes when it copies.
     if (!ways.copy || source.used < source.size) co_return std::optional<std::uint64_t>();
+    CopyCount count(progress_);
+    nfs::client::CopyWatch watch;
+    watch.progress = [&count](std::uint64_t bytes) { count.tell(bytes); };
     const Outcome<std::uint64_t> copied =
-        co_await remote_.files().copy_range(source.handle, all, file_.handle, 0);
+        co_await remote_.files().copy_range(source.handle, all, file_.handle, 0, std::move(watch));
     if (!answered(copied)) co_return Failure{copied.error()};
     ways.copy = copied && *copied == source.size;
-    if (!ways.copy) co_return std::optional<std::uint64_t>();
-    co_return counted(source.size);
+    if (ways.copy) co_return std::optional(source.size);
+    count.take_back();
+    co_return std::optional<std::uint64_t>();
   }
 
   Task<Outcome<Ok>> publish(std::uint64_t size) override {

@@ -82,6 +82,7 @@ nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteO
   files.mount_credentials = user_credentials(url);
   files.calls.timeout = std::chrono::seconds(options.timeout);
   files.calls.delegations = options.delegations;
+  files.calls.offloads = options.offloads;
   return files;
 }
 

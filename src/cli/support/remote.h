@@ -26,6 +26,7 @@ struct RemoteOptions {
   std::string device{};
   bool open_regions = false;
   bool delegations = false;  // of files, where the version has them: for one that stays
+  bool offloads = false;     // copies of the server's own, where the version has them
   std::optional<std::uint32_t> connections{};  // in place of the URL's
   // Where the URL names no version: 3, which alone has exports and access control lists of POSIX,
   // goes before 4.

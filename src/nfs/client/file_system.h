@@ -203,8 +203,13 @@ class FileSystem {
   // Copies a range of one file to another one within the server, in as many operations as it takes,
   // and makes it durable; yields the bytes. The range ends where `from` does, or before, else
   // Status::Invalid. clone_range() shares the storage instead, all or nothing.
+  // `watch` is told how far it is, and may end it. With ProtocolOptions::delegations or `offloads`
+  // the server copies on its own and tells of the end; a copy without progress for as long as a
+  // call may take is given up.
   Task<Outcome<std::uint64_t>> copy_range(Handle from, FileRange range, Handle to,
                                           std::uint64_t to_offset);
+  Task<Outcome<std::uint64_t>> copy_range(Handle from, FileRange range, Handle to,
+                                          std::uint64_t to_offset, CopyWatch watch);
   Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
   // Extended attributes of users, named without "user." in front; values are bytes.
   Task<Outcome<std::string>> xattr(Handle object, std::string name);

@@ -11,6 +11,10 @@ constexpr OperationContext kCopying{"copy within the server", {}};
 // Times that a copy begins again because the server has restarted in between.
 constexpr int kCopiesMost = 3;
 
+Error cancelled(const rpc::Channel& channel) {
+  return Error::of_call(kCopying, rpc::CallError::transport(Reason::Cancelled, channel.where()));
+}
+
 }  // namespace
 
 Task<Outcome<std::optional<std::uint64_t>>> FileSystem::seek(Handle file, std::uint64_t offset,
@@ -33,17 +37,28 @@ Task<Outcome<Ok>> FileSystem::clone_range(Handle from, FileRange range, Handle t
 
 Task<Outcome<std::uint64_t>> FileSystem::copy_range(Handle from, FileRange range, Handle to,
                                                     std::uint64_t to_offset) {
+  return copy_range(from, range, to, to_offset, CopyWatch());
+}
+
+Task<Outcome<std::uint64_t>> FileSystem::copy_range(Handle from, FileRange range, Handle to,
+                                                    std::uint64_t to_offset, CopyWatch watch) {
   for (int attempt = 0; attempt < kCopiesMost; ++attempt) {
     std::uint64_t done = 0;
+    const auto tell = [&watch, &done](std::uint64_t more) {
+      if (watch.progress) watch.progress(done + more);
+    };
+    const CopyWatch of_part{tell, watch.cancel};
     std::optional<Verifier> unstable;  // of data that may be lost
     bool lost = false;
     while (done < range.length && !lost) {
+      if (watch.cancel.cancelled()) co_return Failure{cancelled(channel())};
       const FileRange rest{range.offset + done, range.length - done};
       const Outcome<CopyPart> part =
-          co_await protocol_->copy(kCopying, from, rest, to, to_offset + done);
+          co_await protocol_->copy(kCopying, from, rest, to, to_offset + done, of_part);
       if (!part) co_return Failure{part.error()};
       if (part->count == 0) break;
       done += part->count;
+      tell(0);
       if (part->committed != Stability::Unstable) continue;
       lost = unstable && *unstable != part->verifier;
       unstable = part->verifier;

@@ -100,6 +100,8 @@ std::uint32_t nfs4_results_max(const v4::nfs_argop4& operation) {
       return kOperation + kChangeInfo;
     case v4::OP_COPY:
       return kOperation + 4 + kStateid + 8 + 4 + kVerifier + 8;
+    case v4::OP_OFFLOAD_STATUS:
+      return kOperation + 8 + 8;
     default:
       return kOperation + state_results_max(operation);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "base/cancel.h"
@@ -19,6 +20,9 @@ struct ProtocolOptions {
   // Version 4 (4.0 with Connectors::callbacks): the server may delegate files that are open. Until
   // it asks for them back, their opens and attributes are answered here (RFC 8881 section 10.4).
   bool delegations = false;
+  // Version 4.1 and later: the server may go on with a COPY after its answer, and is given a way to
+  // tell of the end, as with `delegations` (RFC 7862 section 16.1).
+  bool offloads = false;
   CancelToken cancel{};                         // cancels every operation
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
   // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,
@@ -26,6 +30,13 @@ struct ProtocolOptions {
   Duration jukebox_for = std::chrono::minutes(2);
   Duration jukebox_pause_min = std::chrono::milliseconds(100);
   Duration jukebox_pause_max = std::chrono::seconds(5);
+};
+
+// Of a copy within the server that takes its time.
+struct CopyWatch {
+  // Now and then: how many bytes of the range are copied by now. May be empty.
+  std::function<void(std::uint64_t bytes)> progress{};
+  CancelToken cancel{};  // of this copy alone
 };
 
 }  // namespace stag::nfs::client

@@ -56,7 +56,7 @@ Task<Outcome<Ok>> Protocol::deallocate(OperationContext context, Handle, FileRan
   return not_in_this_version<Ok>(context);
 }
 Task<Outcome<CopyPart>> Protocol::copy(OperationContext context, Handle, FileRange, Handle,
-                                       std::uint64_t) {
+                                       std::uint64_t, const CopyWatch&) {
   return not_in_this_version<CopyPart>(context);
 }
 Task<Outcome<Ok>> Protocol::clone(OperationContext context, Handle, FileRange, Handle,

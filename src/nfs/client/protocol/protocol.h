@@ -169,9 +169,9 @@ class Protocol {
   virtual Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range);
   virtual Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range);
   // A length of 0: to the end of the file. The server may copy less, but never nothing where there
-  // is something; `clone` does all or nothing.
+  // is something; `clone` does all or nothing. `watch` outlives the Task.
   virtual Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range,
-                                       Handle to, std::uint64_t to_offset);
+                                       Handle to, std::uint64_t to_offset, const CopyWatch& watch);
   virtual Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
                                   std::uint64_t to_offset);
   // Extended attributes of users: names without "user.".

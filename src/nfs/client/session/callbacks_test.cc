@@ -175,6 +175,23 @@ TEST_F(ClientCallbacks, of_version_4_0_on_RDMA_come_where_the_client_listens_on_
   EXPECT_FALSE(listening_.listens());
 }
 
+// Of copies that go on by themselves (RFC 7862 16.1).
+TEST_F(ClientCallbacks, come_without_delegations_where_they_are_to_tell_of_copies) {
+  options_.calls.delegations = false;
+  for (const bool told : {false, true}) {
+    options_.calls.offloads = told;
+    const auto session = opened("version=4.2&callback=tcp");
+    loop_.drain();
+    std::vector<std::string_view> ways;
+    for (std::uint32_t i = 0; i < state::Clients::kShards; ++i)
+      for (const auto& client : server_.nfs4.administration().clients(i, loop_.now()))
+        ways.push_back(client.callbacks);
+    ASSERT_EQ(ways.size(), 1u);
+    EXPECT_EQ(ways[0] == "none", !told) << ways[0];
+    close(*session);
+  }
+}
+
 TEST_F(ClientCallbacks, need_a_place_that_is_free) {
   listening_.refused = Reason::AddressInUse;
   const auto session = run(Session::open({rdma_, tcp_, &listening_},
@@ -226,6 +243,7 @@ class CallbackServiceV40 : public ::testing::Test, private nfs4::Recalled {
     return std::nullopt;
   }
   void recall_slots(v4::slotid4) override {}
+  v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args&) override { return v4::NFS4ERR_BAD_STATEID; }
 
   testing::ManualLoop loop_;
   nfs4::CallbackServiceV40 service_;

@@ -183,9 +183,12 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   }
   nfs_ = std::make_unique<SpreadChannel>(std::move(*nfs));
   nfs_at_ = *nfs_at;
-  if (*url_.version != 4 || !options_.calls.delegations) co_return Ok{};
-  const Outcome<Ok> listening = listen(connectors.callbacks);
-  if (!listening) co_return Failure{listening.error()};
+  const bool delegates = options_.calls.delegations;
+  if (*url_.version != 4 || !(delegates || options_.calls.offloads)) co_return Ok{};
+  if (delegates) {
+    const Outcome<Ok> listening = listen(connectors.callbacks);
+    if (!listening) co_return Failure{listening.error()};
+  }
   callbacks_ = std::make_unique<nfs4::CallbackService>();
   // It stands before the session names it (RFC 8881 2.10.3.1).
   if (!url_.callbacks_by_tcp) nfs_->serve_reverse(callbacks_->service());

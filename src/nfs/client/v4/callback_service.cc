@@ -141,7 +141,8 @@ v4::nfsstat4 CallbackService::answered(const v4::nfs_cb_argop4& operation,
       return v4::NFS4_OK;
     }
     case v4::OP_CB_OFFLOAD:
-      return say(v4::NFS4ERR_BAD_STATEID);
+      if (holder_ == nullptr) return say(v4::NFS4ERR_BAD_STATEID);
+      return say(holder_->copy_ended(operation.opcboffload()));
     case v4::OP_CB_LAYOUTRECALL:
       return say(v4::NFS4ERR_NOMATCHING_LAYOUT);
     case v4::OP_CB_SEQUENCE:

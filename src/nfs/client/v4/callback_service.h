@@ -9,7 +9,10 @@
 //   CB_GETATTR       `change` and size of a file that is delegated for writing; BADHANDLE where
 //                    they are not known: the server asks for the delegation
 //   CB_NOTIFY_LOCK   who waits for a lock asks again by himself
-//   CB_OFFLOAD, CB_NOTIFY, layouts: nothing that this client holds can be meant
+//   CB_OFFLOAD       whoever waits for the copy goes on; DELAY where the answer to COPY, which
+//   names
+//                    it, may be on its way
+//   CB_NOTIFY, layouts: nothing that this client holds can be meant
 //
 // Thread: the loop of the connection. It outlives the Channel that it serves.
 #pragma once
@@ -32,6 +35,8 @@ class Recalled {
   // Of a file that is delegated for writing; nullopt: it is not, or that is not known.
   virtual std::optional<Delegations::Now> written(const v4::nfs_fh4& file) = 0;
   virtual void recall_slots(v4::slotid4 highest) = 0;
+  // A copy that the server went on with after its answer has ended (RFC 7862 section 16.1).
+  virtual v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) = 0;
 
  protected:
   ~Recalled() = default;

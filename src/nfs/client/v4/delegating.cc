@@ -88,6 +88,10 @@ void SessionClient::recall_any(std::uint32_t keep) {
   }
 }
 
+bool SessionClient::hears_of_copies() const {
+  return callbacks_ != nullptr && session_.back_slots() > 0 && reached_;
+}
+
 void SessionClient::recall_slots(v4::slotid4 highest) {
   session_.on_recall_slot(highest);
 }

@@ -113,7 +113,7 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range) override;
   Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range) override;
   Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range, Handle to,
-                               std::uint64_t to_offset) override;
+                               std::uint64_t to_offset, const CopyWatch& watch) override;
   Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
                           std::uint64_t to_offset) override;
   Task<Outcome<std::string>> xattr(OperationContext context, Handle object,
@@ -156,6 +156,26 @@ class Nfs4 final : public Protocol {
                                                       std::uint32_t share);
   v4::OPEN4args creation(std::string_view name, const SetAttributes& attributes, CreateMode mode);
   v4::createhow4 how_to_create(const SetAttributes& attributes, CreateMode mode);
+
+  // Copies (copies.cc).
+  struct Look {
+    std::uint64_t count = 0;  // bytes
+    std::optional<v4::nfsstat4> complete{};
+    bool forgotten = false;  // the server knows no such copy
+  };
+  Task<Outcome<v4::write_response4>> begin_copy(OperationContext context, Handle from,
+                                                FileRange range, Handle to,
+                                                std::uint64_t to_offset);
+  Task<Outcome<std::optional<CopyPart>>> rest_of_copy(OperationContext context, Handle to,
+                                                      FileRange range,
+                                                      const v4::write_response4& begun,
+                                                      const CopyWatch& watch);
+  Task<Outcome<std::optional<CopyPart>>> followed(OperationContext context, Offloads::Copy& copy,
+                                                  FileRange range, const v4::write_response4& begun,
+                                                  const CopyWatch& watch);
+  Task<void> told_or_due(Offloads::Copy& copy, const CopyWatch& watch);
+  Task<Outcome<Look>> look_at(OperationContext context, const Offloads::Copy& copy);
+  Task<void> cancel_copy(OperationContext context, const Offloads::Copy& copy);
 
   std::shared_ptr<SessionClient> client_;
   ProtocolOptions options_;

@@ -1,5 +1,5 @@
 // Parts of files, and extended attributes: of version 4.2 (RFC 7862, RFC 8276).
-// No open is held: stateids are anonymous.
+// No open is held: stateids are anonymous. COPY is in copies.cc.
 #include "nfs/client/v4/nfs4.h"
 
 namespace stag::nfs::client::nfs4 {
@@ -17,18 +17,6 @@ Error lies(OperationContext context) {
 v4::setxattr_option4 option_of(XattrMode mode) {
   if (mode == XattrMode::Create) return v4::SETXATTR4_CREATE;
   return mode == XattrMode::Replace ? v4::SETXATTR4_REPLACE : v4::SETXATTR4_EITHER;
-}
-
-Stability copy_stability(v4::stable_how4 how) {
-  if (how == v4::FILE_SYNC4) return Stability::FileSync;
-  return how == v4::DATA_SYNC4 ? Stability::DataSync : Stability::Unstable;
-}
-
-// The saved filehandle is the source, the current one the destination.
-void put_both(Request& request, const Handle& from, const Handle& to) {
-  request.put_handle(from);
-  request.add(v4::OP_SAVEFH);
-  request.put_handle(to);
 }
 
 }  // namespace
@@ -77,33 +65,13 @@ Task<Outcome<Ok>> Nfs4::deallocate(OperationContext context, Handle file, FileRa
   return done(context, std::move(request));
 }
 
-Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, Handle from, FileRange range,
-                                   Handle to, std::uint64_t to_offset) {
-  if (minor() < 2) co_return co_await Protocol::copy(context, from, range, to, to_offset);
-  v4::COPY4args args;
-  args.ca_src_offset = range.offset;
-  args.ca_dst_offset = to_offset;
-  args.ca_count = range.length;
-  args.ca_consecutive = args.ca_synchronous = true;
-  Request request;
-  put_both(request, from, to);
-  const std::size_t at = request.add(v4::OP_COPY, &Op::opcopy, std::move(args));
-  Outcome<Reply> reply = co_await run(context, request.once_only());
-  if (!reply) co_return Failure{reply.error()};
-  auto* got = reply->get(at, &OpResult::opcopy);
-  if (got == nullptr) co_return Failure{lies(context)};
-  const v4::write_response4& response = got->cr_resok4().cr_response;
-  const bool too_much = range.length != 0 && response.wr_count > range.length;
-  if (too_much || !response.wr_callback_id.empty()) co_return Failure{lies(context)};
-  co_return CopyPart{response.wr_count, copy_stability(response.wr_committed),
-                     response.wr_writeverf};
-}
-
 Task<Outcome<Ok>> Nfs4::clone(OperationContext context, Handle from, FileRange range, Handle to,
                               std::uint64_t to_offset) {
   if (minor() < 2) return Protocol::clone(context, from, range, to, to_offset);
   Request request;
-  put_both(request, from, to);
+  request.put_handle(from);
+  request.add(v4::OP_SAVEFH);
+  request.put_handle(to);
   request.add(v4::OP_CLONE, &Op::opclone,
               {v4::stateid4{}, v4::stateid4{}, range.offset, to_offset, range.length});
   return done(context, std::move(request));

@@ -28,6 +28,7 @@
 #include "nfs/client/v4/callback_service.h"
 #include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/delegations.h"
+#include "nfs/client/v4/offloads.h"
 #include "nfs/client/v4/operations.h"
 #include "nfs/client/v4/owners_v40.h"
 #include "nfs/client/v4/places.h"
@@ -101,6 +102,10 @@ class SessionClient final : private Recalled {
   // In the background: what a delegation promises about this file holds no more.
   void give_back_of(const Handle& file);
   void set_flush(Protocol::Flush flush) { flush_ = std::move(flush); }
+
+  // Copies that the server goes on with, and whether it can tell of their end.
+  Offloads& offloads() { return offloads_; }
+  bool hears_of_copies() const;
 
   // Gives opens, session and client ID back; no call is in progress.
   Task<void> close();
@@ -191,6 +196,9 @@ class SessionClient final : private Recalled {
   void recall_any(std::uint32_t keep) override;
   std::optional<Delegations::Now> written(const v4::nfs_fh4& file) override;
   void recall_slots(v4::slotid4 highest) override;
+  v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) override {
+    return offloads_.on_end(args);
+  }
   Task<void> give_back(Delegations::Return delegation);
   Task<bool> flushed(const Delegations::Return& delegation, TimePoint recalled);
   Task<bool> returned(const Delegations::Return& delegation, TimePoint recalled);
@@ -244,6 +252,7 @@ class SessionClient final : private Recalled {
   OwnersV40 owners_;
   Places places_;
   Delegations delegations_;
+  Offloads offloads_;
   Protocol::Flush flush_;
   CallbackService* const callbacks_;
   CallbackServiceV40* const listening_;
