@@ -1,9 +1,11 @@
 """The commands on NFS version 4: over software iWARP and TCP, against our own server."""
 import json
 import os
+import re
+import urllib.request
 
 import harness
-from harness import Case
+from harness import PATIENCE, Case
 
 
 class Version4(Case):
@@ -65,6 +67,22 @@ class Version4(Case):
         self.good("cp", self.below(url, "data"), self.below(url, "copy"))
         self.assertEqual(self.read(self.there("copy")), content)
         self.assertFalse(proxy.reached.is_set())
+
+    def test_copies_large_files_within_the_server_in_one_COPY_that_goes_on(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ("--metrics", "127.0.0.1:0"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        (metrics,) = [line.split(" ")[1] for line in server.lines if line.startswith("metrics: ")]
+        content = os.urandom(1 << 20) * 150  # A COPY that is answered at its end moves 64 MiB.
+        self.write(self.there("from"), content)
+        for url in server.url("/files/"), server.tcp("/files/"):
+            path, _, options = url.partition("?")
+            self.good("cp", f"{path}from?{options}&version=4.2", f"{path}to?{options}&version=4.2")
+            self.assertTrue(self.read(self.there("to")) == content)
+            os.unlink(self.there("to"))
+        with urllib.request.urlopen(metrics, timeout=PATIENCE) as answer:
+            copies = re.search(r'^stag_nfs4_operations_total\{[^}]*"COPY"[^}]*\} (\S+)$', answer.read().decode(), re.MULTILINE)
+        if copies:  # Else the store has cloned.
+            self.assertEqual(float(copies[1]), 2)
 
     def test_copies_between_versions_of_one_server(self):
         content = os.urandom(100_000)
