@@ -18,6 +18,7 @@ LoadOptions load_options(const Setup& setup, const SuiteOptions& options) {
   LoadOptions load;
   load.crc = setup.crc || options.crc;
   load.nfs4 = setup.nfs4;
+  if (setup.client4) load.version = 4;
   load.busy_poll_us = setup.poll ? kAlwaysLooking : options.busy_poll_us;
   load.connections = setup.connections;
   load.loops = setup.client_loops;
@@ -28,7 +29,7 @@ ServerProcessOptions server_options(const Setup& setup, const SuiteOptions& opti
   const LoadOptions load = load_options(setup, options);
   ServerProcessOptions server;
   server.crc = load.crc;
-  server.nfs4 = setup.nfs4;
+  server.nfs4 = setup.nfs4 || setup.client4;
   server.busy_poll_us = load.busy_poll_us;
   server.loops = setup.server_loops;
   server.folder = setup.folder;

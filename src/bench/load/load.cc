@@ -154,9 +154,8 @@ void LoadGenerator::make_connectors(Connection& connection, const client::Url& u
   connection.mount = endpoint::make_connector(connection.loop, wiring);
 }
 
-// Figures are compared with earlier ones, which are of version 3.
 Task<LoadGenerator::Step> LoadGenerator::connect(Connection& connection, client::Url url) {
-  if (!url.version) url.version = 3;
+  if (!url.version) url.version = options_.version;
   const client::Connectors connectors{*connection.nfs, *connection.mount};
   auto credentials = nfs_credentials(url);
   if (!credentials) co_return Failure{credentials.error()};

@@ -21,7 +21,8 @@ namespace stag::bench {
 
 struct LoadOptions {
   bool crc = false;
-  bool nfs4 = false;  // GETATTR, READ and WRITE are those of NFS version 4.1
+  bool nfs4 = false;          // GETATTR, READ and WRITE are those of NFS version 4.1
+  std::uint32_t version = 3;  // of NFS, where the URL names none
   std::uint32_t busy_poll_us = 0;
   unsigned connections = 1;
   unsigned loops = 1;  // of the client

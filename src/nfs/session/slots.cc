@@ -13,10 +13,9 @@ void Slots::reset(std::uint32_t count) {
 }
 
 std::optional<Slots::Turn> Slots::take() {
-  const Set free = first(usable_) & ~taken_;
-  if (free == 0) return std::nullopt;
-  const Set certain = free & ~doubtful_;
-  const auto slot = static_cast<v4::slotid4>(std::countr_zero(certain != 0 ? certain : free));
+  if (!has_free()) return std::nullopt;
+  const Set certain = free() & ~doubtful_;
+  const auto slot = static_cast<v4::slotid4>(std::countr_zero(certain != 0 ? certain : free()));
   taken_ |= Set{1} << slot;
   return Turn{table_, slot, next_[slot], certain == 0};
 }

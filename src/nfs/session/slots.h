@@ -32,6 +32,9 @@ class Slots {
   void reset(std::uint32_t count);
   // The lowest free slot, one that is not in doubt if there is any; nullopt: none is free.
   std::optional<Turn> take();
+  // Whether take() would give one, and one that is not in doubt.
+  bool has_free() const { return free() != 0; }
+  bool has_certain() const { return (free() & ~doubtful_) != 0; }
   void give_back(const Turn& turn, Number number);
   // The server has used the number of a doubtful turn, which goes on with the next one.
   void settle(Turn& turn);
@@ -49,6 +52,7 @@ class Slots {
   // Of slots, by number.
   using Set = std::uint64_t;
   static_assert(kMost == std::numeric_limits<Set>::digits);
+  Set free() const { return first(usable_) & ~taken_; }
   static Set first(std::uint32_t count) { return count == 0 ? 0 : ~Set{0} >> (kMost - count); }
 
   std::array<v4::sequenceid4, kMost> next_{};

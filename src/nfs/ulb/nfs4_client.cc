@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <initializer_list>
 #include <limits>
 
 #include "nfs/ulb/nfs3.h"
@@ -20,35 +21,36 @@ constexpr std::uint32_t kHandle = 4 + v4::NFS4_FHSIZE;
 constexpr std::uint32_t kDenied = 20 + 8 + kOpaque;
 // A write delegation whose permissions name somebody.
 constexpr std::uint32_t kDelegation = 4 + kStateid + 4 + 12 + 12 + kOpaque;
-// Every attribute that is not of kUnbounded takes less; owners are names.
+// Every attribute takes less that is not of kUnbounded, a name or a handle.
 constexpr std::uint32_t kAttribute = 16;
 constexpr std::uint32_t kMaxListing = 1u << 30;
 
-std::uint32_t attribute_max(std::uint32_t number) {
-  switch (number) {
-    case v4::FATTR4_OWNER:
-    case v4::FATTR4_OWNER_GROUP:
-      return kOpaque;
-    case v4::FATTR4_FILEHANDLE:
-      return kHandle;
-    case v4::FATTR4_ACL:
-    case v4::FATTR4_DACL:
-    case v4::FATTR4_SACL:
-    case v4::FATTR4_FS_LOCATIONS:
-    case v4::FATTR4_FS_LOCATIONS_INFO:
-      return kUsualUnbounded;
-    default:
-      return kAttribute;
-  }
+// Of the attributes with these numbers; a bitmap of two words.
+constexpr std::uint64_t attributes(std::initializer_list<std::uint32_t> numbers) {
+  std::uint64_t bits = 0;
+  for (const std::uint32_t number : numbers) bits |= std::uint64_t{1} << number;
+  return bits;
 }
+constexpr std::uint64_t kOwners = attributes({v4::FATTR4_OWNER, v4::FATTR4_OWNER_GROUP});
+constexpr std::uint64_t kFilehandle = attributes({v4::FATTR4_FILEHANDLE});
+constexpr std::uint64_t kUnbounded =
+    attributes({v4::FATTR4_ACL, v4::FATTR4_DACL, v4::FATTR4_SACL, v4::FATTR4_FS_LOCATIONS});
+constexpr std::uint32_t kUnboundedInThirdWord = 1u << (v4::FATTR4_FS_LOCATIONS_INFO - 64);
 
 std::uint32_t attributes_max(const v4::bitmap4& asked) {
-  std::uint32_t total = kBitmap + 4;
-  for (std::size_t word = 0; word < std::min<std::size_t>(asked.size(), 3); ++word)
-    for (std::uint32_t left = asked[word]; left != 0; left &= left - 1)
-      total += attribute_max(static_cast<std::uint32_t>(word * 32) +
-                             static_cast<std::uint32_t>(std::countr_zero(left)));
-  return total;
+  const auto word = [&asked](std::size_t index) {
+    return index < asked.size() ? asked[index] : 0u;
+  };
+  const auto count = [](std::uint64_t bits) {
+    return static_cast<std::uint32_t>(std::popcount(bits));
+  };
+  const std::uint64_t two = std::uint64_t{word(1)} << 32 | word(0);
+  const std::uint32_t owners = count(two & kOwners);
+  const std::uint32_t handles = count(two & kFilehandle);
+  const std::uint32_t unbounded = count(two & kUnbounded) + count(word(2) & kUnboundedInThirdWord);
+  const std::uint32_t others = count(two) + count(word(2)) - owners - handles - unbounded;
+  return kBitmap + 4 + owners * kOpaque + handles * kHandle + unbounded * kUsualUnbounded +
+         others * kAttribute;
 }
 
 // RFC 8881 18.23.3: maxcount limits the whole resok structure.

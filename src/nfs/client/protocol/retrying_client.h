@@ -12,7 +12,7 @@
 namespace stag::nfs::client {
 
 // How long, and with which pauses, a call is repeated that the server is not ready for (RFC 1813
-// section 2.6, RFC 8881 section 15.1.1.3): begins with the call.
+// section 2.6, RFC 8881 section 15.1.1.3): from when this is made.
 class JukeboxRetry {
  public:
   JukeboxRetry(Loop& loop, const ProtocolOptions& options);

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMostEntries = 1u << 16;  // of an access control list
 constexpr std::uint32_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 
 // RFC 8881 5.9: a number is the ID itself. Names belong to a domain whose users are not known here.
-std::uint32_t owner_of(const std::string& name) {
+std::uint32_t owner_of(std::string_view name) {
   std::uint32_t id = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
   if (read.ec == std::errc() && read.ptr == name.data() + name.size()) return id;
@@ -27,9 +27,9 @@ std::uint32_t owner_of(const std::string& name) {
 }
 
 bool read_owner(xdr::Decoder& from, std::uint32_t& to) {
-  std::string name;
-  if (!from.string(xdr::kNoItem, name, kMostOwner)) return false;
-  to = owner_of(name);
+  Bytes name;
+  if (!from.inline_opaque(name, kMostOwner)) return false;
+  to = owner_of(text_of(name));
   return true;
 }
 
@@ -240,12 +240,12 @@ const v4::bitmap4& acl_attribute() {
 
 std::optional<Values> values_of(const v4::fattr4& from) {
   xdr::Decoder decoder(from.attr_vals.flatten());
-  Values values;
+  std::optional<Values> values(std::in_place);
   for (std::size_t word = 0; word < from.attrmask.size(); ++word)
     for (std::uint32_t left = from.attrmask[word]; left != 0; left &= left - 1) {
       const std::size_t number = word * 32 + static_cast<std::size_t>(std::countr_zero(left));
       const auto read = number < kReaders.size() ? kReaders[number] : nullptr;
-      if (read == nullptr || !read(decoder, values)) return std::nullopt;
+      if (read == nullptr || !read(decoder, *values)) return std::nullopt;
     }
   if (!decoder.finish().ok()) return std::nullopt;
   return values;

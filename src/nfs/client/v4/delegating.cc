@@ -94,6 +94,7 @@ bool SessionClient::hears_of_copies() const {
 
 void SessionClient::recall_slots(v4::slotid4 highest) {
   session_.on_recall_slot(highest);
+  wake_waiting();
 }
 
 // RFC 8881 10.4.4: nothing is written again after others have written. After a lease the server may
@@ -114,11 +115,11 @@ Task<bool> SessionClient::returned(const Delegations::Return& delegation, TimePo
     Request request;
     request.put_handle(delegation.file.handle);
     request.add(v4::OP_DELEGRETURN, &Op::opdelegreturn, {delegation.stateid});
-    const Outcome<Reply> done = co_await run(kGivingBack, request.once_only(), options);
+    const Outcome<Reply> done = co_await run(kGivingBack, request.once_only(false), options);
     if (minor_ > 0 && !done && done.error().kind == Error::Kind::Nfs) {
       Request free;
       free.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {delegation.stateid});
-      static_cast<void>(co_await run(kGivingBack, free.once_only(), options));
+      static_cast<void>(co_await run(kGivingBack, free.once_only(false), options));
     }
     co_return done || done.error().kind != Error::Kind::Call;
   } catch (const std::bad_alloc&) {

@@ -38,6 +38,21 @@ Error contradicts(OperationContext context) {
   return Error::of_protocol(context, "sent results that contradict each other");
 }
 
+std::size_t add_getattr(Request& request, const Handle& object, const v4::bitmap4& asked) {
+  request.put_handle(object);
+  const std::size_t at = request.add(v4::OP_GETATTR);
+  request.operations()[at].opgetattr().attr_request = asked;
+  return at;
+}
+Outcome<Values> values_in(OperationContext context, Outcome<Reply>& reply, std::size_t at) {
+  if (!reply) return Failure{reply.error()};
+  auto* got = reply->get(at, &OpResult::opgetattr);
+  if (got == nullptr) return Failure{contradicts(context)};
+  std::optional<Values> values = values_of(got->resok4().obj_attributes);
+  if (!values) return Failure{unreadable(context)};
+  return *std::move(values);
+}
+
 // An entry whose attributes the server could not read has none (RFC 8881 5.8.1.12).
 Outcome<ListedEntry> to_listed(OperationContext context, v4::entry4& entry, bool with_attributes) {
   std::optional<Values> values = values_of(entry.attrs);
@@ -67,40 +82,16 @@ Task<void> Nfs4::close() {
   return client_->close();
 }
 
-// Of what a change may have made larger or smaller; a WRITE that was answered says by how much.
-void Nfs4::forget_sizes(Request& request, bool answered) {
-  for (const Op& operation : request.operations())
-    if (answered && operation.argop == v4::OP_WRITE) return;
-  for (const Op& operation : request.operations())
-    if (operation.argop == v4::OP_PUTFH)
-      client_->delegations().on_resize(*Handle::from(operation.opputfh().object.bytes()),
-                                       std::nullopt);
-}
-
 Task<Outcome<Reply>> Nfs4::run(OperationContext context, Request& request) {
-  // What this client changes, it does not remember as it was, nor as it was
-  // seen meanwhile.
-  if (request.changes_files()) client_->delegations().on_change();
-  Outcome<Reply> reply = co_await client_->run(context, request, options_);
-  if (request.changes_files()) {
-    client_->delegations().on_change();
-    forget_sizes(request, reply.ok());
-  }
-  co_return reply;
+  return client_->run(context, request, options_);
 }
 
 Task<Outcome<Values>> Nfs4::values(OperationContext context, Handle object,
                                    const v4::bitmap4& asked) {
   Request request;
-  request.put_handle(object);
-  const std::size_t at = request.add(v4::OP_GETATTR, &Op::opgetattr, {asked});
+  const std::size_t at = add_getattr(request, object, asked);
   Outcome<Reply> reply = co_await run(context, request);
-  if (!reply) co_return Failure{reply.error()};
-  auto* got = reply->get(at, &OpResult::opgetattr);
-  if (got == nullptr) co_return Failure{contradicts(context)};
-  std::optional<Values> values = values_of(got->resok4().obj_attributes);
-  if (!values) co_return Failure{unreadable(context)};
-  co_return *std::move(values);
+  co_return values_in(context, reply, at);
 }
 
 Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object) {
@@ -108,7 +99,10 @@ Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object)
   const Attributes* const known = client_->lapsed() ? nullptr : delegations.attributes(object);
   if (known != nullptr) co_return *known;
   const std::uint64_t as_of = delegations.changes();
-  const Outcome<Values> got = co_await values(context, object, node_attributes());
+  Request request;
+  const std::size_t at = add_getattr(request, object, node_attributes());
+  Outcome<Reply> reply = co_await run(context, request);
+  const Outcome<Values> got = values_in(context, reply, at);
   if (!got) co_return Failure{got.error()};
   if (!got->has_type) co_return Failure{unreadable(context)};
   delegations.remember(object, got->attributes, as_of);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "base/task_group.h"
 #include "nfs/client/file_system.h"
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/nfs4.h"
@@ -259,6 +260,30 @@ TEST_F(HostileNfs4Server, that_wants_no_slot_or_all_of_them_used_is_obeyed_withi
     };
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(server.run(files.getattr(files.root())).ok());
   }
+}
+
+// RFC 8881 18.46.3: sr_target_highest_slotid rises at once for all that wait.
+TEST_F(HostileNfs4Server, that_wants_more_slots_used_has_them_used_at_once) {
+  FileSystem files = server.files();
+  std::uint32_t target = 0;
+  server.lie = [&target](const auto&, Compound4Results& results) {
+    results.resarray[0].opsequence().sr_resok4().sr_target_highest_slotid = target;
+  };
+  ASSERT_TRUE(server.run(files.getattr(files.root())).ok());
+  target = 3;
+  const TimePoint start = server.loop.now();
+  server.run([](FileSystem& by) -> Task<Ok> {
+    TaskGroup group;
+    for (int i = 0; i < 4; ++i)
+      group.add([](FileSystem& one) -> Task<void> {
+        const Outcome<Attributes> got = co_await one.getattr(one.root());
+        EXPECT_TRUE(got.ok());
+      }(by));
+    co_await group.join();
+    co_return Ok{};
+  }(files));
+  // One by the only slot, and then three side by side.
+  EXPECT_EQ(server.loop.now() - start, std::chrono::milliseconds(2));
 }
 
 // Of version 4.0, where every OPEN succeeds and gives the file `handle`.

@@ -127,7 +127,6 @@ class Nfs4 final : public Protocol {
 
  private:
   Task<Outcome<Reply>> run(OperationContext context, Request& request);
-  void forget_sizes(Request& request, bool answered);
   // Of an operation whose results say no more than that it was done.
   Task<Outcome<Ok>> done(OperationContext context, Request request);
   Task<Outcome<Values>> values(OperationContext context, Handle object, const v4::bitmap4& asked);

@@ -26,29 +26,33 @@ inline v4::nfs_fh4 to_nfs_fh4(const Handle& handle) {
 class Request {
  public:
   Request() {
-    operations_.reserve(kUsual);
-    operations_.emplace_back().argop = v4::OP_SEQUENCE;
+    operations().reserve(kUsual);
+    operations().emplace_back().argop = v4::OP_SEQUENCE;
   }
 
   // Add an operation and return its place among the results.
   std::size_t add(v4::nfs_opnum4 number) {
-    operations_.emplace_back().argop = number;
-    return operations_.size() - 1;
+    operations().emplace_back().argop = number;
+    return operations().size() - 1;
   }
   template <class Args>
   std::size_t add(v4::nfs_opnum4 number, Args& (Op::*arguments)(),
                   std::type_identity_t<Args> value) {
     const std::size_t place = add(number);
-    (operations_[place].*arguments)() = std::move(value);
+    (operations()[place].*arguments)() = std::move(value);
     return place;
   }
   std::size_t put_handle(const Handle& handle) {
-    return add(v4::OP_PUTFH, &Op::opputfh, {to_nfs_fh4(handle)});
+    const std::size_t place = add(v4::OP_PUTFH);
+    operations()[place].opputfh().object = to_nfs_fh4(handle);
+    return place;
   }
 
-  // It must not run twice: the server keeps its results for a retransmission.
-  Request& once_only() {
+  // It must not run twice: the server keeps its results for a retransmission. It changes files,
+  // or nothing but state.
+  Request& once_only(bool changes = true) {
     once_only_ = true;
+    changes_ = changes;
     return *this;
   }
 
@@ -76,14 +80,18 @@ class Request {
   // Whether it may change attributes of a file: a WRITE, or what must not run
   // twice, but for opens and locks of what is there.
   bool changes_files() const {
-    if (by_open_) return operations_[by_open_->place].argop == v4::OP_WRITE;
-    if (open_place_) return operations_[*open_place_].opopen().openhow.opentype == v4::OPEN4_CREATE;
-    return once_only_ || std::ranges::any_of(operations_, [](const Op& operation) {
+    if (by_open_) return operations()[by_open_->place].argop == v4::OP_WRITE;
+    if (open_place_)
+      return operations()[*open_place_].opopen().openhow.opentype == v4::OPEN4_CREATE;
+    return changes_ || std::ranges::any_of(operations(), [](const Op& operation) {
              return operation.argop == v4::OP_WRITE || operation.argop == v4::OP_COPY;
            });
   }
 
-  std::vector<Op>& operations() { return operations_; }
+  std::vector<Op>& operations() { return compound_.argarray; }
+  const std::vector<Op>& operations() const { return compound_.argarray; }
+  // Without its minor version, which the session fills in.
+  v4::COMPOUND4args& compound() { return compound_; }
   std::optional<std::size_t> open_place() const { return open_place_; }
   std::optional<session::Opens::Id> open_owner() const { return open_owner_; }
   bool runs_once_only() const { return once_only_; }
@@ -95,12 +103,13 @@ class Request {
  private:
   static constexpr std::size_t kUsual = 4;  // operations
 
-  std::vector<Op> operations_;
+  v4::COMPOUND4args compound_;
   std::optional<std::size_t> open_place_;
   std::optional<session::Opens::Id> open_owner_;
   std::optional<ByOpen> by_open_;
   v4::nfsstat4 expected_ = v4::NFS4_OK;
   bool once_only_ = false;
+  bool changes_ = false;
 };
 
 // The status that a result has of its own.

@@ -164,7 +164,7 @@ Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const Protoco
     const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
     if (!going) co_return going;
   }
-  free_slot_.wake_all();
+  waiting_.wake_all();
   co_return Ok{};
 }
 

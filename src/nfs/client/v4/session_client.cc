@@ -41,6 +41,8 @@ session::Identity fresh_identity(const Callbacks& callbacks, const rpc::Credenti
 
 // RFC 8881 16.2.3: the results are those of the operations, in their order, up to the first error.
 bool fits(const std::vector<Op>& asked, const v4::COMPOUND4res& came) {
+  // An operation that the server does not know has the number ILLEGAL in the results.
+  if (came.status == v4::NFS4ERR_OP_ILLEGAL || came.status == v4::NFS4ERR_NOTSUPP) return true;
   if (came.resarray.size() > asked.size()) return false;
   if (came.status == v4::NFS4_OK && came.resarray.size() != asked.size()) return false;
   for (std::size_t i = 0; i < came.resarray.size(); ++i)
@@ -75,30 +77,31 @@ SessionClient::~SessionClient() {
   if (listening_ != nullptr) listening_->begin(nullptr);
 }
 
+Outcome<SessionClient::Attempt> SessionClient::attempt_of(OperationContext context,
+                                                          const v4::COMPOUND4args& asked,
+                                                          rpc::CallResult<v4::COMPOUND4res> came) {
+  if (!came) return Failure{Error::of_call(context, came.error())};
+  if (!fits(asked.argarray, *came))
+    return Failure{Error::of_protocol(context, "sent results of other operations")};
+  return Attempt{Fate::Go, came->status, std::move(came->resarray)};
+}
+
 Task<Outcome<SessionClient::Attempt>> SessionClient::send(OperationContext context,
-                                                          std::vector<Op>& operations,
+                                                          v4::COMPOUND4args& compound,
                                                           const rpc::CallOptions& options) {
-  v4::COMPOUND4args args;
-  args.minorversion = minor_;
-  args.argarray.swap(operations);
-  auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, options);
-  operations.swap(args.argarray);
-  if (!came) co_return Failure{Error::of_call(context, came.error())};
-  // An operation that the server does not know has the number ILLEGAL in the results.
-  const bool illegal =
-      came->status == v4::NFS4ERR_OP_ILLEGAL || came->status == v4::NFS4ERR_NOTSUPP;
-  if (!illegal && !fits(operations, *came))
-    co_return Failure{Error::of_protocol(context, "sent results of other operations")};
-  co_return Attempt{Fate::Go, came->status, std::move(came->resarray)};
+  compound.minorversion = minor_;
+  co_return attempt_of(context, compound,
+                       co_await rpc_.call<v4::NFSPROC4_COMPOUND>(compound, options));
 }
 
 // An operation that needs no session.
 Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext context, Op operation,
                                                            rpc::CallOptions options) {
-  std::vector<Op> operations;
-  operations.push_back(std::move(operation));
-  Outcome<Attempt> came = co_await send(context, operations, options);
-  if (came && (came->results.empty() || came->results.front().resop != operations.front().argop))
+  v4::COMPOUND4args compound;
+  const v4::nfs_opnum4 number = operation.argop;
+  compound.argarray.push_back(std::move(operation));
+  Outcome<Attempt> came = co_await send(context, compound, options);
+  if (came && (came->results.empty() || came->results.front().resop != number))
     came->fate = Fate::Refused;
   co_return came;
 }
@@ -111,7 +114,7 @@ class SessionClient::OpenTurn {
   ~OpenTurn() {
     if (!open_) return;
     client_.session_.on_loss(turn_);
-    client_.free_slot_.wake_one();
+    client_.wake_waiting();
   }
   void close() { open_ = false; }
 
@@ -120,6 +123,13 @@ class SessionClient::OpenTurn {
   Turn turn_;
   bool open_ = true;
 };
+
+// As many as there are free slots, which a SEQUENCE may have made more; without a session there is
+// nothing to wait for.
+void SessionClient::wake_waiting() {
+  while ((session_.slots().has_free() || !session_.has_session()) && waiting_.wake_one()) {
+  }
+}
 
 // What came of a call in this turn; Fate::Unbound: it goes again.
 void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came) {
@@ -147,13 +157,18 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool k
   rpc::CallOptions call = call_options_of(options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
+  v4::COMPOUND4args& compound = request.compound();
+  compound.minorversion = minor_;
   for (;;) {
-    request.operations().front().opsequence() = session_.sequence(turn, keep);
-    Outcome<Attempt> came = co_await send(context, request.operations(), call);
+    compound.argarray.front().opsequence() = session_.sequence(turn, keep);
+    rpc::Client::Exchange<v4::NFSPROC4_COMPOUND> exchange(rpc_, compound, call);
+    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+    Outcome<Attempt> came = attempt_of(context, compound, exchange.results(reply));
     note_results(turn, came);
     if (!came || came->fate != Fate::Unbound) {
       open.close();
-      free_slot_.wake_one();
+      wake_waiting();
+      if (came && came->fate == Fate::Go) note_lock(request, *came);
       co_return came;
     }
     const Outcome<Fate> bound = co_await bound_for(turn, context, options);
@@ -181,7 +196,7 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
         session_.on_settling(turn, came->resarray.front().opsequence(), channel().loop().now());
     if (fate != Fate::Unbound) {
       open.close();
-      if (fate != Fate::Go) free_slot_.wake_one();
+      wake_waiting();
       co_return Taken{fate, turn};
     }
     const Outcome<Fate> bound = co_await bound_for(turn, context, options);
@@ -192,18 +207,18 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
 
 Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext context,
                                                              const ProtocolOptions& options) {
-  for (;;) {
+  while (session_.has_session()) {
     const std::optional<Turn> turn = session_.take();
     if (turn && turn->doubtful) co_return co_await settled(context, *turn, options);
     if (turn) co_return Taken{Fate::Go, *turn};
-    co_await free_slot_.wait(options.cancel);
+    co_await waiting_.wait(options.cancel);
     if (options.cancel.cancelled()) {
       // It may have been woken for a slot, which is somebody else's then.
-      free_slot_.wake_one();
+      wake_waiting();
       co_return Failure{cancelled_error(context, channel())};
     }
-    if (!session_.has_session()) co_return Taken{Fate::Again, {}};
   }
+  co_return Taken{Fate::Again, {}};
 }
 
 Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
@@ -240,50 +255,90 @@ void SessionClient::fill_in_owner(Request& request) {
   args.owner.owner = Rope::copy_of(owner);
 }
 
+// False when what the COMPOUND is by is lost.
+bool SessionClient::fill_in(Request& request) {
+  fill_in_owner(request);
+  return fill_in_stateid(request);
+}
+
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
                                                              Request& request,
                                                              const ProtocolOptions& options) {
-  if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
+  if (minor_ == 0) return attempt_v40(context, request, options);
+  if (ready() && session_.slots().has_certain() && fill_in(request))
+    return send_with(*session_.take(), request.runs_once_only(), context, request, options);
+  return attempt_when_ready(context, request, options);
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
+    OperationContext context, Request& request, const ProtocolOptions& options) {
   if (!ready()) {
     const Outcome<Ok> recovered = co_await recover(context, options);
     if (!recovered) co_return Failure{recovered.error()};
   }
-  fill_in_owner(request);
-  if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
+  if (!fill_in(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   const Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};
-  Outcome<Attempt> came =
-      co_await send_with(taken->turn, request.runs_once_only(), context, request, options);
-  if (came && came->fate == Fate::Go) note_lock(request, *came);
-  co_return came;
+  co_return co_await send_with(taken->turn, request.runs_once_only(), context, request, options);
 }
 
 Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
                                         const ProtocolOptions& options) {
+  // What this client changes, it does not remember as it was, nor as it was seen meanwhile.
+  const bool changes = request.changes_files();
+  if (changes) delegations_.on_change();
+  Outcome<Attempt> came = co_await attempt(context, request, options);
+  if (came && !(came->fate == Fate::Go && request.expects(came->status)))
+    came = co_await try_again(*std::move(came), context, request, options);
+  if (changes) {
+    delegations_.on_change();
+    forget_sizes(request, came.ok());
+  }
+  if (!came) co_return Failure{std::move(came.error())};
+  co_return Reply(std::move(came->results));
+}
+
+// Of what a change may have made larger or smaller; a WRITE that was answered says by how much.
+void SessionClient::forget_sizes(const Request& request, bool answered) {
+  for (const Op& operation : request.operations())
+    if (answered && operation.argop == v4::OP_WRITE) return;
+  for (const Op& operation : request.operations())
+    if (operation.argop == v4::OP_PUTFH)
+      delegations_.on_resize(*Handle::from(operation.opputfh().object.bytes()), std::nullopt);
+}
+
+// After an attempt that does not count: until one does, or nothing is left to be tried.
+Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
+                                                               OperationContext context,
+                                                               Request& request,
+                                                               const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options);
+  Outcome<Attempt> came = std::move(tried);
   int gone = 0;
   int lost = 0;
-  for (;;) {
-    Outcome<Attempt> came = co_await attempt(context, request, options);
-    if (!came) co_return Failure{came.error()};
-    if (came->fate == Fate::Go && request.expects(came->status))
-      co_return Reply(std::move(came->results));
-    // The open is claimed again before the next attempt.
-    if (came->fate == Fate::Go && request.by_open() && means_lost_state(came->status)) {
+  while (came && !(came->fate == Fate::Go && request.expects(came->status))) {
+    const bool state_lost =
+        came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
+    if (state_lost) {
+      // The open is claimed again before the next attempt.
       opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
       if (const auto delegation = delegations_.take(request.by_open()->open))
         background_.add(give_back(*delegation));
-      if (++lost < kMostClaims) continue;
-      co_return Failure{Error::of_status(context, Status::StateLost)};
-    }
-    if (came->fate == Fate::Go)
+      if (++lost == kMostClaims) co_return Failure{Error::of_status(context, Status::StateLost)};
+    } else if (came->fate == Fate::Go) {
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
+    }
     // Nothing was changed: it may run twice.
-    if (came->fate == Fate::Gone && !request.runs_once_only() && ++gone < kMostRepeats) continue;
-    const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
-    if (!going) co_return Failure{going.error()};
+    const bool repeats =
+        came->fate == Fate::Gone && !request.runs_once_only() && ++gone < kMostRepeats;
+    if (!state_lost && !repeats) {
+      const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
+      if (!going) co_return Failure{going.error()};
+    }
+    came = co_await attempt(context, request, options);
   }
+  co_return came;
 }
 
 // Whether the server said anything.

@@ -129,14 +129,23 @@ class SessionClient final : private Recalled {
 
   class OpenTurn;
 
+  // One coroutine where nothing is to be waited for or recovered before.
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
                                  const ProtocolOptions& options);
-  Task<Outcome<Attempt>> send(OperationContext context, std::vector<Op>& operations,
+  Task<Outcome<Attempt>> attempt_when_ready(OperationContext context, Request& request,
+                                            const ProtocolOptions& options);
+  Task<Outcome<Attempt>> try_again(Attempt tried, OperationContext context, Request& request,
+                                   const ProtocolOptions& options);
+  static Outcome<Attempt> attempt_of(OperationContext context, const v4::COMPOUND4args& asked,
+                                     rpc::CallResult<v4::COMPOUND4res> came);
+  Task<Outcome<Attempt>> send(OperationContext context, v4::COMPOUND4args& compound,
                               const rpc::CallOptions& options);
   Task<Outcome<Attempt>> send_with(Turn turn, bool keep, OperationContext context, Request& request,
                                    const ProtocolOptions& options);
   Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
   void note_results(const Turn& turn, Outcome<Attempt>& came);
+  void wake_waiting();
+  void forget_sizes(const Request& request, bool answered);
 
   // The connection and the session (binding.cc).
   rpc::CallOptions machine_call(const ProtocolOptions& options) const;
@@ -184,6 +193,7 @@ class SessionClient final : private Recalled {
   Task<void> renew_v40(const ProtocolOptions& options);
 
   v4::clientid4 clientid() const;
+  bool fill_in(Request& request);
   void fill_in_owner(Request& request);
   // False when what the operation is by is lost.
   bool fill_in_stateid(Request& request) const;
@@ -268,7 +278,7 @@ class SessionClient final : private Recalled {
   bool minor_refused_ = false;
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
   WaitList recovered_;
-  WaitList free_slot_;
+  WaitList waiting_;   // for a free slot
   CancelSource stop_;  // what goes on by itself
   TaskGroup background_;
   bool renewing_ = false;

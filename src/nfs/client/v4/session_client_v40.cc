@@ -19,7 +19,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_v40(OperationContext c
   rpc::CallOptions call = call_options_of(options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
-  Outcome<Attempt> came = co_await send(context, operations, call);
+  Outcome<Attempt> came = co_await send(context, request.compound(), call);
   operations.insert(operations.begin(), std::move(sequence));
   if (!came) co_return came;
   came->results.emplace(came->results.begin())->resop = v4::OP_SEQUENCE;

@@ -21,12 +21,13 @@ class WaitList {
     });
     co_await waiter.woken;
   }
-  // Each resumes before this returns.
-  void wake_one() {
-    if (waiting_.empty()) return;
+  // Each resumes before this returns. False: nobody waits.
+  bool wake_one() {
+    if (waiting_.empty()) return false;
     Waiter* const first = waiting_.front();
     waiting_.pop_front();
     first->woken.complete(Ok{});
+    return true;
   }
   // Those that wait now.
   void wake_all() {
