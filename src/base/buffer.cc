@@ -25,35 +25,26 @@ std::size_t size_class_of(std::size_t capacity) {
 }
 class PooledStorage;
 
+// What a thread keeps, by class. Made at compile time, so that no call has to check whether it
+// exists; full, so that nothing is kept, but during its PoolLifetime.
 struct Pool {
   std::array<PooledStorage*, kClasses> lists{};
-  std::size_t kept = 0;  // bytes
-  ~Pool();
+  std::size_t kept = kMostKeptByThread;  // bytes
 };
+constinit thread_local Pool pool;
 
-constinit thread_local Pool* pool_of_thread = nullptr;
-
-// Owned by the thread; blocks released after its destruction go straight back to the heap.
+// From the first block that a thread makes to its end.
 struct PoolLifetime {
-  Pool pool;
-  PoolLifetime() { pool_of_thread = &pool; }
-  ~PoolLifetime() { pool_of_thread = nullptr; }
+  PoolLifetime() { pool.kept = 0; }
+  ~PoolLifetime();
 };
-
-Pool* first_use() {
-  thread_local PoolLifetime lifetime;
-  return pool_of_thread;
-}
-// Null at the end of the thread.
-Pool* thread_pool() {
-  return pool_of_thread != nullptr ? pool_of_thread : first_use();
-}
 
 class PooledStorage final : public Storage {
  public:
   // Null when there is no memory.
   static PooledStorage* create(std::size_t size_class) noexcept {
     const std::size_t capacity = std::size_t{1} << (kSmallestBits + size_class);
+    static thread_local const PoolLifetime lifetime;
     void* memory = ::operator new(sizeof(PooledStorage) + capacity, std::nothrow);
     return memory == nullptr ? nullptr : new (memory) PooledStorage(size_class, capacity);
   }
@@ -72,28 +63,27 @@ class PooledStorage final : public Storage {
       : Storage(true), size_class_(size_class), capacity_(capacity) {}
 
   void release() noexcept override {
-    Pool* pool = thread_pool();
-    if (pool == nullptr || pool->kept + capacity_ > kMostKeptByThread) return destroy(this);
-    next = std::exchange(pool->lists[size_class_], this);
-    pool->kept += capacity_;
+    if (pool.kept + capacity_ > kMostKeptByThread) return destroy(this);
+    next = std::exchange(pool.lists[size_class_], this);
+    pool.kept += capacity_;
   }
 
   const std::size_t size_class_;
   const std::size_t capacity_;
 };
 
-Pool::~Pool() {
-  for (PooledStorage*& head : lists)
+PoolLifetime::~PoolLifetime() {
+  for (PooledStorage*& head : pool.lists)
     while (head != nullptr) PooledStorage::destroy(std::exchange(head, head->next));
+  pool.kept = kMostKeptByThread;
 }
 
 // One that the thread has kept, if it has.
 inline PooledStorage* take_kept(std::size_t size_class) noexcept {
-  Pool* const pool = pool_of_thread;
-  if (pool == nullptr || pool->lists[size_class] == nullptr) return nullptr;
-  PooledStorage*& head = pool->lists[size_class];
+  PooledStorage*& head = pool.lists[size_class];
+  if (head == nullptr) return nullptr;
   PooledStorage* const storage = std::exchange(head, head->next);
-  pool->kept -= storage->capacity();
+  pool.kept -= storage->capacity();
   storage->revive();
   return storage;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "base/cancel.h"
 #include "base/checked.h"
 #include "base/inline_vector.h"
@@ -36,6 +38,12 @@ TEST(Block, is_taken_again_from_the_free_list) {
   const std::byte* where = first.data();
   std::move(first).freeze(10);
   EXPECT_EQ(Block::allocate(600).data(), where);  // Both are of the 1 KiB class.
+}
+
+TEST(Block, is_given_back_on_a_thread_that_has_made_none) {
+  Buffer made = Buffer::copy_of(bytes_of("made elsewhere"));
+  std::thread([given = std::move(made)]() mutable { given = {}; }).join();
+  EXPECT_EQ(made.size(), 0u);
 }
 
 TEST(Block, is_empty_or_throws_when_there_is_no_memory) {

@@ -44,6 +44,7 @@ struct Channel::Entry final : Deadline {
   PendingCall call;
   Link* link = nullptr;                          // while an attempt is on it
   std::optional<Completion<Reason>> connection;  // while waiting for one
+  std::optional<CancelCallback> cancel;
   Reason given_up = Reason::None;
   std::uint32_t enlargements = 0;
 };
@@ -142,9 +143,8 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   const EntryInUse in_use = entry_for(message);
   Entry& entry = *in_use;
   if (message.deadline) deadlines_.add(entry, *message.deadline);
-  std::optional<CancelCallback> cancel;
   if (message.cancel.has_source())
-    cancel.emplace(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
+    entry.cancel.emplace(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
   Reason reason = Reason::None;
   do {
     reason = entry.given_up;
@@ -153,10 +153,9 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     if (reason == Reason::None) reason = entry.given_up;
     if (reason == Reason::None) reason = begin_transmission(message);
     if (reason != Reason::None) break;
-    // Keeps the Link while the call is on it.
     last_program_ = word(message.stream, 3);
     last_version_ = word(message.stream, 4);
-    const std::shared_ptr<Link> link = begin(entry);
+    begin(entry);
     co_await entry.call.done();
     entry.link = nullptr;
     reason = entry.call.end->reason;
@@ -186,6 +185,7 @@ Channel::EntryInUse Channel::entry_for(CallMessage& message) {
 
 void Channel::keep(Entry* entry) {
   entry->leave();
+  entry->cancel.reset();
   std::unique_ptr<Entry> ended(entry);
   if (kept_.size() < kMostKept) kept_.push_back(std::move(ended));
 }
@@ -195,12 +195,11 @@ bool Channel::try_again(Entry& entry) {
   return entry.call.end->connection_lost || enlarge(entry);
 }
 
-std::shared_ptr<Link> Channel::begin(Entry& entry) {
-  std::shared_ptr<Link> link = link_;
-  entry.link = link.get();
-  link->start(entry.call);
+// A Link has ended all its calls before it tells on_link_down(), which lets go of it.
+void Channel::begin(Entry& entry) {
+  entry.link = link_.get();
+  link_->start(entry.call);
   watch_health();
-  return link;
 }
 
 std::optional<ChannelLimits> Channel::limits() const {

@@ -58,7 +58,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   bool connected() const;
   // Waits for a connection; Reason::None when there is one, else why there will be none.
   Task<Reason> connection(Entry& entry);
-  std::shared_ptr<Link> begin(Entry& entry);
+  void begin(Entry& entry);
   Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
   bool wants_connection() const override;
   void on_attempt_failed(Reason reason) override { trace(reason, where()); }
