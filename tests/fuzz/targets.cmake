@@ -22,3 +22,8 @@ stag_fuzz(nfs4_records nfs/recovery)
 stag_fuzz(nfsacl nfs/ulb vfs)
 stag_fuzz(nlm nfs/proto)
 stag_fuzz(xdrgen xdrgen_core)
+# Of the command itself nothing else is fuzzed, so these files are compiled for it.
+stag_fuzz(json nfs/client rpc/rdma fmt::fmt)
+foreach(source escape.cc format.cc json.cc)
+  target_sources(json_fuzz PRIVATE ${PROJECT_SOURCE_DIR}/src/cli/support/${source})
+endforeach()

@@ -225,7 +225,7 @@ Result<std::unique_ptr<ControlSocket>, std::string> ControlSocket::open(
 ControlSocket::~ControlSocket() {
   // First the name: whoever comes later finds nobody.
   unlink(state_->options.path.c_str());
-  endpoint::wait_on(state_->loops.at(0), [this] { return state_->stop(); });
+  endpoint::finish_on(state_->loops.at(0), [this] { return state_->stop(); });
 }
 
 std::size_t ControlSocket::connections() const {

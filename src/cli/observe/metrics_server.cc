@@ -120,7 +120,7 @@ Task<void> MetricsServer::State::stop() {
 MetricsServer::MetricsServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 MetricsServer::~MetricsServer() {
-  endpoint::wait_on(state_->loops.at(0), [this] { return state_->stop(); });
+  endpoint::finish_on(state_->loops.at(0), [this] { return state_->stop(); });
 }
 
 std::string MetricsServer::url() const {

@@ -64,7 +64,7 @@ struct Locking::State {
 Locking::Locking(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Locking::~Locking() {
-  endpoint::wait_on(state_->loops.at(0), [this] { return state_->service->stop(); });
+  endpoint::finish_on(state_->loops.at(0), [this] { return state_->service->stop(); });
 }
 
 Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer& nfs,

@@ -64,6 +64,10 @@ bool write_all(const std::string& path, const std::vector<Registration>& registr
   return file.good();
 }
 
+Task<void> unset(rpcbind::Registrar& registrar, bool& gone) {
+  gone = co_await registrar.unset();
+}
+
 }  // namespace
 
 std::vector<Registration> registrations_of(const rpc::Server& server,
@@ -126,7 +130,8 @@ Result<std::unique_ptr<RegisteredPrograms>, std::string> RegisteredPrograms::mak
 
 RegisteredPrograms::~RegisteredPrograms() {
   if (registrar_.registered().empty()) return;
-  const bool gone = endpoint::wait_on(client_.loop(), [this] { return registrar_.unset(); });
+  bool gone = false;
+  endpoint::finish_on(client_.loop(), [&] { return unset(registrar_, gone); });
   if (gone) std::remove(record_.c_str());
 }
 
