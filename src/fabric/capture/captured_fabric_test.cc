@@ -9,6 +9,7 @@
 
 #include "fabric/sim/sim_fabric.h"
 #include "testing/fabric_contract.h"
+#include "testing/verbs_harness.h"
 
 namespace stag::testing {
 namespace {
@@ -20,6 +21,12 @@ class Kept final : public fabric::capture::Recorder {
   std::vector<std::string> frames;
   std::size_t lost = 0;
 };
+
+// In how many frames `data` is.
+auto seen(const Kept& kept, std::string_view data) {
+  return std::ranges::count_if(
+      kept.frames, [&](const std::string& frame) { return frame.find(data) != frame.npos; });
+}
 
 // Never has memory for a frame.
 class Poor final : public fabric::capture::Recorder {
@@ -61,6 +68,38 @@ std::unique_ptr<FabricHarness> make_at_rest() {
   return std::make_unique<CapturedHarness>();
 }
 
+// Over a device, whose peers' bytes nobody hears of.
+class CapturedVerbsHarness final : private StubHolder, public EpollHarness {
+ public:
+  explicit CapturedVerbsHarness(const fabric::stub::StubOptions& device,
+                                std::shared_ptr<Kept> kept = std::make_shared<Kept>())
+      : StubHolder({device}),
+        EpollHarness("127.0.0.1"),
+        iwarp_(device.iwarp),
+        fabric_(fabric::capture::captured(
+            std::make_unique<fabric::VerbsFabric>(loop(), over(network)), tap_)) {
+    tap_->add(std::move(kept));
+  }
+
+  fabric::Fabric& fabric() override { return *fabric_; }
+  bool counts_the_peers_accesses() const override { return false; }
+  bool tells_read_depths_apart() const override { return !iwarp_; }
+
+ private:
+  const bool iwarp_;
+  const std::shared_ptr<fabric::capture::Tap> tap_ = std::make_shared<fabric::capture::Tap>();
+  std::unique_ptr<fabric::Fabric> fabric_;
+};
+
+FabricFactory captured_device(std::string name, const fabric::stub::StubOptions& device) {
+  return {std::move(name), [device] { return std::make_unique<CapturedVerbsHarness>(device); }};
+}
+
+INSTANTIATE_TEST_SUITE_P(CapturedVerbs, FabricContract,
+                         ::testing::Values(captured_device("rxe", fabric::stub::rxe_like()),
+                                           captured_device("siw", fabric::stub::siw_like())),
+                         [](const auto& tested) { return tested.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(Captured, FabricContract,
                          ::testing::Values(FabricFactory{"captured", make<Kept>},
                                            FabricFactory{"captured_without_memory", make<Poor>},
@@ -73,12 +112,7 @@ class CapturedReads : public FabricTest {
   explicit CapturedReads(std::shared_ptr<Kept> kept)
       : FabricTest(std::make_unique<CapturedHarness>(kept)), kept_(std::move(kept)) {}
 
-  // In how many frames `data` is.
-  auto seen(std::string_view data) const {
-    return std::count_if(kept_->frames.begin(), kept_->frames.end(), [&](const std::string& frame) {
-      return frame.find(data) != std::string::npos;
-    });
-  }
+  auto seen(std::string_view data) const { return testing::seen(*kept_, data); }
 
   const std::shared_ptr<Kept> kept_;
 };
@@ -111,6 +145,33 @@ TEST_F(CapturedReads, are_not_shown_when_one_of_their_token_failed) {
   EXPECT_EQ(seen("not to be seen!"), 0);
 }
 
+class CapturedDevice : public FabricTest {
+ protected:
+  CapturedDevice() : CapturedDevice(std::make_shared<Kept>()) {}
+  explicit CapturedDevice(std::shared_ptr<Kept> kept)
+      : FabricTest(std::make_unique<CapturedVerbsHarness>(fabric::stub::rxe_like(), kept)),
+        kept_(std::move(kept)) {}
+
+  const std::shared_ptr<Kept> kept_;
+};
+
+TEST_F(CapturedDevice, shows_messages_at_both_ends_and_writes_and_reads_where_they_are_asked_for) {
+  join_and_greet();
+  std::vector<std::byte> memory = byte_vector("this is read"), sink(12);
+  std::vector<std::byte> target(15);
+  const auto source = active->expose_source(memory);
+  const auto place = active->expose_sink(target);
+  ASSERT_TRUE(source.ok() && place.ok());
+  passive->write(Rope::copy_of(bytes_of("this is written")), *place, 0, fabric::kNoToken);
+  passive->read(*source, sink, 0, 1);
+  active->send(Rope::copy_of(bytes_of("this is sent")), std::nullopt, 0, fabric::kNoToken);
+  ASSERT_TRUE(run_until([&] { return !passive.outcomes.empty() && target.back() != std::byte{}; }));
+  settle();
+  EXPECT_EQ(seen(*kept_, "this is sent"), 2);
+  EXPECT_EQ(seen(*kept_, "this is written"), 1);
+  EXPECT_EQ(seen(*kept_, "this is read"), 1);
+}
+
 // Frames of a connection that was there before.
 class CaptureLater : public FabricTest {
  protected:
@@ -118,10 +179,6 @@ class CaptureLater : public FabricTest {
   explicit CaptureLater(std::unique_ptr<CapturedHarness> harness)
       : FabricTest(std::move(harness)), tap_(*static_cast<CapturedHarness&>(*this->harness).tap) {}
 
-  static auto seen(const Kept& kept, std::string_view data) {
-    return std::ranges::count_if(
-        kept.frames, [&](const std::string& frame) { return frame.find(data) != frame.npos; });
-  }
   void say(std::string_view text) {
     active->send(Rope::copy_of(bytes_of(text)), std::nullopt, 0, fabric::kNoToken);
     settle();
