@@ -4,14 +4,23 @@ what they have."""
 import fcntl
 import os
 import shutil
+import struct
 import time
 import unittest
 
 import harness
 from harness import stag
-from nfs4_client import OK, PUTROOTFH, Case, words
+from nfs4_client import OK, PUTROOTFH, Case, opaque, words
 
 DENIED, GRACE, NO_GRACE, BADSESSION, RECLAIM_BAD, COMPLETE_ALREADY = 10010, 10013, 10033, 10052, 10034, 10054
+
+NLM_GRANTED, NLM_DENIED_GRACE = 0, 4
+
+
+def nlm_lock(client, host, handle, reclaim=0):
+    lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", 5, 10)
+    results = client.call(100021, 4, 2, opaque(b"cookie") + words(0, 1) + lock + words(reclaim, 0))
+    return int.from_bytes(results[-4:], "big")
 
 
 class Adopt(Case):
@@ -96,6 +105,20 @@ class Adopt(Case):
         other = self.start_in(self.state)
         anna = self.client(other).connect()
         self.assertEqual(anna.reclaim(handle)[0], OK)
+
+    def test_a_host_with_locks_by_nlm_reclaims_there(self):
+        lost, other = self.two_servers()
+        anna = self.ready_client(lost)
+        handle = anna.create_file(b"file")[2]
+        self.assertEqual(nlm_lock(anna, b"host", handle), NLM_GRANTED)
+        self.kill(lost)
+        self.adopted("2 adopted; they may reclaim for 90 s.\n")
+        self.assertEqual(os.listdir(os.path.join(self.lost_state, "locks/hosts")), [])
+        self.assertEqual(os.listdir(os.path.join(self.state, "locks/hosts")), ["127.0.0.1"])
+        moved = self.client(other).connect()
+        self.assertEqual(nlm_lock(moved, b"other", handle), NLM_DENIED_GRACE)
+        self.assertEqual(nlm_lock(moved, b"host", handle, reclaim=1), NLM_GRANTED)
+        self.adopted("There are no clients to be adopted.\n")
 
     def test_the_time_is_that_of_the_longer_lease(self):
         lost = self.start_in(self.lost_state, "--lease", "300")

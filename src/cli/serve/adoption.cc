@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/serve/notices.h"
 #include "cli/serve/process.h"
 #include "nfs/export/state/durable_file.h"
+#include "nfs/lock/lock_service.h"
 
 namespace stag::cli {
 namespace {
@@ -35,7 +38,19 @@ Result<Recovery::Adopted, std::string> Adoption::adopt(const std::string& direct
   const auto lock = StateLock::take_ended(directory);
   if (!lock)
     return Failure{fmt::format("cannot adopt the clients in '{}': {}", directory, lock.error())};
-  return recovery_.adopt(directory);
+  return adopt_all(directory);
+}
+
+Result<Recovery::Adopted, std::string> Adoption::adopt_all(const std::string& directory) {
+  auto adopted = recovery_.adopt(directory);
+  if (!adopted) return adopted;
+  const Duration grace = std::max(adopted->grace, recovery_.grace());
+  const auto hosts = locks_.adopt(directory, std::chrono::steady_clock::now() + grace);
+  if (!hosts)
+    return Failure{fmt::format("cannot adopt the hosts with locks by NLM in '{}': {}", directory,
+                               hosts.error().message)};
+  if (*hosts == 0) return adopted;
+  return Recovery::Adopted{adopted->clients + *hosts, grace};
 }
 
 Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& reply,

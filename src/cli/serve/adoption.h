@@ -1,5 +1,6 @@
-// The command "adopt" of the control socket: this server takes over the clients of version 4 of
-// another one that is lost (docs/decisions/0065-adopting-clients.md), which then reclaim here what
+// The command "adopt" of the control socket: this server takes over the clients of version 4, and
+// the hosts with locks by NLM, of another one that is lost
+// (docs/decisions/0065-adopting-clients.md, 0069-adopting-hosts.md), which then reclaim here what
 // they held there.
 #pragma once
 
@@ -8,21 +9,28 @@
 #include "cli/control/control_socket.h"
 #include "cli/serve/recovery.h"
 
+namespace stag::nfs::lock {
+class LockService;
+}
+
 namespace stag::cli {
 
 // Outlives the ControlSocket that has its command. On the loop of that.
 class Adoption {
  public:
-  // `recovery` outlives it. `state` is the state directory of this server.
-  Adoption(Recovery& recovery, std::string state) : recovery_(recovery), state_(std::move(state)) {}
+  // `recovery` and `locks` outlive it. `state` is the state directory of this server.
+  Adoption(Recovery& recovery, nfs::lock::LockService& locks, std::string state)
+      : recovery_(recovery), locks_(locks), state_(std::move(state)) {}
   void add_to(ControlCommands& commands);
 
  private:
   Task<std::string> adopt(const ControlRequest& request, ControlReply& reply,
                           const ControlPeer& peer);
   Result<Recovery::Adopted, std::string> adopt(const std::string& directory);
+  Result<Recovery::Adopted, std::string> adopt_all(const std::string& directory);
 
   Recovery& recovery_;
+  nfs::lock::LockService& locks_;
   const std::string state_;
 };
 

@@ -157,6 +157,8 @@ void CallbackSender::end_answer(const std::string& host) {
 
 void CallbackSender::notify_restart() {
   loop_.post([this] {
+    // Who is to be told since then has his time, too.
+    notify_until_ = loop_.now() + kNotifyFor;
     if (notifying_ || stop_.cancelled()) return;
     notifying_ = true;
     tasks_.add(notify_all());
@@ -164,7 +166,6 @@ void CallbackSender::notify_restart() {
 }
 
 Task<void> CallbackSender::notify_all() {
-  const TimePoint give_up_at = loop_.now() + kNotifyFor;
   Duration wait = kFirstPause;
   for (;;) {
     const std::vector<std::string> hosts = records_.unnotified();
@@ -176,7 +177,7 @@ Task<void> CallbackSender::notify_all() {
     }
     co_await round.join();
     if (stop_.cancelled() || records_.unnotified().empty()) break;
-    if (loop_.now() >= give_up_at) {
+    if (loop_.now() >= notify_until_) {
       for (const std::string& host : records_.unnotified()) {
         trace(Reason::NsmNotifyFailed, host);
         co_await forget(host);
@@ -193,13 +194,23 @@ Task<void> CallbackSender::notify(std::string host) {
   auto channel =
       co_await peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   if (!channel) co_return;
-  rpc::Client client = client_of(**channel);
+  const std::string former = records_.former_name(host);
+  bool heard = co_await notify_as(**channel, host_name_);
+  if (heard && !former.empty() && former != host_name_)
+    heard = co_await notify_as(**channel, former);
+  co_await (*channel)->close();
+  // It may have been adopted since.
+  if (heard && records_.former_name(host) == former) co_await forget(host);
+}
+
+// A monitor passes over a name that it does not know.
+Task<bool> CallbackSender::notify_as(rpc::Channel& channel, const std::string& name) {
+  rpc::Client client = client_of(channel);
   nsm::stat_chge news;
-  news.mon_name = host_name_;
+  news.mon_name = name;
   news.state = records_.state();
   const auto heard = co_await client.call<nsm::SM_NOTIFY>(news, options());
-  co_await (*channel)->close();
-  if (heard) co_await forget(host);
+  co_return heard.ok();
 }
 
 // When this fails, the host is notified once more after the next start.

@@ -40,7 +40,7 @@ class CallbackSender {
       tasks_.add(send<Answer>(std::move(host), std::move(results)));
     });
   }
-  // Sends SM_NOTIFY to every host in the records. Any thread.
+  // Sends SM_NOTIFY to every host that is to be told, by the records. Any thread.
   void notify_restart();
 
   Task<void> stop();
@@ -70,6 +70,7 @@ class CallbackSender {
   void end_answer(const std::string& host);
   Task<void> notify_all();
   Task<void> notify(std::string host);
+  Task<bool> notify_as(rpc::Channel& channel, const std::string& name);
   Task<void> forget(const std::string& host);
 
   template <class Answer>
@@ -93,6 +94,7 @@ class CallbackSender {
   std::size_t answers_ = 0;
   std::map<std::string, std::size_t> answers_to_;
   bool notifying_ = false;
+  TimePoint notify_until_{};
   CancelSource stop_;
   TaskGroup tasks_;
 };

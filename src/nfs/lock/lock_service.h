@@ -70,6 +70,9 @@ class LockService {
   void add_programs(rpc::Server& server);
   // Sends SM_NOTIFY to the clients of the previous run; called once the server listens. Any thread.
   void start();
+  // Adopts the hosts of a server that has ended and cannot begin meanwhile, by its state directory:
+  // they are told to reclaim here, and have until `grace_end`. Yields how many. Blocking.
+  Result<std::size_t, StateError> adopt(const std::string& state_directory, TimePoint grace_end);
   // Ends the Calls to clients. On the loop.
   Task<void> stop();
 

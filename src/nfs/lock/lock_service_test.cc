@@ -12,8 +12,10 @@
 #include "endpoint/listener.h"
 #include "nfs/export/server_context.h"
 #include "nfs/lock/lock_manager.h"
+#include "nfs/lock/records.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/proto/nsm.h"
+#include "testing/nfs/lock_state.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/nfs/state_world.h"
 
@@ -93,22 +95,6 @@ class FakePeers final : public Peers {
 
  private:
   Loop& loop_;
-};
-
-// A directory that goes when the test does.
-class StateDirectory {
- public:
-  StateDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "stag-locks-XXXXXX").string();
-    STAG_CHECK(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~StateDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::string hosts() const { return path_ + "/locks/hosts"; }
-
- private:
-  std::string path_;
 };
 
 class Locks : public testing::NfsServerTest {
@@ -584,6 +570,25 @@ TEST_F(Locks, are_only_reclaimed_in_the_grace_period_after_a_restart) {
   EXPECT_EQ(lock(kB, 5, 5), NLM4_GRANTED);
   EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED);
   EXPECT_EQ(lock(kC, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "too late";
+}
+
+TEST_F(Locks, of_a_lost_server_are_reclaimed_by_hosts_that_know_its_name) {
+  const StateDirectory lost;
+  {
+    const auto opened = Records::open(lost.path() + "/locks");
+    STAG_CHECK(opened.ok() && (*opened)->keep_name("lost").ok() && (*opened)->add(kA).ok());
+  }
+  ASSERT_EQ(lock(kB, 20, 10), NLM4_GRANTED);
+  const auto adopted = service_->adopt(lost.path(), loop_.now() + 45s);
+  ASSERT_TRUE(adopted.ok());
+  EXPECT_EQ(*adopted, 1u);
+  loop_.pass(1s);
+  ASSERT_EQ(host(kA).notified.size(), 2u);
+  EXPECT_EQ(host(kA).notified[0].mon_name, "server");
+  EXPECT_EQ(host(kA).notified[1].mon_name, "lost");
+  EXPECT_TRUE(host(kB).notified.empty()) << "its server is the same";
+  EXPECT_EQ(lock(kC, 0, 10), NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_GRANTED);
 }
 
 TEST_F(Locks, need_no_grace_period_when_nobody_had_any) {

@@ -20,6 +20,30 @@ bool is_file_name(std::string_view address) {
          std::all_of(address.begin(), address.end(), fits);
 }
 
+// What does not look like one is read as none.
+std::string name_in(const std::string& content) {
+  std::string name = content.substr(0, content.find('\n'));
+  return is_file_name(name) ? name : std::string();
+}
+
+std::int32_t number_in(const std::string& content) {
+  std::int32_t number = -1;
+  std::from_chars(content.data(), content.data() + content.size(), number);
+  return number;
+}
+
+Result<std::vector<std::string>, StateError> addresses_in(const std::string& hosts) {
+  std::vector<std::string> addresses;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(hosts, error), end; !error && at != end;
+       at.increment(error)) {
+    std::string name = at->path().filename().string();
+    if (is_file_name(name) && !name.ends_with(".new")) addresses.push_back(std::move(name));
+  }
+  if (error) return Failure{StateError{"cannot read " + hosts + ": " + error.message()}};
+  return addresses;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Records>, StateError> Records::open(const std::string& directory,
@@ -32,17 +56,17 @@ Result<std::unique_ptr<Records>, StateError> Records::open(const std::string& di
   return records;
 }
 
-Result<Ok, StateError> Records::count_restart() {
+Result<Ok, StateError> Records::count_restart(std::int32_t above) {
   std::int32_t last = -1;
   if (!directory_.empty()) {
     const auto stored = read_small_file(directory_ + "/state");
     if (!stored) return Failure{stored.error()};
     // A damaged number begins again; clients only compare it with the one they know.
-    if (stored->has_value())
-      std::from_chars((*stored)->data(), (*stored)->data() + (*stored)->size(), last);
+    if (stored->has_value()) last = number_in(**stored);
   } else {
     last = state();
   }
+  last = std::max(last, above);
   const std::int32_t next = last < 0 || last > 0x7ffffff0 ? 1 : (last | 1) + 2;
   if (!directory_.empty())
     if (auto kept = replace_file(directory_, "state", std::to_string(next) + "\n"); !kept)
@@ -53,13 +77,60 @@ Result<Ok, StateError> Records::count_restart() {
 }
 
 Result<Ok, StateError> Records::read_hosts() {
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(hosts(), error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (is_file_name(name) && !name.ends_with(".new")) unnotified_.insert(name);
+  auto addresses = addresses_in(hosts());
+  if (!addresses) return Failure{addresses.error()};
+  for (const std::string& address : *addresses) {
+    const auto content = read_small_file(hosts() + "/" + address);
+    if (!content) return Failure{content.error()};
+    unnotified_[address] = name_in(content->value_or(""));
   }
-  if (error) return Failure{StateError{"cannot read " + hosts() + ": " + error.message()}};
+  return Ok{};
+}
+
+Result<Ok, StateError> Records::keep_name(const std::string& name) {
+  if (directory_.empty() || !is_file_name(name)) return Ok{};
+  return replace_file(directory_, "name", name + "\n");
+}
+
+Result<Records::Lost, StateError> Records::read_ended(const std::string& directory) {
+  Lost lost;
+  lost.directory = directory;
+  const auto name = read_small_file(directory + "/name");
+  if (!name) return Failure{name.error()};
+  lost.name = name_in(name->value_or(""));
+  if (lost.name.empty()) return lost;
+  const auto state = read_small_file(directory + "/state");
+  if (!state) return Failure{state.error()};
+  lost.state = number_in(state->value_or(""));
+  auto addresses = addresses_in(directory + "/hosts");
+  if (!addresses) return Failure{addresses.error()};
+  lost.hosts = *std::move(addresses);
+  return lost;
+}
+
+// A crash leaves hosts that are told here, and may be told once more by whoever adopts them again.
+Result<Ok, StateError> Records::adopt(const Lost& lost) {
+  const std::scoped_lock disk(disk_);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (unnotified_.size() + lost.hosts.size() > kMaxHosts)
+      return Failure{StateError{"too many clients hold locks"}};
+  }
+  if (auto counted = count_restart(lost.state); !counted) return counted;
+  for (const std::string& address : lost.hosts) {
+    if (!directory_.empty())
+      if (auto kept = replace_file(hosts(), address, lost.name + "\n"); !kept) return kept;
+    const std::scoped_lock lock(mutex_);
+    unnotified_[address] = lost.name;
+    if (const auto found = added_.find(address); found != added_.end())
+      found->second.former_name = lost.name;
+  }
+  return Ok{};
+}
+
+Result<Ok, StateError> Records::give_away(const Lost& lost) {
+  for (const std::string& address : lost.hosts)
+    if (auto removed = remove_file(lost.directory + "/hosts", address); !removed) return removed;
   return Ok{};
 }
 
@@ -70,7 +141,16 @@ std::int32_t Records::state() const {
 
 std::vector<std::string> Records::unnotified() const {
   const std::scoped_lock lock(mutex_);
-  return {unnotified_.begin(), unnotified_.end()};
+  std::vector<std::string> addresses;
+  addresses.reserve(unnotified_.size());
+  for (const auto& [address, name] : unnotified_) addresses.push_back(address);
+  return addresses;
+}
+
+std::string Records::former_name(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = unnotified_.find(address);
+  return found == unnotified_.end() ? std::string() : found->second;
 }
 
 bool Records::has(const std::string& address) const {
@@ -136,7 +216,10 @@ Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_
     if (auto kept = replace_file(hosts(), address, ""); !kept) return Failure{kept.error()};
   }
   const std::scoped_lock lock(mutex_);
-  added_[address].last = ++uses_;
+  Entry& entry = added_[address];
+  entry.last = ++uses_;
+  if (const auto told = unnotified_.find(address); told != unnotified_.end())
+    entry.former_name = told->second;
   return Ok{};
 }
 
@@ -156,7 +239,8 @@ Result<Ok, StateError> Records::restart() {
   const std::scoped_lock disk(disk_);
   if (auto counted = count_restart(); !counted) return counted;
   const std::scoped_lock lock(mutex_);
-  for (const auto& [address, entry] : std::exchange(added_, {})) unnotified_.insert(address);
+  for (auto& [address, entry] : std::exchange(added_, {}))
+    unnotified_.insert_or_assign(address, std::move(entry.former_name));
   return Ok{};
 }
 

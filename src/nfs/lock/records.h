@@ -3,7 +3,9 @@
 // so that SM_NOTIFY tells them to reclaim their locks after this server restarted.
 //
 // A directory holds `state`, a decimal number, and `hosts/` with an empty file for each client,
-// named by its address. A client's file is there before its first lock is granted. Methods marked
+// named by its address. A client's file is there before its first lock is granted. `name` is the
+// name that SM_NOTIFY carries; the file of a client that was adopted from another server holds that
+// server's name, since it is the one that the client's monitor knows. Methods marked
 // blocking touch the disk, and are called by worker(); all may be called from any thread.
 #pragma once
 
@@ -12,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +31,28 @@ class Records {
       const std::string& directory, std::shared_ptr<Executor> worker = nullptr);
   Executor* worker() const { return worker_.get(); }
 
+  // Of a server that has ended and cannot begin meanwhile.
+  struct Lost {
+    std::string directory;
+    std::string name;
+    std::int32_t state = 0;
+    std::vector<std::string> hosts;  // none where the server did not write down its name
+  };
+  // Blocking.
+  static Result<Lost, StateError> read_ended(const std::string& directory);
+  // Its hosts are to be notified by its name, too, with a state number that neither server has had.
+  // To adopt them again changes nothing. Blocking.
+  Result<Ok, StateError> adopt(const Lost& lost);
+  // Removes them there. Blocking.
+  static Result<Ok, StateError> give_away(const Lost& lost);
+  // Writes down the name of this host. Blocking.
+  Result<Ok, StateError> keep_name(const std::string& name);
+
   std::int32_t state() const;
   // The hosts that have not been notified of the restart.
   std::vector<std::string> unnotified() const;
+  // The name by which a host that is to be notified was adopted; empty: it was not.
+  std::string former_name(const std::string& address) const;
   bool has(const std::string& address) const;
 
   // Keeps a host's record in place while it exists.
@@ -69,7 +89,7 @@ class Records {
   Records(std::string directory, std::shared_ptr<Executor> worker)
       : directory_(std::move(directory)), worker_(std::move(worker)) {}
   std::string hosts() const { return directory_ + "/hosts"; }
-  Result<Ok, StateError> count_restart();
+  Result<Ok, StateError> count_restart(std::int32_t above = -1);
   Result<Ok, StateError> read_hosts();
   void release(const std::string& address);
   Result<Ok, StateError> make_room(const InUse& in_use);
@@ -77,6 +97,7 @@ class Records {
   struct Entry {
     std::uint64_t last = 0;  // uses_ when it was last held
     std::size_t holds = 0;
+    std::string former_name{};
   };
 
   const std::string directory_;
@@ -84,7 +105,7 @@ class Records {
   std::mutex disk_;  // held over system calls, by workers only
   mutable std::mutex mutex_;
   std::int32_t state_ = 1;
-  std::set<std::string> unnotified_;
+  std::map<std::string, std::string> unnotified_;  // with former names
   std::map<std::string, Entry> added_;
   std::uint64_t uses_ = 0;
 };

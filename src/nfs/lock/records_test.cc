@@ -110,5 +110,62 @@ TEST(RecordsInMemory, work_without_a_directory_and_remember_nobody) {
   EXPECT_EQ((*records)->unnotified().size(), 1u);
 }
 
+class RecordsOfTwo : public RecordsOnDisk {
+ protected:
+  std::string lost() const { return directory_ + "/lost"; }
+  Records::Lost read_lost() const {
+    auto read = Records::read_ended(lost());
+    STAG_CHECK(read.ok());
+    return *std::move(read);
+  }
+  // A server that ends at once, and had this host.
+  void lose(const std::string& host, const std::string& name = "lost.example.org") const {
+    const auto opened = Records::open(lost());
+    STAG_CHECK(opened.ok() && (*opened)->keep_name(name).ok() && (*opened)->add(host).ok());
+  }
+};
+
+TEST_F(RecordsOfTwo, tell_an_adopted_host_the_name_it_knows_and_a_state_that_it_does_not) {
+  for (int i = 0; i < 3; ++i) lose("192.0.2.1");
+  const auto records = open();
+  ASSERT_TRUE(records->adopt(read_lost()).ok());
+  EXPECT_EQ(records->state(), 7);
+  EXPECT_EQ(records->unnotified(), std::vector<std::string>{"192.0.2.1"});
+  EXPECT_EQ(records->former_name("192.0.2.1"), "lost.example.org");
+  EXPECT_EQ(records->former_name("192.0.2.2"), "");
+}
+
+TEST_F(RecordsOfTwo, lose_no_host_by_a_crash_between_the_steps) {
+  lose("192.0.2.1");
+  ASSERT_TRUE(open()->adopt(read_lost()).ok());
+  const auto records = open();
+  EXPECT_EQ(records->former_name("192.0.2.1"), "lost.example.org");
+  const Records::Lost again = read_lost();
+  EXPECT_EQ(again.hosts.size(), 1u);
+  ASSERT_TRUE(records->adopt(again).ok());
+  EXPECT_EQ(records->unnotified().size(), 1u);
+  ASSERT_TRUE(Records::give_away(again).ok());
+  EXPECT_TRUE(read_lost().hosts.empty());
+}
+
+TEST_F(RecordsOfTwo, remember_the_name_while_an_adopted_host_holds_locks) {
+  lose("192.0.2.1");
+  {
+    const auto records = open();
+    ASSERT_TRUE(records->adopt(read_lost()).ok());
+    ASSERT_TRUE(records->add("192.0.2.1").ok());
+    ASSERT_TRUE(records->notified("192.0.2.1").ok());
+    EXPECT_TRUE(records->unnotified().empty());
+    ASSERT_TRUE(records->restart().ok());
+    EXPECT_EQ(records->former_name("192.0.2.1"), "lost.example.org");
+  }
+  EXPECT_EQ(open()->former_name("192.0.2.1"), "lost.example.org");
+}
+
+TEST_F(RecordsOfTwo, leave_hosts_where_they_are_that_know_a_name_nobody_wrote_down) {
+  lose("192.0.2.1", "no name: /");
+  EXPECT_TRUE(read_lost().hosts.empty());
+}
+
 }  // namespace
 }  // namespace stag::nfs::lock
