@@ -57,9 +57,9 @@ class KeyTable {
     entry = {key, true, value};
     return true;
   }
-  // The next insert() asks for no memory.
-  void make_room() {
-    if (2 * (size_ + 1) > entries_.size()) grow();
+  // The next `count` keys are put in without asking for memory.
+  void make_room(std::size_t count = 1) {
+    while (2 * (size_ + count) > entries_.size()) grow();
   }
   // function(key, value) for each, in any order; it does not change the table.
   template <class Function>

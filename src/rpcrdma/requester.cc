@@ -174,8 +174,20 @@ bool Requester::has_credit(const OutgoingCall& call) const {
   return in_flight() < (reserve ? limit - 1 : limit);
 }
 
+// Where memory runs out the Call has ended before the exception goes on.
 void Requester::send(OutgoingCall& call) {
   if (awaits(call.xid)) return fail(call, {Reason::RdmaOwnXidDuplicate});
+  try {
+    transmit(call);
+  } catch (...) {
+    sending_ = false;
+    if (flights_.take(call.xid)) retire(call);
+    fail(call, {Reason::OutOfMemory});
+    throw;
+  }
+}
+
+void Requester::transmit(OutgoingCall& call) {
   const Reason planned = plan_call(call.shape, call.bound, settings_.limits, call.plan_);
   if (planned != Reason::None) return fail(call, {planned});
   const bool needs_memory = call.plan_.needs_memory();
@@ -191,13 +203,17 @@ void Requester::send(OutgoingCall& call) {
   }
   const EncodedHeader header(call.header_);
   STAG_CHECK(header.bytes().size() <= call.plan_.header_size);
-  call.state_ = OutgoingCall::State::Sent;
-  flights_[call.xid] = &call;
+  flights_.make_room();
   if (needs_memory) offer(call);
+  flights_[call.xid] = &call;
+  call.state_ = OutgoingCall::State::Sent;
   sink_.send_call(call, header.bytes());
 }
 
 void Requester::offer(const OutgoingCall& call) {
+  std::size_t segments = 0;
+  for_each_segment(call.header_, [&segments](const Segment&) { ++segments; });
+  offered_.make_room(segments);
   for_each_segment(call.header_, [this](const Segment& segment) { ++offered_[segment.handle]; });
 }
 

@@ -88,6 +88,7 @@ class Requester {
   bool has_credit(const OutgoingCall& call) const;
   OutgoingCall* next_ready();
   void send(OutgoingCall& call);
+  void transmit(OutgoingCall& call);
   void fail(OutgoingCall& call, const CallFailure& failure);
   void unlink(OutgoingCall& call);
   bool complete(OutgoingCall* call, std::uint32_t credits);

@@ -3,9 +3,12 @@
 // to.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
 #include <thread>
 
 #include "fabric/sim/sim_loop.h"
+#include "rpc/rdma/channel.h"
 #include "rpc/rdma/link.h"
 #include "rpc/server.h"
 #include "testing/failing_new.h"
@@ -104,6 +107,150 @@ TEST(OutOfMemory, ends_one_connection_whichever_allocation_of_its_life_fails) {
     ++n;
   }
   EXPECT_GT(n, 30);
+}
+
+// Every connection of it is to a peer that says what the test makes it say.
+class SilentFabric final : public fabric::Fabric {
+ public:
+  Loop& loop() override { return loop_; }
+  std::vector<Loop*> accepting_loops() override { return {&loop_}; }
+  std::size_t max_private_data() const override { return 0; }
+  Task<Result<std::unique_ptr<fabric::Connection>, Reason>> connect(Address, fabric::ConnectOptions,
+                                                                    CancelToken) override {
+    peers.push_back(std::make_unique<SilentPeer>());
+    co_return std::unique_ptr<fabric::Connection>(
+        std::make_unique<SilentConnection>(loop_, *peers.back()));
+  }
+  Result<std::unique_ptr<fabric::Listener>, Reason> listen(Address, fabric::ListenOptions,
+                                                           fabric::Acceptor&) override {
+    return Failure{Reason::AddressInUse};
+  }
+  void run_until_idle() { loop_.run_until_idle(); }
+
+  std::vector<std::unique_ptr<SilentPeer>> peers;
+
+ private:
+  fabric::SimLoop loop_;
+};
+
+Buffer silent_reply(std::uint32_t xid) {
+  rpcrdma::Header header;
+  header.xid = xid;
+  header.credits = 2;
+  Rope message = Rope::copy_of(rpcrdma::EncodedHeader(header).bytes());
+  xdr::Encoder encoder;
+  for (const std::uint32_t word : {xid, 1u, 0u, 0u, 0u, 0u}) encoder.u32(word);
+  message.append(std::move(encoder).finish().rope());
+  return message.flatten();
+}
+
+// Calls of one Channel, of which more are made at a time than there are credits.
+class LivesOfCalls {
+ public:
+  // The calls of a Channel of which the `n`th allocation fails, with that of the first connection
+  // or without; whether there were so many.
+  bool fail(long n, bool connected) {
+    ChannelOptions options;
+    options.seed = 7;
+    options.probe_after = Duration::zero();
+    Channel channel(fabric_, {"server", 1}, options);
+    fabric_.peers.reserve(8);
+    if (connected) {
+      begin(channel, calls_.back());
+      answer_all();
+      EXPECT_TRUE(calls_.back().good);
+    }
+    const std::size_t before = fabric_.peers.size();
+    allocations_until_failure = n;
+    for (Made& made : calls_)
+      if (!made.begun) begin(channel, made);
+    for (Made& made : calls_)
+      if (!fabric_.peers.empty()) answer(*fabric_.peers.back(), made);
+    const bool failed = allocations_until_failure == 0;
+    allocations_until_failure = 0;
+    answer_all();
+    for (const Made& made : calls_) EXPECT_TRUE(made.ended) << n;
+    calls_.back() = {};
+    begin(channel, calls_.back());
+    answer_all();
+    EXPECT_TRUE(calls_.back().good) << n;
+    EXPECT_LE(fabric_.peers.size(), before + 2) << n;
+    detach(close(channel));
+    fabric_.run_until_idle();
+    EXPECT_TRUE(closed_) << n;
+    return failed;
+  }
+
+ private:
+  struct Made {
+    CallMessage message;
+    bool begun = false, ended = false, good = false;
+  };
+
+  static Task<> make(Channel& channel, Made& made) {
+    made.begun = true;
+    try {
+      made.good = (co_await channel.call(made.message)).ok();
+    } catch (const std::bad_alloc&) {
+    }
+    made.ended = true;
+  }
+  Task<> close(Channel& channel) {
+    co_await channel.close();
+    closed_ = true;
+  }
+  void begin(Channel& channel, Made& made) {
+    const std::size_t left = std::exchange(allocations_until_failure, 0);
+    made.message.xid = channel.next_xid();
+    xdr::Encoder encoder;
+    for (const std::uint32_t word : {made.message.xid, 0u, 2u, testing::kBlobProgram, 1u, 0u})
+      encoder.u32(word);
+    for (int i = 0; i < 4; ++i) encoder.u32(0);
+    made.message.stream = std::move(encoder).finish();
+    made.message.reply.payload_max = 24;
+    auto task = make(channel, made);
+    allocations_until_failure = left;
+    detach(std::move(task));
+  }
+  static void answer(SilentPeer& peer, const Made& made) {
+    if (peer.closed || peer.events == nullptr) return;
+    const std::size_t left = std::exchange(allocations_until_failure, 0);
+    Buffer reply = silent_reply(made.message.xid);
+    allocations_until_failure = left;
+    peer.arrive(std::move(reply));
+  }
+  // On whichever connection they are by now.
+  void answer_all() {
+    for (int i = 0; i < 4; ++i) {
+      fabric_.run_until_idle();
+      for (const Made& made : calls_)
+        if (made.begun && !made.ended && !fabric_.peers.empty())
+          answer(*fabric_.peers.back(), made);
+    }
+    fabric_.run_until_idle();
+  }
+
+  SilentFabric fabric_;
+  std::array<Made, 6> calls_;
+  bool closed_ = false;
+};
+
+TEST(OutOfMemory, ends_a_call_whichever_allocation_fails_and_the_Channel_goes_on) {
+  for (const bool connected : {true, false}) {
+    const auto life = [connected](long n) {
+      bool failed = false;
+      std::thread([&] { failed = LivesOfCalls().fail(n, connected); }).join();
+      return failed;
+    };
+    EXPECT_FALSE(life(1'000'000));
+    const long before = live_allocations;
+    long n = 1;
+    while (life(n)) {
+      EXPECT_EQ(live_allocations, before) << n;
+      ++n;
+    }
+    EXPECT_GT(n, connected ? 5 : 20);
+  }
 }
 
 }  // namespace

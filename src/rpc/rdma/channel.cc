@@ -57,7 +57,9 @@ Channel::Channel(fabric::Fabric& fabric, Address server, ChannelOptions options)
       options_(options),
       reconnector_(loop_, *this, {.give_up_after = options.reconnect_for},
                    static_cast<std::uint32_t>(seed_of(options))),
-      deadlines_(loop_) {}
+      deadlines_(loop_) {
+  kept_.reserve(kMostKept);
+}
 
 Channel::~Channel() {
   STAG_CHECK(active_ == 0 && !reconnector_.connecting());
@@ -138,8 +140,22 @@ void Channel::on_link_down(Link& link, Reason) {
 
 // Calls.
 
+// Lives in the frame of its call(), which may end by an exception anywhere.
+class Channel::Active {
+ public:
+  explicit Active(Channel& channel) : channel_(channel) { ++channel_.active_; }
+  Active(const Active&) = delete;
+  ~Active() {
+    --channel_.active_;
+    channel_.end_if_quiet();
+  }
+
+ private:
+  Channel& channel_;
+};
+
 Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
-  ++active_;
+  const Active active(*this);
   const EntryInUse in_use = entry_for(message);
   Entry& entry = *in_use;
   if (message.deadline) deadlines_.add(entry, *message.deadline);
@@ -161,8 +177,6 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     reason = entry.call.end->reason;
     if (reason == Reason::None) reconnector_.worked();
   } while (reason != Reason::None && try_again(entry));
-  --active_;
-  end_if_quiet();
   if (reason == Reason::None) co_return std::move(entry.call.end->reply);
   co_return Failure{CallError::transport(reason, where())};
 }
@@ -184,6 +198,9 @@ Channel::EntryInUse Channel::entry_for(CallMessage& message) {
 }
 
 void Channel::keep(Entry* entry) {
+  if (entry->connection) std::erase(waiting_, entry);
+  entry->connection.reset();
+  entry->link = nullptr;
   entry->leave();
   entry->cancel.reset();
   std::unique_ptr<Entry> ended(entry);

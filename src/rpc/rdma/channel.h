@@ -49,6 +49,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
     Channel* channel;
     void operator()(Entry* entry) const { channel->keep(entry); }
   };
+  class Active;
   using EntryInUse = std::unique_ptr<Entry, KeepEntry>;
 
   void on_link_down(Link& link, Reason reason) override;

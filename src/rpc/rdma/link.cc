@@ -163,8 +163,12 @@ ChannelLimits Link::limits() const {
 void Link::start(PendingCall& call) {
   call.renew();
   if (!up()) return finish(call, Reason::ConnectionLost, true);
-  call.prepare(connection_->parameters(), settings_.transport);
-  core_.on_call(call);
+  try {
+    call.prepare(connection_->parameters(), settings_.transport);
+  } catch (const std::bad_alloc&) {
+    return finish(call, Reason::OutOfMemory, false);
+  }
+  guarded([&] { core_.on_call(call); });
 }
 
 void Link::give_up(PendingCall& call, Reason reason) {

@@ -15,8 +15,22 @@ std::uint32_t first_xid(std::uint32_t seed) {
 
 }  // namespace
 
-// Lives in the frame of its call().
+// Lives in the frame of its call(), which may end by an exception anywhere.
 struct UdpChannel::Pending {
+  Pending(UdpChannel& of, CallMessage& call, Buffer bytes)
+      : channel(of),
+        message(call),
+        datagram(std::move(bytes)),
+        patience(of.options_.retransmit_min) {
+    channel.waiting_.push_back(this);
+    ++channel.active_;
+  }
+  Pending(const Pending&) = delete;
+  ~Pending() {
+    channel.remove(*this);
+    --channel.active_;
+  }
+  UdpChannel& channel;
   CallMessage& message;
   Buffer datagram;
   Duration patience;
@@ -62,9 +76,7 @@ Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
   STAG_CHECK(socket_.has_value());
   Result<Buffer, Reason> datagram = datagram_of(message);
   if (!datagram) co_return Failure{CallError::transport(datagram.error(), where_)};
-  Pending pending{message, *std::move(datagram), options_.retransmit_min};
-  ++active_;
-  waiting_.push_back(&pending);
+  Pending pending(*this, message, *std::move(datagram));
   if (message.deadline)
     pending.deadline =
         loop_.after(*message.deadline - loop_.now(), [this, &pending] { expire(pending); });
@@ -76,9 +88,7 @@ Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
     });
   });
   transmit(pending);
-  Result<ReplyMessage, CallError> result = co_await pending.done;
-  --active_;
-  co_return result;
+  co_return co_await pending.done;
 }
 
 // For one transmission. A copy: nothing of the caller's is referred to once a datagram was handed

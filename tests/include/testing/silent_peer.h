@@ -73,7 +73,8 @@ class SilentConnection final : public fabric::Connection {
  private:
   Loop& loop_;
   SilentPeer& peer_;
-  const fabric::Parameters parameters_{.outbound_reads = 8, .inbound_reads = 8};
+  const fabric::Parameters parameters_{
+      .outbound_reads = 8, .inbound_reads = 8, .max_registration = 1 << 20};
 };
 
 // A NULL Call of a program, the blob program unless told otherwise, with these chunks.
