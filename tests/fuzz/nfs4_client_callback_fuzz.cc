@@ -23,11 +23,15 @@ struct Holder final : nfs::client::nfs4::Recalled {
     return nfs::client::nfs4::Delegations::Now{7, file.size()};
   }
   void recall_slots(v4::slotid4) override {}
+  v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) override {
+    return args.coa_stateid.other[0] == std::byte{1} ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID;
+  }
 };
 
-void put_sequence(xdr::Encoder& encoder, std::uint32_t number, std::uint32_t operations) {
+void put_sequence(xdr::Encoder& encoder, std::uint32_t minor, std::uint32_t number,
+                  std::uint32_t operations) {
   encoder.u32(0);  // the tag
-  encoder.u32(1);  // the minor version
+  encoder.u32(minor);
   encoder.u32(0);
   encoder.u32(operations + 1);
   encoder.u32(v4::OP_CB_SEQUENCE);
@@ -65,7 +69,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     header.procedure = v4::CB_COMPOUND::number;
     xdr::Encoder encoder;
     oncrpc::encode(encoder, header, rpc::Credentials::sys("server", 0, 0).encoded());
-    if ((choice & 1) != 0) put_sequence(encoder, number += choice >> 1 & 1, choice >> 2 & 7);
+    if ((choice & 1) != 0) {
+      number += choice >> 1 & 1;
+      put_sequence(encoder, 1 + (choice >> 5 & 1), number, choice >> 2 & 7);
+    }
     encoder.fixed_opaque(input.take(input.octet() / 4 * 4));
     message.stream = std::move(encoder).finish();
     message.reply.payload_max = 64 << 10;
