@@ -181,7 +181,8 @@ void Requester::send(OutgoingCall& call) {
     transmit(call);
   } catch (...) {
     sending_ = false;
-    if (flights_.take(call.xid)) retire(call);
+    flights_.erase(call.xid);
+    if (call.state_ == OutgoingCall::State::Sent) retire(call);
     fail(call, {Reason::OutOfMemory});
     throw;
   }
@@ -203,9 +204,8 @@ void Requester::transmit(OutgoingCall& call) {
   }
   const EncodedHeader header(call.header_);
   STAG_CHECK(header.bytes().size() <= call.plan_.header_size);
-  flights_.make_room();
-  if (needs_memory) offer(call);
   flights_[call.xid] = &call;
+  if (needs_memory) offer(call);
   call.state_ = OutgoingCall::State::Sent;
   sink_.send_call(call, header.bytes());
 }
