@@ -130,38 +130,38 @@ void Files::recall_again(const Stateid& stateid) {
 }
 
 StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
-  if (!args.reclaim) {
-    if (grace()) return {Status::Grace, {}};
-    // What the others keep on this file is not looked for.
-    return ask_others(false) ? StateidResult{Status::Denied, {}} : delegate_if(args, life);
-  }
-  if (!ask_others(false)) return delegate_if(args, life);
+  if (!args.reclaim && grace()) return {Status::Grace, {}};
+  if (auto delegated = delegate_if(args, life, false)) return *delegated;
+  // What the others keep on this file is not looked for, but where a client had it before.
+  if (!args.reclaim) return {Status::Denied, {}};
   const OutsideLock lock(*outside_);
   if (outside_->conflict(args.file, Range{}, args.type == DelegationType::Write))
     return {Status::ReclaimConflict, {}};
-  return delegate_if(args, life);
+  return *delegate_if(args, life, true);
 }
 
-StateidResult Files::delegate_if(const DelegateArgs& args, const LifePtr& life) {
+std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const LifePtr& life,
+                                                bool asked) {
   const std::uint64_t file_hash = impl_->hash_of(args.file);
   const std::uint64_t hash = impl_->hash_of(file_hash, life->clientid, {});
   auto fresh = std::make_unique<DelegationState>(args, hash);
   Spare spare = impl_->spare(args.file, file_hash, life);
   FileShard& shard = impl_->shard_of(file_hash);
   const BriefLock lock(shard.mutex);
-  if (life->ended()) return {Status::Expired, {}};
+  if (life->ended()) return StateidResult{Status::Expired, {}};
+  if (ask_others(asked)) return std::nullopt;
   const DelegationState* const known = shard.find_delegation(hash, life->clientid, args.file);
   if (args.reclaim && known != nullptr && known->delegation_type == args.type)
-    return {Status::Ok, shard.stateid_of(*known)};
+    return StateidResult{Status::Ok, shard.stateid_of(*known)};
   if (known != nullptr || !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
-    return {args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
+    return StateidResult{args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
   if (impl_->delegations.load(std::memory_order_relaxed) >= impl_->options.limits.delegations ||
       !impl_->room_for(*life, static_cast<std::int32_t>(fresh->cost)))
-    return {Status::Delay, {}};
+    return StateidResult{Status::Delay, {}};
   shard.make_room();
   DelegationState& made = *fresh.release();
   shard.add(made, spare);
-  return {Status::Ok, shard.stateid_of(made)};
+  return StateidResult{Status::Ok, shard.stateid_of(made)};
 }
 
 void Files::keep_lease(const Stateid& delegation, std::shared_ptr<vfs::Lease> lease) {

@@ -291,7 +291,8 @@ class Files {
   bool release_some(FileShard& shard, const Life& life);
   // nullopt: first the others are to be asked, whose mutex is held then (`asked`).
   std::optional<OpenResult> open_if(const OpenArgs& args, const LifePtr& life, bool asked);
-  StateidResult delegate_if(const DelegateArgs& args, const LifePtr& life);
+  std::optional<StateidResult> delegate_if(const DelegateArgs& args, const LifePtr& life,
+                                           bool asked);
   std::optional<LockResult> lock_if(const LockArgs& args, const LifePtr& life, bool asked);
   bool ask_others(bool asked) const { return !asked && outside_ != nullptr && outside_->any(); }
   void freed(const FileKey* file, const Range& range = {}) {

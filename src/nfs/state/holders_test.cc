@@ -1,0 +1,235 @@
+// Nobody holds what is in the way of what another one holds, whichever of them is faster: clients
+// of version 4 with opens, locks and delegations, and somebody who locks by other means (NLM).
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "testing/nfs/outside_table.h"
+#include "testing/nfs/state_world.h"
+
+namespace stag::nfs::state {
+namespace {
+
+using testing::OutsideTable;
+using testing::World;
+
+constexpr std::uint64_t kFilesHeld = 2, kBytesHeld = 4;
+constexpr int kHolders = 3, kHolderSteps = 20'000;
+
+// RFC 8881 10.4: who has a file delegated keeps his locks to himself, so nobody may have locked it
+// otherwise. The other one locks between the look at him and the delegation: where he is kept from
+// that, he is not waited for.
+TEST(Nfs4StateHolders, a_lock_kept_outside_and_a_delegation_are_never_given_at_the_same_time) {
+  for (const bool reclaim : {false, true}) {
+    World world;
+    const testing::Client client = world.client("client");
+    if (reclaim) world.grace->begin(world.now + std::chrono::hours(1), true);
+    OutsideTable outside(world.files);
+    std::optional<std::thread> other;
+    std::atomic<bool> locked{false}, answered{false};
+    outside.after_each_look([&] {
+      if (other) return;
+      other.emplace([&] {
+        locked = outside.add(World::file(1), {0, 9}).granted();
+        answered = true;
+      });
+      for (int i = 0; i < 10'000 && !answered; ++i) std::this_thread::yield();
+    });
+    const Status given =
+        world.files.delegate({World::file(1), DelegationType::Read, {}, 0, reclaim}, client.life)
+            .status;
+    ASSERT_TRUE(other.has_value());
+    other->join();
+    EXPECT_NE(given == Status::Ok, locked) << "one of them, and not both";
+  }
+}
+
+// Who holds what, as its holders say: they say so after they got it and take it back before they
+// give it up. Of two who hold what conflicts, the second to say so finds the first.
+struct Said {
+  std::array<std::atomic<int>, kBytesHeld> locks{};
+  std::atomic<int> outside{0};
+  // Bits of clients.
+  std::atomic<unsigned> reading{0}, writing{0}, read_delegated{0}, write_delegated{0};
+};
+
+struct Sharers {
+  World world;
+  OutsideTable outside{world.files};
+  std::array<Said, kFilesHeld> said;
+  std::array<std::array<std::atomic<bool>, kFilesHeld>, kHolders> recalled{};
+  std::array<ClientId, kHolders> ids{};
+  std::atomic<int> conflicts{0}, waits{0}, told{0}, recalls{0};
+
+  void never(bool both) { conflicts += both; }
+};
+
+// A client of version 4: each file open once, a lock of one byte, a delegation.
+class Holder {
+ public:
+  Holder(Sharers& shared, int number, const testing::Client& client)
+      : shared_(shared), number_(number), bit_(1u << number), client_(client), random_(bit_) {}
+
+  void step() {
+    const std::uint64_t file = random_() % kFilesHeld;
+    Holding& held = held_[file];
+    if (shared_.recalled[index()][file] || random_() % 16 == 0) give_back(file, held);
+    switch (random_() % 6) {
+      case 0:
+        return open(file, held, random_() % 3 == 0 ? kShareBoth : kShareRead);
+      case 1:
+        return close(file, held);
+      case 2:
+      case 3:
+        return lock(file, held);
+      case 4:
+        return unlock(file, held);
+      default:
+        return delegate(file, held, random_() % 2 ? DelegationType::Write : DelegationType::Read);
+    }
+  }
+  void finish() {
+    for (std::uint64_t file = 0; file < kFilesHeld; ++file) {
+      close(file, held_[file]);
+      give_back(file, held_[file]);
+    }
+  }
+
+ private:
+  struct Holding {
+    std::optional<Stateid> open, lock, delegation;
+    std::uint32_t access = 0;
+    std::uint64_t byte = 0;
+  };
+  std::size_t index() const { return static_cast<std::size_t>(number_); }
+  Said& said(std::uint64_t file) { return shared_.said[file]; }
+  Files& files() { return shared_.world.files; }
+
+  void open(std::uint64_t file, Holding& held, std::uint32_t access) {
+    const OpenResult opened = shared_.world.open(client_, file, access);
+    if (opened.verdict.kind == Verdict::Kind::Recall &&
+        files().wait(World::file(file), [this] { ++shared_.told; }) == Files::Wait::Begun)
+      ++shared_.waits;
+    if (!opened.verdict.granted()) return;
+    held.open = opened.stateid;
+    held.access |= access;
+    Said& said = this->said(file);
+    said.reading |= bit_;
+    if ((held.access & kShareWrite) != 0) {
+      said.writing |= bit_;
+      shared_.never((said.read_delegated & ~bit_) != 0);
+    }
+    shared_.never((said.write_delegated & ~bit_) != 0);
+  }
+  void close(std::uint64_t file, Holding& held) {
+    if (!held.open) return;
+    if (held.lock) said(file).locks[held.byte] = 0;
+    said(file).reading &= ~bit_;
+    said(file).writing &= ~bit_;
+    EXPECT_EQ(files().close(World::file(file), *held.open, *client_.life).status, Status::Ok);
+    held.open = held.lock = std::nullopt;
+    held.access = 0;
+  }
+  void lock(std::uint64_t file, Holding& held) {
+    if (!held.open || held.lock || (held.access & kShareWrite) == 0) return;
+    const std::uint64_t byte = random_() % kBytesHeld;
+    const LockResult locked =
+        shared_.world.lock(client_, file, {0, held.open->other}, {byte, byte}, true);
+    if (!locked.verdict.granted()) return;
+    held.lock = locked.stateid;
+    held.byte = byte;
+    shared_.never(said(file).locks[byte].exchange(number_ + 1) != 0);
+  }
+  void unlock(std::uint64_t file, Holding& held) {
+    if (!held.lock) return;
+    said(file).locks[held.byte] = 0;
+    EXPECT_EQ(
+        files().unlock(World::file(file), *held.lock, {held.byte, held.byte}, *client_.life).status,
+        Status::Ok);
+    held.lock.reset();
+  }
+  void delegate(std::uint64_t file, Holding& held, DelegationType type) {
+    if (held.delegation) return;
+    shared_.recalled[index()][file] = false;
+    const StateidResult given = files().delegate({World::file(file), type, {}}, client_.life);
+    if (given.status != Status::Ok) return;
+    held.delegation = given.stateid;
+    Said& said = this->said(file);
+    const bool writes = type == DelegationType::Write;
+    (writes ? said.write_delegated : said.read_delegated) |= bit_;
+    shared_.never((said.writing & ~bit_) != 0 || (said.write_delegated & ~bit_) != 0);
+    shared_.never(writes && ((said.reading | said.read_delegated) & ~bit_) != 0);
+    shared_.never(said.outside != 0);
+  }
+  void give_back(std::uint64_t file, Holding& held) {
+    if (!held.delegation) return;
+    said(file).read_delegated &= ~bit_;
+    said(file).write_delegated &= ~bit_;
+    EXPECT_EQ(files().return_delegation(World::file(file), *held.delegation, *client_.life),
+              Status::Ok);
+    held.delegation.reset();
+  }
+
+  Sharers& shared_;
+  const int number_;
+  const unsigned bit_;
+  const testing::Client client_;
+  std::mt19937 random_;
+  std::array<Holding, kFilesHeld> held_;
+};
+
+void lock_outside(Sharers& shared) {
+  std::mt19937 random(99);
+  for (int i = 0; i < kHolderSteps; ++i) {
+    const std::uint64_t file = random() % kFilesHeld, byte = random() % kBytesHeld;
+    if (!shared.outside.add(World::file(file), {byte, byte}).granted()) continue;
+    Said& said = shared.said[file];
+    ++said.outside;
+    shared.never(said.locks[byte].exchange(kHolders + 1) != 0);
+    shared.never((said.read_delegated | said.write_delegated) != 0);
+    for (std::uint64_t other = random() % 8; other > 0; --other) std::this_thread::yield();
+    shared.never((said.read_delegated | said.write_delegated) != 0);
+    said.locks[byte] = 0;
+    --said.outside;
+    shared.outside.remove(World::file(file), {byte, byte});
+  }
+}
+
+TEST(Nfs4StateHolders, of_four_threads_are_never_in_each_others_way) {
+  Sharers shared;
+  shared.outside.after_each_look([] { std::this_thread::yield(); });
+  std::vector<Holder> holders;
+  for (int i = 0; i < kHolders; ++i) {
+    const testing::Client client = shared.world.client("client " + std::to_string(i));
+    shared.ids[static_cast<std::size_t>(i)] = client.id;
+    holders.emplace_back(shared, i, client);
+  }
+  shared.world.files.on_recall([&](const Recall& recall) {
+    ++shared.recalls;
+    for (std::size_t i = 0; i < kHolders; ++i)
+      for (std::uint64_t file = 0; file < kFilesHeld; ++file)
+        if (shared.ids[i] == recall.clientid && World::file(file) == recall.file)
+          shared.recalled[i][file] = true;
+  });
+  std::vector<std::thread> threads;
+  for (Holder& holder : holders)
+    threads.emplace_back([&holder] {
+      for (int i = 0; i < kHolderSteps; ++i) holder.step();
+      holder.finish();
+    });
+  threads.emplace_back([&shared] { lock_outside(shared); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(shared.conflicts, 0);
+  EXPECT_GT(shared.recalls, 0);
+  EXPECT_EQ(shared.told, shared.waits);
+  EXPECT_EQ(shared.world.files.states(), 0u);
+  EXPECT_FALSE(shared.world.files.guarded());
+  EXPECT_FALSE(shared.outside.any());
+}
+
+}  // namespace
+}  // namespace stag::nfs::state
