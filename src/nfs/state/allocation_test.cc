@@ -1,11 +1,11 @@
 // SEQUENCE, and the checks of stateids and shares, take nothing from the heap; an open takes
-// little.
+// little; and who is told that memory ran out holds what he held.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
 #include <string>
 
-#include "testing/counted_new.h"
+#include "testing/failing_new.h"
 #include "testing/nfs/state_world.h"
 
 namespace stag::nfs::state {
@@ -20,7 +20,7 @@ TEST(Nfs4StateMemory, a_request_in_steady_state_allocates_nothing) {
   const Stateid lock = world.lock(client, 1, stateid, {0, 9}, true).stateid;
   const FileKey file = World::file(1), other = World::file(2);
   const ReplyPtr reply = std::make_shared<testing::StoredReply>(1);
-  const std::size_t before = stag::testing::heap_allocations;
+  stag::testing::allocations_until_failure = 1;
   int good = 0;
   for (SequenceId number = 1; number <= 1000; ++number) {
     const Sequenced running = world.sequence(client.session, 5, number);
@@ -32,20 +32,138 @@ TEST(Nfs4StateMemory, a_request_in_steady_state_allocates_nothing) {
     world.finish(running, reply);
     good += world.sequence(client.session, 5, number).kind == Sequenced::Kind::Replay;
   }
-  EXPECT_EQ(stag::testing::heap_allocations, before);
+  EXPECT_EQ(std::exchange(stag::testing::allocations_until_failure, 0), 1u);
   EXPECT_EQ(good, 6000);
 }
 
 TEST(Nfs4StateMemory, an_open_of_a_file_takes_a_KiB_at_most_with_its_owner) {
   World world;
-  const testing::Client client = world.client("client");
+  // More than one client may have.
+  const testing::Client clients[] = {world.client("one"), world.client("another")};
   const std::string owner(64, 'o');
-  constexpr std::uint64_t kOpens = 20'000;
+  constexpr std::uint64_t kOpens = 100'000;
   const std::size_t before = ::mallinfo2().uordblks;
   for (std::uint64_t i = 0; i < kOpens; ++i)
-    ASSERT_TRUE(world.open(client, i, kShareBoth, 0, owner).verdict.granted());
+    ASSERT_TRUE(world.open(clients[i % 2], i, kShareBoth, 0, owner).verdict.granted());
   EXPECT_LE((::mallinfo2().uordblks - before) / kOpens, 1024u);
   RecordProperty("bytes", static_cast<int>((::mallinfo2().uordblks - before) / kOpens));
+}
+
+class Nfs4LockMemory : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kMost = 100;  // more than any of the operations here allocates
+
+  // Calls `operation` with each of its allocations failing once, and then to its end. After each
+  // failure `unchanged` is to be so.
+  template <class Operation, class Check>
+  void fail_each(Operation operation, Check unchanged) {
+    for (std::size_t n = 1; n < kMost; ++n) {
+      stag::testing::allocations_until_failure = n;
+      try {
+        operation();
+        EXPECT_GT(n, 1u);
+        stag::testing::allocations_until_failure = 0;
+        return;
+      } catch (const std::bad_alloc&) {
+      }
+      unchanged(n);
+    }
+    FAIL() << "more than " << kMost << " allocations";
+  }
+  Status lock(const Range& range, bool exclusive = true) {
+    const LockResult result = world.lock(a, 1, open_a, range, exclusive);
+    if (result.verdict.granted()) stateid = result.stateid;
+    return result.verdict.status;
+  }
+  Status unlock(const Range& range) {
+    const StateidResult result = world.files.unlock(file, stateid, range, *a.life);
+    if (result.status == Status::Ok) stateid = result.stateid;
+    return result.status;
+  }
+  // What another client is told by LOCKT.
+  Status test(const Range& range, bool exclusive = true) {
+    return world.files.test_lock(file, range, exclusive, bytes_of("other"), *b.life).verdict.status;
+  }
+
+  World world;
+  const testing::Client a = world.client("a"), b = world.client("b");
+  const FileKey file = World::file(1);
+  const Stateid open_a = world.open(a, 1).stateid;
+  Stateid stateid{};
+};
+
+TEST_F(Nfs4LockMemory, that_runs_out_in_LOCKU_leaves_all_that_was_locked) {
+  ASSERT_EQ(lock({0, 99}), Status::Ok);
+  fail_each(
+      [&] {
+        ASSERT_EQ(unlock({40, 49}), Status::Ok);
+      },
+      [&](std::size_t n) {
+        EXPECT_EQ(test({0, 39}), Status::Denied) << n;
+        EXPECT_EQ(test({45, 45}), Status::Denied) << n;
+        EXPECT_EQ(test({99, 99}), Status::Denied) << n;
+        EXPECT_EQ(a.life->states.load(), 3u) << n;
+      });
+  EXPECT_EQ(stateid.seqid, 2u) << "what failed did not count";
+  EXPECT_EQ(test({40, 49}), Status::Ok);
+  EXPECT_EQ(test({39, 39}), Status::Denied);
+  EXPECT_EQ(test({50, 50}), Status::Denied);
+}
+
+TEST_F(Nfs4LockMemory, that_runs_out_in_an_upgrade_leaves_the_lock_as_it_was) {
+  ASSERT_EQ(lock({0, 99}, false), Status::Ok);
+  fail_each(
+      [&] {
+        ASSERT_EQ(lock({40, 49}, true), Status::Ok);
+      },
+      [&](std::size_t n) {
+        EXPECT_EQ(test({0, 99}, false), Status::Ok) << n;
+        EXPECT_EQ(test({45, 45}, true), Status::Denied) << n;
+      });
+  EXPECT_EQ(stateid.seqid, 2u);
+  EXPECT_EQ(test({40, 40}, false), Status::Denied);
+  EXPECT_EQ(test({0, 39}, false), Status::Ok);
+  EXPECT_EQ(test({0, 39}, true), Status::Denied);
+}
+
+TEST_F(Nfs4LockMemory, that_runs_out_in_the_first_LOCK_of_an_owner_leaves_nothing) {
+  fail_each(
+      [&] {
+        ASSERT_EQ(lock({0, 99}), Status::Ok);
+      },
+      [&](std::size_t n) {
+        EXPECT_EQ(test({0, 99}), Status::Ok) << n;
+        EXPECT_EQ(a.life->states.load(), 1u) << n;
+      });
+  EXPECT_EQ(stateid.seqid, 1u);
+  EXPECT_EQ(test({99, 99}), Status::Denied);
+}
+
+// So many that they stand in several blocks, which are split.
+TEST_F(Nfs4LockMemory, that_runs_out_among_many_ranges_leaves_all_of_them) {
+  constexpr std::uint64_t kRanges = 300;
+  for (std::uint64_t i = 0; i < kRanges; ++i) {
+    fail_each(
+        [&] {
+          ASSERT_EQ(lock({10 * i, 10 * i + 4}), Status::Ok);
+        },
+        [&](std::size_t n) {
+          EXPECT_EQ(test({10 * i, 10 * i + 4}), Status::Ok) << n;
+        });
+    fail_each(
+        [&] {
+          ASSERT_EQ(unlock({10 * i + 2, 10 * i + 2}), Status::Ok);
+        },
+        [&](std::size_t n) {
+          EXPECT_EQ(test({10 * i + 2, 10 * i + 2}), Status::Denied) << n;
+        });
+  }
+  for (std::uint64_t i = 0; i < kRanges; ++i)
+    for (const std::uint64_t byte : {0, 1, 2, 3, 4, 5})
+      EXPECT_EQ(test({10 * i + byte, 10 * i + byte}),
+                byte == 2 || byte == 5 ? Status::Ok : Status::Denied);
+  EXPECT_EQ(unlock({0, Range::kEnd}), Status::Ok);
+  EXPECT_EQ(a.life->states.load(), 2u);
 }
 
 }  // namespace

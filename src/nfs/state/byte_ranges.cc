@@ -14,28 +14,15 @@ Ranges::const_iterator first_that_may_join(const Ranges& ranges, const Range& ra
 }
 
 // What is left of `held` around `range`.
-void keep_around(const Held& held, const Range& range, std::vector<Held>& to) {
+void keep_around(const Held& held, const Range& range, Ranges& to) {
   if (held.range.first < range.first)
-    to.push_back({{held.range.first, range.first - 1}, held.exclusive, held.via});
+    to[held.range.first] = {{held.range.first, range.first - 1}, held.exclusive, held.via};
   if (held.range.last > range.last)
-    to.push_back({{range.last + 1, held.range.last}, held.exclusive, held.via});
+    to[range.last + 1] = {{range.last + 1, held.range.last}, held.exclusive, held.via};
 }
 
 RangeIndex<LockOwnerRecord>& index_of(FileRecord& file, const Held& held) {
   return held.exclusive ? file.exclusive : file.shared;
-}
-
-void insert(LockOwnerRecord& owner, const Held& held) {
-  const auto place = owner.ranges.emplace(held.range.first, held).first;
-  try {
-    index_of(*owner.file, held).insert(held.range, &owner);
-  } catch (...) {
-    owner.ranges.erase(place);
-    throw;
-  }
-  ++held.via->ranges;
-  ++owner.holder->ranges;
-  owner.holder->count(1);
 }
 
 Ranges::iterator erase(LockOwnerRecord& owner, Ranges::iterator at) {
@@ -75,16 +62,34 @@ Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool
         keep_around(held, range, change.come);
     }
   }
-  if (exclusive) change.come.push_back({merged, *exclusive, via});
+  if (exclusive) change.come[merged.first] = {merged, *exclusive, via};
   return change;
 }
 
-void apply(LockOwnerRecord& owner, const Change& change, LockState& via) {
-  for (const Held& held : change.gone) erase(owner, owner.ranges.find(held.range.first));
-  for (Held held : change.come) {
-    if (held.via == nullptr) held.via = &via;
-    insert(owner, held);
+void make_room(FileRecord& file, const LockOwnerRecord& owner, const Change& change) {
+  auto at = change.come.begin();
+  try {
+    for (; at != change.come.end(); ++at)
+      index_of(file, at->second).insert(at->second.range, &owner);
+  } catch (...) {
+    while (at != change.come.begin()) {
+      --at;
+      index_of(file, at->second).erase(at->second.range, &owner);
+    }
+    throw;
   }
+}
+
+void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept {
+  for (const Held& held : change.gone) erase(owner, owner.ranges.find(held.range.first));
+  for (auto& [first, held] : change.come) {
+    if (held.via == nullptr) held.via = &via;
+    ++held.via->ranges;
+  }
+  const auto count = static_cast<std::int32_t>(change.come.size());
+  owner.holder->ranges += static_cast<std::uint32_t>(count);
+  owner.holder->count(count);
+  owner.ranges.merge(change.come);
 }
 
 void drop(LockState& via) {

@@ -4,6 +4,8 @@
 // of locks (range_index.h), and of what is set what it replaces.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -13,7 +15,8 @@ namespace stag::nfs::state::byte_ranges {
 
 // What setting or unlocking a range comes to: ranges that end, and others in their place.
 struct Change {
-  std::vector<Held> gone, come;
+  std::vector<Held> gone;
+  std::map<std::uint64_t, Held> come;  // by their first bytes
   std::int32_t net() const {
     return static_cast<std::int32_t>(come.size()) - static_cast<std::int32_t>(gone.size());
   }
@@ -31,9 +34,12 @@ std::optional<Conflict> conflict(const FileRecord& file, const LockOwnerRecord* 
 // comes through `via` and keeps its mode is merged.
 Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool> exclusive,
             LockState* via);
-// Of a plan that nothing came between; ranges that come without `via` get this one. Where memory
-// runs out, some of what comes is missing.
-void apply(LockOwnerRecord& owner, const Change& change, LockState& via);
+// Finds what comes of a plan a place among the ranges of the file, all of it or, where memory runs
+// out, nothing. The owner may be one that has nothing yet and stands nowhere. apply() comes next,
+// which cannot fail: what a client holds it holds until then.
+void make_room(FileRecord& file, const LockOwnerRecord& owner, const Change& change);
+// Ranges that come without `via` get this one.
+void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept;
 // Everything that was locked through it last.
 void drop(LockState& via);
 

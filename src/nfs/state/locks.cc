@@ -32,6 +32,23 @@ struct Files::LockTarget {
   OpenState* open = nullptr;
   LockOwnerRecord* owner = nullptr;  // null: it is to be made
   LockState* lock = nullptr;         // null: it is to be made
+
+  // Gives them the ranges; `fresh` ones are put where there is none. Where memory runs out, nothing
+  // is changed.
+  void hold(FileShard& shard, byte_ranges::Change change,
+            std::unique_ptr<LockOwnerRecord>& fresh_owner, std::unique_ptr<LockState>& fresh_lock) {
+    if (lock == nullptr) shard.make_room();
+    byte_ranges::make_room(*open->file, owner == nullptr ? *fresh_owner : *owner, change);
+    if (lock == nullptr) {
+      if (owner == nullptr) shard.add(*(owner = fresh_owner.release()), *open);
+      lock = fresh_lock.release();
+      lock->hash = lock_hash(owner->hash, *open);
+      shard.add(*lock, *open, *owner);
+    } else {
+      lock->seqid = seqid_after(lock->seqid);
+    }
+    byte_ranges::apply(*owner, change, *lock);
+  }
 };
 
 Status Files::find_target(FileShard& shard, const LockArgs& args, const Life& life,
@@ -88,20 +105,11 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
     return result;
   }
   if (args.only_asks) return result;
-  const auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
+  auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
   const std::int32_t more =
       change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
   if (!impl_->room_for(*life, more)) return refused_lock(Status::Delay);
-  if (target.lock == nullptr) {
-    shard.make_room();
-    if (target.owner == nullptr) shard.add(*(target.owner = owner.release()), *target.open);
-    target.lock = fresh.release();
-    target.lock->hash = lock_hash(owner_hash, *target.open);
-    shard.add(*target.lock, *target.open, *target.owner);
-  } else {
-    target.lock->seqid = seqid_after(target.lock->seqid);
-  }
-  byte_ranges::apply(*target.owner, change, *target.lock);
+  target.hold(shard, std::move(change), owner, fresh);
   result.stateid = shard.stateid_of(*target.lock);
   return result;
 }
@@ -153,8 +161,9 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     if (state->type != State::Type::Lock) return {Status::BadStateid, {}};
     auto& lock = static_cast<LockState&>(*state);
     // RFC 8881 9.5: whatever open it was locked through.
-    const auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
+    auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
     if (!impl_->room_for(life, change.net())) return {Status::Delay, {}};
+    byte_ranges::make_room(*lock.file, *lock.owner, change);
     byte_ranges::apply(*lock.owner, change, lock);
     lock.seqid = seqid_after(lock.seqid);
     result.stateid = shard.stateid_of(lock);

@@ -1,5 +1,6 @@
 // Ranges of many holders, which may overlap: tells without looking at all of them whether anybody
-// but one holder has something within a range. The ranges of one holder do not overlap each other.
+// but one holder has something within a range. Those of one holder may overlap, too, as while
+// others take their place.
 //
 // A sorted sequence in blocks. Each block knows how far its ranges reach, and how far those of all
 // holders but the one that reaches furthest do; so a search looks at the summary of each block and
@@ -48,6 +49,7 @@ class RangeIndex {
     }
   }
 
+  // All of it or, where memory runs out, nothing.
   void insert(const Range& range, const Holder* holder) {
     const Entry entry{range, holder};
     auto block = block_for(entry);
@@ -65,7 +67,7 @@ class RangeIndex {
   }
 
   // One that was inserted.
-  void erase(const Range& range, const Holder* holder) {
+  void erase(const Range& range, const Holder* holder) noexcept {
     const Entry entry{range, holder};
     const auto block = block_for(entry);
     std::vector<Entry>& entries = block->entries;
@@ -108,7 +110,7 @@ class RangeIndex {
   using Blocks = std::vector<Block>;
 
   static bool before(const Entry& a, const Entry& b) {
-    if (a.range.first != b.range.first) return a.range.first < b.range.first;
+    if (a.range != b.range) return a.range < b.range;
     return std::less<const Holder*>()(a.holder, b.holder);
   }
   // Where this entry is or goes: the first block whose last entry is not before it, or the last.
