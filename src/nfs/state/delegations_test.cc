@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "testing/nfs/state_model.h"
 #include "testing/nfs/state_world.h"
 
 namespace stag::nfs::state {
@@ -391,13 +392,18 @@ class DelegationModel {
 
 TEST(Nfs4DelegationModel, agrees_on_all_interleavings_of_two_clients) {
   constexpr int kChoices = 2 * DelegationModel::kSteps;
-  constexpr int kDepth = 4;
+  const int depth = testing::depth_or(4);
+  std::uint64_t sequences = 1;
+  for (int i = 1; i < depth; ++i) sequences *= kChoices;
   for (int first = 0; first < DelegationModel::kSteps; ++first)
-    for (int rest = 0; rest < kChoices * kChoices * kChoices && !HasFailure(); ++rest) {
+    for (std::uint64_t rest = 0; rest < sequences && !HasFailure(); ++rest) {
       DelegationModel model;
       model.perform(first, 0, 0);
-      for (int depth = 1, left = rest; depth < kDepth; ++depth, left /= kChoices)
-        model.perform(left % DelegationModel::kSteps, left % kChoices / DelegationModel::kSteps, 0);
+      std::uint64_t left = rest;
+      for (int at = 1; at < depth; ++at, left /= kChoices) {
+        const int choice = static_cast<int>(left % kChoices);
+        model.perform(choice % DelegationModel::kSteps, choice / DelegationModel::kSteps, 0);
+      }
     }
 }
 
@@ -406,8 +412,9 @@ TEST(Nfs4DelegationModel, agrees_after_many_random_steps) {
   const auto below = [&](int limit) {
     return static_cast<int>(random() % static_cast<unsigned>(limit));
   };
+  const int steps = testing::random_steps();
   DelegationModel model;
-  for (int i = 0; i < 100'000 && !HasFailure(); ++i)
+  for (int i = 0; i < steps && !HasFailure(); ++i)
     model.perform(below(DelegationModel::kSteps), below(DelegationModel::kClients),
                   below(DelegationModel::kFiles));
 }

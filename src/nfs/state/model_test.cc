@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -288,11 +287,6 @@ void perform_all(const std::vector<Step>& before, const std::vector<Step>& steps
   EXPECT_EQ(files.states(), 0u);
 }
 
-int depth_or(int fewest) {
-  const char* const wanted = std::getenv("STAG_STATE_DEPTH");
-  return wanted == nullptr ? fewest : std::max(fewest, std::atoi(wanted));
-}
-
 TEST(Nfs4StateModel, agrees_on_all_interleavings_of_opens) {
   std::vector<Step> steps;
   for (int client = 0; client < 2; ++client) {
@@ -306,7 +300,7 @@ TEST(Nfs4StateModel, agrees_on_all_interleavings_of_opens) {
     steps.push_back({.what = Step::Lapse, .client = client});
     steps.push_back({.what = Step::End, .client = client});
   }
-  perform_all({}, steps, 4, depth_or(3));
+  perform_all({}, steps, 4, testing::depth_or(4));
 }
 
 TEST(Nfs4StateModel, agrees_on_all_interleavings_of_locks) {
@@ -324,7 +318,7 @@ TEST(Nfs4StateModel, agrees_on_all_interleavings_of_locks) {
         steps.push_back(step);
       }
   }
-  perform_all(before, steps, 9, depth_or(3));
+  perform_all(before, steps, 9, testing::depth_or(3));
 }
 
 Step random_step(std::mt19937& random) {
@@ -356,8 +350,7 @@ Step random_step(std::mt19937& random) {
 }
 
 TEST(Nfs4StateModel, agrees_after_many_random_steps) {
-  const char* const wanted = std::getenv("STAG_STATE_STEPS");
-  const int steps = wanted == nullptr ? 100'000 : std::atoi(wanted);
+  const int steps = testing::random_steps();
   Files files({.epoch = 1, .key = {}, .limits = {}});
   std::mt19937 random(8881);
   {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,6 +12,18 @@
 #include "nfs/state/files.h"
 
 namespace stag::nfs::state::testing {
+
+// How much is tried: STAG_STATE_STEPS random steps, and all sequences of STAG_STATE_DEPTH steps.
+inline int number_from(const char* variable, int otherwise) {
+  const char* const wanted = std::getenv(variable);
+  return wanted == nullptr ? otherwise : std::atoi(wanted);
+}
+inline int random_steps() {
+  return number_from("STAG_STATE_STEPS", 1'000'000);
+}
+inline int depth_or(int otherwise) {
+  return number_from("STAG_STATE_DEPTH", otherwise);
+}
 
 // A few clients, owners, files and bytes, by number.
 class Model {
