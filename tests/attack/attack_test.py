@@ -1,5 +1,6 @@
 """The attackers themselves: `python3 attack_test.py STAG`. A tool that finds nothing must be one that could have found something."""
 import asyncio
+import collections
 import os
 import random
 import stat
@@ -11,6 +12,7 @@ import unittest
 STAG = os.path.abspath(sys.argv.pop(1))
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import floods4  # noqa: E402
 from hostile import commands, manners  # noqa: E402
 from hostile.files import Files  # noqa: E402
 from hostile.server import HostileServer  # noqa: E402
@@ -117,6 +119,23 @@ class Runs(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertRegex(result.stdout, r"\d+ opened")  # how far a flood comes is the machine's to say
         self.assertRegex(result.stdout, r"p99 .*\[beside [0-9.]+ ms, [0-9.]+x\]")
+
+    def test_leave_a_good_client_of_version_4_unharmed_and_what_it_has(self):
+        result = run(STAG, "--seed", "1", "--only", "flood/nfs4-stolen", "--sources", "4", "--seconds", "3")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"[1-9]\d* rounds of version 4.1")
+
+    def test_find_a_server_that_takes_too_much_memory(self):
+        result = run(STAG, "--seed", "1", "--only", "flood/dribble", "--sources", "4", "--seconds", "2", "--most-memory", "1")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"FAILED flood/dribble: the server had \d+ MiB of memory, more than 1")
+
+    def test_find_a_status_that_a_flood_may_not_be_told(self):
+        counts = collections.Counter()
+        for status in (floods4.OK, floods4.DELAYED, 10006):
+            floods4.counted(counts, status, floods4.Leases.ALLOWED)
+        floods4.counted(counts, floods4.OK, floods4.Stolen.ALLOWED)
+        self.assertEqual(counts, {"ok": 1, "delayed": 1, "unexpected status 10006": 1, "unexpected status 0": 1})
 
     def test_find_a_server_that_dies(self):
         result = self.run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')

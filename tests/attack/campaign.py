@@ -12,7 +12,7 @@ import time
 
 import floods4
 from callees import Callbacks, Notifications
-from floods import FLOODS, Running
+from floods import FLOODS, UNEXPECTED, Running
 from good import GoodClient, in_words, latency
 from hostile import commands
 from mutators import MUTATORS
@@ -166,7 +166,7 @@ class Campaign:
         """A quarter of the time without the attack, to compare with, then with it. The server has a processor of its own where there are two, and
         one loop; the attackers have what the good client leaves of the others: so that it is the server for whose time they compete."""
         outcome, start = self.outcome(name), time.monotonic()
-        good = GoodClient(target, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE))
+        good = GoodClient(target, name, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE))
         flood = None
         if self.processors:
             os.sched_setaffinity(0, self.processors[1:])
@@ -183,12 +183,20 @@ class Campaign:
             if self.processors:
                 os.sched_setaffinity(0, self.processors)
         if flood is not None:
-            outcome.counts += flood.stop()
+            counts = flood.stop()
+            outcome.counts += counts
             self.processor["attackers"] += flood.processor_seconds
+            for what in counts:
+                if what.startswith(UNEXPECTED):
+                    self.fail(name, seed, f"{counts[what]} times {what}")
         outcome.seconds += time.monotonic() - start
         target.wait_until_idle()
         target.check()
-        self.show(f"{name}: {in_words(outcome.latency)}; the server has {target.resident() >> 20} MiB then")
+        outcome.counts["rounds of version 4.1"] += good.fourth.rounds
+        memory = target.most_resident()
+        if memory > self.options.most_memory << 20:
+            self.fail(name, seed, f"the server had {memory >> 20} MiB of memory, more than {self.options.most_memory}")
+        self.show(f"{name}: {in_words(outcome.latency)}; the server has had {memory >> 20} MiB at most")
         return not outcome.failures
 
     def running(self, target, name, patience):

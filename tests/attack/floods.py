@@ -15,6 +15,7 @@ from wire import gss, iwarp, locks, nfs, rpc, rpcrdma
 from wire.fields import join
 
 MIB = 1 << 20
+UNEXPECTED = "unexpected"  # so begins what a flood counts that is a finding
 
 
 class Flood:

@@ -1,14 +1,18 @@
 """Floods of NFS version 4: clients that vanish, leases, states, replays and guesses."""
 import itertools
+import time
 
-from floods import Calls, Flood, tcp
+from floods import UNEXPECTED, Calls, Flood, tcp
+from peer import TcpPeer
 from wire import nfs4, rpc
 
-STATUSES = {0: "ok", 10008: "delayed", 10025: "bad stateid", 10063: "misordered", 10068: "retry uncached", 10076: "false retry"}
+STATUSES = {0: "ok", 28: "no space", 10008: "delayed", 10025: "bad stateid", 10063: "misordered", 10068: "retry uncached", 10074: "client busy", 10076: "false retry"}
+(OK, NO_SPACE, DELAYED, BAD_STATEID, MISORDERED, RETRY_UNCACHED, CLIENT_BUSY, FALSE_RETRY) = STATUSES
 
 
-def counted(counts, status):
-    counts[STATUSES.get(status, f"status {status}")] += 1
+def counted(counts, status, allowed):
+    """`allowed`: what the flood may be told."""
+    counts[STATUSES.get(status, f"status {status}") if status in allowed else f"{UNEXPECTED} status {status}"] += 1
 
 
 class Clients(Flood):
@@ -16,6 +20,7 @@ class Clients(Flood):
 
     CONNECTIONS = 1
     PACE = 0
+    ALLOWED = {OK, DELAYED, NO_SPACE}
     numbers = itertools.count()
 
     def open(self, source):
@@ -27,9 +32,11 @@ class Clients(Flood):
             source = peer.socket.getsockname()[0]
             try:
                 session = nfs4.Session(peer, f"{source} {next(self.numbers)}".encode(), slots=64)
-                session.open(peer, self.target.places4[0].folder, b"vanished%d" % (self.counts["clients"] % 1000))
+                status, _ = session.try_open(peer, self.target.places4[0].folder, b"vanished%d" % (self.counts["clients"] % 1000))
+                counted(self.counts, status, self.ALLOWED)
                 self.counts["clients"] += 1
-            except ConnectionRefusedError:
+            except nfs4.Refused as refused:
+                counted(self.counts, refused.status, self.ALLOWED)
                 self.counts["clients refused"] += 1
             except OSError:
                 self.counts["ended by the server"] += 1
@@ -40,6 +47,7 @@ class InSessions(Calls):
 
     TRANSPORT = staticmethod(tcp)
     SLOTS = 32
+    ALLOWED = {OK, DELAYED}
 
     def open(self, source):
         peer = self.TRANSPORT(self, source)
@@ -48,7 +56,7 @@ class InSessions(Calls):
         except BaseException:
             peer.close()
             raise
-        peer.free, peer.asked = list(range(self.SLOTS)), {}
+        peer.free, peer.asked = list(range(len(peer.session.slots))), {}
         return peer
 
     def step(self):
@@ -70,7 +78,7 @@ class InSessions(Calls):
             self.counts["refused"] += 1
             return
         results = nfs4.Results(results)
-        counted(self.counts, results.status)
+        counted(self.counts, results.status, self.ALLOWED)
         if results.operation()[0] == nfs4.NFS4_OK:
             peer.session.slots[slot] += 1
 
@@ -98,23 +106,86 @@ class States(InSessions):
 class Replays(InSessions):
     """Retries with other arguments, gaps in the sequence, and stateids by guess: none of them is executed."""
 
+    ALLOWED = {BAD_STATEID, MISORDERED, RETRY_UNCACHED, FALSE_RETRY}
     numbers = itertools.count(1 << 40)  # low ones are special stateids
+
+    def guessed(self, session, number):
+        guess = nfs4.stateid(number.to_bytes(16, "big"))
+        return [nfs4.putfh(self.target.places4[0].file), nfs4.op(nfs4.READ, guess, nfs4.words(0, 0, 4096))]
 
     def compound(self, peer, slot):
         number, session = next(self.numbers), peer.session
-        guess = nfs4.op(nfs4.READ, nfs4.stateid(number.to_bytes(16, "big")), nfs4.words(0, 0, 4096))
-        operations = [nfs4.putfh(self.target.places4[0].file), guess]
+        operations = self.guessed(session, number)
         again = session.slots[slot] - 1
         wanted = (None, again, session.slots[slot] + 1 + number % 7)[number % 3]
         if wanted == again:
             operations.append(nfs4.op(nfs4.GETFH))
         return nfs4.compound([session.sequence(slot, wanted, cache=number % 2), *operations])
 
-    def answered(self, peer, slot, reply):
-        results = rpc.results_of(reply)
-        if results is not None and nfs4.Results(results).status == nfs4.NFS4_OK:
-            raise AssertionError("what only was guessed was executed")
-        super().answered(peer, slot, reply)
+
+class Stolen(Replays):
+    """The same with open and lock stateids, and the client ID, that belong to somebody else, who has them still in the end."""
+
+    ALLOWED = Replays.ALLOWED | {CLIENT_BUSY}
+    FILES = 8
+    LEASE = 20  # seconds; less than the server's
+
+    def start(self):
+        """Somebody who has some files open and locked."""
+        self.owner = TcpPeer(self.target.tcp_port)
+        self.owned = nfs4.Session(self.owner, b"somebody else")
+        root = self.target.places4[1].root
+        self.files = []
+        for i in range(self.FILES):
+            name = b"owned%d" % i
+            status, opened = self.owned.try_open(self.owner, root, name)
+            handle = nfs4.looked_up(self.owner, (b"files", name))
+            locked = self.ask([nfs4.putfh(handle), nfs4.lock(opened, self.owned.clientid, b"owner", 0, 10)], 0, 16)
+            if status != OK or locked is None:
+                raise AssertionError(f"who keeps to the rules got no open or no lock: status {status}")
+            self.files.append((handle, opened, locked))
+        self.renewed = time.monotonic()
+        super().start()
+
+    def step(self):
+        super().step()
+        if time.monotonic() - self.renewed > self.LEASE:
+            self.renewed = time.monotonic()
+            self.ask([nfs4.putfh(self.files[0][0])], 0)
+
+    def ask(self, operations, *lengths):
+        """The result of the last operation in the owner's session, None where one failed."""
+        results = nfs4.Results(self.owner.call(nfs4.compound([self.owned.sequence(0), *operations])))
+        if results.operation(nfs4.SEQUENCE_RESULTS)[0] == OK:
+            self.owned.slots[0] += 1
+        for length in lengths:
+            _, last = results.operation(length)
+        return last if results.status == OK else None
+
+    def guessed(self, session, number):
+        handle, opened, locked = self.files[number // 3 % self.FILES]
+        kind = number // 3 // self.FILES % 10
+        state, on_file = nfs4.stateid((opened, locked)[number // 3 // self.FILES // 10 % 2]), nfs4.putfh(handle)
+        data = [nfs4.u64("compound", "offset", 0), *nfs4.words(2, 0, name="write")]
+        ways = (
+            [on_file, nfs4.op(nfs4.READ, state, nfs4.words(0, 0, 4096))], [on_file, nfs4.op(nfs4.WRITE, state, data)],
+            [on_file, nfs4.op(nfs4.CLOSE, nfs4.words(0), state)], [on_file, nfs4.op(nfs4.OPEN_DOWNGRADE, state, nfs4.words(0, 1, 0))],
+            [on_file, nfs4.op(nfs4.LOCKU, nfs4.words(2, 0), state, nfs4.words(0, 0, 0, 10))], [on_file, nfs4.op(nfs4.DELEGRETURN, state)],
+            [on_file, nfs4.op(nfs4.SETATTR, state, nfs4.words(1, 1 << 4, 8, 0, 0))], [nfs4.op(nfs4.FREE_STATEID, state)],
+            [on_file, nfs4.lock(locked, session.clientid, b"owner", 20, 10, new=False)],
+            [nfs4.op(nfs4.DESTROY_CLIENTID, [nfs4.u64("state", "clientid", self.owned.clientid)])],
+        )  # fmt: skip
+        return ways[kind]
+
+    def stop(self):
+        super().stop()
+        for handle, opened, locked in self.files:
+            for state in (opened, locked):
+                if self.ask([nfs4.putfh(handle), nfs4.op(nfs4.WRITE, nfs4.stateid(state), nfs4.words(0, 0, 2, 0))], 0, 16) is None:
+                    self.counts[f"{UNEXPECTED} end of what somebody else has"] += 1
+        self.owner.close()
 
 
-FLOODS = {"flood/nfs4-clients": Clients, "flood/nfs4-leases": Leases, "flood/nfs4-states": States, "flood/nfs4-replays": Replays}
+FLOODS = {
+    "flood/nfs4-clients": Clients, "flood/nfs4-leases": Leases, "flood/nfs4-states": States, "flood/nfs4-replays": Replays, "flood/nfs4-stolen": Stolen,
+}  # fmt: skip

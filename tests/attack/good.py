@@ -2,6 +2,7 @@
 import time
 from typing import NamedTuple
 
+from good4 import GoodClient4
 from peer import RdmaPeer, TcpPeer
 from target import Failure
 from wire import nfs
@@ -9,6 +10,7 @@ from wire import nfs
 BLOCK = 65536
 KINDS = 3  # of calls
 PER_CONNECTION = 60  # calls until it connects anew
+PER_ROUND = 20  # calls until version 4.1 has its turn, whose time is not measured
 MOST_LOST = 100  # connections, or calls put off, one after the other
 PUT_OFF = 0.05  # seconds until a call that was put off is made again
 JUKEBOX = bytes.fromhex("00002718")  # NFS3ERR_JUKEBOX: ask again later
@@ -22,9 +24,10 @@ class Times(NamedTuple):
 
 
 class GoodClient:
-    def __init__(self, target, short_of_memory=False):
-        """`short_of_memory`: the server is, so that it may end any connection and put any call off; what was asked is asked again then."""
+    def __init__(self, target, name, short_of_memory=False):
+        """`name`: what it is beside. `short_of_memory`: the server is, so that it may end any connection and put any call off; what was asked is asked again then."""
         self.target, self.short_of_memory = target, short_of_memory
+        self.fourth = GoodClient4(target, name, short_of_memory)
         self.calls = []
         for place in target.places:
             data = bytes(BLOCK)
@@ -39,7 +42,11 @@ class GoodClient:
             while len(times) < KINDS or time.monotonic() < end:
                 peer, taken = self._answered(peer, self.calls[len(times) % len(self.calls)], anew=len(times) % PER_CONNECTION == 0)
                 times.append(taken)
+                if len(times) % PER_ROUND == 0:
+                    self.fourth.round()
+            self.fourth.round()
         finally:
+            self.fourth.close()
             if peer is not None:
                 peer.close()
         return self.times

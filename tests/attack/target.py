@@ -123,10 +123,10 @@ class Target:
                 raise Failure(f"{count - self.idle_sockets} sockets are still open {harness.PATIENCE} s after all connections ended")
             time.sleep(0.05)
 
-    def resident(self):
-        """Bytes of memory."""
-        with open(f"/proc/{self.server.process.pid}/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
+    def most_resident(self):
+        """Bytes of memory that it has had at most."""
+        with open(f"/proc/{self.server.process.pid}/status") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
 
     def processor_seconds(self):
         with open(f"/proc/{self.server.process.pid}/stat") as file:

@@ -8,13 +8,15 @@ from wire.fields import Field, opaque, padded, u32, u64
 from wire.nfs import NAMES, NFS
 from wire.rpc import Call
 
-NFS4_OK, BADSESSION, DELAY = 0, 10052, 10008
+NFS4_OK, BADSESSION, DELAY, RETRY_UNCACHED_REP = 0, 10052, 10008, 10068
 (ACCESS, CLOSE, COMMIT, CREATE, GETATTR, GETFH, LINK, LOCK, LOCKT, LOCKU, LOOKUP, LOOKUPP, NVERIFY, OPEN) = (3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)
 (PUTFH, PUTROOTFH, READ, READDIR, READLINK, REMOVE, RENAME, RESTOREFH, SAVEFH, SECINFO, SETATTR, VERIFY, WRITE) = (22, 24, 25, 26, 27, 28, 29, 31, 32, 33, 34, 37, 38)
 (BACKCHANNEL_CTL, BIND, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, FREE_STATEID) = (40, 41, 42, 43, 44, 45)
+(DELEGRETURN, OPEN_DOWNGRADE) = (8, 21)
 (SECINFO_NO_NAME, SEQUENCE, TEST_STATEID, DESTROY_CLIENTID, RECLAIM_COMPLETE) = (52, 53, 55, 57, 58)
 NULL_STATEID, CURRENT_STATEID = bytes(16), bytes((0, 0, 0, 1)) + bytes(12)
 WRITE_LT = 2
+SEQUENCE_RESULTS = 36  # bytes
 
 
 class Place(NamedTuple):
@@ -116,20 +118,27 @@ def create_session(clientid, sequence, slots=16):
     return op(CREATE_SESSION, ids, words(0, name="flags"), channel(slots), channel(1), words(0x40000000, 0, name="callback"))
 
 
+class Refused(ConnectionRefusedError):
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.status = status
+
+
 class Session:
     """A client's only one, with the numbers of its slots. Raises ConnectionError where the server makes none."""
 
-    def __init__(self, peer, owner, verifier=1, slots=16):
-        results = Results(self._answered(peer, compound([exchange_id(owner, verifier)])))
+    def __init__(self, peer, owner, verifier=1, slots=16, minor=2):
+        results = Results(self._answered(peer, compound([exchange_id(owner, verifier)], minor)))
         status, ids = results.operation(12)
         self._need(status)
         self.clientid, sequence = struct.unpack(">QI", ids)
-        results = Results(self._answered(peer, compound([create_session(self.clientid, sequence, slots)])))
-        status, made = results.operation(16)
+        results = Results(self._answered(peer, compound([create_session(self.clientid, sequence, slots)], minor)))
+        status, made = results.operation(48)
         self._need(status)
-        self.id, self.next, self.slots = made, 0, [1] * slots
+        granted, = struct.unpack_from(">I", made, 44)
+        self.id, self.next, self.slots = made[:16], 0, [1] * min(slots, granted)
         self.asked = {}  # slots by the XIDs of what is under way
-        self._answered(peer, compound([self.sequence(0), op(RECLAIM_COMPLETE, words(0))]))
+        self._answered(peer, compound([self.sequence(0), op(RECLAIM_COMPLETE, words(0))], minor))
         self.slots[0] += 1
 
     def _answered(self, peer, call):
@@ -140,7 +149,7 @@ class Session:
 
     def _need(self, status):
         if status != NFS4_OK:
-            raise ConnectionRefusedError(f"status {status}")
+            raise Refused(status)
 
     def sequence(self, slot, number=None, cache=False):
         return op(SEQUENCE, session_id(self.id), words(self.slots[slot] if number is None else number, slot, slot, name="slot", layer="state"), words(cache, name="cache"))
@@ -164,14 +173,17 @@ class Session:
                 self.slots[slot] += 1
         return well
 
-    def open(self, peer, folder, at, owner=b"owner", how=3):
-        """The stateid of a file that is opened, and made if it is not there."""
+    def try_open(self, peer, folder, at, owner=b"owner", how=3):
+        """The status, and the stateid of a file that is opened, and made if it is not there."""
         results = Results(self._answered(peer, compound([self.sequence(0), putfh(folder), open_by_name(self.clientid, owner, at, how)])))
-        if results.operation(36)[0] == NFS4_OK:
+        if results.operation(SEQUENCE_RESULTS)[0] == NFS4_OK:
             self.slots[0] += 1
         results.operation()
         status, opened = results.operation(16) if results.status == NFS4_OK else (results.status, b"")
-        return opened if status == NFS4_OK else NULL_STATEID
+        return status, opened if status == NFS4_OK else NULL_STATEID
+
+    def open(self, peer, folder, at, owner=b"owner", how=3):
+        return self.try_open(peer, folder, at, owner, how)[1]
 
 
 # -- operations by chance -------------------------------------------------------------------------
