@@ -137,13 +137,12 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
   };
   const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
   if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more))) return false;
-  const std::ptrdiff_t before = signed_size(file.locks);
   // New locks are counted first, so that the client stays known throughout.
   count(owner->client, signed_size(change.come));
   try {
     file.locks.apply(change);
   } catch (...) {
-    count(owner->client, signed_size(file.locks) - before - signed_size(change.come));
+    count(owner->client, -signed_size(change.come));
     throw;
   }
   count(owner->client, -signed_size(change.gone));

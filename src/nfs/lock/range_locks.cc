@@ -75,28 +75,40 @@ RangeLocks::Change RangeLocks::plan(const OwnerPtr& owner, const Range& range,
 }
 
 void RangeLocks::apply(const Change& change) {
-  for (const Held& held : change.gone) erase(held);
-  for (const Held& held : change.come) insert(held);
-  // An owner without locks is none; of one change all are of one owner.
-  if (change.gone.empty()) return;
-  const auto mine = holders_.find(*change.gone.front().owner);
+  if (change.gone.empty() && change.come.empty()) return;
+  const OwnerPtr& owner = (change.come.empty() ? change.gone : change.come).front().owner;
+  Locks fresh;
+  for (const Held& held : change.come) fresh.emplace(held.range.first, held);
+  const auto mine = holders_.try_emplace(owner).first;
+  try {
+    insert_into_indexes(fresh, mine->second);
+  } catch (...) {
+    if (mine->second.empty()) holders_.erase(mine);
+    throw;
+  }
+  // Nothing fails from here on.
+  for (const Held& held : change.gone) erase(held, mine->second);
+  size_ += fresh.size();
+  mine->second.merge(fresh);
+  // An owner without locks is none.
   if (mine->second.empty()) holders_.erase(mine);
 }
 
-void RangeLocks::insert(const Held& held) {
-  Locks& locks = holders_[held.owner];
-  const auto place = locks.emplace(held.range.first, held).first;
+// All of them or, where memory runs out, none.
+void RangeLocks::insert_into_indexes(const Locks& fresh, const Locks& holder) {
+  auto at = fresh.begin();
   try {
-    index_of(held).insert(held.range, &locks);
+    for (; at != fresh.end(); ++at) index_of(at->second).insert(at->second.range, &holder);
   } catch (...) {
-    locks.erase(place);
+    while (at != fresh.begin()) {
+      --at;
+      index_of(at->second).erase(at->second.range, &holder);
+    }
     throw;
   }
-  ++size_;
 }
 
-void RangeLocks::erase(const Held& held) {
-  Locks& locks = holders_.find(*held.owner)->second;
+void RangeLocks::erase(const Held& held, Locks& locks) {
   index_of(held).erase(held.range, &locks);
   locks.erase(held.range.first);
   --size_;

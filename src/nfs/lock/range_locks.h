@@ -63,8 +63,8 @@ class RangeLocks {
 
   // The Change that gives `range` the mode `exclusive`, or none, for this owner.
   Change plan(const OwnerPtr& owner, const Range& range, std::optional<bool> exclusive) const;
-  // Carries out a Change; no other Change came in between. When memory runs out, some new locks are
-  // missing.
+  // Carries out a Change; no other Change came in between. All of it or, where memory runs out,
+  // nothing: an owner who hears of a failure still has the locks that were to be replaced.
   void apply(const Change& change);
 
   // Ends the locks of all owners of which which(owner) is true; yields how many each had.
@@ -103,8 +103,8 @@ class RangeLocks {
 
   static Locks::const_iterator first_that_may_join(const Locks& locks, const Range& range);
   Index& index_of(const Held& held) { return held.exclusive ? exclusive_ : shared_; }
-  void insert(const Held& held);
-  void erase(const Held& held);
+  void insert_into_indexes(const Locks& fresh, const Locks& holder);
+  void erase(const Held& held, Locks& locks);
 
   Holders holders_;
   // The locks of all holders, by mode.
