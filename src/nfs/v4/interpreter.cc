@@ -325,10 +325,10 @@ class Interpreter {
 };
 
 // What the client may not send at all, before any operation is looked at.
-v4::nfsstat4 refusal_of(const OperationList& list) {
+v4::nfsstat4 refusal_of(const OperationList& list, std::uint32_t most) {
   if (list.minor() > kLastMinor) return v4::NFS4ERR_MINOR_VERS_MISMATCH;
   // RFC 7530 13.1.1.10: version 4.0 has no limit to negotiate.
-  const bool too_long = list.minor() == 0 && list.sent() > OperationList::kMaxOperations;
+  const bool too_long = list.minor() == 0 && list.sent() > most;
   return too_long ? v4::NFS4ERR_RESOURCE : v4::NFS4_OK;
 }
 
@@ -351,8 +351,9 @@ class CompoundHandler final : public rpc::Handler {
   Eventual<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
                                const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
     OperationList list;
-    if (!list.decode(arguments) || !chunks_fit(list, arguments, items)) co_return garbage();
-    if (const v4::nfsstat4 refusal = refusal_of(list); refusal != v4::NFS4_OK) {
+    const std::uint32_t most = shared_.options.clients.fore.max_operations;
+    if (!list.decode(arguments, most) || !chunks_fit(list, arguments, items)) co_return garbage();
+    if (const v4::nfsstat4 refusal = refusal_of(list, most); refusal != v4::NFS4_OK) {
       Results(encoder, list.tag()).finish(refusal);
       co_return kEncoded;
     }

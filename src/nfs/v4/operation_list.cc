@@ -15,12 +15,12 @@ OperationList::~OperationList() {
     if (entry.arguments != nullptr) entry.row->destroy(entry.arguments);
 }
 
-bool OperationList::decode(xdr::Decoder& decoder) {
+bool OperationList::decode(xdr::Decoder& decoder, std::uint32_t most) {
   const std::uint32_t begin = decoder.position();
   if (!decoder.inline_opaque(tag_, v4::NFS4_OPAQUE_LIMIT) || !decoder.u32(minor_) ||
       !decoder.count(sent_, xdr::kUnbounded, 4))
     return false;
-  const std::uint32_t decoded = std::min(sent_, kMaxOperations);
+  const std::uint32_t decoded = std::min(sent_, most);
   for (std::uint32_t i = 0; i < decoded; ++i) {
     Entry& entry = entries_.emplace_back();
     decode_one(decoder, entry);

@@ -11,9 +11,6 @@ namespace stag::nfs::nfs4 {
 
 class OperationList {
  public:
-  // RFC 8881 18.36.3, ca_maxoperations; and without a session.
-  static constexpr std::uint32_t kMaxOperations = 64;
-
   struct Entry {
     std::uint32_t number = 0;        // as the results name it
     const Operation* row = nullptr;  // null: `refusal` is all there is to say
@@ -25,9 +22,10 @@ class OperationList {
   OperationList(const OperationList&) = delete;
   ~OperationList();
 
-  // Reads tag, minor version and operations. False: not even their number could be read. The first
-  // operation that is malformed or unknown is the last one, with its refusal.
-  bool decode(xdr::Decoder& decoder);
+  // Reads tag, minor version and the first `most` operations. False: not even their number could be
+  // read. The first operation that is malformed or unknown is the last one, with its refusal. A
+  // COMPOUND of more than `most` is to be refused: no session grants so many.
+  bool decode(xdr::Decoder& decoder, std::uint32_t most);
 
   // Refers to the Call's message, as sample() does.
   Bytes tag() const { return tag_; }
