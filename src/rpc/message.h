@@ -182,6 +182,7 @@ struct ReplyRoom {
 
   std::uint64_t inline_max = kUnlimited;  // in one inline message, record or datagram
   std::uint64_t chunk_max = 0;            // in the Call's Reply chunk (RFC 8166 3.5.3)
+  std::uint32_t write_chunks = 0;         // of the Call
 
   std::uint64_t max() const { return inline_max > chunk_max ? inline_max : chunk_max; }
 };

@@ -6,9 +6,27 @@ namespace stag::rpc {
 
 std::uint64_t CallContext::results_max() const {
   const std::uint64_t capacity = call_.reply_room.max();
-  std::uint64_t header = oncrpc::kReplyHeaderSize;
-  if (authentication_.protection != nullptr) header += authentication_.protection->reply_overhead();
-  return capacity - std::min(capacity, header);
+  return capacity - std::min<std::uint64_t>(capacity, reply_header_size());
+}
+
+// RFC 8166 8.2.2.3: of results that are transformed none is reduced.
+std::uint32_t CallContext::write_chunks() const {
+  const Protection* const protection = authentication_.protection.get();
+  return protection != nullptr && protection->transforms() ? 0 : call_.reply_room.write_chunks;
+}
+
+std::uint32_t CallContext::reply_header_size() const {
+  const Protection* const protection = authentication_.protection.get();
+  return oncrpc::kReplyHeaderSize + (protection == nullptr ? 0 : protection->reply_overhead());
+}
+
+std::uint64_t CallContext::call_size() const {
+  std::uint64_t size = call_.payload.size();
+  for (std::size_t i = 0; i < call_.items.size(); ++i) {
+    const std::size_t length = call_.items.bytes(i).size();
+    size += length + xdr_pad(length);
+  }
+  return size;
 }
 
 ReplayKey CallContext::replay_key() const {

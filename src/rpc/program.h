@@ -70,6 +70,14 @@ class CallContext {
   // Bytes of the longest results that the Reply can carry, without the data that Write chunks take.
   // The transport answers a Call whose results are longer with an error of its own.
   std::uint64_t results_max() const;
+  // So many eligible items of the results may travel without the Reply, in Write chunks.
+  std::uint32_t write_chunks() const;
+  // Bytes of an accepted Reply beside its results: the RPC header with the verifier, and what the
+  // protection of the Call adds.
+  std::uint32_t reply_header_size() const;
+  // Bytes of the whole Call, as a record of TCP would have it: RPC header, credential, verifier and
+  // protection count, and arguments count that came in Read chunks.
+  std::uint64_t call_size() const;
   // The key of this Call in a ReplayCache: the same for every transmission of the Call, different
   // for every other Call.
   ReplayKey replay_key() const;

@@ -140,7 +140,8 @@ inline IncomingCall& Responder::free_call() {
   return *free_.back();
 }
 
-inline void Responder::take_call(IncomingCall& call, const Header& header, std::size_t inline_bytes) {
+inline void Responder::take_call(IncomingCall& call, const Header& header,
+                                 std::size_t inline_bytes) {
   call.state_ = State::Waiting;
   call.header_.xid = header.xid;
   call.charge_ = inline_bytes > kSmallStream ? inline_bytes : 0;
@@ -263,6 +264,7 @@ void Responder::deliver(IncomingCall& call, Bytes payload) {
   const std::uint32_t header = header_size(call.header_.write_list, call.header_.reply_chunk);
   arrival.inline_reply_max =
       settings_.reply_threshold > header ? settings_.reply_threshold - header : 0;
+  arrival.write_chunks = static_cast<std::uint32_t>(call.header_.write_list.size());
   if (call.header_.reply_chunk)
     arrival.reply_chunk_max = total_length(call.header_.reply_chunk->segments);
   sink_.deliver_call(call, arrival);

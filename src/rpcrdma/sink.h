@@ -61,6 +61,7 @@ struct CallArrival {
   std::span<const ArrivedItem> items;  // by Position; all Reads are done
   std::uint32_t inline_reply_max = 0;  // bytes of reply stream that can go inline
   std::uint64_t reply_chunk_max = 0;   // bytes of reply stream the Reply chunk can take
+  std::uint32_t write_chunks = 0;      // for eligible results, in their order
 };
 
 class Sink {

@@ -122,6 +122,14 @@ void Encoder::rewind(const Mark& to) {
   error_ = to.error;
 }
 
+std::uint64_t Encoder::bytes_of_items(std::uint32_t places) const {
+  std::uint64_t bytes = 0;
+  if (places == 0) return bytes;
+  for (const Item& item : items_)
+    if (item.id != kNoItem && item.ordinal < places) bytes += item.length + xdr_pad(item.length);
+  return bytes;
+}
+
 void Encoder::patch_u32(std::uint32_t offset, std::uint32_t value) {
   std::uint32_t in_head = offset;
   for (const Item& item : items_) {

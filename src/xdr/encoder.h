@@ -99,6 +99,8 @@ class Encoder {
 
   // Bytes of the complete stream so far: the position of the next byte.
   std::uint32_t position() const { return static_cast<std::uint32_t>(used_) + referenced_; }
+  // Bytes of these that are data and padding of the first `places` watched items.
+  std::uint64_t bytes_of_items(std::uint32_t places) const;
   // Overwrites the word at `offset` of the complete stream, which was written and lies in the head.
   void patch_u32(std::uint32_t offset, std::uint32_t value);
 

@@ -427,6 +427,29 @@ TEST_P(Nfs4Wire, makes_no_Reply_longer_than_the_session_allows) {
   }
 }
 
+TEST_P(Nfs4Wire, ends_a_COMPOUND_where_its_results_would_not_go_into_the_Reply) {
+  const v4::nfs_fh4 there = file("file", letters(4000));
+  connect(1024);
+  constexpr std::uint32_t kOnlySet =
+      1u << (v4::FATTR4_TIME_ACCESS_SET - 32) | 1u << (v4::FATTR4_TIME_MODIFY_SET - 32);
+  const Op all = getattr({~(1u << v4::FATTR4_ACL), ~kOnlySet});
+  const std::vector<Op> asks = {putfh(there), write("after"), all, all, all, all, all, all};
+  for (const bool chunk : {false, true}) {
+    const Chunks chunks = chunk ? Chunks{.reply_chunk = {1100}} : Chunks{};
+    const WireReply later = run(asks, chunks);
+    ASSERT_TRUE(later.decoded) << "not RDMA_ERROR, after the WRITE was done";
+    EXPECT_EQ(later.results.status, v4::NFS4ERR_REP_TOO_BIG);
+    EXPECT_GT(later.results.resarray.size(), 3u);
+    const WireReply first = peer_->call({"", 0, asks}, chunks);
+    ASSERT_TRUE(first.decoded);
+    EXPECT_EQ(first.results.status, v4::NFS4ERR_RESOURCE);
+  }
+  // What goes into Write chunks takes nothing of it.
+  const WireReply reply = run({putfh(there), read(4000), write("again")}, {.write_list = {{4000}}});
+  ASSERT_TRUE(reply.decoded);
+  EXPECT_EQ(reply.results.status, v4::NFS4_OK);
+}
+
 // Long messages carry what the inline threshold does not.
 TEST_P(Nfs4Wire, grants_the_same_session_whatever_the_inline_threshold) {
   const v4::channel_attrs4 wanted{0, 4u << 20, 4u << 20, 4096, 16, 16, {}};

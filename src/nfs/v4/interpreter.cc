@@ -4,6 +4,7 @@
 
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/compound/machine_credential.h"
+#include "nfs/v4/compound_results.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
@@ -15,58 +16,11 @@ namespace {
 using rpc::CallContext;
 using rpc::HandlerOutcome;
 
-// Number and status of an operation's result.
-constexpr std::uint32_t kOperationHeader = 8;
-
 constexpr HandlerOutcome kEncoded{.status = {}, .drop = false, .encoded = true};
 
 HandlerOutcome garbage() {
   return {oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
 }
-
-// COMPOUND4res as it grows: status and count are written over when they are known.
-class Results {
- public:
-  Results(xdr::Encoder& encoder, Bytes tag) : encoder_(encoder), status_at_(encoder.position()) {
-    encoder.u32(v4::NFS4_OK);
-    encoder.opaque(xdr::kNoItem, tag);
-    count_at_ = encoder.position();
-    encoder.u32(0);
-  }
-
-  xdr::Encoder& begin(std::uint32_t number) {
-    before_ = encoder_.mark();
-    encoder_.u32(number);
-    ++count_;
-    return encoder_;
-  }
-  // In place of what the operation encoded.
-  void replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status) {
-    encoder_.rewind(before_);
-    encoder_.u32(number);
-    if (row != nullptr && row->refuse != nullptr)
-      row->refuse(encoder_, status);
-    else
-      encoder_.u32(status);
-    if (row != nullptr) pass_over(*row);
-  }
-  // RFC 8267 6.4.1: the Write chunk of an item that is not there is not for the next one.
-  void pass_over(const Operation& row) {
-    if (row.item != xdr::kNoItem) encoder_.absent(row.item);
-  }
-  void finish(v4::nfsstat4 status) {
-    encoder_.patch_u32(status_at_, static_cast<std::uint32_t>(status));
-    encoder_.patch_u32(count_at_, count_);
-  }
-  std::uint32_t size() const { return encoder_.position() - status_at_; }
-
- private:
-  xdr::Encoder& encoder_;
-  std::uint32_t status_at_;
-  std::uint32_t count_at_ = 0;
-  std::uint32_t count_ = 0;
-  xdr::Encoder::Mark before_{};
-};
 
 // 18.16.3: the claims that name a file in the directory that is the current filehandle.
 bool opens_by_name(const v4::OPEN4args& args) {
@@ -177,24 +131,10 @@ v4::nfsstat4 in_version(std::uint32_t minor, v4::nfsstat4 status) {
   return minor == 0 && status == v4::NFS4ERR_WRONG_TYPE ? v4::NFS4ERR_INVAL : status;
 }
 
-// Bytes of results that reach the client, and how they are refused beyond that.
-struct Limit {
-  std::uint64_t bytes = 0;
-  v4::nfsstat4 status = v4::NFS4ERR_REP_TOO_BIG;
-};
-
-Limit limit_of(const Compound& compound, const CallContext& call) {
-  Limit limit{call.results_max()};
-  if (compound.minor() == 0) limit.status = v4::NFS4ERR_RESOURCE;
-  const OccupiedSlot* slot = compound.slot();
-  if (slot == nullptr) return limit;
-  const auto results = [](std::uint32_t reply) -> std::uint64_t {
-    return reply < oncrpc::kReplyHeaderSize ? 0 : reply - oncrpc::kReplyHeaderSize;
-  };
-  limit.bytes = std::min(limit.bytes, results(slot->response_max));
-  if (slot->cache_this && results(slot->cached_max) < limit.bytes)
-    limit = {results(slot->cached_max), v4::NFS4ERR_REP_TOO_BIG_TO_CACHE};
-  return limit;
+// Bytes of the shortest result that an operation may have: its refusal.
+std::uint32_t least_result(const OperationList::Entry& entry) {
+  constexpr std::uint32_t kNoAttributes = 4;  // SETATTR tells with every status which ones it set
+  return kOperationHeader + (entry.number == v4::OP_SETATTR ? kNoAttributes : 0);
 }
 
 // Runs the operations of a COMPOUND and encodes their results.
@@ -206,7 +146,7 @@ class Interpreter {
         call_(call),
         list_(list),
         cleanup_(compound, list),
-        limit_(limit_of(compound, call)),
+        limits_(compound, call),
         results_(encoder, list.tag()),
         observer_(observer) {}
 
@@ -287,26 +227,27 @@ class Interpreter {
       compound_.set_security(cleanup_.any()
                                  ? Compound::Security::Deferred
                                  : security_of(list_.entries(), index, compound_.minor()));
-    const std::uint64_t used = std::uint64_t{results_.size()} + kOperationHeader;
-    compound_.set_results_left(limit_.bytes > used ? limit_.bytes - used : 0);
-    return entry.row->modifies_with > compound_.results_left() ? limit_.status : v4::NFS4_OK;
+    const std::int64_t besides = kOperationHeader + least_after(index);
+    const std::int64_t left = limits_.left(results_) - besides;
+    compound_.set_results_left(left > 0 ? static_cast<std::uint64_t>(left) : 0);
+    const std::uint32_t modifies_with = entry.row->modifies_with;
+    return modifies_with == 0 ? v4::NFS4_OK : limits_.refusal(results_, besides + modifies_with);
+  }
+  // Bytes that the operation behind this one needs for its refusal.
+  std::uint32_t least_after(std::size_t index) const {
+    const auto& entries = list_.entries();
+    return index + 1 < entries.size() ? least_result(entries[index + 1]) : 0;
   }
 
-  // RFC 8881 2.10.6.4: a result that is too long for the session is taken back. That of a modifying
-  // operation was known to fit.
+  // RFC 8881 2.10.6.4: a result that is too long for the session is taken back, as is one that is
+  // too long for the chunks of the Call, for which a transport would answer with an error of its
+  // own. That of a modifying operation was known to fit.
   v4::nfsstat4 after(const OperationList::Entry& entry, v4::nfsstat4 status) {
-    if (const v4::nfsstat4 known = in_version(compound_.minor(), status); known != status) {
-      results_.replace(entry.number, entry.row, known);
-      return known;
-    }
-    const OccupiedSlot* slot = compound_.slot();
-    if (slot == nullptr || entry.row->modifies_with != 0) return status;
-    const std::uint64_t cached =
-        slot->cache_this ? std::uint64_t{slot->cached_max} : slot->response_max;
-    const std::uint64_t size = std::uint64_t{results_.size()} + oncrpc::kReplyHeaderSize;
-    if (size <= slot->response_max && size <= cached) return status;
-    const v4::nfsstat4 too_big =
-        size > slot->response_max ? v4::NFS4ERR_REP_TOO_BIG : v4::NFS4ERR_REP_TOO_BIG_TO_CACHE;
+    const v4::nfsstat4 known = in_version(compound_.minor(), status);
+    if (known == status && entry.row->modifies_with != 0) return status;
+    const std::int64_t more = known == v4::NFS4_OK ? least_after(next_) : 0;
+    const v4::nfsstat4 too_big = known == status ? limits_.refusal(results_, more) : known;
+    if (too_big == v4::NFS4_OK || too_big == status) return status;
     results_.replace(entry.number, entry.row, too_big);
     return too_big;
   }
@@ -315,7 +256,7 @@ class Interpreter {
   CallContext& call_;
   const OperationList& list_;
   const MachineCleanup cleanup_;
-  const Limit limit_;
+  const ResultLimits limits_;
   Results results_;
   std::size_t next_ = 0;
   bool runs_ = false;  // the operation that is next, unless it was refused
@@ -327,7 +268,7 @@ class Interpreter {
 // What the client may not send at all, before any operation is looked at.
 v4::nfsstat4 refusal_of(const OperationList& list, std::uint32_t most) {
   if (list.minor() > kLastMinor) return v4::NFS4ERR_MINOR_VERS_MISMATCH;
-  // RFC 7530 13.1.1.10: version 4.0 has no limit to negotiate.
+  // RFC 7530 13.1.3.4: version 4.0 has no limit to negotiate.
   const bool too_long = list.minor() == 0 && list.sent() > most;
   return too_long ? v4::NFS4ERR_RESOURCE : v4::NFS4_OK;
 }

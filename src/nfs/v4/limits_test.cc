@@ -1,6 +1,7 @@
 // What a COMPOUND and its results may be at most: operations and bytes (RFC 8881 2.10.6.4, 18.36.3;
-// RFC 7530 13.1.1.10).
+// RFC 7530 13.1.3.4).
 #include "testing/nfs/nfs4_fixture.h"
+#include "testing/toy_security.h"
 
 namespace stag::nfs::nfs4 {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 using namespace stag::testing;
 
 constexpr std::uint32_t kOperations = 100;
+const v4::channel_attrs4 kWide{0, 1 << 20, 1 << 20, 4096, kOperations, 16, {}};
 
 class Nfs4Limits : public Nfs4Served {
  protected:
@@ -60,6 +62,128 @@ TEST_F(Nfs4Limits, are_the_servers_where_version_4_0_has_none_to_negotiate) {
   const Res refused = compound(operations, 0);
   EXPECT_EQ(refused.status, v4::NFS4ERR_RESOURCE);
   EXPECT_TRUE(refused.resarray.empty());
+}
+
+// RFC 8881 18.36.3: the whole request, RPC header and credential included, as a record of TCP has
+// it.
+TEST_F(Nfs4Limits, of_a_request_count_its_RPC_header_and_what_came_in_chunks) {
+  constexpr std::size_t kMost = 400;
+  make_session({0, kMost, 1 << 20, 0, kOperations, 16, {}});
+  int taken = 0, refused = 0;
+  for (const bool in_chunks : {false, true})
+    for (std::size_t length = 160; length < 300; length += 4) {
+      const std::vector<Op> operations = {sequence(), putrootfh(),
+                                          write_op({}, 0, std::string(length, 'x'))};
+      channel_.reduce = in_chunks;
+      const v4::nfsstat4 status = compound(operations).status;
+      channel_.reduce = false;
+      const std::size_t size = channel_.last_call.size() + (in_chunks ? length : 0);
+      EXPECT_EQ(status == v4::NFS4ERR_REQ_TOO_BIG, size > kMost) << size;
+      if (status == v4::NFS4ERR_REQ_TOO_BIG) --sequenceid_;
+      ++(status == v4::NFS4ERR_REQ_TOO_BIG ? refused : taken);
+    }
+  EXPECT_GT(taken, 2);
+  EXPECT_GT(refused, 2);
+}
+
+// A transport would answer a Reply that it cannot carry with an error of its own, after all
+// operations have run.
+TEST_F(Nfs4Limits, of_a_Reply_are_what_the_transport_can_bring_back) {
+  constexpr std::size_t kMost = 300;
+  make_session(kWide);
+  for (const std::uint32_t minor : {0u, 1u}) {
+    const v4::nfsstat4 too_big = minor == 0 ? v4::NFS4ERR_RESOURCE : v4::NFS4ERR_REP_TOO_BIG;
+    std::size_t longest = 0;
+    for (std::size_t n = 1; n < 40; ++n) {
+      std::vector<Op> operations(n, putrootfh());
+      if (minor != 0) operations.insert(operations.begin(), sequence());
+      channel_.reply_room = {.inline_max = kMost};
+      const Res results = compound(std::move(operations), minor);
+      channel_.reply_room = {};
+      longest = std::max<std::size_t>(longest, channel_.last_reply.size());
+      EXPECT_LE(channel_.last_reply.size(), kMost) << n;
+      EXPECT_EQ(results.status, results.resarray.size() < n ? too_big : results.status) << n;
+      EXPECT_TRUE(results.status == v4::NFS4_OK || results.status == too_big) << results.status;
+    }
+    EXPECT_GT(longest, kMost - 20);
+  }
+}
+
+TEST_F(Nfs4Limits, of_a_Reply_leave_out_what_its_Write_chunks_take) {
+  make_session(kWide);
+  const Opened file = create("file");
+  const Op read = read_op(file.stateid, 0, 5000);
+  ASSERT_EQ(run({putfh(file.handle), write_op(file.stateid, 0, std::string(5000, 'x'))}).status,
+            v4::NFS4_OK);
+  v4::SETATTR4args set;
+  set.stateid = file.stateid;
+  const auto ends = [&](std::uint32_t chunks, std::vector<Op> operations) {
+    operations.insert(operations.begin(), putfh(file.handle));
+    channel_.reply_room = {.inline_max = 500, .chunk_max = 0, .write_chunks = chunks};
+    const Res results = run(std::move(operations));
+    channel_.reply_room = {};
+    return std::pair(results.status, results.resarray.size());
+  };
+  const Op setattr = op(v4::OP_SETATTR, &Op::opsetattr, set);
+  EXPECT_EQ(ends(1, {read, setattr, getfh()}), std::pair(v4::NFS4_OK, std::size_t{4}));
+  EXPECT_EQ(ends(0, {read, setattr}), std::pair(v4::NFS4ERR_REP_TOO_BIG, std::size_t{2}));
+  EXPECT_EQ(ends(1, {read, read, getfh()}), std::pair(v4::NFS4ERR_REP_TOO_BIG, std::size_t{3}));
+  EXPECT_EQ(ends(2, {read, read, getfh()}), std::pair(v4::NFS4_OK, std::size_t{4}));
+}
+
+// A refusal is a result, too.
+TEST_F(Nfs4Limits, of_a_Reply_leave_room_for_the_refusal_of_the_operation_that_is_next) {
+  make_session(kWide);
+  for (std::uint64_t room = 150; room < 250; room += 4) {
+    const std::vector<Op> operations = {
+        putrootfh(), getfh(), getattr({1u << v4::FATTR4_TYPE | 1u << v4::FATTR4_CHANGE}),
+        op(v4::OP_SETATTR, &Op::opsetattr, v4::SETATTR4args{}), getfh()};
+    channel_.reply_room = {.inline_max = room};
+    run(operations);
+    channel_.reply_room = {};
+    EXPECT_LE(channel_.last_reply.size(), room);
+  }
+}
+
+class Nfs4SealedLimits : public Nfs4Limits {
+ protected:
+  void SetUp() override {
+    server_.add(std::make_unique<ToyAuthenticator>(true));
+    credentials_ = rpc::Credentials::secured(std::make_shared<ToySecurity>("somebody", true));
+  }
+};
+
+TEST_F(Nfs4SealedLimits, of_a_request_count_what_protects_it) {
+  constexpr std::size_t kMost = 300;
+  make_session({0, kMost, 1 << 20, 0, kOperations, 16, {}});
+  int refused = 0;
+  for (std::size_t n = 1; n < 60; ++n) {
+    const v4::nfsstat4 status = run(std::vector<Op>(n, putrootfh())).status;
+    const bool too_big = channel_.last_call.size() > kMost;
+    EXPECT_EQ(status, too_big ? v4::NFS4ERR_REQ_TOO_BIG : v4::NFS4_OK) << n;
+    if (too_big) --sequenceid_, ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(Nfs4SealedLimits, of_a_Reply_count_what_protects_it) {
+  constexpr std::size_t kMost = 300;
+  for (const std::uint32_t cached : {0u, 200u}) {
+    make_session({0, 1 << 20, kMost, cached, kOperations, 16, {}});
+    const std::size_t most = cached == 0 ? kMost : cached;
+    const v4::nfsstat4 too_big =
+        cached == 0 ? v4::NFS4ERR_REP_TOO_BIG : v4::NFS4ERR_REP_TOO_BIG_TO_CACHE;
+    std::size_t longest = 0;
+    for (std::size_t n = 1; n < 40; ++n) {
+      std::vector<Op> operations(n, putrootfh());
+      operations.insert(operations.begin(), sequence(cached != 0));
+      const v4::nfsstat4 status = compound(operations).status;
+      longest = std::max<std::size_t>(longest, channel_.last_reply.size());
+      EXPECT_LE(channel_.last_reply.size(), most) << n;
+      EXPECT_TRUE(status == v4::NFS4_OK || status == too_big) << status;
+    }
+    EXPECT_GT(longest, most - 20);
+  }
 }
 
 class Nfs4FewOperations : public Nfs4Limits {

@@ -16,7 +16,6 @@ OperationList::~OperationList() {
 }
 
 bool OperationList::decode(xdr::Decoder& decoder, std::uint32_t most) {
-  const std::uint32_t begin = decoder.position();
   if (!decoder.inline_opaque(tag_, v4::NFS4_OPAQUE_LIMIT) || !decoder.u32(minor_) ||
       !decoder.count(sent_, xdr::kUnbounded, 4))
     return false;
@@ -27,7 +26,6 @@ bool OperationList::decode(xdr::Decoder& decoder, std::uint32_t most) {
     if (i == 0) sample_ = decoder.ahead().first(std::min(decoder.remaining(), kSample));
     if (entry.refusal != v4::NFS4_OK) break;
   }
-  size_ = decoder.position() - begin;
   return true;
 }
 

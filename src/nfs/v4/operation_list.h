@@ -34,8 +34,6 @@ class OperationList {
   std::uint32_t sent() const { return sent_; }
   using Entries = InlineVector<Entry, 16>;
   const Entries& entries() const { return entries_; }
-  // Bytes of the arguments.
-  std::uint32_t size() const { return size_; }
   // The first bytes behind the first operation: what another request with the same SEQUENCE would
   // most likely differ in.
   Bytes sample() const { return sample_; }
@@ -48,7 +46,6 @@ class OperationList {
   Bytes tag_;
   std::uint32_t minor_ = 0;
   std::uint32_t sent_ = 0;
-  std::uint32_t size_ = 0;
   Bytes sample_;
   Entries entries_;
 };

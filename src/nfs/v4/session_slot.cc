@@ -1,5 +1,6 @@
 #include "nfs/v4/session_slot.h"
 
+#include <algorithm>
 #include <functional>
 #include <span>
 
@@ -38,7 +39,8 @@ state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUEN
   to.highest_slotid = args.sa_highest_slotid;
   to.cachethis = args.sa_cachethis;
   to.operations = list.sent();
-  to.request_size = list.size();
+  to.request_size = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(compound.admission().call().call_size(), ~std::uint32_t{0}));
   to.fingerprint = hash.finish();
   return to;
 }

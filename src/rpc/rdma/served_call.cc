@@ -15,7 +15,7 @@ MutableBytes ServedCall::buffer(std::uint32_t item) {
 }
 
 void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload) {
-  call_.reply_room = {arrival.inline_reply_max, arrival.reply_chunk_max};
+  call_.reply_room = {arrival.inline_reply_max, arrival.reply_chunk_max, arrival.write_chunks};
   call_.close = Reason::None;
   std::size_t first = 0;
   if (arrival.long_call) {

@@ -1,0 +1,73 @@
+#include "nfs/v4/compound_results.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stag::nfs::nfs4 {
+
+namespace {
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+Results::Results(xdr::Encoder& encoder, Bytes tag)
+    : encoder_(encoder), status_at_(encoder.position()) {
+  encoder.u32(v4::NFS4_OK);
+  encoder.opaque(xdr::kNoItem, tag);
+  count_at_ = encoder.position();
+  encoder.u32(0);
+}
+
+xdr::Encoder& Results::begin(std::uint32_t number) {
+  before_ = encoder_.mark();
+  encoder_.u32(number);
+  ++count_;
+  return encoder_;
+}
+
+void Results::replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status) {
+  encoder_.rewind(before_);
+  encoder_.u32(number);
+  if (row != nullptr && row->refuse != nullptr)
+    row->refuse(encoder_, status);
+  else
+    encoder_.u32(status);
+  if (row != nullptr) pass_over(*row);
+}
+
+void Results::finish(v4::nfsstat4 status) {
+  encoder_.patch_u32(status_at_, static_cast<std::uint32_t>(status));
+  encoder_.patch_u32(count_at_, count_);
+}
+
+ResultLimits::ResultLimits(const Compound& compound, const rpc::CallContext& call)
+    : reply_max_(kUnlimited),
+      kept_max_(kUnlimited),
+      room_(static_cast<std::int64_t>(std::min<std::uint64_t>(call.results_max(), kUnlimited))),
+      write_chunks_(call.write_chunks()),
+      too_big_(compound.minor() == 0 ? v4::NFS4ERR_RESOURCE : v4::NFS4ERR_REP_TOO_BIG) {
+  const OccupiedSlot* const slot = compound.slot();
+  if (slot == nullptr) return;
+  // RFC 8881 18.36.3: what a session allows counts RPC header, verifier and protection, too.
+  const std::int64_t header = call.reply_header_size();
+  reply_max_ = slot->response_max - header;
+  if (slot->cache_this) kept_max_ = slot->cached_max - header;
+}
+
+std::int64_t ResultLimits::reply_left(const Results& results) const {
+  const std::int64_t size = results.size();
+  const auto apart = static_cast<std::int64_t>(results.size_apart(write_chunks_));
+  return std::min(reply_max_ - size, room_ - (size - apart));
+}
+
+std::int64_t ResultLimits::left(const Results& results) const {
+  return std::min(reply_left(results), kept_max_ - results.size());
+}
+
+v4::nfsstat4 ResultLimits::refusal(const Results& results, std::int64_t bytes) const {
+  if (bytes > reply_left(results)) return too_big_;
+  return bytes > kept_max_ - results.size() ? v4::NFS4ERR_REP_TOO_BIG_TO_CACHE : v4::NFS4_OK;
+}
+
+}  // namespace stag::nfs::nfs4

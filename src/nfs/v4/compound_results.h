@@ -1,0 +1,64 @@
+// The results of one COMPOUND as they grow (COMPOUND4res), and how long they may become.
+#pragma once
+
+#include <cstdint>
+
+#include "nfs/v4/operation.h"
+#include "xdr/encoder.h"
+
+namespace stag::nfs::nfs4 {
+
+// Number and status of an operation's result.
+inline constexpr std::uint32_t kOperationHeader = 8;
+
+// Status and count are written over when they are known.
+class Results {
+ public:
+  Results(xdr::Encoder& encoder, Bytes tag);
+
+  xdr::Encoder& begin(std::uint32_t number);
+  // In place of what the operation encoded.
+  void replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status);
+  // RFC 8267 6.4.1: the Write chunk of an item that is not there is not for the next one.
+  void pass_over(const Operation& row) {
+    if (row.item != xdr::kNoItem) encoder_.absent(row.item);
+  }
+  void finish(v4::nfsstat4 status);
+  std::uint32_t size() const { return encoder_.position() - status_at_; }
+  // Bytes of these that go apart where a Call has so many Write chunks.
+  std::uint64_t size_apart(std::uint32_t write_chunks) const {
+    return encoder_.bytes_of_items(write_chunks);
+  }
+
+ private:
+  xdr::Encoder& encoder_;
+  std::uint32_t status_at_;
+  std::uint32_t count_at_ = 0;
+  std::uint32_t count_ = 0;
+  xdr::Encoder::Mark before_{};
+};
+
+// What the client's session allows, and what the transport can bring back for this Call.
+class ResultLimits {
+ public:
+  // Of the COMPOUND whose SEQUENCE, if any, has run.
+  ResultLimits(const Compound& compound, const rpc::CallContext& call);
+
+  // Bytes by which the results may grow; negative when they are too long.
+  std::int64_t left(const Results& results) const;
+  // Why they may not grow by so many bytes, negative when they shall shrink; NFS4_OK: they may.
+  v4::nfsstat4 refusal(const Results& results, std::int64_t bytes) const;
+
+ private:
+  std::int64_t reply_left(const Results& results) const;
+
+  // Bytes of results: in the whole Reply, in one that is kept for a retry, and without what Write
+  // chunks take.
+  std::int64_t reply_max_;
+  std::int64_t kept_max_;
+  std::int64_t room_;
+  std::uint32_t write_chunks_;
+  v4::nfsstat4 too_big_;
+};
+
+}  // namespace stag::nfs::nfs4
