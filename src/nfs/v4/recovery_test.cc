@@ -69,6 +69,11 @@ class Start : public stag::testing::Nfs4Served {
     session_ = made.resarray[0].opcreate_session().csr_resok4().csr_sessionid;
     sequenceid_ = 0;
   }
+  std::uint32_t status_flags() {
+    const Res results = compound({sequence(), stag::testing::putrootfh()});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    return results.resarray.at(0).opsequence().sr_resok4().sr_status_flags;
+  }
   v4::nfsstat4 lock(const Opened& file, bool reclaim) {
     v4::LOCK4args args{v4::WRITE_LT, reclaim, 0, 10, {}};
     args.locker.new_lock_owner = true;
@@ -170,6 +175,22 @@ TEST_F(Nfs4Restart, names_of_the_time_before_are_stale_client_IDs_bad_sessions_a
   second.loop_.pass(kGraceTime);
   EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
   EXPECT_EQ(second.lock(opened, false), v4::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Nfs4Restart, a_recorded_client_is_told_until_RECLAIM_COMPLETE_that_it_must_reclaim) {
+  Start& first = start();
+  first.set_up_session();
+  EXPECT_EQ(first.status_flags(), 0u);
+  opened_ = first.create("file");
+  Start& second = start();
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.status_flags(), v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
+  ASSERT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+  EXPECT_EQ(second.status_flags(), v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
+  ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(second.status_flags(), 0u);
+  second.set_up_session("another", false);
+  EXPECT_EQ(second.status_flags(), 0u) << "it had nothing";
 }
 
 TEST_F(Nfs4Restart, a_recorded_client_reclaims_its_opens_and_locks) {

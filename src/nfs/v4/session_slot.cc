@@ -45,6 +45,13 @@ state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUEN
   return to;
 }
 
+// RFC 8881 18.46.3: from a restart of the server, or of the one whose clients were adopted, until
+// RECLAIM_COMPLETE. Set for nobody else: Linux's client, which looks at it where no recovery is in
+// progress, would take it for another restart.
+bool must_reclaim(const state::Life& life) {
+  return life.may_reclaim.load() && !life.reclaim_complete.load();
+}
+
 v4::SEQUENCE4res to_result(const v4::SEQUENCE4args& args, const state::Sequenced& sequenced) {
   v4::SEQUENCE4res result;
   v4::SEQUENCE4resok& ok = result.sr_resok4();
@@ -54,6 +61,7 @@ v4::SEQUENCE4res to_result(const v4::SEQUENCE4args& args, const state::Sequenced
   ok.sr_highest_slotid = sequenced.highest_slotid;
   ok.sr_target_highest_slotid = sequenced.target_highest_slotid;
   ok.sr_status_flags = sequenced.status_flags;
+  if (must_reclaim(*sequenced.life)) ok.sr_status_flags |= v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
   return result;
 }
 
