@@ -122,11 +122,13 @@ struct ReplayCache::Waiter {
   std::coroutine_handle<> handle;
   Admitted admitted;
 
-  // Without memory for the results the waiter drops its Call.
+  // A client of version 4 of NFS waits for ever for a Call that is dropped while its connection is
+  // there (RFC 7530 3.1.1): without memory for the results it is told so.
   void resume_with(Admission admission, const CallResults* results) noexcept {
     admitted.admission = admission;
     if (results != nullptr && !copy_to(admitted.results, *results))
-      admitted.admission = Admission::Drop;
+      admitted.results.emplace(oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR),
+                               xdr::Stream{});
     loop->post([handle = handle] { handle.resume(); });
   }
 };

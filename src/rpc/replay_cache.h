@@ -65,8 +65,8 @@ class ReplayCache {
 
   enum class Admission : std::uint8_t {
     Run,     // the Call is new: the caller runs it and calls finish() exactly once
-    Replay,  // the Call has run before: `results` has its results
-    Drop,    // a newer duplicate has taken this one's place, or the first run gave no answer
+    Replay,  // the Call has run before: `results` has its results, or SYSTEM_ERR
+    Drop,    // a newer duplicate has taken this one's place, or the first run was dropped itself
   };
   struct Admitted {
     Admission admission = Admission::Run;

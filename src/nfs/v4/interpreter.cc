@@ -326,29 +326,29 @@ class CompoundHandler final : public rpc::Handler {
   }
   Task<HandlerOutcome> run_outside(Compound& compound, CallContext& call, const OperationList& list,
                                    xdr::Encoder& encoder) {
-    if (must_run_once(list)) {
-      const bool ran = co_await run_once(compound, call, list, encoder);
-      co_return HandlerOutcome{.status = {}, .drop = !ran, .encoded = true};
-    }
+    if (must_run_once(list)) co_return co_await run_once(compound, call, list, encoder);
     Interpreter interpreter(compound, call, list, encoder, observer_);
     co_await interpreter.run(nullptr);
     co_return kEncoded;
   }
-  // Version 4.0: a retransmission gets the results of the first run. False: it is to be dropped.
-  Task<bool> run_once(Compound& compound, CallContext& call, const OperationList& list,
-                      xdr::Encoder& encoder) {
+  // Version 4.0: a retransmission gets the results of the first run. It is dropped where a later
+  // one came, for its client has given up the connection of this one (RFC 7530 3.1.1).
+  Task<HandlerOutcome> run_once(Compound& compound, CallContext& call, const OperationList& list,
+                                xdr::Encoder& encoder) {
     RunOnce once(compound.shared().replays, call);
     const rpc::ReplayCache::Admitted admitted = co_await once.admit();
-    if (admitted.admission == rpc::ReplayCache::Admission::Drop) co_return false;
+    if (admitted.admission == rpc::ReplayCache::Admission::Drop)
+      co_return HandlerOutcome{.status = {}, .drop = true};
     if (admitted.results) {
+      if (!admitted.results->status.success()) co_return HandlerOutcome{admitted.results->status};
       encoder.append(admitted.results->results);
-      co_return true;
+      co_return kEncoded;
     }
     xdr::Encoder kept(ulb::nfs4_result_items());
     Interpreter interpreter(compound, call, list, kept, observer_);
     co_await interpreter.run(nullptr);
     encoder.append(once.finish(std::move(kept).finish()));
-    co_return true;
+    co_return kEncoded;
   }
   // Where nothing is run behind SEQUENCE.
   static void answer_sequence(const SessionSlot::Begun& begun, const OperationList& list,

@@ -12,14 +12,19 @@ namespace stag::nfs::nfs4 {
 // are written.
 bool must_run_once(const OperationList& list);
 
-// One COMPOUND's place in the cache; given back on every way out.
+// One COMPOUND's place in the cache; given back on every way out. It is unknown how far one came
+// that ended by an exception: it is not to run again, and a retransmission that waits for it must
+// get a Reply (RFC 7530 3.1.1).
 class RunOnce {
  public:
   RunOnce(rpc::ReplayCache& cache, rpc::CallContext& call)
       : cache_(cache), key_(call.replay_key()), loop_(call.loop()) {}
   RunOnce(const RunOnce&) = delete;
   ~RunOnce() {
-    if (runs_) cache_.finish(key_, loop_, std::nullopt);
+    using oncrpc::AcceptStat;
+    if (runs_)
+      cache_.finish(key_, loop_,
+                    rpc::CallResults{oncrpc::ReplyStatus::accepted(AcceptStat::SYSTEM_ERR)});
   }
   // Of Run, finish() is due.
   Task<rpc::ReplayCache::Admitted> admit();
