@@ -27,7 +27,7 @@ enum class Status : std::uint8_t {
   ClientidBusy,
   CompleteAlready,
   ConnNotBoundToSession,
-  Delay,  // Resource in NFSv4.0
+  Delay,
   DelegRevoked,
   Denied,
   Expired,

@@ -1,6 +1,6 @@
 // What a COMPOUND and its results may be at most: operations and bytes (RFC 8881 2.10.6.4, 18.36.3;
-// RFC 7530 13.1.3.4).
-#include "testing/nfs/nfs4_fixture.h"
+// RFC 7530 13.1.1.3, 13.1.3.4).
+#include "testing/nfs/nfs40_fixture.h"
 #include "testing/toy_security.h"
 
 namespace stag::nfs::nfs4 {
@@ -184,6 +184,29 @@ TEST_F(Nfs4SealedLimits, of_a_Reply_count_what_protects_it) {
     }
     EXPECT_GT(longest, most - 20);
   }
+}
+
+class Nfs40StateLimits : public Nfs40Served {
+ protected:
+  static constexpr int kStates = 16;
+  Nfs40StateLimits() : Nfs40Served(with_few_states()) {}
+  static Nfs4Options with_few_states() {
+    Nfs4Options options;
+    options.states.states_of_client = kStates;
+    return options;
+  }
+};
+
+// RFC 7530 13.1.1.3: later it may be done. NFS4ERR_RESOURCE is about a COMPOUND that is too much.
+TEST_F(Nfs40StateLimits, ask_to_come_back_and_take_the_seqid) {
+  const Opened file = open_file(1, "file", "owner");
+  std::uint32_t seqid = 2;
+  v4::nfsstat4 status = v4::NFS4_OK;
+  for (int i = 0; i < kStates && status == v4::NFS4_OK; ++i)
+    status = open_raw(++seqid, "file " + std::to_string(i), "owner").status;
+  EXPECT_EQ(status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(close(file, ++seqid).status, v4::NFS4_OK);
+  EXPECT_EQ(open_raw(++seqid, "another", "owner").status, v4::NFS4_OK);
 }
 
 class Nfs4FewOperations : public Nfs4Limits {

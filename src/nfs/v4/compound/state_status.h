@@ -1,4 +1,6 @@
-// The statuses of nfs/state, by name (RFC 8881 15.1).
+// The statuses of nfs/state, by name (RFC 8881 15.1, RFC 7530 13.1). Where a limit of states is
+// reached it is DELAY in version 4.0, too: the client shall try again, and RESOURCE (13.1.3.4) is
+// about a COMPOUND that is too much, which Linux's client takes for an error for good.
 #pragma once
 
 #include "nfs/proto/nfs4.h"
