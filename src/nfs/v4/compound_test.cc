@@ -55,6 +55,17 @@ TEST_F(Nfs4Compound, with_an_operation_of_version_4_0_is_not_supported) {
   EXPECT_EQ(run({op(v4::OP_RENEW, &Op::oprenew, v4::RENEW4args{})}).status, v4::NFS4ERR_NOTSUPP);
 }
 
+TEST_F(Nfs4Compound, with_an_optional_operation_that_this_server_lacks_is_not_supported) {
+  for (const Op& lacking :
+       {op(v4::OP_DELEGPURGE, &Op::opdelegpurge, v4::DELEGPURGE4args{}),
+        op(v4::OP_OPENATTR, &Op::opopenattr, v4::OPENATTR4args{}),
+        op(v4::OP_SET_SSV, &Op::opset_ssv, v4::SET_SSV4args{}),
+        op(v4::OP_GET_DIR_DELEGATION, &Op::opget_dir_delegation, v4::GET_DIR_DELEGATION4args{}),
+        op(v4::OP_GETDEVICEINFO, &Op::opgetdeviceinfo, v4::GETDEVICEINFO4args{}),
+        op(v4::OP_LAYOUTGET, &Op::oplayoutget, v4::LAYOUTGET4args{})})
+    EXPECT_EQ(run({putrootfh(), lacking}).status, v4::NFS4ERR_NOTSUPP) << lacking.argop;
+}
+
 TEST_F(Nfs4Compound, sent_again_gets_the_results_that_were_kept) {
   create("file");
   const std::vector<Op> operations = {sequence(true), putrootfh(), lookup("data"),
