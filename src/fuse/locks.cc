@@ -113,11 +113,13 @@ Task<void> Operations::lock_file(Request& request, File file, LockOwner owner, F
   static_cast<void>(co_await files_.unlock(file, owner, wanted));
 }
 
-// An owner may have locked by each of several opens.
+// An owner may have locked by each of several opens; nothing is locked without one, which files of
+// version 4.0 may be used by.
 Task<void> Operations::unlock(Request& request, std::uint64_t number, LockOwner owner,
                               FileLock range) {
   int failed = 0;
   for (const File& file : open_files_.of(number)) {
+    if (file.open == 0) continue;
     const Outcome<Ok> unlocked = co_await files_.unlock(file, owner, range);
     if (!unlocked) failed = errno_of_lock(unlocked.error());
   }

@@ -21,6 +21,7 @@ import unittest
 import urllib.request
 
 import harness
+import mounted_files
 from harness import PATIENCE, Case, Proxy, stag
 
 
@@ -234,6 +235,24 @@ class Files(Mounted):
         git("gc", "-q")
         git("fsck", "--strict")
         self.assertEqual(git("status", "--porcelain"), "")
+
+
+class Programs(Mounted):
+    def test_find_what_they_know_of_files_in_every_version(self):
+        self.write(self.there("file"))
+        cannot = {"lists"}  # longer ones are listed above
+        try:
+            os.setxattr(self.there("file"), "user.color", b"red")
+        except OSError:
+            cannot.add("xattrs")  # the folder's file system
+        for version in ("3", "4.0", "4.1", "4.2"):
+            self.mount(url=self.url() + "&version=" + version)
+            os.mkdir(self.here(version))
+            for name in mounted_files.names(version):
+                if name not in cannot:
+                    with self.subTest(version=version, what=name):
+                        mounted_files.run(self.here(version), name)
+            self.good("umount", self.directory)
 
 
 class Version42(Mounted):
