@@ -125,6 +125,9 @@ class Copier {
   // Those of `source`, given to what `adopt` writes to.
   using Adopt = std::function<Task<Outcome<Ok>>(Extras)>;
   Task<Outcome<Ok>> pass_extras(CopyObject source, Adopt adopt);
+  // Once in a run, of each kind.
+  void tell_left_out(const CopyObject& source, const ExtraKinds& kinds,
+                     const nfs::client::Error& why);
   // `target` is a copy of `source` now, to which its further names may be linked.
   void note_copy(const CopyObject& source, const Target& target);
   // Whether `existing` stays whatever is in it.
@@ -163,6 +166,7 @@ class Copier {
   std::uint64_t entries_ = 0;       // that were found in directories
   std::uint64_t kept_bytes_ = 0;    // of paths, in finished_
   std::size_t failures_ = 0;
+  ExtraKinds told_left_out_;
   bool hopeless_ = false;
   bool endless_ = false;
 };

@@ -9,6 +9,8 @@
 #include "cli/copy/copier_parts.h"
 
 namespace stag::cli {
+using nfs::client::Error;
+
 namespace {
 
 // Whether both are one file, also when its server is reached by two addresses. At most one end of a
@@ -143,8 +145,19 @@ Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, Adopt adopt) {
     const bool fatal =
         !passed && (options_.preserve.extras_required || concerns_all(passed.error()));
     if (fatal) co_return passed;
+    // A source that knows nothing of the kind has none to lose.
+    if (!passed && (extras || !nfs::client::means_no_acls(passed.error())))
+      tell_left_out(source, kinds, passed.error());
   }
   co_return Ok{};
+}
+
+void Copier::tell_left_out(const CopyObject& source, const ExtraKinds& kinds, const Error& why) {
+  bool& told = kinds.xattrs ? told_left_out_.xattrs : told_left_out_.acls;
+  if (std::exchange(told, true) || stopped()) return;
+  complain_(fmt::format("{} are not copied, from {} on: {}",
+                        kinds.xattrs ? "extended attributes" : "access control lists",
+                        from_.shown_path(source.path), why.sentence));
 }
 
 Task<void> Copier::make_link(Link link) {

@@ -53,8 +53,12 @@ struct CopyObject {
 struct Extras {
   using Xattr = std::pair<std::string, std::string>;  // name, without "user.", and value
   std::vector<Xattr> xattrs{};
-  std::optional<nfs::client::Acls> acls{};  // where they say more than the mode
-  bool empty() const { return xattrs.empty() && !acls; }
+  // Of one form or the other, where they say more than the mode.
+  std::optional<nfs::client::Acls> acls{};
+  std::optional<nfs::client::Nfs4Acl> nfs4_acl{};
+  bool of_directory = false;
+  std::uint32_t mode = 0;  // of the object
+  bool empty() const { return xattrs.empty() && !acls && !nfs4_acl; }
 };
 struct ExtraKinds {
   bool xattrs = false, acls = false;

@@ -169,7 +169,12 @@ class LocalEndpoint final : public CopyEndpoint {
     });
   }
   Task<Outcome<Extras>> extras(CopyObject object, ExtraKinds kinds) override {
-    co_return co_await offloaded(run_.loop, [&] { return extras_of_local(object.path, kinds); });
+    Outcome<Extras> extras =
+        co_await offloaded(run_.loop, [&] { return extras_of_local(object.path, kinds); });
+    if (!extras) co_return extras;
+    extras->of_directory = object.kind == Kind::Directory;
+    extras->mode = object.mode;
+    co_return extras;
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {

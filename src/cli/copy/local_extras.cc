@@ -1,11 +1,13 @@
 #include "cli/copy/local_extras.h"
 
+#include <fmt/format.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "cli/copy/acl_forms.h"
 #include "cli/support/local_file.h"
 
 namespace stag::cli {
@@ -125,12 +127,19 @@ Outcome<Ok> adopt_local(int fd, const std::string& named, const Extras& extras) 
     if (::fsetxattr(fd, full.c_str(), value.data(), value.size(), 0) != 0)
       return without("set the extended attributes of", named, errno);
   }
-  if (!extras.acls) return Ok{};
+  std::optional<nfs::client::Acls> acls = extras.acls;
+  if (extras.nfs4_acl) {
+    acls = to_posix_acls(*extras.nfs4_acl, extras.of_directory);
+    if (!acls)
+      return Failure{Error::of_local(fmt::format(
+          "the access control list of '{}' cannot be said in the way of this machine", named))};
+  }
+  if (!acls) return Ok{};
   const auto set = [fd](const char* name, const std::vector<AclEntry>& entries) {
     const std::string list = list_of(entries);
     return entries.empty() || ::fsetxattr(fd, name, list.data(), list.size(), 0) == 0;
   };
-  if (!set(kAccessList, extras.acls->access) || !set(kDefaultList, extras.acls->defaults))
+  if (!set(kAccessList, acls->access) || !set(kDefaultList, acls->defaults))
     return without("set the access control list of", named, errno);
   return Ok{};
 }

@@ -1,6 +1,7 @@
 // RemoteEndpoint: files of an NFS server as one end of a copy.
 #include <utility>
 
+#include "cli/copy/acl_forms.h"
 #include "cli/copy/remote_temp_file.h"
 
 namespace stag::cli {
@@ -126,9 +127,15 @@ class RemoteEndpoint final : public CopyEndpoint {
       }
     }
     if (!kinds.acls) co_return extras;
+    extras.of_directory = object.kind == Kind::Directory;
+    extras.mode = object.mode;
     Outcome<nfs::client::Acls> acls = co_await files.acls(object.handle);
-    if (!acls) co_return Failure{acls.error()};
-    if (acls->beyond_mode()) extras.acls = *std::move(acls);
+    if (acls && acls->beyond_mode()) extras.acls = *std::move(acls);
+    if (acls) co_return extras;
+    if (!acls.error().is(nfs::client::Status::NotSupported)) co_return Failure{acls.error()};
+    Outcome<nfs::client::Nfs4Acl> nfs4_acl = co_await files.nfs4_acl(object.handle);
+    if (!nfs4_acl) co_return Failure{nfs4_acl.error()};
+    if (beyond_mode(*nfs4_acl, extras.of_directory)) extras.nfs4_acl = *std::move(nfs4_acl);
     co_return extras;
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,

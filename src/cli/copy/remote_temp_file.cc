@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cli/copy/acl_forms.h"
+
 namespace stag::cli {
 namespace {
 
@@ -281,9 +283,20 @@ Task<Outcome<Ok>> adopt_remote(FileSystem& files, Handle object, Extras extras) 
     const Outcome<Ok> set = co_await files.set_xattr(object, name, std::move(value));
     if (!set) co_return set;
   }
+  // In the form that they have, or where the version has no such, in the other.
+  if (extras.nfs4_acl) {
+    const Outcome<Ok> set = co_await files.set_nfs4_acl(object, *extras.nfs4_acl);
+    if (set || !set.error().is(nfs::client::Status::NotSupported)) co_return set;
+    extras.acls = to_posix_acls(*extras.nfs4_acl, extras.of_directory);
+    if (!extras.acls) co_return set;
+  }
   if (!extras.acls) co_return Ok{};
   const bool defaults = !extras.acls->defaults.empty();
-  co_return co_await files.set_acls(object, *std::move(extras.acls), defaults);
+  const Outcome<Ok> set = co_await files.set_acls(object, *extras.acls, defaults);
+  if (set || extras.nfs4_acl || !set.error().is(nfs::client::Status::NotSupported)) co_return set;
+  const auto nfs4_acl = to_nfs4_acl(*extras.acls, extras.of_directory, extras.mode);
+  if (!nfs4_acl) co_return set;
+  co_return co_await files.set_nfs4_acl(object, *nfs4_acl);
 }
 
 Failure<CopyError> named_by_place(const TempFileNames& names, CopyError error) {

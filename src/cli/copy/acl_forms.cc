@@ -1,0 +1,57 @@
+#include "cli/copy/acl_forms.h"
+
+#include <utility>
+#include <vector>
+
+#include "nfs/v4/attributes/acl_map.h"
+
+namespace stag::cli {
+namespace {
+
+using nfs::client::AclEntry;
+using nfs::client::Acls;
+using nfs::client::Nfs4Acl;
+
+std::optional<vfs::Acl> stored(const std::vector<AclEntry>& entries) {
+  std::vector<vfs::AclEntry> all;
+  for (const AclEntry& entry : entries)
+    all.push_back({static_cast<vfs::AclEntry::Tag>(entry.tag), entry.id, entry.permissions});
+  return vfs::Acl::from(std::move(all));
+}
+
+std::vector<AclEntry> listed(const vfs::Acl& acl) {
+  std::vector<AclEntry> all;
+  for (const vfs::AclEntry& entry : acl.entries())
+    all.push_back({static_cast<std::uint32_t>(entry.tag), entry.id, entry.permissions});
+  return all;
+}
+
+}  // namespace
+
+std::optional<Nfs4Acl> to_nfs4_acl(const Acls& acls, bool directory, std::uint32_t mode) {
+  std::optional<vfs::Acl> access = stored(acls.access);
+  const std::optional<vfs::Acl> defaults = stored(acls.defaults);
+  if (!access || !defaults) return std::nullopt;
+  if (access->empty()) access = vfs::Acl::of_mode(mode);
+  Nfs4Acl list;
+  for (auto& ace : nfs::nfs4::to_aces({*access, *defaults}, directory))
+    list.push_back({ace.type, ace.flag, ace.access_mask, std::move(ace.who)});
+  return list;
+}
+
+std::optional<Acls> to_posix_acls(const Nfs4Acl& acl, bool directory) {
+  nfs::nfs4::Aces aces;
+  for (const nfs::client::Nfs4Ace& ace : acl)
+    aces.push_back({ace.type, ace.flags, ace.mask, ace.who});
+  const auto lists = nfs::nfs4::from_aces(aces, directory);
+  if (!lists) return std::nullopt;
+  return Acls{.access = listed(lists->access.value_or(vfs::Acl())),
+              .defaults = listed(lists->defaults.value_or(vfs::Acl()))};
+}
+
+bool beyond_mode(const Nfs4Acl& acl, bool directory) {
+  const std::optional<Acls> acls = to_posix_acls(acl, directory);
+  return !acls || acls->beyond_mode() || to_nfs4_acl(*acls, directory) != acl;
+}
+
+}  // namespace stag::cli
