@@ -15,6 +15,7 @@ sys.path.insert(0, HERE)
 import floods4  # noqa: E402
 from hostile import commands, manners  # noqa: E402
 from hostile.files import Files  # noqa: E402
+from hostile.files4 import Files4  # noqa: E402
 from hostile.server import HostileServer  # noqa: E402
 from mutation import spoil  # noqa: E402
 from wire import iwarp, nfs, rpc, rpcrdma  # noqa: E402
@@ -79,11 +80,19 @@ class TruthfulServer(unittest.TestCase):
                 with tempfile.TemporaryDirectory() as local, open(os.path.join(local, "up"), "wb") as file:
                     file.write(bytes(200_000))
                     file.flush()
-                    self.assertEqual(asyncio.run(self.exit_code(words, transport, local)), 0, (transport, words))
+                    self.assertEqual(asyncio.run(self.exit_code(Files(), words, transport, local)), 0, (transport, words))
 
-    async def exit_code(self, words, transport, local):
-        async with HostileServer(Files(), manners.Manner(None)) as server:
-            arguments = commands.arguments_of(words, transport, server, local, timeout=60)
+    def test_of_version_4_1_is_understood_by_every_command_that_speaks_it(self):
+        for words in commands.COMMANDS:
+            if words[0] != "info":
+                with tempfile.TemporaryDirectory() as local, open(os.path.join(local, "up"), "wb") as file:
+                    file.write(bytes(200_000))
+                    file.flush()
+                    self.assertEqual(asyncio.run(self.exit_code(Files4(), words, "tcp", local, version="4.1")), 0, words)
+
+    async def exit_code(self, files, words, transport, local, **options):
+        async with HostileServer(files, manners.Manner(None)) as server:
+            arguments = commands.arguments_of(words, transport, server, local, timeout=60, **options)
             process = await asyncio.create_subprocess_exec(STAG, *arguments, stdout=asyncio.subprocess.DEVNULL)
             return await process.wait()
 

@@ -8,11 +8,11 @@ import shutil
 import tempfile
 import time
 
-from hostile import manners
+from hostile import lies4, manners
 from hostile.server import HostileServer
 from target import REPORTS, SANITIZER_OPTIONS
 
-NAMES = [f"hostile/{name}" for name in (*manners.LAYERS, *manners.MANNERS, *manners.TREES)]
+NAMES = [f"hostile/{name}" for name in (*manners.LAYERS, *manners.MANNERS, *manners.TREES, *lies4.NAMES)]
 AT_ONCE = 6
 TIMEOUT = 2  # seconds, as the commands are told
 GRACE = 4  # seconds
@@ -34,9 +34,12 @@ async def run_one(stag, name, seed):
     """One command against one server. Returns the command's words."""
     chance = random.Random(f"{seed}")
     kind = name.split("/", 1)[1]
-    files, manner = manners.make(kind, chance)
-    transport = "rdma" if kind in manners.RDMA_ONLY or (kind not in manners.TCP_ONLY and chance.random() < 0.6) else "tcp"
-    words = chance.choice(COMMANDS)
+    version = "4.1" if kind in lies4.NAMES else "3"
+    files, manner = (lies4 if version == "4.1" else manners).make(kind, chance)
+    # What is between RDMA and version 4 has no manner of its own.
+    only_tcp = version == "4.1" or kind in manners.TCP_ONLY
+    transport = "rdma" if kind in manners.RDMA_ONLY or (not only_tcp and chance.random() < 0.6) else "tcp"
+    words = chance.choice([each for each in COMMANDS if version == "3" or each[0] != "info"])
     work = tempfile.mkdtemp(prefix="stag-hostile-")
     try:
         local = os.path.join(work, "local")
@@ -44,7 +47,7 @@ async def run_one(stag, name, seed):
         with open(os.path.join(local, "up"), "wb") as file:
             file.write(bytes(200_000))
         async with HostileServer(files, manner) as server:
-            await judge(stag, arguments_of(words, transport, server, local), work)
+            await judge(stag, arguments_of(words, transport, server, local, version=version), work)
         if sorted(os.listdir(work)) != ["local"] or os.path.exists("/tmp/escaped"):
             raise Finding(f"{words[0]} wrote outside of its destination")
         return f"{' '.join(words)} over {transport}"
@@ -54,14 +57,14 @@ async def run_one(stag, name, seed):
         shutil.rmtree(work, ignore_errors=True)
 
 
-def arguments_of(words, transport, server, local, timeout=TIMEOUT):
+def arguments_of(words, transport, server, local, timeout=TIMEOUT, version="3"):
     """The command line of one of COMMANDS."""
     port = server.rdma_port if transport == "rdma" else server.tcp_port
     command = [words[0], "--timeout", str(timeout)]
     if words[0] == "info":
         return [*command, "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port), "--rpcbind-port", "9", "127.0.0.1"]
     for word in words[1:]:
-        at = f"nfs://127.0.0.1:{port}/x{word[2:]}?proto={transport}&mountport={server.tcp_port}&version=3"
+        at = f"nfs://127.0.0.1:{port}/x{word[2:]}?proto={transport}&mountport={server.tcp_port}&version={version}"
         command.append(at if word.startswith("{}") else word.replace("{local}", local))
     return command
 

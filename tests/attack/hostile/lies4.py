@@ -1,0 +1,211 @@
+"""How servers of version 4.1 mislead: by what COMPOUNDs say of sessions, state and files."""
+import struct
+
+from hostile.files import FILE, OK, opaque, words
+from hostile.files4 import CLIENTID, SESSION, SLOTS, Files4, bitmap, hyper
+from hostile.manners import Bottomless, CyclingCookies, DirectoryInItself, Manner, NoProgress, Spoiling, StrangeNames, StrangeSizes, Twice
+from wire import nfs4
+from wire.fields import join
+from wire.rpc import record
+
+(OLD_STATEID, BAD_STATEID, STALE_STATEID, EXPIRED, GRACE, BADSESSION, BADSLOT, SEQ_MISORDERED, DEADSESSION, CONN_NOT_BOUND, STALE_CLIENTID) = (
+    10024, 10025, 10023, 10011, 10013, 10052, 10053, 10063, 10078, 10055, 10022)  # fmt: skip
+HIGHEST = (1 << 32) - 1
+
+
+class WrongSlots(Files4):
+    """SEQUENCE of other sessions, slots and numbers, and of more slots than there are, or none."""
+
+    def sequenced(self, session, sequence, slot):
+        other = self.chance.randrange(8)
+        highest = self.chance.choice((0, SLOTS - 1, SLOTS, HIGHEST))
+        return ((bytes(16) if other == 0 else session) + words(sequence + (other == 1) & HIGHEST, slot if other != 2 else self.chance.choice((slot + 1, HIGHEST)), highest,
+                                                               self.chance.choice((0, highest, HIGHEST)), 0))  # fmt: skip
+
+
+class LostSessions(Files4):
+    """SEQUENCE and what makes sessions fail, now and then or for ever."""
+
+    def operation(self, number, call):
+        rare = number in (nfs4.EXCHANGE_ID, nfs4.CREATE_SESSION)
+        if number in (nfs4.SEQUENCE, nfs4.EXCHANGE_ID, nfs4.CREATE_SESSION, nfs4.BIND) and self.chance.random() < (0.1 if rare else 0.4):
+            return words(self.chance.choice((BADSESSION, BADSLOT, SEQ_MISORDERED, DEADSESSION, CONN_NOT_BOUND, STALE_CLIENTID, nfs4.DELAY, GRACE)))
+        return super().operation(number, call)
+
+
+class StrangeSessions(Files4):
+    """Sessions of no slots, of tiny messages and of other clients."""
+
+    def result_42(self, call):
+        call.at = len(call.data)
+        flags, protection = self.chance.choice(((0x20000, 0), (0, 0), (HIGHEST, 0), (0x80000000, 0), (0x20000, 1), (0x20000, 2)))
+        return words(OK) + CLIENTID + words(self.chance.choice((0, 1, HIGHEST)), flags, protection) + hyper(0) + opaque(b"h" * self.chance.choice((0, 1, 1024, 5000))) + \
+            opaque(b"hostile") + words(self.chance.choice((0, HIGHEST)))
+
+    def result_43(self, call):
+        call.at = len(call.data)
+        channel = words(*(self.chance.choice((0, 1, 100, 4096, 1 << 20, HIGHEST)) for _ in range(6)), self.chance.choice((0, 0, 1, HIGHEST)))
+        return words(OK) + SESSION + words(self.chance.choice((0, 1, 7)), self.chance.choice((0, 2, HIGHEST))) + channel * 2
+
+
+class Revoked(Files4):
+    """Something is always said to be revoked, moved or lost, and asked about it, the server says one thing or another."""
+
+    def sequenced(self, session, sequence, slot):
+        return session + words(sequence, slot, SLOTS - 1, SLOTS - 1, self.chance.choice((HIGHEST, 0x8, 0x10, 0x20, 0x40, 0x100, 0x200, 0x1000)))
+
+    def result_55(self, call):
+        count = call.word()
+        for _ in range(count):
+            call.fixed(16)
+        count = self.chance.choice((count, 0, count + 1))
+        return words(OK, count, *(self.chance.choice((OK, EXPIRED, BAD_STATEID)) for _ in range(count)))
+
+
+class WrongStateids(Files4):
+    """OPEN and CLOSE give stateids that are special, or others at each time; what is done by them fails."""
+
+    def other(self):
+        return self.chance.choice((bytes(16), b"\xff" * 16, words(0) + b"opened once.", words(1) + self.chance.randbytes(12)))
+
+    def opened(self):
+        kind = self.chance.choice((0, 0, 1, 2, 3, 4, 9))
+        return self.other() + words(0) + hyper(1) + hyper(2) + words(self.chance.choice((0, 2, 4, HIGHEST))) + bitmap([]) + words(kind) + self.delegated(kind)
+
+    def delegated(self, kind):
+        """What nobody has asked for."""
+        ace = words(0, 0, 0) + opaque(b"EVERYONE@")
+        if kind == 1:
+            return self.other() + words(1) + ace
+        if kind == 2:
+            return self.other() + words(1, self.chance.choice((1, 2, 7))) + hyper(1) + ace
+        return words(self.chance.randrange(10)) if kind == 3 else b""
+
+    def stateid(self, given):
+        return self.other()
+
+    def operation(self, number, call):
+        if number in (nfs4.READ, nfs4.WRITE, nfs4.SETATTR, nfs4.CLOSE, nfs4.OPEN) and self.chance.random() < 0.4:
+            return words(self.chance.choice((OLD_STATEID, BAD_STATEID, STALE_STATEID, EXPIRED, GRACE)))
+        return super().operation(number, call)
+
+
+class OtherResults(Files4):
+    """Results of other operations than were asked for, more of them, fewer, or of another status than the COMPOUND's."""
+
+    def compound(self, results):
+        results = list(results)
+        kind, at = self.chance.randrange(8), self.chance.randrange(len(results) + 1)
+        if kind == 0:
+            results.insert(at, (self.chance.choice((0, 1, 2, 59, 10044, nfs4.GETFH, HIGHEST)), words(OK)))
+        elif kind == 1 and results:
+            del results[at - 1 :]
+        elif kind == 2 and results:
+            results[at - 1] = (self.chance.choice((nfs4.PUTFH, nfs4.READ, nfs4.OPEN, HIGHEST)), results[at - 1][1])
+        elif kind == 3:
+            results *= self.chance.choice((2, 100))
+        elif kind == 4 and results:
+            results[at - 1] = (results[at - 1][0], words(self.chance.choice((1, 5, 10044, HIGHEST))))
+        whole = super().compound(results)
+        return words(self.chance.choice((OK, 5, nfs4.DELAY))) + whole[4:] if kind == 5 else whole
+
+
+class Contradictions(Files4):
+    """Attributes that were not asked for, are not there, are shorter or longer than they say, or others at each time."""
+
+    def kind(self, handle):
+        return self.chance.choice((0, 1, 1, 2, 2, 5, 9, HIGHEST))
+
+    def fattr4(self, handle, asked):
+        numbers, values = set(asked) & set(self.values(handle)), self.values(handle)
+        for number in [number for number in numbers if self.chance.random() < 0.1]:
+            numbers.remove(number)
+        data = b"".join(values[number] for number in sorted(numbers))
+        said = sorted(numbers | ({self.chance.randrange(100)} if self.chance.random() < 0.3 else set()))
+        cut = self.chance.choice((0, 0, 0, 4, len(data)))
+        return bitmap(said) + opaque(data[: len(data) - cut] + bytes(self.chance.choice((0, 0, 8))))
+
+    def changed(self):
+        return words(self.chance.choice((0, 1))) + hyper(self.chance.getrandbits(64)) + hyper(self.chance.getrandbits(64))
+
+    def written(self, count):
+        return words(self.chance.choice((count, 0, count + 1, HIGHEST)), self.chance.choice((0, 1, 2, 9))) + self.chance.randbytes(8)
+
+
+class Endless4(Files4):
+    """A directory without an end, whose entries come in a hurry."""
+
+    def result_26(self, call):
+        cookie = call.hyper()
+        call.fixed(8), call.word(), call.word()
+        fattr, pack = self.fattr4(FILE, call.bitmap()), struct.Struct(">IQI12s").pack
+        entries = [pack(1, at, 12, b"entry%07d" % at) + fattr for at in range(max(cookie, 2) + 1, max(cookie, 2) + 100)]
+        return words(OK) + bytes(8) + b"".join(entries) + words(0, False)
+
+
+class Delays(Files4):
+    """Come back later, for ever."""
+
+    def operation(self, number, call):
+        result = super().operation(number, call)
+        return words(nfs4.DELAY) if number in (nfs4.GETATTR, nfs4.READ, nfs4.OPEN, nfs4.READDIR, nfs4.REMOVE) else result
+
+
+class Cycling4(CyclingCookies, Files4):
+    pass
+
+
+class NoProgress4(NoProgress, Files4):
+    pass
+
+
+class InItself4(DirectoryInItself, Files4):
+    pass
+
+
+class Bottomless4(Bottomless, Files4):
+    pass
+
+
+class StrangeNames4(StrangeNames, Files4):
+    pass
+
+
+class StrangeSizes4(StrangeSizes, Files4):
+    pass
+
+
+class CallsBack4(Manner):
+    """Callbacks of sessions that nobody knows, and of the one there is, of what nobody has, in between the replies."""
+
+    xids = 0x40000000
+
+    async def send(self, writer, data):
+        for _ in range(self.chance.randrange(4)):
+            await super().send(writer, join(record(self.callback())))
+        await super().send(writer, data)
+
+    def callback(self):
+        CallsBack4.xids += 1
+        chance = self.chance
+        session, what = chance.choice((SESSION, bytes(16), chance.randbytes(16))), chance.choice((3, 4, 5, 8, 9, 10, 11, 15, 10044))
+        body = words(0, 1, 0, 2, 11) + session + words(chance.choice((0, 1, 2, HIGHEST)), chance.choice((0, 1, HIGHEST)), 0, 0, chance.choice((0, HIGHEST)))
+        body += words(what) + chance.randbytes(4 * chance.randrange(12))
+        return words(self.xids, 0, 2, chance.choice((0x40000000, 0x40000001, nfs4.NFS)), 1, chance.choice((0, 1, 2)), 0, 0, 0, 0) + body
+
+
+FILES = {
+    "slots": WrongSlots, "lost-sessions": LostSessions, "strange-sessions": StrangeSessions, "revoked": Revoked, "stateids": WrongStateids, "other-results": OtherResults,
+    "contradictions": Contradictions, "endless-directory": Endless4, "cycling-cookies": Cycling4, "no-progress": NoProgress4, "directory-in-itself": InItself4,
+    "bottomless": Bottomless4, "strange-names": StrangeNames4, "strange-sizes": StrangeSizes4, "delays": Delays,
+}  # fmt: skip
+MANNERS = {"truth": Manner, "twice": Twice, "calls-back": CallsBack4, "xdr": lambda chance: Spoiling(chance, "xdr")}
+NAMES = [f"v4-{name}" for name in (*FILES, *MANNERS)]
+
+
+def make(name, chance):
+    """(files, manner) of one of NAMES."""
+    name = name.removeprefix("v4-")
+    if name in FILES:
+        return FILES[name](chance), Manner(chance)
+    return Files4(chance), MANNERS[name](chance)
