@@ -24,11 +24,12 @@ constexpr std::uint32_t padded(std::uint32_t length) {
   return (std::min(length, kMaxListing) + 3) / 4 * 4;
 }
 
-// RFC 1813 3.3.16, 3.3.17: count and maxcount limit the whole resok structure. With a count that is
-// too small, the Reply still has the smallest one (attributes, verifier, end of list, eof).
+// RFC 1813 3.3.16, 3.3.17: count and maxcount limit the whole resok structure. Linux's server takes
+// them for the list alone, and has attributes and verifier before it. With a count that is too
+// small, the Reply still has the smallest list (its end, eof).
 ReplyBound listing(std::uint32_t count) {
-  constexpr std::uint32_t kEmptyList = kPostOpAttr + 8 + 4 + 4;
-  return ReplyBound{kStatus + padded(std::max(count, kEmptyList))};
+  constexpr std::uint32_t kBefore = kPostOpAttr + 8, kEmptyList = 4 + 4;
+  return ReplyBound{kStatus + kBefore + padded(std::max(count, kEmptyList))};
 }
 
 ReplyBound mount_list() {
