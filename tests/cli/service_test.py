@@ -251,6 +251,42 @@ class Reloads(Case):
         self.reload(server, 'export = "/x=memory"')
         self.assertEqual(self.said(server, "settings: "), "(log-level = warning)")
 
+    def test_change_which_calls_are_slow_and_whom_the_log_follows_at_once(self):
+        quiet = ('export = "/x=memory"', "slow-call = 3600")
+        self.config(*quiet)
+        server = self.start("--config", self.path, exports=())
+
+        def logged(reason):
+            """How many lines of it a call adds; they are written before its answer is sent."""
+            before = server.log().count(reason)
+            self.assertEqual(stag("ls", server.tcp("/x") + "&version=3").returncode, 0)
+            return server.log().count(reason) - before
+
+        self.assertEqual((logged("CallSlow"), logged("begins: program")), (0, 0))
+        self.reload(server, 'export = "/x=memory"', 'slow-call = "0.000000001"', 'trace-client = ["192.0.2.7", "127.0.0.0/8"]')
+        self.assertEqual(self.said(server, "settings: "), "(slow-call = 0.000000001)")
+        self.assertEqual(self.said(server, "settings: "), "(trace-client = 192.0.2.7, 127.0.0.0/8)")
+        self.assertGreater(logged("begins: program"), 0)
+        self.assertGreater(logged("CallSlow"), 0)
+        self.reload(server, *quiet, 'trace-client = "192.0.2.7"')
+        self.assertEqual(self.said(server, "settings: "), "(slow-call = 3600)")
+        self.assertEqual(self.said(server, "settings: "), "(trace-client = 192.0.2.7)")
+        self.assertEqual((logged("CallSlow"), logged("begins: program")), (0, 0))
+        # What the file does not say any more is as it is without being asked for.
+        self.reload(server, 'export = "/x=memory"')
+        self.assertEqual(self.said(server, "settings: "), "(slow-call = 1)")
+        self.assertEqual(self.said(server, "settings: "), "(trace-client = nobody)")
+        self.assertNotIn("SettingNeedsRestart", server.log())
+
+    def test_leave_slow_calls_and_whom_the_log_follows_as_the_command_line_says(self):
+        self.config('export = "/x=memory"', "slow-call = 3600", 'trace-client = "192.0.2.7"')
+        server = self.start("--config", self.path, "--slow-call", "0", "--trace-client", "127.0.0.1", exports=())
+        self.reload(server, 'export = ["/x=memory", "/y=memory"]', 'slow-call = "0.000000001"')
+        self.assertEqual(server.process.stdout.readline(), "exports: added /y\n")
+        self.assertEqual(stag("ls", server.tcp("/y")).returncode, 0)
+        self.assertIn("CallTraced", server.log())
+        self.assertNotIn("CallSlow", server.log())
+
     def said(self, server, beginning):
         """The next line on standard output that begins so, in parentheses as the log has it."""
         while not (line := server.process.stdout.readline()).startswith(beginning):
@@ -275,8 +311,14 @@ class Reloads(Case):
     def test_of_a_file_with_a_mistake_change_nothing(self):
         self.config('export = "/x=memory"')
         server = self.start("--config", self.path, exports=())
-        self.reload(server, 'export = "/y=memory"', 'log-level = "loud"')
-        self.eventually(lambda: "log-level 'loud' is unknown" in server.log(), "it is logged")
+        for line, sentence in (
+            ('log-level = "loud"', "log-level 'loud' is unknown"),
+            ('slow-call = "soon"', "--slow-call 'soon' is no number"),
+            ("slow-call = [1, 2]", "--slow-call '1, 2' is no number"),
+            ('trace-client = "anna"', "--trace-client 'anna' is no address"),
+        ):
+            self.reload(server, 'export = "/y=memory"', line)
+            self.eventually(lambda sentence=sentence: sentence in server.log(), "it is logged")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
         self.assertEqual(stag("ls", server.url("/y")).returncode, 1)
 

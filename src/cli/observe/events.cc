@@ -77,6 +77,20 @@ bool Events::changes_sessions(std::uint32_t operation) {
          operation == nfs::v4::OP_SETCLIENTID_CONFIRM;
 }
 
+void Events::change(EventOptions options) {
+  const std::lock_guard lock(mutex_);
+  traced_ = std::move(options.traced);
+  traces_.store(!traced_.empty(), std::memory_order_relaxed);
+  slow_.store(options.slow.count(), std::memory_order_relaxed);
+}
+
+bool Events::is_traced(const rpc::Origin& origin) const {
+  if (!traces()) return false;
+  const std::lock_guard lock(mutex_);
+  // An empty list allows everybody (is_allowed()), and follows nobody.
+  return !traced_.empty() && is_allowed(traced_, origin.peer.host);
+}
+
 void Events::on_connected(const rpc::Origin& origin) const {
   log_event(Event::ClientConnected, peer_text(origin),
             fmt::format("at {}", to_string(origin.local)));

@@ -2,6 +2,7 @@
 // and every step of the calls of a client that is followed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -35,7 +36,10 @@ class Events {
  public:
   static constexpr std::size_t kRemembered = 64;
 
-  explicit Events(EventOptions options) : options_(std::move(options)) {}
+  explicit Events(EventOptions options) { change(std::move(options)); }
+
+  // From the next call on; of those in progress the rest is as the new ones say.
+  void change(EventOptions options);
 
   void on_connected(const rpc::Origin& origin) const;
   void on_disconnected(const rpc::Origin& origin, Reason reason) const;
@@ -54,24 +58,28 @@ class Events {
   // `took` is zero where it is not known.
   void on_operation(const nfs::nfs4::EndedOperation& operation, Duration took);
 
-  bool traces() const { return !options_.traced.empty(); }
+  bool traces() const { return traces_.load(std::memory_order_relaxed); }
   // Those that ended last, the latest first.
   std::vector<SlowCall> slow_calls() const;
   std::uint64_t slow_count() const { return slow_count_.load(std::memory_order_relaxed); }
-  Duration slow() const { return options_.slow; }
+  Duration slow() const { return Duration(slow_.load(std::memory_order_relaxed)); }
 
  private:
   static constexpr std::uint32_t kMount = 100005;
   static bool changes_sessions(std::uint32_t operation);
-  bool is_traced(const rpc::Origin& origin) const {
-    return traces() && is_allowed(options_.traced, origin.peer.host);
+  bool is_traced(const rpc::Origin& origin) const;
+  bool is_slow(Duration took) const {
+    const Duration limit = slow();
+    return limit.count() != 0 && took >= limit;
   }
-  bool is_slow(Duration took) const { return options_.slow.count() != 0 && took >= options_.slow; }
   void remember(const rpc::Origin& origin, SlowCall call);
 
-  const EventOptions options_;
+  // What each call looks at while nobody is followed; a lock is for those who follow.
+  std::atomic<Duration::rep> slow_;
+  std::atomic<bool> traces_;
   std::atomic<std::uint64_t> slow_count_{0};
   mutable std::mutex mutex_;
+  std::vector<IpNetwork> traced_;    // guarded by mutex_
   std::deque<SlowCall> slow_calls_;  // guarded by mutex_
 };
 

@@ -15,6 +15,8 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
   Statistics& statistics() { return statistics_; }
   const Statistics& statistics() const { return statistics_; }
   const Events& events() const { return events_; }
+  // Thread: any.
+  void change(EventOptions options) { events_.change(std::move(options)); }
   Duration uptime() const { return clock_() - began_; }
 
   void on_connected(const rpc::Origin& origin) noexcept override;

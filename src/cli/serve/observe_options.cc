@@ -29,7 +29,7 @@ void ObserveOptions::declare(Arguments& arguments) {
                  "where Prometheus may read metrics by HTTP, without a password; port 0 takes a "
                  "free one [nowhere]");
   arguments.text("--slow-call", slow_, "SECONDS",
-                 "a call that takes longer is logged and listed by 'stag status'; 0: none");
+                 "a call that takes longer is logged and listed by 'stag status'; 0: none [1]");
   arguments.texts("--trace-client", traced_, "ADDR",
                   "log every step of the calls of the clients at this address, or in this network");
   arguments.text("--capture", capture_, "FILE",
@@ -51,6 +51,11 @@ Result<Ok, std::string> ObserveOptions::check() const {
       return Failure{fmt::format(
           "--trace-client '{}' is no address; write one like 192.0.2.7 or 2001:db8::7", text)};
   return Ok{};
+}
+
+void ObserveOptions::set_slow(const std::vector<std::string>& seconds) {
+  // Several are no number, which check() says.
+  slow_ = seconds.empty() ? kUsualSlow : fmt::format("{}", fmt::join(seconds, ", "));
 }
 
 EventOptions ObserveOptions::events() const {

@@ -13,10 +13,16 @@ namespace stag::cli {
 
 class ObserveOptions {
  public:
+  static constexpr const char* kUsualSlow = "1";  // seconds
+
   void declare(Arguments& arguments);
   // The error is a sentence.
   Result<Ok, std::string> check() const;
   EventOptions events() const;
+  // Those that a server takes from its file while it runs; none in place of a text: as it is
+  // without being asked for.
+  void set_slow(const std::vector<std::string>& seconds);
+  void set_traced(std::vector<std::string> clients) { traced_ = std::move(clients); }
   const std::string& metrics() const { return metrics_; }
   // The file that gets what goes over RDMA connections; empty: none does.
   const std::string& capture() const { return capture_; }
@@ -26,7 +32,7 @@ class ObserveOptions {
   std::string metrics_;  // empty: no metrics
   std::string capture_;
   std::uint64_t capture_max_ = CaptureFile::kUsual;
-  std::string slow_ = "1";
+  std::string slow_ = kUsualSlow;
   std::vector<std::string> traced_;
 };
 

@@ -4,7 +4,9 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "cli/observe/observation.h"
 #include "cli/serve/export_set.h"
 #include "cli/serve/options.h"
 
@@ -13,22 +15,28 @@ namespace stag::cli {
 // Used on one thread at a time; blocks.
 class Reload {
  public:
-  // Both outlive it. The file's settings are taken as they are now.
-  Reload(const ServeOptions& options, ExportSet& exports);
+  // All outlive it. The file's settings are taken as they are now.
+  Reload(const ServeOptions& options, ExportSet& exports, Observation& observation);
   void operator()();
 
  private:
-  // By their keys, as one text each.
-  using Settings = std::map<std::string, std::string>;
+  // By their keys.
+  using Settings = std::map<std::string, Setting>;
   static Result<Settings, std::string> settings_of(const ConfigFile& file);
 
-  // `value` empty: the file does not say it any more.
-  void apply(const std::string& key, const std::string& value) const;
+  // The keys whose values are others than before, those that are gone among them.
+  std::vector<std::string> changes(const Settings& now) const;
+  // What is to be seen of calls; fails with one sentence.
+  Result<ObserveOptions, std::string> observe_options(const Settings& now) const;
+  // The setting is as in_file_ says; where that does not have it, as it is without being asked for.
+  void apply(const std::string& key);
   // False: they stay as they were, and the log says why.
   bool replace_exports() const;
 
   const ServeOptions& options_;
   ExportSet& exports_;
+  Observation& observation_;
+  ObserveOptions observe_;
   Settings in_file_;
 };
 

@@ -38,7 +38,7 @@ class Serve final : public Command {
   About about() const override {
     return {"serve", "export folders, or memory, over RPC-over-RDMA and TCP",
             "  stag serve --export /data=/srv/data,ro --export /scratch=memory\n"
-            "  stag serve --config /etc/stag.toml\n"};
+            "  stag serve --config /etc/stag/stag.toml\n"};
   }
   void declare(Arguments& arguments) override { options_.declare(arguments); }
   ConfigFile* config_file() override { return &options_.config; }
@@ -127,7 +127,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   // Before the ready line is printed.
   const StoreRounds rounds(loop, stores);
-  Reload again(options_, (*services)->exports());
+  Reload again(options_, (*services)->exports(), (*services)->observing().observation());
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =
                              [&] {
