@@ -151,7 +151,9 @@ class Clients(Case):
         self.bad(1, f"no server listens at {self.socket}", "--control", self.socket)
 
     def test_of_the_command_line(self):
-        self.bad(2, "use list, opens, locks", "everything")
+        wrong = stag("clients", "everything")
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("everything not in {list,opens,locks,delegations,expire,revoke,adopt}", wrong.stderr)
         self.bad(2, "expire whom or what?", "expire")
         self.bad(2, "adopt whose clients?", "adopt")
         self.bad(2, "opens takes no '7'; --client 7", "opens", "7")

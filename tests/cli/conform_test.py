@@ -158,7 +158,9 @@ class Conform(harness.Case):
         self.assertTrue(all(".LOCK." in line for line in locks) and 0 < len(locks) < len(everything))
         self.assertEqual(len(set(everything)), len(everything), "two cases have one name")
         self.bad(1, "no case", "conform", "--list", "--filter", "nothing", "nfs4")
-        self.bad(2, "no suite", "conform", "nfs9", "server")
+        wrong = harness.stag("conform", "nfs9", "server")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("nfs9 not in {nfs4,rpcrdma}", wrong.stderr)
 
 
 if __name__ == "__main__":

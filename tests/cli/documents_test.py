@@ -102,7 +102,10 @@ class Documents(Case):
         self.assertEqual(self.completed("stag", "ls", "--lo"), ["--long"])
         self.assertEqual(set(self.completed("stag", "ls", "-")), set(options_of("ls")))
         self.assertEqual(self.completed("stag", "ls", "--fabric", "v"), ["verbs"])
+        self.assertEqual(self.completed("stag", "serve", "--fabric", "''"), ["iwarp", "verbs"])
         self.assertEqual(self.completed("stag", "ls", "nfs://a"), [])
+        self.assertEqual(self.completed("stag", "clients", "''"), ["list", "opens", "locks", "delegations", "expire", "revoke", "adopt"])
+        self.assertEqual(self.completed("stag", "conform", "r"), ["rpcrdma"])
         self.assertEqual(self.completed("stag", "manual", "umo"), ["umount"])
         self.assertEqual(self.completed("stag", "completion", "''"), ["bash", "zsh", "fish"])
 
@@ -114,7 +117,7 @@ class Documents(Case):
             if shutil.which("zsh"):
                 shells.append((["zsh", "-f", "-i"], f"fpath=('{folder}' $fpath); autoload -Uz compinit; compinit -u -d '{folder}/dump'"))
             for shell, setup in shells:
-                for line, result in (("stag ser", "serve"), ("stag ls --lo", "ls --long"), ("stag ls --fabric v", "ls --fabric verbs"), ("stag manual umo", "manual umount")):
+                for line, result in (("stag ser", "serve"), ("stag ls --lo", "ls --long"), ("stag ls --fabric v", "ls --fabric verbs"), ("stag manual umo", "manual umount"), ("stag serve --fabric v", "serve --fabric verbs"), ("stag clients dele", "clients delegations")):
                     self.assertEqual(typed(self, shell, setup, line), result, shell[0])
 
     def test_zsh_takes_its_script(self):
@@ -137,6 +140,8 @@ class Documents(Case):
         self.assertEqual(offered("stag ls --lo"), ["--long"])
         self.assertEqual(offered("stag ls --fabric v"), ["verbs"])
         self.assertEqual(offered("stag manual umo"), ["umount"])
+        self.assertEqual(offered("stag serve --fabric v"), ["verbs"])
+        self.assertEqual(offered("stag clients dele"), ["delegations"])
 
     def test_other_shells_are_refused(self):
         self.bad(2, "there are completions for bash, zsh and fish", "completion", "csh")

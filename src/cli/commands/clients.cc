@@ -99,9 +99,6 @@ class Clients final : public Command {
  private:
   bool adopts() const { return what_ == "adopt"; }
   bool changes() const { return what_ == "expire" || what_ == "revoke" || adopts(); }
-  bool listed() const {
-    return what_ == "list" || what_ == "opens" || what_ == "locks" || what_ == "delegations";
-  }
   Json request() const;
   Task<Exit> work(Run& run);
 
@@ -147,15 +144,14 @@ void Clients::declare(Arguments& arguments) {
                  "the server's state directory, which has its control socket [/var/lib/stag; "
                  "without root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
   arguments.text("--control", control_, "PATH", "the server's control socket [that of --state]");
-  arguments.positional("WHAT", what_, "what to list, or what to do", false);
+  arguments.positional_choice(
+      "WHAT", what_, {"list", "opens", "locks", "delegations", "expire", "revoke", "adopt"},
+      "what to list, or what to do", false);
   arguments.positional("ID", target_, "client, stateid or directory, of expire, revoke and adopt",
                        false);
 }
 
 Exit Clients::run() {
-  if (!listed() && !changes())
-    return misused(fmt::format(
-        "'{}' is unknown; use list, opens, locks, delegations, expire, revoke or adopt", what_));
   if (changes() != !target_.empty())
     return misused(
         changes()

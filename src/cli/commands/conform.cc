@@ -97,12 +97,10 @@ class Conform final : public Command {
     arguments.flag("--json", json_, "an object with every case");
     arguments.text("--junit", junit_, "FILE", "write every case to FILE, as JUnit's XML");
     remote_.declare(arguments);
-    arguments.positional("SUITE", suite_, "nfs4 or rpcrdma");
+    arguments.positional_choice("SUITE", suite_, {"nfs4", "rpcrdma"}, "which rules");
     arguments.positional("HOST", host_, "name, address or URL of the server", false);
   }
   Exit run() override {
-    if (suite_ != "nfs4" && suite_ != "rpcrdma")
-      return misused(fmt::format("'{}' is no suite: nfs4 and rpcrdma are", suite_));
     if (host_.empty() && !list_) return misused("HOST is missing");
     return on_loop([this](Run& run) { return work(run); });
   }

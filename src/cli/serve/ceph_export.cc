@@ -23,6 +23,14 @@ std::string* setting_of(std::string_view name, CephPlace& place) {
 
 }  // namespace
 
+bool serves_ceph() {
+#ifdef STAG_CEPH
+  return true;
+#else
+  return false;
+#endif
+}
+
 bool is_ceph(std::string_view folder) {
   return folder.starts_with(kScheme);
 }

@@ -24,6 +24,9 @@ struct CephPlace {
   std::string gateway;
 };
 
+// Whether this program was built with CephFS.
+bool serves_ceph();
+
 bool is_ceph(std::string_view folder);
 // Of a folder that is_ceph(). Fails with one sentence.
 Result<CephPlace, std::string> parse_ceph(std::string_view folder);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cli/serve/ceph_export.h"
 #include "cli/serve/exports_file.h"
 #include "cli/serve/process.h"
 #include "cli/support/output.h"
@@ -29,9 +30,10 @@ void ServeOptions::declare_connections(Arguments& arguments) {
   arguments.texts("--allow", allow_texts_, "NETWORK",
                   "clients that may connect, by address: 192.0.2.0/24, 2001:db8::/32 [all]");
   declare_rdma(arguments, rdma.transport, rdma.credits);
-  arguments.texts("--fabric", fabrics, "iwarp|verbs",
-                  "where RDMA comes from: software iWARP over TCP, or RDMA devices (stag devices); "
-                  "given twice, a listener of each [iwarp]");
+  arguments.choices(
+      "--fabric", fabrics, "FABRIC", {"iwarp", "verbs"},
+      "where RDMA comes from: software iWARP over TCP, or RDMA devices (stag devices); "
+      "given twice, a listener of each [iwarp]");
   arguments.number("--verbs-port", verbs_port, 1, kMaxPort,
                    "port of NFS over RDMA devices [that of --rdma-port]");
   arguments.text("--device", device, "NAME", "the only RDMA device to be used [all]");
@@ -39,17 +41,26 @@ void ServeOptions::declare_connections(Arguments& arguments) {
   nfs4_limits.declare(arguments);
 }
 
-void ServeOptions::declare(Arguments& arguments) {
+void ServeOptions::declare_exports(Arguments& arguments) {
+  constexpr std::string_view kCeph =
+      ", memory, or a directory of CephFS (ceph:PATH[?conf=FILE&id=NAME&fs=NAME&gateway=NAME])";
+  const bool ceph = serves_ceph();
   arguments.texts(
-      "--export", export_texts, "/name=DIR|memory|ceph:PATH[,OPTION]...",
-      "a folder, memory, or a directory of CephFS "
-      "(ceph:PATH[?conf=FILE&id=NAME&fs=NAME&gateway=NAME]) to export; options are those of "
-      "exports(5): ro, rw, root_squash, "
-      "no_root_squash, all_squash, anonuid=N, anongid=N, secure, insecure, "
-      "sec=sys:krb5:krb5i:krb5p:none, fsid=N; at_once, offload: whether the threads that serve "
-      "connections may use the folder's "
-      "file system themselves [if it is on this machine]; nfs_only: no program here uses it; "
-      "client=NETWORK[:OPTION]... for each network that may mount it [all]");
+      "--export", export_texts,
+      fmt::format("/name=DIR|memory{}[,OPTION]...", ceph ? "|ceph:PATH" : ""),
+      fmt::format("a folder{} to export; options are those of "
+                  "exports(5): ro, rw, root_squash, no_root_squash, all_squash, anonuid=N, "
+                  "anongid=N, secure, insecure, sec=sys:krb5:krb5i:krb5p:none, fsid=N; at_once, "
+                  "offload: whether the threads that serve connections may use the folder's file "
+                  "system themselves [if it is on this machine]; nfs_only: no program here uses "
+                  "it; client=CLIENT[:OPTION]... for each that may mount it: an address, a "
+                  "network, a host, a pattern of names (*.example.com) or a netgroup (@trusted) "
+                  "[all]",
+                  ceph ? kCeph : " or memory"));
+}
+
+void ServeOptions::declare(Arguments& arguments) {
+  declare_exports(arguments);
   arguments.text("--exports-file", exports_file, "FILE",
                  "exports in the form of exports(5), such as /etc/exports, with its defaults; read "
                  "again on SIGHUP");
@@ -100,8 +111,9 @@ void ServeOptions::declare_process(Arguments& arguments) {
                  "listening sockets, and then its state; clients notice a moment's silence");
   arguments.config("--config", config, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
-                   "tables [[export]]; SIGHUP reads exports and log-level again and logs what else "
-                   "has changed (SIGTERM and SIGINT end the server, SIGUSR1 and SIGUSR2 do "
+                   "tables [[export]]; SIGHUP reads exports, log-level, slow-call and trace-client "
+                   "again and logs what else has changed (SIGTERM and SIGINT end the server, "
+                   "SIGUSR1 and SIGUSR2 do "
                    "nothing)");
   arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},
                    "least severe messages to log on standard error");
@@ -111,9 +123,6 @@ void ServeOptions::declare_process(Arguments& arguments) {
 
 Result<Ok, std::string> ServeOptions::check() {
   if (fabrics.empty()) fabrics.push_back("iwarp");
-  for (const std::string& fabric : fabrics)
-    if (fabric != "iwarp" && fabric != "verbs")
-      return Failure{fmt::format("--fabric '{}' is unknown; use iwarp or verbs", fabric)};
   if (std::count(fabrics.begin(), fabrics.end(), fabrics.front()) > 1)
     return Failure{std::string("--fabric names each fabric once")};
   if (const auto checked = observe.check(); !checked) return checked;

@@ -74,6 +74,7 @@ class ServeOptions {
   ConfigFile config;
 
  private:
+  void declare_exports(Arguments& arguments);
   void declare_connections(Arguments& arguments);
   void declare_process(Arguments& arguments);
   Result<Ok, std::string> check_networks();

@@ -90,7 +90,8 @@ std::vector<std::string> words_of(const CLI::Option& option, const Setting& sett
   return words;
 }
 
-// CLI11 writes "--no-x{false}" for what switches x off, and an ellipsis behind names that have one.
+// CLI11 writes "--no-x{false}" for what switches x off, an ellipsis behind names that have one, and
+// a colon between a type and its words, also where there is no type.
 class HelpFormatter final : public CLI::Formatter {
   static bool has_ellipsis(const CLI::Option* option) {
     return option->get_name(true).find("... ") != std::string::npos;
@@ -100,7 +101,9 @@ class HelpFormatter final : public CLI::Formatter {
                                 : CLI::Formatter::make_option_usage(option);
   }
   std::string make_option_opts(const CLI::Option* option) const override {
-    return has_ellipsis(option) ? " REQUIRED" : CLI::Formatter::make_option_opts(option);
+    if (has_ellipsis(option)) return " REQUIRED";
+    const std::string opts = CLI::Formatter::make_option_opts(option);
+    return opts.starts_with(" :{") ? " " + opts.substr(2) : opts;
   }
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     constexpr std::string_view kOff = "{false}";
@@ -278,9 +281,27 @@ void Arguments::choice(const std::string& names, std::string& value,
       ->capture_default_str();
 }
 
+void Arguments::choices(const std::string& names, std::vector<std::string>& values,
+                        const std::string& placeholder, const std::vector<std::string>& words,
+                        const std::string& help) {
+  app_.add_option(names, values, help)
+      ->check(CLI::IsMember(words))
+      ->type_name(placeholder)
+      ->allow_extra_args(false);
+}
+
 void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
                            bool required) {
   app_.add_option(name, value, help)->required(required)->type_name("");
+}
+
+void Arguments::positional_choice(const std::string& name, std::string& value,
+                                  const std::vector<std::string>& words, const std::string& help,
+                                  bool required) {
+  app_.add_option(name, value, help)
+      ->check(CLI::IsMember(words))
+      ->required(required)
+      ->type_name("");
 }
 
 void Arguments::positionals(const std::string& name, std::vector<std::string>& values,

@@ -80,9 +80,17 @@ class Arguments {
             std::uint32_t most, const std::string& help);
   void choice(const std::string& names, std::string& value,
               std::initializer_list<std::string> words, const std::string& help);
+  // Each occurrence adds one of the words.
+  void choices(const std::string& names, std::vector<std::string>& values,
+               const std::string& placeholder, const std::vector<std::string>& words,
+               const std::string& help);
   // A positional argument.
   void positional(const std::string& name, std::string& value, const std::string& help,
                   bool required = true);
+  // One of the words.
+  void positional_choice(const std::string& name, std::string& value,
+                         const std::vector<std::string>& words, const std::string& help,
+                         bool required = true);
   void positionals(const std::string& name, std::vector<std::string>& values, std::size_t least,
                    const std::string& help);
   // A TOML file whose keys are the other options' names; the command line wins over it. The values
