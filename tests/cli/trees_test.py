@@ -343,6 +343,18 @@ class Sync(Tree):
         self.assertIn("/a/deep/two.TXT' -> '", told)
         self.assertEqual(os.listdir(self.at()), [])
 
+    def test_tells_of_directories_only_where_something_of_them_changes(self):
+        for there, here, below in ((self.url("a"), self.at("copy"), self.at), (self.at("copy"), self.url("copy"), self.there)):
+            self.good("sync", there, here)
+            self.assertEqual(self.good("sync", "-n", there, here), "")
+            self.assertEqual(self.good("sync", "-v", there, here), "")
+            os.chmod(below("copy", "deep"), 0o700)
+            os.utime(below("copy"), (1, 1))
+            told = self.good("sync", "-n", there, here).splitlines()
+            self.assertEqual(len(told), 2, told)
+            self.assertEqual(self.good("sync", "-v", there, here).splitlines(), told)
+            self.assertEqual(self.good("sync", "-n", there, here), "")
+
     def test_goes_through_a_link_that_the_user_named(self):
         os.mkdir(self.at("real"))
         os.symlink("real", self.at("link"))

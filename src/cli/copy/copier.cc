@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/copy/comparison.h"
 #include "cli/copy/copier_parts.h"
 #include "cli/support/remote.h"
 
@@ -218,9 +219,9 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   const Outcome<CopyObject> directory = co_await directory_for(source, target);
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++progress_.directories;
-  announce(source, target);
-  if (!root_) root_ = *directory;
   const bool fresh = !target.name.empty() && !target.existing;
+  if (fresh || changes(source, *directory)) announce(source, target);
+  if (!root_) root_ = *directory;
   finish_later(source, *directory, fresh);
   const std::unique_ptr<DirIterator> members = from_.members(source);
   std::set<std::string> names;
@@ -243,6 +244,12 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   }
   if (options_.remove_others && !fresh && !stopped())
     co_await remove_others(source, *directory, std::move(names));
+}
+
+bool Copier::changes(const CopyObject& source, const CopyObject& directory) const {
+  const Finish finish = finish_of(source, directory);
+  return finish.mode != directory.mode ||
+         (finish.times && !same_time(source.modified, directory.modified));
 }
 
 // New entries change the time of a directory, and its final mode may forbid to make them.

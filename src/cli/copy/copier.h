@@ -50,8 +50,9 @@ struct CopyOptions {
 class Copier {
  public:
   using Complain = std::function<void(const std::string& sentence)>;
-  // Is told of each file, symbolic link and directory that was copied, from where and to where, or
-  // that was removed: `from` is empty then.
+  // Is told of each file and symbolic link that was copied, and each directory that was made or
+  // gets another mode or time, from where and to where, or of what was removed: `from` is empty
+  // then.
   using Announce = std::function<void(const std::string& from, const std::string& to)>;
   // All outlive the Task. `announce` may be empty.
   Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
@@ -113,6 +114,9 @@ class Copier {
   Task<bool> clear(const CopyObject& source, Target& target);
   Task<void> remove_others(const CopyObject& source, CopyObject directory,
                            std::set<std::string> names);
+  // Whether a directory that is there gets another mode or time. Not: another owner, for which many
+  // have no right, so that each further run would tell of it.
+  bool changes(const CopyObject& source, const CopyObject& directory) const;
   void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
   std::uint32_t filling_mode(const CopyObject& source) const;
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
