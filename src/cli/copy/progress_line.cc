@@ -18,7 +18,32 @@ constexpr std::size_t kBarWidth = 24;
 constexpr double kLeastSeconds = 1;
 constexpr double kLongestOutlook = 359'999;
 
+// How long the rest will take, or that the server writes to its disk; empty: not known.
+std::string outlook(const Progress& progress, double seconds) {
+  if (progress.expected_bytes == 0) return "";
+  // What is left after the last byte is to make the data durable, and names and attributes.
+  if (progress.bytes >= progress.expected_bytes) return "  syncing";
+  if (seconds < kLeastSeconds || progress.bytes == 0) return "";
+  const double rate = static_cast<double>(progress.bytes) / seconds;
+  const auto rest = static_cast<double>(progress.expected_bytes - progress.bytes);
+  const auto left = static_cast<std::uint64_t>(std::min(rest / rate, kLongestOutlook));
+  return fmt::format("  {:02}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
+}
+
 }  // namespace
+
+std::string progress_text(const Progress& progress, double seconds) {
+  const auto moved = static_cast<double>(progress.bytes);
+  const double share = progress.expected_bytes == 0
+                           ? 0
+                           : std::min(1.0, moved / static_cast<double>(progress.expected_bytes));
+  const auto filled = static_cast<std::size_t>(share * kBarWidth);
+  const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
+  return fmt::format("[{}] {:3.0f}%  {} of {}  {}/s  {} files{}", bar, share * 100,
+                     human_size(moved), human_size(static_cast<double>(progress.expected_bytes)),
+                     human_size(moved / std::max(seconds, 0.001)), progress.files,
+                     outlook(progress, seconds));
+}
 
 ProgressLine::ProgressLine(net::EpollLoop& loop, const Progress& progress)
     : loop_(loop), progress_(progress), begin_(loop.now()), shown_(isatty(STDERR_FILENO) == 1) {
@@ -39,29 +64,9 @@ void ProgressLine::clear() {
 }
 
 void ProgressLine::draw() {
-  const auto moved = static_cast<double>(progress_.bytes);
-  const double share = progress_.expected_bytes == 0
-                           ? 0
-                           : std::min(1.0, moved / static_cast<double>(progress_.expected_bytes));
-  const auto filled = static_cast<std::size_t>(share * kBarWidth);
-  const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-  write_error(
-      fmt::format("\r[{}] {:3.0f}%  {} of {}  {}/s  {} files{}\x1b[K", bar, share * 100,
-                  human_size(moved), human_size(static_cast<double>(progress_.expected_bytes)),
-                  human_size(moved / std::max(seconds(), 0.001)), progress_.files, outlook()));
+  write_error(fmt::format("\r{}\x1b[K", progress_text(progress_, seconds())));
   drawn_ = true;
   timer_ = loop_.after(kPeriod, [this] { draw(); });
-}
-
-std::string ProgressLine::outlook() const {
-  if (progress_.expected_bytes == 0) return "";
-  // What is left after the last byte is to make the data durable, and names and attributes.
-  if (progress_.bytes >= progress_.expected_bytes) return "  syncing";
-  if (seconds() < kLeastSeconds || progress_.bytes == 0) return "";
-  const double rate = static_cast<double>(progress_.bytes) / seconds();
-  const auto rest = static_cast<double>(progress_.expected_bytes - progress_.bytes);
-  const auto left = static_cast<std::uint64_t>(std::min(rest / rate, kLongestOutlook));
-  return fmt::format("  {:02}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
 }
 
 }  // namespace stag::cli

@@ -8,6 +8,10 @@
 
 namespace stag::cli {
 
+// What the line says `seconds` after the beginning: a bar, bytes, their rate, files, and how long
+// the rest will take, where that is known, or that the server writes to its disk.
+std::string progress_text(const Progress& progress, double seconds);
+
 class ProgressLine {
  public:
   // Drawn on standard error, if that is a terminal. Both outlive the ProgressLine.
@@ -20,8 +24,6 @@ class ProgressLine {
 
  private:
   void draw();
-  // How long the rest will take, or that the server writes to its disk; empty: not known.
-  std::string outlook() const;
 
   net::EpollLoop& loop_;
   const Progress& progress_;
