@@ -18,6 +18,7 @@ import unittest
 import harness
 import kdc
 from harness import Proxy, Server, stag
+from observe_test import scraped, value_in
 from rpc_proxy import RpcProxy
 from wire_test import TOOLS, Capture
 
@@ -45,7 +46,7 @@ class Kerberos(unittest.TestCase):
         os.chmod(cls.work, 0o755)
         exports = [f"/{flavor}={cls.served},sec={flavor}" for flavor in FLAVORS]
         cls.server = Server([*exports, f"/any={cls.served},sec=krb5p:krb5i:krb5:sys", "/memory=memory,sec=krb5:sys"], os.path.join(cls.work, "state"),
-                            ("--keytab", cls.keytab), env=cls.realm.environment())
+                            ("--keytab", cls.keytab, "--metrics", "127.0.0.1:0"), env=cls.realm.environment())
 
     @classmethod
     def tearDownClass(cls):
@@ -124,6 +125,23 @@ class Flavors(Kerberos):
                 proxy.cut()
                 self.assertEqual((reader.returncode, error), (0, b""))
                 self.assertTrue(output == content)
+
+    def test_have_contexts_that_metrics_count(self):
+        def contexts(state):
+            return value_in(scraped(self.server), "stag_gss_contexts", state=state)
+
+        with open(os.path.join(self.served, "counted"), "wb") as file:
+            file.write(bytes(8 << 20))
+        before = contexts("established")
+        proxy = Proxy(self.server.tcp_port, "down", 1 << 20)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://localhost:{proxy.port}/krb5/counted?sec=krb5&proto=tcp&version=4.1"
+        reader = subprocess.Popen([harness.STAG, "cat", url], stdout=subprocess.DEVNULL, env=self.user)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        self.assertGreater(contexts("established"), before)
+        self.assertEqual(contexts("half_open"), 0)
+        proxy.released.set()
+        self.assertEqual(reader.wait(harness.PATIENCE), 0)
 
     def test_reach_every_command(self):
         name = self.url("/any/folder", "krb5p")

@@ -11,11 +11,15 @@ import subprocess
 import unittest
 import urllib.request
 
+import callbacks_test
 import harness
+from clients_test import NLM_GRANTED, nlm_lock
 from harness import PATIENCE, STAG, stag
-from nfs4_client import OK, PUTROOTFH, Case, words
+from nfs4_client import LOOKUP, OK, PUTROOTFH, Case, opaque, words
 
 GETATTR = 9
+NOENT = 2
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "observability.md")
 DASHBOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "grafana", "stag.json")
 
 
@@ -40,6 +44,20 @@ def parse(text):
     return families
 
 
+def scraped(server):
+    """What Prometheus would read of a server that was started with --metrics."""
+    (line,) = [line for line in server.lines if line.startswith("metrics: ")]
+    with urllib.request.urlopen(line.split(" ")[1], timeout=PATIENCE) as answer:
+        return answer.read().decode()
+
+
+def value_in(text, name, **labels):
+    """The sum of the samples that have these labels."""
+    families = parse(text)
+    samples = families[max((family for family in families if name.startswith(family)), key=len)][2]
+    return sum(value for (sample, has), value in samples.items() if sample == name and labels.items() <= dict(has).items())
+
+
 def lint(families):
     """What `promtool check metrics` complains about."""
     for name, (kind, about, samples) in families.items():
@@ -54,20 +72,14 @@ def lint(families):
 
 class Observed(Case):
     def start(self, *arguments):
-        server = super().start("--metrics", "127.0.0.1:0", *arguments)
-        (line,) = [line for line in server.lines if line.startswith("metrics: ")]
-        self.url = line.split(" ")[1]
-        return server
+        self.server = super().start("--metrics", "127.0.0.1:0", *arguments)
+        return self.server
 
     def scrape(self):
-        with urllib.request.urlopen(self.url, timeout=PATIENCE) as answer:
-            return answer.read().decode()
+        return scraped(self.server)
 
     def value(self, name, **labels):
-        """The sum of the samples that have these labels."""
-        families = parse(self.scrape())
-        samples = families[max((family for family in families if name.startswith(family)), key=len)][2]
-        return sum(value for (sample, has), value in samples.items() if sample == name and labels.items() <= dict(has).items())
+        return value_in(self.scrape(), name, **labels)
 
     def asked(self, command, *arguments):
         result = stag(command, *arguments, "--state", self.state)
@@ -106,6 +118,88 @@ class Metrics(Observed):
         self.assertEqual(self.value("stag_nfs4_operation_duration_seconds_count", operation="OPEN"), 1)
         self.assertEqual([self.value(f"stag_nfs4_{what}") for what in ("sessions", "opens", "locks", "delegations")], [1, 1, 1, 0])
         self.assertEqual(self.value("stag_nfs4_clients", state="confirmed"), 1)
+
+    def test_count_errors_of_operations_by_their_status(self):
+        anna = self.ready_client(self.start())
+        self.assertEqual(anna.in_session(words(PUTROOTFH), words(LOOKUP) + opaque(b"none"))[0], NOENT)
+        self.assertEqual(self.value("stag_nfs4_operation_errors_total", operation="LOOKUP", status="NFS4ERR_NOENT"), 1)
+        self.assertEqual(self.value("stag_nfs4_operation_errors_total"), 1)
+        self.assertEqual(self.value("stag_uncounted_errors_total"), 0)
+
+    def test_count_locks_by_NLM_and_delegations(self):
+        # Which ends when its clients have.
+        listener = callbacks_test.Listener()
+        self.addCleanup(listener.close)
+        self.server = server = harness.Server(["/data=memory"], self.state, ["--metrics", "127.0.0.1:0"])
+        self.addCleanup(self.kill, server)
+        anna = callbacks_test.Client(server.tcp_port, listener)
+        self.addCleanup(anna.close)
+        anna.open_confirmed()
+        self.assertEqual(self.value("stag_nfs4_delegations"), 0)
+        while anna.open()[2] == callbacks_test.NONE:
+            pass  # The server has yet to hear from the listener.
+        self.assertEqual(self.value("stag_nfs4_delegations"), 1)
+        bert = self.ready_client(server, b"bert")
+        _, _, handle = bert.create_file(b"locked")
+        self.assertEqual([self.value(f"stag_nlm_{what}") for what in ("hosts", "locks")], [0, 0])
+        for first in (0, 20):
+            self.assertEqual(nlm_lock(bert, b"host", handle, first, 10), NLM_GRANTED)
+        self.assertEqual([self.value(f"stag_nlm_{what}") for what in ("hosts", "locks")], [1, 2])
+
+    def test_count_the_bytes_that_come_by_each_way(self):
+        server = self.start()
+        local = os.path.join(self.folder, "local")
+        with open(local, "wb") as file:
+            file.write(bytes(1 << 20))
+        by = [("rdma", "inline"), ("rdma", "read"), ("tcp", "record"), ("udp", "datagram")]
+
+        def received():
+            text = self.scrape()
+            return [value_in(text, "stag_received_bytes_total", transport=transport, kind=kind) for transport, kind in by]
+
+        self.assertEqual(received(), [0, 0, 0, 0])
+        self.assertEqual(stag("cp", local, server.tcp("/data/tcp")).returncode, 0)
+        rdma_inline, rdma_read, record, datagram = received()
+        self.assertEqual((rdma_inline, rdma_read, datagram), (0, 0, 0))
+        self.assertGreater(record, 1 << 20)
+        self.assertEqual(stag("cp", local, server.url("/data/rdma") + "&version=4.1").returncode, 0)
+        rdma_inline, rdma_read, same, datagram = received()
+        self.assertGreaterEqual(rdma_read, 1 << 20)
+        self.assertGreater(rdma_inline, 0)
+        self.assertEqual((same, datagram), (record, 0))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+            peer.settimeout(PATIENCE)
+            null = words(1, 0, 2, 100005, 3, 0, 0, 0, 0, 0)
+            peer.sendto(null, ("127.0.0.1", server.tcp_port))
+            peer.recv(100)
+            self.assertEqual(received()[3], len(null))
+
+    def test_tell_the_credits_of_the_connections_that_are_open(self):
+        server = self.start()
+        self.assertEqual(self.value("stag_rdma_credits_granted"), 0)
+        ping = subprocess.Popen([STAG, "ping", server.url("/data")], stdout=subprocess.DEVNULL)
+        while self.value("stag_rdma_credits_granted") == 0:
+            self.assertIsNone(ping.poll())
+        ping.send_signal(signal.SIGINT)
+        ping.wait(PATIENCE)
+        while self.value("stag_rdma_credits_granted") != 0:
+            pass  # The server has yet to notice that the client is gone.
+
+    def test_count_slow_calls(self):
+        anna = self.ready_client(self.start("--slow-call", "3600"))
+        anna.call(100003, 3, 0, b"")
+        self.assertEqual(self.value("stag_slow_calls_total"), 0)
+        self.kill(self.server)
+        anna = self.client(self.start("--slow-call", "0.000000001"))
+        anna.call(100003, 3, 0, b"")
+        self.assertEqual(self.value("stag_slow_calls_total"), 1)
+
+    def test_are_those_that_the_page_lists(self):
+        self.start()
+        with open(PAGE) as file:
+            rows = re.findall(r"^\| (`(?:stag|process)_.*?) \|", file.read(), re.M)
+        listed = re.findall(r"`((?:stag|process)_[a-z0-9_]+)", " ".join(rows))
+        self.assertEqual(sorted(listed), sorted(parse(self.scrape())))
 
     def test_name_the_reasons_of_refusals(self):
         server = self.start("--allow", "192.0.2.0/24")
@@ -156,7 +250,8 @@ class Metrics(Observed):
 
     def test_are_served_while_a_scraper_is_slow_and_end_with_the_server(self):
         server = self.start()
-        port = int(re.search(r":(\d+)/", self.url)[1])
+        (line,) = [line for line in server.lines if line.startswith("metrics: ")]
+        port = int(re.search(r":(\d+)/", line)[1])
         with socket.create_connection(("127.0.0.1", port)) as slow:
             slow.sendall(b"GET /metrics HTTP/1.1\r\n")
             self.assertIn("stag_calls_total", self.scrape())

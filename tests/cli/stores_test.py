@@ -14,6 +14,7 @@ import unittest
 
 import harness
 from harness import PATIENCE, Server, stag
+from observe_test import scraped, value_in
 
 STORE = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
 
@@ -91,8 +92,8 @@ class StoreThatHangs(unittest.TestCase):
         with open(self.config, "w") as file:
             file.write("export = [" + ", ".join(f'"{text}"' for text in texts) + "]\n")
 
-    def start(self):
-        server = Server((), self.state, ("--config", self.config, "--loops", "1", "--store-patience", "1"))
+    def start(self, *arguments):
+        server = Server((), self.state, ("--config", self.config, "--loops", "1", "--store-patience", "1", *arguments))
         self.addCleanup(self.end, server)
         return server
 
@@ -146,6 +147,30 @@ class StoreThatHangs(unittest.TestCase):
         for process in self.waiting:
             self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
         self.wait_for_log(server, "answers again")
+        self.assertEqual(server.end(), 0)
+
+    def test_is_told_by_metrics(self):
+        server = self.start("--metrics", "127.0.0.1:0", "--slow-call", "0.000000001")
+        each = [f"stag_store_{what}" for what in ("operations_running", "operations_waiting", "oldest_operation_seconds")]
+
+        def values():
+            text = scraped(server)
+            return [value_in(text, name, store="export /slow", queue="plain") for name in each]
+
+        self.assertEqual(values(), [0, 0, 0])
+        self.store.hang()
+        self.ask(server.url("/slow/file"))
+        self.store.wait_for("asked")
+        running, _, oldest = values()
+        self.assertGreaterEqual(running, 1)
+        self.assertGreater(oldest, 0)
+        self.assertEqual([value_in(scraped(server), name, store="export /good") for name in each], [0, 0, 0])
+        self.store.answer()
+        for process in self.waiting:
+            self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
+        while values() != [0, 0, 0]:
+            pass  # The last answer is sent a moment before its worker is counted as idle.
+        self.assertGreaterEqual(value_in(scraped(server), "stag_slow_calls_total"), len(self.waiting))
         self.assertEqual(server.end(), 0)
 
     def test_does_not_keep_the_server_from_ending(self):
