@@ -1,18 +1,21 @@
 """The pages for administrators: every command that they show in an `sh` block is run, and shows what the `text` block behind it says.
 
 The commands of a page run one after the other in one folder, with $DATA, $STATE and $TREE. `stag serve` stays there until the end of the page,
-and what another one prints comes after it. The pages name the usual ports; here free ones take their place. `# exit N` behind a command is its exit code.
+and what another one prints comes after it. The pages name the usual ports, and networks of examples; here free ports and this machine take their
+place. `# exit N` behind a command is its exit code. Mounting is skipped where there is no FUSE.
 """
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import harness
 
-DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "docs")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
+DOCS = os.path.join(ROOT, "docs")
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.M | re.S)
 
 
@@ -37,8 +40,6 @@ class Pages(unittest.TestCase):
         self.environment = {**os.environ, "PATH": f"{self.work}/bin:{os.environ['PATH']}"}
         for name in ("DATA", "TREE", "bin"):
             os.mkdir(os.path.join(self.work, name))
-        # As root the server treats its clients as nobody.
-        os.chmod(os.path.join(self.work, "DATA"), 0o777)
         for name in ("DATA", "STATE", "TREE"):
             self.environment[name] = os.path.join(self.work, name)
         self.environment["HOME"] = self.work
@@ -57,8 +58,13 @@ class Pages(unittest.TestCase):
 
     def here(self, command):
         """The command as it is run: with the ports of the server, where there is one already."""
+        command = command.replace("192.0.2.0/24", "127.0.0.0/8").replace("--seconds 60", "--seconds 1")
         if not self.servers:
-            return command.replace("20049", "0").replace("2049", "0")
+            if command.startswith("stag serve"):
+                for option, value in (("--rdma-port", "20049"), ("--tcp-port", "2049"), ("--state", "$STATE")):
+                    command += "" if option in command or "--config" in command else f" {option} {value}"
+            return command.replace("20049", "0").replace("2049", "0").replace(":9469", ":0")
+        command = command.replace("127.0.0.1:9469", self.metrics or "127.0.0.1:9469")
         command = re.sub(r"'?nfs://127\.0\.0\.1(/[^\s'?;]*)\?proto=tcp'?", rf"'nfs://127.0.0.1:{self.tcp}\1?proto=tcp'", command)
         command = re.sub(r"'?nfs://127\.0\.0\.1(/[^\s'?;]*)(?=[\s;]|$)'?", rf"'nfs://127.0.0.1:{self.rdma}\1?mountport={self.tcp}'", command)
         return re.sub(r"(?<!\d)2049(?!\d)", self.tcp, command.replace("20049", self.rdma))
@@ -74,6 +80,7 @@ class Pages(unittest.TestCase):
             self.assertTrue(line, (command, shown))
             shown += line
         self.rdma, self.tcp = (re.search(rf"ready: {kind} +nfs://[^/]*?:(\d+)/", shown)[1] for kind in ("RPC-over-RDMA", "TCP"))
+        self.metrics = (re.findall("metrics: http://(.*)/metrics", shown) or [""])[0]
         self.environment["PID"] = str(server.pid)
         return shown
 
@@ -81,6 +88,8 @@ class Pages(unittest.TestCase):
         commands = blocks(page)
         self.assertTrue(commands, f"{page} shows commands")
         for command, expected in commands:
+            if re.match("stag u?mount |ls ~/data", command) and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+                continue
             code = re.search(r"# exit (\d+)$", command)
             if command.startswith("stag serve") and not code:
                 shown = self.serve(self.here(command))
@@ -95,6 +104,26 @@ class Pages(unittest.TestCase):
     def test_guide(self):
         self.run_page("guide.md")
 
+    def test_commands(self):
+        self.run_page("commands.md")
+
+    def test_exports(self):
+        self.run_page("exports.md")
+
+    def test_exports_in_a_file(self):
+        with open(os.path.join(DOCS, "exports.md")) as file:
+            (settings,) = re.findall(r"^```toml\n(.*?)^```$", file.read(), re.M | re.S)
+        # Addresses, a folder and a name that this machine has.
+        for theirs, ours in (('"192.0.2.1", "2001:db8::1"', '"127.0.0.1"'), ("/srv/data", self.environment["DATA"]), ("build.example.org", "localhost")):
+            self.assertIn(theirs, settings)
+            settings = settings.replace(theirs, ours)
+        with open(os.path.join(self.work, "stag.toml"), "w") as file:
+            file.write(settings)
+        self.assertIn("export: /data = ", self.serve("stag serve --config stag.toml --state $STATE --rdma-port 0 --tcp-port 0"))
+
+    def test_observability(self):
+        self.run_page("observability.md")
+
     def test_operations(self):
         self.run_page("operations.md")
 
@@ -103,11 +132,19 @@ class Pages(unittest.TestCase):
 
 
 class Links(unittest.TestCase):
-    def test_lead_to_pages_that_are_there(self):
-        for page in ("guide.md", "operations.md", "troubleshooting.md", "rpc-guide.md", "threat-model.md", "messages.md"):
-            with open(os.path.join(DOCS, page)) as file:
-                for target in re.findall(r"\[[^\]]+\]\(([^)#: ]+)(?:#[^)]*)?\)", file.read()):
-                    self.assertTrue(os.path.exists(os.path.join(DOCS, target)), f"{page}: {target}")
+    def test_lead_to_pages_and_headings_that_are_there(self):
+        pages = [os.path.join(ROOT, page) for page in ("docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+        checked = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "check_links.py"), *pages], capture_output=True, text=True, timeout=harness.PATIENCE)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""), checked.stdout)
+
+    def test_that_lead_nowhere_are_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = os.path.join(folder, "page.md")
+            for link, good in (("page.md", True), ("#a-heading", True), ("page.md#a-heading", True), ("https://example.org/x", True), ("none.md", False), ("#none", False), ("../none/", False)):
+                with open(page, "w") as file:
+                    file.write(f"# A heading\n\n[text]({link}) `[code](no.md)`\n")
+                checked = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "check_links.py"), folder], capture_output=True, text=True, timeout=harness.PATIENCE)
+                self.assertEqual((checked.returncode == 0, link in checked.stdout), (good, not good), link)
 
 
 if __name__ == "__main__":
