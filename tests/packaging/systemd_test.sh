@@ -1,6 +1,6 @@
 #!/bin/sh
-# systemd_test.sh STAG FOLDER: systemd takes FOLDER/stag.service without a remark, and STAG takes FOLDER/stag.toml with every line of it in
-# force. Without systemd-analyze the first is skipped.
+# systemd_test.sh STAG FOLDER: systemd takes FOLDER/stag.service and FOLDER/stag.socket without a remark, and STAG takes FOLDER/stag.toml with
+# every line of it in force. Without systemd-analyze the first is skipped.
 set -eu
 stag=$1 folder=$2
 work=$(mktemp -d)
@@ -15,7 +15,7 @@ fail() {
 # Addresses and folders of this machine in place of the examples'.
 mkdir "$work/data"
 sed -nE "s|^# (\[\[.*)|\1|p; s|^# ([a-z-]+ = .*)|\1|p" "$folder/stag.toml" |
-  sed -E "s|\"192\.0\.2\.1\"|\"127.0.0.1\"|; s|192\.0\.2\.0/24|127.0.0.0/8|; s|/srv/data|$work/data|; s|^(.*-port) = .*|\1 = 0|; s|^rpcbind = true|rpcbind = false|" >"$work/stag.toml"
+  sed -E "s|\"192\.0\.2\.1\"|\"127.0.0.1\"|; s|192\.0\.2\.0/24|127.0.0.0/8|; s|/srv/data|$work/data|; s|^(.*-port) = .*|\1 = 0|; s|^rpcbind = true|rpcbind = false|; s|127.0.0.1:9469|127.0.0.1:0|" >"$work/stag.toml"
 grep -q '^\[\[export\]\]' "$work/stag.toml" || fail "stag.toml has no export"
 : >"$work/ready"
 "$stag" serve --config "$work/stag.toml" --state "$work/state" >"$work/ready" 2>"$work/log" &
@@ -28,5 +28,6 @@ server=
 command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; exit 77; }
 mkdir "$work/units"
 sed "s|/usr/bin/stag|$stag|" "$folder/stag.service" >"$work/units/stag.service"
-remarks=$(SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify --man=no "$work/units/stag.service" 2>&1) || fail "$remarks"
-test -z "$(echo "$remarks" | grep stag.service || true)" || fail "$remarks"
+cp "$folder/stag.socket" "$work/units/"
+remarks=$(SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify --man=no "$work/units/stag.service" "$work/units/stag.socket" 2>&1) || fail "$remarks"
+test -z "$(echo "$remarks" | grep -E 'stag[.](service|socket)' || true)" || fail "$remarks"
