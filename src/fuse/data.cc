@@ -150,6 +150,7 @@ Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t
   Memory memory = buffers_.take();
   if (!memory) co_return request.fail(ENOMEM);
   const MutableBytes to(memory.get(), std::min(size, buffers_.size()));
+  request.holds(to.size());
   std::size_t filled = 0;
   Outcome<ReadPart> part = ReadPart{};
   while (filled < to.size() && !part->eof) {
@@ -175,6 +176,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   Request request(context_, from);
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
+  request.holds(size);
   std::size_t written = 0;
   bool failed = file.handle.empty();
   // The kernel appends where it believes that the file ends; others may have written meanwhile.

@@ -72,6 +72,7 @@ Task<void> Operations::readdir(fuse_req_t from, std::size_t size, std::uint64_t 
   // It stays while this waits, also when the kernel closes it after an interruption.
   const std::shared_ptr<OpenDirectory> directory = found->second;
   if (offset == 0) directory->rewind();
+  request.holds(files_.sizes().list);
   const Outcome<Ok> ready = co_await directory->find(std::max(offset, OpenDirectory::kDots));
   if (!ready) co_return request.fail(ready.error());
   if (!request.waits()) co_return;

@@ -8,22 +8,19 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
-#include <cstdint>
+#include <cstddef>
 
 #include "base/cancel.h"
 #include "base/loop.h"
+#include "fuse/interruption.h"
 #include "nfs/client/protocol/error.h"
 
 namespace stag::fuse {
 
 // The requests of one mount.
 struct RequestContext {
-  // Operations that go on after their request was answered with EINTR keep their memory until the
-  // server answers. More than these have to be waited for.
-  static constexpr std::uint32_t kMostAbandoned = 64;
-
   Loop& loop;
-  std::uint32_t abandoned = 0;
+  AbandonedBytes abandoned{};
 };
 
 class Request {
@@ -39,6 +36,8 @@ class Request {
   fuse_req_t take();
   // `operation`, which outlives it, is cancelled with it in place of going on by itself.
   void ends(CancelSource& operation) { operation_ = &operation; }
+  // It reads or writes by so many bytes of memory of its own.
+  void holds(std::size_t bytes) { interruption_.holds(bytes); }
   // Whether it still waits for its answer.
   bool waits() const { return request_ != nullptr; }
   void fail(int error);
@@ -49,10 +48,8 @@ class Request {
   static void interrupted(fuse_req_t request, void* self);
   void abandon();
 
-  RequestContext& context_;
   fuse_req_t request_;
-  Timer patience_;
-  bool abandoned_ = false;
+  Interruption interruption_;
   CancelSource* operation_ = nullptr;
 };
 

@@ -44,6 +44,13 @@ def is_mounted(directory):
         return any(line.split()[4] == directory and " fuse.stag " in line for line in mounts)
 
 
+def waits_for_fuse(program):
+    """Whether it waits in the kernel for an answer of the mount's program."""
+    with open(f"/proc/{program.pid}/wchan") as wchan, open(f"/proc/{program.pid}/cmdline", "rb") as words:
+        return wchan.read().startswith(("request_wait", "__fuse", "fuse")) and os.path.basename(words.read().split(b"\0")[0]) == \
+            os.path.basename(program.args[0]).encode()
+
+
 class Mounted(Case):
     def setUp(self):
         super().setUp()
@@ -444,8 +451,7 @@ class Locks(Mounted):
         fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
         waiting = subprocess.Popen(["flock", os.path.join(self.second, "file"), "true"])
         deadline = time.monotonic() + PATIENCE
-        while not self.read(f"/proc/{waiting.pid}/wchan").startswith((b"request_wait", b"__fuse", b"fuse")) or \
-                not self.read(f"/proc/{waiting.pid}/cmdline").startswith(b"flock"):
+        while not waits_for_fuse(waiting):
             self.assertLess(time.monotonic(), deadline)
         waiting.send_signal(signal.SIGINT)
         self.assertEqual(waiting.wait(PATIENCE), -signal.SIGINT)
@@ -639,6 +645,50 @@ class Trouble(Mounted):
         self.assertEqual(reader.wait(PATIENCE), -signal.SIGINT)
         self.good("umount", "--lazy", self.directory)
         proxy.cut()
+
+    def interrupted_while_stopped(self, commands):
+        """Starts them on a mount whose server is stopped, and once each waits for it, interrupts all; yields their ends."""
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount("-o", "actimeo=0", url=server.url("/files"))
+        server.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while running := [program.args for program in programs if not waits_for_fuse(program)]:
+                self.assertLess(time.monotonic(), deadline, running)
+            for program in programs:
+                program.send_signal(signal.SIGINT)
+            return [program.wait(PATIENCE) for program in programs]
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+            for program in programs:
+                program.kill()
+                program.wait(PATIENCE)
+
+    def test_a_hundred_programs_that_wait_for_a_stopped_server_can_be_interrupted(self):
+        for i in range(100):
+            self.write(self.there(f"file{i}"), b"content")
+        ended = self.interrupted_while_stopped([["cat", self.here(f"file{i}")] for i in range(100)])
+        self.assertEqual(ended, [-signal.SIGINT] * 100)
+        self.assertEqual(len(os.listdir(self.directory)), 100, "the mount goes on when the server does")
+
+    def test_programs_that_wait_for_a_stopped_server_can_be_interrupted_whatever_they_do(self):
+        # Each in a directory of its own: in one they would wait for each other.
+        commands = {
+            "ls": ["ls", "-l", self.here("ls")],
+            "mkdir": ["mkdir", self.here("mkdir", "made")],
+            "rm": ["rm", "-f", self.here("rm", "file")],
+            "mv": ["mv", self.here("mv", "file"), self.here("mv", "new")],
+            "cp": ["cp", self.here("cp", "file"), self.here("cp", "copy")],
+            "flock": ["flock", self.here("flock", "file"), "true"],
+        }
+        for name in commands:
+            os.mkdir(self.there(name))
+            self.write(self.there(name, "file"), b"content")
+        ended = self.interrupted_while_stopped(commands.values())
+        self.assertEqual(dict(zip(commands, ended)), dict.fromkeys(commands, -signal.SIGINT))
 
     def test_in_the_foreground_an_interruption_unmounts(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.PIPE, text=True)
